@@ -1,0 +1,135 @@
+package dialogue
+
+import "encoding/json"
+
+// EventKind says which fields of an Event are set.
+type EventKind uint8
+
+// Kinds of reply events. A well-formed sequence is
+//
+//	Start (Open Delta* Close | Usage | Ping)* Finish+ Usage* End
+//	... Error at any place instead of the rest
+//
+// Parsers guarantee it whatever the upstream sends; emitters rely on it:
+// Start comes first and once; every Delta lies between the Open and Close of
+// its (Choice, Part); there is at most one Finish per choice, after all parts
+// of that choice are closed; exactly one of End and Error ends the sequence.
+// Parts of one choice may overlap in time (parallel tool calls).
+const (
+	EventStart  EventKind = iota // ID, Model, Created
+	EventOpen                    // Choice, Part, PartKind, Call (ID, Name, Custom), Thinking
+	EventDelta                   // Choice, Part, Text (text, arguments, thinking or refusal), Citations, LogProbs
+	EventClose                   // Choice, Part, Thinking (sealed), Signature
+	EventUsage                   // Usage: cumulative; the last one counts, field by field
+	EventFinish                  // Choice, Reason, StopSequence, Detail
+	EventPing                    // the upstream is alive
+	EventEnd                     // the reply is complete
+	EventError                   // Err: the reply failed
+)
+
+// Event is one step of a reply. Whole replies are decoded into the same
+// sequence, so streamed and whole answers cannot differ.
+type Event struct {
+	Kind   EventKind
+	Choice int
+	Part   int // numbered by the parser, unique within the choice
+
+	ID      string // Start: the upstream's id
+	Model   string // Start: the model as the upstream names it
+	Created int64  // Start: Unix seconds, 0 if the upstream does not say
+
+	PartKind PartKind // Open: TextPart, ThinkingPart, RefusalPart, CallPart, MediaPart, ServerPart
+	Call     *Call    // Open of a CallPart: ID, Name, Custom; Args stays empty, Deltas carry it
+	Media    *Media   // Open of a MediaPart: whole, no deltas
+	Opaque   json.RawMessage
+	Origin   Shape
+
+	Text      string
+	Citations []Citation      // Delta: citations that belong to the text so far
+	LogProbs  json.RawMessage // Delta: chat's logprobs.content array of these tokens
+
+	// Thinking, on the Close of a ThinkingPart, carries what must come back in
+	// the next turn: signature, redacted data or the encrypted item, with its
+	// Origin. Text is not repeated in it.
+	Thinking *Thinking
+	// Signature, on the Close of a CallPart or TextPart, is Gemini's thoughtSignature.
+	Signature string
+
+	Usage *Usage
+
+	Reason       Reason
+	StopSequence string
+	Detail       string // explanation of a refusal
+
+	Err *Error
+}
+
+// Citation is a source of a piece of answer text, in the form all shapes share.
+type Citation struct {
+	URL, Title string
+	// Start and End delimit the text it supports, in characters from the
+	// beginning of the part; both zero if the upstream does not say.
+	Start, End int
+	CitedText  string
+	Opaque     json.RawMessage // the origin's own form
+	Origin     Shape
+}
+
+// Reason is why a choice ended.
+type Reason uint8
+
+// Reasons. The table of translation.md 8.2 maps them to each shape's words.
+const (
+	ReasonStop Reason = iota
+	ReasonStopSequence
+	ReasonLength
+	ReasonTool
+	ReasonFilter
+	ReasonPause
+	ReasonContextWindow
+	ReasonMalformedCall
+	ReasonOther
+)
+
+// Usage counts tokens. InputTotal includes cached and cache-writing tokens,
+// OutputTotal includes reasoning. A negative number is "not told".
+type Usage struct {
+	InputTotal   int64
+	CacheRead    int64
+	CacheWrite5m int64
+	CacheWrite1h int64
+	CacheWrite   int64 // total of cache writes, if only that is known
+	OutputTotal  int64
+	Reasoning    int64
+	AudioIn      int64
+	AudioOut     int64
+	WebSearches  int64
+	// Estimated: counted by the gateway, not told by the upstream.
+	Estimated bool
+}
+
+// NoUsage is a Usage that tells nothing.
+var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
+
+// Merge takes every count that later tells.
+func (u *Usage) Merge(later Usage) {
+	take := func(have *int64, told int64) {
+		if told >= 0 {
+			*have = told
+		}
+	}
+	take(&u.InputTotal, later.InputTotal)
+	take(&u.CacheRead, later.CacheRead)
+	take(&u.CacheWrite5m, later.CacheWrite5m)
+	take(&u.CacheWrite1h, later.CacheWrite1h)
+	take(&u.CacheWrite, later.CacheWrite)
+	take(&u.OutputTotal, later.OutputTotal)
+	take(&u.Reasoning, later.Reasoning)
+	take(&u.AudioIn, later.AudioIn)
+	take(&u.AudioOut, later.AudioOut)
+	take(&u.WebSearches, later.WebSearches)
+	u.Estimated = later.Estimated
+}
+
+// Told returns n, or 0 where n is "not told".
+func Told(n int64) int64 { return max(n, 0) }

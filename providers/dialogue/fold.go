@@ -1,0 +1,134 @@
+package dialogue
+
+import "encoding/json"
+
+// Reply is a whole reply: what a Folder makes of a sequence of events.
+type Reply struct {
+	ID, Model string
+	Created   int64
+	Choices   []*Choice // by index
+	Usage     Usage
+}
+
+// Choice is one answer.
+type Choice struct {
+	// Parts in the order they were opened: TextPart (Citations as folded),
+	// ThinkingPart, RefusalPart, CallPart, MediaPart, ServerPart. Call.Args is
+	// whole, "{}" where the upstream sent nothing.
+	Parts        []ReplyPart
+	LogProbs     []json.RawMessage // the logprobs.content arrays, one per delta that had one
+	Reason       Reason
+	StopSequence string
+	Detail       string
+	Finished     bool
+}
+
+// ReplyPart is a part of an answer.
+type ReplyPart struct {
+	Part
+	Number    int // Event.Part
+	Citations []Citation
+	Signature string
+
+	text   []byte
+	closed bool
+}
+
+// Folder folds a sequence of events into a Reply. The zero value is ready.
+type Folder struct {
+	Reply Reply
+	Err   *Error
+	Done  bool // End was seen
+	began bool
+}
+
+// Add takes the next event.
+func (f *Folder) Add(ev *Event) {
+	if !f.began {
+		f.began, f.Reply.Usage = true, NoUsage
+	}
+	switch ev.Kind {
+	case EventStart:
+		f.Reply.ID, f.Reply.Model, f.Reply.Created = ev.ID, ev.Model, ev.Created
+	case EventOpen:
+		c := f.choice(ev.Choice)
+		p := ReplyPart{Number: ev.Part}
+		p.Kind, p.Opaque, p.Origin, p.Media = ev.PartKind, ev.Opaque, ev.Origin, ev.Media
+		if ev.Call != nil {
+			call := *ev.Call
+			p.Call = &call
+		}
+		if ev.PartKind == ThinkingPart {
+			p.Thinking = new(Thinking)
+			if ev.Thinking != nil {
+				*p.Thinking = *ev.Thinking
+			}
+		}
+		c.Parts = append(c.Parts, p)
+	case EventDelta:
+		c := f.choice(ev.Choice)
+		if len(ev.LogProbs) > 0 {
+			c.LogProbs = append(c.LogProbs, ev.LogProbs)
+		}
+		if p := c.part(ev.Part); p != nil {
+			p.text = append(p.text, ev.Text...)
+			p.Citations = append(p.Citations, ev.Citations...)
+		}
+	case EventClose:
+		if p := f.choice(ev.Choice).part(ev.Part); p != nil {
+			p.finish(ev)
+		}
+	case EventUsage:
+		f.Reply.Usage.Merge(*ev.Usage)
+	case EventFinish:
+		c := f.choice(ev.Choice)
+		c.Reason, c.StopSequence, c.Detail, c.Finished = ev.Reason, ev.StopSequence, ev.Detail, true
+	case EventEnd:
+		f.Done = true
+	case EventError:
+		f.Err = ev.Err
+	}
+}
+
+func (f *Folder) choice(i int) *Choice {
+	for len(f.Reply.Choices) <= i {
+		f.Reply.Choices = append(f.Reply.Choices, new(Choice))
+	}
+	return f.Reply.Choices[i]
+}
+
+// part finds the open part with this number; parts are few and the last one is
+// nearly always meant.
+func (c *Choice) part(number int) *ReplyPart {
+	for i := len(c.Parts) - 1; i >= 0; i-- {
+		if c.Parts[i].Number == number && !c.Parts[i].closed {
+			return &c.Parts[i]
+		}
+	}
+	return nil
+}
+
+func (p *ReplyPart) finish(ev *Event) {
+	p.closed = true
+	p.Signature = ev.Signature
+	if len(ev.Opaque) > 0 {
+		p.Opaque, p.Origin = ev.Opaque, ev.Origin
+	}
+	switch text := string(p.text); p.Kind {
+	case CallPart:
+		if text == "" && !p.Call.Custom {
+			text = "{}"
+		}
+		p.Call.Args = text
+		p.Call.Signature = ev.Signature
+	case ThinkingPart:
+		if ev.Thinking != nil {
+			*p.Thinking = *ev.Thinking
+		}
+		p.Thinking.Text = text
+		p.Text = text
+	default:
+		p.Text = text
+	}
+	p.text = nil
+}
