@@ -79,6 +79,11 @@ type Request struct {
 	// encoder or emitter of the same shape can echo what the form cannot say.
 	Body []byte
 
+	// Renamed maps a tool name as it was sent upstream to the client's own, for
+	// names the target would refuse. Encoders fill it; the pipeline puts
+	// Call.Name of every Open event back, so that parsers need not know.
+	Renamed map[string]string
+
 	// Extra holds the top-level fields the decoder knows but the form does not
 	// (including unknown ones). They are only for the same shape; an encoder of
 	// another shape records each as lost.
