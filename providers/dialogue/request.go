@@ -61,9 +61,12 @@ type Request struct {
 
 	Store              *bool
 	PreviousResponseID string
-	Include            []string // responses: include
-	WebSearch          bool     // asked for by web_search_options or a web search tool
-	Modalities         []string
+	// ReplyID is the id a responses reply must have because it was handed out
+	// before (background) or is a key in the store; "": the emitter makes one.
+	ReplyID    string
+	Include    []string // responses: include
+	WebSearch  bool     // asked for by web_search_options or a web search tool
+	Modalities []string
 
 	// LegacyFunctions: the client used functions/function_call, so calls are
 	// answered with function_call and finish_reason function_call.
