@@ -1,0 +1,343 @@
+package upstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/providers/shapes"
+)
+
+// Limits on what an upstream may make the gateway hold.
+const (
+	maxBody       = 64 << 20
+	maxErrorBody  = 64 << 10
+	maxHeader     = 64 << 10
+	maxExpansion  = 100 // a compressed body may grow by this factor
+	dialKeepAlive = 30 * time.Second
+)
+
+// Timeouts bound one call. Zero values take the defaults.
+type Timeouts struct {
+	Connect   time.Duration // TCP and TLS, each
+	FirstByte time.Duration // until the response headers
+	Idle      time.Duration // between two reads of the body
+	Total     time.Duration // the whole call
+}
+
+// Defaults of Timeouts.
+var DefaultTimeouts = Timeouts{Connect: 5 * time.Second, FirstByte: 60 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute}
+
+func (t Timeouts) withDefaults() Timeouts {
+	pick := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	pick(&t.Connect, DefaultTimeouts.Connect)
+	pick(&t.FirstByte, DefaultTimeouts.FirstByte)
+	pick(&t.Idle, DefaultTimeouts.Idle)
+	pick(&t.Total, DefaultTimeouts.Total)
+	return t
+}
+
+// Client calls one provider. It is safe for concurrent use.
+type Client struct {
+	base      *url.URL
+	timeouts  Timeouts
+	headers   map[string]string
+	transport http.RoundTripper
+	keys      *Keys
+}
+
+// Options configure a Client.
+type Options struct {
+	BaseURL  string
+	Timeouts Timeouts
+	APIKeys  []string
+	Headers  map[string]string // sent with every call
+	// Transport replaces the network, for tests and for the embedded sandbox.
+	Transport http.RoundTripper
+}
+
+// New makes a Client.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{base: base, timeouts: o.Timeouts.withDefaults(), headers: o.Headers, keys: NewKeys(o.APIKeys), transport: o.Transport}
+	if c.transport == nil {
+		c.transport = newTransport(c.timeouts)
+	}
+	return c, nil
+}
+
+// newTransport is one pool of connections per provider. Compression is not
+// asked for: replies are small, and a stream that is inflated is a stream that
+// is buffered. What comes compressed all the same is inflated by call.body.
+func newTransport(t Timeouts) *http.Transport {
+	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive}).DialContext,
+		TLSHandshakeTimeout:    t.Connect,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           0,
+		MaxIdleConnsPerHost:    20000,
+		IdleConnTimeout:        90 * time.Second,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+		ExpectContinueTimeout:  time.Second,
+	}
+}
+
+// Keys rotates the provider's keys; see Keys.
+func (c *Client) Keys() *Keys { return c.keys }
+
+// Close drops idle connections.
+func (c *Client) Close() {
+	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// Reply is a provider's answer whose headers have been read. Close must be
+// called, and ends the call whatever state it is in.
+type Reply struct {
+	Status int
+	Header http.Header
+	body   io.ReadCloser
+	src    io.Reader
+	watch  *watchdog
+	length int64
+}
+
+// Do sends call. authorize sets the shape's key header. A nil error means that
+// headers arrived; any status is possible. Errors are *Failure.
+func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
+	watch := newWatchdog(ctx, c.timeouts)
+	u := *c.base
+	u.Path += call.Path
+	u.RawQuery = call.Query
+	h := call.Header
+	if h == nil {
+		h = make(http.Header, 6)
+	}
+	h["Content-Type"] = jsonType
+	if call.Stream {
+		h["Accept"] = streamType
+	}
+	// An empty list sends nothing, but tells the transport that a connection
+	// which turns out to have been closed while idle may be replaced silently.
+	if _, ok := h["Idempotency-Key"]; !ok {
+		h["Idempotency-Key"] = nil
+	}
+	if h["User-Agent"] == nil {
+		h["User-Agent"] = userAgent
+	}
+	for k, v := range c.headers {
+		h.Set(k, v)
+	}
+	if key != "" {
+		authorize(h, key)
+	}
+	body := call.Body
+	req := (&http.Request{
+		Method: http.MethodPost, URL: &u, Host: u.Host, Header: h,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
+		ContentLength: int64(len(body)),
+	}).WithContext(watch.ctx)
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		f := failed(watch.ctx, err, false)
+		watch.stop()
+		return nil, f
+	}
+	watch.answered()
+	r := &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, watch: watch, length: res.ContentLength}
+	r.src = &watched{r: res.Body, watch: watch}
+	return r, nil
+}
+
+var (
+	jsonType   = []string{"application/json"}
+	streamType = []string{"text/event-stream"}
+	userAgent  = []string{"stagedoor"}
+)
+
+// Close ends the call. The connection is kept if the body was read to its end.
+func (r *Reply) Close() {
+	r.body.Close()
+	r.watch.stop()
+}
+
+// Drain reads a little more, so that a connection whose reply is complete but
+// for its last bytes can be used again.
+func (r *Reply) Drain() {
+	var buf [512]byte
+	for range 8 {
+		if _, err := r.src.Read(buf[:]); err != nil {
+			return
+		}
+	}
+}
+
+// IsStream reports whether the reply is server-sent events.
+func (r *Reply) IsStream() bool {
+	return r.is("text/event-stream")
+}
+
+// IsJSON reports whether the reply says it is JSON.
+func (r *Reply) IsJSON() bool { return r.is("application/json") }
+
+func (r *Reply) is(want string) bool {
+	have := r.Header.Get("Content-Type")
+	if have == want {
+		return true
+	}
+	t, _, _ := mime.ParseMediaType(have)
+	return t == want
+}
+
+// Events reads the reply as a stream.
+func (r *Reply) Events() (*EventReader, error) {
+	if err := r.decompress(); err != nil {
+		return nil, r.Failed(err)
+	}
+	return NewEventReader(r.src), nil
+}
+
+// ReadAll reads the whole body into buf, which may be nil.
+func (r *Reply) ReadAll(buf []byte) ([]byte, error) {
+	limit := maxBody
+	if r.Status >= 400 {
+		limit = maxErrorBody
+	}
+	if err := r.decompress(); err != nil {
+		return nil, r.Failed(err)
+	}
+	if n := int(min(r.length, int64(limit))) + 1; cap(buf) < n && r.length >= 0 {
+		buf = make([]byte, 0, n)
+	}
+	b, err := readAll(r.src, buf[:0], limit)
+	if err != nil {
+		return b, r.Failed(err)
+	}
+	return b, nil
+}
+
+// Failed classifies an error met while reading the body.
+func (r *Reply) Failed(err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return failed(r.watch.ctx, err, true)
+}
+
+func (r *Reply) decompress() error {
+	switch enc := r.Header.Get("Content-Encoding"); enc {
+	case "", "identity":
+		return nil
+	case "gzip":
+		z, err := gzip.NewReader(r.src)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrBody, err)
+		}
+		r.src = &bounded{src: z, in: r.src.(*watched)}
+		r.length = -1
+		return nil
+	default:
+		return fmt.Errorf("%w: content encoding %q", ErrBody, enc)
+	}
+}
+
+// bounded stops a decompression bomb.
+type bounded struct {
+	src io.Reader
+	in  *watched
+	out int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p)
+	b.out += int64(n)
+	if b.out > 1<<20 && b.out > maxExpansion*b.in.n {
+		return 0, fmt.Errorf("%w: grows more than %d-fold", ErrBody, maxExpansion)
+	}
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", ErrBody, err)
+	}
+	return n, err
+}
+
+// watched notes that the upstream is alive.
+type watched struct {
+	r     io.Reader
+	watch *watchdog
+	n     int64
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	w.n += int64(n)
+	w.watch.alive()
+	return n, err
+}
+
+// watchdog cancels a call that is too slow. One timer serves the three clocks:
+// being alive only stores a time, and the timer looks at it when it fires.
+type watchdog struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	t      Timeouts
+	start  time.Time
+	last   atomic.Int64 // nanoseconds since start; 0: no headers yet
+}
+
+func newWatchdog(parent context.Context, t Timeouts) *watchdog {
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &watchdog{ctx: ctx, cancel: cancel, t: t, start: time.Now()}
+	w.timer = time.AfterFunc(min(t.FirstByte, t.Total), w.look)
+	return w
+}
+
+func (w *watchdog) answered() { w.alive() }
+
+func (w *watchdog) alive() { w.last.Store(max(1, int64(time.Since(w.start)))) }
+
+func (w *watchdog) look() {
+	now := time.Since(w.start)
+	last := time.Duration(w.last.Load())
+	switch {
+	case now >= w.t.Total:
+		w.cancel(ErrTotal)
+	case last == 0:
+		if now >= w.t.FirstByte {
+			w.cancel(ErrFirstByte)
+			return
+		}
+		w.timer.Reset(min(w.t.FirstByte, w.t.Total) - now)
+	case now-last >= w.t.Idle:
+		w.cancel(ErrIdle)
+	default:
+		w.timer.Reset(min(w.t.Idle-(now-last), w.t.Total-now))
+	}
+}
+
+func (w *watchdog) stop() {
+	w.timer.Stop()
+	w.cancel(context.Canceled)
+}

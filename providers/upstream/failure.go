@@ -1,0 +1,217 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Class says what a failed call means for the next attempt (faults.md 4).
+type Class uint8
+
+// Failure classes.
+const (
+	// OK: no failure.
+	OK Class = iota
+	// NotSent: the request never reached the upstream; any route may be tried.
+	NotSent
+	// MaybeSent: it may have reached it; text may be tried once more.
+	MaybeSent
+	// RateLimited: another key or route, or later.
+	RateLimited
+	// Overloaded: the upstream sheds load.
+	Overloaded
+	// Transient: a server error that may not come again.
+	Transient
+	// CallerFault: the request is at fault; no other attempt will help.
+	CallerFault
+	// Credential: the gateway's own key was refused.
+	Credential
+	// Cancelled: the client left or the gateway stopped the request.
+	Cancelled
+	// TimedOut: the upstream was too slow.
+	TimedOut
+)
+
+// Failure is why a call did not succeed. It wraps what the client will see.
+type Failure struct {
+	Class Class
+	Err   *dialogue.Error
+	// RetryAfter is what the upstream asked for, 0 if nothing.
+	RetryAfter time.Duration
+	// Schema: the upstream refused the schema of a structured output, so the
+	// request may be tried again without it.
+	Schema bool
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Causes with which a call's context may be cancelled.
+var (
+	ErrFirstByte = errors.New("no first byte in time")
+	ErrIdle      = errors.New("upstream went silent")
+	ErrTotal     = errors.New("call took too long in all")
+	ErrClient    = errors.New("client left")
+	ErrDraining  = errors.New("gateway is shutting down")
+)
+
+// failed classifies an error of the transport or of reading a body. sent says
+// that response headers had been read.
+func failed(ctx context.Context, err error, sent bool) *Failure {
+	if cause := context.Cause(ctx); cause != nil {
+		return cancelled(cause)
+	}
+	f := &Failure{Class: MaybeSent, Err: &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Cause: err}}
+	var op *net.OpError
+	var proto *http.ProtocolError
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	switch {
+	case sent && (errors.Is(err, ErrEventTooLarge) || errors.Is(err, ErrBody)):
+		f.Err.Message, f.Err.Code = "the upstream provider sent an invalid response", "upstream_invalid_response"
+	case !sent && errors.As(err, &op) && op.Op == "dial":
+		f.Class = NotSent
+		f.Err.Message, f.Err.Code = "the upstream provider cannot be reached", "upstream_unreachable"
+		if op.Timeout() {
+			f.Err.Status, f.Err.Type = 504, dialogue.TypeTimeout
+		}
+	case !sent && (errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &alert)):
+		f.Class = NotSent
+		f.Err.Message, f.Err.Code = "the upstream provider cannot be reached", "upstream_unreachable"
+	case !sent && strings.Contains(err.Error(), "malformed HTTP"), errors.As(err, &proto):
+		f.Err.Message, f.Err.Code = "the upstream provider sent an invalid response", "upstream_invalid_response"
+	default:
+		f.Err.Message, f.Err.Code = "the connection to the upstream provider broke", "upstream_reset"
+	}
+	return f
+}
+
+func cancelled(cause error) *Failure {
+	switch {
+	case errors.Is(cause, ErrFirstByte), errors.Is(cause, ErrIdle), errors.Is(cause, ErrTotal), errors.Is(cause, context.DeadlineExceeded):
+		return &Failure{Class: TimedOut, Err: &dialogue.Error{Status: 504, Type: dialogue.TypeTimeout,
+			Code: "upstream_timeout", Message: "the upstream provider took too long", Cause: cause}}
+	case errors.Is(cause, ErrDraining):
+		return &Failure{Class: Cancelled, Err: &dialogue.Error{Status: 503, Type: dialogue.TypeOverloaded,
+			Code: "shutting_down", Message: "the gateway is shutting down, try again", RetryAfter: time.Second, Cause: cause}}
+	default:
+		return &Failure{Class: Cancelled, Err: &dialogue.Error{Status: 499, Type: dialogue.TypeAPI,
+			Code: "client_closed_request", Message: "the client closed the request", Cause: cause}}
+	}
+}
+
+// Refused classifies a reply with an error status. decoded is what the shape
+// read from its body; the result's Err is what the client may see of it.
+func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogue.Error) *Failure {
+	e := *decoded
+	e.Status = status
+	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now())}
+	e.RetryAfter = min(f.RetryAfter, MaxClientRetryAfter)
+	switch {
+	case status == 401, status == 402, status == 403, decoded.Status == 401:
+		f.Class = Credential
+		*f.Err = dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: "upstream_auth_error",
+			Message: "the upstream provider refused the gateway's credentials", Cause: decoded}
+	case status == 429:
+		f.Class = RateLimited
+	case status == 529:
+		f.Class = Overloaded
+		if inbound != dialogue.Messages {
+			e.Status = 503
+		}
+	case status == 503:
+		f.Class = Overloaded
+	case status == 408, status == 409, status == 425:
+		f.Class = Transient
+		e.Status = 503
+	case status >= 500:
+		f.Class = Transient
+	case status < 400:
+		return &Failure{Class: Transient, Err: dialogue.BadUpstream(fmt.Sprintf("status %d", status))}
+	case status == 400 || status == 422:
+		f.Schema = aboutSchema(decoded)
+	}
+	return f
+}
+
+// InStream classifies an error event that arrived inside a 200 reply.
+func InStream(inbound dialogue.Shape, e *dialogue.Error) *Failure {
+	return Refused(inbound, max(e.Status, 400), nil, e)
+}
+
+// aboutSchema guesses whether a 400 complains of the schema of a structured
+// output. Vendors have no code for it; their messages name the parameter.
+func aboutSchema(e *dialogue.Error) bool {
+	text := strings.ToLower(e.Message + " " + e.Param)
+	for _, word := range []string{"response_format", "output_config", "output_format", "text.format", "json_schema",
+		"responseschema", "response_schema", "response_json_schema", "responsejsonschema", "schema"} {
+		if strings.Contains(text, word) {
+			return !strings.Contains(text, "tool") && !strings.Contains(text, "function")
+		}
+	}
+	return false
+}
+
+// MaxClientRetryAfter is the longest Retry-After a client is sent: SDKs sleep
+// for whatever they are told.
+const MaxClientRetryAfter = 60 * time.Second
+
+// RetryAfter reads retry-after-ms and Retry-After (seconds or HTTP date),
+// clamped to an hour; garbage and the past count as absent.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return clampRetry(ms / 1000)
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return clampRetry(s)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return clampRetry(at.Sub(now).Seconds())
+	}
+	return 0
+}
+
+func clampRetry(seconds float64) time.Duration {
+	if !(seconds > 0) { // NaN too
+		return 0
+	}
+	return time.Duration(min(seconds, 3600) * float64(time.Second))
+}
+
+// ErrBody is wrapped by errors of reading a body that is not what it says.
+var ErrBody = errors.New("invalid body")
+
+// readAll reads a body of at most limit bytes into buf.
+func readAll(body io.Reader, buf []byte, limit int) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			if len(buf) >= limit {
+				return buf, fmt.Errorf("%w: over %d bytes", ErrBody, limit)
+			}
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := body.Read(buf[len(buf):min(cap(buf), limit+1)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package upstream
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bench is how long a refused key rests.
+const Bench = 10 * time.Minute
+
+// Keys hands out a provider's keys in turn and benches those the provider
+// refused. The last usable key is never benched: a provider that refuses
+// everything shall be heard doing so. Safe for concurrent use.
+type Keys struct {
+	keys []string
+	next atomic.Uint64
+
+	mu      sync.Mutex
+	benched map[string]time.Time // until when
+	any     atomic.Bool          // whether benched has entries
+}
+
+// NewKeys makes a rotation; no keys at all are one empty key.
+func NewKeys(keys []string) *Keys {
+	return &Keys{keys: keys, benched: make(map[string]time.Time)}
+}
+
+// Take returns the next key that is not benched at now, or "" if the provider
+// has none.
+func (k *Keys) Take(now time.Time) string {
+	if len(k.keys) == 0 {
+		return ""
+	}
+	if len(k.keys) == 1 {
+		return k.keys[0]
+	}
+	start := k.next.Add(1)
+	for i := range uint64(len(k.keys)) {
+		key := k.keys[(start+i)%uint64(len(k.keys))]
+		if !k.resting(key, now) {
+			return key
+		}
+	}
+	return k.keys[start%uint64(len(k.keys))]
+}
+
+// Refuse benches key until d from now.
+func (k *Keys) Refuse(key string, now time.Time, d time.Duration) {
+	if len(k.keys) < 2 || d <= 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.benched[key] = now.Add(d)
+	k.any.Store(true)
+}
+
+// Benched is how many keys rest at now, and how many there are.
+func (k *Keys) Benched(now time.Time) (resting, of int) {
+	for _, key := range k.keys {
+		if k.resting(key, now) {
+			resting++
+		}
+	}
+	return resting, len(k.keys)
+}
+
+func (k *Keys) resting(key string, now time.Time) bool {
+	if !k.any.Load() {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	until, ok := k.benched[key]
+	if ok && now.After(until) {
+		delete(k.benched, key)
+		k.any.Store(len(k.benched) > 0)
+		return false
+	}
+	return ok
+}
