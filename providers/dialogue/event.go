@@ -133,3 +133,23 @@ func (u *Usage) Merge(later Usage) {
 
 // Told returns n, or 0 where n is "not told".
 func Told(n int64) int64 { return max(n, 0) }
+
+// Add sums what both tell: the usage of several calls that made one reply.
+func (u *Usage) Add(other Usage) {
+	add := func(sum *int64, n int64) {
+		if n >= 0 {
+			*sum = max(*sum, 0) + n
+		}
+	}
+	add(&u.InputTotal, other.InputTotal)
+	add(&u.CacheRead, other.CacheRead)
+	add(&u.CacheWrite5m, other.CacheWrite5m)
+	add(&u.CacheWrite1h, other.CacheWrite1h)
+	add(&u.CacheWrite, other.CacheWrite)
+	add(&u.OutputTotal, other.OutputTotal)
+	add(&u.Reasoning, other.Reasoning)
+	add(&u.AudioIn, other.AudioIn)
+	add(&u.AudioOut, other.AudioOut)
+	add(&u.WebSearches, other.WebSearches)
+	u.Estimated = u.Estimated || other.Estimated
+}

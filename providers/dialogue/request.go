@@ -361,3 +361,13 @@ type Env struct {
 	Sealer *Sealer
 	Vault  Vault // never nil
 }
+
+// PromptText is the text of one of Request.Prompts, or false if it is a list of
+// token ids.
+func PromptText(prompt []byte) (string, bool) {
+	var text string
+	if json.Unmarshal(prompt, &text) != nil {
+		return "", false
+	}
+	return text, true
+}

@@ -69,7 +69,7 @@ var (
 // that response headers had been read.
 func failed(ctx context.Context, err error, sent bool) *Failure {
 	if cause := context.Cause(ctx); cause != nil {
-		return cancelled(cause)
+		return CancelledBy(cause)
 	}
 	f := &Failure{Class: MaybeSent, Err: &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Cause: err}}
 	var op *net.OpError
@@ -97,7 +97,8 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 	return f
 }
 
-func cancelled(cause error) *Failure {
+// CancelledBy is the failure of a call whose context ended with cause.
+func CancelledBy(cause error) *Failure {
 	switch {
 	case errors.Is(cause, ErrFirstByte), errors.Is(cause, ErrIdle), errors.Is(cause, ErrTotal), errors.Is(cause, context.DeadlineExceeded):
 		return &Failure{Class: TimedOut, Err: &dialogue.Error{Status: 504, Type: dialogue.TypeTimeout,
