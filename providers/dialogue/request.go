@@ -87,6 +87,10 @@ type Request struct {
 	// Call.Name of every Open event back, so that parsers need not know.
 	Renamed map[string]string
 
+	// Lost names what the decoder had to drop (gateway.md 4.3: images over
+	// 8 MB); the pipeline reports it like what an encoder loses.
+	Lost []string
+
 	// Extra holds the top-level fields the decoder knows but the form does not
 	// (including unknown ones). They are only for the same shape; an encoder of
 	// another shape records each as lost.
