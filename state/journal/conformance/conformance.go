@@ -1,0 +1,498 @@
+// Package conformance is the one suite that every journal.Store passes. A new
+// store calls Run from its test and is done when that is green. What only one
+// kind of store can do (a lock on a file, a damaged page) is tested beside it.
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"stagedoor/state/journal"
+)
+
+// Store makes the stores under test.
+type Store struct {
+	// New returns an empty store. The suite closes it.
+	New func(testing.TB) journal.Store
+	// Restore returns a store made of what Backup wrote.
+	Restore func(testing.TB, io.Reader) journal.Store
+}
+
+// Run runs the suite.
+func Run(t *testing.T, s Store) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Store)
+	}{
+		{"records are kept and numbered", records},
+		{"every kind of value comes back", values},
+		{"what is not there is not found", missing},
+		{"conditions decide", conditions},
+		{"a conflict leaves no trace", conflict},
+		{"later batches see earlier ones", order},
+		{"prefixes are removed", prefixes},
+		{"ranges are ordered and bounded", ranges},
+		{"load returns everything once", load},
+		{"mistakes are refused", mistakes},
+		{"nothing is shared with callers", aliasing},
+		{"concurrent writers lose nothing", concurrent},
+		{"a backup is the store", backup},
+		{"a finished context stops", cancelled},
+		{"a closed store refuses", closed},
+		{"it behaves like a map", model},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
+	}
+}
+
+var ctx = context.Background()
+
+func open(t testing.TB, s Store) journal.Store {
+	t.Helper()
+	store := s.New(t)
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return store
+}
+
+func put(table journal.Table, key, value string) journal.Op {
+	return journal.Op{Kind: journal.Put, Table: table, Key: []byte(key), Value: []byte(value)}
+}
+
+func del(table journal.Table, key string) journal.Op {
+	return journal.Op{Kind: journal.Delete, Table: table, Key: []byte(key)}
+}
+
+func cond(table journal.Table, key string, rev uint64) journal.Cond {
+	return journal.Cond{Table: table, Key: []byte(key), Rev: rev}
+}
+
+func commit(t testing.TB, s journal.Store, ops ...journal.Op) journal.LSN {
+	t.Helper()
+	lsn, err := s.Commit(ctx, []journal.Batch{{Ops: ops}})
+	if err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	return lsn
+}
+
+// expect checks one record; rev 0: that there is none.
+func expect(t testing.TB, s journal.Store, table journal.Table, key, value string, rev uint64) {
+	t.Helper()
+	rec, err := s.Get(ctx, table, []byte(key))
+	if rev == 0 {
+		if !errors.Is(err, journal.ErrNotFound) {
+			t.Fatalf("Get %s/%s: got %q, %v, want ErrNotFound", table, key, rec.Value, err)
+		}
+		return
+	}
+	if err != nil || string(rec.Key) != key || string(rec.Value) != value || rec.Rev != rev {
+		t.Fatalf("Get %s/%s: got %q rev %d, %v; want %q rev %d", table, key, rec.Value, rec.Rev, err, value, rev)
+	}
+}
+
+func records(t *testing.T, s Store) {
+	store := open(t, s)
+	first := commit(t, store, put(journal.Key, "a", "1"), put(journal.User, "a", "other table"))
+	expect(t, store, journal.Key, "a", "1", 1)
+	expect(t, store, journal.User, "a", "other table", 1)
+	second := commit(t, store, put(journal.Key, "a", "2"), put(journal.Key, "a", "3"))
+	expect(t, store, journal.Key, "a", "3", 3)
+	commit(t, store, del(journal.Key, "a"), del(journal.Key, "never was"))
+	expect(t, store, journal.Key, "a", "", 0)
+	fourth := commit(t, store, put(journal.Key, "a", "again"))
+	expect(t, store, journal.Key, "a", "again", 1)
+	if first != 1 || second != 2 || fourth != 4 {
+		t.Errorf("LSNs: got %d, %d, %d, want 1, 2, 4", first, second, fourth)
+	}
+	if lsn := commit(t, store); lsn != 4 {
+		t.Errorf("a commit of nothing: got LSN %d, want 4", lsn)
+	}
+	if st := store.Stats(); st.LSN != 4 || st.Commits != 4 || st.Poisoned != nil || st.Size <= 0 {
+		t.Errorf("Stats: got %+v", st)
+	}
+	if lsn, err := store.Changes(ctx, 0, func(journal.Change) error { return errors.New("a change of somebody else") }); err != nil || lsn != 4 {
+		t.Errorf("Changes: got %d, %v, want 4", lsn, err)
+	}
+}
+
+func values(t *testing.T, s Store) {
+	store := open(t, s)
+	for i, v := range []string{"", "\x00", "text", string(make([]byte, 5000)), string(bytes.Repeat([]byte{0xff}, 1<<20))} {
+		key := fmt.Sprintf("k\x00%d\xff", i)
+		commit(t, store, put(journal.Body, key, v))
+		expect(t, store, journal.Body, key, v, 1)
+	}
+}
+
+func missing(t *testing.T, s Store) {
+	store := open(t, s)
+	commit(t, store, put(journal.Key, "ab", "1"))
+	for _, key := range []string{"a", "abc", "b"} {
+		expect(t, store, journal.Key, key, "", 0)
+	}
+	expect(t, store, journal.User, "ab", "", 0)
+}
+
+func conditions(t *testing.T, s Store) {
+	for _, c := range []struct {
+		name string
+		rev  uint64
+		key  string
+		ok   bool
+	}{
+		{"absent and is", 0, "none", true},
+		{"absent and is not", 0, "twice", false},
+		{"the revision", 2, "twice", true},
+		{"an old revision", 1, "twice", false},
+		{"a revision of nothing", 1, "none", false},
+		{"deleted", 1, "deleted", false},
+		{"deleted, wanted absent", 0, "deleted", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := open(t, s)
+			commit(t, store, put(journal.Key, "twice", "1"), put(journal.Key, "deleted", "1"))
+			commit(t, store, put(journal.Key, "twice", "2"), del(journal.Key, "deleted"))
+			_, err := store.Commit(ctx, []journal.Batch{{
+				Pre: []journal.Cond{cond(journal.Key, c.key, c.rev)},
+				Ops: []journal.Op{put(journal.Key, "written", "yes")},
+			}})
+			if got := err == nil; got != c.ok || (err != nil && !errors.Is(err, journal.ErrConflict)) {
+				t.Fatalf("got %v, want ok %v", err, c.ok)
+			}
+			rev := uint64(0)
+			if c.ok {
+				rev = 1
+			}
+			expect(t, store, journal.Key, "written", "yes", rev)
+		})
+	}
+}
+
+func conflict(t *testing.T, s Store) {
+	store := open(t, s)
+	commit(t, store, put(journal.Key, "kept", "1"))
+	_, err := store.Commit(ctx, []journal.Batch{
+		{Ops: []journal.Op{put(journal.Key, "before", "1"), del(journal.Key, "kept")}},
+		{Pre: []journal.Cond{cond(journal.Key, "kept", 7)}, Ops: []journal.Op{put(journal.Key, "own", "1")}},
+		{Ops: []journal.Op{put(journal.Key, "after", "1")}},
+	})
+	var ce *journal.ConflictError
+	if !errors.As(err, &ce) || ce.Batch != 1 || ce.Have != 0 || string(ce.Cond.Key) != "kept" {
+		t.Fatalf("got %#v, want a conflict in batch 1 on kept", err)
+	}
+	expect(t, store, journal.Key, "kept", "1", 1)
+	for _, key := range []string{"before", "own", "after"} {
+		expect(t, store, journal.Key, key, "", 0)
+	}
+	if lsn := commit(t, store, put(journal.Key, "x", "1")); lsn != 2 {
+		t.Errorf("LSN after a conflict: got %d, want 2", lsn)
+	}
+}
+
+func order(t *testing.T, s Store) {
+	store := open(t, s)
+	_, err := store.Commit(ctx, []journal.Batch{
+		{Pre: []journal.Cond{cond(journal.Key, "k", 0)}, Ops: []journal.Op{put(journal.Key, "k", "1")}},
+		{Pre: []journal.Cond{cond(journal.Key, "k", 1)}, Ops: []journal.Op{put(journal.Key, "k", "2"), del(journal.Key, "k"), put(journal.Key, "k", "3")}},
+		{Pre: []journal.Cond{cond(journal.Key, "k", 1)}, Ops: []journal.Op{put(journal.Key, "k", "4")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, store, journal.Key, "k", "4", 2)
+}
+
+func prefixes(t *testing.T, s Store) {
+	store := open(t, s)
+	var ops []journal.Op
+	for i := range 2000 { // several pages
+		ops = append(ops, put(journal.Event, fmt.Sprintf("b/%04d", i), "event"))
+	}
+	ops = append(ops, put(journal.Event, "a", "1"), put(journal.Event, "b", "2"), put(journal.Event, "c", "3"), put(journal.Body, "b/1", "4"))
+	commit(t, store, ops...)
+	commit(t, store, journal.Op{Kind: journal.DeletePrefix, Table: journal.Event, Key: []byte("b/")}, put(journal.Event, "b/new", "5"))
+	if got, want := keys(t, store, journal.Event, nil, nil, 0), []string{"a", "b", "b/new", "c"}; !slices.Equal(got, want) {
+		t.Errorf("left: got %q, want %q", got, want)
+	}
+	expect(t, store, journal.Body, "b/1", "4", 1)
+}
+
+func keys(t testing.TB, s journal.Store, table journal.Table, from, to []byte, limit int) []string {
+	t.Helper()
+	var got []string
+	err := s.Range(ctx, table, from, to, limit, func(r journal.Record) error {
+		got = append(got, string(r.Key))
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Range: %v", err)
+	}
+	return got
+}
+
+func ranges(t *testing.T, s Store) {
+	store := open(t, s)
+	commit(t, store, put(journal.Ledger, "b", "2"), put(journal.Ledger, "d", "4"), put(journal.Ledger, "a", "1"), put(journal.Ledger, "c", "3"))
+	for _, c := range []struct {
+		from, to string
+		limit    int
+		want     string
+	}{
+		{"", "", 0, "abcd"}, {"b", "", 0, "bcd"}, {"", "c", 0, "ab"}, {"b", "d", 0, "bc"}, {"aa", "cc", 0, "bc"},
+		{"", "", 2, "ab"}, {"b", "", 1, "b"}, {"x", "", 0, ""}, {"c", "b", 0, ""}, {"b", "b", 0, ""}, {"", "", 9, "abcd"},
+	} {
+		from, to := []byte(c.from), []byte(c.to)
+		if c.to == "" {
+			to = nil
+		}
+		var got string
+		for _, k := range keys(t, store, journal.Ledger, from, to, c.limit) {
+			got += k
+		}
+		if got != c.want {
+			t.Errorf("Range %q to %q limit %d: got %q, want %q", c.from, c.to, c.limit, got, c.want)
+		}
+	}
+	stop, n := errors.New("enough"), 0
+	err := store.Range(ctx, journal.Ledger, nil, nil, 0, func(journal.Record) error { n++; return stop })
+	if !errors.Is(err, stop) || n != 1 {
+		t.Errorf("an error of fn: got %v after %d", err, n)
+	}
+	if err := store.Range(ctx, "no such table", nil, nil, 0, nil); !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("Range of an unknown table: got %v, want ErrInvalid", err)
+	}
+}
+
+func load(t *testing.T, s Store) {
+	store := open(t, s)
+	for i := range 3 {
+		commit(t, store, put(journal.Key, fmt.Sprint("k", i), "v"), put(journal.User, fmt.Sprint("u", i), "w"), put(journal.Body, "cold", "x"))
+	}
+	var got []string
+	lsn, err := store.Load(ctx, []journal.Table{journal.User, journal.Key, journal.Job}, func(table journal.Table, r journal.Record) error {
+		got = append(got, fmt.Sprintf("%s/%s=%s@%d", table, r.Key, r.Value, r.Rev))
+		return nil
+	})
+	want := []string{"user/u0=w@1", "user/u1=w@1", "user/u2=w@1", "key/k0=v@1", "key/k1=v@1", "key/k2=v@1"}
+	if err != nil || lsn != 3 || !slices.Equal(got, want) {
+		t.Errorf("Load: got %q at %d, %v; want %q at 3", got, lsn, err, want)
+	}
+	stop := errors.New("enough")
+	if _, err := store.Load(ctx, []journal.Table{journal.Key}, func(journal.Table, journal.Record) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("an error of fn: got %v", err)
+	}
+	if _, err := store.Load(ctx, []journal.Table{"no such table"}, nil); !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("Load of an unknown table: got %v, want ErrInvalid", err)
+	}
+}
+
+func mistakes(t *testing.T, s Store) {
+	store := open(t, s)
+	long := string(make([]byte, journal.MaxKey+1))
+	for name, b := range map[string]journal.Batch{
+		"unknown table":     {Ops: []journal.Op{put("nowhere", "k", "v")}},
+		"no key":            {Ops: []journal.Op{put(journal.Key, "", "v")}},
+		"long key":          {Ops: []journal.Op{put(journal.Key, long, "v")}},
+		"no prefix":         {Ops: []journal.Op{{Kind: journal.DeletePrefix, Table: journal.Key}}},
+		"unknown kind":      {Ops: []journal.Op{{Kind: 9, Table: journal.Key, Key: []byte("k")}}},
+		"condition, table":  {Pre: []journal.Cond{cond("nowhere", "k", 0)}},
+		"condition, no key": {Pre: []journal.Cond{cond(journal.Key, "", 0)}},
+	} {
+		good := journal.Batch{Ops: []journal.Op{put(journal.Key, "good", "v")}}
+		if _, err := store.Commit(ctx, []journal.Batch{good, b}); !errors.Is(err, journal.ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+		expect(t, store, journal.Key, "good", "", 0)
+	}
+	if _, err := store.Get(ctx, "nowhere", []byte("k")); !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("Get from an unknown table: got %v, want ErrInvalid", err)
+	}
+	commit(t, store, put(journal.Key, string(make([]byte, journal.MaxKey)), "the longest key"))
+}
+
+func aliasing(t *testing.T, s Store) {
+	store := open(t, s)
+	key, value := []byte("key"), []byte("value")
+	if _, err := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{{Table: journal.Key, Key: key, Value: value}}}}); err != nil {
+		t.Fatal(err)
+	}
+	key[0], value[0] = 'X', 'X'
+	rec, err := store.Get(ctx, journal.Key, []byte("key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Value[0], rec.Key[0] = 'Y', 'Y'
+	expect(t, store, journal.Key, "key", "value", 1)
+}
+
+// concurrent counts with compare and set: every success is counted once.
+func concurrent(t *testing.T, s Store) {
+	store := open(t, s)
+	const writers, each = 8, 20
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				own := put(journal.Ledger, fmt.Sprintf("%d-%d", w, i), "x")
+				for increment(t, store, own) {
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rec, err := store.Get(ctx, journal.Meta, []byte("counter"))
+	if err != nil || binary.BigEndian.Uint64(rec.Value) != writers*each || rec.Rev != writers*each {
+		t.Errorf("counter: got %x rev %d, %v, want %d", rec.Value, rec.Rev, err, writers*each)
+	}
+	if n := len(keys(t, store, journal.Ledger, nil, nil, 0)); n != writers*each {
+		t.Errorf("records: got %d, want %d", n, writers*each)
+	}
+}
+
+func increment(t *testing.T, store journal.Store, own journal.Op) (again bool) {
+	rec, err := store.Get(ctx, journal.Meta, []byte("counter"))
+	n := uint64(0)
+	if err == nil {
+		n = binary.BigEndian.Uint64(rec.Value)
+	}
+	_, err = store.Commit(ctx, []journal.Batch{{
+		Pre: []journal.Cond{cond(journal.Meta, "counter", rec.Rev)},
+		Ops: []journal.Op{put(journal.Meta, "counter", string(binary.BigEndian.AppendUint64(nil, n+1))), own},
+	}})
+	if err != nil && !errors.Is(err, journal.ErrConflict) {
+		t.Errorf("Commit: %v", err)
+		return false
+	}
+	return err != nil
+}
+
+func backup(t *testing.T, s Store) {
+	store := open(t, s)
+	commit(t, store, put(journal.Key, "a", "1"), put(journal.Body, "\x00\xff", ""))
+	commit(t, store, put(journal.Key, "a", "2"))
+	var copied bytes.Buffer
+	if err := store.Backup(ctx, &copied); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, store, put(journal.Key, "a", "later"))
+	restored := s.Restore(t, &copied)
+	defer restored.Close()
+	expect(t, restored, journal.Key, "a", "2", 2)
+	expect(t, restored, journal.Body, "\x00\xff", "", 1)
+	if lsn := commit(t, restored, put(journal.Key, "b", "1")); lsn != 3 {
+		t.Errorf("LSN after restoring: got %d, want 3", lsn)
+	}
+}
+
+func cancelled(t *testing.T, s Store) {
+	store := open(t, s)
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	_, commitErr := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{put(journal.Key, "k", "v")}}})
+	_, getErr := store.Get(ctx, journal.Key, []byte("k"))
+	rangeErr := store.Range(ctx, journal.Key, nil, nil, 0, nil)
+	_, loadErr := store.Load(ctx, journal.Tables(), nil)
+	_, changesErr := store.Changes(ctx, 0, nil)
+	for _, err := range []error{commitErr, getErr, rangeErr, loadErr, changesErr, store.Backup(ctx, io.Discard)} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+	}
+	expect(t, store, journal.Key, "k", "", 0)
+}
+
+func closed(t *testing.T, s Store) {
+	store := open(t, s)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, commitErr := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{put(journal.Key, "k", "v")}}})
+	_, getErr := store.Get(ctx, journal.Key, []byte("k"))
+	rangeErr := store.Range(ctx, journal.Key, nil, nil, 0, nil)
+	_, loadErr := store.Load(ctx, journal.Tables(), nil)
+	_, changesErr := store.Changes(ctx, 0, nil)
+	for _, err := range []error{commitErr, getErr, rangeErr, loadErr, changesErr, store.Backup(ctx, io.Discard)} {
+		if !errors.Is(err, journal.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	}
+	store.Stats()
+}
+
+// model compares the store with a map under random batches.
+func model(t *testing.T, s Store) {
+	type cell struct {
+		value string
+		rev   uint64
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		store := s.New(t)
+		defer store.Close()
+		want := map[string]cell{}
+		key := rapid.StringMatching(`[ab]{1,3}`)
+		rt.Repeat(map[string]func(*rapid.T){
+			"commit": func(rt *rapid.T) {
+				after, batches, ok := map[string]cell{}, []journal.Batch(nil), true
+				for k, v := range want {
+					after[k] = v
+				}
+				for range rapid.IntRange(1, 3).Draw(rt, "batches") {
+					var b journal.Batch
+					if rapid.Bool().Draw(rt, "conditional") {
+						k, rev := key.Draw(rt, "k"), rapid.Uint64Range(0, 2).Draw(rt, "rev")
+						b.Pre = append(b.Pre, cond(journal.Key, k, rev))
+						ok = ok && after[k].rev == rev
+					}
+					for range rapid.IntRange(0, 3).Draw(rt, "ops") {
+						op := put(journal.Key, key.Draw(rt, "k"), rapid.StringN(0, 4, -1).Draw(rt, "v"))
+						op.Kind = rapid.SampledFrom([]journal.OpKind{journal.Put, journal.Put, journal.Delete, journal.DeletePrefix}).Draw(rt, "kind")
+						b.Ops = append(b.Ops, op)
+						switch op.Kind {
+						case journal.Put:
+							after[string(op.Key)] = cell{string(op.Value), after[string(op.Key)].rev + 1}
+						case journal.Delete:
+							delete(after, string(op.Key))
+						case journal.DeletePrefix:
+							for k := range after {
+								if bytes.HasPrefix([]byte(k), op.Key) {
+									delete(after, k)
+								}
+							}
+						}
+					}
+					batches = append(batches, b)
+				}
+				_, err := store.Commit(ctx, batches)
+				if (err == nil) != ok {
+					rt.Fatalf("Commit: got %v, want ok %v", err, ok)
+				}
+				if ok {
+					want = after
+				}
+			},
+			"": func(rt *rapid.T) {
+				got := map[string]cell{}
+				_ = store.Range(ctx, journal.Key, nil, nil, 0, func(r journal.Record) error {
+					got[string(r.Key)] = cell{string(r.Value), r.Rev}
+					return nil
+				})
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					rt.Fatalf("got %v, want %v", got, want)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,11 @@
+//go:build !linux && !darwin && !freebsd
+
+package journal
+
+import "errors"
+
+// freeSpace has no portable form; the guard against a full disk is off here.
+func freeSpace(string) (int64, error) { return 0, errors.ErrUnsupported }
+
+// syncDir has no portable form: directories cannot be synced everywhere.
+func syncDir(string) error { return nil }

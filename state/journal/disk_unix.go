@@ -1,0 +1,28 @@
+//go:build linux || darwin || freebsd
+
+package journal
+
+import (
+	"os"
+	"syscall"
+)
+
+// freeSpace returns the bytes an unprivileged process may still write in dir.
+func freeSpace(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// syncDir makes the names in dir durable: a file whose name is lost in a power
+// cut takes every acknowledged write with it, however often it was synced.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,55 @@
+package journal
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// A value on disk:
+//
+//	version 1 | flags 1 | CRC32C 4 | revision 8 | payload
+//
+// The checksum covers table, key and everything but itself: pages of bbolt have
+// none, and its own check looks at the tree, not at what hangs on it. With the
+// key inside, a record that turns up under another key is noticed too.
+const (
+	sealVersion = 1
+	sealHeader  = 1 + 1 + 4 + 8
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func seal(t Table, key []byte, rev uint64, payload []byte) []byte {
+	v := make([]byte, sealHeader+len(payload))
+	v[0] = sealVersion
+	binary.BigEndian.PutUint64(v[6:], rev)
+	copy(v[sealHeader:], payload)
+	binary.BigEndian.PutUint32(v[2:], checksum(t, key, v))
+	return v
+}
+
+// unseal returns a part of v.
+func unseal(t Table, key, v []byte) (rev uint64, payload []byte, err error) {
+	if len(v) < sealHeader {
+		return 0, nil, &CorruptError{t, clone(key), "is too short"}
+	}
+	if binary.BigEndian.Uint32(v[2:]) != checksum(t, key, v) {
+		return 0, nil, &CorruptError{t, clone(key), "has a wrong checksum"}
+	}
+	// No flag is defined. One that is set belongs to a version that knows what
+	// it means, and reading past it would misread the value.
+	if v[0] != sealVersion || v[1] != 0 {
+		return 0, nil, &CorruptError{t, clone(key), "has an unknown format"}
+	}
+	return binary.BigEndian.Uint64(v[6:]), v[sealHeader:], nil
+}
+
+func checksum(t Table, key, v []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, []byte(t))
+	sum = crc32.Update(sum, castagnoli, key)
+	sum = crc32.Update(sum, castagnoli, v[:2])
+	return crc32.Update(sum, castagnoli, v[6:])
+}
+
+// clone copies b; an empty slice stays different from none.
+func clone(b []byte) []byte { return append([]byte{}, b...) }

@@ -1,0 +1,38 @@
+package journal
+
+// Table names a set of records. The name is the bucket on disk and never
+// changes; a table that is no longer used keeps its name taken.
+type Table string
+
+// The tables. Those of accounts, authorizations and jobs are named here before
+// anything uses them, so that a file of any version has the same layout.
+const (
+	Meta     Table = "meta"     // small facts about the installation: generated secrets, marks
+	User     Table = "user"     // accounts
+	Key      Table = "key"      // API keys, by key id
+	App      Table = "app"      // OAuth apps
+	Grant    Table = "grant"    // OAuth grants, by time-ordered id
+	Token    Table = "atok"     // OAuth access tokens, by time-ordered id
+	Session  Table = "session"  // browser sessions
+	Ledger   Table = "led"      // ledger entries, by sequence; append-only
+	Balance  Table = "bal"      // balance checkpoints
+	Job      Table = "job"      // video jobs
+	Response Table = "resphead" // headers of stored responses, by time-ordered id
+	Body     Table = "resp"     // bodies of stored responses: cold, read by key
+	Event    Table = "respev"   // event logs of stored responses: cold, read by prefix
+	Idem     Table = "idem"     // idempotency keys
+)
+
+var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem}
+
+// Tables returns every table.
+func Tables() []Table { return append([]Table(nil), tables[:]...) }
+
+func (t Table) known() bool {
+	for _, k := range tables {
+		if k == t {
+			return true
+		}
+	}
+	return false
+}
