@@ -1,0 +1,49 @@
+package kit
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// deadLetters counts what could not be delivered, by type, and tells those who
+// wait for it.
+type deadLetters struct {
+	total  atomic.Int64
+	byType sync.Map // message type -> *atomic.Int64; as many as there are types
+}
+
+// receive runs on the sender's goroutine, under the library's hands: it must
+// neither block nor panic.
+func (d *deadLetters) receive(event any) {
+	dead, ok := event.(*actor.DeadLetterEvent)
+	if !ok {
+		return
+	}
+	d.total.Add(1)
+	d.counter(fmt.Sprintf("%T", dead.Message)).Add(1)
+	if r, ok := dead.Message.(Rejecter); ok {
+		// A Reject that panics would take the sender down.
+		defer func() { _ = recover() }()
+		r.Reject(ReasonDead)
+	}
+}
+
+func (d *deadLetters) counter(name string) *atomic.Int64 {
+	n, ok := d.byType.Load(name)
+	if !ok {
+		n, _ = d.byType.LoadOrStore(name, new(atomic.Int64))
+	}
+	return n.(*atomic.Int64)
+}
+
+func (d *deadLetters) snapshot() map[string]int64 {
+	counts := make(map[string]int64)
+	d.byType.Range(func(name, n any) bool {
+		counts[name.(string)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return counts
+}

@@ -1,0 +1,94 @@
+package kit
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Failer is an actor that holds other people's waits. Failed runs on the actor's
+// goroutine right after its Receive panicked, before the supervisor decides,
+// so that nobody waits through a back-off for an instance that is gone. It is
+// the last chance to answer, and what it does must be safe on broken state.
+type Failer interface{ Failed(reason any) }
+
+// guard stands around every actor. In the library a panic while stopping leaves
+// the parent waiting for ever, and while restarting it brings the dying instance
+// back; here both are counted and survived. A panic in any other message is
+// counted, logged without its text, and goes on to supervision.
+type guard struct {
+	actor   actor.Actor
+	kind    *kind
+	system  *System
+	stopped bool // read by the mailbox, on the actor's goroutine
+}
+
+// Receive implements actor.Actor.
+func (g *guard) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		g.kind.started.Add(1)
+		g.forward(c)
+	case *actor.Restarting:
+		g.kind.restarted.Add(1)
+		g.contain(c, func() { g.actor.Receive(c) })
+	case *actor.Stopping:
+		g.contain(c, func() { g.actor.Receive(c) })
+	case *actor.Stopped:
+		g.contain(c, func() { g.actor.Receive(c) })
+		g.kind.stopped.Add(1)
+		g.stopped = true
+	default:
+		g.forward(c)
+	}
+}
+
+func (g *guard) forward(c actor.Context) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			g.fail(c, reason)
+			panic(reason)
+		}
+	}()
+	g.actor.Receive(c)
+}
+
+// fail runs while the panic is still on the stack, which is what the log shows.
+func (g *guard) fail(c actor.Context, reason any) {
+	g.kind.failed.Add(1)
+	g.report(c, reason)
+	if f, ok := g.actor.(Failer); ok {
+		g.contain(c, func() { f.Failed(reason) })
+	}
+}
+
+func (g *guard) contain(c actor.Context, fn func()) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			g.kind.contained.Add(1)
+			g.report(c, reason)
+		}
+	}()
+	fn()
+}
+
+func (g *guard) report(c actor.Context, reason any) {
+	g.system.logger.Error("actor panicked",
+		slog.String("kind", g.kind.name),
+		slog.String("actor", c.Self().GetId()),
+		slog.String("message", fmt.Sprintf("%T", c.Message())),
+		slog.String("panic", panicText(reason)),
+		slog.String("stack", string(debug.Stack())))
+}
+
+// panicText is the text of the runtime's own errors, which quote indexes and
+// types, and only the type of everything else, which may quote a prompt.
+func panicText(reason any) string {
+	if err, ok := reason.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", reason)
+}

@@ -1,0 +1,76 @@
+// Package kittest runs actor systems under test: inside a synctest bubble, where
+// time is fake and Quiesce knows when every actor is idle, or outside of one for
+// benchmarks. It is for tests only.
+package kittest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"stagedoor/actors/kit"
+)
+
+// Run runs body with a fresh system inside a bubble and stops the system after
+// it. What body leaves running is found by the bubble: it fails the test for
+// goroutines that can never end.
+func Run(t *testing.T, body func(t *testing.T, sys *kit.System)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		// Parked goroutines would count as leaks: none are kept.
+		sys := kit.NewSystem(kit.Options{Logger: Logger(t), MaxIdle: -1})
+		defer settle(t, sys)
+		body(t, sys)
+	})
+}
+
+// settle stops the system and lets fake time pass until the library's counter of
+// dead letters, a goroutine that lives for a second, has gone.
+func settle(t *testing.T, sys *kit.System) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := sys.Stop(ctx); err != nil {
+		t.Errorf("stop the system: %v", err)
+	}
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+}
+
+// Quiesce waits until every goroutine of the bubble is blocked: all messages are
+// handled, and nothing will happen before time passes.
+func Quiesce() { synctest.Wait() }
+
+// Pass lets fake time pass and then waits until all that it caused is done.
+func Pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Start starts a system outside of a bubble, and checks at the end that it left
+// no goroutine behind. Tests that need time to pass use Run.
+func Start(tb testing.TB) *kit.System {
+	tb.Helper()
+	before := goleak.IgnoreCurrent()
+	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := sys.Stop(ctx); err != nil {
+			tb.Errorf("stop the system: %v", err)
+		}
+		// The counter of dead letters is the library's own and ends by itself.
+		goleak.VerifyNone(tb, before,
+			goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewThrottle.func1.1"))
+	})
+	return sys
+}
+
+// Logger logs to the test.
+func Logger(tb testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(tb.Output(), nil))
+}

@@ -1,0 +1,59 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// muted is the handler given to the library, which logs message bodies and panic
+// values: prompts and keys, here. It lets texts, numbers and actor names
+// through and shows only the type of everything else. The library's chatter is
+// for debugging; what matters is logged by this package.
+type muted struct{ slog.Handler }
+
+func (h muted) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, quieter(level))
+}
+
+func (h muted) Handle(ctx context.Context, record slog.Record) error {
+	clean := slog.NewRecord(record.Time, quieter(record.Level), record.Message, record.PC)
+	record.Attrs(func(a slog.Attr) bool {
+		clean.AddAttrs(mute(a))
+		return true
+	})
+	return h.Handler.Handle(ctx, clean)
+}
+
+func (h muted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = mute(a)
+	}
+	return muted{h.Handler.WithAttrs(clean)}
+}
+
+func (h muted) WithGroup(name string) slog.Handler { return muted{h.Handler.WithGroup(name)} }
+
+func quieter(level slog.Level) slog.Level {
+	if level < slog.LevelWarn {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+func mute(a slog.Attr) slog.Attr {
+	switch a.Key {
+	case "message", "reason", "exception": // bare strings there are bodies, too
+		return slog.String(a.Key, fmt.Sprintf("%T", a.Value.Any()))
+	}
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+	if pid, ok := a.Value.Any().(*actor.PID); ok {
+		return slog.String(a.Key, pid.GetId())
+	}
+	return slog.String(a.Key, fmt.Sprintf("%T", a.Value.Any()))
+}

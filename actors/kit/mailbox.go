@@ -1,0 +1,317 @@
+package kit
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Lane is the place of a message in its mailbox: lower lanes go first, always.
+type Lane uint8
+
+// The lanes, named after the limiter they were made for. A message that does
+// not say belongs to LaneControl; a poison pill, which means "after all that is
+// there", to the last lane.
+const (
+	LaneControl Lane = iota
+	LaneRelease
+	LaneAcquire
+	laneCount
+)
+
+// Laned is a message that chooses its lane.
+type Laned interface{ Lane() Lane }
+
+// Reason says why a message was not handled.
+type Reason uint8
+
+// The reasons that reach Reject.
+const (
+	ReasonStopped Reason = iota + 1 // the actor has stopped
+	ReasonFull                      // the acquire lane is full
+	ReasonFailed                    // the actor failed and is not up again
+	ReasonDead                      // there is no such actor
+)
+
+func (r Reason) String() string {
+	switch r {
+	case ReasonStopped:
+		return "stopped"
+	case ReasonFull:
+		return "full"
+	case ReasonFailed:
+		return "failed"
+	case ReasonDead:
+		return "dead"
+	}
+	return "unknown"
+}
+
+// Rejecter is a message somebody waits for. Reject is called on any goroutine,
+// must not block, and may race with an answer: the first one counts.
+type Rejecter interface{ Reject(Reason) }
+
+// Lanes configures a LaneMailbox. The zero value has three unbounded lanes.
+type Lanes struct {
+	// Bound is how many messages LaneAcquire holds; 0: no bound.
+	Bound int
+	// FailFast refuses LaneAcquire while the actor has failed and waits for its
+	// restart, instead of keeping callers through the back-off.
+	FailFast bool
+}
+
+// LaneMailbox is a mailbox of three lanes in strict order. System messages go
+// before all of them. It never blocks and never drops in silence: what does not
+// fit is refused on the sender's goroutine, what is left when the actor stops is
+// refused then. Any goroutine may post.
+type LaneMailbox struct {
+	config Lanes
+	kind   *kind
+
+	invoker    actor.MessageInvoker
+	dispatcher actor.Dispatcher
+	process    func() // m.run, bound once: Schedule would allocate it each time
+
+	mu        sync.Mutex
+	system    ring
+	lanes     [laneCount]ring
+	running   bool // a goroutine is in run, or was asked for
+	suspended bool // failed, waiting for the supervisor
+	closed    bool // the actor has stopped
+}
+
+var _ actor.Mailbox = (*LaneMailbox)(nil)
+
+// NewLaneMailbox is for actors spawned without Props; Props makes its own.
+func NewLaneMailbox(config Lanes) *LaneMailbox {
+	return &LaneMailbox{config: config, kind: new(kind)}
+}
+
+// RegisterHandlers implements actor.Mailbox. The PID can be found by name a
+// moment before this call, so messages may be waiting already.
+func (m *LaneMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.invoker, m.dispatcher, m.process = invoker, dispatcher, m.run
+}
+
+// Start implements actor.Mailbox; the Started message has woken the mailbox.
+func (m *LaneMailbox) Start() {}
+
+// UserMessageCount implements actor.Mailbox.
+func (m *LaneMailbox) UserMessageCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for i := range m.lanes {
+		n += m.lanes[i].count
+	}
+	return n
+}
+
+// PostUserMessage implements actor.Mailbox. A message batch is one message here.
+func (m *LaneMailbox) PostUserMessage(message any) {
+	lane := laneOf(message)
+	m.mu.Lock()
+	if reason := m.refuses(lane, message); reason != 0 {
+		m.mu.Unlock()
+		m.reject(message, reason)
+		return
+	}
+	m.lanes[lane].push(message)
+	m.kind.depth.Add(1)
+	wake := m.wake(!m.suspended)
+	m.mu.Unlock()
+	if wake {
+		m.dispatcher.Schedule(m.process)
+	}
+}
+
+// PostSystemMessage implements actor.Mailbox.
+func (m *LaneMailbox) PostSystemMessage(message any) {
+	m.mu.Lock()
+	m.system.push(message)
+	wake := m.wake(true)
+	m.mu.Unlock()
+	if wake {
+		m.dispatcher.Schedule(m.process)
+	}
+}
+
+// wake decides, under the lock, whether the caller must schedule a run.
+func (m *LaneMailbox) wake(runnable bool) bool {
+	if m.running || !runnable || m.invoker == nil {
+		return false
+	}
+	m.running = true
+	return true
+}
+
+func (m *LaneMailbox) refuses(lane Lane, message any) Reason {
+	if m.closed {
+		return ReasonStopped
+	}
+	if lane != LaneAcquire {
+		return 0
+	}
+	if _, poison := message.(*actor.PoisonPill); poison {
+		return 0
+	}
+	if m.suspended && m.config.FailFast {
+		return ReasonFailed
+	}
+	if m.config.Bound > 0 && m.lanes[lane].count >= m.config.Bound {
+		return ReasonFull
+	}
+	return 0
+}
+
+// Close refuses all that waits and all that is still to come. The mailbox calls
+// it when its actor has stopped.
+func (m *LaneMailbox) Close() {
+	m.mu.Lock()
+	m.closed = true
+	left := m.lanes
+	m.lanes = [laneCount]ring{}
+	m.mu.Unlock()
+	for i := range left {
+		m.rejectAll(&left[i], ReasonStopped)
+	}
+}
+
+func (m *LaneMailbox) rejectAll(left *ring, reason Reason) {
+	m.kind.depth.Add(-int64(left.count))
+	for message := left.pop(); message != nil; message = left.pop() {
+		m.reject(message, reason)
+	}
+}
+
+// reject tells who waits. A message without Reject goes where the library
+// sends what it cannot deliver, so that it is at least counted.
+func (m *LaneMailbox) reject(message any, reason Reason) {
+	if r, ok := actor.UnwrapEnvelopeMessage(message).(Rejecter); ok {
+		m.kind.rejected.Add(1)
+		r.Reject(reason)
+		return
+	}
+	if c, ok := m.invoker.(actor.Context); ok {
+		c.ActorSystem().DeadLetter.SendUserMessage(c.Self(), message)
+	}
+}
+
+// errGoexit is the failure of an actor whose handler ended its goroutine.
+var errGoexit = errors.New("runtime.Goexit in Receive")
+
+func (m *LaneMailbox) run() {
+	for m.batch() {
+	}
+}
+
+// batch handles messages until there are none, or one of them panics.
+func (m *LaneMailbox) batch() (again bool) {
+	var message any
+	drained := false
+	defer func() {
+		if drained {
+			return
+		}
+		if reason := recover(); reason != nil {
+			m.invoker.EscalateFailure(reason, message)
+			again = true
+			return
+		}
+		// Goexit: this goroutine is dying, the mailbox must not die with it.
+		m.invoker.EscalateFailure(errGoexit, message)
+		m.dispatcher.Schedule(m.process)
+	}()
+	for i := 1; ; i++ {
+		if i > m.dispatcher.Throughput() {
+			i = 1
+			runtime.Gosched()
+		}
+		var system bool
+		message, system = m.next()
+		switch {
+		case message == nil:
+			drained = true
+			return false
+		case system:
+			m.handleSystem(message)
+		default:
+			m.invoker.InvokeUserMessage(message)
+		}
+	}
+}
+
+// next takes the next message, or marks the mailbox idle.
+func (m *LaneMailbox) next() (message any, system bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if message = m.system.pop(); message != nil {
+		return message, true
+	}
+	if !m.suspended {
+		for i := range m.lanes {
+			if message = m.lanes[i].pop(); message != nil {
+				m.kind.depth.Add(-1)
+				return message, false
+			}
+		}
+	}
+	m.running = false
+	return nil, false
+}
+
+func (m *LaneMailbox) handleSystem(message any) {
+	switch message.(type) {
+	case *actor.SuspendMailbox:
+		m.suspend()
+		return
+	case *actor.ResumeMailbox:
+		m.mu.Lock()
+		m.suspended = false
+		m.mu.Unlock()
+		return
+	}
+	m.invoker.InvokeSystemMessage(message)
+	// An actor stops inside a system message, either its Stop or the Terminated
+	// of its last child; only its guard has seen it.
+	c, ok := m.invoker.(actor.Context)
+	if !ok {
+		return
+	}
+	if g, ok := c.Actor().(*guard); ok && g.stopped && !m.isClosed() {
+		m.Close()
+		g.system.announceStop(c.Self().Id)
+	}
+}
+
+func (m *LaneMailbox) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+func (m *LaneMailbox) suspend() {
+	m.mu.Lock()
+	m.suspended = true
+	var left ring
+	if m.config.FailFast {
+		left, m.lanes[LaneAcquire] = m.lanes[LaneAcquire], ring{}
+	}
+	m.mu.Unlock()
+	m.rejectAll(&left, ReasonFailed)
+}
+
+// laneOf looks through the envelope that Request and headers put around a message.
+func laneOf(message any) Lane {
+	switch m := actor.UnwrapEnvelopeMessage(message).(type) {
+	case Laned:
+		return min(m.Lane(), laneCount-1)
+	case *actor.PoisonPill:
+		return LaneAcquire
+	}
+	return LaneControl
+}

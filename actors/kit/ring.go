@@ -1,0 +1,42 @@
+package kit
+
+// ring is a FIFO that gives memory back: it doubles when full and halves when
+// three quarters are empty, so that one burst is not kept for ever.
+type ring struct {
+	items []any
+	head  int
+	count int
+}
+
+const ringMin = 8
+
+func (r *ring) push(item any) {
+	if r.count == len(r.items) {
+		r.resize(max(ringMin, 2*len(r.items)))
+	}
+	r.items[(r.head+r.count)&(len(r.items)-1)] = item
+	r.count++
+}
+
+func (r *ring) pop() any {
+	if r.count == 0 {
+		return nil
+	}
+	item := r.items[r.head]
+	r.items[r.head] = nil
+	r.head = (r.head + 1) & (len(r.items) - 1)
+	r.count--
+	if len(r.items) > 8*ringMin && r.count <= len(r.items)/4 {
+		r.resize(len(r.items) / 2)
+	}
+	return item
+}
+
+// resize keeps the length a power of two, which push and pop mask with.
+func (r *ring) resize(size int) {
+	items := make([]any, size)
+	for i := range r.count {
+		items[i] = r.items[(r.head+i)&(len(r.items)-1)]
+	}
+	r.items, r.head = items, 0
+}

@@ -1,0 +1,196 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sourcegraph/conc"
+)
+
+// Options configures a System.
+type Options struct {
+	// Logger is required.
+	Logger *slog.Logger
+	// MaxIdle is how many goroutines stay parked for the next wake-up.
+	// 0: 128; negative: none, as a synctest bubble needs.
+	MaxIdle int
+	// Report hears of every failure that the system's own back-off handles. It
+	// must not block.
+	Report func(Failure)
+}
+
+// System is a running actor system; a process has one. All methods may be called
+// from any goroutine.
+type System struct {
+	logger     *slog.Logger
+	actors     *actor.ActorSystem
+	root       *actor.RootContext // spawns under the system's back-off
+	dispatcher *reuse
+	backoff    *Backoff
+
+	kinds sync.Map // name -> *kind
+	dead  deadLetters
+	epoch atomic.Uint64
+
+	ctx        context.Context // ends when Stop begins to join goroutines
+	cancel     context.CancelFunc
+	beside     conc.WaitGroup
+	goroutines atomic.Int64
+	crashed    atomic.Int64
+
+	waiting atomic.Int64 // len(waiters), read without the lock on every stop
+	mu      sync.Mutex
+	tops    []*actor.PID
+	waiters map[string][]chan struct{}
+	stopped bool
+}
+
+const defaultIdle = 128
+
+// NewSystem starts a system. The library's metrics stay off: they make a message
+// cost 25 times as much.
+func NewSystem(options Options) *System {
+	idle := options.MaxIdle
+	if idle == 0 {
+		idle = defaultIdle
+	}
+	s := &System{
+		logger:     options.Logger,
+		dispatcher: newReuse(max(idle, 0)),
+		waiters:    make(map[string][]chan struct{}),
+		backoff: &Backoff{Initial: 100 * time.Millisecond, Max: 10 * time.Second,
+			Limit: 3, Report: options.Report},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	quiet := slog.New(muted{options.Logger.Handler()})
+	s.actors = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
+		actor.WithDeadLetterThrottleCount(0), // a count once a second, no bodies
+	)
+	s.actors.EventStream.Subscribe(s.dead.receive)
+	s.root = s.actors.Root.Copy().WithGuardian(s.backoff)
+	return s
+}
+
+// Logger is the logger the system was made with.
+func (s *System) Logger() *slog.Logger { return s.logger }
+
+// Send sends without waiting and without a sender.
+func (s *System) Send(to *actor.PID, message any) { s.actors.Root.Send(to, message) }
+
+// StopActor stops an actor and its children and waits until its Stopped is done
+// and its mailbox closed. Messages it has not handled are refused. The library's
+// own way to wait gives up after ten seconds whatever the caller wants.
+func (s *System) StopActor(ctx context.Context, pid *actor.PID) error {
+	return s.stopAndWait(ctx, pid, s.actors.Root.Stop)
+}
+
+// DrainActor is StopActor after the messages that are in the mailbox now.
+func (s *System) DrainActor(ctx context.Context, pid *actor.PID) error {
+	return s.stopAndWait(ctx, pid, s.actors.Root.Poison)
+}
+
+func (s *System) stopAndWait(ctx context.Context, pid *actor.PID, stop func(*actor.PID)) error {
+	gone := s.awaitStop(pid.GetId())
+	// The registry forgets a name before its actor's Stopped. Whoever is found
+	// here will therefore find our channel.
+	if _, found := s.actors.ProcessRegistry.GetLocal(pid.GetId()); !found {
+		s.forget(pid.GetId(), gone)
+		return nil
+	}
+	stop(pid)
+	select {
+	case <-gone:
+		s.dropTop(pid)
+		return nil
+	case <-ctx.Done():
+		s.forget(pid.GetId(), gone)
+		return fmt.Errorf("stop %s: %w", pid.GetId(), context.Cause(ctx))
+	}
+}
+
+func (s *System) dropTop(pid *actor.PID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tops = slices.DeleteFunc(s.tops, func(top *actor.PID) bool { return top.Equal(pid) })
+}
+
+func (s *System) awaitStop(id string) chan struct{} {
+	gone := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters[id] = append(s.waiters[id], gone)
+	s.waiting.Add(1)
+	return gone
+}
+
+func (s *System) forget(id string, gone chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := slices.DeleteFunc(s.waiters[id], func(c chan struct{}) bool { return c == gone })
+	s.waiting.Add(int64(len(left) - len(s.waiters[id])))
+	if s.waiters[id] = left; len(left) == 0 {
+		delete(s.waiters, id)
+	}
+}
+
+// announceStop is called by a mailbox whose actor is gone.
+func (s *System) announceStop(id string) {
+	if s.waiting.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, gone := range s.waiters[id] {
+		close(gone)
+		s.waiting.Add(-1)
+	}
+	delete(s.waiters, id)
+}
+
+// Stop stops the top-level actors, last started first, ends the context of the
+// goroutines started with Go and waits for them, and sends the parked goroutines
+// home. If ctx ends first, it says what is still there; the rest goes on
+// stopping. A second call does nothing.
+func (s *System) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return nil
+	}
+	s.stopped = true
+	tops := slices.Clone(s.tops)
+	s.mu.Unlock()
+
+	var errs []error
+	for _, pid := range slices.Backward(tops) {
+		errs = append(errs, s.StopActor(ctx, pid))
+	}
+	s.cancel()
+	errs = append(errs, s.join(ctx))
+	s.actors.Shutdown()
+	return errors.Join(errs...)
+}
+
+// join waits for goroutines and workers as long as ctx allows.
+func (s *System) join(ctx context.Context) error {
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		s.beside.Wait()
+		s.dispatcher.close()
+	}()
+	select {
+	case <-joined:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("join %d goroutines: %w", s.goroutines.Load(), context.Cause(ctx))
+	}
+}
