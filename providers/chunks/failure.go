@@ -1,0 +1,183 @@
+package chunks
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+const (
+	maxErrorBody    = 64 << 10
+	maxErrorMessage = 2 << 10
+	maxRetryAfter   = 60 * time.Second // wire/errors.md 7: SDKs sleep for any value
+)
+
+// DecodeError reads a refusal. Besides the envelope it knows the forms that
+// servers of this family use: {"error":"text"}, {"message"}, {"detail"}, and any
+// of them in a one-element array.
+func DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+	e := &dialogue.Error{Status: status, Type: typeOf(status),
+		Message: fmt.Sprintf("the upstream provider returned status %d", status), RetryAfter: retryAfter(header)}
+	if len(body) > maxErrorBody || !gjson.ValidBytes(body) {
+		return e
+	}
+	read(e, gjson.ParseBytes(body))
+	return e
+}
+
+// Failure reads the error object of a reply whose HTTP status was 200; the
+// status it should have had follows from its type (faults U24 to U26).
+func Failure(v gjson.Result) *dialogue.Error {
+	e := &dialogue.Error{Type: dialogue.TypeAPI, Message: "the upstream provider reported an error"}
+	read(e, v)
+	e.Status = statusOf(e)
+	return e
+}
+
+func read(e *dialogue.Error, v gjson.Result) {
+	if v.IsArray() {
+		v = v.Get("0")
+	}
+	if inner := v.Get("error"); inner.Exists() {
+		v = inner
+	}
+	if v.Type == gjson.String {
+		e.Message = clip(v.Str)
+		return
+	}
+	for _, name := range []string{"message", "detail", "msg"} {
+		if m := v.Get(name); m.Type == gjson.String && m.Str != "" {
+			e.Message = clip(m.Str)
+			break
+		}
+	}
+	if t := v.Get("type"); t.Type == gjson.String && t.Str != "" {
+		e.Type = clip(t.Str)
+	}
+	if p := v.Get("param"); p.Type == gjson.String {
+		e.Param = clip(p.Str)
+	}
+	switch c := v.Get("code"); {
+	case c.Type == gjson.String:
+		e.Code = clip(c.Str)
+	case c.Exists() && c.Type != gjson.Null && len(c.Raw) <= maxErrorMessage:
+		e.Code = json.RawMessage(c.Raw)
+	}
+}
+
+// clip keeps messages to what a person reads.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxErrorMessage {
+		return s
+	}
+	cut := maxErrorMessage
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
+
+var typesByStatus = map[int]string{
+	400: dialogue.TypeInvalidRequest, 401: dialogue.TypeAuthentication, 403: dialogue.TypePermission,
+	404: dialogue.TypeNotFound, 408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge,
+	422: dialogue.TypeInvalidRequest, 429: dialogue.TypeRateLimit, 503: dialogue.TypeOverloaded,
+	504: dialogue.TypeTimeout, 529: dialogue.TypeOverloaded,
+}
+
+func typeOf(status int) string {
+	if t, ok := typesByStatus[status]; ok {
+		return t
+	}
+	if status < 500 {
+		return dialogue.TypeInvalidRequest
+	}
+	return dialogue.TypeAPI
+}
+
+var statusByWord = map[string]int{
+	dialogue.TypeInvalidRequest: 400, "context_length_exceeded": 400,
+	dialogue.TypeAuthentication: 401, "invalid_api_key": 401,
+	dialogue.TypePermission: 403,
+	dialogue.TypeNotFound:   404, "model_not_found": 404,
+	dialogue.TypeTooLarge:  413,
+	dialogue.TypeRateLimit: 429, "rate_limit_exceeded": 429, "requests": 429, "tokens": 429, "insufficient_quota": 429,
+	dialogue.TypeTimeout:    504,
+	dialogue.TypeOverloaded: 503, "service_unavailable": 503, "slow_down": 503,
+}
+
+func statusOf(e *dialogue.Error) int {
+	word, _ := e.Code.(string)
+	if raw, ok := e.Code.(json.RawMessage); ok {
+		word = string(raw)
+	}
+	if n, err := strconv.Atoi(word); err == nil && n >= 400 && n <= 599 {
+		return n
+	}
+	if status, ok := statusByWord[word]; ok {
+		return status
+	}
+	if status, ok := statusByWord[e.Type]; ok {
+		return status
+	}
+	return http.StatusBadGateway
+}
+
+// retryAfter reads how long to wait. A date is taken against the reply's own
+// Date, so that no clock is needed.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return wait(ms / 1000)
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return wait(s)
+	}
+	until, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return wait(until.Sub(now).Seconds())
+}
+
+func wait(seconds float64) time.Duration {
+	if !(seconds > 0) { // also NaN
+		return 0
+	}
+	if seconds >= maxRetryAfter.Seconds() {
+		return maxRetryAfter
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// Envelope is the one error body (gateway.md 2.2).
+func Envelope(err *dialogue.Error) []byte {
+	return append(err.AppendJSON([]byte(`{"error":`)), '}')
+}
+
+// AppendFailure appends the event that ends a failed stream: no event line,
+// which some clients choke on, and no [DONE] after it, which looks like success
+// (wire/errors.md 5).
+func AppendFailure(dst []byte, err *dialogue.Error) []byte {
+	dst = append(dst, `data: {"error":`...)
+	return append(err.AppendJSON(dst), "}\n\n"...)
+}
+
+// Done is the event that ends a stream that was not cut short.
+const Done = "data: [DONE]\n\n"
+
+// Heartbeat is a comment without a blank line behind it, which every client
+// tolerates (wire/errors.md 6).
+const Heartbeat = ": keep-alive\n"

@@ -1,0 +1,212 @@
+package chunks
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes"
+)
+
+// Tap watches a reply of the family on the untouched lane. Most events are
+// forwarded after three byte searches; only those that name usage, an error or
+// a finish are parsed, and those before the first content.
+type Tap struct {
+	// Content reports whether a choice, streamed or whole, carries any part of
+	// an answer: the only thing in which the two shapes differ here.
+	Content func(choice gjson.Result) bool
+
+	Options shapes.TapOptions
+
+	usage    dialogue.Usage
+	counted  bool
+	reason   dialogue.Reason
+	finished map[int64]bool
+	content  bool
+	done     bool
+	err      *dialogue.Error
+}
+
+var (
+	doneWord   = []byte("[DONE]")
+	usageWord  = []byte(`"usage"`)
+	errorWord  = []byte(`"error"`)
+	finishWord = []byte(`"finish_reason"`)
+)
+
+// Event implements shapes.Tap.
+func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
+	switch {
+	case t.done || t.err != nil:
+		return nil, shapes.Drop, false
+	case bytes.Equal(bytes.TrimSpace(data), doneWord):
+		t.done = true
+		return nil, shapes.Forward, false
+	}
+	hasUsage, hasFinish := told(data, usageWord), told(data, finishWord)
+	if !t.content || hasUsage || hasFinish || name == "error" || told(data, errorWord) {
+		if v, settled := t.look(name, data); settled {
+			return nil, v, false
+		}
+	}
+	if t.Options.Model != "" {
+		if replaced, ok := withModel(data, t.Options.Model); ok {
+			return replaced, shapes.Replace, t.content
+		}
+	}
+	return nil, shapes.Forward, t.content
+}
+
+// look parses an event that may be more than a piece of text. settled says that
+// the verdict is final.
+func (t *Tap) look(name string, data []byte) (v shapes.Verdict, settled bool) {
+	chunk := gjson.ParseBytes(data)
+	if e := chunk.Get("error"); name == "error" || e.Exists() && e.Type != gjson.Null {
+		t.err = Failure(chunk)
+		return shapes.Failed, true
+	}
+	if !chunk.IsObject() || !gjson.ValidBytes(data) {
+		t.err = dialogue.BadUpstream("event is not a JSON object")
+		return shapes.Failed, true
+	}
+	if u := chunk.Get("usage"); u.IsObject() {
+		t.take(u)
+	}
+	choices, repeated := 0, 0
+	chunk.Get("choices").ForEach(func(_, c gjson.Result) bool {
+		choices++
+		t.content = t.content || t.Content(c)
+		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" && !t.finish(c, word.Str) {
+			repeated++
+		}
+		return true
+	})
+	switch {
+	case choices == 0 && t.Options.HideUsage && chunk.Get("usage").IsObject():
+		return shapes.Drop, true // openai clients index choices[0]
+	case choices > 0 && repeated == choices:
+		return shapes.Drop, true // fault U27: a choice ends once
+	}
+	return shapes.Forward, false
+}
+
+func (t *Tap) finish(choice gjson.Result, word string) (first bool) {
+	index := choice.Get("index").Int()
+	if t.finished[index] {
+		return false
+	}
+	if t.finished == nil {
+		t.finished = make(map[int64]bool, 1)
+	}
+	t.finished[index] = true
+	t.reason = Reason(word)
+	return true
+}
+
+func (t *Tap) take(v gjson.Result) {
+	if !t.counted {
+		t.usage, t.counted = dialogue.NoUsage, true
+	}
+	t.usage.Merge(Usage(v))
+}
+
+// Body implements shapes.Tap.
+func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
+	reply := gjson.ParseBytes(body)
+	if !reply.IsObject() || !gjson.ValidBytes(body) {
+		return nil, dialogue.BadUpstream("reply is not a JSON object")
+	}
+	if e := reply.Get("error"); e.Exists() && e.Type != gjson.Null {
+		return nil, Failure(reply)
+	}
+	choices := reply.Get("choices")
+	if !choices.IsArray() {
+		return nil, dialogue.BadUpstream("reply has no choices")
+	}
+	choices.ForEach(func(_, c gjson.Result) bool {
+		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
+			t.finish(c, word.Str)
+		}
+		return true
+	})
+	if u := reply.Get("usage"); u.IsObject() {
+		t.take(u)
+	}
+	t.done = true
+	if t.Options.Model == "" {
+		return body, nil
+	}
+	if replaced, ok := withModel(body, t.Options.Model); ok {
+		return replaced, nil
+	}
+	return body, nil
+}
+
+// EOF implements shapes.Tap. A reply that finished without [DONE] is whole, as
+// servers leave it out; its client still gets one (translation.md 11).
+func (t *Tap) EOF() ([]byte, *dialogue.Error) {
+	switch {
+	case t.done:
+		return nil, nil
+	case len(t.finished) == 0:
+		return nil, dialogue.Incomplete()
+	}
+	t.done = true
+	return []byte(Done), nil
+}
+
+// Err implements shapes.Tap.
+func (t *Tap) Err() *dialogue.Error { return t.err }
+
+// Done implements shapes.Tap.
+func (t *Tap) Done() bool { return t.done }
+
+// Fail implements shapes.Tap.
+func (t *Tap) Fail(dst []byte, err *dialogue.Error) []byte { return AppendFailure(dst, err) }
+
+// Usage implements shapes.Tap.
+func (t *Tap) Usage() dialogue.Usage {
+	if !t.counted {
+		return dialogue.NoUsage
+	}
+	return t.usage
+}
+
+// Reason implements shapes.Tap.
+func (t *Tap) Reason() dialogue.Reason { return t.reason }
+
+// told reports whether data has a member of this quoted name that is not null.
+// It may be wrong about names inside strings; then the event is parsed in vain.
+func told(data, name []byte) bool {
+	i := bytes.Index(data, name)
+	if i < 0 {
+		return false
+	}
+	rest := bytes.TrimLeft(data[i+len(name):], ": \t\r\n")
+	return !bytes.HasPrefix(rest, []byte("null")) || bytes.Contains(rest, name)
+}
+
+// withModel returns data with its top-level model replaced, if there is one.
+func withModel(data []byte, model string) ([]byte, bool) {
+	r := fields.NewReader(data)
+	var edit []fields.Edit
+	if r.Peek() != fields.Object {
+		return nil, false
+	}
+	_ = r.Object(func(name []byte) error {
+		if string(name) != "model" || r.Peek() != fields.String {
+			return nil
+		}
+		start := r.Pos()
+		r.Skip()
+		edit = append(edit, fields.Edit{Start: start, End: r.Pos(), With: jsonw.AppendString(nil, model)})
+		return errFound
+	})
+	return fields.Splice(data, edit), len(edit) > 0
+}
+
+// errFound ends a walk early.
+var errFound = dialogue.Incomplete()

@@ -1,0 +1,64 @@
+package chunks
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// Usage reads the usage object: prompt_tokens includes cached tokens and
+// completion_tokens includes reasoning, as in the neutral form.
+func Usage(v gjson.Result) dialogue.Usage {
+	u := dialogue.NoUsage
+	count(v.Get("prompt_tokens"), &u.InputTotal)
+	count(v.Get("completion_tokens"), &u.OutputTotal)
+	in, out := v.Get("prompt_tokens_details"), v.Get("completion_tokens_details")
+	count(in.Get("cached_tokens"), &u.CacheRead)
+	count(in.Get("cache_write_tokens"), &u.CacheWrite)
+	count(in.Get("audio_tokens"), &u.AudioIn)
+	count(out.Get("reasoning_tokens"), &u.Reasoning)
+	count(out.Get("audio_tokens"), &u.AudioOut)
+	if u.CacheRead < 0 { // servers that cache without the details object
+		count(v.Get("prompt_cache_hit_tokens"), &u.CacheRead)
+	}
+	return u
+}
+
+// count takes a number that can be a count; what is negative was not told.
+func count(v gjson.Result, n *int64) {
+	if v.Type == gjson.Number && v.Num >= 0 && v.Num < 1<<53 {
+		*n = int64(v.Num)
+	}
+}
+
+// WriteUsage writes the usage object of gateway.md 2.3.
+func WriteUsage(w *jsonw.Writer, u dialogue.Usage) {
+	in, out := dialogue.Told(u.InputTotal), dialogue.Told(u.OutputTotal)
+	w.Object()
+	w.Key("prompt_tokens").Int(in)
+	w.Key("completion_tokens").Int(out)
+	w.Key("total_tokens").Int(in + out)
+	w.Key("prompt_tokens_details").Object()
+	w.Key("cached_tokens").Int(dialogue.Told(u.CacheRead))
+	w.Key("audio_tokens").Int(dialogue.Told(u.AudioIn))
+	if written := CacheWritten(u); written > 0 {
+		w.Key("cache_write_tokens").Int(written)
+	}
+	w.End()
+	w.Key("completion_tokens_details").Object()
+	w.Key("reasoning_tokens").Int(dialogue.Told(u.Reasoning))
+	w.Key("audio_tokens").Int(dialogue.Told(u.AudioOut))
+	w.Key("accepted_prediction_tokens").Int(0)
+	w.Key("rejected_prediction_tokens").Int(0)
+	w.End()
+	w.End()
+}
+
+// CacheWritten is the total of cache writes, however it was told.
+func CacheWritten(u dialogue.Usage) int64 {
+	if u.CacheWrite >= 0 {
+		return u.CacheWrite
+	}
+	return dialogue.Told(u.CacheWrite5m) + dialogue.Told(u.CacheWrite1h)
+}

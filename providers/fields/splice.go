@@ -1,0 +1,96 @@
+package fields
+
+import "slices"
+
+// Member is where a member of an object stands in the text.
+type Member struct {
+	Name       string
+	Start      int // of the name's quote
+	Value, End int // of the value
+}
+
+// Members lists the members of the object text, in order.
+func Members(text []byte) []Member {
+	r := NewReader(text)
+	list := make([]Member, 0, 16)
+	if r.Peek() != Object {
+		return list
+	}
+	_ = r.Object(func([]byte) error {
+		m := Member{Name: Unquote(text[r.name:stringEnd(text, r.name)]), Start: r.name}
+		r.space()
+		m.Value = r.pos
+		r.Skip()
+		m.End = r.pos
+		list = append(list, m)
+		return nil
+	})
+	return list
+}
+
+// Elements lists where the elements of the array text stand.
+func Elements(text []byte) []Member {
+	r := NewReader(text)
+	var list []Member
+	if r.Peek() != Array {
+		return list
+	}
+	_ = r.Array(func(int) error {
+		r.space()
+		m := Member{Start: r.pos, Value: r.pos}
+		r.Skip()
+		m.End = r.pos
+		list = append(list, m)
+		return nil
+	})
+	return list
+}
+
+// Edit replaces text[Start:End] with With.
+type Edit struct {
+	Start, End int
+	With       []byte
+}
+
+// Splice returns text with the edits made, which must not overlap. text itself
+// is returned if there are none, and never written to.
+func Splice(text []byte, edits []Edit) []byte {
+	if len(edits) == 0 {
+		return text
+	}
+	slices.SortFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
+	size := len(text)
+	for _, e := range edits {
+		size += len(e.With)
+	}
+	out := make([]byte, 0, size)
+	at := 0
+	for _, e := range edits {
+		out = append(out, text[at:e.Start]...)
+		out = append(out, e.With...)
+		at = e.End
+	}
+	return append(out, text[at:]...)
+}
+
+// Without returns the object or array text without the listed members, commas
+// mended; everything else stays as it was written.
+func Without(text []byte, all []Member, drop func(i int) bool) []byte {
+	var edits []Edit
+	kept := -1 // the last member that stays
+	for i := range all {
+		if !drop(i) {
+			kept = i
+			continue
+		}
+		switch {
+		case kept >= 0: // from behind the one before
+			edits = append(edits, Edit{Start: all[i-1].End, End: all[i].End})
+		case i+1 < len(all): // up to the one after
+			edits = append(edits, Edit{Start: all[i].Start, End: all[i+1].Start})
+		default:
+			edits = append(edits, Edit{Start: all[i].Start, End: all[i].End})
+		}
+	}
+	return Splice(text, edits)
+}
