@@ -1,0 +1,95 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Decide says what of a wish for structured output is encoded for a target, and
+// records in rep why it is less than was asked for (gateway.md 4.8 rule 6). The
+// schema it returns is in the target's dialect: nothing is left to convert.
+// Toward gemini, GeminiSchema tells responseSchema from responseJsonSchema.
+func Decide(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) dialogue.Output {
+	reasons := objections(o, t)
+	for _, reason := range reasons {
+		rep.Degrade(reason)
+	}
+	if len(reasons) > 0 {
+		return dialogue.Output{}
+	}
+	if o.Mode != dialogue.OutputSchema {
+		return o
+	}
+	out, lossy := dialect(o, t)
+	if lossy {
+		rep.Degrade(dialogue.KeywordsStripped)
+	}
+	return out
+}
+
+// objections are the reasons for which the constraint is dropped altogether.
+func objections(o dialogue.Output, t dialogue.Target) []string {
+	if o.Mode == dialogue.OutputText {
+		return nil
+	}
+	var reasons []string
+	if t.NoSchema || t.Shape == dialogue.Completions {
+		reasons = append(reasons, dialogue.ModelUnsupported)
+	}
+	if o.Mode == dialogue.OutputJSON {
+		// Any JSON is older than schemas: models without structured outputs know
+		// it, in the shapes that have it.
+		if t.Shape == dialogue.Messages {
+			reasons = append(reasons, dialogue.JSONObjectUnsupported)
+			if !t.Caps.StructuredOutputs {
+				reasons = append(reasons, dialogue.ModelUnsupported)
+			}
+		}
+		return reasons
+	}
+	if !t.Caps.StructuredOutputs {
+		reasons = append(reasons, dialogue.ModelUnsupported)
+	}
+	if absent(o.Schema) {
+		reasons = append(reasons, dialogue.MissingSchema)
+	}
+	return reasons
+}
+
+func absent(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
+}
+
+// dialect converts the schema of o for t.
+func dialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
+	if t.Shape == dialogue.Gemini {
+		return geminiDialect(o, t)
+	}
+	if o.GeminiSchema {
+		o.Schema, o.GeminiSchema = FromGemini(o.Schema), false
+	}
+	if t.Shape != dialogue.Messages {
+		return o, false
+	}
+	schema, stripped, ok := ForMessages(o.Schema)
+	if !ok {
+		return dialogue.Output{}, true
+	}
+	o.Schema = schema
+	return o, stripped
+}
+
+func geminiDialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
+	switch {
+	case o.GeminiSchema: // as the client wrote it
+	case t.Caps.JSONSchema:
+		o.Schema, lossy = ForGeminiJSON(o.Schema)
+	default:
+		o.Schema, lossy = ForGemini(o.Schema)
+		o.GeminiSchema = true
+	}
+	return o, lossy
+}

@@ -1,0 +1,245 @@
+package schema
+
+import "slices"
+
+// walk is one rewrite of one document.
+type walk struct {
+	root   *node
+	left   int     // nodes that may still be made
+	bytes  int     // bytes that may still be copied
+	active []*node // targets of the $refs that are being expanded, outermost first
+	lossy  bool    // a constraint was removed or changed
+	spent  bool    // a limit was hit
+}
+
+func newWalk(root *node) *walk {
+	return &walk{root: root, left: maxNodes, bytes: maxBytes, active: []*node{root}}
+}
+
+// enter counts a node and reports whether it may be made.
+func (w *walk) enter(depth int) bool {
+	w.left--
+	if depth > maxDepth || w.left < 0 {
+		w.spent, w.lossy = true, true
+		return false
+	}
+	return true
+}
+
+// copies charges for a value that is written times times.
+func (w *walk) copies(n *node, times int) {
+	w.bytes -= n.weight() * times
+	if w.bytes < 0 {
+		w.left = -1
+	}
+}
+
+// expand returns a schema with its allOf, and its $ref unless keep accepts it,
+// merged into it. It returns nil if the schema contains itself. The targets it
+// went through stay in w.active, so that what is below knows where it stands;
+// the caller takes them away again with leave(mark).
+func (w *walk) expand(n *node, depth int, keep func(ref string) bool) *node {
+	if !w.enter(depth) {
+		return nil
+	}
+	ref, parts := n.get("$ref"), n.get("allOf")
+	if ref == nil && parts == nil {
+		return n
+	}
+	if ref != nil && n.onlyAnnotates() && keep(ref.str()) {
+		return n
+	}
+	out := n.without("$ref", "allOf")
+	if ref != nil {
+		if parts != nil {
+			keep = never
+		}
+		target := w.target(ref.str())
+		if target == nil {
+			return out
+		}
+		if slices.Contains(w.active, target) {
+			return nil
+		}
+		w.active = append(w.active, target)
+		w.copies(target, 1)
+		if out = w.join(out, target, depth, keep); out == nil {
+			return nil
+		}
+	}
+	if parts == nil {
+		return out
+	}
+	if len(parts.items) > 1 {
+		keep = never // what is merged with others cannot stay a reference
+	}
+	for _, part := range parts.items {
+		if out = w.join(out, part, depth, keep); out == nil {
+			return nil
+		}
+	}
+	return out
+}
+
+// join merges an expanded schema into out.
+func (w *walk) join(out, other *node, depth int, keep func(ref string) bool) *node {
+	if other.kind != '{' {
+		w.lossy = w.lossy || other.kind != 't'
+		return out
+	}
+	// A $ref that may stay on its own cannot stay inside a merged schema, unless
+	// it is all there is.
+	if len(out.members) > 0 {
+		keep = never
+	}
+	other = w.expand(other, depth+1, keep)
+	if other == nil {
+		return nil
+	}
+	return w.merge(out, other)
+}
+
+func never(string) bool { return false }
+
+func (w *walk) target(ref string) *node {
+	t := w.root.resolve(ref)
+	if t == nil {
+		w.lossy = true
+	}
+	return t
+}
+
+func (w *walk) leave(mark int) { w.active = w.active[:mark] }
+
+// onlyAnnotates reports whether a $ref has no constraints beside it.
+func (n *node) onlyAnnotates() bool {
+	for _, m := range n.members {
+		if m.name != "$ref" && constraints[m.name] || m.name == "type" || m.name == "properties" || m.name == "required" {
+			return false
+		}
+	}
+	return true
+}
+
+// alternatives finds the schemas of which any is enough, and their keyword.
+func (n *node) alternatives() ([]*node, string) {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if v := n.get(key); v != nil && v.kind == '[' && len(v.items) > 0 {
+			return v.items, key
+		}
+	}
+	return nil, ""
+}
+
+// narrowed is a schema that says all of base and of one of its branches; the
+// branch's own description is the better one.
+func narrowed(base, branch *node) *node {
+	if branch.get("description") != nil || branch.get("$ref") != nil {
+		base = base.without("description", "title")
+	}
+	if len(base.members) == 0 {
+		return branch
+	}
+	return object(member{"allOf", array(base, branch)})
+}
+
+// merge makes one schema that asks for what both ask for. Where that cannot be
+// said, a's word stands.
+func (w *walk) merge(a, b *node) *node {
+	out := object(slices.Clone(a.members)...)
+	w.left -= len(b.members)
+	for _, m := range b.members {
+		have := out.get(m.name)
+		switch {
+		case m.name == "$defs" || m.name == "definitions":
+			// Pointers start at the root, which keeps its own.
+		case have == nil:
+			out.add(m.name, m.value)
+		case m.name == "properties":
+			out.put(m.name, w.mergeProperties(have, m.value))
+		case m.name == "required":
+			w.left -= len(m.value.items)
+			out.put(m.name, union(have, m.value))
+		case m.name == "items" && have.kind == '{' && m.value.kind == '{':
+			out.put(m.name, both(have, m.value))
+		case m.name == "enum":
+			out.put(m.name, w.intersect(have, m.value))
+		case m.name == "type":
+			out.put(m.name, w.narrower(have, m.value))
+		case m.name == "additionalProperties":
+			if m.value.kind == 'f' {
+				out.put(m.name, m.value)
+			}
+		case constraints[m.name] && !have.same(m.value):
+			w.lossy = true
+		}
+	}
+	return out
+}
+
+func both(a, b *node) *node {
+	if a.same(b) {
+		return a
+	}
+	return object(member{"allOf", array(a, b)})
+}
+
+func (w *walk) mergeProperties(a, b *node) *node {
+	out := object(slices.Clone(a.members)...)
+	w.left -= len(b.members)
+	for _, m := range b.members {
+		if have := out.get(m.name); have != nil {
+			out.put(m.name, both(have, m.value))
+			continue
+		}
+		out.add(m.name, m.value)
+	}
+	return out
+}
+
+func union(a, b *node) *node {
+	names := a.strings()
+	for _, name := range b.strings() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return texts(names)
+}
+
+// intersect keeps what both enums allow.
+func (w *walk) intersect(a, b *node) *node {
+	out := array()
+	w.left -= len(a.items)
+	for _, v := range a.items {
+		if slices.ContainsFunc(b.items, v.same) {
+			out.items = append(out.items, v)
+		}
+	}
+	if len(out.items) == 0 {
+		w.lossy = true
+		return a
+	}
+	return out
+}
+
+// narrower keeps the types that both allow; an integer is a number.
+func (w *walk) narrower(a, b *node) *node {
+	var out []string
+	wide := b.strings()
+	for _, t := range a.strings() {
+		if slices.Contains(wide, t) || t == "integer" && slices.Contains(wide, "number") {
+			out = append(out, t)
+		} else if t == "number" && slices.Contains(wide, "integer") {
+			out = append(out, "integer")
+		}
+	}
+	switch len(out) {
+	case 0:
+		w.lossy = true
+		return a
+	case 1:
+		return text(out[0])
+	}
+	return texts(out)
+}

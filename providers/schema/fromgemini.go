@@ -1,0 +1,97 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// FromGemini rewrites a schema of Gemini's OpenAPI subset as JSON Schema: types
+// in small letters, nullable as the type null, properties in the order that
+// propertyOrdering gives. snake_case spellings of keywords are read too. What
+// is JSON Schema already stays as it is. A schema beyond the limits becomes
+// one that allows any object.
+func FromGemini(raw json.RawMessage) json.RawMessage {
+	root, ok := parse(raw)
+	if !ok {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return fromGemini(root).encode()
+}
+
+var camel = map[string]string{"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength", "max_length": "maxLength",
+	"min_properties": "minProperties", "max_properties": "maxProperties", "property_ordering": "propertyOrdering"}
+
+// counts are int64 in the vendor's protocol, which prints those as strings.
+var counts = []string{"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
+
+func fromGemini(n *node) *node {
+	if n.kind != '{' {
+		return n
+	}
+	out, nullable := object(), false
+	for _, m := range n.members {
+		if name, snake := camel[m.name]; snake {
+			m.name = name
+		}
+		switch {
+		case m.name == "nullable":
+			nullable = m.value.kind == 't'
+		case m.name == "type" && m.value.kind == '"':
+			if name := strings.ToLower(m.value.str()); name != "type_unspecified" {
+				out.add("type", text(name))
+			}
+		case m.name == "format" && slices.Contains([]string{"enum", "int32", "int64", "float", "double"}, m.value.str()):
+			// Says nothing in JSON Schema, and strict upstreams refuse it.
+		case slices.Contains(counts, m.name) && m.value.number() < 0:
+			out.add(m.name, unquoted(m.value))
+		case m.name != "propertyOrdering" && m.name != "example":
+			out.add(m.name, replaced(m.value, positions[m.name], fromGemini))
+		}
+	}
+	reorder(out, n)
+	if nullable {
+		allowNull(out)
+	}
+	return out
+}
+
+func unquoted(n *node) *node {
+	if inner, ok := parse([]byte(n.str())); ok && inner.kind == '0' {
+		return inner
+	}
+	return n
+}
+
+func reorder(out, n *node) {
+	order := n.get("propertyOrdering")
+	if order == nil {
+		order = n.get("property_ordering")
+	}
+	properties := out.get("properties")
+	if order == nil || properties == nil || properties.kind != '{' {
+		return
+	}
+	names := order.strings()
+	sorted := slices.Clone(properties.members)
+	place := make(map[string]int, len(names))
+	for i, name := range names {
+		place[name] = i - len(names)
+	}
+	slices.SortStableFunc(sorted, func(a, b member) int { return place[a.name] - place[b.name] })
+	out.put("properties", object(sorted...))
+}
+
+func allowNull(n *node) {
+	null := text("null")
+	if t := n.get("type"); t != nil && t.kind == '"' && t.str() != "null" {
+		n.put("type", array(t, null))
+	} else if branches := n.get("anyOf"); branches != nil && branches.kind == '[' {
+		n.put("anyOf", array(append(slices.Clone(branches.items), object(member{"type", null}))...))
+	}
+	if e := n.get("enum"); e != nil && e.kind == '[' && !slices.ContainsFunc(e.items, isNullValue) {
+		n.put("enum", array(append(slices.Clone(e.items), &node{kind: 'n', raw: []byte("null")})...))
+	}
+}
+
+func isNullValue(n *node) bool { return n.kind == 'n' }

@@ -1,0 +1,116 @@
+package schema
+
+import "slices"
+
+// position says where schemas stand in the value of a keyword.
+type position uint8
+
+const (
+	nowhere position = iota
+	itself           // the value is a schema
+	listed           // the value is an array of schemas
+	named            // the members of the value are schemas
+	either           // a schema, or an array of them (items before 2020-12)
+)
+
+var positions = map[string]position{
+	"properties": named, "patternProperties": named, "dependentSchemas": named, "$defs": named, "definitions": named,
+	"anyOf": listed, "oneOf": listed, "allOf": listed, "prefixItems": listed,
+	"items": either, "additionalItems": itself, "additionalProperties": itself, "not": itself, "if": itself, "then": itself,
+	"else": itself, "contains": itself, "propertyNames": itself, "unevaluatedItems": itself, "unevaluatedProperties": itself,
+	"contentSchema": itself,
+}
+
+// children calls f for every schema directly below a schema, until f is false.
+func (n *node) children(f func(*node) bool) bool {
+	for _, m := range n.members {
+		at := positions[m.name]
+		if at == either {
+			at = itself
+			if m.value.kind == '[' {
+				at = listed
+			}
+		}
+		switch {
+		case at == itself && !f(m.value):
+			return false
+		case at == listed && !all(m.value.items, f):
+			return false
+		case at == named:
+			for _, sub := range m.value.members {
+				if !f(sub.value) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func all(nodes []*node, f func(*node) bool) bool {
+	return !slices.ContainsFunc(nodes, func(n *node) bool { return !f(n) })
+}
+
+// rewrite returns a copy of a schema in which f has replaced every schema
+// directly below it.
+func (n *node) rewrite(f func(*node) *node) *node {
+	out := &node{kind: n.kind, raw: n.raw, items: n.items}
+	for _, m := range n.members {
+		out.add(m.name, replaced(m.value, positions[m.name], f))
+	}
+	return out
+}
+
+func replaced(v *node, at position, f func(*node) *node) *node {
+	if at == either {
+		at = itself
+		if v.kind == '[' {
+			at = listed
+		}
+	}
+	switch {
+	case at == itself:
+		return f(v)
+	case at == listed && v.kind == '[':
+		out := array()
+		for _, item := range v.items {
+			out.items = append(out.items, f(item))
+		}
+		return out
+	case at == named && v.kind == '{':
+		out := object()
+		for _, m := range v.members {
+			out.add(m.name, f(m.value))
+		}
+		return out
+	}
+	return v
+}
+
+// annotations say something about a schema without constraining it.
+var annotations = map[string]bool{
+	"title": true, "description": true, "default": true, "example": true, "examples": true, "deprecated": true, "readOnly": true,
+	"writeOnly": true, "$comment": true, "$schema": true, "$id": true, "id": true, "$anchor": true, "$vocabulary": true, "$defs": true, "definitions": true,
+	"propertyOrdering": true,
+}
+
+// constraints are the keywords whose removal weakens a schema. A keyword that
+// is neither here nor known to a rewrite is an extension: it goes unnoticed.
+var constraints = map[string]bool{
+	"minimum": true, "maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true, "minLength": true, "maxLength": true,
+	"pattern": true, "format": true, "minItems": true, "maxItems": true, "uniqueItems": true, "contains": true, "minContains": true, "maxContains": true,
+	"prefixItems": true, "additionalItems": true, "unevaluatedItems": true, "patternProperties": true, "propertyNames": true, "minProperties": true,
+	"maxProperties": true, "dependentRequired": true, "dependentSchemas": true, "dependencies": true, "additionalProperties": true,
+	"unevaluatedProperties": true, "not": true, "if": true, "then": true, "else": true, "allOf": true, "anyOf": true, "oneOf": true, "const": true,
+	"enum": true, "contentEncoding": true, "contentMediaType": true, "contentSchema": true, "$dynamicRef": true, "$recursiveRef": true, "items": true,
+}
+
+// hasType reports whether a schema's type is, or lists, the one asked for.
+func (n *node) hasType(name string) bool {
+	return slices.Contains(n.get("type").strings(), name)
+}
+
+// isObject reports whether a schema describes objects.
+func (n *node) isObject() bool {
+	return n.hasType("object") || n.get("properties") != nil
+}

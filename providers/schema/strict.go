@@ -1,0 +1,71 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// strictLacks are the keywords that strict schemas of the chat and responses
+// shapes may not hold.
+var strictLacks = []string{"allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else", "patternProperties",
+	"unevaluatedProperties", "propertyNames", "contains", "uniqueItems", "prefixItems", "minLength", "maxLength"}
+
+const (
+	strictDepth      = 10
+	strictProperties = 5000
+)
+
+// Strictable reports whether a schema may be sent with strict true to the chat
+// and responses shapes: an object whose every property is required and whose
+// every object is closed, without keywords that strict mode refuses. Strictness
+// changes what a schema means otherwise, so it is never turned on for others.
+func Strictable(raw json.RawMessage) bool {
+	root, ok := parse(raw)
+	if !ok || root.get("type").str() != "object" || root.get("anyOf") != nil {
+		return false
+	}
+	count := 0
+	return root.resolves(root) && root.strict(0, &count)
+}
+
+func (n *node) strict(depth int, count *int) bool {
+	if n.kind != '{' {
+		return false
+	}
+	for _, m := range n.members {
+		if slices.Contains(strictLacks, m.name) {
+			return false
+		}
+	}
+	if n.isObject() {
+		depth++
+		closed, properties := n.get("additionalProperties"), n.get("properties")
+		if closed == nil || closed.kind != 'f' || depth > strictDepth {
+			return false
+		}
+		if properties != nil && !n.requiresAll(properties, count) {
+			return false
+		}
+	}
+	for _, m := range n.members {
+		if m.name == "additionalProperties" {
+			continue // looked at above; it is not a schema here
+		}
+		only := object(m)
+		if !only.children(func(sub *node) bool { return sub.strict(depth, count) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) requiresAll(properties *node, count *int) bool {
+	*count += len(properties.members)
+	required := n.get("required").strings()
+	for _, m := range properties.members {
+		if !slices.Contains(required, m.name) {
+			return false
+		}
+	}
+	return *count <= strictProperties
+}

@@ -1,0 +1,239 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stagedoor/providers/jsonw"
+)
+
+const (
+	maxDepth = 64      // levels of nesting, in what is read and what is written
+	maxNodes = 10_000  // nodes, in what is read and what is written
+	maxBytes = 4 << 20 // bytes that may be written more than once
+)
+
+// node is a JSON value that remembers the order of members and the spelling of
+// scalars. Nodes are never changed once they are part of a tree: parts of the
+// source are shared with what is made of it.
+type node struct {
+	kind    jsontext.Kind // '{', '[', '"', '0', 't', 'f', 'n'
+	members []member      // of an object
+	items   []*node       // of an array
+	raw     []byte        // of a scalar
+	size    int           // bytes it was read from; 0: made by a rewrite
+}
+
+type member struct {
+	name  string
+	value *node
+}
+
+// parse reads one JSON value within the limits.
+func parse(raw []byte) (*node, bool) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	left := maxNodes
+	n, ok := read(d, 0, &left)
+	if !ok {
+		return nil, false
+	}
+	_, err := d.ReadToken()
+	return n, err == io.EOF
+}
+
+func read(d *jsontext.Decoder, depth int, left *int) (*node, bool) {
+	*left--
+	if depth > maxDepth || *left < 0 {
+		return nil, false
+	}
+	n, start, ok := &node{kind: d.PeekKind()}, d.InputOffset(), false
+	switch n.kind {
+	case '{':
+		ok = n.readMembers(d, depth, left)
+	case '[':
+		ok = n.readItems(d, depth, left)
+	default:
+		v, err := d.ReadValue()
+		n.raw, ok = bytes.Clone(v), err == nil
+	}
+	n.size = int(d.InputOffset() - start)
+	return n, ok
+}
+
+func (n *node) readMembers(d *jsontext.Decoder, depth int, left *int) bool {
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		key := name.String() // before the next read makes the token invalid
+		value, ok := read(d, depth+1, left)
+		if !ok {
+			return false
+		}
+		n.members = append(n.members, member{key, value})
+	}
+	_, err := d.ReadToken()
+	return err == nil
+}
+
+func (n *node) readItems(d *jsontext.Decoder, depth int, left *int) bool {
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for d.PeekKind() != ']' {
+		item, ok := read(d, depth+1, left)
+		if !ok {
+			return false
+		}
+		n.items = append(n.items, item)
+	}
+	_, err := d.ReadToken()
+	return err == nil
+}
+
+// encode writes the tree without insignificant space.
+func (n *node) encode() json.RawMessage { return n.append(nil) }
+
+func (n *node) append(dst []byte) []byte {
+	switch n.kind {
+	case '{':
+		dst = append(dst, '{')
+		for i, m := range n.members {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(jsonw.AppendString(dst, m.name), ':')
+			dst = m.value.append(dst)
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		for i, item := range n.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = item.append(dst)
+		}
+		return append(dst, ']')
+	}
+	return append(dst, n.raw...)
+}
+
+func object(members ...member) *node { return &node{kind: '{', members: members} }
+func array(items ...*node) *node     { return &node{kind: '[', items: items} }
+func text(s string) *node            { return &node{kind: '"', raw: jsonw.AppendString(nil, s)} }
+func boolean(b bool) *node {
+	raw := strconv.AppendBool(nil, b)
+	return &node{kind: jsontext.Kind(raw[0]), raw: raw}
+}
+
+// str is the value of a string, and "" of anything else.
+func (n *node) str() string {
+	if n == nil || n.kind != '"' {
+		return ""
+	}
+	s, err := jsontext.AppendUnquote(nil, n.raw)
+	if err != nil {
+		return ""
+	}
+	return string(s)
+}
+
+// get returns a member of an object, or nil.
+func (n *node) get(name string) *node {
+	if n == nil {
+		return nil
+	}
+	for i := range n.members {
+		if n.members[i].name == name {
+			return n.members[i].value
+		}
+	}
+	return nil
+}
+
+func (n *node) add(name string, value *node) {
+	n.members = append(n.members, member{name, value})
+}
+
+// put replaces a member in its place, or adds it. It is for nodes in the making.
+func (n *node) put(name string, value *node) {
+	for i := range n.members {
+		if n.members[i].name == name {
+			n.members[i].value = value
+			return
+		}
+	}
+	n.add(name, value)
+}
+
+// without returns a copy of an object that lacks some members.
+func (n *node) without(names ...string) *node {
+	out := object()
+	for _, m := range n.members {
+		if !slices.Contains(names, m.name) {
+			out.members = append(out.members, m)
+		}
+	}
+	return out
+}
+
+// strings lists the strings of an array, or a lone string.
+func (n *node) strings() []string {
+	if n == nil {
+		return nil
+	}
+	if n.kind == '"' {
+		return []string{n.str()}
+	}
+	var out []string
+	for _, item := range n.items {
+		if item.kind == '"' {
+			out = append(out, item.str())
+		}
+	}
+	return out
+}
+
+func texts(values []string) *node {
+	out := array()
+	for _, v := range values {
+		out.items = append(out.items, text(v))
+	}
+	return out
+}
+
+// same reports whether two values are written alike.
+func (n *node) same(m *node) bool {
+	if n.kind != m.kind || n == m {
+		return n == m
+	}
+	if n.kind != '{' && n.kind != '[' {
+		return bytes.Equal(n.raw, m.raw)
+	}
+	return bytes.Equal(n.encode(), m.encode())
+}
+
+// weight is about how many bytes a value takes.
+func (n *node) weight() int {
+	if n.size > 0 {
+		return n.size
+	}
+	sum := len(n.raw)
+	for _, m := range n.members {
+		sum += len(m.name) + m.value.weight()
+	}
+	for _, item := range n.items {
+		sum += item.weight()
+	}
+	return sum
+}
