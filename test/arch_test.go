@@ -1,0 +1,216 @@
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"stagedoor/test/harness"
+)
+
+const module = "stagedoor"
+
+// arrows lists, per room of the house, the rooms it may import besides itself
+// (DESIGN.md 1). A room that is not here does not exist.
+var arrows = map[string][]string{
+	"cmd":       {"http", "actors", "state", "providers"},
+	"http":      {"actors", "state", "providers"},
+	"actors":    {"state", "providers"},
+	"state":     {},
+	"providers": {},
+	"test":      {"cmd", "http", "actors", "state", "providers"},
+}
+
+// shapesMeet are the packages under providers/shapes that may know more than one
+// shape: nothing else does.
+var shapesMeet = []string{"providers/shapes/registry"}
+
+// bareGo lists the files that may start a goroutine with a go statement, with the
+// reason. Everywhere else goroutines are started through conc or actors/kit, which
+// carry a panic to the owner instead of ending the process (faults.md 4).
+var bareGo = map[string]string{
+	"actors/kit/dispatcher.go": "kit itself: the workers of the dispatcher, counted and joined when the system stops",
+	"actors/kit/system.go":     "kit itself: waits for the others, so that a stop can give up on them",
+	"state/state.go":           "the writer: a panic there must end the process, for memory and disk may differ (faults.md P15)",
+}
+
+// A source is a parsed Go file of the module.
+type source struct {
+	path string // slash-separated, from the module's root
+	file *ast.File
+}
+
+func (s source) dir() string  { return path.Dir(s.path) }
+func (s source) test() bool   { return strings.HasSuffix(s.path, "_test.go") }
+func (s source) room() string { room, _, _ := strings.Cut(s.path, "/"); return room }
+
+// imports lists the imported packages of the module, from its root.
+func (s source) imports(t *testing.T) []string {
+	var out []string
+	for _, spec := range s.file.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rest, ok := strings.CutPrefix(name, module+"/"); ok {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+var fileSet = token.NewFileSet()
+
+// sources parses every Go file of the module; nested modules are not part of it.
+func sources(t *testing.T) []source {
+	t.Helper()
+	root, err := harness.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []source
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return skipDir(root, name)
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		file, err := parser.ParseFile(fileSet, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		out = append(out, source{path: filepath.ToSlash(rel), file: file})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) == 0 {
+		t.Fatal("no Go files found")
+	}
+	return out
+}
+
+func skipDir(root, dir string) error {
+	if dir == root {
+		return nil
+	}
+	switch base := filepath.Base(dir); {
+	case strings.HasPrefix(base, "."), base == "testdata", base == "node_modules", base == "data", base == "bin":
+		return fs.SkipDir
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "go.mod")); err != nil || len(found) > 0 {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func TestArrowsRunOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		allowed, ok := arrows[s.room()]
+		if !ok {
+			t.Errorf("%s: %q is no room of the house", s.path, s.room())
+			continue
+		}
+		for _, imported := range s.imports(t) {
+			room, _, _ := strings.Cut(imported, "/")
+			helper := s.test() && room == "test" // a package's own tests may use the harness
+			if room != s.room() && !slices.Contains(allowed, room) && !helper {
+				t.Errorf("%s imports %s: %s must not know %s", s.path, imported, s.room(), room)
+			}
+		}
+	}
+}
+
+func TestNoShapeKnowsAnother(t *testing.T) {
+	const shapes = "providers/shapes/"
+	for _, s := range sources(t) {
+		own, ok := shapeOf(s.dir(), shapes)
+		if !ok || s.test() || slices.Contains(shapesMeet, s.dir()) {
+			continue
+		}
+		for _, imported := range s.imports(t) {
+			if other, ok := shapeOf(imported, shapes); ok && other != own {
+				t.Errorf("%s imports %s: shapes meet in providers/dialogue only", s.path, imported)
+			}
+		}
+	}
+}
+
+// shapeOf is the shape whose folder a package lies in.
+func shapeOf(dir, shapes string) (string, bool) {
+	rest, ok := strings.CutPrefix(dir, shapes)
+	shape, _, _ := strings.Cut(rest, "/")
+	return shape, ok
+}
+
+func TestNoPackageIsCalledHTTP(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.dir() == "http" {
+			t.Errorf("%s lies directly in http/: its package would take net/http's name", s.path)
+		}
+	}
+}
+
+func TestPackagesAreNamedAfterTheirFolder(t *testing.T) {
+	for _, s := range sources(t) {
+		name := strings.TrimSuffix(s.file.Name.Name, "_test")
+		if name != "main" && name != path.Base(s.dir()) {
+			t.Errorf("%s is package %s", s.path, name)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	comments := map[string]string{}
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		comments[s.dir()] += s.file.Doc.Text()
+	}
+	for dir, comment := range comments {
+		if len(comment) < 40 {
+			t.Errorf("package %s has no comment that says what it is for: %q", dir, comment)
+		}
+	}
+}
+
+func TestGoroutinesHaveAnOwner(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test() || s.room() == "test" {
+			continue // a panic there ends a test, which is what it should do
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); !ok {
+				return true
+			}
+			used[s.path] = true
+			if bareGo[s.path] == "" {
+				t.Errorf("%s: go statement; start it through conc or actors/kit, or list the file in bareGo with a reason", fileSet.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+	for file := range bareGo {
+		if !used[file] {
+			t.Errorf("bareGo lists %s, which has no go statement", file)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// BinaryEnv names a ready binary to test instead of building one.
+const BinaryEnv = "STAGEDOOR_BINARY"
+
+// Root is the folder of the module that the working directory is in.
+func Root() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if mod == "" || mod == os.DevNull {
+		return "", errors.New("find the module: not inside one")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// Build compiles a command of the module into dir and answers the binary's path.
+func Build(ctx context.Context, dir, pkg string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return binary, nil
+}
+
+var built struct {
+	once   sync.Once
+	dir    string
+	binary string
+	err    error
+}
+
+// Main runs a package's tests and removes the binary they built. Call it from
+// TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // in the temporary folder anyway
+	}
+	os.Exit(code)
+}
+
+// Binary is the gateway's binary, built on first use in this test run.
+func Binary(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.binary = os.Getenv(BinaryEnv); built.binary != "" {
+			return
+		}
+		if built.dir, built.err = os.MkdirTemp("", "stagedoor-test-"); built.err != nil {
+			return
+		}
+		built.binary, built.err = Build(context.Background(), built.dir, "./cmd/stagedoor")
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.binary
+}

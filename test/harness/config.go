@@ -1,0 +1,60 @@
+package harness
+
+import "encoding/json"
+
+// A Config is what a test says of the gateway's configuration. It is written as
+// JSON, which is YAML too.
+type Config struct {
+	Listen    []string            `json:"listen"` // filled with a free port if empty
+	Data      string              `json:"data"`   // "memory" if empty
+	Keys      []Key               `json:"keys"`   // one key, TestKey, if empty
+	Providers map[string]Provider `json:"providers"`
+	Models    map[string]Model    `json:"models"`
+}
+
+// TestKey is the key of a Config that names none.
+const TestKey = "sd-test"
+
+// A Key is a gateway key fixed in the configuration.
+type Key struct {
+	Key  string `json:"key"`
+	Name string `json:"name"`
+}
+
+// A Provider is an upstream.
+type Provider struct {
+	Shape    string    `json:"shape"`
+	BaseURL  string    `json:"base_url,omitempty"`
+	APIKeys  []string  `json:"api_keys,omitempty"`
+	Retries  int       `json:"retries"`
+	Timeouts *Timeouts `json:"timeouts,omitempty"`
+}
+
+// Timeouts are a provider's four clocks, as durations in text.
+type Timeouts struct {
+	Connect   string `json:"connect,omitempty"`
+	FirstByte string `json:"first_byte,omitempty"`
+	Idle      string `json:"idle,omitempty"`
+	Total     string `json:"total,omitempty"`
+}
+
+// A Model is where a model name leads.
+type Model struct {
+	Targets []Target `json:"targets"`
+}
+
+// A Target is a provider and the name it has for the model; * keeps the client's.
+type Target struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+// CatchAll sends every model name to one provider.
+func CatchAll(p Provider) Config {
+	return Config{
+		Providers: map[string]Provider{"upstream": p},
+		Models:    map[string]Model{"*": {Targets: []Target{{Provider: "upstream", Model: "*"}}}},
+	}
+}
+
+func (c Config) encode() ([]byte, error) { return json.MarshalIndent(c, "", "  ") }

@@ -1,0 +1,177 @@
+package harness
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	readyWithin = 20 * time.Second // a cold start on a loaded machine
+	stopWithin  = 10 * time.Second // a graceful stop; then it is killed
+)
+
+// A Gateway is a running program.
+type Gateway struct {
+	URL string // base address without a slash at the end
+	Key string
+
+	cmd  *exec.Cmd
+	logs *logBuffer
+	dir  string
+	exit chan struct{} // closed when the process has ended
+	err  error         // how it ended; read after exit
+}
+
+// Start runs the gateway for a test and stops it when the test ends. The logs are
+// shown if the test fails.
+func Start(t testing.TB, c Config) *Gateway {
+	t.Helper()
+	g, err := Launch(Binary(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Stop(); err != nil {
+			t.Errorf("stop the gateway: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("gateway's log, end:\n%s", tail(g.Logs(), 8<<10))
+		}
+	})
+	return g
+}
+
+// Launch runs a binary with a configuration and waits until it is ready.
+func Launch(binary string, c Config) (*Gateway, error) {
+	if len(c.Listen) == 0 {
+		addr, err := FreeAddr()
+		if err != nil {
+			return nil, err
+		}
+		c.Listen = []string{addr}
+	}
+	if c.Data == "" {
+		c.Data = "memory"
+	}
+	if len(c.Keys) == 0 {
+		c.Keys = []Key{{Key: TestKey, Name: "test"}}
+	}
+	dir, err := os.MkdirTemp("", "stagedoor-run-")
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{URL: "http://" + c.Listen[0], Key: c.Keys[0].Key, dir: dir, logs: &logBuffer{}, exit: make(chan struct{})}
+	if err := g.run(binary, c); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := g.awaitReady(); err != nil {
+		return nil, errors.Join(err, g.Stop(), fmt.Errorf("its log:\n%s", tail(g.Logs(), 4<<10)))
+	}
+	return g, nil
+}
+
+func (g *Gateway) run(binary string, c Config) error {
+	text, err := c.encode()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(g.dir, "stagedoor.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
+	}
+	g.cmd = exec.Command(binary, "serve", "--config", file)
+	g.cmd.Dir = g.dir
+	g.cmd.Stdout, g.cmd.Stderr = g.logs, g.logs
+	if err := g.cmd.Start(); err != nil {
+		return fmt.Errorf("start the gateway: %w", err)
+	}
+	go func() {
+		defer close(g.exit)
+		g.err = g.cmd.Wait()
+	}()
+	return nil
+}
+
+func (g *Gateway) awaitReady() error {
+	client := http.Client{Timeout: time.Second}
+	deadline := time.After(readyWithin)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if response, err := client.Get(g.URL + "/readyz"); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-g.exit:
+			return fmt.Errorf("the gateway ended before it was ready: %w", g.err)
+		case <-deadline:
+			return fmt.Errorf("the gateway was not ready within %s", readyWithin)
+		case <-tick.C:
+		}
+	}
+}
+
+// Stop ends the program gracefully, or hard if it does not listen, and waits for it.
+// An exit status other than 0 is an error.
+func (g *Gateway) Stop() error {
+	_ = g.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-g.exit:
+	case <-time.After(stopWithin):
+		_ = g.cmd.Process.Kill()
+		<-g.exit
+		return errors.Join(fmt.Errorf("the gateway did not stop within %s", stopWithin), os.RemoveAll(g.dir))
+	}
+	if err := g.err; err != nil {
+		return errors.Join(err, os.RemoveAll(g.dir))
+	}
+	return os.RemoveAll(g.dir)
+}
+
+// PID is the process id, for memory and processor time.
+func (g *Gateway) PID() int { return g.cmd.Process.Pid }
+
+// Logs is everything the program has printed.
+func (g *Gateway) Logs() string { return g.logs.String() }
+
+// FreeAddr is a loopback address nobody listens on at the moment.
+func FreeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// logBuffer takes output from the process while tests read it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
