@@ -1,0 +1,207 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+)
+
+// New builds a Catalog. It returns every mistake there is, not the first one;
+// if there are any, the Catalog is nil.
+func New(providers []Provider, models []Model) (*Catalog, []error) {
+	b := builder{c: &Catalog{providers: map[string]*Provider{}, exact: map[string]*entry{}}}
+	for i := range providers {
+		b.provider(&providers[i])
+	}
+	for i := range models {
+		b.model(&models[i])
+	}
+	if len(b.mistakes) > 0 {
+		return nil, b.mistakes
+	}
+	b.aliases(models)
+	slices.SortStableFunc(b.c.patterns, func(x, y *entry) int {
+		return cmp.Or(cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)), cmp.Compare(len(y.prefix), len(x.prefix)))
+	})
+	return b.c, nil
+}
+
+type builder struct {
+	c        *Catalog
+	mistakes []error
+	names    []string // exact names and patterns taken so far
+}
+
+func (b *builder) wrong(format string, args ...any) {
+	b.mistakes = append(b.mistakes, fmt.Errorf(format, args...))
+}
+
+func (b *builder) provider(p *Provider) {
+	at := fmt.Sprintf("provider %q", p.Name)
+	for _, rule := range []struct {
+		broken bool
+		says   string
+	}{
+		{p.Name == "", "name is required"},
+		{b.c.providers[p.Name] != nil, "is given twice"},
+		{!slices.Contains(knownShapes, p.Shape), fmt.Sprintf("shape %q is unknown", p.Shape)},
+		{p.Shape != Sandbox && !absolute(p.BaseURL), "base_url must be an http or https address"},
+		{min(p.Limits.RPM, p.Limits.TPM, p.Limits.Concurrency, p.Limits.Queue) < 0 || p.Limits.QueueTimeout < 0, "limits must not be negative"},
+		{min(p.Timeouts.Connect, p.Timeouts.FirstByte, p.Timeouts.Idle, p.Timeouts.Total) < 0, "timeouts must not be negative"},
+		{p.Retries < 0, "retries must not be negative"},
+		{slices.Contains(p.APIKeys, ""), "an API key is empty"},
+	} {
+		if rule.broken {
+			b.wrong("%s: %s", at, rule.says)
+		}
+	}
+	for _, shape := range p.Also {
+		if !slices.Contains(knownShapes, shape) {
+			b.wrong("%s: shape %q is unknown", at, shape)
+		}
+	}
+	copied := *p
+	b.c.providers[p.Name] = &copied
+}
+
+func absolute(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func (b *builder) model(m *Model) {
+	at := fmt.Sprintf("model %q", m.Pattern)
+	if m.Pattern == "" {
+		b.wrong("%s: a name or pattern is required", at)
+	}
+	if strings.Count(m.Pattern, "*") > 1 {
+		b.wrong("%s: more than one * in a pattern", at)
+	}
+	if len(m.Targets) == 0 {
+		b.wrong("%s: a target is required", at)
+	}
+	for _, name := range append([]string{m.Pattern}, m.Aliases...) {
+		if slices.Contains(b.names, name) {
+			b.wrong("%s: the name %q is given twice", at, name)
+		}
+		b.names = append(b.names, name)
+	}
+	for _, alias := range m.Aliases {
+		if alias == "" || strings.Contains(alias, "*") {
+			b.wrong("%s: alias %q must be an exact name", at, alias)
+		}
+	}
+	b.common(at, m.Capabilities, m.MaxOutputTokens, m.Price)
+
+	e := &entry{name: m.Pattern}
+	e.prefix, e.suffix, e.pattern = strings.Cut(m.Pattern, "*")
+	for i := range m.Targets {
+		e.targets = append(e.targets, b.route(at, m, &m.Targets[i], e.pattern))
+		e.weight += e.targets[i].weight
+	}
+	for i := range m.Fallback {
+		e.rest = append(e.rest, b.route(at, m, &m.Fallback[i], e.pattern))
+	}
+	if e.pattern {
+		b.c.patterns = append(b.c.patterns, e)
+	} else {
+		b.c.exact[m.Pattern] = e
+		if len(m.Targets) > 0 {
+			b.c.infos = append(b.c.infos, ModelInfo{ID: m.Pattern, OwnedBy: m.Targets[0].Provider})
+		}
+	}
+	e.settle()
+}
+
+// settle keeps the plan if it is always the same.
+func (e *entry) settle() {
+	plan := slices.Concat(e.targets, e.rest)
+	if len(e.targets) == 1 && !slices.ContainsFunc(plan, func(c Candidate) bool { return c.targets == nil }) {
+		e.plan = plan
+	}
+}
+
+func (b *builder) common(at string, o *CapabilityOverrides, maxOutputTokens int64, p *Price) {
+	if maxOutputTokens < 0 {
+		b.wrong("%s: max_output_tokens must not be negative", at)
+	}
+	if o != nil && o.Thinking != "" {
+		if _, ok := thinkingStyles[o.Thinking]; !ok {
+			b.wrong("%s: thinking %q is not none, budget, effort or implicit", at, o.Thinking)
+		}
+	}
+	if p != nil && min(p.Input, p.Output, p.CachedInput, p.CacheWrite, p.Reasoning, p.PerImage, p.PerSecond) < 0 {
+		b.wrong("%s: prices must not be negative", at)
+	}
+}
+
+func (b *builder) route(at string, m *Model, r *Route, pattern bool) Candidate {
+	p := b.c.providers[r.Provider]
+	if p == nil {
+		b.wrong("%s: provider %q is unknown", at, r.Provider)
+		p = new(Provider)
+	}
+	if r.Weight < 0 {
+		b.wrong("%s: weight must not be negative", at)
+	}
+	if strings.Count(r.Model, "*") > 1 {
+		b.wrong("%s: more than one * in %q", at, r.Model)
+	}
+	b.common(at, r.Capabilities, r.MaxOutputTokens, r.Price)
+	c := Candidate{Provider: p, Model: cmp.Or(r.Model, "*"), weight: max(r.Weight, 1), overrides: [2]*CapabilityOverrides{m.Capabilities, r.Capabilities},
+		maxOutputTokens: cmp.Or(r.MaxOutputTokens, m.MaxOutputTokens, defaultMaxOutputTokens), Price: cmp.Or(r.Price, m.Price)}
+	if !pattern {
+		c.Model = strings.Replace(c.Model, "*", VendorName(m.Pattern), 1)
+	}
+	if !strings.Contains(c.Model, "*") {
+		c.fix()
+	}
+	return c
+}
+
+// fix works out the targets of a candidate whose name is known.
+func (c *Candidate) fix() {
+	targets := make([]dialogue.Target, 0, len(textShapes))
+	for _, shape := range textShapes {
+		targets = append(targets, c.Target(shape))
+	}
+	c.targets = targets
+}
+
+// aliases makes every model known under its further names. The vendors' own
+// names of media models come last: they yield to what is configured.
+func (b *builder) aliases(models []Model) {
+	for i := range models {
+		for _, alias := range models[i].Aliases {
+			if e := b.entry(models[i].Pattern); e != nil {
+				b.c.exact[alias] = e
+			}
+		}
+	}
+	for i := range models {
+		m := &models[i]
+		for _, name := range append([]string{m.Pattern}, m.Aliases...) {
+			for _, other := range []string{VendorName(name), PublicName(name)} {
+				if b.c.exact[other] == nil && b.c.exact[name] != nil {
+					b.c.exact[other] = b.c.exact[name]
+				}
+			}
+		}
+	}
+}
+
+func (b *builder) entry(pattern string) *entry {
+	if e := b.c.exact[pattern]; e != nil {
+		return e
+	}
+	for _, e := range b.c.patterns {
+		if e.name == pattern {
+			return e
+		}
+	}
+	return nil
+}

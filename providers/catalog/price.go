@@ -1,0 +1,78 @@
+package catalog
+
+import (
+	"math"
+	"math/bits"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Price is what a model costs, in micro-dollars: per million tokens, per image,
+// per second of video. CachedInput, CacheWrite and Reasoning left at zero cost
+// what the tokens they are part of cost.
+type Price struct {
+	Input, Output       int64
+	CachedInput         int64
+	CacheWrite          int64
+	Reasoning           int64
+	PerImage, PerSecond int64
+}
+
+const million = 1_000_000
+
+// Zero reports whether the price is nothing, whatever is used. A nil Price is.
+func (p *Price) Zero() bool { return p == nil || *p == Price{} }
+
+// Tokens is the cost of a reply in micro-dollars, rounded up once, so that many
+// small requests cost no more than rounding allows. Counts an upstream invents
+// beyond what fits saturate instead of wrapping around.
+func (p *Price) Tokens(u dialogue.Usage) int64 {
+	if p.Zero() {
+		return 0
+	}
+	read := dialogue.Told(u.CacheRead)
+	written := max(dialogue.Told(u.CacheWrite), addSaturating(dialogue.Told(u.CacheWrite5m), dialogue.Told(u.CacheWrite1h)))
+	reasoning := dialogue.Told(u.Reasoning)
+	var sum ledger
+	sum.add(max(dialogue.Told(u.InputTotal)-addSaturating(read, written), 0), p.Input)
+	sum.add(read, orElse(p.CachedInput, p.Input))
+	sum.add(written, orElse(p.CacheWrite, p.Input))
+	sum.add(max(dialogue.Told(u.OutputTotal)-reasoning, 0), p.Output)
+	sum.add(reasoning, orElse(p.Reasoning, p.Output))
+	return sum.total()
+}
+
+func orElse(price, other int64) int64 {
+	if price == 0 {
+		return other
+	}
+	return price
+}
+
+func addSaturating(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// ledger sums products of 63-bit numbers in 128 bits.
+type ledger struct{ hi, lo uint64 }
+
+func (l *ledger) add(tokens, price int64) {
+	hi, lo := bits.Mul64(uint64(tokens), uint64(max(price, 0)))
+	var carry uint64
+	l.lo, carry = bits.Add64(l.lo, lo, 0)
+	l.hi += hi + carry
+}
+
+func (l *ledger) total() int64 {
+	if l.hi >= million {
+		return math.MaxInt64
+	}
+	sum, rest := bits.Div64(l.hi, l.lo, million)
+	if rest > 0 {
+		sum++
+	}
+	return int64(min(sum, math.MaxInt64))
+}
