@@ -1,0 +1,376 @@
+package responses
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// rule checks the value v of a field, whose place in the body is path, and
+// remembers in c what routing needs. null never reaches a rule: in this shape
+// it means "not given" everywhere.
+type rule func(c *checker, path string, v gjson.Result) *dialogue.Error
+
+// fields are the rules of gateway.md 4.5, by name. A field that is not here is
+// unknown and passes.
+var fields = map[string]rule{
+	"model":                  checkModel,
+	"input":                  checkInput,
+	"instructions":           text(0),
+	"previous_response_id":   checkPrevious,
+	"conversation":           checkConversation,
+	"context_management":     checkContextManagement,
+	"max_output_tokens":      checkMaxTokens,
+	"max_tool_calls":         integer(0, math.MaxInt64),
+	"background":             boolean(func(c *checker, b bool) { c.head.Background = b }),
+	"store":                  boolean(func(c *checker, b bool) { c.head.Store = b }),
+	"stream":                 boolean(func(c *checker, b bool) { c.head.Stream = b }),
+	"stream_options":         checkStreamOptions,
+	"parallel_tool_calls":    boolean(func(*checker, bool) {}),
+	"truncation":             enum("auto", "disabled"),
+	"include":                checkInclude,
+	"reasoning":              checkReasoning,
+	"text":                   checkText,
+	"tools":                  checkTools,
+	"tool_choice":            checkToolChoice,
+	"prompt":                 checkPrompt,
+	"metadata":               checkMetadata,
+	"top_logprobs":           integer(0, 20),
+	"temperature":            number(0, 2),
+	"top_p":                  number(0, 1),
+	"user":                   text(0),
+	"safety_identifier":      text(64),
+	"prompt_cache_key":       text(0),
+	"service_tier":           checkServiceTier,
+	"prompt_cache_retention": enum("in_memory", "in-memory", "24h"),
+	"top_k":                  integer(0, math.MaxInt64),
+}
+
+// checker is the state of one Check.
+type checker struct {
+	head          shapes.Head
+	input         bool // given and not empty
+	prompt        bool
+	streamOptions bool
+}
+
+// Check applies the rules field by field, in the order the client wrote them.
+func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) {
+	root := gjson.ParseBytes(body)
+	if !root.IsObject() {
+		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
+	}
+	c := checker{head: shapes.Head{MaxTokens: -1, N: 1, Store: true}}
+	var broken *dialogue.Error
+	root.ForEach(func(key, v gjson.Result) bool {
+		if check, ok := fields[key.Str]; ok && v.Type != gjson.Null {
+			broken = check(&c, key.Str, v)
+		}
+		return broken == nil
+	})
+	if broken == nil {
+		broken = c.finish()
+	}
+	if broken != nil {
+		return shapes.Head{}, broken
+	}
+	return c.head, nil
+}
+
+// finish applies the rules that bind several fields or demand one.
+func (c *checker) finish() *dialogue.Error {
+	switch {
+	case c.head.Model == "":
+		return dialogue.Missing("model")
+	case c.streamOptions && !c.head.Stream:
+		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
+	case !c.input && !c.prompt && c.head.PreviousResponseID == "":
+		return dialogue.Missing("input")
+	}
+	return nil
+}
+
+func text(most int) rule {
+	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
+		if v.Type != gjson.String {
+			return dialogue.Invalid(path, "must be a string")
+		}
+		if most > 0 && utf8.RuneCountInString(v.Str) > most {
+			return dialogue.Invalid(path, "must have at most "+strconv.Itoa(most)+" characters")
+		}
+		return nil
+	}
+}
+
+func boolean(note func(*checker, bool)) rule {
+	return func(c *checker, path string, v gjson.Result) *dialogue.Error {
+		if !v.IsBool() {
+			return dialogue.Invalid(path, "must be true or false")
+		}
+		note(c, v.Bool())
+		return nil
+	}
+}
+
+func enum(words ...string) rule {
+	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
+		for _, w := range words {
+			if v.Type == gjson.String && v.Str == w {
+				return nil
+			}
+		}
+		return dialogue.Invalid(path, "must be one of "+list(words))
+	}
+}
+
+func list(words []string) string {
+	s := ""
+	for i, w := range words {
+		if i > 0 {
+			s += ", "
+		}
+		s += w
+	}
+	return s
+}
+
+func number(least, most float64) rule {
+	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
+		if v.Type != gjson.Number || v.Num < least || v.Num > most {
+			return dialogue.Invalid(path, "must be a number between "+
+				strconv.FormatFloat(least, 'g', -1, 64)+" and "+strconv.FormatFloat(most, 'g', -1, 64))
+		}
+		return nil
+	}
+}
+
+func integer(least, most int64) rule {
+	return func(_ *checker, path string, v gjson.Result) *dialogue.Error {
+		n, ok := whole(v)
+		if ok && n >= least && n <= most {
+			return nil
+		}
+		if most == math.MaxInt64 {
+			return dialogue.Invalid(path, "must be an integer of at least "+strconv.FormatInt(least, 10))
+		}
+		return dialogue.Invalid(path, "must be an integer between "+
+			strconv.FormatInt(least, 10)+" and "+strconv.FormatInt(most, 10))
+	}
+}
+
+// whole reads an integer, also one that is spelled 20.0 or 2e1.
+func whole(v gjson.Result) (int64, bool) {
+	if v.Type != gjson.Number {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(v.Raw, 10, 64); err == nil {
+		return n, true
+	}
+	if v.Num != math.Trunc(v.Num) || math.Abs(v.Num) > 1<<53 {
+		return 0, false
+	}
+	return int64(v.Num), true
+}
+
+func checkModel(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if v.Type != gjson.String {
+		return dialogue.Invalid(path, "must be a string")
+	}
+	c.head.Model = v.Str
+	return nil
+}
+
+func checkPrevious(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if v.Type != gjson.String {
+		return dialogue.Invalid(path, "must be a string")
+	}
+	c.head.PreviousResponseID = v.Str
+	return nil
+}
+
+// checkConversation refuses conversations: their items live with a provider,
+// under ids that are not scoped to a gateway key. gateway.md 4.5 forbids them
+// beside previous_response_id anyway.
+func checkConversation(_ *checker, path string, v gjson.Result) *dialogue.Error {
+	if v.Type != gjson.String && !v.IsObject() {
+		return dialogue.Invalid(path, "must be a string or an object")
+	}
+	return dialogue.Unsupported(path, "is not supported; use previous_response_id or send the items in input")
+}
+
+func checkContextManagement(_ *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsArray() {
+		return dialogue.Invalid(path, "must be an array")
+	}
+	empty := true
+	v.ForEach(func(_, _ gjson.Result) bool {
+		empty = false
+		return false
+	})
+	if empty {
+		return dialogue.Invalid(path, "must have at least 1 item")
+	}
+	return nil
+}
+
+func checkMaxTokens(c *checker, path string, v gjson.Result) *dialogue.Error {
+	n, ok := whole(v)
+	if !ok || n < minOutputTokens {
+		return dialogue.Invalid(path, "must be an integer of at least 16")
+	}
+	c.head.MaxTokens = n
+	return nil
+}
+
+func checkServiceTier(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if v.Type != gjson.String {
+		return dialogue.Invalid(path, "must be a string")
+	}
+	c.head.ServiceTier = v.Str
+	return nil
+}
+
+func checkStreamOptions(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsObject() {
+		return dialogue.Invalid(path, "must be an object")
+	}
+	c.streamOptions = true
+	return nil
+}
+
+func checkInclude(_ *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsArray() {
+		return dialogue.Invalid(path, "must be an array")
+	}
+	return each(path, v, func(at string, item gjson.Result) *dialogue.Error {
+		if item.Type != gjson.String {
+			return dialogue.Invalid(at, "must be a string")
+		}
+		return nil
+	})
+}
+
+func checkReasoning(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsObject() {
+		return dialogue.Invalid(path, "must be an object")
+	}
+	for _, name := range []string{"effort", "summary", "generate_summary"} {
+		if m := v.Get(name); m.Exists() && m.Type != gjson.Null && m.Type != gjson.String {
+			return dialogue.Invalid(path+"."+name, "must be a string")
+		}
+	}
+	return nil
+}
+
+var (
+	checkVerbosity  = enum("low", "medium", "high")
+	checkFormatType = enum("text", "json_object", "json_schema")
+)
+
+func checkText(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsObject() {
+		return dialogue.Invalid(path, "must be an object")
+	}
+	var broken *dialogue.Error
+	v.ForEach(func(key, m gjson.Result) bool {
+		switch {
+		case m.Type == gjson.Null:
+		case key.Str == "verbosity":
+			broken = checkVerbosity(c, path+".verbosity", m)
+		case key.Str == "format":
+			broken = checkFormat(c, path+".format", m)
+		}
+		return broken == nil
+	})
+	return broken
+}
+
+// checkFormat leaves a json_schema without schema alone: that degrades and
+// never fails (gateway.md 4.8 rule 6).
+func checkFormat(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsObject() {
+		return dialogue.Invalid(path, "must be an object")
+	}
+	kind := v.Get("type")
+	if !kind.Exists() {
+		return dialogue.Missing(path + ".type")
+	}
+	if err := checkFormatType(c, path+".type", kind); err != nil {
+		return err
+	}
+	c.head.Structured = kind.Str != "text"
+	if name := v.Get("name"); given(name) && name.Type != gjson.String {
+		return dialogue.Invalid(path+".name", "must be a string")
+	}
+	if strict := v.Get("strict"); given(strict) && !strict.IsBool() {
+		return dialogue.Invalid(path+".strict", "must be true or false")
+	}
+	if schema := v.Get("schema"); given(schema) && !schema.IsObject() {
+		return dialogue.Invalid(path+".schema", "must be an object")
+	}
+	return nil
+}
+
+func checkPrompt(c *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsObject() {
+		return dialogue.Invalid(path, "must be an object")
+	}
+	if v.Get("id").Type != gjson.String {
+		return dialogue.Missing(path + ".id")
+	}
+	c.prompt = true
+	return nil
+}
+
+// Limits of metadata (gateway.md 8).
+const (
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+func checkMetadata(_ *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsObject() {
+		return dialogue.Invalid(path, "must be an object")
+	}
+	var broken *dialogue.Error
+	pairs := 0
+	v.ForEach(func(key, m gjson.Result) bool {
+		pairs++
+		switch {
+		case pairs > maxMetadata:
+			broken = dialogue.Invalid(path, "must have at most 16 pairs")
+		case utf8.RuneCountInString(key.Str) > maxMetadataKey:
+			broken = dialogue.Invalid(path, "keys must have at most 64 characters")
+		case m.Type != gjson.String:
+			broken = dialogue.Invalid(path, "values must be strings")
+		case utf8.RuneCountInString(m.Str) > maxMetadataValue:
+			broken = dialogue.Invalid(path, "values must have at most 512 characters")
+		}
+		return broken == nil
+	})
+	return broken
+}
+
+// given reports whether v is there and not null.
+func given(v gjson.Result) bool { return v.Exists() && v.Type != gjson.Null }
+
+// each checks every element of an array. Elements are checked under an empty
+// path, which costs no string; only a broken one is checked again to be named.
+func each(path string, v gjson.Result, check func(at string, item gjson.Result) *dialogue.Error) *dialogue.Error {
+	var broken *dialogue.Error
+	i := 0
+	v.ForEach(func(_, item gjson.Result) bool {
+		if check("", item) != nil {
+			broken = check(path+"["+strconv.Itoa(i)+"]", item)
+		}
+		i++
+		return broken == nil
+	})
+	return broken
+}

@@ -1,0 +1,218 @@
+package responses
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// checkInput checks input: a string, or items (wire form of gateway.md 4.5).
+func checkInput(c *checker, path string, v gjson.Result) *dialogue.Error {
+	switch {
+	case v.Type == gjson.String:
+		c.input = v.Str != ""
+		return nil
+	case !v.IsArray():
+		return dialogue.Invalid(path, "must be a string or an array")
+	}
+	return each(path, v, func(at string, item gjson.Result) *dialogue.Error {
+		c.input = true
+		return checkItem(at, item)
+	})
+}
+
+// itemRules are the rules of the item types whose form the gateway relies on.
+// Other types are the vendor's own business and pass: clients are ahead of us.
+var itemRules = map[string]func(at string, item gjson.Result) *dialogue.Error{
+	"message":                 checkMessage,
+	"function_call":           checkFunctionCall,
+	"custom_tool_call":        checkCustomCall,
+	"function_call_output":    checkOutput,
+	"custom_tool_call_output": checkOutput,
+	"reasoning":               checkReasoningItem,
+	"item_reference":          checkReference,
+}
+
+func checkItem(at string, item gjson.Result) *dialogue.Error {
+	if !item.IsObject() {
+		return dialogue.Invalid(at, "must be an object")
+	}
+	if t := item.Get("type"); given(t) && t.Type != gjson.String {
+		return dialogue.Invalid(at+".type", "must be a string")
+	}
+	kind := itemType(item)
+	if kind == "" {
+		return dialogue.Missing(at + ".type")
+	}
+	if check, ok := itemRules[kind]; ok {
+		return check(at, item)
+	}
+	return nil
+}
+
+// itemType is the type of an input item. It may be left out of messages, which
+// have a role, and of references, which have nothing but an id.
+func itemType(item gjson.Result) string {
+	switch {
+	case item.Get("type").Str != "":
+		return item.Get("type").Str
+	case item.Get("role").Exists():
+		return "message"
+	case item.Get("id").Type == gjson.String:
+		return "item_reference"
+	}
+	return ""
+}
+
+func checkMessage(at string, item gjson.Result) *dialogue.Error {
+	switch role := item.Get("role"); role.Str {
+	case "user", "assistant", "system", "developer":
+	default:
+		if !given(role) {
+			return dialogue.Missing(at + ".role")
+		}
+		return dialogue.Invalid(at+".role", "must be one of user, assistant, system, developer")
+	}
+	content := item.Get("content")
+	switch {
+	case !given(content):
+		return dialogue.Missing(at + ".content")
+	case content.Type == gjson.String:
+		return nil
+	case !content.IsArray():
+		return dialogue.Invalid(at+".content", "must be a string or an array")
+	}
+	return each(at+".content", content, checkPart)
+}
+
+// checkPart refuses unknown part types: a part that vanishes on the way changes
+// the question.
+func checkPart(at string, part gjson.Result) *dialogue.Error {
+	if !part.IsObject() {
+		return dialogue.Invalid(at, "must be an object")
+	}
+	switch kind := part.Get("type"); kind.Str {
+	case "input_text", "output_text", "text":
+		return stringMember(at, part, "text")
+	case "refusal":
+		return stringMember(at, part, "refusal")
+	case "input_image":
+		return oneOf(at, part, "image_url", "file_id")
+	case "input_file":
+		return oneOf(at, part, "file_data", "file_url", "file_id")
+	case "input_audio":
+		return checkAudio(at, part)
+	default:
+		if !given(kind) {
+			return dialogue.Missing(at + ".type")
+		}
+		return dialogue.Invalid(at+".type", "is not a known content part")
+	}
+}
+
+func checkAudio(at string, part gjson.Result) *dialogue.Error {
+	audio := part.Get("input_audio")
+	if !audio.IsObject() {
+		return dialogue.Missing(at + ".input_audio")
+	}
+	if err := stringMember(at+".input_audio", audio, "data"); err != nil {
+		return err
+	}
+	return stringMember(at+".input_audio", audio, "format")
+}
+
+// stringMember demands a string, which may be empty.
+func stringMember(at string, v gjson.Result, name string) *dialogue.Error {
+	switch m := v.Get(name); {
+	case !given(m):
+		return dialogue.Missing(at + "." + name)
+	case m.Type != gjson.String:
+		return dialogue.Invalid(at+"."+name, "must be a string")
+	}
+	return nil
+}
+
+// nameMember demands a string that is not empty.
+func nameMember(at string, v gjson.Result, name string) *dialogue.Error {
+	if err := stringMember(at, v, name); err != nil {
+		return err
+	}
+	if v.Get(name).Str == "" {
+		return dialogue.Invalid(at+"."+name, "must not be empty")
+	}
+	return nil
+}
+
+// oneOf demands at least one of the named strings.
+func oneOf(at string, v gjson.Result, names ...string) *dialogue.Error {
+	found := false
+	for _, name := range names {
+		m := v.Get(name)
+		if !given(m) {
+			continue
+		}
+		if m.Type != gjson.String {
+			return dialogue.Invalid(at+"."+name, "must be a string")
+		}
+		found = true
+	}
+	if !found {
+		return dialogue.Missing(at + "." + names[0])
+	}
+	return nil
+}
+
+func checkFunctionCall(at string, item gjson.Result) *dialogue.Error {
+	if err := nameMember(at, item, "call_id"); err != nil {
+		return err
+	}
+	if err := nameMember(at, item, "name"); err != nil {
+		return err
+	}
+	if args := item.Get("arguments"); given(args) && args.Type != gjson.String {
+		return dialogue.Invalid(at+".arguments", "must be a string")
+	}
+	return nil
+}
+
+func checkCustomCall(at string, item gjson.Result) *dialogue.Error {
+	if err := nameMember(at, item, "call_id"); err != nil {
+		return err
+	}
+	if err := nameMember(at, item, "name"); err != nil {
+		return err
+	}
+	return stringMember(at, item, "input")
+}
+
+func checkOutput(at string, item gjson.Result) *dialogue.Error {
+	if err := nameMember(at, item, "call_id"); err != nil {
+		return err
+	}
+	switch out := item.Get("output"); {
+	case !given(out):
+		return dialogue.Missing(at + ".output")
+	case out.Type == gjson.String:
+		return nil
+	case !out.IsArray():
+		return dialogue.Invalid(at+".output", "must be a string or an array")
+	default:
+		return each(at+".output", out, checkPart)
+	}
+}
+
+func checkReasoningItem(at string, item gjson.Result) *dialogue.Error {
+	for _, name := range []string{"summary", "content"} {
+		if m := item.Get(name); given(m) && !m.IsArray() {
+			return dialogue.Invalid(at+"."+name, "must be an array")
+		}
+	}
+	if m := item.Get("encrypted_content"); given(m) && m.Type != gjson.String {
+		return dialogue.Invalid(at+".encrypted_content", "must be a string")
+	}
+	return nil
+}
+
+func checkReference(at string, item gjson.Result) *dialogue.Error {
+	return nameMember(at, item, "id")
+}

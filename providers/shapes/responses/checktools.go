@@ -1,0 +1,119 @@
+package responses
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+func checkTools(_ *checker, path string, v gjson.Result) *dialogue.Error {
+	if !v.IsArray() {
+		return dialogue.Invalid(path, "must be an array")
+	}
+	return each(path, v, checkTool)
+}
+
+// checkTool knows the client's own tools. Tool types are an open set: a type it
+// does not know passes, and so does one without a name.
+func checkTool(at string, tool gjson.Result) *dialogue.Error {
+	if !tool.IsObject() {
+		return dialogue.Invalid(at, "must be an object")
+	}
+	kind := tool.Get("type")
+	if !given(kind) {
+		return dialogue.Missing(at + ".type")
+	}
+	switch kind.Str {
+	case "function", "custom":
+		return checkClientTool(at, definition(tool))
+	case "namespace":
+		return checkNamespace(at, tool)
+	case "":
+		return dialogue.Invalid(at+".type", "must be a string")
+	}
+	return nil
+}
+
+// definition is the object that holds name and parameters. Some clients nest it
+// under the tool's type, as the chat shape does.
+func definition(tool gjson.Result) gjson.Result {
+	if inner := tool.Get(tool.Get("type").Str); inner.IsObject() && !tool.Get("name").Exists() {
+		return inner
+	}
+	return tool
+}
+
+func checkClientTool(at string, tool gjson.Result) *dialogue.Error {
+	if err := nameMember(at, tool, "name"); err != nil {
+		return err
+	}
+	if d := tool.Get("description"); given(d) && d.Type != gjson.String {
+		return dialogue.Invalid(at+".description", "must be a string")
+	}
+	for _, name := range []string{"parameters", "format"} {
+		if m := tool.Get(name); given(m) && !m.IsObject() {
+			return dialogue.Invalid(at+"."+name, "must be an object")
+		}
+	}
+	if s := tool.Get("strict"); given(s) && !s.IsBool() {
+		return dialogue.Invalid(at+".strict", "must be true or false")
+	}
+	return nil
+}
+
+func checkNamespace(at string, tool gjson.Result) *dialogue.Error {
+	if err := nameMember(at, tool, "name"); err != nil {
+		return err
+	}
+	members := tool.Get("tools")
+	if !members.IsArray() {
+		return dialogue.Invalid(at+".tools", "must be an array")
+	}
+	return each(at+".tools", members, checkTool)
+}
+
+var checkChoiceWord = enum("none", "auto", "required")
+
+func checkToolChoice(c *checker, path string, v gjson.Result) *dialogue.Error {
+	switch {
+	case v.Type == gjson.String:
+		return checkChoiceWord(c, path, v)
+	case !v.IsObject():
+		return dialogue.Invalid(path, "must be a string or an object")
+	}
+	kind := v.Get("type")
+	if kind.Type != gjson.String {
+		return dialogue.Missing(path + ".type")
+	}
+	switch kind.Str {
+	case "function", "custom":
+		return nameMember(path, definition(v), "name")
+	case "allowed_tools":
+		return checkAllowed(path, allowed(v))
+	}
+	return nil
+}
+
+// allowed is the object that holds mode and tools of an allowed_tools choice.
+func allowed(choice gjson.Result) gjson.Result {
+	if inner := choice.Get("allowed_tools"); inner.IsObject() {
+		return inner
+	}
+	return choice
+}
+
+func checkAllowed(path string, v gjson.Result) *dialogue.Error {
+	if m := v.Get("mode"); given(m) && m.Str != "auto" && m.Str != "required" {
+		return dialogue.Invalid(path+".mode", "must be one of auto, required")
+	}
+	tools := v.Get("tools")
+	if !tools.IsArray() {
+		return dialogue.Missing(path + ".tools")
+	}
+	return each(path+".tools", tools, func(at string, tool gjson.Result) *dialogue.Error {
+		if tool.Get("type").Type != gjson.String {
+			return dialogue.Missing(at + ".type")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,189 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// complete takes an item as it is at its end: what no delta brought is emitted
+// now, and its parts are closed.
+func (p *parser) complete(it *inputItem, v gjson.Result) {
+	if it.closed {
+		return
+	}
+	switch it.kind {
+	case "message":
+		i := 0
+		v.Get("content").ForEach(func(_, c gjson.Result) bool {
+			p.wholeContent(it, i, c)
+			i++
+			return true
+		})
+	case "reasoning":
+		p.completeThinking(it, v)
+	case "function_call":
+		p.openCall(it, v)
+		p.completeCall(it, v.Get("arguments").Str)
+	case "custom_tool_call":
+		p.openCall(it, v)
+		p.completeCall(it, v.Get("input").Str)
+	default:
+		p.server(v)
+	}
+	p.closeItem(it)
+}
+
+func (p *parser) completeThinking(it *inputItem, v gjson.Result) {
+	if !it.open {
+		p.openThinking(it)
+	}
+	if text := summaryText(v); !it.seen && text != "" {
+		it.seen = true
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: text})
+	}
+	id := v.Get("id").Str
+	if id == "" {
+		id = it.id
+	}
+	p.closePart(it, &dialogue.Thinking{Origin: dialogue.Responses, ItemID: id, Encrypted: v.Get("encrypted_content").Str})
+}
+
+func (p *parser) completeCall(it *inputItem, args string) {
+	if it.open {
+		p.wholeArguments(it, args)
+	}
+}
+
+// server passes on what the upstream did on its own, for clients of this shape.
+func (p *parser) server(v gjson.Result) {
+	part := p.number()
+	opaque := json.RawMessage(v.Raw)
+	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: part, PartKind: dialogue.ServerPart,
+		Origin: dialogue.Responses, Opaque: opaque})
+	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: part, Origin: dialogue.Responses, Opaque: opaque})
+}
+
+// closeItem closes what is open of it.
+func (p *parser) closeItem(it *inputItem) {
+	if it.closed {
+		return
+	}
+	it.closed = true
+	for _, t := range it.contents {
+		p.closeText(t)
+	}
+	switch {
+	case !it.open:
+	case it.kind == "reasoning":
+		p.closePart(it, &dialogue.Thinking{Origin: dialogue.Responses, ItemID: it.id})
+	default:
+		p.closePart(it, nil)
+	}
+}
+
+func (p *parser) closePart(it *inputItem, t *dialogue.Thinking) {
+	it.open = false
+	if rest := it.piece.rest(); rest != "" {
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: rest})
+	}
+	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: it.part, Thinking: t})
+}
+
+func (p *parser) finished(f *frame) {
+	if !f.value.IsObject() {
+		p.fail(dialogue.BadUpstream("terminal event without a response"))
+		return
+	}
+	p.start(f.value)
+	p.finish(f.value)
+}
+
+func (p *parser) failed(f *frame) {
+	err := inBandError(f.value)
+	if !given(f.value.Get("error")) {
+		err.Message, err.Code = "the upstream provider did not finish the reply", "upstream_error"
+	}
+	p.fail(err)
+}
+
+// finish ends the reply with the response object: items that were never
+// streamed, usage, and why it ended.
+func (p *parser) finish(response gjson.Result) {
+	i := 0
+	streamed := len(p.items)
+	response.Get("output").ForEach(func(_, v gjson.Result) bool {
+		it := p.match(i, streamed, v)
+		if it == nil {
+			it = p.announce(i, v)
+		}
+		p.complete(it, v)
+		i++
+		return true
+	})
+	for _, it := range p.items {
+		p.closeItem(it)
+	}
+	usage := readUsage(response.Get("usage"))
+	if usage != dialogue.NoUsage {
+		p.send(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
+	}
+	p.send(dialogue.Event{Kind: dialogue.EventFinish, Reason: reasonOf(response, p.calls)})
+	p.done = true
+	p.send(dialogue.Event{Kind: dialogue.EventEnd})
+}
+
+// match finds the streamed item that is the i-th of the final output: by id, by
+// call, or, where ids change, by its place and type.
+func (p *parser) match(i, streamed int, v gjson.Result) *inputItem {
+	id, call, kind := v.Get("id").Str, v.Get("call_id").Str, v.Get("type").Str
+	for _, it := range p.items[:streamed] {
+		if it.kind == kind && (id != "" && it.id == id || call != "" && it.callID == call) {
+			return it
+		}
+	}
+	for _, it := range p.items[:streamed] {
+		if it.kind == kind && it.index == i {
+			return it
+		}
+	}
+	if i < streamed && p.items[i].kind == kind {
+		return p.items[i]
+	}
+	return nil
+}
+
+// reasonOf is why a response ended (translation.md 8.2). One that is incomplete
+// for a reason nobody knows was cut all the same.
+func reasonOf(response gjson.Result, calls bool) dialogue.Reason {
+	if response.Get("status").Str == statusIncomplete {
+		if response.Get("incomplete_details.reason").Str == "content_filter" {
+			return dialogue.ReasonFilter
+		}
+		return dialogue.ReasonLength
+	}
+	if calls {
+		return dialogue.ReasonTool
+	}
+	return dialogue.ReasonStop
+}
+
+func readUsage(v gjson.Result) dialogue.Usage {
+	u := dialogue.NoUsage
+	if !v.IsObject() {
+		return u
+	}
+	take := func(n *int64, path string) {
+		if m := v.Get(path); m.Type == gjson.Number && m.Num >= 0 {
+			*n = m.Int()
+		}
+	}
+	take(&u.InputTotal, "input_tokens")
+	take(&u.CacheRead, "input_tokens_details.cached_tokens")
+	take(&u.CacheWrite, "input_tokens_details.cache_write_tokens")
+	take(&u.OutputTotal, "output_tokens")
+	take(&u.Reasoning, "output_tokens_details.reasoning_tokens")
+	return u
+}

@@ -1,0 +1,190 @@
+package responses
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// decoder builds the neutral form of one request.
+type decoder struct {
+	env *dialogue.Env
+	req *dialogue.Request
+}
+
+// setters take one top-level field each. What is not here goes to Extra.
+var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
+	"model":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Model = v.Str; return nil },
+	"stream":               func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Stream = v.Bool(); return nil },
+	"instructions":         (*decoder).instructions,
+	"max_output_tokens":    func(d *decoder, v gjson.Result) *dialogue.Error { d.req.MaxTokens = count(v); return nil },
+	"temperature":          func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Temperature = json.Number(v.Raw); return nil },
+	"top_p":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopP = json.Number(v.Raw); return nil },
+	"top_k":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopK = count(v); return nil },
+	"top_logprobs":         func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopLogProbs = count(v); return nil },
+	"parallel_tool_calls":  func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Parallel = flag(v); return nil },
+	"store":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Store = flag(v); return nil },
+	"previous_response_id": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.PreviousResponseID = v.Str; return nil },
+	"metadata":             func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Metadata = raw(v); return nil },
+	"service_tier":         func(d *decoder, v gjson.Result) *dialogue.Error { d.req.ServiceTier = v.Str; return nil },
+	"prompt_cache_key":     func(d *decoder, v gjson.Result) *dialogue.Error { d.req.CacheKey = v.Str; return nil },
+	"safety_identifier":    func(d *decoder, v gjson.Result) *dialogue.Error { d.req.User = v.Str; return nil },
+	"user":                 (*decoder).user,
+	"include":              (*decoder).include,
+	"reasoning":            (*decoder).reasoning,
+	"text":                 (*decoder).text,
+	"tools":                (*decoder).tools,
+	"tool_choice":          (*decoder).toolChoice,
+	"prompt":               (*decoder).prompt,
+	// input is read after instructions, wherever it stands. The rest says
+	// nothing about the answer: how it is stored, run and delivered.
+	"input":          func(*decoder, gjson.Result) *dialogue.Error { return nil },
+	"background":     func(*decoder, gjson.Result) *dialogue.Error { return nil },
+	"stream_options": func(*decoder, gjson.Result) *dialogue.Error { return nil },
+}
+
+// Decode builds the neutral form. The body must have passed Check.
+func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+	d := decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Responses, IncludeUsage: true, Body: body}}
+	root := gjson.ParseBytes(body)
+	var failed *dialogue.Error
+	root.ForEach(func(key, v gjson.Result) bool {
+		if v.Type == gjson.Null {
+			return true
+		}
+		if set, ok := setters[key.Str]; ok {
+			failed = set(&d, v)
+		} else {
+			d.req.Extra = append(d.req.Extra, dialogue.Field{Name: key.Str, Value: raw(v)})
+		}
+		return failed == nil
+	})
+	if failed == nil {
+		failed = d.input(root.Get("input"))
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return d.req, nil
+}
+
+func raw(v gjson.Result) json.RawMessage {
+	if !given(v) {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}
+
+func flag(v gjson.Result) *bool {
+	if !v.IsBool() {
+		return nil
+	}
+	b := v.Bool()
+	return &b
+}
+
+func count(v gjson.Result) *int64 {
+	n, ok := whole(v)
+	if !ok {
+		return nil
+	}
+	return &n
+}
+
+func (d *decoder) instructions(v gjson.Result) *dialogue.Error {
+	if v.Str != "" {
+		d.req.System = append(d.req.System, dialogue.Part{Kind: dialogue.TextPart, Text: v.Str})
+	}
+	return nil
+}
+
+// user is the deprecated form of safety_identifier, which wins.
+func (d *decoder) user(v gjson.Result) *dialogue.Error {
+	if d.req.User == "" {
+		d.req.User = v.Str
+	}
+	return nil
+}
+
+// Items of include that mean something in other shapes.
+const (
+	includeEncrypted = "reasoning.encrypted_content"
+	includeLogProbs  = "message.output_text.logprobs"
+)
+
+func (d *decoder) include(v gjson.Result) *dialogue.Error {
+	v.ForEach(func(_, item gjson.Result) bool {
+		d.req.Include = append(d.req.Include, item.Str)
+		switch item.Str {
+		case includeEncrypted:
+			d.req.Reasoning.EncryptedContent = true
+		case includeLogProbs:
+			d.req.LogProbs = true
+		}
+		return true
+	})
+	return nil
+}
+
+func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
+	r := &d.req.Reasoning
+	r.Effort = v.Get("effort").Str
+	if r.Summary = v.Get("summary").Str; r.Summary == "" {
+		r.Summary = v.Get("generate_summary").Str
+	}
+	r.Include = r.Summary != "" && r.Summary != "none"
+	return nil
+}
+
+func (d *decoder) text(v gjson.Result) *dialogue.Error {
+	d.req.Verbosity = v.Get("verbosity").Str
+	d.req.Output = readFormat(v.Get("format"))
+	return nil
+}
+
+// readFormat reads text.format.
+func readFormat(f gjson.Result) dialogue.Output {
+	switch f.Get("type").Str {
+	case "json_object":
+		return dialogue.Output{Mode: dialogue.OutputJSON}
+	case "json_schema":
+		return dialogue.Output{
+			Mode:        dialogue.OutputSchema,
+			Name:        f.Get("name").Str,
+			Description: f.Get("description").Str,
+			Strict:      flag(f.Get("strict")),
+			Schema:      raw(f.Get("schema")),
+		}
+	}
+	return dialogue.Output{}
+}
+
+// prompt is a reference to a template that only its own provider has.
+func (d *decoder) prompt(gjson.Result) *dialogue.Error {
+	return dialogue.Unsupported("prompt", "stored prompts are not available for this model")
+}
+
+// mediaOf reads a data URL or an address into m.
+func mediaOf(m *dialogue.Media, url string) {
+	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
+		m.URL = url
+		return
+	}
+	head, data, ok := strings.Cut(url[5:], ",")
+	mime, params, _ := strings.Cut(head, ";")
+	if !ok || !hasBase64(params) {
+		m.URL = url
+		return
+	}
+	m.MIME, m.Base64 = strings.ToLower(strings.TrimSpace(mime)), data
+}
+
+// hasBase64 reports whether a data URL's parameters end in base64, in any case.
+func hasBase64(params string) bool {
+	last := params[strings.LastIndexByte(params, ';')+1:]
+	return strings.EqualFold(strings.TrimSpace(last), "base64")
+}

@@ -1,0 +1,247 @@
+package responses
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// input reads the items, each into a turn of its own: grouping them is the
+// business of whoever writes them for another shape.
+func (d *decoder) input(v gjson.Result) *dialogue.Error {
+	if v.Type == gjson.String {
+		if v.Str != "" {
+			d.turn(dialogue.User, dialogue.Part{Kind: dialogue.TextPart, Text: v.Str})
+		}
+		return nil
+	}
+	var failed *dialogue.Error
+	i := 0
+	v.ForEach(func(_, item gjson.Result) bool {
+		failed = d.item(i, item)
+		i++
+		return failed == nil
+	})
+	return failed
+}
+
+func (d *decoder) turn(role dialogue.Role, parts ...dialogue.Part) {
+	if len(parts) > 0 {
+		d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Parts: parts})
+	}
+}
+
+func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
+	switch kind := itemType(item); kind {
+	case "message":
+		d.message(item)
+	case "function_call", "custom_tool_call":
+		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.CallPart, Call: readCall(item)})
+	case "function_call_output", "custom_tool_call_output":
+		d.turn(dialogue.User, dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{
+			CallID: item.Get("call_id").Str,
+			Parts:  contentParts(item.Get("output")),
+			Custom: kind == "custom_tool_call_output",
+		}})
+	case "reasoning":
+		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: d.thinking(item)})
+	case "item_reference":
+		// Leaving it out would change the question (translation.md 5).
+		return dialogue.Unsupported("input["+strconv.Itoa(i)+"]", "the item it refers to is not known here; send the item itself")
+	default:
+		d.turn(authorOf(kind), dialogue.Part{Kind: dialogue.ServerPart, Origin: dialogue.Responses, Opaque: raw(item)})
+	}
+	return nil
+}
+
+// authorOf tells who writes items of a type that only this shape has.
+func authorOf(kind string) dialogue.Role {
+	if strings.HasSuffix(kind, "_output") || strings.HasSuffix(kind, "_response") {
+		return dialogue.User
+	}
+	return dialogue.Assistant
+}
+
+func (d *decoder) message(item gjson.Result) {
+	parts := contentParts(item.Get("content"))
+	switch item.Get("role").Str {
+	case "assistant":
+		// A client that sends our items back brings the id under which the
+		// vault knows the signature of their text.
+		if sig, ok := d.env.Vault.Recall(item.Get("id").Str); ok {
+			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart,
+				Thinking: &dialogue.Thinking{Signature: sig, Origin: dialogue.Gemini}})
+		}
+		d.turn(dialogue.Assistant, parts...)
+	case "user":
+		d.turn(dialogue.User, parts...)
+	default:
+		d.system(parts)
+	}
+}
+
+// system puts developer and system messages in front while no turn was made,
+// and at their place in the dialogue afterwards.
+func (d *decoder) system(parts []dialogue.Part) {
+	if len(d.req.Turns) == 0 {
+		d.req.System = append(d.req.System, texts(parts, dialogue.TextPart)...)
+		return
+	}
+	d.turn(dialogue.User, texts(parts, dialogue.SystemPart)...)
+}
+
+func texts(parts []dialogue.Part, kind dialogue.PartKind) []dialogue.Part {
+	var out []dialogue.Part
+	for _, p := range parts {
+		if p.Kind == dialogue.TextPart && p.Text != "" {
+			out = append(out, dialogue.Part{Kind: kind, Text: p.Text})
+		}
+	}
+	return out
+}
+
+// contentParts reads the content of a message or the output of a call.
+func contentParts(v gjson.Result) []dialogue.Part {
+	if v.Type == gjson.String {
+		return []dialogue.Part{{Kind: dialogue.TextPart, Text: v.Str}}
+	}
+	var parts []dialogue.Part
+	v.ForEach(func(_, p gjson.Result) bool {
+		if part, ok := readPart(p); ok {
+			parts = append(parts, part)
+		}
+		return true
+	})
+	return parts
+}
+
+func readPart(p gjson.Result) (dialogue.Part, bool) {
+	switch p.Get("type").Str {
+	case "input_text", "output_text", "text":
+		return dialogue.Part{Kind: dialogue.TextPart, Text: p.Get("text").Str, Origin: dialogue.Responses, Citations: raw(p.Get("annotations"))}, true
+	case "refusal":
+		return dialogue.Part{Kind: dialogue.RefusalPart, Text: p.Get("refusal").Str}, true
+	case "input_image":
+		return mediaPart(readImage(p)), true
+	case "input_file":
+		return mediaPart(readFile(p)), true
+	case "input_audio":
+		audio := p.Get("input_audio")
+		format := audio.Get("format").Str
+		return mediaPart(&dialogue.Media{Kind: dialogue.Audio, MIME: audioMIME(format), Base64: audio.Get("data").Str}), true
+	}
+	return dialogue.Part{}, false
+}
+
+func mediaPart(m *dialogue.Media) dialogue.Part {
+	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: dialogue.Responses}
+}
+
+func readImage(p gjson.Result) *dialogue.Media {
+	m := &dialogue.Media{Kind: dialogue.Image, Detail: p.Get("detail").Str}
+	if url := p.Get("image_url").Str; url != "" {
+		mediaOf(m, url)
+		return m
+	}
+	m.FileID = p.Get("file_id").Str
+	return m
+}
+
+func readFile(p gjson.Result) *dialogue.Media {
+	m := &dialogue.Media{Kind: dialogue.File, Name: p.Get("filename").Str}
+	switch data := p.Get("file_data").Str; {
+	case data != "":
+		if mediaOf(m, data); m.URL != "" { // base64 without the frame of a data URL
+			m.URL, m.Base64 = "", data
+		}
+		if m.MIME == "" {
+			m.MIME = documentMIME(m.Name)
+		}
+		if strings.HasPrefix(m.MIME, "image/") {
+			m.Kind = dialogue.Image
+		}
+	case p.Get("file_url").Str != "":
+		m.URL = p.Get("file_url").Str
+	default:
+		m.FileID = p.Get("file_id").Str
+	}
+	return m
+}
+
+// documentMIME guesses the type of a file that does not tell. The shape was
+// made for PDF; the list holds what its vendor documents beyond.
+func documentMIME(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".txt", ".log":
+		return "text/plain"
+	case ".md":
+		return "text/markdown"
+	case ".csv":
+		return "text/csv"
+	case ".json":
+		return "application/json"
+	case ".html", ".htm":
+		return "text/html"
+	}
+	return "application/pdf"
+}
+
+func audioMIME(format string) string {
+	if format == "mp3" {
+		return "audio/mpeg"
+	}
+	return "audio/" + format
+}
+
+// thinking reads a reasoning item: one that this gateway sealed, a native one,
+// or one that carries nothing but its summary.
+func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
+	shown := summaryText(item)
+	carrier := item.Get("encrypted_content").Str
+	if t, ok := d.env.Sealer.Open(carrier); ok {
+		if t.Text == "" {
+			t.Text = shown
+		}
+		return t
+	}
+	t := &dialogue.Thinking{Text: shown}
+	if carrier != "" && !dialogue.Sealed(carrier) {
+		t.Origin, t.Encrypted, t.ItemID = dialogue.Responses, carrier, item.Get("id").Str
+	}
+	return t
+}
+
+// summaryText joins what a reasoning item shows: its summary, else its content.
+func summaryText(item gjson.Result) string {
+	for _, name := range []string{"summary", "content"} {
+		var pieces []string
+		item.Get(name).ForEach(func(_, s gjson.Result) bool {
+			if t := s.Get("text").Str; t != "" {
+				pieces = append(pieces, t)
+			}
+			return true
+		})
+		if len(pieces) > 0 {
+			return strings.Join(pieces, "\n\n")
+		}
+	}
+	return ""
+}
+
+// readCall reads a function_call or custom_tool_call item.
+func readCall(item gjson.Result) *dialogue.Call {
+	c := &dialogue.Call{
+		ID:        item.Get("call_id").Str,
+		Namespace: item.Get("namespace").Str,
+		Args:      item.Get("arguments").Str,
+	}
+	c.Name = qualified(c.Namespace, item.Get("name").Str)
+	if item.Get("type").Str == "custom_tool_call" {
+		c.Custom, c.Args = true, item.Get("input").Str
+	}
+	return c
+}

@@ -1,0 +1,119 @@
+package responses
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+func (d *decoder) tools(v gjson.Result) *dialogue.Error {
+	v.ForEach(func(_, tool gjson.Result) bool {
+		d.tool(tool, "")
+		return true
+	})
+	return nil
+}
+
+// tool reads a tool. A namespace becomes its tools under qualified names: no
+// other shape has namespaces, and two of them may have members of one name.
+func (d *decoder) tool(tool gjson.Result, namespace string) {
+	kind := tool.Get("type").Str
+	switch {
+	case kind == "namespace":
+		name := tool.Get("name").Str
+		tool.Get("tools").ForEach(func(_, member gjson.Result) bool {
+			d.tool(member, name)
+			return true
+		})
+		return
+	case kind == "function" || kind == "custom":
+		d.req.Tools = append(d.req.Tools, readTool(tool, namespace))
+		return
+	}
+	t := dialogue.Tool{Kind: dialogue.OpaqueTool, Type: kind, Name: tool.Get("name").Str,
+		Origin: dialogue.Responses, Opaque: raw(tool)}
+	if strings.HasPrefix(kind, webSearch) {
+		t.Kind, t.Name, d.req.WebSearch = dialogue.WebSearchTool, webSearch, true
+	}
+	d.req.Tools = append(d.req.Tools, t)
+}
+
+// webSearch begins the type of every variant of the search tool, also dated
+// ones and previews.
+const webSearch = "web_search"
+
+func readTool(tool gjson.Result, namespace string) dialogue.Tool {
+	def := definition(tool)
+	t := dialogue.Tool{
+		Kind:        dialogue.FunctionTool,
+		Name:        qualified(namespace, def.Get("name").Str),
+		Namespace:   namespace,
+		Description: def.Get("description").Str,
+		Schema:      raw(def.Get("parameters")),
+		Strict:      flag(def.Get("strict")),
+	}
+	if tool.Get("type").Str == "custom" {
+		t.Kind, t.Format, t.Schema = dialogue.CustomTool, raw(def.Get("format")), nil
+	}
+	return t
+}
+
+const namespaceSeparator = "__"
+
+// qualified is the name under which a tool of a namespace is known to other
+// shapes; bare undoes it.
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + namespaceSeparator + name
+}
+
+func bare(namespace, name string) string {
+	return strings.TrimPrefix(name, namespace+namespaceSeparator)
+}
+
+func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
+	d.req.ToolChoice = readChoice(v)
+	return nil
+}
+
+var choiceWords = map[string]dialogue.ChoiceMode{
+	"auto": dialogue.ToolAuto, "none": dialogue.ToolNone, "required": dialogue.ToolRequired,
+}
+
+func readChoice(v gjson.Result) *dialogue.ToolChoice {
+	if v.Type == gjson.String {
+		return &dialogue.ToolChoice{Mode: choiceWords[v.Str]}
+	}
+	switch kind := v.Get("type").Str; kind {
+	case "function", "custom":
+		return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{choiceName(v)}, Custom: kind == "custom"}
+	case "allowed_tools":
+		return readAllowed(allowed(v))
+	}
+	// A tool that the provider runs must be called; only this shape knows how
+	// to say so.
+	return &dialogue.ToolChoice{Mode: dialogue.ToolRequired, Origin: dialogue.Responses, Opaque: raw(v)}
+}
+
+func choiceName(v gjson.Result) string {
+	return qualified(v.Get("namespace").Str, definition(v).Get("name").Str)
+}
+
+func readAllowed(v gjson.Result) *dialogue.ToolChoice {
+	c := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: v.Get("mode").Str == "required"}
+	v.Get("tools").ForEach(func(_, tool gjson.Result) bool {
+		name := choiceName(tool)
+		if name == "" && strings.HasPrefix(tool.Get("type").Str, webSearch) {
+			name = webSearch
+		}
+		if name != "" {
+			c.Names = append(c.Names, name)
+		}
+		return true
+	})
+	return c
+}

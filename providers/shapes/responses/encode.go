@@ -1,0 +1,379 @@
+package responses
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+const (
+	callPath        = "/responses"
+	minOutputTokens = 16 // gateway.md 4.5
+	maxUser         = 64 // gateway.md 8: safety_identifier
+)
+
+// encoder writes one request for an upstream of this shape.
+type encoder struct {
+	req    *dialogue.Request
+	target dialogue.Target
+	rep    *dialogue.Report
+	w      jsonw.Writer
+	names  names
+	// foreign: the request came in another shape, so the defaults of this one
+	// must not change what it means.
+	foreign bool
+	// custom holds the ids of the calls in the input so far and whether the
+	// tool is a custom one.
+	custom map[string]bool
+}
+
+// Encode writes req for an upstream of this shape.
+func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != dialogue.Responses, custom: map[string]bool{}}
+	if err := e.refuse(); err != nil {
+		return shapes.Call{}, err
+	}
+	if err := e.body(); err != nil {
+		return shapes.Call{}, err
+	}
+	if len(e.names.original) > 0 {
+		req.Renamed = e.names.original
+	}
+	return shapes.Call{Path: callPath, Body: e.w.Buf, Stream: req.Stream}, nil
+}
+
+// refuse finds what this shape cannot say and what cannot be left out
+// (translation.md 5).
+func (e *encoder) refuse() *dialogue.Error {
+	switch {
+	case slices.Contains(e.req.Modalities, "audio"):
+		return dialogue.Unsupported("modalities", "this model cannot answer with audio")
+	case e.req.Suffix != "":
+		return dialogue.Unsupported("suffix", "this model cannot fill in before a suffix")
+	}
+	return nil
+}
+
+func (e *encoder) body() *dialogue.Error {
+	e.w.Object()
+	e.w.Key("model").String(e.target.Model)
+	if err := e.dialogue(); err != nil {
+		return err
+	}
+	if e.req.Stream {
+		e.w.Key("stream").Bool(true)
+	}
+	e.limits()
+	if err := e.tools(); err != nil {
+		return err
+	}
+	e.text()
+	e.reasoning()
+	e.identity()
+	e.storage()
+	e.leaveOut()
+	e.w.End()
+	return nil
+}
+
+// dialogue writes instructions and input. A request that has nothing but a
+// system prompt is sent as an item: the upstream wants at least one.
+func (e *encoder) dialogue() *dialogue.Error {
+	system := systemText(e.req.System)
+	items := items{encoder: e}
+	items.w.Array()
+	if len(e.req.Turns) == 0 {
+		if err := items.prompt(); err != nil {
+			return err
+		}
+	}
+	for i := range e.req.Turns {
+		if err := items.turn(&e.req.Turns[i]); err != nil {
+			return err
+		}
+	}
+	items.flush()
+	if items.n == 0 && system != "" {
+		items.say("developer", system)
+		system = ""
+	}
+	items.w.End()
+	if system != "" {
+		e.w.Key("instructions").String(system)
+	}
+	e.w.Key("input").Raw(items.w.Buf)
+	return nil
+}
+
+func systemText(parts []dialogue.Part) string {
+	var pieces []string
+	for _, p := range parts {
+		if p.Text != "" {
+			pieces = append(pieces, p.Text)
+		}
+	}
+	return strings.Join(pieces, "\n\n")
+}
+
+func (e *encoder) limits() {
+	if most := e.req.MaxTokens; most != nil {
+		if *most < minOutputTokens {
+			e.rep.Lose("max_tokens:raised")
+		}
+		e.w.Key("max_output_tokens").Int(max(*most, minOutputTokens))
+	}
+	if e.req.Temperature != "" {
+		e.w.Key("temperature").RawString(string(e.req.Temperature))
+	}
+	if e.req.TopP != "" {
+		e.w.Key("top_p").RawString(string(e.req.TopP))
+	}
+	if n := e.req.TopLogProbs; n != nil && *n > 0 {
+		e.w.Key("top_logprobs").Int(*n)
+	}
+	if e.req.TopK != nil {
+		e.rep.Lose("top_k")
+	}
+}
+
+// text writes text.format and text.verbosity.
+func (e *encoder) text() {
+	o := e.output()
+	if o.Mode == dialogue.OutputText && e.req.Verbosity == "" {
+		return
+	}
+	e.w.Key("text").Object()
+	switch o.Mode {
+	case dialogue.OutputJSON:
+		e.w.Key("format").Object().Key("type").String("json_object").End()
+	case dialogue.OutputSchema:
+		e.format(o)
+	}
+	if e.req.Verbosity != "" {
+		e.w.Key("verbosity").String(e.req.Verbosity)
+	}
+	e.w.End()
+}
+
+// output decides about structured output. The messages shape promises that
+// bounds are stripped, wherever the request goes (gateway.md 4.8 rule 2).
+func (e *encoder) output() dialogue.Output {
+	o := schema.Decide(e.req.Output, e.target, e.rep)
+	if o.Mode != dialogue.OutputSchema || e.req.Inbound != dialogue.Messages {
+		return o
+	}
+	stripped, found := schema.StripBounds(o.Schema)
+	if found {
+		e.rep.Degrade(dialogue.KeywordsStripped)
+		o.Schema = stripped
+	}
+	return o
+}
+
+// inventedName is the name of a schema from a shape where schemas have none.
+const inventedName = "response"
+
+func (e *encoder) format(o dialogue.Output) {
+	e.w.Key("format").Object()
+	e.w.Key("type").String("json_schema")
+	name := inventedName
+	if o.Name != "" {
+		name = safeName(o.Name)
+	}
+	e.w.Key("name").String(name)
+	if o.Description != "" {
+		e.w.Key("description").String(o.Description)
+	}
+	switch {
+	case o.Strict != nil:
+		e.w.Key("strict").Bool(*o.Strict)
+	case e.bindsSchema() && schema.Strictable(o.Schema):
+		e.w.Key("strict").Bool(true)
+	}
+	e.w.Key("schema").Raw(o.Schema)
+	e.w.End()
+}
+
+// bindsSchema reports whether schemas of the inbound shape always bind, so that
+// strict says what the client asked for without the word.
+func (e *encoder) bindsSchema() bool {
+	return e.req.Inbound == dialogue.Messages || e.req.Inbound == dialogue.Gemini
+}
+
+func (e *encoder) reasoning() {
+	r := e.req.Reasoning
+	effort := e.effort()
+	summary := r.Summary
+	if summary == "" && r.Include {
+		summary = "auto"
+	}
+	if summary == "none" || e.foreign && !e.thinks() && effort == "" {
+		summary = ""
+	}
+	if effort == "" && summary == "" {
+		return
+	}
+	e.w.Key("reasoning").Object()
+	if effort != "" {
+		e.w.Key("effort").String(effort)
+	}
+	if summary != "" {
+		e.w.Key("summary").String(summary)
+	}
+	e.w.End()
+}
+
+func (e *encoder) thinks() bool { return e.target.Caps.Thinking != dialogue.ThinkingNone }
+
+// Steps between the words of effort, in thinking tokens (translation.md 4.5).
+const (
+	mediumBudget = 4 << 10
+	highBudget   = 16 << 10
+)
+
+// effort is the word for how much to think. A budget or the wish to let the
+// model decide becomes one only if the model can think at all: others refuse
+// the parameter.
+func (e *encoder) effort() string {
+	r := e.req.Reasoning
+	switch {
+	case r.Effort == "max" && e.foreign:
+		return "xhigh"
+	case r.Effort != "":
+		return r.Effort
+	case r.Disabled:
+		// "none" is refused by many models that think; they think less.
+		e.rep.Lose("reasoning:disabled")
+		return ""
+	case r.Budget == nil && !r.Adaptive:
+		return ""
+	case !e.thinks():
+		e.rep.Lose("reasoning")
+		return ""
+	case r.Budget == nil || *r.Budget < 0:
+		return "medium"
+	case *r.Budget < mediumBudget:
+		return "low"
+	case *r.Budget < highBudget:
+		return "medium"
+	}
+	return "high"
+}
+
+// identity writes who asks, in what class of service.
+func (e *encoder) identity() {
+	if e.req.User != "" {
+		e.w.Key("safety_identifier").String(shortUser(e.req.User))
+	}
+	if e.sibling() {
+		if len(e.req.Metadata) > 0 {
+			e.w.Key("metadata").Raw(e.req.Metadata)
+		}
+		if e.req.CacheKey != "" {
+			e.w.Key("prompt_cache_key").String(e.req.CacheKey)
+		}
+	}
+	if tier := e.serviceTier(); tier != "" {
+		e.w.Key("service_tier").String(tier)
+	}
+}
+
+// sibling reports whether the inbound shape has this shape's words for
+// metadata, cache keys and service tiers.
+func (e *encoder) sibling() bool {
+	return e.req.Inbound == dialogue.Chat || e.req.Inbound == dialogue.Responses
+}
+
+func (e *encoder) serviceTier() string {
+	switch {
+	case e.sibling():
+		return e.req.ServiceTier
+	case e.req.ServiceTier == "standard_only":
+		return "default"
+	case e.req.ServiceTier != "" && e.req.ServiceTier != "auto":
+		e.rep.Lose("service_tier")
+	}
+	return ""
+}
+
+// shortUser is the identifier as it is, or its hash if it is too long.
+func shortUser(user string) string {
+	if utf8.RuneCountInString(user) <= maxUser {
+		return user
+	}
+	sum := sha256.Sum256([]byte(user))
+	return hex.EncodeToString(sum[:])
+}
+
+// storage says what is kept and sent back. A client of another shape cannot
+// use a stored response, so nothing is stored for it, and reasoning comes back
+// encrypted instead of by id.
+func (e *encoder) storage() {
+	switch {
+	case e.foreign:
+		e.w.Key("store").Bool(false)
+	case e.req.Store != nil:
+		e.w.Key("store").Bool(*e.req.Store)
+	}
+	if e.req.PreviousResponseID != "" && !e.foreign {
+		e.w.Key("previous_response_id").String(e.req.PreviousResponseID)
+	}
+	include := slices.Clone(e.req.Include)
+	if e.foreign && (e.thinks() || e.req.Reasoning.Effort != "") {
+		include = append(include, includeEncrypted) // refused by models that do not think
+	}
+	if e.req.LogProbs && !slices.Contains(include, includeLogProbs) {
+		include = append(include, includeLogProbs)
+	}
+	if len(include) == 0 {
+		return
+	}
+	e.w.Key("include").Array()
+	for _, name := range include {
+		e.w.String(name)
+	}
+	e.w.End()
+}
+
+// leaveOut sends on what only this shape knows, and records what it does not
+// have (translation.md 4.1).
+func (e *encoder) leaveOut() {
+	for _, f := range e.req.Extra {
+		if e.foreign {
+			e.rep.Lose(f.Name)
+			continue
+		}
+		e.w.KeyOf(f.Name).Raw(f.Value)
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"stop", len(e.req.Stop) > 0},
+		{"seed", e.req.Seed != ""},
+		{"presence_penalty", matters(e.req.PresencePenalty)},
+		{"frequency_penalty", matters(e.req.FrequencyPenalty)},
+		{"logit_bias", len(e.req.LogitBias) > 0},
+		{"echo", e.req.Echo},
+		{"best_of", e.req.BestOf > 1},
+		{"metadata", len(e.req.Metadata) > 0 && !e.sibling() && e.req.User == ""},
+	} {
+		if f.given {
+			e.rep.Lose(f.name)
+		}
+	}
+}
+
+// matters reports whether a penalty is given and not zero, its default.
+func matters(n json.Number) bool {
+	f, err := n.Float64()
+	return n != "" && (err != nil || f != 0)
+}

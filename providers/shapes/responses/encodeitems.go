@@ -1,0 +1,439 @@
+package responses
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// items writes the input array, part by part in the order of the turns. Text
+// and media of one role gather in a message until something else comes.
+type items struct {
+	*encoder
+	w jsonw.Writer
+	n int // items written
+
+	role    string       // of the message that gathers, "" if none does
+	message jsonw.Writer // its content
+	parts   int
+
+	// thinking waits for what it led to: the upstream refuses a reasoning item
+	// that nothing follows.
+	thinking []*dialogue.Thinking
+}
+
+// prompt makes a message of the prompt of a completions client.
+func (it *items) prompt() *dialogue.Error {
+	if len(it.req.Prompts) == 0 {
+		return nil
+	}
+	p := gjson.ParseBytes(it.req.Prompts[0])
+	if p.Type != gjson.String {
+		return dialogue.Unsupported("prompt", "this model does not take token ids")
+	}
+	it.say("user", p.Str)
+	return nil
+}
+
+func (it *items) turn(t *dialogue.Turn) *dialogue.Error {
+	if t.Role == dialogue.User {
+		it.dropThinking()
+	}
+	for i := range t.Parts {
+		if err := it.part(t.Role, &t.Parts[i]); err != nil {
+			return err
+		}
+	}
+	if t.Name != "" {
+		it.rep.Lose("name")
+	}
+	// Messages of one role stay apart, as the client had them.
+	it.flushMessage()
+	return nil
+}
+
+func (it *items) part(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
+	if len(p.CacheHint) > 0 {
+		it.rep.Lose("cache_control")
+	}
+	switch p.Kind {
+	case dialogue.TextPart:
+		it.text(string(role), p.Text)
+	case dialogue.SystemPart:
+		it.text("developer", p.Text)
+	case dialogue.RefusalPart:
+		it.refusal(p.Text)
+	case dialogue.MediaPart:
+		return it.media(role, p)
+	case dialogue.ThinkingPart:
+		it.think(p.Thinking)
+	case dialogue.CallPart:
+		it.call(p.Call)
+	case dialogue.ResultPart:
+		return it.result(p.Result)
+	case dialogue.ServerPart:
+		it.server(p)
+	}
+	return nil
+}
+
+// gather makes the message under way one of role and returns its content.
+func (it *items) gather(role string) *jsonw.Writer {
+	if it.role != role {
+		it.flushMessage()
+		it.role = role
+		it.message = jsonw.Writer{}
+		it.message.Array()
+	}
+	it.parts++
+	return &it.message
+}
+
+func (it *items) text(role, text string) {
+	if text == "" {
+		return
+	}
+	kind := "input_text"
+	if role == string(dialogue.Assistant) {
+		kind = "output_text"
+	}
+	w := it.gather(role)
+	w.Object().Key("type").String(kind).Key("text").String(text)
+	w.End()
+}
+
+func (it *items) refusal(text string) {
+	if text == "" {
+		return
+	}
+	w := it.gather(string(dialogue.Assistant))
+	w.Object().Key("type").String("refusal").Key("refusal").String(text)
+	w.End()
+}
+
+func (it *items) media(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
+	if role == dialogue.Assistant {
+		it.rep.Lose("media:assistant")
+		return nil
+	}
+	var w jsonw.Writer
+	if err := appendMedia(&w, p); err != nil {
+		return err
+	}
+	it.gather(string(role)).Raw(w.Buf)
+	return nil
+}
+
+func (it *items) flush() {
+	it.flushMessage()
+	it.dropThinking()
+}
+
+func (it *items) flushMessage() {
+	role, n := it.role, it.parts
+	it.role, it.parts = "", 0
+	if n == 0 {
+		return
+	}
+	it.message.End()
+	if role == string(dialogue.Assistant) {
+		it.flushThinking()
+	}
+	it.item("message", func(w *jsonw.Writer) {
+		w.Key("role").String(role)
+		w.Key("content").Raw(it.message.Buf)
+	})
+}
+
+// say writes a message of one text.
+func (it *items) say(role, text string) {
+	it.text(role, text)
+	it.flushMessage()
+}
+
+func (it *items) item(kind string, members func(*jsonw.Writer)) {
+	it.n++
+	it.w.Object().Key("type").String(kind)
+	members(&it.w)
+	it.w.End()
+}
+
+// think keeps reasoning that an upstream of this shape encrypted. Its id alone
+// is worth nothing, because it was not stored, and thoughts of others have no
+// place in the input.
+func (it *items) think(t *dialogue.Thinking) {
+	it.flushMessage()
+	if t == nil || t.Origin != dialogue.Responses || t.Encrypted == "" {
+		it.rep.Lose("thinking")
+		return
+	}
+	it.thinking = append(it.thinking, t)
+}
+
+func (it *items) flushThinking() {
+	for _, t := range it.thinking {
+		it.item("reasoning", func(w *jsonw.Writer) {
+			if t.ItemID != "" {
+				w.Key("id").String(t.ItemID)
+			}
+			w.Key("summary").Array()
+			if t.Text != "" {
+				w.Object().Key("type").String("summary_text").Key("text").String(t.Text).End()
+			}
+			w.End()
+			w.Key("encrypted_content").String(t.Encrypted)
+		})
+	}
+	it.thinking = it.thinking[:0]
+}
+
+func (it *items) dropThinking() {
+	if len(it.thinking) > 0 {
+		it.rep.Lose("thinking")
+		it.thinking = it.thinking[:0]
+	}
+}
+
+func (it *items) call(c *dialogue.Call) {
+	it.flushMessage()
+	it.flushThinking()
+	it.custom[c.ID] = c.Custom
+	kind, field, args := "function_call", "arguments", c.Args
+	if c.Custom {
+		kind, field = "custom_tool_call", "input"
+	} else if strings.TrimSpace(args) == "" {
+		args = "{}"
+	}
+	it.item(kind, func(w *jsonw.Writer) {
+		w.Key("call_id").String(callID(c.ID))
+		w.Key("name").String(it.names.of(c.Name))
+		w.Key(field).String(args)
+	})
+}
+
+// errorMark tells the model that a call failed: outputs have no flag for it.
+const errorMark = "Error: "
+
+func (it *items) result(r *dialogue.Result) *dialogue.Error {
+	it.flushMessage()
+	custom, known := it.custom[r.CallID]
+	if !known && (it.foreign || it.req.PreviousResponseID == "") {
+		return it.orphan(r)
+	}
+	output, err := it.output(r)
+	if err != nil {
+		return err
+	}
+	kind := "function_call_output"
+	if custom || !known && r.Custom {
+		kind = "custom_tool_call_output"
+	}
+	it.item(kind, func(w *jsonw.Writer) {
+		w.Key("call_id").String(callID(r.CallID))
+		w.Key("output").Raw(output)
+	})
+	return nil
+}
+
+// orphan tells a result whose call is not in the input as what the user says;
+// the upstream would refuse it as an output.
+func (it *items) orphan(r *dialogue.Result) *dialogue.Error {
+	it.rep.Lose("tool_result:orphan")
+	it.text(string(dialogue.User), resultText(r))
+	for i := range r.Parts {
+		if r.Parts[i].Kind != dialogue.MediaPart {
+			continue
+		}
+		if err := it.media(dialogue.User, &r.Parts[i]); err != nil {
+			return err
+		}
+	}
+	it.flushMessage()
+	return nil
+}
+
+// resultText is what a result says, without its media.
+func resultText(r *dialogue.Result) string {
+	if len(r.Object) > 0 && !hasText(r.Parts) {
+		return mark(r, objectText(r.Object))
+	}
+	var b strings.Builder
+	for i := range r.Parts {
+		b.WriteString(r.Parts[i].Text)
+	}
+	return mark(r, b.String())
+}
+
+func mark(r *dialogue.Result, text string) string {
+	if r.IsError && !strings.HasPrefix(text, errorMark) {
+		return errorMark + text
+	}
+	return text
+}
+
+func hasText(parts []dialogue.Part) bool {
+	for i := range parts {
+		if parts[i].Kind == dialogue.TextPart && parts[i].Text != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// objectText takes a gemini response out of its customary frame: {"output": x}
+// and {"result": x} say no more than x does.
+func objectText(object json.RawMessage) string {
+	v := gjson.ParseBytes(object)
+	members := 0
+	var only gjson.Result
+	v.ForEach(func(key, m gjson.Result) bool {
+		members++
+		if key.Str == "output" || key.Str == "result" {
+			only = m
+		}
+		return members < 2
+	})
+	switch {
+	case members != 1 || !only.Exists():
+		return string(object)
+	case only.Type == gjson.String:
+		return only.Str
+	}
+	return only.Raw
+}
+
+// output is the output member of a result: a string, or parts if it has media.
+func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
+	var w jsonw.Writer
+	said := resultText(r)
+	media := false
+	for i := range r.Parts {
+		media = media || r.Parts[i].Kind == dialogue.MediaPart
+	}
+	if !media {
+		return w.String(said).Buf, nil
+	}
+	w.Array()
+	if r.IsError || !hasText(r.Parts) {
+		appendText(&w, said)
+	}
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		switch {
+		case p.Kind == dialogue.MediaPart:
+			if err := appendMedia(&w, p); err != nil {
+				return nil, err
+			}
+		case !r.IsError:
+			appendText(&w, p.Text)
+		}
+	}
+	return w.End().Buf, nil
+}
+
+func appendText(w *jsonw.Writer, text string) {
+	if text != "" {
+		w.Object().Key("type").String("input_text").Key("text").String(text).End()
+	}
+}
+
+// server sends back what an upstream of this shape did on its own.
+func (it *items) server(p *dialogue.Part) {
+	it.flushMessage()
+	if p.Origin != dialogue.Responses || len(p.Opaque) == 0 {
+		it.rep.Lose("server_tool")
+		return
+	}
+	it.flushThinking()
+	it.n++
+	it.w.Raw(p.Opaque)
+}
+
+// appendMedia writes a content part for p.
+func appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error {
+	m := p.Media
+	if m.FileID != "" && p.Origin != dialogue.Responses && p.Origin != dialogue.Chat {
+		return dialogue.Unsupported("file_id", "belongs to another provider")
+	}
+	switch m.Kind {
+	case dialogue.Image:
+		appendImage(w, m)
+	case dialogue.File:
+		appendFile(w, m)
+	case dialogue.Audio:
+		return appendAudio(w, m)
+	default:
+		return dialogue.Unsupported(string(m.Kind), "this model does not take "+string(m.Kind)+" input")
+	}
+	return nil
+}
+
+func appendImage(w *jsonw.Writer, m *dialogue.Media) {
+	w.Object().Key("type").String("input_image")
+	if m.FileID != "" {
+		w.Key("file_id").String(m.FileID)
+	} else {
+		w.Key("image_url").String(address(m, "image/png"))
+	}
+	if m.Detail != "" {
+		w.Key("detail").String(m.Detail)
+	}
+	w.End()
+}
+
+func appendFile(w *jsonw.Writer, m *dialogue.Media) {
+	if m.Text != "" {
+		appendText(w, m.Text)
+		return
+	}
+	w.Object().Key("type").String("input_file")
+	switch {
+	case m.FileID != "":
+		w.Key("file_id").String(m.FileID)
+	case m.URL != "":
+		w.Key("file_url").String(m.URL)
+	default:
+		name := m.Name
+		if name == "" {
+			name = "document.pdf" // file_data needs a name
+		}
+		w.Key("filename").String(name)
+		w.Key("file_data").String(address(m, "application/pdf"))
+	}
+	w.End()
+}
+
+// address is the URL of m, a data URL if it is given by value.
+func address(m *dialogue.Media, mime string) string {
+	if m.URL != "" {
+		return m.URL
+	}
+	if m.MIME != "" {
+		mime = m.MIME
+	}
+	return "data:" + mime + ";base64," + m.Base64
+}
+
+func appendAudio(w *jsonw.Writer, m *dialogue.Media) *dialogue.Error {
+	if m.Base64 == "" {
+		return dialogue.Unsupported("audio", "this model takes audio by value only")
+	}
+	w.Object().Key("type").String("input_audio")
+	w.Key("input_audio").Object()
+	w.Key("data").String(m.Base64)
+	w.Key("format").String(audioFormat(m.MIME))
+	w.End().End()
+	return nil
+}
+
+func audioFormat(mime string) string {
+	format := strings.TrimPrefix(strings.TrimPrefix(mime, "audio/"), "x-")
+	if format == "mpeg" {
+		return "mp3"
+	}
+	return format
+}

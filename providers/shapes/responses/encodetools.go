@@ -1,0 +1,164 @@
+package responses
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+)
+
+// tools writes tools and what goes with them. Without a tool left, a choice
+// among them is an error upstream.
+func (e *encoder) tools() *dialogue.Error {
+	var w jsonw.Writer
+	w.Array()
+	n := 0
+	for i := range e.req.Tools {
+		if e.tool(&w, &e.req.Tools[i]) {
+			n++
+		}
+	}
+	if e.req.WebSearch && !e.has(dialogue.WebSearchTool) {
+		w.Object().Key("type").String(webSearch).End()
+		n++
+	}
+	w.End()
+	if n > 0 {
+		e.w.Key("tools").Raw(w.Buf)
+	}
+	return e.toolChoice(n > 0)
+}
+
+func (e *encoder) has(kind dialogue.ToolKind) bool {
+	return slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool { return t.Kind == kind })
+}
+
+// tool writes one tool and reports whether the shape has it.
+func (e *encoder) tool(w *jsonw.Writer, t *dialogue.Tool) bool {
+	if len(t.CacheHint) > 0 {
+		e.rep.Lose("cache_control")
+	}
+	if t.Origin == dialogue.Responses && len(t.Opaque) > 0 {
+		w.Raw(t.Opaque)
+		return true
+	}
+	switch t.Kind {
+	case dialogue.FunctionTool:
+		e.function(w, t)
+	case dialogue.CustomTool:
+		e.customTool(w, t)
+	case dialogue.WebSearchTool:
+		w.Object().Key("type").String(webSearch).End()
+	default:
+		e.rep.Lose("tools:" + t.Type)
+		return false
+	}
+	return true
+}
+
+// function writes strict always: left out it means true here and false in the
+// shapes the request comes from.
+func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
+	w.Object().Key("type").String("function")
+	w.Key("name").String(e.names.of(t.Name))
+	if t.Description != "" {
+		w.Key("description").String(t.Description)
+	}
+	w.Key("parameters").Raw(schema.ToolForMessages(t.Schema, t.GeminiSchema))
+	w.Key("strict").Bool(t.Strict != nil && *t.Strict)
+	w.End()
+}
+
+func (e *encoder) customTool(w *jsonw.Writer, t *dialogue.Tool) {
+	w.Object().Key("type").String("custom")
+	w.Key("name").String(e.names.of(t.Name))
+	if t.Description != "" {
+		w.Key("description").String(t.Description)
+	}
+	if len(t.Format) > 0 {
+		w.Key("format").Raw(flatFormat(t.Format))
+	}
+	w.End()
+}
+
+// flatFormat takes syntax and definition of a grammar out of the object that
+// the chat shape puts around them.
+func flatFormat(format json.RawMessage) json.RawMessage {
+	grammar := gjson.ParseBytes(format).Get("grammar")
+	if !grammar.IsObject() {
+		return format
+	}
+	var w jsonw.Writer
+	w.Object().Key("type").String("grammar")
+	w.Key("syntax").RawString(grammar.Get("syntax").Raw)
+	w.Key("definition").RawString(grammar.Get("definition").Raw)
+	return w.End().Buf
+}
+
+func (e *encoder) toolChoice(tools bool) *dialogue.Error {
+	c := e.req.ToolChoice
+	if c != nil && len(c.Opaque) > 0 && c.Origin != dialogue.Responses {
+		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not run")
+	}
+	if !tools {
+		return nil
+	}
+	if e.req.Parallel != nil {
+		e.w.Key("parallel_tool_calls").Bool(*e.req.Parallel)
+	}
+	if c == nil {
+		return nil
+	}
+	e.w.Key("tool_choice")
+	switch {
+	case len(c.Opaque) > 0:
+		e.w.Raw(c.Opaque)
+	case c.Mode == dialogue.ToolNamed && len(c.Names) > 0:
+		e.named(c.Names[0])
+	case c.Mode == dialogue.ToolAllowed:
+		e.allowed(c)
+	case c.Mode == dialogue.ToolNone, c.Mode == dialogue.ToolRequired:
+		e.w.String(string(c.Mode))
+	default:
+		e.w.String(string(dialogue.ToolAuto))
+	}
+	return nil
+}
+
+// named writes a reference to a tool: a choice, or a member of allowed_tools.
+func (e *encoder) named(name string) {
+	kind := dialogue.FunctionTool
+	for i := range e.req.Tools {
+		if e.req.Tools[i].Name == name {
+			kind = e.req.Tools[i].Kind
+		}
+	}
+	e.w.Object()
+	switch kind {
+	case dialogue.WebSearchTool:
+		e.w.Key("type").String(webSearch)
+	case dialogue.CustomTool:
+		e.w.Key("type").String("custom").Key("name").String(e.names.of(name))
+	default:
+		e.w.Key("type").String("function").Key("name").String(e.names.of(name))
+	}
+	e.w.End()
+}
+
+func (e *encoder) allowed(c *dialogue.ToolChoice) {
+	mode := dialogue.ToolAuto
+	if c.Required {
+		mode = dialogue.ToolRequired
+	}
+	e.w.Object().Key("type").String("allowed_tools")
+	e.w.Key("mode").String(string(mode))
+	e.w.Key("tools").Array()
+	for _, name := range c.Names {
+		e.named(name)
+	}
+	e.w.End().End()
+}

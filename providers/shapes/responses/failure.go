@@ -1,0 +1,194 @@
+package responses
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// Envelope is gateway.md 2.2: four keys, nothing else.
+func (shape) Envelope(err *dialogue.Error) []byte {
+	w := jsonw.Writer{Buf: []byte(`{"error":`)}
+	return append(err.AppendJSON(w.Buf), '}')
+}
+
+const (
+	maxErrorBody    = 64 << 10 // longer bodies are not error objects
+	maxErrorMessage = 2 << 10
+)
+
+// DecodeError reads {"error": {...}}, and the looser forms that servers of this
+// family are known to send: {"error": "text"}, {"message"}, {"detail"}.
+func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
+	e := &dialogue.Error{Status: status, Type: typeOf(status), Message: "the upstream provider refused the request"}
+	if len(body) > maxErrorBody || !gjson.ValidBytes(body) {
+		return e
+	}
+	root := gjson.ParseBytes(body)
+	if root.IsArray() {
+		root = root.Get("0")
+	}
+	readError(e, root)
+	return e
+}
+
+// readError fills e from an error object or the object around one.
+func readError(e *dialogue.Error, v gjson.Result) {
+	if inner := v.Get("error"); inner.IsObject() {
+		v = inner
+	}
+	for _, name := range []string{"message", "error", "detail"} {
+		if m := v.Get(name); m.Type == gjson.String && m.Str != "" {
+			e.Message = clip(m.Str)
+			break
+		}
+	}
+	if t := v.Get("type"); t.Type == gjson.String && t.Str != "" && t.Str != "error" {
+		e.Type = t.Str
+	}
+	if p := v.Get("param"); p.Type == gjson.String {
+		e.Param = p.Str
+	}
+	switch code := v.Get("code"); code.Type {
+	case gjson.String:
+		e.Code = code.Str
+	case gjson.Number:
+		e.Code = int(code.Int())
+	}
+}
+
+// clip shortens s to what is worth showing, without cutting a character.
+func clip(s string) string {
+	if len(s) <= maxErrorMessage {
+		return s
+	}
+	cut := maxErrorMessage
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
+}
+
+func typeOf(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return dialogue.TypeAuthentication
+	case http.StatusForbidden:
+		return dialogue.TypePermission
+	case http.StatusNotFound:
+		return dialogue.TypeNotFound
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return dialogue.TypeTimeout
+	case http.StatusRequestEntityTooLarge:
+		return dialogue.TypeTooLarge
+	case http.StatusTooManyRequests:
+		return dialogue.TypeRateLimit
+	case http.StatusServiceUnavailable, 529:
+		return dialogue.TypeOverloaded
+	}
+	if status >= 500 {
+		return dialogue.TypeAPI
+	}
+	return dialogue.TypeInvalidRequest
+}
+
+// statusOf gives the HTTP status that the upstream would have answered had it
+// failed before the first byte: an error inside a 200 has only a code or a type.
+var statusOf = map[string]int{
+	"rate_limit_exceeded":                  http.StatusTooManyRequests,
+	"rate_limit_error":                     http.StatusTooManyRequests,
+	"insufficient_quota":                   http.StatusTooManyRequests,
+	"tokens":                               http.StatusTooManyRequests,
+	"requests":                             http.StatusTooManyRequests,
+	"invalid_request_error":                http.StatusBadRequest,
+	"invalid_prompt":                       http.StatusBadRequest,
+	"context_length_exceeded":              http.StatusBadRequest,
+	"bio_policy":                           http.StatusBadRequest,
+	"invalid_image":                        http.StatusBadRequest,
+	"invalid_image_format":                 http.StatusBadRequest,
+	"invalid_base64_image":                 http.StatusBadRequest,
+	"invalid_image_url":                    http.StatusBadRequest,
+	"image_too_large":                      http.StatusBadRequest,
+	"image_too_small":                      http.StatusBadRequest,
+	"image_parse_error":                    http.StatusBadRequest,
+	"image_content_policy_violation":       http.StatusBadRequest,
+	"invalid_image_mode":                   http.StatusBadRequest,
+	"image_file_too_large":                 http.StatusBadRequest,
+	"unsupported_image_media_type":         http.StatusBadRequest,
+	"empty_image_file":                     http.StatusBadRequest,
+	"failed_to_download_image":             http.StatusBadRequest,
+	"image_file_not_found":                 http.StatusBadRequest,
+	"previous_response_not_found":          http.StatusBadRequest,
+	"invalid_api_key":                      http.StatusUnauthorized,
+	"authentication_error":                 http.StatusUnauthorized,
+	"permission_error":                     http.StatusForbidden,
+	"unsupported_country_region_territory": http.StatusForbidden,
+	"not_found_error":                      http.StatusNotFound,
+	"model_not_found":                      http.StatusNotFound,
+	"overloaded_error":                     http.StatusServiceUnavailable,
+	"server_is_overloaded":                 http.StatusServiceUnavailable,
+	"slow_down":                            http.StatusServiceUnavailable,
+	"timeout_error":                        http.StatusGatewayTimeout,
+	"vector_store_timeout":                 http.StatusGatewayTimeout,
+	"data_residency_mismatch":              http.StatusForbidden,
+}
+
+// inBandError reads an error that came with status 200: an error event, the
+// error member of a failed response, or a body that is an error object.
+func inBandError(v gjson.Result) *dialogue.Error {
+	e := &dialogue.Error{Status: http.StatusBadGateway, Message: "the upstream provider failed"}
+	readError(e, v)
+	code, _ := e.Code.(string)
+	if s, ok := statusOf[code]; ok {
+		e.Status = s
+	} else if s, ok := statusOf[e.Type]; ok {
+		e.Status = s
+	}
+	if e.Type == "" {
+		e.Type = typeOf(e.Status)
+	}
+	return e
+}
+
+// failureCodes is the closed set of response.error.code.
+var failureCodes = []string{"server_error", "rate_limit_exceeded", "invalid_prompt", "data_residency_mismatch",
+	"bio_policy", "vector_store_timeout", "invalid_image", "invalid_image_format", "invalid_base64_image",
+	"invalid_image_url", "image_too_large", "image_too_small", "image_parse_error", "image_content_policy_violation",
+	"invalid_image_mode", "image_file_too_large", "unsupported_image_media_type", "empty_image_file",
+	"failed_to_download_image", "image_file_not_found"}
+
+// failureCode is the word of response.error.code for err.
+func failureCode(err *dialogue.Error) string {
+	code, _ := err.Code.(string)
+	switch {
+	case slices.Contains(failureCodes, code):
+		return code
+	case err.Status == http.StatusTooManyRequests || strings.HasPrefix(err.Type, "rate_limit"):
+		return "rate_limit_exceeded"
+	case err.Status == http.StatusBadRequest || err.Status == http.StatusUnprocessableEntity:
+		return "invalid_prompt"
+	}
+	return "server_error"
+}
+
+// appendErrorEvent writes the error event of a stream that has no response
+// object yet. It carries the vendor's flat members and the nested object: some
+// clients raise an exception on one of them only.
+func appendErrorEvent(dst []byte, err *dialogue.Error, seq int64) []byte {
+	w := jsonw.Writer{Buf: append(dst, "event: error\ndata: "...)}
+	w.Object()
+	w.Key("type").String("error")
+	w.Key("sequence_number").Int(seq)
+	w.Key("code").String(failureCode(err))
+	w.Key("message").String(err.Message)
+	w.Key("param").StringOrNull(err.Param)
+	w.Key("error").Raw(err.AppendJSON(nil))
+	w.End()
+	return append(w.Buf, "\n\n"...)
+}

@@ -1,0 +1,53 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+)
+
+// frame is one stream event, read in one pass. Every event has at most one
+// member that says something: value is that one, whatever its name.
+type frame struct {
+	kind    string
+	itemID  string
+	output  int // output_index, -1: not told
+	content int // content_index
+	summary int // summary_index
+	value   gjson.Result
+	logs    gjson.Result // logprobs
+}
+
+func readFrame(name string, root gjson.Result) frame {
+	f := frame{kind: name, output: -1}
+	root.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "type":
+			if v.Str != "" {
+				f.kind = v.Str
+			}
+		case "item_id":
+			f.itemID = v.Str
+		case "output_index":
+			f.output = int(v.Int())
+		case "content_index":
+			f.content = int(v.Int())
+		case "summary_index":
+			f.summary = int(v.Int())
+		case "logprobs":
+			f.logs = v
+		case "delta", "text", "refusal", "arguments", "input", "item", "part", "annotation", "response":
+			f.value = v
+		}
+		return true
+	})
+	return f
+}
+
+// eachElement visits the raw elements of a JSON array.
+func eachElement(array json.RawMessage, visit func(element string)) {
+	gjson.ParseBytes(array).ForEach(func(_, v gjson.Result) bool {
+		visit(v.Raw)
+		return true
+	})
+}

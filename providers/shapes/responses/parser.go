@@ -1,0 +1,451 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// parser reads one reply. It expects little of the upstream: events may be
+// missing, ids may change from one event to the next, arguments may only be
+// told at the end and items only in the final object (translation.md 12.2).
+type parser struct {
+	env     *dialogue.Env
+	emit    func(*dialogue.Event)
+	ev      dialogue.Event
+	items   []*inputItem
+	parts   int // numbers given out
+	calls   bool
+	started bool
+	done    bool
+}
+
+// inputItem is an output item of the upstream.
+type inputItem struct {
+	index  int
+	id     string
+	kind   string
+	part   int
+	open   bool // its part is open
+	closed bool // nothing more will come
+	seen   bool // some of its arguments or thoughts came
+
+	piece    joiner
+	thought  thought      // of reasoning: where the last delta belonged
+	contents []*inputText // of a message
+	callID   string
+}
+
+// thought is a summary part or a content part of a reasoning item.
+type thought struct {
+	kind  string
+	index int
+}
+
+// inputText is a content part of a message.
+type inputText struct {
+	index  int
+	part   int
+	closed bool
+	seen   bool // some of its text came
+	cited  bool
+	piece  joiner
+}
+
+// handlers by event type. Others tell nothing that these do not.
+var handlers = map[string]func(*parser, *frame){
+	"response.created":                       (*parser).created,
+	"response.queued":                        (*parser).created,
+	"response.in_progress":                   (*parser).created,
+	"response.output_item.added":             (*parser).itemAdded,
+	"response.output_item.done":              (*parser).itemDone,
+	"response.content_part.done":             (*parser).contentDone,
+	"response.output_text.delta":             (*parser).textDelta,
+	"response.output_text.done":              (*parser).textDone,
+	"response.output_text.annotation.added":  (*parser).annotated,
+	"response.refusal.delta":                 (*parser).refusalDelta,
+	"response.refusal.done":                  (*parser).refusalDone,
+	"response.reasoning_summary_text.delta":  (*parser).summaryDelta,
+	"response.reasoning_summary_text.done":   (*parser).summaryDone,
+	"response.reasoning_text.delta":          (*parser).reasoningDelta,
+	"response.reasoning_text.done":           (*parser).reasoningDone,
+	"response.function_call_arguments.delta": (*parser).argumentsDelta,
+	"response.function_call_arguments.done":  (*parser).argumentsDone,
+	"response.custom_tool_call_input.delta":  (*parser).argumentsDelta,
+	"response.custom_tool_call_input.done":   (*parser).argumentsDone,
+	"response.completed":                     (*parser).finished,
+	"response.incomplete":                    (*parser).finished,
+	"response.failed":                        (*parser).failed,
+	"response.cancelled":                     (*parser).failed,
+	"keepalive":                              (*parser).alive,
+}
+
+// Event takes one event of the stream.
+func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
+	if p.done || string(data) == "[DONE]" {
+		return
+	}
+	p.emit = emit
+	defer func() { p.emit = nil }()
+	if !gjson.ValidBytes(data) {
+		p.fail(dialogue.BadUpstream("stream event is not JSON"))
+		return
+	}
+	root := gjson.ParseBytes(data)
+	f := readFrame(name, root)
+	if f.kind == "error" || f.kind == "" && given(root.Get("error")) {
+		p.fail(inBandError(root))
+		return
+	}
+	if handle, ok := handlers[f.kind]; ok {
+		handle(p, &f)
+	}
+}
+
+// Body takes a whole reply: a response object.
+func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	p.emit = emit
+	defer func() { p.emit = nil }()
+	if !gjson.ValidBytes(body) {
+		p.fail(dialogue.BadUpstream("body is not JSON"))
+		return
+	}
+	root := gjson.ParseBytes(body)
+	if err := notAResponse(root); err != nil {
+		p.fail(err)
+		return
+	}
+	p.start(root)
+	p.finish(root)
+}
+
+// notAResponse is the failure of a body that is no finished response, nil if
+// it is one.
+func notAResponse(root gjson.Result) *dialogue.Error {
+	status := root.Get("status").Str
+	switch {
+	case status == statusFailed || status == statusCancelled || given(root.Get("error")):
+		return inBandError(root)
+	case !root.Get("output").IsArray():
+		return dialogue.BadUpstream("body is not a response object")
+	case status == statusQueued || status == statusInProgress:
+		return dialogue.BadUpstream("response is not finished")
+	}
+	return nil
+}
+
+// EOF says that the stream ended. Without a terminal event the reply is cut.
+func (p *parser) EOF(emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	p.emit = emit
+	p.fail(dialogue.Incomplete())
+	p.emit = nil
+}
+
+// Done reports whether the reply has ended.
+func (p *parser) Done() bool { return p.done }
+
+func (p *parser) send(ev dialogue.Event) {
+	p.ev = ev
+	p.emit(&p.ev)
+}
+
+func (p *parser) fail(err *dialogue.Error) {
+	p.done = true
+	p.send(dialogue.Event{Kind: dialogue.EventError, Err: err})
+}
+
+func (p *parser) start(response gjson.Result) {
+	if p.started {
+		return
+	}
+	p.started = true
+	p.send(dialogue.Event{
+		Kind:    dialogue.EventStart,
+		ID:      response.Get("id").Str,
+		Model:   response.Get("model").Str,
+		Created: response.Get("created_at").Int(),
+	})
+}
+
+func (p *parser) created(f *frame) { p.start(f.value) }
+
+func (p *parser) alive(*frame) {
+	if p.started {
+		p.send(dialogue.Event{Kind: dialogue.EventPing})
+	}
+}
+
+// item finds the item that f is about. The index is worth more than the id,
+// which some servers change with every event; others give no index.
+func (p *parser) item(f *frame) *inputItem {
+	for i := len(p.items) - 1; i >= 0; i-- {
+		it := p.items[i]
+		if f.output >= 0 && it.index == f.output || f.output < 0 && it.id == f.itemID {
+			return it
+		}
+	}
+	return nil
+}
+
+// itemFor is item, or a new item of kind if the upstream never announced it.
+func (p *parser) itemFor(f *frame, kind string) *inputItem {
+	if it := p.item(f); it != nil {
+		return it
+	}
+	return p.newItem(f.output, f.itemID, kind)
+}
+
+func (p *parser) newItem(index int, id, kind string) *inputItem {
+	p.start(gjson.Result{})
+	it := &inputItem{index: index, id: id, kind: kind}
+	p.items = append(p.items, it)
+	return it
+}
+
+func (p *parser) itemAdded(f *frame) {
+	if it := p.item(f); it != nil && !it.closed && it.kind == f.value.Get("type").Str {
+		return // announced twice
+	}
+	p.announce(f.output, f.value)
+}
+
+// announce makes an item and opens what can be opened already.
+func (p *parser) announce(index int, v gjson.Result) *inputItem {
+	it := p.newItem(index, v.Get("id").Str, v.Get("type").Str)
+	it.callID = v.Get("call_id").Str
+	switch it.kind {
+	case "reasoning":
+		p.openThinking(it)
+	case "function_call", "custom_tool_call":
+		p.openCall(it, v)
+	}
+	return it
+}
+
+func (p *parser) number() int {
+	p.parts++
+	return p.parts - 1
+}
+
+func (p *parser) openThinking(it *inputItem) {
+	it.part, it.open = p.number(), true
+	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: it.part, PartKind: dialogue.ThinkingPart,
+		Thinking: &dialogue.Thinking{Origin: dialogue.Responses, ItemID: it.id}})
+}
+
+// openCall opens a call as soon as its name is known.
+func (p *parser) openCall(it *inputItem, v gjson.Result) {
+	name := v.Get("name").Str
+	if it.open || name == "" {
+		return
+	}
+	call := &dialogue.Call{ID: v.Get("call_id").Str, Name: name, Custom: it.kind == "custom_tool_call"}
+	call.Namespace = v.Get("namespace").Str
+	if call.ID == "" {
+		call.ID = it.id
+	}
+	if call.ID == "" {
+		call.ID = "call_" + p.env.ID()
+	}
+	it.part, it.open, p.calls = p.number(), true, true
+	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: it.part, PartKind: dialogue.CallPart, Call: call})
+}
+
+// text finds a content part, or opens it.
+func (p *parser) text(it *inputItem, index int, kind dialogue.PartKind) *inputText {
+	for _, t := range it.contents {
+		if t.index == index {
+			return t
+		}
+	}
+	t := &inputText{index: index, part: p.number()}
+	it.contents = append(it.contents, t)
+	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: t.part, PartKind: kind})
+	return t
+}
+
+func (p *parser) textDelta(f *frame)    { p.say(f, dialogue.TextPart) }
+func (p *parser) refusalDelta(f *frame) { p.say(f, dialogue.RefusalPart) }
+
+func (p *parser) say(f *frame, kind dialogue.PartKind) {
+	it := p.itemFor(f, "message")
+	if it.closed {
+		return
+	}
+	t := p.text(it, f.content, kind)
+	if t.closed {
+		return
+	}
+	said := t.piece.decode(f.value)
+	if said == "" && t.piece.high == "" {
+		return
+	}
+	t.seen = true
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Text: said, LogProbs: logProbs(f.logs)})
+}
+
+func logProbs(v gjson.Result) json.RawMessage {
+	if !v.IsArray() || len(v.Raw) <= len("[]") {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}
+
+func (p *parser) textDone(f *frame)    { p.said(f, dialogue.TextPart) }
+func (p *parser) refusalDone(f *frame) { p.said(f, dialogue.RefusalPart) }
+
+// said takes a whole text that no delta brought.
+func (p *parser) said(f *frame, kind dialogue.PartKind) {
+	it := p.itemFor(f, "message")
+	if it.closed {
+		return
+	}
+	p.wholeText(p.text(it, f.content, kind), f.value.Str, f.logs)
+}
+
+func (p *parser) wholeText(t *inputText, text string, logs gjson.Result) {
+	if t.closed || t.seen || text == "" {
+		return
+	}
+	t.seen = true
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Text: text, LogProbs: logProbs(logs)})
+}
+
+func (p *parser) annotated(f *frame) {
+	it := p.itemFor(f, "message")
+	if it.closed {
+		return
+	}
+	if t := p.text(it, f.content, dialogue.TextPart); !t.closed {
+		p.cite(t, []dialogue.Citation{citation(f.value)})
+	}
+}
+
+func (p *parser) cite(t *inputText, citations []dialogue.Citation) {
+	if len(citations) == 0 {
+		return
+	}
+	t.cited = true
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Citations: citations})
+}
+
+func citation(v gjson.Result) dialogue.Citation {
+	return dialogue.Citation{
+		URL:    v.Get("url").Str,
+		Title:  v.Get("title").Str,
+		Start:  int(v.Get("start_index").Int()),
+		End:    int(v.Get("end_index").Int()),
+		Opaque: raw(v),
+		Origin: dialogue.Responses,
+	}
+}
+
+func (p *parser) contentDone(f *frame) {
+	if it := p.item(f); it != nil && it.kind == "message" && !it.closed {
+		p.wholeContent(it, f.content, f.value)
+	}
+}
+
+// wholeContent takes a content part as it is at its end, and closes it.
+func (p *parser) wholeContent(it *inputItem, index int, v gjson.Result) {
+	kind, text := dialogue.TextPart, v.Get("text").Str
+	switch v.Get("type").Str {
+	case "output_text":
+	case "refusal":
+		kind, text = dialogue.RefusalPart, v.Get("refusal").Str
+	default:
+		return
+	}
+	t := p.text(it, index, kind)
+	if t.closed {
+		return
+	}
+	p.wholeText(t, text, v.Get("logprobs"))
+	if !t.cited {
+		var all []dialogue.Citation
+		v.Get("annotations").ForEach(func(_, a gjson.Result) bool {
+			all = append(all, citation(a))
+			return true
+		})
+		p.cite(t, all)
+	}
+	p.closeText(t)
+}
+
+func (p *parser) closeText(t *inputText) {
+	if t.closed {
+		return
+	}
+	t.closed = true
+	if rest := t.piece.rest(); rest != "" {
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: t.part, Text: rest})
+	}
+	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: t.part})
+}
+
+func (p *parser) summaryDelta(f *frame)   { p.think(f, thought{"summary", f.summary}, false) }
+func (p *parser) summaryDone(f *frame)    { p.think(f, thought{"summary", f.summary}, true) }
+func (p *parser) reasoningDelta(f *frame) { p.think(f, thought{"content", f.content}, false) }
+func (p *parser) reasoningDone(f *frame)  { p.think(f, thought{"content", f.content}, true) }
+
+// think takes a piece of a thought, or all of one that came in no piece. Pieces
+// of different thoughts are a blank line apart.
+func (p *parser) think(f *frame, at thought, whole bool) {
+	it := p.itemFor(f, "reasoning")
+	if it.kind != "reasoning" || it.closed || whole && it.seen && it.thought == at {
+		return
+	}
+	if !it.open {
+		p.openThinking(it)
+	}
+	text := it.piece.decode(f.value)
+	if it.seen && it.thought != at && text != "" {
+		text = it.piece.rest() + "\n\n" + text
+	}
+	if text == "" {
+		return
+	}
+	it.seen, it.thought = true, at
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: text})
+}
+
+func (p *parser) argumentsDelta(f *frame) {
+	it := p.item(f)
+	if it == nil || !it.open || it.closed {
+		return // the whole of it comes with the item
+	}
+	if args := it.piece.decode(f.value); args != "" {
+		it.seen = true
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: args})
+	}
+}
+
+func (p *parser) argumentsDone(f *frame) {
+	if it := p.item(f); it != nil && it.open && !it.closed {
+		p.wholeArguments(it, f.value.Str)
+	}
+}
+
+func (p *parser) wholeArguments(it *inputItem, args string) {
+	if it.seen || args == "" {
+		return
+	}
+	it.seen = true
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Part: it.part, Text: args})
+}
+
+func (p *parser) itemDone(f *frame) {
+	it := p.item(f)
+	if it == nil || it.kind != f.value.Get("type").Str {
+		it = p.announce(f.output, f.value)
+	}
+	p.complete(it, f.value)
+}

@@ -1,0 +1,109 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+// Patch prepares the client's own bytes. What is not patched stays byte for
+// byte, fields nobody knows included.
+func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+	p := patch{body: body}
+	if head.Model != t.Model {
+		p.set("model", t.Model)
+	}
+	if head.PreviousResponseID == "" {
+		p.removeIf("previous_response_id", given)
+	}
+	if !head.Background {
+		p.removeIf("background", gjson.Result.Bool)
+	}
+	if head.Structured {
+		p.degrade(t, rep)
+	}
+	p.dropSealed(rep)
+	if p.err != nil {
+		return shapes.Call{}, &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error",
+			Message: "the request could not be prepared for the upstream provider", Cause: p.err}
+	}
+	return shapes.Call{Path: callPath, Body: p.body, Stream: head.Stream}, nil
+}
+
+// patch edits a body that is not written to: every edit makes a copy.
+type patch struct {
+	body []byte
+	err  error
+}
+
+func (p *patch) set(path, value string) {
+	p.apply(func() ([]byte, error) { return sjson.SetBytes(p.body, path, value) })
+}
+
+func (p *patch) setRaw(path string, value []byte) {
+	p.apply(func() ([]byte, error) { return sjson.SetRawBytes(p.body, path, value) })
+}
+
+func (p *patch) remove(path string) {
+	p.apply(func() ([]byte, error) { return sjson.DeleteBytes(p.body, path) })
+}
+
+func (p *patch) removeIf(path string, cond func(gjson.Result) bool) {
+	if cond(gjson.GetBytes(p.body, path)) {
+		p.remove(path)
+	}
+}
+
+func (p *patch) apply(edit func() ([]byte, error)) {
+	if p.err != nil {
+		return
+	}
+	body, err := edit()
+	if err != nil {
+		p.err = err
+		return
+	}
+	p.body = body
+}
+
+// degrade takes the constraint out that the model does not honour (gateway.md
+// 4.8 rule 6), and leaves verbosity and unknown members beside it.
+func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
+	asked := readFormat(gjson.GetBytes(p.body, "text.format"))
+	kept := schema.Decide(asked, t, rep)
+	switch {
+	case kept.Mode == asked.Mode && bytes.Equal(kept.Schema, asked.Schema):
+	case kept.Mode == dialogue.OutputText:
+		p.remove("text.format")
+		p.removeIf("text", func(v gjson.Result) bool { return len(v.Map()) == 0 })
+	default:
+		p.setRaw("text.format.schema", kept.Schema)
+	}
+}
+
+// dropSealed removes reasoning items that carry a seal: they hold the thoughts
+// of another shape's upstream, and this one would refuse them.
+func (p *patch) dropSealed(rep *dialogue.Report) {
+	if !bytes.Contains(p.body, []byte(`"encrypted_content"`)) {
+		return
+	}
+	var sealed []int
+	i := 0
+	gjson.GetBytes(p.body, "input").ForEach(func(_, item gjson.Result) bool {
+		if dialogue.Sealed(item.Get("encrypted_content").Str) {
+			sealed = append(sealed, i)
+		}
+		i++
+		return true
+	})
+	for j := len(sealed) - 1; j >= 0; j-- {
+		p.remove("input." + strconv.Itoa(sealed[j]))
+		rep.Lose("thinking")
+	}
+}

@@ -1,0 +1,251 @@
+package responses
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// idPrefixes begin the ids of items that clients send without one.
+var idPrefixes = map[string]string{
+	"message": "msg_", "function_call": "fc_", "function_call_output": "fco_", "custom_tool_call": "ctc_",
+	"custom_tool_call_output": "ctco_", "reasoning": "rs_",
+}
+
+// InputItems lists the input of a request as GET input_items returns it: every
+// item has a type and an id, and the content of a message is an array of parts.
+// newID makes the body of an id.
+func InputItems(body []byte, newID func() string) []json.RawMessage {
+	var out []json.RawMessage
+	for _, item := range ownItems(body) {
+		out = append(out, spellOut(gjson.ParseBytes(item), newID))
+	}
+	return out
+}
+
+// ownItems are the items of input as they stand; a string is one message.
+func ownItems(body []byte) []json.RawMessage {
+	input := gjson.GetBytes(body, "input")
+	if input.Type == gjson.String {
+		var w jsonw.Writer
+		w.Object().Key("type").String("message").Key("role").String("user")
+		w.Key("content").Array().Object().Key("type").String("input_text").Key("text").RawString(input.Raw)
+		w.End().End().End()
+		return []json.RawMessage{w.Buf}
+	}
+	return elements(input)
+}
+
+func elements(array gjson.Result) []json.RawMessage {
+	var out []json.RawMessage
+	if array.IsArray() {
+		array.ForEach(func(_, v gjson.Result) bool {
+			out = append(out, json.RawMessage(v.Raw))
+			return true
+		})
+	}
+	return out
+}
+
+// spellOut writes an item with what the client left out.
+func spellOut(item gjson.Result, newID func() string) json.RawMessage {
+	if !item.IsObject() {
+		return json.RawMessage(item.Raw)
+	}
+	kind := itemType(item)
+	var w jsonw.Writer
+	w.Object()
+	if item.Get("id").Str == "" {
+		prefix, ok := idPrefixes[kind]
+		if !ok {
+			prefix = "item_"
+		}
+		w.Key("id").String(prefix + newID())
+	}
+	if item.Get("type").Str == "" {
+		w.Key("type").String(kind)
+	}
+	item.ForEach(func(key, v gjson.Result) bool {
+		switch {
+		case (key.Str == "id" || key.Str == "type") && v.Str == "":
+		case key.Str == "content" && kind == "message" && v.Type == gjson.String:
+			w.Key("content")
+			appendContent(&w, item.Get("role").Str, v)
+		default:
+			w.KeyOf(key.Str).RawString(v.Raw)
+		}
+		return true
+	})
+	return w.End().Buf
+}
+
+func appendContent(w *jsonw.Writer, role string, text gjson.Result) {
+	w.Array().Object()
+	if role == "assistant" {
+		w.Key("type").String("output_text").Key("text").RawString(text.Raw)
+		w.Key("annotations").Array().End()
+	} else {
+		w.Key("type").String("input_text").Key("text").RawString(text.Raw)
+	}
+	w.End().End()
+}
+
+// Prepend returns body with items in front of its own input and without
+// previous_response_id, which items stand for. body is not written to.
+func Prepend(body []byte, items []json.RawMessage) []byte {
+	var w jsonw.Writer
+	w.Array()
+	for _, item := range items {
+		w.Raw(item)
+	}
+	for _, item := range ownItems(body) {
+		w.Raw(item)
+	}
+	w.End()
+	p := patch{body: body}
+	p.setRaw("input", w.Buf)
+	p.removeIf("previous_response_id", gjson.Result.Exists)
+	return p.body
+}
+
+// Resolve replaces the item references in the input of body by the items that
+// find knows. It names the first one that it does not know.
+func Resolve(body []byte, find func(id string) (json.RawMessage, bool)) ([]byte, *dialogue.Error) {
+	var w jsonw.Writer
+	w.Array()
+	found := false
+	for _, item := range ownItems(body) {
+		v := gjson.ParseBytes(item)
+		if itemType(v) != "item_reference" {
+			w.Raw(item)
+			continue
+		}
+		known, ok := find(v.Get("id").Str)
+		if !ok {
+			return nil, &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "input", Code: "item_not_found",
+				Message: "input: an item that it refers to is not stored"}
+		}
+		w.Raw(known)
+		found = true
+	}
+	if !found {
+		return body, nil
+	}
+	p := patch{body: body}
+	p.setRaw("input", w.End().Buf)
+	return p.body, nil
+}
+
+// OutputItems lists the output of a response.
+func OutputItems(response []byte) []json.RawMessage {
+	return elements(gjson.GetBytes(response, "output"))
+}
+
+// Status is the status of a response.
+func Status(response []byte) string { return gjson.GetBytes(response, "status").String() }
+
+// Terminal reports whether a response of this status will not change any more.
+func Terminal(status string) bool {
+	return slices.Contains([]string{statusCompleted, statusIncomplete, statusFailed, statusCancelled}, status)
+}
+
+// Queued is the response to a background request that has not begun.
+func Queued(body []byte, id string, now time.Time) []byte {
+	o := newObject(body)
+	o.id, o.created, o.status = id, now.Unix(), statusQueued
+	var w jsonw.Writer
+	o.append(&w, func(*jsonw.Writer) {})
+	return w.Buf
+}
+
+// Cancelled is response after its cancellation. One that has ended stays as it
+// is: cancelling twice is no error. The object has no field for the time.
+func Cancelled(response []byte, _ time.Time) []byte {
+	if Terminal(Status(response)) {
+		return response
+	}
+	return ended(response, statusCancelled, []byte("null"))
+}
+
+// Failed is response after err ended it.
+func Failed(response []byte, err *dialogue.Error) []byte {
+	var w jsonw.Writer
+	appendFailure(&w, err)
+	return ended(response, statusFailed, w.Buf)
+}
+
+func ended(response []byte, status string, failure []byte) []byte {
+	p := patch{body: response}
+	p.set("status", status)
+	p.setRaw("error", failure)
+	p.removeIf("completed_at", gjson.Result.Exists)
+	return p.body
+}
+
+// Deleted is the reply to the deletion of a response.
+func Deleted(id string) []byte {
+	var w jsonw.Writer
+	w.Object().Key("id").String(id).Key("object").String("response").Key("deleted").Bool(true)
+	return w.End().Buf
+}
+
+// Limits of a page of items.
+const (
+	defaultPage = 20
+	maxPage     = 100
+)
+
+// ItemList is a page of items, which are given oldest first. limit 0, order ""
+// and after "" mean not given: 20 items, newest first, from the beginning.
+func ItemList(items []json.RawMessage, limit int, order, after string) ([]byte, *dialogue.Error) {
+	if limit == 0 {
+		limit = defaultPage
+	}
+	switch {
+	case limit < 1 || limit > maxPage:
+		return nil, dialogue.Invalid("limit", "must be between 1 and 100")
+	case order != "" && order != "asc" && order != "desc":
+		return nil, dialogue.Invalid("order", "must be one of asc, desc")
+	}
+	page := slices.Clone(items)
+	if order != "asc" {
+		slices.Reverse(page)
+	}
+	if after != "" {
+		at := slices.IndexFunc(page, func(item json.RawMessage) bool { return itemID(item) == after })
+		if at < 0 {
+			return nil, dialogue.Invalid("after", "is not the id of an item of this response")
+		}
+		page = page[at+1:]
+	}
+	more := len(page) > limit
+	if more {
+		page = page[:limit]
+	}
+	return appendList(page, more), nil
+}
+
+func itemID(item json.RawMessage) string { return gjson.GetBytes(item, "id").String() }
+
+func appendList(page []json.RawMessage, more bool) []byte {
+	var first, last string
+	if len(page) > 0 {
+		first, last = itemID(page[0]), itemID(page[len(page)-1])
+	}
+	var w jsonw.Writer
+	w.Object().Key("object").String("list")
+	w.Key("data").Array()
+	for _, item := range page {
+		w.Raw(item)
+	}
+	w.End()
+	w.Key("first_id").StringOrNull(first)
+	w.Key("last_id").StringOrNull(last)
+	w.Key("has_more").Bool(more)
+	return w.End().Buf
+}

@@ -1,0 +1,187 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// tap watches a reply of this shape on its way to a client of this shape.
+type tap struct {
+	options  shapes.TapOptions
+	response []byte // the object of response.created: what Fail ends with
+	seq      int64  // the last sequence_number seen, -1: none
+	usage    dialogue.Usage
+	reason   dialogue.Reason
+	calls    bool
+	done     bool
+	err      *dialogue.Error
+}
+
+// Event looks at one event. Deltas, the bulk of them, are recognised by name and
+// searched for nothing but their sequence number.
+func (t *tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
+	if t.done {
+		return nil, shapes.Drop, false
+	}
+	if name == "" || name == "message" {
+		name = gjson.GetBytes(data, "type").String()
+	}
+	t.count(data)
+	switch name {
+	case "response.created", "response.queued", "response.in_progress":
+		return t.progress(data)
+	case "response.completed", "response.incomplete":
+		return t.terminal(data)
+	case "response.failed", "error":
+		return t.fail(name, data)
+	case "response.output_item.added", "response.output_item.done":
+		t.calls = t.calls || isCall(gjson.GetBytes(data, "item.type").String())
+		return nil, shapes.Forward, name == "response.output_item.done"
+	case "":
+		return t.nameless(data)
+	}
+	return nil, shapes.Forward, strings.HasSuffix(name, ".delta") || strings.HasSuffix(name, ".done")
+}
+
+func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
+
+var sequence = []byte(`"sequence_number":`)
+
+// count notes the sequence number. It stands near the front and its name cannot
+// occur unescaped inside a string, so it is searched for as bytes.
+func (t *tap) count(data []byte) {
+	n := t.seq + 1
+	if at := bytes.Index(data, sequence); at >= 0 {
+		if told, ok := leadingInt(data[at+len(sequence):]); ok {
+			n = max(n, told)
+		}
+	}
+	t.seq = n
+}
+
+func leadingInt(b []byte) (int64, bool) {
+	b = bytes.TrimLeft(b, " ")
+	end := 0
+	for end < len(b) && b[end] >= '0' && b[end] <= '9' {
+		end++
+	}
+	n, err := strconv.ParseInt(string(b[:end]), 10, 64)
+	return n, err == nil
+}
+
+func (t *tap) progress(data []byte) ([]byte, shapes.Verdict, bool) {
+	data, v := t.rename(data, "response.model")
+	if t.response == nil {
+		if response := gjson.GetBytes(data, "response"); response.IsObject() {
+			t.response = []byte(response.Raw)
+		}
+	}
+	return data, v, false
+}
+
+// rename puts the client's name for the model back.
+func (t *tap) rename(data []byte, path string) ([]byte, shapes.Verdict) {
+	if t.options.Model == "" || gjson.GetBytes(data, path).Str == t.options.Model {
+		return data, shapes.Forward
+	}
+	renamed, err := sjson.SetBytes(data, path, t.options.Model)
+	if err != nil {
+		return data, shapes.Forward
+	}
+	return renamed, shapes.Replace
+}
+
+func (t *tap) terminal(data []byte) ([]byte, shapes.Verdict, bool) {
+	t.learn(gjson.GetBytes(data, "response"))
+	t.done = true
+	data, v := t.rename(data, "response.model")
+	return data, v, true
+}
+
+func (t *tap) learn(response gjson.Result) {
+	t.usage.Merge(readUsage(response.Get("usage")))
+	response.Get("output").ForEach(func(_, item gjson.Result) bool {
+		t.calls = t.calls || isCall(item.Get("type").Str)
+		return true
+	})
+	t.reason = reasonOf(response, t.calls)
+}
+
+func (t *tap) fail(name string, data []byte) ([]byte, shapes.Verdict, bool) {
+	failure := gjson.ParseBytes(data)
+	if name == "response.failed" {
+		failure = failure.Get("response")
+		t.usage.Merge(readUsage(failure.Get("usage")))
+	}
+	t.err = inBandError(failure)
+	return nil, shapes.Failed, false
+}
+
+// nameless judges data without any type: [DONE], which this shape does not
+// have, an error object, or something of an extension.
+func (t *tap) nameless(data []byte) ([]byte, shapes.Verdict, bool) {
+	switch {
+	case string(data) == "[DONE]":
+		return nil, shapes.Drop, false
+	case given(gjson.GetBytes(data, "error")):
+		return t.fail("error", data)
+	}
+	return nil, shapes.Forward, false
+}
+
+// Body looks at a whole reply.
+func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
+	if !gjson.ValidBytes(body) {
+		return nil, dialogue.BadUpstream("body is not JSON")
+	}
+	root := gjson.ParseBytes(body)
+	status := root.Get("status").Str
+	if status != statusQueued && status != statusInProgress { // a background response passes
+		if err := notAResponse(root); err != nil {
+			t.err = err
+			return nil, err
+		}
+	}
+	t.learn(root)
+	t.done = true
+	body, _ = t.rename(body, "model")
+	return body, nil
+}
+
+func (t *tap) Err() *dialogue.Error    { return t.err }
+func (t *tap) Done() bool              { return t.done }
+func (t *tap) Usage() dialogue.Usage   { return t.usage }
+func (t *tap) Reason() dialogue.Reason { return t.reason }
+
+// EOF owes the client nothing: the terminal event ends the stream.
+func (t *tap) EOF() ([]byte, *dialogue.Error) {
+	if t.done {
+		return nil, nil
+	}
+	return nil, dialogue.Incomplete()
+}
+
+// Fail ends the stream with the response the client knows, failed; before it
+// knows one, with an error event.
+func (t *tap) Fail(dst []byte, err *dialogue.Error) []byte {
+	if t.done {
+		return dst
+	}
+	t.done = true
+	t.seq++
+	if t.response == nil {
+		return appendErrorEvent(dst, err, t.seq)
+	}
+	dst = append(dst, "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":"...)
+	dst = strconv.AppendInt(dst, t.seq, 10)
+	dst = append(dst, `,"response":`...)
+	dst = append(dst, Failed(t.response, err)...)
+	return append(dst, "}\n\n"...)
+}
