@@ -1,0 +1,453 @@
+package gemini
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// Check holds a request against the rules of wire/gemini.md 2. Unknown fields
+// are never an error: Google's SDKs are ahead of any description.
+func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
+	doc := gjson.ParseBytes(body)
+	if !doc.IsObject() {
+		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
+	}
+	c := checker{head: shapes.Head{Model: in.Model, Stream: in.Stream, IncludeUsage: true, MaxTokens: -1, N: 1}}
+	var bad *flaw
+	fields(doc, func(name string, v gjson.Result) bool {
+		bad = c.member(name, v).in(name)
+		return bad == nil
+	})
+	if bad == nil && !c.contents {
+		bad = missing("contents")
+	}
+	return c.head, bad.err()
+}
+
+// checker collects what routing needs while it walks.
+type checker struct {
+	head     shapes.Head
+	contents bool
+}
+
+func (c *checker) member(name string, v gjson.Result) *flaw {
+	switch name {
+	case "contents":
+		c.contents = true
+		return checkContents(v)
+	case "systemInstruction":
+		return checkSystem(v)
+	case "generationConfig":
+		return c.generation(v)
+	case "tools":
+		return checkTools(v)
+	case "toolConfig":
+		return checkToolConfig(v)
+	case "safetySettings":
+		return want(v.IsArray(), "must be an array")
+	case "cachedContent":
+		return want(v.Type == gjson.String, "must be a string")
+	case "serviceTier":
+		c.head.ServiceTier = strings.Clone(str(v))
+		return want(v.Type == gjson.String, "must be a string")
+	case "store":
+		return want(v.IsBool(), "must be a boolean")
+	}
+	return nil
+}
+
+func want(ok bool, rule string) *flaw {
+	if ok {
+		return nil
+	}
+	return broken("", rule)
+}
+
+func checkContents(v gjson.Result) (bad *flaw) {
+	if !v.IsArray() && !v.IsObject() {
+		return broken("", "must be an array of contents")
+	}
+	n := 0
+	each(v, func(i int, v gjson.Result) bool {
+		n++
+		bad = checkContent(v).at(i)
+		return bad == nil
+	})
+	if n == 0 {
+		return broken("", "must not be empty")
+	}
+	return bad
+}
+
+func checkContent(v gjson.Result) (bad *flaw) {
+	if !v.IsObject() {
+		return broken("", "must be an object")
+	}
+	parts := false
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "role":
+			bad = want(knownRole(v), "must be user or model").in(name)
+		case "parts":
+			parts = true
+			bad = checkParts(v).in(name)
+		}
+		return bad == nil
+	})
+	if bad == nil && !parts {
+		return missing("parts")
+	}
+	return bad
+}
+
+func knownRole(v gjson.Result) bool {
+	if v.Type != gjson.String {
+		return false
+	}
+	switch v.Str {
+	case "", "user", "model", "function":
+		return true
+	}
+	return false
+}
+
+func checkParts(v gjson.Result) (bad *flaw) {
+	if !v.IsArray() && !v.IsObject() {
+		return broken("", "must be an array of parts")
+	}
+	n := 0
+	each(v, func(i int, v gjson.Result) bool {
+		n++
+		bad = checkPart(v).at(i)
+		return bad == nil
+	})
+	if n == 0 {
+		return broken("", "must not be empty")
+	}
+	return bad
+}
+
+func checkPart(v gjson.Result) (bad *flaw) {
+	if !v.IsObject() {
+		return broken("", "must be an object")
+	}
+	data := 0
+	fields(v, func(name string, v gjson.Result) bool {
+		if name == "thoughtSignature" {
+			bad = want(v.Type == gjson.String, "must be a string").in(name)
+			return bad == nil
+		}
+		known, f := checkData(name, v)
+		if known {
+			data++
+		}
+		bad = f.in(name)
+		return bad == nil
+	})
+	if bad == nil && data != 1 {
+		return broken("", "must have exactly one data field, such as text, inlineData or functionCall")
+	}
+	return bad
+}
+
+// checkData looks at a member of a part and says whether it is a data field.
+func checkData(name string, v gjson.Result) (known bool, bad *flaw) {
+	switch name {
+	case "text":
+		return true, want(v.Type == gjson.String, "must be a string")
+	case "inlineData":
+		return true, checkStrings(v, "mimeType", "data")
+	case "fileData":
+		return true, checkStrings(v, "fileUri")
+	case "functionCall":
+		return true, checkCall(v)
+	case "functionResponse":
+		return true, checkResponse(v)
+	case "executableCode", "codeExecutionResult", "toolCall", "toolResponse":
+		return true, want(v.IsObject(), "must be an object")
+	}
+	return false, nil
+}
+
+// checkStrings wants an object in which the named members are strings.
+func checkStrings(v gjson.Result, names ...string) *flaw {
+	if !v.IsObject() {
+		return broken("", "must be an object")
+	}
+	for _, name := range names {
+		switch f := field(v, name); {
+		case !f.Exists():
+			return missing(name)
+		case f.Type != gjson.String || f.Str == "":
+			return broken(name, "must be a string that is not empty")
+		}
+	}
+	return nil
+}
+
+func checkCall(v gjson.Result) *flaw {
+	if bad := checkStrings(v, "name"); bad != nil {
+		return bad
+	}
+	args := field(v, "args")
+	return want(!args.Exists() || args.IsObject(), "must be an object").in("args")
+}
+
+func checkResponse(v gjson.Result) *flaw {
+	if bad := checkStrings(v, "name"); bad != nil {
+		return bad
+	}
+	if r := field(v, "response"); r.Exists() && !r.IsObject() {
+		return broken("response", "must be an object")
+	}
+	var bad *flaw
+	if parts := field(v, "parts"); parts.Exists() {
+		each(parts, func(i int, v gjson.Result) bool {
+			bad = want(v.IsObject(), "must be an object").at(i).in("parts")
+			return bad == nil
+		})
+	}
+	return bad
+}
+
+// checkSystem accepts a content, a content whose parts are one object, and a
+// plain string: all three are on the wire.
+func checkSystem(v gjson.Result) *flaw {
+	if v.Type == gjson.String {
+		return nil
+	}
+	if !v.IsObject() {
+		return broken("", "must be an object with parts")
+	}
+	parts := field(v, "parts")
+	if !parts.Exists() {
+		return nil
+	}
+	var bad *flaw
+	each(parts, func(i int, v gjson.Result) bool {
+		bad = want(v.IsObject(), "must be an object").at(i).in("parts")
+		if text := field(v, "text"); bad == nil && text.Type != gjson.String {
+			bad = broken("text", "must be a string: only text is possible here").at(i).in("parts")
+		}
+		return bad == nil
+	})
+	return bad
+}
+
+// bounds is the range of a number.
+type bounds struct {
+	low, high float64
+	whole     bool
+}
+
+var ranges = map[string]bounds{
+	"temperature":      {0, 2, false},
+	"topP":             {0, 1, false},
+	"topK":             {0, math.MaxInt32, true},
+	"candidateCount":   {1, maxChoices, true},
+	"maxOutputTokens":  {1, math.Inf(1), true},
+	"seed":             {math.MinInt32, math.MaxInt32, true},
+	"presencePenalty":  {-2, 2, false},
+	"frequencyPenalty": {-2, 2, false},
+	"logprobs":         {0, 20, true},
+	"thinkingBudget":   {-1, math.MaxInt32, true},
+}
+
+func (b bounds) check(v gjson.Result) *flaw {
+	n, ok := number(v)
+	f, err := n.Float64()
+	if ok = ok && err == nil && f >= b.low && f <= b.high; ok && b.whole {
+		_, ok = integer(v)
+	}
+	return want(ok, b.rule())
+}
+
+func (b bounds) rule() string {
+	noun := "must be a number"
+	if b.whole {
+		noun = "must be an integer"
+	}
+	low, high := strconv.FormatFloat(b.low, 'f', -1, 64), strconv.FormatFloat(b.high, 'f', -1, 64)
+	if math.IsInf(b.high, 1) {
+		return noun + " of at least " + low
+	}
+	return noun + " between " + low + " and " + high
+}
+
+// maxStops is how many stop sequences this shape takes.
+const maxStops = 5
+
+func (c *checker) generation(v gjson.Result) (bad *flaw) {
+	if !v.IsObject() {
+		return broken("", "must be an object")
+	}
+	var mime string
+	var schema, jsonSchema bool
+	fields(v, func(name string, v gjson.Result) bool {
+		if b, ok := ranges[name]; ok {
+			bad = b.check(v).in(name)
+		}
+		switch name {
+		case "candidateCount":
+			n, _ := integer(v)
+			c.head.N = int(n)
+		case "maxOutputTokens":
+			c.head.MaxTokens, _ = integer(v)
+		case "stopSequences":
+			bad = checkStops(v).in(name)
+		case "responseMimeType":
+			mime = str(v)
+			bad = want(v.Type == gjson.String, "must be a string").in(name)
+		case "responseSchema":
+			schema = true
+			bad = want(v.IsObject(), "must be an object").in(name)
+		case "responseJsonSchema":
+			jsonSchema = true
+			bad = want(v.IsObject() || v.IsBool(), "must be a JSON Schema").in(name)
+		case "thinkingConfig":
+			bad = checkThinking(v).in(name)
+		}
+		return bad == nil
+	})
+	c.head.Structured = schema || jsonSchema || mime == mimeJSON
+	switch {
+	case bad != nil:
+		return bad
+	case schema && jsonSchema:
+		return broken("responseJsonSchema", "cannot be combined with responseSchema")
+	case jsonSchema && mime != mimeJSON:
+		return broken("responseMimeType", "must be application/json when responseJsonSchema is given")
+	case schema && mime != mimeJSON && mime != mimeEnum:
+		return broken("responseMimeType", "must be application/json when responseSchema is given")
+	}
+	return nil
+}
+
+// The answers' media types.
+const (
+	mimeJSON = "application/json"
+	mimeEnum = "text/x.enum"
+)
+
+func checkStops(v gjson.Result) *flaw {
+	if !v.IsArray() {
+		return broken("", "must be an array of strings")
+	}
+	n := 0
+	var bad *flaw
+	each(v, func(i int, v gjson.Result) bool {
+		n++
+		bad = want(v.Type == gjson.String, "must be a string").at(i)
+		return bad == nil
+	})
+	if bad == nil && n > maxStops {
+		return broken("", "must have at most "+strconv.Itoa(maxStops)+" items")
+	}
+	return bad
+}
+
+func checkThinking(v gjson.Result) (bad *flaw) {
+	if !v.IsObject() {
+		return broken("", "must be an object")
+	}
+	var budget, level bool
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "thinkingBudget":
+			budget = true
+			bad = ranges[name].check(v).in(name)
+		case "thinkingLevel":
+			level = str(v) != unspecifiedLevel
+			bad = want(knownLevel(str(v)), "must be MINIMAL, LOW, MEDIUM or HIGH").in(name)
+		}
+		return bad == nil
+	})
+	if bad == nil && budget && level {
+		return broken("thinkingLevel", "cannot be combined with thinkingBudget")
+	}
+	return bad
+}
+
+const unspecifiedLevel = "THINKING_LEVEL_UNSPECIFIED"
+
+func knownLevel(word string) bool {
+	switch strings.ToUpper(word) {
+	case "MINIMAL", "LOW", "MEDIUM", "HIGH", unspecifiedLevel:
+		return true
+	}
+	return false
+}
+
+func checkTools(v gjson.Result) (bad *flaw) {
+	if !v.IsArray() && !v.IsObject() {
+		return broken("", "must be an array of tools")
+	}
+	each(v, func(i int, v gjson.Result) bool {
+		bad = want(v.IsObject(), "must be an object").at(i)
+		if declared := field(v, "functionDeclarations"); bad == nil && declared.Exists() {
+			bad = checkDeclarations(declared).in("functionDeclarations").at(i)
+		}
+		return bad == nil
+	})
+	return bad
+}
+
+func checkDeclarations(v gjson.Result) (bad *flaw) {
+	each(v, func(i int, v gjson.Result) bool {
+		bad = checkDeclaration(v).at(i)
+		return bad == nil
+	})
+	return bad
+}
+
+func checkDeclaration(v gjson.Result) *flaw {
+	if bad := checkStrings(v, "name"); bad != nil {
+		return bad
+	}
+	parameters, schema := field(v, "parameters"), field(v, "parametersJsonSchema")
+	switch {
+	case parameters.Exists() && !parameters.IsObject():
+		return broken("parameters", "must be an object")
+	case parameters.Exists() && schema.Exists():
+		return broken("parametersJsonSchema", "cannot be combined with parameters")
+	}
+	return nil
+}
+
+func checkToolConfig(v gjson.Result) *flaw {
+	if !v.IsObject() {
+		return broken("", "must be an object")
+	}
+	config := field(v, "functionCallingConfig")
+	if !config.Exists() {
+		return nil
+	}
+	if !config.IsObject() {
+		return broken("functionCallingConfig", "must be an object")
+	}
+	if mode := field(config, "mode"); mode.Exists() && !knownMode(str(mode)) {
+		return broken("mode", "must be AUTO, ANY, NONE or VALIDATED").in("functionCallingConfig")
+	}
+	var bad *flaw
+	if names := field(config, "allowedFunctionNames"); names.Exists() {
+		each(names, func(i int, v gjson.Result) bool {
+			bad = want(v.Type == gjson.String, "must be a string").at(i).in("allowedFunctionNames").in("functionCallingConfig")
+			return bad == nil
+		})
+	}
+	return bad
+}
+
+func knownMode(word string) bool {
+	switch strings.ToUpper(word) {
+	case "AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED":
+		return true
+	}
+	return false
+}

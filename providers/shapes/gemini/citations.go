@@ -1,0 +1,155 @@
+package gemini
+
+import (
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// maxCitations bounds the sources of one part: each costs a walk over the text.
+const maxCitations = 256
+
+// grounded reads groundingMetadata: sources, and the stretches of text they
+// support. Google counts bytes, the neutral form characters.
+func grounded(metadata string, text []byte) (out []dialogue.Citation) {
+	if metadata == "" {
+		return nil
+	}
+	var sources []dialogue.Citation
+	doc := gjson.Parse(metadata)
+	if chunks := field(doc, "groundingChunks"); chunks.IsArray() {
+		each(chunks, func(_ int, v gjson.Result) bool {
+			sources = append(sources, source(v))
+			return len(sources) < maxCitations
+		})
+	}
+	supports := field(doc, "groundingSupports")
+	if !supports.IsArray() {
+		return withAddress(sources)
+	}
+	each(supports, func(_ int, v gjson.Result) bool {
+		segment := field(v, "segment")
+		start, end := span(segment, text)
+		quote := str(field(segment, "text"))
+		if indices := field(v, "groundingChunkIndices"); indices.IsArray() {
+			each(indices, func(_ int, v gjson.Result) bool {
+				if i, ok := integer(v); ok && i >= 0 && i < int64(len(sources)) {
+					c := sources[i]
+					c.Start, c.End, c.CitedText = start, end, quote
+					out = append(out, c)
+				}
+				return len(out) < maxCitations
+			})
+		}
+		return len(out) < maxCitations
+	})
+	return withAddress(out)
+}
+
+func source(chunk gjson.Result) dialogue.Citation {
+	c := dialogue.Citation{Origin: dialogue.Gemini}
+	fields(chunk, func(_ string, v gjson.Result) bool { // web, retrievedContext, maps
+		c.URL, c.Title = str(field(v, "uri")), str(field(v, "title"))
+		return c.URL == ""
+	})
+	return c
+}
+
+// withAddress drops sources that cannot be shown.
+func withAddress(list []dialogue.Citation) []dialogue.Citation {
+	kept := list[:0]
+	for _, c := range list {
+		if c.URL != "" {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// cited reads citationMetadata: text recited from a source.
+func cited(metadata string, text []byte) (out []dialogue.Citation) {
+	if metadata == "" {
+		return nil
+	}
+	doc := gjson.Parse(metadata)
+	sources := field(doc, "citationSources")
+	if !sources.IsArray() {
+		sources = field(doc, "citations")
+	}
+	if !sources.IsArray() {
+		return nil
+	}
+	each(sources, func(_ int, v gjson.Result) bool {
+		c := dialogue.Citation{URL: str(field(v, "uri")), Title: str(field(v, "title")), Origin: dialogue.Gemini}
+		c.Start, c.End = span(v, text)
+		out = append(out, c)
+		return len(out) < maxCitations
+	})
+	return withAddress(out)
+}
+
+// span turns byte offsets, which may be wrong, into character offsets.
+func span(v gjson.Result, text []byte) (start, end int) {
+	from, _ := integer(field(v, "startIndex"))
+	to, ok := integer(field(v, "endIndex"))
+	if !ok || from < 0 || to < from || from > int64(len(text)) {
+		return 0, 0
+	}
+	to = min(to, int64(len(text)))
+	start = utf8.RuneCount(text[:from])
+	return start, start + utf8.RuneCount(text[from:to])
+}
+
+// reference is a citation and where its part begins in a candidate's text.
+type reference struct {
+	dialogue.Citation
+	base int
+}
+
+// writeGrounding writes the member groundingMetadata.
+func writeGrounding(w *jsonw.Writer, refs []reference, text []byte) {
+	if len(refs) == 0 {
+		return
+	}
+	var urls []string
+	place := map[string]int{}
+	w.Key("groundingMetadata").Object().Key("groundingChunks").Array()
+	for _, r := range refs {
+		if _, known := place[r.URL]; known || r.URL == "" {
+			continue
+		}
+		place[r.URL] = len(urls)
+		urls = append(urls, r.URL)
+		w.Object().Key("web").Object().Key("uri").String(r.URL).Key("title").String(r.Title).End().End()
+	}
+	w.End().Key("groundingSupports").Array()
+	for _, r := range refs {
+		if i, known := place[r.URL]; known && r.End > r.Start {
+			writeSupport(w, r, text, i)
+		}
+	}
+	w.End().End()
+}
+
+func writeSupport(w *jsonw.Writer, r reference, text []byte, chunk int) {
+	part := text[min(r.base, len(text)):]
+	start := byteOffset(part, r.Start)
+	end := start + byteOffset(part[start:], r.End-r.Start)
+	w.Object().Key("segment").Object()
+	w.Key("startIndex").Int(int64(r.base + start)).Key("endIndex").Int(int64(r.base + end))
+	w.Key("text").String(string(part[start:end])).End()
+	w.Key("groundingChunkIndices").Array().Int(int64(chunk)).End().End()
+}
+
+// byteOffset is where the n-th character of text begins.
+func byteOffset(text []byte, n int) int {
+	at := 0
+	for ; n > 0 && at < len(text); n-- {
+		_, size := utf8.DecodeRune(text[at:])
+		at += size
+	}
+	return at
+}

@@ -1,0 +1,188 @@
+package gemini
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// Decode builds the neutral form (translation.md 4).
+func (shape) Decode(body []byte, in shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+	d := decoder{env: env, req: &dialogue.Request{
+		Inbound: dialogue.Gemini, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
+	}}
+	fields(gjson.ParseBytes(body), func(name string, v gjson.Result) bool {
+		d.member(name, v)
+		return true
+	})
+	d.attachCache()
+	return d.req, nil
+}
+
+type decoder struct {
+	env    *dialogue.Env
+	req    *dialogue.Request
+	open   []*dialogue.Call // calls that no functionResponse has answered yet
+	cached string
+}
+
+func (d *decoder) member(name string, v gjson.Result) {
+	r := d.req
+	switch name {
+	case "contents":
+		each(v, func(_ int, v gjson.Result) bool { d.content(v); return true })
+	case "systemInstruction":
+		d.system(v)
+	case "generationConfig":
+		fields(v, func(name string, v gjson.Result) bool { d.generation(name, v); return true })
+		d.output(v)
+	case "tools":
+		each(v, func(_ int, v gjson.Result) bool { d.tool(v); return true })
+	case "toolConfig":
+		d.toolConfig(v)
+	case "serviceTier":
+		r.ServiceTier = str(v)
+	case "store":
+		store := boolean(v)
+		r.Store = &store
+	case "labels":
+		r.Metadata = raw(v)
+	case "cachedContent":
+		d.cached = str(v)
+	case "model": // the path wins
+	default:
+		r.Extra = append(r.Extra, dialogue.Field{Name: name, Value: raw(v)})
+	}
+}
+
+// attachCache puts the cached content where it stands in the prompt: before
+// everything else, as a document only its vendor can open. So every other
+// target refuses it by the rule for foreign file ids, and the answer is not
+// quietly made without it (translation.md 5).
+func (d *decoder) attachCache() {
+	if d.cached == "" {
+		return
+	}
+	part := dialogue.Part{Kind: dialogue.MediaPart, Origin: dialogue.Gemini,
+		Media: &dialogue.Media{Kind: dialogue.File, FileID: d.cached}}
+	turns := d.req.Turns
+	if len(turns) == 0 || turns[0].Role != dialogue.User {
+		d.req.Turns = append([]dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{part}}}, turns...)
+		return
+	}
+	turns[0].Parts = append([]dialogue.Part{part}, turns[0].Parts...)
+}
+
+func (d *decoder) system(v gjson.Result) {
+	add := func(text string) {
+		if text != "" {
+			d.req.System = append(d.req.System, dialogue.Part{Kind: dialogue.TextPart, Text: text})
+		}
+	}
+	if v.Type == gjson.String {
+		add(v.Str)
+		return
+	}
+	parts := field(v, "parts")
+	if !parts.Exists() {
+		add(str(field(v, "text")))
+		return
+	}
+	each(parts, func(_ int, v gjson.Result) bool { add(str(field(v, "text"))); return true })
+}
+
+func (d *decoder) generation(name string, v gjson.Result) {
+	r := d.req
+	switch name {
+	case "temperature":
+		r.Temperature, _ = number(v)
+	case "topP":
+		r.TopP, _ = number(v)
+	case "topK":
+		r.TopK = wholeNumber(v)
+	case "candidateCount":
+		n, _ := integer(v)
+		r.N = int(n)
+	case "maxOutputTokens":
+		r.MaxTokens = wholeNumber(v)
+	case "stopSequences":
+		each(v, func(_ int, v gjson.Result) bool { r.Stop = append(r.Stop, str(v)); return true })
+	case "seed":
+		r.Seed, _ = number(v)
+	case "presencePenalty":
+		r.PresencePenalty, _ = number(v)
+	case "frequencyPenalty":
+		r.FrequencyPenalty, _ = number(v)
+	case "responseLogprobs":
+		r.LogProbs = boolean(v)
+	case "logprobs":
+		r.TopLogProbs = wholeNumber(v)
+	case "responseModalities":
+		each(v, func(_ int, v gjson.Result) bool {
+			r.Modalities = append(r.Modalities, strings.ToLower(str(v)))
+			return true
+		})
+	case "thinkingConfig":
+		fields(v, func(name string, v gjson.Result) bool { d.thinking(name, v); return true })
+	case "responseMimeType", "responseSchema", "responseJsonSchema": // see output
+	default:
+		r.Extra = append(r.Extra, dialogue.Field{Name: "generationConfig." + name, Value: raw(v)})
+	}
+}
+
+func wholeNumber(v gjson.Result) *int64 {
+	n, ok := integer(v)
+	if !ok {
+		return nil
+	}
+	return &n
+}
+
+// thinking reads a member of thinkingConfig. Budget 0 is off, -1 automatic.
+func (d *decoder) thinking(name string, v gjson.Result) {
+	r := &d.req.Reasoning
+	switch name {
+	case "includeThoughts":
+		r.Include = boolean(v)
+	case "thinkingLevel":
+		if v.Str != unspecifiedLevel {
+			r.Effort = strings.ToLower(v.Str)
+		}
+	case "thinkingBudget":
+		switch n, _ := integer(v); {
+		case n < 0:
+			r.Adaptive = true
+		case n == 0:
+			r.Disabled = true
+		default:
+			r.Budget = &n
+		}
+	}
+}
+
+// output reads the form of the answer, which three members describe together.
+func (d *decoder) output(config gjson.Result) {
+	mime, schema, subset := str(field(config, "responseMimeType")), field(config, "responseJsonSchema"), field(config, "responseSchema")
+	if mime != mimeJSON {
+		if mime != "" && mime != "text/plain" {
+			value, _ := json.Marshal(mime)
+			d.req.Extra = append(d.req.Extra, dialogue.Field{Name: "generationConfig.responseMimeType", Value: value})
+		}
+		return
+	}
+	switch {
+	case schema.Exists():
+		d.req.Output = dialogue.Output{Mode: dialogue.OutputSchema, Schema: raw(schema)}
+	case subset.Exists():
+		d.req.Output = dialogue.Output{Mode: dialogue.OutputSchema, Schema: raw(subset), GeminiSchema: true}
+	default:
+		d.req.Output = dialogue.Output{Mode: dialogue.OutputJSON}
+	}
+	if name := str(field(subset, "title")); name != "" {
+		d.req.Output.Name = name
+	}
+}

@@ -1,0 +1,293 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// content reads one content as one turn. An absent role, and the role function
+// of old clients, speak for the user.
+func (d *decoder) content(v gjson.Result) {
+	t := turn{d: d, Turn: dialogue.Turn{Role: dialogue.User}}
+	if str(field(v, "role")) == "model" {
+		t.Role = dialogue.Assistant
+	}
+	each(field(v, "parts"), func(_ int, v gjson.Result) bool { t.part(readPart(v)); return true })
+	if len(t.Parts) > 0 {
+		d.req.Turns = append(d.req.Turns, t.Turn)
+	}
+}
+
+// wirePart is a part with its members told apart.
+type wirePart struct {
+	whole     gjson.Result
+	data      string // name of the data field
+	value     gjson.Result
+	thought   bool
+	signature string
+	extended  bool // says more about its data: videoMetadata, mediaResolution
+}
+
+func readPart(v gjson.Result) wirePart {
+	p := wirePart{whole: v}
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "text", "inlineData", "fileData", "functionCall", "functionResponse",
+			"executableCode", "codeExecutionResult", "toolCall", "toolResponse":
+			p.data, p.value = name, v
+		case "thought":
+			p.thought = boolean(v)
+		case "thoughtSignature":
+			p.signature = str(v)
+		default:
+			p.extended = true
+		}
+		return true
+	})
+	return p
+}
+
+// turn collects the parts of one content.
+type turn struct {
+	dialogue.Turn
+	d *decoder
+	// thinking: the last part is a thought that may go on.
+	thinking bool
+}
+
+func (t *turn) add(p dialogue.Part) {
+	t.Parts, t.thinking = append(t.Parts, p), false
+}
+
+func (t *turn) part(p wirePart) {
+	switch p.data {
+	case "text":
+		if p.thought {
+			t.thought(p)
+			return
+		}
+		t.text(p)
+	case "inlineData", "fileData":
+		t.media(p)
+	case "functionCall":
+		t.add(dialogue.Part{Kind: dialogue.CallPart, Call: t.d.call(p)})
+	case "functionResponse":
+		t.add(dialogue.Part{Kind: dialogue.ResultPart, Result: t.d.result(p.value)})
+	case "":
+	default:
+		t.add(dialogue.Part{Kind: dialogue.ServerPart, Origin: dialogue.Gemini, Opaque: raw(p.whole)})
+	}
+}
+
+// text reads visible text. A signature on it is a thought without words that
+// stands right behind it; that is how the encoder puts it back.
+func (t *turn) text(p wirePart) {
+	if p.value.Str != "" {
+		t.add(dialogue.Part{Kind: dialogue.TextPart, Text: p.value.Str})
+	}
+	if th := t.d.opened(p.signature); th != nil {
+		t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: th})
+	}
+}
+
+// thought joins the increments of a streamed thought; a signature ends it.
+func (t *turn) thought(p wirePart) {
+	if !t.thinking {
+		t.add(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{}})
+		t.thinking = true
+	}
+	th := t.Parts[len(t.Parts)-1].Thinking
+	th.Text += p.value.Str
+	if p.signature == "" {
+		return
+	}
+	if opened := t.d.opened(p.signature); opened != nil {
+		if opened.Text == "" {
+			opened.Text = th.Text
+		}
+		*th = *opened
+	}
+	t.thinking = false
+}
+
+// opened is what a thoughtSignature carries: Google's own signature, or what
+// this gateway sealed for another vendor. A seal that does not open is nothing.
+func (d *decoder) opened(signature string) *dialogue.Thinking {
+	switch {
+	case signature == "" || signature == anySignature:
+		return nil
+	case !dialogue.Sealed(signature):
+		return &dialogue.Thinking{Signature: signature, Origin: dialogue.Gemini}
+	}
+	th, ok := d.env.Sealer.Open(signature)
+	if !ok {
+		return nil
+	}
+	return th
+}
+
+func (t *turn) media(p wirePart) {
+	part := mediaPart(p)
+	if p.extended {
+		part.Opaque = raw(p.whole)
+	}
+	t.add(part)
+}
+
+func mediaPart(p wirePart) dialogue.Part {
+	m := readMedia(p.data, p.value)
+	inlineText(m)
+	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: dialogue.Gemini}
+}
+
+func readMedia(data string, v gjson.Result) *dialogue.Media {
+	m := &dialogue.Media{MIME: str(field(v, "mimeType")), Name: str(field(v, "displayName"))}
+	m.Kind = mediaKind(m.MIME)
+	if data == "inlineData" {
+		m.Base64 = standardBase64(str(field(v, "data")))
+		return m
+	}
+	if uri := str(field(v, "fileUri")); public(uri) {
+		m.URL = uri
+	} else {
+		m.FileID = uri
+	}
+	return m
+}
+
+func mediaKind(mime string) dialogue.MediaKind {
+	major, _, _ := strings.Cut(mime, "/")
+	switch strings.ToLower(major) {
+	case "image":
+		return dialogue.Image
+	case "audio":
+		return dialogue.Audio
+	case "video":
+		return dialogue.Video
+	}
+	return dialogue.File
+}
+
+// inlineText unpacks a plain text document, which other shapes take as text.
+func inlineText(m *dialogue.Media) {
+	if !strings.HasPrefix(m.MIME, "text/") {
+		return
+	}
+	text, err := base64.StdEncoding.DecodeString(m.Base64)
+	if err == nil && len(text) > 0 && utf8.Valid(text) {
+		m.Text, m.Base64 = string(text), ""
+	}
+}
+
+// standardBase64 rewrites the URL-safe alphabet and missing padding, which
+// proto JSON allows and no other shape does.
+func standardBase64(s string) string {
+	if strings.ContainsAny(s, "-_") {
+		s = strings.NewReplacer("-", "+", "_", "/").Replace(s)
+	}
+	if n := len(s) % 4; n > 1 {
+		s += "=="[:4-n]
+	}
+	return s
+}
+
+// public reports whether anyone can fetch the address. Files of Google's own
+// stores can only be read by the project that owns them.
+func public(uri string) bool {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	return !strings.HasSuffix(u.Hostname(), ".googleapis.com")
+}
+
+// call reads a functionCall; one without an id, as older models make them, gets one.
+func (d *decoder) call(p wirePart) *dialogue.Call {
+	c := &dialogue.Call{ID: str(field(p.value, "id")), Name: str(field(p.value, "name")), Args: field(p.value, "args").Raw}
+	if c.ID == "" {
+		c.ID = d.newCallID()
+	}
+	if !dialogue.Sealed(p.signature) && p.signature != anySignature {
+		c.Signature = p.signature
+	}
+	d.open = append(d.open, c)
+	return c
+}
+
+func (d *decoder) newCallID() string { return "call_" + d.env.ID() }
+
+// result reads a functionResponse and finds its call: by id, else the first
+// unanswered one of that name (wire/gemini.md 2.2).
+func (d *decoder) result(v gjson.Result) *dialogue.Result {
+	r := &dialogue.Result{Name: str(field(v, "name"))}
+	r.CallID = d.answered(str(field(v, "id")), r.Name)
+	response := field(v, "response")
+	r.Object = raw(response)
+	if text, failed := resultText(response); text != "" {
+		r.IsError = failed
+		r.Parts = append(r.Parts, dialogue.Part{Kind: dialogue.TextPart, Text: text})
+	}
+	if parts := field(v, "parts"); parts.Exists() {
+		each(parts, func(_ int, v gjson.Result) bool {
+			if p := readPart(v); p.data == "inlineData" || p.data == "fileData" {
+				r.Parts = append(r.Parts, mediaPart(p))
+			}
+			return true
+		})
+	}
+	return r
+}
+
+func (d *decoder) answered(id, name string) string {
+	at := -1
+	for i, c := range d.open {
+		if id != "" && c.ID == id {
+			at = i
+			break
+		}
+		if at < 0 && c.Name == name {
+			at = i
+		}
+	}
+	if at < 0 {
+		if id != "" {
+			return id
+		}
+		return d.newCallID()
+	}
+	found := d.open[at].ID
+	d.open = append(d.open[:at], d.open[at+1:]...)
+	return found
+}
+
+// resultText is what a response says. A single string under one of the keys
+// the vendor's documents use for wrapping is that string; anything else is JSON.
+func resultText(response gjson.Result) (text string, failed bool) {
+	if !response.IsObject() {
+		return "", false
+	}
+	members := 0
+	var name string
+	var value gjson.Result
+	response.ForEach(func(k, v gjson.Result) bool {
+		members++
+		name, value = k.Str, v
+		return members < 2
+	})
+	if members != 1 {
+		return response.Raw, false
+	}
+	failed = name == "error"
+	if failed || name == "output" || name == "result" {
+		if value.Type == gjson.String {
+			return value.Str, failed
+		}
+	}
+	return response.Raw, failed
+}

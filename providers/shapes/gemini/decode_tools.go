@@ -1,0 +1,78 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// tool reads one element of tools: each of its members is a tool, or a list of
+// them, of its own.
+func (d *decoder) tool(v gjson.Result) {
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "functionDeclarations":
+			each(v, func(_ int, v gjson.Result) bool { d.function(v); return true })
+		case "googleSearch", "googleSearchRetrieval":
+			d.req.WebSearch = true
+			d.req.Tools = append(d.req.Tools, serverTool(dialogue.WebSearchTool, name, v))
+		default:
+			d.req.Tools = append(d.req.Tools, serverTool(dialogue.OpaqueTool, name, v))
+		}
+		return true
+	})
+}
+
+func serverTool(kind dialogue.ToolKind, name string, v gjson.Result) dialogue.Tool {
+	var w jsonw.Writer
+	w.Object().KeyOf(name).RawString(v.Raw).End()
+	return dialogue.Tool{Kind: kind, Type: name, Name: name, Origin: dialogue.Gemini, Opaque: w.Buf}
+}
+
+func (d *decoder) function(v gjson.Result) {
+	t := dialogue.Tool{Kind: dialogue.FunctionTool, Origin: dialogue.Gemini}
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "name":
+			t.Name = str(v)
+		case "description":
+			t.Description = str(v)
+		case "parameters":
+			t.Schema, t.GeminiSchema = raw(v), true
+		case "parametersJsonSchema":
+			t.Schema = raw(v)
+		}
+		return true
+	})
+	d.req.Tools = append(d.req.Tools, t)
+}
+
+func (d *decoder) toolConfig(v gjson.Result) {
+	config := field(v, "functionCallingConfig")
+	var names []string
+	if allowed := field(config, "allowedFunctionNames"); allowed.Exists() {
+		each(allowed, func(_ int, v gjson.Result) bool { names = append(names, str(v)); return true })
+	}
+	d.req.ToolChoice = choiceOf(strings.ToUpper(str(field(config, "mode"))), names)
+}
+
+func choiceOf(mode string, names []string) *dialogue.ToolChoice {
+	switch {
+	case mode == "NONE":
+		return &dialogue.ToolChoice{Mode: dialogue.ToolNone}
+	case mode == "ANY" && len(names) == 0:
+		return &dialogue.ToolChoice{Mode: dialogue.ToolRequired}
+	case mode == "ANY" && len(names) == 1:
+		return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: names}
+	case mode == "ANY":
+		return &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: names, Required: true}
+	case mode == "VALIDATED" && len(names) > 0:
+		return &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: names}
+	case mode == "AUTO" || mode == "VALIDATED":
+		return &dialogue.ToolChoice{Mode: dialogue.ToolAuto}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package gemini
+
+import (
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// document writes a whole reply at its end. It folds the same events the
+// stream is made of, so that the two cannot differ.
+type document struct {
+	frame
+	fold dialogue.Folder
+	done bool
+}
+
+func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
+	if d.done {
+		return dst
+	}
+	d.fold.Add(ev)
+	switch ev.Kind {
+	case dialogue.EventStart:
+		d.start(ev)
+	case dialogue.EventError:
+		d.done = true
+	case dialogue.EventEnd:
+		d.done = true
+		return d.write(dst)
+	}
+	return dst
+}
+
+func (d *document) write(dst []byte) []byte {
+	w := jsonw.Writer{Buf: dst}
+	w.Object().Key("candidates").Array()
+	for i, c := range d.fold.Reply.Choices {
+		if c.Finished {
+			d.candidate(&w, i, c)
+		}
+	}
+	w.End()
+	writeUsage(&w, d.fold.Reply.Usage)
+	d.frame.write(&w)
+	w.End()
+	return w.Buf
+}
+
+func (d *document) candidate(w *jsonw.Writer, index int, c *dialogue.Choice) {
+	a := answer{index: index, logs: c.LogProbs, reason: c.Reason, detail: c.Detail}
+	var parts jsonw.Writer
+	parts.Array()
+	for i := range c.Parts {
+		d.part(&parts, &c.Parts[i], &a)
+	}
+	parts.End()
+	w.Object().Key("content").Object()
+	if len(parts.Buf) > len("[]") {
+		w.Key("parts").Raw(parts.Buf)
+	}
+	w.Key("role").String("model").End()
+	a.finish(w)
+	w.End()
+}
+
+func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
+	switch p.Kind {
+	case dialogue.TextPart, dialogue.RefusalPart:
+		for _, c := range p.Citations {
+			a.refs = append(a.refs, reference{c, len(a.text)})
+		}
+		a.text = append(a.text, p.Text...)
+		a.refused = a.refused || p.Kind == dialogue.RefusalPart
+		if p.Text != "" || p.Signature != "" {
+			writeText(w, p.Text, false, p.Signature)
+		}
+	case dialogue.ThinkingPart:
+		if sig := carrier(p.Thinking, p.Text, d.env); p.Text != "" || sig != "" {
+			writeText(w, p.Text, true, sig)
+		}
+	case dialogue.CallPart:
+		if p.Call != nil {
+			writeCall(w, p.Call, p.Call.Args, p.Signature)
+		}
+	case dialogue.MediaPart:
+		if p.Media != nil && !blank(p.Media) {
+			writeMedia(w, p.Media)
+		}
+	case dialogue.ServerPart:
+		if p.Origin == dialogue.Gemini && len(p.Opaque) > 0 {
+			w.Raw(p.Opaque)
+		}
+	}
+}

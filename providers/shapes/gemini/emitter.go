@@ -1,0 +1,291 @@
+package gemini
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes"
+)
+
+// NewEmitter writes replies: chunks as they come, or one document.
+func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
+	frame := frame{env: env, model: req.Model, usage: dialogue.NoUsage}
+	if mode == shapes.Whole {
+		return &document{frame: frame}
+	}
+	return &emitter{frame: frame, array: mode == shapes.Array}
+}
+
+// frame is what every chunk and the whole document say beside the answer.
+type frame struct {
+	env   *dialogue.Env
+	model string // as the client asked for it
+	id    string
+	usage dialogue.Usage
+}
+
+func (f *frame) start(ev *dialogue.Event) {
+	f.id = f.env.ID()
+	if f.model == "" {
+		f.model = ev.Model
+	}
+}
+
+// write writes the members that end every chunk.
+func (f *frame) write(w *jsonw.Writer) {
+	w.Key("modelVersion").String(f.model).Key("responseId").String(f.id)
+}
+
+// emitter writes a stream, or the elements of an array. Text goes out as it
+// comes; calls only when their arguments are complete, because an object cannot
+// be sent in pieces; finish reasons wait for the usage.
+type emitter struct {
+	frame
+	array   bool
+	written bool // array: an element has been written
+	done    bool
+	tail    []byte
+	choices []*answer
+	open    []*piece
+}
+
+// answer is what is kept of one candidate until its last chunk.
+type answer struct {
+	index   int
+	text    []byte // visible text: citations count in it
+	refs    []reference
+	logs    []json.RawMessage
+	refused bool
+	reason  dialogue.Reason
+	detail  string
+}
+
+// piece is a part that is open.
+type piece struct {
+	choice, number int
+	kind           dialogue.PartKind
+	call           *dialogue.Call
+	thinking       *dialogue.Thinking // known when the part was opened
+	text           []byte             // arguments, or the text of a thought
+	base           int                // where a text part begins in its answer's text
+}
+
+func (e *emitter) Emit(dst []byte, ev *dialogue.Event) []byte {
+	if e.done {
+		return dst
+	}
+	switch ev.Kind {
+	case dialogue.EventStart:
+		e.start(ev)
+	case dialogue.EventOpen:
+		return e.opened(dst, ev)
+	case dialogue.EventDelta:
+		return e.delta(dst, ev)
+	case dialogue.EventClose:
+		return e.closed(dst, ev)
+	case dialogue.EventUsage:
+		e.usage.Merge(*ev.Usage)
+	case dialogue.EventFinish:
+		a := e.answer(ev.Choice)
+		a.reason, a.detail = ev.Reason, ev.Detail
+	case dialogue.EventEnd:
+		return e.end(dst)
+	case dialogue.EventError:
+		return e.failed(dst, ev.Err)
+	}
+	return dst
+}
+
+func (e *emitter) answer(index int) *answer {
+	i, ok := slices.BinarySearchFunc(e.choices, index, func(a *answer, index int) int { return a.index - index })
+	if !ok {
+		e.choices = slices.Insert(e.choices, i, &answer{index: index})
+	}
+	return e.choices[i]
+}
+
+func (e *emitter) find(ev *dialogue.Event) (int, *piece) {
+	for i := len(e.open) - 1; i >= 0; i-- {
+		if p := e.open[i]; p.number == ev.Part && p.choice == ev.Choice {
+			return i, p
+		}
+	}
+	return -1, nil
+}
+
+func (e *emitter) opened(dst []byte, ev *dialogue.Event) []byte {
+	a := e.answer(ev.Choice)
+	p := &piece{choice: ev.Choice, number: ev.Part, kind: ev.PartKind, thinking: ev.Thinking, base: len(a.text)}
+	if ev.Call != nil {
+		call := *ev.Call
+		p.call = &call
+	}
+	e.open = append(e.open, p)
+	a.refused = a.refused || ev.PartKind == dialogue.RefusalPart
+	switch {
+	case ev.PartKind == dialogue.MediaPart && ev.Media != nil && !blank(ev.Media):
+		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeMedia(w, ev.Media) })
+	case ev.PartKind == dialogue.ServerPart && ev.Origin == dialogue.Gemini && len(ev.Opaque) > 0:
+		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { w.Raw(ev.Opaque) })
+	}
+	return dst
+}
+
+// blank reports media that this shape cannot show.
+func blank(m *dialogue.Media) bool { return m.Base64 == "" && m.URL == "" && m.FileID == "" }
+
+func (e *emitter) delta(dst []byte, ev *dialogue.Event) []byte {
+	_, p := e.find(ev)
+	if p == nil {
+		return dst
+	}
+	a := e.answer(ev.Choice)
+	for _, c := range ev.Citations {
+		a.refs = append(a.refs, reference{c, p.base})
+	}
+	if len(ev.LogProbs) > 0 {
+		a.logs = append(a.logs, slices.Clone(ev.LogProbs))
+	}
+	if ev.Text == "" {
+		return dst
+	}
+	switch p.kind {
+	case dialogue.CallPart:
+		p.text = append(p.text, ev.Text...)
+		return dst
+	case dialogue.ThinkingPart:
+		p.text = append(p.text, ev.Text...)
+		return e.increment(dst, ev, true)
+	}
+	a.text = append(a.text, ev.Text...)
+	return e.increment(dst, ev, false)
+}
+
+// increment is a chunk of text, the hot path of every stream.
+func (e *emitter) increment(dst []byte, ev *dialogue.Event, thought bool) []byte {
+	dst = append(e.frameOpen(dst), `{"candidates":[{"content":{"role":"model","parts":[{"text":`...)
+	dst = jsonw.AppendString(dst, ev.Text)
+	if thought {
+		dst = append(dst, `,"thought":true`...)
+	}
+	return e.chunkEnd(append(dst, '}'), ev.Choice)
+}
+
+// chunk is a chunk of one part that write writes.
+func (e *emitter) chunk(dst []byte, choice int, write func(*jsonw.Writer)) []byte {
+	w := jsonw.Writer{Buf: append(e.frameOpen(dst), `{"candidates":[{"content":{"role":"model","parts":[`...)}
+	write(&w)
+	return e.chunkEnd(w.Buf, choice)
+}
+
+func (e *emitter) chunkEnd(dst []byte, choice int) []byte {
+	if e.tail == nil {
+		w := jsonw.Writer{}
+		w.Object()
+		e.write(&w)
+		w.End()
+		e.tail = append([]byte("}],"), w.Buf[1:]...)
+	}
+	dst = append(dst, `]},"index":`...)
+	dst = strconv.AppendInt(dst, int64(choice), 10)
+	return e.frameClose(append(dst, e.tail...))
+}
+
+func (e *emitter) frameOpen(dst []byte) []byte {
+	if !e.array {
+		return append(dst, "data: "...)
+	}
+	if e.written {
+		return append(dst, ",\r\n"...)
+	}
+	e.written = true
+	return append(dst, '[')
+}
+
+func (e *emitter) frameClose(dst []byte) []byte {
+	if e.array {
+		return dst
+	}
+	return append(dst, "\n\n"...)
+}
+
+// closed sends what was only complete now: a call, or a signature. A signature
+// has no text of its own; it rides on an empty part of its kind.
+func (e *emitter) closed(dst []byte, ev *dialogue.Event) []byte {
+	i, p := e.find(ev)
+	if p == nil {
+		return dst
+	}
+	e.open = slices.Delete(e.open, i, i+1)
+	switch p.kind {
+	case dialogue.CallPart:
+		if p.call == nil {
+			return dst
+		}
+		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeCall(w, p.call, string(p.text), ev.Signature) })
+	case dialogue.ThinkingPart:
+		th := ev.Thinking
+		if th == nil {
+			th = p.thinking
+		}
+		if sig := carrier(th, string(p.text), e.env); sig != "" {
+			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", true, sig) })
+		}
+	case dialogue.TextPart:
+		if ev.Signature != "" {
+			return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeText(w, "", false, ev.Signature) })
+		}
+	}
+	return dst
+}
+
+// end writes the last chunk of every candidate. It has no content: an empty
+// text part would make some SDKs drop the whole turn from their history.
+func (e *emitter) end(dst []byte) []byte {
+	e.done = true
+	for _, a := range e.choices {
+		w := jsonw.Writer{Buf: e.frameOpen(dst)}
+		w.Object().Key("candidates").Array().Object()
+		a.finish(&w)
+		w.End().End()
+		writeUsage(&w, e.usage)
+		e.write(&w)
+		w.End()
+		dst = e.frameClose(w.Buf)
+	}
+	if !e.array {
+		return dst
+	}
+	if !e.written {
+		dst = append(dst, '[')
+	}
+	return append(dst, ']')
+}
+
+// finish writes the members of a candidate's last chunk.
+func (a *answer) finish(w *jsonw.Writer) {
+	reason := a.reason
+	if a.refused && reason == dialogue.ReasonStop {
+		reason = dialogue.ReasonFilter // there is no other way to say it here
+	}
+	w.Key("finishReason").String(finishWord(reason)).Key("index").Int(int64(a.index))
+	if a.detail != "" {
+		w.Key("finishMessage").String(a.detail)
+	}
+	writeGrounding(w, a.refs, a.text)
+	writeLogProbs(w, a.logs)
+}
+
+// failed ends the stream with an error chunk, and an array with an error
+// element, as the vendor does.
+func (e *emitter) failed(dst []byte, err *dialogue.Error) []byte {
+	e.done = true
+	dst = e.frameClose(appendEnvelope(e.frameOpen(dst), err))
+	if e.array {
+		dst = append(dst, ']')
+	}
+	return dst
+}

@@ -1,0 +1,275 @@
+package gemini
+
+import (
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+// Encode writes a request for an upstream of this shape. What came from a
+// client of this shape is sent as it came: no form says it better.
+func (s shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+	if req.Inbound == dialogue.Gemini && len(req.Body) > 0 {
+		head := shapes.Head{Structured: req.Output.Mode != dialogue.OutputText}
+		return s.Patch(req.Body, shapes.Inbound{Model: req.Model, Stream: req.Stream}, head, t, rep, env)
+	}
+	e := encoder{req: req, target: t, rep: rep, env: env, names: names{}}
+	body, err := e.body()
+	if err != nil {
+		return shapes.Call{}, err
+	}
+	return call(t.Model, req.Stream, body), nil
+}
+
+type encoder struct {
+	req    *dialogue.Request
+	target dialogue.Target
+	rep    *dialogue.Report
+	env    *dialogue.Env
+	w      jsonw.Writer
+	names  names
+	cached string // id of a cached content that stands before the prompt
+}
+
+func (e *encoder) body() ([]byte, error) {
+	if err := e.refuse(); err != nil {
+		return nil, err
+	}
+	e.reserve()
+	turns, err := e.history()
+	if err != nil {
+		return nil, err
+	}
+	e.w.Object()
+	e.system()
+	e.contents(turns)
+	if e.cached != "" {
+		e.w.Key("cachedContent").String(e.cached)
+	}
+	if err := e.tools(); err != nil {
+		return nil, err
+	}
+	if err := e.generation(); err != nil {
+		return nil, err
+	}
+	e.tier()
+	e.extra()
+	e.w.End()
+	e.lost()
+	e.req.Renamed = e.names.renamed
+	return e.w.Buf, nil
+}
+
+// refuse stops what cannot be left out without changing the answer.
+func (e *encoder) refuse() error {
+	r := e.req
+	for _, m := range r.Modalities {
+		if m == "audio" && r.Inbound != dialogue.Gemini {
+			return dialogue.Unsupported("modalities", "audio output is not available from this model's provider")
+		}
+	}
+	if r.N > maxChoices {
+		return dialogue.Unsupported("n", "at most 8 choices are available in one call")
+	}
+	return nil
+}
+
+func (e *encoder) system() {
+	var texts []string
+	for _, p := range e.req.System {
+		if p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+		if len(p.CacheHint) > 0 {
+			e.rep.Lose("cache_control")
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	e.w.Key("systemInstruction").Object().Key("parts").Array()
+	for _, text := range texts {
+		writeText(&e.w, text, false, "")
+	}
+	e.w.End().End()
+}
+
+// generation writes generationConfig (translation.md 4.1).
+func (e *encoder) generation() error {
+	r := e.req
+	w := jsonw.Writer{}
+	w.Object()
+	number := func(name, value string) {
+		if value != "" {
+			w.Key(name).RawString(value)
+		}
+	}
+	number("temperature", string(r.Temperature))
+	number("topP", string(r.TopP))
+	e.topK(&w)
+	e.maxTokens(&w)
+	e.stops(&w)
+	e.seed(&w)
+	number("presencePenalty", string(r.PresencePenalty))
+	number("frequencyPenalty", string(r.FrequencyPenalty))
+	if r.N > 1 {
+		w.Key("candidateCount").Int(int64(r.N))
+	}
+	if r.LogProbs {
+		w.Key("responseLogprobs").Bool(true)
+		if r.TopLogProbs != nil {
+			w.Key("logprobs").Int(*r.TopLogProbs)
+		}
+	}
+	e.output(&w)
+	e.thinking(&w)
+	e.modalities(&w)
+	e.configExtra(&w)
+	w.End()
+	if len(w.Buf) > len("{}") {
+		e.w.Key("generationConfig").Raw(w.Buf)
+	}
+	return nil
+}
+
+// topK leaves 0 out: other shapes mean "no limit" by it, this one refuses it.
+func (e *encoder) topK(w *jsonw.Writer) {
+	switch k := e.req.TopK; {
+	case k == nil:
+	case *k > 0:
+		w.Key("topK").Int(*k)
+	default:
+		e.rep.Lose("top_k")
+	}
+}
+
+func (e *encoder) maxTokens(w *jsonw.Writer) {
+	switch n := e.req.MaxTokens; {
+	case n == nil:
+	case *n > 0:
+		w.Key("maxOutputTokens").Int(*n)
+	default: // a messages client filling its cache: an answer cannot be empty here
+		e.rep.Lose("max_tokens:raised")
+		w.Key("maxOutputTokens").Int(1)
+	}
+}
+
+func (e *encoder) stops(w *jsonw.Writer) {
+	var stops []string
+	for _, s := range e.req.Stop {
+		if s != "" {
+			stops = append(stops, s)
+		}
+	}
+	if len(stops) > maxStops {
+		e.rep.Lose("stop:truncated")
+		stops = stops[:maxStops]
+	}
+	if len(stops) == 0 {
+		return
+	}
+	w.Key("stopSequences").Array()
+	for _, s := range stops {
+		w.String(s)
+	}
+	w.End()
+}
+
+// seed is 32 bits wide here and 64 elsewhere.
+func (e *encoder) seed(w *jsonw.Writer) {
+	n, err := e.req.Seed.Int64()
+	switch {
+	case e.req.Seed == "":
+	case err == nil && int64(int32(n)) == n:
+		w.Key("seed").Int(n)
+	default:
+		e.rep.Lose("seed")
+	}
+}
+
+func (e *encoder) output(w *jsonw.Writer) {
+	o := schema.Decide(e.req.Output, e.target, e.rep)
+	if o.Mode == dialogue.OutputText {
+		return
+	}
+	w.Key("responseMimeType").String(mimeJSON)
+	switch {
+	case o.Mode == dialogue.OutputJSON || len(o.Schema) == 0:
+	case o.GeminiSchema:
+		w.Key("responseSchema").Raw(o.Schema)
+	default:
+		w.Key("responseJsonSchema").Raw(o.Schema)
+	}
+}
+
+func (e *encoder) modalities(w *jsonw.Writer) {
+	if e.req.Inbound != dialogue.Gemini || len(e.req.Modalities) == 0 {
+		return
+	}
+	w.Key("responseModalities").Array()
+	for _, m := range e.req.Modalities {
+		w.String(strings.ToUpper(m))
+	}
+	w.End()
+}
+
+const configPrefix = "generationConfig."
+
+func (e *encoder) configExtra(w *jsonw.Writer) {
+	if e.req.Inbound != dialogue.Gemini {
+		return
+	}
+	for _, f := range e.req.Extra {
+		if name, ok := strings.CutPrefix(f.Name, configPrefix); ok {
+			w.KeyOf(name).Raw(f.Value)
+		}
+	}
+}
+
+// tier passes on the words both sides know; the others are defaults.
+func (e *encoder) tier() {
+	switch tier := e.req.ServiceTier; tier {
+	case "", "auto", "default", "standard", "standard_only":
+	case "flex", "priority":
+		e.w.Key("serviceTier").String(tier)
+	default:
+		e.rep.Lose("service_tier")
+	}
+}
+
+// extra passes fields the form does not know on to their own shape.
+func (e *encoder) extra() {
+	for _, f := range e.req.Extra {
+		switch {
+		case e.req.Inbound != dialogue.Gemini:
+			e.rep.Lose(f.Name)
+		case !strings.HasPrefix(f.Name, configPrefix):
+			e.w.KeyOf(f.Name).Raw(f.Value)
+		}
+	}
+}
+
+// lost records the parameters this shape has no word for.
+func (e *encoder) lost() {
+	r := e.req
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"logit_bias", len(r.LogitBias) > 0},
+		{"parallel_tool_calls", r.Parallel != nil && !*r.Parallel},
+		{"user", r.User != ""},
+		{"metadata", len(r.Metadata) > 0},
+		{"prompt_cache_key", r.CacheKey != ""},
+		{"verbosity", r.Verbosity != ""},
+		{"suffix", r.Suffix != ""},
+		{"store", r.Inbound == dialogue.Chat && r.Store != nil && *r.Store},
+	} {
+		if p.given {
+			e.rep.Lose(p.name)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package gemini
+
+import (
+	"slices"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+)
+
+// reserve spells the names of the declared tools before any other, first those
+// that need no change, so that a changed name never takes a legal one.
+func (e *encoder) reserve() {
+	for _, legal := range []bool{true, false} {
+		for _, t := range e.req.Tools {
+			if declared(t) && (t.Namespace == "" && legalName(t.Name) == t.Name) == legal {
+				e.names.spell(t.Namespace, t.Name)
+			}
+		}
+	}
+}
+
+// declared reports whether a tool becomes a function declaration.
+func declared(t dialogue.Tool) bool {
+	return t.Kind == dialogue.FunctionTool || t.Kind == dialogue.CustomTool
+}
+
+// tools writes tools and toolConfig (translation.md 4.3).
+func (e *encoder) tools() error {
+	functions, servers := e.available()
+	if len(functions)+len(servers) > 0 {
+		e.w.Key("tools").Array()
+		if len(functions) > 0 {
+			e.w.Object().Key("functionDeclarations").Array()
+			for _, t := range functions {
+				e.declare(t)
+			}
+			e.w.End().End()
+		}
+		for _, s := range servers {
+			e.w.Raw(s)
+		}
+		e.w.End()
+	}
+	return e.choice(functions)
+}
+
+// available sorts the tools, and filters them where a choice of some without
+// the duty to call one can only be said that way.
+func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
+	search := e.req.WebSearch
+	for _, t := range e.req.Tools {
+		switch {
+		case declared(t):
+			functions = append(functions, t)
+		case t.Origin == dialogue.Gemini && len(t.Opaque) > 0:
+			servers = append(servers, t.Opaque)
+			search = search && t.Kind != dialogue.WebSearchTool
+		case t.Kind == dialogue.WebSearchTool:
+			search = true
+		default:
+			e.rep.Lose("tools:" + t.Type)
+		}
+	}
+	if search {
+		servers = append(servers, []byte(`{"googleSearch":{}}`))
+	}
+	if c := e.req.ToolChoice; c != nil && c.Mode == dialogue.ToolAllowed && !c.Required {
+		functions = slices.DeleteFunc(functions, func(t dialogue.Tool) bool { return !slices.Contains(c.Names, t.Name) })
+	}
+	return functions, servers
+}
+
+// customSchema is what a free-form tool looks like as a function.
+const customSchema = `{"type":"object","properties":{"input":{"type":"string","description":"The input of the tool, as plain text."}},"required":["input"]}`
+
+func (e *encoder) declare(t dialogue.Tool) {
+	w := &e.w
+	w.Object().Key("name").String(e.names.spell(t.Namespace, t.Name))
+	if t.Description != "" {
+		w.Key("description").String(t.Description)
+	}
+	if len(t.CacheHint) > 0 {
+		e.rep.Lose("cache_control")
+	}
+	if t.Kind == dialogue.CustomTool {
+		if len(t.Format) > 0 {
+			e.rep.Lose("tools:format")
+		}
+		t.Schema, t.GeminiSchema = []byte(customSchema), false
+	}
+	e.parameters(w, t)
+	w.End()
+}
+
+func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
+	name, out, lossy := "parameters", t.Schema, false
+	switch {
+	case len(t.Schema) == 0:
+		return
+	case t.GeminiSchema: // as the client wrote it
+	case e.target.Caps.JSONSchema:
+		name = "parametersJsonSchema"
+		out, lossy = schema.ToolForGeminiJSON(t.Schema)
+	default:
+		out, lossy = schema.ToolForGemini(t.Schema)
+	}
+	if lossy {
+		e.rep.Lose("tools:schema")
+	}
+	if len(out) > 0 {
+		w.Key(name).Raw(out)
+	}
+}
+
+// choice writes functionCallingConfig. Without functions there is nothing to
+// choose. A strict tool asks for VALIDATED, this shape's word for it.
+func (e *encoder) choice(functions []dialogue.Tool) error {
+	c := e.req.ToolChoice
+	if c != nil && len(c.Opaque) > 0 && c.Origin != dialogue.Gemini {
+		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not have")
+	}
+	if len(functions) == 0 {
+		return nil
+	}
+	mode, names := "", []string(nil)
+	if slices.ContainsFunc(functions, func(t dialogue.Tool) bool { return t.Strict != nil && *t.Strict }) {
+		mode = "VALIDATED"
+	}
+	if c != nil {
+		switch c.Mode {
+		case dialogue.ToolNone:
+			mode = "NONE"
+		case dialogue.ToolRequired:
+			mode = "ANY"
+		case dialogue.ToolNamed:
+			mode, names = "ANY", c.Names[:min(1, len(c.Names))]
+		case dialogue.ToolAllowed:
+			if c.Required {
+				mode, names = "ANY", c.Names
+			}
+		}
+		if mode == "" {
+			mode = "AUTO"
+		}
+	}
+	if mode == "" {
+		return nil
+	}
+	e.w.Key("toolConfig").Object().Key("functionCallingConfig").Object().Key("mode").String(mode)
+	if len(names) > 0 {
+		e.w.Key("allowedFunctionNames").Array()
+		for _, name := range names {
+			e.w.String(e.allowed(functions, name))
+		}
+		e.w.End()
+	}
+	e.w.End().End()
+	return nil
+}
+
+// allowed is the sent name of a tool that a choice knows by name only.
+func (e *encoder) allowed(functions []dialogue.Tool, name string) string {
+	for _, t := range functions {
+		if t.Name == name {
+			return e.names.spell(t.Namespace, name)
+		}
+	}
+	return e.names.spell("", name)
+}

@@ -1,0 +1,51 @@
+package gemini
+
+import (
+	"strconv"
+
+	"stagedoor/providers/dialogue"
+)
+
+// flaw is a broken rule on its way up to the document's root, where its path is
+// complete. Paths are only put together when there is something to complain of.
+type flaw struct {
+	path    string
+	rule    string
+	missing bool
+}
+
+func broken(path, rule string) *flaw { return &flaw{path: path, rule: rule} }
+
+func missing(path string) *flaw { return &flaw{path: path, missing: true} }
+
+// in moves a flaw below a field.
+func (f *flaw) in(name string) *flaw {
+	switch {
+	case f == nil:
+		return nil
+	case f.path == "":
+		f.path = name
+	default:
+		f.path = name + "." + f.path
+	}
+	return f
+}
+
+// at moves a flaw below an element of an array.
+func (f *flaw) at(i int) *flaw {
+	if f == nil {
+		return nil
+	}
+	return f.in(strconv.Itoa(i))
+}
+
+// err is never a typed nil.
+func (f *flaw) err() error {
+	switch {
+	case f == nil:
+		return nil
+	case f.missing:
+		return dialogue.Missing(f.path)
+	}
+	return dialogue.Invalid(f.path, f.rule)
+}

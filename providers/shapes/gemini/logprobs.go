@@ -1,0 +1,92 @@
+package gemini
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/jsonw"
+)
+
+// readLogProbs turns logprobsResult into the list the neutral form uses:
+// [{token, logprob, bytes, top_logprobs}].
+func readLogProbs(v gjson.Result) json.RawMessage {
+	chosen := field(v, "chosenCandidates")
+	if !chosen.IsArray() {
+		return nil
+	}
+	var tops []gjson.Result
+	if top := field(v, "topCandidates"); top.IsArray() {
+		tops = top.Array()
+	}
+	var w jsonw.Writer
+	w.Array()
+	each(chosen, func(i int, v gjson.Result) bool {
+		w.Object()
+		readToken(&w, v)
+		w.Key("top_logprobs").Array()
+		if i < len(tops) {
+			if list := field(tops[i], "candidates"); list.IsArray() {
+				each(list, func(_ int, v gjson.Result) bool {
+					w.Object()
+					readToken(&w, v)
+					w.End()
+					return true
+				})
+			}
+		}
+		w.End().End()
+		return true
+	})
+	w.End()
+	return w.Buf
+}
+
+func readToken(w *jsonw.Writer, v gjson.Result) {
+	token := str(field(v, "token"))
+	w.Key("token").String(token).Key("logprob")
+	if p, ok := number(field(v, "logProbability")); ok {
+		w.RawString(string(p))
+	} else {
+		w.Int(0) // proto JSON leaves zeros out
+	}
+	w.Key("bytes").Array()
+	for i := range len(token) {
+		w.Int(int64(token[i]))
+	}
+	w.End()
+}
+
+// writeLogProbs writes the member logprobsResult from such lists.
+func writeLogProbs(w *jsonw.Writer, lists []json.RawMessage) {
+	if len(lists) == 0 {
+		return
+	}
+	w.Key("logprobsResult").Object().Key("topCandidates").Array()
+	tokens(lists, func(v gjson.Result) {
+		w.Object().Key("candidates").Array()
+		if top := v.Get("top_logprobs"); top.IsArray() {
+			top.ForEach(func(_, v gjson.Result) bool { writeToken(w, v); return true })
+		}
+		w.End().End()
+	})
+	w.End().Key("chosenCandidates").Array()
+	tokens(lists, func(v gjson.Result) { writeToken(w, v) })
+	w.End().End()
+}
+
+func tokens(lists []json.RawMessage, f func(gjson.Result)) {
+	for _, list := range lists {
+		if doc := gjson.ParseBytes(list); doc.IsArray() {
+			doc.ForEach(func(_, v gjson.Result) bool { f(v); return true })
+		}
+	}
+}
+
+func writeToken(w *jsonw.Writer, v gjson.Result) {
+	w.Object().Key("token").String(str(v.Get("token")))
+	if p := v.Get("logprob"); p.Type == gjson.Number {
+		w.Key("logProbability").RawString(p.Raw)
+	}
+	w.End()
+}

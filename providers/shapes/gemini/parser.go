@@ -1,0 +1,448 @@
+package gemini
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// NewParser reads replies of an upstream of this shape.
+func (shape) NewParser(env *dialogue.Env) shapes.Parser {
+	return &parser{env: env, counts: noCounts}
+}
+
+// maxIndex bounds the candidate indices that are believed.
+const maxIndex = 127
+
+// parser is the state machine of translation.md 12.2. The stream has no
+// terminal event: its end is the end of the body, and a reply is finished when
+// every candidate has said why it stopped.
+type parser struct {
+	env        *dialogue.Env
+	emit       func(*dialogue.Event) // of the call in progress
+	ev         dialogue.Event        // reused for every event
+	started    bool
+	done       bool
+	candidates []*candidate // by index
+	counts     counts
+	usage      dialogue.Usage
+	blocked    string // promptFeedback.blockReason
+	lenient    bool   // a whole document: a finishReason left out is not a cut
+}
+
+func (p *parser) Done() bool { return p.done }
+
+// Event takes one chunk. Some relays end the stream as another shape does, with
+// [DONE]; that is taken for the end of the body.
+func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
+	if p.done || len(bytes.TrimSpace(data)) == 0 {
+		return
+	}
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
+		p.EOF(emit)
+		return
+	}
+	p.emit = emit
+	p.document(data)
+}
+
+// Body takes a whole reply, or the array a stream comes in without alt=sse.
+func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	p.emit = emit
+	p.lenient = len(bytes.TrimSpace(body)) > 0 && bytes.TrimSpace(body)[0] == '{'
+	p.document(body)
+	if p.done {
+		return
+	}
+	if len(p.candidates) == 0 && p.blocked == "" {
+		p.fail(dialogue.BadUpstream("reply without candidates and promptFeedback"))
+		return
+	}
+	p.EOF(emit)
+}
+
+func (p *parser) document(data []byte) {
+	if !gjson.ValidBytes(data) {
+		p.fail(dialogue.BadUpstream("reply is not JSON"))
+		return
+	}
+	doc := gjson.ParseBytes(data)
+	if !doc.IsObject() && !doc.IsArray() {
+		p.fail(dialogue.BadUpstream("reply is neither object nor array"))
+		return
+	}
+	each(doc, func(_ int, v gjson.Result) bool {
+		p.chunk(v)
+		return !p.done
+	})
+}
+
+// chunk takes one GenerateContentResponse.
+func (p *parser) chunk(doc gjson.Result) {
+	var id, model, candidates, usage, feedback, failure gjson.Result
+	fields(doc, func(name string, v gjson.Result) bool {
+		switch name {
+		case "candidates":
+			candidates = v
+		case "usageMetadata":
+			usage = v
+		case "responseId":
+			id = v
+		case "modelVersion":
+			model = v
+		case "promptFeedback":
+			feedback = v
+		case "error":
+			failure = v
+		}
+		return true
+	})
+	if failure.Exists() {
+		p.fail(readError(0, doc))
+		return
+	}
+	p.start(str(id), str(model))
+	if usage.Exists() && p.counts.read(usage) {
+		p.usage = p.counts.usage()
+		p.send(dialogue.Event{Kind: dialogue.EventUsage, Usage: &p.usage})
+	}
+	if reason := str(field(feedback, "blockReason")); reason != "" && reason != "BLOCK_REASON_UNSPECIFIED" {
+		p.blocked = reason
+	}
+	if candidates.IsArray() {
+		each(candidates, func(i int, v gjson.Result) bool {
+			p.candidate(i, v)
+			return !p.done
+		})
+	}
+}
+
+func (p *parser) start(id, model string) {
+	if !p.started {
+		p.started = true
+		p.send(dialogue.Event{Kind: dialogue.EventStart, ID: id, Model: model})
+	}
+}
+
+func (p *parser) send(ev dialogue.Event) {
+	p.ev = ev
+	p.emit(&p.ev)
+}
+
+func (p *parser) fail(err *dialogue.Error) {
+	p.done = true
+	p.send(dialogue.Event{Kind: dialogue.EventError, Err: err})
+}
+
+// candidate is one answer in the making.
+type candidate struct {
+	index    int
+	next     int  // number of the next part
+	open     bool // the part before next is open; only text and thoughts stay open
+	kind     dialogue.PartKind
+	sig      string // of the open part
+	high     string // a surrogate whose other half comes in the next chunk
+	text     []byte // visible text of the open part: citations count in it
+	sources  string // groundingMetadata and citationMetadata of the open part
+	cited    string
+	pending  *partialCall
+	calls    []string // ids
+	finished bool
+	reason   dialogue.Reason
+	detail   string
+}
+
+// at is the candidate with this index. The vendor leaves index 0 out; several
+// candidates without any are counted by position.
+func (p *parser) at(position int, v gjson.Result) *candidate {
+	index := int64(position)
+	if v.Exists() {
+		index, _ = integer(v)
+	}
+	if index < 0 || index > maxIndex {
+		p.fail(dialogue.BadUpstream("candidate index out of range"))
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(p.candidates, int(index), func(c *candidate, index int) int { return c.index - index })
+	if !ok {
+		p.candidates = slices.Insert(p.candidates, i, &candidate{index: int(index)})
+	}
+	return p.candidates[i]
+}
+
+func (p *parser) candidate(position int, v gjson.Result) {
+	var index, content, finish, message, grounding, citations, logprobs gjson.Result
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "index":
+			index = v
+		case "content":
+			content = v
+		case "finishReason":
+			finish = v
+		case "finishMessage":
+			message = v
+		case "groundingMetadata":
+			grounding = v
+		case "citationMetadata":
+			citations = v
+		case "logprobsResult":
+			logprobs = v
+		}
+		return true
+	})
+	c := p.at(position, index)
+	if c == nil {
+		return
+	}
+	if parts := field(content, "parts"); parts.Exists() {
+		each(parts, func(_ int, v gjson.Result) bool {
+			p.part(c, readPart(v))
+			return !p.done
+		})
+	}
+	if p.done {
+		return
+	}
+	if grounding.Exists() {
+		c.sources = grounding.Raw
+	}
+	if citations.Exists() {
+		c.cited = citations.Raw
+	}
+	if logprobs.Exists() {
+		p.logprobs(c, logprobs)
+	}
+	if reason, told := reasonOf(str(finish)); told {
+		c.finished, c.reason, c.detail = true, reason, str(message)
+	}
+}
+
+func (p *parser) part(c *candidate, part wirePart) {
+	switch part.data {
+	case "functionCall":
+		p.call(c, part)
+	case "inlineData", "fileData":
+		p.close(c)
+		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.MediaPart,
+			Media: readMedia(part.data, part.value), Origin: dialogue.Gemini})
+		p.shut(c, "")
+	case "text", "":
+		p.text(c, part)
+	case "functionResponse": // models do not answer themselves
+	default:
+		p.close(c)
+		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.ServerPart,
+			Opaque: raw(part.whole), Origin: dialogue.Gemini})
+		p.shut(c, "")
+	}
+}
+
+// shut closes a part that came whole.
+func (p *parser) shut(c *candidate, signature string) {
+	p.send(dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.next, Signature: signature})
+	c.next++
+}
+
+// text takes an increment. The thought flag decides the kind; a part without
+// text only brings the signature of the part that is open, and opens none.
+func (p *parser) text(c *candidate, part wirePart) {
+	if part.signature != "" && (c.open || part.value.Str != "") {
+		defer func() { c.sig = part.signature }()
+	}
+	if part.value.Type != gjson.String || part.value.Str == "" {
+		return
+	}
+	kind := dialogue.TextPart
+	if part.thought {
+		kind = dialogue.ThinkingPart
+	}
+	if c.open && c.kind != kind {
+		p.close(c)
+	}
+	if !c.open {
+		c.open, c.kind = true, kind
+		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: kind, Origin: dialogue.Gemini})
+	}
+	text := c.whole(part.value)
+	if text == "" {
+		return
+	}
+	if kind == dialogue.TextPart {
+		c.text = append(c.text, text...)
+	}
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: text})
+}
+
+// whole decodes a JSON string so that a surrogate pair that the upstream cut in
+// two between chunks comes out in one piece (translation.md 12.4).
+func (c *candidate) whole(v gjson.Result) string {
+	raw, held := v.Raw, c.high
+	tail := highSurrogate(raw)
+	if held == "" && tail == "" {
+		return v.Str
+	}
+	c.high = tail
+	raw = `"` + held + raw[1:len(raw)-1-len(tail)] + `"`
+	return gjson.Parse(raw).Str
+}
+
+// highSurrogate is the escape at the end of a raw JSON string that is the first
+// half of a pair, or "".
+func highSurrogate(raw string) string {
+	const size = len(`\ud800`)
+	if len(raw) < size+2 {
+		return ""
+	}
+	tail := raw[len(raw)-1-size : len(raw)-1]
+	if tail[0] != '\\' || tail[1] != 'u' || tail[2]|0x20 != 'd' || !strings.ContainsRune("89abAB", rune(tail[3])) {
+		return ""
+	}
+	before := raw[:len(raw)-1-size]
+	if slashes := len(before) - len(strings.TrimRight(before, `\`)); slashes%2 == 1 {
+		return ""
+	}
+	return tail
+}
+
+// close ends the open part, with its sources and signature.
+func (p *parser) close(c *candidate) {
+	if !c.open {
+		return
+	}
+	if c.high != "" {
+		c.high = ""
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: string(utf8.RuneError)})
+	}
+	ev := dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.next, Origin: dialogue.Gemini}
+	if c.kind == dialogue.ThinkingPart {
+		ev.Thinking = &dialogue.Thinking{Signature: c.sig, Origin: dialogue.Gemini}
+	} else {
+		ev.Signature = c.sig
+		p.cite(c)
+	}
+	p.send(ev)
+	c.next++
+	c.open, c.sig, c.text = false, "", nil
+}
+
+func (p *parser) cite(c *candidate) {
+	found := append(grounded(c.sources, c.text), cited(c.cited, c.text)...)
+	c.sources, c.cited = "", ""
+	if len(found) > 0 {
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Citations: found})
+	}
+}
+
+func (p *parser) logprobs(c *candidate, v gjson.Result) {
+	if list := readLogProbs(v); list != nil && c.open && c.kind == dialogue.TextPart {
+		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, LogProbs: list})
+	}
+}
+
+// call takes a functionCall, which comes whole, or in pieces when the arguments
+// are streamed (partialArgs, willContinue).
+func (p *parser) call(c *candidate, part wirePart) {
+	var id, name, args, pieces gjson.Result
+	more := false
+	fields(part.value, func(field string, v gjson.Result) bool {
+		switch field {
+		case "id":
+			id = v
+		case "name":
+			name = v
+		case "args":
+			args = v
+		case "partialArgs":
+			pieces = v
+		case "willContinue":
+			more = boolean(v)
+		}
+		return true
+	})
+	p.close(c)
+	if c.pending == nil || str(name) != "" {
+		p.complete(c)
+		c.pending = &partialCall{id: str(id), name: str(name), args: args}
+	}
+	c.pending.take(pieces, part.signature)
+	if !more {
+		p.complete(c)
+	}
+}
+
+// complete sends a call that has all its arguments.
+func (p *parser) complete(c *candidate) {
+	call := c.pending
+	if call == nil {
+		return
+	}
+	c.pending = nil
+	if call.name == "" {
+		p.fail(dialogue.BadUpstream("functionCall without name"))
+		return
+	}
+	if call.id == "" || slices.Contains(c.calls, call.id) {
+		call.id = "call_" + p.env.ID()
+	}
+	c.calls = append(c.calls, call.id)
+	if call.signature != "" {
+		p.env.Vault.Remember(call.id, call.signature)
+	}
+	p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.CallPart,
+		Call: &dialogue.Call{ID: call.id, Name: call.name}, Origin: dialogue.Gemini})
+	p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: call.arguments()})
+	p.shut(c, call.signature)
+}
+
+// EOF ends the reply: with success only if every candidate finished.
+func (p *parser) EOF(emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	p.emit = emit
+	if p.blocked != "" && len(p.candidates) == 0 {
+		p.candidates = []*candidate{{finished: true, reason: dialogue.ReasonFilter, detail: "the prompt was blocked: " + p.blocked}}
+	}
+	for _, c := range p.candidates {
+		c.finished = c.finished || p.lenient
+	}
+	if len(p.candidates) == 0 || slices.ContainsFunc(p.candidates, func(c *candidate) bool { return !c.finished }) {
+		p.fail(dialogue.Incomplete())
+		return
+	}
+	for _, c := range p.candidates {
+		p.complete(c)
+		if p.done {
+			return
+		}
+		p.close(c)
+	}
+	for _, c := range p.candidates {
+		p.finish(c)
+	}
+	p.done = true
+	p.send(dialogue.Event{Kind: dialogue.EventEnd})
+}
+
+// finish says why a candidate stopped. The vendor has no word for calls: STOP
+// with calls is one (translation.md 8.2).
+func (p *parser) finish(c *candidate) {
+	if c.reason == dialogue.ReasonStop && len(c.calls) > 0 {
+		c.reason = dialogue.ReasonTool
+	}
+	ev := dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index, Reason: c.reason}
+	if c.reason == dialogue.ReasonFilter {
+		ev.Detail = c.detail
+	}
+	p.send(ev)
+}

@@ -1,0 +1,111 @@
+package gemini
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// writeText writes a text part. thought and signature are left out where they
+// say nothing.
+func writeText(w *jsonw.Writer, text string, thought bool, signature string) {
+	w.Object().Key("text").String(text)
+	if thought {
+		w.Key("thought").Bool(true)
+	}
+	endPart(w, signature)
+}
+
+// endPart closes a part with the signature it carries.
+func endPart(w *jsonw.Writer, signature string) {
+	if signature != "" {
+		w.Key("thoughtSignature").String(signature)
+	}
+	w.End()
+}
+
+func writeCall(w *jsonw.Writer, c *dialogue.Call, args, signature string) {
+	w.Object().Key("functionCall").Object()
+	if c.ID != "" {
+		w.Key("id").String(c.ID)
+	}
+	w.Key("name").String(c.Name)
+	writeArgs(w.Key("args"), args, c.Custom)
+	w.End()
+	endPart(w, signature)
+}
+
+// writeArgs writes arguments as the object this shape wants: what is not one,
+// free text or broken JSON, becomes the member input. It reports whether that
+// was needed for arguments that should have been an object.
+func writeArgs(w *jsonw.Writer, args string, custom bool) (wrapped bool) {
+	args = strings.TrimSpace(args)
+	switch {
+	case custom:
+		w.Object().Key("input").String(args).End()
+		return false
+	case args == "" || args == "null":
+		w.Object().End()
+		return false
+	case args[0] == '{' && gjson.Valid(args):
+		w.RawString(strings.ToValidUTF8(args, "\ufffd"))
+		return false
+	case gjson.Valid(args) && utf8.ValidString(args):
+		w.Object().Key("input").RawString(args).End()
+	default:
+		w.Object().Key("input").String(args).End()
+	}
+	return true
+}
+
+// writeMedia writes inlineData or fileData, whichever the media is.
+func writeMedia(w *jsonw.Writer, m *dialogue.Media) {
+	w.Object()
+	writeBlob(w, m)
+	w.End()
+}
+
+func writeBlob(w *jsonw.Writer, m *dialogue.Media) {
+	if m.Base64 != "" {
+		w.Key("inlineData").Object().Key("mimeType").String(mimeOf(m)).Key("data").String(m.Base64).End()
+		return
+	}
+	w.Key("fileData").Object().Key("mimeType").String(mimeOf(m)).Key("fileUri").String(m.URL + m.FileID).End()
+}
+
+// extensions are the media types of addresses that do not say theirs.
+var extensions = map[string]string{
+	"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "heic": "image/heic",
+	"heif": "image/heif", "pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "html": "text/html", "htm": "text/html",
+	"csv": "text/csv", "json": "application/json", "xml": "text/xml", "mp3": "audio/mp3", "wav": "audio/wav", "flac": "audio/flac", "ogg": "audio/ogg",
+	"m4a": "audio/mp4", "aac": "audio/aac", "aiff": "audio/aiff", "mp4": "video/mp4", "mov": "video/quicktime", "webm": "video/webm",
+	"mpeg": "video/mpeg", "mpg": "video/mpeg", "avi": "video/x-msvideo", "3gp": "video/3gpp",
+}
+
+// mimeOf is a media's type: as told, by the extension of its name or address,
+// else the commonest of its kind. This shape wants one always.
+func mimeOf(m *dialogue.Media) string {
+	if m.MIME != "" {
+		return m.MIME
+	}
+	for _, name := range []string{m.URL, m.Name} {
+		name, _, _ = strings.Cut(name, "?")
+		name, _, _ = strings.Cut(name, "#")
+		if mime, ok := extensions[strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])]; ok {
+			return mime
+		}
+	}
+	switch m.Kind {
+	case dialogue.Image:
+		return "image/jpeg"
+	case dialogue.Audio:
+		return "audio/wav"
+	case dialogue.Video:
+		return "video/mp4"
+	}
+	return "application/pdf"
+}

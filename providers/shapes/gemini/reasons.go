@@ -1,0 +1,37 @@
+package gemini
+
+import "stagedoor/providers/dialogue"
+
+// reasonOf maps Google's finish reasons, an open set, to the neutral ones
+// (translation.md 8.2). told is false for the words that mean "not yet".
+func reasonOf(word string) (r dialogue.Reason, told bool) {
+	switch word {
+	case "", "FINISH_REASON_UNSPECIFIED":
+		return 0, false
+	case "STOP":
+		return dialogue.ReasonStop, true
+	case "MAX_TOKENS":
+		return dialogue.ReasonLength, true
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return dialogue.ReasonFilter, true
+	case "MALFORMED_FUNCTION_CALL":
+		return dialogue.ReasonMalformedCall, true
+	}
+	return dialogue.ReasonOther, true
+}
+
+// finishWord is the word for a neutral reason. There is none for tool calls.
+func finishWord(r dialogue.Reason) string {
+	switch r {
+	case dialogue.ReasonLength, dialogue.ReasonContextWindow:
+		return "MAX_TOKENS"
+	case dialogue.ReasonFilter:
+		return "SAFETY"
+	case dialogue.ReasonMalformedCall:
+		return "MALFORMED_FUNCTION_CALL"
+	case dialogue.ReasonOther:
+		return "OTHER"
+	}
+	return "STOP"
+}

@@ -1,0 +1,99 @@
+package gemini
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// counts is usageMetadata as told so far; -1: not told. Chunks carry running
+// totals and leave zeros out, so a count once told stands until the next one.
+type counts struct {
+	prompt, tool, cached, candidates, thoughts, total int64
+	audioIn, audioOut                                 int64
+}
+
+var noCounts = counts{-1, -1, -1, -1, -1, -1, -1, -1}
+
+// read takes what a usageMetadata tells and reports whether anything changed.
+func (c *counts) read(v gjson.Result) bool {
+	before := *c
+	fields(v, func(name string, v gjson.Result) bool {
+		switch name {
+		case "promptTokenCount":
+			take(&c.prompt, v)
+		case "toolUsePromptTokenCount":
+			take(&c.tool, v)
+		case "cachedContentTokenCount":
+			take(&c.cached, v)
+		case "candidatesTokenCount":
+			take(&c.candidates, v)
+		case "thoughtsTokenCount":
+			take(&c.thoughts, v)
+		case "totalTokenCount":
+			take(&c.total, v)
+		case "promptTokensDetails":
+			takeAudio(&c.audioIn, v)
+		case "candidatesTokensDetails":
+			takeAudio(&c.audioOut, v)
+		}
+		return true
+	})
+	return *c != before
+}
+
+// take ignores what is not a count: negative and broken numbers are not told.
+func take(count *int64, v gjson.Result) {
+	if n, ok := integer(v); ok && n >= 0 {
+		*count = n
+	}
+}
+
+func takeAudio(count *int64, v gjson.Result) {
+	each(v, func(_ int, v gjson.Result) bool {
+		if str(field(v, "modality")) == "AUDIO" {
+			take(count, field(v, "tokenCount"))
+		}
+		return true
+	})
+}
+
+// usage is the neutral form: thoughts belong to the output, prompts of tools to
+// the input (translation.md 8.3).
+func (c *counts) usage() dialogue.Usage {
+	u := dialogue.NoUsage
+	u.CacheRead, u.Reasoning, u.AudioIn, u.AudioOut = c.cached, c.thoughts, c.audioIn, c.audioOut
+	if c.prompt >= 0 || c.tool >= 0 {
+		u.InputTotal = dialogue.Told(c.prompt) + dialogue.Told(c.tool)
+	}
+	switch thoughts := dialogue.Told(c.thoughts); {
+	case c.candidates >= 0:
+		u.OutputTotal = c.candidates + thoughts
+	case c.total >= 0:
+		u.OutputTotal = max(c.total-dialogue.Told(u.InputTotal), thoughts)
+	case c.thoughts >= 0:
+		u.OutputTotal = thoughts
+	}
+	return u
+}
+
+// writeUsage writes the member usageMetadata, if there is anything to tell.
+// Zero counts are left out, as the vendor does, but the total is always there.
+func writeUsage(w *jsonw.Writer, u dialogue.Usage) {
+	if u.InputTotal < 0 && u.OutputTotal < 0 {
+		return
+	}
+	count := func(name string, n int64) {
+		if n > 0 {
+			w.Key(name).Int(n)
+		}
+	}
+	w.Key("usageMetadata").Object()
+	count("promptTokenCount", u.InputTotal)
+	count("cachedContentTokenCount", u.CacheRead)
+	count("candidatesTokenCount", dialogue.Told(u.OutputTotal)-dialogue.Told(u.Reasoning))
+	count("thoughtsTokenCount", u.Reasoning)
+	w.Key("totalTokenCount").Int(dialogue.Told(u.InputTotal) + dialogue.Told(u.OutputTotal))
+	w.End()
+}
