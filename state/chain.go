@@ -1,0 +1,68 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// Bounds of a chain of responses.
+const (
+	MaxChain      = 1000
+	MaxChainBytes = 32 << 20
+)
+
+// Chain returns the items of the conversation that ends with the response id:
+// input and then output of its first response, of the one that continued it, and
+// so on (gateway.md 4.5, previous_response_id). The items are as they were
+// stored.
+//
+// Where one of them is missing, because it was removed or has expired, it is
+// ErrNotFound: an answer to half a conversation would be worse than none.
+func (s *State) Chain(ctx context.Context, id string, owner Owner) ([]json.RawMessage, error) {
+	ids, err := s.ancestors(id, owner)
+	if err != nil {
+		return nil, err
+	}
+	var items []json.RawMessage
+	size := 0
+	for _, id := range ids {
+		r, err := s.Response(ctx, id, owner)
+		if err != nil {
+			return nil, err
+		}
+		for _, list := range []gjson.Result{gjson.ParseBytes(r.Input), gjson.GetBytes(r.Body, "output")} {
+			for _, item := range list.Array() {
+				items = append(items, json.RawMessage(item.Raw))
+				size += len(item.Raw)
+			}
+		}
+		if size > MaxChainBytes {
+			return nil, fmt.Errorf("%d bytes up to %s: %w", size, id, ErrChainTooLong)
+		}
+	}
+	return items, nil
+}
+
+// ancestors returns id and those before it, first one first. Headers tell, so a
+// chain that is too long costs no reading.
+func (s *State) ancestors(id string, owner Owner) ([]string, error) {
+	txn, now := s.snapshot(), s.now()
+	var ids []string
+	for at := id; at != ""; {
+		if len(ids) == MaxChain {
+			return nil, fmt.Errorf("more than %d responses before %s: %w", MaxChain, id, ErrChainTooLong)
+		}
+		h, err := header(txn, at, owner, now)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, at)
+		at = h.Previous
+	}
+	slices.Reverse(ids)
+	return ids, nil
+}

@@ -1,0 +1,43 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"stagedoor/state/journal"
+)
+
+// Errors callers decide on.
+var (
+	// ErrUnavailable: the change was not made, or nobody can say whether it was,
+	// because the durable store failed, is full or was closed. It is a 503
+	// storage_unavailable at the edge.
+	ErrUnavailable = errors.New("state is unavailable")
+	ErrNotFound    = errors.New("not found")
+	ErrExists      = errors.New("already there")
+	ErrInvalid     = errors.New("invalid record")
+	ErrTooLarge    = errors.New("too large to keep")
+	// ErrFinished: the response has ended and does not change any more.
+	ErrFinished = errors.New("already finished")
+	// ErrChainTooLong: a chain of responses exceeds MaxChain or MaxChainBytes.
+	ErrChainTooLong = errors.New("the chain of responses is too long")
+)
+
+// PanicError is what Do returns for a command that panicked.
+type PanicError struct {
+	Value any
+	Stack []byte // for the log
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("command panicked: %v", e.Value) }
+
+// unavailable turns an error of the store into one of this package. A damaged
+// record is not a reason to try again, and a finished context is the caller's.
+func unavailable(err error) error {
+	for _, own := range []error{journal.ErrPoisoned, journal.ErrReadOnly, journal.ErrClosed, journal.ErrConflict} {
+		if errors.Is(err, own) {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return err
+}

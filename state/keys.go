@@ -1,0 +1,270 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// Key is an API key as the gateway knows it (decisions, Authentication). The key
+// itself was shown once and is nowhere: Hash finds it, Prefix lets its owner
+// recognise it.
+type Key struct {
+	ID     string `json:"id"`
+	Prefix string `json:"prefix"` // the first 8 characters after "sd-"
+	Hash   Hash   `json:"hash"`
+	Name   string `json:"name"`
+	User   string `json:"user,omitempty"` // "": belongs to nobody and is not charged
+
+	// Scopes are what it may do: nil everything, empty nothing.
+	Scopes []string `json:"scopes"`
+	// Models are globs of public model ids: nil all of them, empty none.
+	Models []string `json:"models"`
+	Limits Limits   `json:"limits"`
+	Budget int64    `json:"budget,omitempty"` // micro-dollars; 0: none set
+	// AllowIPs are where it may be used from; none: anywhere.
+	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
+	Enabled  bool           `json:"enabled"`
+
+	Created time.Time `json:"created,omitzero"`
+	Expires time.Time `json:"expires,omitzero"` // zero: never
+	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
+}
+
+// Limits are what a key may use at most; 0: no limit of its own.
+type Limits struct {
+	RPM         int64 `json:"rpm,omitempty"`
+	TPM         int64 `json:"tpm,omitempty"`
+	Concurrency int64 `json:"concurrency,omitempty"`
+}
+
+// LogValue keeps all but the harmless out of logs.
+func (k Key) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", k.ID), slog.String("prefix", k.Prefix))
+}
+
+// clone shares nothing with k. Absent and empty stay two things.
+func (k Key) clone() Key {
+	k.Scopes, k.Models, k.AllowIPs = slices.Clone(k.Scopes), slices.Clone(k.Models), slices.Clone(k.AllowIPs)
+	return k
+}
+
+func (k *Key) check() error {
+	if err := checkID(k.ID); err != nil {
+		return err
+	}
+	if k.Hash == (Hash{}) {
+		return fmt.Errorf("%w: key %s has no hash", ErrInvalid, k.ID)
+	}
+	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 || k.Budget < 0 {
+		return fmt.Errorf("%w: key %s has a negative limit", ErrInvalid, k.ID)
+	}
+	for _, scope := range k.Scopes {
+		if !slices.Contains(scopes, scope) {
+			return fmt.Errorf("%w: key %s has the unknown scope %q", ErrInvalid, k.ID, scope)
+		}
+	}
+	for _, p := range k.AllowIPs {
+		if !p.IsValid() {
+			return fmt.Errorf("%w: key %s allows an invalid network", ErrInvalid, k.ID)
+		}
+	}
+	return nil
+}
+
+const byHash = "hash"
+
+var keys = table[Key]{
+	durable: journal.Key,
+	id:      func(k *Key) string { return k.ID },
+	more: map[string]*memdb.IndexSchema{
+		byHash: {Name: byHash, Unique: true, Indexer: index[Key](func(k *Key) []byte { return k.Hash[:] })},
+	},
+}
+
+// Key finds a key by the hash of the secret a client sent. It is on the path of
+// every request: one load and one map lookup, no transaction. Whether the key
+// may do what is asked is Key.Permits.
+func (s *State) Key(hash Hash) (Key, bool) { return s.hot.find(hash) }
+
+// KeyByID returns one key.
+func (s *State) KeyByID(id string) (Key, error) { return keyByID(s.snapshot(), id) }
+
+// KeyFilter says which keys to list; the zero value: all.
+type KeyFilter struct {
+	User string // "": of all users
+	Live bool   // only those that are neither revoked nor expired
+}
+
+// Keys lists keys in the order in which they were made.
+func (s *State) Keys(f KeyFilter) []Key {
+	now := s.now()
+	var found []Key
+	keys.from(s.snapshot(), byID, nil, func(r *row[Key]) bool {
+		if f.keep(&r.rec, now) {
+			found = append(found, r.rec)
+		}
+		return true
+	})
+	return found
+}
+
+func (f KeyFilter) keep(k *Key, now time.Time) bool {
+	if f.User != "" && k.User != f.User {
+		return false
+	}
+	return !f.Live || (k.Revoked.IsZero() && !k.expired(now))
+}
+
+// WatchKeys returns a channel that is closed by the next change to any key. Take
+// it before reading what is to be watched.
+func (s *State) WatchKeys() <-chan struct{} {
+	it, err := s.snapshot().Get(keys.name(), byID)
+	if err != nil {
+		return nil
+	}
+	return it.WatchCh()
+}
+
+// AddKey keeps a new key.
+func (s *State) AddKey(ctx context.Context, k Key) error {
+	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) { return struct{}{}, tx.AddKey(k) })
+	return err
+}
+
+// ChangeKey lets change alter a copy of the key and keeps that. It is a command:
+// see Do. The id stays.
+func (s *State) ChangeKey(ctx context.Context, id string, change func(*Key) error) (Key, error) {
+	return Do(ctx, s, func(tx *Tx) (Key, error) {
+		k, err := tx.Key(id)
+		if err != nil {
+			return Key{}, err
+		}
+		if err := change(&k); err != nil {
+			return Key{}, err
+		}
+		k.ID = id
+		return k, tx.PutKey(k)
+	})
+}
+
+// RevokeKey ends a key for good; it stays in the list. Doing it again changes
+// nothing.
+func (s *State) RevokeKey(ctx context.Context, id string) (Key, error) {
+	return Do(ctx, s, func(tx *Tx) (Key, error) {
+		k, err := tx.Key(id)
+		if err != nil || !k.Revoked.IsZero() {
+			return k, err
+		}
+		k.Revoked = tx.now
+		return k, tx.PutKey(k)
+	})
+}
+
+// RemoveKey forgets a key.
+func (s *State) RemoveKey(ctx context.Context, id string) error {
+	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) { return struct{}{}, tx.RemoveKey(id) })
+	return err
+}
+
+// Key returns a copy of the key that the command may change.
+func (tx *Tx) Key(id string) (Key, error) {
+	k, err := keyByID(tx.mem, id)
+	return k.clone(), err
+}
+
+// AddKey is PutKey for a key that must not be there.
+func (tx *Tx) AddKey(k Key) error {
+	if keys.get(tx.mem, k.ID) != nil {
+		return fmt.Errorf("key %s: %w", k.ID, ErrExists)
+	}
+	if k.Created.IsZero() {
+		k.Created = tx.now
+	}
+	return tx.PutKey(k)
+}
+
+// PutKey keeps k. Two keys can't have one hash.
+func (tx *Tx) PutKey(k Key) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	if other := keys.first(tx.mem, byHash, k.Hash[:]); other != nil && other.rec.ID != k.ID {
+		return fmt.Errorf("the hash of key %s: %w", k.ID, ErrExists)
+	}
+	return keys.put(tx, k.clone())
+}
+
+// RemoveKey forgets a key.
+func (tx *Tx) RemoveKey(id string) error {
+	r := keys.get(tx.mem, id)
+	if r == nil {
+		return fmt.Errorf("key %s: %w", id, ErrNotFound)
+	}
+	keys.remove(tx, r)
+	return nil
+}
+
+func keyByID(txn *memdb.Txn, id string) (Key, error) {
+	r := keys.get(txn, id)
+	if r == nil {
+		return Key{}, fmt.Errorf("key %s: %w", id, ErrNotFound)
+	}
+	return r.rec, nil
+}
+
+// keyring is the keys by hash in 256 maps that are replaced, never changed: a
+// lookup takes no lock, and a change copies one part in 256.
+type keyring [256]atomic.Pointer[map[Hash]*Key]
+
+func (r *keyring) find(hash Hash) (Key, bool) {
+	part := r[hash[0]].Load()
+	if part == nil {
+		return Key{}, false
+	}
+	k, ok := (*part)[hash]
+	if !ok {
+		return Key{}, false
+	}
+	return *k, true
+}
+
+func (r *keyring) fill(txn *memdb.Txn) {
+	keys.from(txn, byID, nil, func(k *row[Key]) bool {
+		r.change(change{after: k})
+		return true
+	})
+}
+
+// change follows one change of the table. Only the writer calls it.
+func (r *keyring) change(c change) {
+	if before, ok := c.before.(*row[Key]); ok {
+		r.replace(before.rec.Hash, nil)
+	}
+	if after, ok := c.after.(*row[Key]); ok {
+		r.replace(after.rec.Hash, &after.rec)
+	}
+}
+
+func (r *keyring) replace(hash Hash, k *Key) {
+	slot := &r[hash[0]]
+	part := map[Hash]*Key{}
+	if old := slot.Load(); old != nil {
+		part = maps.Clone(*old)
+	}
+	if k == nil {
+		delete(part, hash)
+	} else {
+		part[hash] = k
+	}
+	slot.Store(&part)
+}

@@ -1,0 +1,68 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// Hash is the SHA-256 of a secret: what is kept instead of it. A secret has 256
+// random bits, so the hash needs neither salt nor work.
+type Hash [sha256.Size]byte
+
+// MarshalText writes hex digits.
+func (h Hash) MarshalText() ([]byte, error) {
+	return hex.AppendEncode(nil, h[:]), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(h) {
+		return fmt.Errorf("a hash of %d digits", len(text))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
+
+// HashSecret is the hash under which a secret is found.
+func HashSecret(secret string) Hash { return sha256.Sum256([]byte(secret)) }
+
+// SecretPrefix begins every key that the gateway makes.
+const SecretPrefix = "sd-"
+
+const (
+	secretDigits = 43 // 62^43 > 2^256
+	shownDigits  = 8
+)
+
+// NewSecret makes a key: SecretPrefix and 256 random bits in letters and digits
+// only, so that a double click selects all of it. prefix is the part that lists
+// show.
+func NewSecret(random io.Reader) (secret, prefix string, hash Hash, err error) {
+	var bits [32]byte
+	if _, err := io.ReadFull(random, bits[:]); err != nil {
+		return "", "", Hash{}, fmt.Errorf("make secret: %w", err)
+	}
+	digits := new(big.Int).SetBytes(bits[:]).Text(62)
+	digits = strings.Repeat("0", secretDigits-len(digits)) + digits
+	secret = SecretPrefix + digits
+	return secret, digits[:shownDigits], HashSecret(secret), nil // 208 bits stay unknown
+}
+
+// NewKey makes an enabled key with a new id and secret that may do everything.
+// The secret is to be shown to its owner and then forgotten.
+func NewKey(now time.Time, random io.Reader) (secret string, k Key, err error) {
+	id, err := NewID("key_", now, random)
+	if err != nil {
+		return "", Key{}, err
+	}
+	secret, prefix, hash, err := NewSecret(random)
+	if err != nil {
+		return "", Key{}, err
+	}
+	return secret, Key{ID: id, Prefix: prefix, Hash: hash, Created: now, Enabled: true}, nil
+}

@@ -1,0 +1,122 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Scopes of a key (decisions, Authentication).
+const (
+	ScopeChat        = "chat"
+	ScopeResponses   = "responses"
+	ScopeCompletions = "completions"
+	ScopeMessages    = "messages"
+	ScopeGenerate    = "generate"
+	ScopeImages      = "images"
+	ScopeVideos      = "videos"
+	ScopeImagegen    = "imagegen"
+	ScopeModels      = "models"
+)
+
+var scopes = []string{ScopeChat, ScopeResponses, ScopeCompletions, ScopeMessages, ScopeGenerate,
+	ScopeImages, ScopeVideos, ScopeImagegen, ScopeModels}
+
+// Scopes returns every scope a key can have.
+func Scopes() []string { return slices.Clone(scopes) }
+
+// Why a key does not permit something. The first three mean that it is no key
+// at all (401), the others that it is one that may not (403).
+var (
+	ErrKeyRevoked       = errors.New("the key was revoked")
+	ErrKeyExpired       = errors.New("the key has expired")
+	ErrKeyDisabled      = errors.New("the key is disabled")
+	ErrAddressForbidden = errors.New("the key may not be used from this address")
+	ErrScopeForbidden   = errors.New("the key lacks the scope")
+	ErrModelForbidden   = errors.New("the key may not use the model")
+)
+
+// Permits returns nil if the key may be used at now from ip for scope and model,
+// else the first reason why not. An empty scope or model is not asked for.
+func (k *Key) Permits(scope, model string, ip netip.Addr, now time.Time) error {
+	switch {
+	case !k.Revoked.IsZero():
+		return ErrKeyRevoked
+	case k.expired(now):
+		return ErrKeyExpired
+	case !k.Enabled:
+		return ErrKeyDisabled
+	case !k.allows(ip):
+		return ErrAddressForbidden
+	case scope != "" && k.Scopes != nil && !slices.Contains(k.Scopes, scope):
+		return ErrScopeForbidden
+	case model != "" && k.Models != nil && !slices.ContainsFunc(k.Models, func(g string) bool { return MatchModel(g, model) }):
+		return ErrModelForbidden
+	}
+	return nil
+}
+
+func (k *Key) expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+
+// allows compares addresses, not spellings: a socket that listens on both
+// families tells of an IPv4 client as ::ffff:192.0.2.1.
+func (k *Key) allows(ip netip.Addr) bool {
+	if len(k.AllowIPs) == 0 {
+		return true
+	}
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(k.AllowIPs, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// ParseNetworks reads an allowlist of addresses and CIDR networks.
+func ParseNetworks(list []string) ([]netip.Prefix, error) {
+	var found []netip.Prefix
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			ip, ipErr := netip.ParseAddr(s)
+			if ipErr != nil || ip.Zone() != "" {
+				return nil, fmt.Errorf("%w: %q is neither an address nor a network", ErrInvalid, s)
+			}
+			p = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		if ip := p.Addr(); ip.Is4In6() {
+			if p.Bits() < 96 {
+				return nil, fmt.Errorf("%w: %q covers more than IPv4", ErrInvalid, s)
+			}
+			p = netip.PrefixFrom(ip.Unmap(), p.Bits()-96)
+		}
+		found = append(found, p.Masked())
+	}
+	return found, nil
+}
+
+// MatchModel tells whether a model id matches a glob: * is any run of
+// characters, ? is one, everything else itself. Unlike path.Match a * also
+// covers slashes, which model ids have; the time is at most the product of the
+// lengths whatever the glob.
+func MatchModel(glob, model string) bool {
+	g, m := 0, 0
+	star, from := -1, 0 // the last * and where it was tried to end
+	for m < len(model) {
+		switch {
+		case g < len(glob) && glob[g] == '*':
+			star, from = g, m
+			g++
+		case g < len(glob) && (glob[g] == '?' || glob[g] == model[m]):
+			g++
+			m++
+		case star >= 0:
+			from++
+			g, m = star+1, from
+		default:
+			return false
+		}
+	}
+	for g < len(glob) && glob[g] == '*' {
+		g++
+	}
+	return g == len(glob)
+}

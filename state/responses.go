@@ -1,0 +1,303 @@
+package state
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+	"github.com/tidwall/gjson"
+
+	"stagedoor/state/journal"
+)
+
+const (
+	// ResponseTTL is how long a response is kept if it does not say.
+	ResponseTTL = 30 * 24 * time.Hour
+	// MaxResponseBytes bounds body and input of one response together.
+	MaxResponseBytes = 32 << 20
+	// MaxEventBytes bounds the event log of one response.
+	MaxEventBytes = 64 << 20
+)
+
+// Owner is who a record belongs to. Records of others do not exist for anybody.
+type Owner string
+
+// OwnerOf is the user a key belongs to, so that all keys of one user share, or
+// the key itself.
+func OwnerOf(keyID, user string) Owner {
+	if user != "" {
+		return Owner("user:" + user)
+	}
+	return Owner("key:" + keyID)
+}
+
+// ResponseHeader is what is hot about a stored response.
+type ResponseHeader struct {
+	ID       string `json:"id"` // from NewID("resp_"), so that it grows with time
+	Owner    Owner  `json:"owner"`
+	Previous string `json:"previous,omitempty"` // the response it continues
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	Status   string `json:"status"` // as in the response object
+
+	Background bool `json:"background,omitempty"`
+	Streamed   bool `json:"streamed,omitempty"`
+
+	BodySize  int64 `json:"body_size"`
+	InputSize int64 `json:"input_size"`
+	// LastEvent is the sequence number of the last event in the log, EventSize
+	// the log's bytes. Without a log both are 0.
+	LastEvent int64 `json:"last_event,omitempty"`
+	EventSize int64 `json:"event_size,omitempty"`
+
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// Finished tells whether the response has ended and will not change.
+func (h *ResponseHeader) Finished() bool { return h.Status != "queued" && h.Status != "in_progress" }
+
+func (h *ResponseHeader) expired(now time.Time) bool { return !now.Before(h.Expires) }
+
+// StoredResponse is a header and what is read from disk for it.
+type StoredResponse struct {
+	ResponseHeader
+	Body  json.RawMessage // the response object
+	Input json.RawMessage // the array of input items, without those of Previous
+}
+
+const byExpiry = "expires"
+
+var responses = table[ResponseHeader]{
+	durable: journal.Response,
+	id:      func(h *ResponseHeader) string { return h.ID },
+	more: map[string]*memdb.IndexSchema{
+		byExpiry: {Name: byExpiry, Indexer: index[ResponseHeader](func(h *ResponseHeader) []byte { return minute(h.Expires) })},
+	},
+}
+
+// Keys of the cold records. "/" is in no id.
+func bodyKey(id string) []byte    { return []byte(id + "/body") }
+func inputKey(id string) []byte   { return []byte(id + "/input") }
+func coldPrefix(id string) []byte { return []byte(id + "/") }
+func eventsAfter(id string, sequence int64) []byte {
+	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))
+}
+
+// PutResponse keeps a new response. Created and Expires are set if they are zero.
+func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
+	if err := r.check(); err != nil {
+		return fmt.Errorf("store response: %w", err)
+	}
+	r.BodySize, r.InputSize = int64(len(r.Body)), int64(len(r.Input))
+	r.LastEvent, r.EventSize = 0, 0
+	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
+		if responses.get(tx.mem, r.ID) != nil {
+			return struct{}{}, fmt.Errorf("response %s: %w", r.ID, ErrExists)
+		}
+		if r.Created.IsZero() {
+			r.Created = tx.now
+		}
+		if r.Expires.IsZero() {
+			r.Expires = r.Created.Add(ResponseTTL)
+		}
+		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(r.ID), Value: r.Body})
+		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: inputKey(r.ID), Value: r.Input})
+		return struct{}{}, responses.put(tx, r.ResponseHeader)
+	})
+	return err
+}
+
+func (r *StoredResponse) check() error {
+	if err := checkID(r.ID); err != nil {
+		return err
+	}
+	if r.Owner == "" {
+		return fmt.Errorf("%w: response %s has no owner", ErrInvalid, r.ID)
+	}
+	if len(r.Input) == 0 {
+		r.Input = json.RawMessage("[]")
+	}
+	if !gjson.ValidBytes(r.Input) || !gjson.ParseBytes(r.Input).IsArray() {
+		return fmt.Errorf("%w: the input of response %s is not an array", ErrInvalid, r.ID)
+	}
+	if len(r.Body)+len(r.Input) > MaxResponseBytes {
+		return fmt.Errorf("response %s: %w", r.ID, ErrTooLarge)
+	}
+	return checkBody(r.ID, r.Body)
+}
+
+func checkBody(id string, body []byte) error {
+	if !gjson.ValidBytes(body) || !gjson.ParseBytes(body).IsObject() {
+		return fmt.Errorf("%w: the body of response %s is not an object", ErrInvalid, id)
+	}
+	return nil
+}
+
+// ResponseHeader returns what is hot about a response: no disk is read.
+func (s *State) ResponseHeader(id string, owner Owner) (ResponseHeader, error) {
+	return header(s.snapshot(), id, owner, s.now())
+}
+
+// header finds a response for its owner. Somebody else's, an expired and an
+// unknown one are the same.
+func header(txn *memdb.Txn, id string, owner Owner, now time.Time) (ResponseHeader, error) {
+	r := responses.get(txn, id)
+	if r == nil || r.rec.Owner != owner || r.rec.expired(now) {
+		return ResponseHeader{}, fmt.Errorf("response %q: %w", id, ErrNotFound)
+	}
+	return r.rec, nil
+}
+
+// WatchResponse returns a response's header and a channel that is closed when it
+// may have changed: by UpdateResponse or its removal.
+func (s *State) WatchResponse(id string, owner Owner) (ResponseHeader, <-chan struct{}, error) {
+	txn := s.snapshot()
+	h, err := header(txn, id, owner, s.now())
+	if err != nil {
+		return ResponseHeader{}, nil, err
+	}
+	changed, _, err := txn.FirstWatch(responses.name(), byID, terminated(id))
+	return h, changed, err
+}
+
+// Response returns a stored response. While one is being written its body may be
+// newer than its header.
+func (s *State) Response(ctx context.Context, id string, owner Owner) (StoredResponse, error) {
+	h, err := s.ResponseHeader(id, owner)
+	if err != nil {
+		return StoredResponse{}, err
+	}
+	r := StoredResponse{ResponseHeader: h}
+	if r.Body, err = s.cold(ctx, bodyKey(id)); err != nil {
+		return StoredResponse{}, err
+	}
+	if r.Input, err = s.cold(ctx, inputKey(id)); err != nil {
+		return StoredResponse{}, err
+	}
+	return r, nil
+}
+
+func (s *State) cold(ctx context.Context, key []byte) ([]byte, error) {
+	rec, err := s.store.Get(ctx, journal.Body, key)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, fmt.Errorf("read %s: %w", key, ErrNotFound) // removed a moment ago
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, unavailable(err))
+	}
+	return rec.Value, nil
+}
+
+// ResponseFilter says which responses to list; the zero value: all.
+type ResponseFilter struct {
+	Owner      Owner // "": of everybody
+	Unfinished bool  // only those still queued or in progress
+}
+
+// Responses lists the headers of responses that have not expired, oldest first.
+// At start those that are unfinished are the ones whose work a crash ended.
+func (s *State) Responses(f ResponseFilter) []ResponseHeader {
+	now := s.now()
+	var found []ResponseHeader
+	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
+		h := &r.rec
+		if (f.Owner == "" || h.Owner == f.Owner) && !(f.Unfinished && h.Finished()) && !h.expired(now) {
+			found = append(found, *h)
+		}
+		return true
+	})
+	return found
+}
+
+// ResponseUpdate is what changes about an unfinished response. Empty fields stay
+// as they are.
+type ResponseUpdate struct {
+	Status   string
+	Model    string
+	Provider string
+	Body     json.RawMessage
+	Expires  time.Time
+	// Events is added to the event log: the events up to and with the sequence
+	// number LastEvent, in the caller's own form. Numbers only grow.
+	Events    []byte
+	LastEvent int64
+}
+
+// UpdateResponse changes an unfinished response and returns its new header. One
+// that has finished stays as it is: ErrFinished, together with its header. So of
+// two that race, a cancellation and the last event, the first one counts.
+func (s *State) UpdateResponse(ctx context.Context, id string, owner Owner, u ResponseUpdate) (ResponseHeader, error) {
+	if u.Body != nil {
+		if err := checkBody(id, u.Body); err != nil {
+			return ResponseHeader{}, fmt.Errorf("update response: %w", err)
+		}
+	}
+	var h ResponseHeader
+	err := s.do(ctx, func(tx *Tx) (err error) {
+		if h, err = header(tx.mem, id, owner, tx.now); err != nil {
+			return err
+		}
+		if h.Finished() {
+			return fmt.Errorf("response %s: %w", id, ErrFinished)
+		}
+		return u.apply(tx, &h)
+	})
+	if err != nil && !errors.Is(err, ErrFinished) {
+		return ResponseHeader{}, err
+	}
+	return h, err
+}
+
+func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
+	if u.Status != "" {
+		h.Status = u.Status
+	}
+	if u.Model != "" {
+		h.Model = u.Model
+	}
+	if u.Provider != "" {
+		h.Provider = u.Provider
+	}
+	if !u.Expires.IsZero() {
+		h.Expires = u.Expires
+	}
+	if u.Body != nil {
+		h.BodySize = int64(len(u.Body))
+		if h.BodySize+h.InputSize > MaxResponseBytes {
+			return fmt.Errorf("response %s: %w", h.ID, ErrTooLarge)
+		}
+		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(h.ID), Value: u.Body})
+	}
+	if len(u.Events) > 0 {
+		if err := tx.appendEvents(h, u.LastEvent, u.Events); err != nil {
+			return err
+		}
+	}
+	return responses.put(tx, *h)
+}
+
+// DeleteResponse removes a response with everything that belongs to it.
+func (s *State) DeleteResponse(ctx context.Context, id string, owner Owner) error {
+	return s.do(ctx, func(tx *Tx) error {
+		h, err := header(tx.mem, id, owner, tx.now)
+		if err != nil {
+			return err
+		}
+		tx.removeResponse(responses.get(tx.mem, h.ID))
+		return nil
+	})
+}
+
+func (tx *Tx) removeResponse(r *row[ResponseHeader]) {
+	cold := coldPrefix(r.rec.ID)
+	tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: cold})
+	if r.rec.EventSize > 0 {
+		tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Event, Key: cold})
+	}
+	responses.remove(tx, r)
+}

@@ -1,0 +1,151 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// State is the tables and their one writer. Its methods may be called by many
+// goroutines.
+type State struct {
+	store journal.Store
+	mem   *memdb.MemDB
+	now   func() time.Time
+	hot   keyring // the keys by hash, for the lookup of every request
+
+	responses    atomic.Int64 // rows in the table of responses
+	maxResponses int
+
+	queue   chan *request
+	sending sync.RWMutex // held shared to send on queue, exclusively to close it
+	closed  bool
+	stopped chan struct{} // closed when the writer is gone
+
+	failOnce sync.Once
+	failure  atomic.Pointer[error]
+	failed   chan struct{}
+
+	groups, commands atomic.Uint64
+}
+
+// hot is what Open loads into memdb, one entry a table.
+var hot = []interface {
+	durableTable() journal.Table
+	schema() *memdb.TableSchema
+	load(*memdb.Txn, journal.Record) error
+}{&facts, &keys, &responses}
+
+// Option changes what Open does.
+type Option func(*State)
+
+// MaxResponses bounds how many stored responses are kept: beyond it Sweep
+// removes the oldest finished ones, also if they have not expired. Each costs
+// about 1 KB of memory for its header. The default is 200,000.
+func MaxResponses(n int) Option { return func(s *State) { s.maxResponses = n } }
+
+// Open reads the hot tables of store into memory and starts the writer. The
+// store stays the caller's, to be closed after Close. now is the only clock.
+func Open(store journal.Store, now func() time.Time, options ...Option) (*State, error) {
+	s := &State{
+		store:        store,
+		now:          now,
+		maxResponses: 200_000,
+		queue:        make(chan *request, maxQueue),
+		stopped:      make(chan struct{}),
+		failed:       make(chan struct{}),
+	}
+	for _, o := range options {
+		o(s)
+	}
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	go s.write()
+	return s, nil
+}
+
+func (s *State) load() error {
+	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
+	var names []journal.Table
+	loaders := map[journal.Table]func(*memdb.Txn, journal.Record) error{}
+	for _, t := range hot {
+		name := t.durableTable()
+		schema.Tables[string(name)] = t.schema()
+		loaders[name] = t.load
+		names = append(names, name)
+	}
+	db, err := memdb.NewMemDB(schema)
+	if err != nil {
+		return err
+	}
+	txn := db.Txn(true)
+	defer txn.Abort()
+	_, err = s.store.Load(context.Background(), names, func(t journal.Table, rec journal.Record) error {
+		if t == journal.Response {
+			s.responses.Add(1)
+		}
+		return loaders[t](txn, rec)
+	})
+	if err != nil {
+		return err
+	}
+	txn.Commit()
+	s.mem = db
+	s.hot.fill(s.snapshot())
+	return nil
+}
+
+// snapshot is memdb as it is now: all that was acknowledged and nothing else.
+func (s *State) snapshot() *memdb.Txn { return s.mem.Txn(false) }
+
+// Err is nil while changes are accepted, then ErrUnavailable with the cause.
+func (s *State) Err() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Failed is closed when the durable store has failed for good. The process
+// should drain and start again from disk; reads from memory go on until then.
+func (s *State) Failed() <-chan struct{} { return s.failed }
+
+// Close refuses new commands, waits until those that wait are answered and stops
+// the writer. It does not close the store.
+func (s *State) Close() error {
+	s.sending.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.queue)
+	}
+	s.sending.Unlock()
+	<-s.stopped
+	return nil
+}
+
+// Stats are figures for an operator.
+type Stats struct {
+	Groups    uint64 // commits of the writer, empty ones included
+	Commands  uint64
+	Waiting   int // commands in the queue now
+	Responses int
+	Journal   journal.Stats
+}
+
+// Stats returns the figures as they are now.
+func (s *State) Stats() Stats {
+	return Stats{
+		Groups:    s.groups.Load(),
+		Commands:  s.commands.Load(),
+		Waiting:   len(s.queue),
+		Responses: int(s.responses.Load()),
+		Journal:   s.store.Stats(),
+	}
+}

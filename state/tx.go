@@ -1,0 +1,98 @@
+package state
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// Tx is what a command works on: the state as the commands before it left it,
+// committed or not. It is valid until the command returns. Its methods are in
+// the files of the tables.
+type Tx struct {
+	now time.Time
+	mem *memdb.Txn
+
+	// Of the running command. On a refusal log and batch are taken back.
+	log   []change
+	batch journal.Batch
+
+	// Of the group so far.
+	batches []journal.Batch
+	done    []change
+	size    int   // bytes of operations
+	broken  error // memdb failed half-way: nothing of the group can be kept
+}
+
+// change is one row written. A nil before: it is new; a nil after: it is gone.
+type change struct {
+	table         string
+	before, after any
+}
+
+// Now is the time at which the command is decided.
+func (tx *Tx) Now() time.Time { return tx.now }
+
+// run runs one command and keeps or takes back what it did.
+func (tx *Tx) run(cmd func(*Tx) error) error {
+	err := tx.try(cmd)
+	switch {
+	case err != nil:
+		tx.undo()
+	case len(tx.batch.Ops) > 0:
+		tx.batches = append(tx.batches, tx.batch)
+		tx.done = append(tx.done, tx.log...)
+		for _, op := range tx.batch.Ops {
+			tx.size += len(op.Key) + len(op.Value)
+		}
+	}
+	tx.batch, tx.log = journal.Batch{}, tx.log[:0]
+	return err
+}
+
+func (tx *Tx) try(cmd func(*Tx) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	return cmd(tx)
+}
+
+// undo takes the running command's changes back, last first.
+func (tx *Tx) undo() {
+	for i := len(tx.log) - 1; i >= 0; i-- {
+		c := tx.log[i]
+		tx.mutate(change{table: c.table, before: c.after, after: c.before})
+	}
+}
+
+// write changes a row in memdb.
+func (tx *Tx) write(c change) {
+	tx.mutate(c)
+	tx.log = append(tx.log, c)
+}
+
+func (tx *Tx) mutate(c change) {
+	var err error
+	if c.after != nil {
+		err = tx.mem.Insert(c.table, c.after)
+	} else {
+		err = tx.mem.Delete(c.table, c.before)
+	}
+	if err != nil && tx.broken == nil {
+		tx.broken = fmt.Errorf("write %s: %w", c.table, err)
+	}
+}
+
+// expect makes the commit depend on a record's revision.
+func (tx *Tx) expect(t journal.Table, id string, rev uint64) {
+	tx.batch.Pre = append(tx.batch.Pre, journal.Cond{Table: t, Key: []byte(id), Rev: rev})
+}
+
+// op adds a durable operation. Cold records have no row and are only this.
+func (tx *Tx) op(op journal.Op) { tx.batch.Ops = append(tx.batch.Ops, op) }

@@ -1,0 +1,198 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"stagedoor/state/journal"
+)
+
+const (
+	// maxQueue bounds the commands that wait; Do waits for a place.
+	maxQueue = 4096
+	// A group ends at either limit. There is no timer: while one group is
+	// written the next one gathers.
+	maxGroup      = 1024
+	maxGroupBytes = 4 << 20
+)
+
+// Do runs cmd and returns what it returned, once that is durable.
+//
+// cmd decides and does nothing else: no I/O, no waiting, no clock but tx.Now. It
+// runs on the goroutine of the writer, so everybody waits for it. If it returns
+// an error or panics, nothing of it is kept; the error comes back as it is, a
+// panic as *PanicError.
+//
+// An error of ctx means that cmd has not run and will not. Once it runs Do waits
+// for the outcome, so that nobody is left not knowing.
+func Do[T any](ctx context.Context, s *State, cmd func(*Tx) (T, error)) (T, error) {
+	var result T
+	err := s.do(ctx, func(tx *Tx) (err error) {
+		result, err = cmd(tx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return result, nil
+}
+
+// request is a command that waits for its turn and then for its commit.
+type request struct {
+	cmd   func(*Tx) error
+	phase atomic.Int32
+	err   error
+	done  chan struct{} // closed when err is set
+}
+
+// Phases of a request. Leaving waiting is a race that the writer or the caller
+// wins.
+const (
+	waiting int32 = iota
+	taken
+	abandoned
+)
+
+func (s *State) do(ctx context.Context, cmd func(*Tx) error) error {
+	r := &request{cmd: cmd, done: make(chan struct{})}
+	if err := s.enqueue(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		if r.phase.CompareAndSwap(waiting, abandoned) {
+			return context.Cause(ctx)
+		}
+		<-r.done
+		return r.err
+	}
+}
+
+func (s *State) enqueue(ctx context.Context, r *request) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// Held shared while sending, so that Close closes the queue when nobody
+	// sends. The writer goes on reading meanwhile.
+	s.sending.RLock()
+	defer s.sending.RUnlock()
+	if s.closed {
+		return fmt.Errorf("%w: closed", ErrUnavailable)
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.queue <- r:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// write is the goroutine of the writer. It ends when the queue is closed and
+// empty.
+func (s *State) write() {
+	defer close(s.stopped)
+	for r := range s.queue {
+		s.group(r)
+	}
+}
+
+// group runs the first command and those that wait behind it, commits what they
+// did and answers them.
+func (s *State) group(first *request) {
+	tx := &Tx{mem: s.mem.Txn(true)}
+	defer tx.mem.Abort() // nothing after a Commit; else readers keep what they have
+	var ran []*request
+	for r := first; r != nil; r = s.next(len(ran), tx.size) {
+		if !r.phase.CompareAndSwap(waiting, taken) {
+			continue
+		}
+		ran = append(ran, r)
+		if r.err = s.Err(); r.err == nil {
+			tx.now = s.now()
+			r.err = tx.run(r.cmd)
+		}
+	}
+	err := s.commit(tx)
+	s.groups.Add(1)
+	s.commands.Add(uint64(len(ran)))
+	for _, r := range ran {
+		if err != nil {
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+func (s *State) next(n, size int) *request {
+	if n >= maxGroup || size >= maxGroupBytes {
+		return nil
+	}
+	select {
+	case r := <-s.queue: // nil once the queue is closed
+		return r
+	default:
+		return nil
+	}
+}
+
+// commit makes a group durable, then visible.
+func (s *State) commit(tx *Tx) error {
+	if tx.broken != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, tx.broken)
+	}
+	if len(tx.batches) == 0 {
+		return nil
+	}
+	// Not a caller's context: the group belongs to all of them.
+	_, err := s.store.Commit(context.Background(), tx.batches)
+	if err == nil {
+		s.publish(tx)
+		return nil
+	}
+	err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if !harmless(err) {
+		s.fail(err)
+	}
+	return err
+}
+
+// harmless tells whether a failed commit certainly changed nothing. After any
+// other memdb may be behind the disk, and only a restart reads it again. A
+// conflict is of the other kind: this process is the only writer, so the disk
+// is not what memdb was loaded from.
+func harmless(err error) bool { return errors.Is(err, journal.ErrReadOnly) }
+
+// publish makes what is durable visible.
+func (s *State) publish(tx *Tx) {
+	tx.mem.Commit()
+	for _, c := range tx.done {
+		switch c.table {
+		case keys.name():
+			s.hot.change(c)
+		case responses.name():
+			s.responses.Add(weight(c.after) - weight(c.before))
+		}
+	}
+}
+
+func weight(raw any) int64 {
+	if raw == nil {
+		return 0
+	}
+	return 1
+}
+
+func (s *State) fail(err error) {
+	s.failOnce.Do(func() {
+		s.failure.Store(&err)
+		close(s.failed)
+	})
+}
