@@ -1,0 +1,221 @@
+package throttle
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// State is where a breaker is.
+type State uint8
+
+// The states of a breaker.
+const (
+	Shut     State = iota // closed: all requests pass
+	Open                  // none pass
+	HalfOpen              // one passes, as a probe
+)
+
+func (s State) String() string {
+	switch s {
+	case Open:
+		return "open"
+	case HalfOpen:
+		return "half_open"
+	}
+	return "closed"
+}
+
+// Breaker configures when a provider is left alone. Zero values mean the defaults.
+type Breaker struct {
+	Consecutive int           // failures in a row that open it; 5
+	MinSamples  int           // outcomes within Window before the ratio counts; 20
+	Ratio       float64       // of failures that opens it when exceeded; 0.5
+	OpenFor     time.Duration // first time; doubled at each failed probe; 5 s
+	OpenMax     time.Duration // 60 s
+	// Degrade never opens it fully: instead of refusing all, one request at a
+	// time goes through. It is for the last usable key of a model.
+	Degrade bool
+}
+
+// Window is how long an outcome counts in the ratio.
+const Window = 30 * time.Second
+
+// credentialOut is how long a refused credential is left alone; nothing mends
+// itself there, somebody has to look.
+const credentialOut = 10 * time.Minute
+
+func (b Breaker) withDefaults() Breaker {
+	setDefault(&b.Consecutive, 5)
+	setDefault(&b.MinSamples, 20)
+	setDefault(&b.Ratio, 0.5)
+	setDefault(&b.OpenFor, 5*time.Second)
+	setDefault(&b.OpenMax, 60*time.Second)
+	return b
+}
+
+// breaker counts outcomes. count may be called by any goroutine at any time;
+// everything else belongs to the core.
+type breaker struct {
+	config Breaker   // constant: count reads it
+	base   time.Time // tallies count time from here
+	state  State
+	until  time.Time // end of Open
+	opened int       // times in a row without a good probe between
+	probe  *ticket   // out in HalfOpen
+
+	streak    atomic.Int32 // failures in a row
+	good, bad tally
+}
+
+func newBreaker(now time.Time, config Breaker, state State) *breaker {
+	return &breaker{config: config.withDefaults(), base: now, state: state}
+}
+
+// with is the breaker in the same state under another configuration.
+func (b *breaker) with(now time.Time, config Breaker) *breaker {
+	next := newBreaker(now, config, b.state)
+	next.until, next.opened, next.probe = b.until, b.opened, b.probe
+	return next
+}
+
+// admits says whether one more request may pass, and turns Open into HalfOpen
+// when its time is over.
+func (b *breaker) admits(now time.Time) bool {
+	if b.state == Open && !now.Before(b.until) {
+		b.state, b.probe = HalfOpen, nil
+	}
+	switch b.state {
+	case Open:
+		return false
+	case HalfOpen:
+		return b.probe == nil
+	}
+	return true
+}
+
+func (b *breaker) granted(t *ticket) {
+	if b.state == HalfOpen {
+		b.probe = t
+	}
+}
+
+// count counts an outcome at base+since. It is the whole cost of a breaker for a
+// provider that is well. True: the core must judge.
+func (b *breaker) count(since time.Duration, kind Kind) bool {
+	switch {
+	case kind == Success:
+		b.good.add(since)
+		if b.streak.Load() != 0 {
+			b.streak.Store(0)
+		}
+	case kind.failure():
+		b.bad.add(since)
+		b.streak.Add(1)
+		return b.exceeded(since)
+	}
+	return false
+}
+
+func (b *breaker) exceeded(since time.Duration) bool {
+	if int(b.streak.Load()) >= b.config.Consecutive {
+		return true
+	}
+	bad := b.bad.sum(since)
+	all := bad + b.good.sum(since)
+	return all >= b.config.MinSamples && float64(bad) > b.config.Ratio*float64(all)
+}
+
+// judge opens a closed breaker if its counters say so.
+func (b *breaker) judge(now time.Time) {
+	if b.state == Shut && b.exceeded(now.Sub(b.base)) {
+		b.open(now, b.nextOpen())
+	}
+}
+
+// record hears an outcome that was not counted. Cancelled, CallerFault and Unused say nothing about
+// the upstream; a RateLimited one is alive, and cool-down takes care of it.
+func (b *breaker) record(now time.Time, t *ticket, kind Kind) {
+	probe := t != nil && t == b.probe
+	if probe {
+		b.probe = nil
+	}
+	switch {
+	case kind == Credential:
+		b.open(now, credentialOut)
+	case b.state == Shut:
+		if b.count(now.Sub(b.base), kind) {
+			b.judge(now)
+		}
+	case probe && kind.failure():
+		b.open(now, b.nextOpen())
+	case probe && kind.alive():
+		b.shut()
+	}
+}
+
+func (b *breaker) nextOpen() time.Duration {
+	open := b.config.OpenFor
+	for range b.opened {
+		if open *= 2; open >= b.config.OpenMax {
+			return b.config.OpenMax
+		}
+	}
+	return open
+}
+
+func (b *breaker) open(now time.Time, d time.Duration) {
+	b.opened++
+	b.probe = nil
+	if b.config.Degrade {
+		b.state = HalfOpen
+		return
+	}
+	b.state, b.until = Open, now.Add(d)
+}
+
+func (b *breaker) shut() {
+	b.state, b.opened, b.probe = Shut, 0, nil
+	b.streak.Store(0)
+	b.good.clear()
+	b.bad.clear()
+}
+
+// tally counts events over the last Window in slots of five seconds. Each slot is
+// one word, the slot's number above its count, so that adding needs no lock and
+// a slot that comes round again starts from zero.
+type tally struct{ slots [8]atomic.Uint64 }
+
+const slotLength = 5 * time.Second
+
+func (t *tally) add(since time.Duration) {
+	number := uint64(since/slotLength) + 1
+	slot := &t.slots[number%uint64(len(t.slots))]
+	for {
+		old := slot.Load()
+		next := old + 1
+		if old>>32 != number {
+			next = number<<32 | 1
+		}
+		if slot.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+func (t *tally) sum(since time.Duration) int {
+	newest := uint64(since/slotLength) + 1
+	total := uint64(0)
+	for i := range t.slots {
+		word := t.slots[i].Load()
+		if number := word >> 32; number != 0 && number+uint64(Window/slotLength) > newest {
+			total += word & (1<<32 - 1)
+		}
+	}
+	return int(total)
+}
+
+func (t *tally) clear() {
+	for i := range t.slots {
+		t.slots[i].Store(0)
+	}
+}

@@ -1,0 +1,123 @@
+package throttle
+
+import "time"
+
+// bucket is a token bucket whose content is measured in time: one nanosecond
+// flows in per nanosecond, and a unit costs a minute divided by the limit. There
+// is nothing to round while filling, and costs are rounded up, so that it never
+// lets more through than its limit. A new limit needs no conversion of credit.
+//
+// The zero limit lets everything through.
+type bucket struct {
+	limit  int           // units per minute
+	burst  time.Duration // the most credit that is saved up
+	credit time.Duration // below zero: more was used than was estimated
+	at     time.Time
+}
+
+// maxUnits keeps units times a minute within 63 bits.
+const maxUnits = 100_000_000
+
+func newBucket(now time.Time, limit int, burst time.Duration, full bool) bucket {
+	b := bucket{limit: limit, burst: burst, at: now}
+	if full {
+		b.credit = burst
+	}
+	return b
+}
+
+func (b *bucket) refill(now time.Time) {
+	if d := now.Sub(b.at); d > 0 {
+		b.credit = min(b.credit+min(d, 2*b.burst), b.burst)
+		b.at = now
+	}
+}
+
+// price is what n units cost, however large the bucket is.
+func (b *bucket) price(n int) time.Duration {
+	if b.limit <= 0 || n <= 0 {
+		return 0
+	}
+	units := time.Duration(min(n, maxUnits))
+	limit := time.Duration(b.limit)
+	return (units*time.Minute + limit - 1) / limit
+}
+
+// charge is what n units cost at the door. What is larger than the bucket waits
+// for a full one; it could never be served otherwise.
+func (b *bucket) charge(n int) time.Duration { return min(b.price(n), b.burst) }
+
+// wait is how long until n units fit. refill first.
+func (b *bucket) wait(n int) time.Duration {
+	if b.limit <= 0 {
+		return 0
+	}
+	return max(0, b.charge(n)-b.credit)
+}
+
+// backlog is how long until n units fit behind others.
+func (b *bucket) backlog(others, n int) time.Duration {
+	if b.limit <= 0 {
+		return 0
+	}
+	return max(0, b.price(others)+b.charge(n)-b.credit)
+}
+
+// capacity is the most units that a full bucket lets through at once.
+func (b *bucket) capacity() int {
+	return int(float64(b.burst) * float64(b.limit) / float64(time.Minute))
+}
+
+// take charges n units that fit and returns the charge, for settle.
+func (b *bucket) take(n int) time.Duration {
+	charge := b.charge(n)
+	b.credit -= charge
+	return charge
+}
+
+// settle replaces a charge by what was used. The debt is bounded: one wrong
+// estimate must not close the provider for longer than a full bucket.
+func (b *bucket) settle(charge time.Duration, used int) {
+	if b.limit <= 0 {
+		return
+	}
+	b.credit = max(-b.burst, min(b.credit+charge-b.price(used), b.burst))
+}
+
+// lower corrects the bucket by what the upstream says is left. It never raises
+// it: what the upstream would allow on top is not ours to use.
+func (b *bucket) lower(remaining int) {
+	if b.limit > 0 {
+		b.credit = min(b.credit, b.price(max(remaining, 0)))
+	}
+}
+
+// configure changes the limit; a bucket that was without one starts full.
+func (b *bucket) configure(now time.Time, limit int, burst time.Duration) {
+	if b.limit == limit && b.burst == burst {
+		return
+	}
+	if b.limit <= 0 {
+		*b = newBucket(now, limit, burst, true)
+		return
+	}
+	b.refill(now)
+	b.limit, b.burst = limit, burst
+	b.credit = min(b.credit, burst)
+}
+
+// Level is the state of a limit as a client may see it (x-ratelimit headers).
+type Level struct {
+	Limit     int           // units per minute; 0: no limit
+	Remaining int           // units that would be let through at once
+	Reset     time.Duration // until the bucket is full again
+}
+
+func (b *bucket) level(now time.Time) Level {
+	if b.limit <= 0 {
+		return Level{}
+	}
+	b.refill(now)
+	remaining := int(float64(max(b.credit, 0)) * float64(b.limit) / float64(time.Minute))
+	return Level{Limit: b.limit, Remaining: remaining, Reset: b.burst - b.credit}
+}

@@ -1,0 +1,63 @@
+package throttle
+
+import "time"
+
+// The classes of service. Lower goes first; a ticket that has waited for half
+// of its time moves up one, so that none starves.
+const (
+	Interactive = iota
+	Normal
+	Background
+	classCount
+)
+
+// ClassOf is the class of a service_tier as clients write it.
+func ClassOf(tier string) int {
+	switch tier {
+	case "priority", "fast":
+		return Interactive
+	case "flex", "batch":
+		return Background
+	}
+	return Normal
+}
+
+// Config is what one provider allows. Zero limits are no limits.
+type Config struct {
+	RequestsPerMinute int
+	TokensPerMinute   int
+	MaxInFlight       int
+	// Burst is how much unused limit is saved up; 0: one minute's worth.
+	Burst time.Duration
+
+	QueuePerKey int // tickets of one key and class; 0: 64
+	QueueTotal  int // tickets of all keys; 0: 256
+	Reserve     int // places on top for Interactive; 0: 32
+	// MaxWait ends every wait, whatever the ticket's deadline; 0: only that does.
+	MaxWait time.Duration
+
+	Breaker Breaker
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Burst, time.Minute)
+	setDefault(&c.QueuePerKey, 64)
+	setDefault(&c.QueueTotal, 256)
+	setDefault(&c.Reserve, 32)
+	c.RequestsPerMinute = max(c.RequestsPerMinute, 0)
+	c.TokensPerMinute = max(c.TokensPerMinute, 0)
+	c.MaxInFlight = max(c.MaxInFlight, 0)
+	c.Breaker = c.Breaker.withDefaults()
+	return c
+}
+
+// unlimited says whether nothing but the breaker can hold a request back.
+func (c *Config) unlimited() bool {
+	return c.RequestsPerMinute == 0 && c.TokensPerMinute == 0 && c.MaxInFlight == 0
+}
+
+func setDefault[T int | float64 | time.Duration](v *T, to T) {
+	if *v <= 0 {
+		*v = to
+	}
+}

@@ -1,0 +1,396 @@
+package throttle
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// core decides. It has no clock and no goroutine: time is an argument, and one
+// goroutine at a time may call it. Every method that can free a place must be
+// followed by pump.
+type core struct {
+	config   Config
+	requests bucket
+	tokens   bucket
+	queue    queue
+	breaker  *breaker
+
+	coolUntil time.Time
+	cooled    int           // cool-downs in a row that the upstream put no number on
+	service   time.Duration // moving average of how long a place is taken
+	paused    bool
+	closed    bool
+
+	// What must outlive this incarnation. inFlight is also moved by requests
+	// that never come here.
+	shared *shared
+}
+
+// shared are the numbers of a provider that restarts must not forget.
+type shared struct {
+	inFlight atomic.Int64
+	granted  atomic.Int64
+	waited   atomic.Int64 // nanoseconds in the queue, all tickets
+	refused  [reasonCount]atomic.Int64
+	outcomes [kindCount]atomic.Int64
+}
+
+// newCore is a core with full buckets and a closed breaker; careful, after a
+// crash, it is one with empty buckets that probes first: what was used is not known.
+func newCore(now time.Time, config Config, s *shared, careful bool) *core {
+	config = config.withDefaults()
+	state := Shut
+	if careful {
+		state = HalfOpen
+	}
+	return &core{
+		config:   config,
+		requests: newBucket(now, config.RequestsPerMinute, config.Burst, !careful),
+		tokens:   newBucket(now, config.TokensPerMinute, config.Burst, !careful),
+		breaker:  newBreaker(now, config.Breaker, state),
+		shared:   s,
+	}
+}
+
+// acquire gives a new ticket its verdict, or queues it.
+func (c *core) acquire(now time.Time, t *ticket) {
+	t.index = -1
+	t.class = min(max(t.class, Interactive), Background)
+	if c.tokens.limit > 0 {
+		// More never fits: it waits for a full bucket, and is settled afterwards.
+		t.tokens = min(t.tokens, max(c.tokens.capacity(), 1))
+	}
+	t.cost = costOf(t.tokens, c.config.TokensPerMinute > 0)
+	if c.config.MaxWait > 0 {
+		if last := t.asked.Add(c.config.MaxWait); t.deadline.IsZero() || last.Before(t.deadline) {
+			t.deadline = last
+		}
+	}
+	c.refill(now)
+	admits := c.breaker.admits(now)
+	switch {
+	case c.closed:
+		c.refuse(t, Refused{Reason: Closed, RetryAfter: time.Second})
+	case !admits && c.breaker.state == Open:
+		c.refuse(t, c.broken(now))
+	case !t.deadline.IsZero() && !now.Before(t.deadline):
+		c.refuse(t, Refused{Reason: Expired, RetryAfter: c.honest(now, t)})
+	case !c.queue.blocked(t.class) && c.ready(now, t):
+		c.grant(now, t)
+	default:
+		c.enqueue(now, t)
+	}
+}
+
+func (c *core) enqueue(now time.Time, t *ticket) {
+	wait, limit := c.estimate(now, t)
+	if !t.deadline.IsZero() && now.Add(wait).After(t.deadline) {
+		c.refuse(t, Refused{Reason: TooLate, RetryAfter: max(wait, minRetry), Limit: limit})
+		return
+	}
+	if !c.makeRoom(now, t) {
+		c.refuse(t, Refused{Reason: Shed, RetryAfter: max(wait, minRetry), Limit: limit})
+		return
+	}
+	ahead, _ := c.queue.ahead(t.key, t.class)
+	t.position = ahead + 1
+	t.schedule()
+	c.queue.push(t)
+}
+
+// makeRoom says whether a ticket may queue. Where all places are taken, the key
+// that holds most of them gives up its newest, if it has more than the asker:
+// one flood cannot close the door for everybody.
+func (c *core) makeRoom(now time.Time, t *ticket) bool {
+	own := c.queue.count(t.key, t.class)
+	if own >= c.config.QueuePerKey {
+		return false
+	}
+	room := c.config.QueueTotal
+	if t.class == Interactive {
+		room += c.config.Reserve
+	}
+	if c.queue.total < room {
+		return true
+	}
+	f := c.queue.longest(t.class)
+	if f == nil || f.class == t.class && f.count <= own+1 {
+		return false
+	}
+	last := f.tail
+	wait := c.honest(now, last)
+	c.queue.remove(last)
+	c.refuse(last, Refused{Reason: Shed, RetryAfter: wait})
+	return true
+}
+
+// ready says whether t could go now, if it is its turn.
+func (c *core) ready(now time.Time, t *ticket) bool {
+	return !c.paused &&
+		!now.Before(c.coolUntil) &&
+		!c.full() &&
+		c.requests.wait(1) == 0 && c.tokens.wait(t.tokens) == 0 &&
+		c.breaker.admits(now)
+}
+
+func (c *core) full() bool {
+	return c.config.MaxInFlight > 0 && c.shared.inFlight.Load() >= int64(c.config.MaxInFlight)
+}
+
+// grant charges for t and tells its owner; an owner who has left costs nothing.
+func (c *core) grant(now time.Time, t *ticket) {
+	t.home, t.granted = c, now
+	t.requestCharge, t.tokenCharge = c.requests.take(1), c.tokens.take(t.tokens)
+	c.shared.inFlight.Add(1)
+	// Before the owner can release: the probe must be known by then.
+	c.breaker.granted(t)
+	if t.decide(nil) {
+		c.shared.granted.Add(1)
+		c.shared.waited.Add(int64(now.Sub(t.asked)))
+		return
+	}
+	c.shared.inFlight.Add(-1)
+	c.requests.credit += t.requestCharge
+	c.tokens.credit += t.tokenCharge
+	if c.breaker.probe == t {
+		c.breaker.probe = nil
+	}
+}
+
+func (c *core) refuse(t *ticket, r Refused) {
+	if t.decide(&r) {
+		c.shared.refused[r.Reason].Add(1)
+	}
+}
+
+// cancel takes a ticket whose owner has left out of the queue.
+func (c *core) cancel(t *ticket) {
+	if t.flow != nil {
+		c.queue.remove(t)
+	}
+}
+
+// release takes a place back.
+func (c *core) release(now time.Time, t *ticket, o *Outcome) {
+	c.leave(now, o)
+	if t.home == c {
+		c.settle(now, t, o)
+	} else { // granted before a restart, which began with empty buckets
+		c.tokens.settle(0, o.TokensUsed)
+	}
+	c.breaker.record(now, t, o.Kind)
+	c.learn(now, o)
+}
+
+// releaseFree takes the place of a request that passed by without a ticket.
+func (c *core) releaseFree(now time.Time, o *Outcome, counted bool) {
+	c.leave(now, o)
+	c.tokens.settle(0, o.TokensUsed)
+	if counted && o.Kind != Credential {
+		c.breaker.judge(now)
+	} else {
+		c.breaker.record(now, nil, o.Kind)
+	}
+	c.learn(now, o)
+}
+
+func (c *core) leave(now time.Time, o *Outcome) {
+	c.shared.inFlight.Add(-1)
+	c.shared.outcomes[o.Kind].Add(1)
+	c.refill(now)
+}
+
+func (c *core) settle(now time.Time, t *ticket, o *Outcome) {
+	if o.Kind == NotSent || o.Kind == Unused {
+		c.requests.settle(t.requestCharge, 0)
+	} else {
+		c.observe(now.Sub(t.granted))
+	}
+	if o.TokensUsed > 0 || o.Kind.unspent() {
+		c.tokens.settle(t.tokenCharge, o.TokensUsed)
+	}
+}
+
+func (c *core) observe(took time.Duration) {
+	if c.service == 0 {
+		c.service = took
+		return
+	}
+	c.service += (took - c.service) / 8
+}
+
+// learn takes what the upstream said about its own limits.
+func (c *core) learn(now time.Time, o *Outcome) {
+	if o.RemainingRequests != nil {
+		c.requests.lower(*o.RemainingRequests)
+	}
+	if o.RemainingTokens != nil {
+		c.tokens.lower(*o.RemainingTokens)
+	}
+	c.cool(now, o.exhausted())
+	switch o.Kind {
+	case Success:
+		c.cooled = 0
+	case RateLimited:
+		c.cool(now, c.backOff(now, o.RetryAfter))
+	case Overloaded:
+		c.cool(now, o.RetryAfter)
+	}
+}
+
+const (
+	minRetry   = time.Second
+	maxCool    = time.Hour
+	firstCool  = time.Second
+	maxBackOff = 30 * time.Second
+)
+
+// backOff is the cool-down for a 429: what it says, else twice as long each time
+// it is met again. Others that were under way at the same time do not add to it.
+func (c *core) backOff(now time.Time, said time.Duration) time.Duration {
+	if said > 0 {
+		return said
+	}
+	if now.Before(c.coolUntil) {
+		return 0
+	}
+	d := min(firstCool<<min(c.cooled, 5), maxBackOff)
+	c.cooled++
+	return d
+}
+
+// cool sends nothing for d. A cool-down is never shortened.
+func (c *core) cool(now time.Time, d time.Duration) {
+	if until := now.Add(min(d, maxCool)); d > 0 && until.After(c.coolUntil) {
+		c.coolUntil = until
+	}
+}
+
+// configure changes the limits and keeps queue and credit.
+func (c *core) configure(now time.Time, config Config) {
+	c.config = config.withDefaults()
+	c.requests.configure(now, c.config.RequestsPerMinute, c.config.Burst)
+	c.tokens.configure(now, c.config.TokensPerMinute, c.config.Burst)
+	if c.breaker.config != c.config.Breaker {
+		// Counters start anew, for whoever counts may still hold the old ones.
+		c.breaker = c.breaker.with(now, c.config.Breaker)
+	}
+}
+
+// flush refuses all that wait.
+func (c *core) flush(r Refused) {
+	for t := c.queue.any(); t != nil; t = c.queue.any() {
+		c.queue.remove(t)
+		c.refuse(t, r)
+	}
+}
+
+// close ends the core: nothing is granted any more.
+func (c *core) close() {
+	c.closed = true
+	c.flush(Refused{Reason: Closed, RetryAfter: time.Second})
+}
+
+// pump gives all verdicts that can be given at now. It returns when it must be
+// called again if nothing else happens; zero: never.
+func (c *core) pump(now time.Time) time.Time {
+	c.refill(now)
+	c.sweep(now)
+	if !c.breaker.admits(now) && c.breaker.state == Open {
+		c.flush(c.broken(now))
+	}
+	t := c.queue.peek()
+	for ; t != nil && c.ready(now, t); t = c.queue.peek() {
+		c.queue.serve(t)
+		c.grant(now, t)
+	}
+	return c.wake(now, t)
+}
+
+// sweep handles the tickets whose time has come: to expire, or to move up.
+func (c *core) sweep(now time.Time) {
+	for t := c.queue.firstDue(); t != nil && !now.Before(t.due); t = c.queue.firstDue() {
+		if t.deadline.IsZero() || now.Before(t.deadline) {
+			c.queue.promote(t)
+			continue
+		}
+		wait := c.honest(now, t)
+		c.queue.remove(t)
+		c.refuse(t, Refused{Reason: Expired, RetryAfter: wait})
+	}
+}
+
+// wake is the earliest of the next due ticket and the time when the head t may
+// go. A head that waits for a place has no time: a release brings it.
+func (c *core) wake(now time.Time, t *ticket) time.Time {
+	if t == nil {
+		if c.coolUntil.After(now) {
+			return c.coolUntil // requests may be counted by atomics again
+		}
+		return time.Time{}
+	}
+	var next time.Time
+	if d := c.queue.firstDue(); d != nil {
+		next = d.due
+	}
+	if c.paused || c.full() || c.breaker.state == HalfOpen && c.breaker.probe != nil {
+		return next
+	}
+	wait := max(c.requests.wait(1), c.tokens.wait(t.tokens), c.coolUntil.Sub(now))
+	if at := now.Add(wait); next.IsZero() || at.Before(next) {
+		return at
+	}
+	return next
+}
+
+func (c *core) refill(now time.Time) {
+	c.requests.refill(now)
+	c.tokens.refill(now)
+}
+
+func (c *core) broken(now time.Time) Refused {
+	return Refused{Reason: BreakerOpen, RetryAfter: max(c.breaker.until.Sub(now), minRetry)}
+}
+
+// honest is what to tell a client that asks when to come back.
+func (c *core) honest(now time.Time, t *ticket) time.Duration {
+	wait, _ := c.estimate(now, t)
+	return max(wait, minRetry)
+}
+
+// estimate is how long a ticket like t would wait if it came now, and the limit
+// that makes it wait longest. Buckets and cool-down are exact, but for other
+// keys' luck; the wait for a place is what places have taken on average.
+func (c *core) estimate(now time.Time, t *ticket) (wait time.Duration, limit string) {
+	tickets, tokens := c.queue.ahead(t.key, t.class)
+	if t.flow != nil {
+		tickets, tokens = tickets-1, tokens-t.tokens
+	}
+	longer := func(d time.Duration, name string) {
+		if d > wait {
+			wait, limit = d, name
+		}
+	}
+	longer(c.coolUntil.Sub(now), "")
+	longer(c.requests.backlog(max(tickets, 0), 1), LimitRequests)
+	longer(c.tokens.backlog(max(tokens, 0), t.tokens), LimitTokens)
+	if places := c.places(); places > 0 && c.shared.inFlight.Load()+int64(tickets) >= int64(places) {
+		longer(c.service*time.Duration(tickets+1)/time.Duration(places), LimitConcurrency)
+	}
+	return wait, limit
+}
+
+// places is how many requests may be in flight; 0: any number.
+func (c *core) places() int {
+	if c.breaker.state == HalfOpen {
+		return 1
+	}
+	return c.config.MaxInFlight
+}
+
+// free says whether a request could pass without being looked at: only the
+// breaker's counters have to hear of it.
+func (c *core) free(now time.Time) bool {
+	return c.config.unlimited() && c.breaker.state == Shut &&
+		!c.paused && !c.closed && c.queue.total == 0 && !now.Before(c.coolUntil)
+}

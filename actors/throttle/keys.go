@@ -1,0 +1,173 @@
+package throttle
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// KeyLimits are the limits of one gateway key. Zero is no limit.
+type KeyLimits struct {
+	RequestsPerMinute int
+	TokensPerMinute   int
+	MaxInFlight       int
+}
+
+// none says whether there is nothing to count.
+func (l KeyLimits) none() bool { return l == KeyLimits{} }
+
+// Keys limits the gateway's own keys: no queue, an answer at once. The limits
+// come with each call, so that a changed key is another limit from then on. Any
+// goroutine may use it.
+type Keys struct {
+	seed   maphash.Seed
+	shards [keyShards]keyShard
+	most   int // keys per shard
+}
+
+const (
+	keyShards = 16
+	// evictLook is how many keys are looked at to find one to forget.
+	evictLook = 16
+)
+
+type keyShard struct {
+	mu   sync.Mutex
+	keys map[string]*keyState
+}
+
+// keyState is one key's counters, under its shard's lock.
+type keyState struct {
+	requests, tokens bucket
+	inFlight         int
+	used             time.Time
+}
+
+// NewKeys makes a table of at most about max keys. Beyond that it forgets keys
+// that have nothing in flight, first those with full buckets, which loses nothing.
+func NewKeys(max int) *Keys {
+	k := &Keys{seed: maphash.MakeSeed(), most: (max + keyShards - 1) / keyShards}
+	for i := range k.shards {
+		k.shards[i].keys = make(map[string]*keyState)
+	}
+	return k
+}
+
+// Pass is an admitted request of a key. Release gives its place back, once.
+type Pass struct {
+	// Requests and Tokens are the levels after this request, for headers.
+	Requests, Tokens Level
+
+	shard    *keyShard
+	key      *keyState
+	charge   time.Duration
+	released atomic.Bool
+}
+
+// Admit counts a request of tokens (estimated) for a key, or refuses it with the
+// time after which it would be admitted.
+func (k *Keys) Admit(key string, limits KeyLimits, tokens int, now time.Time) (*Pass, *Refused) {
+	if limits.none() {
+		return &Pass{}, nil
+	}
+	shard := &k.shards[maphash.String(k.seed, key)%keyShards]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	s := shard.get(key, now, k.most)
+	s.configure(now, limits)
+	if refused := s.refuse(now, limits, tokens); refused != nil {
+		return nil, refused
+	}
+	s.requests.take(1)
+	s.inFlight++
+	pass := &Pass{shard: shard, key: s, charge: s.tokens.take(tokens)}
+	pass.Requests, pass.Tokens = s.requests.level(now), s.tokens.level(now)
+	return pass, nil
+}
+
+// Release replaces the estimate by the tokens used; below zero: not known, the
+// estimate stays. Later calls do nothing. It works on a forgotten key, too.
+func (p *Pass) Release(tokensUsed int) {
+	if p.key == nil || p.released.Swap(true) {
+		return
+	}
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	p.key.inFlight--
+	if tokensUsed >= 0 {
+		p.key.tokens.settle(p.charge, tokensUsed)
+	}
+}
+
+func (s *keyState) configure(now time.Time, limits KeyLimits) {
+	s.used = now
+	s.requests.configure(now, limits.RequestsPerMinute, time.Minute)
+	s.tokens.configure(now, limits.TokensPerMinute, time.Minute)
+	s.requests.refill(now)
+	s.tokens.refill(now)
+}
+
+func (s *keyState) refuse(now time.Time, limits KeyLimits, tokens int) *Refused {
+	var wait time.Duration
+	var limit string
+	if limits.MaxInFlight > 0 && s.inFlight >= limits.MaxInFlight {
+		// Nobody knows when one ends; a client that comes back in a second is cheap.
+		wait, limit = minRetry, LimitConcurrency
+	}
+	if w := s.requests.wait(1); w > wait {
+		wait, limit = w, LimitRequests
+	}
+	if w := s.tokens.wait(tokens); w > wait {
+		wait, limit = w, LimitTokens
+	}
+	if limit == "" {
+		return nil
+	}
+	return &Refused{Reason: LimitReached, RetryAfter: wait, Limit: limit,
+		Requests: s.requests.level(now), Tokens: s.tokens.level(now)}
+}
+
+func (s *keyShard) get(key string, now time.Time, most int) *keyState {
+	state := s.keys[key]
+	if state != nil {
+		return state
+	}
+	if len(s.keys) >= most {
+		s.forgetOne(now)
+	}
+	state = &keyState{}
+	s.keys[key] = state
+	return state
+}
+
+// forgetOne looks at a few keys, in the map's random order, and forgets the
+// first that is as good as new, else the one unused for longest.
+func (s *keyShard) forgetOne(now time.Time) {
+	var oldest string
+	var since time.Time
+	looked := 0
+	for key, state := range s.keys {
+		if state.inFlight == 0 {
+			if state.full(now) {
+				delete(s.keys, key)
+				return
+			}
+			if since.IsZero() || state.used.Before(since) {
+				oldest, since = key, state.used
+			}
+		}
+		if looked++; looked == evictLook && !since.IsZero() {
+			break
+		}
+	}
+	if !since.IsZero() {
+		delete(s.keys, oldest)
+	}
+}
+
+func (s *keyState) full(now time.Time) bool {
+	s.requests.refill(now)
+	s.tokens.refill(now)
+	return s.requests.credit >= s.requests.burst && s.tokens.credit >= s.tokens.burst
+}

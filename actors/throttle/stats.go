@@ -1,0 +1,71 @@
+package throttle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Stats is a provider's gate at one instant; the totals count since the start.
+type Stats struct {
+	InFlight    int
+	MaxInFlight int // 0: no limit
+	Requests    Level
+	Tokens      Level
+	Queued      int
+	Queues      []KeyQueue    // longest first
+	CoolDown    time.Duration // left
+	Breaker     State
+	ReopensIn   time.Duration // until the next probe, when open
+	Paused      bool
+	Service     time.Duration // how long a request takes, on average
+
+	Granted  int64
+	Waited   time.Duration // in the queue, all granted requests together
+	Refused  map[string]int64
+	Outcomes map[string]int64
+}
+
+// KeyQueue is what one key has waiting in one class.
+type KeyQueue struct {
+	Key    string
+	Class  int
+	Count  int
+	Oldest time.Duration // how long the first of them has waited
+}
+
+func (c *core) stats(now time.Time) Stats {
+	s := Stats{
+		InFlight:    int(c.shared.inFlight.Load()),
+		MaxInFlight: c.config.MaxInFlight,
+		Requests:    c.requests.level(now),
+		Tokens:      c.tokens.level(now),
+		Queued:      c.queue.total,
+		CoolDown:    max(c.coolUntil.Sub(now), 0),
+		Breaker:     c.breaker.state,
+		Paused:      c.paused,
+		Service:     c.service,
+		Granted:     c.shared.granted.Load(),
+		Waited:      time.Duration(c.shared.waited.Load()),
+		Refused:     make(map[string]int64),
+		Outcomes:    make(map[string]int64),
+	}
+	if s.Breaker == Open {
+		s.ReopensIn = max(c.breaker.until.Sub(now), 0)
+	}
+	for class := range c.queue.classes {
+		for _, f := range c.queue.classes[class].flows {
+			s.Queues = append(s.Queues, KeyQueue{f.key, class, f.count, now.Sub(f.head.asked)})
+		}
+	}
+	slices.SortFunc(s.Queues, func(a, b KeyQueue) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Key, b.Key))
+	})
+	for r := range c.shared.refused {
+		s.Refused[Reason(r).String()] = c.shared.refused[r].Load()
+	}
+	for k := range c.shared.outcomes {
+		s.Outcomes[Kind(k).String()] = c.shared.outcomes[k].Load()
+	}
+	return s
+}
