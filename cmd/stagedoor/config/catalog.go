@@ -1,0 +1,126 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// defaultRetries is how often a call is tried again where nothing is configured.
+const defaultRetries = 2
+
+// CatalogProviders are the providers as the catalogue takes them.
+func (c *Config) CatalogProviders() []catalog.Provider {
+	var out []catalog.Provider
+	for _, e := range c.Providers {
+		p := e.Value
+		retries := defaultRetries
+		if p.Retries != nil {
+			retries = *p.Retries
+		}
+		out = append(out, catalog.Provider{
+			Name: e.Name, Shape: dialogue.Shape(p.Shape), Also: shapesOf(p.Also), BaseURL: p.BaseURL, APIKeys: reveal(p.APIKeys),
+			Limits: catalog.Limits{RPM: p.Limits.RPM, TPM: p.Limits.TPM, Concurrency: p.Limits.Concurrency,
+				Queue: p.Limits.Queue, QueueTimeout: time.Duration(p.Limits.QueueTimeout)},
+			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect), FirstByte: time.Duration(p.Timeouts.FirstByte),
+				Idle: time.Duration(p.Timeouts.Idle), Total: time.Duration(p.Timeouts.Total)},
+			Retries: retries, Headers: headersOf(p.Headers),
+		})
+	}
+	return out
+}
+
+func shapesOf(names []string) []dialogue.Shape {
+	var out []dialogue.Shape
+	for _, n := range names {
+		out = append(out, dialogue.Shape(n))
+	}
+	return out
+}
+
+func reveal(secrets []Secret) []string {
+	var out []string
+	for _, s := range secrets {
+		if s != "" {
+			out = append(out, s.Reveal())
+		}
+	}
+	return out
+}
+
+func headersOf(m Map[Secret]) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for _, e := range m {
+		out[e.Name] = e.Value.Reveal()
+	}
+	return out
+}
+
+// CatalogModels are the models as the catalogue takes them.
+func (c *Config) CatalogModels() []catalog.Model {
+	var out []catalog.Model
+	for _, e := range c.Models {
+		m := e.Value
+		out = append(out, catalog.Model{Pattern: e.Name, Aliases: m.Aliases, Targets: routes(m.Targets), Fallback: routes(m.Fallback),
+			Capabilities: m.Capabilities.overrides(), MaxOutputTokens: int64(m.MaxOutputTokens), Price: m.Price.catalog()})
+	}
+	return out
+}
+
+func routes(targets []Target) []catalog.Route {
+	var out []catalog.Route
+	for _, t := range targets {
+		weight := 1
+		if t.Weight != nil {
+			weight = *t.Weight
+		}
+		out = append(out, catalog.Route{Provider: t.Provider, Model: t.Model, Weight: weight,
+			Capabilities: t.Capabilities.overrides(), MaxOutputTokens: int64(t.MaxOutputTokens), Price: t.Price.catalog()})
+	}
+	return out
+}
+
+func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
+	if c == nil {
+		return nil
+	}
+	return &catalog.CapabilityOverrides{StructuredOutputs: c.StructuredOutputs, ImagesIn: c.ImagesIn, FilesIn: c.FilesIn,
+		AudioIn: c.AudioIn, SystemTurns: c.SystemTurns, Sampling: c.Sampling, JSONSchema: c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking}
+}
+
+func (p *Price) catalog() *catalog.Price {
+	if p == nil {
+		return nil
+	}
+	return &catalog.Price{Input: int64(p.Input), Output: int64(p.Output), CachedInput: int64(p.CachedInput), CacheWrite: int64(p.CacheWrite),
+		Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond)}
+}
+
+// FixedKeys are the keys of the file as the store would keep them.
+func (c *Config) FixedKeys() []state.Key {
+	var out []state.Key
+	for _, k := range c.Keys {
+		secret := k.Key.Reveal()
+		key := state.Key{ID: "cfg_" + k.Name, Hash: state.HashSecret(secret), Name: k.Name, User: k.User, Enabled: true,
+			Limits: state.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM), Concurrency: int64(k.Limits.Concurrency)}}
+		if k.Scopes != nil && !slices.Contains(*k.Scopes, "all") {
+			key.Scopes = append([]string{}, *k.Scopes...)
+		}
+		if k.Models != nil && !slices.Contains(*k.Models, "*") {
+			key.Models = append([]string{}, *k.Models...)
+		}
+		if k.AllowIP != nil {
+			key.AllowIPs, _ = state.ParseNetworks(*k.AllowIP) // checked when the file was read
+		}
+		out = append(out, key)
+	}
+	slices.SortFunc(out, func(a, b state.Key) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}

@@ -1,0 +1,242 @@
+// Package config reads the one configuration file: YAML, strict, every mistake
+// reported at once with file, line, column and what was expected. It only reads
+// and checks; what the values mean to the house is decided in assemble.go.
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/state"
+)
+
+// Config is a configuration file with the environment filled in. The field
+// tags are the file's names.
+type Config struct {
+	Listen    Strings       `yaml:"listen" doc:"addresses to listen on, host:port; several are allowed"`
+	TLS       *TLS          `yaml:"tls" doc:"serve HTTPS with this certificate"`
+	Data      string        `yaml:"data" doc:"directory of the durable state; memory keeps none"`
+	Keys      []Key         `yaml:"keys" doc:"keys fixed by the operator, beside those made by command"`
+	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
+	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
+	Log       Log           `yaml:"log" doc:"logging"`
+	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
+	file      string
+}
+
+// TLS names a certificate and its key.
+type TLS struct {
+	Cert string `yaml:"cert" doc:"PEM file of the certificate chain"`
+	Key  string `yaml:"key" doc:"PEM file of the private key"`
+}
+
+// Log says how to log.
+type Log struct {
+	Level  string `yaml:"level" doc:"debug, info, warn or error" enum:"debug,info,warn,error"`
+	Format string `yaml:"format" doc:"text or json" enum:"text,json"`
+}
+
+// Shutdown bounds a graceful stop.
+type Shutdown struct {
+	Grace Duration `yaml:"grace" doc:"how long streams may go on after SIGTERM"`
+}
+
+// Key is a gateway key fixed in the file.
+type Key struct {
+	Key     Secret   `yaml:"key" doc:"the key clients send" required:"true"`
+	Name    string   `yaml:"name" doc:"what it is called in logs" required:"true"`
+	User    string   `yaml:"user" doc:"whose account is charged; none: nobody's"`
+	Scopes  *Strings `yaml:"scopes" doc:"what it may do; absent or all: everything, []: nothing"`
+	Models  *Strings `yaml:"models" doc:"model names or patterns it may use; absent: all"`
+	Limits  KeyLimit `yaml:"limits" doc:"its own limits; 0: none"`
+	AllowIP *Strings `yaml:"allow_ips" doc:"addresses or CIDR ranges it may come from; absent: any"`
+}
+
+// KeyLimit bounds one key.
+type KeyLimit struct {
+	RPM         int `yaml:"rpm" doc:"requests a minute"`
+	TPM         int `yaml:"tpm" doc:"tokens a minute"`
+	Concurrency int `yaml:"concurrency" doc:"requests at a time"`
+}
+
+// Provider is an upstream.
+type Provider struct {
+	Shape    string      `yaml:"shape" doc:"the shape it is spoken to in" required:"true" enum:"chat,responses,completions,messages,gemini,sandbox,images,imagegen,videos,veo"`
+	Also     Strings     `yaml:"also" doc:"further shapes it serves; requests in one of them pass untouched" enum:"chat,responses,completions,messages,gemini,images,videos,imagegen,veo"`
+	BaseURL  string      `yaml:"base_url" doc:"address below which the shape's paths lie"`
+	APIKeys  []Secret    `yaml:"api_keys" doc:"any number of keys, used in turn"`
+	Limits   Limits      `yaml:"limits" doc:"what the provider allows; 0: no limit"`
+	Timeouts Timeouts    `yaml:"timeouts" doc:"clocks of one call"`
+	Retries  *int        `yaml:"retries" doc:"further attempts after a failure, before the first byte"`
+	Headers  Map[Secret] `yaml:"headers" doc:"sent with every call"`
+}
+
+// Limits bound a provider.
+type Limits struct {
+	RPM          int      `yaml:"rpm" doc:"requests a minute"`
+	TPM          int      `yaml:"tpm" doc:"tokens a minute"`
+	Concurrency  int      `yaml:"concurrency" doc:"calls at a time"`
+	Queue        int      `yaml:"queue" doc:"requests of one key that may wait"`
+	QueueTimeout Duration `yaml:"queue_timeout" doc:"how long one may wait"`
+}
+
+// Timeouts are the clocks of one call.
+type Timeouts struct {
+	Connect   Duration `yaml:"connect" doc:"TCP and TLS, each"`
+	FirstByte Duration `yaml:"first_byte" doc:"until the response headers"`
+	Idle      Duration `yaml:"idle" doc:"between two reads of the body"`
+	Total     Duration `yaml:"total" doc:"the whole call"`
+}
+
+// Model is a name or pattern and where it is served.
+type Model struct {
+	Targets         []Target      `yaml:"targets" doc:"chosen by weight, then tried in order" required:"true"`
+	Fallback        []Target      `yaml:"fallback" doc:"tried when all targets failed"`
+	Aliases         Strings       `yaml:"aliases" doc:"further names of the same model"`
+	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
+	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"what a missing max_tokens becomes where one is needed"`
+	Price           *Price        `yaml:"price" doc:"what it costs"`
+}
+
+// Target is a model at a provider.
+type Target struct {
+	Provider        string        `yaml:"provider" doc:"name of a provider above" required:"true"`
+	Model           string        `yaml:"model" doc:"its name there; * keeps the name asked for" required:"true"`
+	Weight          *int          `yaml:"weight" doc:"share of the requests among the targets"`
+	Capabilities    *Capabilities `yaml:"capabilities" doc:"as in models, for this target"`
+	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"as in models, for this target"`
+	Price           *Price        `yaml:"price" doc:"as in models, for this target"`
+}
+
+// Capabilities override what a model's name tells (gateway.md 4.8 rule 7).
+type Capabilities struct {
+	StructuredOutputs *bool  `yaml:"structured_outputs" doc:"replies constrained to a JSON Schema"`
+	ImagesIn          *bool  `yaml:"images_in" doc:"images in prompts"`
+	FilesIn           *bool  `yaml:"files_in" doc:"documents in prompts"`
+	AudioIn           *bool  `yaml:"audio_in" doc:"audio in prompts"`
+	SystemTurns       *bool  `yaml:"system_turns" doc:"role system inside messages"`
+	Sampling          *bool  `yaml:"sampling" doc:"temperature, top_p, top_k"`
+	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
+	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
+	Thinking          string `yaml:"thinking" doc:"none, budget, effort or implicit" enum:"none,budget,effort,implicit"`
+}
+
+// Price is in dollars: per million tokens, per image, per second of video.
+type Price struct {
+	Input       Money `yaml:"input" doc:"a million input tokens"`
+	Output      Money `yaml:"output" doc:"a million output tokens"`
+	CachedInput Money `yaml:"cached_input" doc:"a million input tokens read from a cache"`
+	CacheWrite  Money `yaml:"cache_write" doc:"a million tokens written to a cache"`
+	Reasoning   Money `yaml:"reasoning" doc:"a million reasoning tokens, where they differ from output"`
+	PerImage    Money `yaml:"per_image" doc:"one image"`
+	PerSecond   Money `yaml:"per_second" doc:"one second of video"`
+}
+
+// Default is the configuration of `stagedoor serve` without a file: everything
+// is answered by the embedded sandbox.
+func Default() *Config {
+	return &Config{
+		Listen:    Strings{"127.0.0.1:8080"},
+		Data:      "memory",
+		Providers: Map[Provider]{{Name: "sandbox", Value: Provider{Shape: "sandbox"}}},
+		Models:    Map[Model]{{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}}},
+		Log:       Log{Level: "info", Format: "text"},
+		Shutdown:  Shutdown{Grace: Duration(30 * time.Second)},
+	}
+}
+
+// Load reads and checks a file. Its error lists every mistake.
+func Load(file string, env func(string) (string, bool)) (*Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(file, text, env)
+}
+
+// Parse is Load for a text; file is only named in errors.
+func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, error) {
+	c := &Config{file: file, Listen: Strings{"127.0.0.1:8080"}, Data: "./data",
+		Log: Log{Level: "info", Format: "text"}, Shutdown: Shutdown{Grace: Duration(30 * time.Second)}}
+	d := &decoder{file: file, env: env}
+	d.document(text, c)
+	if len(d.issues) == 0 {
+		c.check(d)
+	}
+	if len(d.issues) > 0 {
+		return nil, d.issues
+	}
+	return c, nil
+}
+
+// check looks at what the types alone do not say.
+func (c *Config) check(d *decoder) {
+	for i, addr := range c.Listen {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			d.at(fmt.Sprintf("listen[%d]", i), "expected host:port, for example 127.0.0.1:8080")
+		}
+	}
+	names := make(map[string]bool)
+	for i, k := range c.Keys {
+		if names[k.Name] {
+			d.at(fmt.Sprintf("keys[%d].name", i), "the name %q is used by another key", k.Name)
+		}
+		names[k.Name] = true
+		c.checkKey(d, fmt.Sprintf("keys[%d]", i), k)
+	}
+	for _, p := range c.Providers {
+		c.checkProvider(d, p.Name, p.Value)
+	}
+	_, errs := catalog.New(c.CatalogProviders(), c.CatalogModels())
+	for _, err := range errs {
+		d.at("models", "%v", err)
+	}
+}
+
+func (c *Config) checkKey(d *decoder, path string, k Key) {
+	if len(k.Key) == 0 {
+		d.at(path+".key", "expected the key that clients send")
+	}
+	if k.Scopes != nil {
+		for _, s := range *k.Scopes {
+			if s != "all" && !slices.Contains(state.Scopes(), s) {
+				d.at(path+".scopes", "%q is not known here, expected all or some of %s", s, strings.Join(state.Scopes(), ", "))
+			}
+		}
+	}
+	if k.AllowIP != nil {
+		if _, err := state.ParseNetworks(*k.AllowIP); err != nil {
+			d.at(path+".allow_ips", "expected addresses or networks such as 192.0.2.0/24")
+		}
+	}
+	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 {
+		d.at(path+".limits", "expected 0 (no limit) or more")
+	}
+}
+
+func (c *Config) checkProvider(d *decoder, name string, p Provider) {
+	path := "providers." + name
+	if p.Shape != "sandbox" {
+		u, err := url.Parse(p.BaseURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
+		}
+	}
+	for what, n := range map[string]int{"rpm": p.Limits.RPM, "tpm": p.Limits.TPM, "concurrency": p.Limits.Concurrency, "queue": p.Limits.Queue} {
+		if n < 0 {
+			d.at(path+".limits."+what, "expected 0 (no limit) or more")
+		}
+	}
+	if p.Retries != nil && (*p.Retries < 0 || *p.Retries > 10) {
+		d.at(path+".retries", "expected 0 to 10")
+	}
+	if strings.ContainsAny(name, " \t/") {
+		d.at(path, "expected a name without spaces and slashes")
+	}
+}
