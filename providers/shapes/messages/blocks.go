@@ -1,0 +1,170 @@
+package messages
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// turn reads a message. A system role, which Check lets pass for models that
+// have it, is what other shapes know as a late system message.
+func (d *decoder) turn(v gjson.Result) dialogue.Turn {
+	role := v.Get("role").String()
+	turn := dialogue.Turn{Role: dialogue.User}
+	if role == "assistant" {
+		turn.Role = dialogue.Assistant
+	}
+	turn.Parts = d.content(v.Get("content"))
+	if role == "system" {
+		for i := range turn.Parts {
+			if turn.Parts[i].Kind == dialogue.TextPart {
+				turn.Parts[i].Kind = dialogue.SystemPart
+			}
+		}
+	}
+	return turn
+}
+
+func (d *decoder) content(v gjson.Result) []dialogue.Part {
+	if v.Type == gjson.String {
+		return []dialogue.Part{{Text: v.Str}}
+	}
+	var parts []dialogue.Part
+	v.ForEach(func(_, b gjson.Result) bool {
+		parts = d.block(parts, b)
+		return true
+	})
+	return parts
+}
+
+func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
+	p := dialogue.Part{CacheHint: raw(b.Get("cache_control"))}
+	switch kind := b.Get("type").String(); kind {
+	case "text":
+		p.Text, p.Citations = b.Get("text").String(), raw(b.Get("citations"))
+		if p.Citations != nil {
+			keep(&p, b)
+		}
+	case "mid_conv_system":
+		p.Kind, p.Text = dialogue.SystemPart, plain(b)
+		keep(&p, b)
+	case "search_result":
+		p.Text = strings.TrimSpace(b.Get("title").String() + "\n" + b.Get("source").String() + "\n" + plain(b))
+		keep(&p, b)
+	case "image":
+		p.Kind, p.Media = dialogue.MediaPart, media(dialogue.Image, b)
+		keep(&p, b)
+	case "document":
+		return d.document(parts, p, b)
+	case "tool_use":
+		p.Kind = dialogue.CallPart
+		p.Call = d.call(b)
+	case "tool_result":
+		p.Kind = dialogue.ResultPart
+		p.Result = &dialogue.Result{
+			CallID:  b.Get("tool_use_id").String(),
+			Parts:   d.content(b.Get("content")),
+			IsError: b.Get("is_error").Bool(),
+		}
+	case "thinking", "redacted_thinking":
+		p.Kind, p.Thinking = dialogue.ThinkingPart, d.thought(b)
+		p.Text = p.Thinking.Text
+	default:
+		p.Kind = dialogue.ServerPart
+		keep(&p, b)
+	}
+	return append(parts, p)
+}
+
+// call reads a tool_use. A thought signature, which the block has no place for,
+// is recalled.
+func (d *decoder) call(b gjson.Result) *dialogue.Call {
+	c := &dialogue.Call{ID: b.Get("id").String(), Name: b.Get("name").String(), Args: b.Get("input").Raw}
+	c.Signature, _ = d.env.Vault.Recall(c.ID)
+	return c
+}
+
+// keep lets an encoder of this shape play the block back as it was.
+func keep(p *dialogue.Part, b gjson.Result) {
+	p.Origin, p.Opaque = dialogue.Messages, json.RawMessage(b.Raw)
+}
+
+// plain is the text of a block's content.
+func plain(b gjson.Result) string {
+	content := b.Get("content")
+	if content.Type == gjson.String {
+		return content.Str
+	}
+	var lines []string
+	content.ForEach(func(_, e gjson.Result) bool {
+		if text := e.Get("text").String(); text != "" {
+			lines = append(lines, text)
+		}
+		return true
+	})
+	return strings.Join(lines, "\n")
+}
+
+func media(kind dialogue.MediaKind, b gjson.Result) *dialogue.Media {
+	source := b.Get("source")
+	m := &dialogue.Media{Kind: kind, MIME: source.Get("media_type").String(), Name: b.Get("title").String()}
+	switch source.Get("type").String() {
+	case "base64":
+		m.Base64 = source.Get("data").String()
+	case "url":
+		m.URL = source.Get("url").String()
+	case "file":
+		m.FileID = source.Get("file_id").String()
+	case "text":
+		m.MIME, m.Text = "text/plain", source.Get("data").String()
+	case "content":
+		m.MIME, m.Text = "text/plain", plain(source)
+	}
+	return m
+}
+
+// document reads a document. One made of blocks may hold images, which no other
+// shape's document can: they follow it as parts of their own.
+func (d *decoder) document(parts []dialogue.Part, p dialogue.Part, b gjson.Result) []dialogue.Part {
+	p.Kind, p.Media = dialogue.MediaPart, media(dialogue.File, b)
+	var images []dialogue.Part
+	b.Get("source.content").ForEach(func(_, e gjson.Result) bool {
+		if e.Get("type").String() == "image" {
+			images = append(images, dialogue.Part{Kind: dialogue.MediaPart, Media: media(dialogue.Image, e)})
+		}
+		return true
+	})
+	if len(images) == 0 {
+		keep(&p, b)
+	}
+	return append(append(parts, p), images...)
+}
+
+// thought reads a thinking block. Its signature or data is the vendor's, unless
+// this gateway sealed another shape's into it (translation.md 9).
+func (d *decoder) thought(b gjson.Result) *dialogue.Thinking {
+	t := &dialogue.Thinking{Text: b.Get("thinking").String()}
+	carrier := b.Get("signature").String()
+	redacted := b.Get("type").String() == "redacted_thinking"
+	if redacted {
+		carrier = b.Get("data").String()
+	}
+	switch {
+	case carrier == "":
+	case dialogue.Sealed(carrier):
+		if sealed, ok := d.env.Sealer.Open(carrier); ok {
+			if !redacted {
+				sealed.Text = t.Text
+			}
+			return sealed
+		}
+	case redacted:
+		t.Redacted, t.Origin = carrier, dialogue.Messages
+	default:
+		t.Signature, t.Origin = carrier, dialogue.Messages
+	}
+	return t
+}

@@ -1,0 +1,325 @@
+package messages
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// Limits of gateway.md 8.
+const (
+	maxTurns  = 100_000
+	minBudget = 1024
+)
+
+// Check applies the rules of gateway.md 4.4 in the order of the document, then
+// names what is missing.
+func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
+	c := checker{
+		head:        shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
+		counting:    strings.HasSuffix(in.Path, countPath),
+		systemTurns: in.Header.Get(systemTurnsHeader) != "",
+	}
+	doc := view(body)
+	if !doc.IsObject() {
+		return c.head, dialogue.Invalid("body", "must be an object")
+	}
+	var broken *fault
+	doc.ForEach(func(key, value gjson.Result) bool {
+		if rule := rules[key.Str]; rule != nil {
+			broken = rule(&c, value).in(key.Str)
+		}
+		return broken == nil
+	})
+	if broken == nil {
+		broken = c.whole()
+	}
+	if broken != nil {
+		return c.head, broken.error()
+	}
+	c.head.Model = strings.Clone(c.head.Model)
+	c.head.ServiceTier = strings.Clone(c.head.ServiceTier)
+	return c.head, nil
+}
+
+// view reads body without the copy that gjson.ParseBytes makes. What it returns
+// is only good while body stays as it is: for looking, not for keeping.
+func view(body []byte) gjson.Result {
+	return gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
+}
+
+// checker is one walk over one request.
+type checker struct {
+	head        shapes.Head
+	counting    bool // count_tokens: no max_tokens
+	systemTurns bool
+	sawModel    bool
+	sawMessages bool
+	budget      int64 // thinking.budget_tokens, 0: not given
+}
+
+// rules are the fields that have any; every other field is forwarded unseen.
+var rules = map[string]func(*checker, gjson.Result) *fault{
+	"model":          (*checker).model,
+	"messages":       (*checker).messages,
+	"max_tokens":     (*checker).maxTokens,
+	"system":         (*checker).system,
+	"stream":         (*checker).stream,
+	"thinking":       (*checker).thinking,
+	"output_config":  (*checker).outputConfig,
+	"output_format":  (*checker).format,
+	"service_tier":   (*checker).serviceTier,
+	"tools":          (*checker).tools,
+	"tool_choice":    (*checker).toolChoice,
+	"temperature":    (*checker).fraction,
+	"top_p":          (*checker).fraction,
+	"top_k":          (*checker).count,
+	"stop_sequences": (*checker).texts,
+	"metadata":       (*checker).object,
+	"cache_control":  (*checker).object,
+	"inference_geo":  (*checker).text,
+}
+
+// whole checks what needs more than one field.
+func (c *checker) whole() *fault {
+	switch {
+	case !c.sawModel:
+		return missing("model")
+	case c.head.MaxTokens < 0 && !c.counting:
+		return missing("max_tokens")
+	case !c.sawMessages:
+		return missing("messages")
+	case c.budget > 0 && c.head.MaxTokens >= 0 && c.budget >= c.head.MaxTokens:
+		return broken("must be less than max_tokens").in("budget_tokens").in("thinking")
+	}
+	return nil
+}
+
+func (c *checker) model(v gjson.Result) *fault {
+	if v.Type != gjson.String || v.Str == "" {
+		return broken("must be a non-empty string")
+	}
+	c.head.Model, c.sawModel = v.Str, true
+	return nil
+}
+
+func (c *checker) maxTokens(v gjson.Result) *fault {
+	n, ok := integer(v)
+	if !ok || n < 0 {
+		return broken("must be an integer of 0 or more")
+	}
+	c.head.MaxTokens = n
+	return nil
+}
+
+func (c *checker) stream(v gjson.Result) *fault {
+	if v.Type != gjson.Null && !v.IsBool() {
+		return broken("must be a boolean")
+	}
+	c.head.Stream = v.Bool()
+	return nil
+}
+
+// serviceTier is an open set (decisions.md, Errors): clients are ahead of it.
+func (c *checker) serviceTier(v gjson.Result) *fault {
+	if f := c.text(v); f != nil {
+		return f
+	}
+	c.head.ServiceTier = v.Str
+	return nil
+}
+
+func (c *checker) fraction(v gjson.Result) *fault {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	if v.Type != gjson.Number || v.Num < 0 || v.Num > 1 {
+		return broken("must be a number between 0 and 1")
+	}
+	return nil
+}
+
+func (c *checker) count(v gjson.Result) *fault {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	if n, ok := integer(v); !ok || n < 0 {
+		return broken("must be an integer of 0 or more")
+	}
+	return nil
+}
+
+func (c *checker) text(v gjson.Result) *fault {
+	if v.Type != gjson.String && v.Type != gjson.Null {
+		return broken("must be a string")
+	}
+	return nil
+}
+
+func (c *checker) object(v gjson.Result) *fault {
+	if !v.IsObject() && v.Type != gjson.Null {
+		return broken("must be an object")
+	}
+	return nil
+}
+
+func (c *checker) texts(v gjson.Result) *fault {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return each(v, func(e gjson.Result) *fault {
+		if e.Type != gjson.String {
+			return broken("must be a string")
+		}
+		return nil
+	})
+}
+
+func (c *checker) thinking(v gjson.Result) *fault {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	if !v.IsObject() {
+		return broken("must be an object")
+	}
+	switch v.Get("type").String() {
+	case "disabled", "adaptive":
+		return nil
+	case "enabled":
+	default:
+		return broken("must be enabled, disabled or adaptive").in("type")
+	}
+	budget := v.Get("budget_tokens")
+	if !budget.Exists() {
+		return missing("budget_tokens")
+	}
+	n, ok := integer(budget)
+	if !ok || n < minBudget {
+		return broken("must be an integer of 1024 or more").in("budget_tokens")
+	}
+	c.budget = n
+	return nil
+}
+
+func (c *checker) outputConfig(v gjson.Result) *fault {
+	if f := c.object(v); f != nil {
+		return f
+	}
+	if effort := v.Get("effort"); effort.Exists() && c.text(effort) != nil {
+		return broken("must be a string").in("effort")
+	}
+	return c.format(v.Get("format")).in("format")
+}
+
+// format takes json_object too: it has no counterpart here, but structured
+// output degrades, it does not fail (gateway.md 4.8 rule 6).
+func (c *checker) format(v gjson.Result) *fault {
+	if v.Type == gjson.Null { // or absent
+		return nil
+	}
+	if !v.IsObject() {
+		return broken("must be an object")
+	}
+	if t := v.Get("type").String(); t != "json_schema" && t != "json_object" {
+		return broken("must be json_schema").in("type")
+	}
+	if schema := v.Get("schema"); c.object(schema) != nil {
+		return broken("must be an object").in("schema")
+	}
+	c.head.Structured = true
+	return nil
+}
+
+func (c *checker) toolChoice(v gjson.Result) *fault {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	if !v.IsObject() {
+		return broken("must be an object")
+	}
+	if flag := v.Get("disable_parallel_tool_use"); flag.Exists() && flag.Type != gjson.Null && !flag.IsBool() {
+		return broken("must be a boolean").in("disable_parallel_tool_use")
+	}
+	switch v.Get("type").String() {
+	case "auto", "any", "none":
+		return nil
+	case "tool":
+		return required(v, "name")
+	}
+	return broken("must be auto, any, tool or none").in("type")
+}
+
+func (c *checker) tools(v gjson.Result) *fault {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return each(v, c.tool)
+}
+
+// tool leaves typed tools alone: their set is open, and agents send forms that
+// nobody documents (decisions.md, Text shapes).
+func (c *checker) tool(v gjson.Result) *fault {
+	if !v.IsObject() {
+		return broken("must be an object")
+	}
+	kind := v.Get("type")
+	if f := c.text(kind); f != nil {
+		return f.in("type")
+	}
+	if !clientTool(kind.Str) {
+		return nil
+	}
+	if f := required(v, "name"); f != nil {
+		return f
+	}
+	schema := v.Get("input_schema")
+	if !schema.Exists() {
+		return missing("input_schema")
+	}
+	if !schema.IsObject() {
+		return broken("must be an object").in("input_schema")
+	}
+	return nil
+}
+
+// clientTool reports whether a tool of this type has a schema of its own.
+func clientTool(kind string) bool { return kind == "" || kind == "custom" }
+
+// required is the rule of a member that must be a non-empty string.
+func required(v gjson.Result, name string) *fault {
+	m := v.Get(name)
+	if !m.Exists() {
+		return missing(name)
+	}
+	if m.Type != gjson.String || m.Str == "" {
+		return broken("must be a non-empty string").in(name)
+	}
+	return nil
+}
+
+// each applies rule to every element of an array.
+func each(v gjson.Result, rule func(gjson.Result) *fault) *fault {
+	if !v.IsArray() {
+		return broken("must be an array")
+	}
+	var found *fault
+	n := 0
+	v.ForEach(func(_, e gjson.Result) bool {
+		found = rule(e).at(n)
+		n++
+		return found == nil
+	})
+	return found
+}
+
+// integer reads a whole number in plain spelling that fits an int64.
+func integer(v gjson.Result) (int64, bool) {
+	if v.Type != gjson.Number || strings.ContainsAny(v.Raw, ".eE") || v.Num >= 1<<63 || v.Num < -1<<63 {
+		return 0, false
+	}
+	return v.Int(), true
+}

@@ -1,0 +1,193 @@
+package messages
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+func (c *checker) messages(v gjson.Result) *fault {
+	if !v.IsArray() {
+		return broken("must be an array")
+	}
+	c.sawMessages = true
+	n := 0
+	f := each(v, func(turn gjson.Result) *fault {
+		if n++; n > maxTurns {
+			return broken("must be one of at most 100000 messages")
+		}
+		return c.turn(turn)
+	})
+	if f == nil && n == 0 {
+		return broken("must hold at least one message")
+	}
+	return f
+}
+
+// turn takes a system role only where the model's catalogue entry does
+// (decisions.md, Text shapes): the shape has none.
+func (c *checker) turn(v gjson.Result) *fault {
+	if !v.IsObject() {
+		return broken("must be an object")
+	}
+	var role, content gjson.Result
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "role":
+			role = value
+		case "content":
+			content = value
+		}
+		return true
+	})
+	switch {
+	case !role.Exists():
+		return missing("role")
+	case role.Str == "user", role.Str == "assistant", role.Str == "system" && c.systemTurns:
+	default:
+		return broken("must be user or assistant").in("role")
+	}
+	switch {
+	case !content.Exists():
+		return missing("content")
+	case content.Type == gjson.String:
+		return nil
+	case !content.IsArray():
+		return broken("must be a string or an array of blocks").in("content")
+	}
+	return each(content, checkBlock).in("content")
+}
+
+func (c *checker) system(v gjson.Result) *fault {
+	if v.Type == gjson.String || v.Type == gjson.Null {
+		return nil
+	}
+	if !v.IsArray() {
+		return broken("must be a string or an array of text blocks")
+	}
+	return each(v, func(b gjson.Result) *fault {
+		if b.Get("type").String() != "text" {
+			return broken("must be text").in("type")
+		}
+		return checkBlock(b)
+	})
+}
+
+// blockRule is the rule of a kind of block, if it has one. Blocks of the tools
+// that run upstream are only ever played back, so that a kind is all they need.
+func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
+	switch kind {
+	case "text":
+		return textRule, true
+	case "thinking":
+		return thinkingRule, true
+	case "redacted_thinking":
+		return redactedRule, true
+	case "image", "document":
+		return sourceRule, true
+	case "tool_use":
+		return toolUseRule, true
+	case "tool_result":
+		return toolResultRule, true
+	case "search_result", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "mid_conv_system":
+		return nil, true
+	}
+	return nil, strings.HasSuffix(kind, "_tool_result")
+}
+
+func checkBlock(v gjson.Result) *fault {
+	if !v.IsObject() {
+		return broken("must be an object")
+	}
+	kind := v.Get("type")
+	if !kind.Exists() {
+		return missing("type")
+	}
+	rule, known := blockRule(kind.Str)
+	if !known {
+		return broken("is not a kind of content block").in("type")
+	}
+	if rule == nil {
+		return nil
+	}
+	return rule(v)
+}
+
+func textRule(v gjson.Result) *fault { return stringRule(v, "text") }
+
+func thinkingRule(v gjson.Result) *fault { return stringRule(v, "thinking") }
+
+func redactedRule(v gjson.Result) *fault { return stringRule(v, "data") }
+
+// stringRule is the rule of a member that must be a string, if an empty one.
+func stringRule(v gjson.Result, name string) *fault {
+	m := v.Get(name)
+	if !m.Exists() {
+		return missing(name)
+	}
+	if m.Type != gjson.String {
+		return broken("must be a string").in(name)
+	}
+	return nil
+}
+
+func sourceRule(v gjson.Result) *fault {
+	source := v.Get("source")
+	if !source.Exists() {
+		return missing("source")
+	}
+	if !source.IsObject() {
+		return broken("must be an object").in("source")
+	}
+	needs := ""
+	switch source.Get("type").String() {
+	case "base64":
+		if f := required(source, "media_type"); f != nil {
+			return f.in("source")
+		}
+		needs = "data"
+	case "text":
+		return stringRule(source, "data").in("source")
+	case "url":
+		needs = "url"
+	case "file":
+		needs = "file_id"
+	case "content":
+		return nil
+	default:
+		return broken("must be base64, url, file, text or content").in("type").in("source")
+	}
+	return required(source, needs).in("source")
+}
+
+func toolUseRule(v gjson.Result) *fault {
+	for _, name := range []string{"id", "name"} {
+		if f := required(v, name); f != nil {
+			return f
+		}
+	}
+	input := v.Get("input")
+	if !input.Exists() {
+		return missing("input")
+	}
+	if !input.IsObject() {
+		return broken("must be an object").in("input")
+	}
+	return nil
+}
+
+func toolResultRule(v gjson.Result) *fault {
+	if f := required(v, "tool_use_id"); f != nil {
+		return f
+	}
+	content := v.Get("content")
+	if content.Type == gjson.String || content.Type == gjson.Null { // or absent
+		return nil
+	}
+	return each(content, func(b gjson.Result) *fault {
+		if b.Get("type").String() == "tool_reference" {
+			return nil
+		}
+		return checkBlock(b)
+	}).in("content")
+}

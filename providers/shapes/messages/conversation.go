@@ -1,0 +1,143 @@
+package messages
+
+import (
+	"slices"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+)
+
+// The vendor's rules for a conversation (translation.md 4.2): the sides
+// alternate and the user begins; no text is blank; every tool_use is answered in
+// the very next turn of the user, answers first, each once; nothing else is
+// answered.
+
+// block is a content block in the making.
+type block struct {
+	kind   dialogue.PartKind
+	text   string // TextPart
+	hint   []byte // cache_control of a TextPart
+	json   []byte // everything that is ready
+	call   *dialogue.Call
+	result *dialogue.Result
+	part   *dialogue.Part // of a call or result
+	id     string         // of a call or result, as sent
+}
+
+// talk is what one side says until the other does.
+type talk struct {
+	role   dialogue.Role
+	blocks []block
+}
+
+// nudge is said for a user who says nothing where the shape needs a user.
+const nudge = "Continue."
+
+func say(text string) block { return block{kind: dialogue.TextPart, text: text} }
+
+func push(talks []talk, role dialogue.Role, blocks ...block) []talk {
+	if len(blocks) == 0 {
+		return talks
+	}
+	if n := len(talks); n > 0 && talks[n-1].role == role {
+		talks[n-1].blocks = append(talks[n-1].blocks, blocks...)
+		return talks
+	}
+	return append(talks, talk{role, slices.Clip(blocks)})
+}
+
+// conversation is the turns of the request as the vendor wants them.
+func (e *encoder) conversation() ([]talk, error) {
+	talks, err := e.sides()
+	if err != nil {
+		return nil, err
+	}
+	answers := e.pair(talks)
+	var out []talk
+	for i, t := range talks {
+		if t.role == dialogue.User {
+			out = push(out, dialogue.User, t.blocks...)
+			continue
+		}
+		out = push(out, dialogue.Assistant, e.thinkingFirst(t.blocks)...)
+		out = push(out, dialogue.User, answers[i]...)
+	}
+	if len(out) == 0 || out[0].role != dialogue.User {
+		e.rep.Lose("messages:first_user")
+		out = slices.Insert(out, 0, talk{dialogue.User, []block{say(nudge)}})
+	}
+	return e.prefill(out), nil
+}
+
+// sides turns parts into blocks and gives each to the side it belongs to.
+func (e *encoder) sides() ([]talk, error) {
+	var talks []talk
+	for i := range e.req.Turns {
+		turn := &e.req.Turns[i]
+		if turn.Name != "" {
+			e.rep.Lose("name")
+		}
+		for j := range turn.Parts {
+			b, ok, err := e.block(&turn.Parts[j])
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				talks = push(talks, side(turn.Role, b.kind), b)
+			}
+		}
+	}
+	return talks, nil
+}
+
+func side(role dialogue.Role, kind dialogue.PartKind) dialogue.Role {
+	switch kind {
+	case dialogue.ResultPart:
+		return dialogue.User
+	case dialogue.CallPart, dialogue.ThinkingPart:
+		return dialogue.Assistant
+	}
+	return role
+}
+
+// thinkingFirst moves thinking to the front of a side that does not begin with
+// it, and drops it where nothing follows: the vendor refuses both.
+func (e *encoder) thinkingFirst(blocks []block) []block {
+	thinking := func(b block) bool { return b.kind == dialogue.ThinkingPart }
+	if !slices.ContainsFunc(blocks, func(b block) bool { return !thinking(b) }) {
+		e.rep.Lose("thinking")
+		return nil
+	}
+	if !slices.ContainsFunc(blocks, thinking) || thinking(blocks[0]) {
+		return blocks
+	}
+	out := make([]block, 0, len(blocks))
+	for _, b := range blocks {
+		if thinking(b) {
+			out = append(out, b)
+		}
+	}
+	for _, b := range blocks {
+		if !thinking(b) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// prefill prepares a last turn that the reply shall continue.
+func (e *encoder) prefill(talks []talk) []talk {
+	last := &talks[len(talks)-1]
+	if last.role != dialogue.Assistant {
+		return talks
+	}
+	if end := &last.blocks[len(last.blocks)-1]; end.kind == dialogue.TextPart && end.json == nil {
+		// Never blank: blank text makes no block.
+		end.text = strings.TrimRight(end.text, " \t\r\n")
+	}
+	if e.target.Caps.Prefill {
+		return talks
+	}
+	e.rep.Lose("prefill")
+	return append(talks, talk{dialogue.User, []block{say(nudge)}})
+}

@@ -1,0 +1,190 @@
+package messages
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// Decode builds the neutral form. Nothing is regrouped: that is the business of
+// the target's encoder.
+func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+	d := decoder{env: env, req: &dialogue.Request{
+		Inbound:      dialogue.Messages,
+		IncludeUsage: true,
+		Body:         body,
+	}}
+	gjson.ParseBytes(body).ForEach(func(key, value gjson.Result) bool {
+		d.field(key.Str, value)
+		return true
+	})
+	return d.req, nil
+}
+
+// decoder reads one request that has passed Check.
+type decoder struct {
+	req *dialogue.Request
+	env *dialogue.Env
+}
+
+func (d *decoder) field(name string, v gjson.Result) {
+	if v.Type == gjson.Null {
+		return
+	}
+	req := d.req
+	switch name {
+	case "model":
+		req.Model = v.String()
+	case "stream":
+		req.Stream = v.Bool()
+	case "max_tokens":
+		req.MaxTokens = whole(v)
+	case "temperature":
+		req.Temperature = json.Number(v.Raw)
+	case "top_p":
+		req.TopP = json.Number(v.Raw)
+	case "top_k":
+		req.TopK = whole(v)
+	case "stop_sequences":
+		req.Stop = texts(v)
+	case "system":
+		req.System = d.system(v)
+	case "messages":
+		v.ForEach(func(_, turn gjson.Result) bool {
+			req.Turns = append(req.Turns, d.turn(turn))
+			return true
+		})
+	case "tools":
+		v.ForEach(func(_, tool gjson.Result) bool {
+			d.tool(tool)
+			return true
+		})
+	case "tool_choice":
+		d.toolChoice(v)
+	case "thinking":
+		d.thinking(v)
+	case "output_config":
+		d.outputConfig(v)
+	case "output_format":
+		if req.Output.Mode == dialogue.OutputText {
+			req.Output = output(v)
+		}
+	case "service_tier":
+		req.ServiceTier = v.String()
+	case "metadata":
+		req.User = v.Get("user_id").String()
+	default:
+		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
+	}
+}
+
+func whole(v gjson.Result) *int64 {
+	n := v.Int()
+	return &n
+}
+
+func texts(v gjson.Result) []string {
+	var out []string
+	v.ForEach(func(_, e gjson.Result) bool {
+		out = append(out, e.String())
+		return true
+	})
+	return out
+}
+
+func (d *decoder) system(v gjson.Result) []dialogue.Part {
+	if v.Type == gjson.String {
+		return []dialogue.Part{{Text: v.Str}}
+	}
+	var parts []dialogue.Part
+	v.ForEach(func(_, b gjson.Result) bool {
+		parts = append(parts, dialogue.Part{Text: b.Get("text").String(), CacheHint: raw(b.Get("cache_control"))})
+		return true
+	})
+	return parts
+}
+
+// raw is nil for a value that is null or absent.
+func raw(v gjson.Result) json.RawMessage {
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}
+
+func (d *decoder) tool(v gjson.Result) {
+	t := dialogue.Tool{
+		Kind:      dialogue.FunctionTool,
+		Name:      v.Get("name").String(),
+		CacheHint: raw(v.Get("cache_control")),
+		Origin:    dialogue.Messages,
+		Opaque:    json.RawMessage(v.Raw),
+	}
+	switch kind := v.Get("type").String(); {
+	case clientTool(kind):
+		t.Description = v.Get("description").String()
+		t.Schema = raw(v.Get("input_schema"))
+		if strict := v.Get("strict"); strict.IsBool() {
+			on := strict.Bool()
+			t.Strict = &on
+		}
+	case strings.HasPrefix(kind, "web_search"):
+		t.Kind, t.Type = dialogue.WebSearchTool, kind
+		d.req.WebSearch = true
+	default:
+		t.Kind, t.Type = dialogue.OpaqueTool, kind
+	}
+	d.req.Tools = append(d.req.Tools, t)
+}
+
+func (d *decoder) toolChoice(v gjson.Result) {
+	choice := &dialogue.ToolChoice{}
+	switch v.Get("type").String() {
+	case "auto":
+		choice.Mode = dialogue.ToolAuto
+	case "none":
+		choice.Mode = dialogue.ToolNone
+	case "any":
+		choice.Mode = dialogue.ToolRequired
+	case "tool":
+		choice.Mode, choice.Names = dialogue.ToolNamed, []string{v.Get("name").String()}
+	}
+	d.req.ToolChoice = choice
+	if single := v.Get("disable_parallel_tool_use"); single.IsBool() {
+		parallel := !single.Bool()
+		d.req.Parallel = &parallel
+	}
+}
+
+func (d *decoder) thinking(v gjson.Result) {
+	r := &d.req.Reasoning
+	r.Include = v.Get("display").String() != "omitted"
+	switch v.Get("type").String() {
+	case "enabled":
+		r.Budget = whole(v.Get("budget_tokens"))
+	case "adaptive":
+		r.Adaptive = true
+	default:
+		r.Disabled, r.Include = true, false
+	}
+}
+
+func (d *decoder) outputConfig(v gjson.Result) {
+	d.req.Reasoning.Effort = v.Get("effort").String()
+	if format := v.Get("format"); format.IsObject() {
+		d.req.Output = output(format)
+	}
+}
+
+// output is the wish of a format object. A schema that is missing stays nil:
+// providers/schema says what that means.
+func output(format gjson.Result) dialogue.Output {
+	if format.Get("type").String() == "json_object" {
+		return dialogue.Output{Mode: dialogue.OutputJSON}
+	}
+	return dialogue.Output{Mode: dialogue.OutputSchema, Schema: raw(format.Get("schema"))}
+}

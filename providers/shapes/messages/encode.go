@@ -1,0 +1,313 @@
+package messages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+// maxUserID is the vendor's limit of metadata.user_id.
+const maxUserID = 512
+
+// Encode writes req for a messages upstream (translation.md 4 and 5).
+func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+	e := encoder{req: req, target: t, rep: rep, names: newNames(req)}
+	if err := e.refuse(); err != nil {
+		return shapes.Call{}, err
+	}
+	tools, err := e.tools()
+	if err != nil {
+		return shapes.Call{}, err
+	}
+	talks, err := e.conversation()
+	if err != nil {
+		return shapes.Call{}, err
+	}
+	e.limit()
+	plan := e.reasoning(tools.forced(), talks)
+	e.lose()
+	return shapes.Call{
+		Path:   path,
+		Header: upstreamHeader(nil),
+		Body:   e.body(tools, talks, plan),
+		Stream: req.Stream,
+	}, nil
+}
+
+// encoder writes one request.
+type encoder struct {
+	req       *dialogue.Request
+	target    dialogue.Target
+	rep       *dialogue.Report
+	names     *names
+	maxTokens int64
+	defaulted bool // maxTokens is not the client's
+}
+
+// refuse names what cannot be left out without changing the answer.
+func (e *encoder) refuse() error {
+	for _, m := range e.req.Modalities {
+		if strings.EqualFold(m, "audio") || strings.EqualFold(m, "image") {
+			return dialogue.Unsupported("modalities", "the model answers in text only")
+		}
+	}
+	if e.req.Suffix != "" {
+		return dialogue.Unsupported("suffix", "the model cannot insert text")
+	}
+	if len(e.req.Turns) == 0 {
+		return e.prompt()
+	}
+	return nil
+}
+
+// prompt makes a turn of a completions prompt.
+func (e *encoder) prompt() error {
+	switch len(e.req.Prompts) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		return dialogue.Unsupported("prompt", "the model takes one prompt at a time")
+	}
+	text, ok := dialogue.PromptText(e.req.Prompts[0])
+	if !ok {
+		return dialogue.Unsupported("prompt", "the model does not take token ids")
+	}
+	e.req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: text}}}}
+	return nil
+}
+
+// limit decides max_tokens, which the shape requires.
+func (e *encoder) limit() {
+	switch asked := e.req.MaxTokens; {
+	case asked == nil:
+		e.maxTokens, e.defaulted = e.target.MaxOutputTokens, true
+		e.rep.Lose("max_tokens:default")
+	case *asked <= 0 && e.req.Inbound != dialogue.Messages:
+		// Zero fills the prompt cache here and answers nothing; it means no such
+		// thing elsewhere.
+		e.maxTokens = 1
+		e.rep.Lose("max_tokens:raised")
+	default:
+		e.maxTokens = *asked
+	}
+}
+
+// lose records what the shape has no field for.
+func (e *encoder) lose() {
+	r := e.req
+	for _, l := range []struct {
+		name  string
+		given bool
+	}{
+		{"seed", r.Seed != ""},
+		{"presence_penalty", r.PresencePenalty != ""},
+		{"frequency_penalty", r.FrequencyPenalty != ""},
+		{"logit_bias", len(r.LogitBias) > 0},
+		{"logprobs", r.LogProbs || r.TopLogProbs != nil},
+		{"verbosity", r.Verbosity != ""},
+		{"prompt_cache_key", r.CacheKey != ""},
+		{"metadata", len(r.Metadata) > 0},
+	} {
+		if l.given {
+			e.rep.Lose(l.name)
+		}
+	}
+	if r.Inbound != dialogue.Messages {
+		for _, f := range r.Extra {
+			e.rep.Lose(f.Name)
+		}
+	}
+}
+
+func (e *encoder) body(tools toolbox, talks []talk, plan reasoning) []byte {
+	w := &jsonw.Writer{Buf: make([]byte, 0, 1024+len(e.req.Body))}
+	w.Object()
+	w.Key("model").String(e.target.Model)
+	w.Key("max_tokens").Int(e.maxTokens)
+	e.system(w)
+	w.Key("messages").Array()
+	for i := range talks {
+		e.talk(w, &talks[i])
+	}
+	w.End()
+	tools.write(w)
+	e.sampling(w, plan)
+	plan.write(w)
+	e.outputConfig(w, plan)
+	e.identity(w)
+	if e.req.Stream {
+		w.Key("stream").Bool(true)
+	}
+	if e.req.Inbound == dialogue.Messages {
+		for _, f := range e.req.Extra {
+			w.KeyOf(f.Name).Raw(f.Value)
+		}
+	}
+	w.End()
+	return w.Buf
+}
+
+// system writes one string, or blocks where one of them is marked for caching.
+func (e *encoder) system(w *jsonw.Writer) {
+	var parts []dialogue.Part
+	marked := false
+	for _, p := range e.req.System {
+		if strings.TrimSpace(p.Text) != "" {
+			parts = append(parts, p)
+			marked = marked || len(p.CacheHint) > 0
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	w.Key("system")
+	if marked {
+		w.Array()
+		for _, p := range parts {
+			writeText(w, p.Text, p.CacheHint)
+		}
+		w.End()
+		return
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.Text
+	}
+	w.String(strings.Join(texts, "\n\n"))
+}
+
+func (e *encoder) talk(w *jsonw.Writer, t *talk) {
+	w.Object()
+	w.Key("role").String(string(t.role))
+	w.Key("content").Array()
+	for i := range t.blocks {
+		e.writeBlock(w, &t.blocks[i])
+	}
+	w.End().End()
+}
+
+// sampling writes temperature, top_p and top_k as far as the model and its
+// thinking let them be (wire/messages.md 6).
+func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
+	r, open := e.req, e.target.Caps.Sampling
+	if r.Temperature != "" {
+		switch f, err := r.Temperature.Float64(); {
+		case !open || err != nil || plan.thinks() && f != 1:
+			e.rep.Lose("temperature")
+		case f > 1:
+			e.rep.Lose("temperature:clamped")
+			w.Key("temperature").Int(1)
+		default:
+			w.Key("temperature").RawString(string(r.Temperature))
+		}
+	}
+	if r.TopP != "" {
+		if f, err := r.TopP.Float64(); !open || err != nil || plan.thinks() && f < 0.95 {
+			e.rep.Lose("top_p")
+		} else {
+			w.Key("top_p").RawString(string(r.TopP))
+		}
+	}
+	if r.TopK != nil {
+		if !open || plan.thinks() {
+			e.rep.Lose("top_k")
+		} else {
+			w.Key("top_k").Int(*r.TopK)
+		}
+	}
+	e.stop(w)
+}
+
+// stop leaves out what the vendor refuses: sequences of white space only.
+func (e *encoder) stop(w *jsonw.Writer) {
+	var stops []string
+	for _, s := range e.req.Stop {
+		if strings.TrimSpace(s) == "" {
+			e.rep.Lose("stop")
+			continue
+		}
+		stops = append(stops, s)
+	}
+	if len(stops) == 0 {
+		return
+	}
+	w.Key("stop_sequences").Array()
+	for _, s := range stops {
+		w.String(s)
+	}
+	w.End()
+}
+
+// outputConfig holds two things that know nothing of each other (gateway.md 4.8
+// rule 4).
+func (e *encoder) outputConfig(w *jsonw.Writer, plan reasoning) {
+	out := schema.Decide(e.req.Output, e.target, e.rep)
+	if out.Mode != dialogue.OutputSchema && plan.effort == "" {
+		return
+	}
+	w.Key("output_config").Object()
+	if plan.effort != "" {
+		w.Key("effort").String(plan.effort)
+	}
+	if out.Mode == dialogue.OutputSchema {
+		w.Key("format").Object()
+		w.Key("type").String("json_schema")
+		w.Key("schema").Raw(out.Schema)
+		w.End()
+	}
+	w.End()
+}
+
+func (e *encoder) identity(w *jsonw.Writer) {
+	if user := e.req.User; user != "" {
+		if len(user) > maxUserID {
+			sum := sha256.Sum256([]byte(user))
+			user = hex.EncodeToString(sum[:])
+			e.rep.Lose("user:hashed")
+		}
+		w.Key("metadata").Object()
+		w.Key("user_id").String(user).End()
+	}
+	if tier := e.tier(); tier != "" {
+		w.Key("service_tier").String(tier)
+	}
+}
+
+// tier says the other shapes' words in the vendor's two.
+func (e *encoder) tier() string {
+	switch tier := e.req.ServiceTier; tier {
+	case "", "auto":
+		if e.req.Inbound == dialogue.Messages {
+			return tier
+		}
+		return ""
+	case "standard_only":
+		return tier
+	case "default", "flex":
+		return "standard_only"
+	default:
+		e.rep.Lose("service_tier")
+		return ""
+	}
+}
+
+func writeText(w *jsonw.Writer, text string, hint json.RawMessage) {
+	w.Object()
+	w.Key("type").String("text")
+	w.Key("text").String(text)
+	writeHint(w, hint)
+	w.End()
+}
+
+func writeHint(w *jsonw.Writer, hint json.RawMessage) {
+	if len(hint) > 0 {
+		w.Key("cache_control").Raw(hint)
+	}
+}

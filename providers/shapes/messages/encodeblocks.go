@@ -1,0 +1,303 @@
+package messages
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// maxTitle is the vendor's limit of a document's title.
+const maxTitle = 500
+
+// block makes a block of a part. ok is false if nothing is to be sent for it.
+func (e *encoder) block(p *dialogue.Part) (b block, ok bool, err error) {
+	b = block{kind: p.Kind, part: p}
+	if p.Origin == dialogue.Messages && len(p.Opaque) > 0 && replayable(p) {
+		b.json = p.Opaque
+		return b, true, nil
+	}
+	switch p.Kind {
+	case dialogue.TextPart, dialogue.SystemPart, dialogue.RefusalPart:
+		b.kind, b.text, b.hint = dialogue.TextPart, p.Text, p.CacheHint
+		return b, strings.TrimSpace(p.Text) != "", nil
+	case dialogue.MediaPart:
+		b.json, err = e.media(p)
+		return b, err == nil, err
+	case dialogue.CallPart:
+		b.call = p.Call
+		return b, true, nil
+	case dialogue.ResultPart:
+		b.result = p.Result
+		b.json, err = e.resultContent(p.Result)
+		return b, err == nil, err
+	case dialogue.ThinkingPart:
+		b.json = e.thinking(p.Thinking)
+		return b, b.json != nil, nil
+	}
+	e.rep.Lose("server_tool")
+	return block{}, false, nil
+}
+
+// replayable reports whether a part may go back as the client wrote it.
+func replayable(p *dialogue.Part) bool {
+	switch p.Kind {
+	case dialogue.TextPart:
+		return strings.TrimSpace(p.Text) != ""
+	case dialogue.MediaPart, dialogue.ServerPart:
+		return true
+	}
+	return false
+}
+
+func (e *encoder) writeBlock(w *jsonw.Writer, b *block) {
+	switch b.kind {
+	case dialogue.CallPart:
+		e.writeCall(w, b)
+	case dialogue.ResultPart:
+		writeResult(w, b)
+	default:
+		if b.json != nil {
+			w.Raw(b.json)
+			return
+		}
+		writeText(w, b.text, b.hint)
+	}
+}
+
+func (e *encoder) writeCall(w *jsonw.Writer, b *block) {
+	w.Object()
+	w.Key("type").String("tool_use")
+	w.Key("id").String(b.id)
+	w.Key("name").String(e.names.tool(b.call.Namespace, b.call.Name))
+	input, whole := arguments(b.call)
+	if !whole {
+		e.rep.Lose("arguments")
+	}
+	w.Key("input").Raw(input)
+	writeHint(w, b.part.CacheHint)
+	w.End()
+}
+
+// arguments is the input of a call: an object, whatever the history holds.
+// whole is false if its text is no JSON: a turn that was cut leaves such.
+func arguments(c *dialogue.Call) (input []byte, whole bool) {
+	if c.Custom {
+		return member(customInput, quoted(c.Args)), true
+	}
+	return object(c.Args)
+}
+
+// object makes an object of the JSON text of arguments.
+func object(args string) (input []byte, whole bool) {
+	args = strings.TrimSpace(args)
+	if args == "" || args == "null" {
+		return []byte("{}"), true
+	}
+	if !valid([]byte(args)) {
+		return member("_raw", quoted(args)), false
+	}
+	switch args[0] {
+	case '{':
+		return []byte(strings.ToValidUTF8(args, "\uFFFD")), true
+	case '"': // some clients quote the object once more
+		if inner := strings.TrimSpace(gjson.Parse(args).Str); strings.HasPrefix(inner, "{") && valid([]byte(inner)) {
+			return []byte(inner), true
+		}
+	}
+	return member("value", strings.ToValidUTF8(args, "\uFFFD")), true
+}
+
+func member(name, value string) []byte { return []byte(`{"` + name + `":` + value + `}`) }
+
+func writeResult(w *jsonw.Writer, b *block) {
+	w.Object()
+	w.Key("type").String("tool_result")
+	w.Key("tool_use_id").String(b.id)
+	if b.json != nil {
+		w.Key("content").Raw(b.json)
+	}
+	if b.result.IsError {
+		w.Key("is_error").Bool(true)
+	}
+	writeHint(w, b.part.CacheHint)
+	w.End()
+}
+
+// resultContent is a string where text is all there is, else blocks, and nil
+// for nothing.
+func (e *encoder) resultContent(r *dialogue.Result) ([]byte, error) {
+	var blocks []block
+	text := false
+	for i := range r.Parts {
+		b, ok, err := e.block(&r.Parts[i])
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			blocks = append(blocks, b)
+			text = text || b.kind == dialogue.TextPart
+		}
+	}
+	if !text && len(r.Object) > 0 {
+		if s := objectText(r.Object); strings.TrimSpace(s) != "" {
+			blocks = append([]block{say(s)}, blocks...)
+		}
+	}
+	if len(blocks) == 0 {
+		return nil, nil
+	}
+	if len(blocks) == 1 && blocks[0].json == nil && len(blocks[0].hint) == 0 {
+		return []byte(quoted(blocks[0].text)), nil
+	}
+	w := &jsonw.Writer{}
+	w.Array()
+	for i := range blocks {
+		e.writeBlock(w, &blocks[i])
+	}
+	return w.End().Buf, nil
+}
+
+// objectText is the text of a result that was given as an object: of its only
+// member, if that is a string, else its JSON.
+func objectText(object json.RawMessage) string {
+	members, text := 0, ""
+	gjson.ParseBytes(object).ForEach(func(_, v gjson.Result) bool {
+		members++
+		if v.Type == gjson.String {
+			text = v.Str
+		}
+		return members < 2
+	})
+	if members == 1 && text != "" {
+		return text
+	}
+	return string(object)
+}
+
+// thinking is a block only if this shape's vendor signed it: any other would
+// make it refuse the request (translation.md 9).
+func (e *encoder) thinking(t *dialogue.Thinking) []byte {
+	w := &jsonw.Writer{}
+	switch {
+	case t.Origin != dialogue.Messages:
+	case t.Redacted != "" && !dialogue.Sealed(t.Redacted):
+		w.Object().Key("type").String("redacted_thinking").Key("data").String(t.Redacted)
+		return w.End().Buf
+	case t.Signature != "" && !dialogue.Sealed(t.Signature):
+		w.Object().Key("type").String("thinking").Key("thinking").String(t.Text)
+		w.Key("signature").String(t.Signature)
+		return w.End().Buf
+	}
+	e.rep.Lose("thinking")
+	return nil
+}
+
+// media is an image or document block.
+func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
+	m := *p.Media
+	switch {
+	case m.Kind == dialogue.Audio:
+		return nil, dialogue.Unsupported("input_audio", "the model does not take audio")
+	case m.Kind == dialogue.Video:
+		return nil, dialogue.Unsupported("video", "the model does not take video")
+	case m.FileID != "" && p.Origin != dialogue.Messages:
+		return nil, dialogue.Unsupported("file_id", "a file of another provider cannot be used with this model")
+	case m.URL != "" && !strings.HasPrefix(m.URL, "http://") && !strings.HasPrefix(m.URL, "https://"):
+		return nil, dialogue.Unsupported("url", "the model's provider cannot fetch this address")
+	}
+	m.MIME = mime(&m)
+	kind := "document"
+	if m.Kind == dialogue.Image || strings.HasPrefix(m.MIME, "image/") {
+		kind = "image"
+	}
+	w := &jsonw.Writer{}
+	w.Object().Key("type").String(kind).Key("source").Object()
+	if err := source(w, &m, kind); err != nil {
+		return nil, err
+	}
+	w.End()
+	if kind == "document" && m.Name != "" {
+		w.Key("title").String(cut(m.Name, maxTitle))
+	}
+	writeHint(w, p.CacheHint)
+	return w.End().Buf, nil
+}
+
+func source(w *jsonw.Writer, m *dialogue.Media, kind string) error {
+	switch {
+	case m.FileID != "":
+		w.Key("type").String("file").Key("file_id").String(m.FileID)
+		return nil
+	case m.URL != "":
+		w.Key("type").String("url").Key("url").String(m.URL)
+		return nil
+	case kind == "image":
+		if !pictures[m.MIME] {
+			return dialogue.Unsupported("image", "the model takes jpeg, png, gif and webp images only")
+		}
+	case m.MIME == "application/pdf":
+	default:
+		text, ok := document(m)
+		if !ok {
+			return dialogue.Unsupported("file", "the model takes PDF and plain text documents only")
+		}
+		w.Key("type").String("text").Key("media_type").String("text/plain").Key("data").String(text)
+		return nil
+	}
+	w.Key("type").String("base64").Key("media_type").String(m.MIME).Key("data").String(m.Base64)
+	return nil
+}
+
+var pictures = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true}
+
+// magic is how well-known media begin in base64.
+var magic = []struct{ prefix, mime string }{
+	{"iVBORw0KGgo", "image/png"}, {"/9j/", "image/jpeg"}, {"R0lGOD", "image/gif"}, {"UklGR", "image/webp"}, {"JVBERi0", "application/pdf"},
+}
+
+// mime is a media type in the vendor's spelling, told from the data where the
+// client did not say.
+func mime(m *dialogue.Media) string {
+	kind, _, _ := strings.Cut(strings.ToLower(m.MIME), ";")
+	switch kind = strings.TrimSpace(kind); kind {
+	case "image/jpg":
+		return "image/jpeg"
+	case "", "application/octet-stream", "image/*":
+		for _, known := range magic {
+			if strings.HasPrefix(m.Base64, known.prefix) {
+				return known.mime
+			}
+		}
+	}
+	return kind
+}
+
+// document is the text of a document that is text.
+func document(m *dialogue.Media) (string, bool) {
+	if m.Text != "" {
+		return m.Text, true
+	}
+	data, err := base64.StdEncoding.DecodeString(m.Base64)
+	if err != nil || !utf8.Valid(data) || strings.TrimSpace(string(data)) == "" || strings.ContainsRune(string(data), 0) {
+		return "", false
+	}
+	return string(data), true
+}
+
+// cut shortens s to limit characters.
+func cut(s string, limit int) string {
+	n := 0
+	for i := range s {
+		if n == limit {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}

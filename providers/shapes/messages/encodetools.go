@@ -1,0 +1,265 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+)
+
+const (
+	// customInput is the one property of the function that stands for a tool
+	// with free-form input.
+	customInput = "input"
+
+	webSearchName = "web_search"
+	webSearchType = "web_search_20250305"
+)
+
+// toolbox is the tools of a request and the choice between them.
+type toolbox struct {
+	tools    [][]byte
+	choice   string // "" or a type of tool_choice
+	name     string // of choice "tool"
+	parallel *bool
+}
+
+// forced reports whether a tool must be called.
+func (t *toolbox) forced() bool { return t.choice == "any" || t.choice == "tool" }
+
+func (t *toolbox) write(w *jsonw.Writer) {
+	if len(t.tools) == 0 {
+		return // a choice between no tools is refused upstream
+	}
+	w.Key("tools").Array()
+	for _, tool := range t.tools {
+		w.Raw(tool)
+	}
+	w.End()
+	choice, single := t.choice, t.parallel != nil && !*t.parallel
+	if choice == "" && single {
+		choice = "auto" // the flag has no other place
+	}
+	if choice == "" {
+		return
+	}
+	w.Key("tool_choice").Object()
+	w.Key("type").String(choice)
+	if choice == "tool" {
+		w.Key("name").String(t.name)
+	}
+	if single && choice != "none" {
+		w.Key("disable_parallel_tool_use").Bool(true)
+	}
+	w.End()
+}
+
+func (e *encoder) tools() (toolbox, error) {
+	box := toolbox{parallel: e.req.Parallel}
+	sent := map[string]bool{}
+	for i := range e.req.Tools {
+		t := &e.req.Tools[i]
+		if !e.allowed(t) {
+			continue
+		}
+		name, body := e.tool(t)
+		if body == nil {
+			continue
+		}
+		if sent[name] {
+			e.rep.Lose("tools:duplicate")
+			continue
+		}
+		sent[name] = true
+		box.tools = append(box.tools, body)
+	}
+	if e.req.WebSearch && !slices.ContainsFunc(e.req.Tools, isWebSearch) && !sent[webSearchName] {
+		box.tools = append(box.tools, webSearch(nil))
+		sent[webSearchName] = true
+	}
+	err := e.choose(&box, sent)
+	return box, err
+}
+
+func isWebSearch(t dialogue.Tool) bool { return t.Kind == dialogue.WebSearchTool }
+
+// allowed reports whether a choice that allows a subset leaves this tool in:
+// the shape can only leave the others out.
+func (e *encoder) allowed(t *dialogue.Tool) bool {
+	c := e.req.ToolChoice
+	return c == nil || c.Mode != dialogue.ToolAllowed || slices.Contains(c.Names, t.Name) ||
+		slices.Contains(c.Names, qualified(t.Namespace, t.Name))
+}
+
+// tool is a tool as sent, nil if the shape has none like it.
+func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
+	native := t.Origin == dialogue.Messages && len(t.Opaque) > 0
+	switch t.Kind {
+	case dialogue.WebSearchTool:
+		if native && t.Name != "" {
+			return t.Name, t.Opaque
+		}
+		return webSearchName, webSearch(t.Opaque)
+	case dialogue.OpaqueTool:
+		if native {
+			return t.Name, t.Opaque
+		}
+		e.rep.Lose("tools:" + t.Type)
+		return "", nil
+	}
+	name = e.names.tool(t.Namespace, t.Name)
+	if native && name == t.Name {
+		return name, t.Opaque
+	}
+	w := &jsonw.Writer{}
+	w.Object()
+	w.Key("name").String(name)
+	if d := description(t); d != "" {
+		w.Key("description").String(d)
+	}
+	if t.Kind == dialogue.CustomTool {
+		w.Key("input_schema").RawString(`{"type":"object","properties":{"` + customInput +
+			`":{"type":"string"}},"required":["` + customInput + `"],"additionalProperties":false}`)
+	} else {
+		e.function(w, t)
+	}
+	writeHint(w, t.CacheHint)
+	return name, w.End().Buf
+}
+
+// function writes a schema whole (translation.md 7). Strictness goes along only
+// where the vendor would take the schema as it is.
+func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
+	input := schema.ToolForMessages(t.Schema, t.GeminiSchema)
+	w.Key("input_schema").Raw(input)
+	if t.Strict == nil || !*t.Strict {
+		return
+	}
+	strict, stripped, ok := schema.ForMessages(input)
+	if !ok || stripped || !e.target.Caps.StructuredOutputs || !same(strict, input) {
+		e.rep.Lose("strict")
+		return
+	}
+	w.Key("strict").Bool(true)
+}
+
+// same reports whether two JSON texts differ in white space only.
+func same(a, b json.RawMessage) bool {
+	var left, right bytes.Buffer
+	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
+}
+
+// description tells the model in words what the shape cannot say of a custom
+// tool: that its input is free, or bound by a grammar.
+func description(t *dialogue.Tool) string {
+	if t.Kind != dialogue.CustomTool {
+		return t.Description
+	}
+	lines := []string{t.Description, `Put the whole input of this tool, as it is, into "` + customInput + `".`}
+	format := gjson.ParseBytes(t.Format)
+	grammar := format
+	if inner := format.Get("grammar"); inner.IsObject() {
+		grammar = inner
+	}
+	if definition := grammar.Get("definition").String(); definition != "" {
+		lines = append(lines, "It must follow this "+strings.TrimSpace(grammar.Get("syntax").String()+" grammar")+":", definition)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// webSearch is the vendor's search with the limits that other shapes' searches
+// have too.
+func webSearch(foreign json.RawMessage) []byte {
+	options := gjson.ParseBytes(foreign)
+	w := &jsonw.Writer{}
+	w.Object()
+	w.Key("type").String(webSearchType)
+	w.Key("name").String(webSearchName)
+	if domains := options.Get("filters.allowed_domains"); domains.IsArray() && len(domains.Array()) > 0 {
+		w.Key("allowed_domains").RawString(domains.Raw)
+	}
+	place := options.Get("user_location")
+	if inner := place.Get("approximate"); inner.IsObject() {
+		place = inner
+	}
+	writePlace(w, place)
+	return w.End().Buf
+}
+
+func writePlace(w *jsonw.Writer, place gjson.Result) {
+	fields := []string{"city", "region", "country", "timezone"}
+	if !slices.ContainsFunc(fields, func(f string) bool { return place.Get(f).String() != "" }) {
+		return
+	}
+	w.Key("user_location").Object()
+	w.Key("type").String("approximate")
+	for _, f := range fields {
+		if v := place.Get(f).String(); v != "" {
+			w.Key(f).String(v)
+		}
+	}
+	w.End()
+}
+
+// choose maps the choice of tools (translation.md 4.3).
+func (e *encoder) choose(box *toolbox, sent map[string]bool) error {
+	c := e.req.ToolChoice
+	if c == nil {
+		return nil
+	}
+	if len(c.Opaque) > 0 && c.Origin != dialogue.Messages {
+		return e.hosted(box, c, sent)
+	}
+	switch c.Mode {
+	case dialogue.ToolAuto:
+		box.choice = "auto"
+	case dialogue.ToolNone:
+		box.choice = "none"
+	case dialogue.ToolRequired:
+		box.choice = "any"
+	case dialogue.ToolAllowed:
+		box.choice = "auto"
+		if c.Required {
+			box.choice = "any"
+		}
+	case dialogue.ToolNamed:
+		return e.named(box, c, sent)
+	}
+	if box.forced() && len(box.tools) == 0 {
+		return dialogue.Unsupported("tool_choice", "none of the tools can be used with this model")
+	}
+	return nil
+}
+
+func (e *encoder) named(box *toolbox, c *dialogue.ToolChoice, sent map[string]bool) error {
+	for i := range e.req.Tools {
+		t := &e.req.Tools[i]
+		if full := qualified(t.Namespace, t.Name); len(c.Names) == 0 || c.Names[0] != t.Name && c.Names[0] != full {
+			continue
+		}
+		name := t.Name
+		if t.Kind == dialogue.FunctionTool || t.Kind == dialogue.CustomTool {
+			name = e.names.tool(t.Namespace, t.Name)
+		}
+		if sent[name] {
+			box.choice, box.name = "tool", name
+			return nil
+		}
+	}
+	return dialogue.Invalid("tool_choice", "must name one of the tools")
+}
+
+// hosted is a choice of a tool that another shape's provider runs.
+func (e *encoder) hosted(box *toolbox, c *dialogue.ToolChoice, sent map[string]bool) error {
+	if kind := gjson.GetBytes(c.Opaque, "type").String(); strings.HasPrefix(kind, webSearchName) && sent[webSearchName] {
+		box.choice, box.name = "tool", webSearchName
+		return nil
+	}
+	return dialogue.Unsupported("tool_choice", "the model's provider does not have this tool")
+}

@@ -1,0 +1,141 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Limits of what an upstream's refusal may say (wire/errors.md 4 rule 5) and of
+// how long a client is told to wait (decisions.md, Errors).
+const (
+	maxErrorBody  = 64 << 10
+	maxMessage    = 2 << 10
+	maxRetryAfter = time.Minute
+)
+
+// statuses are the vendor's error types (wire/messages.md 9).
+var statuses = map[string]int{
+	"invalid_request_error": 400,
+	"authentication_error":  401,
+	"billing_error":         402,
+	"permission_error":      403,
+	"not_found_error":       404,
+	"conflict_error":        409,
+	"request_too_large":     413,
+	"rate_limit_error":      429,
+	"api_error":             500,
+	"timeout_error":         504,
+	"overloaded_error":      529,
+}
+
+// typeOf is the vendor's word for a status.
+func typeOf(status int) string {
+	for word, s := range statuses {
+		if s == status {
+			return word
+		}
+	}
+	if status >= 500 {
+		return dialogue.TypeAPI
+	}
+	return dialogue.TypeInvalidRequest
+}
+
+// DecodeError reads the vendor's form and those of servers that only look like
+// the vendor (wire/errors.md 4 rule 6).
+func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+	err := &dialogue.Error{Status: status, Type: typeOf(status), Message: fmt.Sprintf("the upstream provider returned status %d", status)}
+	if len(body) <= maxErrorBody && valid(body) {
+		readError(err, gjson.ParseBytes(body))
+	}
+	err.RetryAfter = retryAfter(header)
+	err.NoRetry = strings.EqualFold(header.Get("x-should-retry"), "false")
+	return err
+}
+
+// readError takes what doc says of an error into err.
+func readError(err *dialogue.Error, doc gjson.Result) {
+	if doc.IsArray() {
+		doc = doc.Get("0")
+	}
+	inner := doc.Get("error")
+	for _, v := range []gjson.Result{inner.Get("message"), inner, doc.Get("message"), doc.Get("detail")} {
+		if v.Type == gjson.String && strings.TrimSpace(v.Str) != "" {
+			err.Message = cutBytes(strings.ToValidUTF8(v.Str, "\uFFFD"), maxMessage)
+			break
+		}
+	}
+	if !inner.IsObject() {
+		return
+	}
+	if t := inner.Get("type"); t.Type == gjson.String && t.Str != "" {
+		err.Type = t.Str
+	}
+	err.Param = inner.Get("param").String()
+	switch code := inner.Get("code"); code.Type {
+	case gjson.Null:
+	case gjson.String:
+		err.Code = code.Str
+	default:
+		err.Code = json.RawMessage(bytes.ToValidUTF8([]byte(code.Raw), []byte("\uFFFD")))
+	}
+}
+
+// streamed is an error that came with status 200, in an event or as the body:
+// its type says what the status would have been.
+func streamed(doc gjson.Result) *dialogue.Error {
+	err := &dialogue.Error{Status: http.StatusInternalServerError, Type: dialogue.TypeAPI, Message: "the upstream provider failed"}
+	readError(err, doc)
+	if status, known := statuses[err.Type]; known {
+		err.Status = status
+	}
+	return err
+}
+
+// cutBytes shortens s to limit bytes without splitting a character.
+func cutBytes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
+// retryAfter reads the three forms of the header. A date is measured from the
+// upstream's own clock.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
+		return bounded(ms / 1000)
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return bounded(s)
+	}
+	until, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return bounded(until.Sub(now).Seconds())
+}
+
+func bounded(seconds float64) time.Duration {
+	switch {
+	case !(seconds > 0): // NaN too
+		return 0
+	case seconds > maxRetryAfter.Seconds():
+		return maxRetryAfter
+	}
+	return time.Duration(seconds * float64(time.Second))
+}

@@ -1,0 +1,45 @@
+package messages
+
+import (
+	"strconv"
+
+	"stagedoor/providers/dialogue"
+)
+
+// fault is a broken rule and where it was broken. The place is written on the
+// way out, so that a request without faults builds no paths.
+type fault struct {
+	path string
+	rule string // "": the field is missing
+}
+
+func broken(rule string) *fault { return &fault{rule: rule} }
+
+func missing(name string) *fault { return &fault{path: name} }
+
+// in says that the fault lies in the member of this name.
+func (f *fault) in(name string) *fault {
+	if f == nil {
+		return nil
+	}
+	if f.path != "" {
+		name += "." + f.path
+	}
+	f.path = name
+	return f
+}
+
+// at says that the fault lies in the element of this index.
+func (f *fault) at(index int) *fault {
+	if f == nil {
+		return nil
+	}
+	return f.in(strconv.Itoa(index))
+}
+
+func (f *fault) error() *dialogue.Error {
+	if f.rule == "" {
+		return dialogue.Missing(f.path)
+	}
+	return dialogue.Invalid(f.path, f.rule)
+}

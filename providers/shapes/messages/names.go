@@ -1,0 +1,105 @@
+package messages
+
+import (
+	"strconv"
+
+	"stagedoor/providers/dialogue"
+)
+
+const maxToolName = 128
+
+// names gives every tool a name and every call an id that the shape allows
+// ([a-zA-Z0-9_-]), no two the same. It is deterministic, so that the beginning
+// of a conversation stays the same from turn to turn and can be cached.
+type names struct {
+	req   *dialogue.Request
+	sent  map[string]string // the client's, qualified -> as sent
+	taken map[string]bool
+	ids   map[string]bool
+}
+
+func newNames(req *dialogue.Request) *names {
+	n := &names{req: req, sent: map[string]string{}, taken: map[string]bool{}, ids: map[string]bool{}}
+	for _, t := range req.Tools {
+		// A name that needs no change keeps itself, wherever it stands.
+		if full := qualified(t.Namespace, t.Name); full == safe(full, maxToolName) {
+			n.tool(t.Namespace, t.Name)
+		}
+	}
+	return n
+}
+
+// qualified is a tool's name within its namespace.
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "__" + name
+}
+
+// tool is the name to send for a tool, remembered in Request.Renamed if it is
+// not the client's own.
+func (n *names) tool(namespace, name string) string {
+	full := qualified(namespace, name)
+	if sent, ok := n.sent[full]; ok {
+		return sent
+	}
+	sent := unique(safe(full, maxToolName), maxToolName, n.taken)
+	n.sent[full] = sent
+	if sent != name {
+		if n.req.Renamed == nil {
+			n.req.Renamed = map[string]string{}
+		}
+		n.req.Renamed[sent] = name
+	}
+	return sent
+}
+
+// call is the id to send for one call. Clients may use an id again in a later
+// turn; the vendor does not.
+func (n *names) call(id string) string {
+	return unique(safe(id, len(id)), len(id)+8, n.ids)
+}
+
+// safe replaces what the pattern does not allow, and cuts to limit.
+func safe(s string, limit int) string {
+	if s == "" {
+		return "unnamed"
+	}
+	for i := range len(s) {
+		if !allowed(s[i]) || i >= limit {
+			return rewritten(s, limit)
+		}
+	}
+	return s
+}
+
+func rewritten(s string, limit int) string {
+	b := make([]byte, 0, min(len(s), limit))
+	for _, r := range s {
+		if len(b) == limit {
+			break
+		}
+		if r < 0x80 && allowed(byte(r)) {
+			b = append(b, byte(r))
+		} else {
+			b = append(b, '_')
+		}
+	}
+	return string(b)
+}
+
+func allowed(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// unique claims s, or s with the first number that makes it new.
+func unique(s string, limit int, taken map[string]bool) string {
+	claimed := s
+	for i := 2; taken[claimed]; i++ {
+		suffix := "_" + strconv.Itoa(i)
+		claimed = s[:max(min(len(s), limit-len(suffix)), 0)] + suffix
+	}
+	taken[claimed] = true
+	return claimed
+}

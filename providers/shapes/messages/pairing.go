@@ -1,0 +1,144 @@
+package messages
+
+import (
+	"slices"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+)
+
+// use is a tool call in the history and its answer.
+type use struct {
+	talk   int
+	call   *dialogue.Call
+	id     string // as sent
+	answer *block
+}
+
+// pairing joins the calls of a history with their results.
+type pairing struct {
+	*encoder
+	uses []*use
+	// open are the calls without an answer by the client's id, those of one turn
+	// together. An id whose calls are all answered stays, with none.
+	open map[string][][]*use
+}
+
+// pair gives every call its id, takes the results out of talks and returns, for
+// each talk, the answers to its calls. A second result is dropped, one without
+// a call becomes text, a call without a result gets one that says so.
+func (e *encoder) pair(talks []talk) [][]block {
+	p := pairing{encoder: e, open: map[string][][]*use{}}
+	for i := range talks {
+		if talks[i].role == dialogue.User {
+			talks[i].blocks = p.results(talks[i].blocks)
+			continue
+		}
+		for j := range talks[i].blocks {
+			if b := &talks[i].blocks[j]; b.kind == dialogue.CallPart {
+				p.add(b, i)
+			}
+		}
+	}
+	answers := make([][]block, len(talks))
+	for _, u := range p.uses {
+		if u.answer == nil {
+			e.rep.Lose("tool_result:missing")
+			u.answer = &block{kind: dialogue.ResultPart, part: &dialogue.Part{},
+				json: []byte(`"No result was recorded."`), result: &dialogue.Result{IsError: true}}
+		}
+		u.answer.id = u.id
+		answers[u.talk] = append(answers[u.talk], *u.answer)
+	}
+	return answers
+}
+
+func (p *pairing) add(b *block, talk int) {
+	b.id = p.names.call(b.call.ID)
+	u := &use{talk: talk, call: b.call, id: b.id}
+	p.uses = append(p.uses, u)
+	turns := p.open[b.call.ID]
+	if n := len(turns); n > 0 && turns[n-1][0].talk == talk {
+		turns[n-1] = append(turns[n-1], u)
+		return
+	}
+	p.open[b.call.ID] = append(turns, []*use{u})
+}
+
+// results takes the results out of blocks and keeps what else is there.
+func (p *pairing) results(blocks []block) []block {
+	var rest []block
+	for i := range blocks {
+		b := &blocks[i]
+		if b.kind != dialogue.ResultPart {
+			rest = append(rest, *b)
+			continue
+		}
+		if u := p.awaiting(b.result); u != nil {
+			u.answer = b
+			continue
+		}
+		if _, known := p.open[b.result.CallID]; known {
+			p.rep.Lose("tool_result:duplicate")
+			continue
+		}
+		p.rep.Lose("tool_result:orphan")
+		rest = append(rest, p.orphan(b.result)...)
+	}
+	return rest
+}
+
+// awaiting finds the call that a result answers: the first without an answer in
+// the latest turn that has one, by id, or by name where there is no id.
+func (p *pairing) awaiting(r *dialogue.Result) *use {
+	if r.CallID == "" {
+		return p.named(r.Name)
+	}
+	turns := p.open[r.CallID]
+	if len(turns) == 0 {
+		return nil
+	}
+	last := len(turns) - 1
+	u := turns[last][0]
+	if turns[last] = turns[last][1:]; len(turns[last]) == 0 {
+		p.open[r.CallID] = turns[:last]
+	}
+	return u
+}
+
+func (p *pairing) named(name string) *use {
+	var found *use
+	for _, u := range slices.Backward(p.uses) {
+		if found != nil && found.talk != u.talk {
+			break
+		}
+		if u.answer == nil && (name == "" || name == u.call.Name) {
+			found = u
+		}
+	}
+	return found
+}
+
+// orphan says in words what a result without a call says. Its media stay.
+func (p *pairing) orphan(r *dialogue.Result) []block {
+	intro := "Result of an earlier tool call"
+	if r.Name != "" {
+		intro += " (" + r.Name + ")"
+	}
+	var lines []string
+	var rest []block
+	for i := range r.Parts {
+		if r.Parts[i].Kind == dialogue.TextPart {
+			lines = append(lines, r.Parts[i].Text)
+			continue
+		}
+		// What cannot be sent was refused when the result was read.
+		if b, ok, err := p.block(&r.Parts[i]); ok && err == nil {
+			rest = append(rest, b)
+		}
+	}
+	if len(lines) == 0 && len(r.Object) > 0 {
+		lines = append(lines, objectText(r.Object))
+	}
+	return append([]block{say(intro + ":\n" + strings.Join(lines, "\n"))}, rest...)
+}

@@ -1,0 +1,247 @@
+package messages
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// parser reads one reply of a messages upstream (translation.md 12.2).
+type parser struct {
+	event   dialogue.Event // reused
+	usage   usage
+	open    []openBlock
+	parts   int
+	started bool
+	called  bool // a call for the client was opened
+	done    bool
+
+	reason       string
+	stopSequence string
+	detail       string
+}
+
+// Event kinds of the stream; every other is skipped, as new ones may come.
+const (
+	messageStart = "message_start"
+	blockStart   = "content_block_start"
+	blockDelta   = "content_block_delta"
+	blockStop    = "content_block_stop"
+	messageDelta = "message_delta"
+	messageStop  = "message_stop"
+	pingEvent    = "ping"
+	errorEvent   = "error"
+)
+
+func (p *parser) Done() bool { return p.done }
+
+func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
+	if p.done || bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
+		return
+	}
+	if !valid(data) {
+		p.fail(dialogue.BadUpstream("event is not JSON"), emit)
+		return
+	}
+	doc := gjson.ParseBytes(data)
+	kind := kindOf(name, doc)
+	switch kind {
+	case blockDelta:
+		p.delta(doc, emit)
+	case messageStart:
+		p.start(doc.Get("message"), emit)
+	case blockStart:
+		p.begin(emit)
+		p.openBlock(doc.Get("index").Int(), doc.Get("content_block"), emit)
+	case blockStop:
+		p.closeIndex(doc.Get("index").Int(), emit)
+	case messageDelta:
+		p.begin(emit)
+		p.usage.merge(doc.Get("usage"))
+		p.stop(doc.Get("delta"))
+	case messageStop:
+		p.finish(emit)
+	case pingEvent:
+		p.emit(emit, dialogue.Event{Kind: dialogue.EventPing})
+	case errorEvent:
+		p.fail(streamed(doc), emit)
+	}
+}
+
+// kindOf is the kind of an event: what its data says, else its name, which some
+// servers leave out. An object with an error and nothing else is one.
+func kindOf(name string, doc gjson.Result) string {
+	if name == errorEvent {
+		return name
+	}
+	if kind := doc.Get("type"); kind.Type == gjson.String && kind.Str != "" {
+		return kind.Str
+	}
+	if name == "" && doc.Get("error").Exists() {
+		return errorEvent
+	}
+	return name
+}
+
+func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	if !valid(body) {
+		p.fail(dialogue.BadUpstream("body is not JSON"), emit)
+		return
+	}
+	doc := gjson.ParseBytes(body)
+	if err := notAMessage(doc); err != nil {
+		p.fail(err, emit)
+		return
+	}
+	p.start(doc, emit)
+	index := int64(0)
+	doc.Get("content").ForEach(func(_, block gjson.Result) bool {
+		p.openBlock(index, block, emit)
+		p.closeIndex(index, emit)
+		index++
+		return true
+	})
+	p.stop(doc)
+	p.finish(emit)
+}
+
+// notAMessage is the failure of a body with status 200 that is no reply.
+func notAMessage(doc gjson.Result) *dialogue.Error {
+	if e := doc.Get("error"); e.Exists() && e.Type != gjson.Null {
+		return streamed(doc)
+	}
+	if !doc.IsObject() || !doc.Get("content").IsArray() {
+		return dialogue.BadUpstream("body is not a message")
+	}
+	return nil
+}
+
+func (p *parser) EOF(emit func(*dialogue.Event)) {
+	if !p.done {
+		p.fail(dialogue.Incomplete(), emit)
+	}
+}
+
+func (p *parser) emit(emit func(*dialogue.Event), ev dialogue.Event) {
+	p.event = ev
+	emit(&p.event)
+}
+
+func (p *parser) fail(err *dialogue.Error, emit func(*dialogue.Event)) {
+	p.done = true
+	p.emit(emit, dialogue.Event{Kind: dialogue.EventError, Err: err})
+}
+
+// begin makes the start that an upstream forgot.
+func (p *parser) begin(emit func(*dialogue.Event)) {
+	if !p.started {
+		p.start(gjson.Result{}, emit)
+	}
+}
+
+func (p *parser) start(message gjson.Result, emit func(*dialogue.Event)) {
+	if p.started {
+		return
+	}
+	p.started = true
+	p.emit(emit, dialogue.Event{Kind: dialogue.EventStart, ID: message.Get("id").String(), Model: message.Get("model").String()})
+	p.usage.merge(message.Get("usage"))
+	p.tell(emit)
+}
+
+func (p *parser) tell(emit func(*dialogue.Event)) {
+	u := p.usage.neutral()
+	if u != dialogue.NoUsage {
+		p.emit(emit, dialogue.Event{Kind: dialogue.EventUsage, Usage: &u})
+	}
+}
+
+// stop keeps the last of each that is told: some servers send a second, empty
+// message_delta.
+func (p *parser) stop(v gjson.Result) {
+	for _, f := range []struct {
+		have *string
+		told gjson.Result
+	}{
+		{&p.reason, v.Get("stop_reason")},
+		{&p.stopSequence, v.Get("stop_sequence")},
+		{&p.detail, v.Get("stop_details.explanation")},
+	} {
+		if f.told.Type == gjson.String && f.told.Str != "" {
+			*f.have = f.told.Str
+		}
+	}
+}
+
+func (p *parser) finish(emit func(*dialogue.Event)) {
+	if !p.started {
+		p.fail(dialogue.BadUpstream("message_stop before message_start"), emit)
+		return
+	}
+	for len(p.open) > 0 {
+		p.close(0, emit)
+	}
+	p.tell(emit)
+	reason := reasonOf(p.reason)
+	if reason == dialogue.ReasonStop && p.called {
+		reason = dialogue.ReasonTool
+	}
+	p.emit(emit, dialogue.Event{Kind: dialogue.EventFinish, Reason: reason, StopSequence: p.stopSequence, Detail: p.detail})
+	p.done = true
+	p.emit(emit, dialogue.Event{Kind: dialogue.EventEnd})
+}
+
+// delta is the hot path: one text, one event.
+func (p *parser) delta(doc gjson.Result, emit func(*dialogue.Event)) {
+	p.begin(emit)
+	delta, index := doc.Get("delta"), doc.Get("index").Int()
+	kind := delta.Get("type").Str
+	at := p.find(index)
+	if at < 0 {
+		if at = p.implied(index, kind, emit); at < 0 {
+			return
+		}
+	}
+	b := &p.open[at]
+	switch {
+	case kind == "text_delta" && b.kind == dialogue.TextPart:
+		p.text(b, b.join.text(delta.Get("text")), emit)
+	case kind == "thinking_delta" && b.kind == dialogue.ThinkingPart:
+		p.text(b, b.join.text(delta.Get("thinking")), emit)
+	case kind == "input_json_delta" && b.kind == dialogue.CallPart:
+		p.text(b, b.join.text(delta.Get("partial_json")), emit)
+	case kind == "input_json_delta" && b.kind == dialogue.ServerPart:
+		b.input = append(b.input, delta.Get("partial_json").String()...)
+	case kind == "signature_delta" && b.kind == dialogue.ThinkingPart:
+		b.signature += delta.Get("signature").String()
+	case kind == "citations_delta" && b.kind == dialogue.TextPart:
+		b.citations = append(b.citations, citation(delta.Get("citation")))
+	}
+}
+
+// text emits a piece of a block's text; an empty one is nothing.
+func (p *parser) text(b *openBlock, s string, emit func(*dialogue.Event)) {
+	if s == "" {
+		return
+	}
+	b.told = true
+	if b.kind == dialogue.TextPart {
+		b.length += utf8.RuneCountInString(s)
+	}
+	p.emit(emit, dialogue.Event{Kind: dialogue.EventDelta, Part: b.part, Text: s})
+}
+
+func (p *parser) find(index int64) int {
+	for i := range p.open {
+		if p.open[i].index == index {
+			return i
+		}
+	}
+	return -1
+}

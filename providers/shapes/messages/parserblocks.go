@@ -1,0 +1,169 @@
+package messages
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// openBlock is a block of the reply that is not closed yet.
+type openBlock struct {
+	index  int64 // the upstream's
+	part   int   // ours
+	kind   dialogue.PartKind
+	join   joiner
+	told   bool // a Delta was emitted
+	length int  // characters of a TextPart
+
+	whole     string // text or input that the block came with
+	signature string
+	redacted  string
+	citations []dialogue.Citation
+	opaque    string // of a ServerPart: the block as it came
+	input     []byte // of a ServerPart: its input as it streams
+}
+
+// openBlock opens the part of a block. One that is still open under the same
+// index is over.
+func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.Event)) {
+	p.closeIndex(index, emit)
+	b := openBlock{index: index, part: p.parts}
+	p.parts++
+	ev := dialogue.Event{Kind: dialogue.EventOpen, Part: b.part}
+	switch block.Get("type").String() {
+	case "text":
+		b.kind, b.whole = dialogue.TextPart, b.join.text(block.Get("text"))
+		block.Get("citations").ForEach(func(_, c gjson.Result) bool {
+			if c.IsObject() {
+				b.citations = append(b.citations, citation(c))
+			}
+			return true
+		})
+	case "thinking":
+		b.kind, b.whole = dialogue.ThinkingPart, b.join.text(block.Get("thinking"))
+		b.signature = block.Get("signature").String()
+	case "redacted_thinking":
+		b.kind, b.redacted = dialogue.ThinkingPart, block.Get("data").String()
+		ev.Thinking = b.thinking()
+	case "tool_use":
+		b.kind, p.called = dialogue.CallPart, true
+		ev.Call = &dialogue.Call{ID: block.Get("id").String(), Name: block.Get("name").String()}
+		b.whole = givenInput(block.Get("input"))
+	default:
+		b.kind, b.opaque = dialogue.ServerPart, strings.ToValidUTF8(block.Raw, "\uFFFD")
+		ev.Origin, ev.Opaque = dialogue.Messages, json.RawMessage(b.opaque)
+	}
+	ev.PartKind = b.kind
+	p.open = append(p.open, b)
+	p.emit(emit, ev)
+	if b.kind != dialogue.CallPart {
+		// A call's input waits: deltas may follow that say it again.
+		last := &p.open[len(p.open)-1]
+		p.text(last, last.whole, emit)
+	}
+}
+
+// givenInput is the input that a call came with, "" if it is still to come.
+// Some servers write it as text.
+func givenInput(v gjson.Result) string {
+	if v.Type == gjson.String {
+		return v.Str
+	}
+	given := ""
+	v.ForEach(func(_, _ gjson.Result) bool {
+		given = v.Raw
+		return false
+	})
+	return given
+}
+
+// implied opens the block of a delta that has none: some servers send no
+// content_block_start. Only text can do without one.
+func (p *parser) implied(index int64, delta string, emit func(*dialogue.Event)) int {
+	switch delta {
+	case "text_delta":
+		p.openBlock(index, gjson.Parse(`{"type":"text"}`), emit)
+	case "thinking_delta":
+		p.openBlock(index, gjson.Parse(`{"type":"thinking"}`), emit)
+	default:
+		return -1
+	}
+	return len(p.open) - 1
+}
+
+func (p *parser) closeIndex(index int64, emit func(*dialogue.Event)) {
+	if at := p.find(index); at >= 0 {
+		p.close(at, emit)
+	}
+}
+
+func (p *parser) close(at int, emit func(*dialogue.Event)) {
+	b := p.open[at]
+	p.open = slices.Delete(p.open, at, at+1)
+	p.text(&b, b.join.rest(), emit)
+	ev := dialogue.Event{Kind: dialogue.EventClose, Part: b.part}
+	switch b.kind {
+	case dialogue.CallPart:
+		if !b.told {
+			p.text(&b, cmp.Or(b.whole, "{}"), emit)
+		}
+	case dialogue.TextPart:
+		p.cite(&b, emit)
+	case dialogue.ThinkingPart:
+		ev.Thinking = b.thinking()
+	case dialogue.ServerPart:
+		ev.Origin, ev.Opaque = dialogue.Messages, b.replay()
+	}
+	p.emit(emit, ev)
+}
+
+// cite tells the citations of a text: the vendor's are about the whole block,
+// whose length is only known now.
+func (p *parser) cite(b *openBlock, emit func(*dialogue.Event)) {
+	if len(b.citations) == 0 {
+		return
+	}
+	for i := range b.citations {
+		b.citations[i].End = b.length
+	}
+	p.emit(emit, dialogue.Event{Kind: dialogue.EventDelta, Part: b.part, Citations: b.citations})
+}
+
+// thinking is what must come back with a thinking block, nil for nothing.
+func (b *openBlock) thinking() *dialogue.Thinking {
+	if b.signature == "" && b.redacted == "" {
+		return nil
+	}
+	return &dialogue.Thinking{Signature: b.signature, Redacted: b.redacted, Origin: dialogue.Messages}
+}
+
+// replay is a server's block with the input that streamed after it.
+func (b *openBlock) replay() json.RawMessage {
+	if len(b.input) > 0 && valid(b.input) {
+		if whole, err := sjson.SetRaw(b.opaque, "input", strings.ToValidUTF8(string(b.input), "\uFFFD")); err == nil {
+			return json.RawMessage(whole)
+		}
+	}
+	return json.RawMessage(b.opaque)
+}
+
+// citation is a source in the form that all shapes share, and in the vendor's.
+func citation(v gjson.Result) dialogue.Citation {
+	c := dialogue.Citation{
+		URL:       v.Get("url").String(),
+		Title:     cmp.Or(v.Get("title").String(), v.Get("document_title").String()),
+		CitedText: v.Get("cited_text").String(),
+		Origin:    dialogue.Messages,
+		Opaque:    json.RawMessage(strings.ToValidUTF8(v.Raw, "\uFFFD")),
+	}
+	if source := v.Get("source").String(); c.URL == "" && strings.HasPrefix(source, "http") {
+		c.URL = source
+	}
+	return c
+}

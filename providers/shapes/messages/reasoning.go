@@ -1,0 +1,171 @@
+package messages
+
+import (
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// reasoning is what is asked of the model's thinking, in the vendor's words.
+type reasoning struct {
+	kind    string // type of thinking: enabled, adaptive, disabled; "": not sent
+	budget  int64  // of enabled
+	effort  string // of output_config; "": not sent
+	display string // of adaptive; "": the model's default
+}
+
+func (r *reasoning) thinks() bool { return r.kind == "enabled" || r.kind == "adaptive" }
+
+func (r *reasoning) write(w *jsonw.Writer) {
+	if r.kind == "" {
+		return
+	}
+	w.Key("thinking").Object()
+	w.Key("type").String(r.kind)
+	if r.kind == "enabled" {
+		w.Key("budget_tokens").Int(r.budget)
+	}
+	if r.display != "" {
+		w.Key("display").String(r.display)
+	}
+	w.End()
+}
+
+// efforts maps effort to a budget for models that want one, and to the vendor's
+// word for models that want that (translation.md 4.5).
+var efforts = map[string]struct {
+	budget int64
+	word   string
+}{
+	"minimal": {1024, "low"},
+	"low":     {2048, "low"},
+	"medium":  {8192, "medium"},
+	"high":    {16384, "high"},
+	"xhigh":   {24576, "xhigh"},
+	"max":     {24576, "max"},
+}
+
+// dynamic is the effort of a model that shall decide itself but cannot.
+const dynamic = "medium"
+
+// reasoning plans the thinking. It is only switched on when the client asked: a
+// default must not be invented (translation.md 3).
+func (e *encoder) reasoning(forced bool, talks []talk) reasoning {
+	asked := e.req.Reasoning
+	wanted := asked.Adaptive || asked.Budget != nil && *asked.Budget != 0 || asked.Effort != "" && asked.Effort != "none"
+	if asked.Disabled || asked.Effort == "none" || asked.Budget != nil && *asked.Budget == 0 {
+		wanted = false
+	}
+	switch e.target.Caps.Thinking {
+	case dialogue.ThinkingNone:
+		if wanted {
+			e.rep.Lose("reasoning")
+		}
+		return reasoning{}
+	case dialogue.ThinkingBudget:
+		return e.budgeted(wanted, forced, talks)
+	default:
+		return e.adaptive(wanted, forced, talks)
+	}
+}
+
+// budgeted is for models that think with a budget, off by default.
+func (e *encoder) budgeted(wanted, forced bool, talks []talk) reasoning {
+	if !wanted {
+		return reasoning{}
+	}
+	if lost := hindrance(forced, talks); lost != "" {
+		e.rep.Lose(lost)
+		return reasoning{}
+	}
+	if unsigned(talks) {
+		e.rep.Lose("reasoning:history")
+		return reasoning{}
+	}
+	budget, room := e.budget()
+	if e.defaulted && e.maxTokens-budget < minBudget {
+		e.maxTokens += budget
+	}
+	if e.maxTokens <= minBudget {
+		e.rep.Lose("reasoning")
+		return reasoning{}
+	}
+	return reasoning{kind: "enabled", budget: min(budget, max(minBudget, e.maxTokens-1-room))}
+}
+
+// budget is the number of tokens wanted, and how many more of max_tokens are
+// for the answer. A client's own number is kept; an effort leaves a fifth.
+func (e *encoder) budget() (tokens, room int64) {
+	asked := e.req.Reasoning
+	if asked.Budget != nil && *asked.Budget > 0 {
+		if *asked.Budget < minBudget {
+			e.rep.Lose("reasoning:raised")
+		}
+		return max(*asked.Budget, minBudget), 0
+	}
+	effort, known := efforts[asked.Effort]
+	if !known {
+		effort = efforts[dynamic]
+	}
+	return effort.budget, e.maxTokens / 5
+}
+
+// adaptive is for models that decide themselves how long to think, some of them
+// by default.
+func (e *encoder) adaptive(wanted, forced bool, talks []talk) reasoning {
+	asked := e.req.Reasoning
+	if !wanted {
+		if asked.Disabled || asked.Effort == "none" || asked.Budget != nil {
+			return reasoning{kind: "disabled"}
+		}
+		return reasoning{}
+	}
+	r := reasoning{kind: "adaptive", effort: word(asked)}
+	if asked.Include {
+		r.display = "summarized"
+	}
+	if lost := hindrance(forced, talks); lost != "" {
+		e.rep.Lose(lost)
+		r.kind, r.display = "", ""
+	}
+	return r
+}
+
+// word is the effort in the vendor's words, "" if the model shall decide.
+func word(asked dialogue.Reasoning) string {
+	if asked.Effort != "" {
+		if known, ok := efforts[asked.Effort]; ok {
+			return known.word
+		}
+		return asked.Effort // an open set (decisions.md, Errors)
+	}
+	switch {
+	case asked.Budget == nil || *asked.Budget < 0:
+		return ""
+	case *asked.Budget < 4096:
+		return "low"
+	case *asked.Budget < 16384:
+		return "medium"
+	}
+	return "high"
+}
+
+// hindrance names what the vendor does not allow together with thinking.
+func hindrance(forced bool, talks []talk) string {
+	switch {
+	case forced:
+		return "reasoning:tool_choice"
+	case talks[len(talks)-1].role == dialogue.Assistant:
+		return "reasoning:prefill"
+	}
+	return ""
+}
+
+// unsigned reports whether the model would go on with calls whose thinking is
+// gone: with a budget the vendor wants it back (wire/messages.md 6).
+func unsigned(talks []talk) bool {
+	if len(talks) < 2 {
+		return false
+	}
+	last, before := talks[len(talks)-1], talks[len(talks)-2]
+	return last.blocks[0].kind == dialogue.ResultPart && before.blocks[0].kind != dialogue.ThinkingPart
+}

@@ -1,0 +1,139 @@
+package messages
+
+import (
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// head is what both emitters know of the reply they write.
+type head struct {
+	req   *dialogue.Request
+	env   *dialogue.Env
+	id    string
+	model string // as the upstream names it
+}
+
+func (h *head) begin(ev *dialogue.Event) { h.id, h.model = ev.ID, ev.Model }
+
+// ending is how a reply ends.
+type ending struct {
+	reason       dialogue.Reason
+	stopSequence string
+	detail       string
+	calls        int    // calls the client has to answer
+	refusal      string // what the model said to refuse
+}
+
+// close settles what the shapes say differently: calls make it tool_use and
+// nothing else does, and words of refusal make it a refusal.
+func (e *ending) close() {
+	switch {
+	case e.reason == dialogue.ReasonStop && e.refusal != "":
+		e.reason = dialogue.ReasonFilter
+	case e.reason == dialogue.ReasonStop && e.calls > 0:
+		e.reason = dialogue.ReasonTool
+	case e.reason == dialogue.ReasonTool && e.calls == 0:
+		e.reason = dialogue.ReasonStop
+	}
+	if e.detail == "" {
+		e.detail = e.refusal
+	}
+}
+
+// write writes the stop members of a message or of a message_delta.
+func (e *ending) write(w *jsonw.Writer) {
+	w.Key("stop_reason").String(stopReason(e.reason))
+	w.Key("stop_sequence")
+	if e.reason == dialogue.ReasonStopSequence {
+		w.StringOrNull(e.stopSequence)
+	} else {
+		w.Null()
+	}
+	w.Key("stop_details")
+	if e.reason != dialogue.ReasonFilter || e.detail == "" {
+		w.Null()
+		return
+	}
+	w.Object()
+	w.Key("type").String("refusal")
+	w.Key("explanation").String(e.detail)
+	w.End()
+}
+
+// open writes the members every message begins with. The model is the name the
+// client asked for.
+func (h *head) open(w *jsonw.Writer) {
+	id := h.id
+	if !strings.HasPrefix(id, "msg_") {
+		id = "msg_" + h.env.ID()
+	}
+	model := h.req.Model
+	if model == "" {
+		model = h.model
+	}
+	w.Object()
+	w.Key("id").String(id)
+	w.Key("type").String("message")
+	w.Key("role").String("assistant")
+	w.Key("model").String(model)
+}
+
+// carrier says how what must come back with a thinking block is carried: as its
+// signature, or as the data of a redacted block if it has no text. What is
+// foreign is sealed, so that no upstream takes it for its own (translation.md 9).
+func (h *head) carrier(t *dialogue.Thinking, hasText bool) (signature, redacted string) {
+	switch {
+	case t != nil && t.Origin == dialogue.Messages:
+		return t.Signature, t.Redacted
+	case t == nil && !hasText || h.env.Sealer == nil:
+		return "", ""
+	}
+	var foreign dialogue.Thinking
+	if t != nil {
+		foreign = *t
+		foreign.Text = "" // the block has it
+	}
+	if seal := h.env.Sealer.Seal(&foreign); hasText {
+		return seal, ""
+	} else {
+		return "", seal
+	}
+}
+
+// remember keeps the thought signature of a call, which the shape cannot carry.
+func (h *head) remember(callID, signature string) {
+	if signature != "" {
+		h.env.Vault.Remember(callID, signature)
+	}
+}
+
+// callID is the id of a call, made up where the upstream gave none.
+func (h *head) callID(c *dialogue.Call) string {
+	if c.ID != "" {
+		return c.ID
+	}
+	return "toolu_" + h.env.ID()
+}
+
+// writeCitation writes a citation in the vendor's own form, or the one of its
+// forms that says what the other shapes say.
+func writeCitation(w *jsonw.Writer, c *dialogue.Citation) {
+	if c.Origin == dialogue.Messages && len(c.Opaque) > 0 {
+		w.Raw(c.Opaque)
+		return
+	}
+	w.Object()
+	w.Key("type").String("web_search_result_location")
+	w.Key("url").String(c.URL)
+	w.Key("title").StringOrNull(c.Title)
+	w.Key("cited_text").String(c.CitedText)
+	w.Key("encrypted_index").String("")
+	w.End()
+}
+
+// citable reports whether the shape has a form for a citation.
+func citable(c *dialogue.Citation) bool {
+	return c.URL != "" || c.Origin == dialogue.Messages && len(c.Opaque) > 0
+}

@@ -1,0 +1,93 @@
+// Package messages is the messages shape (POST /v1/messages, gateway.md 4.4):
+// how its clients ask and are answered, and how its upstreams are asked and
+// answer. It knows no other shape; what is foreign reaches it in the neutral
+// form of providers/dialogue only. It opens no connection and keeps nothing
+// between two requests.
+package messages
+
+import (
+	"net/http"
+	"strconv"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes"
+)
+
+// Shape is the messages shape.
+var Shape shapes.Shape = shape{}
+
+type shape struct{}
+
+const (
+	path      = "/messages"
+	countPath = "/messages/count_tokens"
+
+	versionHeader = "anthropic-version"
+	betaHeader    = "anthropic-beta"
+	version       = "2023-06-01"
+
+	// systemTurnsHeader is set by the door, never by clients, for a model whose
+	// catalogue entry takes a system role inside messages.
+	systemTurnsHeader = "X-Stagedoor-System-Turns"
+)
+
+func (shape) Name() dialogue.Shape { return dialogue.Messages }
+
+func (shape) MaxChoices() int { return 1 }
+
+func (shape) Authorize(h http.Header, key string) { h.Set("x-api-key", key) }
+
+// Heartbeat is the shape's own ping, which every SDK skips.
+func (shape) Heartbeat(mode shapes.Mode) []byte {
+	if mode != shapes.Stream {
+		return nil
+	}
+	return []byte(ping)
+}
+
+const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+
+// Envelope has the shape's own "type" beside the error, for clients that look
+// for it (wire/errors.md 3).
+func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }
+
+func appendEnvelope(dst []byte, err *dialogue.Error) []byte {
+	dst = append(dst, `{"type":"error","error":`...)
+	return append(err.AppendJSON(dst), '}')
+}
+
+func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
+	if mode == shapes.Whole {
+		return &wholeEmitter{head: head{req: req, env: env}}
+	}
+	return &streamEmitter{head: head{req: req, env: env}}
+}
+
+func (shape) NewParser(*dialogue.Env) shapes.Parser { return &parser{usage: untold} }
+
+func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
+	return &tap{options: o, usage: untold}
+}
+
+// InputTokensBody is the reply to a count_tokens request.
+func InputTokensBody(n int64) []byte {
+	return append(strconv.AppendInt([]byte(`{"input_tokens":`), n, 10), '}')
+}
+
+// upstreamHeader is what every call carries: the version the client asked for,
+// else ours, and the client's betas.
+func upstreamHeader(client http.Header) http.Header {
+	h := make(http.Header, 2)
+	h.Set(versionHeader, version)
+	if v := client.Get(versionHeader); v != "" {
+		h.Set(versionHeader, v)
+	}
+	for _, v := range client.Values(betaHeader) {
+		h.Add(betaHeader, v)
+	}
+	return h
+}
+
+// quoted is s as JSON.
+func quoted(s string) string { return string(jsonw.AppendString(nil, s)) }

@@ -1,0 +1,109 @@
+package messages
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes"
+)
+
+// tap watches a reply on the untouched lane.
+type tap struct {
+	options shapes.TapOptions
+	usage   usage
+	reason  dialogue.Reason
+	err     *dialogue.Error
+	done    bool
+}
+
+func (t *tap) Event(name string, data []byte) (replaced []byte, v shapes.Verdict, content bool) {
+	if t.done || t.err != nil {
+		return nil, shapes.Drop, false
+	}
+	if name == "" {
+		name = kindOf(name, view(data))
+	}
+	switch name {
+	case blockStart, blockDelta, blockStop:
+		return nil, shapes.Forward, true
+	case messageStart:
+		return t.start(data)
+	case messageDelta:
+		doc := view(data)
+		t.usage.merge(doc.Get("usage"))
+		t.stop(doc.Get("delta.stop_reason"))
+		return nil, shapes.Forward, true
+	case messageStop:
+		t.done = true
+		return nil, shapes.Forward, true
+	case errorEvent:
+		t.err = streamed(gjson.ParseBytes(data))
+		return nil, shapes.Failed, false
+	}
+	return nil, shapes.Forward, false
+}
+
+func (t *tap) start(data []byte) ([]byte, shapes.Verdict, bool) {
+	message := view(data).Get("message")
+	t.usage.merge(message.Get("usage"))
+	if replaced := t.renamed(data, message.Get("model")); replaced != nil {
+		return replaced, shapes.Replace, false
+	}
+	return nil, shapes.Forward, false
+}
+
+// renamed is data with the model's name replaced, nil if it is to stay.
+func (t *tap) renamed(data []byte, model gjson.Result) []byte {
+	if t.options.Model == "" || model.Type != gjson.String || model.Index <= 0 {
+		return nil
+	}
+	out := make([]byte, 0, len(data)+len(t.options.Model))
+	out = append(out, data[:model.Index]...)
+	out = jsonw.AppendString(out, t.options.Model)
+	return append(out, data[model.Index+len(model.Raw):]...)
+}
+
+func (t *tap) stop(reason gjson.Result) {
+	if reason.Type == gjson.String {
+		t.reason = reasonOf(reason.Str)
+	}
+}
+
+func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
+	if !valid(body) {
+		t.err = dialogue.BadUpstream("body is not JSON")
+		return nil, t.err
+	}
+	doc := view(body)
+	if t.err = notAMessage(doc); t.err != nil {
+		return nil, t.err
+	}
+	t.usage.merge(doc.Get("usage"))
+	t.stop(doc.Get("stop_reason"))
+	t.done = true
+	if replaced := t.renamed(body, doc.Get("model")); replaced != nil {
+		return replaced, nil
+	}
+	return body, nil
+}
+
+func (t *tap) Err() *dialogue.Error { return t.err }
+
+func (t *tap) Done() bool { return t.done }
+
+func (t *tap) EOF() ([]byte, *dialogue.Error) {
+	if t.done {
+		return nil, nil
+	}
+	return nil, dialogue.Incomplete()
+}
+
+func (t *tap) Fail(dst []byte, err *dialogue.Error) []byte {
+	t.done = true
+	return shapes.AppendEvent(dst, errorEvent, appendEnvelope(nil, err))
+}
+
+func (t *tap) Usage() dialogue.Usage { return t.usage.neutral() }
+
+func (t *tap) Reason() dialogue.Reason { return t.reason }

@@ -1,0 +1,101 @@
+package messages
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// usage is what the vendor counts, field by field; a negative number is "not
+// told". Its input excludes what was read from or written to the cache
+// (translation.md 8.3).
+type usage struct {
+	input, read, write, write5m, write1h, output, thinking, searches int64
+}
+
+var untold = usage{-1, -1, -1, -1, -1, -1, -1, -1}
+
+// maxCount is more than any reply holds; a greater number is noise.
+const maxCount = 1 << 50
+
+// merge takes what v tells. Counts are cumulative: the last one told counts.
+func (u *usage) merge(v gjson.Result) {
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "input_tokens":
+			take(&u.input, value)
+		case "cache_read_input_tokens":
+			take(&u.read, value)
+		case "cache_creation_input_tokens":
+			take(&u.write, value)
+		case "cache_creation":
+			take(&u.write5m, value.Get("ephemeral_5m_input_tokens"))
+			take(&u.write1h, value.Get("ephemeral_1h_input_tokens"))
+		case "output_tokens":
+			take(&u.output, value)
+		case "output_tokens_details":
+			take(&u.thinking, value.Get("thinking_tokens"))
+		case "server_tool_use":
+			take(&u.searches, value.Get("web_search_requests"))
+		}
+		return true
+	})
+}
+
+func take(have *int64, told gjson.Result) {
+	if told.Type == gjson.Number && told.Num >= 0 && told.Num < maxCount {
+		*have = told.Int()
+	}
+}
+
+// neutral has the totals that include everything.
+func (u *usage) neutral() dialogue.Usage {
+	n := dialogue.NoUsage
+	n.CacheRead, n.CacheWrite5m, n.CacheWrite1h, n.CacheWrite = u.read, u.write5m, u.write1h, u.write
+	n.OutputTotal, n.Reasoning, n.WebSearches = u.output, u.thinking, u.searches
+	if n.CacheWrite < 0 && (u.write5m >= 0 || u.write1h >= 0) {
+		n.CacheWrite = dialogue.Told(u.write5m) + dialogue.Told(u.write1h)
+	}
+	if u.input >= 0 || u.read >= 0 || n.CacheWrite >= 0 {
+		n.InputTotal = dialogue.Told(u.input) + dialogue.Told(u.read) + dialogue.Told(n.CacheWrite)
+	}
+	return n
+}
+
+// writeUsage writes the usage object of a reply with all its members.
+func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
+	write5m, write1h := dialogue.Told(u.CacheWrite5m), dialogue.Told(u.CacheWrite1h)
+	write, read := u.CacheWrite, dialogue.Told(u.CacheRead)
+	if write < 0 {
+		write = write5m + write1h
+	}
+	if write5m+write1h == 0 {
+		write5m = write // the default lifetime
+	}
+	w.Object()
+	w.Key("input_tokens").Int(max(dialogue.Told(u.InputTotal)-read-write, 0))
+	w.Key("cache_creation_input_tokens").Int(write)
+	w.Key("cache_read_input_tokens").Int(read)
+	w.Key("cache_creation").Object()
+	w.Key("ephemeral_5m_input_tokens").Int(write5m)
+	w.Key("ephemeral_1h_input_tokens").Int(write1h)
+	w.End()
+	// Never zero, not even for an empty reply (gateway.md 2.4).
+	w.Key("output_tokens").Int(max(u.OutputTotal, 1))
+	w.Key("output_tokens_details").Object()
+	w.Key("thinking_tokens").Int(dialogue.Told(u.Reasoning))
+	w.End()
+	w.Key("server_tool_use")
+	if searches := u.WebSearches; searches > 0 {
+		w.Object()
+		w.Key("web_search_requests").Int(searches)
+		w.Key("web_fetch_requests").Int(0)
+		w.End()
+	} else {
+		w.Null()
+	}
+	w.Key("inference_geo").Null()
+	w.Key("service_tier").String("standard")
+	w.End()
+}

@@ -1,0 +1,131 @@
+package messages
+
+import (
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// wholeEmitter writes a reply as one message (gateway.md 2.4).
+type wholeEmitter struct {
+	head
+	folder dialogue.Folder
+	over   bool
+}
+
+func (e *wholeEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
+	if e.over {
+		return dst
+	}
+	e.folder.Add(ev)
+	switch ev.Kind {
+	case dialogue.EventStart:
+		e.begin(ev)
+	case dialogue.EventError:
+		e.over = true
+	case dialogue.EventEnd:
+		e.over = true
+		return e.message(dst)
+	}
+	return dst
+}
+
+func (e *wholeEmitter) message(dst []byte) []byte {
+	w := &jsonw.Writer{Buf: dst}
+	var end ending
+	e.open(w)
+	w.Key("content").Array()
+	if choices := e.folder.Reply.Choices; len(choices) > 0 {
+		c := choices[0]
+		end.reason, end.stopSequence, end.detail = c.Reason, c.StopSequence, c.Detail
+		for i := range c.Parts {
+			e.part(w, &c.Parts[i], &end)
+		}
+	}
+	w.End()
+	end.close()
+	end.write(w)
+	w.Key("container").Null()
+	w.Key("usage")
+	writeUsage(w, &e.folder.Reply.Usage)
+	return w.End().Buf
+}
+
+func (e *wholeEmitter) part(w *jsonw.Writer, p *dialogue.ReplyPart, end *ending) {
+	switch p.Kind {
+	case dialogue.TextPart:
+		writeAnswer(w, p)
+	case dialogue.RefusalPart:
+		end.refusal += p.Text
+		writeAnswer(w, p)
+	case dialogue.ThinkingPart:
+		e.thinking(w, p)
+	case dialogue.CallPart:
+		end.calls++
+		id := e.callID(p.Call)
+		e.remember(id, p.Call.Signature)
+		input, _ := arguments(p.Call)
+		w.Object()
+		w.Key("type").String("tool_use")
+		w.Key("id").String(id)
+		w.Key("name").String(p.Call.Name)
+		w.Key("input").Raw(input)
+		w.End()
+	case dialogue.ServerPart:
+		if p.Origin == dialogue.Messages && len(p.Opaque) > 0 {
+			w.Raw(p.Opaque)
+		}
+	}
+}
+
+// writeAnswer writes a text block; one without text is none.
+func writeAnswer(w *jsonw.Writer, p *dialogue.ReplyPart) {
+	if p.Text == "" {
+		return
+	}
+	w.Object()
+	w.Key("type").String("text")
+	w.Key("text").String(p.Text)
+	w.Key("citations")
+	none := true
+	for i := range p.Citations {
+		if !citable(&p.Citations[i]) {
+			continue
+		}
+		if none {
+			w.Array()
+			none = false
+		}
+		writeCitation(w, &p.Citations[i])
+	}
+	if none {
+		w.Null()
+	} else {
+		w.End()
+	}
+	w.End()
+}
+
+func (e *wholeEmitter) thinking(w *jsonw.Writer, p *dialogue.ReplyPart) {
+	signature, redacted := e.carrier(told(p.Thinking), p.Text != "")
+	if redacted != "" {
+		w.Object().Key("type").String("redacted_thinking").Key("data").String(redacted).End()
+		return
+	}
+	if p.Text == "" && signature == "" {
+		return
+	}
+	w.Object()
+	w.Key("type").String("thinking")
+	w.Key("thinking").String(p.Text)
+	w.Key("signature").String(signature)
+	w.End()
+}
+
+// told is nil for thinking of which nothing but its text is known, as in a
+// stream.
+func told(t *dialogue.Thinking) *dialogue.Thinking {
+	if t == nil || *t == (dialogue.Thinking{Text: t.Text}) {
+		return nil
+	}
+	return t
+}
