@@ -235,11 +235,10 @@ func summaryText(item gjson.Result) string {
 // readCall reads a function_call or custom_tool_call item.
 func readCall(item gjson.Result) *dialogue.Call {
 	c := &dialogue.Call{
-		ID:        item.Get("call_id").Str,
-		Namespace: item.Get("namespace").Str,
-		Args:      item.Get("arguments").Str,
+		ID:   item.Get("call_id").Str,
+		Name: qualified(item.Get("namespace").Str, item.Get("name").Str),
+		Args: item.Get("arguments").Str,
 	}
-	c.Name = qualified(c.Namespace, item.Get("name").Str)
 	if item.Get("type").Str == "custom_tool_call" {
 		c.Custom, c.Args = true, item.Get("input").Str
 	}

@@ -16,8 +16,10 @@ func (d *decoder) tools(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// tool reads a tool. A namespace becomes its tools under qualified names: no
-// other shape has namespaces, and two of them may have members of one name.
+// tool reads a tool. A namespace becomes its tools under qualified names, which
+// are all that the rest of the gateway knows of it: no other shape has
+// namespaces, and two of them may have members of one name. The emitter finds
+// the way back in the request's body.
 func (d *decoder) tool(tool gjson.Result, namespace string) {
 	kind := tool.Get("type").Str
 	switch {
@@ -49,7 +51,6 @@ func readTool(tool gjson.Result, namespace string) dialogue.Tool {
 	t := dialogue.Tool{
 		Kind:        dialogue.FunctionTool,
 		Name:        qualified(namespace, def.Get("name").Str),
-		Namespace:   namespace,
 		Description: def.Get("description").Str,
 		Schema:      raw(def.Get("parameters")),
 		Strict:      flag(def.Get("strict")),
@@ -62,8 +63,7 @@ func readTool(tool gjson.Result, namespace string) dialogue.Tool {
 
 const namespaceSeparator = "__"
 
-// qualified is the name under which a tool of a namespace is known to other
-// shapes; bare undoes it.
+// qualified is the name under which a tool of a namespace is known.
 func qualified(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -71,8 +71,28 @@ func qualified(namespace, name string) string {
 	return namespace + namespaceSeparator + name
 }
 
-func bare(namespace, name string) string {
-	return strings.TrimPrefix(name, namespace+namespaceSeparator)
+// unqualified finds the namespace and the name that make a qualified name, in
+// the tools of the body that declared them.
+func unqualified(body []byte, full string) (namespace, name string) {
+	if !strings.Contains(full, namespaceSeparator) {
+		return "", full
+	}
+	name = full
+	gjson.GetBytes(body, "tools").ForEach(func(_, tool gjson.Result) bool {
+		if tool.Get("type").Str != "namespace" {
+			return true
+		}
+		space := tool.Get("name").Str
+		tool.Get("tools").ForEach(func(_, member gjson.Result) bool {
+			inner := definition(member).Get("name").Str
+			if qualified(space, inner) == full {
+				namespace, name = space, inner
+			}
+			return namespace == ""
+		})
+		return namespace == ""
+	})
+	return namespace, name
 }
 
 func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {

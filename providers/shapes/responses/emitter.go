@@ -225,10 +225,9 @@ func (e *emitter) finishMessage(status string) {
 func (e *emitter) openCall(c *dialogue.Call) *outputItem {
 	it := &outputItem{kind: callItem, callID: c.ID, name: c.Name, namespace: c.Namespace}
 	tool := e.tool(c.Name)
-	if tool != nil && tool.Namespace != "" {
-		it.namespace = tool.Namespace
+	if it.namespace == "" {
+		it.namespace, it.name = unqualified(e.req.Body, c.Name)
 	}
-	it.name = bare(it.namespace, it.name)
 	if it.callID == "" {
 		it.callID = "call_" + e.env.ID()
 	}

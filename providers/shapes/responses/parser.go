@@ -184,11 +184,25 @@ func (p *parser) alive(*frame) {
 }
 
 // item finds the item that f is about. The index is worth more than the id,
-// which some servers change with every event; others give no index.
+// which some servers change with every event; where neither is known, the item
+// that is under way is meant.
 func (p *parser) item(f *frame) *inputItem {
+	if it := p.announced(f.output, f.itemID); it != nil || f.output >= 0 {
+		return it
+	}
+	for i := len(p.items) - 1; i >= 0; i-- {
+		if !p.items[i].closed {
+			return p.items[i]
+		}
+	}
+	return nil
+}
+
+// announced finds an item by its index, or by its id if there is no index.
+func (p *parser) announced(index int, id string) *inputItem {
 	for i := len(p.items) - 1; i >= 0; i-- {
 		it := p.items[i]
-		if f.output >= 0 && it.index == f.output || f.output < 0 && it.id == f.itemID {
+		if index >= 0 && it.index == index || index < 0 && id != "" && it.id == id {
 			return it
 		}
 	}
@@ -211,8 +225,9 @@ func (p *parser) newItem(index int, id, kind string) *inputItem {
 }
 
 func (p *parser) itemAdded(f *frame) {
-	if it := p.item(f); it != nil && !it.closed && it.kind == f.value.Get("type").Str {
-		return // announced twice
+	it := p.announced(f.output, f.value.Get("id").Str)
+	if it != nil && !it.closed && it.kind == f.value.Get("type").Str {
+		return // twice
 	}
 	p.announce(f.output, f.value)
 }
@@ -443,6 +458,7 @@ func (p *parser) wholeArguments(it *inputItem, args string) {
 }
 
 func (p *parser) itemDone(f *frame) {
+	f.itemID = f.value.Get("id").Str
 	it := p.item(f)
 	if it == nil || it.kind != f.value.Get("type").Str {
 		it = p.announce(f.output, f.value)
