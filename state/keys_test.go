@@ -289,7 +289,9 @@ func TestSecretsAreLongRandomAndHashed(t *testing.T) {
 		if len(secret) != 46 || !strings.HasPrefix(secret, "sd-"+prefix) || len(prefix) != 8 || hash != state.HashSecret(secret) {
 			t.Fatalf("got %q, prefix %q", secret, prefix)
 		}
-		if strings.ContainsFunc(secret[3:], func(r rune) bool { return !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", r) }) {
+		if strings.ContainsFunc(secret[3:], func(r rune) bool {
+			return !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", r)
+		}) {
 			t.Fatalf("%q has other characters than letters and digits", secret)
 		}
 		seen[secret] = true

@@ -18,8 +18,9 @@ type Tx struct {
 	mem *memdb.Txn
 
 	// Of the running command. On a refusal log and batch are taken back.
-	log   []change
-	batch journal.Batch
+	log     []change
+	batch   journal.Batch
+	touched map[record]struct{}
 
 	// Of the group so far.
 	batches []journal.Batch
@@ -32,6 +33,12 @@ type Tx struct {
 type change struct {
 	table         string
 	before, after any
+}
+
+// record names a durable record.
+type record struct {
+	table journal.Table
+	id    string
 }
 
 // Now is the time at which the command is decided.
@@ -51,6 +58,7 @@ func (tx *Tx) run(cmd func(*Tx) error) error {
 		}
 	}
 	tx.batch, tx.log = journal.Batch{}, tx.log[:0]
+	clear(tx.touched)
 	return err
 }
 
@@ -89,8 +97,15 @@ func (tx *Tx) mutate(c change) {
 	}
 }
 
-// expect makes the commit depend on a record's revision.
+// expect makes the commit depend on the revision that a record had when the
+// command began: conditions are checked before the command's first operation, so
+// only the first touch of a record tells it.
 func (tx *Tx) expect(t journal.Table, id string, rev uint64) {
+	r := record{t, id}
+	if _, again := tx.touched[r]; again {
+		return
+	}
+	tx.touched[r] = struct{}{}
 	tx.batch.Pre = append(tx.batch.Pre, journal.Cond{Table: t, Key: []byte(id), Rev: rev})
 }
 

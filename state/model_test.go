@@ -1,0 +1,224 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// TestStateIsItsModel drives random commands, some of which refuse or panic half
+// way or meet a store that refuses, beside a model that is two maps.
+func TestStateIsItsModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		clock, full := newClock(), false
+		store := &faulty{Store: journal.NewMemory()}
+		store.before = func([]journal.Batch) error {
+			if full {
+				return journal.ErrReadOnly
+			}
+			return nil
+		}
+		s := open(t, store, clock.now)
+		defer s.Close()
+		keys, held := map[string]state.Key{}, map[string]state.ResponseHeader{}
+		pool := rapid.IntRange(0, 5)
+		stop := errors.New("refused half way")
+
+		rt.Repeat(map[string]func(*rapid.T){
+			"keys": func(rt *rapid.T) {
+				after := map[string]state.Key{}
+				for id, k := range keys {
+					after[id] = k
+				}
+				end := rapid.SampledFrom([]string{"keep", "keep", "refuse", "panic", "full"}).Draw(rt, "end")
+				// Drawn here: rapid's own panics must not reach a command.
+				type step struct {
+					key            int
+					name           string
+					rotate, remove bool
+				}
+				steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
+					return step{pool.Draw(rt, "key"), rapid.StringN(0, 3, -1).Draw(rt, "name"), rapid.Bool().Draw(rt, "rotate"), rapid.Bool().Draw(rt, "remove")}
+				}), 1, 4).Draw(rt, "steps")
+				full = end == "full"
+				_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) {
+					for _, step := range steps {
+						k := newKey(t, step.key)
+						k.Name = step.name
+						if step.rotate {
+							k.Hash[1] ^= 0xff
+						}
+						_, there := after[k.ID]
+						if there && step.remove {
+							if err := tx.RemoveKey(k.ID); err != nil {
+								return 0, fmt.Errorf("remove: %w", err)
+							}
+							delete(after, k.ID)
+							continue
+						}
+						if err := tx.PutKey(k); err != nil {
+							return 0, fmt.Errorf("put: %w", err)
+						}
+						after[k.ID] = k
+					}
+					switch end {
+					case "refuse":
+						return 0, stop
+					case "panic":
+						panic(stop)
+					}
+					return 0, nil
+				})
+				full = false
+				var panicked *state.PanicError
+				switch {
+				case end == "keep" && err == nil:
+					keys = after
+				case end == "refuse" && errors.Is(err, stop):
+				case end == "panic" && errors.As(err, &panicked) && panicked.Value == any(stop):
+				case end == "full" && errors.Is(err, state.ErrUnavailable):
+				default:
+					rt.Fatalf("%s: got %v", end, err)
+				}
+			},
+			"put": func(rt *rapid.T) {
+				r := newResponse(pool.Draw(rt, "response"), rapid.SampledFrom([]string{"queued", "completed"}).Draw(rt, "status"))
+				r.Expires = clock.now().Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "ttl")) * time.Second)
+				_, there := held[r.ID]
+				if err := s.PutResponse(ctx, r); (err == nil) == there {
+					rt.Fatalf("put: got %v, there %v", err, there)
+				}
+				if !there {
+					held[r.ID] = r.ResponseHeader
+				}
+			},
+			"update": func(rt *rapid.T) {
+				id := newResponse(pool.Draw(rt, "response"), "").ID
+				h, there := held[id]
+				ok := there && !h.Finished() && clock.now().Before(h.Expires)
+				if _, err := s.UpdateResponse(ctx, id, me, state.ResponseUpdate{Status: "failed"}); (err == nil) != ok {
+					rt.Fatalf("update: got %v, want ok %v", err, ok)
+				}
+				if ok {
+					h.Status = "failed"
+					held[id] = h
+				}
+			},
+			"delete": func(rt *rapid.T) {
+				id := newResponse(pool.Draw(rt, "response"), "").ID
+				h, there := held[id]
+				ok := there && clock.now().Before(h.Expires)
+				if err := s.DeleteResponse(ctx, id, me); (err == nil) != ok {
+					rt.Fatalf("delete: got %v, want ok %v", err, ok)
+				}
+				if ok {
+					delete(held, id)
+				}
+			},
+			"sweep": func(rt *rapid.T) {
+				clock.add(time.Duration(rapid.IntRange(0, 100).Draw(rt, "seconds")) * time.Second)
+				want := 0
+				for id, h := range held {
+					if !clock.now().Before(h.Expires) {
+						delete(held, id)
+						want++
+					}
+				}
+				if n, err := s.Sweep(ctx, 0); err != nil || n != want {
+					rt.Fatalf("sweep: got %d, %v, want %d", n, err, want)
+				}
+			},
+			"": func(rt *rapid.T) {
+				listed := s.Keys(state.KeyFilter{})
+				if len(listed) != len(keys) {
+					rt.Fatalf("keys: got %d, want %d", len(listed), len(keys))
+				}
+				for _, k := range listed {
+					want := keys[k.ID]
+					found, ok := s.Key(want.Hash)
+					if k.Name != want.Name || !ok || found.ID != k.ID || found.Name != want.Name {
+						rt.Fatalf("key %s: got %v and %v, %v, want %v", k.ID, k, found, ok, want)
+					}
+				}
+				live := 0
+				for id, want := range held {
+					if !clock.now().Before(want.Expires) {
+						continue
+					}
+					live++
+					if got, err := s.Response(ctx, id, me); err != nil || got.Status != want.Status {
+						rt.Fatalf("response %s: got %v, %v, want %v", id, got.Status, err, want.Status)
+					}
+				}
+				if n := len(s.Responses(state.ResponseFilter{})); n != live {
+					rt.Fatalf("responses: got %d, want %d", n, live)
+				}
+				if n := s.Stats().Responses; n != len(held) {
+					rt.Fatalf("kept: got %d, want %d", n, len(held))
+				}
+			},
+		})
+		sameAfterReload(t, s, store)
+	})
+}
+
+// TestManyWritersAndReaders is for the race detector.
+func TestManyWritersAndReaders(t *testing.T) {
+	s := newState(t)
+	var writers, readers sync.WaitGroup
+	done := make(chan struct{})
+	for w := range 4 {
+		writers.Go(func() {
+			for i := range 50 {
+				k := newKey(t, 100*w+i)
+				r := newResponse(100*w+i, "in_progress")
+				if err := errors.Join(s.AddKey(ctx, k), s.PutResponse(ctx, r)); err != nil {
+					t.Error(err)
+				}
+				_, updateErr := s.UpdateResponse(ctx, r.ID, me, state.ResponseUpdate{Status: "completed", Events: []byte("e")})
+				if got, ok := s.Key(k.Hash); !ok || got.ID != k.ID || updateErr != nil {
+					t.Errorf("own write: got %v, %v", ok, updateErr)
+				}
+				if i%2 == 0 {
+					if err := errors.Join(s.RemoveKey(ctx, k.ID), s.DeleteResponse(ctx, r.ID, me)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-s.WatchKeys():
+				default:
+				}
+				for _, k := range s.Keys(state.KeyFilter{Live: true}) {
+					s.Key(k.Hash)
+				}
+				for _, h := range s.Responses(state.ResponseFilter{}) {
+					if _, err := s.Response(ctx, h.ID, me); err != nil && !errors.Is(err, state.ErrNotFound) {
+						t.Error(err)
+					}
+				}
+				s.Stats()
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+	if n := len(s.Keys(state.KeyFilter{})); n != 100 {
+		t.Errorf("keys: got %d, want 100", n)
+	}
+}
