@@ -2,6 +2,7 @@ package chunks
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/tidwall/gjson"
 
@@ -209,4 +210,4 @@ func withModel(data []byte, model string) ([]byte, bool) {
 }
 
 // errFound ends a walk early.
-var errFound = dialogue.Incomplete()
+var errFound = errors.New("found")

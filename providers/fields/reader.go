@@ -69,7 +69,7 @@ func (r *Reader) Peek() Kind {
 }
 
 // Object calls member for each member of the object that comes next, with its
-// name as written between the quotes. The first error ends it.
+// name. The first error ends it.
 func (r *Reader) Object(member func(name []byte) error) error {
 	if r.Peek() != Object {
 		return r.Broken("must be an object")
@@ -81,7 +81,11 @@ func (r *Reader) Object(member func(name []byte) error) error {
 			break // '}', or damage
 		}
 		r.name = r.pos
-		name := inner(r.Skip())
+		quoted := r.Skip()
+		name := inner(quoted)
+		if bytes.IndexByte(name, '\\') >= 0 { // "\u006e" is n: no way around a rule
+			name = []byte(Unquote(quoted))
+		}
 		if !r.eat(':') {
 			break
 		}

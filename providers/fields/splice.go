@@ -16,8 +16,8 @@ func Members(text []byte) []Member {
 	if r.Peek() != Object {
 		return list
 	}
-	_ = r.Object(func([]byte) error {
-		m := Member{Name: Unquote(text[r.name:stringEnd(text, r.name)]), Start: r.name}
+	_ = r.Object(func(name []byte) error {
+		m := Member{Name: string(name), Start: r.name}
 		r.space()
 		m.Value = r.pos
 		r.Skip()

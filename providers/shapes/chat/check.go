@@ -1,0 +1,361 @@
+package chat
+
+import (
+	"math"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
+)
+
+// rules of the top-level fields that routing does not care about (gateway.md
+// 4.3). Fields that are not listed, here or in checker.field, may be anything:
+// clients are ahead of the documents (decisions.md).
+var rules = map[string]fields.Rule{
+	"metadata":               fields.Nullable(fields.Metadata),
+	"temperature":            fields.Nullable(fields.Between(0, 2)),
+	"top_p":                  fields.Nullable(fields.Between(0, 1)),
+	"frequency_penalty":      fields.Nullable(fields.Between(-2, 2)),
+	"presence_penalty":       fields.Nullable(fields.Between(-2, 2)),
+	"user":                   fields.Of(fields.String),
+	"safety_identifier":      fields.UpTo(64),
+	"prompt_cache_key":       fields.Of(fields.String),
+	"prompt_cache_retention": fields.Nullable(fields.OneOf("in_memory", "24h")),
+	"verbosity":              fields.Nullable(fields.OneOf("low", "medium", "high")),
+	"reasoning_effort":       fields.Nullable(fields.Of(fields.String)), // open: decisions.md
+	"web_search_options":     fields.Of(fields.Object),
+	"stop":                   fields.Nullable(fields.Stop),
+	"logit_bias":             fields.Nullable(fields.LogitBias),
+	"prediction":             fields.Nullable(fields.Of(fields.Object)),
+	"seed":                   fields.Nullable(fields.Whole(math.MinInt64, math.MaxInt64)),
+	"tools":                  fields.Each(tool),
+	"tool_choice":            toolChoice,
+	"parallel_tool_calls":    fields.Of(fields.Bool),
+	"function_call":          functionCall,
+	"functions":              functions,
+	"top_k":                  fields.Whole(0, math.MaxInt64),
+}
+
+// checker holds what Check learns on its one way through a request.
+type checker struct {
+	*fields.Reader
+	head shapes.Head
+
+	hasModel, hasMessages bool
+	logprobs, topLogprobs bool
+	streamOptions         bool
+	audio, wantsAudio     bool
+	maxTokens             int64 // deprecated, counts if the newer one is absent
+}
+
+func check(body []byte) (shapes.Head, error) {
+	k := &checker{Reader: fields.NewReader(body), maxTokens: -1}
+	k.head = shapes.Head{N: 1, MaxTokens: -1}
+	if k.Peek() != fields.Object {
+		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
+	}
+	if err := k.Object(k.field); err != nil {
+		return shapes.Head{}, err
+	}
+	if err := k.together(); err != nil {
+		return shapes.Head{}, err
+	}
+	if k.head.MaxTokens < 0 {
+		k.head.MaxTokens = k.maxTokens
+	}
+	return k.head, nil
+}
+
+// together holds the rules that bind several fields, then the required ones.
+func (k *checker) together() error {
+	switch {
+	case k.topLogprobs && !k.logprobs:
+		return dialogue.Invalid("top_logprobs", "requires logprobs to be true")
+	case k.streamOptions && !k.head.Stream:
+		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
+	case k.wantsAudio && !k.audio:
+		return dialogue.Missing("audio")
+	case !k.hasMessages:
+		return dialogue.Missing("messages")
+	case !k.hasModel:
+		return dialogue.Missing("model")
+	}
+	return nil
+}
+
+func (k *checker) field(name []byte) (err error) {
+	switch string(name) {
+	case "messages":
+		k.hasMessages = true
+		return messages(k.Reader)
+	case "model":
+		return k.model()
+	case "stream":
+		return k.flag(&k.head.Stream)
+	case "store":
+		return k.flag(&k.head.Store)
+	case "logprobs":
+		return k.flag(&k.logprobs)
+	case "n":
+		return k.count(1, maxChoices, func(n int64) { k.head.N = int(n) })
+	case "max_completion_tokens":
+		return k.count(1, math.MaxInt64, func(n int64) { k.head.MaxTokens = n })
+	case "max_tokens":
+		return k.count(1, math.MaxInt64, func(n int64) { k.maxTokens = n })
+	case "top_logprobs":
+		return k.count(0, 20, func(int64) { k.topLogprobs = true })
+	case "stream_options":
+		return k.options()
+	case "service_tier":
+		if k.Null() {
+			return nil
+		}
+		k.head.ServiceTier, err = k.Text()
+		return err
+	case "response_format":
+		k.head.Structured, err = responseFormat(k.Reader)
+		return err
+	case "modalities":
+		return k.modalities()
+	case "audio":
+		if k.Null() {
+			return nil
+		}
+		k.audio = true
+		return fields.Of(fields.Object)(k.Reader)
+	}
+	if rule, ok := rules[string(name)]; ok {
+		return rule(k.Reader)
+	}
+	return nil
+}
+
+func (k *checker) model() (err error) {
+	k.hasModel = true
+	if k.head.Model, err = k.Text(); err == nil && k.head.Model == "" {
+		return k.Broken("must not be empty")
+	}
+	return err
+}
+
+// flag reads a "boolean or null".
+func (k *checker) flag(into *bool) (err error) {
+	if k.Null() {
+		return nil
+	}
+	*into, err = k.Flag()
+	return err
+}
+
+// count reads an "integer or null".
+func (k *checker) count(lo, hi int64, found func(int64)) error {
+	if k.Null() {
+		return nil
+	}
+	n, err := k.Int(lo, hi)
+	if err == nil {
+		found(n)
+	}
+	return err
+}
+
+func (k *checker) options() error {
+	if k.Null() {
+		return nil
+	}
+	k.streamOptions = true
+	return k.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "include_usage":
+			return k.flag(&k.head.IncludeUsage)
+		case "include_obfuscation":
+			return fields.Nullable(fields.Of(fields.Bool))(k.Reader)
+		}
+		return nil
+	})
+}
+
+func (k *checker) modalities() error {
+	if k.Null() {
+		return nil
+	}
+	return k.Array(func(int) error {
+		word, err := k.Word("text", "audio")
+		k.wantsAudio = k.wantsAudio || word == "audio"
+		return err
+	})
+}
+
+// responseFormat checks gateway.md 4.8. A json_schema without schema is no
+// error: it degrades.
+func responseFormat(r *fields.Reader) (structured bool, err error) {
+	kind := ""
+	err = r.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "type":
+			kind, err = r.Word("text", "json_object", "json_schema")
+		case "json_schema":
+			err = fields.Nullable(jsonSchema)(r)
+		}
+		return err
+	})
+	if err == nil && kind == "" {
+		err = r.Lacks("type")
+	}
+	return kind == "json_object" || kind == "json_schema", err
+}
+
+func jsonSchema(r *fields.Reader) error {
+	named := false
+	err := r.Object(func(name []byte) error {
+		switch string(name) {
+		case "name":
+			named = true
+			return fields.Of(fields.String)(r)
+		case "description":
+			return fields.Nullable(fields.Of(fields.String))(r)
+		case "strict":
+			return fields.Nullable(fields.Of(fields.Bool))(r)
+		case "schema":
+			return fields.Nullable(fields.Of(fields.Object))(r)
+		}
+		return nil
+	})
+	if err == nil && !named {
+		return r.Lacks("name")
+	}
+	return err
+}
+
+// tool checks one definition. Types other than the two known ones are open.
+func tool(r *fields.Reader) error {
+	kind, function, custom := "", false, false
+	err := r.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "type":
+			kind, err = r.Text()
+		case "function":
+			function = true
+			err = definition(r)
+		case "custom":
+			custom = true
+			err = definition(r)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case kind == "":
+		return r.Lacks("type")
+	case kind == "function" && !function:
+		return r.Lacks("function")
+	case kind == "custom" && !custom:
+		return r.Lacks("custom")
+	}
+	return nil
+}
+
+// definition is what stands inside function, custom and the deprecated functions.
+func definition(r *fields.Reader) error {
+	named := false
+	err := r.Object(func(name []byte) error {
+		switch string(name) {
+		case "name":
+			named = true
+			return filled(r)
+		case "description":
+			return fields.Nullable(fields.Of(fields.String))(r)
+		case "parameters", "format":
+			return fields.Nullable(fields.Of(fields.Object))(r)
+		case "strict":
+			return fields.Nullable(fields.Of(fields.Bool))(r)
+		}
+		return nil
+	})
+	if err == nil && !named {
+		return r.Lacks("name")
+	}
+	return err
+}
+
+// filled is a string of at least one character.
+func filled(r *fields.Reader) error {
+	raw, err := r.Quoted()
+	if err == nil && len(raw) <= len(`""`) {
+		return r.Broken("must not be empty")
+	}
+	return err
+}
+
+func functions(r *fields.Reader) error {
+	n := 0
+	err := r.Array(func(i int) error {
+		n = i + 1
+		return definition(r)
+	})
+	if err == nil && (n < 1 || n > 128) {
+		return r.Broken("must hold 1 to 128 functions")
+	}
+	return err
+}
+
+// toolChoice is a word or an object that names tools.
+func toolChoice(r *fields.Reader) error {
+	if r.Peek() == fields.String {
+		_, err := r.Word("none", "auto", "required")
+		return err
+	}
+	if r.Peek() != fields.Object {
+		return r.Broken("must be none, auto, required or an object that names a tool")
+	}
+	kind, named := "", map[string]bool{}
+	err := r.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "type":
+			kind, err = r.Text()
+		case "function", "custom":
+			named[string(name)] = true
+			err = definition(r)
+		case "allowed_tools":
+			named["allowed_tools"] = true
+			err = allowedTools(r)
+		}
+		return err
+	})
+	switch kind {
+	case "":
+		if err == nil {
+			return r.Lacks("type")
+		}
+	case "function", "custom", "allowed_tools":
+		if err == nil && !named[kind] {
+			return r.Lacks(kind)
+		}
+	}
+	return err
+}
+
+func allowedTools(r *fields.Reader) error {
+	return r.Object(func(name []byte) error {
+		switch string(name) {
+		case "mode":
+			return fields.OneOf("auto", "required")(r)
+		case "tools":
+			return fields.Each(fields.Of(fields.Object))(r)
+		}
+		return nil
+	})
+}
+
+// functionCall is the deprecated tool choice.
+func functionCall(r *fields.Reader) error {
+	if r.Peek() == fields.String {
+		_, err := r.Word("none", "auto")
+		return err
+	}
+	if r.Peek() != fields.Object {
+		return r.Broken("must be none, auto or an object that names a function")
+	}
+	return definition(r)
+}

@@ -1,0 +1,290 @@
+package chat
+
+import (
+	"stagedoor/providers/fields"
+)
+
+// The kinds of content parts each role may have. Images in a tool's answer are
+// beyond the vendor's rules, but clients of other models send them and most
+// upstreams can be told.
+var partKinds = map[string][]string{
+	"developer": {"text"},
+	"system":    {"text"},
+	"user":      {"text", "image_url", "input_audio", "file"},
+	"assistant": {"text", "refusal"},
+	"tool":      {"text", "image_url", "file"},
+	"function":  {"text"},
+}
+
+func messages(r *fields.Reader) error {
+	n := 0
+	err := r.Array(func(i int) error {
+		n = i + 1
+		return message(r)
+	})
+	if err == nil && n == 0 {
+		return r.Broken("must hold at least one message")
+	}
+	return err
+}
+
+// seen is what a message turned out to have.
+type seen struct {
+	role    string
+	content bool     // present and not null
+	speaks  bool     // an assistant's message with something instead of content
+	parts   []string // kinds that were met before the role
+	answers bool     // tool_call_id
+	named   bool
+}
+
+// message checks one message. The role may stand behind the content, so what
+// depends on it is checked at the end, from the kinds of parts that were seen.
+func message(r *fields.Reader) error {
+	var m seen
+	if err := r.Object(func(name []byte) error { return m.field(r, name) }); err != nil {
+		return err
+	}
+	return m.complete(r)
+}
+
+func (m *seen) field(r *fields.Reader, name []byte) (err error) {
+	switch string(name) {
+	case "role":
+		m.role, err = r.Word("developer", "system", "user", "assistant", "tool", "function")
+	case "content":
+		err = m.read(r)
+	case "name":
+		m.named = true
+		err = fields.Nullable(fields.Of(fields.String))(r)
+	case "tool_call_id":
+		m.answers = true
+		err = fields.Of(fields.String)(r)
+	case "tool_calls":
+		err = m.instead(r, fields.Each(toolCall))
+	case "function_call":
+		err = m.instead(r, calledFunction)
+	case "audio":
+		err = m.instead(r, fields.Of(fields.Object))
+	case "refusal", "reasoning_content":
+		err = m.instead(r, fields.Of(fields.String))
+	case "reasoning_details":
+		err = m.instead(r, fields.Of(fields.Array))
+	}
+	return err
+}
+
+// instead reads what an assistant may say instead of content.
+func (m *seen) instead(r *fields.Reader, rule fields.Rule) error {
+	if r.Null() {
+		return nil
+	}
+	m.speaks = true
+	return rule(r)
+}
+
+func (m *seen) read(r *fields.Reader) error {
+	switch r.Peek() {
+	case fields.Null:
+		r.Skip()
+		return nil
+	case fields.String:
+		m.content = true
+		r.Skip()
+		return nil
+	case fields.Array:
+		m.content = true
+		n := 0
+		err := r.Array(func(i int) error {
+			n = i + 1
+			kind, err := part(r)
+			switch {
+			case err != nil:
+				return err
+			case m.role != "":
+				return fits(r, m.role, kind)
+			}
+			m.parts = append(m.parts, kind)
+			return nil
+		})
+		if err == nil && n == 0 {
+			return r.Broken("must hold at least one part")
+		}
+		return err
+	}
+	return r.Broken("must be a string or an array of parts")
+}
+
+func (m *seen) complete(r *fields.Reader) error {
+	if m.role == "" {
+		return r.Lacks("role")
+	}
+	for _, kind := range m.parts {
+		if err := fits(r, m.role, kind); err != nil {
+			return err
+		}
+	}
+	switch {
+	case m.role == "tool" && !m.answers:
+		return r.Lacks("tool_call_id")
+	case m.role == "function" && !m.named:
+		return r.Lacks("name")
+	case m.content, m.role == "function", m.role == "assistant" && m.speaks:
+		return nil
+	}
+	return r.Lacks("content")
+}
+
+func fits(r *fields.Reader, role, kind string) error {
+	for _, known := range partKinds[role] {
+		if known == kind {
+			return nil
+		}
+	}
+	return r.Broken("a message of role " + role + " cannot hold a part of type " + kind)
+}
+
+// payload is the member that holds what a part of a kind brings. Kind and
+// member have the same name.
+type payload struct {
+	kind string
+	rule fields.Rule
+}
+
+// payloads are the known kinds, the commonest first. Unknown ones are refused:
+// a part that vanishes changes the question.
+var payloads = []payload{
+	{"text", fields.Of(fields.String)},
+	{"image_url", needs("url")},
+	{"file", file},
+	{"input_audio", needs("data", "format")},
+	{"refusal", fields.Of(fields.String)},
+}
+
+// part checks one content part and returns its type, which may stand behind the
+// members whose meaning it decides.
+func part(r *fields.Reader) (kind string, err error) {
+	var brought string
+	err = r.Object(func(name []byte) (err error) {
+		if string(name) == "type" {
+			kind, err = partKind(r)
+			return err
+		}
+		for _, p := range payloads {
+			if string(name) == p.kind && (kind == "" || kind == p.kind) {
+				brought = p.kind
+				return p.rule(r)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case kind == "":
+		return "", r.Lacks("type")
+	case brought != kind:
+		return "", r.Lacks(kind)
+	}
+	return kind, nil
+}
+
+func partKind(r *fields.Reader) (string, error) {
+	raw, err := r.Quoted()
+	if err != nil {
+		return "", err
+	}
+	for _, p := range payloads {
+		if len(raw) == len(p.kind)+2 && string(raw[1:len(raw)-1]) == p.kind {
+			return p.kind, nil
+		}
+	}
+	kind := fields.Unquote(raw)
+	return "", r.Broken("unknown content part type " + kind[:min(len(kind), 64)])
+}
+
+// needs is an object with these string members.
+func needs(members ...string) fields.Rule {
+	return func(r *fields.Reader) error {
+		found := 0
+		err := r.Object(func(name []byte) error {
+			for i, member := range members {
+				if string(name) == member {
+					found |= 1 << i
+					return fields.Of(fields.String)(r)
+				}
+			}
+			return nil
+		})
+		for i, member := range members {
+			if err == nil && found&(1<<i) == 0 {
+				return r.Lacks(member)
+			}
+		}
+		return err
+	}
+}
+
+func file(r *fields.Reader) error {
+	given := false
+	err := r.Object(func(name []byte) error {
+		switch string(name) {
+		case "file_data", "file_id":
+			given = given || r.Peek() == fields.String
+			return fields.Nullable(fields.Of(fields.String))(r)
+		case "filename":
+			return fields.Nullable(fields.Of(fields.String))(r)
+		}
+		return nil
+	})
+	if err == nil && !given {
+		return r.Broken("file_data or file_id is required")
+	}
+	return err
+}
+
+// toolCall checks a call in the history. Calls without arguments, and types
+// this page of the documents does not know, come from servers that are used.
+func toolCall(r *fields.Reader) error {
+	id, body := false, false
+	err := r.Object(func(name []byte) error {
+		switch string(name) {
+		case "id":
+			id = true
+			return fields.Of(fields.String)(r)
+		case "type":
+			return fields.Of(fields.String)(r)
+		case "function", "custom":
+			body = true
+			return calledFunction(r)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !id:
+		return r.Lacks("id")
+	case !body:
+		return r.Lacks("function")
+	}
+	return nil
+}
+
+func calledFunction(r *fields.Reader) error {
+	named := false
+	err := r.Object(func(name []byte) error {
+		switch string(name) {
+		case "name":
+			named = true
+			return fields.Of(fields.String)(r)
+		case "arguments", "input":
+			return fields.Nullable(fields.Of(fields.String))(r)
+		}
+		return nil
+	})
+	if err == nil && !named {
+		return r.Lacks("name")
+	}
+	return err
+}

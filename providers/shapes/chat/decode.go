@@ -1,0 +1,162 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// decoder builds the neutral form of one request.
+type decoder struct {
+	env *dialogue.Env
+	req *dialogue.Request
+
+	maxTokens *int64          // deprecated, counts if the newer one is absent
+	user      string          // deprecated, counts if safety_identifier is absent
+	custom    map[string]bool // ids of custom calls seen so far
+	functions []pendingFunction
+}
+
+func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
+	d := &decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Chat, Body: body}}
+	gjson.ParseBytes(body).ForEach(func(name, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			d.field(name.String(), v)
+		}
+		return true
+	})
+	if d.req.MaxTokens == nil {
+		d.req.MaxTokens = d.maxTokens
+	}
+	if d.req.User == "" {
+		d.req.User = d.user
+	}
+	return d.req, nil
+}
+
+func (d *decoder) field(name string, v gjson.Result) {
+	req := d.req
+	switch name {
+	case "messages":
+		d.messages(v)
+	case "model":
+		req.Model = v.String()
+	case "stream":
+		req.Stream = v.Bool()
+	case "stream_options":
+		req.IncludeUsage = v.Get("include_usage").Bool()
+	case "max_completion_tokens":
+		req.MaxTokens = integer(v)
+	case "max_tokens":
+		d.maxTokens = integer(v)
+	case "temperature":
+		req.Temperature = json.Number(v.Raw)
+	case "top_p":
+		req.TopP = json.Number(v.Raw)
+	case "top_k":
+		req.TopK = integer(v)
+	case "stop":
+		req.Stop = texts(v)
+	case "seed":
+		req.Seed = json.Number(v.Raw)
+	case "presence_penalty":
+		req.PresencePenalty = json.Number(v.Raw)
+	case "frequency_penalty":
+		req.FrequencyPenalty = json.Number(v.Raw)
+	case "n":
+		req.N = int(v.Num)
+	case "logprobs":
+		req.LogProbs = v.Bool()
+	case "top_logprobs":
+		req.TopLogProbs = integer(v)
+	case "logit_bias":
+		req.LogitBias = json.RawMessage(v.Raw)
+	case "parallel_tool_calls":
+		req.Parallel = boolean(v)
+	case "response_format":
+		req.Output = output(v)
+	case "reasoning_effort":
+		// Chat clients can show thoughts, so asking for effort asks for them.
+		req.Reasoning = dialogue.Reasoning{Effort: v.Str, Include: v.Str != "none"}
+	case "safety_identifier":
+		req.User = v.Str
+	case "user":
+		d.user = v.Str
+	case "metadata":
+		req.Metadata = json.RawMessage(v.Raw)
+	case "service_tier":
+		req.ServiceTier = v.Str
+	case "prompt_cache_key":
+		req.CacheKey = v.Str
+	case "verbosity":
+		req.Verbosity = v.Str
+	case "store":
+		req.Store = boolean(v)
+	case "web_search_options":
+		req.WebSearch = true
+	case "modalities":
+		req.Modalities = texts(v)
+	case "tools", "tool_choice", "functions", "function_call":
+		d.tooling(name, v)
+	default:
+		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
+	}
+}
+
+// output reads response_format. A schema that is missing stays nil, which is a
+// degradation of its own (gateway.md 4.8).
+func output(v gjson.Result) dialogue.Output {
+	switch v.Get("type").Str {
+	case "json_object":
+		return dialogue.Output{Mode: dialogue.OutputJSON}
+	case "json_schema":
+	default:
+		return dialogue.Output{}
+	}
+	o := dialogue.Output{Mode: dialogue.OutputSchema}
+	v.Get("json_schema").ForEach(func(name, v gjson.Result) bool {
+		switch {
+		case v.Type == gjson.Null:
+		case name.Str == "name":
+			o.Name = v.String()
+		case name.Str == "description":
+			o.Description = v.String()
+		case name.Str == "strict":
+			o.Strict = boolean(v)
+		case name.Str == "schema":
+			o.Schema = json.RawMessage(v.Raw)
+		}
+		return true
+	})
+	return o
+}
+
+// integer reads a number that Check found to be whole, however it is written.
+func integer(v gjson.Result) *int64 {
+	n := v.Int()
+	if strings.ContainsAny(v.Raw, ".eE") {
+		n = int64(v.Num)
+	}
+	return &n
+}
+
+func boolean(v gjson.Result) *bool {
+	b := v.Bool()
+	return &b
+}
+
+// texts reads a string or a list of strings.
+func texts(v gjson.Result) []string {
+	if !v.IsArray() {
+		return []string{v.String()}
+	}
+	var list []string
+	v.ForEach(func(_, s gjson.Result) bool {
+		list = append(list, s.String())
+		return true
+	})
+	return list
+}

@@ -1,0 +1,222 @@
+package chat
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// maxImage is what an image may weigh, decoded (gateway.md 4.3 and 8).
+const maxImage = 8 << 20
+
+// pendingFunction is a deprecated function_call that waits for its answer. It
+// has no id on the wire, so the decoder gives it one and pairs by name.
+type pendingFunction struct{ name, id string }
+
+func (d *decoder) messages(list gjson.Result) {
+	list.ForEach(func(_, m gjson.Result) bool {
+		d.message(m)
+		return true
+	})
+}
+
+func (d *decoder) message(m gjson.Result) {
+	switch role := m.Get("role").String(); role {
+	case "system", "developer":
+		d.system(m)
+	case "user":
+		d.turn(dialogue.User, m, d.parts(m.Get("content")))
+	case "assistant":
+		d.turn(dialogue.Assistant, m, d.spoken(m))
+	case "tool", "function":
+		d.turn(dialogue.User, gjson.Result{}, []dialogue.Part{d.answer(role, m)})
+	}
+}
+
+func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part) {
+	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Name: m.Get("name").String(), Parts: parts})
+}
+
+// system goes to the front if it stands there, else stays where it is.
+func (d *decoder) system(m gjson.Result) {
+	parts := d.parts(m.Get("content"))
+	if len(d.req.Turns) == 0 {
+		d.req.System = append(d.req.System, parts...)
+		return
+	}
+	for i := range parts {
+		parts[i].Kind = dialogue.SystemPart
+	}
+	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: dialogue.User, Parts: parts})
+}
+
+// parts reads content: null, a string or a list.
+func (d *decoder) parts(content gjson.Result) []dialogue.Part {
+	if content.Type == gjson.String {
+		return []dialogue.Part{{Kind: dialogue.TextPart, Text: content.String()}}
+	}
+	var parts []dialogue.Part
+	content.ForEach(func(_, v gjson.Result) bool {
+		if p, ok := d.part(v); ok {
+			p.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
+			parts = append(parts, p)
+		}
+		return true
+	})
+	if len(parts) == 0 && content.IsArray() {
+		// Only images that were dropped: the turn stays (wire/chat.md 2).
+		parts = append(parts, dialogue.Part{Kind: dialogue.TextPart})
+	}
+	return parts
+}
+
+func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
+	switch v.Get("type").Str {
+	case "refusal":
+		return dialogue.Part{Kind: dialogue.RefusalPart, Text: v.Get("refusal").String()}, true
+	case "image_url":
+		image := v.Get("image_url")
+		if tooLarge(image.Get("url")) {
+			d.lose("image:too_large")
+			return dialogue.Part{}, false
+		}
+		media := &dialogue.Media{Kind: dialogue.Image, Detail: image.Get("detail").String()}
+		address(media, image.Get("url").String())
+		return mediaPart(media), true
+	case "input_audio":
+		audio := v.Get("input_audio")
+		return mediaPart(&dialogue.Media{Kind: dialogue.Audio, MIME: "audio/" + audio.Get("format").String(),
+			Base64: audio.Get("data").String()}), true
+	case "file":
+		return mediaPart(fileMedia(v.Get("file"))), true
+	}
+	return dialogue.Part{Kind: dialogue.TextPart, Text: v.Get("text").String()}, true
+}
+
+func mediaPart(m *dialogue.Media) dialogue.Part {
+	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: dialogue.Chat}
+}
+
+// tooLarge measures the bytes of an image given by value, without decoding it.
+// Images given by address are not fetched for this.
+func tooLarge(url gjson.Result) bool {
+	if len(url.Raw) < maxImage || len(url.Raw) < 5 || !strings.EqualFold(url.Raw[1:6], "data:") {
+		return false
+	}
+	comma := strings.IndexByte(url.Raw, ',')
+	data := strings.TrimRight(url.Raw[comma+1:len(url.Raw)-1], "=")
+	return len(data)/4*3+len(data)%4*3/4 > maxImage
+}
+
+// address puts a URL or the contents of a data URL into m.
+func address(m *dialogue.Media, url string) {
+	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
+		m.URL = url
+		return
+	}
+	head, data, ok := strings.Cut(url[5:], ",")
+	mime, parameters, _ := strings.Cut(head, ";")
+	if !ok || !strings.HasSuffix(strings.ToLower(";"+parameters), ";base64") {
+		m.URL = url
+		return
+	}
+	m.MIME, m.Base64 = strings.ToLower(strings.TrimSpace(mime)), data
+}
+
+// fileMedia reads a file part. What is plain text is handed on as text, which
+// every upstream can read.
+func fileMedia(v gjson.Result) *dialogue.Media {
+	m := &dialogue.Media{Kind: dialogue.File, Name: v.Get("filename").String()}
+	if id := v.Get("file_id").String(); id != "" {
+		m.FileID = id
+		return m
+	}
+	data := v.Get("file_data").String()
+	if address(m, data); m.URL != "" && !strings.Contains(data, "://") {
+		m.URL, m.Base64, m.MIME = "", data, "application/pdf" // bare base64
+	}
+	if kind, _, _ := strings.Cut(m.MIME, "/"); kind == "image" {
+		m.Kind = dialogue.Image
+	} else if kind == "text" {
+		if text, err := base64.StdEncoding.DecodeString(m.Base64); err == nil {
+			m.Text, m.Base64 = string(text), ""
+		}
+	}
+	return m
+}
+
+// spoken reads an assistant's message: thoughts, words, refusal, calls.
+func (d *decoder) spoken(m gjson.Result) []dialogue.Part {
+	parts := d.thoughts(m)
+	if content := m.Get("content"); content.Raw != `""` {
+		parts = append(parts, d.parts(content)...)
+	}
+	if refusal := m.Get("refusal").String(); refusal != "" {
+		parts = append(parts, dialogue.Part{Kind: dialogue.RefusalPart, Text: refusal})
+	}
+	if m.Get("audio").IsObject() {
+		d.lose("audio") // the id of a stored reply: only its maker knows it
+	}
+	m.Get("tool_calls").ForEach(func(_, v gjson.Result) bool {
+		parts = append(parts, dialogue.Part{Kind: dialogue.CallPart, Call: d.call(v)})
+		return true
+	})
+	if f := m.Get("function_call"); f.IsObject() {
+		id := "call_fn_" + strconv.Itoa(len(d.req.Turns))
+		call := &dialogue.Call{ID: id, Name: f.Get("name").String(), Args: f.Get("arguments").String()}
+		d.functions = append(d.functions, pendingFunction{call.Name, id})
+		parts = append(parts, dialogue.Part{Kind: dialogue.CallPart, Call: call})
+	}
+	return parts
+}
+
+func (d *decoder) call(v gjson.Result) *dialogue.Call {
+	c := &dialogue.Call{ID: v.Get("id").String(), Signature: v.Get("extra_content.google.thought_signature").String()}
+	if custom := v.Get("custom"); custom.IsObject() {
+		c.Custom, c.Name, c.Args = true, custom.Get("name").String(), custom.Get("input").String()
+		if d.custom == nil {
+			d.custom = make(map[string]bool)
+		}
+		d.custom[c.ID] = true
+		return c
+	}
+	f := v.Get("function")
+	c.Name, c.Args = f.Get("name").String(), f.Get("arguments").String()
+	return c
+}
+
+// answer reads a tool's message.
+func (d *decoder) answer(role string, m gjson.Result) dialogue.Part {
+	res := &dialogue.Result{CallID: m.Get("tool_call_id").String(), Parts: d.parts(m.Get("content"))}
+	if role == "function" {
+		res.Name = m.Get("name").String()
+		res.CallID = d.answered(res.Name)
+	}
+	res.Custom = d.custom[res.CallID]
+	return dialogue.Part{Kind: dialogue.ResultPart, Result: res}
+}
+
+// answered takes the oldest function_call of that name off the waiting list.
+func (d *decoder) answered(name string) string {
+	for i, f := range d.functions {
+		if f.name == name {
+			d.functions = append(d.functions[:i:i], d.functions[i+1:]...)
+			return f.id
+		}
+	}
+	return ""
+}
+
+func (d *decoder) lose(what string) {
+	for _, have := range d.req.Lost {
+		if have == what {
+			return
+		}
+	}
+	d.req.Lost = append(d.req.Lost, what)
+}

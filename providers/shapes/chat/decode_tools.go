@@ -1,0 +1,122 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+func (d *decoder) tooling(name string, v gjson.Result) {
+	switch name {
+	case "tools":
+		v.ForEach(func(_, t gjson.Result) bool {
+			d.req.Tools = append(d.req.Tools, readTool(t))
+			return true
+		})
+	case "functions":
+		d.req.LegacyFunctions = true
+		v.ForEach(func(_, f gjson.Result) bool {
+			d.req.Tools = append(d.req.Tools, functionTool(f))
+			return true
+		})
+	case "tool_choice":
+		d.req.ToolChoice = readChoice(v)
+	case "function_call":
+		d.req.ToolChoice = readFunctionCall(v)
+	}
+}
+
+func readTool(v gjson.Result) dialogue.Tool {
+	var t dialogue.Tool
+	switch kind := v.Get("type").String(); kind {
+	case "function":
+		t = functionTool(v.Get("function"))
+	case "custom":
+		c := v.Get("custom")
+		t = dialogue.Tool{Kind: dialogue.CustomTool, Name: c.Get("name").String(),
+			Description: c.Get("description").String(), Format: flatFormat(c.Get("format"))}
+	default:
+		t = dialogue.Tool{Kind: dialogue.OpaqueTool, Type: kind, Name: v.Get("name").String(),
+			Origin: dialogue.Chat, Opaque: json.RawMessage(v.Raw)}
+		if strings.HasPrefix(kind, "web_search") {
+			t.Kind = dialogue.WebSearchTool
+		}
+	}
+	t.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
+	return t
+}
+
+func functionTool(f gjson.Result) dialogue.Tool {
+	t := dialogue.Tool{Kind: dialogue.FunctionTool, Name: f.Get("name").String(), Description: f.Get("description").String()}
+	if schema := f.Get("parameters"); schema.IsObject() {
+		t.Schema = json.RawMessage(schema.Raw)
+	}
+	if strict := f.Get("strict"); strict.IsBool() {
+		t.Strict = boolean(strict)
+	}
+	return t
+}
+
+// flatFormat brings a custom tool's format to the form of the responses shape,
+// where a grammar's members stand beside its type; that form is the neutral one.
+func flatFormat(v gjson.Result) json.RawMessage {
+	if !v.IsObject() {
+		return nil
+	}
+	grammar := v.Get("grammar")
+	if !grammar.IsObject() {
+		return json.RawMessage(v.Raw)
+	}
+	w := jsonw.Writer{}
+	w.Object().Key("type").String(v.Get("type").String())
+	w.Key("syntax").String(grammar.Get("syntax").String())
+	w.Key("definition").String(grammar.Get("definition").String())
+	w.End()
+	return w.Buf
+}
+
+// nestedFormat is the way back.
+func nestedFormat(format json.RawMessage) json.RawMessage {
+	v := gjson.ParseBytes(format)
+	if !v.Get("syntax").Exists() {
+		return format
+	}
+	w := jsonw.Writer{}
+	w.Object().Key("type").String(v.Get("type").String())
+	w.Key("grammar").Object().Key("syntax").String(v.Get("syntax").String())
+	w.Key("definition").String(v.Get("definition").String())
+	w.End().End()
+	return w.Buf
+}
+
+func readChoice(v gjson.Result) *dialogue.ToolChoice {
+	if v.Type == gjson.String {
+		return &dialogue.ToolChoice{Mode: dialogue.ChoiceMode(v.Str)}
+	}
+	switch kind := v.Get("type").String(); kind {
+	case "function", "custom":
+		return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Custom: kind == "custom",
+			Names: []string{v.Get(kind).Get("name").String()}}
+	case "allowed_tools":
+		allowed := v.Get("allowed_tools")
+		c := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: allowed.Get("mode").String() == "required"}
+		allowed.Get("tools").ForEach(func(_, t gjson.Result) bool {
+			c.Names = append(c.Names, t.Get(t.Get("type").String()).Get("name").String())
+			return true
+		})
+		return c
+	}
+	return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Origin: dialogue.Chat, Opaque: json.RawMessage(v.Raw),
+		Names: []string{v.Get("name").String()}}
+}
+
+func readFunctionCall(v gjson.Result) *dialogue.ToolChoice {
+	if v.Type == gjson.String {
+		return &dialogue.ToolChoice{Mode: dialogue.ChoiceMode(v.Str)}
+	}
+	return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{v.Get("name").String()}}
+}

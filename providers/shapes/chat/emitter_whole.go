@@ -1,0 +1,176 @@
+package chat
+
+import (
+	"unicode/utf8"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// document writes a reply as one JSON object, at its end.
+type document struct {
+	req    *dialogue.Request
+	env    *dialogue.Env
+	folder dialogue.Folder
+	start  dialogue.Event
+}
+
+// Emit implements shapes.Emitter.
+func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
+	if d.folder.Done || d.folder.Err != nil {
+		return dst
+	}
+	d.folder.Add(ev)
+	switch ev.Kind {
+	case dialogue.EventStart:
+		d.start = dialogue.Event{Model: ev.Model, Created: ev.Created}
+	case dialogue.EventEnd:
+		return d.write(dst)
+	}
+	return dst
+}
+
+func (d *document) write(dst []byte) []byte {
+	id, model, created := identify(d.req, d.env, &d.start)
+	w := jsonw.Writer{Buf: dst}
+	w.Object().Key("id").String(id)
+	w.Key("object").String("chat.completion")
+	w.Key("created").Int(created)
+	w.Key("model").String(model)
+	w.Key("choices").Array()
+	for i, c := range d.folder.Reply.Choices {
+		d.choice(&w, i, c, created)
+	}
+	w.End()
+	w.Key("usage")
+	chunks.WriteUsage(&w, d.folder.Reply.Usage)
+	w.End()
+	return w.Buf
+}
+
+func (d *document) choice(w *jsonw.Writer, index int, c *dialogue.Choice, created int64) {
+	w.Object().Key("index").Int(int64(index))
+	w.Key("message")
+	d.message(w, c, created)
+	w.Key("logprobs")
+	if len(c.LogProbs) > 0 {
+		w.Object().Key("content").Raw(joined(c.LogProbs)).Key("refusal").Null().End()
+	} else {
+		w.Null()
+	}
+	w.Key("finish_reason").String(chunks.Word(c.Reason, toolWord(d.req)))
+	w.End()
+}
+
+// spoken is what a choice's parts come to in a message.
+type spoken struct {
+	content, refusal, thinking string
+	calls                      []*dialogue.ReplyPart
+	texts                      []*dialogue.ReplyPart
+	bases                      []int // characters of content before each text
+	sealed                     []dialogue.Thinking
+	audio                      *dialogue.Media
+}
+
+func gather(c *dialogue.Choice) spoken {
+	var s spoken
+	for i := range c.Parts {
+		p := &c.Parts[i]
+		switch p.Kind {
+		case dialogue.TextPart:
+			s.bases = append(s.bases, utf8.RuneCountInString(s.content))
+			s.content += p.Text
+			s.texts = append(s.texts, p)
+			if p.Signature != "" {
+				s.sealed = append(s.sealed, dialogue.Thinking{Signature: p.Signature, Origin: dialogue.Gemini})
+			}
+		case dialogue.RefusalPart:
+			s.refusal += p.Text
+		case dialogue.ThinkingPart:
+			s.thinking += p.Text
+			if carries(p.Thinking) {
+				s.sealed = append(s.sealed, *p.Thinking)
+			}
+		case dialogue.CallPart:
+			s.calls = append(s.calls, p)
+		case dialogue.MediaPart:
+			if p.Media != nil && p.Media.Kind == dialogue.Audio && p.Media.Base64 != "" {
+				s.audio = p.Media
+			}
+		}
+	}
+	if s.refusal == "" && c.Reason == dialogue.ReasonFilter {
+		s.refusal = c.Detail
+	}
+	return s
+}
+
+func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
+	s := gather(c)
+	w.Object().Key("role").String("assistant")
+	w.Key("content")
+	if s.content == "" && (len(s.calls) > 0 || s.refusal != "" || s.audio != nil) {
+		w.Null()
+	} else {
+		w.String(s.content)
+	}
+	w.Key("refusal").StringOrNull(s.refusal)
+	d.annotations(w, s)
+	if s.thinking != "" {
+		w.Key("reasoning_content").String(s.thinking)
+	}
+	if len(s.sealed) > 0 {
+		w.Key("reasoning_details").Array()
+		for i, t := range s.sealed {
+			writeDetail(w, t, i, d.env)
+		}
+		w.End()
+	}
+	d.calls(w, s.calls)
+	if s.audio != nil {
+		w.Key("audio")
+		writeAudio(w, s.audio, created, d.env)
+	}
+	w.End()
+}
+
+func (d *document) annotations(w *jsonw.Writer, s spoken) {
+	w.Key("annotations").Array()
+	for i, p := range s.texts {
+		end := s.bases[i] + utf8.RuneCountInString(p.Text)
+		for j := range p.Citations {
+			writeAnnotation(w, &p.Citations[j], s.bases[i], end)
+		}
+	}
+	w.End()
+}
+
+func (d *document) calls(w *jsonw.Writer, calls []*dialogue.ReplyPart) {
+	if len(calls) == 0 {
+		return
+	}
+	if d.req.LegacyFunctions {
+		w.Key("function_call").Object()
+		w.Key("name").String(calls[0].Call.Name).Key("arguments").String(calls[0].Call.Args)
+		w.End()
+		return
+	}
+	w.Key("tool_calls").Array()
+	for _, p := range calls {
+		custom, unwrap := customCall(d.req, p.Call)
+		args := p.Call.Args
+		if unwrap {
+			args = unwrapped(args)
+		}
+		kind, input := callWords(custom)
+		w.Object().Key("id").String(p.Call.ID)
+		w.Key("type").String(kind)
+		w.Key(kind).Object().Key("name").String(p.Call.Name).Key(input).String(args).End()
+		if p.Signature != "" {
+			writeSignature(w, p.Signature)
+		}
+		w.End()
+	}
+	w.End()
+}

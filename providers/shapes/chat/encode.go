@@ -1,0 +1,282 @@
+package chat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+// encoder writes one request for a chat upstream.
+type encoder struct {
+	jsonw.Writer
+	req   *dialogue.Request
+	t     dialogue.Target
+	rep   *dialogue.Report
+	env   *dialogue.Env
+	names names
+
+	webSearch bool // a provider-run search is asked for
+}
+
+func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req}, webSearch: req.WebSearch}
+	e.Buf = make([]byte, 0, 1024+len(req.Body))
+	e.Object()
+	e.Key("model").String(t.Model)
+	for _, write := range []func() error{e.tools, e.messages, e.limits, e.output, e.identity, e.extras} {
+		if err := write(); err != nil {
+			return shapes.Call{}, err
+		}
+	}
+	if req.Stream {
+		// Usage is always asked for: the gateway accounts by it.
+		e.Key("stream").Bool(true)
+		e.Key("stream_options").Object().Key("include_usage").Bool(true).End()
+	}
+	e.End()
+	return shapes.Call{Path: path, Body: e.Buf, Stream: req.Stream}, nil
+}
+
+// limits are the sampling knobs, as the client spelled their numbers.
+func (e *encoder) limits() error {
+	req := e.req
+	if req.MaxTokens != nil {
+		e.Key(e.limitName()).Int(*req.MaxTokens)
+	}
+	e.number("temperature", req.Temperature)
+	e.number("top_p", req.TopP)
+	e.number("seed", req.Seed)
+	e.number("presence_penalty", req.PresencePenalty)
+	e.number("frequency_penalty", req.FrequencyPenalty)
+	e.raw("logit_bias", req.LogitBias)
+	if req.N > 1 {
+		e.Key("n").Int(int64(req.N))
+	}
+	if req.LogProbs {
+		e.Key("logprobs").Bool(true)
+		if req.TopLogProbs != nil {
+			e.Key("top_logprobs").Int(min(*req.TopLogProbs, 20))
+		}
+	}
+	e.stop()
+	e.effort()
+	return e.topK()
+}
+
+// limitName keeps the word a chat client used: old servers know only one.
+func (e *encoder) limitName() string {
+	if e.req.Inbound == dialogue.Chat {
+		body := gjson.ParseBytes(e.req.Body)
+		if body.Get("max_completion_tokens").Type != gjson.Number && body.Get("max_tokens").Type == gjson.Number {
+			return "max_tokens"
+		}
+	}
+	return "max_completion_tokens"
+}
+
+func (e *encoder) stop() {
+	stop := e.req.Stop
+	if len(stop) == 0 {
+		return
+	}
+	if len(stop) > 4 {
+		e.rep.Lose("stop:truncated")
+		stop = stop[:4]
+	}
+	e.Key("stop").Array()
+	for _, s := range stop {
+		e.String(s)
+	}
+	e.End()
+}
+
+// topK goes only where the client itself spoke chat: most chat upstreams refuse
+// it (gateway.md 4.3: ignored by some).
+func (e *encoder) topK() error {
+	switch {
+	case e.req.TopK == nil:
+	case e.req.Inbound == dialogue.Chat:
+		e.Key("top_k").Int(*e.req.TopK)
+	default:
+		e.rep.Lose("top_k")
+	}
+	return nil
+}
+
+// effort turns every way of asking for thought into the one word chat has
+// (translation.md 4.5).
+func (e *encoder) effort() {
+	r := e.req.Reasoning
+	word := r.Effort
+	switch {
+	case word == "max" && e.req.Inbound != dialogue.Chat && e.req.Inbound != dialogue.Responses:
+		word = "xhigh" // the highest that every effort model knows
+	case word != "" || r.Disabled || e.t.Caps.Thinking == dialogue.ThinkingNone:
+	case r.Budget != nil && *r.Budget > 0:
+		word = effortOf(*r.Budget)
+	case r.Adaptive:
+		word = "medium"
+	}
+	if word != "" {
+		e.Key("reasoning_effort").String(word)
+		return
+	}
+	if r.Budget != nil || r.Adaptive {
+		e.rep.Lose("thinking")
+	}
+}
+
+func effortOf(budget int64) string {
+	switch {
+	case budget < 4<<10:
+		return "low"
+	case budget < 16<<10:
+		return "medium"
+	}
+	return "high"
+}
+
+// output decides and writes structured output (gateway.md 4.8).
+func (e *encoder) output() error {
+	o := schema.Decide(e.req.Output, e.t, e.rep)
+	switch o.Mode {
+	case dialogue.OutputJSON:
+		e.Key("response_format").Object().Key("type").String("json_object").End()
+	case dialogue.OutputSchema:
+		raw := o.Schema
+		if o.GeminiSchema {
+			raw = schema.FromGemini(raw)
+		}
+		if e.req.Inbound == dialogue.Messages {
+			raw = e.unbound(raw)
+		}
+		e.Key("response_format").Object().Key("type").String("json_schema")
+		e.Key("json_schema").Object()
+		e.Key("name").String(outputName(o.Name))
+		if o.Description != "" {
+			e.Key("description").String(o.Description)
+		}
+		e.strict(o.Strict, raw, "response_format:strict")
+		e.Key("schema").Raw(raw)
+		e.End().End()
+	}
+	return nil
+}
+
+// unbound takes the bounds out that the messages shape does not have, whoever
+// the upstream is (gateway.md 4.8 rule 2).
+func (e *encoder) unbound(raw json.RawMessage) json.RawMessage {
+	out, stripped := schema.StripBounds(raw)
+	if stripped {
+		e.rep.Degrade(dialogue.KeywordsStripped)
+	}
+	return out
+}
+
+func outputName(name string) string {
+	if name == "" {
+		return "response"
+	}
+	return legal(name)
+}
+
+// strict is never turned on, and turned off where the schema would be refused
+// under it: shapes differ in what they mean by it (translation.md 7).
+func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
+	if strict == nil {
+		return
+	}
+	on := *strict
+	if on && e.req.Inbound != dialogue.Chat && !schema.Strictable(raw) {
+		on = false
+		e.rep.Lose(name)
+	}
+	e.Key("strict").Bool(on)
+}
+
+// identity is who asks and how the provider shall serve it.
+func (e *encoder) identity() error {
+	req := e.req
+	if req.User != "" {
+		user := req.User
+		if len(user) > 64 { // safety_identifier holds 64 characters
+			sum := sha256.Sum256([]byte(user))
+			user = hex.EncodeToString(sum[:])
+		}
+		// The newer name and the one that older servers know.
+		e.Key("safety_identifier").String(user)
+		e.Key("user").String(user)
+	}
+	near := req.Inbound == dialogue.Chat || req.Inbound == dialogue.Responses
+	if near {
+		e.raw("metadata", req.Metadata)
+		e.word("service_tier", req.ServiceTier)
+	} else if req.ServiceTier != "" && req.ServiceTier != "auto" {
+		e.rep.Lose("service_tier")
+	}
+	e.word("prompt_cache_key", req.CacheKey)
+	e.word("verbosity", req.Verbosity)
+	if req.Store != nil && req.Inbound == dialogue.Chat {
+		e.Key("store").Bool(*req.Store) // the other shape that has it is stored here
+	}
+	if e.webSearch {
+		e.Key("web_search_options").Object().End()
+	}
+	return e.modalities()
+}
+
+func (e *encoder) modalities() error {
+	if e.req.Inbound == dialogue.Chat {
+		if len(e.req.Modalities) > 0 {
+			e.Key("modalities").Array()
+			for _, m := range e.req.Modalities {
+				e.String(m)
+			}
+			e.End()
+		}
+		return nil
+	}
+	if slices.ContainsFunc(e.req.Modalities, func(m string) bool { return strings.EqualFold(m, "audio") }) {
+		return dialogue.Unsupported("modalities", "the chosen model's provider needs a voice for audio output, which this request cannot name")
+	}
+	return nil
+}
+
+// extras are for clients of this shape only; of others they are lost.
+func (e *encoder) extras() error {
+	for _, f := range e.req.Extra {
+		if e.req.Inbound == dialogue.Chat {
+			e.KeyOf(f.Name).Raw(f.Value)
+		} else {
+			e.rep.Lose(f.Name)
+		}
+	}
+	return nil
+}
+
+func (e *encoder) number(name string, n json.Number) {
+	if n != "" {
+		e.Key(name).RawString(string(n))
+	}
+}
+
+func (e *encoder) raw(name string, v json.RawMessage) {
+	if len(v) > 0 {
+		e.Key(name).Raw(v)
+	}
+}
+
+func (e *encoder) word(name, v string) {
+	if v != "" {
+		e.Key(name).String(v)
+	}
+}

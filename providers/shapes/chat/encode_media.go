@@ -1,0 +1,95 @@
+package chat
+
+import (
+	"strings"
+
+	"stagedoor/providers/dialogue"
+)
+
+// media writes one content part (translation.md 4.4). What the shape cannot
+// show is refused: a part that vanishes changes the question.
+func (e *encoder) media(p dialogue.Part) error {
+	m := p.Media
+	switch {
+	case m.Text != "":
+		e.text(m.Text)
+		return nil
+	case m.FileID != "":
+		return e.fileID(p)
+	}
+	switch m.Kind {
+	case dialogue.Image:
+		e.image(m)
+		return nil
+	case dialogue.Audio:
+		return e.audio(m)
+	case dialogue.File:
+		return e.file(m)
+	}
+	return dialogue.Unsupported("messages", "the chosen model's provider does not take "+string(m.Kind)+" input")
+}
+
+// fileID passes ids on only where they can mean something: chat and responses
+// are served by the same providers.
+func (e *encoder) fileID(p dialogue.Part) error {
+	if p.Media.Kind != dialogue.File || p.Origin != dialogue.Chat && p.Origin != dialogue.Responses {
+		return dialogue.Unsupported("messages", "a file id cannot be used with the chosen model's provider")
+	}
+	e.Object().Key("type").String("file").Key("file").Object().Key("file_id").String(p.Media.FileID).End().End()
+	return nil
+}
+
+func (e *encoder) image(m *dialogue.Media) {
+	e.Object().Key("type").String("image_url").Key("image_url").Object()
+	if m.URL != "" {
+		e.Key("url").String(m.URL)
+	} else {
+		e.Key("url").String(dataURL(m, "image/png"))
+	}
+	e.word("detail", m.Detail)
+	e.End().End()
+}
+
+func (e *encoder) audio(m *dialogue.Media) error {
+	if m.Base64 == "" {
+		return dialogue.Unsupported("messages", "audio must be given by value for the chosen model's provider")
+	}
+	e.Object().Key("type").String("input_audio").Key("input_audio").Object()
+	e.Key("data").String(m.Base64).Key("format").String(audioFormat(m.MIME))
+	e.End().End()
+	return nil
+}
+
+// audioFormat is the shape's word for a media type.
+func audioFormat(mime string) string {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(mime), "audio/"), ";")
+	switch kind {
+	case "mpeg", "mpga", "x-mp3":
+		return "mp3"
+	case "x-wav", "wave", "vnd.wave", "":
+		return "wav"
+	}
+	return kind
+}
+
+func (e *encoder) file(m *dialogue.Media) error {
+	if m.Base64 == "" {
+		// The gateway fetches nothing for its clients (faults.md 1.10).
+		return dialogue.Unsupported("messages", "a document must be given by value for the chosen model's provider")
+	}
+	name := m.Name
+	if name == "" {
+		name = "document.pdf" // the vendor refuses file_data without a name
+	}
+	e.Object().Key("type").String("file").Key("file").Object()
+	e.Key("filename").String(name).Key("file_data").String(dataURL(m, "application/pdf"))
+	e.End().End()
+	return nil
+}
+
+func dataURL(m *dialogue.Media, mime string) string {
+	if m.MIME != "" {
+		mime = m.MIME
+	}
+	return "data:" + mime + ";base64," + m.Base64
+}

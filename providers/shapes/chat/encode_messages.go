@@ -1,0 +1,362 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// messages writes the conversation in the order the shape demands: after an
+// assistant's calls come the answers to all of them, then everything else
+// (translation.md 4.2).
+func (e *encoder) messages() error {
+	e.Key("messages").Array()
+	written := e.system()
+	turns := e.req.Turns
+	answered := make(map[*dialogue.Result]bool)
+	for i := 0; i < len(turns); {
+		n := 1
+		if turns[i].Role == dialogue.Assistant {
+			for i+n < len(turns) && turns[i+n].Role == dialogue.Assistant {
+				n++
+			}
+		}
+		said, err := e.exchange(turns[i:i+n], turns[i+n:], answered)
+		if err != nil {
+			return err
+		}
+		written = written || said
+		i += n
+	}
+	if !written {
+		e.say("user", "", []dialogue.Part{{Kind: dialogue.TextPart}})
+	}
+	e.End()
+	return nil
+}
+
+func (e *encoder) system() bool {
+	var texts []string
+	for _, p := range e.req.System {
+		if strings.TrimSpace(p.Text) != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return false
+	}
+	// One message: servers that know only one system prompt take the last.
+	e.Object().Key("role").String("system").Key("content").String(strings.Join(texts, "\n\n")).End()
+	return true
+}
+
+func (e *encoder) exchange(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
+	if turns[0].Role == dialogue.Assistant {
+		return e.assistant(turns, later, answered)
+	}
+	return e.user(turns[0], answered)
+}
+
+// utterance is what one assistant message holds.
+type utterance struct {
+	content  []dialogue.Part
+	refusal  string
+	thoughts []*dialogue.Thinking
+	calls    []*dialogue.Call
+}
+
+// assistant writes adjacent assistant turns as one message and, behind it, the
+// answers to its calls, wherever they stand later.
+func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
+	var u utterance
+	for _, t := range turns {
+		for _, p := range t.Parts {
+			e.gather(&u, p)
+		}
+	}
+	if len(u.content) == 0 && u.refusal == "" && len(u.calls) == 0 {
+		return false, nil
+	}
+	ids := e.ids(u.calls)
+	e.utter(turns[0].Name, u, ids)
+	if len(later) == 0 {
+		return true, nil
+	}
+	var media []dialogue.Part
+	for i, call := range u.calls {
+		res := answerTo(call, later, answered)
+		answered[res] = true
+		shown := e.answer(ids[i], res)
+		if len(shown) > 0 {
+			media = append(media, dialogue.Part{Kind: dialogue.TextPart, Text: "Attachments of the result of tool call " + ids[i] + ":"})
+			media = append(media, shown...)
+		}
+	}
+	if len(media) > 0 {
+		return true, e.say("user", "", media)
+	}
+	return true, nil
+}
+
+func (e *encoder) gather(u *utterance, p dialogue.Part) {
+	switch p.Kind {
+	case dialogue.TextPart, dialogue.SystemPart:
+		if p.Text != "" {
+			u.content = append(u.content, p)
+		}
+	case dialogue.RefusalPart:
+		u.refusal += p.Text
+	case dialogue.ThinkingPart:
+		u.thoughts = append(u.thoughts, p.Thinking)
+	case dialogue.CallPart:
+		u.calls = append(u.calls, p.Call)
+	case dialogue.MediaPart:
+		e.rep.Lose("assistant_media") // only users can show something
+	default:
+		e.rep.Lose("server_tool")
+	}
+}
+
+// ids gives every call of a message an id of its own.
+func (e *encoder) ids(calls []*dialogue.Call) []string {
+	var ids []string
+	for _, c := range calls {
+		id := c.ID
+		if id == "" || slices.Contains(ids, id) {
+			id = "call_" + e.env.ID()
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (e *encoder) utter(name string, u utterance, ids []string) {
+	e.Object().Key("role").String("assistant")
+	e.word("name", name)
+	e.Key("content")
+	if len(u.content) == 0 {
+		e.Null()
+	} else {
+		_ = e.content(u.content) // text only: cannot be refused
+	}
+	e.word("refusal", u.refusal)
+	e.thinking(u.thoughts)
+	if len(u.calls) > 0 {
+		e.Key("tool_calls").Array()
+		for i, c := range u.calls {
+			e.call(ids[i], c)
+		}
+		e.End()
+	}
+	e.End()
+}
+
+// thinking goes back as text, which some servers demand on tool turns, and in
+// the details that this very kind of upstream gave (translation.md 9).
+func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
+	text, details := "", []string(nil)
+	for _, t := range thoughts {
+		if t == nil {
+			continue
+		}
+		text += t.Text
+		if raw := returned(t); raw != nil {
+			gjson.ParseBytes(raw).ForEach(func(_, v gjson.Result) bool {
+				details = append(details, v.Raw)
+				return true
+			})
+		} else if t.Text == "" {
+			e.rep.Lose("thinking")
+		}
+	}
+	e.word("reasoning_content", text)
+	if len(details) == 0 {
+		return
+	}
+	e.Key("reasoning_details").Array()
+	for _, raw := range details {
+		e.RawString(raw)
+	}
+	e.End()
+}
+
+func (e *encoder) call(id string, c *dialogue.Call) {
+	name := e.names.of(c.Namespace, c.Name)
+	e.Object().Key("id").String(id)
+	if c.Custom {
+		e.Key("type").String("custom").Key("custom").Object()
+		e.Key("name").String(name).Key("input").String(c.Args).End()
+	} else {
+		e.Key("type").String("function").Key("function").Object()
+		e.Key("name").String(name).Key("arguments").String(e.arguments(c.Args)).End()
+	}
+	e.End()
+}
+
+// arguments are always JSON text. What a reply that was cut short left in the
+// history is kept as a string, so that the model can see what it wrote.
+func (e *encoder) arguments(args string) string {
+	switch {
+	case strings.TrimSpace(args) == "":
+		return "{}"
+	case gjson.Valid(args):
+		return args
+	}
+	e.rep.Lose("tool_calls:arguments")
+	e2 := encoder{}
+	e2.Object().Key("invalid_json").String(args).End()
+	return string(e2.Buf)
+}
+
+// answerTo finds the answer to a call: the first unused one with its id, before
+// the id is used again; a result without an id is found by name.
+func answerTo(c *dialogue.Call, later []dialogue.Turn, answered map[*dialogue.Result]bool) *dialogue.Result {
+	for _, t := range later {
+		for _, p := range t.Parts {
+			switch p.Kind {
+			case dialogue.CallPart:
+				if p.Call.ID == c.ID && (c.ID != "" || p.Call.Name == c.Name) {
+					return nil
+				}
+			case dialogue.ResultPart:
+				r := p.Result
+				if !answered[r] && (r.CallID == c.ID && c.ID != "" || r.CallID == "" && r.Name == c.Name || c.ID == "" && r.Name == c.Name) {
+					return r
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// answer writes a tool message, which holds text only, and returns the media
+// that have to follow the whole batch.
+func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) {
+	e.Object().Key("role").String("tool").Key("tool_call_id").String(id).Key("content")
+	if r == nil {
+		// Every call must be answered; the client's history lacks this one.
+		e.String("(no result)").End()
+		return nil
+	}
+	text, media := resultText(r)
+	_ = e.content(text)
+	e.End()
+	return media
+}
+
+// resultText splits a result into text parts, at least one, and media.
+func resultText(r *dialogue.Result) (text, media []dialogue.Part) {
+	for _, p := range r.Parts {
+		switch {
+		case p.Kind == dialogue.MediaPart && p.Media.Text == "":
+			media = append(media, p)
+		case p.Kind == dialogue.MediaPart:
+			text = append(text, dialogue.Part{Text: p.Media.Text})
+		case p.Text != "":
+			text = append(text, dialogue.Part{Text: p.Text})
+		}
+	}
+	if len(text) == 0 {
+		text = []dialogue.Part{{Text: string(r.Object)}}
+	}
+	// is_error has no field here; the model has to be able to read it.
+	if r.IsError && !strings.HasPrefix(strings.ToLower(text[0].Text), "error") {
+		text[0].Text = strings.TrimSuffix("Error: "+text[0].Text, ": ")
+	}
+	if text[0].Text == "" && len(media) > 0 {
+		text[0].Text = "(see the attachments that follow)"
+	}
+	return text, media
+}
+
+// user writes a user's turn. Answers that were given already are left out;
+// those to no call become text, as no upstream takes them.
+func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (bool, error) {
+	var content []dialogue.Part
+	said, blank := false, false
+	flush := func() error {
+		if len(content) == 0 && !blank {
+			return nil
+		}
+		said, blank = true, false
+		parts := content
+		content = nil
+		return e.say("user", t.Name, parts)
+	}
+	for _, p := range t.Parts {
+		switch p.Kind {
+		case dialogue.ResultPart:
+			if !answered[p.Result] {
+				content = append(content, orphan(p.Result)...)
+			}
+		case dialogue.SystemPart:
+			if err := flush(); err != nil {
+				return said, err
+			}
+			e.Object().Key("role").String("system").Key("content").String(p.Text).End()
+			said = true
+		case dialogue.TextPart, dialogue.RefusalPart:
+			if blank = blank || p.Text == ""; p.Text != "" {
+				content = append(content, p)
+			}
+		case dialogue.MediaPart:
+			content = append(content, p)
+		default:
+			e.rep.Lose("server_tool")
+		}
+	}
+	err := flush()
+	return said, err
+}
+
+func orphan(r *dialogue.Result) []dialogue.Part {
+	text, media := resultText(r)
+	name := r.CallID
+	if name == "" {
+		name = r.Name
+	}
+	text[0].Text = "Result of tool call " + name + ": " + text[0].Text
+	return append(text, media...)
+}
+
+func (e *encoder) say(role, name string, parts []dialogue.Part) error {
+	e.Object().Key("role").String(role)
+	e.word("name", name)
+	e.Key("content")
+	if err := e.content(parts); err != nil {
+		return err
+	}
+	e.End()
+	return nil
+}
+
+// content is a string where that is enough: not every server takes lists.
+func (e *encoder) content(parts []dialogue.Part) error {
+	if len(parts) == 0 {
+		e.String("")
+		return nil
+	}
+	if len(parts) == 1 && parts[0].Media == nil {
+		e.String(parts[0].Text)
+		return nil
+	}
+	e.Array()
+	for _, p := range parts {
+		if p.Media != nil {
+			if err := e.media(p); err != nil {
+				return err
+			}
+			continue
+		}
+		e.text(p.Text)
+	}
+	e.End()
+	return nil
+}
+
+func (e *encoder) text(s string) {
+	e.Object().Key("type").String("text").Key("text").String(s).End()
+}

@@ -1,0 +1,159 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/schema"
+)
+
+// tools writes tools and what depends on them. They come before the messages,
+// so that a name is given to the definition first.
+func (e *encoder) tools() error {
+	if err := e.forced(); err != nil {
+		return err
+	}
+	list := e.usable()
+	if len(list) == 0 {
+		return nil // no tools, no choice, no parallelism
+	}
+	e.Key("tools").Array()
+	for _, t := range list {
+		e.tool(t)
+	}
+	e.End()
+	e.choice()
+	if e.req.Parallel != nil {
+		e.Key("parallel_tool_calls").Bool(*e.req.Parallel)
+	}
+	return nil
+}
+
+// forced refuses a choice that names a tool this shape does not have: leaving it
+// out would change the answer (translation.md 4.3).
+func (e *encoder) forced() error {
+	c := e.req.ToolChoice
+	if c == nil {
+		return nil
+	}
+	if len(c.Opaque) > 0 && c.Origin != dialogue.Chat {
+		return dialogue.Unsupported("tool_choice", "names a tool that the chosen model's provider does not have")
+	}
+	if c.Mode != dialogue.ToolNamed || len(c.Names) == 0 {
+		return nil
+	}
+	for _, t := range e.req.Tools {
+		if t.Name == c.Names[0] && !native(t) {
+			return dialogue.Unsupported("tool_choice", "names a tool that the chosen model's provider does not have")
+		}
+	}
+	return nil
+}
+
+// native reports whether an upstream of this shape can be given the tool.
+func native(t dialogue.Tool) bool {
+	switch t.Kind {
+	case dialogue.FunctionTool, dialogue.CustomTool:
+		return true
+	}
+	return t.Origin == dialogue.Chat && len(t.Opaque) > 0
+}
+
+// usable leaves out tools of other providers, and says so. Web search has a
+// field of its own.
+func (e *encoder) usable() []dialogue.Tool {
+	var list []dialogue.Tool
+	for _, t := range e.req.Tools {
+		switch {
+		case native(t):
+			list = append(list, t)
+		case t.Kind == dialogue.WebSearchTool:
+			e.webSearch = true
+		default:
+			e.rep.Lose("tools:" + t.Type)
+		}
+	}
+	return list
+}
+
+func (e *encoder) tool(t dialogue.Tool) {
+	switch {
+	case t.Kind == dialogue.FunctionTool:
+		e.function(t)
+	case t.Kind == dialogue.CustomTool:
+		e.Object().Key("type").String("custom").Key("custom").Object()
+		e.Key("name").String(e.names.of(t.Namespace, t.Name))
+		e.word("description", t.Description)
+		e.raw("format", nestedFormat(t.Format))
+		e.End().End()
+	default:
+		e.Raw(t.Opaque)
+	}
+}
+
+// noParameters is what a function without a schema takes; some servers insist.
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+func (e *encoder) function(t dialogue.Tool) {
+	raw := t.Schema
+	switch {
+	case len(raw) == 0:
+		raw = noParameters
+	case t.GeminiSchema:
+		raw = schema.FromGemini(raw)
+	}
+	e.Object().Key("type").String("function").Key("function").Object()
+	e.Key("name").String(e.names.of(t.Namespace, t.Name))
+	e.word("description", t.Description)
+	e.Key("parameters").Raw(raw)
+	e.strict(t.Strict, raw, "tools:strict")
+	e.End().End()
+}
+
+func (e *encoder) choice() {
+	c := e.req.ToolChoice
+	if c == nil {
+		return
+	}
+	switch {
+	case len(c.Opaque) > 0:
+		e.Key("tool_choice").Raw(c.Opaque)
+	case c.Mode == dialogue.ToolNamed && len(c.Names) > 0:
+		e.Key("tool_choice")
+		e.named(c.Names[0], c.Custom)
+	case c.Mode == dialogue.ToolAllowed:
+		e.allowed(c)
+	default:
+		e.Key("tool_choice").String(string(c.Mode))
+	}
+}
+
+func (e *encoder) named(name string, custom bool) {
+	kind, namespace := "function", ""
+	for _, t := range e.req.Tools {
+		if t.Name == name {
+			namespace = t.Namespace
+			custom = custom || t.Kind == dialogue.CustomTool
+		}
+	}
+	if custom {
+		kind = "custom"
+	}
+	e.Object().Key("type").String(kind)
+	e.Key(kind).Object().Key("name").String(e.names.of(namespace, name)).End()
+	e.End()
+}
+
+func (e *encoder) allowed(c *dialogue.ToolChoice) {
+	mode := "auto"
+	if c.Required {
+		mode = "required"
+	}
+	e.Key("tool_choice").Object().Key("type").String("allowed_tools")
+	e.Key("allowed_tools").Object().Key("mode").String(mode)
+	e.Key("tools").Array()
+	for _, name := range c.Names {
+		e.named(name, false)
+	}
+	e.End().End().End()
+}

@@ -1,0 +1,69 @@
+package chat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"stagedoor/providers/dialogue"
+)
+
+// maxName is how long a tool's name may be; other shapes allow 128.
+const maxName = 64
+
+// names gives every tool a name that chat upstreams take, [A-Za-z0-9_-]{1,64},
+// and remembers the client's own in Request.Renamed.
+type names struct {
+	req  *dialogue.Request
+	sent map[string]string // original, with namespace -> sent
+}
+
+func (n *names) of(namespace, name string) string {
+	full := name
+	if namespace != "" {
+		full = namespace + "__" + name
+	}
+	if sent, ok := n.sent[full]; ok {
+		return sent
+	}
+	sent := legal(full)
+	if sent != full || n.taken(sent) {
+		sum := sha256.Sum256([]byte(full))
+		sent = sent[:min(len(sent), maxName-9)] + "_" + hex.EncodeToString(sum[:4])
+	}
+	if n.sent == nil {
+		n.sent = make(map[string]string)
+	}
+	n.sent[full] = sent
+	if sent != name {
+		if n.req.Renamed == nil {
+			n.req.Renamed = make(map[string]string)
+		}
+		n.req.Renamed[sent] = name
+	}
+	return sent
+}
+
+func (n *names) taken(sent string) bool {
+	for _, have := range n.sent {
+		if have == sent {
+			return true
+		}
+	}
+	return false
+}
+
+// legal replaces what is not allowed and cuts what is too long.
+func legal(name string) string {
+	b := []byte(name[:min(len(name), maxName)])
+	for i, c := range b {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+		default:
+			b[i] = '_'
+		}
+	}
+	if len(b) == 0 {
+		return "_"
+	}
+	return string(b)
+}

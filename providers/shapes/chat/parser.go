@@ -1,0 +1,220 @@
+package chat
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+)
+
+// parser reads a chat reply, chunk by chunk or whole. A whole reply goes the
+// same way as one large delta, so the two cannot differ.
+type parser struct {
+	env     *dialogue.Env
+	ev      dialogue.Event // reused for every event
+	choices []*choice
+	usage   dialogue.Usage
+	counted bool
+	started bool
+	done    bool
+}
+
+// Event implements shapes.Parser.
+func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
+		p.finish(emit)
+		return
+	}
+	chunk := gjson.ParseBytes(data)
+	if !chunk.IsObject() {
+		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
+		return
+	}
+	if name == "error" {
+		p.fail(emit, chunks.Failure(chunk))
+		return
+	}
+	p.chunk(chunk, "delta", emit)
+}
+
+// Body implements shapes.Parser.
+func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	reply := gjson.ParseBytes(body)
+	if !reply.IsObject() || !gjson.ValidBytes(body) {
+		p.fail(emit, dialogue.BadUpstream("reply is not a JSON object"))
+		return
+	}
+	p.chunk(reply, "message", emit)
+	if p.done {
+		return
+	}
+	if len(p.choices) == 0 {
+		p.fail(emit, dialogue.BadUpstream("reply has no choices"))
+		return
+	}
+	p.finish(emit)
+}
+
+// EOF implements shapes.Parser. A stream that finished is whole without [DONE],
+// which several servers leave out; one that did not is not (translation.md 11).
+func (p *parser) EOF(emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	for _, c := range p.choices {
+		if c.word == "" {
+			p.fail(emit, dialogue.Incomplete())
+			return
+		}
+	}
+	p.finish(emit) // fails if nothing came at all
+}
+
+// Done implements shapes.Parser.
+func (p *parser) Done() bool { return p.done }
+
+// head is what stands beside the choices.
+type head struct {
+	id, model      string
+	created        int64
+	choices, usage gjson.Result
+}
+
+// chunk reads one object. inside names the member of a choice that holds what
+// was said: delta or message.
+func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)) {
+	var h head
+	failed := false
+	v.ForEach(func(name, v gjson.Result) bool {
+		switch name.Str {
+		case "id":
+			h.id = v.Str
+		case "model":
+			h.model = v.Str
+		case "created":
+			h.created = v.Int()
+		case "choices":
+			h.choices = v
+		case "usage":
+			h.usage = v
+		case "error":
+			failed = v.Type != gjson.Null
+		}
+		return !failed
+	})
+	if failed {
+		p.fail(emit, chunks.Failure(v))
+		return
+	}
+	if h.usage.IsObject() {
+		if !p.counted {
+			p.usage, p.counted = dialogue.NoUsage, true
+		}
+		p.usage.Merge(chunks.Usage(h.usage))
+	}
+	if !p.started && (h.id != "" || h.choices.IsArray() && len(h.choices.Raw) > len("[]")) {
+		p.start(h, emit)
+	}
+	if !h.choices.IsArray() {
+		return
+	}
+	position := 0
+	h.choices.ForEach(func(_, c gjson.Result) bool {
+		if c.IsObject() {
+			p.choice(c, position, inside, emit)
+		}
+		position++
+		return true
+	})
+}
+
+func (p *parser) start(h head, emit func(*dialogue.Event)) {
+	p.started = true
+	p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: h.id, Model: h.model, Created: h.created}
+	emit(&p.ev)
+}
+
+func (p *parser) choice(v gjson.Result, position int, inside string, emit func(*dialogue.Event)) {
+	index, word := position, ""
+	var said, logprobs gjson.Result
+	v.ForEach(func(name, v gjson.Result) bool {
+		switch name.Str {
+		case "index":
+			if v.Type == gjson.Number {
+				index = int(v.Num)
+			}
+		case inside:
+			said = v
+		case "logprobs":
+			logprobs = v
+		case "finish_reason":
+			if v.Type == gjson.String {
+				word = v.Str
+			}
+		}
+		return true
+	})
+	if index < 0 || index >= maxChoices {
+		return
+	}
+	c := p.at(index, inside)
+	if c.word != "" { // fault U27: a choice ends once
+		return
+	}
+	c.emit = emit
+	c.delta(said, logprobs)
+	if word != "" {
+		c.word = word
+		c.closeAll()
+	}
+}
+
+// at finds the state of a choice. Indices are small and mostly 0.
+func (p *parser) at(index int, inside string) *choice {
+	for _, c := range p.choices {
+		if c.index == index {
+			return c
+		}
+	}
+	c := &choice{index: index, whole: inside == "message", ev: &p.ev, env: p.env}
+	p.choices = append(p.choices, c)
+	return c
+}
+
+// finish ends the reply. Finish events wait until here, because usage may
+// follow the finish_reason.
+func (p *parser) finish(emit func(*dialogue.Event)) {
+	if len(p.choices) == 0 {
+		p.fail(emit, dialogue.Incomplete())
+		return
+	}
+	for _, c := range p.choices {
+		c.emit = emit
+		c.closeAll()
+	}
+	if p.counted {
+		p.ev = dialogue.Event{Kind: dialogue.EventUsage, Usage: &p.usage}
+		emit(&p.ev)
+	}
+	for _, c := range p.choices {
+		p.ev = dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index, Reason: c.reason(), Detail: c.refusal}
+		emit(&p.ev)
+	}
+	p.done = true
+	p.ev = dialogue.Event{Kind: dialogue.EventEnd}
+	emit(&p.ev)
+}
+
+func (p *parser) fail(emit func(*dialogue.Event), err *dialogue.Error) {
+	p.done = true
+	p.ev = dialogue.Event{Kind: dialogue.EventError, Err: err}
+	emit(&p.ev)
+}

@@ -1,0 +1,168 @@
+package chat
+
+import (
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+)
+
+// call is the state of one tool call. It is opened when its id and name are
+// known; arguments that come earlier wait in args.
+type call struct {
+	index     int64 // on the wire; -1 if the server sends none
+	id, name  string
+	custom    bool
+	signature string
+
+	part   int
+	opened bool
+	closed bool
+	args   []byte // everything that came
+	sent   int    // of args, as deltas
+	join   chunks.Joiner
+}
+
+// call reads one entry of tool_calls: the next piece of a call or a new one.
+func (c *choice) call(v gjson.Result) {
+	var id, name, args gjson.Result
+	index, custom, signature := int64(-1), false, ""
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "index":
+			if v.Type == gjson.Number {
+				index = int64(v.Num)
+			}
+		case "id":
+			id = v
+		case "function":
+			name, args = v.Get("name"), v.Get("arguments")
+		case "custom":
+			custom, name, args = true, v.Get("name"), v.Get("input")
+		case "extra_content":
+			signature = v.Get("google.thought_signature").Str
+		}
+		return true
+	})
+	k := c.find(index, id.Str, name.Str)
+	if k == nil {
+		k = &call{index: index, custom: custom}
+		c.calls = append(c.calls, k)
+	}
+	if k.id == "" {
+		k.id = id.Str
+	}
+	if k.name == "" {
+		k.name = name.Str
+	}
+	if signature != "" {
+		k.signature = signature
+	}
+	c.feed(k, args)
+}
+
+// legacy reads a function_call, which is the only call and has no id.
+func (c *choice) legacy(v gjson.Result) {
+	if len(c.calls) == 0 {
+		c.calls = append(c.calls, &call{index: -1, id: "call_" + c.env.ID()})
+	}
+	k := c.calls[0]
+	if k.name == "" {
+		k.name = v.Get("name").Str
+	}
+	c.feed(k, v.Get("arguments"))
+}
+
+// find tells which call is meant: by index, else by id, else the last one. A
+// new id and name under a known index is a new call: some servers number every
+// call 0.
+func (c *choice) find(index int64, id, name string) *call {
+	if c.whole {
+		return nil
+	}
+	for i := len(c.calls) - 1; i >= 0; i-- {
+		k := c.calls[i]
+		switch {
+		case index >= 0 && k.index == index:
+			if id != "" && name != "" && k.id != "" && k.id != id {
+				continue
+			}
+			return k
+		case index < 0 && id != "" && k.id == id:
+			return k
+		case index < 0 && id == "" && (name == "" || k.name == ""):
+			return k
+		}
+	}
+	return nil
+}
+
+// feed adds arguments and passes on what can be passed on. Servers that send
+// objects where the shape wants text are understood.
+func (c *choice) feed(k *call, args gjson.Result) {
+	switch {
+	case args.Type == gjson.String:
+		k.args = append(k.args, k.join.Add(args)...)
+	case args.IsObject():
+		k.args = append(k.args, args.Raw...)
+	}
+	if k.closed || k.name == "" || k.id == "" {
+		return
+	}
+	if !k.opened {
+		c.openCall(k)
+	}
+	c.flush(k)
+}
+
+func (c *choice) openCall(k *call) {
+	// Text that comes behind a call is a part of its own.
+	c.end()
+	c.closeComplete()
+	k.opened, k.part, c.called = true, c.parts, true
+	c.parts++
+	*c.ev = dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: k.part, PartKind: dialogue.CallPart,
+		Call: &dialogue.Call{ID: k.id, Name: k.name, Custom: k.custom}}
+	c.emit(c.ev)
+}
+
+func (c *choice) flush(k *call) {
+	if k.sent == len(k.args) {
+		return
+	}
+	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: k.part, Text: string(k.args[k.sent:])}
+	k.sent = len(k.args)
+	c.emit(c.ev)
+}
+
+// settle ends a call for good. One without a name is no call.
+func (c *choice) settle(k *call) {
+	if k.closed || k.name == "" {
+		return
+	}
+	k.args = append(k.args, k.join.Rest()...)
+	if !k.opened {
+		if k.id == "" {
+			k.id = "call_" + c.env.ID()
+		}
+		c.openCall(k)
+	}
+	c.flush(k)
+	c.closeCall(k)
+}
+
+func (c *choice) closeCall(k *call) {
+	k.closed = true
+	*c.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: k.part, Signature: k.signature}
+	c.emit(c.ev)
+}
+
+// closeComplete closes the open calls whose arguments are whole. "{}" alone may
+// be a placeholder that the real ones follow.
+func (c *choice) closeComplete() {
+	for _, k := range c.calls {
+		if k.opened && !k.closed && !k.custom && len(k.args) > len("{}") && gjson.ValidBytes(k.args) {
+			c.closeCall(k)
+		}
+	}
+}

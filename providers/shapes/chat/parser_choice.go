@@ -1,0 +1,243 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+)
+
+// choice is the state of one choice of a reply. At most one text-like part is
+// open at a time; calls stay open beside it, as servers interleave them.
+type choice struct {
+	index int
+	whole bool // a message, not deltas: every entry of tool_calls is a call
+	env   *dialogue.Env
+	ev    *dialogue.Event
+	emit  func(*dialogue.Event)
+
+	parts   int // numbers given out
+	open    bool
+	kind    dialogue.PartKind // of the open text-like part
+	part    int
+	join    chunks.Joiner
+	chars   int // characters of visible text so far
+	base    int // chars when the open text part began
+	details []string
+	sources []dialogue.Citation // citations that came before any text
+
+	calls   []*call
+	refusal string
+	word    string // finish_reason
+	called  bool   // a call was opened
+}
+
+// delta reads what one chunk, or the whole message, says. Thoughts stand before
+// words and words before calls, whatever the order of the members.
+func (c *choice) delta(said, logprobs gjson.Result) {
+	var content, thought, other, refusal, details, calls, function, annotations, audio gjson.Result
+	said.ForEach(func(name, v gjson.Result) bool {
+		switch name.Str {
+		case "content":
+			content = v
+		case "reasoning_content":
+			thought = v
+		case "reasoning":
+			other = v
+		case "reasoning_details":
+			details = v
+		case "refusal":
+			refusal = v
+		case "tool_calls":
+			calls = v
+		case "function_call":
+			function = v
+		case "annotations":
+			annotations = v
+		case "audio":
+			audio = v
+		}
+		return true
+	})
+	if thought.Str == "" {
+		thought = other // some servers use the short name, some send both
+	}
+	c.think(thought, details)
+	c.content(content, logprobs.Get("content"))
+	if audio.IsObject() {
+		c.say(dialogue.TextPart, audio.Get("transcript"), gjson.Result{})
+	}
+	if refusal.Type == gjson.String && refusal.Str != "" {
+		c.refusal += refusal.Str
+		c.say(dialogue.RefusalPart, refusal, gjson.Result{})
+	}
+	c.cite(annotations)
+	calls.ForEach(func(_, v gjson.Result) bool {
+		c.call(v)
+		return true
+	})
+	if function.IsObject() { // deprecated: the only call there is
+		c.legacy(function)
+	}
+}
+
+// content is a string; a few servers send a list of parts instead.
+func (c *choice) content(v, logprobs gjson.Result) {
+	if !v.IsArray() {
+		c.say(dialogue.TextPart, v, logprobs)
+		return
+	}
+	v.ForEach(func(_, p gjson.Result) bool {
+		switch p.Get("type").Str {
+		case "text", "output_text":
+			c.say(dialogue.TextPart, p.Get("text"), gjson.Result{})
+		case "thinking":
+			p.Get("thinking").ForEach(func(_, t gjson.Result) bool {
+				c.say(dialogue.ThinkingPart, t.Get("text"), gjson.Result{})
+				return true
+			})
+		}
+		return true
+	})
+}
+
+// think reads thoughts. Details are kept if their maker wants them back; their
+// text counts only where no other field carries it.
+func (c *choice) think(text, details gjson.Result) {
+	c.say(dialogue.ThinkingPart, text, gjson.Result{})
+	if !details.IsArray() {
+		return
+	}
+	if text.Str == "" {
+		details.ForEach(func(_, v gjson.Result) bool {
+			c.say(dialogue.ThinkingPart, v.Get("text"), gjson.Result{})
+			c.say(dialogue.ThinkingPart, v.Get("summary"), gjson.Result{})
+			return true
+		})
+	}
+	if !sealed(details) && len(c.details) == 0 {
+		return
+	}
+	if !c.open || c.kind != dialogue.ThinkingPart {
+		c.begin(dialogue.ThinkingPart)
+	}
+	details.ForEach(func(_, v gjson.Result) bool {
+		c.details = append(c.details, v.Raw)
+		return true
+	})
+}
+
+// say adds a piece to the open part of that kind, opening one if need be. Empty
+// strings are nothing.
+func (c *choice) say(kind dialogue.PartKind, v, logprobs gjson.Result) {
+	if v.Type != gjson.String || v.Str == "" && len(v.Raw) <= len(`""`) {
+		return
+	}
+	if !c.open || c.kind != kind {
+		c.begin(kind)
+	}
+	text := c.join.Add(v)
+	if kind == dialogue.TextPart {
+		c.chars += utf8.RuneCountInString(text)
+	}
+	if text != "" || logprobs.IsArray() {
+		*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Text: text}
+		if logprobs.IsArray() {
+			c.ev.LogProbs = json.RawMessage(logprobs.Raw)
+		}
+		c.emit(c.ev)
+	}
+}
+
+// begin opens a text-like part. The one that is open ends, and so do calls that
+// are complete: clients that show one block at a time need not wait for them.
+func (c *choice) begin(kind dialogue.PartKind) {
+	c.end()
+	c.closeComplete()
+	c.open, c.kind, c.part, c.base = true, kind, c.parts, c.chars
+	c.parts++
+	*c.ev = dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.part, PartKind: kind}
+	c.emit(c.ev)
+	if kind == dialogue.TextPart && len(c.sources) > 0 {
+		c.source(c.sources)
+		c.sources = nil
+	}
+}
+
+// end closes the open text-like part.
+func (c *choice) end() {
+	if !c.open {
+		return
+	}
+	c.open = false
+	if rest := c.join.Rest(); rest != "" {
+		*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Text: rest}
+		c.emit(c.ev)
+	}
+	*c.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.part}
+	if c.kind == dialogue.ThinkingPart && len(c.details) > 0 {
+		c.ev.Thinking = &dialogue.Thinking{Origin: dialogue.Chat, Encrypted: "[" + strings.Join(c.details, ",") + "]"}
+		c.details = nil
+	}
+	c.emit(c.ev)
+}
+
+// closeAll closes everything; calls whose id never came get one.
+func (c *choice) closeAll() {
+	c.end()
+	for _, k := range c.calls {
+		c.settle(k)
+	}
+}
+
+func (c *choice) cite(annotations gjson.Result) {
+	var found []dialogue.Citation
+	annotations.ForEach(func(_, v gjson.Result) bool {
+		if v.Get("type").Str == "url_citation" {
+			found = append(found, c.citation(v))
+		}
+		return true
+	})
+	switch {
+	case len(found) == 0:
+	case c.open && c.kind == dialogue.TextPart:
+		c.source(found)
+	default:
+		c.sources = append(c.sources, found...)
+	}
+}
+
+// citation turns positions in the whole content into positions in the part.
+func (c *choice) citation(v gjson.Result) dialogue.Citation {
+	u := v.Get("url_citation")
+	return dialogue.Citation{URL: u.Get("url").String(), Title: u.Get("title").String(),
+		Start: max(int(u.Get("start_index").Int())-c.base, 0), End: max(int(u.Get("end_index").Int())-c.base, 0),
+		Opaque: json.RawMessage(v.Raw), Origin: dialogue.Chat}
+}
+
+func (c *choice) source(list []dialogue.Citation) {
+	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Citations: list}
+	c.emit(c.ev)
+}
+
+// reason is how the choice ended. Sloppy servers say stop after a call; a reply
+// that never said anything ([DONE] alone) is taken as finished.
+func (c *choice) reason() dialogue.Reason {
+	r := dialogue.ReasonStop
+	if c.word != "" {
+		r = chunks.Reason(c.word)
+	}
+	switch {
+	case c.called && (r == dialogue.ReasonStop || r == dialogue.ReasonOther):
+		return dialogue.ReasonTool
+	case r == dialogue.ReasonTool && !c.called:
+		return dialogue.ReasonStop
+	case r == dialogue.ReasonStop && c.refusal != "":
+		return dialogue.ReasonFilter // other shapes have no stop for a refusal
+	}
+	return r
+}

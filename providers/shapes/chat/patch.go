@@ -1,0 +1,130 @@
+package chat
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+// patch changes what has to change in a client's bytes and nothing else
+// (translation.md 3).
+func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report) shapes.Call {
+	members := fields.Members(body)
+	edits := chunks.Patch(body, members, head, t)
+	degraded := -1
+	for i, m := range members {
+		value := body[m.Value:m.End]
+		switch m.Name {
+		case "messages":
+			if kept := history(value, rep); len(kept) != len(value) {
+				edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
+			}
+		case "response_format":
+			if degrades(value, t, rep) {
+				degraded = i
+			}
+		}
+	}
+	patched := fields.Splice(body, edits)
+	if degraded >= 0 {
+		members = fields.Members(patched)
+		patched = fields.Without(patched, members, func(i int) bool { return i == degraded })
+	}
+	return shapes.Call{Path: path, Body: patched, Stream: head.Stream}
+}
+
+// degrades reports whether the wish for structured output has to go.
+func degrades(value []byte, t dialogue.Target, rep *dialogue.Report) bool {
+	wish := output(gjson.ParseBytes(value))
+	return wish.Mode != dialogue.OutputText && schema.Decide(wish, t, rep).Mode == dialogue.OutputText
+}
+
+var (
+	sealMark = []byte("sd1.")
+	dataMark = []byte("data:")
+)
+
+// history returns the messages without what must not reach an upstream: seals
+// of this gateway and images over 8 MB. Few requests have either, so it first
+// looks for their marks.
+func history(messages []byte, rep *dialogue.Report) []byte {
+	large := len(messages) > maxImage && bytes.Contains(messages, dataMark)
+	if !large && !bytes.Contains(messages, sealMark) {
+		return messages
+	}
+	var edits []fields.Edit
+	for _, m := range fields.Elements(messages) {
+		kept := messages[m.Value:m.End]
+		if large {
+			kept = withoutLarge(kept, rep)
+		}
+		kept = withoutSeals(kept, rep)
+		if len(kept) != m.End-m.Value {
+			edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
+		}
+	}
+	return fields.Splice(messages, edits)
+}
+
+// withoutLarge drops image parts over the limit from a message. Content that
+// becomes empty is replaced, because a list must not be.
+func withoutLarge(message []byte, rep *dialogue.Report) []byte {
+	members := fields.Members(message)
+	for _, m := range members {
+		content := message[m.Value:m.End]
+		if m.Name != "content" || len(content) < maxImage {
+			continue
+		}
+		parts, dropped := fields.Elements(content), 0
+		kept := fields.Without(content, parts, func(i int) bool {
+			part := gjson.ParseBytes(content[parts[i].Value:parts[i].End])
+			over := part.Get("type").String() == "image_url" && tooLarge(part.Get("image_url.url"))
+			if over {
+				dropped++
+				rep.Lose("image:too_large")
+			}
+			return over
+		})
+		if dropped > 0 && dropped == len(parts) {
+			kept = []byte(`[{"type":"text","text":""}]`)
+		}
+		return fields.Splice(message, []fields.Edit{{Start: m.Value, End: m.End, With: kept}})
+	}
+	return message
+}
+
+// withoutSeals drops the reasoning_details this gateway wrote: no upstream
+// could read them, and some refuse what they cannot read.
+func withoutSeals(message []byte, rep *dialogue.Report) []byte {
+	if !bytes.Contains(message, sealMark) {
+		return message
+	}
+	members := fields.Members(message)
+	for at, m := range members {
+		if m.Name != "reasoning_details" {
+			continue
+		}
+		list := message[m.Value:m.End]
+		entries, dropped := fields.Elements(list), 0
+		kept := fields.Without(list, entries, func(i int) bool {
+			entry := gjson.ParseBytes(list[entries[i].Value:entries[i].End])
+			ours := entry.Get("format").String() == sealFormat || dialogue.Sealed(entry.Get("data").String())
+			if ours {
+				dropped++
+				rep.Lose("reasoning_details")
+			}
+			return ours
+		})
+		if dropped > 0 && dropped == len(entries) {
+			return fields.Without(message, members, func(i int) bool { return i == at })
+		}
+		return fields.Splice(message, []fields.Edit{{Start: m.Value, End: m.End, With: kept}})
+	}
+	return message
+}

@@ -1,0 +1,119 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// sealFormat marks the reasoning_details that this gateway writes.
+const sealFormat = "stagedoor-sd1"
+
+// thoughts reads what an assistant thought before it spoke. The details come
+// back with the history (wire/chat.md 5): a seal of ours is opened and holds the
+// text too, as clients shorten the readable copy; what others sealed is dropped,
+// since no upstream of another shape could verify it.
+func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
+	var parts []dialogue.Part
+	details := m.Get("reasoning_details")
+	details.ForEach(func(_, v gjson.Result) bool {
+		data := v.Get("data")
+		if data.Type != gjson.String {
+			return true
+		}
+		t, ok := d.env.Sealer.Open(data.String())
+		if !ok {
+			d.lose("reasoning_details")
+			return true
+		}
+		parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: t, Text: t.Text, Origin: t.Origin})
+		return true
+	})
+	if len(parts) > 0 {
+		return parts
+	}
+	if text := readable(m, details); text != "" {
+		parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Text: text, Thinking: &dialogue.Thinking{Text: text}})
+	}
+	return parts
+}
+
+// readable is the text of thoughts that nobody sealed.
+func readable(m, details gjson.Result) string {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		if v := m.Get(name); v.Type == gjson.String && v.Str != "" {
+			return v.Str
+		}
+	}
+	return detailText(details)
+}
+
+// detailText joins the readable entries of reasoning_details.
+func detailText(details gjson.Result) string {
+	text := ""
+	details.ForEach(func(_, v gjson.Result) bool {
+		for _, name := range []string{"text", "summary"} {
+			if s := v.Get(name); s.Type == gjson.String {
+				text += s.Str
+			}
+		}
+		return true
+	})
+	return text
+}
+
+// sealed reports whether details hold something that only their maker can read,
+// so that a server wants them back.
+func sealed(details gjson.Result) bool {
+	found := false
+	details.ForEach(func(_, v gjson.Result) bool {
+		found = v.Get("data").Type == gjson.String || v.Get("signature").Type == gjson.String
+		return !found
+	})
+	return found
+}
+
+// carries reports whether a thought must come back in the next turn.
+func carries(t *dialogue.Thinking) bool {
+	return t != nil && (t.Signature != "" || t.Redacted != "" || t.Encrypted != "")
+}
+
+// writeDetails writes the array that carries one thought to the client: a
+// readable copy, if it has a text, and the seal.
+func writeDetails(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue.Env) {
+	w.Array()
+	writeDetail(w, t, index, env)
+	w.End()
+}
+
+func writeDetail(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue.Env) {
+	entry := func(kind, member, value string) {
+		w.Object().Key("type").String(kind)
+		w.Key(member).String(value)
+		w.Key("format").String(sealFormat)
+		w.Key("index").Int(int64(index))
+		if t.ItemID != "" {
+			w.Key("id").String(t.ItemID)
+		}
+		w.End()
+	}
+	if t.Text != "" {
+		entry("reasoning.text", "text", t.Text)
+	}
+	entry("reasoning.encrypted", "data", env.Sealer.Seal(&t))
+}
+
+// returned is what an upstream of this shape wants back of a thought: the
+// details it sent itself, if this gateway got them from one.
+func returned(t *dialogue.Thinking) json.RawMessage {
+	if t.Origin != dialogue.Chat || !gjson.Valid(t.Encrypted) {
+		return nil
+	}
+	if !gjson.Parse(t.Encrypted).IsArray() {
+		return nil
+	}
+	return json.RawMessage(t.Encrypted)
+}

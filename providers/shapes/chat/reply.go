@@ -1,0 +1,94 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// audioLife is how long a reply's audio can be referred to. The gateway keeps
+// none; the field is required.
+const audioLife = 3600
+
+// customCall reports whether the client knows the called tool as a custom one,
+// and whether its input came as the one string of a JSON object, which is what
+// other shapes turn custom tools into.
+func customCall(req *dialogue.Request, c *dialogue.Call) (custom, unwrap bool) {
+	if c.Custom {
+		return true, false
+	}
+	for i := range req.Tools {
+		if t := &req.Tools[i]; t.Kind == dialogue.CustomTool && t.Name == c.Name {
+			return true, true
+		}
+	}
+	return false, false
+}
+
+// unwrapped is the string inside a custom tool's arguments, or the arguments if
+// they are something else.
+func unwrapped(args string) string {
+	if !gjson.Valid(args) {
+		return args
+	}
+	value, members := "", 0
+	gjson.Parse(args).ForEach(func(_, v gjson.Result) bool {
+		members++
+		if v.Type != gjson.String {
+			members++ // not ours
+		}
+		value = v.String()
+		return true
+	})
+	if members != 1 {
+		return args
+	}
+	return value
+}
+
+// writeAnnotation writes one source. Positions count from the beginning of the
+// content: base is where the cited part began, end where the text is now.
+func writeAnnotation(w *jsonw.Writer, c *dialogue.Citation, base, end int) {
+	from, to := base+c.Start, base+c.End
+	if c.Start == 0 && c.End == 0 { // not told: all of the part so far
+		to = end
+	}
+	w.Object().Key("type").String("url_citation")
+	w.Key("url_citation").Object()
+	w.Key("start_index").Int(int64(from)).Key("end_index").Int(int64(to))
+	w.Key("url").String(c.URL).Key("title").String(c.Title)
+	w.End().End()
+}
+
+// writeSignature writes a call's thought signature where the vendor's own
+// chat-compatible service puts it.
+func writeSignature(w *jsonw.Writer, signature string) {
+	w.Key("extra_content").Object().Key("google").Object()
+	w.Key("thought_signature").String(signature)
+	w.End().End()
+}
+
+func writeAudio(w *jsonw.Writer, m *dialogue.Media, created int64, env *dialogue.Env) {
+	w.Object().Key("id").String("audio_" + env.ID())
+	w.Key("expires_at").Int(created + audioLife)
+	w.Key("data").String(m.Base64)
+	w.Key("transcript").String(m.Name)
+	w.End()
+}
+
+// joined concatenates the logprobs arrays of many deltas.
+func joined(arrays []json.RawMessage) json.RawMessage {
+	w := jsonw.Writer{}
+	w.Array()
+	for _, a := range arrays {
+		gjson.ParseBytes(a).ForEach(func(_, v gjson.Result) bool {
+			w.RawString(v.Raw)
+			return true
+		})
+	}
+	w.End()
+	return w.Buf
+}

@@ -1,0 +1,88 @@
+// Package chat is the chat-completions shape, POST /v1/chat/completions
+// (gateway.md 2.3 and 4.3): how its clients ask and are answered, and how
+// upstreams that speak it are asked and answer. It is not a client and not a
+// proxy: it turns bytes into the neutral form and back, and does no I/O.
+package chat
+
+import (
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// Shape is the chat-completions shape.
+var Shape shapes.Shape = shape{}
+
+type shape struct{}
+
+// path of an upstream call, below the provider's base address.
+const path = "/chat/completions"
+
+// maxChoices is the largest n (gateway.md 8).
+const maxChoices = 128
+
+func (shape) Name() dialogue.Shape { return dialogue.Chat }
+
+func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return check(body) }
+
+func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+	return decode(body, env)
+}
+
+func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+	return encode(req, t, rep, env)
+}
+
+func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+	return patch(body, head, t, rep), nil
+}
+
+func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
+	if mode == shapes.Whole {
+		return &document{req: req, env: env}
+	}
+	return newStream(req, env)
+}
+
+func (shape) NewParser(env *dialogue.Env) shapes.Parser { return &parser{env: env} }
+
+func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
+	return &chunks.Tap{Options: o, Content: hasContent}
+}
+
+// hasContent looks for any part of an answer; the first delta, which only names
+// the role, is none.
+func hasContent(choice gjson.Result) bool {
+	found := false
+	choice.Get("delta").ForEach(func(name, v gjson.Result) bool {
+		switch name.Str {
+		case "content", "refusal", "reasoning_content", "reasoning":
+			found = v.Type == gjson.String && v.Str != "" || v.IsArray()
+		case "tool_calls", "function_call", "audio", "reasoning_details", "annotations":
+			found = v.IsObject() || v.IsArray() && v.Get("#").Int() > 0
+		}
+		return !found
+	})
+	return found
+}
+
+func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+	return chunks.DecodeError(status, header, body)
+}
+
+func (shape) Envelope(err *dialogue.Error) []byte { return chunks.Envelope(err) }
+
+func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
+
+func (shape) MaxChoices() int { return maxChoices }
+
+func (shape) Heartbeat(mode shapes.Mode) []byte {
+	if mode == shapes.Whole {
+		return nil
+	}
+	return []byte(chunks.Heartbeat)
+}
