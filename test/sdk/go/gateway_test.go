@@ -1,0 +1,76 @@
+package sdk
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The gateway under test must serve the model any, answered by the sandbox directly
+// or as an upstream, and no model no-such-model.
+const (
+	model        = "any"
+	unknownModel = "no-such-model"
+	wrongKey     = "sd-wrong-key"
+)
+
+// Prompts with which the sandbox behaves in a certain way.
+const (
+	plain     = "Say something short."
+	useTool   = "Please use the get_weather tool for Oslo."
+	describe  = "Describe a person."
+	rateLimit = "Hello [sandbox: status=429]"
+	midStream = "Hello [sandbox: tokens=40] [sandbox: error]"
+	long      = "Tell a long story [sandbox: tokens=2000]"
+)
+
+var (
+	citySchema = map[string]any{
+		"type":       "object",
+		"properties": map[string]any{"city": map[string]any{"type": "string"}},
+		"required":   []string{"city"}, "additionalProperties": false,
+	}
+	personSchema = map[string]any{
+		"type": "object",
+		"properties": map[string]any{
+			"name": map[string]any{"type": "string"}, "age": map[string]any{"type": "integer"},
+		},
+		"required": []string{"name", "age"}, "additionalProperties": false,
+	}
+)
+
+// gateway answers the address and key of the gateway under test.
+func gateway(t *testing.T) (url, key string) {
+	t.Helper()
+	url, key = os.Getenv("STAGEDOOR_URL"), os.Getenv("STAGEDOOR_KEY")
+	if url == "" || key == "" {
+		t.Fatal("STAGEDOOR_URL and STAGEDOOR_KEY are not set; start the suite with ../run.sh")
+	}
+	return strings.TrimSuffix(url, "/"), key
+}
+
+// wantPerson holds a reply's text against personSchema.
+func wantPerson(t *testing.T, text string) {
+	t.Helper()
+	var person struct {
+		Name *string
+		Age  *int
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&person); err != nil || person.Name == nil || person.Age == nil {
+		t.Errorf("got %s (%v), want an object of the schema", text, err)
+	}
+}
+
+// wantCity holds a tool call's arguments against citySchema.
+func wantCity(t *testing.T, arguments []byte) {
+	t.Helper()
+	var args struct{ City *string }
+	d := json.NewDecoder(strings.NewReader(string(arguments)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&args); err != nil || args.City == nil {
+		t.Errorf("got arguments %s (%v), want an object of the schema", arguments, err)
+	}
+}

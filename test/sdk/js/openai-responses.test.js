@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import OpenAI from 'openai';
+import { assertArguments, assertPerson, citySchema, collect, key, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
+
+const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
+const tools = [{ type: 'function', name: 'get_weather', description: 'Weather of a city', parameters: citySchema, strict: true }];
+const outputs = (response) =>
+  response.output
+    .filter((item) => item.type === 'function_call')
+    .map((item) => ({ type: 'function_call_output', call_id: item.call_id, output: '{"weather":"rain"}' }));
+
+suite('openai: responses', () => {
+  test('a whole reply', async () => {
+    const response = await client.responses.create({ model, input: prompts.plain });
+    assert.equal(response.object, 'response');
+    assert.equal(response.status, 'completed');
+    assert.ok(response.output_text.length > 0);
+    assert.equal(response.usage.total_tokens, response.usage.input_tokens + response.usage.output_tokens);
+  });
+
+  test('a stream', async () => {
+    const events = await collect(await client.responses.create({ model, input: prompts.plain, stream: true }));
+    assert.equal(events[0].type, 'response.created');
+    const last = events.at(-1);
+    assert.equal(last.type, 'response.completed');
+    const text = events.filter((e) => e.type === 'response.output_text.delta').map((e) => e.delta).join('');
+    const said = last.response.output.filter((i) => i.type === 'message').flatMap((i) => i.content).map((p) => p.text).join('');
+    assert.equal(text, said);
+    assert.ok(text.length > 0);
+  });
+
+  test('the stream helper ends with the response', async () => {
+    const response = await client.responses.stream({ model, input: prompts.plain }).finalResponse();
+    assert.equal(response.status, 'completed');
+    assert.ok(response.output_text.length > 0);
+  });
+
+  for (const stream of [false, true]) {
+    const ask = async (body) => (stream ? client.responses.stream(body).finalResponse() : client.responses.create(body));
+
+    test(`a tool's round trip with all items, ${stream ? 'streamed' : 'whole'}`, async () => {
+      const input = [{ role: 'user', content: prompts.tool }];
+      const first = await ask({ model, tools, input, store: false });
+      const call = first.output.find((item) => item.type === 'function_call');
+      assert.equal(call.name, 'get_weather');
+      assertArguments(JSON.parse(call.arguments));
+      const items = first.output.map(({ parsed_arguments, ...item }) => item);
+      const second = await ask({ model, tools, input: [...input, ...items, ...outputs(first)], store: false });
+      assert.ok(second.output_text.length > 0);
+    });
+
+    test(`a tool's round trip with the previous response, ${stream ? 'streamed' : 'whole'}`, async () => {
+      const first = await ask({ model, tools, input: prompts.tool });
+      const second = await ask({ model, tools, previous_response_id: first.id, input: outputs(first) });
+      assert.equal(second.previous_response_id, first.id);
+      assert.ok(second.output_text.length > 0);
+    });
+  }
+
+  test('output that keeps a schema', async () => {
+    const response = await client.responses.create({
+      model,
+      input: prompts.schema,
+      text: { format: { type: 'json_schema', name: 'person', strict: true, schema: personSchema } },
+    });
+    assertPerson(response.output_text);
+  });
+
+  test('a stored response can be read and deleted', async () => {
+    const made = await client.responses.create({ model, input: prompts.plain });
+    const read = await client.responses.retrieve(made.id);
+    assert.equal(read.output_text, made.output_text);
+    await client.responses.delete(made.id);
+    await assert.rejects(client.responses.retrieve(made.id), OpenAI.NotFoundError);
+  });
+
+  test('errors have the class the client knows', async () => {
+    const wrong = new OpenAI({ apiKey: wrongKey, baseURL: `${url}/v1`, maxRetries: 0 });
+    await assert.rejects(wrong.responses.create({ model, input: 'x' }), OpenAI.AuthenticationError);
+    await assert.rejects(client.responses.create({ model, input: 'x', temperature: 9 }), (e) => {
+      assert.ok(e instanceof OpenAI.BadRequestError, String(e));
+      assert.equal(e.param, 'temperature');
+      return true;
+    });
+    await assert.rejects(client.responses.create({ model: unknownModel, input: 'x' }), OpenAI.NotFoundError);
+    await assert.rejects(client.responses.create({ model, input: prompts.rateLimit }), OpenAI.RateLimitError);
+    await assert.rejects(client.responses.create({ model, input: prompts.rateLimit, stream: true }), OpenAI.RateLimitError);
+  });
+
+  test('a stream that fails in the middle ends with response.failed', async () => {
+    const events = await collect(await client.responses.create({ model, input: prompts.midStream, stream: true }));
+    const last = events.at(-1);
+    assert.equal(last.type, 'response.failed');
+    assert.equal(last.response.status, 'failed');
+    assert.ok(last.response.error.message);
+  });
+
+  test('a stream can be abandoned', async () => {
+    const stream = await client.responses.create({ model, input: prompts.long, stream: true });
+    const read = async () => {
+      for await (const event of stream) {
+        if (event.type === 'response.output_text.delta') stream.controller.abort();
+      }
+    };
+    await within(5000, read());
+  });
+});
