@@ -83,7 +83,8 @@ func (c *core) acquire(now time.Time, t *ticket) {
 }
 
 func (c *core) enqueue(now time.Time, t *ticket) {
-	wait, limit := c.estimate(now, t)
+	ahead, tokens := c.queue.ahead(t.key, t.class)
+	wait, limit := c.estimate(now, t, ahead, tokens)
 	if !t.deadline.IsZero() && now.Add(wait).After(t.deadline) {
 		c.refuse(t, Refused{Reason: TooLate, RetryAfter: max(wait, minRetry), Limit: limit})
 		return
@@ -92,7 +93,6 @@ func (c *core) enqueue(now time.Time, t *ticket) {
 		c.refuse(t, Refused{Reason: Shed, RetryAfter: max(wait, minRetry), Limit: limit})
 		return
 	}
-	ahead, _ := c.queue.ahead(t.key, t.class)
 	t.position = ahead + 1
 	t.schedule()
 	c.queue.push(t)
@@ -354,26 +354,26 @@ func (c *core) broken(now time.Time) Refused {
 
 // honest is what to tell a client that asks when to come back.
 func (c *core) honest(now time.Time, t *ticket) time.Duration {
-	wait, _ := c.estimate(now, t)
+	tickets, tokens := c.queue.ahead(t.key, t.class)
+	if t.flow != nil { // t counted itself
+		tickets, tokens = max(tickets-1, 0), max(tokens-t.tokens, 0)
+	}
+	wait, _ := c.estimate(now, t, tickets, tokens)
 	return max(wait, minRetry)
 }
 
-// estimate is how long a ticket like t would wait if it came now, and the limit
-// that makes it wait longest. Buckets and cool-down are exact, but for other
+// estimate is how long t would wait behind so many tickets and their tokens, and
+// the limit that makes it wait longest. Buckets and cool-down are exact, but for other
 // keys' luck; the wait for a place is what places have taken on average.
-func (c *core) estimate(now time.Time, t *ticket) (wait time.Duration, limit string) {
-	tickets, tokens := c.queue.ahead(t.key, t.class)
-	if t.flow != nil {
-		tickets, tokens = tickets-1, tokens-t.tokens
-	}
+func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait time.Duration, limit string) {
 	longer := func(d time.Duration, name string) {
 		if d > wait {
 			wait, limit = d, name
 		}
 	}
 	longer(c.coolUntil.Sub(now), "")
-	longer(c.requests.backlog(max(tickets, 0), 1), LimitRequests)
-	longer(c.tokens.backlog(max(tokens, 0), t.tokens), LimitTokens)
+	longer(c.requests.backlog(tickets, 1), LimitRequests)
+	longer(c.tokens.backlog(tokens, t.tokens), LimitTokens)
 	if places := c.places(); places > 0 && c.shared.inFlight.Load()+int64(tickets) >= int64(places) {
 		longer(c.service*time.Duration(tickets+1)/time.Duration(places), LimitConcurrency)
 	}

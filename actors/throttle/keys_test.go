@@ -1,0 +1,139 @@
+package throttle_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stagedoor/actors/throttle"
+)
+
+var noon = time.Unix(1_700_000_000, 0)
+
+func TestKeyLimitsRequests(t *testing.T) {
+	keys := throttle.NewKeys(100)
+	limits := throttle.KeyLimits{RequestsPerMinute: 3}
+	for want := 2; want >= 0; want-- {
+		pass, refused := keys.Admit("k", limits, 0, noon)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		if pass.Requests.Limit != 3 || pass.Requests.Remaining != want {
+			t.Errorf("level %+v, want %d remaining", pass.Requests, want)
+		}
+		pass.Release(0)
+	}
+	_, refused := keys.Admit("k", limits, 0, noon)
+	if refused == nil || refused.Limit != throttle.LimitRequests || refused.RetryAfter != 20*time.Second ||
+		refused.Requests.Remaining != 0 || refused.Requests.Reset != time.Minute {
+		t.Fatalf("got %+v", refused)
+	}
+	if _, refused := keys.Admit("other", limits, 0, noon); refused != nil {
+		t.Error("another key was refused")
+	}
+	if _, refused := keys.Admit("k", limits, 0, noon.Add(refused.RetryAfter)); refused != nil {
+		t.Errorf("the retry was refused: %v", refused)
+	}
+}
+
+func TestKeyLimitsTokensAndSettles(t *testing.T) {
+	keys := throttle.NewKeys(100)
+	limits := throttle.KeyLimits{TokensPerMinute: 1000}
+	pass, _ := keys.Admit("k", limits, 900, noon)
+	if _, refused := keys.Admit("k", limits, 200, noon); refused == nil || refused.Limit != throttle.LimitTokens {
+		t.Fatalf("got %+v", refused)
+	}
+	pass.Release(100)
+	pass.Release(0) // must not count
+	again, refused := keys.Admit("k", limits, 200, noon)
+	if refused != nil || again.Tokens.Remaining != 700 {
+		t.Fatalf("got %+v, %v", again, refused)
+	}
+	again.Release(-1) // not known: the estimate stays
+	if last, _ := keys.Admit("k", limits, 0, noon); last.Tokens.Remaining != 700 {
+		t.Errorf("remaining %d", last.Tokens.Remaining)
+	}
+}
+
+func TestKeyLimitsConcurrency(t *testing.T) {
+	keys := throttle.NewKeys(100)
+	limits := throttle.KeyLimits{MaxInFlight: 2}
+	var held, most, refusals atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				pass, refused := keys.Admit("k", limits, 0, noon)
+				if refused != nil {
+					refusals.Add(1)
+					continue
+				}
+				if n := held.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				held.Add(-1)
+				pass.Release(0)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() > 2 {
+		t.Errorf("%d at once", most.Load())
+	}
+	a, _ := keys.Admit("k", limits, 0, noon)
+	b, _ := keys.Admit("k", limits, 0, noon)
+	if _, refused := keys.Admit("k", limits, 0, noon); refused == nil || refused.Limit != throttle.LimitConcurrency {
+		t.Errorf("got %+v", refused)
+	}
+	a.Release(0)
+	b.Release(0)
+	if _, refused := keys.Admit("k", limits, 0, noon); refused != nil {
+		t.Error(refused)
+	}
+}
+
+func TestKeyWithoutLimitsIsNotCounted(t *testing.T) {
+	keys := throttle.NewKeys(1)
+	pass, refused := keys.Admit("k", throttle.KeyLimits{}, 1<<40, noon)
+	if refused != nil || pass.Requests.Limit != 0 {
+		t.Errorf("got %+v, %v", pass, refused)
+	}
+	pass.Release(5)
+}
+
+func TestChangedLimitsActAtOnce(t *testing.T) {
+	keys := throttle.NewKeys(100)
+	for range 5 {
+		pass, _ := keys.Admit("k", throttle.KeyLimits{RequestsPerMinute: 10}, 0, noon)
+		pass.Release(0)
+	}
+	pass, refused := keys.Admit("k", throttle.KeyLimits{RequestsPerMinute: 100}, 0, noon)
+	if refused != nil || pass.Requests.Remaining != 49 { // half of it was used
+		t.Errorf("got %+v, %v", pass, refused)
+	}
+}
+
+func TestTableOfKeysIsBoundedAndKeepsTheBusyOnes(t *testing.T) {
+	keys := throttle.NewKeys(64)
+	limits := throttle.KeyLimits{RequestsPerMinute: 1, MaxInFlight: 1}
+	busy, refused := keys.Admit("busy", limits, 0, noon)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	for i := range 10_000 {
+		pass, refused := keys.Admit(fmt.Sprint("key-", i), limits, 0, noon)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		pass.Release(0)
+	}
+	if n := throttle.KeyCount(keys); n > 64+16 {
+		t.Errorf("%d keys are remembered", n)
+	}
+	if _, refused := keys.Admit("busy", limits, 0, noon.Add(time.Hour)); refused == nil {
+		t.Error("a key with a request in flight was forgotten")
+	}
+	busy.Release(0)
+}
