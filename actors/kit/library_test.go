@@ -271,11 +271,11 @@ func TestLibraryLogsBodiesUnlessItIsTold(t *testing.T) {
 				sys.Root.Stop(pid)
 				synctest.Wait()
 				sys.Root.Send(pid, "a prompt")
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
 				if got := strings.Contains(log.String(), "a prompt"); got != row.want {
 					t.Errorf("logged: %v", got)
 				}
-				time.Sleep(2 * time.Second)
-				synctest.Wait()
 			})
 		})
 	}
