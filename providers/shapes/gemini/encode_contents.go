@@ -57,7 +57,7 @@ func (h *historian) index() error {
 				h.known[callKey(p.Call.ID, p.Call.Name)] = true
 			case p.Kind == dialogue.ResultPart && p.Result != nil:
 				if slices.ContainsFunc(p.Result.Parts, foreign) {
-					return errForeignFile
+					return foreignFile()
 				}
 				key := callKey(p.Result.CallID, p.Result.Name)
 				h.results[key] = append(h.results[key], p.Result)
@@ -73,7 +73,9 @@ func foreign(p dialogue.Part) bool {
 	return p.Media != nil && p.Media.FileID != "" && p.Origin != dialogue.Gemini
 }
 
-var errForeignFile = dialogue.Unsupported("file_id", "a file of another provider cannot be sent to this model")
+func foreignFile() error {
+	return dialogue.Unsupported("file_id", "a file of another provider cannot be sent to this model")
+}
 
 func (h *historian) place(role dialogue.Role, p dialogue.Part) error {
 	if len(p.CacheHint) > 0 {
@@ -118,7 +120,7 @@ func (h *historian) place(role dialogue.Role, p dialogue.Part) error {
 
 func (h *historian) media(role dialogue.Role, p dialogue.Part) error {
 	if foreign(p) {
-		return errForeignFile
+		return foreignFile()
 	}
 	m := h.e.usable(p.Media)
 	if m == nil {

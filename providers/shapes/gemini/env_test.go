@@ -1,0 +1,147 @@
+package gemini_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/gemini"
+)
+
+// vault is a Vault without bounds.
+type vault map[string]string
+
+func (v vault) Remember(id, signature string)   { v[id] = signature }
+func (v vault) Recall(id string) (string, bool) { s, ok := v[id]; return s, ok }
+
+// newEnv counts where a gateway throws dice.
+func newEnv() *dialogue.Env {
+	n := 0
+	return &dialogue.Env{
+		Now:    func() time.Time { return time.Unix(1760000000, 0) },
+		ID:     func() string { n++; return fmt.Sprintf("id%d", n) },
+		Sealer: dialogue.NewSealer([]byte("test")),
+		Vault:  vault{},
+	}
+}
+
+func inbound() shapes.Inbound { return shapes.Inbound{Model: "gemini-2.5-flash"} }
+
+func decode(t *testing.T, env *dialogue.Env, body string) *dialogue.Request {
+	t.Helper()
+	if _, err := gemini.Shape.Check([]byte(body), inbound()); err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	req, err := gemini.Shape.Decode([]byte(body), inbound(), env)
+	if err != nil {
+		t.Fatalf("decode: %v", err)
+	}
+	return req
+}
+
+// target is a model of generation 2.5.
+func target() dialogue.Target {
+	return dialogue.Target{Shape: dialogue.Gemini, Model: "gemini-2.5-flash", MaxOutputTokens: 8192,
+		Caps: dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true, Thinking: dialogue.ThinkingBudget, Prefill: true, Sampling: true}}
+}
+
+func encode(t *testing.T, req *dialogue.Request, to dialogue.Target) (string, *dialogue.Report) {
+	t.Helper()
+	rep := new(dialogue.Report)
+	call, err := gemini.Shape.Encode(req, to, rep, newEnv())
+	if err != nil {
+		t.Fatalf("encode: %v", err)
+	}
+	checkSent(t, call.Body)
+	return string(call.Body), rep
+}
+
+func text(s string) dialogue.Part { return dialogue.Part{Kind: dialogue.TextPart, Text: s} }
+
+func user(parts ...dialogue.Part) dialogue.Turn {
+	return dialogue.Turn{Role: dialogue.User, Parts: parts}
+}
+
+func assistant(parts ...dialogue.Part) dialogue.Turn {
+	return dialogue.Turn{Role: dialogue.Assistant, Parts: parts}
+}
+
+func called(id, name, args string) dialogue.Part {
+	return dialogue.Part{Kind: dialogue.CallPart, Call: &dialogue.Call{ID: id, Name: name, Args: args}}
+}
+
+func result(id, answer string) dialogue.Part {
+	return dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: id, Parts: []dialogue.Part{text(answer)}}}
+}
+
+// fold parses a stream, or a whole body if there is one chunk and whole is set.
+func fold(t *testing.T, env *dialogue.Env, whole bool, chunks ...string) *dialogue.Folder {
+	t.Helper()
+	f := new(dialogue.Folder)
+	w := watch{t: t, open: map[[2]int]bool{}}
+	p := gemini.Shape.NewParser(env)
+	emit := func(ev *dialogue.Event) { w.see(ev); f.Add(ev) }
+	if whole {
+		p.Body([]byte(chunks[0]), emit)
+	} else {
+		for _, c := range chunks {
+			p.Event("", []byte(c), emit)
+		}
+		p.EOF(emit)
+	}
+	if !p.Done() || !w.ended {
+		t.Errorf("the reply has no end")
+	}
+	return f
+}
+
+// watch checks that events are well formed (dialogue.EventKind).
+type watch struct {
+	t        testing.TB
+	started  bool
+	ended    bool
+	finished map[int]bool
+	open     map[[2]int]bool
+}
+
+func (w *watch) see(ev *dialogue.Event) {
+	w.t.Helper()
+	key := [2]int{ev.Choice, ev.Part}
+	switch {
+	case w.ended:
+		w.t.Errorf("event %d after the end", ev.Kind)
+	case ev.Kind == dialogue.EventError:
+		w.ended = true
+	case ev.Kind == dialogue.EventStart:
+		if w.started {
+			w.t.Error("two starts")
+		}
+		w.started, w.finished = true, map[int]bool{}
+	case !w.started:
+		w.t.Errorf("event %d before the start", ev.Kind)
+	case ev.Kind == dialogue.EventOpen:
+		if w.open[key] || len(w.finished) > 0 {
+			w.t.Errorf("part %v opened twice or after a finish", key)
+		}
+		w.open[key] = true
+	case ev.Kind == dialogue.EventDelta && !w.open[key]:
+		w.t.Errorf("delta for closed part %v", key)
+	case ev.Kind == dialogue.EventClose:
+		if !w.open[key] {
+			w.t.Errorf("close of closed part %v", key)
+		}
+		delete(w.open, key)
+	case ev.Kind == dialogue.EventFinish:
+		if w.finished[ev.Choice] || len(w.open) > 0 {
+			w.t.Errorf("finish of choice %d twice, or with open parts", ev.Choice)
+		}
+		w.finished[ev.Choice] = true
+	case ev.Kind == dialogue.EventEnd:
+		if len(w.finished) == 0 {
+			w.t.Error("end without finish")
+		}
+		w.ended = true
+	}
+}
