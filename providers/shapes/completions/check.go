@@ -1,0 +1,164 @@
+package completions
+
+import (
+	"math"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
+)
+
+// rules of the fields that routing does not care about (gateway.md 4.6).
+var rules = map[string]fields.Rule{
+	"echo":              fields.Nullable(fields.Of(fields.Bool)),
+	"frequency_penalty": fields.Nullable(fields.Between(-2, 2)),
+	"presence_penalty":  fields.Nullable(fields.Between(-2, 2)),
+	"logit_bias":        fields.Nullable(fields.LogitBias),
+	"logprobs":          fields.Nullable(fields.Whole(0, 5)),
+	"seed":              fields.Nullable(fields.Whole(math.MinInt64, math.MaxInt64)),
+	"stop":              fields.Nullable(fields.Stop),
+	"suffix":            fields.Nullable(fields.Of(fields.String)),
+	"temperature":       fields.Nullable(fields.Between(0, 2)),
+	"top_p":             fields.Nullable(fields.Between(0, 1)),
+	"user":              fields.Of(fields.String),
+	"prompt":            fields.Nullable(prompt),
+}
+
+// checker holds what Check learns on its one way through a request.
+type checker struct {
+	*fields.Reader
+	head          shapes.Head
+	hasModel      bool
+	streamOptions bool
+	bestOf        int64 // -1: not given
+}
+
+func check(body []byte) (shapes.Head, error) {
+	k := &checker{Reader: fields.NewReader(body), bestOf: -1}
+	k.head = shapes.Head{N: 1, MaxTokens: -1}
+	if k.Peek() != fields.Object {
+		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
+	}
+	if err := k.Object(k.field); err != nil {
+		return shapes.Head{}, err
+	}
+	if err := k.together(); err != nil {
+		return shapes.Head{}, err
+	}
+	return k.head, nil
+}
+
+// together holds the rules that bind several fields, then the required one. A
+// prompt that is absent is the upstream's to judge.
+func (k *checker) together() error {
+	switch {
+	case k.streamOptions && !k.head.Stream:
+		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
+	case k.bestOf >= 0 && k.bestOf <= int64(k.head.N) && (k.bestOf != 1 || k.head.N != 1):
+		return dialogue.Invalid("best_of", "must be greater than n")
+	case k.bestOf > 1 && k.head.Stream:
+		return dialogue.Invalid("best_of", "cannot be streamed")
+	case !k.hasModel:
+		return dialogue.Missing("model")
+	}
+	return nil
+}
+
+func (k *checker) field(name []byte) (err error) {
+	switch string(name) {
+	case "model":
+		k.hasModel = true
+		if k.head.Model, err = k.Text(); err == nil && k.head.Model == "" {
+			return k.Broken("must not be empty")
+		}
+		return err
+	case "stream":
+		return k.flag(&k.head.Stream)
+	case "n":
+		return k.count(1, maxChoices, func(n int64) { k.head.N = int(n) })
+	case "max_tokens":
+		return k.count(0, math.MaxInt64, func(n int64) { k.head.MaxTokens = n })
+	case "best_of":
+		return k.count(0, 20, func(n int64) { k.bestOf = n })
+	case "stream_options":
+		return k.options()
+	}
+	if rule, ok := rules[string(name)]; ok {
+		return rule(k.Reader)
+	}
+	return nil
+}
+
+// flag reads a "boolean or null".
+func (k *checker) flag(into *bool) (err error) {
+	if k.Null() {
+		return nil
+	}
+	*into, err = k.Flag()
+	return err
+}
+
+// count reads an "integer or null".
+func (k *checker) count(lo, hi int64, found func(int64)) error {
+	if k.Null() {
+		return nil
+	}
+	n, err := k.Int(lo, hi)
+	if err == nil {
+		found(n)
+	}
+	return err
+}
+
+func (k *checker) options() error {
+	if k.Null() {
+		return nil
+	}
+	k.streamOptions = true
+	return k.Object(func(name []byte) error {
+		switch string(name) {
+		case "include_usage":
+			return k.flag(&k.head.IncludeUsage)
+		case "include_obfuscation":
+			return fields.Nullable(fields.Of(fields.Bool))(k.Reader)
+		}
+		return nil
+	})
+}
+
+// prompt is a string, a list of strings, a list of tokens or a list of such
+// lists.
+func prompt(r *fields.Reader) error {
+	if r.Peek() == fields.String {
+		r.Skip()
+		return nil
+	}
+	if r.Peek() != fields.Array {
+		return r.Broken("must be a string, an array of strings or tokens, or an array of token arrays")
+	}
+	kind, n := fields.Invalid, 0
+	err := r.Array(func(i int) error {
+		n = i + 1
+		if i == 0 {
+			kind = r.Peek()
+		} else if r.Peek() != kind {
+			return r.Broken("must be of the same type as the elements before it")
+		}
+		switch kind {
+		case fields.String:
+			r.Skip()
+			return nil
+		case fields.Number:
+			return token(r)
+		case fields.Array:
+			return fields.Each(token)(r)
+		}
+		return r.Broken("must be a string, a token or an array of tokens")
+	})
+	if err == nil && n == 0 {
+		return r.Broken("must not be empty")
+	}
+	return err
+}
+
+var token = fields.Whole(0, math.MaxInt64)

@@ -1,0 +1,138 @@
+package completions
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// defaultMaxTokens is what an absent max_tokens means in this shape alone.
+const defaultMaxTokens = 16
+
+// decode builds the neutral form for an upstream of another shape. What only
+// this shape can do is refused, as leaving it out would change the answer
+// (wire/completions.md 4).
+func decode(body []byte) (*dialogue.Request, error) {
+	req := &dialogue.Request{Inbound: dialogue.Completions, Body: body}
+	gjson.ParseBytes(body).ForEach(func(name, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			field(req, name.String(), v)
+		}
+		return true
+	})
+	if req.MaxTokens == nil {
+		n := int64(defaultMaxTokens)
+		req.MaxTokens = &n
+	}
+	if err := refuse(req); err != nil {
+		return nil, err
+	}
+	text, _ := dialogue.PromptText(req.Prompts[0])
+	req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Kind: dialogue.TextPart, Text: text}}}}
+	return req, nil
+}
+
+func field(req *dialogue.Request, name string, v gjson.Result) {
+	switch name {
+	case "model":
+		req.Model = v.String()
+	case "prompt":
+		req.Prompts = prompts(v)
+	case "stream":
+		req.Stream = v.Bool()
+	case "stream_options":
+		req.IncludeUsage = v.Get("include_usage").Bool()
+	case "max_tokens":
+		req.MaxTokens = integer(v)
+	case "temperature":
+		req.Temperature = json.Number(v.Raw)
+	case "top_p":
+		req.TopP = json.Number(v.Raw)
+	case "seed":
+		req.Seed = json.Number(v.Raw)
+	case "presence_penalty":
+		req.PresencePenalty = json.Number(v.Raw)
+	case "frequency_penalty":
+		req.FrequencyPenalty = json.Number(v.Raw)
+	case "logit_bias":
+		req.LogitBias = json.RawMessage(v.Raw)
+	case "n":
+		req.N = int(v.Num)
+	case "best_of":
+		req.BestOf = int(v.Num)
+	case "logprobs":
+		req.LogProbs, req.TopLogProbs = true, integer(v)
+	case "echo":
+		req.Echo = v.Bool()
+	case "suffix":
+		req.Suffix = v.String()
+	case "stop":
+		req.Stop = stops(v)
+	case "user":
+		req.User = v.String()
+	default:
+		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
+	}
+}
+
+// prompts splits the four forms of prompt into one raw value per prompt.
+func prompts(v gjson.Result) [][]byte {
+	if !v.IsArray() || v.Get("0").Type == gjson.Number {
+		return [][]byte{[]byte(v.Raw)}
+	}
+	var list [][]byte
+	v.ForEach(func(_, p gjson.Result) bool {
+		list = append(list, []byte(p.Raw))
+		return true
+	})
+	return list
+}
+
+func refuse(req *dialogue.Request) error {
+	if len(req.Prompts) == 0 {
+		return dialogue.Missing("prompt")
+	}
+	for _, p := range req.Prompts {
+		switch text, ok := dialogue.PromptText(p); {
+		case !ok:
+			e := dialogue.Unsupported("prompt", "the chosen model's provider takes text, not tokens")
+			e.Code = "unsupported_prompt"
+			return e
+		case text == "":
+			return dialogue.Invalid("prompt", "must not be empty for the chosen model")
+		}
+	}
+	switch {
+	case req.Suffix != "":
+		return dialogue.Unsupported("suffix", "is not supported by the chosen model")
+	case req.BestOf > 1:
+		return dialogue.Unsupported("best_of", "is not supported by the chosen model's provider")
+	case req.Echo && req.LogProbs:
+		return dialogue.Unsupported("logprobs", "cannot be combined with echo for the chosen model")
+	}
+	return nil
+}
+
+// integer reads a number that Check found to be whole, however it is written.
+func integer(v gjson.Result) *int64 {
+	n := v.Int()
+	if strings.ContainsAny(v.Raw, ".eE") {
+		n = int64(v.Num)
+	}
+	return &n
+}
+
+func stops(v gjson.Result) []string {
+	if !v.IsArray() {
+		return []string{v.String()}
+	}
+	var list []string
+	v.ForEach(func(_, s gjson.Result) bool {
+		list = append(list, s.String())
+		return true
+	})
+	return list
+}

@@ -1,0 +1,258 @@
+package completions
+
+import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+)
+
+// writer is what both forms of a reply share. Only the answer's text and a
+// refusal are shown; thoughts and calls have no place in this shape.
+type writer struct {
+	req     *dialogue.Request
+	env     *dialogue.Env
+	head    []byte // up to the first choice
+	usage   dialogue.Usage
+	ended   bool
+	choices []*text
+}
+
+// text is one choice. The kinds of the open parts decide what is shown.
+type text struct {
+	begun    bool
+	shown    []int // numbers of the parts that are shown
+	refused  bool
+	offset   int // characters so far, where the next token stands
+	body     []byte
+	logprobs []json.RawMessage
+	word     string
+}
+
+// begin writes what every chunk, or the document, starts with.
+func (w *writer) begin(ev *dialogue.Event) {
+	if w.head != nil {
+		return
+	}
+	model, created := w.req.Model, ev.Created
+	if model == "" {
+		model = ev.Model
+	}
+	if created <= 0 {
+		created = w.env.Now().Unix()
+	}
+	j := jsonw.Writer{Buf: make([]byte, 0, 192)}
+	j.Object().Key("id").String("cmpl-" + w.env.ID())
+	j.Key("object").String("text_completion")
+	j.Key("created").Int(created)
+	j.Key("model").String(model)
+	w.head = append(j.Buf, `,"choices":[`...)
+}
+
+func (w *writer) at(i int) *text {
+	for len(w.choices) <= i {
+		w.choices = append(w.choices, new(text))
+	}
+	return w.choices[i]
+}
+
+// opened notes a part and returns the choice's state.
+func (w *writer) opened(ev *dialogue.Event) {
+	t := w.at(ev.Choice)
+	switch ev.PartKind {
+	case dialogue.TextPart:
+		t.shown = append(t.shown, ev.Part)
+	case dialogue.RefusalPart:
+		t.refused = true
+		t.shown = append(t.shown, ev.Part)
+	}
+}
+
+func (t *text) shows(part int) bool {
+	for _, p := range t.shown {
+		if p == part {
+			return true
+		}
+	}
+	return false
+}
+
+// prompt is the text that echo puts in front of a choice. Choices are numbered
+// prompt by prompt.
+func (w *writer) prompt(choice int) string {
+	if !w.req.Echo || len(w.req.Prompts) == 0 {
+		return ""
+	}
+	i := min(choice/max(w.req.N, 1), len(w.req.Prompts)-1)
+	prompt, _ := dialogue.PromptText(w.req.Prompts[i])
+	return prompt
+}
+
+// word is the finish_reason; refusals are filtered answers here, and calls
+// cannot occur.
+func word(t *text, r dialogue.Reason) string {
+	if t.refused && r == dialogue.ReasonStop {
+		return "content_filter"
+	}
+	return chunks.Word(r, "stop")
+}
+
+// stream writes a reply as events.
+type stream struct{ writer }
+
+// Emit implements shapes.Emitter.
+func (s *stream) Emit(dst []byte, ev *dialogue.Event) []byte {
+	if s.ended {
+		return dst
+	}
+	switch ev.Kind {
+	case dialogue.EventStart:
+		s.begin(ev)
+	case dialogue.EventOpen:
+		s.opened(ev)
+	case dialogue.EventDelta:
+		return s.delta(dst, ev)
+	case dialogue.EventUsage:
+		s.usage.Merge(*ev.Usage)
+	case dialogue.EventFinish:
+		dst = s.echo(dst, ev.Choice)
+		return s.chunk(dst, ev.Choice, "", nil, word(s.at(ev.Choice), ev.Reason))
+	case dialogue.EventPing:
+		return append(dst, chunks.Heartbeat...)
+	case dialogue.EventEnd:
+		s.ended = true
+		return s.end(dst)
+	case dialogue.EventError:
+		s.ended = true
+		return chunks.AppendFailure(dst, ev.Err)
+	}
+	return dst
+}
+
+func (s *stream) delta(dst []byte, ev *dialogue.Event) []byte {
+	if t := s.at(ev.Choice); !t.shows(ev.Part) || ev.Text == "" && len(ev.LogProbs) == 0 {
+		return dst
+	}
+	dst = s.echo(dst, ev.Choice)
+	return s.chunk(dst, ev.Choice, ev.Text, ev.LogProbs, "")
+}
+
+// echo sends the prompt before anything else of a choice.
+func (s *stream) echo(dst []byte, choice int) []byte {
+	t := s.at(choice)
+	if t.begun {
+		return dst
+	}
+	t.begun = true
+	prompt := s.prompt(choice)
+	if prompt == "" {
+		return dst
+	}
+	t.offset = utf8.RuneCountInString(prompt)
+	return s.chunk(dst, choice, prompt, nil, "")
+}
+
+func (s *stream) chunk(dst []byte, choice int, text string, logprobs json.RawMessage, word string) []byte {
+	s.begin(&dialogue.Event{})
+	dst = append(append(dst, "data: "...), s.head...)
+	dst = append(dst, `{"index":`...)
+	dst = strconv.AppendInt(dst, int64(choice), 10)
+	dst = append(dst, `,"text":`...)
+	dst = append(jsonw.AppendString(dst, text), `,"logprobs":`...)
+	if len(logprobs) > 0 && s.req.LogProbs {
+		t := s.at(choice)
+		w := jsonw.Writer{Buf: dst}
+		t.offset = writeLogProbs(&w, []json.RawMessage{logprobs}, t.offset)
+		dst = w.Buf
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"finish_reason":`...)
+	if word == "" {
+		dst = append(dst, "null}]"...)
+	} else {
+		dst = append(append(append(dst, '"'), word...), `"}]`...)
+	}
+	if s.req.IncludeUsage {
+		dst = append(dst, `,"usage":null`...)
+	}
+	return append(dst, "}\n\n"...)
+}
+
+// end writes usage, once and only if it was asked for.
+func (s *stream) end(dst []byte) []byte {
+	if s.req.IncludeUsage {
+		s.begin(&dialogue.Event{})
+		dst = append(append(dst, "data: "...), s.head...)
+		w := jsonw.Writer{Buf: append(dst, `],"usage":`...)}
+		chunks.WriteUsage(&w, s.usage)
+		dst = append(w.Buf, "}\n\n"...)
+	}
+	return append(dst, chunks.Done...)
+}
+
+// document writes a reply as one JSON object, at its end.
+type document struct{ writer }
+
+// Emit implements shapes.Emitter.
+func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
+	if d.ended {
+		return dst
+	}
+	switch ev.Kind {
+	case dialogue.EventStart:
+		d.begin(ev)
+	case dialogue.EventOpen:
+		d.opened(ev)
+	case dialogue.EventDelta:
+		if t := d.at(ev.Choice); t.shows(ev.Part) {
+			t.body = append(t.body, ev.Text...)
+			if len(ev.LogProbs) > 0 {
+				t.logprobs = append(t.logprobs, ev.LogProbs)
+			}
+		}
+	case dialogue.EventUsage:
+		d.usage.Merge(*ev.Usage)
+	case dialogue.EventFinish:
+		t := d.at(ev.Choice)
+		t.word = word(t, ev.Reason)
+	case dialogue.EventEnd:
+		d.ended = true
+		return d.write(dst)
+	case dialogue.EventError:
+		d.ended = true
+	}
+	return dst
+}
+
+func (d *document) write(dst []byte) []byte {
+	d.begin(&dialogue.Event{})
+	dst = append(dst, d.head...)
+	for i, t := range d.choices {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		prompt := d.prompt(i)
+		w := jsonw.Writer{Buf: dst}
+		w.Object().Key("index").Int(int64(i))
+		w.Key("text").String(prompt + string(t.body))
+		w.Key("logprobs")
+		if len(t.logprobs) > 0 && d.req.LogProbs {
+			writeLogProbs(&w, t.logprobs, utf8.RuneCountInString(prompt))
+		} else {
+			w.Null()
+		}
+		if t.word == "" {
+			t.word = "stop"
+		}
+		w.Key("finish_reason").String(t.word)
+		w.End()
+		dst = w.Buf
+	}
+	w := jsonw.Writer{Buf: append(dst, `],"usage":`...)}
+	chunks.WriteUsage(&w, d.usage)
+	return append(w.Buf, '}')
+}

@@ -1,0 +1,173 @@
+package completions
+
+import (
+	"encoding/json"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+)
+
+// encode writes req for an upstream that continues a text.
+func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (shapes.Call, error) {
+	if len(req.Tools) > 0 {
+		return shapes.Call{}, dialogue.Unsupported("tools", "are not supported by the chosen model")
+	}
+	text, err := render(req, rep)
+	if err != nil {
+		return shapes.Call{}, err
+	}
+	unconstrain(req.Output, t, rep)
+
+	w := &jsonw.Writer{Buf: make([]byte, 0, 512+len(text))}
+	w.Object().Key("model").String(t.Model)
+	w.Key("prompt").String(text)
+	limits(w, req, t, rep)
+	for _, f := range req.Extra {
+		if req.Inbound == dialogue.Completions {
+			w.KeyOf(f.Name).Raw(f.Value)
+		} else {
+			rep.Lose(f.Name)
+		}
+	}
+	if req.Stream {
+		w.Key("stream").Bool(true)
+		w.Key("stream_options").Object().Key("include_usage").Bool(true).End()
+	}
+	w.End()
+	return shapes.Call{Path: path, Body: w.Buf, Stream: req.Stream}, nil
+}
+
+// unconstrain reports that no form can be asked of the answer here; the request
+// goes on (gateway.md 4.8 rule 6).
+func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
+	t.Caps.StructuredOutputs = false
+	if o.Mode != dialogue.OutputText && schema.Decide(o, t, rep).Mode != dialogue.OutputText {
+		rep.Degrade(dialogue.ModelUnsupported)
+	}
+}
+
+func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) {
+	switch {
+	case req.MaxTokens != nil:
+		w.Key("max_tokens").Int(*req.MaxTokens)
+	case t.MaxOutputTokens > 0:
+		rep.Lose("max_tokens:default") // the shape's own default is 16
+		w.Key("max_tokens").Int(t.MaxOutputTokens)
+	}
+	number(w, "temperature", req.Temperature)
+	number(w, "top_p", req.TopP)
+	number(w, "seed", req.Seed)
+	number(w, "presence_penalty", req.PresencePenalty)
+	number(w, "frequency_penalty", req.FrequencyPenalty)
+	if len(req.LogitBias) > 0 {
+		w.Key("logit_bias").Raw(req.LogitBias)
+	}
+	if req.N > 1 {
+		w.Key("n").Int(int64(req.N))
+	}
+	if req.LogProbs {
+		n := int64(0)
+		if req.TopLogProbs != nil {
+			n = min(*req.TopLogProbs, 5)
+		}
+		w.Key("logprobs").Int(n)
+	}
+	if stop := req.Stop; len(stop) > 0 {
+		if len(stop) > 4 {
+			rep.Lose("stop:truncated")
+			stop = stop[:4]
+		}
+		w.Key("stop").Array()
+		for _, s := range stop {
+			w.String(s)
+		}
+		w.End()
+	}
+	if req.User != "" {
+		w.Key("user").String(req.User)
+	}
+	lost(req, rep)
+}
+
+// lost are wishes that a model of this kind has no idea of.
+func lost(req *dialogue.Request, rep *dialogue.Report) {
+	r := req.Reasoning
+	for _, l := range []struct {
+		given bool
+		name  string
+	}{
+		{req.TopK != nil, "top_k"},
+		{r.Effort != "" && r.Effort != "none" || r.Budget != nil || r.Adaptive, "reasoning"},
+		{req.Verbosity != "", "verbosity"},
+		{req.WebSearch, "web_search"},
+		{len(req.Metadata) > 0 && req.Inbound != dialogue.Messages, "metadata"},
+		{req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier"},
+		{req.CacheKey != "", "prompt_cache_key"},
+	} {
+		if l.given {
+			rep.Lose(l.name)
+		}
+	}
+}
+
+func number(w *jsonw.Writer, name string, n json.Number) {
+	if n != "" {
+		w.Key(name).RawString(string(n))
+	}
+}
+
+// render turns the conversation into a text to continue. One question alone is
+// the text itself; more than that is written as a play with role labels, and a
+// final assistant turn is continued.
+func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
+	var lines []string
+	for _, p := range req.System {
+		if strings.TrimSpace(p.Text) != "" {
+			lines = append(lines, p.Text)
+		}
+	}
+	if len(req.Turns) == 1 && req.Turns[0].Role == dialogue.User && len(lines) == 0 {
+		return said(req.Turns[0], rep)
+	}
+	open := false // the last line is the assistant's and is to be continued
+	for _, t := range req.Turns {
+		text, err := said(t, rep)
+		if err != nil {
+			return "", err
+		}
+		if open = t.Role == dialogue.Assistant; open {
+			lines = append(lines, "Assistant: "+text)
+		} else {
+			lines = append(lines, "User: "+text)
+		}
+	}
+	if !open {
+		lines = append(lines, "Assistant:")
+	}
+	return strings.Join(lines, "\n\n"), nil
+}
+
+// said is the text of a turn. Thoughts are not said; what is no text is refused.
+func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
+	var b strings.Builder
+	for _, p := range t.Parts {
+		switch {
+		case p.Kind == dialogue.TextPart, p.Kind == dialogue.SystemPart, p.Kind == dialogue.RefusalPart:
+			b.WriteString(p.Text)
+		case p.Kind == dialogue.MediaPart && p.Media.Text != "":
+			b.WriteString(p.Media.Text)
+		case p.Kind == dialogue.MediaPart:
+			return "", dialogue.Unsupported("messages", "the chosen model takes text only, not "+string(p.Media.Kind)+" input")
+		case p.Kind == dialogue.CallPart, p.Kind == dialogue.ResultPart:
+			return "", dialogue.Unsupported("messages", "tool calls are not supported by the chosen model")
+		case p.Kind == dialogue.ThinkingPart:
+			rep.Lose("thinking")
+		default:
+			rep.Lose("server_tool")
+		}
+	}
+	return b.String(), nil
+}

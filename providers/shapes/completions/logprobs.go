@@ -1,0 +1,100 @@
+package completions
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/jsonw"
+)
+
+// writeLogProbs writes this shape's four arrays from chat's list of tokens.
+// offset is where the first token stands in the text, in characters; the
+// offset behind the last is returned.
+func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
+	each := func(visit func(token gjson.Result)) {
+		for _, list := range tokens {
+			gjson.ParseBytes(list).ForEach(func(_, v gjson.Result) bool {
+				visit(v)
+				return true
+			})
+		}
+	}
+	w.Object()
+	w.Key("tokens").Array()
+	each(func(v gjson.Result) { w.String(v.Get("token").String()) })
+	w.End().Key("token_logprobs").Array()
+	each(func(v gjson.Result) { w.RawString(v.Get("logprob").Raw) })
+	w.End().Key("top_logprobs").Array()
+	each(func(v gjson.Result) { writeTop(w, v) })
+	w.End().Key("text_offset").Array()
+	each(func(v gjson.Result) {
+		w.Int(int64(offset))
+		offset += utf8.RuneCountInString(v.Get("token").String())
+	})
+	w.End().End()
+	return offset
+}
+
+// writeTop writes the likeliest tokens of a place. The one that was chosen is
+// always among them (wire/completions.md 1).
+func writeTop(w *jsonw.Writer, v gjson.Result) {
+	written := map[string]bool{}
+	w.Object()
+	entry := func(v gjson.Result) {
+		if token := v.Get("token").String(); !written[token] {
+			written[token] = true
+			w.KeyOf(token).RawString(v.Get("logprob").Raw)
+		}
+	}
+	v.Get("top_logprobs").ForEach(func(_, v gjson.Result) bool {
+		entry(v)
+		return true
+	})
+	entry(v)
+	w.End()
+}
+
+// tokenList is the way back: chat's list from the four arrays.
+func tokenList(v gjson.Result) json.RawMessage {
+	if !v.IsObject() {
+		return nil
+	}
+	tokens, chances, tops := v.Get("tokens").Array(), v.Get("token_logprobs").Array(), v.Get("top_logprobs").Array()
+	w := jsonw.Writer{}
+	w.Array()
+	for i, token := range tokens {
+		w.Object().Key("token").String(token.String())
+		w.Key("logprob").Raw(chance(chances, i))
+		writeBytes(&w, token.String())
+		w.Key("top_logprobs").Array()
+		if i < len(tops) {
+			tops[i].ForEach(func(name, v gjson.Result) bool {
+				w.Object().Key("token").String(name.String()).Key("logprob").RawString(v.Raw)
+				writeBytes(&w, name.String())
+				w.End()
+				return true
+			})
+		}
+		w.End().End()
+	}
+	w.End()
+	return w.Buf
+}
+
+// chance is the logprob of a token; an echoed prompt's first has none.
+func chance(list []gjson.Result, i int) []byte {
+	if i >= len(list) || list[i].Type != gjson.Number {
+		return []byte("0")
+	}
+	return []byte(list[i].Raw)
+}
+
+func writeBytes(w *jsonw.Writer, token string) {
+	w.Key("bytes").Array()
+	for _, b := range []byte(token) {
+		w.Int(int64(b))
+	}
+	w.End()
+}

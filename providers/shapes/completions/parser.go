@@ -1,0 +1,203 @@
+package completions
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+)
+
+// parser reads a reply of this shape. Streamed and whole replies have the same
+// form, so a whole one is a single large chunk.
+type parser struct {
+	ev      dialogue.Event // reused for every event
+	choices []*choice
+	usage   dialogue.Usage
+	counted bool
+	started bool
+	done    bool
+}
+
+// choice is the state of one text.
+type choice struct {
+	index int
+	open  bool
+	join  chunks.Joiner
+	word  string // finish_reason
+}
+
+// Event implements shapes.Parser.
+func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	if bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
+		p.finish(emit)
+		return
+	}
+	chunk := gjson.ParseBytes(data)
+	switch {
+	case !chunk.IsObject():
+		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
+	case name == "error":
+		p.fail(emit, chunks.Failure(chunk))
+	default:
+		p.chunk(chunk, emit)
+	}
+}
+
+// Body implements shapes.Parser.
+func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	reply := gjson.ParseBytes(body)
+	if !reply.IsObject() || !gjson.ValidBytes(body) {
+		p.fail(emit, dialogue.BadUpstream("reply is not a JSON object"))
+		return
+	}
+	p.chunk(reply, emit)
+	switch {
+	case p.done:
+	case len(p.choices) == 0:
+		p.fail(emit, dialogue.BadUpstream("reply has no choices"))
+	default:
+		p.finish(emit)
+	}
+}
+
+// EOF implements shapes.Parser: what finished is whole without [DONE].
+func (p *parser) EOF(emit func(*dialogue.Event)) {
+	if p.done {
+		return
+	}
+	for _, c := range p.choices {
+		if c.word == "" {
+			p.fail(emit, dialogue.Incomplete())
+			return
+		}
+	}
+	p.finish(emit)
+}
+
+// Done implements shapes.Parser.
+func (p *parser) Done() bool { return p.done }
+
+func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
+	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
+		p.fail(emit, chunks.Failure(v))
+		return
+	}
+	if u := v.Get("usage"); u.IsObject() {
+		if !p.counted {
+			p.usage, p.counted = dialogue.NoUsage, true
+		}
+		p.usage.Merge(chunks.Usage(u))
+	}
+	choices := v.Get("choices")
+	if !choices.IsArray() {
+		return
+	}
+	if !p.started {
+		p.started = true
+		p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: v.Get("id").String(), Model: v.Get("model").String(), Created: v.Get("created").Int()}
+		emit(&p.ev)
+	}
+	position := 0
+	choices.ForEach(func(_, c gjson.Result) bool {
+		p.piece(c, position, emit)
+		position++
+		return true
+	})
+}
+
+func (p *parser) piece(v gjson.Result, position int, emit func(*dialogue.Event)) {
+	index := position
+	if i := v.Get("index"); i.Type == gjson.Number {
+		index = int(i.Num)
+	}
+	if !v.IsObject() || index < 0 || index >= maxChoices {
+		return
+	}
+	c := p.at(index)
+	if c.word != "" {
+		return
+	}
+	text, logprobs := v.Get("text"), tokenList(v.Get("logprobs"))
+	if text.Type == gjson.String && (text.Str != "" || len(text.Raw) > len(`""`) || len(logprobs) > 0) {
+		p.open(c, emit)
+		p.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: index, Text: c.join.Add(text), LogProbs: logprobs}
+		emit(&p.ev)
+	}
+	if word := v.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
+		c.word = word.Str
+		p.close(c, emit)
+	}
+}
+
+func (p *parser) at(index int) *choice {
+	for _, c := range p.choices {
+		if c.index == index {
+			return c
+		}
+	}
+	c := &choice{index: index}
+	p.choices = append(p.choices, c)
+	return c
+}
+
+func (p *parser) open(c *choice, emit func(*dialogue.Event)) {
+	if c.open {
+		return
+	}
+	c.open = true
+	p.ev = dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, PartKind: dialogue.TextPart}
+	emit(&p.ev)
+}
+
+func (p *parser) close(c *choice, emit func(*dialogue.Event)) {
+	if !c.open {
+		return
+	}
+	c.open = false
+	if rest := c.join.Rest(); rest != "" {
+		p.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Text: rest}
+		emit(&p.ev)
+	}
+	p.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index}
+	emit(&p.ev)
+}
+
+// finish ends the reply. Finish events wait for it, as usage may follow the
+// finish_reason.
+func (p *parser) finish(emit func(*dialogue.Event)) {
+	if len(p.choices) == 0 {
+		p.fail(emit, dialogue.Incomplete())
+		return
+	}
+	for _, c := range p.choices {
+		p.close(c, emit)
+	}
+	if p.counted {
+		p.ev = dialogue.Event{Kind: dialogue.EventUsage, Usage: &p.usage}
+		emit(&p.ev)
+	}
+	for _, c := range p.choices {
+		p.ev = dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index}
+		if c.word != "" {
+			p.ev.Reason = chunks.Reason(c.word)
+		}
+		emit(&p.ev)
+	}
+	p.done = true
+	p.ev = dialogue.Event{Kind: dialogue.EventEnd}
+	emit(&p.ev)
+}
+
+func (p *parser) fail(emit func(*dialogue.Event), err *dialogue.Error) {
+	p.done = true
+	p.ev = dialogue.Event{Kind: dialogue.EventError, Err: err}
+	emit(&p.ev)
+}

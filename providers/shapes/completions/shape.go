@@ -1,0 +1,77 @@
+// Package completions is the legacy text-completions shape, POST
+// /v1/completions (gateway.md 2.6 and 4.6). As an upstream it is for models that
+// have nothing else: text goes in and text comes out, everything richer is
+// refused. It is not a client and does no I/O.
+package completions
+
+import (
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
+)
+
+// Shape is the text-completions shape.
+var Shape shapes.Shape = shape{}
+
+type shape struct{}
+
+// path of an upstream call, below the provider's base address.
+const path = "/completions"
+
+// maxChoices is the largest n (gateway.md 8).
+const maxChoices = 128
+
+func (shape) Name() dialogue.Shape { return dialogue.Completions }
+
+func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return check(body) }
+
+func (shape) Decode(body []byte, _ shapes.Inbound, _ *dialogue.Env) (*dialogue.Request, error) {
+	return decode(body)
+}
+
+func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+	return encode(req, t, rep)
+}
+
+// Patch changes the model and asks for usage; the shape has nothing else that
+// would have to change.
+func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+	edits := chunks.Patch(body, fields.Members(body), head, t)
+	return shapes.Call{Path: path, Body: fields.Splice(body, edits), Stream: head.Stream}, nil
+}
+
+func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
+	w := writer{req: req, env: env, usage: dialogue.NoUsage}
+	if mode == shapes.Whole {
+		return &document{writer: w}
+	}
+	return &stream{writer: w}
+}
+
+func (shape) NewParser(*dialogue.Env) shapes.Parser { return &parser{} }
+
+func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
+	return &chunks.Tap{Options: o, Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }}
+}
+
+func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+	return chunks.DecodeError(status, header, body)
+}
+
+func (shape) Envelope(err *dialogue.Error) []byte { return chunks.Envelope(err) }
+
+func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
+
+func (shape) MaxChoices() int { return maxChoices }
+
+func (shape) Heartbeat(mode shapes.Mode) []byte {
+	if mode == shapes.Whole {
+		return nil
+	}
+	return []byte(chunks.Heartbeat)
+}
