@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -173,6 +174,7 @@ func TestLibraryForgetsTheNameBeforeStopped(t *testing.T) {
 func TestLibraryRestartsWithTheSameMailbox(t *testing.T) {
 	bare(t, func(t *testing.T, sys *actor.ActorSystem) {
 		incarnation := 0
+		var mu sync.Mutex // time passing orders nothing for the race detector
 		var got []int
 		strategy := &delayed{}
 		pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
@@ -182,6 +184,8 @@ func TestLibraryRestartsWithTheSameMailbox(t *testing.T) {
 					if n == 0 {
 						panic("boom")
 					}
+					mu.Lock()
+					defer mu.Unlock()
 					got = append(got, incarnation*10+n)
 				}
 			})
@@ -190,9 +194,11 @@ func TestLibraryRestartsWithTheSameMailbox(t *testing.T) {
 			sys.Root.Send(pid, n)
 		}
 		synctest.Wait()
+		mu.Lock()
 		if len(got) != 0 {
 			t.Errorf("handled %v while suspended", got)
 		}
+		mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if want := []int{21, 22}; !slices.Equal(got, want) {
@@ -211,13 +217,13 @@ func (*delayed) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, child *a
 // Why children are spawned anew in Started.
 func TestLibraryStopsTheChildrenOfARestartedActor(t *testing.T) {
 	bare(t, func(t *testing.T, sys *actor.ActorSystem) {
-		stopped := 0
+		var stopped atomic.Int64 // the children stop at once
 		pid := sys.Root.Spawn(props(func(c actor.Context) {
 			switch c.Message().(type) {
 			case string:
 				c.Spawn(props(func(c actor.Context) {
 					if _, ok := c.Message().(*actor.Stopped); ok {
-						stopped++
+						stopped.Add(1)
 					}
 				}))
 			case bool:
@@ -229,8 +235,8 @@ func TestLibraryStopsTheChildrenOfARestartedActor(t *testing.T) {
 		}
 		sys.Root.Send(pid, true)
 		synctest.Wait()
-		if stopped != 5 {
-			t.Errorf("%d of 5 stopped", stopped)
+		if n := stopped.Load(); n != 5 {
+			t.Errorf("%d of 5 stopped", n)
 		}
 	})
 }

@@ -31,7 +31,7 @@ type Config struct {
 	Burst time.Duration
 
 	QueuePerKey int // tickets of one key and class; 0: 64
-	QueueTotal  int // tickets of all keys; 0: 256
+	QueueTotal  int // tickets of all keys; 0: four times QueuePerKey
 	Reserve     int // places on top for Interactive; 0: 32
 	// MaxWait ends every wait, whatever the ticket's deadline; 0: only that does.
 	MaxWait time.Duration
@@ -42,7 +42,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	setDefault(&c.Burst, time.Minute)
 	setDefault(&c.QueuePerKey, 64)
-	setDefault(&c.QueueTotal, 256)
+	setDefault(&c.QueueTotal, 4*c.QueuePerKey)
 	setDefault(&c.Reserve, 32)
 	c.RequestsPerMinute = max(c.RequestsPerMinute, 0)
 	c.TokensPerMinute = max(c.TokensPerMinute, 0)
