@@ -3,10 +3,12 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
@@ -177,4 +179,22 @@ func types(events []gjson.Result) string {
 		names = append(names, strings.TrimPrefix(ev.Get("type").Str, "response."))
 	}
 	return strings.Join(names, " ")
+}
+
+// validUnique reports whether body is what the door lets in: JSON without
+// duplicate names.
+func validUnique(body string) bool {
+	d := jsontext.NewDecoder(strings.NewReader(body))
+	if d.SkipValue() != nil {
+		return false
+	}
+	_, err := d.ReadToken()
+	return err == io.EOF
+}
+
+func mustBeJSON(t testing.TB, b []byte) {
+	t.Helper()
+	if !json.Valid(b) {
+		t.Fatalf("not JSON: %s", b)
+	}
 }
