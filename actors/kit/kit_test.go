@@ -483,3 +483,19 @@ func TestNamesAreReusableAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestSystemLeavesNoGoroutineBehind(t *testing.T) {
+	sys := kittest.Start(t) // checks at the end, outside of a bubble
+	pid := spawn(t, sys, func(c actor.Context) {
+		if q, ok := c.Message().(*question); ok {
+			q.Resolve(1, nil)
+		}
+	})
+	if _, err := kit.Ask(t.Context(), sys, pid, &question{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.StopActor(t.Context(), pid); err != nil {
+		t.Fatal(err)
+	}
+	sys.Send(pid, bomb{}) // a dead letter starts the library's counter
+}

@@ -72,7 +72,9 @@ func NewSystem(options Options) *System {
 	quiet := slog.New(muted{options.Logger.Handler()})
 	s.actors = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
-		actor.WithDeadLetterThrottleCount(0), // a count once a second, no bodies
+		actor.WithDeadLetterThrottleCount(0), // counts, no bodies
+		// How long the goroutine lives that writes the count, after a dead letter.
+		actor.WithDeadLetterThrottleInterval(100*time.Millisecond),
 	)
 	s.actors.EventStream.Subscribe(s.dead.receive)
 	s.root = s.actors.Root.Copy().WithGuardian(s.backoff)

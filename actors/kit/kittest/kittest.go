@@ -29,7 +29,7 @@ func Run(t *testing.T, body func(t *testing.T, sys *kit.System)) {
 }
 
 // settle stops the system and lets fake time pass until the library's counter of
-// dead letters, a goroutine that lives for a second, has gone.
+// dead letters, a goroutine that lives for a moment, has gone.
 func settle(t *testing.T, sys *kit.System) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -37,7 +37,7 @@ func settle(t *testing.T, sys *kit.System) {
 	if err := sys.Stop(ctx); err != nil {
 		t.Errorf("stop the system: %v", err)
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
@@ -63,9 +63,7 @@ func Start(tb testing.TB) *kit.System {
 		if err := sys.Stop(ctx); err != nil {
 			tb.Errorf("stop the system: %v", err)
 		}
-		// The counter of dead letters is the library's own and ends by itself.
-		goleak.VerifyNone(tb, before,
-			goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewThrottle.func1.1"))
+		goleak.VerifyNone(tb, before)
 	})
 	return sys
 }
