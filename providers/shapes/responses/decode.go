@@ -63,6 +63,7 @@ func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue
 		}
 		return failed == nil
 	})
+	d.completeChoice()
 	if failed == nil {
 		failed = d.input(root.Get("input"))
 	}

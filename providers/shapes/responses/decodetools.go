@@ -137,3 +137,25 @@ func readAllowed(v gjson.Result) *dialogue.ToolChoice {
 	})
 	return c
 }
+
+// completeChoice finds the tools that a choice names without their namespace.
+// A bare name that two namespaces have stays as it is, and names nothing.
+func (d *decoder) completeChoice() {
+	if d.req.ToolChoice == nil {
+		return
+	}
+	for i, name := range d.req.ToolChoice.Names {
+		exact, inNamespace := 0, []string{}
+		for _, tool := range d.req.Tools {
+			switch {
+			case tool.Name == name:
+				exact++
+			case strings.HasSuffix(tool.Name, namespaceSeparator+name):
+				inNamespace = append(inNamespace, tool.Name)
+			}
+		}
+		if exact == 0 && len(inNamespace) == 1 {
+			d.req.ToolChoice.Names[i] = inNamespace[0]
+		}
+	}
+}

@@ -116,6 +116,12 @@ func TestNamespacesComeBack(t *testing.T) {
 	want(t, "input", doc.Get("output.1.input").Str, "q")
 }
 
+func TestChoicesMayLeaveTheNamespaceOut(t *testing.T) {
+	req := decode(t, newEnv(), `{"model":"m","input":"x","tool_choice":{"type":"function","name":"t"},
+		"tools":[{"type":"namespace","name":"a","tools":[{"type":"function","name":"t"}]}]}`)
+	want(t, "choice", req.ToolChoice.Names[0], "a__t")
+}
+
 func TestResponseEchoesTheRequest(t *testing.T) {
 	env := newEnv()
 	req := decode(t, env, `{"model":"m","input":"x","instructions":"Be.","tools":[{"type":"function","name":"f","strict":null}],"tool_choice":"required",
