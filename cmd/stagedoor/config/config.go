@@ -145,9 +145,12 @@ func Default() *Config {
 		Listen:    Strings{"127.0.0.1:8080"},
 		Data:      "memory",
 		Providers: Map[Provider]{{Name: "sandbox", Value: Provider{Shape: "sandbox"}}},
-		Models:    Map[Model]{{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}}},
-		Log:       Log{Level: "info", Format: "text"},
-		Shutdown:  Shutdown{Grace: Duration(30 * time.Second)},
+		Models: Map[Model]{
+			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
+			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
+		},
+		Log:      Log{Level: "info", Format: "text"},
+		Shutdown: Shutdown{Grace: Duration(30 * time.Second)},
 	}
 }
 

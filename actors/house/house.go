@@ -1,0 +1,193 @@
+package house
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"stagedoor/actors/background"
+	"stagedoor/actors/kit"
+	"stagedoor/actors/throttle"
+	"stagedoor/actors/translator"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+	"stagedoor/state"
+)
+
+// maxKeys bounds the table of gateway keys whose limits are counted.
+const maxKeys = 100_000
+
+// Options are what the house is built of.
+type Options struct {
+	Logger *slog.Logger
+	Env    *dialogue.Env
+	Shapes []shapes.Shape
+	State  *state.State
+	// Simulate answers for providers of shape sandbox.
+	Simulate translator.Simulator
+}
+
+// House is the running tree. Its methods may be called from any goroutine.
+type House struct {
+	options    Options
+	system     *kit.System
+	parent     *actor.PID // of the throttles
+	translator *translator.Service
+	background *background.Registry
+	keys       *throttle.Keys
+	catalog    atomic.Pointer[catalog.Catalog]
+	providers  atomic.Pointer[map[string]*translator.Provider]
+
+	configuring sync.Mutex
+}
+
+// Start builds the tree. It serves nothing until Configure.
+func Start(ctx context.Context, o Options) (*House, error) {
+	h := &House{options: o, keys: throttle.NewKeys(maxKeys)}
+	h.providers.Store(&map[string]*translator.Provider{})
+	h.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: h.report})
+	var err error
+	props := h.system.Props("providers", func() actor.Actor { return &parent{system: h.system} }, kit.WithSupervisor(providerPolicy(h.report)))
+	if h.parent, err = h.system.SpawnUnique(props, "providers"); err != nil {
+		return nil, err
+	}
+	if h.translator, err = translator.New(h.system, o.Env, o.Shapes, h.provider); err != nil {
+		return nil, err
+	}
+	h.background, err = background.NewRegistry(ctx, h.system, h.translator, o.State, o.Env.Now)
+	return h, err
+}
+
+func (h *House) report(f kit.Failure) {
+	h.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
+}
+
+// Translator carries requests.
+func (h *House) Translator() *translator.Service { return h.translator }
+
+// Background runs responses nobody waits for.
+func (h *House) Background() *background.Registry { return h.background }
+
+// Keys are the gateway keys' own limits.
+func (h *House) Keys() *throttle.Keys { return h.keys }
+
+// Catalog is the one in force; nil before the first Configure.
+func (h *House) Catalog() *catalog.Catalog { return h.catalog.Load() }
+
+func (h *House) provider(name string) *translator.Provider { return (*h.providers.Load())[name] }
+
+// Providers lists the providers in force by name.
+func (h *House) Providers() []*translator.Provider {
+	all := *h.providers.Load()
+	var out []*translator.Provider
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
+	}
+	return out
+}
+
+// Configure puts a catalogue in force, all of it or nothing. Requests under way
+// go on with what they began with. Throttles of providers that stay keep their
+// queues and counts.
+func (h *House) Configure(ctx context.Context, c *catalog.Catalog, specs []catalog.Provider) error {
+	h.configuring.Lock()
+	defer h.configuring.Unlock()
+	before := *h.providers.Load()
+	after := make(map[string]*translator.Provider, len(specs))
+	for i := range specs {
+		p, err := h.build(ctx, &specs[i], before[specs[i].Name])
+		if err != nil {
+			return fmt.Errorf("provider %s: %w", specs[i].Name, err)
+		}
+		after[p.Spec.Name] = p
+	}
+	h.providers.Store(&after)
+	h.catalog.Store(c)
+	for name, p := range before {
+		if after[name] == nil {
+			h.retire(p)
+		}
+	}
+	return nil
+}
+
+func (h *House) build(ctx context.Context, spec *catalog.Provider, before *translator.Provider) (*translator.Provider, error) {
+	p := &translator.Provider{Spec: spec}
+	if spec.Shape == catalog.Sandbox {
+		p.Simulate = h.options.Simulate
+	}
+	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers,
+		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
+	if err != nil {
+		return nil, err
+	}
+	p.Client = client
+	config := throttle.Config{RequestsPerMinute: spec.Limits.RPM, TokensPerMinute: spec.Limits.TPM, MaxInFlight: spec.Limits.Concurrency,
+		QueuePerKey: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
+	if before != nil {
+		p.Gate = before.Gate
+		p.Gate.Configure(config)
+		before.Client.Close()
+		return p, nil
+	}
+	p.Gate = throttle.NewClient(h.system, config)
+	return p, h.adopt(ctx, spec.Name, p.Gate)
+}
+
+// retire ends the throttle of a provider that is gone: who waits is refused,
+// who was granted finishes.
+func (h *House) retire(p *translator.Provider) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := p.Gate.Stop(ctx); err != nil {
+		h.options.Logger.Warn("throttle did not stop", "provider", p.Spec.Name, "cause", err)
+	}
+	p.Client.Close()
+}
+
+// adopt spawns a throttle below the providers' parent.
+func (h *House) adopt(ctx context.Context, name string, gate *throttle.Client) error {
+	_, err := kit.Ask(ctx, h.system, h.parent, &adopt{name: name, props: gate.Props()})
+	return err
+}
+
+// adopt asks the parent for a child.
+type adopt struct {
+	kit.Reply[*actor.PID]
+	name  string
+	props *actor.Props
+}
+
+// parent supervises the throttles.
+type parent struct{ system *kit.System }
+
+// Receive implements actor.Actor.
+func (p *parent) Receive(c actor.Context) {
+	if m, ok := c.Message().(*adopt); ok {
+		m.Resolve(p.system.SpawnChild(c, m.props, "p/"+m.name))
+	}
+}
+
+// Drain lets the requests under way finish until ctx ends and then cuts the
+// rest, which end with their shape's error event. It returns how many were cut.
+func (h *House) Drain(ctx context.Context, grace time.Duration) int {
+	return h.translator.Drain(ctx, grace)
+}
+
+// Stop ends the tree, last branch first.
+func (h *House) Stop(ctx context.Context) error {
+	err := h.system.Stop(ctx)
+	for _, p := range h.Providers() {
+		p.Client.Close()
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package translator
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// maxFanOut is how many calls one request may have under way at once.
+const maxFanOut = 8
+
+// part is one of the calls that together make the reply.
+type part struct {
+	req  *dialogue.Request
+	base int // the index of its first choice
+}
+
+// split divides a request for several prompts or choices into calls for one
+// prompt and at most most choices each. Choices are numbered prompt by prompt.
+func split(req *dialogue.Request, most int) []part {
+	n := max(req.N, 1)
+	prompts := req.Prompts
+	if len(prompts) == 0 {
+		prompts = [][]byte{nil}
+	}
+	var parts []part
+	for i, prompt := range prompts {
+		for done := 0; done < n; done += most {
+			sub := *req
+			sub.N = min(most, n-done)
+			if len(req.Prompts) > 0 {
+				sub.Prompts = [][]byte{prompt}
+				sub.Turns = promptTurns(req, prompt)
+			}
+			parts = append(parts, part{&sub, i*n + done})
+		}
+	}
+	return parts
+}
+
+// fanOut performs an attempt by several calls whose events are merged into one
+// sequence: choices renumbered, usage summed, one start and one end.
+func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce func(*dialogue.Request) (producer, error)) *upstream.Failure {
+	parts := split(req, a.maxChoices())
+	producers := make([]producer, len(parts))
+	for i, p := range parts {
+		var err error
+		if producers[i], err = produce(p.req); err != nil {
+			return callerFault(err)
+		}
+	}
+	return a.runTranslated(ctx, req, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+		m := merger{emit: emit, flush: flush, usage: make([]dialogue.Usage, len(parts)), left: len(parts)}
+		calls := pool.New().WithMaxGoroutines(maxFanOut).WithContext(ctx).WithCancelOnError().WithFirstError()
+		for i := range parts {
+			calls.Go(func(ctx context.Context) error {
+				if f := a.onePart(ctx, &m, i, parts[i].base, producers[i]); f != nil {
+					return f
+				}
+				return nil
+			})
+		}
+		err := calls.Wait()
+		var f *upstream.Failure
+		if errors.As(err, &f) {
+			return f
+		}
+		return nil
+	})
+}
+
+// onePart runs one call under a permit of its own; the first runs under the
+// attempt's.
+func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
+	m.start(i)
+	emit := func(ev *dialogue.Event) { m.event(i, base, ev) }
+	if i == 0 {
+		return p(ctx, emit, m.flushLocked)
+	}
+	permit, err := a.provider.Gate.Acquire(ctx, throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline()})
+	if err != nil {
+		return refusedByThrottle(ctx, err)
+	}
+	f := p(ctx, emit, m.flushLocked)
+	permit.Release(a.outcome(f))
+	return f
+}
+
+// merger makes one sequence of several.
+type merger struct {
+	mu    sync.Mutex
+	emit  func(*dialogue.Event)
+	flush func() *upstream.Failure
+	began bool
+	usage []dialogue.Usage
+	left  int
+}
+
+func (m *merger) start(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.usage[i] = dialogue.NoUsage
+}
+
+func (m *merger) flushLocked() *upstream.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.flush()
+}
+
+func (m *merger) event(i, base int, ev *dialogue.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch ev.Kind {
+	case dialogue.EventStart:
+		if m.began {
+			return
+		}
+		m.began = true
+	case dialogue.EventUsage:
+		m.usage[i].Merge(*ev.Usage)
+		return
+	case dialogue.EventEnd:
+		if m.left--; m.left > 0 {
+			return
+		}
+		total := m.total()
+		m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
+	}
+	moved := *ev
+	moved.Choice += base
+	m.emit(&moved)
+}
+
+// total sums what the calls were told.
+func (m *merger) total() dialogue.Usage {
+	sum := dialogue.NoUsage
+	for _, u := range m.usage {
+		sum.Add(u)
+	}
+	return sum
+}
+
+func promptTurns(req *dialogue.Request, prompt []byte) []dialogue.Turn {
+	text, ok := dialogue.PromptText(prompt)
+	if !ok {
+		return nil
+	}
+	return []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Kind: dialogue.TextPart, Text: text}}}}
+}

@@ -1,0 +1,95 @@
+package translator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// Order is one request, checked and routed, as its door hands it over. It is
+// not changed after Begin.
+type Order struct {
+	ID      string // request id
+	Inbound shapes.Shape
+	Mode    shapes.Mode
+	In      shapes.Inbound
+	Head    shapes.Head
+	// Body is the client's JSON. It must stay as it is until the Reply is over.
+	Body []byte
+	// Plan is what to try, in order; never empty.
+	Plan []catalog.Candidate
+	// Tenant is whom the throttles are fair to: the key's id.
+	Tenant string
+	// Class is the priority class of the throttles.
+	Class int
+	// Tokens is the estimate the throttles reserve.
+	Tokens int
+	// ReplyID presets the id of a responses reply; "" lets the emitter choose.
+	ReplyID string
+	// Translate rules the untouched lane out: the reply must be in the gateway's
+	// own name.
+	Translate bool
+	// PreviousResponseID is echoed by a responses reply whose history the door
+	// has already put into Body.
+	PreviousResponseID string
+	// Complete, if set, is shown the last event's data, or the whole reply,
+	// before the client gets it. On an error the client gets replacement as
+	// its last event instead, or the error itself if nothing was sent yet.
+	Complete func(ctx context.Context, m Meta, last []byte) (replacement []byte, err *dialogue.Error)
+}
+
+// Frame is a piece of reply on its way to the client.
+type Frame struct {
+	// Meta comes with the first frame and fixes status and headers.
+	Meta *Meta
+	// Data is to be written and flushed, then freed. It may be nil.
+	Data *Buffer
+	// Err, only in a first frame, which then is the last one too, is the
+	// failure of a request of which nothing was sent yet.
+	Err *dialogue.Error
+}
+
+// Meta is what the door needs for the headers of a reply.
+type Meta struct {
+	Provider  string
+	Model     string // the upstream's name
+	Degraded  string // reason of X-Structured-Output-Degraded, or ""
+	Losses    string // X-Stagedoor-Losses
+	Queued    time.Duration
+	Attempts  int
+	Untouched bool
+}
+
+// Outcome is how a request went, for logs, metrics and the ledger.
+type Outcome struct {
+	Meta
+	Usage  dialogue.Usage
+	Reason dialogue.Reason
+	// Err is the failure the client was told of, if any.
+	Err *dialogue.Error
+	// Committed: the client got (the beginning of) an answer.
+	Committed bool
+}
+
+// Buffer is a pooled byte slice. Whoever received it frees it.
+type Buffer struct{ B []byte }
+
+var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 4<<10)} }}
+
+// maxPooled keeps one large reply from pinning its buffer for ever.
+const maxPooled = 64 << 10
+
+func newBuffer() *Buffer { return buffers.Get().(*Buffer) }
+
+// Free gives the buffer back. Using it afterwards is a bug.
+func (b *Buffer) Free() {
+	if cap(b.B) > maxPooled {
+		return
+	}
+	b.B = b.B[:0]
+	buffers.Put(b)
+}

@@ -1,0 +1,124 @@
+package translator
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+)
+
+// Provider is one provider at run time: what it is configured to be, the
+// throttle in front of it and the client that calls it.
+type Provider struct {
+	Spec   *catalog.Provider
+	Gate   *throttle.Client
+	Client *upstream.Client
+	// Simulate, if set, answers instead of an upstream: the embedded sandbox.
+	Simulate Simulator
+}
+
+// Simulator makes the events of a reply without any upstream. header is the
+// client's. An error is a reply cut off in the middle.
+type Simulator func(ctx context.Context, req *dialogue.Request, header http.Header, emit func(*dialogue.Event) error) error
+
+// Providers finds the providers of the configuration in force.
+type Providers func(name string) *Provider
+
+// Service is what all requests share. It is safe for concurrent use.
+type Service struct {
+	env       *dialogue.Env
+	system    *kit.System
+	shapes    map[dialogue.Shape]shapes.Shape
+	providers Providers
+	budget    budget
+	shards    *shards
+	next      atomic.Uint64
+	inFlight  atomic.Int64
+	idle      chan struct{} // told, without waiting, whenever a request ends
+}
+
+// New starts the service's shards.
+func New(system *kit.System, env *dialogue.Env, known []shapes.Shape, providers Providers) (*Service, error) {
+	s := &Service{env: env, system: system, providers: providers, shapes: make(map[dialogue.Shape]shapes.Shape), idle: make(chan struct{}, 1)}
+	for _, shape := range known {
+		s.shapes[shape.Name()] = shape
+	}
+	return s, s.startShards()
+}
+
+// Begin starts a request. The end of ctx cancels it, as its client's leaving
+// does. Begin never waits and always returns a reply that ends.
+func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := &Reply{conduit: newConduit(), cancel: cancel}
+	r.conduit.outcome.Usage = dialogue.NoUsage
+	to := s.shards.pids[s.next.Add(1)&s.shards.mask]
+	s.inFlight.Add(1)
+	s.system.Send(to, &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit})
+	return r
+}
+
+// InFlight is how many requests are under way.
+func (s *Service) InFlight() int { return int(s.inFlight.Load()) }
+
+// Drain waits until no request is under way. When ctx ends first it cancels
+// those that are left, which end with their shape's error event, and takes no
+// further ones; it then waits for them up to grace.
+func (s *Service) Drain(ctx context.Context, grace time.Duration) (cancelled int) {
+	if s.await(ctx) {
+		return 0
+	}
+	left := s.InFlight()
+	for _, pid := range s.shards.pids {
+		s.system.Send(pid, &cut{cause: upstream.ErrDraining, refuse: true})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	s.await(ctx)
+	return left
+}
+
+func (s *Service) await(ctx context.Context) bool {
+	for s.InFlight() > 0 {
+		select {
+		case <-s.idle:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// ended counts a request out.
+func (s *Service) ended() {
+	s.inFlight.Add(-1)
+	select {
+	case s.idle <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Service) shape(name dialogue.Shape) shapes.Shape { return s.shapes[name] }
+
+// Reply is a request under way.
+type Reply struct {
+	conduit *conduit
+	cancel  context.CancelCauseFunc
+}
+
+// Frames brings the reply piece by piece and is closed at its end. The door
+// must read it until then; a door whose client has left calls Abandon first.
+func (r *Reply) Frames() <-chan Frame { return r.conduit.frames }
+
+// Abandon cancels the request because its client has left.
+func (r *Reply) Abandon() { r.cancel(upstream.ErrClient) }
+
+// Outcome says how the request went. It may be read once Frames is closed.
+func (r *Reply) Outcome() Outcome { return r.conduit.outcome }

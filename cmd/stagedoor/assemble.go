@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"stagedoor/actors/house"
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/http/auth"
+	"stagedoor/http/server"
+	"stagedoor/http/text"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/sandbox"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// gateway is the assembled program: the only place that knows everybody.
+type gateway struct {
+	logger *slog.Logger
+	store  journal.Store
+	state  *state.State
+	house  *house.House
+	auth   *auth.Authenticator
+	server *server.Server
+
+	reloading sync.Mutex
+}
+
+// storageError keeps the exit code of a data directory that cannot be used.
+func storageError(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavailable, err) }
+
+// openStore opens the durable store that data names.
+func openStore(data string) (journal.Store, error) {
+	if data == "memory" {
+		return journal.NewMemory(), nil
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, storageError(err)
+	}
+	store, err := journal.OpenBolt(data, journal.Options{})
+	if err != nil {
+		return nil, storageError(err)
+	}
+	return store, nil
+}
+
+// assemble builds the gateway from the ground up; close takes it down again.
+func assemble(ctx context.Context, c *config.Config, log *slog.Logger) (*gateway, error) {
+	g := &gateway{logger: log}
+	err := g.build(ctx, c)
+	if err != nil {
+		g.close(ctx)
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *gateway) build(ctx context.Context, c *config.Config) (err error) {
+	if g.store, err = openStore(c.Data); err != nil {
+		return err
+	}
+	if g.state, err = state.Open(g.store, time.Now); err != nil {
+		return storageError(err)
+	}
+	secret, err := g.state.Secret(ctx, "seal", 32)
+	if err != nil {
+		return storageError(err)
+	}
+	env := newEnv(secret)
+	simulator := sandbox.Model{Env: env}
+	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Env: env, Shapes: registry.All, State: g.state, Simulate: simulator.Simulate})
+	if err != nil {
+		return err
+	}
+	g.auth = auth.New(g.state, time.Now)
+	if err := g.configure(ctx, c); err != nil {
+		return err
+	}
+	known := registry.ByName()
+	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Background: g.house.Background()})
+	options := server.Options{Logger: g.logger, Doors: doors, Shapes: known, ID: newID, Ready: g.state.Err}
+	if c.TLS != nil {
+		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
+	}
+	g.server = server.New(options)
+	return nil
+}
+
+// configure puts what can change while the gateway runs in force.
+func (g *gateway) configure(ctx context.Context, c *config.Config) error {
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	providers := c.CatalogProviders()
+	cat, errs := catalog.New(providers, c.CatalogModels())
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if err := g.house.Configure(ctx, cat, providers); err != nil {
+		return err
+	}
+	g.auth.SetFixed(c.FixedKeys())
+	return nil
+}
+
+// close takes down what was built, in reverse order.
+func (g *gateway) close(ctx context.Context) {
+	if g.house != nil {
+		if err := g.house.Stop(ctx); err != nil {
+			g.logger.Warn("not everything stopped in time", "cause", err)
+		}
+	}
+	if g.state != nil {
+		g.state.Close()
+	}
+	if g.store != nil {
+		if err := g.store.Close(); err != nil {
+			g.logger.Error("the store did not close", "cause", err)
+		}
+	}
+}
+
+// newEnv is time, randomness and memory as the real program has them.
+func newEnv(secret []byte) *dialogue.Env {
+	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Vault: newVault(vaultSize)}
+}
+
+// newID is an identifier body that grows with time, which the durable store is
+// fast with.
+func newID() string {
+	id, err := state.NewID("", time.Now(), rand.Reader)
+	if err != nil {
+		panic(err) // crypto/rand does not fail on any supported system
+	}
+	return id
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/config"
+)
+
+// overrides are the flags that stand above the file.
+type overrides struct {
+	file      string
+	listen    []string
+	data      string
+	logLevel  string
+	logFormat string
+	grace     time.Duration
+}
+
+func (o *overrides) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVarP(&o.file, "config", "c", "", "configuration `file`; without one the embedded sandbox answers")
+	f.StringSliceVar(&o.listen, "listen", nil, "`address` to listen on, host:port; may be repeated")
+	f.StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
+	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "", "text or json")
+	f.DurationVar(&o.grace, "grace", 0, "how long streams may go on after SIGTERM")
+}
+
+// load reads the file, if there is one, and applies the flags.
+func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error) {
+	c := config.Default()
+	if o.file != "" {
+		var err error
+		if c, err = config.Load(o.file, env); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.listen) > 0 {
+		c.Listen = o.listen
+	}
+	if o.data != "" {
+		c.Data = o.data
+	}
+	if o.logLevel != "" {
+		c.Log.Level = o.logLevel
+	}
+	if o.logFormat != "" {
+		c.Log.Format = o.logFormat
+	}
+	if o.grace > 0 {
+		c.Shutdown.Grace = config.Duration(o.grace)
+	}
+	return c, nil
+}
+
+// logger makes the logger the configuration asks for.
+func logger(c config.Log) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		return nil, fmt.Errorf("%w: log level %q is not known, use debug, info, warn or error", errUsage, c.Level)
+	}
+	o := &slog.HandlerOptions{Level: level}
+	switch c.Format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+	}
+	return nil, fmt.Errorf("%w: log format %q is not known, use text or json", errUsage, c.Format)
+}

@@ -1,0 +1,149 @@
+// Package admin lets the operator's commands reach a running gateway: a small
+// API on a Unix socket in the data directory, for whoever may read that
+// directory. It is not served on the network.
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"stagedoor/http/envelope"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// SocketName is the socket's file in the data directory.
+const SocketName = "control.sock"
+
+const maxBody = 1 << 20
+
+// Listen opens the socket. The data directory belongs to this process alone
+// (the store has locked it), so a socket that is there is a dead one's.
+func Listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Serve answers on l until ctx ends.
+func Serve(ctx context.Context, l net.Listener, s *state.State, log *slog.Logger) {
+	srv := &http.Server{Handler: Handler(s), ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		log.Warn("the control socket failed", "cause", err)
+	}
+}
+
+// Handler is the API: GET, POST /keys and DELETE /keys/{id}.
+func Handler(s *state.State) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, s.Keys(state.KeyFilter{}), nil)
+	})
+	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
+		var k state.Key
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&k); err != nil {
+			answer(w, nil, dialogue.Invalid("body", "must be a key"))
+			return
+		}
+		answer(w, k, s.AddKey(r.Context(), k))
+	})
+	mux.HandleFunc("DELETE /keys/{id}", func(w http.ResponseWriter, r *http.Request) {
+		k, err := s.RevokeKey(r.Context(), r.PathValue("id"))
+		answer(w, k, err)
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, v any, err error) {
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		err = &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "not_found", Message: "there is no such key", Cause: err}
+	case errors.Is(err, state.ErrInvalid), errors.Is(err, state.ErrExists):
+		err = &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: err.Error()}
+	}
+	if err != nil {
+		envelope.Write(w, envelope.Plain, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+// Client talks to a running gateway.
+type Client struct{ http http.Client }
+
+// Dial connects to the gateway that owns a data directory, if one is running.
+func Dial(path string) (*Client, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	conn.Close()
+	return &Client{http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		}}}}, nil
+}
+
+// Keys lists all keys.
+func (c *Client) Keys(ctx context.Context) (keys []state.Key, err error) {
+	return keys, c.do(ctx, http.MethodGet, "/keys", nil, &keys)
+}
+
+// AddKey keeps a new key.
+func (c *Client) AddKey(ctx context.Context, k state.Key) error {
+	return c.do(ctx, http.MethodPost, "/keys", k, nil)
+}
+
+// RevokeKey ends a key.
+func (c *Client) RevokeKey(ctx context.Context, id string) (k state.Key, err error) {
+	return k, c.do(ctx, http.MethodDelete, "/keys/"+id, nil, &k)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://stagedoor"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 400 {
+		var e struct{ Error struct{ Message string } }
+		if json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&e) != nil || e.Error.Message == "" {
+			return errors.New(res.Status)
+		}
+		return errors.New(e.Error.Message)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(res.Body).Decode(out)
+}

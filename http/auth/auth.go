@@ -1,0 +1,145 @@
+// Package auth finds out who asks: it takes the gateway key from whichever
+// header the client's SDK puts it in and looks it up (gateway.md 5,
+// decisions.md "Authentication"). What the key may do is asked of its record.
+package auth
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// maxKey bounds what is hashed for a caller nobody knows yet.
+const maxKey = 512
+
+// Keys looks keys up by the hash of their secret.
+type Keys interface {
+	Key(hash state.Hash) (state.Key, bool)
+}
+
+// Authenticator knows the keys of the configuration and those of the store.
+type Authenticator struct {
+	fixed atomic.Pointer[map[state.Hash]state.Key]
+	store Keys
+	now   func() time.Time
+}
+
+// New makes an Authenticator. store may be nil.
+func New(store Keys, now func() time.Time) *Authenticator {
+	a := &Authenticator{store: store, now: now}
+	a.SetFixed(nil)
+	return a
+}
+
+// SetFixed replaces the keys of the configuration, at once for all requests.
+func (a *Authenticator) SetFixed(keys []state.Key) {
+	byHash := make(map[state.Hash]state.Key, len(keys))
+	for _, k := range keys {
+		byHash[k.Hash] = k
+	}
+	a.fixed.Store(&byHash)
+}
+
+// Authenticate returns the key that r was sent with. query says that ?key= is
+// a place for it, as it is for the third shape.
+func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, error) {
+	secret, err := secretOf(r, query)
+	if err != nil {
+		return state.Key{}, err
+	}
+	hash := state.HashSecret(secret)
+	key, ok := (*a.fixed.Load())[hash]
+	if !ok && a.store != nil {
+		key, ok = a.store.Key(hash)
+	}
+	if !ok {
+		return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here")
+	}
+	return key, nil
+}
+
+// secretOf collects the key from every place a client may put it. Two
+// different ones are refused: it would be a guess which was meant.
+func secretOf(r *http.Request, query bool) (string, error) {
+	found := ""
+	clash := false
+	take := func(v string) {
+		v = strings.TrimSpace(v)
+		if v == "" {
+			return
+		}
+		clash = clash || found != "" && found != v
+		found = v
+	}
+	h := r.Header
+	for _, v := range h["Authorization"] {
+		take(bearer(v))
+	}
+	for _, name := range [...]string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		for _, v := range h[name] {
+			take(v)
+		}
+	}
+	if query && r.URL.RawQuery != "" {
+		for _, v := range r.URL.Query()["key"] {
+			take(v)
+		}
+	}
+	switch {
+	case found == "":
+		return "", unauthorized("missing_api_key", "no API key was sent: use the header Authorization: Bearer KEY, x-api-key or x-goog-api-key")
+	case clash:
+		return "", unauthorized("invalid_api_key", "two different API keys were sent in one request")
+	case len(found) > maxKey:
+		return "", unauthorized("invalid_api_key", "the API key is not known here")
+	}
+	return found, nil
+}
+
+// bearer is the token of an Authorization header, "" for other schemes.
+func bearer(v string) string {
+	scheme, token, ok := strings.Cut(strings.TrimLeft(v, " "), " ")
+	if !ok || !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return token
+}
+
+func unauthorized(code, message string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: code, Message: message}
+}
+
+// Permit checks that key may use scope, and model if it is not "", from where r
+// comes.
+func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model string) error {
+	err := key.Permits(scope, model, remote(r), a.now())
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, state.ErrKeyRevoked), errors.Is(err, state.ErrKeyExpired), errors.Is(err, state.ErrKeyDisabled):
+		return unauthorized("invalid_api_key", "the API key cannot be used: "+err.Error())
+	}
+	e := &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "permission_denied",
+		Message: "the API key does not permit this: " + err.Error()}
+	if errors.Is(err, state.ErrModelForbidden) {
+		e.Code, e.Param = "model_not_allowed", "model"
+	}
+	return e
+}
+
+// remote is the address of the peer. Forwarded headers are not believed.
+func remote(r *http.Request) netip.Addr {
+	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return ap.Addr().Unmap()
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, _ := netip.ParseAddr(host)
+	return addr.Unmap()
+}

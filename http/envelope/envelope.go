@@ -1,0 +1,87 @@
+// Package envelope turns errors into HTTP replies: the one map from a
+// *dialogue.Error to status, headers and body (gateway.md 2.2 and 7,
+// decisions.md "Errors"). It is not where errors are made.
+package envelope
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// Dialect writes the body of an error for the clients of one shape.
+type Dialect func(*dialogue.Error) []byte
+
+// Plain is the envelope of every route that belongs to no shape of its own.
+func Plain(err *dialogue.Error) []byte {
+	return append(err.AppendJSON([]byte(`{"error":`)), '}')
+}
+
+// Write answers with err. Anything that is not a *dialogue.Error is a 500 that
+// says nothing of its cause.
+func Write(w http.ResponseWriter, dialect Dialect, err error) {
+	e := From(err)
+	h := w.Header()
+	if e.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="stagedoor"`)
+	}
+	if e.RetryAfter > 0 {
+		wait := min(e.RetryAfter, upstream.MaxClientRetryAfter)
+		h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+		h.Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds(), 10))
+	}
+	if e.NoRetry {
+		h.Set("X-Should-Retry", "false")
+	}
+	body := dialect(e)
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Del("Cache-Control")
+	w.WriteHeader(status(e.Status))
+	w.Write(body)
+}
+
+// From is the envelope's view of any error.
+func From(err error) *dialogue.Error {
+	var e *dialogue.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error",
+		Message: "the gateway met an internal error", Cause: err}
+}
+
+// status keeps a code that net/http would panic on, or that is no error, from
+// getting out.
+func status(code int) int {
+	if code < 400 || code > 599 {
+		return http.StatusInternalServerError
+	}
+	return code
+}
+
+// NotFound is the 404 of a path that nothing is served at.
+func NotFound(path string) *dialogue.Error {
+	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "unknown_url",
+		Message: "unknown path " + printable(path)}
+}
+
+// MethodNotAllowed is the 405 of a path that is served for other methods.
+func MethodNotAllowed(method string, allow []string) *dialogue.Error {
+	return &dialogue.Error{Status: 405, Type: dialogue.TypeInvalidRequest, Code: "method_not_allowed",
+		Message: "method " + printable(method) + " is not allowed here, use " + strings.Join(allow, " or ")}
+}
+
+// printable keeps what a client sent short and harmless in a message.
+func printable(s string) string {
+	const most = 128
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strconv.QuoteToASCII(s)
+}

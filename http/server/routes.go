@@ -1,0 +1,81 @@
+package server
+
+import (
+	"net/http"
+	"sort"
+	"strings"
+
+	"stagedoor/http/envelope"
+	"stagedoor/http/text"
+	"stagedoor/providers/dialogue"
+)
+
+// routes is every path the gateway serves.
+func (s *Server) routes(d *text.Doors) http.Handler {
+	r := router{mux: http.NewServeMux(), methods: make(map[string][]string), dialect: s.dialect}
+
+	r.handle("POST /v1/chat/completions", d.Handle(dialogue.Chat))
+	r.handle("POST /v1/completions", d.Handle(dialogue.Completions))
+	r.handle("POST /v1/messages", d.Handle(dialogue.Messages))
+	r.handle("POST /v1/messages/count_tokens", d.CountTokens)
+
+	r.handle("POST /v1/responses", d.Handle(dialogue.Responses))
+	r.handle("GET /v1/responses/{id}", d.Response)
+	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
+	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
+	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
+
+	r.handle("GET /v1/models", d.Models)
+	r.handle("GET /v1/models/{rest...}", d.Model)
+	r.handle("POST /v1/models/{rest...}", d.Generate) // newer clients of the third shape
+	r.handle("GET /v1beta/models", d.GeminiModels)
+	r.handle("GET /v1beta/models/{rest...}", d.GeminiModel)
+	r.handle("POST /v1beta/models/{rest...}", d.Generate)
+
+	r.handle("GET /healthz", s.healthz)
+	r.handle("GET /readyz", s.readyz)
+
+	return r.done()
+}
+
+// router adds to net/http's what the envelope needs: 404 and 405 are answered
+// in it too, and no path is cleaned by a redirect.
+type router struct {
+	mux     *http.ServeMux
+	methods map[string][]string // by path
+	dialect func(path string) envelope.Dialect
+}
+
+func (r *router) handle(pattern string, h http.HandlerFunc) {
+	method, path, _ := strings.Cut(pattern, " ")
+	r.mux.HandleFunc(pattern, h)
+	r.methods[path] = append(r.methods[path], method)
+}
+
+func (r *router) done() http.Handler {
+	for path, methods := range r.methods {
+		sort.Strings(methods)
+		r.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			envelope.Write(w, r.dialect(req.URL.Path), envelope.MethodNotAllowed(req.Method, methods))
+		})
+	}
+	r.mux.HandleFunc("/", r.notFound)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if unclean(req.URL.Path) {
+			r.notFound(w, req)
+			return
+		}
+		r.mux.ServeHTTP(w, req)
+	})
+}
+
+func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
+	envelope.Write(w, r.dialect(req.URL.Path), envelope.NotFound(req.URL.Path))
+}
+
+// unclean paths are served nowhere; net/http would redirect them.
+func unclean(path string) bool {
+	return path == "" || path[0] != '/' || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
+		strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..")
+}

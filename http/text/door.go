@@ -1,0 +1,340 @@
+package text
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"stagedoor/actors/background"
+	"stagedoor/actors/throttle"
+	"stagedoor/actors/translator"
+	"stagedoor/http/auth"
+	"stagedoor/http/envelope"
+	"stagedoor/http/sse"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/state"
+)
+
+// Options are what the doors need of the house.
+type Options struct {
+	Logger     *slog.Logger
+	Env        *dialogue.Env
+	Auth       *auth.Authenticator
+	Translator *translator.Service
+	// Catalog is the one in force.
+	Catalog func() *catalog.Catalog
+	// Limits are the keys' own.
+	Limits *throttle.Keys
+	Shapes map[dialogue.Shape]shapes.Shape
+	Store  *state.State
+	// Background runs responses nobody waits for.
+	Background *background.Registry
+}
+
+// Doors are the handlers of the text shapes. Safe for concurrent use.
+type Doors struct{ Options }
+
+// New makes the doors.
+func New(o Options) *Doors { return &Doors{o} }
+
+// scopes are the key scopes of the shapes (decisions.md).
+var scopes = map[dialogue.Shape]string{
+	dialogue.Chat: "chat", dialogue.Responses: "responses", dialogue.Completions: "completions",
+	dialogue.Messages: "messages", dialogue.Gemini: "generate",
+}
+
+// Handle is the door of one shape whose requests say everything in their body.
+func (d *Doors) Handle(shape dialogue.Shape) http.HandlerFunc {
+	s := d.Shapes[shape]
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := visit{doors: d, shape: s, w: w, r: r, in: shapes.Inbound{Path: r.URL.Path, Header: r.Header}}
+		v.serve()
+	}
+}
+
+// visit is one request at its door. Its checks come in the order of
+// decisions.md, so that whoever breaks several rules hears of the first.
+type visit struct {
+	doors *Doors
+	shape shapes.Shape
+	w     http.ResponseWriter
+	r     *http.Request
+	in    shapes.Inbound
+
+	key     state.Key
+	body    *body
+	payload []byte // the body, or what became of it
+	head    shapes.Head
+	plan    []catalog.Candidate
+	release func(tokens int)
+	start   time.Time
+}
+
+func (v *visit) serve() {
+	v.start = v.doors.Env.Now()
+	if err := v.admit(); err != nil {
+		v.refuse(err)
+		return
+	}
+	defer v.body.free()
+	if v.shape.Name() == dialogue.Responses {
+		v.serveResponses()
+		return
+	}
+	v.run(v.order())
+}
+
+// admit performs every check there is before the request costs anything.
+func (v *visit) admit() error {
+	d := v.doors
+	if err := v.identify(scopes[v.shape.Name()]); err != nil {
+		return err
+	}
+	b, err := readBody(v.w, v.r)
+	if err != nil {
+		return err
+	}
+	v.body, v.payload = b, b.b
+	if err := v.route(); err != nil {
+		b.free()
+		return err
+	}
+	tokens := v.estimate()
+	pass, refused := d.Limits.Admit(v.key.ID, limitsOf(&v.key), tokens, d.Env.Now())
+	if refused != nil {
+		b.free()
+		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
+			Message: "the API key is at its limit, try again later", RetryAfter: max(refused.RetryAfter, time.Second)}
+	}
+	v.release = pass.Release
+	return nil
+}
+
+// identify checks key and scope.
+func (v *visit) identify(scope string) error {
+	key, err := v.doors.Auth.Authenticate(v.r, v.shape.Name() == dialogue.Gemini)
+	if err != nil {
+		return err
+	}
+	if err := v.doors.Auth.Permit(&key, v.r, scope, ""); err != nil {
+		return err
+	}
+	v.key = key
+	return nil
+}
+
+// route checks the body by the shape's rules and finds the model.
+func (v *visit) route() error {
+	head, err := v.shape.Check(v.payload, v.in)
+	if err != nil {
+		return err
+	}
+	if err := v.doors.Auth.Permit(&v.key, v.r, "", head.Model); err != nil {
+		return err
+	}
+	entry, ok := v.doors.Catalog().Resolve(head.Model)
+	if !ok {
+		return modelNotFound(head.Model)
+	}
+	v.head, v.plan = head, entry.Plan(pick)
+	return nil
+}
+
+// estimate is what the limits reserve for a request: a token is about four
+// bytes, and as many come back as were asked for.
+func (v *visit) estimate() int {
+	return len(v.payload)/4 + int(max(v.head.MaxTokens, 0))
+}
+
+func limitsOf(k *state.Key) throttle.KeyLimits {
+	return throttle.KeyLimits{RequestsPerMinute: int(k.Limits.RPM), TokensPerMinute: int(k.Limits.TPM), MaxInFlight: int(k.Limits.Concurrency)}
+}
+
+func (v *visit) mode() shapes.Mode {
+	switch {
+	case !v.head.Stream:
+		return shapes.Whole
+	case v.in.Array:
+		return shapes.Array
+	default:
+		return shapes.Stream
+	}
+}
+
+func (v *visit) order() *translator.Order {
+	return &translator.Order{
+		ID: RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
+		Plan: v.plan, Tenant: v.key.ID, Class: class(v.head.ServiceTier, v.head.Background), Tokens: v.estimate(),
+	}
+}
+
+// class is the priority class of a request: work nobody waits for goes last.
+func class(tier string, background bool) int {
+	if background {
+		return throttle.Background
+	}
+	return throttle.ClassOf(tier)
+}
+
+// run performs the order and writes its reply.
+func (v *visit) run(o *translator.Order) {
+	reply := v.doors.Translator.Begin(v.r.Context(), o)
+	v.write(reply)
+	out := reply.Outcome()
+	v.release(int(dialogue.Told(out.Usage.InputTotal) + dialogue.Told(out.Usage.OutputTotal)))
+	v.log(out)
+}
+
+// write sends frames to the client until there are none.
+func (v *visit) write(reply *translator.Reply) {
+	first, ok := <-reply.Frames()
+	if !ok {
+		v.refuse(envelope.From(nil))
+		return
+	}
+	if first.Err != nil {
+		v.headers(first.Meta)
+		v.refuse(first.Err)
+		for range reply.Frames() {
+		}
+		return
+	}
+	v.headers(first.Meta)
+	if v.mode() == shapes.Whole {
+		v.writeWhole(reply, first)
+		return
+	}
+	v.writeStream(reply, first)
+}
+
+func (v *visit) writeWhole(reply *translator.Reply, f translator.Frame) {
+	h := v.w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(f.Data.B))}
+	v.w.WriteHeader(http.StatusOK)
+	_, err := v.w.Write(f.Data.B)
+	f.Data.Free()
+	v.rest(reply, err)
+}
+
+// rest empties what is left of a reply whose client may have left.
+func (v *visit) rest(reply *translator.Reply, err error) {
+	if err != nil {
+		reply.Abandon()
+	}
+	for f := range reply.Frames() {
+		if f.Data != nil {
+			f.Data.Free()
+		}
+	}
+}
+
+func (v *visit) writeStream(reply *translator.Reply, f translator.Frame) {
+	mode := v.mode()
+	contentType := "text/event-stream"
+	if mode == shapes.Array {
+		contentType = "application/json"
+	}
+	out := sse.NewWriter(v.w, contentType, v.doors.Env.Now)
+	defer out.Close()
+	beat := time.NewTicker(sse.HeartbeatEvery / 3)
+	defer beat.Stop()
+	for {
+		err := out.Send(f.Data.B)
+		f.Data.Free()
+		if err != nil {
+			v.rest(reply, err)
+			return
+		}
+		var ok bool
+		if f, ok = v.next(reply, out, beat, mode); !ok {
+			return
+		}
+	}
+}
+
+// next waits for a frame, and keeps the line alive meanwhile.
+func (v *visit) next(reply *translator.Reply, out *sse.Writer, beat *time.Ticker, mode shapes.Mode) (translator.Frame, bool) {
+	for {
+		select {
+		case f, ok := <-reply.Frames():
+			return f, ok
+		case <-beat.C:
+			if out.Silent() < sse.HeartbeatEvery-time.Second {
+				continue
+			}
+			if b := v.shape.Heartbeat(mode); b != nil && out.Send(b) != nil {
+				v.rest(reply, context.Canceled)
+				return translator.Frame{}, false
+			}
+		}
+	}
+}
+
+var jsonType = []string{"application/json"}
+
+// headers tell what the gateway did to the request.
+func (v *visit) headers(m *translator.Meta) {
+	h := v.w.Header()
+	if m == nil {
+		return
+	}
+	if m.Degraded != "" {
+		h["X-Structured-Output-Degraded"] = []string{m.Degraded}
+	}
+	if m.Losses != "" {
+		h["X-Stagedoor-Losses"] = []string{m.Losses}
+	}
+	h["X-Queue-Ms"] = queueMs(m.Queued)
+}
+
+var noQueue = []string{"0"}
+
+func queueMs(d time.Duration) []string {
+	if d < time.Millisecond {
+		return noQueue
+	}
+	return []string{strconv.FormatInt(d.Milliseconds(), 10)}
+}
+
+// refuse answers with an error in the shape's dialect.
+func (v *visit) refuse(err error) {
+	e := envelope.From(err)
+	if e.Status >= 500 && e.Cause != nil {
+		v.doors.Logger.Warn("request failed", "request_id", RequestID(v.w), "status", e.Status, "cause", e.Cause)
+	}
+	envelope.Write(v.w, v.shape.Envelope, e)
+}
+
+func (v *visit) log(out translator.Outcome) {
+	if !v.doors.Logger.Enabled(v.r.Context(), slog.LevelInfo) {
+		return
+	}
+	status := http.StatusOK
+	if out.Err != nil {
+		status = out.Err.Status
+	}
+	v.doors.Logger.LogAttrs(v.r.Context(), slog.LevelInfo, "request",
+		slog.String("request_id", RequestID(v.w)), slog.String("shape", string(v.shape.Name())),
+		slog.String("model", short(v.head.Model)), slog.String("provider", out.Provider), slog.String("key", v.key.ID),
+		slog.Bool("stream", v.head.Stream), slog.Int("status", status), slog.Duration("duration", v.doors.Env.Now().Sub(v.start)),
+		slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts), slog.Bool("untouched", out.Untouched),
+		slog.Int64("input_tokens", out.Usage.InputTotal), slog.Int64("output_tokens", out.Usage.OutputTotal),
+		slog.String("degraded", out.Degraded), slog.String("losses", out.Losses))
+}
+
+// RequestID is the id that the server put on a reply.
+func RequestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+
+// short cuts what a client sent to what a message or log line can bear.
+func short(s string) string {
+	const most = 128
+	if len(s) > most {
+		return s[:most]
+	}
+	return s
+}

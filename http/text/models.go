@@ -1,0 +1,174 @@
+package text
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"stagedoor/http/envelope"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes/gemini"
+	"stagedoor/state"
+)
+
+// launched is the creation time that models without one of their own report.
+// Clients sort by it; it must not change between requests.
+var launched = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Models is GET /v1/models. Clients of the messages shape, known by their
+// version header, get that shape's list (wire/messages.md 7).
+func (d *Doors) Models(w http.ResponseWriter, r *http.Request) {
+	key, err := d.modelsKey(r)
+	if err != nil {
+		envelope.Write(w, d.modelsDialect(r), err)
+		return
+	}
+	list := d.visible(&key, r)
+	if isMessagesClient(r) {
+		d.messagesModels(w, r, list)
+		return
+	}
+	var j jsonw.Writer
+	j.Object().Key("object").String("list").Key("data").Array()
+	for _, m := range list {
+		writeModel(&j, m)
+	}
+	j.End().End()
+	writeJSON(w, http.StatusOK, j.Buf)
+}
+
+// Model is GET /v1/models/{model}.
+func (d *Doors) Model(w http.ResponseWriter, r *http.Request) {
+	m, err := d.oneModel(r, r.PathValue("rest"))
+	if err != nil {
+		envelope.Write(w, d.modelsDialect(r), err)
+		return
+	}
+	var j jsonw.Writer
+	if isMessagesClient(r) {
+		writeMessagesModel(&j, m)
+	} else {
+		writeModel(&j, m)
+	}
+	writeJSON(w, http.StatusOK, j.Buf)
+}
+
+// GeminiModels is GET /v1beta/models.
+func (d *Doors) GeminiModels(w http.ResponseWriter, r *http.Request) {
+	dialect := d.Shapes[dialogue.Gemini].Envelope
+	key, err := d.modelsKey(r)
+	if err != nil {
+		envelope.Write(w, dialect, err)
+		return
+	}
+	page, next, err := pageOf(d.visible(&key, r), r, "pageSize", 50, r.URL.Query().Get("pageToken"))
+	if err != nil {
+		envelope.Write(w, dialect, err)
+		return
+	}
+	var j jsonw.Writer
+	j.Object().Key("models").Array()
+	for _, m := range page {
+		j.Raw(geminiModel(m))
+	}
+	j.End()
+	if next {
+		j.Key("nextPageToken").String(page[len(page)-1].ID)
+	}
+	j.End()
+	writeJSON(w, http.StatusOK, j.Buf)
+}
+
+// GeminiModel is GET /v1beta/models/{model}.
+func (d *Doors) GeminiModel(w http.ResponseWriter, r *http.Request) {
+	m, err := d.oneModel(r, r.PathValue("rest"))
+	if err != nil {
+		envelope.Write(w, d.Shapes[dialogue.Gemini].Envelope, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, geminiModel(m))
+}
+
+func (d *Doors) modelsKey(r *http.Request) (state.Key, error) {
+	key, err := d.Auth.Authenticate(r, strings.HasPrefix(r.URL.Path, "/v1beta/"))
+	if err != nil {
+		return key, err
+	}
+	return key, d.Auth.Permit(&key, r, state.ScopeModels, "")
+}
+
+func (d *Doors) modelsDialect(r *http.Request) envelope.Dialect {
+	if isMessagesClient(r) {
+		return d.Shapes[dialogue.Messages].Envelope
+	}
+	return envelope.Plain
+}
+
+func isMessagesClient(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
+
+// visible lists the models a key may use.
+func (d *Doors) visible(key *state.Key, r *http.Request) []catalog.ModelInfo {
+	var list []catalog.ModelInfo
+	for _, m := range d.Catalog().Models() {
+		if d.Auth.Permit(key, r, "", m.ID) == nil {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// oneModel finds a model by name; one that only a pattern serves counts too.
+func (d *Doors) oneModel(r *http.Request, id string) (catalog.ModelInfo, error) {
+	key, err := d.modelsKey(r)
+	if err != nil {
+		return catalog.ModelInfo{}, err
+	}
+	id = strings.TrimPrefix(id, "models/")
+	if err := d.Auth.Permit(&key, r, "", id); err != nil {
+		return catalog.ModelInfo{}, err
+	}
+	entry, ok := d.Catalog().Resolve(id)
+	if !ok {
+		return catalog.ModelInfo{}, modelNotFound(id)
+	}
+	return catalog.ModelInfo{ID: id, OwnedBy: entry.Plan(pick)[0].Provider.Name}, nil
+}
+
+func writeModel(j *jsonw.Writer, m catalog.ModelInfo) {
+	j.Object()
+	j.Key("id").String(m.ID).Key("object").String("model")
+	j.Key("created").Int(launched.Unix()).Key("owned_by").String(m.OwnedBy)
+	j.End()
+}
+
+func writeMessagesModel(j *jsonw.Writer, m catalog.ModelInfo) {
+	j.Object()
+	j.Key("type").String("model").Key("id").String(m.ID).Key("display_name").String(m.ID)
+	j.Key("created_at").String(launched.Format(time.RFC3339))
+	j.End()
+}
+
+func geminiModel(m catalog.ModelInfo) []byte { return gemini.ModelObject(gemini.Model{ID: m.ID}) }
+
+// messagesModels is the list of the messages shape, with its cursors.
+func (d *Doors) messagesModels(w http.ResponseWriter, r *http.Request, list []catalog.ModelInfo) {
+	page, more, err := pageOf(list, r, "limit", 20, r.URL.Query().Get("after_id"))
+	if err != nil {
+		envelope.Write(w, d.Shapes[dialogue.Messages].Envelope, err)
+		return
+	}
+	var j jsonw.Writer
+	j.Object().Key("data").Array()
+	for _, m := range page {
+		writeMessagesModel(&j, m)
+	}
+	j.End()
+	first, last := "", ""
+	if len(page) > 0 {
+		first, last = page[0].ID, page[len(page)-1].ID
+	}
+	j.Key("first_id").StringOrNull(first).Key("last_id").StringOrNull(last).Key("has_more").Bool(more).End()
+	writeJSON(w, http.StatusOK, j.Buf)
+}

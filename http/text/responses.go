@@ -1,0 +1,308 @@
+package text
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"stagedoor/actors/background"
+	"stagedoor/actors/translator"
+	"stagedoor/http/envelope"
+	"stagedoor/http/sse"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes/responses"
+	"stagedoor/state"
+)
+
+// serveResponses adds to the door what only the responses shape has: history by
+// previous_response_id, storage, background.
+func (v *visit) serveResponses() {
+	own := v.payload
+	previous, err := v.continueFrom()
+	if err != nil {
+		v.release(0)
+		v.refuse(err)
+		return
+	}
+	if v.head.Background {
+		v.runInBackground(own, previous)
+		return
+	}
+	o := v.order()
+	o.PreviousResponseID = previous
+	if v.head.Store {
+		o.Complete = v.keeper(own)
+	}
+	v.run(o)
+}
+
+func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User) }
+
+// continueFrom resolves previous_response_id. A response that this very
+// provider made is left to it; any other history is put into the body, and the
+// id returned, so that the reply can echo it.
+func (v *visit) continueFrom() (string, error) {
+	id := v.head.PreviousResponseID
+	if id == "" {
+		return "", nil
+	}
+	h, err := v.doors.Store.ResponseHeader(id, v.owner())
+	native := v.plan[0].Provider.Serves(dialogue.Responses) && !v.head.Background
+	switch {
+	case err != nil && native:
+		return "", nil // only its provider can know it
+	case err != nil:
+		return "", &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "previous_response_id",
+			Code: "previous_response_not_found", Message: "previous_response_id: there is no stored response with this id"}
+	}
+	if h.Provider != "" && !v.head.Background {
+		for i := range v.plan {
+			if v.plan[i].Provider.Name == h.Provider && v.plan[i].Provider.Serves(dialogue.Responses) {
+				v.plan = v.plan[i : i+1]
+				return "", nil
+			}
+		}
+	}
+	items, err := v.doors.Store.Chain(v.r.Context(), id, v.owner())
+	if err != nil {
+		return "", storeError(err, "previous_response_id")
+	}
+	v.payload = responses.Prepend(v.payload, items)
+	return id, nil
+}
+
+// keeper stores a finished response before its client sees the last of it, so
+// that its id is good the moment it is known.
+func (v *visit) keeper(own []byte) func(context.Context, translator.Meta, []byte) ([]byte, *dialogue.Error) {
+	return func(ctx context.Context, m translator.Meta, last []byte) ([]byte, *dialogue.Error) {
+		doc := last
+		if inner := gjson.GetBytes(last, "response"); inner.IsObject() {
+			doc = []byte(inner.Raw)
+		}
+		if !responses.Terminal(responses.Status(doc)) || gjson.GetBytes(doc, "id").String() == "" {
+			return nil, nil // an error event: there is nothing to keep
+		}
+		h := state.ResponseHeader{ID: gjson.GetBytes(doc, "id").String(), Owner: v.owner(), Previous: v.head.PreviousResponseID,
+			Model: v.head.Model, Status: responses.Status(doc), Streamed: v.head.Stream}
+		if m.Untouched {
+			h.Provider = m.Provider
+			if _, err := v.doors.Store.ResponseHeader(h.Previous, v.owner()); err != nil {
+				h.Previous = "" // the provider knows it, the store does not
+			}
+		}
+		err := v.doors.Store.PutResponse(ctx, state.StoredResponse{ResponseHeader: h, Body: bytes.Clone(doc),
+			Input: items(responses.InputItems(own, v.doors.Env.ID))})
+		if err == nil || errors.Is(err, state.ErrExists) {
+			return nil, nil
+		}
+		e := storeError(err, "store")
+		failed := responses.Failed(doc, e)
+		event, _ := sjson.SetRawBytes([]byte(`{"type":"response.failed"}`), "response", failed)
+		event, _ = sjson.SetBytes(event, "sequence_number", gjson.GetBytes(last, "sequence_number").Int())
+		return event, e
+	}
+}
+
+// items makes a JSON array of stored items.
+func items(list []jsonRaw) []byte {
+	var j jsonw.Writer
+	j.Array()
+	for _, it := range list {
+		j.Raw(it)
+	}
+	j.End()
+	return j.Buf
+}
+
+// storeError is what a client hears of the store.
+func storeError(err error, param string) *dialogue.Error {
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: param, Code: "not_found", Message: "there is no stored response with this id"}
+	case errors.Is(err, state.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
+		return dialogue.Invalid(param, "the stored conversation is too long")
+	default:
+		return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second,
+			Message: "the gateway cannot store responses at the moment, try again later or send store: false", Cause: err}
+	}
+}
+
+// runInBackground starts a response nobody waits for. It is always streamed
+// toward the upstream, so that watchers see it grow and no clock but the idle
+// one bounds it, and always in the gateway's own name.
+func (v *visit) runInBackground(own []byte, previous string) {
+	defer v.release(0)
+	id := "resp_" + v.doors.Env.ID()
+	body, err := sjson.SetBytes(bytes.Clone(v.payload), "stream", true)
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	o := v.order()
+	o.Body, o.ReplyID, o.PreviousResponseID, o.Translate = body, id, previous, true
+	o.Head.Stream, o.Mode = true, streamMode
+	o.In.Header = v.r.Header.Clone()
+	queued := responses.Queued(own, id, v.doors.Env.Now())
+	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Order: o, Previous: v.head.PreviousResponseID,
+		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream})
+	switch {
+	case err != nil:
+		var e *dialogue.Error
+		if !errors.As(err, &e) {
+			e = storeError(err, "background")
+		}
+		v.refuse(e)
+	case v.head.Stream:
+		v.follow(id, -1)
+	default:
+		writeJSON(v.w, http.StatusOK, queued)
+	}
+}
+
+// follow streams a background response from an event on: live, or from the store.
+func (v *visit) follow(id string, after int64) {
+	out := sse.NewWriter(v.w, "text/event-stream", v.doors.Env.Now)
+	defer out.Close()
+	ctx, cancel := context.WithCancel(v.r.Context())
+	defer cancel()
+	stop := v.keepAlive(ctx, out)
+	defer stop()
+	live, _ := v.doors.Background.Watch(ctx, id, v.owner(), after, out.SendLocked)
+	if live {
+		return
+	}
+	_ = v.doors.Store.Events(ctx, id, v.owner(), after, func(log []byte) error {
+		return out.SendLocked(eventsAfter(log, after))
+	})
+}
+
+// keepAlive sends heartbeats beside a sender that waits elsewhere.
+func (v *visit) keepAlive(ctx context.Context, out *sse.Writer) (stop func()) {
+	return out.Beat(ctx, v.shape.Heartbeat(streamMode))
+}
+
+// stored is a request about a stored response.
+func (d *Doors) stored(w http.ResponseWriter, r *http.Request) (*visit, state.ResponseHeader, bool) {
+	v := &visit{doors: d, shape: d.Shapes[dialogue.Responses], w: w, r: r}
+	if err := v.identify(state.ScopeResponses); err != nil {
+		v.refuse(err)
+		return nil, state.ResponseHeader{}, false
+	}
+	h, err := d.Store.ResponseHeader(r.PathValue("id"), v.owner())
+	if err != nil {
+		e := storeError(err, "")
+		e.Code = "response_not_found"
+		v.refuse(e)
+		return nil, h, false
+	}
+	return v, h, true
+}
+
+// Response is GET /v1/responses/{id}, also as a stream to be resumed.
+func (d *Doors) Response(w http.ResponseWriter, r *http.Request) {
+	v, h, ok := d.stored(w, r)
+	if !ok {
+		return
+	}
+	q := r.URL.Query()
+	if q.Get("stream") == "true" {
+		after := int64(-1)
+		if s := q.Get("starting_after"); s != "" {
+			n, err := strconv.ParseInt(s, 10, 64)
+			if err != nil || n < 0 {
+				v.refuse(dialogue.Invalid("starting_after", "must be a sequence number, 0 or more"))
+				return
+			}
+			after = n
+		}
+		if !h.Background || !h.Streamed {
+			v.refuse(dialogue.Invalid("stream", "only a background response that was created with stream: true can be streamed again"))
+			return
+		}
+		v.follow(h.ID, after)
+		return
+	}
+	stored, err := d.Store.Response(r.Context(), h.ID, v.owner())
+	if err != nil {
+		v.refuse(storeError(err, ""))
+		return
+	}
+	body := stored.Body
+	if status := d.Background.Status(h.ID, v.owner()); status != "" && !responses.Terminal(responses.Status(body)) {
+		body, _ = sjson.SetBytes(bytes.Clone(body), "status", status)
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+// DeleteResponse is DELETE /v1/responses/{id}.
+func (d *Doors) DeleteResponse(w http.ResponseWriter, r *http.Request) {
+	v, h, ok := d.stored(w, r)
+	if !ok {
+		return
+	}
+	d.Background.Cancel(r.Context(), h.ID, v.owner())
+	if err := d.Store.DeleteResponse(r.Context(), h.ID, v.owner()); err != nil {
+		v.refuse(storeError(err, ""))
+		return
+	}
+	writeJSON(w, http.StatusOK, responses.Deleted(h.ID))
+}
+
+// CancelResponse is POST /v1/responses/{id}/cancel.
+func (d *Doors) CancelResponse(w http.ResponseWriter, r *http.Request) {
+	v, h, ok := d.stored(w, r)
+	if !ok {
+		return
+	}
+	if !h.Background {
+		v.refuse(dialogue.Invalid("id", "only a background response can be cancelled; end others by closing their connection"))
+		return
+	}
+	d.Background.Cancel(r.Context(), h.ID, v.owner())
+	stored, err := d.Store.Response(r.Context(), h.ID, v.owner())
+	if err != nil {
+		v.refuse(storeError(err, ""))
+		return
+	}
+	writeJSON(w, http.StatusOK, stored.Body)
+}
+
+// InputItems is GET /v1/responses/{id}/input_items.
+func (d *Doors) InputItems(w http.ResponseWriter, r *http.Request) {
+	v, h, ok := d.stored(w, r)
+	if !ok {
+		return
+	}
+	q := r.URL.Query()
+	limit := 20
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > 100 {
+			v.refuse(dialogue.Invalid("limit", "must be between 1 and 100"))
+			return
+		}
+		limit = n
+	}
+	stored, err := d.Store.Response(r.Context(), h.ID, v.owner())
+	if err != nil {
+		v.refuse(storeError(err, ""))
+		return
+	}
+	var list []jsonRaw
+	for _, it := range gjson.ParseBytes(stored.Input).Array() {
+		list = append(list, jsonRaw(it.Raw))
+	}
+	page, bad := responses.ItemList(list, limit, q.Get("order"), q.Get("after"))
+	if bad != nil {
+		envelope.Write(w, v.shape.Envelope, bad)
+		return
+	}
+	writeJSON(w, http.StatusOK, page)
+}
