@@ -49,6 +49,10 @@ func (w *geminiJSONWalk) schema(n *node, depth int) *node {
 	for _, m := range n.members {
 		w.member(out, m, depth, &gone)
 	}
+	out.nameType()
+	if out.hasType("array") && out.get("items") == nil && out.get("prefixItems") == nil {
+		out.add("items", object()) // the vendor refuses an array without
+	}
 	gone.describe(out)
 	return out
 }

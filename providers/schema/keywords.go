@@ -114,3 +114,19 @@ func (n *node) hasType(name string) bool {
 func (n *node) isObject() bool {
 	return n.hasType("object") || n.get("properties") != nil
 }
+
+// nameType puts the type in front that the keywords imply: vendors want it said.
+func (n *node) nameType() {
+	implied := ""
+	switch {
+	case n.get("type") != nil:
+		return
+	case n.get("properties") != nil:
+		implied = "object"
+	case n.get("items") != nil || n.get("prefixItems") != nil:
+		implied = "array"
+	default:
+		return
+	}
+	n.members = append([]member{{"type", text(implied)}}, n.members...)
+}

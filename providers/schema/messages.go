@@ -55,6 +55,7 @@ func (w *messagesWalk) schema(n *node, depth int) *node {
 		w.member(out, n, m, depth, &gone)
 	}
 	if n.isObject() {
+		out.nameType()
 		out.put("additionalProperties", boolean(false))
 		w.trimRequired(out)
 	}

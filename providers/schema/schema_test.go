@@ -21,6 +21,7 @@ func TestForMessagesClosesAndStrips(t *testing.T) {
 		{"every object is closed, also in items, anyOf and definitions", person,
 			`{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"additionalProperties":false}},` +
 				`"addr":{"anyOf":[{"$ref":"#/$defs/Addr"},{"type":"null"}]}},"required":["name"],"$defs":{"Addr":{"type":"object","properties":{"city":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false}`, false},
+		{"a type that goes without saying is said", `{"properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`, false},
 		{"bounds move to the description", `{"type":"integer","minimum":0,"maximum":1.50e2}`,
 			`{"type":"integer","description":"{minimum: 0, maximum: 1.50e2}"}`, true},
 		{"a description is kept in front of them", `{"description":"Age.","type":"integer","exclusiveMinimum":0}`,
@@ -140,6 +141,7 @@ func TestForGeminiJSON(t *testing.T) {
 		{"older definitions are inlined", `{"type":"object","properties":{"a":{"$ref":"#/definitions/A"}},"definitions":{"A":{"type":"string"}}}`,
 			`{"type":"object","properties":{"a":{"type":"string"}}}`, false},
 		{"unlisted constraints move to the description", `{"type":"string","pattern":"a"}`, `{"type":"string","description":"{pattern: \"a\"}"}`, true},
+		{"types are said and arrays have items", `{"properties":{"a":{"type":"array"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`, false},
 		{"const is an enum of one", `{"const":3}`, `{"enum":[3]}`, false},
 		{"allOf is merged", `{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}}]}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, false},
 	}
