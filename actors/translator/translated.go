@@ -84,7 +84,7 @@ func (t *translated) fail(f *upstream.Failure) {
 		return
 	}
 	t.failure = f
-	if t.conduit.committed {
+	if t.told() {
 		t.out.B = t.emitter.Emit(t.out.B, &dialogue.Event{Kind: dialogue.EventError, Err: f.Err})
 	}
 }
@@ -136,6 +136,13 @@ func (t *translated) flush() *upstream.Failure {
 	return t.deliver(t.ctx, out)
 }
 
+// told reports whether the client has, or has coming, a piece of the answer: a
+// failure then belongs into its stream, whether or not the piece and the
+// failure came in one read.
+func (t *translated) told() bool {
+	return t.conduit.committed || t.content && t.order.Mode != shapes.Whole
+}
+
 // finish sends what is left and says how it went.
 func (t *translated) finish() *upstream.Failure {
 	t.learn(t.usage, t.reason)
@@ -147,7 +154,7 @@ func (t *translated) finish() *upstream.Failure {
 	if t.failure == nil {
 		return t.flush()
 	}
-	if t.conduit.committed {
+	if t.told() {
 		out := t.out
 		t.out = newBuffer()
 		t.lastWords(out)

@@ -21,7 +21,8 @@ const flushAt = 32 << 10
 // are forwarded as they came, and only watched.
 type untouched struct {
 	*attempt
-	tap shapes.Tap
+	tap     shapes.Tap
+	content bool // a piece of answer has passed
 }
 
 func (u *untouched) run(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
@@ -77,7 +78,6 @@ func (u *untouched) notStreamed(ctx context.Context, reply *upstream.Reply) *ups
 func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *upstream.EventReader) *upstream.Failure {
 	out := newBuffer()
 	defer func() { out.Free() }()
-	hold := true
 	for !u.tap.Done() {
 		ev, err := events.Next()
 		if err != nil {
@@ -101,7 +101,8 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 				out.B = appendEvent(out.B, ev.Name, replaced)
 			}
 		}
-		hold = hold && !content && !u.tap.Done() && len(out.B) < holdLimit
+		u.content = u.content || content
+		hold := !u.content && !u.conduit.committed && !u.tap.Done() && len(out.B) < holdLimit
 		if hold || len(out.B) == 0 || (events.Buffered() && len(out.B) < flushAt && !u.tap.Done()) {
 			continue
 		}
@@ -153,7 +154,7 @@ func (u *untouched) ended(ctx context.Context, reply *upstream.Reply, out *Buffe
 // has seen a part of it, else by handing the failure to the actor.
 func (u *untouched) broken(ctx context.Context, out *Buffer, f *upstream.Failure) *upstream.Failure {
 	u.learn(u.tap.Usage(), u.tap.Reason())
-	if !u.conduit.committed {
+	if !u.conduit.committed && !u.content {
 		return f
 	}
 	last := newBuffer()
