@@ -96,6 +96,5 @@ func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
 		w.Null()
 	}
 	w.Key("inference_geo").Null()
-	w.Key("service_tier").String("standard")
 	w.End()
 }
