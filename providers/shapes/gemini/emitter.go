@@ -12,11 +12,11 @@ import (
 
 // NewEmitter writes replies: chunks as they come, or one document.
 func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.Env) shapes.Emitter {
-	frame := frame{env: env, model: req.Model, usage: dialogue.NoUsage}
+	f := frame{env: env, model: req.Model, usage: dialogue.NoUsage}
 	if mode == shapes.Whole {
-		return &document{frame: frame}
+		return &document{frame: f}
 	}
-	return &emitter{frame: frame, array: mode == shapes.Array}
+	return &emitter{frame: f, array: mode == shapes.Array}
 }
 
 // frame is what every chunk and the whole document say beside the answer.

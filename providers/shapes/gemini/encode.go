@@ -52,9 +52,7 @@ func (e *encoder) body() ([]byte, error) {
 	if err := e.tools(); err != nil {
 		return nil, err
 	}
-	if err := e.generation(); err != nil {
-		return nil, err
-	}
+	e.generation()
 	e.tier()
 	e.extra()
 	e.w.End()
@@ -98,7 +96,7 @@ func (e *encoder) system() {
 }
 
 // generation writes generationConfig (translation.md 4.1).
-func (e *encoder) generation() error {
+func (e *encoder) generation() {
 	r := e.req
 	w := jsonw.Writer{}
 	w.Object()
@@ -132,7 +130,6 @@ func (e *encoder) generation() error {
 	if len(w.Buf) > len("{}") {
 		e.w.Key("generationConfig").Raw(w.Buf)
 	}
-	return nil
 }
 
 // topK leaves 0 out: other shapes mean "no limit" by it, this one refuses it.
