@@ -1,0 +1,195 @@
+package faultd
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Script answers one request by writing to the connection. When it returns, the
+// connection is closed unless it called KeepAlive.
+type Script func(c *Conn)
+
+// A Server plays scripts. All its methods may be called at any time.
+type Server struct {
+	listener net.Listener
+	work     sync.WaitGroup
+	closed   chan struct{}
+
+	mu      sync.Mutex
+	scripts map[string]Script
+	calls   map[string]int
+	conns   map[net.Conn]struct{}
+}
+
+// Start listens on a free loopback port.
+func Start() (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("faultd: %w", err)
+	}
+	s := &Server{listener: l, closed: make(chan struct{}),
+		scripts: map[string]Script{}, calls: map[string]int{}, conns: map[net.Conn]struct{}{}}
+	s.work.Go(s.accept)
+	return s, nil
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Handle sets the script for requests whose path starts with /name/.
+func (s *Server) Handle(name string, script Script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scripts[name] = script
+}
+
+// Calls is how many requests a script has been given.
+func (s *Server) Calls(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[name]
+}
+
+// Close ends every connection and waits for the scripts.
+func (s *Server) Close() {
+	close(s.closed)
+	_ = s.listener.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+func (s *Server) accept() {
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		s.mu.Lock()
+		s.conns[c] = struct{}{}
+		s.mu.Unlock()
+		s.work.Go(func() { s.serve(c) })
+	}
+}
+
+func (s *Server) serve(raw net.Conn) {
+	defer func() {
+		_ = raw.Close()
+		s.mu.Lock()
+		delete(s.conns, raw)
+		s.mu.Unlock()
+	}()
+	in := bufio.NewReader(raw)
+	for {
+		request, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return
+		}
+		script, call := s.begin(request.URL.Path)
+		c := &Conn{conn: raw, in: in, closed: s.closed, Request: request, Body: body, Call: call}
+		script(c)
+		if !c.keep {
+			return
+		}
+	}
+}
+
+func (s *Server) begin(path string) (Script, int) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[name]++
+	if script, ok := s.scripts[name]; ok {
+		return script, s.calls[name]
+	}
+	return func(c *Conn) { c.Head(http.StatusNotFound, "Content-Length: 0") }, s.calls[name]
+}
+
+// A Conn is a connection on which a request has been read completely.
+type Conn struct {
+	Request *http.Request
+	Body    []byte
+	Call    int // 1 for the script's first request
+
+	conn   net.Conn
+	in     *bufio.Reader
+	closed chan struct{}
+	keep   bool
+}
+
+// Send writes text as it is; a peer that has gone is not an error here.
+func (c *Conn) Send(text string) { _, _ = io.WriteString(c.conn, text) }
+
+// Head writes a status line and header lines.
+func (c *Conn) Head(status int, lines ...string) {
+	c.Send(fmt.Sprintf("HTTP/1.1 %d %s\r\n", status, http.StatusText(status)))
+	for _, l := range lines {
+		c.Send(l + "\r\n")
+	}
+	c.Send("\r\n")
+}
+
+// Whole answers with a body of known length.
+func (c *Conn) Whole(status int, contentType, body string, lines ...string) {
+	c.Head(status, append(lines, "Content-Type: "+contentType, fmt.Sprintf("Content-Length: %d", len(body)))...)
+	c.Send(body)
+}
+
+// StartStream writes the head of a chunked event stream.
+func (c *Conn) StartStream(lines ...string) {
+	c.Head(http.StatusOK, append(lines, "Content-Type: text/event-stream", "Transfer-Encoding: chunked")...)
+}
+
+// Chunk writes one chunk.
+func (c *Conn) Chunk(text string) { c.Send(fmt.Sprintf("%x\r\n%s\r\n", len(text), text)) }
+
+// EndChunks ends a chunked body properly.
+func (c *Conn) EndChunks() { c.Send("0\r\n\r\n") }
+
+// KeepAlive leaves the connection open for another request.
+func (c *Conn) KeepAlive() { c.keep = true }
+
+// Reset closes the connection with RST.
+func (c *Conn) Reset() {
+	if tcp, ok := c.conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.conn.Close()
+}
+
+// Stall says nothing until the peer goes away or the server is closed. It answers
+// whether it was the peer.
+func (c *Conn) Stall() bool {
+	for {
+		if _, err := c.in.ReadByte(); err == nil {
+			continue
+		}
+		select {
+		case <-c.closed:
+			return false
+		default:
+			return true
+		}
+	}
+}
+
+// Pause waits, but not longer than the server lives.
+func (c *Conn) Pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.closed:
+	}
+}
