@@ -77,7 +77,7 @@ func (t *Tap) look(name string, data []byte) (v shapes.Verdict, settled bool) {
 		t.take(u)
 	}
 	choices, repeated := 0, 0
-	chunk.Get("choices").ForEach(func(_, c gjson.Result) bool {
+	Array(chunk.Get("choices")).ForEach(func(_, c gjson.Result) bool {
 		choices++
 		t.content = t.content || t.Content(c)
 		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" && !t.finish(c, word.Str) {
@@ -127,7 +127,7 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	if !choices.IsArray() {
 		return nil, dialogue.BadUpstream("reply has no choices")
 	}
-	choices.ForEach(func(_, c gjson.Result) bool {
+	Array(choices).ForEach(func(_, c gjson.Result) bool {
 		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
 			t.finish(c, word.Str)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 )
 
@@ -22,7 +23,7 @@ type decoder struct {
 
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	d := &decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Chat, Body: body}}
-	gjson.ParseBytes(body).ForEach(func(name, v gjson.Result) bool {
+	chunks.Object(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			d.field(name.String(), v)
 		}
@@ -117,7 +118,7 @@ func output(v gjson.Result) dialogue.Output {
 		return dialogue.Output{}
 	}
 	o := dialogue.Output{Mode: dialogue.OutputSchema}
-	v.Get("json_schema").ForEach(func(name, v gjson.Result) bool {
+	chunks.Object(v.Get("json_schema")).ForEach(func(name, v gjson.Result) bool {
 		switch {
 		case v.Type == gjson.Null:
 		case name.Str == "name":
@@ -154,7 +155,7 @@ func texts(v gjson.Result) []string {
 		return []string{v.String()}
 	}
 	var list []string
-	v.ForEach(func(_, s gjson.Result) bool {
+	chunks.Array(v).ForEach(func(_, s gjson.Result) bool {
 		list = append(list, s.String())
 		return true
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 )
 
@@ -19,7 +20,7 @@ const maxImage = 8 << 20
 type pendingFunction struct{ name, id string }
 
 func (d *decoder) messages(list gjson.Result) {
-	list.ForEach(func(_, m gjson.Result) bool {
+	chunks.Array(list).ForEach(func(_, m gjson.Result) bool {
 		d.message(m)
 		return true
 	})
@@ -61,7 +62,7 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 		return []dialogue.Part{{Kind: dialogue.TextPart, Text: content.String()}}
 	}
 	var parts []dialogue.Part
-	content.ForEach(func(_, v gjson.Result) bool {
+	chunks.Array(content).ForEach(func(_, v gjson.Result) bool {
 		if p, ok := d.part(v); ok {
 			p.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
 			parts = append(parts, p)
@@ -162,7 +163,7 @@ func (d *decoder) spoken(m gjson.Result) []dialogue.Part {
 	if m.Get("audio").IsObject() {
 		d.lose("audio") // the id of a stored reply: only its maker knows it
 	}
-	m.Get("tool_calls").ForEach(func(_, v gjson.Result) bool {
+	chunks.Array(m.Get("tool_calls")).ForEach(func(_, v gjson.Result) bool {
 		parts = append(parts, dialogue.Part{Kind: dialogue.CallPart, Call: d.call(v)})
 		return true
 	})

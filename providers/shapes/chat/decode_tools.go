@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 )
@@ -13,13 +14,13 @@ import (
 func (d *decoder) tooling(name string, v gjson.Result) {
 	switch name {
 	case "tools":
-		v.ForEach(func(_, t gjson.Result) bool {
+		chunks.Array(v).ForEach(func(_, t gjson.Result) bool {
 			d.req.Tools = append(d.req.Tools, readTool(t))
 			return true
 		})
 	case "functions":
 		d.req.LegacyFunctions = true
-		v.ForEach(func(_, f gjson.Result) bool {
+		chunks.Array(v).ForEach(func(_, f gjson.Result) bool {
 			d.req.Tools = append(d.req.Tools, functionTool(f))
 			return true
 		})
@@ -104,7 +105,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 	case "allowed_tools":
 		allowed := v.Get("allowed_tools")
 		c := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: allowed.Get("mode").String() == "required"}
-		allowed.Get("tools").ForEach(func(_, t gjson.Result) bool {
+		chunks.Array(allowed.Get("tools")).ForEach(func(_, t gjson.Result) bool {
 			c.Names = append(c.Names, t.Get(t.Get("type").String()).Get("name").String())
 			return true
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 )
 
@@ -164,7 +165,7 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
 		}
 		text += t.Text
 		if raw := returned(t); raw != nil {
-			gjson.ParseBytes(raw).ForEach(func(_, v gjson.Result) bool {
+			chunks.Array(gjson.ParseBytes(raw)).ForEach(func(_, v gjson.Result) bool {
 				details = append(details, v.Raw)
 				return true
 			})

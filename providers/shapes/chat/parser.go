@@ -93,7 +93,7 @@ type head struct {
 func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)) {
 	var h head
 	failed := false
-	v.ForEach(func(name, v gjson.Result) bool {
+	chunks.Object(v).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "id":
 			h.id = v.Str
@@ -127,7 +127,7 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 		return
 	}
 	position := 0
-	h.choices.ForEach(func(_, c gjson.Result) bool {
+	chunks.Array(h.choices).ForEach(func(_, c gjson.Result) bool {
 		if c.IsObject() {
 			p.choice(c, position, inside, emit)
 		}
@@ -145,7 +145,7 @@ func (p *parser) start(h head, emit func(*dialogue.Event)) {
 func (p *parser) choice(v gjson.Result, position int, inside string, emit func(*dialogue.Event)) {
 	index, word := position, ""
 	var said, logprobs gjson.Result
-	v.ForEach(func(name, v gjson.Result) bool {
+	chunks.Object(v).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "index":
 			if v.Type == gjson.Number {

@@ -27,7 +27,7 @@ type call struct {
 func (c *choice) call(v gjson.Result) {
 	var id, name, args gjson.Result
 	index, custom, signature := int64(-1), false, ""
-	v.ForEach(func(key, v gjson.Result) bool {
+	chunks.Object(v).ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "index":
 			if v.Type == gjson.Number {

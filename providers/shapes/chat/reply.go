@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 )
@@ -35,7 +36,7 @@ func unwrapped(args string) string {
 		return args
 	}
 	value, members := "", 0
-	gjson.Parse(args).ForEach(func(_, v gjson.Result) bool {
+	chunks.Object(gjson.Parse(args)).ForEach(func(_, v gjson.Result) bool {
 		members++
 		if v.Type != gjson.String {
 			members++ // not ours
@@ -84,7 +85,7 @@ func joined(arrays []json.RawMessage) json.RawMessage {
 	w := jsonw.Writer{}
 	w.Array()
 	for _, a := range arrays {
-		gjson.ParseBytes(a).ForEach(func(_, v gjson.Result) bool {
+		chunks.Array(gjson.ParseBytes(a)).ForEach(func(_, v gjson.Result) bool {
 			w.RawString(v.Raw)
 			return true
 		})

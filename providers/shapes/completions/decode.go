@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 )
 
@@ -17,7 +18,7 @@ const defaultMaxTokens = 16
 // (wire/completions.md 4).
 func decode(body []byte) (*dialogue.Request, error) {
 	req := &dialogue.Request{Inbound: dialogue.Completions, Body: body}
-	gjson.ParseBytes(body).ForEach(func(name, v gjson.Result) bool {
+	chunks.Object(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			field(req, name.String(), v)
 		}
@@ -84,7 +85,7 @@ func prompts(v gjson.Result) [][]byte {
 		return [][]byte{[]byte(v.Raw)}
 	}
 	var list [][]byte
-	v.ForEach(func(_, p gjson.Result) bool {
+	chunks.Array(v).ForEach(func(_, p gjson.Result) bool {
 		list = append(list, []byte(p.Raw))
 		return true
 	})
@@ -130,7 +131,7 @@ func stops(v gjson.Result) []string {
 		return []string{v.String()}
 	}
 	var list []string
-	v.ForEach(func(_, s gjson.Result) bool {
+	chunks.Array(v).ForEach(func(_, s gjson.Result) bool {
 		list = append(list, s.String())
 		return true
 	})

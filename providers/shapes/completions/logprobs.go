@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/jsonw"
 )
 
@@ -15,7 +16,7 @@ import (
 func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 	each := func(visit func(token gjson.Result)) {
 		for _, list := range tokens {
-			gjson.ParseBytes(list).ForEach(func(_, v gjson.Result) bool {
+			chunks.Array(gjson.ParseBytes(list)).ForEach(func(_, v gjson.Result) bool {
 				visit(v)
 				return true
 			})
@@ -48,7 +49,7 @@ func writeTop(w *jsonw.Writer, v gjson.Result) {
 			w.KeyOf(token).RawString(v.Get("logprob").Raw)
 		}
 	}
-	v.Get("top_logprobs").ForEach(func(_, v gjson.Result) bool {
+	chunks.Array(v.Get("top_logprobs")).ForEach(func(_, v gjson.Result) bool {
 		entry(v)
 		return true
 	})
@@ -70,7 +71,7 @@ func tokenList(v gjson.Result) json.RawMessage {
 		writeBytes(&w, token.String())
 		w.Key("top_logprobs").Array()
 		if i < len(tops) {
-			tops[i].ForEach(func(name, v gjson.Result) bool {
+			chunks.Object(tops[i]).ForEach(func(name, v gjson.Result) bool {
 				w.Object().Key("token").String(name.String()).Key("logprob").RawString(v.Raw)
 				writeBytes(&w, name.String())
 				w.End()

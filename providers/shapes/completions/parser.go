@@ -106,7 +106,7 @@ func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 		emit(&p.ev)
 	}
 	position := 0
-	choices.ForEach(func(_, c gjson.Result) bool {
+	chunks.Array(choices).ForEach(func(_, c gjson.Result) bool {
 		p.piece(c, position, emit)
 		position++
 		return true

@@ -1,0 +1,304 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/chat"
+)
+
+var able = dialogue.Target{Model: "up", Shape: dialogue.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
+
+func encoded(t *testing.T, req *dialogue.Request) (gjson.Result, *dialogue.Report) {
+	t.Helper()
+	rep := new(dialogue.Report)
+	call, err := chat.Shape.Encode(req, able, rep, newEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(call.Body) {
+		t.Fatalf("wrote %s", call.Body)
+	}
+	return gjson.ParseBytes(call.Body), rep
+}
+
+func user(parts ...dialogue.Part) dialogue.Turn {
+	return dialogue.Turn{Role: dialogue.User, Parts: parts}
+}
+
+func assistant(parts ...dialogue.Part) dialogue.Turn {
+	return dialogue.Turn{Role: dialogue.Assistant, Parts: parts}
+}
+
+func call(id, name string) dialogue.Part {
+	return dialogue.Part{Kind: dialogue.CallPart, Call: &dialogue.Call{ID: id, Name: name}}
+}
+
+func result(id string, parts ...dialogue.Part) dialogue.Part {
+	return dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: id, Parts: parts}}
+}
+
+func text(s string) dialogue.Part { return dialogue.Part{Text: s} }
+
+var picture = dialogue.Part{Kind: dialogue.MediaPart, Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "AAAA"}}
+
+// brief writes messages as role:text lines, ids of calls in [].
+func brief(messages gjson.Result) string {
+	var lines []string
+	messages.ForEach(func(_, m gjson.Result) bool {
+		line := m.Get("role").String() + ":"
+		if c := m.Get("content"); c.IsArray() {
+			c.ForEach(func(_, p gjson.Result) bool {
+				line += "<" + p.Get("type").String() + ">"
+				return true
+			})
+		} else {
+			line += c.String()
+		}
+		m.Get("tool_calls").ForEach(func(_, v gjson.Result) bool {
+			line += "[" + v.Get("id").String() + "]"
+			return true
+		})
+		if id := m.Get("tool_call_id"); id.Exists() {
+			line += "=" + id.String()
+		}
+		lines = append(lines, line)
+		return true
+	})
+	return strings.Join(lines, " | ")
+}
+
+func TestAnswersFollowTheirCalls(t *testing.T) {
+	rows := []struct {
+		name  string
+		turns []dialogue.Turn
+		want  string
+	}{
+		{"text before results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")), user(text("and?"), result("b", text("B")), result("a", text("A")))},
+			"assistant:[a][b] | tool:A=a | tool:B=b | user:and?"},
+		{"adjacent items merge", []dialogue.Turn{assistant(text("on it")), assistant(call("a", "f")), assistant(call("b", "g")), user(result("a", text("A"))), user(result("b", text("B")))},
+			"assistant:on it[a][b] | tool:A=a | tool:B=b"},
+		{"a message in between", []dialogue.Turn{assistant(call("a", "f")), user(text("wait")), user(result("a", text("A")))},
+			"assistant:[a] | tool:A=a | user:wait"},
+		{"no answer", []dialogue.Turn{assistant(call("a", "f")), user(text("never mind"))}, "assistant:[a] | tool:(no result)=a | user:never mind"},
+		{"no call", []dialogue.Turn{user(result("x", text("X")))}, "user:Result of tool call x: X"},
+		{"ids used again", []dialogue.Turn{assistant(call("a", "f")), user(result("a", text("1"))), assistant(call("a", "f")), user(result("a", text("2")))},
+			"assistant:[a] | tool:1=a | assistant:[a] | tool:2=a"},
+		{"ids twice in a turn", []dialogue.Turn{assistant(call("a", "f"), call("a", "f")), user(result("a", text("1")), result("a", text("2")))},
+			"assistant:[a][call_id1] | tool:1=a | tool:2=call_id1"},
+		{"pictures go out of results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")), user(result("a", text("taken"), picture), result("b", text("B")))},
+			"assistant:[a][b] | tool:taken=a | tool:B=b | user:<text><image_url>"},
+		{"empty result", []dialogue.Turn{assistant(call("a", "f")), user(result("a"))}, "assistant:[a] | tool:=a"},
+		{"calls at the end", []dialogue.Turn{user(text("q")), assistant(call("a", "f"))}, "user:q | assistant:[a]"},
+		{"nothing said", []dialogue.Turn{user(text("q")), assistant(text("")), user(text("r"))}, "user:q | user:r"},
+		{"late system", []dialogue.Turn{user(text("q")), user(dialogue.Part{Kind: dialogue.SystemPart, Text: "rule"}), user(text("r"))}, "user:q | system:rule | user:r"},
+		{"nothing at all", nil, "user:"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			body, _ := encoded(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: row.turns})
+			if got := brief(body.Get("messages")); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+func TestErrorsOfToolsCanBeRead(t *testing.T) {
+	bad := result("a", text("no such file"))
+	bad.Result.IsError = true
+	body, _ := encoded(t, &dialogue.Request{Turns: []dialogue.Turn{assistant(call("a", "f")), user(bad)}})
+	if got := body.Get("messages.1.content").String(); got != "Error: no such file" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNamesAreCutAndRemembered(t *testing.T) {
+	long := strings.Repeat("n", 70)
+	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q")), assistant(call("a", long+"1"))},
+		Tools:      []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: long + "1"}, {Kind: dialogue.FunctionTool, Name: long + "2"}, {Kind: dialogue.FunctionTool, Name: "a.b"}, {Kind: dialogue.FunctionTool, Name: "plain"}},
+		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{long + "2"}}}
+	body, _ := encoded(t, req)
+	var sent []string
+	for _, v := range body.Get("tools.#.function.name").Array() {
+		sent = append(sent, v.String())
+		if len(v.String()) > 64 || strings.Contains(v.String(), ".") {
+			t.Errorf("sent %q", v.String())
+		}
+	}
+	if sent[0] == sent[1] || sent[3] != "plain" || req.Renamed[sent[0]] != long+"1" || req.Renamed[sent[2]] != "a.b" || len(req.Renamed) != 3 {
+		t.Errorf("sent %v, renamed %v", sent, req.Renamed)
+	}
+	if got := body.Get("tool_choice.function.name").String(); got != sent[1] {
+		t.Errorf("chose %q", got)
+	}
+	if got := body.Get("messages.1.tool_calls.0.function.name").String(); got != sent[0] {
+		t.Errorf("called %q", got)
+	}
+}
+
+func TestWhatChatCannotSayIsNamed(t *testing.T) {
+	k, budget := int64(5), int64(2000)
+	body, rep := encoded(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q"))}, TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
+		ServiceTier: "standard_only", Reasoning: dialogue.Reasoning{Budget: &budget}, Extra: []dialogue.Field{{Name: "container", Value: json.RawMessage(`"c"`)}},
+		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash", Origin: dialogue.Messages}}})
+	if got := rep.Header(); got != "tools:bash_20250124,stop:truncated,top_k,service_tier,container" {
+		t.Errorf("lost %s", got)
+	}
+	if body.Get("tools").Exists() || body.Get("stop.#").Int() != 4 || body.Get("reasoning_effort").String() != "low" || body.Get("container").Exists() {
+		t.Errorf("got %s", body.Raw)
+	}
+}
+
+func TestWhatWouldChangeTheAnswerIsRefused(t *testing.T) {
+	media := func(m dialogue.Media, origin dialogue.Shape) *dialogue.Request {
+		return &dialogue.Request{Inbound: dialogue.Gemini, Turns: []dialogue.Turn{user(dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: origin})}}
+	}
+	for name, req := range map[string]*dialogue.Request{
+		"video":       media(dialogue.Media{Kind: dialogue.Video, Base64: "AA"}, ""),
+		"foreign id":  media(dialogue.Media{Kind: dialogue.File, FileID: "f"}, dialogue.Messages),
+		"remote file": media(dialogue.Media{Kind: dialogue.File, URL: "https://h/x.pdf"}, ""),
+		"forced tool": {ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"bash"}}, Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Name: "bash"}}},
+		"audio":       {Inbound: dialogue.Gemini, Modalities: []string{"AUDIO"}},
+	} {
+		_, err := chat.Shape.Encode(req, able, new(dialogue.Report), newEnv())
+		if e := new(dialogue.Error); !errors.As(err, &e) || e.Status != 400 {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestDecodeKeepsWhatWasAsked(t *testing.T) {
+	body := `{"model":"m","messages":[{"role":"system","content":"A"},{"role":"developer","content":[{"type":"text","text":"B"}]},
+		{"role":"user","name":"ada","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"DATA:image/PNG;charset=x;BASE64,AAAA","detail":"low"}},
+		 {"type":"input_audio","input_audio":{"data":"AA","format":"wav"}},{"type":"file","file":{"filename":"a.txt","file_data":"data:text/plain;base64,aGk="}}]},
+		{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"},
+		{"role":"system","content":"late"}],
+		"temperature":0,"seed":9007199254740993,"max_tokens":5,"n":1.0,"stop":"x","tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}},
+		"tools":[{"type":"custom","custom":{"name":"c","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"d"}}}}],"mystery":{"x":1}}`
+	req, err := chat.Shape.Decode([]byte(body), shapes.Inbound{}, newEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(req.System) != 2 || len(req.Turns) != 4 || req.Turns[0].Name != "ada" || req.Turns[3].Parts[0].Kind != dialogue.SystemPart {
+		t.Errorf("system %+v, turns %+v", req.System, req.Turns)
+	}
+	parts := req.Turns[0].Parts
+	if m := parts[1].Media; m.MIME != "image/png" || m.Base64 != "AAAA" || m.Detail != "low" {
+		t.Errorf("image %+v", m)
+	}
+	if parts[2].Media.MIME != "audio/wav" || parts[3].Media.Text != "hi" {
+		t.Errorf("audio %+v, file %+v", parts[2].Media, parts[3].Media)
+	}
+	if c, r := req.Turns[1].Parts[0].Call, req.Turns[2].Parts[0].Result; c.ID == "" || c.ID != r.CallID {
+		t.Errorf("call %+v, result %+v", c, r)
+	}
+	if req.Temperature != "0" || req.Seed != "9007199254740993" || *req.MaxTokens != 5 || req.Stop[0] != "x" || req.N != 1 {
+		t.Errorf("limits of %+v", req)
+	}
+	if c := req.ToolChoice; c.Mode != dialogue.ToolAllowed || !c.Required || c.Names[0] != "f" {
+		t.Errorf("choice %+v", c)
+	}
+	if got := string(req.Tools[0].Format); got != `{"type":"grammar","syntax":"lark","definition":"d"}` {
+		t.Errorf("format %s", got)
+	}
+	if len(req.Extra) != 1 || req.Extra[0].Name != "mystery" {
+		t.Errorf("extra %+v", req.Extra)
+	}
+}
+
+func image(bytes int) string {
+	return `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", bytes/3*4) + `"}}`
+}
+
+func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
+	const limit = 8 << 20
+	small, large := image(300), image(limit+3)
+	for name, row := range map[string]struct{ content, want string }{
+		"beside others": {`[` + large + `,{"type":"text","text":"look"},` + small + `]`, `[{"type":"text","text":"look"},` + small + `]`},
+		"alone":         {`[` + large + `]`, `[{"type":"text","text":""}]`},
+		"at the limit":  {`[` + image(limit-limit%3) + `]`, `[` + image(limit-limit%3) + `]`},
+	} {
+		body := []byte(saying(`{"role":"user","content":` + row.content + `}`))
+		rep := new(dialogue.Report)
+		c, err := chat.Shape.Patch(body, shapes.Inbound{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, newEnv())
+		if want := saying(`{"role":"user","content":` + row.want + `}`); err != nil || string(c.Body) != want {
+			t.Errorf("%s: got %d bytes, want %d", name, len(c.Body), len(want))
+		}
+		req, err := chat.Shape.Decode(body, shapes.Inbound{}, newEnv())
+		if err != nil || len(req.Turns[0].Parts) != len(gjson.Parse(row.want).Array()) {
+			t.Errorf("%s: decoded %d parts, %v", name, len(req.Turns[0].Parts), err)
+		}
+		if lost := strings.Join(req.Lost, ","); lost != rep.Header() || (lost != "") != (row.content != row.want) {
+			t.Errorf("%s: lost %q and %q", name, lost, rep.Header())
+		}
+	}
+}
+
+func TestPatchLeavesTheRestAsItWas(t *testing.T) {
+	target := dialogue.Target{Model: "up", Shape: dialogue.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true}}
+	weak := dialogue.Target{Model: "up", Shape: dialogue.Chat}
+	format := `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}`
+	rows := []struct {
+		name, body, want string
+		t                dialogue.Target
+		degraded         string
+	}{
+		{"model", `{ "x" : 1.0, "model":"m" , "messages":[] }`, `{ "x" : 1.0, "model":"up" , "messages":[] }`, target, ""},
+		{"usage asked for", `{"model":"up","stream":true}`, `{"model":"up","stream":true,"stream_options":{"include_usage":true}}`, target, ""},
+		{"usage added", `{"model":"up","stream_options":{"include_obfuscation":false},"stream":true}`, `{"model":"up","stream_options":{"include_usage":true,"include_obfuscation":false},"stream":true}`, target, ""},
+		{"usage turned on", `{"model":"up","stream_options":{"include_usage":false},"stream":true}`, `{"model":"up","stream_options":{"include_usage":true},"stream":true}`, target, ""},
+		{"usage null", `{"model":"up","stream_options":null,"stream":true}`, `{"model":"up","stream_options":{"include_usage":true},"stream":true}`, target, ""},
+		{"schema kept", `{"model":"up",` + format + `}`, `{"model":"up",` + format + `}`, target, ""},
+		{"schema dropped", `{` + format + `,"model":"m"}`, `{"model":"up"}`, weak, dialogue.ModelUnsupported},
+		{"schema missing", `{"model":"up","response_format":{"type":"json_schema","json_schema":{"name":"n"}}}`, `{"model":"up"}`, target, dialogue.MissingSchema},
+		{"seal in a prompt stays", `{"model":"up","messages":[{"role":"user","content":"sd1.a.b.c"}]}`, `{"model":"up","messages":[{"role":"user","content":"sd1.a.b.c"}]}`, target, ""},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			head := shapes.Head{Model: gjson.Get(row.body, "model").String(), Stream: gjson.Get(row.body, "stream").Bool(), N: 1}
+			given := []byte(row.body)
+			rep := new(dialogue.Report)
+			c, err := chat.Shape.Patch(given, shapes.Inbound{}, head, row.t, rep, newEnv())
+			if err != nil || string(c.Body) != row.want {
+				t.Errorf("got  %s\nwant %s", c.Body, row.want)
+			}
+			if string(given) != row.body {
+				t.Error("the client's bytes were written to")
+			}
+			if rep.Degraded != row.degraded {
+				t.Errorf("degraded %q, want %q", rep.Degraded, row.degraded)
+			}
+		})
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(with(`,"tools":[{"type":"function","function":{"name":"f"}}],"stop":["a"]`)))
+	f.Add([]byte(saying(`{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"c","content":[]}`)))
+	f.Add([]byte(saying(`{"role":"assistant","content":"","reasoning_details":[{"data":"sd1.x"}]}`)))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		head, err := chat.Shape.Check(body, shapes.Inbound{})
+		if err != nil || !json.Valid(body) {
+			return
+		}
+		env := newEnv()
+		req, err := chat.Shape.Decode(body, shapes.Inbound{}, env)
+		if err != nil {
+			return
+		}
+		rep := new(dialogue.Report)
+		if c, err := chat.Shape.Encode(req, able, rep, env); err == nil && !json.Valid(c.Body) {
+			t.Fatalf("encoded %s", c.Body)
+		}
+		if c, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env); err != nil || !json.Valid(c.Body) {
+			t.Fatalf("patched %s", c.Body)
+		}
+	})
+}
