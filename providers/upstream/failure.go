@@ -112,6 +112,9 @@ func CancelledBy(cause error) *Failure {
 	}
 }
 
+// Broken is the failure of a reply that was cut off, with err as its cause.
+func Broken(err error) *Failure { return failed(context.Background(), err, true) }
+
 // Refused classifies a reply with an error status. decoded is what the shape
 // read from its body; the result's Err is what the client may see of it.
 func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogue.Error) *Failure {

@@ -10,8 +10,8 @@ import (
 const Bench = 10 * time.Minute
 
 // Keys hands out a provider's keys in turn and benches those the provider
-// refused. The last usable key is never benched: a provider that refuses
-// everything shall be heard doing so. Safe for concurrent use.
+// refused. If all are benched they are handed out all the
+// same: a provider that refuses everything shall be heard doing so. Safe for concurrent use.
 type Keys struct {
 	keys []string
 	next atomic.Uint64
@@ -21,7 +21,7 @@ type Keys struct {
 	any     atomic.Bool          // whether benched has entries
 }
 
-// NewKeys makes a rotation; no keys at all are one empty key.
+// NewKeys makes a rotation.
 func NewKeys(keys []string) *Keys {
 	return &Keys{keys: keys, benched: make(map[string]time.Time)}
 }
@@ -55,6 +55,20 @@ func (k *Keys) Refuse(key string, now time.Time, d time.Duration) {
 	k.benched[key] = now.Add(d)
 	k.any.Store(true)
 }
+
+// Judge benches key for what its use brought: a refusal for long, a rate limit
+// until the provider said.
+func (k *Keys) Judge(key string, f *Failure, now time.Time) {
+	switch f.Class {
+	case Credential:
+		k.Refuse(key, now, Bench)
+	case RateLimited:
+		k.Refuse(key, now, max(f.RetryAfter, rateLimitRest))
+	}
+}
+
+// rateLimitRest is how long a key rests whose provider named no time.
+const rateLimitRest = 5 * time.Second
 
 // Benched is how many keys rest at now, and how many there are.
 func (k *Keys) Benched(now time.Time) (resting, of int) {
