@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -161,6 +162,7 @@ func openFile(path string, o Options) (db *bbolt.DB, err error) {
 		if r := recover(); r != nil {
 			db, err = nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", r)}
 			if file != nil {
+				unlock(file) // bbolt's mapping keeps the lock beyond Close
 				file.Close()
 			}
 		}
@@ -177,10 +179,10 @@ func openFile(path string, o Options) (db *bbolt.DB, err error) {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%w: stop it, or choose another data directory", ErrLocked)
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", err)}
+	case errors.As(err, new(*os.PathError)), errors.As(err, new(syscall.Errno)):
+		return nil, err // the system's, not the file's
 	case err != nil:
-		return nil, err
+		return nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", err)}
 	}
 	return db, nil
 }
