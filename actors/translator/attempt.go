@@ -182,6 +182,9 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range req.Lost {
+		a.report.Lose(name)
+	}
 	req.ReplyID = a.order.ReplyID
 	if a.order.PreviousResponseID != "" {
 		req.PreviousResponseID = a.order.PreviousResponseID
