@@ -96,6 +96,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, c *config.Config,
 	wg.Go(func() { served <- g.server.Serve(listeners) })
 	wg.Go(func() { a.reload(ctx, g, o) })
 	wg.Go(func() { sweep(ctx, g) })
+	wg.Go(func() { paceGC(ctx) })
 	if c.Data != "memory" {
 		control, err := admin.Listen(filepath.Join(c.Data, admin.SocketName))
 		if err != nil {

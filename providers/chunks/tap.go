@@ -116,25 +116,26 @@ func (t *Tap) take(v gjson.Result) {
 
 // Body implements shapes.Tap.
 func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
-	reply := gjson.ParseBytes(body)
-	if !reply.IsObject() || !gjson.ValidBytes(body) {
+	if !gjson.ValidBytes(body) {
 		return nil, dialogue.BadUpstream("reply is not a JSON object")
 	}
-	if e := reply.Get("error"); e.Exists() && e.Type != gjson.Null {
-		return nil, Failure(reply)
-	}
-	choices := reply.Get("choices")
-	if !choices.IsArray() {
-		return nil, dialogue.BadUpstream("reply has no choices")
-	}
-	Array(choices).ForEach(func(_, c gjson.Result) bool {
-		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
-			t.finish(c, word.Str)
+	listed := false
+	for _, m := range fields.Members(body) {
+		switch value := body[m.Value:m.End]; m.Name {
+		case "error":
+			if string(value) != "null" {
+				return nil, Failure(gjson.ParseBytes(body))
+			}
+		case "choices":
+			listed = t.choices(fields.View(value))
+		case "usage":
+			if u := fields.View(value); u.IsObject() {
+				t.take(u)
+			}
 		}
-		return true
-	})
-	if u := reply.Get("usage"); u.IsObject() {
-		t.take(u)
+	}
+	if !listed {
+		return nil, dialogue.BadUpstream("reply has no choices")
 	}
 	t.done = true
 	if t.Options.Model == "" {
@@ -144,6 +145,20 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 		return replaced, nil
 	}
 	return body, nil
+}
+
+// choices learns how the choices of a whole reply ended.
+func (t *Tap) choices(list gjson.Result) bool {
+	if !list.IsArray() {
+		return false
+	}
+	list.ForEach(func(_, c gjson.Result) bool {
+		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
+			t.finish(c, word.Str)
+		}
+		return true
+	})
+	return true
 }
 
 // EOF implements shapes.Tap. A reply that finished without [DONE] is whole, as

@@ -1,6 +1,11 @@
 package fields
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
 
 // Member is where a member of an object stands in the text.
 type Member struct {
@@ -9,23 +14,38 @@ type Member struct {
 	Value, End int // of the value
 }
 
-// Members lists the members of the object text, in order.
+// Members lists the members of the object text, in order. Names are views of
+// text where they hold no escapes.
 func Members(text []byte) []Member {
-	r := NewReader(text)
+	r := Reader{buf: text}
 	list := make([]Member, 0, 16)
 	if r.Peek() != Object {
 		return list
 	}
-	_ = r.Object(func(name []byte) error {
-		m := Member{Name: string(name), Start: r.name}
+	r.pos++
+	for r.Peek() == String {
+		m := Member{Start: r.pos}
+		m.Name = View(r.Skip()).Str
+		if !r.eat(':') {
+			break
+		}
 		r.space()
 		m.Value = r.pos
 		r.Skip()
 		m.End = r.pos
 		list = append(list, m)
-		return nil
-	})
+		if !r.eat(',') {
+			break
+		}
+	}
 	return list
+}
+
+// View looks at text with gjson without copying it. The result, and what is
+// taken from it, is good as long as text is not written to; what shall outlive
+// text must be cloned.
+func View(text []byte) gjson.Result {
+	return gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
 }
 
 // Elements lists where the elements of the array text stand.
