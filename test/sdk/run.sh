@@ -47,9 +47,9 @@ suite() {
   local name=$1 log="$work/suite.log" status=0 passed broken
   shift
   "$@" >"$log" 2>&1 || status=$?
-  # go test -v prints --- PASS, the tap reporter ok; subtests are indented in both.
-  passed=$(grep -cE '^ *(--- PASS|ok [0-9]+ )' "$log" || true)
-  broken=$(grep -cE '^ *(--- FAIL|not ok [0-9]+ )' "$log" || true)
+  # go test -v prints --- PASS; the tap reporter prints ok, indented within a suite.
+  passed=$(grep -cE '^ *--- PASS|^    ok [0-9]+ ' "$log" || true)
+  broken=$(grep -cE '^ *--- FAIL|^    not ok [0-9]+ ' "$log" || true)
   printf '%-24s passed %3d  failed %3d\n' "$name" "$passed" "$broken"
   if [ "$status" -ne 0 ]; then
     failed=1

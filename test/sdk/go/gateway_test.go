@@ -21,7 +21,7 @@ const (
 	useTool   = "Please use the get_weather tool for Oslo."
 	describe  = "Describe a person."
 	rateLimit = "Hello [sandbox: status=429]"
-	midStream = "Hello [sandbox: tokens=40] [sandbox: error]"
+	midStream = "Hello [sandbox: tokens=40 error=10]"
 	long      = "Tell a long story [sandbox: tokens=2000]"
 )
 

@@ -21,7 +21,7 @@ export const prompts = {
   tool: 'Please use the get_weather tool for Oslo.',
   schema: 'Describe a person.',
   rateLimit: 'Hello [sandbox: status=429]',
-  midStream: 'Hello [sandbox: tokens=40] [sandbox: error]',
+  midStream: 'Hello [sandbox: tokens=40 error=10]',
   long: 'Tell a long story [sandbox: tokens=2000]',
 };
 
