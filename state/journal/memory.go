@@ -112,7 +112,7 @@ func (m *Memory) Load(ctx context.Context, tables []Table, fn func(Table, Record
 	}
 	for _, t := range tables {
 		each := func(rec Record) error { return fn(t, rec) }
-		if err := walk(trees, t, nil, nil, 0, each); err != nil {
+		if err := iterate(trees, t, nil, nil, 0, each); err != nil {
 			return lsn, err
 		}
 	}
@@ -142,10 +142,10 @@ func (m *Memory) Range(ctx context.Context, table Table, from, to []byte, limit 
 	if err != nil {
 		return err
 	}
-	return walk(trees, table, from, to, limit, fn)
+	return iterate(trees, table, from, to, limit, fn)
 }
 
-func walk(trees map[Table]*iradix.Tree, t Table, from, to []byte, limit int, fn func(Record) error) error {
+func iterate(trees map[Table]*iradix.Tree, t Table, from, to []byte, limit int, fn func(Record) error) error {
 	tree, ok := trees[t]
 	if !ok {
 		return fmt.Errorf("%w: no table %q", ErrInvalid, string(t))
@@ -193,7 +193,7 @@ func (m *Memory) Backup(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, t := range tables {
-		err := walk(trees, t, nil, nil, 0, func(r Record) error {
+		err := iterate(trees, t, nil, nil, 0, func(r Record) error {
 			return enc.Encode(line{Table: t, Key: r.Key, Rev: r.Rev, Value: r.Value})
 		})
 		if err != nil {
