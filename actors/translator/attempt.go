@@ -208,14 +208,22 @@ func (a *attempt) send(ctx context.Context, call shapes.Call) (*upstream.Reply, 
 	if err != nil && len(body) == 0 {
 		body = nil // the status is enough
 	}
-	f := upstream.Refused(a.order.Inbound.Name(), reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body))
+	f := upstream.Refused(a.order.Inbound.Name(), reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.secrets()...)
 	client.Keys().Judge(key, f, a.svc.env.Now())
 	return nil, f
 }
 
 // refusedInBody classifies an error that came inside a 200 reply.
 func (a *attempt) refusedInBody(err *dialogue.Error) *upstream.Failure {
-	return upstream.InStream(a.order.Inbound.Name(), err)
+	return upstream.InStream(a.order.Inbound.Name(), err, a.secrets()...)
+}
+
+// secrets are the provider's keys, which no client may read in its errors.
+func (a *attempt) secrets() []string {
+	if a.provider.Client == nil {
+		return nil
+	}
+	return a.provider.Client.Keys().All()
 }
 
 // deliver sends data to the door; the first time with status and headers.

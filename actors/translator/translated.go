@@ -54,7 +54,7 @@ func (t *translated) event(ev *dialogue.Event) {
 	}
 	switch ev.Kind {
 	case dialogue.EventError:
-		t.fail(upstream.InStream(t.order.Inbound.Name(), ev.Err))
+		t.fail(t.refusedInBody(ev.Err))
 		return
 	case dialogue.EventOpen:
 		if name, ok := t.renamed(ev); ok {

@@ -116,17 +116,19 @@ func CancelledBy(cause error) *Failure {
 func Broken(err error) *Failure { return failed(context.Background(), err, true) }
 
 // Refused classifies a reply with an error status. decoded is what the shape
-// read from its body; the result's Err is what the client may see of it.
-func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogue.Error) *Failure {
-	e := *decoded
+// read from its body; the result's Err is what the client may see of it, which
+// is nothing of the provider's addresses and of its keys, the secrets.
+func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
+	e := scrubbed(decoded, secrets)
 	e.Status = status
 	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now())}
 	e.RetryAfter = min(f.RetryAfter, MaxClientRetryAfter)
 	switch {
 	case status == 401, status == 402, status == 403, decoded.Status == 401:
 		f.Class = Credential
+		told := e // for the log, which no key may get into either
 		*f.Err = dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: "upstream_auth_error",
-			Message: "the upstream provider refused the gateway's credentials", Cause: decoded}
+			Message: "the upstream provider refused the gateway's credentials", Cause: &told}
 	case status == 429:
 		f.Class = RateLimited
 	case status == 529:
@@ -150,8 +152,8 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 }
 
 // InStream classifies an error event that arrived inside a 200 reply.
-func InStream(inbound dialogue.Shape, e *dialogue.Error) *Failure {
-	return Refused(inbound, max(e.Status, 400), nil, e)
+func InStream(inbound dialogue.Shape, e *dialogue.Error, secrets ...string) *Failure {
+	return Refused(inbound, max(e.Status, 400), nil, e, secrets...)
 }
 
 // aboutSchema guesses whether a 400 complains of the schema of a structured

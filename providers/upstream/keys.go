@@ -26,6 +26,10 @@ func NewKeys(keys []string) *Keys {
 	return &Keys{keys: keys, benched: make(map[string]time.Time)}
 }
 
+// All is every key, for taking them out of what a provider says. It must not be
+// written to.
+func (k *Keys) All() []string { return k.keys }
+
 // Take returns the next key that is not benched at now, or "" if the provider
 // has none.
 func (k *Keys) Take(now time.Time) string {

@@ -1,0 +1,99 @@
+package upstream
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"stagedoor/providers/dialogue"
+)
+
+const (
+	// maxMessage is the longest text of an upstream that a client is shown.
+	maxMessage = 2 << 10
+	redacted   = "[redacted]"
+	// shortestSecret keeps a key that is hardly one from blanking out words.
+	shortestSecret = 6
+)
+
+// leaks are what a provider's message may give away of it or of the gateway's
+// account there: addresses and keys (decisions.md "Errors"). The order matters:
+// a URL is taken apart before its pieces could be.
+var leaks = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	// User, host and port of a URL, and its query, which may hold a key. The
+	// path stays: it is what makes "cannot fetch .../cat.png" readable.
+	{regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*://)(?:[^\s/?#"'<>\\@]*@)?(?:\[[^\s\]]*\](?::\d+)?|[^\s/?#"'<>\\)\]]+)([^\s?#"'<>\\)\]]*)(?:[?#][^\s"'<>\\)\]]*)?`), "${1}" + redacted + "${2}"},
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{8,}`), "${1} " + redacted},
+	{regexp.MustCompile(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_*.-]{5,}[A-Za-z0-9_*]`), redacted},
+	{regexp.MustCompile(`\b(?:gsk|xai|sd|key)[-_][A-Za-z0-9_*-]{16,}`), redacted},
+	{regexp.MustCompile(`\b(?:AIza|ya29\.|eyJ)[A-Za-z0-9._*-]{16,}`), redacted},
+	{regexp.MustCompile(`(?i)\b((?:api[_-]?)?key|token|secret|password)=[^\s&"',;)]+`), "${1}=" + redacted},
+	{regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?`), redacted},
+	{regexp.MustCompile(`\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\](?::\d+)?`), redacted},
+	{regexp.MustCompile(`\b(?:[0-9A-Fa-f]{1,4}:){3,7}(?::?[0-9A-Fa-f]{1,4})?\b`), redacted},
+	{regexp.MustCompile(`\b[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4})*::(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4})*)?`), redacted},
+	{regexp.MustCompile(`(?i)\b(?:[a-z0-9_-]+\.)+(?:com|net|org|io|ai|dev|app|cloud|internal|intranet|local|localdomain|lan|corp|svc)\b(?::\d+)?`), redacted},
+	{regexp.MustCompile(`(?i)\blocalhost\b(?::\d+)?`), redacted},
+	{regexp.MustCompile(`(?i)\b(lookup|dial (?:tcp|udp)[46]?) [a-z0-9_.:-]*[a-z0-9_]`), "${1} " + redacted},
+	{regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)+:\d{2,5}\b`), redacted},
+}
+
+// scrub makes a text of an upstream fit for a client: no address, no key, and
+// not longer than anybody reads. secrets are the keys of the provider.
+func scrub(text string, secrets []string) string {
+	for _, s := range secrets {
+		if len(s) >= shortestSecret {
+			text = strings.ReplaceAll(text, s, redacted)
+		}
+	}
+	if len(text) > 4*maxMessage {
+		text = text[:4*maxMessage] // what follows is hardly ever shown, and never searched
+	}
+	for _, leak := range leaks {
+		text = leak.pattern.ReplaceAllString(text, leak.with)
+	}
+	return cut(text, maxMessage)
+}
+
+// cut shortens text without splitting a character.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return strings.ToValidUTF8(text[:most], "\uFFFD") + "..."
+}
+
+// scrubbed is a copy of an upstream's error that may be shown. Words that are no
+// words are left out: a type, parameter or code that holds a secret means
+// nothing to a client.
+func scrubbed(e *dialogue.Error, secrets []string) dialogue.Error {
+	clean := *e
+	clean.Message = scrub(e.Message, secrets)
+	clean.Type = word(e.Type, secrets)
+	clean.Param = word(e.Param, secrets)
+	switch code := e.Code.(type) {
+	case string:
+		if clean.Code = word(code, secrets); clean.Code == "" {
+			clean.Code = nil
+		}
+	case json.RawMessage:
+		if word(string(code), secrets) == "" {
+			clean.Code = nil
+		}
+	}
+	return clean
+}
+
+func word(s string, secrets []string) string {
+	if scrub(s, secrets) != s {
+		return ""
+	}
+	return s
+}

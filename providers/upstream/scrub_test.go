@@ -1,0 +1,102 @@
+package upstream_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+const providerKey = "upstream-pass-phrase-77"
+
+// told is what a client would be told of a provider's message.
+func told(message string) string {
+	f := upstream.Refused(dialogue.Chat, 400, http.Header{}, &dialogue.Error{Status: 400, Message: message}, providerKey)
+	return f.Err.Message
+}
+
+func TestAddressesAndKeysNeverReachAClient(t *testing.T) {
+	for _, c := range []struct{ message, want string }{
+		{"max_tokens: must be at most 4096", "max_tokens: must be at most 4096"},
+		{"messages.0.content: text.format is unknown", "messages.0.content: text.format is unknown"},
+		{"limit reached at 2025-01-01T12:30:00Z, used 9000 of 10000 (99.9%)", "limit reached at 2025-01-01T12:30:00Z, used 9000 of 10000 (99.9%)"},
+		{"status code:429, try gpt-4.1-mini or claude-3-5", "status code:429, try gpt-4.1-mini or claude-3-5"},
+		{"cannot fetch https://user:pw@files.example.com:8443/a/cat.png?sig=abc#x.", "cannot fetch https://[redacted]/a/cat.png"},
+		{`see "https://docs.example.com/errors" (http://[fd00::1]:80/x)`, `see "https://[redacted]/errors" (http://[redacted]/x)`},
+		{"http://gpu-7", "http://[redacted]"},
+		{"wss://10.1.2.3:9/s and redis://cache:6379/0", "wss://[redacted]/s and redis://[redacted]/0"},
+		{"dial tcp 10.0.0.7:8080: connect: connection refused", "dial tcp [redacted]: connect: connection refused"},
+		{"lookup models on 10.96.0.10:53: no such host", "lookup [redacted] on [redacted]: no such host"},
+		{"no route to 192.168.1.20", "no route to [redacted]"},
+		{"no route to [2001:db8::1]:443 or 2001:db8:0:1:1:1:1:1 or fe80::1", "no route to [redacted] or [redacted] or [redacted]"},
+		{"worker-3.pool:50051 is draining", "[redacted] is draining"},
+		{"api.vendor.internal did not answer, nor did LOCALHOST:11434", "[redacted] did not answer, nor did [redacted]"},
+		{"Incorrect API key provided: sk-proj-Ab12****9xYz.", "Incorrect API key provided: [redacted]."},
+		{"the key sk_live_1234567 and gsk_abcdefghijklmnop123", "the key [redacted] and [redacted]"},
+		{"AIzaSyA1234567890abcdefghij is blocked", "[redacted] is blocked"},
+		{"Authorization: Bearer eyJhbGciOi.eyJzdWIi.c2ln", "Authorization: Bearer [redacted]"},
+		{"bad query ?api_key=abc&token=def", "bad query ?api_key=[redacted]&token=[redacted]"},
+		{"key " + providerKey + " is out of credit", "key [redacted] is out of credit"},
+		{"the task-force asked about a disk-drive", "the task-force asked about a disk-drive"},
+		{"bad \xff byte", "bad \uFFFD byte"},
+		{"", ""},
+	} {
+		if got := told(c.message); got != c.want {
+			t.Errorf("%q\n got %q\nwant %q", c.message, got, c.want)
+		}
+	}
+}
+
+func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
+	for _, filler := range []string{"a", "ä", "日", "🙂"} {
+		got := told(strings.Repeat(filler, 10_000))
+		if len(got) > 2<<10+3 || !utf8.ValidString(got) || !strings.HasSuffix(got, filler+"...") {
+			t.Errorf("%s: %d bytes, valid %v, ends in %q", filler, len(got), utf8.ValidString(got), got[len(got)-8:])
+		}
+	}
+}
+
+func TestWordsThatHoldASecretAreLeftOut(t *testing.T) {
+	f := upstream.InStream(dialogue.Chat, &dialogue.Error{Status: 400, Message: "no", Type: "err_" + providerKey, Param: "https://host/x",
+		Code: json.RawMessage(`"sk-abcdefgh"`)}, providerKey)
+	if e := f.Err; e.Type != "" || e.Param != "" || e.Code != nil || e.Message != "no" {
+		t.Errorf("got %+v", e)
+	}
+	f = upstream.InStream(dialogue.Chat, &dialogue.Error{Status: 400, Type: "invalid_request_error", Param: "messages.0.role", Code: "invalid_value"}, providerKey)
+	if e := f.Err; e.Type != "invalid_request_error" || e.Param != "messages.0.role" || e.Code != "invalid_value" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestARefusedKeyIsNotLogged(t *testing.T) {
+	f := upstream.Refused(dialogue.Messages, 401, http.Header{}, &dialogue.Error{Status: 401, Message: "Incorrect API key provided: " + providerKey}, providerKey)
+	if f.Err.Status != 502 || f.Class != upstream.Credential {
+		t.Errorf("got %d, class %d", f.Err.Status, f.Class)
+	}
+	if strings.Contains(f.Err.Error(), providerKey) {
+		t.Errorf("the cause holds the key: %s", f.Err)
+	}
+}
+
+func TestScrubbingLeavesTheShapesErrorAlone(t *testing.T) {
+	decoded := &dialogue.Error{Status: 400, Message: "see http://h/x"}
+	upstream.Refused(dialogue.Chat, 400, nil, decoded)
+	if decoded.Message != "see http://h/x" {
+		t.Errorf("the decoded error was written to: %q", decoded.Message)
+	}
+}
+
+func FuzzScrub(f *testing.F) {
+	f.Add("dial tcp 10.0.0.7:8080: https://a:b@c.d/e?f")
+	f.Add("::::::1:2:3:4[::]%lo http://")
+	f.Fuzz(func(t *testing.T, message string) {
+		got := told("x " + message + " " + providerKey)
+		if !utf8.ValidString(got) || len(got) > 2<<10+3 || strings.Contains(got, providerKey) {
+			t.Errorf("%q", got)
+		}
+	})
+}
