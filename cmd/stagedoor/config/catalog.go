@@ -45,9 +45,7 @@ func shapesOf(names []string) []dialogue.Shape {
 func reveal(secrets []Secret) []string {
 	var out []string
 	for _, s := range secrets {
-		if s != "" {
-			out = append(out, s.Reveal())
-		}
+		out = append(out, s.Reveal())
 	}
 	return out
 }

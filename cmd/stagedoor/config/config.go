@@ -4,16 +4,10 @@
 package config
 
 import (
-	"fmt"
-	"net"
-	"net/url"
+	"errors"
+	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"time"
-
-	"stagedoor/providers/catalog"
-	"stagedoor/state"
 )
 
 // Config is a configuration file with the environment filled in. The field
@@ -27,13 +21,12 @@ type Config struct {
 	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
-	file      string
 }
 
 // TLS names a certificate and its key.
 type TLS struct {
-	Cert string `yaml:"cert" doc:"PEM file of the certificate chain"`
-	Key  string `yaml:"key" doc:"PEM file of the private key"`
+	Cert string `yaml:"cert" doc:"PEM file of the certificate chain" required:"true"`
+	Key  string `yaml:"key" doc:"PEM file of the private key" required:"true"`
 }
 
 // Log says how to log.
@@ -154,92 +147,38 @@ func Default() *Config {
 	}
 }
 
-// Load reads and checks a file. Its error lists every mistake.
+// Load reads and checks a file. Its error is Issues: every mistake there is.
 func Load(file string, env func(string) (string, bool)) (*Config, error) {
-	text, err := os.ReadFile(file)
+	text, err := Read(file)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(file, text, env)
 }
 
+// Read reads the text of a file. Its error is Issues too.
+func Read(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		return text, nil
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return nil, Issues{{File: file, Message: "expected a readable file: " + err.Error()}}
+}
+
 // Parse is Load for a text; file is only named in errors.
 func Parse(file string, text []byte, env func(string) (string, bool)) (*Config, error) {
-	c := &Config{file: file, Listen: Strings{"127.0.0.1:8080"}, Data: "./data",
-		Log: Log{Level: "info", Format: "text"}, Shutdown: Shutdown{Grace: Duration(30 * time.Second)}}
-	d := &decoder{file: file, env: env}
+	c := Default()
+	c.Data, c.Providers, c.Models = "./data", nil, nil
+	d := newDecoder(file, env)
 	d.document(text, c)
-	if len(d.issues) == 0 {
-		c.check(d)
-	}
+	c.check(d)
 	if len(d.issues) > 0 {
+		d.issues.sort()
 		return nil, d.issues
 	}
 	return c, nil
-}
-
-// check looks at what the types alone do not say.
-func (c *Config) check(d *decoder) {
-	for i, addr := range c.Listen {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			d.at(fmt.Sprintf("listen[%d]", i), "expected host:port, for example 127.0.0.1:8080")
-		}
-	}
-	names := make(map[string]bool)
-	for i, k := range c.Keys {
-		if names[k.Name] {
-			d.at(fmt.Sprintf("keys[%d].name", i), "the name %q is used by another key", k.Name)
-		}
-		names[k.Name] = true
-		c.checkKey(d, fmt.Sprintf("keys[%d]", i), k)
-	}
-	for _, p := range c.Providers {
-		c.checkProvider(d, p.Name, p.Value)
-	}
-	_, errs := catalog.New(c.CatalogProviders(), c.CatalogModels())
-	for _, err := range errs {
-		d.at("models", "%v", err)
-	}
-}
-
-func (c *Config) checkKey(d *decoder, path string, k Key) {
-	if len(k.Key) == 0 {
-		d.at(path+".key", "expected the key that clients send")
-	}
-	if k.Scopes != nil {
-		for _, s := range *k.Scopes {
-			if s != "all" && !slices.Contains(state.Scopes(), s) {
-				d.at(path+".scopes", "%q is not known here, expected all or some of %s", s, strings.Join(state.Scopes(), ", "))
-			}
-		}
-	}
-	if k.AllowIP != nil {
-		if _, err := state.ParseNetworks(*k.AllowIP); err != nil {
-			d.at(path+".allow_ips", "expected addresses or networks such as 192.0.2.0/24")
-		}
-	}
-	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 {
-		d.at(path+".limits", "expected 0 (no limit) or more")
-	}
-}
-
-func (c *Config) checkProvider(d *decoder, name string, p Provider) {
-	path := "providers." + name
-	if p.Shape != "sandbox" {
-		u, err := url.Parse(p.BaseURL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
-		}
-	}
-	for what, n := range map[string]int{"rpm": p.Limits.RPM, "tpm": p.Limits.TPM, "concurrency": p.Limits.Concurrency, "queue": p.Limits.Queue} {
-		if n < 0 {
-			d.at(path+".limits."+what, "expected 0 (no limit) or more")
-		}
-	}
-	if p.Retries != nil && (*p.Retries < 0 || *p.Retries > 10) {
-		d.at(path+".retries", "expected 0 to 10")
-	}
-	if strings.ContainsAny(name, " \t/") {
-		d.at(path, "expected a name without spaces and slashes")
-	}
 }

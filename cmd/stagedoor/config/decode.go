@@ -2,10 +2,9 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,56 +13,54 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Issue is one mistake in a file.
-type Issue struct {
-	File         string
-	Line, Column int
-	Path         string
-	Message      string
-}
-
-func (i Issue) String() string {
-	where := fmt.Sprintf("%s:%d:%d: ", i.File, i.Line, i.Column)
-	if i.Path != "" {
-		where += i.Path + ": "
-	}
-	return where + i.Message
-}
-
-// Issues are all mistakes of a file, in its order.
-type Issues []Issue
-
-func (is Issues) Error() string {
-	lines := make([]string, len(is))
-	for i, issue := range is {
-		lines[i] = issue.String()
-	}
-	return strings.Join(lines, "\n")
-}
-
 // decoder fills structs from the syntax tree. The library's own decoder stops
 // at the first mistake; an operator wants to hear of all of them.
 type decoder struct {
-	file   string
-	env    func(string) (string, bool)
-	issues Issues
-	places map[string]*token.Position
+	file    string
+	env     func(string) (string, bool)
+	issues  Issues
+	places  map[string]*token.Position // of every setting that was given
+	broken  map[string]bool            // paths with a mistake
+	anchors map[string]ast.Node
+}
+
+func newDecoder(file string, env func(string) (string, bool)) *decoder {
+	return &decoder{file: file, env: env, places: make(map[string]*token.Position), broken: make(map[string]bool),
+		anchors: make(map[string]ast.Node)}
 }
 
 func (d *decoder) document(text []byte, into any) {
-	d.places = make(map[string]*token.Position)
-	f, err := parser.ParseBytes(text, 0)
+	// Names given twice are this package's to report, with the other mistakes.
+	f, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		d.syntax(err)
 		return
 	}
+	var bodies []ast.Node
 	for _, doc := range f.Docs {
-		if doc.Body == nil {
-			continue
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
 		}
-		d.value(doc.Body, reflect.ValueOf(into).Elem(), "")
 	}
-	sort.SliceStable(d.issues, func(i, j int) bool { return d.issues[i].Line < d.issues[j].Line })
+	for i, body := range bodies {
+		if i > 0 {
+			d.fail(body, "", "expected one document, here begins another")
+			break
+		}
+		ast.Walk(collector{d}, body)
+		d.value(body, reflect.ValueOf(into).Elem(), "")
+	}
+}
+
+// collector finds the anchors of a document.
+type collector struct{ d *decoder }
+
+// Visit implements ast.Visitor.
+func (c collector) Visit(n ast.Node) ast.Visitor {
+	if a, ok := n.(*ast.AnchorNode); ok && a.Name != nil {
+		c.d.anchors[a.Name.GetToken().Value] = a.Value
+	}
+	return c
 }
 
 var positioned = regexp.MustCompile(`^\[(\d+):(\d+)\] ([^\n]*)`)
@@ -71,7 +68,7 @@ var positioned = regexp.MustCompile(`^\[(\d+):(\d+)\] ([^\n]*)`)
 // syntax keeps the position and the first line of the parser's message; the
 // rest quotes the source, which may hold secrets.
 func (d *decoder) syntax(err error) {
-	issue := Issue{File: d.file, Line: 1, Column: 1, Message: "not valid YAML"}
+	issue := Issue{File: d.file, Line: 1, Column: 1, Message: "expected valid YAML"}
 	if m := positioned.FindStringSubmatch(err.Error()); m != nil {
 		issue.Line, _ = strconv.Atoi(m[1])
 		issue.Column, _ = strconv.Atoi(m[2])
@@ -82,43 +79,69 @@ func (d *decoder) syntax(err error) {
 
 // fail records a mistake at a node.
 func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
-	issue := Issue{File: d.file, Line: 1, Column: 1, Path: path, Message: fmt.Sprintf(format, args...)}
-	if t := n.GetToken(); t != nil && t.Position != nil {
-		issue.Line, issue.Column = t.Position.Line, t.Position.Column
-	}
-	d.issues = append(d.issues, issue)
+	d.record(position(n), path, fmt.Sprintf(format, args...))
 }
 
-// at records a mistake at the place a path was read from, or the nearest place
-// above it.
+// at records a mistake at the place a setting was read from, or the nearest
+// place above it, unless the setting is known to be wrong already.
 func (d *decoder) at(path, format string, args ...any) {
-	issue := Issue{File: d.file, Line: 1, Column: 1, Path: path, Message: fmt.Sprintf(format, args...)}
+	if d.broken[path] {
+		return
+	}
 	for p := path; ; {
 		if pos, ok := d.places[p]; ok {
-			issue.Line, issue.Column = pos.Line, pos.Column
-			break
+			d.record(pos, path, fmt.Sprintf(format, args...))
+			return
 		}
 		cut := strings.LastIndexAny(p, ".[")
 		if cut < 0 {
-			break
+			d.record(nil, path, fmt.Sprintf(format, args...))
+			return
 		}
 		p = p[:cut]
 	}
+}
+
+func (d *decoder) record(pos *token.Position, path, message string) {
+	issue := Issue{File: d.file, Line: 1, Column: 1, Path: path, Message: message}
+	if pos != nil {
+		issue.Line, issue.Column = pos.Line, pos.Column
+	}
+	d.broken[path] = true
 	d.issues = append(d.issues, issue)
 }
 
-func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
-	if t := n.GetToken(); t != nil && path != "" {
-		d.places[path] = t.Position
+// position is where a node begins: the parser gives a mapping's as that of its
+// first colon.
+func position(n ast.Node) *token.Position {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return position(m.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return position(m.Key)
+	case *ast.AnchorNode:
+		return position(m.Value)
 	}
-	n = d.resolve(n)
-	if _, null := n.(*ast.NullNode); null && v.Kind() != reflect.String {
+	if t := n.GetToken(); t != nil {
+		return t.Position
+	}
+	return nil
+}
+
+func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
+	d.places[path] = position(n)
+	n, ok := d.resolve(n, path)
+	if !ok {
+		return
+	}
+	if _, null := n.(*ast.NullNode); null {
 		return // a name without a value is a name not given
 	}
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
-		d.value(n, v.Elem(), path)
-		return
+		v = v.Elem()
 	}
 	if s, ok := v.Addr().Interface().(scalar); ok {
 		d.parsed(n, s, path)
@@ -140,25 +163,44 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		}
 		d.fail(n, path, "expected true or false")
 	case reflect.Int:
-		if i, ok := n.(*ast.IntegerNode); ok {
-			if num, err := strconv.Atoi(strings.ReplaceAll(i.GetToken().Value, "_", "")); err == nil {
-				v.SetInt(int64(num))
-				return
-			}
-		}
-		d.fail(n, path, "expected a whole number")
+		d.integer(n, v, path)
 	}
 }
 
-// resolve looks through tags, anchors and aliases.
-func (d *decoder) resolve(n ast.Node) ast.Node {
-	switch t := n.(type) {
-	case *ast.TagNode:
-		return d.resolve(t.Value)
-	case *ast.AnchorNode:
-		return d.resolve(t.Value)
+func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
+	if i, ok := n.(*ast.IntegerNode); ok {
+		if num, err := strconv.Atoi(strings.ReplaceAll(i.GetToken().Value, "_", "")); err == nil {
+			v.SetInt(int64(num))
+			return
+		}
 	}
-	return n
+	d.fail(n, path, "expected a whole number")
+}
+
+// maxHops bounds how many anchors may lead to one another.
+const maxHops = 16
+
+// resolve looks through tags, anchors and aliases. The depth of what aliases
+// unfold to is bounded by the types: none of them contains itself.
+func (d *decoder) resolve(n ast.Node, path string) (ast.Node, bool) {
+	at := n
+	for range maxHops {
+		switch t := n.(type) {
+		case *ast.TagNode:
+			n = t.Value
+		case *ast.AnchorNode:
+			n = t.Value
+		case *ast.AliasNode:
+			n = d.anchors[t.Value.GetToken().Value]
+		default:
+			if n == nil {
+				d.fail(at, path, "expected a value, or the name of an anchor of this file")
+			}
+			return n, n != nil
+		}
+	}
+	d.fail(at, path, "expected a value, not a circle of anchors")
+	return nil, false
 }
 
 func (d *decoder) parsed(n ast.Node, s scalar, path string) {
@@ -166,7 +208,7 @@ func (d *decoder) parsed(n ast.Node, s scalar, path string) {
 	if !ok {
 		return
 	}
-	if s.parse(d.expand(n, path, text, false)) != nil {
+	if s.parse(d.expand(n, path, text, false)) != nil && !d.broken[path] {
 		d.fail(n, path, "expected %s", s.expected())
 	}
 }
@@ -180,34 +222,9 @@ func (d *decoder) text(n ast.Node, path, expected string) (string, bool) {
 		return t.Value.Value, true
 	case *ast.IntegerNode, *ast.FloatNode:
 		return n.GetToken().Value, true
-	case *ast.NullNode:
-		return "", true
 	}
 	d.fail(n, path, "expected %s", expected)
 	return "", false
-}
-
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-
-// expand fills in ${NAME} from the environment and, for secrets, file:PATH.
-func (d *decoder) expand(n ast.Node, path, text string, secret bool) string {
-	text = variable.ReplaceAllStringFunc(text, func(m string) string {
-		v, ok := d.env(m[2 : len(m)-1])
-		if !ok {
-			d.fail(n, path, "the environment variable %s is not set", m[2:len(m)-1])
-		}
-		return v
-	})
-	file, ok := strings.CutPrefix(text, "file:")
-	if !secret || !ok {
-		return text
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		d.fail(n, path, "the file of the secret cannot be read: %v", err)
-		return ""
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // pairs are the members of a mapping, which the parser shows in two forms.
@@ -222,11 +239,23 @@ func (d *decoder) pairs(n ast.Node, path string) ([]*ast.MappingValueNode, bool)
 	return nil, false
 }
 
-func keyOf(p *ast.MappingValueNode) string {
-	if s, ok := p.Key.(*ast.StringNode); ok {
-		return s.Value
+// name is the name of a member; false: it has none that could be used, or one
+// that was seen.
+func (d *decoder) name(p *ast.MappingValueNode, path string, seen map[string]bool) (string, bool) {
+	if _, merge := p.Key.(*ast.MergeKeyNode); merge {
+		d.fail(p.Key, path, "expected names; merging (<<) is not supported")
+		return "", false
 	}
-	return p.Key.GetToken().Value
+	name := p.Key.GetToken().Value
+	if s, ok := p.Key.(*ast.StringNode); ok {
+		name = s.Value
+	}
+	if seen[name] {
+		d.fail(p.Key, join(path, name), "is given twice, expected once")
+		return "", false
+	}
+	seen[name] = true
+	return name, true
 }
 
 func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
@@ -237,44 +266,43 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 	fields, names := fieldsOf(v.Type())
 	seen := make(map[string]bool)
 	for _, p := range pairs {
-		name := keyOf(p)
-		index, known := fields[name]
-		switch {
-		case !known:
-			d.fail(p.Key, join(path, name), "unknown name, expected one of %s", strings.Join(names, ", "))
-			continue
-		case seen[name]:
-			d.fail(p.Key, join(path, name), "is given twice")
+		name, ok := d.name(p, path, seen)
+		if !ok {
 			continue
 		}
-		seen[name] = true
+		index, known := fields[name]
+		if !known {
+			d.fail(p.Key, join(path, name), "is not known, expected one of %s", strings.Join(names, ", "))
+			continue
+		}
 		d.value(p.Value, v.Field(index), join(path, name))
 		d.enum(p.Value, v.Type().Field(index), v.Field(index), join(path, name))
 	}
 	for _, name := range names {
 		f := v.Type().Field(fields[name])
 		if f.Tag.Get("required") != "" && !seen[name] {
-			d.fail(n, join(path, name), "is required: %s", f.Tag.Get("doc"))
+			d.fail(n, join(path, name), "is missing, expected %s", f.Tag.Get("doc"))
 		}
 	}
 }
 
 // enum checks a field that takes a closed set of words.
 func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path string) {
-	set := f.Tag.Get("enum")
-	if set == "" {
+	set := strings.Split(f.Tag.Get("enum"), ",")
+	if f.Tag.Get("enum") == "" || d.broken[path] {
 		return
 	}
-	words := []string{}
-	if v.Kind() == reflect.String {
-		words = append(words, v.String())
-	} else if list, ok := v.Interface().(Strings); ok {
-		words = list
-	}
-	for _, w := range words {
-		if !strings.Contains(","+set+",", ","+w+",") {
-			d.fail(n, path, "%q is not known here, expected one of %s", w, strings.ReplaceAll(set, ",", ", "))
+	expected := strings.Join(set, ", ")
+	if list, ok := v.Interface().(Strings); ok {
+		for i, w := range list {
+			if !slices.Contains(set, w) {
+				d.at(fmt.Sprintf("%s[%d]", path, i), "%q is not known here, expected one of %s", w, expected)
+			}
 		}
+		return
+	}
+	if w := v.String(); w != "" && !slices.Contains(set, w) {
+		d.fail(n, path, "%q is not known here, expected one of %s", w, expected)
 	}
 }
 
@@ -311,15 +339,16 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 	out := reflect.MakeSlice(v.Type(), 0, len(pairs))
 	seen := make(map[string]bool)
 	for _, p := range pairs {
-		name := keyOf(p)
-		if seen[name] {
-			d.fail(p.Key, join(path, name), "is given twice")
+		name, ok := d.name(p, path, seen)
+		if !ok {
 			continue
 		}
-		seen[name] = true
 		e := reflect.New(v.Type().Elem()).Elem()
 		e.Field(0).SetString(name)
 		d.value(p.Value, e.Field(1), join(path, name))
+		if _, null := p.Value.(*ast.NullNode); null && e.Field(1).Kind() == reflect.Struct {
+			d.fail(p.Key, join(path, name), "is empty, expected a mapping (name: value)")
+		}
 		out = reflect.Append(out, e)
 	}
 	v.Set(out)

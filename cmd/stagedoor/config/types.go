@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"math/big"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,6 +31,14 @@ func (m Map[T]) Get(name string) (T, bool) {
 	}
 	var zero T
 	return zero, false
+}
+
+func (m Map[T]) names() []string {
+	var out []string
+	for _, e := range m {
+		out = append(out, e.Name)
+	}
+	return out
 }
 
 // scalar is a type that reads itself from the text of a scalar.
@@ -58,27 +68,35 @@ type Secret string
 // Reveal is the secret itself.
 func (s Secret) Reveal() string { return string(s) }
 
-func (s Secret) String() string               { return "***" }
-func (s Secret) GoString() string             { return "***" }
-func (s Secret) Format(f fmt.State, _ rune)   { fmt.Fprint(f, "***") }
-func (s Secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
-func (s Secret) LogValue() slog.Value         { return slog.StringValue("***") }
+const hidden = "***"
+
+// String implements fmt.Stringer.
+func (s Secret) String() string { return hidden }
+
+// Format implements fmt.Formatter, for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
+
+// MarshalText implements encoding.TextMarshaler, for JSON, YAML and slog.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 // Money is an amount in micro-dollars, written in dollars with at most six
 // decimals. It never passes through a floating-point number.
 type Money int64
 
 func (m *Money) parse(text string) error {
-	r, ok := new(big.Rat).SetString(text)
-	if !ok || r.Sign() < 0 {
+	dollars, fraction, _ := strings.Cut(text, ".")
+	const decimals = "000000"
+	if dollars == "" || len(fraction) > len(decimals) || strings.IndexFunc(dollars+fraction, notDigit) >= 0 {
 		return errors.New("no amount")
 	}
-	r.Mul(r, big.NewRat(1_000_000, 1))
-	if !r.IsInt() || !r.Num().IsInt64() {
-		return errors.New("too fine or too large")
-	}
-	*m = Money(r.Num().Int64())
-	return nil
+	micros, err := strconv.ParseInt(dollars+fraction+decimals[len(fraction):], 10, 64)
+	*m = Money(micros)
+	return err
 }
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 func (m *Money) expected() string { return "dollars with at most six decimals, such as 1.25" }

@@ -1,0 +1,210 @@
+package config
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/state"
+)
+
+// check looks at what the types alone do not say.
+func (c *Config) check(d *decoder) {
+	c.checkListen(d)
+	if c.TLS != nil && c.TLS.Cert != "" && c.TLS.Key != "" {
+		if _, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key); err != nil {
+			d.at("tls", "expected a certificate and its key: %v", err)
+		}
+	}
+	if c.Data == "" {
+		d.at("data", "expected a directory, or memory")
+	}
+	c.checkKeys(d)
+	for _, p := range c.Providers {
+		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
+	}
+	c.checkModels(d)
+	if len(d.issues) > 0 {
+		return
+	}
+	// The catalogue knows further rules; it is asked last, so that no mistake
+	// is told twice.
+	_, errs := catalog.New(c.CatalogProviders(), c.CatalogModels())
+	for _, err := range errs {
+		d.broken["models"] = false
+		d.at("models", "%v", err)
+	}
+}
+
+func (c *Config) checkListen(d *decoder) {
+	if len(c.Listen) == 0 {
+		d.at("listen", "expected an address, for example 127.0.0.1:8080")
+	}
+	for i, addr := range c.Listen {
+		if !Address(addr) {
+			d.at(fmt.Sprintf("listen[%d]", i), "expected host:port, for example 127.0.0.1:8080")
+		}
+	}
+}
+
+// Address reports whether s is host:port with a port that can be listened on.
+func Address(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n < 1<<16
+}
+
+func (c *Config) checkKeys(d *decoder) {
+	names, secrets := make(map[string]bool), make(map[Secret]bool)
+	for i, k := range c.Keys {
+		path := fmt.Sprintf("keys[%d]", i)
+		if names[k.Name] && k.Name != "" {
+			d.at(path+".name", "%q is another key's name too, expected one of its own", k.Name)
+		}
+		if secrets[k.Key] && k.Key != "" {
+			d.at(path+".key", "is the same as another key, expected one of its own")
+		}
+		names[k.Name], secrets[k.Key] = true, true
+		checkKey(d, path, &k)
+	}
+}
+
+func checkKey(d *decoder, path string, k *Key) {
+	if k.Key == "" && d.places[path+".key"] != nil {
+		d.at(path+".key", "is empty, expected the key that clients send")
+	}
+	if k.Name == "" && d.places[path+".name"] != nil {
+		d.at(path+".name", "is empty, expected what the key is called in logs")
+	}
+	for i, s := range pointed(k.Scopes) {
+		if s != "all" && !slices.Contains(state.Scopes(), s) {
+			d.at(fmt.Sprintf("%s.scopes[%d]", path, i), "%q is not known here, expected all or some of %s", s, strings.Join(state.Scopes(), ", "))
+		}
+	}
+	for i, s := range pointed(k.AllowIP) {
+		if _, err := state.ParseNetworks([]string{s}); err != nil {
+			d.at(fmt.Sprintf("%s.allow_ips[%d]", path, i), "expected an address or a network such as 192.0.2.0/24")
+		}
+	}
+	notNegative(d, path+".limits", []named{{"rpm", k.Limits.RPM}, {"tpm", k.Limits.TPM}, {"concurrency", k.Limits.Concurrency}})
+}
+
+func pointed(s *Strings) Strings {
+	if s == nil {
+		return nil
+	}
+	return *s
+}
+
+type named struct {
+	name  string
+	value int
+}
+
+func notNegative(d *decoder, path string, all []named) {
+	for _, n := range all {
+		if n.value < 0 {
+			d.at(join(path, n.name), "expected 0 (no limit) or more")
+		}
+	}
+}
+
+// maxRetries keeps a slip of the finger from becoming a storm.
+const maxRetries = 10
+
+func checkProvider(d *decoder, path, name string, p *Provider) {
+	if name == "" || strings.ContainsAny(name, " \t/") {
+		d.at(path, "expected a name without spaces and slashes")
+	}
+	if p.Shape != "sandbox" && p.Shape != "" && !absolute(p.BaseURL) {
+		d.at(path+".base_url", "expected the provider's address, for example https://api.example.com/v1")
+	}
+	notNegative(d, path+".limits", []named{{"rpm", p.Limits.RPM}, {"tpm", p.Limits.TPM}, {"concurrency", p.Limits.Concurrency}, {"queue", p.Limits.Queue}})
+	if p.Retries != nil && (*p.Retries < 0 || *p.Retries > maxRetries) {
+		d.at(path+".retries", "expected 0 to %d", maxRetries)
+	}
+	for i, key := range p.APIKeys {
+		if key == "" {
+			d.at(fmt.Sprintf("%s.api_keys[%d]", path, i), "is empty, expected a key; leave api_keys out if none is needed")
+		}
+	}
+	for _, h := range p.Headers {
+		if !headerName(h.Name) {
+			d.at(path+".headers."+h.Name, "expected the name of a header")
+		}
+		if strings.ContainsAny(h.Value.Reveal(), "\r\n\x00") {
+			d.at(path+".headers."+h.Name, "expected one line")
+		}
+	}
+}
+
+func absolute(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// headerName reports whether s is a token of RFC 9110 section 5.6.2.
+func headerName(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	}) < 0
+}
+
+func (c *Config) checkModels(d *decoder) {
+	taken := make(map[string]bool)
+	for _, m := range c.Models {
+		taken[m.Name] = true
+	}
+	for _, e := range c.Models {
+		path, m := "models."+e.Name, &e.Value
+		if e.Name == "" || strings.Count(e.Name, "*") > 1 {
+			d.at(path, "expected a name, or a pattern with one *")
+		}
+		if len(m.Targets) == 0 && d.places[path+".targets"] != nil {
+			d.at(path+".targets", "is empty, expected at least one target")
+		}
+		for i, alias := range m.Aliases {
+			at := fmt.Sprintf("%s.aliases[%d]", path, i)
+			switch {
+			case alias == "" || strings.Contains(alias, "*"):
+				d.at(at, "expected an exact name")
+			case taken[alias]:
+				d.at(at, "%q is another model's name, expected a free one", alias)
+			}
+			taken[alias] = true
+		}
+		checkTokens(d, path, m.MaxOutputTokens)
+		c.checkTargets(d, path+".targets", m.Targets)
+		c.checkTargets(d, path+".fallback", m.Fallback)
+	}
+}
+
+func checkTokens(d *decoder, path string, n int) {
+	if n < 0 {
+		d.at(path+".max_output_tokens", "expected 1 or more; 0 is the default")
+	}
+}
+
+func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
+	for i, t := range targets {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if _, ok := c.Providers.Get(t.Provider); !ok && d.places[at+".provider"] != nil {
+			d.at(at+".provider", "%q is no provider of this file, expected one of %s", t.Provider, strings.Join(c.Providers.names(), ", "))
+		}
+		if strings.Count(t.Model, "*") > 1 {
+			d.at(at+".model", "expected a name with one * at most")
+		}
+		if t.Weight != nil && *t.Weight < 1 {
+			d.at(at+".weight", "expected 1 or more")
+		}
+		checkTokens(d, at, t.MaxOutputTokens)
+	}
+}

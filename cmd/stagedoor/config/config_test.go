@@ -1,0 +1,299 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/providers/dialogue"
+)
+
+func environment(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+func parse(t *testing.T, text string, env ...string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("test.yaml", []byte(text), environment(env...))
+	if err != nil {
+		t.Fatalf("not accepted:\n%v", err)
+	}
+	return c
+}
+
+// published is the form of the file that others write against, word for word.
+const published = `listen: ["127.0.0.1:8080"]        # several addresses allowed; tls: {cert, key} optional
+data: ./data                      # directory of the durable state; "memory" keeps none
+keys:                             # keys fixed by the operator, beside those made by command
+  - {key: "${SD_KEY}", name: ci, scopes: [all], models: ["*"], limits: {rpm: 0, tpm: 0, concurrency: 0}}
+providers:
+  openai:    {shape: responses, also: [chat, completions, images, videos], base_url: "https://api.openai.com/v1", api_keys: ["${OPENAI_API_KEY}"],
+              limits: {rpm: 500, tpm: 200000, concurrency: 64, queue: 256, queue_timeout: 20s},
+              timeouts: {connect: 5s, first_byte: 60s, idle: 60s, total: 10m}, retries: 2}
+  anthropic: {shape: messages, base_url: "https://api.anthropic.com", api_keys: ["a", "b"]}
+  google:    {shape: gemini,   base_url: "https://generativelanguage.googleapis.com", api_keys: ["g"]}
+  local:     {shape: chat,     base_url: "http://127.0.0.1:11434/v1"}
+  sandbox:   {shape: sandbox}
+models:
+  gpt-5:         {targets: [{provider: openai, model: gpt-5}]}
+  fast:          {targets: [{provider: openai, model: gpt-5-mini, weight: 3}, {provider: anthropic, model: claude-haiku-4-5, weight: 1}], fallback: [{provider: local, model: qwen3}]}
+  claude-*:      {targets: [{provider: anthropic, model: "*"}]}     # "*" keeps the asked name
+  "*":           {targets: [{provider: sandbox, model: "*"}]}
+  priced:
+    targets:
+      - {provider: local, model: qwen3, max_output_tokens: 512, capabilities: {images_in: false}, price: {input: 0.1}}
+    capabilities: {structured_outputs: true, images_in: true}
+    max_output_tokens: 4096
+    price: {input: 1.25, output: 10, cached_input: 0.125, per_image: 0.04, per_second: 0.000001}
+`
+
+func TestPublishedFormIsRead(t *testing.T) {
+	c := parse(t, published, "SD_KEY", "sd-ci", "OPENAI_API_KEY", "sk-1")
+
+	p := c.CatalogProviders()[0]
+	if p.Name != "openai" || p.Shape != dialogue.Responses || len(p.Also) != 4 || p.Also[3] != "videos" || p.APIKeys[0] != "sk-1" || p.Retries != 2 {
+		t.Errorf("provider openai is %+v", p)
+	}
+	if p.Limits.RPM != 500 || p.Limits.TPM != 200000 || p.Limits.Concurrency != 64 || p.Limits.Queue != 256 || p.Limits.QueueTimeout != 20*time.Second {
+		t.Errorf("its limits are %+v", p.Limits)
+	}
+	if p.Timeouts.Connect != 5*time.Second || p.Timeouts.FirstByte != time.Minute || p.Timeouts.Idle != time.Minute || p.Timeouts.Total != 10*time.Minute {
+		t.Errorf("its timeouts are %+v", p.Timeouts)
+	}
+	if keys := c.CatalogProviders()[1].APIKeys; len(keys) != 2 {
+		t.Errorf("anthropic has the keys %q", keys)
+	}
+
+	m := c.CatalogModels()
+	if m[1].Pattern != "fast" || m[1].Targets[0].Weight != 3 || m[1].Targets[1].Weight != 1 || m[1].Fallback[0].Provider != "local" {
+		t.Errorf("model fast is %+v", m[1])
+	}
+	last := m[4]
+	if price := last.Price; price.Input != 1_250_000 || price.Output != 10_000_000 || price.CachedInput != 125_000 || price.PerImage != 40_000 || price.PerSecond != 1 {
+		t.Errorf("the price is %+v, want micro-dollars", price)
+	}
+	if !*last.Capabilities.StructuredOutputs || last.MaxOutputTokens != 4096 {
+		t.Errorf("model priced is %+v", last)
+	}
+	if own := last.Targets[0]; *own.Capabilities.ImagesIn || own.MaxOutputTokens != 512 || own.Price.Input != 100_000 {
+		t.Errorf("its target is %+v", own)
+	}
+
+	key := c.FixedKeys()[0]
+	if key.Name != "ci" || key.Scopes != nil || key.Models != nil || !key.Enabled {
+		t.Errorf("the key is %+v, want one that may do everything", key)
+	}
+}
+
+func TestEmptyFileTakesTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n", "listen:\ndata:\nlog:\n"} {
+		c := parse(t, text)
+		if c.Listen[0] != "127.0.0.1:8080" || c.Data != "./data" || c.Log.Level != "info" || c.Log.Format != "text" || time.Duration(c.Shutdown.Grace) != 30*time.Second {
+			t.Errorf("%q is read as %+v", text, c)
+		}
+	}
+	c := parse(t, "providers: {p: {shape: chat, base_url: \"http://localhost/v1\"}}\nmodels: {m: {targets: [{provider: p, model: m}]}}")
+	if got := c.CatalogProviders()[0].Retries; got != 2 {
+		t.Errorf("retries are %d, want 2", got)
+	}
+	if got := c.CatalogModels()[0].Targets[0].Weight; got != 1 {
+		t.Errorf("the weight is %d, want 1", got)
+	}
+}
+
+func TestScopesAbsentAllAndNone(t *testing.T) {
+	for text, want := range map[string]int{"": -1, ", scopes: [all]": -1, ", scopes: []": 0, ", scopes: [chat, models]": 2, ", scopes: chat": 1} {
+		c := parse(t, "keys: [{key: k, name: n"+text+"}]")
+		got := c.FixedKeys()[0].Scopes
+		if (got == nil) != (want < 0) || (want >= 0 && len(got) != want) {
+			t.Errorf("%q gives %#v", text, got)
+		}
+	}
+}
+
+// mistakes are files and the beginning of each line that must be reported, in
+// the file's order, without any other.
+var mistakes = map[string]struct {
+	text string
+	want []string
+}{
+	"unknown names and wrong types, all at once": {
+		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
+		[]string{
+			"f:1:9: listen[0]: expected host:port",
+			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, log, shutdown",
+			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
+			"f:4:32: providers.a.base_url: expected the provider's address",
+			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
+			"f:6:16: models.m.targets: expected a list",
+			`f:7:14: log.level: "loud" is not known here, expected one of debug, info, warn, error`,
+			"f:8:19: shutdown.grace: expected a duration such as 20s or 5m",
+		},
+	},
+	"types": {
+		"keys:\n  - {key: [k], name: {}, limits: {rpm: many, tpm: 1.5, concurrency: -1}, scopes: [fly], allow_ips: [300.1.1.1]}\n" +
+			"models:\n  m:\n    targets: []\n    capabilities: {images_in: 1}\n    price: {input: -1, output: 1e3, cached_input: 0.0000001, per_image: 1/2}\n    max_output_tokens: -4\n",
+		[]string{
+			"f:2:11: keys[0].key: expected a string",
+			"f:2:22: keys[0].name: expected a string",
+			"f:2:40: keys[0].limits.rpm: expected a whole number",
+			"f:2:51: keys[0].limits.tpm: expected a whole number",
+			"f:2:69: keys[0].limits.concurrency: expected 0 (no limit) or more",
+			`f:2:83: keys[0].scopes[0]: "fly" is not known here, expected all or some of chat`,
+			"f:2:101: keys[0].allow_ips[0]: expected an address or a network",
+			"f:5:14: models.m.targets: is empty, expected at least one target",
+			"f:6:31: models.m.capabilities.images_in: expected true or false",
+			"f:7:20: models.m.price.input: expected dollars",
+			"f:7:32: models.m.price.output: expected dollars",
+			"f:7:51: models.m.price.cached_input: expected dollars",
+			"f:7:73: models.m.price.per_image: expected dollars",
+			"f:8:24: models.m.max_output_tokens: expected 1 or more",
+		},
+	},
+	"missing names": {
+		"tls: {cert: c.pem}\nkeys:\n  - name: n\nproviders:\n  p:\n    base_url: http://h\n  q:\nmodels:\n  m:\n    fallback: []\n",
+		[]string{
+			"f:1:6: tls.key: is missing, expected PEM file of the private key",
+			"f:3:5: keys[0].key: is missing, expected the key clients send",
+			"f:6:5: providers.p.shape: is missing, expected the shape it is spoken to in",
+			"f:7:3: providers.q: is empty, expected a mapping",
+			"f:10:5: models.m.targets: is missing, expected",
+		},
+	},
+	"names that lead nowhere": {
+		"providers: {p: {shape: sandbox}}\nmodels:\n  m: {targets: [{provider: p, model: x}, {provider: q, model: \"*-*\", weight: 0}], aliases: [n, n, \"a*\"]}\n  a**: {targets: [{provider: p, model: x}]}\n  n: {targets: [{provider: p, model: x}]}\n",
+		[]string{
+			`f:3:53: models.m.targets[1].provider: "q" is no provider of this file, expected one of p`,
+			"f:3:63: models.m.targets[1].model: expected a name with one * at most",
+			"f:3:78: models.m.targets[1].weight: expected 1 or more",
+			`f:3:93: models.m.aliases[0]: "n" is another model's name`,
+			`f:3:96: models.m.aliases[1]: "n" is another model's name`,
+			"f:3:99: models.m.aliases[2]: expected an exact name",
+			"f:4:8: models.a**: expected a name, or a pattern with one *",
+		},
+	},
+	"twice": {
+		"data: a\ndata: b\nkeys: [{key: k, name: n}, {key: k, name: n}]\nproviders:\n  p: {shape: sandbox}\n  p: {shape: sandbox}\n",
+		[]string{
+			"f:2:1: data: is given twice",
+			"f:3:33: keys[1].key: is the same as another key",
+			`f:3:42: keys[1].name: "n" is another key's name`,
+			"f:6:3: providers.p: is given twice",
+		},
+	},
+	"environment and files": {
+		"keys:\n  - {key: \"${NONE}\", name: n}\nproviders:\n  p: {shape: chat, base_url: \"http://${NONE}\", api_keys: [\"${EMPTY}\", \"file:/no/such\", \"file:${DIR}\"], headers: {\"a b\": x, ok: \"${NONE}\"}}\n",
+		[]string{
+			"f:2:11: keys[0].key: the environment variable NONE is not set",
+			"f:4:30: providers.p.base_url: the environment variable NONE is not set",
+			"f:4:59: providers.p.api_keys[0]: the environment variable EMPTY is empty",
+			"f:4:71: providers.p.api_keys[1]: expected a readable file with the secret in it: /no/such: no such file or directory",
+			"f:4:88: providers.p.api_keys[2]: expected a readable file with the secret in it: / is not a file",
+			"f:4:121: providers.p.headers.a b: expected the name of a header",
+			"f:4:128: providers.p.headers.ok: the environment variable NONE is not set",
+		},
+	},
+	"not YAML":        {"listen: [a\n", []string{"f:1:9: expected valid YAML: sequence end token ']' not found"}},
+	"not a mapping":   {"- a\n", []string{"f:1:1: expected a mapping (name: value)"}},
+	"two documents":   {"data: a\n---\ndata: b\n", []string{"f:3:1: expected one document, here begins another"}},
+	"unknown anchor":  {"data: *a\n", []string{"f:1:7: data: expected a value, or the name of an anchor"}},
+	"merge":           {"log:\n  <<: {level: info}\n", []string{"f:2:3: log: expected names; merging (<<) is not supported"}},
+	"no certificate":  {"tls: {cert: /no/such, key: /no/such}\n", []string{"f:1:6: tls: expected a certificate and its key"}},
+	"nothing to hear": {"listen: []\ndata: ''\n", []string{"f:1:9: listen: expected an address", "f:2:7: data: expected a directory"}},
+	"ports":           {"listen: [\"a:b\", \":70000\", \"x\", \":0\"]\n", []string{"f:1:10: listen[0]", "f:1:17: listen[1]", "f:1:27: listen[2]"}},
+}
+
+func TestEveryMistakeIsReportedWithItsPlaceAndWhatWasExpected(t *testing.T) {
+	for name, c := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Parse("f", []byte(c.text), environment("EMPTY", "", "DIR", "/"))
+			var issues config.Issues
+			if !errors.As(err, &issues) {
+				t.Fatalf("got %v, want issues", err)
+			}
+			got := strings.Split(err.Error(), "\n")
+			for i := range max(len(got), len(c.want)) {
+				switch {
+				case i >= len(c.want):
+					t.Errorf("also reported: %s", got[i])
+				case i >= len(got):
+					t.Errorf("not reported: %s", c.want[i])
+				case !strings.HasPrefix(got[i], c.want[i]):
+					t.Errorf("got  %s\nwant %s", got[i], c.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestFileThatCannotBeReadIsAnIssueOfItsOwn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "none.yaml")
+	_, err := config.Load(file, environment())
+	var issues config.Issues
+	if !errors.As(err, &issues) || err.Error() != file+": expected a readable file: no such file or directory" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSecretsComeFromFilesAndTheEnvironmentAndAreNotReadTwice(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("  from-${file}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := parse(t, `keys: [{key: "file:${AT}", name: n}, {key: "${TRICKY}", name: o}, {key: "a${B}c", name: p}]`,
+		"AT", file, "TRICKY", "file:/etc/passwd", "B", "b")
+	for i, want := range []string{"from-${file}", "file:/etc/passwd", "abc"} {
+		if got := c.Keys[i].Key.Reveal(); got != want {
+			t.Errorf("key %d is %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestAnchorsAndAliasesAreFollowed(t *testing.T) {
+	c := parse(t, "providers:\n  a: &up {shape: chat, base_url: \"http://a/v1\", timeouts: &clocks {idle: 3s}}\n  b: *up\n  c: {shape: chat, base_url: \"http://c/v1\", timeouts: *clocks}\n")
+	for _, p := range c.CatalogProviders() {
+		if p.Timeouts.Idle != 3*time.Second || p.Shape != dialogue.Chat {
+			t.Errorf("provider %s is %+v", p.Name, p)
+		}
+	}
+}
+
+// FuzzParse: whatever the file, there is a configuration or a list of mistakes
+// that have a place in it.
+func FuzzParse(f *testing.F) {
+	f.Add(published)
+	for _, c := range mistakes {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "file:") {
+			return // the machine's files are none of a fuzzer's business
+		}
+		c, err := config.Parse("f", []byte(text), environment("SD_KEY", "k"))
+		if err == nil {
+			c.CatalogModels()
+			c.FixedKeys()
+			return
+		}
+		var issues config.Issues
+		if !errors.As(err, &issues) || len(issues) == 0 {
+			t.Fatalf("got %v, want issues", err)
+		}
+		for _, i := range issues {
+			if i.Line < 1 || i.Message == "" {
+				t.Errorf("issue without place or message: %+v", i)
+			}
+		}
+	})
+}
