@@ -2,8 +2,8 @@
 # Runs the vendors' own clients (go/, js/) against a gateway and prints counts.
 #
 #   STAGEDOOR_URL=http://127.0.0.1:8080 STAGEDOOR_KEY=sd-... ./run.sh
-#       against a running gateway, which must serve the model `any` from the sandbox
-#       and no model `no-such-model`
+#       against a running gateway, which must serve the models `any` and `limited-*`
+#       from the sandbox and no model `no-such-model`
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
 #       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; all if
@@ -17,6 +17,7 @@ root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 pids=()
 failed=0
+limited=(limited-{go,js}-{chat,responses,messages,generate}-{whole,streamed})
 
 finish() {
   local pid
@@ -58,7 +59,7 @@ suite() {
 }
 
 go_suite() { (cd "$here/go" && go test -count=1 -v ./...); }
-js_suite() { (cd "$here/js" && node --test --test-timeout=60000 --test-reporter=tap); }
+js_suite() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap); }
 
 # suites LABEL: both, against STAGEDOOR_URL.
 suites() {
@@ -67,8 +68,10 @@ suites() {
 }
 
 # start_gateway LABEL PROVIDER: one that serves `any` from a provider, given as YAML.
+# A provider that answers 429 is left alone for a while, and everybody waits: so each
+# test that provokes it has a provider of its own.
 start_gateway() {
-  local port
+  local port name
   port=$(free_port)
   cat >"$work/$1.yaml" <<YAML
 listen: ["127.0.0.1:$port"]
@@ -77,8 +80,10 @@ keys:
   - {key: "sd-sdk", name: sdk}
 providers:
   upstream: $2
+$(for name in "${limited[@]}"; do echo "  $name: $2"; done)
 models:
   any: {targets: [{provider: upstream, model: "*"}]}
+$(for name in "${limited[@]}"; do echo "  $name: {targets: [{provider: $name, model: \"*\"}]}"; done)
 YAML
   "$work/stagedoor" serve --config "$work/$1.yaml" >"$work/$1.log" 2>&1 &
   pids+=($!)

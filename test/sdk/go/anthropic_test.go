@@ -145,9 +145,12 @@ func TestMessagesErrorsAreReadable(t *testing.T) {
 	unknown.Model = unknownModel
 	_, err = client.Messages.New(t.Context(), unknown)
 	wantAnthropicError(t, err, 404)
-	_, err = client.Messages.New(t.Context(), messageBody(rateLimit))
+	busy := messageBody(rateLimit)
+	busy.Model = limited + "messages-whole"
+	_, err = client.Messages.New(t.Context(), busy)
 	wantAnthropicError(t, err, 429)
-	_, err = messageStream(t.Context(), client, messageBody(rateLimit))
+	busy.Model = limited + "messages-streamed"
+	_, err = messageStream(t.Context(), client, busy)
 	wantAnthropicError(t, err, 429)
 	if _, err = messageStream(t.Context(), client, messageBody(midStream)); err == nil {
 		t.Error("a stream that failed in the middle ended well")

@@ -7,21 +7,23 @@ import (
 	"testing"
 )
 
-// The gateway under test must serve the model any, answered by the sandbox directly
-// or as an upstream, and no model no-such-model.
+// The gateway under test must serve the models any and limited-*, answered by the
+// sandbox directly or as an upstream, and no model no-such-model. The limited ones
+// have providers that may be told to refuse without making others wait.
 const (
 	model        = "any"
 	unknownModel = "no-such-model"
 	wrongKey     = "sd-wrong-key"
+	limited      = "limited-go-"
 )
 
 // Prompts with which the sandbox behaves in a certain way.
 const (
-	plain     = "Say something short."
-	useTool   = "Please use the get_weather tool for Oslo."
-	describe  = "Describe a person."
+	plain     = "Say something short. [sandbox: pace=max]"
+	useTool   = "Please use the get_weather tool for Oslo. [sandbox: pace=max]"
+	describe  = "Describe a person. [sandbox: pace=max]"
 	rateLimit = "Hello [sandbox: status=429]"
-	midStream = "Hello [sandbox: tokens=40 error=10]"
+	midStream = "Hello [sandbox: tokens=40 error=10 pace=max]"
 	long      = "Tell a long story [sandbox: tokens=2000]"
 )
 

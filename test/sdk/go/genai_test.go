@@ -49,10 +49,10 @@ func (a *answer) add(r *genai.GenerateContentResponse) {
 	a.calls = append(a.calls, r.FunctionCalls()...)
 }
 
-type generate func(context.Context, *genai.Client, []*genai.Content, *genai.GenerateContentConfig) (*answer, error)
+type generate func(context.Context, *genai.Client, string, []*genai.Content, *genai.GenerateContentConfig) (*answer, error)
 
 var ways = map[string]generate{
-	"whole": func(ctx context.Context, client *genai.Client, contents []*genai.Content, config *genai.GenerateContentConfig) (*answer, error) {
+	"whole": func(ctx context.Context, client *genai.Client, model string, contents []*genai.Content, config *genai.GenerateContentConfig) (*answer, error) {
 		r, err := client.Models.GenerateContent(ctx, model, contents, config)
 		if err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ var ways = map[string]generate{
 		a.add(r)
 		return &a, nil
 	},
-	"streamed": func(ctx context.Context, client *genai.Client, contents []*genai.Content, config *genai.GenerateContentConfig) (*answer, error) {
+	"streamed": func(ctx context.Context, client *genai.Client, model string, contents []*genai.Content, config *genai.GenerateContentConfig) (*answer, error) {
 		var a answer
 		for r, err := range client.Models.GenerateContentStream(ctx, model, contents, config) {
 			if err != nil {
@@ -76,7 +76,7 @@ var ways = map[string]generate{
 func TestGenerateAnswersWholeAndStreams(t *testing.T) {
 	client := genaiClient(t, "")
 	for name, ask := range ways {
-		got, err := ask(t.Context(), client, genai.Text(plain), nil)
+		got, err := ask(t.Context(), client, model, genai.Text(plain), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -95,7 +95,7 @@ func TestGenerateToolRoundTrip(t *testing.T) {
 	for name, ask := range ways {
 		t.Run(name, func(t *testing.T) {
 			contents := genai.Text(useTool)
-			first, err := ask(t.Context(), client, contents, config)
+			first, err := ask(t.Context(), client, model, contents, config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestGenerateToolRoundTrip(t *testing.T) {
 				results = append(results, result)
 			}
 			contents = append(contents, genai.NewContentFromParts(first.parts, genai.RoleModel), genai.NewContentFromParts(results, genai.RoleUser))
-			second, err := ask(t.Context(), client, contents, config)
+			second, err := ask(t.Context(), client, model, contents, config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestGenerateToolRoundTrip(t *testing.T) {
 func TestGenerateKeepsASchema(t *testing.T) {
 	client := genaiClient(t, "")
 	config := &genai.GenerateContentConfig{ResponseMIMEType: "application/json", ResponseJsonSchema: personSchema}
-	got, err := ways["whole"](t.Context(), client, genai.Text(describe), config)
+	got, err := ways["whole"](t.Context(), client, model, genai.Text(describe), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,11 +159,11 @@ func wantGenaiError(t *testing.T, err error, status int, word string) {
 func TestGenerateErrorsAreReadable(t *testing.T) {
 	client, stranger := genaiClient(t, ""), genaiClient(t, wrongKey)
 	for name, ask := range ways {
-		_, err := ask(t.Context(), stranger, genai.Text(plain), nil)
+		_, err := ask(t.Context(), stranger, model, genai.Text(plain), nil)
 		wantGenaiError(t, err, 401, "UNAUTHENTICATED")
-		_, err = ask(t.Context(), client, genai.Text(plain), &genai.GenerateContentConfig{Temperature: genai.Ptr[float32](9)})
+		_, err = ask(t.Context(), client, model, genai.Text(plain), &genai.GenerateContentConfig{Temperature: genai.Ptr[float32](9)})
 		wantGenaiError(t, err, 400, "INVALID_ARGUMENT")
-		_, err = ask(t.Context(), client, genai.Text(rateLimit), nil)
+		_, err = ask(t.Context(), client, limited+"generate-"+name, genai.Text(rateLimit), nil)
 		wantGenaiError(t, err, 429, "RESOURCE_EXHAUSTED")
 		if t.Failed() {
 			t.Fatalf("%s: see above", name)
@@ -171,7 +171,7 @@ func TestGenerateErrorsAreReadable(t *testing.T) {
 	}
 	_, err := client.Models.GenerateContent(t.Context(), unknownModel, genai.Text(plain), nil)
 	wantGenaiError(t, err, 404, "NOT_FOUND")
-	if _, err = ways["streamed"](t.Context(), client, genai.Text(midStream), nil); err == nil {
+	if _, err = ways["streamed"](t.Context(), client, model, genai.Text(midStream), nil); err == nil {
 		t.Error("a stream that failed in the middle ended well")
 	}
 }

@@ -140,9 +140,12 @@ func TestChatErrorsAreReadable(t *testing.T) {
 	unknown.Model = unknownModel
 	_, err = client.Chat.Completions.New(t.Context(), unknown)
 	wantOpenAIError(t, err, 404, "")
-	_, err = client.Chat.Completions.New(t.Context(), chatBody(rateLimit))
+	busy := chatBody(rateLimit)
+	busy.Model = limited + "chat-whole"
+	_, err = client.Chat.Completions.New(t.Context(), busy)
 	wantOpenAIError(t, err, 429, "")
-	_, err = chatStream(t.Context(), client, chatBody(rateLimit))
+	busy.Model = limited + "chat-streamed"
+	_, err = chatStream(t.Context(), client, busy)
 	wantOpenAIError(t, err, 429, "")
 	if _, err = chatStream(t.Context(), client, chatBody(midStream)); err == nil {
 		t.Error("a stream that failed in the middle ended well")
@@ -296,7 +299,9 @@ func TestResponsesErrorsAreReadable(t *testing.T) {
 	wantOpenAIError(t, err, 400, "temperature")
 	_, err = client.Responses.Get(t.Context(), "resp_doesnotexist", responses.ResponseGetParams{})
 	wantOpenAIError(t, err, 404, "")
-	_, err = responseStream(t.Context(), client, responseBody(rateLimit))
+	busy := responseBody(rateLimit)
+	busy.Model = limited + "responses-streamed"
+	_, err = responseStream(t.Context(), client, busy)
 	wantOpenAIError(t, err, 429, "")
 	if _, err = responseStream(t.Context(), client, responseBody(midStream)); err == nil {
 		t.Error("a stream that failed in the middle ended well")

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
-import { assertArguments, assertPerson, citySchema, collect, key, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
+import { assertArguments, assertPerson, citySchema, collect, key, limited, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
 
 const client = new Anthropic({ apiKey: key, authToken: null, baseURL: url, maxRetries: 0 });
 const max_tokens = 4096;
@@ -80,8 +80,8 @@ suite('anthropic: messages', () => {
       return true;
     });
     await assert.rejects(client.messages.create({ model: unknownModel, max_tokens, messages: user('x') }), Anthropic.NotFoundError);
-    await assert.rejects(client.messages.create({ model, max_tokens, messages: user(prompts.rateLimit) }), Anthropic.RateLimitError);
-    await assert.rejects(client.messages.create({ model, max_tokens, stream: true, messages: user(prompts.rateLimit) }), Anthropic.RateLimitError);
+    await assert.rejects(client.messages.create({ model: limited('messages-whole'), max_tokens, messages: user(prompts.rateLimit) }), Anthropic.RateLimitError);
+    await assert.rejects(client.messages.create({ model: limited('messages-streamed'), max_tokens, stream: true, messages: user(prompts.rateLimit) }), Anthropic.RateLimitError);
   });
 
   test('a stream that fails in the middle throws', async () => {

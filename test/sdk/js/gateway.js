@@ -1,6 +1,6 @@
 // Where the gateway under test is, and what every suite asks of it. The gateway must
-// serve the model `any`, answered by the sandbox (directly or as an upstream), and no
-// model `no-such-model`.
+// serve the models `any` and `limited-*`, answered by the sandbox (directly or as an
+// upstream), and no model `no-such-model`.
 import assert from 'node:assert/strict';
 
 function need(name) {
@@ -12,16 +12,18 @@ function need(name) {
 export const url = need('STAGEDOOR_URL').replace(/\/$/, '');
 export const key = need('STAGEDOOR_KEY');
 export const model = 'any';
+// limited is a model whose provider may be told to refuse without making others wait.
+export const limited = (name) => `limited-js-${name}`;
 export const unknownModel = 'no-such-model';
 export const wrongKey = 'sd-wrong-key';
 
 // Prompts with which the sandbox behaves in a certain way.
 export const prompts = {
-  plain: 'Say something short.',
-  tool: 'Please use the get_weather tool for Oslo.',
-  schema: 'Describe a person.',
+  plain: 'Say something short. [sandbox: pace=max]',
+  tool: 'Please use the get_weather tool for Oslo. [sandbox: pace=max]',
+  schema: 'Describe a person. [sandbox: pace=max]',
   rateLimit: 'Hello [sandbox: status=429]',
-  midStream: 'Hello [sandbox: tokens=40 error=10]',
+  midStream: 'Hello [sandbox: tokens=40 error=10 pace=max]',
   long: 'Tell a long story [sandbox: tokens=2000]',
 };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ApiError, GoogleGenAI } from '@google/genai';
-import { assertArguments, assertPerson, citySchema, collect, key, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
+import { assertArguments, assertPerson, citySchema, collect, key, limited, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
 
 const connect = (apiKey) => new GoogleGenAI({ apiKey, vertexai: false, httpOptions: { baseUrl: url } });
 const ai = connect(key);
@@ -66,8 +66,8 @@ suite('genai: generateContent', () => {
     await rejectsWith(401, connect(wrongKey).models.generateContent({ model, contents: 'x' }));
     await rejectsWith(400, ai.models.generateContent({ model, contents: 'x', config: { temperature: 9 } }));
     await rejectsWith(404, ai.models.generateContent({ model: unknownModel, contents: 'x' }));
-    await rejectsWith(429, ai.models.generateContent({ model, contents: prompts.rateLimit }));
-    await rejectsWith(429, ai.models.generateContentStream({ model, contents: prompts.rateLimit }));
+    await rejectsWith(429, ai.models.generateContent({ model: limited('generate-whole'), contents: prompts.rateLimit }));
+    await rejectsWith(429, ai.models.generateContentStream({ model: limited('generate-streamed'), contents: prompts.rateLimit }));
   });
 
   test('a stream that fails in the middle throws', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import OpenAI from 'openai';
-import { assertArguments, assertPerson, citySchema, collect, key, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
+import { assertArguments, assertPerson, citySchema, collect, key, limited, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
 
 const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
 const user = (content) => [{ role: 'user', content }];
@@ -80,8 +80,8 @@ suite('openai: chat completions', () => {
       assert.equal(e.code, 'model_not_found');
       return true;
     });
-    await assert.rejects(client.chat.completions.create({ model, messages: user(prompts.rateLimit) }), OpenAI.RateLimitError);
-    await assert.rejects(client.chat.completions.create({ model, stream: true, messages: user(prompts.rateLimit) }), OpenAI.RateLimitError);
+    await assert.rejects(client.chat.completions.create({ model: limited('chat-whole'), messages: user(prompts.rateLimit) }), OpenAI.RateLimitError);
+    await assert.rejects(client.chat.completions.create({ model: limited('chat-streamed'), stream: true, messages: user(prompts.rateLimit) }), OpenAI.RateLimitError);
   });
 
   test('a stream that fails in the middle throws', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import OpenAI from 'openai';
-import { assertArguments, assertPerson, citySchema, collect, key, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
+import { assertArguments, assertPerson, citySchema, collect, key, limited, model, personSchema, prompts, unknownModel, url, within, wrongKey } from './gateway.js';
 
 const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
 const tools = [{ type: 'function', name: 'get_weather', description: 'Weather of a city', parameters: citySchema, strict: true }];
@@ -84,8 +84,8 @@ suite('openai: responses', () => {
       return true;
     });
     await assert.rejects(client.responses.create({ model: unknownModel, input: 'x' }), OpenAI.NotFoundError);
-    await assert.rejects(client.responses.create({ model, input: prompts.rateLimit }), OpenAI.RateLimitError);
-    await assert.rejects(client.responses.create({ model, input: prompts.rateLimit, stream: true }), OpenAI.RateLimitError);
+    await assert.rejects(client.responses.create({ model: limited('responses-whole'), input: prompts.rateLimit }), OpenAI.RateLimitError);
+    await assert.rejects(client.responses.create({ model: limited('responses-streamed'), input: prompts.rateLimit, stream: true }), OpenAI.RateLimitError);
   });
 
   test('a stream that fails in the middle ends with response.failed', async () => {
