@@ -1,0 +1,63 @@
+package upstream
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Remaining is what a provider says is left of its limits. Nil: it does not say.
+type Remaining struct {
+	Requests, Tokens           *int
+	ResetRequests, ResetTokens time.Duration // until they are whole again; 0: not said
+}
+
+// rateLimitHeaders are the spellings of the vendors, by prefix: what is left,
+// and when it is whole again.
+var rateLimitHeaders = [...]struct{ requests, tokens, resetRequests, resetTokens string }{
+	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens"},
+	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Requests-Reset", "Anthropic-Ratelimit-Tokens-Reset"},
+}
+
+// RateLimits reads the x-ratelimit headers of a reply, successful or not.
+func RateLimits(h http.Header, now time.Time) Remaining {
+	var r Remaining
+	for _, names := range rateLimitHeaders {
+		if v := h[names.requests]; len(v) > 0 {
+			r.Requests = count(v[0])
+			r.ResetRequests = reset(h.Get(names.resetRequests), now)
+		}
+		if v := h[names.tokens]; len(v) > 0 {
+			r.Tokens = count(v[0])
+			r.ResetTokens = reset(h.Get(names.resetTokens), now)
+		}
+	}
+	return r
+}
+
+func count(v string) *int {
+	n, err := strconv.Atoi(strings.TrimSpace(v))
+	if err != nil || n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// reset reads "6m0s", "1.5" (seconds) or an RFC 3339 time; anything else, and
+// the past, is 0. It is bounded like Retry-After.
+func reset(v string, now time.Time) time.Duration {
+	if v = strings.TrimSpace(v); v == "" {
+		return 0
+	}
+	if d, err := time.ParseDuration(v); err == nil {
+		return clampRetry(d.Seconds())
+	}
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return clampRetry(s)
+	}
+	if at, err := time.Parse(time.RFC3339, v); err == nil {
+		return clampRetry(at.Sub(now).Seconds())
+	}
+	return 0
+}
