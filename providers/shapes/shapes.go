@@ -77,6 +77,9 @@ type Inbound struct {
 	Stream bool   // gemini: streamGenerateContent
 	Array  bool   // gemini: streamed without alt=sse
 	Header http.Header
+	// SystemTurns: the model's catalogue entry takes a system role inside
+	// messages (decisions.md "Text shapes"). Clients cannot say so themselves.
+	SystemTurns bool
 }
 
 // Head is what Check reads from a request for routing, limits and lifecycle.

@@ -22,7 +22,7 @@ func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
 	c := checker{
 		head:        shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
 		counting:    strings.HasSuffix(in.Path, countPath),
-		systemTurns: in.Header.Get(systemTurnsHeader) != "",
+		systemTurns: in.SystemTurns,
 	}
 	doc := view(body)
 	if !doc.IsObject() {

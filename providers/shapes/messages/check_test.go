@@ -2,7 +2,6 @@ package messages
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -103,9 +102,12 @@ func TestCheckReadsTheHead(t *testing.T) {
 
 func TestCheckTakesASystemRoleOnlyFromTheDoor(t *testing.T) {
 	body := []byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`)
-	in := shapes.Inbound{Header: http.Header{systemTurnsHeader: {"1"}}}
+	in := shapes.Inbound{SystemTurns: true}
 	if _, err := Shape.Check(body, in); err != nil {
 		t.Errorf("with system turns: %v", err)
+	}
+	if _, err := Shape.Check(body, shapes.Inbound{}); err == nil {
+		t.Error("without: no error")
 	}
 }
 

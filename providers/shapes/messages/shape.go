@@ -26,10 +26,6 @@ const (
 	versionHeader = "anthropic-version"
 	betaHeader    = "anthropic-beta"
 	version       = "2023-06-01"
-
-	// systemTurnsHeader is set by the door, never by clients, for a model whose
-	// catalogue entry takes a system role inside messages.
-	systemTurnsHeader = "X-Stagedoor-System-Turns"
 )
 
 func (shape) Name() dialogue.Shape { return dialogue.Messages }
