@@ -131,6 +131,7 @@ func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
 		for range Parallel {
 			wg.Go(func() { _ = h.turn(ctx, func() { <-hold }) })
 		}
+		synctest.Wait() // they run, the others wait
 		leaving, leave := context.WithCancelCause(ctx)
 		for range Queue {
 			wg.Go(func() {
