@@ -25,6 +25,7 @@ const (
 	maxHeader     = 64 << 10
 	maxExpansion  = 100 // a compressed body may grow by this factor
 	dialKeepAlive = 30 * time.Second
+	drainWait     = 100 * time.Millisecond
 )
 
 // Timeouts bound one call. Zero values take the defaults.
@@ -183,8 +184,11 @@ func (r *Reply) Close() {
 }
 
 // Drain reads a little more, so that a connection whose reply is complete but
-// for its last bytes can be used again.
+// for its last bytes can be used again. It does not wait for an upstream that
+// keeps them back: the reply's client would wait with it.
 func (r *Reply) Drain() {
+	enough := time.AfterFunc(drainWait, func() { r.watch.cancel(context.Canceled) })
+	defer enough.Stop()
 	var buf [512]byte
 	for range 8 {
 		if _, err := r.src.Read(buf[:]); err != nil {

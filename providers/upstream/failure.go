@@ -98,8 +98,12 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 }
 
 // CancelledBy is the failure of a call whose context ended with cause.
+// A cause that says itself what the client is to be told is a *dialogue.Error.
 func CancelledBy(cause error) *Failure {
+	var told *dialogue.Error
 	switch {
+	case errors.As(cause, &told):
+		return &Failure{Class: Cancelled, Err: told}
 	case errors.Is(cause, ErrFirstByte), errors.Is(cause, ErrIdle), errors.Is(cause, ErrTotal), errors.Is(cause, context.DeadlineExceeded):
 		return &Failure{Class: TimedOut, Err: &dialogue.Error{Status: 504, Type: dialogue.TypeTimeout,
 			Code: "upstream_timeout", Message: "the upstream provider took too long", Cause: cause}}
