@@ -20,7 +20,7 @@ func TestFloorsCarryEveryToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, floor := range map[string]http.Handler{
-		"plain": forward(to, http.DefaultTransport),
+		"plain": plain(forward(to, http.DefaultTransport)),
 		"peek":  peek(forward(to, http.DefaultTransport)),
 		"xlate": &translator{upstream: upstream.URL, client: http.DefaultClient},
 	} {

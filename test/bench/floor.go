@@ -36,7 +36,7 @@ func serveFloor(args []string) error {
 	transport := &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true}
 	switch *kind {
 	case "plain":
-		return serve(forward(to, transport))
+		return serve(plain(forward(to, transport)))
 	case "peek":
 		return serve(peek(forward(to, transport)))
 	case "xlate":
@@ -63,6 +63,18 @@ func authorized(r *http.Request) bool {
 	}
 	got, want := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(benchKey))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// plain keeps net/http from closing the request's body when the reply begins: the
+// transport may not have seen its end yet, and would give up the connection.
+func plain(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			http.Error(w, "", http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func peek(next http.Handler) http.Handler {

@@ -111,20 +111,17 @@ func (l load) closedLoop(ctx context.Context, t *target, o options) (result, err
 	client, body := newClient(o.clients), l.body()
 	defer client.CloseIdleConnections()
 	var counting atomic.Bool
-	var failure atomic.Pointer[error]
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	over := make(chan struct{}) // closed when clients shall finish what they are at
 	samples := make([][]time.Duration, o.clients)
 	var wait sync.WaitGroup
 	for i := range o.clients {
 		wait.Go(func() {
-			for ctx.Err() == nil {
+			for !closed(over) {
 				begun := time.Now()
 				if err := l.once(ctx, client, t.url, body, func(time.Duration) {}); err != nil {
-					if ctx.Err() == nil {
-						failure.Store(&err)
-						cancel()
-					}
+					fail(err) // the first one counts
 					return
 				}
 				if counting.Load() {
@@ -134,15 +131,21 @@ func (l load) closedLoop(ctx context.Context, t *target, o options) (result, err
 		})
 	}
 	r, err := observe(ctx, t.pid, o, &counting)
-	cancel()
+	close(over)
 	wait.Wait()
-	if failed := failure.Load(); failed != nil {
-		return result{}, *failed
-	}
-	if err != nil {
+	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return result{}, err
 	}
 	return r.summed(samples), nil
+}
+
+func closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 // observe waits for the warm-up, then measures for the time asked for.

@@ -7,7 +7,7 @@
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
 #       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; all if
-#       none is named
+#       none is named; STAGEDOOR_BINARY names a ready program instead
 #
 # Exit status: 0 if every test passed.
 set -euo pipefail
@@ -101,7 +101,11 @@ if [ -n "${STAGEDOOR_URL:-}" ]; then
   exit "$failed"
 fi
 
-(cd "$root" && go build -o "$work/stagedoor" ./cmd/stagedoor)
+if [ -n "${STAGEDOOR_BINARY:-}" ]; then
+  cp "$STAGEDOOR_BINARY" "$work/stagedoor"
+else
+  (cd "$root" && go build -o "$work/stagedoor" ./cmd/stagedoor)
+fi
 sandbox="127.0.0.1:$(free_port)"
 "$work/stagedoor" sandbox --listen "$sandbox" >"$work/upstream.log" 2>&1 &
 pids+=($!)
