@@ -67,7 +67,9 @@ var (
 	cleanKey  = []byte("clean")  // there if the last process closed the store
 )
 
-const schemaVersion = 1
+// schemaVersion counts what an older program would not understand; see
+// laterTables.
+const schemaVersion = 2
 
 // OpenBolt opens the store in dir, making both if need be. A file that the last
 // process did not close is checked page by page first; a damaged one is refused.
@@ -243,7 +245,7 @@ func (b *Bolt) inspect() (clean bool, err error) {
 			return fmt.Errorf("%w: schema %d, this one knows %d", ErrSchema, v[0], schemaVersion)
 		}
 		for _, t := range tables {
-			if tx.Bucket([]byte(t)) == nil {
+			if tx.Bucket([]byte(t)) == nil && v[0] >= laterTables[t] {
 				return &CorruptError{Table: t, Reason: "is missing"}
 			}
 		}

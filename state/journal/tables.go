@@ -5,7 +5,8 @@ package journal
 type Table string
 
 // The tables. Those of accounts, authorizations and jobs are named here before
-// anything uses them, so that a file of any version has the same layout.
+// anything uses them, so that most files have the same layout; later ones are
+// in laterTables too.
 const (
 	Meta     Table = "meta"     // small facts about the installation: generated secrets, marks
 	User     Table = "user"     // accounts
@@ -21,9 +22,17 @@ const (
 	Body     Table = "resp"     // bodies of stored responses: cold, read by key
 	Event    Table = "respev"   // event logs of stored responses: cold, read by prefix
 	Idem     Table = "idem"     // idempotency keys
+
+	Developer Table = "dev"     // developer tokens, by time-ordered id
+	Consent   Table = "consent" // what a user allowed an app, by both
 )
 
-var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem}
+var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
+	Developer, Consent}
+
+// laterTables tells the schema since which a table is there: in an older file it
+// is not missing but new.
+var laterTables = map[Table]byte{Developer: 2, Consent: 2}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }
