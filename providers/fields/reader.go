@@ -3,6 +3,7 @@ package fields
 import (
 	"bytes"
 	"strconv"
+	"sync"
 
 	"stagedoor/providers/dialogue"
 )
@@ -21,14 +22,20 @@ const (
 	Object
 )
 
-// Reader walks a JSON text once, from front to back. Every value must be
-// consumed by exactly one call; what a callback leaves is skipped for it. The
-// zero value reads the empty text. Not safe for concurrent use.
+// Reader walks a JSON text once, from front to back, and checks all of it on the
+// way: Whole says at the end whether it was JSON. Where it was not, the walk ends
+// and the text looks cut off. Every value must be consumed by exactly one call;
+// what a callback leaves is skipped for it. Not safe for concurrent use.
 type Reader struct {
-	buf  []byte
-	pos  int
-	name int // where the name of the member being read starts
-	path []step
+	buf   []byte
+	pos   int
+	path  []step
+	names [][]byte // of the objects being read, see scope
+	depth int
+	// lenient lets pass what no parser stumbles over: names that occur twice
+	// and bytes that are not UTF-8.
+	lenient bool
+	broken  bool
 }
 
 // step is one level of the path: a name, or an index if name is nil.
@@ -37,9 +44,36 @@ type step struct {
 	index int
 }
 
-// NewReader reads text, which it does not write to.
+var readers = sync.Pool{New: func() any { return &Reader{path: make([]step, 0, 8), names: make([][]byte, 0, 32)} }}
+
+// NewReader reads text, which it does not write to, by the rules of Valid.
 func NewReader(text []byte) *Reader {
-	return &Reader{buf: text, path: make([]step, 0, 8)}
+	r := readers.Get().(*Reader)
+	r.buf = text
+	return r
+}
+
+// NewLenientReader reads what others than clients have written: names may occur
+// twice, and strings may hold anything that ends at their quote.
+func NewLenientReader(text []byte) *Reader {
+	r := NewReader(text)
+	r.lenient = true
+	return r
+}
+
+// Free gives the reader back for the next text. Using it afterwards is a bug;
+// not to call Free is none.
+func (r *Reader) Free() {
+	clear(r.path[:cap(r.path)])
+	clear(r.names[:cap(r.names)])
+	*r = Reader{path: r.path[:0], names: r.names[:0]}
+	readers.Put(r)
+}
+
+// Whole reports whether everything was read, and was JSON.
+func (r *Reader) Whole() bool {
+	r.space()
+	return !r.broken && r.pos == len(r.buf) && r.depth == 0 && len(r.buf) > 0
 }
 
 // Pos is the offset of the next unread byte.
@@ -74,35 +108,23 @@ func (r *Reader) Object(member func(name []byte) error) error {
 	if r.Peek() != Object {
 		return r.Broken("must be an object")
 	}
-	r.pos++
+	if !r.open('}') {
+		return nil
+	}
+	in := scope{base: len(r.names)}
 	for {
-		r.space()
-		if r.pos >= len(r.buf) || r.buf[r.pos] != '"' {
-			break // '}', or damage
+		name := r.member(&in)
+		if r.broken {
+			return nil
 		}
-		r.name = r.pos
-		quoted := r.Skip()
-		name := inner(quoted)
-		if bytes.IndexByte(name, '\\') >= 0 { // "\u006e" is n: no way around a rule
-			name = []byte(Unquote(quoted))
-		}
-		if !r.eat(':') {
-			break
-		}
-		start := r.pos
-		r.path = append(r.path, step{name: name})
-		if err := member(name); err != nil {
+		if err := r.each(step{name: name}, func() error { return member(name) }); err != nil {
 			return err
 		}
-		r.path = r.path[:len(r.path)-1]
-		if r.pos == start {
-			r.Skip()
-		}
-		if !r.eat(',') {
+		if !r.more('}') {
 			break
 		}
 	}
-	r.eat('}')
+	r.names = r.names[:in.base]
 	return nil
 }
 
@@ -111,22 +133,31 @@ func (r *Reader) Array(item func(i int) error) error {
 	if r.Peek() != Array {
 		return r.Broken("must be an array")
 	}
-	r.pos++
-	for i := 0; r.Peek() != Invalid; i++ {
-		start := r.pos
-		r.path = append(r.path, step{index: i})
-		if err := item(i); err != nil {
+	if !r.open(']') {
+		return nil
+	}
+	for i := 0; ; i++ {
+		if err := r.each(step{index: i}, func() error { return item(i) }); err != nil {
 			return err
 		}
-		r.path = r.path[:len(r.path)-1]
-		if r.pos == start {
-			r.Skip()
-		}
-		if !r.eat(',') {
-			break
+		if !r.more(']') {
+			return nil
 		}
 	}
-	r.eat(']')
+}
+
+// each lets one callback consume the next value, and does so if it did not.
+func (r *Reader) each(at step, consume func() error) error {
+	r.space()
+	start := r.pos
+	r.path = append(r.path, at)
+	if err := consume(); err != nil {
+		return err
+	}
+	r.path = r.path[:len(r.path)-1]
+	if r.pos == start {
+		r.value()
+	}
 	return nil
 }
 
@@ -134,29 +165,7 @@ func (r *Reader) Array(item func(i int) error) error {
 func (r *Reader) Skip() []byte {
 	r.space()
 	start := r.pos
-	depth := 0
-	for r.pos < len(r.buf) {
-		switch c := r.buf[r.pos]; c {
-		case '"':
-			r.pos = stringEnd(r.buf, r.pos)
-		case '{', '[':
-			depth++
-			r.pos++
-		case '}', ']':
-			if depth == 0 { // damage: a value is missing here
-				return r.buf[start:r.pos]
-			}
-			depth--
-			r.pos++
-		case ' ', '\t', '\n', '\r', ',', ':':
-			r.pos++
-		default:
-			r.scalar()
-		}
-		if depth == 0 {
-			break
-		}
-	}
+	r.value()
 	return r.buf[start:r.pos]
 }
 
@@ -165,7 +174,7 @@ func (r *Reader) Null() bool {
 	if r.Peek() != Null {
 		return false
 	}
-	r.scalar()
+	r.value()
 	return true
 }
 
@@ -207,17 +216,6 @@ func (r *Reader) space() {
 	}
 }
 
-// scalar consumes a number or a literal.
-func (r *Reader) scalar() {
-	for r.pos < len(r.buf) {
-		switch r.buf[r.pos] {
-		case ',', '}', ']', ' ', '\t', '\n', '\r', ':', '"', '{', '[':
-			return
-		}
-		r.pos++
-	}
-}
-
 func (r *Reader) eat(c byte) bool {
 	r.space()
 	if r.pos < len(r.buf) && r.buf[r.pos] == c {
@@ -225,27 +223,6 @@ func (r *Reader) eat(c byte) bool {
 		return true
 	}
 	return false
-}
-
-// stringEnd is the offset behind the string that starts at i. Long strings are
-// most of a prompt, so the search for their end is left to IndexByte.
-func stringEnd(b []byte, i int) int {
-	from := i + 1
-	for {
-		n := bytes.IndexByte(b[from:], '"')
-		if n < 0 {
-			return len(b)
-		}
-		end := from + n
-		escapes := 0
-		for k := end - 1; k > i && b[k] == '\\'; k-- {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return end + 1
-		}
-		from = end + 1
-	}
 }
 
 // inner strips the quotes of a string. Damaged text may lack the second.

@@ -17,28 +17,29 @@ type Member struct {
 // Members lists the members of the object text, in order. Names are views of
 // text where they hold no escapes.
 func Members(text []byte) []Member {
-	r := Reader{buf: text}
-	list := make([]Member, 0, 16)
-	if r.Peek() != Object {
+	r := NewLenientReader(text)
+	defer r.Free()
+	list := make([]Member, 0, 8)
+	if r.Peek() != Object || !r.open('}') {
 		return list
 	}
-	r.pos++
-	for r.Peek() == String {
+	for {
+		r.space()
 		m := Member{Start: r.pos}
-		m.Name = View(r.Skip()).Str
-		if !r.eat(':') {
-			break
+		name := r.member(nil)
+		if r.broken {
+			return list
 		}
+		m.Name = unsafe.String(unsafe.SliceData(name), len(name))
 		r.space()
 		m.Value = r.pos
-		r.Skip()
+		r.value()
 		m.End = r.pos
 		list = append(list, m)
-		if !r.eat(',') {
-			break
+		if !r.more('}') {
+			return list
 		}
 	}
-	return list
 }
 
 // View looks at text with gjson without copying it. The result, and what is
@@ -50,7 +51,8 @@ func View(text []byte) gjson.Result {
 
 // Elements lists where the elements of the array text stand.
 func Elements(text []byte) []Member {
-	r := NewReader(text)
+	r := NewLenientReader(text)
+	defer r.Free()
 	var list []Member
 	if r.Peek() != Array {
 		return list
