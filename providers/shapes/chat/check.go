@@ -12,22 +12,22 @@ import (
 // 4.3). Fields that are not listed, here or in checker.field, may be anything:
 // clients are ahead of the documents (decisions.md).
 var rules = map[string]fields.Rule{
-	"metadata":               fields.Nullable(fields.Metadata),
-	"temperature":            fields.Nullable(fields.Between(0, 2)),
-	"top_p":                  fields.Nullable(fields.Between(0, 1)),
-	"frequency_penalty":      fields.Nullable(fields.Between(-2, 2)),
-	"presence_penalty":       fields.Nullable(fields.Between(-2, 2)),
+	"metadata":               fields.Metadata,
+	"temperature":            fields.Between(0, 2),
+	"top_p":                  fields.Between(0, 1),
+	"frequency_penalty":      fields.Between(-2, 2),
+	"presence_penalty":       fields.Between(-2, 2),
 	"user":                   fields.Of(fields.String),
 	"safety_identifier":      fields.UpTo(64),
 	"prompt_cache_key":       fields.Of(fields.String),
-	"prompt_cache_retention": fields.Nullable(fields.OneOf("in_memory", "24h")),
-	"verbosity":              fields.Nullable(fields.OneOf("low", "medium", "high")),
-	"reasoning_effort":       fields.Nullable(fields.Of(fields.String)), // open: decisions.md
+	"prompt_cache_retention": fields.OneOf("in_memory", "24h"),
+	"verbosity":              fields.OneOf("low", "medium", "high"),
+	"reasoning_effort":       fields.Of(fields.String), // open: decisions.md
 	"web_search_options":     fields.Of(fields.Object),
-	"stop":                   fields.Nullable(fields.Stop),
-	"logit_bias":             fields.Nullable(fields.LogitBias),
-	"prediction":             fields.Nullable(fields.Of(fields.Object)),
-	"seed":                   fields.Nullable(fields.Whole(math.MinInt64, math.MaxInt64)),
+	"stop":                   fields.Stop,
+	"logit_bias":             fields.LogitBias,
+	"prediction":             fields.Of(fields.Object),
+	"seed":                   fields.Whole(math.MinInt64, math.MaxInt64),
 	"tools":                  fields.Each(tool),
 	"tool_choice":            toolChoice,
 	"parallel_tool_calls":    fields.Of(fields.Bool),
@@ -83,7 +83,12 @@ func (k *checker) together() error {
 	return nil
 }
 
+// field reads one top-level field. Clients write null for what they leave out,
+// also where the documents do not say so: then nothing was given.
 func (k *checker) field(name []byte) (err error) {
+	if word := string(name); word != "messages" && word != "model" && k.Null() {
+		return nil
+	}
 	switch string(name) {
 	case "messages":
 		k.hasMessages = true
@@ -107,9 +112,6 @@ func (k *checker) field(name []byte) (err error) {
 	case "stream_options":
 		return k.options()
 	case "service_tier":
-		if k.Null() {
-			return nil
-		}
 		k.head.ServiceTier, err = k.Text()
 		return err
 	case "response_format":
@@ -118,9 +120,6 @@ func (k *checker) field(name []byte) (err error) {
 	case "modalities":
 		return k.modalities()
 	case "audio":
-		if k.Null() {
-			return nil
-		}
 		k.audio = true
 		return fields.Of(fields.Object)(k.Reader)
 	}
@@ -147,11 +146,8 @@ func (k *checker) flag(into *bool) (err error) {
 	return err
 }
 
-// count reads an "integer or null".
+// count reads an integer.
 func (k *checker) count(lo, hi int64, found func(int64)) error {
-	if k.Null() {
-		return nil
-	}
 	n, err := k.Int(lo, hi)
 	if err == nil {
 		found(n)
@@ -160,9 +156,6 @@ func (k *checker) count(lo, hi int64, found func(int64)) error {
 }
 
 func (k *checker) options() error {
-	if k.Null() {
-		return nil
-	}
 	k.streamOptions = true
 	return k.Object(func(name []byte) (err error) {
 		switch string(name) {
@@ -176,9 +169,6 @@ func (k *checker) options() error {
 }
 
 func (k *checker) modalities() error {
-	if k.Null() {
-		return nil
-	}
 	return k.Array(func(int) error {
 		word, err := k.Word("text", "audio")
 		k.wantsAudio = k.wantsAudio || word == "audio"

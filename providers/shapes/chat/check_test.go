@@ -33,6 +33,9 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"temperature 2", with(`,"temperature":2`), ""},
 		{"temperature 2.01", with(`,"temperature":2.01`), "temperature"},
 		{"temperature null", with(`,"temperature":null`), ""},
+		{"nothing but nulls", with(`,"user":null,"safety_identifier":null,"prompt_cache_key":null,"web_search_options":null,"response_format":null,"tools":null,"tool_choice":null,` +
+			`"parallel_tool_calls":null,"function_call":null,"functions":null,"top_k":null,"stream":null,"stream_options":null,"n":null,"max_tokens":null,"modalities":null,"audio":null`), ""},
+		{"messages null", `{"model":"m","messages":null}`, "messages"},
 		{"temperature string", with(`,"temperature":"1"`), "temperature"},
 		{"top_p", with(`,"top_p":1.5`), "top_p"},
 		{"penalty", with(`,"presence_penalty":-2.5`), "presence_penalty"},

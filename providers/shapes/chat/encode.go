@@ -196,11 +196,17 @@ func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 		return
 	}
 	on := *strict
-	if on && e.req.Inbound != dialogue.Chat && !schema.Strictable(raw) {
+	if on && !sameStrict(e.req.Inbound) && !schema.Strictable(raw) {
 		on = false
 		e.rep.Lose(name)
 	}
 	e.Key("strict").Bool(on)
+}
+
+// sameStrict reports whether strict means to clients of a shape what it means to
+// upstreams of this one, so that a schema it does not fit is theirs to answer for.
+func sameStrict(inbound dialogue.Shape) bool {
+	return inbound == dialogue.Chat || inbound == dialogue.Responses
 }
 
 // identity is who asks and how the provider shall serve it.

@@ -302,3 +302,16 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// A schema that strict mode refuses is its author's mistake where the shapes
+// mean the same by strict, and the gateway's where they do not.
+func TestStrictStaysWhereItMeansTheSame(t *testing.T) {
+	yes := true
+	loose := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
+	for inbound, strict := range map[dialogue.Shape]bool{dialogue.Chat: true, dialogue.Responses: true, dialogue.Messages: false} {
+		body, _ := encoded(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{loose}})
+		if got := body.Get("tools.0.function.strict").Bool(); got != strict {
+			t.Errorf("from %s: strict %v", inbound, got)
+		}
+	}
+}

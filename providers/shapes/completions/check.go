@@ -10,18 +10,18 @@ import (
 
 // rules of the fields that routing does not care about (gateway.md 4.6).
 var rules = map[string]fields.Rule{
-	"echo":              fields.Nullable(fields.Of(fields.Bool)),
-	"frequency_penalty": fields.Nullable(fields.Between(-2, 2)),
-	"presence_penalty":  fields.Nullable(fields.Between(-2, 2)),
-	"logit_bias":        fields.Nullable(fields.LogitBias),
-	"logprobs":          fields.Nullable(fields.Whole(0, 5)),
-	"seed":              fields.Nullable(fields.Whole(math.MinInt64, math.MaxInt64)),
-	"stop":              fields.Nullable(fields.Stop),
-	"suffix":            fields.Nullable(fields.Of(fields.String)),
-	"temperature":       fields.Nullable(fields.Between(0, 2)),
-	"top_p":             fields.Nullable(fields.Between(0, 1)),
+	"echo":              fields.Of(fields.Bool),
+	"frequency_penalty": fields.Between(-2, 2),
+	"presence_penalty":  fields.Between(-2, 2),
+	"logit_bias":        fields.LogitBias,
+	"logprobs":          fields.Whole(0, 5),
+	"seed":              fields.Whole(math.MinInt64, math.MaxInt64),
+	"stop":              fields.Stop,
+	"suffix":            fields.Of(fields.String),
+	"temperature":       fields.Between(0, 2),
+	"top_p":             fields.Between(0, 1),
 	"user":              fields.Of(fields.String),
-	"prompt":            fields.Nullable(prompt),
+	"prompt":            prompt,
 }
 
 // checker holds what Check learns on its one way through a request.
@@ -64,7 +64,12 @@ func (k *checker) together() error {
 	return nil
 }
 
+// field reads one top-level field. Clients write null for what they leave out,
+// also where the documents do not say so: then nothing was given.
 func (k *checker) field(name []byte) (err error) {
+	if string(name) != "model" && k.Null() {
+		return nil
+	}
 	switch string(name) {
 	case "model":
 		k.hasModel = true
@@ -98,11 +103,8 @@ func (k *checker) flag(into *bool) (err error) {
 	return err
 }
 
-// count reads an "integer or null".
+// count reads an integer.
 func (k *checker) count(lo, hi int64, found func(int64)) error {
-	if k.Null() {
-		return nil
-	}
 	n, err := k.Int(lo, hi)
 	if err == nil {
 		found(n)
@@ -111,9 +113,6 @@ func (k *checker) count(lo, hi int64, found func(int64)) error {
 }
 
 func (k *checker) options() error {
-	if k.Null() {
-		return nil
-	}
 	k.streamOptions = true
 	return k.Object(func(name []byte) error {
 		switch string(name) {

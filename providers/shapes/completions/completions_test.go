@@ -43,7 +43,7 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		`,"logprobs":5`: "", `,"logprobs":6`: "logprobs", `,"logprobs":true`: "logprobs",
 		`,"max_tokens":0`: "", `,"max_tokens":-1`: "max_tokens", `,"n":129`: "n", `,"echo":1`: "echo",
 		`,"stream_options":{}`: "stream_options", `,"stream_options":{},"stream":true`: "", `,"stop":["a","b","c","d","e"]`: "stop",
-		`,"temperature":3`: "temperature", `,"suffix":null`: "", `,"user":1`: "user", `,"unknown":{}`: "",
+		`,"temperature":3`: "temperature", `,"suffix":null`: "", `,"user":null`: "", `,"user":1`: "user", `,"unknown":{}`: "",
 	}
 	for more, want := range rows {
 		_, err := completions.Shape.Check([]byte(`{"model":"m"`+more+`}`), shapes.Inbound{})

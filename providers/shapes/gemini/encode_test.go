@@ -272,6 +272,11 @@ func TestToolChoices(t *testing.T) {
 	if err == nil {
 		t.Error("a choice of a tool that does not exist was accepted")
 	}
+	_, err = gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialogue.Messages}},
+		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}, target(), nil, newEnv())
+	if err == nil {
+		t.Error("a choice of a tool of another vendor was accepted")
+	}
 }
 
 func TestThinkingIsToldInTheModelsWords(t *testing.T) {

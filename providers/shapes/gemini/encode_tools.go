@@ -117,7 +117,7 @@ func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
 // choose. A strict tool asks for VALIDATED, this shape's word for it.
 func (e *encoder) choice(functions []dialogue.Tool) error {
 	c := e.req.ToolChoice
-	if c != nil && len(c.Opaque) > 0 && c.Origin != dialogue.Gemini {
+	if c != nil && (len(c.Opaque) > 0 && c.Origin != dialogue.Gemini || e.namesServerTool(c)) {
 		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not have")
 	}
 	if len(functions) == 0 {
@@ -157,6 +157,13 @@ func (e *encoder) choice(functions []dialogue.Tool) error {
 	}
 	e.w.End().End()
 	return nil
+}
+
+// namesServerTool reports whether the one tool that must be called is not a
+// function: this shape can force nothing else.
+func (e *encoder) namesServerTool(c *dialogue.ToolChoice) bool {
+	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 &&
+		slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool { return t.Name == c.Names[0] && !declared(t) })
 }
 
 // allowed is the sent name of a tool that a choice knows by name only.

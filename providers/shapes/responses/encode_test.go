@@ -119,6 +119,25 @@ func TestToolsAreFlatAndNeverStrictByDefault(t *testing.T) {
 	want(t, "history", body.Get("input.1.name").Str, sent)
 }
 
+func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
+	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
+		Tools:      []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialogue.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},
+		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}
+	if _, err := responses.Shape.Encode(req, newTarget(), new(dialogue.Report), newEnv()); err == nil {
+		t.Error("a choice of a tool that the provider does not have was accepted")
+	}
+}
+
+// What messages clients call strict may leave properties out.
+func TestStrictMeansLessToMessagesClients(t *testing.T) {
+	yes := true
+	tool := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)}
+	for inbound, strict := range map[dialogue.Shape]string{dialogue.Messages: "false", dialogue.Chat: "true"} {
+		body, _ := encode(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{tool}})
+		want(t, string(inbound), body.Get("tools.0.strict").Raw, strict)
+	}
+}
+
 func TestChoiceWithoutToolsIsLeftOut(t *testing.T) {
 	no := false
 	req := &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Parallel: &no,

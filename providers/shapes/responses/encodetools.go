@@ -68,9 +68,20 @@ func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 	if t.Description != "" {
 		w.Key("description").String(t.Description)
 	}
-	w.Key("parameters").Raw(schema.ToolForMessages(t.Schema, t.GeminiSchema))
-	w.Key("strict").Bool(t.Strict != nil && *t.Strict)
+	parameters := schema.ToolForMessages(t.Schema, t.GeminiSchema)
+	w.Key("parameters").Raw(parameters)
+	w.Key("strict").Bool(t.Strict != nil && *t.Strict && e.keepsStrict(parameters))
 	w.End()
+}
+
+// keepsStrict reports whether a strict tool may stay strict. Messages clients
+// mean less by the word: what they call strict may be refused as such here.
+func (e *encoder) keepsStrict(parameters json.RawMessage) bool {
+	if e.req.Inbound != dialogue.Messages || schema.Strictable(parameters) {
+		return true
+	}
+	e.rep.Lose("tools:strict")
+	return false
 }
 
 func (e *encoder) customTool(w *jsonw.Writer, t *dialogue.Tool) {
@@ -101,7 +112,7 @@ func flatFormat(format json.RawMessage) json.RawMessage {
 
 func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 	c := e.req.ToolChoice
-	if c != nil && len(c.Opaque) > 0 && c.Origin != dialogue.Responses {
+	if c != nil && (len(c.Opaque) > 0 && c.Origin != dialogue.Responses || e.namesForeignTool(c)) {
 		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not run")
 	}
 	if !tools {
@@ -127,6 +138,14 @@ func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 		e.w.String(string(dialogue.ToolAuto))
 	}
 	return nil
+}
+
+// namesForeignTool reports whether the one tool that must be called is run by
+// another vendor: leaving it out would change the answer (translation.md 5).
+func (e *encoder) namesForeignTool(c *dialogue.ToolChoice) bool {
+	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 && slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool {
+		return t.Name == c.Names[0] && t.Kind == dialogue.OpaqueTool && t.Origin != dialogue.Responses
+	})
 }
 
 // named writes a reference to a tool: a choice, or a member of allowed_tools.
