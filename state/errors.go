@@ -13,6 +13,8 @@ var (
 	// because the durable store failed, is full or was closed. It is a 503
 	// storage_unavailable at the edge.
 	ErrUnavailable = errors.New("state is unavailable")
+	// ErrBusy: too many commands wait; only Submit says so, Do waits.
+	ErrBusy        = errors.New("too many commands wait")
 	ErrNotFound    = errors.New("not found")
 	ErrExists      = errors.New("already there")
 	ErrInvalid     = errors.New("invalid record")

@@ -2,6 +2,7 @@ package state
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -27,6 +28,9 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	_, err := hex.Decode(h[:], text)
 	return err
 }
+
+// Equal compares in constant time.
+func (h *Hash) Equal(other Hash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }
 
 // HashSecret is the hash under which a secret is found.
 func HashSecret(secret string) Hash { return sha256.Sum256([]byte(secret)) }

@@ -70,14 +70,10 @@ type StoredResponse struct {
 	Input json.RawMessage // the array of input items, without those of Previous
 }
 
-const byExpiry = "expires"
-
 var responses = table[ResponseHeader]{
 	durable: journal.Response,
 	id:      func(h *ResponseHeader) string { return h.ID },
-	more: map[string]*memdb.IndexSchema{
-		byExpiry: {Name: byExpiry, Indexer: index[ResponseHeader](func(h *ResponseHeader) []byte { return minute(h.Expires) })},
-	},
+	expires: func(h *ResponseHeader) time.Time { return h.Expires },
 }
 
 // Keys of the cold records. "/" is in no id.

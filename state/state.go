@@ -22,6 +22,7 @@ type State struct {
 
 	responses    atomic.Int64 // rows in the table of responses
 	maxResponses int
+	ledger       uint64 // sequence of the last ledger entry; the writer's
 
 	queue   chan *request
 	sending sync.RWMutex // held shared to send on queue, exclusively to close it
@@ -40,7 +41,7 @@ var hot = []interface {
 	durableTable() journal.Table
 	schema() *memdb.TableSchema
 	load(*memdb.Txn, journal.Record) error
-}{&facts, &keys, &responses}
+}{&facts, &keys, &responses, &accounts, &holds, &redeemCodes}
 
 // Option changes what Open does.
 type Option func(*State)
@@ -99,6 +100,7 @@ func (s *State) load() error {
 	txn.Commit()
 	s.mem = db
 	s.hot.fill(s.snapshot())
+	s.ledger = lastEntry(s.snapshot())
 	return nil
 }
 

@@ -1,17 +1,17 @@
 package state
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // MaxSweep is how many records one Sweep removes at most.
 const MaxSweep = 500
 
-// Sweep removes up to limit stored responses (MaxSweep if 0) and tells how many:
-// first expired ones, then the oldest finished ones beyond MaxResponses. If it
-// removed limit there may be more. It only frees space: what has expired is not
-// found from that moment on, swept or not.
+// transient are the tables that Sweep clears, beside the responses.
+var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents}
+
+// Sweep removes up to limit records (MaxSweep if 0) and tells how many: expired
+// ones of every table, then the oldest finished responses beyond MaxResponses.
+// If it removed limit there may be more. It only frees space: what has expired
+// is not found from that moment on, swept or not.
 //
 // Its caller decides when, once a minute for instance, and leaves it out while
 // commands wait (Stats.Waiting).
@@ -21,27 +21,23 @@ func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 	excess := int(s.responses.Load()) - s.maxResponses
 	return Do(ctx, s, func(tx *Tx) (int, error) {
-		doomed := tx.expiredResponses(tx.now, limit)
-		if keep := excess - len(doomed); keep > 0 && len(doomed) < limit {
-			doomed = append(doomed, tx.oldestResponses(min(keep, limit-len(doomed)))...)
+		swept := tx.sweepResponses(limit, excess)
+		for _, t := range transient {
+			swept += t.sweep(tx, limit-swept)
 		}
-		for _, r := range doomed {
-			tx.removeResponse(r)
-		}
-		return len(doomed), nil
+		return swept, nil
 	})
 }
 
-// expiredResponses are found by minute and then looked at.
-func (tx *Tx) expiredResponses(now time.Time, limit int) []*row[ResponseHeader] {
-	var found []*row[ResponseHeader]
-	responses.from(tx.mem, byExpiry, nil, func(r *row[ResponseHeader]) bool {
-		if r.rec.expired(now) {
-			found = append(found, r)
-		}
-		return len(found) < limit && r.rec.Expires.Unix()/60 <= now.Unix()/60
-	})
-	return found
+func (tx *Tx) sweepResponses(limit, excess int) int {
+	doomed := responses.expired(tx.mem, tx.now, limit)
+	if keep := excess - len(doomed); keep > 0 && len(doomed) < limit {
+		doomed = append(doomed, tx.oldestResponses(min(keep, limit-len(doomed)))...)
+	}
+	for _, r := range doomed {
+		tx.removeResponse(r)
+	}
+	return len(doomed)
 }
 
 // oldestResponses are the first finished ones that have not expired; the expired

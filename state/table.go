@@ -17,6 +17,9 @@ import (
 type table[R any] struct {
 	durable journal.Table
 	id      func(*R) string
+	// expires is when a record may be swept; nil: its records stay. The zero
+	// time is never.
+	expires func(*R) time.Time
 	// more are the indexes beside the one by id. Each costs 500 bytes and 10 µs
 	// a row; memdb does not enforce that one is unique, so whoever writes looks
 	// first.
@@ -29,7 +32,10 @@ type row[R any] struct {
 	rev uint64 // the durable record's revision
 }
 
-const byID = "id"
+const (
+	byID     = "id"
+	byExpiry = "expires"
+)
 
 func (t *table[R]) name() string { return string(t.durable) }
 
@@ -38,6 +44,14 @@ func (t *table[R]) durableTable() journal.Table { return t.durable }
 func (t *table[R]) schema() *memdb.TableSchema {
 	indexes := map[string]*memdb.IndexSchema{
 		byID: {Name: byID, Unique: true, Indexer: index[R](func(r *R) []byte { return terminated(t.id(r)) })},
+	}
+	if t.expires != nil {
+		indexes[byExpiry] = &memdb.IndexSchema{Name: byExpiry, AllowMissing: true, Indexer: index[R](func(r *R) []byte {
+			if at := t.expires(r); !at.IsZero() {
+				return minute(at)
+			}
+			return nil
+		})}
 	}
 	for name, schema := range t.more {
 		indexes[name] = schema
@@ -84,6 +98,55 @@ func (t *table[R]) from(txn *memdb.Txn, index string, key []byte, yield func(*ro
 	}
 }
 
+// under returns the rows whose index keys begin with prefix, in order, as they
+// are now: what the caller changes meanwhile does not matter.
+func (t *table[R]) under(txn *memdb.Txn, index string, prefix []byte) []*row[R] {
+	it, err := txn.Get(t.name(), index, prefix)
+	if err != nil {
+		return nil
+	}
+	var found []*row[R]
+	for raw := it.Next(); raw != nil; raw = it.Next() {
+		found = append(found, raw.(*row[R]))
+	}
+	return found
+}
+
+// last is the row with the greatest id.
+func (t *table[R]) last(txn *memdb.Txn) *row[R] {
+	raw, err := txn.Last(t.name(), byID)
+	if err != nil || raw == nil {
+		return nil
+	}
+	return raw.(*row[R])
+}
+
+// expired returns at most limit rows whose time has come, first ones first. They
+// are found by minute and then looked at.
+func (t *table[R]) expired(txn *memdb.Txn, now time.Time, limit int) []*row[R] {
+	var found []*row[R]
+	if limit <= 0 {
+		return nil
+	}
+	t.from(txn, byExpiry, nil, func(r *row[R]) bool {
+		at := t.expires(&r.rec)
+		if !now.Before(at) {
+			found = append(found, r)
+		}
+		return len(found) < limit && at.Unix()/60 <= now.Unix()/60
+	})
+	return found
+}
+
+// sweep removes at most limit expired rows and tells how many.
+func (t *table[R]) sweep(tx *Tx, limit int) int {
+	doomed := t.expired(tx.mem, tx.now, limit)
+	for _, r := range doomed {
+		t.remove(tx, r)
+	}
+	return len(doomed)
+}
+
 // put writes rec as part of the running command.
 func (t *table[R]) put(tx *Tx, rec R) error {
 	id := t.id(&rec)
@@ -114,7 +177,8 @@ func (t *table[R]) remove(tx *Tx, r *row[R]) {
 }
 
 // index is an indexer of memdb without its reflection. A nil key leaves the row
-// out of the index.
+// out of the index, if that allows missing ones. memdb appends to the keys of
+// indexes that are not unique, so those must be made for it.
 type index[R any] func(*R) []byte
 
 func (f index[R]) FromObject(raw any) (bool, []byte, error) {
@@ -139,6 +203,55 @@ func (f index[R]) FromArgs(args ...any) ([]byte, error) {
 // terminated is a string as index key. The NUL keeps one id from being the
 // beginning of another.
 func terminated(s string) []byte { return append([]byte(s), 0) }
+
+// number is a numeric id as durable key: of one length, so that it sorts.
+func number(id int64) string {
+	var digits [19]byte
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = '0' + byte(id%10)
+		id /= 10
+	}
+	return string(digits[:])
+}
+
+// numbers are numeric ids as index key.
+func numbers(ids ...int64) []byte {
+	key := make([]byte, 0, 8*len(ids)+maxID) // room for what memdb appends
+	for _, id := range ids {
+		key = binary.BigEndian.AppendUint64(key, uint64(id))
+	}
+	return key
+}
+
+// hashIndex is a unique index by the first half of a hash: enough to find the
+// row, so that how long the search took tells nothing of the other half, which
+// the finder compares in constant time.
+func hashIndex[R any](of func(*R) *Hash) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: byHash, Unique: true, Indexer: index[R](func(r *R) []byte { return of(r)[:indexed] })}
+}
+
+const indexed = len(Hash{}) / 2
+
+// byHash finds the row with a hash, by a hashIndex over the same field.
+func (t *table[R]) byHash(txn *memdb.Txn, h Hash, of func(*R) *Hash) *row[R] {
+	r := t.first(txn, byHash, h[:indexed])
+	if r == nil || !of(&r.rec).Equal(h) {
+		return nil
+	}
+	return r
+}
+
+// takes refuses a record whose hash another one has already.
+func (t *table[R]) takes(txn *memdb.Txn, rec *R, of func(*R) *Hash) error {
+	if *of(rec) == (Hash{}) {
+		return fmt.Errorf("%w: a record in %s has no hash", ErrInvalid, t.name())
+	}
+	other := t.first(txn, byHash, of(rec)[:indexed])
+	if other != nil && t.id(&other.rec) != t.id(rec) {
+		return fmt.Errorf("a hash in %s: %w", t.name(), ErrExists)
+	}
+	return nil
+}
 
 // minute is a time as index key: coarse, because it only finds what to look at.
 func minute(t time.Time) []byte {

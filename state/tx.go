@@ -14,8 +14,9 @@ import (
 // committed or not. It is valid until the command returns. Its methods are in
 // the files of the tables.
 type Tx struct {
-	now time.Time
-	mem *memdb.Txn
+	now    time.Time
+	mem    *memdb.Txn
+	ledger *uint64 // sequence of the last ledger entry, of refused commands too
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log     []change

@@ -40,12 +40,39 @@ func Do[T any](ctx context.Context, s *State, cmd func(*Tx) (T, error)) (T, erro
 	return result, nil
 }
 
+// Submit is Do for those who must not wait. It returns at once; done is called
+// with what Do would return, in the place of the writer, so it must not wait
+// either. While too many commands wait it is ErrBusy and done is not called.
+func Submit(s *State, cmd func(*Tx) error, done func(error)) error {
+	s.sending.RLock()
+	defer s.sending.RUnlock()
+	if err := s.refusal(); err != nil {
+		return err
+	}
+	select {
+	case s.queue <- &request{cmd: cmd, answer: done}:
+		return nil
+	default:
+		return ErrBusy
+	}
+}
+
 // request is a command that waits for its turn and then for its commit.
 type request struct {
 	cmd   func(*Tx) error
 	phase atomic.Int32
 	err   error
-	done  chan struct{} // closed when err is set
+	// One of them tells that err is set.
+	done   chan struct{} // by being closed
+	answer func(error)
+}
+
+func (r *request) end() {
+	if r.answer != nil {
+		r.answer(r.err)
+		return
+	}
+	close(r.done)
 }
 
 // Phases of a request. Leaving waiting is a race that the writer or the caller
@@ -81,10 +108,7 @@ func (s *State) enqueue(ctx context.Context, r *request) error {
 	// sends. The writer goes on reading meanwhile.
 	s.sending.RLock()
 	defer s.sending.RUnlock()
-	if s.closed {
-		return fmt.Errorf("%w: closed", ErrUnavailable)
-	}
-	if err := s.Err(); err != nil {
+	if err := s.refusal(); err != nil {
 		return err
 	}
 	select {
@@ -93,6 +117,14 @@ func (s *State) enqueue(ctx context.Context, r *request) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// refusal is why no command is taken, or nil. The caller holds sending.
+func (s *State) refusal() error {
+	if s.closed {
+		return fmt.Errorf("%w: closed", ErrUnavailable)
+	}
+	return s.Err()
 }
 
 // write is the goroutine of the writer. It ends when the queue is closed and
@@ -107,7 +139,7 @@ func (s *State) write() {
 // group runs the first command and those that wait behind it, commits what they
 // did and answers them.
 func (s *State) group(first *request) {
-	tx := &Tx{mem: s.mem.Txn(true), touched: map[record]struct{}{}}
+	tx := &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, touched: map[record]struct{}{}}
 	defer tx.mem.Abort() // nothing after a Commit; else readers keep what they have
 	var ran []*request
 	for r := first; r != nil; r = s.next(len(ran), tx.size) {
@@ -127,7 +159,7 @@ func (s *State) group(first *request) {
 		if err != nil {
 			r.err = err
 		}
-		close(r.done)
+		r.end()
 	}
 }
 

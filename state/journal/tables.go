@@ -16,7 +16,7 @@ const (
 	Token    Table = "atok"     // OAuth access tokens, by time-ordered id
 	Session  Table = "session"  // browser sessions
 	Ledger   Table = "led"      // ledger entries, by sequence; append-only
-	Balance  Table = "bal"      // balance checkpoints
+	Balance  Table = "bal"      // accounts: what the ledger adds up to
 	Job      Table = "job"      // video jobs
 	Response Table = "resphead" // headers of stored responses, by time-ordered id
 	Body     Table = "resp"     // bodies of stored responses: cold, read by key
@@ -25,14 +25,18 @@ const (
 
 	Developer Table = "dev"     // developer tokens, by time-ordered id
 	Consent   Table = "consent" // what a user allowed an app, by both
+
+	Hold    Table = "hold"   // holds under way, by the sequence of their begin
+	Receipt Table = "rcpt"   // receipts: cold, by request id, account and sequence
+	Redeem  Table = "redeem" // redeem codes, by time-ordered id
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent}
+	Developer, Consent, Hold, Receipt, Redeem}
 
 // laterTables tells the schema since which a table is there: in an older file it
 // is not missing but new.
-var laterTables = map[Table]byte{Developer: 2, Consent: 2}
+var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

@@ -1,0 +1,81 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// MaxCredits bounds what an account can hold, in micro-dollars: a billion
+// dollars. Since spent and held never exceed it, no sum of theirs overflows.
+const MaxCredits = 1_000_000_000_000_000
+
+// Account is what the ledger of one account adds up to, in micro-dollars. Spent
+// and Held together never exceed Credits, whatever happens.
+type Account struct {
+	ID      string    `json:"id"`               // as Key.User
+	Credits int64     `json:"credits"`          // all that was ever put in, less adjustments
+	Spent   int64     `json:"spent"`            // settled
+	Held    int64     `json:"held"`             // kept for requests under way, as far as journaled
+	Last    uint64    `json:"last"`             // sequence of its last ledger entry
+	Changed time.Time `json:"changed,omitzero"` // when that was
+}
+
+// Available is what can still be held.
+func (a *Account) Available() int64 { return a.Credits - a.Spent - a.Held }
+
+// takes tells whether amount can be added to what is spent and held.
+func (a *Account) takes(amount int64) bool { return amount <= a.Available() }
+
+var accounts = table[Account]{
+	durable: journal.Balance,
+	id:      func(a *Account) string { return a.ID },
+}
+
+const maxAccount = 128
+
+func checkAccount(id string) error {
+	if id == "" || len(id) > maxAccount {
+		return fmt.Errorf("%w: an account name of %d bytes", ErrInvalid, len(id))
+	}
+	for _, c := range []byte(id) {
+		if c < ' ' || c == 0x7f {
+			return fmt.Errorf("%w: account %q", ErrInvalid, id)
+		}
+	}
+	return nil
+}
+
+// Account returns an account; one that no money has moved on is empty.
+func (s *State) Account(id string) Account { return accountOf(s.snapshot(), id) }
+
+// Accounts lists the accounts that money has moved on, by name.
+func (s *State) Accounts() []Account {
+	var found []Account
+	accounts.from(s.snapshot(), byID, nil, func(r *row[Account]) bool {
+		found = append(found, r.rec)
+		return true
+	})
+	return found
+}
+
+func accountOf(txn *memdb.Txn, id string) Account {
+	if r := accounts.get(txn, id); r != nil {
+		return r.rec
+	}
+	return Account{ID: id}
+}
+
+// lastEntry is the sequence of the last ledger entry: every entry is the last
+// one of its account when it is written.
+func lastEntry(txn *memdb.Txn) uint64 {
+	last := uint64(0)
+	accounts.from(txn, byID, nil, func(r *row[Account]) bool {
+		last = max(last, r.rec.Last)
+		return true
+	})
+	return last
+}

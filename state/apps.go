@@ -1,0 +1,98 @@
+package state
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// App is a registered OAuth client (imagegen-and-oauth.md 2.2).
+type App struct {
+	ID       int64  `json:"id"` // 1, 2, ...; never given twice
+	ClientID string `json:"client_id"`
+	Secret   Hash   `json:"secret"`
+	// Previous is the secret before the last rotation, good until PreviousUntil.
+	Previous      Hash      `json:"previous,omitzero"`
+	PreviousUntil time.Time `json:"previous_until,omitzero"`
+
+	Owner       int64     `json:"owner"`
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitempty"`
+	RedirectURI string    `json:"redirect_uri"` // compared byte by byte
+	Created     time.Time `json:"created"`
+	Disabled    time.Time `json:"disabled,omitzero"` // zero: it is not
+}
+
+// LogValue keeps all but the harmless out of logs.
+func (a App) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int64("id", a.ID), slog.String("client_id", a.ClientID))
+}
+
+// Authenticates tells whether h is the hash of a secret that is good at now. It
+// takes the same time whatever the answer.
+func (a *App) Authenticates(h Hash, now time.Time) bool {
+	current, previous := a.Secret.Equal(h), a.Previous.Equal(h)
+	return current || (previous && now.Before(a.PreviousUntil))
+}
+
+func (a *App) check() error {
+	if checkID(a.ClientID) != nil || a.Secret == (Hash{}) || a.RedirectURI == "" {
+		return fmt.Errorf("%w: app %d", ErrInvalid, a.ID)
+	}
+	return nil
+}
+
+const (
+	byClient = "client"
+	byOwner  = "owner"
+)
+
+var apps = table[App]{
+	durable: journal.App,
+	id:      func(a *App) string { return number(a.ID) },
+	more: map[string]*memdb.IndexSchema{
+		byClient: {Name: byClient, Unique: true, Indexer: index[App](func(a *App) []byte { return terminated(a.ClientID) })},
+		byOwner:  {Name: byOwner, Indexer: index[App](func(a *App) []byte { return numbers(a.Owner) })},
+	},
+}
+
+// App returns an app, disabled or not.
+func (v View) App(id int64) (App, bool) { return found(apps.get(v.txn, number(id))) }
+
+// AppByClientID finds an app by its public id.
+func (v View) AppByClientID(clientID string) (App, bool) {
+	return found(apps.first(v.txn, byClient, terminated(clientID)))
+}
+
+// Apps lists the apps of an owner, oldest first; 0: everybody's.
+func (v View) Apps(owner int64) []App {
+	if owner == 0 {
+		return records(apps.under(v.txn, byID, nil))
+	}
+	return records(apps.under(v.txn, byOwner, numbers(owner)))
+}
+
+// AddApp keeps a new app under the next id, which it returns with it.
+func (tx *Tx) AddApp(a App) (App, error) {
+	a.ID = 1
+	if last := apps.last(tx.mem); last != nil {
+		a.ID = last.rec.ID + 1
+	}
+	a.Created = tx.now
+	return a, tx.PutApp(a)
+}
+
+// PutApp keeps a. Two apps can't have one client id.
+func (tx *Tx) PutApp(a App) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if other := apps.first(tx.mem, byClient, terminated(a.ClientID)); other != nil && other.rec.ID != a.ID {
+		return fmt.Errorf("client id of app %d: %w", a.ID, ErrExists)
+	}
+	return apps.put(tx, a)
+}

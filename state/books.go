@@ -1,0 +1,146 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"stagedoor/state/journal"
+)
+
+// Books is what a whole ledger adds up to.
+type Books struct {
+	Entries  int
+	Accounts int
+	Open     int // holds under way
+	Credits  int64
+	Spent    int64
+	Held     int64
+}
+
+// errBooks collects what does not balance; the first few are enough to look.
+const maxBookErrors = 20
+
+// CheckBooks reads the whole ledger and compares it with the accounts and holds
+// that commands decide on: every sum exact, no account ever overdrawn, every
+// hold begun once and ended at most once. It is for an operator and for tests;
+// nothing may change meanwhile.
+func (s *State) CheckBooks(ctx context.Context) (Books, error) {
+	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, ended: map[uint64]bool{}}
+	if err := s.Ledger(ctx, 0, func(e Entry) error { b.entry(&e); return nil }); err != nil {
+		return b.books, err
+	}
+	for _, a := range s.Accounts() {
+		b.account(&a)
+	}
+	for _, h := range s.Holds("") {
+		b.hold(&h)
+	}
+	b.close()
+	return b.books, errors.Join(b.wrong...)
+}
+
+type auditor struct {
+	books    Books
+	accounts map[string]*Account
+	open     map[uint64]*Hold
+	ended    map[uint64]bool
+	wrong    []error
+}
+
+func (b *auditor) find(format string, args ...any) {
+	if len(b.wrong) < maxBookErrors {
+		b.wrong = append(b.wrong, fmt.Errorf("%w: "+format, append([]any{journal.ErrCorrupt}, args...)...))
+	}
+}
+
+func (b *auditor) entry(e *Entry) {
+	b.books.Entries++
+	a := b.accounts[e.Account]
+	if a == nil {
+		a = &Account{ID: e.Account}
+		b.accounts[e.Account] = a
+	}
+	if e.Previous != a.Last {
+		b.find("entry %d follows %d, not %d", e.Sequence, e.Previous, a.Last)
+	}
+	a.Last = e.Sequence
+	switch e.Kind {
+	case Credit, Adjust:
+		a.Credits += e.Amount
+	case Begin:
+		a.Held += e.Amount
+		b.open[e.Sequence] = &Hold{ID: e.Sequence, Account: e.Account, Amount: e.Amount}
+	case Extend:
+		b.extend(a, e)
+	case Settle, Release:
+		b.end(a, e)
+	default:
+		b.find("entry %d is a %q", e.Sequence, e.Kind)
+	}
+	if a.Spent < 0 || a.Held < 0 || a.Available() < 0 {
+		b.find("account %s is overdrawn by entry %d: credits %d, spent %d, held %d", a.ID, e.Sequence, a.Credits, a.Spent, a.Held)
+	}
+}
+
+func (b *auditor) extend(a *Account, e *Entry) {
+	h := b.open[e.Hold]
+	if h == nil || h.Account != e.Account {
+		b.find("entry %d extends hold %d, which is not open", e.Sequence, e.Hold)
+		return
+	}
+	h.Amount += e.Amount
+	a.Held += e.Amount
+}
+
+func (b *auditor) end(a *Account, e *Entry) {
+	if b.ended[e.Hold] {
+		b.find("entry %d ends hold %d for the second time", e.Sequence, e.Hold)
+	}
+	b.ended[e.Hold] = true
+	a.Spent += e.Amount
+	if e.Hold == e.Sequence {
+		return // begun by the same entry
+	}
+	h := b.open[e.Hold]
+	if h == nil || h.Account != e.Account || h.Amount != e.Held {
+		b.find("entry %d ends hold %d of %d, which is not open so", e.Sequence, e.Hold, e.Held)
+		return
+	}
+	a.Held -= h.Amount
+	delete(b.open, e.Hold)
+}
+
+func (b *auditor) account(have *Account) {
+	b.books.Accounts++
+	b.books.Credits += have.Credits
+	b.books.Spent += have.Spent
+	b.books.Held += have.Held
+	want := b.accounts[have.ID]
+	if want == nil {
+		want = &Account{}
+	}
+	if have.Credits != want.Credits || have.Spent != want.Spent || have.Held != want.Held || have.Last != want.Last {
+		b.find("account %s is %+v, its entries add up to %+v", have.ID, *have, *want)
+	}
+	delete(b.accounts, have.ID)
+}
+
+func (b *auditor) hold(have *Hold) {
+	b.books.Open++
+	want := b.open[have.ID]
+	if want == nil || want.Account != have.Account || want.Amount != have.Amount {
+		b.find("hold %d of %d on account %s is not in the ledger so", have.ID, have.Amount, have.Account)
+	}
+	delete(b.open, have.ID)
+}
+
+// close names what the ledger has and the tables have not.
+func (b *auditor) close() {
+	for id := range b.accounts {
+		b.find("account %s is missing", id)
+	}
+	for id := range b.open {
+		b.find("hold %d is missing", id)
+	}
+}

@@ -1,0 +1,126 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// Grant is what one user allowed one app in one authorization: the code, and the
+// family of refresh tokens that followed it, in one record, so that an exchange
+// and a rotation rewrite one record each. Access tokens point at it and die with
+// it.
+type Grant struct {
+	ID          string   `json:"id"` // from NewID("grt_")
+	User        int64    `json:"user"`
+	App         int64    `json:"app"`
+	Scopes      []string `json:"scopes"`
+	RedirectURI string   `json:"redirect_uri"`
+	// Family finds the grant: it is the hash of what its code and all of its
+	// refresh tokens have in common, so that old ones are recognised for good.
+	Family  Hash    `json:"family"`
+	Code    Code    `json:"code"`
+	Refresh Refresh `json:"refresh,omitzero"`
+
+	// Consented: the user said yes to this one; else it went by an earlier yes.
+	Consented bool      `json:"consented,omitempty"`
+	AuthTime  time.Time `json:"auth_time"` // when the user signed in
+	Created   time.Time `json:"created"`
+	// Expires is when nothing of it works any more: the code first, then the
+	// last refresh token.
+	Expires time.Time `json:"expires"`
+	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
+	Reason  string    `json:"reason,omitempty"` // of the revocation
+}
+
+// Code is the authorization code of a grant.
+type Code struct {
+	Hash      Hash      `json:"hash"`
+	Challenge string    `json:"challenge,omitempty"` // PKCE, S256; "": none
+	Expires   time.Time `json:"expires"`
+	Used      time.Time `json:"used,omitzero"` // zero: not yet
+}
+
+// Refresh is the family of refresh tokens of a grant: one is good at a time.
+type Refresh struct {
+	Generation int64     `json:"generation"`
+	Hash       Hash      `json:"hash"`
+	Issued     time.Time `json:"issued"`
+	// Previous is the token before, which gets its successor once more until
+	// PreviousUntil. Successor holds that, sealed with the previous token.
+	Previous      Hash      `json:"previous,omitzero"`
+	PreviousUntil time.Time `json:"previous_until,omitzero"`
+	Successor     []byte    `json:"successor,omitempty"`
+}
+
+// Live tells whether the grant is good at now.
+func (g *Grant) Live(now time.Time) bool { return g.Revoked.IsZero() && now.Before(g.Expires) }
+
+// Revoke ends the grant, if that was not done before.
+func (g *Grant) Revoke(now time.Time, reason string) {
+	if g.Revoked.IsZero() {
+		g.Revoked, g.Reason = now, reason
+	}
+}
+
+func (g *Grant) check() error {
+	if err := checkID(g.ID); err != nil {
+		return err
+	}
+	if g.User <= 0 || g.App <= 0 || g.Code.Hash == (Hash{}) || g.Expires.IsZero() {
+		return fmt.Errorf("%w: grant %s", ErrInvalid, g.ID)
+	}
+	return nil
+}
+
+const byParties = "parties"
+
+var grants = table[Grant]{
+	durable: journal.Grant,
+	id:      func(g *Grant) string { return g.ID },
+	expires: func(g *Grant) time.Time { return g.Expires },
+	more: map[string]*memdb.IndexSchema{
+		byHash: hashIndex(grantFamily),
+		// User, then app, then time; without the revoked ones.
+		byParties: {Name: byParties, AllowMissing: true, Indexer: index[Grant](func(g *Grant) []byte {
+			if !g.Revoked.IsZero() {
+				return nil
+			}
+			return numbers(g.User, g.App)
+		})},
+	},
+}
+
+func grantFamily(g *Grant) *Hash { return &g.Family }
+
+// Grant returns a grant, live or not.
+func (v View) Grant(id string) (Grant, bool) { return found(grants.get(v.txn, id)) }
+
+// GrantByFamily finds a grant, live or not.
+func (v View) GrantByFamily(family Hash) (Grant, bool) {
+	return found(grants.byHash(v.txn, family, grantFamily))
+}
+
+// Grants lists a user's grants that were not revoked, of one app or, if that is
+// 0, of all, oldest first within each. Expired ones may be among them.
+func (v View) Grants(user, app int64) []Grant {
+	prefix := numbers(user)
+	if app != 0 {
+		prefix = numbers(user, app)
+	}
+	return records(grants.under(v.txn, byParties, prefix))
+}
+
+// PutGrant keeps g.
+func (tx *Tx) PutGrant(g Grant) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if err := grants.takes(tx.mem, &g, grantFamily); err != nil {
+		return err
+	}
+	return grants.put(tx, g)
+}

@@ -1,0 +1,295 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stagedoor/state/journal"
+)
+
+// ErrInsufficient: the account does not have what is asked of it.
+var ErrInsufficient = errors.New("the balance is insufficient")
+
+// EntryKind says what a ledger entry did.
+type EntryKind string
+
+// Kinds of ledger entries. A hold has one Begin and one of Settle and Release.
+const (
+	Credit  EntryKind = "credit"  // Amount was put in
+	Adjust  EntryKind = "adjust"  // Amount, which may be negative, corrects the credits
+	Begin   EntryKind = "begin"   // Amount is held
+	Extend  EntryKind = "extend"  // Amount more is held
+	Settle  EntryKind = "settle"  // Amount was spent, Held is no longer held
+	Release EntryKind = "release" // nothing was spent, Held is no longer held
+
+	// Progress is a posting that makes no entry: it notes what its hold would be
+	// settled at after a crash.
+	Progress EntryKind = "progress"
+)
+
+// Entry is one entry of the ledger. Entries are appended and never changed.
+type Entry struct {
+	Sequence uint64    `json:"-"`                  // its key
+	Previous uint64    `json:"previous,omitempty"` // of the same account
+	Account  string    `json:"account"`
+	Kind     EntryKind `json:"kind"`
+	Amount   int64     `json:"amount"`
+	Held     int64     `json:"held,omitempty"`
+	// Hold is the Begin's sequence. A hold that begins and ends in one commit
+	// has one entry for both, whose Hold is its own sequence.
+	Hold    uint64    `json:"hold,omitempty"`
+	Request string    `json:"request,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Posting is what is to be entered on one account.
+type Posting struct {
+	Kind   EntryKind
+	Amount int64
+	// Hold is which hold it is about. A Settle or Release with 0 is about one
+	// that begins with it, of Held.
+	Hold   uint64
+	Held   int64
+	Reason string
+	// Receipt goes with Begin, Settle and Release. Account, hold, amounts, end
+	// reason and Ended are filled in.
+	Receipt Receipt
+	// Began is when the request did, if it was not now.
+	Began time.Time
+}
+
+// Posted is what became of a Posting: the sequence of its entry, or the error
+// for which it left no trace.
+type Posted struct {
+	Sequence uint64
+	Err      error
+}
+
+// Post enters postings on an account, in order, each of them or not, and
+// returns the account as it is then. It is the one way in which money moves.
+func (s *State) Post(ctx context.Context, account string, postings []Posting) (Account, []Posted, error) {
+	var posted []Posted
+	a, err := Do(ctx, s, func(tx *Tx) (a Account, err error) {
+		a, posted, err = tx.Post(account, postings)
+		return a, err
+	})
+	if err != nil {
+		return Account{}, nil, err
+	}
+	return a, posted, nil
+}
+
+// Post is State.Post inside a command.
+func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error) {
+	if err := checkAccount(account); err != nil {
+		return Account{}, nil, err
+	}
+	p := poster{tx: tx, account: accountOf(tx.mem, account)}
+	before := p.account.Last
+	posted := make([]Posted, len(postings))
+	for i := range postings {
+		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
+		if p.broken != nil {
+			return Account{}, nil, p.broken
+		}
+	}
+	if p.account.Last == before {
+		return p.account, posted, nil
+	}
+	p.account.Changed = tx.now
+	return p.account, posted, accounts.put(tx, p.account)
+}
+
+// poster enters postings: checks first, so that a refused one leaves no trace.
+type poster struct {
+	tx      *Tx
+	account Account
+	broken  error // a record could not be written: nothing of the command counts
+}
+
+func (p *poster) post(what *Posting) (uint64, error) {
+	if what.Amount > MaxCredits || what.Amount < -MaxCredits || (what.Amount < 0 && what.Kind != Adjust) {
+		return 0, fmt.Errorf("%w: %s of %d", ErrInvalid, what.Kind, what.Amount)
+	}
+	switch what.Kind {
+	case Credit, Adjust:
+		return p.credit(what)
+	case Begin:
+		return p.begin(what)
+	case Extend, Progress:
+		return p.change(what)
+	case Settle, Release:
+		return p.end(what)
+	}
+	return 0, fmt.Errorf("%w: posting of kind %q", ErrInvalid, what.Kind)
+}
+
+func (p *poster) credit(what *Posting) (uint64, error) {
+	sum := p.account.Credits + what.Amount
+	if sum > MaxCredits {
+		return 0, fmt.Errorf("%w: credits of %d", ErrInvalid, sum)
+	}
+	if what.Amount < 0 && !p.account.takes(-what.Amount) {
+		return 0, fmt.Errorf("take %d of account %s: %w", -what.Amount, p.account.ID, ErrInsufficient)
+	}
+	p.account.Credits = sum
+	return p.enter(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}), nil
+}
+
+func (p *poster) begin(what *Posting) (uint64, error) {
+	if err := checkID(what.Receipt.Request); err != nil {
+		return 0, err
+	}
+	if !p.account.takes(what.Amount) {
+		return 0, fmt.Errorf("hold %d of account %s: %w", what.Amount, p.account.ID, ErrInsufficient)
+	}
+	p.account.Held += what.Amount
+	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
+	h := Hold{ID: p.enter(e), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.now), Receipt: what.Receipt}
+	p.put(h)
+	return h.ID, nil
+}
+
+func (w *Posting) since(now time.Time) time.Time {
+	if w.Began.IsZero() {
+		return now
+	}
+	return w.Began
+}
+
+func (p *poster) change(what *Posting) (uint64, error) {
+	r := p.tx.hold(p.account.ID, what.Hold)
+	if r == nil {
+		return 0, fmt.Errorf("hold %d: %w", what.Hold, ErrFinished)
+	}
+	h := r.rec
+	if what.Kind == Progress {
+		h.Progress = min(max(h.Progress, what.Amount), h.Amount)
+		p.put(h)
+		return h.ID, nil
+	}
+	if !p.account.takes(what.Amount) {
+		return 0, fmt.Errorf("extend hold %d by %d: %w", what.Hold, what.Amount, ErrInsufficient)
+	}
+	p.account.Held += what.Amount
+	h.Amount += what.Amount
+	p.put(h)
+	return p.enter(Entry{Kind: Extend, Amount: what.Amount, Hold: h.ID, Request: h.Receipt.Request}), nil
+}
+
+// end is the one terminal entry of a hold.
+func (p *poster) end(what *Posting) (uint64, error) {
+	spent := what.Amount
+	if what.Kind == Release {
+		spent = 0
+	}
+	h := Hold{Account: p.account.ID, Amount: what.Held, Began: what.since(p.tx.now)}
+	var r *row[Hold]
+	if what.Hold != 0 {
+		if r = p.tx.hold(p.account.ID, what.Hold); r == nil {
+			return 0, fmt.Errorf("hold %d: %w", what.Hold, ErrFinished)
+		}
+		h = r.rec
+		p.account.Held -= h.Amount
+	} else if err := checkID(what.Receipt.Request); err != nil {
+		return 0, err
+	}
+	if !p.account.takes(spent) {
+		if r != nil {
+			p.account.Held += h.Amount
+		}
+		return 0, fmt.Errorf("settle %d of account %s: %w", spent, p.account.ID, ErrInsufficient)
+	}
+	p.account.Spent += spent
+	e := Entry{Kind: what.Kind, Amount: spent, Held: h.Amount, Hold: h.ID, Request: what.Receipt.Request, Model: what.Receipt.Model, Reason: what.Reason}
+	sequence := p.enter(e)
+	if r != nil {
+		holds.remove(p.tx, r)
+	} else {
+		h.ID = sequence
+	}
+	receipt := what.Receipt
+	receipt.Account, receipt.Hold, receipt.Held, receipt.Charged = p.account.ID, h.ID, h.Amount, spent
+	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
+	if err := p.tx.putReceipt(&receipt); err != nil {
+		p.broken = err
+	}
+	return sequence, nil
+}
+
+// enter appends an entry to the ledger. It is linked to the one before it of the
+// same account, so that an account's history needs no index.
+func (p *poster) enter(e Entry) uint64 {
+	*p.tx.ledger++
+	e.Sequence = *p.tx.ledger
+	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.now
+	p.account.Last = e.Sequence
+	if (e.Kind == Settle || e.Kind == Release) && e.Hold == 0 {
+		e.Hold = e.Sequence
+	}
+	value, err := json.Marshal(&e)
+	if err != nil {
+		p.broken = fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	p.tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: sequenceKey(e.Sequence), Value: value})
+	return e.Sequence
+}
+
+func (p *poster) put(h Hold) {
+	if err := holds.put(p.tx, h); err != nil {
+		p.broken = err
+	}
+}
+
+// History returns up to limit entries of an account, newest first: those before
+// the sequence number before, or (0) the newest.
+func (s *State) History(ctx context.Context, account string, before uint64, limit int) ([]Entry, error) {
+	var found []Entry
+	at := s.Account(account).Last
+	for at != 0 && len(found) < limit {
+		e, err := s.entry(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if before == 0 || at < before {
+			found = append(found, e)
+		}
+		at = e.Previous
+	}
+	return found, nil
+}
+
+func (s *State) entry(ctx context.Context, sequence uint64) (Entry, error) {
+	rec, err := s.store.Get(ctx, journal.Ledger, sequenceKey(sequence))
+	if err != nil {
+		return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, unavailable(err))
+	}
+	return decodeEntry(rec)
+}
+
+func decodeEntry(rec journal.Record) (Entry, error) {
+	var e Entry
+	if len(rec.Key) != 8 || json.Unmarshal(rec.Value, &e) != nil {
+		return Entry{}, &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: "is not a ledger entry"}
+	}
+	e.Sequence = sequenceOf(rec.Key)
+	return e, nil
+}
+
+// Ledger calls fn with the entries after a sequence number, in order. fn must
+// not call State.
+func (s *State) Ledger(ctx context.Context, after uint64, fn func(Entry) error) error {
+	return s.store.Range(ctx, journal.Ledger, sequenceKey(after+1), nil, 0, func(rec journal.Record) error {
+		e, err := decodeEntry(rec)
+		if err != nil {
+			return err
+		}
+		return fn(e)
+	})
+}

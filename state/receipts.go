@@ -1,0 +1,107 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"stagedoor/state/journal"
+)
+
+// Receipt says what a request cost and why (decisions, Users and money). It is
+// written in the commit of the hold's terminal entry and never changed.
+type Receipt struct {
+	Request string `json:"request_id"`
+	Account string `json:"account"`
+	Hold    uint64 `json:"hold"` // sequence of the hold's begin, by which the ledger finds it
+	Key     string `json:"key,omitempty"`
+
+	Model    string `json:"model,omitempty"`          // as it was asked for
+	Upstream string `json:"upstream_model,omitempty"` // as the provider names it
+	Provider string `json:"provider,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+
+	Usage  ReceiptUsage `json:"usage"`
+	Prices []PriceRow   `json:"prices"`
+
+	Held    int64 `json:"held"`    // micro-dollars that were kept for it
+	Charged int64 `json:"charged"` // and that it cost
+	// Reason is how the request ended; Flags what was odd about its usage.
+	Reason string   `json:"end_reason"`
+	Flags  []string `json:"flags,omitempty"`
+
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+}
+
+// ReceiptUsage is what was used, as far as it was charged.
+type ReceiptUsage struct {
+	Input      int64 `json:"input_tokens,omitempty"` // cached and cache-writing ones included
+	CacheRead  int64 `json:"cached_input_tokens,omitempty"`
+	CacheWrite int64 `json:"cache_write_tokens,omitempty"`
+	Output     int64 `json:"output_tokens,omitempty"` // reasoning included
+	Reasoning  int64 `json:"reasoning_tokens,omitempty"`
+	Images     int64 `json:"images,omitempty"`
+	Seconds    int64 `json:"seconds,omitempty"`
+	// Estimated: counted by the gateway, not told by the provider.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// PriceRow is one product of the charge: Quantity times Price for every Per. The
+// rows are added up before rounding, so their sum may be less by a fraction.
+type PriceRow struct {
+	What     string `json:"what"`
+	Quantity int64  `json:"quantity"`
+	Price    int64  `json:"price"` // micro-dollars
+	Per      int64  `json:"per"`
+}
+
+// receiptPrefix finds the receipts of a request. NUL is in neither part. Ids
+// that the gateway makes grow with time, which the durable store is fast with.
+func receiptPrefix(request, account string) []byte {
+	key := make([]byte, 0, len(request)+len(account)+2+8)
+	key = append(append(key, request...), 0)
+	return append(append(key, account...), 0)
+}
+
+func (tx *Tx) putReceipt(r *Receipt) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	key := append(receiptPrefix(r.Request, r.Account), sequenceKey(r.Hold)...)
+	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: value})
+	return nil
+}
+
+// maxReceipts bounds what Receipts returns: clients choose request ids, and may
+// choose the same one for ever.
+const maxReceipts = 100
+
+// Receipts returns the receipts of an account's requests with this id, oldest
+// first, at most 100. An id that a client chose may stand for several requests;
+// each was held and charged on its own. Those of another account do not exist.
+func (s *State) Receipts(ctx context.Context, account, request string) ([]Receipt, error) {
+	if checkID(request) != nil || checkAccount(account) != nil {
+		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
+	}
+	from := receiptPrefix(request, account)
+	to := append(from[:len(from)-1:len(from)-1], 1)
+	var found []Receipt
+	err := s.store.Range(ctx, journal.Receipt, from, to, maxReceipts, func(rec journal.Record) error {
+		var r Receipt
+		if err := json.Unmarshal(rec.Value, &r); err != nil {
+			return &journal.CorruptError{Table: journal.Receipt, Key: append([]byte(nil), rec.Key...), Reason: "is not a receipt"}
+		}
+		found = append(found, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
+	}
+	return found, nil
+}

@@ -1,0 +1,161 @@
+package state
+
+import (
+	"context"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// ErrRedeemed: the redeem code was used before.
+var ErrRedeemed = errors.New("the code was used already")
+
+// RedeemCode is money to be claimed once by whoever has the code (decisions,
+// Top-up). The code itself was shown once and is nowhere.
+type RedeemCode struct {
+	ID       string    `json:"id"`
+	Hash     Hash      `json:"hash"`
+	Hint     string    `json:"hint"`   // its last characters, for lists
+	Amount   int64     `json:"amount"` // micro-dollars
+	MintedBy string    `json:"minted_by,omitempty"`
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires,omitzero"`  // zero: never
+	UsedBy   string    `json:"used_by,omitempty"` // the account
+	Used     time.Time `json:"used,omitzero"`     // zero: it is not
+}
+
+const byCode = "code"
+
+var redeemCodes = table[RedeemCode]{
+	durable: journal.Redeem,
+	id:      func(c *RedeemCode) string { return c.ID },
+	more: map[string]*memdb.IndexSchema{
+		byCode: {Name: byCode, Unique: true, Indexer: index[RedeemCode](func(c *RedeemCode) []byte { return c.Hash[:] })},
+	},
+}
+
+const (
+	codeBytes = 15 // 120 bits: 24 characters
+	codeGroup = 4
+	codeHint  = 4
+)
+
+// Letters and digits that are not mistaken for each other when typed.
+var codeAlphabet = base32.NewEncoding("ABCDEFGHJKMNPQRSTVWXYZ0123456789").WithPadding(base32.NoPadding)
+
+// NewRedeemCode makes a code of six groups of four, to be typed by hand.
+func NewRedeemCode(now time.Time, random io.Reader, amount int64, mintedBy string) (code string, c RedeemCode, err error) {
+	id, err := NewID("code_", now, random)
+	if err != nil {
+		return "", RedeemCode{}, err
+	}
+	var bits [codeBytes]byte
+	if _, err := io.ReadFull(random, bits[:]); err != nil {
+		return "", RedeemCode{}, fmt.Errorf("make redeem code: %w", err)
+	}
+	digits := codeAlphabet.EncodeToString(bits[:])
+	var groups []string
+	for at := 0; at < len(digits); at += codeGroup {
+		groups = append(groups, digits[at:at+codeGroup])
+	}
+	code = strings.Join(groups, "-")
+	return code, RedeemCode{ID: id, Hash: HashRedeemCode(code), Hint: digits[len(digits)-codeHint:], Amount: amount, MintedBy: mintedBy, Created: now}, nil
+}
+
+// HashRedeemCode is the hash under which a code is found, however it was typed.
+func HashRedeemCode(code string) Hash {
+	var b strings.Builder
+	for _, c := range strings.ToUpper(code) {
+		switch {
+		case c == 'O':
+			b.WriteRune('0') // not in the alphabet
+		case c == 'I' || c == 'L':
+			b.WriteRune('1')
+		case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+			b.WriteRune(c)
+		}
+	}
+	return HashSecret(b.String())
+}
+
+// AddRedeemCodes keeps new codes, all of them or none.
+func (s *State) AddRedeemCodes(ctx context.Context, codes []RedeemCode) error {
+	return s.do(ctx, func(tx *Tx) error {
+		for _, c := range codes {
+			if err := c.check(); err != nil {
+				return err
+			}
+			if redeemCodes.get(tx.mem, c.ID) != nil || redeemCodes.first(tx.mem, byCode, c.Hash[:]) != nil {
+				return fmt.Errorf("redeem code %s: %w", c.ID, ErrExists)
+			}
+			if err := redeemCodes.put(tx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *RedeemCode) check() error {
+	if err := checkID(c.ID); err != nil {
+		return err
+	}
+	if c.Hash == (Hash{}) || c.Amount <= 0 || c.Amount > MaxCredits || !c.Used.IsZero() {
+		return fmt.Errorf("%w: redeem code %s of %d", ErrInvalid, c.ID, c.Amount)
+	}
+	return nil
+}
+
+// Redeem credits an account with a code's amount and spends the code, in one
+// command: it is ErrNotFound for a code that is unknown or has expired, and
+// ErrRedeemed for one that was used, by whomever.
+func (s *State) Redeem(ctx context.Context, account, code string) (Account, RedeemCode, error) {
+	hash := HashRedeemCode(code)
+	var c RedeemCode
+	a, err := Do(ctx, s, func(tx *Tx) (a Account, err error) {
+		a, c, err = tx.Redeem(account, hash)
+		return a, err
+	})
+	if err != nil {
+		return Account{}, RedeemCode{}, err
+	}
+	return a, c, nil
+}
+
+// Redeem is State.Redeem inside a command.
+func (tx *Tx) Redeem(account string, hash Hash) (Account, RedeemCode, error) {
+	r := redeemCodes.first(tx.mem, byCode, hash[:])
+	if r == nil || (!r.rec.Expires.IsZero() && !tx.now.Before(r.rec.Expires)) {
+		return Account{}, RedeemCode{}, fmt.Errorf("redeem code: %w", ErrNotFound)
+	}
+	c := r.rec
+	if !c.Used.IsZero() {
+		return Account{}, RedeemCode{}, fmt.Errorf("redeem code %s: %w", c.ID, ErrRedeemed)
+	}
+	a, posted, err := tx.Post(account, []Posting{{Kind: Credit, Amount: c.Amount, Reason: "redeem " + c.ID}})
+	if err == nil {
+		err = posted[0].Err
+	}
+	if err != nil {
+		return Account{}, RedeemCode{}, err
+	}
+	c.Used, c.UsedBy = tx.now, account
+	return a, c, redeemCodes.put(tx, c)
+}
+
+// RedeemCodes lists codes in the order in which they were minted.
+func (s *State) RedeemCodes() []RedeemCode {
+	var found []RedeemCode
+	redeemCodes.from(s.snapshot(), byID, nil, func(r *row[RedeemCode]) bool {
+		found = append(found, r.rec)
+		return true
+	})
+	return found
+}

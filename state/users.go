@@ -1,0 +1,102 @@
+package state
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// UserStatus is what an account may do (imagegen-and-oauth.md 2.4, decisions).
+type UserStatus int
+
+// The statuses.
+const (
+	UserActive   UserStatus = 1
+	UserDisabled UserStatus = 2
+)
+
+// User is an account. What it owns and owes is the ledger's, not here.
+type User struct {
+	ID       int64  `json:"id"` // 1, 2, ...; never given twice
+	Username string `json:"username"`
+	Email    string `json:"email,omitempty"`
+	// Password is a PHC string of package password; "": nobody can sign in.
+	Password string     `json:"password,omitempty"`
+	Status   UserStatus `json:"status"`
+	// Epoch grows when all sessions are to end: those of an earlier one are void.
+	Epoch   int64     `json:"epoch,omitempty"`
+	Created time.Time `json:"created"`
+}
+
+// Active tells whether the account may be used.
+func (u *User) Active() bool { return u.Status == UserActive }
+
+// LogValue keeps all but the harmless out of logs.
+func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.ID)) }
+
+// MaxUsername is the longest username in bytes.
+const MaxUsername = 64
+
+func (u *User) check() error {
+	if u.Username == "" || len(u.Username) > MaxUsername || u.Status < UserActive || u.Status > UserDisabled {
+		return fmt.Errorf("%w: user %d", ErrInvalid, u.ID)
+	}
+	return nil
+}
+
+const byName = "name"
+
+var users = table[User]{
+	durable: journal.User,
+	id:      func(u *User) string { return number(u.ID) },
+	more: map[string]*memdb.IndexSchema{
+		byName: {Name: byName, Unique: true, Indexer: index[User](func(u *User) []byte { return folded(u.Username) })},
+	},
+}
+
+// folded makes names that differ in case only the same.
+func folded(name string) []byte { return terminated(strings.ToLower(name)) }
+
+// User returns an account.
+func (v View) User(id int64) (User, bool) { return found(users.get(v.txn, number(id))) }
+
+// UserByName finds an account whatever the case of its name.
+func (v View) UserByName(name string) (User, bool) {
+	return found(users.first(v.txn, byName, folded(name)))
+}
+
+// Users lists at most limit accounts (all if 0) with ids above after.
+func (v View) Users(after int64, limit int) []User {
+	var list []User
+	users.from(v.txn, byID, terminated(number(max(after, 0)+1)), func(r *row[User]) bool {
+		list = append(list, r.rec)
+		return len(list) != limit
+	})
+	return list
+}
+
+// AddUser keeps a new account under the next id, which it returns with it.
+func (tx *Tx) AddUser(u User) (User, error) {
+	u.ID = 1
+	if last := users.last(tx.mem); last != nil {
+		u.ID = last.rec.ID + 1
+	}
+	u.Created = tx.now
+	return u, tx.PutUser(u)
+}
+
+// PutUser keeps u. Two accounts can't have one name: ErrExists.
+func (tx *Tx) PutUser(u User) error {
+	if err := u.check(); err != nil {
+		return err
+	}
+	if other := users.first(tx.mem, byName, folded(u.Username)); other != nil && other.rec.ID != u.ID {
+		return fmt.Errorf("username %q: %w", u.Username, ErrExists)
+	}
+	return users.put(tx, u)
+}
