@@ -2,7 +2,7 @@ package server
 
 import (
 	"net/http"
-	"sort"
+	"slices"
 	"strings"
 
 	"stagedoor/http/envelope"
@@ -20,6 +20,8 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	r.handle("POST /v1/messages/count_tokens", d.CountTokens)
 
 	r.handle("POST /v1/responses", d.Handle(dialogue.Responses))
+	// Not with handle: the path is an {id} for every other method.
+	r.mux.HandleFunc("POST /v1/responses/input_tokens", d.InputTokens)
 	r.handle("GET /v1/responses/{id}", d.Response)
 	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
 	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
@@ -54,7 +56,10 @@ func (r *router) handle(pattern string, h http.HandlerFunc) {
 
 func (r *router) done() http.Handler {
 	for path, methods := range r.methods {
-		sort.Strings(methods)
+		if slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, http.MethodHead) // net/http serves it along
+		}
+		slices.Sort(methods)
 		r.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
 			envelope.Write(w, r.dialect(req.URL.Path), envelope.MethodNotAllowed(req.Method, methods))

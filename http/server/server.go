@@ -18,6 +18,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	"stagedoor/http/access"
 	"stagedoor/http/envelope"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
@@ -29,6 +30,10 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 32 << 10
+	maxFields     = 100
+	// bodyTimeout is how long a client may be silent before and while it sends a
+	// body; the doors extend it as the body arrives.
+	bodyTimeout = 10 * time.Second
 	// sendBuffer keeps a client that reads nothing from filling megabytes of
 	// kernel memory before anybody notices.
 	sendBuffer = 128 << 10
@@ -62,7 +67,11 @@ func New(o Options) *Server {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		// OPTIONS * is a path nobody serves, not a reply without a request id.
+		DisableGeneralOptionsHandler: true,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerStream: 64 << 10,
+			WriteByteTimeout: writeTimeout, SendPingTimeout: idleTimeout},
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	return s
 }
@@ -99,6 +108,7 @@ func Listen(ctx context.Context, addresses []string) ([]net.Listener, error) {
 func (s *Server) Serve(listeners []net.Listener) error {
 	p := pool.New().WithErrors().WithFirstError()
 	for _, l := range listeners {
+		l := listener{l}
 		p.Go(func() error {
 			var err error
 			if s.options.CertFile != "" {
@@ -128,15 +138,40 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ct
 // Close ends every connection.
 func (s *Server) Close() error { return s.http.Close() }
 
+// handler is what every request goes through.
 func (s *Server) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := s.requestID(r)
 		h := w.Header()
 		ids := []string{id}
 		h["X-Request-Id"], h["Request-Id"] = ids, ids
-		defer s.recover(w, r, id)
-		next.ServeHTTP(w, r)
+		if r.ProtoMajor == 2 {
+			w = newStream(w)
+		}
+		reply := access.Begin(s.options.Logger, w, r)
+		defer reply.End(id)
+		defer s.recover(reply, r, id)
+		if r.ContentLength != 0 {
+			// Whoever is refused unread may be silent no longer than others.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
+		if fields(r.Header) > maxFields {
+			h.Set("Connection", "close")
+			envelope.Write(reply, s.dialect(r.URL.Path), &dialogue.Error{Status: 431, Type: dialogue.TypeInvalidRequest,
+				Code: "too_many_headers", Message: fmt.Sprintf("the request has more than %d header fields", maxFields)})
+			return
+		}
+		next.ServeHTTP(reply, r)
 	})
+}
+
+// fields counts header fields, repeated ones each time.
+func fields(h http.Header) int {
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
 }
 
 // requestID takes the client's own id if it is short and harmless.
@@ -154,17 +189,18 @@ func (s *Server) requestID(r *http.Request) string {
 }
 
 // recover keeps a panic from being more than the end of one request.
-func (s *Server) recover(w http.ResponseWriter, r *http.Request, id string) {
+func (s *Server) recover(w *access.Reply, r *http.Request, id string) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
+	access.Outcome(w, http.StatusInternalServerError)
 	if reason == http.ErrAbortHandler {
 		panic(reason)
 	}
 	s.options.Logger.Error("handler panicked", "request_id", id, "path", r.URL.Path, "panic", fmt.Sprintf("%T", reason), "stack", string(debug.Stack()))
-	if w.Header().Get("Content-Type") != "" {
-		panic(http.ErrAbortHandler) // the reply has begun: cutting it is all that is left
+	if w.Begun() {
+		panic(http.ErrAbortHandler) // cutting the reply is all that is left
 	}
 	envelope.Write(w, s.dialect(r.URL.Path), errors.New("panic"))
 }
@@ -182,21 +218,24 @@ func (s *Server) dialect(path string) envelope.Dialect {
 }
 
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+	access.Quiet(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.Write([]byte(`{"status":"ok"}`))
 }
 
 // readyz says whether new requests should be sent here, and if not, why.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	var err error
-	if s.draining.Load() {
-		err = errors.New("shutting down")
-	} else if s.options.Ready != nil {
-		err = s.options.Ready()
+	access.Quiet(w)
+	why := ""
+	switch {
+	case s.draining.Load():
+		why = "the gateway is shutting down"
+	case s.options.Ready != nil && s.options.Ready() != nil:
+		why = "the gateway cannot serve at the moment, its log says why"
 	}
-	if err != nil {
+	if why != "" {
 		envelope.Write(w, envelope.Plain, &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "not_ready",
-			Message: err.Error(), RetryAfter: time.Second})
+			Message: why, RetryAfter: time.Second})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

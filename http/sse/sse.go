@@ -1,7 +1,8 @@
 // Package sse writes server-sent events to one client: framed bytes come in,
-// each call is flushed, a client that takes nothing for too long is dropped,
-// and while nothing comes a heartbeat keeps proxies from closing the line. What
-// the events say is the business of the shapes' emitters.
+// each call is flushed, and while nothing comes a heartbeat keeps proxies from
+// closing the line. What the events say is the business of the shapes'
+// emitters; that a client which takes nothing is dropped, of the server's
+// connections.
 package sse
 
 import (
@@ -9,24 +10,25 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/sourcegraph/conc"
 )
 
-// Limits of a stream.
-const (
-	// WriteTimeout is how long one write may take: a client that reads nothing
-	// for so long is gone.
-	WriteTimeout = 15 * time.Second
-	// HeartbeatEvery is how long a client is left without a byte.
-	HeartbeatEvery = 15 * time.Second
+// HeartbeatEvery is how long a client is left without a byte.
+const HeartbeatEvery = 15 * time.Second
+
+// Headers of every stream. They are shared, so nobody may write to them.
+var (
+	noCache     = []string{"no-cache"}
+	noBuffering = []string{"no"}
 )
 
-// Writer writes one stream. It is used by one goroutine.
+// Writer writes one stream. It is used by one goroutine, except as Beat says.
 type Writer struct {
-	w        http.ResponseWriter
-	rc       *http.ResponseController
-	now      func() time.Time
-	deadline time.Time
-	last     time.Time
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	now  func() time.Time
+	last time.Time
 
 	mu sync.Mutex // only for SendLocked and Beat
 }
@@ -34,36 +36,27 @@ type Writer struct {
 // NewWriter sends the headers of a stream.
 func NewWriter(w http.ResponseWriter, contentType string, now func() time.Time) *Writer {
 	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
+	h["Content-Type"] = []string{contentType}
+	h["Cache-Control"] = noCache
+	h["X-Accel-Buffering"] = noBuffering
 	w.WriteHeader(http.StatusOK)
 	return &Writer{w: w, rc: http.NewResponseController(w), now: now, last: now()}
 }
 
 // Send writes and flushes p.
 func (s *Writer) Send(p []byte) error {
-	now := s.now()
-	s.last = now
-	// Moving a deadline costs, and tokens come by the thousand: it moves once a
-	// second, so that a write has between 14 and 15 seconds.
-	if s.deadline.Sub(now) < WriteTimeout-time.Second {
-		s.deadline = now.Add(WriteTimeout)
-		// A ResponseWriter without deadlines (a test's recorder) does without.
-		_ = s.rc.SetWriteDeadline(s.deadline)
-	}
+	s.last = s.now()
 	if _, err := s.w.Write(p); err != nil {
 		return err
 	}
 	return s.rc.Flush()
 }
 
-// Silent reports for how long nothing was sent.
-func (s *Writer) Silent() time.Duration { return s.now().Sub(s.last) }
+// Quiet reports that it is time for a heartbeat.
+func (s *Writer) Quiet() bool { return s.now().Sub(s.last) >= HeartbeatEvery-time.Second }
 
-// Close lifts the write deadline, which would otherwise outlive the stream on
-// a connection that is kept.
-func (s *Writer) Close() { _ = s.rc.SetWriteDeadline(time.Time{}) }
+// LookEvery is how often to ask Quiet.
+const LookEvery = HeartbeatEvery / 3
 
 // SendLocked is Send for a stream that Beat keeps alive.
 func (s *Writer) SendLocked(p []byte) error {
@@ -76,9 +69,9 @@ func (s *Writer) SendLocked(p []byte) error {
 // where it cannot send them. stop ends it and waits for it.
 func (s *Writer) Beat(ctx context.Context, heartbeat []byte) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
+	var wg conc.WaitGroup
 	wg.Go(func() {
-		t := time.NewTicker(HeartbeatEvery / 3)
+		t := time.NewTicker(LookEvery)
 		defer t.Stop()
 		for {
 			select {
@@ -95,7 +88,7 @@ func (s *Writer) Beat(ctx context.Context, heartbeat []byte) (stop func()) {
 func (s *Writer) beat(heartbeat []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Silent() >= HeartbeatEvery-time.Second {
-		_ = s.Send(heartbeat)
+	if s.Quiet() {
+		_ = s.Send(heartbeat) // whoever sends next meets the same error
 	}
 }

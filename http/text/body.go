@@ -22,16 +22,30 @@ import (
 const (
 	maxBody       = 32 << 20
 	maxDepth      = 128
-	bodyIdle      = 10 * time.Second // between two reads
+	bodyIdle      = 10 * time.Second // between two reads; the server sets it for the first
+	bodyGrace     = 30 * time.Second // after which it must have come at bodyRate
+	bodyRate      = 1 << 10          // bytes a second
+	firstBody     = 1 << 20          // what a client's word for its length is worth
+	minPooledBody = 8 << 10
 	maxPooledBody = 256 << 10
 )
 
 type body struct{ b []byte }
 
-var bodies = sync.Pool{New: func() any { return &body{b: make([]byte, 0, 8<<10)} }}
+// bodies holds the buffers of large bodies. A small one is made to measure: a
+// stream keeps its request's body to its end, and thousands of streams would
+// keep thousands of half-empty buffers.
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+func newBody(length int64) *body {
+	if length >= 0 && length < minPooledBody {
+		return &body{b: make([]byte, 0, length+1)}
+	}
+	return bodies.Get().(*body)
+}
 
 func (b *body) free() {
-	if cap(b.b) <= maxPooledBody {
+	if cap(b.b) >= minPooledBody && cap(b.b) <= maxPooledBody {
 		b.b = b.b[:0]
 		bodies.Put(b)
 	}
@@ -47,7 +61,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	if err := checkMedia(r.Header); err != nil {
 		return nil, err
 	}
-	buf := bodies.Get().(*body)
+	buf := newBody(r.ContentLength)
 	if err := buf.read(w, r); err != nil {
 		buf.free()
 		return nil, err
@@ -65,8 +79,13 @@ func tooLarge() *dialogue.Error {
 }
 
 func checkMedia(h http.Header) error {
-	if enc := h.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return unsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+	for _, enc := range h["Content-Encoding"] {
+		if enc != "" && !strings.EqualFold(enc, "identity") {
+			return unsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+		}
+	}
+	if len(h["Content-Type"]) > 1 {
+		return unsupportedMedia("Content-Type was sent more than once")
 	}
 	ct := h.Get("Content-Type")
 	if ct == "application/json" || ct == "" {
@@ -86,14 +105,18 @@ func unsupportedMedia(message string) *dialogue.Error {
 	return &dialogue.Error{Status: 415, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type", Message: message}
 }
 
-// read fills b with the body. A client may be slow, but not silent.
+// read fills b with the body. A client may be slow, but neither silent nor
+// slower than anybody's line.
 func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	rc := http.NewResponseController(w)
-	if n := int(r.ContentLength); n >= 0 && cap(b.b) < n+1 {
-		b.b = make([]byte, 0, n+1)
+	room := int(min(r.ContentLength, firstBody)) + 1
+	if room == 0 {
+		room = minPooledBody // its length is not known
 	}
-	var deadline time.Time
-	for {
+	if cap(b.b) < room {
+		b.b = make([]byte, 0, room)
+	}
+	for start := (time.Time{}); ; {
 		if len(b.b) > maxBody {
 			w.Header().Set("Connection", "close")
 			return tooLarge()
@@ -101,25 +124,32 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 		if len(b.b) == cap(b.b) {
 			b.b = append(b.b, 0)[:len(b.b)]
 		}
-		// What has arrived with the headers needs no deadline; a body of one
-		// read never sets one.
-		if len(b.b) > 0 || r.ContentLength < 0 {
-			deadline = time.Now().Add(bodyIdle)
-			_ = rc.SetReadDeadline(deadline)
-		}
-		n, err := r.Body.Read(b.b[len(b.b):cap(b.b)])
+		n, err := r.Body.Read(b.b[len(b.b):min(cap(b.b), maxBody+1)])
 		b.b = b.b[:len(b.b)+n]
 		switch {
 		case err == io.EOF:
-			if !deadline.IsZero() {
-				_ = rc.SetReadDeadline(time.Time{})
-			}
+			_ = rc.SetReadDeadline(time.Time{}) // a ResponseWriter without deadlines does without
 			return nil
 		case err != nil:
 			w.Header().Set("Connection", "close")
 			return badBody(err)
 		}
+		now := time.Now()
+		if start.IsZero() {
+			start = now
+		}
+		_ = rc.SetReadDeadline(bodyDeadline(start, now, len(b.b)))
 	}
+}
+
+// bodyDeadline is when the next piece of a body must have come, n bytes of which
+// are there.
+func bodyDeadline(start, now time.Time, n int) time.Time {
+	idle := now.Add(bodyIdle)
+	if rate := start.Add(bodyGrace + time.Duration(n/bodyRate)*time.Second); rate.Before(idle) {
+		return rate
+	}
+	return idle
 }
 
 func badBody(err error) *dialogue.Error {

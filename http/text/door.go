@@ -2,14 +2,19 @@ package text
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/translator"
+	"stagedoor/http/access"
 	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
@@ -36,10 +41,13 @@ type Options struct {
 }
 
 // Doors are the handlers of the text shapes. Safe for concurrent use.
-type Doors struct{ Options }
+type Doors struct {
+	Options
+	items *itemIndex
+}
 
 // New makes the doors.
-func New(o Options) *Doors { return &Doors{o} }
+func New(o Options) *Doors { return &Doors{Options: o, items: newItemIndex(maxItems)} }
 
 // scopes are the key scopes of the shapes (decisions.md).
 var scopes = map[dialogue.Shape]string{
@@ -70,17 +78,18 @@ type visit struct {
 	payload []byte // the body, or what became of it
 	head    shapes.Head
 	plan    []catalog.Candidate
-	release func(tokens int)
-	start   time.Time
+	pass    *throttle.Pass
 }
 
 func (v *visit) serve() {
-	v.start = v.doors.Env.Now()
 	if err := v.admit(); err != nil {
 		v.refuse(err)
+		if v.body != nil {
+			v.body.free()
+		}
 		return
 	}
-	defer v.body.free()
+	defer v.pass.Release(0) // unless it was released by what was used
 	if v.shape.Name() == dialogue.Responses {
 		v.serveResponses()
 		return
@@ -90,7 +99,17 @@ func (v *visit) serve() {
 
 // admit performs every check there is before the request costs anything.
 func (v *visit) admit() error {
-	d := v.doors
+	if err := v.read(); err != nil {
+		return err
+	}
+	if err := v.route(); err != nil {
+		return err
+	}
+	return v.limit(v.estimate())
+}
+
+// read finds out who asks and reads the body.
+func (v *visit) read() error {
 	if err := v.identify(scopes[v.shape.Name()]); err != nil {
 		return err
 	}
@@ -99,18 +118,19 @@ func (v *visit) admit() error {
 		return err
 	}
 	v.body, v.payload = b, b.b
-	if err := v.route(); err != nil {
-		b.free()
-		return err
-	}
-	tokens := v.estimate()
-	pass, refused := d.Limits.Admit(v.key.ID, limitsOf(&v.key), tokens, d.Env.Now())
+	return nil
+}
+
+// limit counts the request against its key.
+func (v *visit) limit(tokens int) error {
+	pass, refused := v.doors.Limits.Admit(v.key.ID, limitsOf(&v.key), tokens, v.doors.Env.Now())
 	if refused != nil {
-		b.free()
+		rateHeaders(v.w.Header(), refused.Requests, refused.Tokens)
 		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
 			Message: "the API key is at its limit, try again later", RetryAfter: max(refused.RetryAfter, time.Second)}
 	}
-	v.release = pass.Release
+	rateHeaders(v.w.Header(), pass.Requests, pass.Tokens)
+	v.pass = pass
 	return nil
 }
 
@@ -129,19 +149,47 @@ func (v *visit) identify(scope string) error {
 
 // route checks the body by the shape's rules and finds the model.
 func (v *visit) route() error {
-	head, err := v.shape.Check(v.payload, v.in)
+	head, err := v.check()
 	if err != nil {
 		return err
 	}
+	v.head = head
 	if err := v.doors.Auth.Permit(&v.key, v.r, "", head.Model); err != nil {
 		return err
 	}
-	entry, ok := v.doors.Catalog().Resolve(head.Model)
-	if !ok {
+	if v.plan == nil {
+		v.plan = v.doors.planFor(head.Model)
+	}
+	if v.plan == nil {
 		return modelNotFound(head.Model)
 	}
-	v.head, v.plan = head, entry.Plan(pick)
 	return nil
+}
+
+// check applies the shape's rules. A role of system inside messages is against
+// them, unless the catalogue says of the model that it takes it (decisions.md
+// "Text shapes").
+func (v *visit) check() (shapes.Head, error) {
+	head, err := v.shape.Check(v.payload, v.in)
+	var e *dialogue.Error
+	if err == nil || v.shape.Name() != dialogue.Messages || !errors.As(err, &e) || !strings.HasSuffix(e.Param, ".role") {
+		return head, err
+	}
+	plan := v.doors.planFor(gjson.GetBytes(v.payload, "model").String())
+	if plan == nil || !plan[0].Target(dialogue.Messages).Caps.SystemTurns {
+		return head, err
+	}
+	v.plan, v.in.SystemTurns = plan, true
+	return v.shape.Check(v.payload, v.in)
+}
+
+// planFor is what to try for a model, nil if nobody serves it.
+func (d *Doors) planFor(model string) []catalog.Candidate {
+	entry, ok := d.Catalog().Resolve(model)
+	if !ok {
+		return nil
+	}
+	return entry.Plan(pick)
 }
 
 // estimate is what the limits reserve for a request: a token is about four
@@ -185,20 +233,33 @@ func (v *visit) run(o *translator.Order) {
 	reply := v.doors.Translator.Begin(v.r.Context(), o)
 	v.write(reply)
 	out := reply.Outcome()
-	v.release(int(dialogue.Told(out.Usage.InputTotal) + dialogue.Told(out.Usage.OutputTotal)))
-	v.log(out)
+	v.pass.Release(used(&out))
+	v.note(&out)
+	if out.Err == nil && out.Attempts <= 1 {
+		// Otherwise a transport may still be sending what nobody waits for.
+		v.body.free()
+	}
+}
+
+// used is what a request is charged with: below zero if the upstream did not
+// tell and the estimate has to do.
+func used(out *translator.Outcome) int {
+	if out.Committed && out.Usage.InputTotal < 0 && out.Usage.OutputTotal < 0 {
+		return -1
+	}
+	return int(dialogue.Told(out.Usage.InputTotal) + dialogue.Told(out.Usage.OutputTotal))
 }
 
 // write sends frames to the client until there are none.
 func (v *visit) write(reply *translator.Reply) {
 	first, ok := <-reply.Frames()
 	if !ok {
-		v.refuse(envelope.From(nil))
+		v.answer(envelope.From(nil))
 		return
 	}
 	if first.Err != nil {
 		v.headers(first.Meta)
-		v.refuse(first.Err)
+		v.answer(first.Err)
 		for range reply.Frames() {
 		}
 		return
@@ -240,8 +301,7 @@ func (v *visit) writeStream(reply *translator.Reply, f translator.Frame) {
 		contentType = "application/json"
 	}
 	out := sse.NewWriter(v.w, contentType, v.doors.Env.Now)
-	defer out.Close()
-	beat := time.NewTicker(sse.HeartbeatEvery / 3)
+	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()
 	for {
 		err := out.Send(f.Data.B)
@@ -264,7 +324,7 @@ func (v *visit) next(reply *translator.Reply, out *sse.Writer, beat *time.Ticker
 		case f, ok := <-reply.Frames():
 			return f, ok
 		case <-beat.C:
-			if out.Silent() < sse.HeartbeatEvery-time.Second {
+			if !out.Quiet() {
 				continue
 			}
 			if b := v.shape.Heartbeat(mode); b != nil && out.Send(b) != nil {
@@ -301,30 +361,39 @@ func queueMs(d time.Duration) []string {
 	return []string{strconv.FormatInt(d.Milliseconds(), 10)}
 }
 
-// refuse answers with an error in the shape's dialect.
+// refuse answers a request that nobody was asked about.
 func (v *visit) refuse(err error) {
+	v.note(nil)
+	v.answer(err)
+}
+
+// answer writes an error in the shape's dialect.
+func (v *visit) answer(err error) {
 	e := envelope.From(err)
 	if e.Status >= 500 && e.Cause != nil {
 		v.doors.Logger.Warn("request failed", "request_id", RequestID(v.w), "status", e.Status, "cause", e.Cause)
 	}
+	access.Note(v.w, slog.Any("error", e.Code))
 	envelope.Write(v.w, v.shape.Envelope, e)
 }
 
-func (v *visit) log(out translator.Outcome) {
-	if !v.doors.Logger.Enabled(v.r.Context(), slog.LevelInfo) {
+// note adds what the door knows to the line of the request. out is nil for one
+// that did not get as far as the translator.
+func (v *visit) note(out *translator.Outcome) {
+	if !access.Wanted(v.w) {
 		return
 	}
-	status := http.StatusOK
-	if out.Err != nil {
-		status = out.Err.Status
+	access.Note(v.w, slog.String("shape", string(v.shape.Name())), slog.String("model", short(v.head.Model)),
+		slog.String("key", v.key.ID), slog.Bool("stream", v.head.Stream))
+	if out == nil {
+		return
 	}
-	v.doors.Logger.LogAttrs(v.r.Context(), slog.LevelInfo, "request",
-		slog.String("request_id", RequestID(v.w)), slog.String("shape", string(v.shape.Name())),
-		slog.String("model", short(v.head.Model)), slog.String("provider", out.Provider), slog.String("key", v.key.ID),
-		slog.Bool("stream", v.head.Stream), slog.Int("status", status), slog.Duration("duration", v.doors.Env.Now().Sub(v.start)),
-		slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts), slog.Bool("untouched", out.Untouched),
-		slog.Int64("input_tokens", out.Usage.InputTotal), slog.Int64("output_tokens", out.Usage.OutputTotal),
-		slog.String("degraded", out.Degraded), slog.String("losses", out.Losses))
+	if out.Err != nil {
+		access.Outcome(v.w, out.Err.Status)
+	}
+	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
+		slog.Bool("untouched", out.Untouched), slog.Int64("input_tokens", out.Usage.InputTotal),
+		slog.Int64("output_tokens", out.Usage.OutputTotal), slog.String("degraded", out.Degraded), slog.String("losses", out.Losses))
 }
 
 // RequestID is the id that the server put on a reply.

@@ -8,7 +8,6 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
-	"stagedoor/providers/tokens"
 )
 
 // Generate is the door of the third shape, whose paths end in {model}:{method}:
@@ -25,37 +24,8 @@ func (d *Doors) Generate(w http.ResponseWriter, r *http.Request) {
 		v.in.Array = !slices.Contains(r.URL.Query()["alt"], "sse")
 		v.serve()
 	case ok && method == "countTokens":
-		v.count(func(n int64) []byte { return gemini.CountTokensReply(n) })
+		v.count(geminiCounter)
 	default:
 		v.refuse(envelope.NotFound(r.URL.Path))
 	}
-}
-
-// count answers a token count: an estimate by the gateway's own vocabulary, and
-// the header says so.
-func (v *visit) count(reply func(n int64) []byte) {
-	req, err := v.decodeForCount()
-	if err != nil {
-		v.refuse(err)
-		return
-	}
-	body := reply(tokens.Request(req))
-	v.w.Header().Set("X-Stagedoor-Estimate", "tokens")
-	writeJSON(v.w, http.StatusOK, body)
-}
-
-func (v *visit) decodeForCount() (*dialogue.Request, error) {
-	if err := v.identify(scopes[v.shape.Name()]); err != nil {
-		return nil, err
-	}
-	b, err := readBody(v.w, v.r)
-	if err != nil {
-		return nil, err
-	}
-	defer b.free()
-	v.payload = countable(v.shape.Name(), b.b)
-	if err := v.route(); err != nil {
-		return nil, err
-	}
-	return v.shape.Decode(v.payload, v.in, v.doors.Env)
 }

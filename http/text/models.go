@@ -1,10 +1,12 @@
 package text
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
+	"stagedoor/http/access"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -20,7 +22,7 @@ var launched = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 // Models is GET /v1/models. Clients of the messages shape, known by their
 // version header, get that shape's list (wire/messages.md 7).
 func (d *Doors) Models(w http.ResponseWriter, r *http.Request) {
-	key, err := d.modelsKey(r)
+	key, err := d.modelsKey(w, r)
 	if err != nil {
 		envelope.Write(w, d.modelsDialect(r), err)
 		return
@@ -41,7 +43,7 @@ func (d *Doors) Models(w http.ResponseWriter, r *http.Request) {
 
 // Model is GET /v1/models/{model}.
 func (d *Doors) Model(w http.ResponseWriter, r *http.Request) {
-	m, err := d.oneModel(r, r.PathValue("rest"))
+	m, err := d.oneModel(w, r, r.PathValue("rest"))
 	if err != nil {
 		envelope.Write(w, d.modelsDialect(r), err)
 		return
@@ -58,44 +60,43 @@ func (d *Doors) Model(w http.ResponseWriter, r *http.Request) {
 // GeminiModels is GET /v1beta/models.
 func (d *Doors) GeminiModels(w http.ResponseWriter, r *http.Request) {
 	dialect := d.Shapes[dialogue.Gemini].Envelope
-	key, err := d.modelsKey(r)
+	key, err := d.modelsKey(w, r)
 	if err != nil {
 		envelope.Write(w, dialect, err)
 		return
 	}
-	page, next, err := pageOf(d.visible(&key, r), r, "pageSize", 50, r.URL.Query().Get("pageToken"))
+	page, err := pageOf(d.visible(&key, r), r, paging{size: "pageSize", usual: 50, after: "pageToken", coerce: true})
 	if err != nil {
 		envelope.Write(w, dialect, err)
 		return
 	}
-	var j jsonw.Writer
-	j.Object().Key("models").Array()
-	for _, m := range page {
-		j.Raw(geminiModel(m))
+	var models []gemini.Model
+	for _, m := range page.list {
+		models = append(models, gemini.Model{ID: m.ID})
 	}
-	j.End()
-	if next {
-		j.Key("nextPageToken").String(page[len(page)-1].ID)
+	next := ""
+	if page.more {
+		next = page.list[len(page.list)-1].ID
 	}
-	j.End()
-	writeJSON(w, http.StatusOK, j.Buf)
+	writeJSON(w, http.StatusOK, gemini.ModelList(models, next))
 }
 
 // GeminiModel is GET /v1beta/models/{model}.
 func (d *Doors) GeminiModel(w http.ResponseWriter, r *http.Request) {
-	m, err := d.oneModel(r, r.PathValue("rest"))
+	m, err := d.oneModel(w, r, r.PathValue("rest"))
 	if err != nil {
 		envelope.Write(w, d.Shapes[dialogue.Gemini].Envelope, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, geminiModel(m))
+	writeJSON(w, http.StatusOK, gemini.ModelObject(gemini.Model{ID: m.ID}))
 }
 
-func (d *Doors) modelsKey(r *http.Request) (state.Key, error) {
+func (d *Doors) modelsKey(w http.ResponseWriter, r *http.Request) (state.Key, error) {
 	key, err := d.Auth.Authenticate(r, strings.HasPrefix(r.URL.Path, "/v1beta/"))
 	if err != nil {
 		return key, err
 	}
+	access.Note(w, slog.String("key", key.ID))
 	return key, d.Auth.Permit(&key, r, state.ScopeModels, "")
 }
 
@@ -120,8 +121,8 @@ func (d *Doors) visible(key *state.Key, r *http.Request) []catalog.ModelInfo {
 }
 
 // oneModel finds a model by name; one that only a pattern serves counts too.
-func (d *Doors) oneModel(r *http.Request, id string) (catalog.ModelInfo, error) {
-	key, err := d.modelsKey(r)
+func (d *Doors) oneModel(w http.ResponseWriter, r *http.Request, id string) (catalog.ModelInfo, error) {
+	key, err := d.modelsKey(w, r)
 	if err != nil {
 		return catalog.ModelInfo{}, err
 	}
@@ -129,11 +130,11 @@ func (d *Doors) oneModel(r *http.Request, id string) (catalog.ModelInfo, error) 
 	if err := d.Auth.Permit(&key, r, "", id); err != nil {
 		return catalog.ModelInfo{}, err
 	}
-	entry, ok := d.Catalog().Resolve(id)
-	if !ok {
+	plan := d.planFor(id)
+	if plan == nil {
 		return catalog.ModelInfo{}, modelNotFound(id)
 	}
-	return catalog.ModelInfo{ID: id, OwnedBy: entry.Plan(pick)[0].Provider.Name}, nil
+	return catalog.ModelInfo{ID: id, OwnedBy: plan[0].Provider.Name}, nil
 }
 
 func writeModel(j *jsonw.Writer, m catalog.ModelInfo) {
@@ -150,25 +151,23 @@ func writeMessagesModel(j *jsonw.Writer, m catalog.ModelInfo) {
 	j.End()
 }
 
-func geminiModel(m catalog.ModelInfo) []byte { return gemini.ModelObject(gemini.Model{ID: m.ID}) }
-
 // messagesModels is the list of the messages shape, with its cursors.
 func (d *Doors) messagesModels(w http.ResponseWriter, r *http.Request, list []catalog.ModelInfo) {
-	page, more, err := pageOf(list, r, "limit", 20, r.URL.Query().Get("after_id"))
+	page, err := pageOf(list, r, paging{size: "limit", usual: 20, after: "after_id", before: "before_id"})
 	if err != nil {
 		envelope.Write(w, d.Shapes[dialogue.Messages].Envelope, err)
 		return
 	}
 	var j jsonw.Writer
 	j.Object().Key("data").Array()
-	for _, m := range page {
+	for _, m := range page.list {
 		writeMessagesModel(&j, m)
 	}
 	j.End()
 	first, last := "", ""
-	if len(page) > 0 {
-		first, last = page[0].ID, page[len(page)-1].ID
+	if n := len(page.list); n > 0 {
+		first, last = page.list[0].ID, page.list[n-1].ID
 	}
-	j.Key("first_id").StringOrNull(first).Key("last_id").StringOrNull(last).Key("has_more").Bool(more).End()
+	j.Key("first_id").StringOrNull(first).Key("last_id").StringOrNull(last).Key("has_more").Bool(page.more).End()
 	writeJSON(w, http.StatusOK, j.Buf)
 }

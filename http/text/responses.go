@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/translator"
+	"stagedoor/http/access"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
@@ -24,10 +26,13 @@ import (
 // serveResponses adds to the door what only the responses shape has: history by
 // previous_response_id, storage, background.
 func (v *visit) serveResponses() {
+	if err := v.resolve(); err != nil {
+		v.refuse(err)
+		return
+	}
 	own := v.payload
 	previous, err := v.continueFrom()
 	if err != nil {
-		v.release(0)
 		v.refuse(err)
 		return
 	}
@@ -47,20 +52,16 @@ func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User)
 
 // continueFrom resolves previous_response_id. A response that this very
 // provider made is left to it; any other history is put into the body, and the
-// id returned, so that the reply can echo it.
+// id returned, so that the reply can echo it. An id the store does not know as
+// this owner's is never passed on: to its provider all gateway keys are one.
 func (v *visit) continueFrom() (string, error) {
 	id := v.head.PreviousResponseID
 	if id == "" {
 		return "", nil
 	}
 	h, err := v.doors.Store.ResponseHeader(id, v.owner())
-	native := v.plan[0].Provider.Serves(dialogue.Responses) && !v.head.Background
-	switch {
-	case err != nil && native:
-		return "", nil // only its provider can know it
-	case err != nil:
-		return "", &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "previous_response_id",
-			Code: "previous_response_not_found", Message: "previous_response_id: there is no stored response with this id"}
+	if err != nil {
+		return "", previousNotFound()
 	}
 	if h.Provider != "" && !v.head.Background {
 		for i := range v.plan {
@@ -70,12 +71,26 @@ func (v *visit) continueFrom() (string, error) {
 			}
 		}
 	}
-	items, err := v.doors.Store.Chain(v.r.Context(), id, v.owner())
-	if err != nil {
-		return "", storeError(err, "previous_response_id")
+	return id, v.expand(id)
+}
+
+// expand puts the history up to a response before the input. Instructions are
+// not part of it (gateway.md 4.5).
+func (v *visit) expand(id string) error {
+	history, err := v.doors.Store.Chain(v.r.Context(), id, v.owner())
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return previousNotFound()
+	case err != nil:
+		return storeError(err, "previous_response_id")
 	}
-	v.payload = responses.Prepend(v.payload, items)
-	return id, nil
+	v.payload = responses.Prepend(v.payload, history)
+	return nil
+}
+
+func previousNotFound() *dialogue.Error {
+	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "previous_response_id",
+		Code: "previous_response_not_found", Message: "previous_response_id: there is no stored response with this id"}
 }
 
 // keeper stores a finished response before its client sees the last of it, so
@@ -93,13 +108,11 @@ func (v *visit) keeper(own []byte) func(context.Context, translator.Meta, []byte
 			Model: v.head.Model, Status: responses.Status(doc), Streamed: v.head.Stream}
 		if m.Untouched {
 			h.Provider = m.Provider
-			if _, err := v.doors.Store.ResponseHeader(h.Previous, v.owner()); err != nil {
-				h.Previous = "" // the provider knows it, the store does not
-			}
 		}
 		err := v.doors.Store.PutResponse(ctx, state.StoredResponse{ResponseHeader: h, Body: bytes.Clone(doc),
 			Input: items(responses.InputItems(own, v.doors.Env.ID))})
 		if err == nil || errors.Is(err, state.ErrExists) {
+			v.doors.items.add(h.ID, doc)
 			return nil, nil
 		}
 		e := storeError(err, "store")
@@ -138,7 +151,6 @@ func storeError(err error, param string) *dialogue.Error {
 // toward the upstream, so that watchers see it grow and no clock but the idle
 // one bounds it, and always in the gateway's own name.
 func (v *visit) runInBackground(own []byte, previous string) {
-	defer v.release(0)
 	id := "resp_" + v.doors.Env.ID()
 	body, err := sjson.SetBytes(bytes.Clone(v.payload), "stream", true)
 	if err != nil {
@@ -152,24 +164,26 @@ func (v *visit) runInBackground(own []byte, previous string) {
 	queued := responses.Queued(own, id, v.doors.Env.Now())
 	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Order: o, Previous: v.head.PreviousResponseID,
 		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream})
-	switch {
-	case err != nil:
+	if err != nil {
 		var e *dialogue.Error
 		if !errors.As(err, &e) {
 			e = storeError(err, "background")
 		}
 		v.refuse(e)
-	case v.head.Stream:
-		v.follow(id, -1)
-	default:
-		writeJSON(v.w, http.StatusOK, queued)
+		return
 	}
+	v.pass.Release(-1) // what it will use is not known yet
+	v.note(nil)
+	if v.head.Stream {
+		v.follow(id, -1)
+		return
+	}
+	writeJSON(v.w, http.StatusOK, queued)
 }
 
 // follow streams a background response from an event on: live, or from the store.
 func (v *visit) follow(id string, after int64) {
 	out := sse.NewWriter(v.w, "text/event-stream", v.doors.Env.Now)
-	defer out.Close()
 	ctx, cancel := context.WithCancel(v.r.Context())
 	defer cancel()
 	stop := v.keepAlive(ctx, out)
@@ -195,6 +209,7 @@ func (d *Doors) stored(w http.ResponseWriter, r *http.Request) (*visit, state.Re
 		v.refuse(err)
 		return nil, state.ResponseHeader{}, false
 	}
+	access.Note(w, slog.String("key", v.key.ID))
 	h, err := d.Store.ResponseHeader(r.PathValue("id"), v.owner())
 	if err != nil {
 		e := storeError(err, "")

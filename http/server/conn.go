@@ -1,0 +1,110 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// writeTimeout is how long a client may take a piece of reply: one that
+	// reads nothing for so long is gone (faults.md 3).
+	writeTimeout = 15 * time.Second
+	// piece is what has to be taken in that time.
+	piece = 64 << 10
+)
+
+// listener gives its connections a write timeout.
+type listener struct{ net.Listener }
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// conn bounds every write, whoever makes it: streams, whole replies, errors and
+// what net/http sends by itself. A timeout for a whole response, as http.Server
+// has one, would cut long streams.
+type conn struct {
+	net.Conn
+	until atomic.Int64 // the deadline in force, in nanoseconds
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for {
+		c.extend()
+		part := p[n:min(n+piece, len(p))]
+		m, err := c.Conn.Write(part)
+		n += m
+		if err != nil || n >= len(p) {
+			return n, err
+		}
+	}
+}
+
+// extend moves the deadline. That costs, and tokens come by the thousand: it
+// moves once a second, so that a write has between 14 and 15 seconds.
+func (c *conn) extend() {
+	now := time.Now()
+	if c.until.Load()-now.UnixNano() >= int64(writeTimeout-time.Second) {
+		return
+	}
+	until := now.Add(writeTimeout)
+	c.until.Store(until.UnixNano())
+	_ = c.Conn.SetWriteDeadline(until) // fails only on a closed connection, as Write will
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.until.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.until.Store(0)
+	return c.Conn.SetDeadline(t)
+}
+
+// CloseWrite lets net/http end a refused upload without a reset that would
+// overtake its reply.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// stream bounds the writes of one HTTP/2 stream, whose client can keep it from
+// writing although the connection could.
+type stream struct {
+	http.ResponseWriter
+	rc *http.ResponseController
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	return &stream{ResponseWriter: w, rc: http.NewResponseController(w)}
+}
+
+// Unwrap lets an http.ResponseController through.
+func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// Write implements http.ResponseWriter.
+func (s *stream) Write(p []byte) (n int, err error) {
+	for {
+		if err := s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return n, err
+		}
+		part := p[n:min(n+piece, len(p))]
+		m, err := s.ResponseWriter.Write(part)
+		n += m
+		if err != nil || n >= len(p) {
+			return n, err
+		}
+	}
+}
