@@ -14,11 +14,11 @@ var (
 	// storage_unavailable at the edge.
 	ErrUnavailable = errors.New("state is unavailable")
 	// ErrBusy: too many commands wait; only Submit says so, Do waits.
-	ErrBusy        = errors.New("too many commands wait")
-	ErrNotFound    = errors.New("not found")
-	ErrExists      = errors.New("already there")
-	ErrInvalid     = errors.New("invalid record")
-	ErrTooLarge    = errors.New("too large to keep")
+	ErrBusy     = errors.New("too many commands wait")
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("already there")
+	ErrInvalid  = errors.New("invalid record")
+	ErrTooLarge = errors.New("too large to keep")
 	// ErrFinished: the response has ended and does not change any more.
 	ErrFinished = errors.New("already finished")
 	// ErrChainTooLong: a chain of responses exceeds MaxChain or MaxChainBytes.
