@@ -1,0 +1,226 @@
+package state_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func post(t testing.TB, s *state.State, account string, ps ...state.Posting) (state.Account, []state.Posted) {
+	t.Helper()
+	a, posted, err := s.Post(ctx, account, ps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, posted
+}
+
+func about(request string) state.Receipt {
+	return state.Receipt{Request: request, Model: "m", Key: "key_1"}
+}
+
+func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
+	s := newState(t)
+	steps := []struct {
+		what                 state.Posting
+		want                 error
+		credits, spent, held int64
+	}{
+		{state.Posting{Kind: state.Begin, Amount: 1, Receipt: about("a")}, state.ErrInsufficient, 0, 0, 0},
+		{state.Posting{Kind: state.Credit, Amount: 100, Reason: "gift"}, nil, 100, 0, 0},                                   // 1
+		{state.Posting{Kind: state.Begin, Amount: 60, Receipt: about("a")}, nil, 100, 0, 60},                               // 2
+		{state.Posting{Kind: state.Begin, Amount: 41, Receipt: about("b")}, state.ErrInsufficient, 100, 0, 60},             //
+		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 41}, state.ErrInsufficient, 100, 0, 60},                        //
+		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 40}, nil, 100, 0, 100},                                         // 3
+		{state.Posting{Kind: state.Adjust, Amount: -1}, state.ErrInsufficient, 100, 0, 100},                                //
+		{state.Posting{Kind: state.Progress, Hold: 2, Amount: 7}, nil, 100, 0, 100},                                        //
+		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 101, Receipt: about("a")}, state.ErrInsufficient, 100, 0, 100}, //
+		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 30, Reason: "stop", Receipt: about("a")}, nil, 100, 30, 0},     // 4
+		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 1, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},        //
+		{state.Posting{Kind: state.Release, Hold: 2, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},                  //
+		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 1}, state.ErrFinished, 100, 30, 0},                             //
+		{state.Posting{Kind: state.Settle, Held: 50, Amount: 20, Receipt: about("c")}, nil, 100, 50, 0},                    // 5
+		{state.Posting{Kind: state.Release, Held: 50, Reason: "refused", Receipt: about("d")}, nil, 100, 50, 0},            // 6
+		{state.Posting{Kind: state.Settle, Held: 50, Amount: 51, Receipt: about("e")}, state.ErrInsufficient, 100, 50, 0},
+		{state.Posting{Kind: state.Adjust, Amount: -50}, nil, 50, 50, 0}, // 7
+		{state.Posting{Kind: state.Credit, Amount: -1}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Begin, Amount: -1, Receipt: about("f")}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Begin, Amount: 0, Receipt: about("")}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Credit, Amount: math.MaxInt64}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Adjust, Amount: math.MinInt64}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Credit, Amount: state.MaxCredits}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: "gift", Amount: 1}, state.ErrInvalid, 50, 50, 0},
+	}
+	for i, step := range steps {
+		a, posted := post(t, s, "7", step.what)
+		if !errors.Is(posted[0].Err, step.want) || (step.want == nil) != (posted[0].Err == nil) {
+			t.Fatalf("step %d: got %v, want %v", i, posted[0].Err, step.want)
+		}
+		if a.Credits != step.credits || a.Spent != step.spent || a.Held != step.held {
+			t.Fatalf("step %d: got %+v, want credits %d, spent %d, held %d", i, a, step.credits, step.spent, step.held)
+		}
+		if b := s.Account("7"); b.Credits != a.Credits || b.Spent != a.Spent || b.Held != a.Held {
+			t.Fatalf("step %d: the table says %+v, the command %+v", i, b, a)
+		}
+	}
+	books, err := s.CheckBooks(ctx)
+	if err != nil || books.Entries != 7 || books.Open != 0 || books.Spent != 50 {
+		t.Errorf("books: got %+v, %v", books, err)
+	}
+}
+
+func TestOtherAccountsHoldsAreNotThere(t *testing.T) {
+	s := newState(t)
+	_, posted := post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10}, state.Posting{Kind: state.Begin, Amount: 5, Receipt: about("r")})
+	post(t, s, "b", state.Posting{Kind: state.Credit, Amount: 10})
+	_, theirs := post(t, s, "b", state.Posting{Kind: state.Settle, Hold: posted[1].Sequence, Amount: 1, Receipt: about("r")})
+	if !errors.Is(theirs[0].Err, state.ErrFinished) {
+		t.Errorf("got %v, want ErrFinished", theirs[0].Err)
+	}
+	if got := s.Holds("a"); len(got) != 1 || got[0].Amount != 5 || got[0].Receipt.Request != "r" {
+		t.Errorf("holds of a: got %+v", got)
+	}
+	if got := s.Holds("b"); len(got) != 0 {
+		t.Errorf("holds of b: got %+v", got)
+	}
+	for _, name := range []string{"", "x\x00y", "line\nbreak", string(make([]byte, 200))} {
+		if _, _, err := s.Post(ctx, name, nil); !errors.Is(err, state.ErrInvalid) {
+			t.Errorf("account %q: got %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestHistoryIsNewestFirstAndOneAccounts(t *testing.T) {
+	s := newState(t)
+	for i := range int64(5) {
+		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: i + 1})
+		post(t, s, "b", state.Posting{Kind: state.Credit, Amount: 100})
+	}
+	page, err := s.History(ctx, "a", 0, 2)
+	if err != nil || len(page) != 2 || page[0].Amount != 5 || page[1].Amount != 4 {
+		t.Fatalf("first page: got %+v, %v", page, err)
+	}
+	page, err = s.History(ctx, "a", page[1].Sequence, 9)
+	if err != nil || len(page) != 3 || page[0].Amount != 3 || page[2].Amount != 1 {
+		t.Errorf("second page: got %+v, %v", page, err)
+	}
+}
+
+func TestSequencesGoOnAfterARestart(t *testing.T) {
+	store := journal.NewMemory()
+	s := open(t, store, newClock().now)
+	post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10}, state.Posting{Kind: state.Begin, Amount: 5, Receipt: about("r")})
+	post(t, s, "b", state.Posting{Kind: state.Credit, Amount: 10})
+	s.Close()
+	s = open(t, store, newClock().now)
+	_, posted := post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 1})
+	if posted[0].Sequence != 4 {
+		t.Errorf("got sequence %d, want 4", posted[0].Sequence)
+	}
+	if h := s.Holds(""); len(h) != 1 || h[0].ID != 2 {
+		t.Errorf("holds: got %+v, want the one of entry 2", h)
+	}
+	if _, err := s.CheckBooks(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReceiptTellsOnlyItsOwner(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	r := about("req_1")
+	r.Prices = []state.PriceRow{{What: "input", Quantity: 10, Price: 3, Per: 1_000_000}}
+	_, posted := post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10}, state.Posting{Kind: state.Begin, Amount: 5, Receipt: r})
+	if _, err := s.Receipts(ctx, "a", "req_1"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("before the end: got %v, want ErrNotFound", err)
+	}
+	clock.add(time.Second)
+	post(t, s, "a", state.Posting{Kind: state.Settle, Hold: posted[1].Sequence, Amount: 3, Reason: "stop", Receipt: r},
+		state.Posting{Kind: state.Release, Held: 2, Reason: "refused", Receipt: r})
+	got, err := s.Receipts(ctx, "a", "req_1")
+	if err != nil || len(got) != 2 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if first := got[0]; first.Held != 5 || first.Charged != 3 || first.Reason != "stop" || !first.Began.Equal(start) || !first.Ended.Equal(start.Add(time.Second)) ||
+		len(first.Prices) != 1 || first.Hold != posted[1].Sequence || first.Account != "a" {
+		t.Errorf("settled: got %+v", first)
+	}
+	if second := got[1]; second.Held != 2 || second.Charged != 0 || second.Reason != "refused" {
+		t.Errorf("released: got %+v", second)
+	}
+	for _, of := range [][2]string{{"b", "req_1"}, {"a", "req_"}, {"a", "req_12"}, {"a\x00", "req_1"}, {"", ""}, {"a", "../x"}} {
+		if got, err := s.Receipts(ctx, of[0], of[1]); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%q: got %+v, %v, want ErrNotFound", of, got, err)
+		}
+	}
+}
+
+// TestBooksBalanceWhateverIsPosted posts anything, grouped anyhow.
+func TestBooksBalanceWhateverIsPosted(t *testing.T) {
+	kinds := []state.EntryKind{state.Credit, state.Adjust, state.Begin, state.Extend, state.Settle, state.Release, state.Progress}
+	rapid.Check(t, func(rt *rapid.T) {
+		store := journal.NewMemory()
+		s := open(t, store, newClock().now)
+		for range rapid.IntRange(1, 20).Draw(rt, "commands") {
+			account := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "account")
+			postings := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) state.Posting {
+				return state.Posting{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind"), Amount: rapid.Int64Range(-5, 50).Draw(rt, "amount"),
+					Hold: rapid.Uint64Range(0, 40).Draw(rt, "hold"), Held: rapid.Int64Range(0, 50).Draw(rt, "held"), Receipt: about("r")}
+			}), 1, 5).Draw(rt, "postings")
+			if _, _, err := s.Post(ctx, account, postings); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		before, err := s.CheckBooks(ctx)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		s.Close()
+		again := open(t, store, newClock().now)
+		defer again.Close()
+		if after, err := again.CheckBooks(ctx); err != nil || after != before {
+			rt.Fatalf("after reloading: got %+v, %v, want %+v", after, err, before)
+		}
+	})
+}
+
+// TestCheckBooksFindsWhatIsWrong alters the tables behind the state's back.
+func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
+	tests := []struct {
+		name string
+		op   journal.Op
+	}{
+		{"a balance", journal.Op{Table: journal.Balance, Key: []byte("a"), Value: []byte(`{"id":"a","credits":100,"spent":9,"held":20,"last":5}`)}},
+		{"an account gone", journal.Op{Kind: journal.Delete, Table: journal.Balance, Key: []byte("a")}},
+		{"an entry gone", journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 2}}},
+		{"a hold gone", journal.Op{Kind: journal.DeletePrefix, Table: journal.Hold, Key: []byte{0, 0, 0, 0}}},
+		{"a second end", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`{"previous":5,"account":"a","kind":"settle","amount":0,"held":10,"hold":2}`)}},
+		{"an unknown kind", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`{"previous":5,"account":"a","kind":"gift","amount":1}`)}},
+		{"no entry", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`[]`)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			store := journal.NewMemory()
+			s := open(t, store, newClock().now)
+			post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Begin, Amount: 10, Receipt: about("r")},
+				state.Posting{Kind: state.Settle, Hold: 2, Amount: 8, Receipt: about("r")}, state.Posting{Kind: state.Begin, Amount: 20, Receipt: about("q")},
+				state.Posting{Kind: state.Settle, Held: 5, Amount: 0, Receipt: about("p")})
+			if _, err := s.CheckBooks(ctx); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			if _, err := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{tt.op}}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := open(t, store, newClock().now).CheckBooks(ctx); !errors.Is(err, journal.ErrCorrupt) {
+				t.Errorf("got %v, want ErrCorrupt", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package state_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func mint(t testing.TB, s *state.State, n uint64, amount int64) (string, state.RedeemCode) {
+	t.Helper()
+	code, c, err := state.NewRedeemCode(start.Add(time.Duration(n)*time.Second), seeded(n), amount, "operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddRedeemCodes(ctx, []state.RedeemCode{c}); err != nil {
+		t.Fatal(err)
+	}
+	return code, c
+}
+
+func TestCodeIsRedeemedOnce(t *testing.T) {
+	store := journal.NewMemory()
+	s := open(t, store, newClock().now)
+	code, _ := mint(t, s, 1, 5_000_000)
+	var wg sync.WaitGroup
+	var won, lost atomic.Int32
+	for range 32 {
+		wg.Go(func() {
+			switch _, _, err := s.Redeem(ctx, "a", code); {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, state.ErrRedeemed):
+				lost.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 || lost.Load() != 31 || s.Account("a").Credits != 5_000_000 {
+		t.Errorf("got %d winners, %d losers, %+v", won.Load(), lost.Load(), s.Account("a"))
+	}
+	s.Close()
+	s = open(t, store, newClock().now)
+	if _, _, err := s.Redeem(ctx, "b", code); !errors.Is(err, state.ErrRedeemed) {
+		t.Errorf("after a restart: got %v, want ErrRedeemed", err)
+	}
+	if c := s.RedeemCodes(); len(c) != 1 || c[0].UsedBy != "a" || !c[0].Used.Equal(start) {
+		t.Errorf("listed: got %+v", c)
+	}
+}
+
+func TestCodesAreTypedAnyhowButNotGuessed(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	for i, typed := range []func(string) string{
+		strings.ToLower,
+		func(c string) string { return strings.ReplaceAll(c, "-", "") },
+		func(c string) string { return " " + strings.ReplaceAll(c, "-", " ") + "\n" },
+		func(c string) string { return strings.NewReplacer("0", "o", "1", "l").Replace(c) },
+	} {
+		code, _ := mint(t, s, uint64(i), 10)
+		if _, _, err := s.Redeem(ctx, "a", typed(code)); err != nil {
+			t.Errorf("%q for %q: %v", typed(code), code, err)
+		}
+	}
+	for _, wrong := range []string{"", "-", "AAAA-AAAA-AAAA-AAAA-AAAA-AAAA", strings.Repeat("x", 1<<16)} {
+		if _, _, err := s.Redeem(ctx, "a", wrong); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%.40q: got %v, want ErrNotFound", wrong, err)
+		}
+	}
+	code, c, err := state.NewRedeemCode(start, seeded(99), 10, "operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Expires = start.Add(time.Hour)
+	if err := s.AddRedeemCodes(ctx, []state.RedeemCode{c}); err != nil {
+		t.Fatal(err)
+	}
+	clock.add(time.Hour)
+	if _, _, err := s.Redeem(ctx, "a", code); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("expired: got %v, want ErrNotFound", err)
+	}
+}
+
+func TestCodesAreAddedAllOrNone(t *testing.T) {
+	s := newState(t)
+	_, there := mint(t, s, 1, 10)
+	_, fresh, err := state.NewRedeemCode(start, seeded(2), 10, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddRedeemCodes(ctx, []state.RedeemCode{fresh, there}); !errors.Is(err, state.ErrExists) {
+		t.Errorf("got %v, want ErrExists", err)
+	}
+	free := fresh
+	free.Amount = 0
+	if err := s.AddRedeemCodes(ctx, []state.RedeemCode{fresh, free}); !errors.Is(err, state.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+	if c := s.RedeemCodes(); len(c) != 1 {
+		t.Errorf("got %+v, want only the first", c)
+	}
+}
+
+// TestFullAccountKeepsTheCode: what can't be credited is not spent.
+func TestFullAccountKeepsTheCode(t *testing.T) {
+	s := newState(t)
+	post(t, s, "rich", state.Posting{Kind: state.Credit, Amount: state.MaxCredits})
+	code, _ := mint(t, s, 1, 10)
+	if _, _, err := s.Redeem(ctx, "rich", code); !errors.Is(err, state.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+	if _, _, err := s.Redeem(ctx, "poor", code); err != nil {
+		t.Errorf("the code was lost: %v", err)
+	}
+}
