@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,18 +57,22 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 	return c, nil
 }
 
-// logger makes the logger the configuration asks for.
-func logger(c config.Log) (*slog.Logger, error) {
+// logger makes the logger the configuration asks for. It writes to buffer.
+func logger(c config.Log, buffer *logBuffer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, fmt.Errorf("%w: log level %q is not known, use debug, info, warn or error", errUsage, c.Level)
 	}
 	o := &slog.HandlerOptions{Level: level}
+	var h slog.Handler
 	switch c.Format {
 	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+		h = slog.NewJSONHandler(buffer, o)
 	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+		h = slog.NewTextHandler(buffer, o)
+	default:
+		return nil, fmt.Errorf("%w: log format %q is not known, use text or json", errUsage, c.Format)
 	}
-	return nil, fmt.Errorf("%w: log format %q is not known, use text or json", errUsage, c.Format)
+	buffer.lost = func(count int) { slog.New(h).Warn("log lines dropped: the log was not read", "count", count) }
+	return slog.New(urgent{h, buffer}), nil
 }

@@ -56,7 +56,9 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	if err != nil {
 		return err
 	}
-	log, err := logger(c.Log)
+	lines := newLogBuffer(a.errOut)
+	defer lines.Close()
+	log, err := logger(c.Log, lines)
 	if err != nil {
 		return err
 	}
