@@ -5,7 +5,9 @@
 package jsonw
 
 import (
+	"bytes"
 	"strconv"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -130,23 +132,28 @@ func (w *Writer) Null() *Writer {
 }
 
 // Raw writes a value that is JSON already; an empty one is written as null.
+// Line ends in it, which can only be space between its parts, are left out: an
+// event's data must be one line.
 func (w *Writer) Raw(v []byte) *Writer {
 	if len(v) == 0 {
 		return w.Null()
 	}
 	w.value()
-	w.Buf = append(w.Buf, v...)
+	if bytes.IndexByte(v, '\n') < 0 && bytes.IndexByte(v, '\r') < 0 {
+		w.Buf = append(w.Buf, v...)
+		return w
+	}
+	for _, c := range v {
+		if c != '\n' && c != '\r' {
+			w.Buf = append(w.Buf, c)
+		}
+	}
 	return w
 }
 
 // RawString is Raw for a value held as a string.
 func (w *Writer) RawString(v string) *Writer {
-	if v == "" {
-		return w.Null()
-	}
-	w.value()
-	w.Buf = append(w.Buf, v...)
-	return w
+	return w.Raw(unsafe.Slice(unsafe.StringData(v), len(v)))
 }
 
 // AppendString appends s as a JSON string.
