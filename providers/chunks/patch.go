@@ -2,6 +2,7 @@ package chunks
 
 import (
 	"bytes"
+	"errors"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -31,6 +32,44 @@ func Patch(body []byte, members []fields.Member, head shapes.Head, t dialogue.Ta
 	}
 	return edits
 }
+
+// PatchPlain makes the same edits to a request whose head is Plain, without a
+// look at the whole of it.
+func PatchPlain(body []byte, head shapes.Head, t dialogue.Target) []byte {
+	var edits []fields.Edit
+	if head.Stream && !head.IncludeUsage {
+		first := bytes.IndexByte(body, '{') + 1
+		edits = append(edits, fields.Edit{Start: first, End: first, With: []byte(`"stream_options":{"include_usage":true},`)})
+	}
+	if head.Model != t.Model {
+		if e, ok := renamed(body, t.Model); ok {
+			edits = append(edits, e)
+		}
+	}
+	return fields.Splice(body, edits)
+}
+
+// renamed is the edit that gives the object text another model, if it names one.
+func renamed(text []byte, model string) (e fields.Edit, ok bool) {
+	r := fields.NewLenientReader(text)
+	defer r.Free()
+	if r.Peek() != fields.Object {
+		return e, false
+	}
+	_ = r.Object(func(name []byte) error {
+		if string(name) != "model" || r.Peek() != fields.String {
+			return nil
+		}
+		start := r.Pos()
+		r.Skip()
+		e, ok = fields.Edit{Start: start, End: r.Pos(), With: jsonw.AppendString(nil, model)}, true
+		return errFound
+	})
+	return e, ok
+}
+
+// errFound ends a walk early.
+var errFound = errors.New("found")
 
 // withUsage sets include_usage in the client's stream_options, an object or null.
 func withUsage(options []byte) []byte {

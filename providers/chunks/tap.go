@@ -2,13 +2,11 @@ package chunks
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
-	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
 )
 
@@ -207,22 +205,9 @@ func told(data, name []byte) bool {
 
 // withModel returns data with its top-level model replaced, if there is one.
 func withModel(data []byte, model string) ([]byte, bool) {
-	r := fields.NewReader(data)
-	var edit []fields.Edit
-	if r.Peek() != fields.Object {
+	e, ok := renamed(data, model)
+	if !ok {
 		return nil, false
 	}
-	_ = r.Object(func(name []byte) error {
-		if string(name) != "model" || r.Peek() != fields.String {
-			return nil
-		}
-		start := r.Pos()
-		r.Skip()
-		edit = append(edit, fields.Edit{Start: start, End: r.Pos(), With: jsonw.AppendString(nil, model)})
-		return errFound
-	})
-	return fields.Splice(data, edit), len(edit) > 0
+	return fields.Splice(data, []fields.Edit{e}), true
 }
-
-// errFound ends a walk early.
-var errFound = errors.New("found")

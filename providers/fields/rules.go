@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -189,8 +188,15 @@ func (r *Reader) Quoted() ([]byte, error) {
 // Word consumes a string that must be one of words.
 func (r *Reader) Word(words ...string) (string, error) {
 	if r.Peek() == String {
-		if word := Unquote(r.Skip()); slices.Contains(words, word) {
-			return word, nil
+		raw := r.Skip()
+		in := inner(raw)
+		if bytes.IndexByte(in, '\\') >= 0 {
+			in = []byte(Unquote(raw))
+		}
+		for _, word := range words {
+			if string(in) == word {
+				return word, nil
+			}
 		}
 	}
 	return "", r.Broken("must be one of " + strings.Join(words, ", "))

@@ -92,6 +92,9 @@ type Head struct {
 	ServiceTier  string
 	// Structured: the request asks for JSON or a schema.
 	Structured bool
+	// Plain: Check has seen that Patch has nothing to do but to rename the model
+	// and to ask for usage, so that it need not look. false is always safe.
+	Plain bool
 
 	// Responses only.
 	PreviousResponseID string

@@ -44,12 +44,15 @@ type checker struct {
 	hasModel, hasMessages bool
 	logprobs, topLogprobs bool
 	streamOptions         bool
+	usageSaid             bool // stream_options is there, if as null
+	carriers              bool // some message has reasoning_details
 	audio, wantsAudio     bool
 	maxTokens             int64 // deprecated, counts if the newer one is absent
 }
 
 func check(body []byte) (shapes.Head, error) {
 	k := &checker{Reader: fields.NewReader(body), maxTokens: -1}
+	defer k.Free()
 	k.head = shapes.Head{N: 1, MaxTokens: -1}
 	if k.Peek() != fields.Object {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
@@ -57,12 +60,16 @@ func check(body []byte) (shapes.Head, error) {
 	if err := k.Object(k.field); err != nil {
 		return shapes.Head{}, err
 	}
+	if !k.Whole() {
+		return shapes.Head{}, dialogue.Invalid("body", "must be valid JSON")
+	}
 	if err := k.together(); err != nil {
 		return shapes.Head{}, err
 	}
 	if k.head.MaxTokens < 0 {
 		k.head.MaxTokens = k.maxTokens
 	}
+	k.head.Plain = !k.carriers && !k.head.Structured && (!k.usageSaid || k.head.IncludeUsage) && len(body) <= maxImage
 	return k.head, nil
 }
 
@@ -86,13 +93,15 @@ func (k *checker) together() error {
 // field reads one top-level field. Clients write null for what they leave out,
 // also where the documents do not say so: then nothing was given.
 func (k *checker) field(name []byte) (err error) {
+	k.usageSaid = k.usageSaid || string(name) == "stream_options"
 	if word := string(name); word != "messages" && word != "model" && k.Null() {
 		return nil
 	}
 	switch string(name) {
 	case "messages":
 		k.hasMessages = true
-		return messages(k.Reader)
+		k.carriers, err = messages(k.Reader)
+		return err
 	case "model":
 		return k.model()
 	case "stream":

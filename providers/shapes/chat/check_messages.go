@@ -16,16 +16,20 @@ var partKinds = map[string][]string{
 	"function":  {"text"},
 }
 
-func messages(r *fields.Reader) error {
+// messages also reports whether any of them has reasoning_details, in which a
+// gateway's seals travel.
+func messages(r *fields.Reader) (carriers bool, err error) {
 	n := 0
-	err := r.Array(func(i int) error {
+	err = r.Array(func(i int) error {
 		n = i + 1
-		return message(r)
+		carrier, err := message(r)
+		carriers = carriers || carrier
+		return err
 	})
 	if err == nil && n == 0 {
-		return r.Broken("must hold at least one message")
+		return false, r.Broken("must hold at least one message")
 	}
-	return err
+	return carriers, err
 }
 
 // seen is what a message turned out to have.
@@ -36,16 +40,17 @@ type seen struct {
 	parts   []string // kinds that were met before the role
 	answers bool     // tool_call_id
 	named   bool
+	carrier bool // reasoning_details
 }
 
 // message checks one message. The role may stand behind the content, so what
 // depends on it is checked at the end, from the kinds of parts that were seen.
-func message(r *fields.Reader) error {
+func message(r *fields.Reader) (carrier bool, err error) {
 	var m seen
 	if err := r.Object(func(name []byte) error { return m.field(r, name) }); err != nil {
-		return err
+		return false, err
 	}
-	return m.complete(r)
+	return m.carrier, m.complete(r)
 }
 
 func (m *seen) field(r *fields.Reader, name []byte) (err error) {
@@ -69,6 +74,7 @@ func (m *seen) field(r *fields.Reader, name []byte) (err error) {
 	case "refusal", "reasoning_content":
 		err = m.instead(r, fields.Of(fields.String))
 	case "reasoning_details":
+		m.carrier = true
 		err = m.instead(r, fields.Of(fields.Array))
 	}
 	return err

@@ -15,6 +15,9 @@ import (
 // patch changes what has to change in a client's bytes and nothing else
 // (translation.md 3).
 func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report) shapes.Call {
+	if head.Plain {
+		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}
+	}
 	members := fields.Members(body)
 	edits := chunks.Patch(body, members, head, t)
 	degraded := -1

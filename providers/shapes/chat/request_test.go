@@ -1,8 +1,10 @@
 package chat_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -279,6 +281,61 @@ func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 	}
 }
 
+// A request that Check calls plain is patched without looking for what Patch
+// removes. It must come out as if it had looked.
+func TestPlainRequestsArePatchedAlike(t *testing.T) {
+	seal := `{"role":"assistant","content":"","reasoning_details":[{"data":"sd1.x"}]}`
+	rows := []struct {
+		name, body string
+		plain      bool
+	}{
+		{"nothing to do", with(``), true},
+		{"usage to ask for", with(`,"stream":true`), true},
+		{"usage asked for", with(`,"stream":true,"stream_options":{"include_usage":true}`), true},
+		{"options without usage", with(`,"stream":true,"stream_options":{"include_obfuscation":false}`), false},
+		{"options null", with(`,"stream":true,"stream_options":null`), false},
+		{"text wanted", with(`,"response_format":{"type":"text"}`), true},
+		{"JSON wanted", with(`,"response_format":{"type":"json_object"}`), false},
+		{"seal in the history", saying(`{"role":"user","content":"a"},` + seal), false},
+		{"mark of a seal in a prompt", saying(`{"role":"user","content":"sd1."}`), true},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			head, err := chat.Shape.Check([]byte(row.body), shapes.Inbound{})
+			if err != nil || head.Plain != row.plain {
+				t.Fatalf("plain %v, want %v (%v)", head.Plain, row.plain, err)
+			}
+			var bodies [2][]byte
+			for i, model := range []string{head.Model, "up"} {
+				for k := range bodies {
+					head.Plain = row.plain && k == 0
+					c, err := chat.Shape.Patch([]byte(row.body), shapes.Inbound{}, head, dialogue.Target{Model: model}, new(dialogue.Report), newEnv())
+					if err != nil {
+						t.Fatal(err)
+					}
+					bodies[k] = c.Body
+				}
+				if !same(bodies[0], bodies[1]) {
+					t.Errorf("model %d: got %s, want %s", i, bodies[0], bodies[1])
+				}
+			}
+		})
+	}
+}
+
+// same reports whether two texts hold the same JSON value.
+func same(a, b []byte) bool {
+	decode := func(text []byte) (v any) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber() // a fuzzed number may be out of any range
+		if d.Decode(&v) != nil {
+			return nil
+		}
+		return v
+	}
+	return reflect.DeepEqual(decode(a), decode(b))
+}
+
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(with(`,"tools":[{"type":"function","function":{"name":"f"}}],"stop":["a"]`)))
 	f.Add([]byte(saying(`{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"c","content":[]}`)))
@@ -297,8 +354,14 @@ func FuzzRequest(f *testing.F) {
 		if c, err := chat.Shape.Encode(req, able, rep, env); err == nil && !json.Valid(c.Body) {
 			t.Fatalf("encoded %s", c.Body)
 		}
-		if c, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env); err != nil || !json.Valid(c.Body) {
-			t.Fatalf("patched %s", c.Body)
+		quick, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env)
+		if err != nil || !json.Valid(quick.Body) {
+			t.Fatalf("patched %s", quick.Body)
+		}
+		head.Plain = false
+		slow, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env)
+		if err != nil || !same(quick.Body, slow.Body) {
+			t.Fatalf("patched %s without and %s with a look at all of it", quick.Body, slow.Body)
 		}
 	})
 }

@@ -30,11 +30,13 @@ type checker struct {
 	head          shapes.Head
 	hasModel      bool
 	streamOptions bool
+	usageSaid     bool  // stream_options is there, if as null
 	bestOf        int64 // -1: not given
 }
 
 func check(body []byte) (shapes.Head, error) {
 	k := &checker{Reader: fields.NewReader(body), bestOf: -1}
+	defer k.Free()
 	k.head = shapes.Head{N: 1, MaxTokens: -1}
 	if k.Peek() != fields.Object {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
@@ -42,9 +44,13 @@ func check(body []byte) (shapes.Head, error) {
 	if err := k.Object(k.field); err != nil {
 		return shapes.Head{}, err
 	}
+	if !k.Whole() {
+		return shapes.Head{}, dialogue.Invalid("body", "must be valid JSON")
+	}
 	if err := k.together(); err != nil {
 		return shapes.Head{}, err
 	}
+	k.head.Plain = !k.usageSaid || k.head.IncludeUsage
 	return k.head, nil
 }
 
@@ -67,6 +73,7 @@ func (k *checker) together() error {
 // field reads one top-level field. Clients write null for what they leave out,
 // also where the documents do not say so: then nothing was given.
 func (k *checker) field(name []byte) (err error) {
+	k.usageSaid = k.usageSaid || string(name) == "stream_options"
 	if string(name) != "model" && k.Null() {
 		return nil
 	}

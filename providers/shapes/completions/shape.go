@@ -41,6 +41,9 @@ func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Repo
 // Patch changes the model and asks for usage; the shape has nothing else that
 // would have to change.
 func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+	if head.Plain {
+		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}, nil
+	}
 	edits := chunks.Patch(body, fields.Members(body), head, t)
 	return shapes.Call{Path: path, Body: fields.Splice(body, edits), Stream: head.Stream}, nil
 }
