@@ -2,12 +2,14 @@ package translator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"stagedoor/actors/kit"
+	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 )
@@ -17,14 +19,26 @@ import (
 type message interface{ requestMessage() }
 
 // attemptEnded is the pump's last act.
-type attemptEnded struct{ failure *upstream.Failure }
+type attemptEnded struct {
+	failure *upstream.Failure // nil: the client has, or will have, its reply
+	opening *opening
+}
 
 func (*attemptEnded) requestMessage() {}
 
-var _ message = (*attemptEnded)(nil)
-
 // IgnoreDeadLetterLogging: a request that was stopped does not wait for its pump.
 func (*attemptEnded) IgnoreDeadLetterLogging() {}
+
+// cancelledWaiting tells a request that waits between two attempts, when no pump
+// could notice, that it need not.
+type cancelledWaiting struct{}
+
+func (*cancelledWaiting) requestMessage() {}
+
+// IgnoreDeadLetterLogging: the wait may be over.
+func (*cancelledWaiting) IgnoreDeadLetterLogging() {}
+
+var _, _ message = (*attemptEnded)(nil), (*cancelledWaiting)(nil)
 
 // request is the control plane of one request. Its state is private to Receive.
 // It is never restarted: half a reply cannot be begun again.
@@ -35,101 +49,145 @@ type request struct {
 	cancel   context.CancelCauseFunc
 	conduit  *conduit
 	progress progress
-	number   int // of the attempt under way
-	retrying bool
+	number   int  // of the attempt under way
+	retrying bool // holds a place in the retry budget
 	timer    *kit.Timer
-	started  time.Time
+	// unwatch, if set, means that the request waits to try again, and ends the
+	// watch over its context.
+	unwatch func() bool
+	started time.Time
 }
 
 // Receive implements actor.Actor.
 func (r *request) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		r.svc.budget.inFlight.Add(1)
 		r.started = r.svc.env.Now()
 		r.timer = r.svc.system.NewTimer(c.Self())
-		r.attempt(c.Self())
+		r.svc.budget.inFlight.Add(1)
+		r.attempt(c)
 	case *attemptEnded:
-		r.ended(c, m.failure)
+		r.ended(c, m)
 	case *kit.Tick:
 		if r.timer.Fired(m) {
-			r.attempt(c.Self())
+			r.awake()
+			r.attempt(c)
+		}
+	case *cancelledWaiting:
+		if r.unwatch != nil {
+			r.over(c, cancelled(r.ctx).Err)
 		}
 	case *kit.Crashed:
 		r.svc.system.Logger().Error("pump panicked", "request_id", r.order.ID,
 			"panic", fmt.Sprintf("%T", m.Recovered.Value), "stack", string(m.Recovered.Stack))
-		r.over(c, internal(m.Recovered.AsError()))
+		r.over(c, internal(m))
 	case *actor.Stopping:
 		r.cancel(upstream.ErrDraining)
 	case *actor.Stopped:
-		r.settle(internal(nil))
+		// Stopped from above, or after Failed; in any other case it is settled.
+		r.settle(shuttingDown())
 	}
 }
 
 // Failed implements kit.Failer: a panic in Receive ends this request with its
 // shape's error, and nothing else.
-func (r *request) Failed(reason any) {
-	r.cancel(fmt.Errorf("request actor panicked: %T", reason))
-	r.conduit.finish(internal(nil))
+func (r *request) Failed(any) {
+	err := internal(nil)
+	r.cancel(err)
+	r.conduit.finish(err)
 }
 
 // attempt starts a pump for the candidate whose turn it is.
-func (r *request) attempt(self *actor.PID) {
+func (r *request) attempt(c actor.Context) {
+	if !r.conduit.enter() {
+		r.over(c, nil) // the reply has ended
+		return
+	}
 	r.number++
 	candidate := r.order.Plan[r.progress.candidate]
 	a := &attempt{svc: r.svc, order: r.order, conduit: r.conduit, candidate: candidate, number: r.number,
 		provider: r.svc.providers(candidate.Provider.Name), noSchema: r.progress.noSchema}
-	r.conduit.enter()
-	r.svc.system.Go(self, "pump", func(context.Context) any {
+	if r.number > 1 {
+		a.deadline = r.started.Add(total(a.provider))
+	}
+	r.svc.system.Go(c.Self(), "pump", func(context.Context) any {
 		defer r.conduit.leave()
 		defer a.crashed()
-		return &attemptEnded{a.run(r.ctx)}
+		return a.run(r.ctx)
 	})
 }
 
 // ended decides what follows an attempt.
-func (r *request) ended(c actor.Context, f *upstream.Failure) {
+func (r *request) ended(c actor.Context, m *attemptEnded) {
+	f := m.failure
 	if f == nil {
 		r.over(c, nil)
 		return
 	}
-	next, what, wait := decide(r.progress, r.facts(f))
+	reserved := !r.retrying && r.svc.budget.take()
+	next, what, wait := decide(r.progress, r.facts(f, r.retrying || reserved))
+	retry := what == again && next.retries > r.progress.retries
+	if reserved && !retry {
+		r.svc.budget.giveBack()
+	}
+	r.retrying = r.retrying || retry
 	r.progress = next
 	if what == giveUp {
-		r.over(c, f.Err)
+		r.giveUp(c, f, m.opening)
 		return
 	}
-	if what == again && !r.retrying {
-		r.retrying = true
-		r.svc.budget.retrying.Add(1)
+	if m.opening != nil {
+		m.opening.data.Free()
 	}
 	if wait <= 0 {
-		r.attempt(c.Self())
+		r.attempt(c)
 		return
 	}
 	now := time.Now()
 	r.timer.Wake(now, now.Add(wait))
+	self := c.Self()
+	r.unwatch = context.AfterFunc(r.ctx, func() { r.svc.system.Send(self, &cancelledWaiting{}) })
 }
 
-func (r *request) facts(f *upstream.Failure) facts {
+// giveUp ends the reply with the last attempt's failure: a stream that had begun
+// upstream ends as it did there, anything else is a status.
+func (r *request) giveUp(c actor.Context, f *upstream.Failure, o *opening) {
+	if o != nil {
+		r.conduit.outcome.Meta = *o.meta
+		// Nothing has been sent: the window has room.
+		if r.conduit.send(r.ctx, Frame{Meta: o.meta, Data: o.data}) != nil {
+			o.data.Free()
+		}
+	}
+	r.over(c, f.Err)
+}
+
+// awake ends the wait between two attempts.
+func (r *request) awake() {
+	if r.unwatch != nil {
+		r.unwatch()
+		r.unwatch = nil
+	}
+}
+
+// total is how long a request may take from beginning to end, all attempts
+// together (faults.md 4).
+func total(p *Provider) time.Duration {
+	if p == nil || p.Spec.Timeouts.Total == 0 {
+		return upstream.DefaultTimeouts.Total
+	}
+	return p.Spec.Timeouts.Total
+}
+
+func (r *request) facts(f *upstream.Failure, budget bool) facts {
 	p := r.svc.providers(r.order.Plan[r.progress.candidate].Provider.Name)
 	now := r.svc.env.Now()
 	facts := facts{class: f.Class, schema: f.Schema, structured: r.order.Head.Structured, retryAfter: f.RetryAfter,
-		committed: r.conduit.committed, candidates: len(r.order.Plan), budget: r.retrying || r.svc.budget.room(),
-		remaining: time.Hour}
-	if p == nil {
-		return facts
-	}
-	facts.allowed = p.Spec.Retries
-	if p.Client != nil {
-		resting, all := p.Client.Keys().Benched(now)
-		facts.spareKeys = max(all-resting-1, 0)
-		if all > 1 && resting > 0 {
-			facts.spareKeys = all - resting // the one that failed is among the resting
-		}
-	}
-	if total := p.Spec.Timeouts.Total; total > 0 {
-		facts.remaining = total - now.Sub(r.started)
+		committed: r.conduit.committed, candidates: len(r.order.Plan), budget: budget, remaining: total(p) - now.Sub(r.started)}
+	var refused *throttle.Refused
+	facts.gated = errors.As(f, &refused)
+	if p != nil {
+		facts.allowed, facts.spareKeys = p.Spec.Retries, p.spareKeys(now)
 	}
 	return facts
 }
@@ -148,31 +206,10 @@ func (r *request) settle(err *dialogue.Error) {
 	}
 	r.timer.Stop()
 	r.timer = nil
+	r.awake()
 	r.cancel(context.Canceled)
 	r.svc.budget.inFlight.Add(-1)
 	if r.retrying {
-		r.svc.budget.retrying.Add(-1)
+		r.svc.budget.giveBack()
 	}
-}
-
-// crashed writes the terminal event of a stream whose pump panicked, before the
-// panic goes on to the actor as kit.Crashed.
-func (a *attempt) crashed() {
-	reason := recover()
-	if reason == nil {
-		return
-	}
-	if a.permit != nil {
-		a.permit.Release(a.outcome(callerFault(internal(nil))))
-	}
-	if a.conduit.committed && a.failStream != nil {
-		func() {
-			// The emitter's own state may be what is broken.
-			defer func() { _ = recover() }()
-			last := newBuffer()
-			last.B = a.failStream(last.B, internal(nil))
-			a.lastWords(last)
-		}()
-	}
-	panic(reason)
 }

@@ -3,6 +3,8 @@ package translator
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/actors/throttle"
@@ -22,15 +24,33 @@ type attempt struct {
 	noSchema  bool
 	number    int // of this request, from 1
 
+	deadline time.Time // of the whole request; zero: the call's own clocks are enough
+
 	shape    shapes.Shape // what the upstream is spoken to in
 	report   dialogue.Report
 	meta     Meta
 	permit   *throttle.Permit
 	reason   dialogue.Reason
 	metaSent bool
-	// failStream writes the terminal error event of the stream under way, in
-	// case the pump panics.
+	left     atomic.Pointer[upstream.Remaining] // calls of a fan-out share it
+	// failStream writes the terminal error event of the stream under way; nil:
+	// no stream is. It is kept for the case that the pump panics.
 	failStream func(dst []byte, err *dialogue.Error) []byte
+	told       bool // the stream's terminal event is on its way
+	// last, if set, ends a stream that failed. Its client has, or has coming, a
+	// piece of the answer.
+	last *Buffer
+	// opening, if set, is last for a client that has nothing yet: see opening.
+	opening *Buffer
+}
+
+// opening is a stream that began in good order and then reported an error before
+// any piece of answer. Nothing of it was sent, so another attempt can still be
+// made. If none is, the client gets the stream as its upstream wrote it, error
+// event included, and not a status.
+type opening struct {
+	meta *Meta
+	data *Buffer
 }
 
 // lastWordsWait is how long a terminal error event may wait for a slow client
@@ -39,13 +59,37 @@ const lastWordsWait = 5 * time.Second
 
 // run performs the attempt. A nil failure means that the client has, or will
 // have, the whole reply.
-func (a *attempt) run(ctx context.Context) *upstream.Failure {
+func (a *attempt) run(ctx context.Context) *attemptEnded {
 	a.meta = Meta{Provider: a.candidate.Provider.Name, Attempts: a.number}
+	if !a.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, a.deadline, upstream.ErrTotal)
+		defer cancel()
+	}
+	a.conduit.outcome.Usage, a.conduit.outcome.Reason = dialogue.NoUsage, 0 // an earlier attempt's are not this one's
+	f := a.permitted(ctx)
+	if a.last != nil {
+		a.lastWords(f)
+	}
+	a.conduit.outcome.Meta = a.meta
+	if f == nil {
+		a.conduit.complete = true
+		return &attemptEnded{}
+	}
+	ended := &attemptEnded{failure: f}
+	if a.opening != nil {
+		ended.opening = &opening{a.takeMeta(), a.opening}
+	}
+	return ended
+}
+
+// permitted makes the call under a permit.
+func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 	if a.provider == nil {
 		return &upstream.Failure{Class: upstream.NotSent, Err: &dialogue.Error{Status: 503, Type: dialogue.TypeAPI,
-			Code: "no_route", Message: "no provider is available for this model"}}
+			Code: "no_route", Message: "no provider is available for this model", RetryAfter: time.Second}}
 	}
-	permit, err := a.provider.Gate.Acquire(ctx, throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline()})
+	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
 	if err != nil {
 		return refusedByThrottle(ctx, err)
 	}
@@ -54,6 +98,11 @@ func (a *attempt) run(ctx context.Context) *upstream.Failure {
 	f := a.call(ctx)
 	permit.Release(a.outcome(f))
 	return f
+}
+
+// ask is what the throttle is told of the request.
+func (a *attempt) ask() throttle.Ask {
+	return throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline()}
 }
 
 func (a *attempt) queueDeadline() time.Time {
@@ -91,7 +140,8 @@ func (a *attempt) callUntouched(ctx context.Context) *upstream.Failure {
 	if err != nil {
 		return callerFault(err)
 	}
-	reply, f := a.send(ctx, call)
+	key := a.takeKey()
+	reply, f := a.sendWith(ctx, call, key)
 	if f != nil {
 		return f
 	}
@@ -101,8 +151,12 @@ func (a *attempt) callUntouched(ctx context.Context) *upstream.Failure {
 		o.Model = a.order.Head.Model
 	}
 	u := untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env)}
-	a.failStream = u.tap.Fail
-	return u.run(ctx, reply)
+	if o.Stream {
+		a.failStream = u.tap.Fail
+	}
+	f = u.run(ctx, reply)
+	a.judge(key, f)
+	return f
 }
 
 func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
@@ -192,15 +246,21 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 	return req, nil
 }
 
+// takeKey is the provider's key whose turn it is.
+func (a *attempt) takeKey() string { return a.provider.Client.Keys().Take(a.svc.env.Now()) }
+
 // send makes the upstream call and turns an error status into a failure.
 func (a *attempt) send(ctx context.Context, call shapes.Call) (*upstream.Reply, *upstream.Failure) {
-	client := a.provider.Client
-	key := client.Keys().Take(a.svc.env.Now())
-	reply, err := client.Do(ctx, call, a.shape.Authorize, key)
+	return a.sendWith(ctx, call, a.takeKey())
+}
+
+func (a *attempt) sendWith(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
+	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
 	if err != nil {
-		return nil, err.(*upstream.Failure)
+		return nil, failureOf(err)
 	}
-	if reply.Status == 200 {
+	a.notice(reply)
+	if reply.Status == http.StatusOK {
 		return reply, nil
 	}
 	defer reply.Close()
@@ -209,8 +269,35 @@ func (a *attempt) send(ctx context.Context, call shapes.Call) (*upstream.Reply, 
 		body = nil // the status is enough
 	}
 	f := upstream.Refused(a.order.Inbound.Name(), reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.secrets()...)
-	client.Keys().Judge(key, f, a.svc.env.Now())
+	a.judge(key, f)
 	return nil, f
+}
+
+// notice keeps what a reply says is left of the provider's limits. With several
+// keys it would be true of one of them only.
+func (a *attempt) notice(reply *upstream.Reply) {
+	if _, keys := a.provider.Client.Keys().Benched(a.svc.env.Now()); keys > 1 {
+		return
+	}
+	if left := upstream.RateLimits(reply.Header, a.svc.env.Now()); left.Requests != nil || left.Tokens != nil {
+		a.left.Store(&left)
+	}
+}
+
+// judge benches a key for a refusal, whether it came as a status or in a reply.
+func (a *attempt) judge(key string, f *upstream.Failure) {
+	if f != nil && key != "" {
+		a.provider.Client.Keys().Judge(key, f, a.svc.env.Now())
+	}
+}
+
+// failureOf is err of providers/upstream, whose errors are all failures.
+func failureOf(err error) *upstream.Failure {
+	var f *upstream.Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return upstream.Broken(err)
 }
 
 // refusedInBody classifies an error that came inside a 200 reply.
@@ -226,22 +313,77 @@ func (a *attempt) secrets() []string {
 	return a.provider.Client.Keys().All()
 }
 
-// deliver sends data to the door; the first time with status and headers.
+// deliver hands data to the door; the first time with status and headers. If
+// that fails, the data stays the caller's.
 func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
 	if err := a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: data}); err != nil {
-		return cancelled(ctx)
+		return upstream.CancelledBy(err)
 	}
 	return nil
 }
 
-// lastWords sends a terminal error event although the request's own context may
-// be over, as it is in a shutdown. A client that does not read is not waited for.
-func (a *attempt) lastWords(data *Buffer) {
+// lastWords ends the stream although the request's own context may be over, as
+// it is in a shutdown. By now nothing is held any more, no permit and no
+// connection. A client that has left is told nothing, and one that does not read
+// is not waited for.
+func (a *attempt) lastWords(f *upstream.Failure) {
+	last := a.last
+	a.last = nil
+	if clientLeft(f) {
+		last.Free()
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWordsWait)
 	defer cancel()
-	if a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: data}) != nil {
-		data.Free()
+	if a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: last}) != nil {
+		last.Free()
 	}
+	a.conduit.outcome.Err = f.Err
+}
+
+// strayFailure appends an error event of the client's shape where the state of
+// the stream can't be asked for one.
+func (a *attempt) strayFailure(dst []byte, err *dialogue.Error) []byte {
+	if a.order.Mode != shapes.Stream {
+		return dst
+	}
+	return a.order.Inbound.NewTap(shapes.TapOptions{Stream: true}, a.svc.env).Fail(dst, err)
+}
+
+// crashed writes the terminal event of a stream whose pump panicked, before the
+// panic goes on to the actor as kit.Crashed.
+func (a *attempt) crashed() {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	failed := callerFault(internal(nil))
+	if a.permit != nil {
+		a.permit.Release(a.outcome(failed))
+	}
+	if a.conduit.committed && !a.told && a.failStream != nil {
+		a.last = newBuffer()
+		a.last.B = a.crashedFailure(a.last.B, failed.Err)
+		a.lastWords(failed)
+	}
+	a.conduit.outcome.Meta = a.meta
+	panic(reason)
+}
+
+// crashedFailure is the terminal event of the stream under way, also if its own
+// state is what is broken.
+func (a *attempt) crashedFailure(dst []byte, err *dialogue.Error) (out []byte) {
+	defer func() {
+		if recover() != nil {
+			out = a.strayFailure(dst, err)
+		}
+	}()
+	return a.failStream(dst, err)
+}
+
+// clientLeft reports whether nobody is there to be told of f.
+func clientLeft(f *upstream.Failure) bool {
+	return f.Class == upstream.Cancelled && f.Err.Status == 499
 }
 
 func (a *attempt) takeMeta() *Meta {
@@ -250,7 +392,6 @@ func (a *attempt) takeMeta() *Meta {
 	}
 	a.metaSent = true
 	a.meta.Degraded, a.meta.Losses = a.report.Degraded, a.report.Header()
-	a.conduit.outcome.Meta = a.meta
 	return &a.meta
 }
 
@@ -259,19 +400,34 @@ func (a *attempt) learn(u dialogue.Usage, r dialogue.Reason) {
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason = u, r
 }
 
-// outcome is what the throttle is told.
+// kinds are the failure classes as the throttle calls them.
+var kinds = [...]throttle.Kind{
+	upstream.NotSent: throttle.NotSent, upstream.MaybeSent: throttle.Transient, upstream.RateLimited: throttle.RateLimited,
+	upstream.Overloaded: throttle.Overloaded, upstream.Transient: throttle.Transient, upstream.CallerFault: throttle.CallerFault,
+	upstream.Credential: throttle.Credential, upstream.Cancelled: throttle.Cancelled, upstream.TimedOut: throttle.Transient,
+}
+
+// outcome is what the throttle is told of the attempt.
 func (a *attempt) outcome(f *upstream.Failure) throttle.Outcome {
-	u := a.conduit.outcome.Usage
+	return a.outcomeOf(f, a.conduit.outcome.Usage)
+}
+
+// outcomeOf is what the throttle is told of one call.
+func (a *attempt) outcomeOf(f *upstream.Failure, u dialogue.Usage) throttle.Outcome {
 	o := throttle.Outcome{Kind: throttle.Success, TokensUsed: int(dialogue.Told(u.InputTotal) + dialogue.Told(u.OutputTotal))}
+	if left := a.left.Load(); left != nil {
+		o.RemainingRequests, o.ResetRequests = left.Requests, left.ResetRequests
+		o.RemainingTokens, o.ResetTokens = left.Tokens, left.ResetTokens
+	}
 	if f == nil {
 		return o
 	}
-	o.RetryAfter = f.RetryAfter
-	o.Kind = map[upstream.Class]throttle.Kind{
-		upstream.NotSent: throttle.NotSent, upstream.MaybeSent: throttle.Transient, upstream.RateLimited: throttle.RateLimited,
-		upstream.Overloaded: throttle.Overloaded, upstream.Transient: throttle.Transient, upstream.CallerFault: throttle.CallerFault,
-		upstream.Credential: throttle.Credential, upstream.Cancelled: throttle.Cancelled, upstream.TimedOut: throttle.Transient,
-	}[f.Class]
+	o.Kind, o.RetryAfter = kinds[f.Class], f.RetryAfter
+	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
+	if refused && a.provider.spareKeys(a.svc.env.Now()) > 0 {
+		// It is about one key, not about the provider: the others need no rest.
+		o.Kind, o.RetryAfter = throttle.CallerFault, 0
+	}
 	return o
 }
 

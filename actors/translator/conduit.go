@@ -17,12 +17,15 @@ const window = 8
 type conduit struct {
 	frames chan Frame
 
-	mu      sync.Mutex
-	pumping bool
-	closed  bool
-	orphan  *dialogue.Error // the actor ended while a pump was running
+	mu       sync.Mutex
+	pumping  bool
+	closed   bool
+	orphaned bool            // the actor ended while a pump was running
+	orphan   *dialogue.Error // with this
 
-	committed bool // only touched by the pump, and by the actor between pumps
+	// Only touched by the pump, and by the actor between pumps.
+	committed bool // the door has, or will have, a first frame
+	complete  bool // and the last one of a good reply
 	outcome   Outcome
 }
 
@@ -30,7 +33,8 @@ func newConduit() *conduit {
 	return &conduit{frames: make(chan Frame, window)}
 }
 
-// send hands a frame to the door and waits while its window is full.
+// send hands a frame to the door and waits while its window is full. The frame's
+// buffer is the door's from then on; if ctx ends first, it stays the caller's.
 func (c *conduit) send(ctx context.Context, f Frame) error {
 	select {
 	case c.frames <- f:
@@ -61,11 +65,10 @@ func (c *conduit) enter() bool {
 // leave ends what enter began.
 func (c *conduit) leave() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.pumping = false
-	orphan := c.orphan
-	c.mu.Unlock()
-	if orphan != nil {
-		c.finish(orphan)
+	if c.orphaned {
+		c.close(c.orphan)
 	}
 }
 
@@ -75,22 +78,29 @@ func (c *conduit) leave() {
 func (c *conduit) finish(err *dialogue.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return
+	switch {
+	case c.closed:
+	case !c.pumping:
+		c.close(err)
+	case !c.orphaned:
+		c.orphaned, c.orphan = true, err
 	}
-	if c.pumping {
-		if err == nil {
-			err = internal(nil)
-		}
-		c.orphan = err
-		return
-	}
+}
+
+// close runs once, under the lock and with no pump running.
+func (c *conduit) close(err *dialogue.Error) {
 	c.closed = true
-	if err != nil && c.outcome.Err == nil {
+	switch {
+	case c.complete:
+		err = nil // whatever befell the actor, the client has its reply
+	case err == nil && !c.committed:
+		err = dialogue.Incomplete() // no door waits for a first frame in vain
+	}
+	if c.outcome.Err == nil {
 		c.outcome.Err = err
 	}
-	if err != nil && !c.committed {
-		c.frames <- Frame{Err: err, Meta: &c.outcome.Meta} // the window is empty: nothing was sent
+	if !c.committed {
+		c.frames <- Frame{Err: c.outcome.Err, Meta: &c.outcome.Meta} // the window is empty: nothing was sent
 	}
 	c.outcome.Committed = c.committed
 	close(c.frames)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 )
@@ -54,13 +53,14 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 		if producers[i], err = produce(p.req); err != nil {
 			return callerFault(err)
 		}
+		req.Renamed = p.req.Renamed // the same for all: they have the same tools
 	}
 	return a.runTranslated(ctx, req, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
-		m := merger{emit: emit, flush: flush, usage: make([]dialogue.Usage, len(parts)), left: len(parts)}
+		m := newMerger(len(parts), emit, flush)
 		calls := pool.New().WithMaxGoroutines(maxFanOut).WithContext(ctx).WithCancelOnError().WithFirstError()
 		for i := range parts {
 			calls.Go(func(ctx context.Context) error {
-				if f := a.onePart(ctx, &m, i, parts[i].base, producers[i]); f != nil {
+				if f := a.onePart(ctx, m, i, parts[i].base, producers[i]); f != nil {
 					return f
 				}
 				return nil
@@ -69,6 +69,7 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 		err := calls.Wait()
 		var f *upstream.Failure
 		if errors.As(err, &f) {
+			m.spent()
 			return f
 		}
 		return nil
@@ -76,19 +77,28 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 }
 
 // onePart runs one call under a permit of its own; the first runs under the
-// attempt's.
+// attempt's. Each gives its permit back at its own end: the others may be
+// waiting for it.
 func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
-	m.start(i)
-	emit := func(ev *dialogue.Event) { m.event(i, base, ev) }
-	if i == 0 {
-		return p(ctx, emit, m.flushLocked)
+	permit := a.permit
+	if i > 0 {
+		var err error
+		if permit, err = a.provider.Gate.Acquire(ctx, a.ask()); err != nil {
+			return refusedByThrottle(ctx, err)
+		}
 	}
-	permit, err := a.provider.Gate.Acquire(ctx, throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline()})
-	if err != nil {
-		return refusedByThrottle(ctx, err)
+	f := callerFault(internal(nil)) // stands if p panics
+	defer func() { permit.Release(a.outcomeOf(f, m.usageOf(i))) }()
+	var told *upstream.Failure // the failure that is an event
+	f = p(ctx, func(ev *dialogue.Event) {
+		if ev.Kind == dialogue.EventError {
+			told = a.refusedInBody(ev.Err)
+		}
+		m.event(i, base, ev)
+	}, m.flushLocked)
+	if f == nil {
+		f = told
 	}
-	f := p(ctx, emit, m.flushLocked)
-	permit.Release(a.outcome(f))
 	return f
 }
 
@@ -102,10 +112,27 @@ type merger struct {
 	left  int
 }
 
-func (m *merger) start(i int) {
+func newMerger(parts int, emit func(*dialogue.Event), flush func() *upstream.Failure) *merger {
+	m := &merger{emit: emit, flush: flush, usage: make([]dialogue.Usage, parts), left: parts}
+	for i := range m.usage {
+		m.usage[i] = dialogue.NoUsage
+	}
+	return m
+}
+
+// usageOf is what one call has been told so far.
+func (m *merger) usageOf(i int) dialogue.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.usage[i] = dialogue.NoUsage
+	return m.usage[i]
+}
+
+// spent reports the usage of calls that together failed: some were answered.
+func (m *merger) spent() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	total := m.total()
+	m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
 }
 
 func (m *merger) flushLocked() *upstream.Failure {

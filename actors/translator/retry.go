@@ -13,6 +13,7 @@ const (
 	backoffBase   = 100 * time.Millisecond
 	backoffCap    = 2 * time.Second
 	longestWait   = 10 * time.Second // for a Retry-After
+	patience      = 2 * time.Second  // for one, while there is another target
 	budgetFloor   = 3
 	budgetPercent = 20
 )
@@ -37,6 +38,7 @@ type facts struct {
 	candidates int
 	spareKeys  int  // usable keys of this provider besides the one that failed
 	budget     bool // the retry budget has room
+	gated      bool // the throttle gave no permit: it knows better than a retry
 	remaining  time.Duration
 }
 
@@ -49,15 +51,15 @@ const (
 	elsewhere
 )
 
-// decide says what to do after a failed attempt. It is pure; p is what will
-// have been tried when the decision is carried out.
+// decide says what to do after a failed attempt. It is pure but for the jitter;
+// the progress it returns is what will have been tried when the decision is
+// carried out.
 func decide(p progress, f facts) (progress, verdict, time.Duration) {
-	if f.committed || f.class == upstream.Cancelled {
+	if f.committed || f.class == upstream.Cancelled || f.remaining <= 0 {
 		return p, giveUp, 0
 	}
 	if f.schema && f.structured && !p.noSchema {
-		p.noSchema = true // rule 6 of 4.8: never fail for the schema
-		p.tries++
+		p.noSchema = true // gateway.md 4.8, rule 6: never fail for the schema
 		return p, again, 0
 	}
 	if f.class == upstream.CallerFault {
@@ -81,8 +83,13 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 
 // retryHere says whether the same target deserves another attempt, and when.
 func retryHere(p progress, f facts) (time.Duration, bool) {
-	if p.retries >= f.allowed {
+	if p.retries >= f.allowed || f.gated {
 		return 0, false
+	}
+	last := p.candidate+1 >= f.candidates
+	longest := longestWait
+	if !last {
+		longest = patience
 	}
 	switch f.class {
 	case upstream.Credential:
@@ -91,16 +98,19 @@ func retryHere(p progress, f facts) (time.Duration, bool) {
 		if f.spareKeys > 0 {
 			return 0, true
 		}
-		return f.retryAfter, f.retryAfter > 0 && f.retryAfter <= longestWait
+		return f.retryAfter, f.retryAfter > 0 && f.retryAfter <= longest
+	case upstream.NotSent:
+		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest
 	case upstream.MaybeSent:
 		return jitter(p.tries), p.uncertain <= 1
-	case upstream.NotSent:
-		return jitter(p.tries), true
+	case upstream.TimedOut:
+		// Waiting as long again, once, is better than failing, and worse than
+		// asking somebody else.
+		return jitter(p.tries), last && p.uncertain <= 1
 	case upstream.Overloaded, upstream.Transient:
-		return max(min(f.retryAfter, longestWait), jitter(p.tries)), p.tries < 1 || f.candidates == 1
-	default: // TimedOut: waiting as long again helps nobody; OK does not get here
-		return 0, false
+		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest && (last || p.tries < 1)
 	}
+	return 0, false
 }
 
 // jitter is the full-jitter back-off before try n+1.
@@ -113,6 +123,14 @@ func jitter(n int) time.Duration {
 // most a fifth of what is in flight, but three at any time.
 type budget struct{ inFlight, retrying atomic.Int64 }
 
-func (b *budget) room() bool {
-	return b.retrying.Load() < max(budgetFloor, b.inFlight.Load()*budgetPercent/100)
+// take reserves a place for a request that tries again, if there is one.
+func (b *budget) take() bool {
+	most := max(budgetFloor, b.inFlight.Load()*budgetPercent/100)
+	if b.retrying.Add(1) > most {
+		b.retrying.Add(-1)
+		return false
+	}
+	return true
 }
+
+func (b *budget) giveBack() { b.retrying.Add(-1) }

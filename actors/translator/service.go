@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"stagedoor/actors/kit"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
@@ -24,6 +26,19 @@ type Provider struct {
 	Simulate Simulator
 }
 
+// spareKeys is how many of the provider's keys can be used now, after one of
+// them was refused; 0 if that was the only one.
+func (p *Provider) spareKeys(now time.Time) int {
+	if p.Client == nil {
+		return 0
+	}
+	resting, all := p.Client.Keys().Benched(now)
+	if resting == 0 {
+		return max(all-1, 0) // the refused one does not rest yet
+	}
+	return all - resting
+}
+
 // Simulator makes the events of a reply without any upstream. header is the
 // client's. An error is a reply cut off in the middle.
 type Simulator func(ctx context.Context, req *dialogue.Request, header http.Header, emit func(*dialogue.Event) error) error
@@ -38,10 +53,11 @@ type Service struct {
 	shapes    map[dialogue.Shape]shapes.Shape
 	providers Providers
 	budget    budget
-	shards    *shards
+	shards    []*actor.PID // a power of two of them
 	next      atomic.Uint64
 	inFlight  atomic.Int64
-	idle      chan struct{} // told, without waiting, whenever a request ends
+	refusing  atomic.Bool
+	idle      chan struct{} // told, without waiting, when the last request ends
 }
 
 // New starts the service's shards.
@@ -59,25 +75,33 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Reply{conduit: newConduit(), cancel: cancel}
 	r.conduit.outcome.Usage = dialogue.NoUsage
-	to := s.shards.pids[s.next.Add(1)&s.shards.mask]
+	o := &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit}
 	s.inFlight.Add(1)
-	s.system.Send(to, &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit})
+	// Counted first: a drain that counted none has refusing seen by all others.
+	if s.refusing.Load() {
+		o.Reject(kit.ReasonStopped)
+		return r
+	}
+	s.system.Send(s.shards[s.next.Add(1)&uint64(len(s.shards)-1)], o)
 	return r
 }
 
 // InFlight is how many requests are under way.
 func (s *Service) InFlight() int { return int(s.inFlight.Load()) }
 
-// Drain waits until no request is under way. When ctx ends first it cancels
-// those that are left, which end with their shape's error event, and takes no
-// further ones; it then waits for them up to grace.
+// Drain waits until no request is under way, or ctx ends. From then on requests
+// are refused, and those that are left are cancelled: they end with their
+// shape's error event. Drain waits for that up to grace, and returns how many it
+// cancelled. It is called once.
 func (s *Service) Drain(ctx context.Context, grace time.Duration) (cancelled int) {
-	if s.await(ctx) {
+	s.await(ctx)
+	s.refusing.Store(true)
+	left := s.InFlight()
+	if left == 0 {
 		return 0
 	}
-	left := s.InFlight()
-	for _, pid := range s.shards.pids {
-		s.system.Send(pid, &cut{cause: upstream.ErrDraining, refuse: true})
+	for _, pid := range s.shards {
+		s.system.Send(pid, &cut{upstream.ErrDraining})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -85,20 +109,21 @@ func (s *Service) Drain(ctx context.Context, grace time.Duration) (cancelled int
 	return left
 }
 
-func (s *Service) await(ctx context.Context) bool {
+func (s *Service) await(ctx context.Context) {
 	for s.InFlight() > 0 {
 		select {
 		case <-s.idle:
 		case <-ctx.Done():
-			return false
+			return
 		}
 	}
-	return true
 }
 
 // ended counts a request out.
 func (s *Service) ended() {
-	s.inFlight.Add(-1)
+	if s.inFlight.Add(-1) > 0 {
+		return
+	}
 	select {
 	case s.idle <- struct{}{}:
 	default:

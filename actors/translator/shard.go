@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -20,24 +22,27 @@ type open struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	conduit *conduit
+	counted atomic.Bool // out of the requests under way
 }
 
 // Lane puts orders behind everything else, so that a drain overtakes them.
 func (*open) Lane() kit.Lane { return kit.LaneAcquire }
 
 // Reject implements kit.Rejecter: the gateway is going down.
-func (o *open) Reject(kit.Reason) {
-	o.cancel(upstream.ErrDraining)
-	o.conduit.finish(shuttingDown())
-	o.svc.ended()
+func (o *open) Reject(kit.Reason) { o.end(shuttingDown()) }
+
+// end ends an order that has no actor, or no longer.
+func (o *open) end(err *dialogue.Error) {
+	o.cancel(err)
+	o.conduit.finish(err)
+	if !o.counted.Swap(true) {
+		o.svc.ended()
+	}
 }
 
-// cut tells a shard to cancel every request it has. With refuse, it takes no
-// further ones.
-type cut struct {
-	cause  error
-	refuse bool
-}
+// cut tells a shard to cancel every request it has, and to refuse what is still
+// in its mailbox.
+type cut struct{ cause error }
 
 func shuttingDown() *dialogue.Error { return upstream.CancelledBy(upstream.ErrDraining).Err }
 
@@ -48,7 +53,7 @@ type shard struct {
 	svc      *Service
 	children *actor.Props
 	pending  *open // the order whose actor is being spawned; see spawn
-	live     map[string]context.CancelCauseFunc
+	live     map[string]*open
 	refusing bool
 }
 
@@ -58,17 +63,31 @@ func (s *shard) Receive(c actor.Context) {
 	case *open:
 		s.spawn(c, m)
 	case *cut:
-		s.refusing = s.refusing || m.refuse
-		for _, cancel := range s.live {
-			cancel(m.cause)
-		}
+		s.refusing = true
+		s.cancel(m.cause)
 	case *actor.Terminated:
+		o := s.live[m.Who.GetId()]
 		delete(s.live, m.Who.GetId())
-		s.svc.ended()
-	case *actor.Stopping:
-		for _, cancel := range s.live {
-			cancel(upstream.ErrDraining)
+		if o != nil {
+			o.end(internal(nil)) // of a request that ended properly, this says nothing more
 		}
+	case *actor.Stopping:
+		s.cancel(upstream.ErrDraining)
+	}
+}
+
+func (s *shard) cancel(cause error) {
+	for _, o := range s.live {
+		o.cancel(cause)
+	}
+}
+
+// Failed implements kit.Failer: the order that met the failure ends here. The
+// others stay: the shard is resumed (see gate).
+func (s *shard) Failed(any) {
+	if o := s.pending; o != nil {
+		s.pending = nil
+		o.end(internal(nil))
 	}
 }
 
@@ -76,19 +95,18 @@ func (s *shard) Receive(c actor.Context) {
 // the call, and takes its order from pending: so one Props serves them all.
 func (s *shard) spawn(c actor.Context, m *open) {
 	if s.refusing {
-		m.Reject(0)
+		m.Reject(kit.ReasonStopped)
 		return
 	}
 	s.pending = m
 	pid, err := s.svc.system.SpawnChild(c, s.children, "r")
-	s.pending = nil
 	if err != nil {
-		m.cancel(err)
-		m.conduit.finish(internal(err))
-		s.svc.ended()
+		s.pending = nil
+		m.end(internal(err))
 		return
 	}
-	s.live[pid.GetId()] = m.cancel
+	s.live[pid.GetId()] = m
+	s.pending = nil
 }
 
 // produce makes the actor of the pending order.
@@ -110,33 +128,72 @@ func (*gone) Receive(c actor.Context) {
 	}
 }
 
-// stopAlways is how shards treat a failed request: its reply has ended with an
-// error (request.Failed), and a new actor could not go on with it.
-var stopAlways = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+// How failures are treated. A request is stopped: its reply has ended with an
+// error (request.Failed), and a new actor could not go on with it. A shard goes
+// on: a restart would stop the requests below it, none of which has failed.
+var (
+	stopAlways   = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+	resumeAlways = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective })
+)
 
-// shards spreads requests over their parents.
-type shards struct {
-	pids []*actor.PID
-	mask uint64
+// gate is the parent of the shards. It starts them and supervises, and does
+// nothing else that could fail.
+type gate struct {
+	svc    *Service
+	shards []*actor.PID
+	err    error
 }
 
-func (s *Service) startShards() error {
+// shardsAsk asks the gate for its shards.
+type shardsAsk struct{ kit.Reply[[]*actor.PID] }
+
+// Receive implements actor.Actor.
+func (g *gate) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		g.start(c)
+	case *shardsAsk:
+		m.Resolve(g.shards, g.err)
+	}
+}
+
+func (g *gate) start(c actor.Context) {
+	s := g.svc
+	props := s.system.Props("shard", func() actor.Actor {
+		sh := &shard{svc: s, live: make(map[string]*open)}
+		sh.children = s.system.Props("request", sh.produce)
+		return sh
+	}, kit.WithSupervisor(stopAlways))
+	for i := range shardCount() {
+		pid, err := s.system.SpawnChild(c, props, fmt.Sprintf("s%d", i))
+		if err != nil {
+			g.err = err
+			return
+		}
+		g.shards = append(g.shards, pid)
+	}
+}
+
+// shardCount is a power of two, so that spreading is an AND.
+func shardCount() int {
 	n := 1
 	for n < runtime.GOMAXPROCS(0) {
 		n *= 2
 	}
-	s.shards = &shards{mask: uint64(n - 1)}
-	for i := range n {
-		props := s.system.Props("gate", func() actor.Actor {
-			sh := &shard{svc: s, live: make(map[string]context.CancelCauseFunc)}
-			sh.children = s.system.Props("request", sh.produce)
-			return sh
-		}, kit.WithSupervisor(stopAlways))
-		pid, err := s.system.SpawnUnique(props, fmt.Sprintf("gate/s%d", i))
-		if err != nil {
-			return err
-		}
-		s.shards.pids = append(s.shards.pids, pid)
+	return n
+}
+
+// startTimeout is far more than starting some actors takes.
+const startTimeout = 10 * time.Second
+
+func (s *Service) startShards() error {
+	props := s.system.Props("gate", func() actor.Actor { return &gate{svc: s} }, kit.WithSupervisor(resumeAlways))
+	pid, err := s.system.SpawnUnique(props, "gate")
+	if err != nil {
+		return err
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	s.shards, err = kit.Ask(ctx, s.system, pid, &shardsAsk{})
+	return err
 }

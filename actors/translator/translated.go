@@ -6,14 +6,16 @@ import (
 	"errors"
 	"io"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
 
 // A producer makes the events of one reply. It calls flush whenever what it
-// emitted should not wait for what comes next, and stops when flush fails. The
-// failure it returns is one that is no event: nothing was emitted for it.
+// emitted should not wait for what comes next, and stops when flush fails. It
+// returns why it stopped early, or a failure for which there was no event.
 type producer func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure
 
 // translated carries a reply through the dialogue: a producer makes events, an
@@ -25,8 +27,13 @@ type translated struct {
 	emitter shapes.Emitter
 
 	out     *Buffer
+	started bool // the reply began in good order
 	content bool // a piece of answer has been emitted
 	ended   bool
+	inBand  bool // the failure is an event of the reply
+	// hookFailed: the order's hook did not let the end pass.
+	hookFailed bool
+
 	failure *upstream.Failure
 	usage   dialogue.Usage
 }
@@ -36,7 +43,9 @@ type translated struct {
 func (a *attempt) runTranslated(ctx context.Context, req *dialogue.Request, p producer) *upstream.Failure {
 	t := &translated{attempt: a, ctx: ctx, req: req, usage: dialogue.NoUsage, out: newBuffer()}
 	t.emitter = a.order.Inbound.NewEmitter(req, a.order.Mode, a.svc.env)
-	a.failStream = t.appendFailure
+	if a.order.Mode != shapes.Whole {
+		a.failStream = t.appendFailure
+	}
 	defer func() { t.out.Free() }()
 	if f := p(ctx, t.event, t.flush); f != nil {
 		t.fail(f)
@@ -49,13 +58,19 @@ func (t *translated) over() bool { return t.ended || t.failure != nil }
 
 // event emits one event.
 func (t *translated) event(ev *dialogue.Event) {
+	if ev.Kind == dialogue.EventUsage {
+		t.usage.Merge(*ev.Usage) // also of a failed reply: it was paid for
+	}
 	if t.over() {
 		return
 	}
 	switch ev.Kind {
 	case dialogue.EventError:
+		t.inBand = true
 		t.fail(t.refusedInBody(ev.Err))
 		return
+	case dialogue.EventStart:
+		t.started = true
 	case dialogue.EventOpen:
 		if name, ok := t.renamed(ev); ok {
 			call := *ev.Call
@@ -65,12 +80,9 @@ func (t *translated) event(ev *dialogue.Event) {
 		t.content = t.content || ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart
 	case dialogue.EventDelta:
 		t.content = true
-	case dialogue.EventUsage:
-		t.usage.Merge(*ev.Usage)
 	case dialogue.EventFinish:
 		t.reason = ev.Reason
 	case dialogue.EventEnd:
-		t.ended = true
 		t.end(ev)
 		return
 	}
@@ -80,12 +92,8 @@ func (t *translated) event(ev *dialogue.Event) {
 // fail ends the sequence with a failure. Before anything was sent it is the
 // actor's to decide on; after that the client is told in its stream.
 func (t *translated) fail(f *upstream.Failure) {
-	if t.over() {
-		return
-	}
-	t.failure = f
-	if t.told() {
-		t.out.B = t.emitter.Emit(t.out.B, &dialogue.Event{Kind: dialogue.EventError, Err: f.Err})
+	if !t.over() {
+		t.failure = f
 	}
 }
 
@@ -105,72 +113,111 @@ func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
 // end emits the terminal event, after showing it to the order's hook.
 func (t *translated) end(ev *dialogue.Event) {
 	before := len(t.out.B)
-	t.out.B = t.emitter.Emit(t.out.B, ev)
+	out := t.emitter.Emit(t.out.B, ev)
+	t.ended = true
 	if t.order.Complete == nil {
+		t.out.B = out
 		return
 	}
-	last := t.out.B[before:]
+	last := out[before:]
 	if t.order.Mode == shapes.Stream {
 		last = lastData(last)
 	}
 	replacement, err := t.order.Complete(t.ctx, t.meta, last)
-	if err == nil {
-		return
+	switch {
+	case err == nil:
+		t.out.B = out
+	case t.conduit.committed && replacement != nil:
+		t.out.B = shapes.AppendEvent(out[:before], typeOf(replacement), replacement)
+		t.conduit.outcome.Err = err
+	default:
+		t.ended, t.out.B = false, out[:before]
+		t.failure, t.hookFailed = callerFault(err), true
 	}
-	if !t.conduit.committed || replacement == nil {
-		t.failure = &upstream.Failure{Class: upstream.CallerFault, Err: err}
-		return
-	}
-	t.out.B = shapes.AppendEvent(t.out.B[:before], "", replacement)
 }
+
+// typeOf is the name of an event of a shape that writes it into the data, too.
+func typeOf(data []byte) string { return gjson.GetBytes(data, "type").Str }
 
 // flush sends what has been emitted, once there is a piece of answer in it.
 func (t *translated) flush() *upstream.Failure {
+	if t.failure != nil {
+		return t.failure
+	}
 	hold := !t.content && !t.ended && !t.conduit.committed && len(t.out.B) < holdLimit
-	if hold || len(t.out.B) == 0 || t.failure != nil {
+	if hold || len(t.out.B) == 0 {
 		return nil
 	}
 	t.learn(t.usage, t.reason)
-	out := t.out
+	if f := t.deliver(t.ctx, t.out); f != nil {
+		return f
+	}
 	t.out = newBuffer()
-	return t.deliver(t.ctx, out)
-}
-
-// told reports whether the client has, or has coming, a piece of the answer: a
-// failure then belongs into its stream, whether or not the piece and the
-// failure came in one read.
-func (t *translated) told() bool {
-	return t.conduit.committed || t.content && t.order.Mode != shapes.Whole
+	t.told = t.ended
+	return nil
 }
 
 // finish sends what is left and says how it went.
 func (t *translated) finish() *upstream.Failure {
-	t.learn(t.usage, t.reason)
 	if !t.over() {
 		// A producer that stops without End or Error is a bug; the client must
 		// not wait for it.
 		t.fail(&upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()})
 	}
+	t.learn(t.usage, t.reason)
 	if t.failure == nil {
-		return t.flush()
+		if f := t.flush(); f != nil {
+			t.failure, t.ended = f, false
+		}
 	}
-	if t.told() {
-		out := t.out
-		t.out = newBuffer()
-		t.lastWords(out)
+	if t.failure != nil {
+		t.conclude()
 	}
 	return t.failure
 }
 
-// call makes a producer of one upstream call.
+// conclude prepares how a stream that failed ends. Nobody but the client is
+// told once it has a piece of the answer, or has one coming: whether piece and
+// failure came in one read must make no difference.
+func (t *translated) conclude() {
+	streamed := t.order.Mode != shapes.Whole
+	begun := t.conduit.committed || t.content && !t.hookFailed
+	switch {
+	case streamed && begun:
+		t.last = t.failed()
+	case streamed && t.started && t.inBand:
+		t.opening = t.failed()
+	}
+}
+
+// failed is what has not been sent yet, and the shape's terminal error event.
+func (t *translated) failed() *Buffer {
+	out := t.out
+	t.out = newBuffer()
+	before := len(out.B)
+	out.B = t.appendFailure(out.B, t.failure.Err)
+	if len(out.B) == before && t.hookFailed {
+		// The emitter has ended already, with an event that the hook took back.
+		out.B = t.strayFailure(out.B, t.failure.Err)
+	}
+	return out
+}
+
+// producer makes a producer of one upstream call.
 func (a *attempt) producer(call shapes.Call) producer {
 	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
-		reply, f := a.send(ctx, call)
+		key := a.takeKey()
+		reply, f := a.sendWith(ctx, call, key)
 		if f != nil {
 			return f
 		}
 		defer reply.Close()
-		return readReply(reply, a.shape.NewParser(a.svc.env), emit, flush)
+		return readReply(reply, a.shape.NewParser(a.svc.env), func(ev *dialogue.Event) {
+			if ev.Kind == dialogue.EventError {
+				a.judge(key, a.refusedInBody(ev.Err))
+			}
+			emit(ev)
+		}, flush)
 	}
 }
 
@@ -179,21 +226,20 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, emit func(*dialogue.
 	if !reply.IsStream() {
 		body, err := reply.ReadAll(nil)
 		if err != nil {
-			return err.(*upstream.Failure)
+			return failureOf(err)
 		}
 		parser.Body(body, emit)
 		return nil
 	}
 	events, err := reply.Events()
 	if err != nil {
-		return err.(*upstream.Failure)
+		return failureOf(err)
 	}
 	pending := 0
 	for !parser.Done() {
 		ev, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			parser.EOF(emit)
-			return nil
+			return atEOF(parser, emit)
 		}
 		if err != nil {
 			return reply.Failed(err)
@@ -209,6 +255,19 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, emit func(*dialogue.
 	}
 	reply.Drain()
 	return nil
+}
+
+// atEOF ends a body without a terminal event. An error there is the gateway's
+// finding, not something the upstream said.
+func atEOF(parser shapes.Parser, emit func(*dialogue.Event)) (f *upstream.Failure) {
+	parser.EOF(func(ev *dialogue.Event) {
+		if ev.Kind == dialogue.EventError {
+			f = &upstream.Failure{Class: upstream.Transient, Err: ev.Err}
+			return
+		}
+		emit(ev)
+	})
+	return f
 }
 
 // lastData returns the data of the last server-sent event in b.

@@ -22,50 +22,72 @@ const flushAt = 32 << 10
 type untouched struct {
 	*attempt
 	tap     shapes.Tap
+	out     *Buffer
 	content bool // a piece of answer has passed
+	inBand  bool // the failure is an event of the reply
+	ended   bool // the terminal event has been appended
+	// hookFailed: the order's hook did not let the end pass.
+	hookFailed bool
 }
 
 func (u *untouched) run(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
+	if u.order.Head.Stream != reply.IsStream() {
+		return u.otherForm(ctx, reply)
+	}
 	if !u.order.Head.Stream {
 		return u.whole(ctx, reply)
 	}
-	if !reply.IsStream() {
-		return u.notStreamed(ctx, reply)
-	}
 	events, err := reply.Events()
 	if err != nil {
-		return err.(*upstream.Failure)
+		return failureOf(err)
 	}
-	return u.stream(ctx, reply, events)
+	u.out = newBuffer()
+	defer func() { u.out.Free() }()
+	if f := u.stream(ctx, reply, events); f != nil {
+		u.learn(u.tap.Usage(), u.tap.Reason())
+		u.conclude(f)
+		return f
+	}
+	return nil
 }
 
 func (u *untouched) whole(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
 	buf := newBuffer()
+	f := u.readWhole(ctx, reply, buf)
+	if f == nil {
+		f = u.deliver(ctx, buf)
+	}
+	if f != nil {
+		buf.Free()
+	}
+	return f
+}
+
+func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *Buffer) *upstream.Failure {
 	body, err := reply.ReadAll(buf.B)
 	buf.B = body
 	if err != nil {
-		buf.Free()
-		return err.(*upstream.Failure)
+		return failureOf(err)
 	}
 	out, bad := u.tap.Body(body)
 	if bad != nil {
-		buf.Free()
 		return u.refusedInBody(bad)
 	}
 	buf.B = out
 	u.learn(u.tap.Usage(), u.tap.Reason())
-	if u.order.Complete != nil {
-		if _, err := u.order.Complete(ctx, u.meta, out); err != nil {
-			buf.Free()
-			return &upstream.Failure{Class: upstream.CallerFault, Err: err}
-		}
+	if u.order.Complete == nil {
+		return nil
 	}
-	return u.deliver(ctx, buf)
+	if _, err := u.order.Complete(ctx, u.meta, out); err != nil {
+		return callerFault(err)
+	}
+	return nil
 }
 
-// notStreamed is a whole reply to a request for a stream. Sending it as it is
-// would break the client's parser, so it goes through the dialogue after all.
-func (u *untouched) notStreamed(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
+// otherForm is a whole reply to a request for a stream, or a stream to a request
+// for a whole one. Sending it as it is would break the client's parser, so it
+// goes through the dialogue after all.
+func (u *untouched) otherForm(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
 	req, err := u.decode()
 	if err != nil {
 		return callerFault(err)
@@ -76,91 +98,130 @@ func (u *untouched) notStreamed(ctx context.Context, reply *upstream.Reply) *ups
 }
 
 func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *upstream.EventReader) *upstream.Failure {
-	out := newBuffer()
-	defer func() { out.Free() }()
 	for !u.tap.Done() {
 		ev, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return u.eof(ctx)
+		}
 		if err != nil {
-			return u.ended(ctx, reply, out, err)
+			return reply.Failed(err)
 		}
-		replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
-		switch {
-		case verdict == shapes.Failed:
-			return u.broken(ctx, out, u.refusedInBody(u.tap.Err()))
-		case verdict == shapes.Drop:
-		default:
-			if u.tap.Done() && u.order.Complete != nil {
-				replaced, verdict = u.complete(ctx, ev.Data, replaced, verdict)
-			}
-			if verdict == shapes.Forward && ev.Plain {
-				out.B = append(out.B, ev.Raw...)
-			} else {
-				if verdict == shapes.Forward {
-					replaced = ev.Data
-				}
-				out.B = appendEvent(out.B, ev.Name, replaced)
-			}
-		}
-		u.content = u.content || content
-		hold := !u.content && !u.conduit.committed && !u.tap.Done() && len(out.B) < holdLimit
-		if hold || len(out.B) == 0 || (events.Buffered() && len(out.B) < flushAt && !u.tap.Done()) {
-			continue
-		}
-		u.learn(u.tap.Usage(), u.tap.Reason())
-		if f := u.deliver(ctx, out); f != nil {
-			out = newBuffer()
+		if f := u.event(ctx, &ev); f != nil {
 			return f
 		}
-		out = newBuffer()
+		hold := !u.content && !u.conduit.committed && !u.tap.Done() && len(u.out.B) < holdLimit
+		if hold || (events.Buffered() && len(u.out.B) < flushAt && !u.tap.Done()) {
+			continue
+		}
+		if f := u.flush(ctx); f != nil {
+			return f
+		}
 	}
-	u.learn(u.tap.Usage(), u.tap.Reason())
 	reply.Drain()
+	return u.answered()
+}
+
+// event appends one event as the client gets it.
+func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
+	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
+	name := ev.Name
+	switch {
+	case verdict == shapes.Failed:
+		u.inBand = true
+		return u.refusedInBody(u.tap.Err())
+	case verdict == shapes.Drop:
+		return nil
+	case u.tap.Done() && u.order.Complete != nil:
+		last := ev.Data
+		if verdict == shapes.Replace {
+			last = replaced
+		}
+		replacement, err := u.order.Complete(ctx, u.meta, last)
+		if err != nil && (replacement == nil || !u.conduit.committed) {
+			u.hookFailed = true
+			return callerFault(err)
+		}
+		if err != nil {
+			u.conduit.outcome.Err = err
+			name, replaced, verdict = typeOf(replacement), replacement, shapes.Replace
+		}
+	}
+	u.content = u.content || content
+	if u.ended = u.tap.Done(); u.ended && !u.content && !u.conduit.committed && len(u.out.B) == 0 {
+		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()} // an end without a beginning
+	}
+	switch {
+	case verdict == shapes.Replace:
+		u.out.B = appendEvent(u.out.B, name, replaced)
+	case ev.Plain:
+		u.out.B = append(u.out.B, ev.Raw...)
+	default:
+		u.out.B = appendEvent(u.out.B, name, ev.Data)
+	}
 	return nil
 }
 
-// complete shows the last event to the order's hook, which may replace it.
-func (u *untouched) complete(ctx context.Context, data, replaced []byte, verdict shapes.Verdict) ([]byte, shapes.Verdict) {
-	last := data
-	if verdict == shapes.Replace {
-		last = replaced
-	}
-	replacement, err := u.order.Complete(ctx, u.meta, last)
-	if err != nil && replacement != nil {
-		return replacement, shapes.Replace
-	}
-	return replaced, verdict
-}
-
-// ended handles the end of the body before the terminal event.
-func (u *untouched) ended(ctx context.Context, reply *upstream.Reply, out *Buffer, err error) *upstream.Failure {
-	if !errors.Is(err, io.EOF) {
-		return u.broken(ctx, out, reply.Failed(err))
-	}
-	owed, bad := u.tap.EOF()
-	if bad != nil {
-		return u.broken(ctx, out, &upstream.Failure{Class: upstream.Transient, Err: bad})
-	}
-	u.learn(u.tap.Usage(), u.tap.Reason())
-	rest := newBuffer()
-	rest.B = append(append(rest.B, out.B...), owed...)
-	if len(rest.B) == 0 {
-		rest.Free()
+// flush sends what there is.
+func (u *untouched) flush(ctx context.Context) *upstream.Failure {
+	if len(u.out.B) == 0 {
 		return nil
 	}
-	return u.deliver(ctx, rest)
-}
-
-// broken ends a reply that failed: with the shape's error event if the client
-// has seen a part of it, else by handing the failure to the actor.
-func (u *untouched) broken(ctx context.Context, out *Buffer, f *upstream.Failure) *upstream.Failure {
 	u.learn(u.tap.Usage(), u.tap.Reason())
-	if !u.conduit.committed && !u.content {
+	if f := u.deliver(ctx, u.out); f != nil {
 		return f
 	}
-	last := newBuffer()
-	last.B = u.tap.Fail(append(last.B, out.B...), f.Err)
-	u.lastWords(last)
-	return f
+	u.told = u.ended
+	u.out = newBuffer()
+	return nil
+}
+
+// eof is the end of the body before the terminal event.
+func (u *untouched) eof(ctx context.Context) *upstream.Failure {
+	owed, bad := u.tap.EOF()
+	if bad != nil {
+		return &upstream.Failure{Class: upstream.Transient, Err: bad}
+	}
+	u.out.B, u.ended = append(u.out.B, owed...), true
+	if f := u.flush(ctx); f != nil {
+		return f
+	}
+	return u.answered()
+}
+
+// answered is how a stream that came to its end went: there must have been
+// something in it.
+func (u *untouched) answered() *upstream.Failure {
+	u.learn(u.tap.Usage(), u.tap.Reason())
+	if !u.conduit.committed {
+		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()}
+	}
+	return nil
+}
+
+// conclude prepares how a stream that failed ends: with the shape's error event
+// if the client has, or has coming, a piece of the answer; else the failure is
+// the actor's to decide on.
+func (u *untouched) conclude(f *upstream.Failure) {
+	switch {
+	case u.conduit.committed || u.content && !u.hookFailed:
+		u.last = u.failed(f)
+	case u.inBand && len(u.out.B) > 0:
+		u.opening = u.failed(f)
+	}
+}
+
+// failed is what has not been sent yet, and the shape's terminal error event.
+func (u *untouched) failed(f *upstream.Failure) *Buffer {
+	out := u.out
+	u.out = newBuffer()
+	switch {
+	case u.ended: // and only its delivery failed
+	case u.hookFailed:
+		out.B = u.strayFailure(out.B, f.Err) // the tap has ended already
+	default:
+		out.B = u.failStream(out.B, f.Err)
+	}
+	return out
 }
 
 // appendEvent frames data that may have several lines, as an upstream's may.

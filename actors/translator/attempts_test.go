@@ -1,0 +1,398 @@
+package translator_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+)
+
+var (
+	refusedDial = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	reset       = io.ErrUnexpectedEOF
+)
+
+func TestAGoodReplyPassesUntouched(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, goodChat(), document(200, chatWhole))
+		got := s.ask(s.order(dialogue.Chat, chatAskStream))
+		want := chatRole + chatText("Hello") + chatStop + chatDone // the usage nobody asked for is left out
+		if got.text != want || got.Err != nil || !got.Committed || got.Usage.OutputTotal != 4 || got.Attempts != 1 || !got.Untouched {
+			t.Errorf("got %+v", got)
+		}
+		got = s.ask(s.order(dialogue.Chat, chatAsk))
+		if got.text != chatWhole || got.Err != nil || got.Usage.InputTotal != 3 || got.Provider != "a" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestWhatFailsBeforeTheFirstPieceIsTriedAgain(t *testing.T) {
+	rows := []struct {
+		name string
+		fail script
+	}{
+		{"unreachable", unreachable(refusedDial)},
+		{"reset before the headers", unreachable(reset)},
+		{"500", document(500, chatRefuse)},
+		{"503", document(503, chatRefuse)},
+		{"429 that says when", withHeader(document(429, chatRefuse), "Retry-After", "2")},
+		{"a page", reply(200, "text/html", "<html>")},
+		{"nothing", stream()},
+		{"only the end", stream(chatDone)},
+		{"a beginning and a reset", stream(chatRole, reset)},
+		{"a beginning and an end", stream(chatRole)},
+		{"an error first", stream(strings.Replace(chatError, "rate_limit", "overloaded", 2))},
+		{"silence", stream(stall)},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.upstream("a", dialogue.Chat, row.fail, goodChat())
+				got := s.ask(s.order(dialogue.Chat, chatAskStream))
+				if got.status != 200 || strings.Count(got.text, "Hello") != 1 || !strings.HasSuffix(got.text, chatDone) {
+					t.Errorf("got %d %v %q", got.status, got.err, got.text)
+				}
+				if got.Err != nil || got.Attempts != 2 || s.fakes["a"].count() != 2 {
+					t.Errorf("got %v after %d attempts, %d calls", got.Err, got.Attempts, s.fakes["a"].count())
+				}
+			})
+		})
+	}
+}
+
+func TestAfterTheFirstPieceAFailureIsTheStreamsLastEvent(t *testing.T) {
+	ends := map[string][]any{"reset": {reset}, "end": {}, "silence": {stall}, "error event": {chatError}, "garbage": {"data: {\"choices\":[{\n\n"}}
+	asks := map[string]struct {
+		shape    dialogue.Shape
+		body     string
+		terminal string
+	}{
+		"chat":      {dialogue.Chat, chatAskStream, `"error":{`},
+		"messages":  {dialogue.Messages, messagesAskStream, "event: error\n"},
+		"responses": {dialogue.Responses, responsesAskStream, "event: response.failed\n"},
+		"gemini":    {dialogue.Gemini, geminiAsk, `"error":`},
+	}
+	for how, end := range ends {
+		for who, ask := range asks {
+			t.Run(how+" "+who, func(t *testing.T) {
+				play(t, func(t *testing.T, s *stage) {
+					s.upstream("a", dialogue.Chat, stream(append([]any{chatRole + chatText("Hel"), time.Second}, end...)...))
+					s.upstream("b", dialogue.Chat, goodChat())
+					got := s.ask(s.order(ask.shape, ask.body))
+					if got.status != 200 || !strings.Contains(got.text, "Hel") || got.Err == nil {
+						t.Errorf("got %d %v", got.status, got.Err)
+					}
+					if n := strings.Count(got.text, ask.terminal); n != 1 {
+						t.Errorf("%d terminal events in %q", n, got.text)
+					}
+					if n := s.fakes["a"].count() + s.fakes["b"].count(); n != 1 {
+						t.Errorf("%d calls", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An upstream that began in good order and reports an error before any piece of
+// answer has failed before the first byte for every purpose but one: a client
+// that asked for a stream reads the error there.
+func TestAnErrorAfterTheStartIsTheStreamsOwn(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, stream(chatRole+chatError))
+		for _, ask := range []struct {
+			shape          dialogue.Shape
+			body, terminal string
+		}{{dialogue.Chat, chatAskStream, `"error":{`}, {dialogue.Messages, messagesAskStream, "event: error\n"},
+			{dialogue.Responses, responsesAskStream, "event: response.failed\n"}, {dialogue.Gemini, geminiAsk, `"error":`}} {
+			before := s.fakes["a"].count()
+			got := s.ask(s.order(ask.shape, ask.body))
+			if got.status != 200 || strings.Count(got.text, ask.terminal) != 1 || !strings.Contains(got.text, "too fast") {
+				t.Errorf("%s: got %d %v %q", ask.shape, got.status, got.err, got.text)
+			}
+			if got.Err == nil || !got.Committed {
+				t.Errorf("%s: the outcome hides the failure: %+v", ask.shape, got.Outcome)
+			}
+			if n := s.fakes["a"].count() - before; n != 1 {
+				t.Errorf("%s: %d calls", ask.shape, n)
+			}
+		}
+
+	})
+}
+
+func TestAnErrorAfterTheStartIsRetriedAndForgotten(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, stream(chatRole+strings.Replace(chatError, "rate_limit", "overloaded", 2)), goodChat())
+		for _, ask := range []struct {
+			shape dialogue.Shape
+			body  string
+		}{{dialogue.Chat, chatAskStream}, {dialogue.Messages, messagesAskStream}} {
+			got := s.ask(s.order(ask.shape, ask.body))
+			if strings.Contains(got.text, "too fast") || strings.Count(got.text, "Hello") != 1 || got.Err != nil {
+				t.Errorf("%s: got %v %q", ask.shape, got.Err, got.text)
+			}
+			s.fakes["a"].mu.Lock()
+			s.fakes["a"].calls = nil
+			s.fakes["a"].mu.Unlock()
+		}
+	})
+}
+
+func TestAnErrorAfterTheStartGoesElsewhereAndCountsWhatFailedLast(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, stream(chatRole+chatError))
+		s.upstream("b", dialogue.Chat, document(400, `{"error":{"message":"no such thing","type":"invalid_request_error"}}`))
+		got := s.ask(s.order(dialogue.Chat, chatAskStream))
+		if got.status != 400 || got.Provider != "b" {
+			t.Errorf("got %d from %s: %q", got.status, got.Provider, got.text)
+		}
+	})
+}
+
+func TestAnErrorIsAStatusWhereNothingBegan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		play script
+		body string
+	}{
+		"first event":                    {stream(chatError), chatAskStream},
+		"a whole reply was asked for":    {stream(chatRole + chatError), chatAsk},
+		"an error with status 200":       {document(200, `{"error":{"message":"too fast","type":"rate_limit_error","code":"rate_limit_exceeded"}}`), chatAsk},
+		"an error instead of the stream": {document(200, `{"error":{"message":"too fast","type":"rate_limit_error","code":"rate_limit_exceeded"}}`), chatAskStream},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.upstream("a", dialogue.Chat, tc.play)
+				if got := s.ask(s.order(dialogue.Chat, tc.body)); got.status != 429 || got.text != "" {
+					t.Errorf("got %d %v %q", got.status, got.err, got.text)
+				}
+			})
+		})
+	}
+}
+
+func TestAStreamWhereAWholeReplyWasAskedForIsCollected(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, goodChat(), document(200, chatWhole))
+		if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.status != 200 || !strings.Contains(got.text, `"chat.completion"`) || !strings.Contains(got.text, "Hello") {
+			t.Errorf("got %d %q", got.status, got.text)
+		}
+		if got := s.ask(s.order(dialogue.Chat, chatAskStream)); got.status != 200 || !strings.HasSuffix(got.text, chatDone) || !strings.Contains(got.text, "Hello") {
+			t.Errorf("got %d %q", got.status, got.text)
+		}
+	})
+}
+
+func TestFallbacksAreTriedInOrder(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, document(500, chatRefuse))
+		s.upstream("b", dialogue.Messages, document(401, `{"type":"error","error":{"type":"authentication_error","message":"k1 is wrong"}}`))
+		s.upstream("c", dialogue.Chat, goodChat())
+		got := s.ask(s.order(dialogue.Chat, chatAskStream))
+		if got.status != 200 || got.Provider != "c" || got.Attempts != 4 {
+			t.Errorf("got %d from %s after %d attempts", got.status, got.Provider, got.Attempts)
+		}
+		if a, b := s.fakes["a"].count(), s.fakes["b"].count(); a != 2 || b != 1 {
+			t.Errorf("%d and %d calls, want 2 and 1", a, b)
+		}
+	})
+}
+
+func TestAFailureNamesItsProviderAndAttempts(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, document(500, chatRefuse))
+		got := s.ask(s.order(dialogue.Chat, chatAskStream))
+		if got.status != 500 || got.Provider != "a" || got.Attempts != 3 || got.meta.Provider != "a" || got.Committed {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fail script
+	}{
+		{"401", document(401, chatRefuse)},
+		{"403", document(403, chatRefuse)},
+		{"429", withHeader(document(429, chatRefuse), "Retry-After", "3600")},
+		{"429 in the stream", stream(chatRole + chatError)},
+		{"429 in the body", document(200, `{"error":{"message":"x","type":"rate_limit_error","code":"rate_limit_exceeded"}}`)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				bad := ""
+				f := &fake{scripts: []script{func(c *call) (*http.Response, error) {
+					if bad == "" {
+						bad = c.key
+					}
+					if c.key == bad {
+						return tc.fail(c)
+					}
+					return goodChat()(c)
+				}}}
+				s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: []string{"k1", "k2", "k3"}, Retries: 1}, f)
+				for i := range 7 {
+					got := s.ask(s.order(dialogue.Chat, chatAskStream))
+					if got.status != 200 || got.took > time.Second {
+						t.Fatalf("request %d: got %d after %s: %v", i, got.status, got.took, got.err)
+					}
+				}
+				if n := f.count(); n > 9 { // the refused key rests for a while
+					t.Errorf("%d calls for 7 requests", n)
+				}
+			})
+		})
+	}
+}
+
+func TestAnUpstreamsRefusalOfOurKeyIsNotTheClients(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, document(401, `{"error":{"message":"Incorrect API key k1","type":"invalid_request_error"}}`))
+		got := s.ask(s.order(dialogue.Chat, chatAsk))
+		if got.status != 502 || strings.Contains(got.err.Message, "k1") {
+			t.Errorf("got %d %q", got.status, got.err.Message)
+		}
+		if n := s.fakes["a"].count(); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+func TestALongRetryAfterIsPassedOn(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, withHeader(document(429, chatRefuse), "Retry-After", "30"))
+		got := s.ask(s.order(dialogue.Chat, chatAsk))
+		if got.status != 429 || got.err.RetryAfter != 30*time.Second || got.took > time.Second {
+			t.Errorf("got %d, retry after %s, after %s", got.status, got.err.RetryAfter, got.took)
+		}
+	})
+}
+
+func TestARefusedSchemaIsLeftOutAndTheClientIsTold(t *testing.T) {
+	const ask = `{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"string"}}}}}}`
+	refuse := document(400, `{"error":{"message":"Invalid schema for response_format","type":"invalid_request_error","param":"response_format"}}`)
+	for _, shape := range []dialogue.Shape{dialogue.Chat, dialogue.Gemini} {
+		t.Run(string(shape), func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				good := document(200, chatWhole)
+				if shape == dialogue.Gemini {
+					good = document(200, `{"candidates":[{"content":{"role":"model","parts":[{"text":"{}"}]},"finishReason":"STOP"}]}`)
+				}
+				p := s.upstream("a", shape, refuse, good)
+				p.Spec.Retries = 0 // it is no retry
+				got := s.ask(s.order(dialogue.Chat, ask))
+				if got.status != 200 || got.meta.Degraded != dialogue.ModelUnsupported {
+					t.Errorf("got %d %v, degraded %q", got.status, got.err, got.meta.Degraded)
+				}
+				if second := s.fakes["a"].calls[1].body; strings.Contains(second, "json_schema\"") || strings.Contains(second, "responseSchema") {
+					t.Errorf("the schema was sent again: %s", second)
+				}
+			})
+		})
+	}
+}
+
+func TestTheDeadlineHoldsForAllAttemptsTogether(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		spec := catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 10,
+			Timeouts: catalog.Timeouts{Total: 30 * time.Second, FirstByte: 20 * time.Second, Idle: 20 * time.Second}}
+		s.add(spec, &fake{scripts: []script{stream(stall)}})
+		got := s.ask(s.order(dialogue.Chat, chatAskStream))
+		if got.status != 504 || got.took > 31*time.Second {
+			t.Errorf("got %d after %s", got.status, got.took)
+		}
+		if n := s.fakes["a"].count(); n != 2 {
+			t.Errorf("%d calls, want 2", n)
+		}
+	})
+}
+
+func TestAProviderThatIsGoneIsNoRoute(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, goodChat())
+		o := s.order(dialogue.Chat, chatAsk)
+		delete(s.providers, "a")
+		if got := s.ask(o); got.status != 503 || got.err.Code != "no_route" {
+			t.Errorf("got %d %v", got.status, got.err)
+		}
+	})
+}
+
+// Every attempt of every failing request would be one too many: retries are a
+// fifth of the traffic, or three at a time.
+func TestRetriesDoNotMultiplyTheLoadOfAFailingUpstream(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, func(c *call) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return document(504, chatRefuse)(c)
+		})
+		const requests = 100
+		for range requests {
+			go s.ask(s.order(dialogue.Chat, chatAsk))
+		}
+		kittest.Pass(time.Minute)
+		if n := s.fakes["a"].count(); n > requests*14/10 {
+			t.Errorf("%d calls for %d requests", n, requests)
+		}
+	})
+}
+
+func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		p := s.upstream("a", dialogue.Chat, document(500, chatRefuse))
+		p.Spec.Retries = 0
+		for range 20 {
+			s.ask(s.order(dialogue.Chat, chatAsk))
+		}
+		p.Spec.Retries = 2
+		before := s.fakes["a"].count()
+		got := s.ask(s.order(dialogue.Chat, chatAsk))
+		if got.status != 503 || got.took > 5*time.Millisecond || s.fakes["a"].count() != before || got.err.RetryAfter == 0 {
+			t.Errorf("got %d after %s: %v", got.status, got.took, got.err)
+		}
+	})
+}
+
+func TestKeysAreToldWhatTheProviderSaysIsLeft(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, withHeader(withHeader(document(200, chatWhole), "X-Ratelimit-Remaining-Requests", "0"), "X-Ratelimit-Reset-Requests", "7s"))
+		s.ask(s.order(dialogue.Chat, chatAsk))
+		kittest.Quiesce()
+		if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.took < 6*time.Second {
+			t.Errorf("the next request waited %s", got.took)
+		}
+
+	})
+}
+
+func TestTheUpstreamsLastEventIsTheClients(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, stream(chatRole+chatText("Hello")+chatStop+chatDone, stall))
+		got := s.ask(s.order(dialogue.Chat, chatAskStream))
+		if got.took > time.Second || got.Err != nil {
+			t.Errorf("an upstream that stays after [DONE] kept its client for %s: %v", got.took, got.Err)
+		}
+	})
+}
+
+func TestCancelledByItsContext(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, stream(stall))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		got := s.read(s.service.Begin(ctx, s.order(dialogue.Chat, chatAskStream)))
+		if got.err == nil || got.took != time.Second || !errors.Is(got.err.Cause, context.DeadlineExceeded) {
+			t.Errorf("got %v after %s", got.err, got.took)
+		}
+	})
+}
