@@ -23,11 +23,15 @@ type Tap struct {
 	usage    dialogue.Usage
 	counted  bool
 	reason   dialogue.Reason
-	finished map[int64]bool
+	finished [maxChoices / 64]uint64 // a bit for each choice that has
+	ended    bool                    // some choice has
 	content  bool
 	done     bool
 	err      *dialogue.Error
 }
+
+// maxChoices is how many choices a reply of the family can have.
+const maxChoices = 128
 
 var (
 	doneWord   = []byte("[DONE]")
@@ -78,7 +82,7 @@ func (t *Tap) look(name string, data []byte) (v shapes.Verdict, settled bool) {
 	Array(chunk.Get("choices")).ForEach(func(_, c gjson.Result) bool {
 		choices++
 		t.content = t.content || t.Content(c)
-		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" && !t.finish(c, word.Str) {
+		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" && !t.finish(c.Get("index").Int(), word.Str) {
 			repeated++
 		}
 		return true
@@ -92,16 +96,16 @@ func (t *Tap) look(name string, data []byte) (v shapes.Verdict, settled bool) {
 	return shapes.Forward, false
 }
 
-func (t *Tap) finish(choice gjson.Result, word string) (first bool) {
-	index := choice.Get("index").Int()
-	if t.finished[index] {
-		return false
+// finish notes how a choice ended, and reports whether it is news.
+func (t *Tap) finish(index int64, word string) (first bool) {
+	if index >= 0 && index < maxChoices {
+		bit := uint64(1) << (index % 64)
+		if t.finished[index/64]&bit != 0 {
+			return false
+		}
+		t.finished[index/64] |= bit
 	}
-	if t.finished == nil {
-		t.finished = make(map[int64]bool, 1)
-	}
-	t.finished[index] = true
-	t.reason = Reason(word)
+	t.reason, t.ended = Reason(word), true
 	return true
 }
 
@@ -114,25 +118,33 @@ func (t *Tap) take(v gjson.Result) {
 
 // Body implements shapes.Tap.
 func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
-	if !gjson.ValidBytes(body) {
+	r := fields.NewLenientReader(body)
+	defer r.Free()
+	if r.Peek() != fields.Object {
 		return nil, dialogue.BadUpstream("reply is not a JSON object")
 	}
-	listed := false
-	for _, m := range fields.Members(body) {
-		switch value := body[m.Value:m.End]; m.Name {
+	failed, listed := false, false
+	_ = r.Object(func(name []byte) error {
+		switch string(name) {
 		case "error":
-			if string(value) != "null" {
-				return nil, Failure(gjson.ParseBytes(body))
-			}
+			failed = !r.Null()
 		case "choices":
-			listed = t.choices(fields.View(value))
+			if listed = r.Peek() == fields.Array; listed {
+				return t.choices(r)
+			}
 		case "usage":
-			if u := fields.View(value); u.IsObject() {
-				t.take(u)
+			if r.Peek() == fields.Object {
+				t.take(fields.View(r.Skip()))
 			}
 		}
-	}
-	if !listed {
+		return nil
+	})
+	switch {
+	case !r.Whole():
+		return nil, dialogue.BadUpstream("reply is not a JSON object")
+	case failed:
+		return nil, Failure(gjson.ParseBytes(body))
+	case !listed:
 		return nil, dialogue.BadUpstream("reply has no choices")
 	}
 	t.done = true
@@ -146,17 +158,26 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 }
 
 // choices learns how the choices of a whole reply ended.
-func (t *Tap) choices(list gjson.Result) bool {
-	if !list.IsArray() {
-		return false
-	}
-	list.ForEach(func(_, c gjson.Result) bool {
-		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
-			t.finish(c, word.Str)
+func (t *Tap) choices(r *fields.Reader) error {
+	return r.Array(func(int) error {
+		if r.Peek() != fields.Object {
+			return nil
 		}
-		return true
+		index, word := int64(0), ""
+		err := r.Object(func(name []byte) error {
+			switch string(name) {
+			case "index":
+				index = fields.View(r.Skip()).Int()
+			case "finish_reason":
+				word = fields.View(r.Skip()).Str
+			}
+			return nil
+		})
+		if word != "" {
+			t.finish(index, word)
+		}
+		return err
 	})
-	return true
 }
 
 // EOF implements shapes.Tap. A reply that finished without [DONE] is whole, as
@@ -165,7 +186,7 @@ func (t *Tap) EOF() ([]byte, *dialogue.Error) {
 	switch {
 	case t.done:
 		return nil, nil
-	case len(t.finished) == 0:
+	case !t.ended:
 		return nil, dialogue.Incomplete()
 	}
 	t.done = true

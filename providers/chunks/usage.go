@@ -11,18 +11,52 @@ import (
 // completion_tokens includes reasoning, as in the neutral form.
 func Usage(v gjson.Result) dialogue.Usage {
 	u := dialogue.NoUsage
-	count(v.Get("prompt_tokens"), &u.InputTotal)
-	count(v.Get("completion_tokens"), &u.OutputTotal)
-	in, out := v.Get("prompt_tokens_details"), v.Get("completion_tokens_details")
-	count(in.Get("cached_tokens"), &u.CacheRead)
-	count(in.Get("cache_write_tokens"), &u.CacheWrite)
-	count(in.Get("audio_tokens"), &u.AudioIn)
-	count(out.Get("reasoning_tokens"), &u.Reasoning)
-	count(out.Get("audio_tokens"), &u.AudioOut)
+	hits := int64(-1)
+	v.ForEach(func(name, n gjson.Result) bool {
+		switch name.Str {
+		case "prompt_tokens":
+			count(n, &u.InputTotal)
+		case "completion_tokens":
+			count(n, &u.OutputTotal)
+		case "prompt_tokens_details":
+			inputDetails(n, &u)
+		case "completion_tokens_details":
+			outputDetails(n, &u)
+		case "prompt_cache_hit_tokens":
+			count(n, &hits)
+		}
+		return true
+	})
 	if u.CacheRead < 0 { // servers that cache without the details object
-		count(v.Get("prompt_cache_hit_tokens"), &u.CacheRead)
+		u.CacheRead = hits
 	}
 	return u
+}
+
+func inputDetails(v gjson.Result, u *dialogue.Usage) {
+	v.ForEach(func(name, n gjson.Result) bool {
+		switch name.Str {
+		case "cached_tokens":
+			count(n, &u.CacheRead)
+		case "cache_write_tokens":
+			count(n, &u.CacheWrite)
+		case "audio_tokens":
+			count(n, &u.AudioIn)
+		}
+		return true
+	})
+}
+
+func outputDetails(v gjson.Result, u *dialogue.Usage) {
+	v.ForEach(func(name, n gjson.Result) bool {
+		switch name.Str {
+		case "reasoning_tokens":
+			count(n, &u.Reasoning)
+		case "audio_tokens":
+			count(n, &u.AudioOut)
+		}
+		return true
+	})
 }
 
 // count takes a number that can be a count; what is negative was not told.
