@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,25 +103,55 @@ func (h *House) Configure(ctx context.Context, c *catalog.Catalog, specs []catal
 	h.configuring.Lock()
 	defer h.configuring.Unlock()
 	before := *h.providers.Load()
-	after := make(map[string]*translator.Provider, len(specs))
-	for i := range specs {
-		p, err := h.build(ctx, &specs[i], before[specs[i].Name])
-		if err != nil {
-			return fmt.Errorf("provider %s: %w", specs[i].Name, err)
-		}
-		after[p.Spec.Name] = p
+	after, err := h.prepare(ctx, specs, before)
+	if err != nil {
+		return err
 	}
-	h.providers.Store(&after)
+	// From here on nothing can fail. While the catalogues change, the providers
+	// of both are there.
+	both := maps.Clone(before)
+	maps.Copy(both, after)
+	h.providers.Store(&both)
 	h.catalog.Store(c)
+	h.providers.Store(&after)
 	for name, p := range before {
-		if after[name] == nil {
+		switch next := after[name]; next {
+		case nil:
 			h.retire(p)
+		case p:
+		default:
+			next.Gate.Configure(limits(next.Spec))
+			p.Client.Close()
 		}
 	}
 	return nil
 }
 
+// prepare builds providers, and takes down what it built if one can't be.
+func (h *House) prepare(ctx context.Context, specs []catalog.Provider, before map[string]*translator.Provider) (map[string]*translator.Provider, error) {
+	after := make(map[string]*translator.Provider, len(specs))
+	for i := range specs {
+		p, err := h.build(ctx, &specs[i], before[specs[i].Name])
+		if err == nil {
+			after[p.Spec.Name] = p
+			continue
+		}
+		for name, p := range after {
+			if before[name] == nil {
+				h.retire(p)
+			}
+		}
+		return nil, fmt.Errorf("provider %s: %w", specs[i].Name, err)
+	}
+	return after, nil
+}
+
+// build makes a provider, with the throttle it had before. One that did not
+// change stays as it is, with its connections and its benched keys.
 func (h *House) build(ctx context.Context, spec *catalog.Provider, before *translator.Provider) (*translator.Provider, error) {
+	if before != nil && reflect.DeepEqual(before.Spec, spec) {
+		return before, nil
+	}
 	p := &translator.Provider{Spec: spec}
 	if spec.Shape == catalog.Sandbox {
 		p.Simulate = h.options.Simulate
@@ -131,16 +162,17 @@ func (h *House) build(ctx context.Context, spec *catalog.Provider, before *trans
 		return nil, err
 	}
 	p.Client = client
-	config := throttle.Config{RequestsPerMinute: spec.Limits.RPM, TokensPerMinute: spec.Limits.TPM, MaxInFlight: spec.Limits.Concurrency,
-		QueuePerKey: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
 	if before != nil {
 		p.Gate = before.Gate
-		p.Gate.Configure(config)
-		before.Client.Close()
 		return p, nil
 	}
-	p.Gate = throttle.NewClient(h.system, config)
+	p.Gate = throttle.NewClient(h.system, limits(spec))
 	return p, h.adopt(ctx, spec.Name, p.Gate)
+}
+
+func limits(spec *catalog.Provider) throttle.Config {
+	return throttle.Config{RequestsPerMinute: spec.Limits.RPM, TokensPerMinute: spec.Limits.TPM, MaxInFlight: spec.Limits.Concurrency,
+		QueuePerKey: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
 }
 
 // retire ends the throttle of a provider that is gone: who waits is refused,
