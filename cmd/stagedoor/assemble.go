@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/actors/house"
@@ -32,11 +33,16 @@ type gateway struct {
 	auth   *auth.Authenticator
 	server *server.Server
 
+	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex
 }
 
 // storageError keeps the exit code of a data directory that cannot be used.
 func storageError(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavailable, err) }
+
+// lockWait is how long a data directory is waited for: a gateway that is just
+// ending lets go of it within that time.
+const lockWait = 2 * time.Second
 
 // openStore opens the durable store that data names.
 func openStore(data string) (journal.Store, error) {
@@ -46,7 +52,7 @@ func openStore(data string) (journal.Store, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, storageError(err)
 	}
-	store, err := journal.OpenBolt(data, journal.Options{})
+	store, err := journal.OpenBolt(data, journal.Options{Timeout: lockWait})
 	if err != nil {
 		return nil, storageError(err)
 	}
@@ -109,6 +115,14 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	g.auth.SetFixed(c.FixedKeys())
+	inForce := *c
+	if before := g.config.Load(); before != nil {
+		if names := fixed(before, c); len(names) > 0 {
+			g.logger.Warn("some changed settings take effect with the next start", "settings", names)
+		}
+		inForce.Listen, inForce.TLS, inForce.Data, inForce.Log = before.Listen, before.TLS, before.Data, before.Log
+	}
+	g.config.Store(&inForce)
 	return nil
 }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // errUsage marks a command line that cannot be understood.
-var errUsage = errors.New("usage")
+var errUsage = errors.New("wrong usage")
 
 func exitCode(err error) int {
 	var issues config.Issues
@@ -47,6 +47,26 @@ func exitCode(err error) int {
 	}
 }
 
+// complain says why the program ends. The mistakes of a file stand at the
+// beginning of their lines, where editors look for them.
+func complain(w io.Writer, err error) {
+	var issues config.Issues
+	switch {
+	case err == nil:
+	case errors.As(err, &issues):
+		fmt.Fprintf(w, "%v\nstagedoor: the configuration has %s\n", err, counted(len(issues), "mistake"))
+	default:
+		fmt.Fprintln(w, "stagedoor:", err)
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // app is what every command needs of the world.
 type app struct {
 	env         func(string) (string, bool)
@@ -58,8 +78,6 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), ou
 	a := &app{env: env, out: out, errOut: errOut}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(out)
-	root.SetErr(errOut)
 	return root.ExecuteContext(ctx)
 }
 
@@ -74,21 +92,72 @@ Every flag can be given in the environment too, as STAGEDOOR_ and its name in
 capitals (--log-level is STAGEDOOR_LOG_LEVEL). Flags come before the environment,
 the environment before the configuration file.
 
-Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage, 75 the data directory
-cannot be used (try again), 78 the configuration is wrong.`,
+Exit codes:
+  0   done, or stopped as asked
+  1   failed, or stopped by a second signal
+  2   wrong usage
+  75  the data directory cannot be used: another process has it, or it is broken
+  78  the configuration is wrong`,
+		Example: `  stagedoor serve
+  stagedoor config example > stagedoor.yaml
+  stagedoor serve --config stagedoor.yaml`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			return a.fromEnvironment(c.Flags())
 		},
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: noArgs,
+		RunE: help,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w (see %s --help)", errUsage, err, c.CommandPath())
 	})
 	root.AddCommand(a.serveCommand(), a.configCommand(), a.keysCommand(), a.modelsCommand(), a.sandboxCommand(), a.versionCommand())
+	root.SetOut(a.out) // before completion is made, which remembers it
+	root.SetErr(a.errOut)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // else it takes any word for a wish to be helped
+			c.Args, c.RunE = noArgs, help
+		}
+	}
+	markUsage(root)
 	return root
+}
+
+func help(c *cobra.Command, _ []string) error { return c.Help() }
+
+// noArgs refuses arguments, and guesses which command was meant.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !c.HasAvailableSubCommands() {
+		return fmt.Errorf("%s takes no argument, got %q", c.CommandPath(), args[0])
+	}
+	hint := fmt.Sprintf("see %s --help", c.CommandPath())
+	c.SuggestionsMinimumDistance = 2
+	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = "did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return fmt.Errorf("there is no command %q (%s)", c.CommandPath()+" "+args[0], hint)
+}
+
+// markUsage makes wrong arguments of every command, the library's own too, a
+// mistake in usage.
+func markUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		markUsage(sub)
+	}
 }
 
 // fromEnvironment fills in flags that were not given.
@@ -112,7 +181,7 @@ func (a *app) fromEnvironment(flags *pflag.FlagSet) error {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.out, "stagedoor", versionText())
 			return err
@@ -136,4 +205,26 @@ func versionText() string {
 		}
 	}
 	return strings.Trim(info.Main.Version, "()") + revision + " " + info.GoVersion
+}
+
+// complete offers words for a flag.
+func complete(c *cobra.Command, flag string, words ...cobra.Completion) {
+	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // there is no such flag: a slip in this package
+	}
+}
+
+// completePaths offers files and directories for flags that subcommands inherit.
+func completePaths(c *cobra.Command, file, directory string) {
+	if err := errors.Join(c.MarkPersistentFlagFilename(file, "yaml", "yml"), c.MarkPersistentFlagDirname(directory)); err != nil {
+		panic(err) // as above
+	}
+}
+
+// completeFile offers the files a flag can name.
+func completeFile(c *cobra.Command, flag string, extensions ...string) {
+	if err := c.MarkFlagFilename(flag, extensions...); err != nil {
+		panic(err) // as above
+	}
 }

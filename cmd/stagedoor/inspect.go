@@ -2,7 +2,9 @@ package main
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -16,64 +18,131 @@ var exampleConfig string
 
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Check a configuration file, or print an example", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use: "config", Short: "Check a configuration file, or print an example", Args: noArgs, RunE: help,
 	}
 	c.AddCommand(&cobra.Command{
-		Use: "check FILE", Short: "Report every mistake in a configuration file",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%w: give one file", errUsage)
-			}
-			return nil
-		},
+		Use: "check FILE", Short: "Report every mistake in a configuration file", Args: one("a file"),
+		Long: `Report every mistake in a configuration file, one a line, as file:line:column.
+The environment variables and secret files that it names are read too.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0], a.env)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "%s is fine: %d providers, %d models, %d keys\n", args[0], len(cfg.Providers), len(cfg.Models), len(cfg.Keys))
+			_, err = fmt.Fprintf(a.out, "%s is fine: %s, %s, %s\n", args[0],
+				counted(len(cfg.Providers), "provider"), counted(len(cfg.Models), "model"), counted(len(cfg.Keys), "key"))
 			return err
 		},
 	}, &cobra.Command{
-		Use: "example", Short: "Print a commented configuration file", Args: cobra.NoArgs,
+		Use: "example", Short: "Print a configuration file with every setting, explained", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprint(a.out, exampleConfig)
+			_, err := io.WriteString(a.out, exampleConfig)
 			return err
 		},
 	})
 	return c
 }
 
+// one asks for exactly one argument.
+func one(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("%s takes %s, got %s", c.CommandPath(), what, counted(len(args), "argument"))
+	}
+}
+
 func (a *app) modelsCommand() *cobra.Command {
 	var o overrides
+	var asJSON bool
 	c := &cobra.Command{
-		Use: "models", Short: "List the models of a configuration and where they are served", Args: cobra.NoArgs,
+		Use: "models", Short: "List the models of a configuration and where they are served", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := o.load(a.env)
 			if err != nil {
 				return err
 			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "MODEL\tTARGETS\tFALLBACK")
-			for _, m := range cfg.Models {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", m.Name, targets(m.Value.Targets), targets(m.Value.Fallback))
+			list := modelsOf(cfg)
+			if asJSON {
+				return printJSON(a.out, list)
 			}
-			return w.Flush()
+			return printModels(a.out, list)
 		},
 	}
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file`")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	completeFile(c, "config", "yaml", "yml")
 	return c
 }
 
-func targets(list []config.Target) string {
-	var out []string
-	for _, t := range list {
-		s := t.Provider + "/" + t.Model
+// modelLine is a model as the list shows it.
+type modelLine struct {
+	Name     string       `json:"name"`
+	Aliases  []string     `json:"aliases,omitempty"`
+	Targets  []targetLine `json:"targets"`
+	Fallback []targetLine `json:"fallback,omitempty"`
+}
+
+type targetLine struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Shape    string `json:"shape"` // what requests of other shapes are translated to
+	Weight   int    `json:"weight,omitempty"`
+}
+
+func (t targetLine) String() string {
+	s := fmt.Sprintf("%s/%s (%s)", t.Provider, t.Model, t.Shape)
+	if t.Weight > 1 {
+		s += fmt.Sprintf(" x%d", t.Weight)
+	}
+	return s
+}
+
+func modelsOf(c *config.Config) []modelLine {
+	lines := make([]modelLine, 0, len(c.Models))
+	for _, m := range c.Models {
+		lines = append(lines, modelLine{Name: m.Name, Aliases: m.Value.Aliases,
+			Targets: targetsOf(c, m.Value.Targets), Fallback: targetsOf(c, m.Value.Fallback)})
+	}
+	return lines
+}
+
+func targetsOf(c *config.Config, targets []config.Target) []targetLine {
+	var lines []targetLine
+	for _, t := range targets {
+		p, _ := c.Providers.Get(t.Provider)
+		line := targetLine{Provider: t.Provider, Model: t.Model, Shape: p.Shape}
 		if t.Weight != nil {
-			s += fmt.Sprintf(" x%d", *t.Weight)
+			line.Weight = *t.Weight
 		}
-		out = append(out, s)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func printModels(out io.Writer, list []modelLine) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "MODEL\tTARGETS\tFALLBACK")
+	for _, m := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", strings.Join(append([]string{m.Name}, m.Aliases...), ", "), joined(m.Targets), joined(m.Fallback))
+	}
+	return w.Flush()
+}
+
+func joined(targets []targetLine) string {
+	if len(targets) == 0 {
+		return "-"
+	}
+	out := make([]string, len(targets))
+	for i, t := range targets {
+		out[i] = t.String()
 	}
 	return strings.Join(out, ", ")
+}
+
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }

@@ -2,21 +2,24 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/netip"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"stagedoor/http/admin"
 	"stagedoor/state"
-	"stagedoor/state/journal"
 )
 
 // keyStore is where the commands find keys: in a running gateway, or in the
@@ -30,52 +33,89 @@ type keyStore interface {
 func (a *app) keysCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "keys", Short: "Create, list and revoke gateway keys", Args: cobra.NoArgs,
+		Use: "keys", Short: "Create, list and revoke gateway keys", Args: noArgs,
 		Long: `Create, list and revoke gateway keys. Changes act at once on a gateway that is
 running on the data directory, and are kept in it otherwise. Keys written in the
 configuration file are not among them.`,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: help,
 	}
 	c.PersistentFlags().StringVarP(&o.file, "config", "c", "", "configuration `file` that names the data directory")
 	c.PersistentFlags().StringVar(&o.data, "data", "", "data `directory` of the gateway (default ./data)")
+	completePaths(c, "config", "data")
 	c.AddCommand(a.keysCreate(&o), a.keysList(&o), a.keysRevoke(&o))
 	return c
 }
 
+// controlSocket is where a gateway that runs on a data directory can be reached.
+func controlSocket(data string) (string, error) {
+	// sun_path holds 108 bytes on Linux and 104 elsewhere, with a zero at the end.
+	const most = 103
+	path := filepath.Join(data, admin.SocketName)
+	if len(path) > most {
+		return "", storageError(fmt.Errorf("the path %s is longer than the %d bytes that a socket may have: choose a shorter --data", path, most))
+	}
+	return path, nil
+}
+
+// dataOf is the data directory the flags and the file name.
+func (a *app) dataOf(o *overrides) (string, error) {
+	data := o.data
+	switch {
+	case data == "" && o.file == "":
+		data = "./data"
+	case data == "":
+		c, err := o.load(a.env)
+		if err != nil {
+			return "", err
+		}
+		data = c.Data
+	}
+	if data == "memory" {
+		return "", fmt.Errorf("%w: a gateway with data: memory keeps no keys; give --data DIRECTORY, or write keys into the configuration", errUsage)
+	}
+	return data, nil
+}
+
 // withKeys opens the keys, lets use work on them and closes them.
 func (a *app) withKeys(ctx context.Context, o *overrides, use func(keyStore) error) error {
-	c, err := o.load(a.env)
+	data, err := a.dataOf(o)
 	if err != nil {
 		return err
 	}
-	if o.file == "" && o.data == "" {
-		c.Data = "./data"
+	socket, err := controlSocket(data)
+	if err != nil {
+		return err
 	}
-	if c.Data == "memory" {
-		return fmt.Errorf("%w: a gateway with data: memory keeps no keys; give --data DIRECTORY, or write keys into the configuration", errUsage)
-	}
-	client, err := admin.Dial(filepath.Join(c.Data, admin.SocketName))
+	client, err := admin.Dial(socket)
 	if err == nil {
 		return use(client)
 	}
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
-	store, err := openStore(c.Data)
+	store, err := openStore(data)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	return a.withClosedStore(store, use)
-}
-
-func (a *app) withClosedStore(store journal.Store, use func(keyStore) error) error {
 	s, err := state.Open(store, time.Now)
 	if err != nil {
-		return storageError(err)
+		return errors.Join(storageError(err), store.Close())
 	}
-	defer s.Close()
-	return use(directKeys{s})
+	err = use(directKeys{s})
+	s.Close()
+	return errors.Join(err, store.Close())
+}
+
+// existing refuses a data directory without keys: only create makes one.
+func (a *app) existing(o *overrides) error {
+	data, err := a.dataOf(o)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(data); err != nil {
+		return storageError(fmt.Errorf("there is no data directory %s: name it with --data, or make a first key with keys create", data))
+	}
+	return nil
 }
 
 // directKeys are the keys of a store that this process has opened itself.
@@ -85,54 +125,19 @@ func (d directKeys) Keys(context.Context) ([]state.Key, error) {
 	return d.State.Keys(state.KeyFilter{}), nil
 }
 
-func (a *app) keysCreate(o *overrides) *cobra.Command {
-	var k struct {
-		name, user             string
-		scopes, models, allow  []string
-		rpm, tpm, concurrency  int64
-		expires                time.Duration
-		nothing, printJSONOnly bool
-	}
-	c := &cobra.Command{
-		Use: "create", Short: "Create a key; it is shown once", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			secret, key, err := newKey(k.name)
-			if err != nil {
-				return err
-			}
-			key.User = k.user
-			key.Limits = state.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
-			if c.Flags().Changed("scope") {
-				key.Scopes = k.scopes
-			}
-			if k.nothing {
-				key.Scopes = []string{}
-			}
-			if c.Flags().Changed("model") {
-				key.Models = k.models
-			}
-			if k.expires > 0 {
-				key.Expires = key.Created.Add(k.expires)
-			}
-			if key.AllowIPs, err = state.ParseNetworks(k.allow); err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
-			}
-			return a.withKeys(c.Context(), o, func(s keyStore) error {
-				if err := s.AddKey(c.Context(), key); err != nil {
-					return err
-				}
-				if k.printJSONOnly {
-					return json.NewEncoder(a.out).Encode(map[string]any{"id": key.ID, "key": secret, "name": key.Name})
-				}
-				_, err := fmt.Fprintf(a.out, "%s\n\nThis is key %s (%s). It is not shown again.\n", secret, key.ID, key.Name)
-				return err
-			})
-		},
-	}
-	f := c.Flags()
+// wanted is a key as the flags of keys create describe it.
+type wanted struct {
+	name, user            string
+	scopes, models, allow []string
+	rpm, tpm, concurrency int64
+	expires               time.Duration
+	nothing, asJSON       bool
+}
+
+func (k *wanted) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.name, "name", "key", "what it is called in lists and logs")
 	f.StringVar(&k.user, "user", "", "the user it belongs to")
-	f.StringSliceVar(&k.scopes, "scope", nil, "what it may do, one or more of "+strings.Join(state.Scopes(), ", ")+" (default everything)")
+	f.StringSliceVar(&k.scopes, "scope", nil, "what it may do, one or more of "+strings.Join(state.Scopes(), ", ")+" (default all)")
 	f.BoolVar(&k.nothing, "no-scopes", false, "a key that may do nothing yet")
 	f.StringSliceVar(&k.models, "model", nil, "model names or patterns it may use (default all)")
 	f.StringSliceVar(&k.allow, "allow-ip", nil, "addresses or networks it may come from (default any)")
@@ -140,24 +145,95 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 	f.Int64Var(&k.tpm, "tpm", 0, "tokens a minute; 0: no limit")
 	f.Int64Var(&k.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
 	f.DurationVar(&k.expires, "expires-in", 0, "how long it is valid (default for ever)")
-	f.BoolVar(&k.printJSONOnly, "json", false, "print JSON")
+	f.BoolVar(&k.asJSON, "json", false, "print JSON")
+}
+
+// key makes the key.
+func (k *wanted) key() (secret string, key state.Key, err error) {
+	for _, s := range k.scopes {
+		if s != "all" && !slices.Contains(state.Scopes(), s) {
+			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", errUsage, s, strings.Join(state.Scopes(), ", "))
+		}
+	}
+	if k.nothing && len(k.scopes) > 0 {
+		return "", key, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
+	}
+	if min(k.rpm, k.tpm, k.concurrency, int64(k.expires)) < 0 {
+		return "", key, fmt.Errorf("%w: limits and --expires-in must not be negative", errUsage)
+	}
+	if secret, key, err = newKey(k.name); err != nil {
+		return "", key, err
+	}
+	if key.AllowIPs, err = state.ParseNetworks(k.allow); err != nil {
+		return "", key, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	key.User = k.user
+	key.Limits = state.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
+	if k.nothing {
+		key.Scopes = []string{}
+	}
+	if len(k.scopes) > 0 && !slices.Contains(k.scopes, "all") {
+		key.Scopes = k.scopes
+	}
+	if len(k.models) > 0 && !slices.Contains(k.models, "*") {
+		key.Models = k.models
+	}
+	if k.expires > 0 {
+		key.Expires = key.Created.Add(k.expires)
+	}
+	return secret, key, nil
+}
+
+func (a *app) keysCreate(o *overrides) *cobra.Command {
+	var k wanted
+	c := &cobra.Command{
+		Use: "create", Short: "Create a key; it is shown once", Args: noArgs,
+		Example: `  stagedoor keys create --name laptop
+  stagedoor keys create --name ci --scope chat,models --model 'gpt-*' --rpm 60 --expires-in 720h`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			secret, key, err := k.key()
+			if err != nil {
+				return err
+			}
+			return a.withKeys(c.Context(), o, func(s keyStore) error {
+				if err := s.AddKey(c.Context(), key); err != nil {
+					return err
+				}
+				if k.asJSON {
+					return printJSON(a.out, struct {
+						ID   string `json:"id"`
+						Key  string `json:"key"`
+						Name string `json:"name"`
+					}{key.ID, secret, key.Name})
+				}
+				_, err := fmt.Fprintf(a.out, "%s\n\nThis is key %s (%s). It is not shown again.\n", secret, key.ID, key.Name)
+				return err
+			})
+		},
+	}
+	k.flags(c.Flags())
+	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
 	return c
 }
 
 func (a *app) keysList(o *overrides) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List keys by id and prefix", Args: cobra.NoArgs,
+		Use: "list", Short: "List keys by id and prefix", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.existing(o); err != nil {
+				return err
+			}
 			return a.withKeys(c.Context(), o, func(s keyStore) error {
 				keys, err := s.Keys(c.Context())
 				if err != nil {
 					return err
 				}
+				lines := keyLines(keys, time.Now())
 				if asJSON {
-					return json.NewEncoder(a.out).Encode(keys)
+					return printJSON(a.out, lines)
 				}
-				return a.printKeys(keys)
+				return printKeys(a.out, lines)
 			})
 		},
 	}
@@ -165,12 +241,37 @@ func (a *app) keysList(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) printKeys(keys []state.Key) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKEY\tNAME\tSCOPES\tMODELS\tSTATE\tCREATED")
+// keyLine is a key as the list shows it: without its hash.
+type keyLine struct {
+	ID       string         `json:"id"`
+	Prefix   string         `json:"prefix"`
+	Name     string         `json:"name"`
+	User     string         `json:"user,omitempty"`
+	State    string         `json:"state"`
+	Scopes   []string       `json:"scopes"` // null: all
+	Models   []string       `json:"models"` // null: all
+	Limits   state.Limits   `json:"limits"`
+	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
+	Created  time.Time      `json:"created"`
+	Expires  time.Time      `json:"expires,omitzero"`
+	Revoked  time.Time      `json:"revoked,omitzero"`
+}
+
+func keyLines(keys []state.Key, now time.Time) []keyLine {
+	lines := make([]keyLine, 0, len(keys))
 	for _, k := range keys {
-		fmt.Fprintf(w, "%s\t%s%s...\t%s\t%s\t%s\t%s\t%s\n", k.ID, state.SecretPrefix, k.Prefix, k.Name,
-			listed(k.Scopes), listed(k.Models), stateOf(&k, time.Now()), k.Created.Format(time.DateOnly))
+		lines = append(lines, keyLine{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: stateOf(&k, now),
+			Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked})
+	}
+	return lines
+}
+
+func printKeys(out io.Writer, lines []keyLine) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tKEY\tNAME\tSCOPES\tMODELS\tSTATE\tCREATED")
+	for _, k := range lines {
+		fmt.Fprintf(w, "%s\t%s...\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name,
+			listed(k.Scopes), listed(k.Models), k.State, k.Created.Format(time.DateOnly))
 	}
 	return w.Flush()
 }
@@ -199,14 +300,12 @@ func stateOf(k *state.Key, now time.Time) string {
 
 func (a *app) keysRevoke(o *overrides) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke a key for good",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%w: give the id of one key, as keys list shows it", errUsage)
-			}
-			return nil
-		},
+		Use: "revoke ID", Short: "Revoke a key for good", Args: one("the id of a key, as keys list shows it"),
+		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.existing(o); err != nil {
+				return err
+			}
 			return a.withKeys(c.Context(), o, func(s keyStore) error {
 				k, err := s.RevokeKey(c.Context(), args[0])
 				if err != nil {
@@ -216,5 +315,28 @@ func (a *app) keysRevoke(o *overrides) *cobra.Command {
 				return err
 			})
 		},
+	}
+}
+
+// completeKeys offers the ids of keys that can be revoked.
+func (a *app) completeKeys(o *overrides) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var ids []cobra.Completion
+		if len(args) > 0 || a.existing(o) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		err := a.withKeys(c.Context(), o, func(s keyStore) error {
+			keys, err := s.Keys(c.Context())
+			for _, k := range keys {
+				if k.Revoked.IsZero() {
+					ids = append(ids, cobra.CompletionWithDesc(k.ID, k.Name))
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -3,14 +3,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 )
 
 func main() {
 	err := run(context.Background(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "stagedoor:", err)
-	}
+	complain(os.Stderr, err)
 	os.Exit(exitCode(err))
 }

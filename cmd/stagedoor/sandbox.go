@@ -20,7 +20,7 @@ import (
 func (a *app) sandboxCommand() *cobra.Command {
 	var listen, pace string
 	c := &cobra.Command{
-		Use: "sandbox", Short: "Serve the model simulator over HTTP, in every upstream shape", Args: cobra.NoArgs,
+		Use: "sandbox", Short: "Serve the model simulator over HTTP, in every upstream shape", Args: noArgs,
 		Long: `Serve the model simulator over HTTP in every upstream shape, as a provider to
 point a gateway, a client or a load test at. It takes any key.
 
@@ -31,7 +31,8 @@ asked for in the header x-sandbox or in the prompt, for example
 		RunE: func(c *cobra.Command, _ []string) error { return a.serveSandbox(c.Context(), listen, pace) },
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "`address` to listen on")
-	c.Flags().StringVar(&pace, "pace", "", "tokens a second of a stream, or max")
+	c.Flags().StringVar(&pace, "pace", "", "tokens a second of a stream, or max (default 50)")
+	complete(c, "pace", "10", "50", "max")
 	return c
 }
 

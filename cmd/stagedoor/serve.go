@@ -2,24 +2,20 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/sourcegraph/conc"
 	"github.com/spf13/cobra"
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/admin"
 	"stagedoor/http/server"
-	"stagedoor/state"
 )
 
 // Phases of a graceful stop.
@@ -35,7 +31,7 @@ const (
 func (a *app) serveCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "serve", Short: "Run the gateway", Args: cobra.NoArgs,
+		Use: "serve", Short: "Run the gateway", Args: noArgs,
 		Long: `Run the gateway.
 
 Without a configuration file the embedded sandbox answers every model name, the
@@ -48,10 +44,25 @@ again; a file with mistakes changes nothing and is reported.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), &o) },
 	}
 	o.flags(c)
+	completeFile(c, "config", "yaml", "yml")
+	complete(c, "log-level", "debug", "info", "warn", "error")
+	complete(c, "log-format", "text", "json")
+	complete(c, "listen", "127.0.0.1:8080", ":8080")
 	return c
 }
 
 func (a *app) serve(ctx context.Context, o *overrides) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	for _, addr := range o.listen {
+		if !config.Address(addr) {
+			return fmt.Errorf("%w: --listen %q: expected host:port, for example 127.0.0.1:8080", errUsage, addr)
+		}
+	}
+	f := newFollower(o.file)
+	defer f.close()
 	c, err := o.load(a.env)
 	if err != nil {
 		return err
@@ -79,52 +90,66 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	if err := a.greet(ctx, g, c, listeners); err != nil {
 		return err
 	}
-	return a.runUntilStopped(ctx, g, c, o, listeners)
+	return a.runUntilStopped(ctx, g, listeners, signals, func(ctx context.Context) {
+		f.follow(ctx, log, func() { a.reconfigure(ctx, g, o) })
+	})
 }
 
 // runUntilStopped serves until a signal, a failure of the listeners or of the
-// store.
-func (a *app) runUntilStopped(ctx context.Context, g *gateway, c *config.Config, o *overrides, listeners []net.Listener) error {
+// store. follow runs meanwhile and keeps the configuration fresh.
+func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.Listener, signals <-chan os.Signal, follow func(context.Context)) error {
+	control, err := openControl(g.config.Load().Data)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg conc.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-
 	served := make(chan error, 1)
 	wg.Go(func() { served <- g.server.Serve(listeners) })
-	wg.Go(func() { a.reload(ctx, g, o) })
+	wg.Go(func() { follow(ctx) })
 	wg.Go(func() { sweep(ctx, g) })
 	wg.Go(func() { paceGC(ctx) })
-	if c.Data != "memory" {
-		control, err := admin.Listen(filepath.Join(c.Data, admin.SocketName))
-		if err != nil {
-			g.server.Close()
-			return err
-		}
+	if control != nil {
 		wg.Go(func() { admin.Serve(ctx, control, g.state, g.logger) })
 	}
-	g.logger.Info("serving", "listen", addresses(listeners), "data", c.Data, "version", versionText())
+	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
 
 	select {
 	case err := <-served:
 		return err
 	case <-g.state.Failed():
 		g.logger.Error("the store failed, stopping", "cause", g.state.Err())
-		a.drain(g, signals, time.Duration(c.Shutdown.Grace))
-		return g.state.Err()
+		return errors.Join(storageError(g.state.Err()), a.drain(g, signals))
 	case <-ctx.Done():
 	case s := <-signals:
 		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.house.Translator().InFlight())
 	}
-	return a.drain(g, signals, time.Duration(c.Shutdown.Grace))
+	return a.drain(g, signals)
+}
+
+// openControl opens the socket for the commands; nil: there is none without a
+// data directory.
+func openControl(data string) (net.Listener, error) {
+	if data == "memory" {
+		return nil, nil
+	}
+	path, err := controlSocket(data)
+	if err != nil {
+		return nil, err
+	}
+	l, err := admin.Listen(path)
+	if err != nil {
+		return nil, storageError(err)
+	}
+	return l, nil
 }
 
 // drain ends the gateway's requests: whoever can, in peace.
-func (a *app) drain(g *gateway, signals <-chan os.Signal, grace time.Duration) error {
+func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
+	grace := time.Duration(g.config.Load().Shutdown.Grace)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	var wg conc.WaitGroup
@@ -158,51 +183,6 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal, grace time.Duration) e
 	}
 }
 
-// reload follows SIGHUP and changes of the file.
-func (a *app) reload(ctx context.Context, g *gateway, o *overrides) {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	changes := make(<-chan fsnotify.Event)
-	if o.file != "" {
-		if w, err := fsnotify.NewWatcher(); err == nil {
-			defer w.Close()
-			// Editors replace files: the directory is what stays.
-			if err := w.Add(filepath.Dir(o.file)); err == nil {
-				changes = w.Events
-			}
-		}
-	}
-	settled := time.NewTimer(time.Hour)
-	defer settled.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hup:
-			a.reconfigure(ctx, g, o)
-		case ev := <-changes:
-			if filepath.Clean(ev.Name) == filepath.Clean(o.file) {
-				settled.Reset(200 * time.Millisecond)
-			}
-		case <-settled.C:
-			a.reconfigure(ctx, g, o)
-		}
-	}
-}
-
-func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
-	c, err := o.load(a.env)
-	if err == nil {
-		err = g.configure(ctx, c)
-	}
-	if err != nil {
-		g.logger.Error("configuration not changed: it has mistakes", "cause", err)
-		return
-	}
-	g.logger.Info("configuration read again")
-}
-
 // sweep removes expired responses, a few at a time.
 func sweep(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(time.Minute)
@@ -217,42 +197,6 @@ func sweep(ctx context.Context, g *gateway) {
 			}
 		}
 	}
-}
-
-// greet makes a first key where there is none, and says how to use it.
-func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener) error {
-	if len(c.Keys) > 0 || len(g.state.Keys(state.KeyFilter{})) > 0 {
-		return nil
-	}
-	secret, key, err := newKey("first")
-	if err != nil {
-		return err
-	}
-	if err := g.state.AddKey(ctx, key); err != nil {
-		return err
-	}
-	base := "http://" + listeners[0].Addr().String()
-	_, err = fmt.Fprintf(a.out, `Stagedoor is listening on %s
-
-  key   %s
-
-Try it:
-
-  curl %s/v1/chat/completions -H 'Authorization: Bearer %s' \
-    -H 'Content-Type: application/json' \
-    -d '{"model": "sandbox", "messages": [{"role": "user", "content": "Hello!"}]}'
-
-`, base, secret, base, secret)
-	return err
-}
-
-// newKey makes a key that may do everything.
-func newKey(name string) (secret string, key state.Key, err error) {
-	secret, prefix, hash, err := state.NewSecret(rand.Reader)
-	if err != nil {
-		return "", state.Key{}, err
-	}
-	return secret, state.Key{ID: "key_" + newID(), Prefix: prefix, Hash: hash, Name: name, Enabled: true, Created: time.Now()}, nil
 }
 
 func addresses(listeners []net.Listener) []string {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"stagedoor/cmd/stagedoor/config"
+)
+
+func TestWrongUsageEndsWithCode2AndAHint(t *testing.T) {
+	for line, hint := range map[string]string{
+		"wrong":                                `there is no command "stagedoor wrong" (see stagedoor --help)`,
+		"serv":                                 "did you mean serve?",
+		"keys lst":                             "did you mean list?",
+		"keys revoke":                          "stagedoor keys revoke takes the id of a key, as keys list shows it, got 0 arguments",
+		"serve now":                            `stagedoor serve takes no argument, got "now"`,
+		"completion tcsh":                      `there is no command "stagedoor completion tcsh"`,
+		"completion bash x":                    "wrong usage",
+		"--fast":                               "unknown flag: --fast (see stagedoor --help)",
+		"serve --grace soon":                   "see stagedoor serve --help",
+		"serve --listen nowhere":               `--listen "nowhere": expected host:port`,
+		"serve --log-level loud":               "use debug, info, warn or error",
+		"config check":                         "takes a file, got 0 arguments",
+		"keys create --scope fly":              `--scope "fly" is not known, use all or some of chat`,
+		"keys create --rpm -1":                 "must not be negative",
+		"keys create --allow-ip x":             "neither an address nor a network",
+		"keys list --data memory":              "keeps no keys",
+		"sandbox --pace slow":                  "use tokens a second or max",
+		"keys create --no-scopes --scope chat": "exclude each other",
+	} {
+		t.Run(line, func(t *testing.T) {
+			command(t, nil, strings.Fields(line)...).check(t, exitUsage, "", hint)
+		})
+	}
+}
+
+func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
+	a := &app{env: os.LookupEnv}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Short == "" {
+			t.Errorf("%s has no description", c.CommandPath())
+		}
+		help := command(t, nil, append(strings.Fields(c.CommandPath())[1:], "--help")...)
+		help.check(t, exitOK, "Usage:", "")
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s has no description", c.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				visit(sub)
+			}
+		}
+	}
+	visit(a.root())
+	command(t, nil).check(t, exitOK, "75  the data directory cannot be used", "")
+}
+
+func TestVersionNamesTheToolchain(t *testing.T) {
+	command(t, nil, "version").check(t, exitOK, "go1.", "")
+}
+
+func TestShellsGetCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		command(t, nil, "completion", shell).check(t, exitOK, "stagedoor", "")
+	}
+	command(t, nil, "__complete", "serve", "--log-format", "").check(t, exitOK, "text\njson\n", "")
+	command(t, nil, "__complete", "se").check(t, exitOK, "serve\tRun the gateway", "")
+
+	data := t.TempDir()
+	created := command(t, nil, "keys", "create", "--data", data, "--name", "laptop")
+	id := regexp.MustCompile(`key_\w+`).FindString(created.out)
+	command(t, nil, "__complete", "keys", "revoke", "--data", data, "").check(t, exitOK, id+"\tlaptop", "")
+}
+
+// example is the environment the example file names.
+var example = map[string]string{"SD_KEY": "k", "OPENAI_API_KEY": "a", "ANTHROPIC_API_KEY": "b", "GEMINI_API_KEY": "c"}
+
+func TestExampleIsFineAndShowsEverySetting(t *testing.T) {
+	text := command(t, nil, "config", "example").out
+	file := write(t, filepath.Join(t.TempDir(), "example.yaml"), text)
+	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 5 providers, 6 models, 1 key\n", "")
+
+	var visit func(typ reflect.Type)
+	visit = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			visit(typ.Elem())
+		case reflect.Struct:
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				if name := f.Tag.Get("yaml"); name != "" && !regexp.MustCompile(`\b`+name+`:`).MatchString(text) {
+					t.Errorf("the example does not show %s of %s", name, typ.Name())
+				}
+				visit(f.Type)
+			}
+		}
+	}
+	visit(reflect.TypeFor[config.Config]())
+}
+
+func TestCheckTellsEveryMistakeAndEndsWithCode78(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "bad.yaml"), "listen: nowhere\nlog: {level: loud}\n")
+	r := command(t, nil, "config", "check", file)
+	r.check(t, exitConfig, "", file+":1:9: listen[0]: expected host:port")
+	r.check(t, exitConfig, "", "\n"+file+":2:14: log.level: \"loud\" is not known")
+	r.check(t, exitConfig, "", "\nstagedoor: the configuration has 2 mistakes\n")
+	command(t, nil, "serve", "--config", file).check(t, exitConfig, "", "2 mistakes")
+	command(t, nil, "serve", "--config", file+".none").check(t, exitConfig, "", "no such file")
+}
+
+func TestModelsShowWhereTheyAreServed(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "f.yaml"), exampleConfig)
+	r := command(t, example, "models", "--config", file)
+	r.check(t, exitOK, "fast ", "")
+	r.check(t, exitOK, "openai/gpt-5-mini (responses) x3, anthropic/claude-haiku-4-5 (messages)  local/qwen3 (chat)", "")
+
+	var list []modelLine
+	if err := json.Unmarshal([]byte(command(t, example, "models", "--json", "-c", file).out), &list); err != nil {
+		t.Fatal(err)
+	}
+	if got := list[1]; got.Name != "fast" || got.Targets[0] != (targetLine{"openai", "gpt-5-mini", "responses", 3}) || got.Fallback[0].Shape != "chat" {
+		t.Errorf("model fast is %+v", got)
+	}
+}
+
+// firstWrite is called when something is written.
+type firstWrite func()
+
+func (f firstWrite) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
+	for name, c := range map[string]struct{ file, env, flag, want string }{
+		"file alone":    {"file", "", "", "file"},
+		"environment":   {"file", "env", "", "env"},
+		"flag":          {"file", "env", "flag", "flag"},
+		"flag and file": {"file", "", "flag", "flag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := directory(t)
+			file := write(t, filepath.Join(dir, "f.yaml"), "listen: \"127.0.0.1:0\"\ndata: "+filepath.Join(dir, c.file)+"\nlog: {level: error}\n")
+			env := map[string]string{"STAGEDOOR_CONFIG": file}
+			if c.env != "" {
+				env["STAGEDOOR_DATA"] = filepath.Join(dir, c.env)
+			}
+			args := []string{"serve"}
+			if c.flag != "" {
+				args = append(args, "--data", filepath.Join(dir, c.flag))
+			}
+			// The greeting means that the store is open; then it may stop.
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+			if err := run(ctx, args, lookup, firstWrite(cancel), os.Stderr); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []string{"file", "env", "flag"} {
+				_, err := os.Stat(filepath.Join(dir, d))
+				if used := err == nil; used != (d == c.want) {
+					t.Errorf("directory of the %s used: %t", d, used)
+				}
+			}
+		})
+	}
+}
+
+func TestMistakesInTheEnvironmentAreNamed(t *testing.T) {
+	command(t, map[string]string{"STAGEDOOR_GRACE": "soon"}, "serve").check(t, exitUsage, "", "STAGEDOOR_GRACE: ")
+}

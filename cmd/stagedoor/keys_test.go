@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// created is what keys create --json prints.
+type created struct{ ID, Key, Name string }
+
+func createKey(t *testing.T, data string, args ...string) created {
+	t.Helper()
+	r := command(t, nil, append([]string{"keys", "create", "--json", "--data", data}, args...)...)
+	var c created
+	if err := json.Unmarshal([]byte(r.out), &c); err != nil || c.Key == "" {
+		t.Fatalf("keys create printed %q and %q", r.out, r.errOut)
+	}
+	return c
+}
+
+func TestKeysActAtOnceOnARunningGateway(t *testing.T) {
+	data := filepath.Join(directory(t), "data")
+	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	first := p.key()
+
+	all := createKey(t, data, "--name", "laptop")
+	narrow := createKey(t, data, "--scope", "messages", "--name", "narrow")
+	for key, want := range map[string]int{first: 200, all.Key: 200, narrow.Key: http.StatusForbidden, "sd-none": http.StatusUnauthorized} {
+		if got := p.ask(key, "m"); got != want {
+			t.Errorf("status %d, want %d", got, want)
+		}
+	}
+	list := command(t, nil, "keys", "list", "--data", data)
+	list.check(t, exitOK, all.ID+"  "+all.Key[:11]+"...  laptop  all       all     active", "")
+	command(t, nil, "keys", "revoke", all.ID, "--data", data).check(t, exitOK, "revoked "+all.ID+" (laptop)", "")
+	if got := p.ask(all.Key, "m"); got != http.StatusUnauthorized {
+		t.Errorf("the revoked key is answered %d", got)
+	}
+	command(t, nil, "keys", "revoke", "key_none", "--data", data).check(t, exitFailure, "", "there is no such key")
+	p.stop()
+
+	// What was made while it ran, and after it had stopped, is there at its next start.
+	late := createKey(t, data)
+	p = launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	if p.out.String() != "" {
+		t.Errorf("a key was made although there are some:\n%s", p.out.String())
+	}
+	for key, want := range map[string]int{first: 200, late.Key: 200, narrow.Key: http.StatusForbidden, all.Key: http.StatusUnauthorized} {
+		if got := p.ask(key, "m"); got != want {
+			t.Errorf("after the restart: status %d, want %d", got, want)
+		}
+	}
+	p.stop()
+}
+
+func TestKeysOfAStoppedGateway(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	command(t, nil, "keys", "list", "--data", data).check(t, exitStorage, "", "there is no data directory")
+	k := createKey(t, data, "--name", "ci", "--scope", "chat,models", "--model", "gpt-*", "--rpm", "60", "--allow-ip", "127.0.0.0/8", "--expires-in", "1h", "--user", "u")
+	list := command(t, nil, "keys", "list", "--json", "--data", data)
+	var lines []keyLine
+	if err := json.Unmarshal([]byte(list.out), &lines); err != nil {
+		t.Fatal(err)
+	}
+	got := lines[0]
+	if got.ID != k.ID || got.Name != "ci" || len(got.Scopes) != 2 || got.Models[0] != "gpt-*" || got.Limits.RPM != 60 || len(got.AllowIPs) != 1 || got.Expires.Sub(got.Created).Hours() != 1 || got.User != "u" || got.State != "active" {
+		t.Errorf("the key is listed as %+v", got)
+	}
+	if strings.Contains(list.out, k.Key) || strings.Contains(list.out, "hash") {
+		t.Errorf("the list shows what it must not:\n%s", list.out)
+	}
+	command(t, nil, "keys", "revoke", k.ID, "--data", data).check(t, exitOK, "revoked", "")
+	command(t, nil, "keys", "list", "--data", data).check(t, exitOK, "revoked", "")
+}
+
+func TestKeysFindTheDataDirectoryInTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "f.yaml"), "data: "+dir+"/here\n")
+	command(t, map[string]string{"STAGEDOOR_CONFIG": file}, "keys", "create").check(t, exitOK, "This is key key_", "")
+	command(t, nil, "keys", "list", "--data", dir+"/here").check(t, exitOK, "active", "")
+}

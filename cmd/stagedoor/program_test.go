@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"stagedoor/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// patience is how long anything may take on a loaded machine; nothing here
+// waits for it unless it fails.
+const patience = 20 * time.Second
+
+// program is the real program, running.
+type program struct {
+	t           testing.TB
+	cmd         *exec.Cmd
+	out, errOut output
+	exit        chan struct{}
+	URL         string
+}
+
+// output collects what a process writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+var listening = regexp.MustCompile(`msg=serving listen=\[?([0-9.:]+)`)
+
+// launch runs the program in an empty directory and waits until it serves.
+func launch(t testing.TB, dir string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, cmd: exec.Command(harness.Binary(t), args...), exit: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, &p.out, &p.errOut
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.exit)
+		_ = p.cmd.Wait() // ProcessState says how it went
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // if it still runs
+		<-p.exit
+		if t.Failed() {
+			t.Logf("log of %v:\n%s", args, p.errOut.String())
+		}
+	})
+	p.await("serving", func() bool { return listening.MatchString(p.errOut.String()) })
+	p.URL = "http://" + listening.FindStringSubmatch(p.errOut.String())[1]
+	return p
+}
+
+// await waits for what another process does.
+func (p *program) await(what string, done func() bool) {
+	p.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !done() {
+		select {
+		case <-p.exit:
+			if done() {
+				return
+			}
+			p.t.Fatalf("the program ended before: %s\n%s", what, p.errOut.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("did not happen: %s\n%s", what, p.errOut.String())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (p *program) logged(text string) {
+	p.t.Helper()
+	p.await("log of "+text, func() bool { return strings.Contains(p.errOut.String(), text) })
+}
+
+func (p *program) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ended waits for the end and checks the exit code.
+func (p *program) ended(code int) {
+	p.t.Helper()
+	select {
+	case <-p.exit:
+	case <-time.After(patience):
+		p.t.Fatal("the program does not end")
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.t.Errorf("exit code %d, want %d\n%s", got, code, p.errOut.String())
+	}
+}
+
+func (p *program) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	p.ended(exitOK)
+}
+
+// post sends a request; header pairs follow the body.
+func (p *program) post(path, key, body string, header ...string) *http.Response {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, p.URL+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// ask sends a small chat request and returns the status.
+func (p *program) ask(key, model string) int {
+	p.t.Helper()
+	res := p.post("/v1/chat/completions", key, `{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]}`, "x-sandbox", "pace=max")
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		p.t.Fatal(err)
+	}
+	return res.StatusCode
+}
+
+// result is what a command that ends by itself did.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+// command runs the program inside the test.
+func command(t testing.TB, env map[string]string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	lookup := func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := run(ctx, args, lookup, &out, &errOut)
+	complain(&errOut, err)
+	return result{exitCode(err), out.String(), errOut.String()}
+}
+
+func (r result) check(t testing.TB, code int, out, errOut string) {
+	t.Helper()
+	if r.code != code || !strings.Contains(r.out, out) || !strings.Contains(r.errOut, errOut) {
+		t.Errorf("exit code %d, want %d\nout %q, want %q in it\nerr %q, want %q in it", r.code, code, r.out, out, r.errOut, errOut)
+	}
+}
+
+// write makes a file in one step, as careful editors do.
+func write(t testing.TB, file, text string) string {
+	t.Helper()
+	temporary := file + "~"
+	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(temporary, []byte(text), 0o600), os.Rename(temporary, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// directory is a temporary one with a path short enough for sockets.
+func directory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "stagedoor-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"stagedoor/cmd/stagedoor/config"
+)
+
+// settleTime is how long a file must be left alone before it is read: editors
+// write in several steps.
+const settleTime = 200 * time.Millisecond
+
+// follower notices that the configuration should be read again. It is made
+// before the file is read for the first time, so that no change slips through.
+type follower struct {
+	file    string
+	seen    []byte // the text that was read last
+	hup     chan os.Signal
+	watcher *fsnotify.Watcher // nil: changes are not noticed
+	err     error             // why
+}
+
+func newFollower(file string) *follower {
+	f := &follower{file: file, hup: make(chan os.Signal, 1)}
+	signal.Notify(f.hup, syscall.SIGHUP)
+	if file == "" {
+		return f
+	}
+	f.watcher, f.err = watch(file)
+	f.seen, _ = os.ReadFile(file) // whether it can be read, its reader tells
+	return f
+}
+
+// watch watches the directory of a file, not the file: editors replace it, and
+// orchestrators turn a link beside it. A file that is a link itself may change
+// in both places.
+func watch(file string) (*fsnotify.Watcher, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err := errors.Join(err, w.Add(filepath.Dir(file)), w.Add(filepath.Dir(real))); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (f *follower) close() {
+	signal.Stop(f.hup)
+	if f.watcher != nil {
+		_ = f.watcher.Close() // nothing is left to do about it
+	}
+}
+
+// changed reports whether the text is another one than the last time.
+func (f *follower) changed() bool {
+	text, err := os.ReadFile(f.file)
+	if err == nil && bytes.Equal(text, f.seen) {
+		return false
+	}
+	f.seen = text
+	return true
+}
+
+// follow calls reread on SIGHUP and when the file has changed, until ctx ends.
+func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) {
+	var events <-chan fsnotify.Event
+	var failures <-chan error
+	if f.watcher != nil {
+		events, failures = f.watcher.Events, f.watcher.Errors
+	}
+	if f.err != nil {
+		log.Warn("changes of the configuration are not noticed, use SIGHUP", "cause", f.err)
+	}
+	// The first look is for what changed while the gateway started.
+	settled := time.NewTimer(settleTime)
+	defer settled.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.hup:
+			f.changed()
+			reread()
+		case <-events:
+			// Whatever happens in the directory rings; only another text counts.
+			settled.Reset(settleTime)
+		case err := <-failures:
+			log.Warn("changes of the configuration may go unnoticed, use SIGHUP", "cause", err)
+		case <-settled.C:
+			if f.file != "" && f.changed() {
+				reread()
+			}
+		}
+	}
+}
+
+// reconfigure puts the configuration as it is now in force: all of it or nothing.
+func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
+	c, err := o.load(a.env)
+	if err == nil {
+		err = g.configure(ctx, c)
+	}
+	var issues config.Issues
+	switch {
+	case errors.As(err, &issues):
+		g.logger.Error("configuration unchanged: the file has mistakes", "count", len(issues))
+		for _, i := range issues {
+			g.logger.Error("configuration mistake", "at", i.String())
+		}
+	case err != nil:
+		g.logger.Error("configuration unchanged", "cause", err)
+	default:
+		g.logger.Info("configuration read again", "providers", len(c.Providers), "models", len(c.Models), "keys", len(c.Keys))
+	}
+}
+
+// fixed are the settings that a running gateway keeps although the file has
+// changed them.
+func fixed(before, after *config.Config) []string {
+	var changed []string
+	for _, s := range []struct {
+		name          string
+		before, after any
+	}{
+		{"listen", before.Listen, after.Listen}, {"tls", before.TLS, after.TLS},
+		{"data", before.Data, after.Data}, {"log", before.Log, after.Log},
+	} {
+		if !reflect.DeepEqual(s.before, s.after) {
+			changed = append(changed, s.name)
+		}
+	}
+	return changed
+}

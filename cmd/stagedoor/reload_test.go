@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// serving is a file that serves one model from one provider of the sandbox.
+func serving(model, provider string) string {
+	return fmt.Sprintf("listen: \"127.0.0.1:0\"\ndata: memory\nlog: {level: info}\nkeys: [{key: \"file:secret\", name: n}]\n"+
+		"providers: {%s: {shape: sandbox}}\nmodels: {%s: {targets: [{provider: %s, model: x}]}}\n", provider, model, provider)
+}
+
+// configured starts the gateway on a file, with the key "one".
+func configured(t *testing.T) (*program, string) {
+	t.Helper()
+	dir := directory(t)
+	write(t, filepath.Join(dir, "secret"), "one\n")
+	file := write(t, filepath.Join(dir, "etc", "f.yaml"), serving("a", "p"))
+	return launch(t, dir, "serve", "--config", filepath.Join("etc", "f.yaml")), file
+}
+
+func TestChangedFileIsPutInForce(t *testing.T) {
+	p, file := configured(t)
+	if got := p.ask("one", "a"); got != 200 {
+		t.Fatalf("status %d", got)
+	}
+	write(t, file, serving("b", "q"))
+	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	if got := p.ask("one", "a"); got != http.StatusNotFound {
+		t.Errorf("the model that is gone is answered %d", got)
+	}
+	p.stop()
+}
+
+func TestFileWithMistakesChangesNothingAndIsReported(t *testing.T) {
+	p, file := configured(t)
+	write(t, file, strings.Replace(serving("b", "q"), "shape: sandbox", "shape: sandcastle", 1)+"more: 1\n")
+	p.logged("configuration unchanged: the file has mistakes")
+	p.logged(`etc/f.yaml:5:`)
+	p.logged(`etc/f.yaml:7:1: more: is not known`)
+	for model, want := range map[string]int{"a": 200, "b": http.StatusNotFound} {
+		if got := p.ask("one", model); got != want {
+			t.Errorf("model %s is answered %d, want %d", model, got, want)
+		}
+	}
+	// The next good one counts again.
+	write(t, file, serving("b", "q"))
+	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	p.stop()
+}
+
+func TestHangupReadsSecretsAgain(t *testing.T) {
+	p, file := configured(t)
+	write(t, filepath.Join(filepath.Dir(filepath.Dir(file)), "secret"), "two\n")
+	p.signal(syscall.SIGHUP)
+	p.await("the new key", func() bool { return p.ask("two", "a") == 200 })
+	if got := p.ask("one", "a"); got != http.StatusUnauthorized {
+		t.Errorf("the old key is answered %d", got)
+	}
+	p.stop()
+}
+
+func TestSettingsThatNeedARestartAreNamed(t *testing.T) {
+	p, file := configured(t)
+	write(t, file, strings.Replace(serving("b", "p"), "127.0.0.1:0", "127.0.0.1:1", 1))
+	p.logged("take effect with the next start")
+	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	p.stop()
+}
+
+func TestRequestsGoOnWhileTheConfigurationChanges(t *testing.T) {
+	p, file := configured(t)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if got := p.ask("one", "a"); got != 200 {
+					t.Errorf("status %d", got)
+					return
+				}
+			}
+		})
+	}
+	for i := range 10 {
+		// The provider's limits change each time.
+		text := strings.Replace(serving("a", "p"), "shape: sandbox", fmt.Sprintf("shape: sandbox, limits: {concurrency: %d}", 10+i), 1)
+		write(t, file, text)
+		p.signal(syscall.SIGHUP)
+		p.await("reading again", func() bool { return strings.Count(p.errOut.String(), "configuration read again") > i })
+	}
+	close(done)
+	wg.Wait()
+	p.stop()
+}
