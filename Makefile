@@ -1,0 +1,81 @@
+# `make` does what CI does; `make help` lists what else there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := test
+
+# staticcheck 2026.2.2; run by version, so that it is no dependency of the program.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+VERSION  ?=
+LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
+ARGS     ?=
+FUZZTIME ?= 10s
+BENCH    ?= .
+SOURCES  := find . -name node_modules -prune -o -name '*.go' -print
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## build bin/stagedoor (VERSION=v1.2.3 to name it)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/stagedoor ./cmd/stagedoor
+
+.PHONY: run
+run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for more)
+	@go build -o bin/stagedoor ./cmd/stagedoor
+	@exec bin/stagedoor serve $(ARGS)
+
+.PHONY: test
+test: tools lint test-race sdk ## everything CI checks: lint, tests with the race detector, real clients
+
+.PHONY: test-race
+test-race: ## the Go tests with the race detector
+	go test -race -timeout 8m ./...
+
+.PHONY: test-short
+test-short: ## the Go tests without the slow ones and the race detector
+	go test -short ./...
+
+.PHONY: sdk
+sdk: tools ## the vendors' own clients against the running gateway
+	test/sdk/run.sh
+
+.PHONY: lint
+lint: ## formatting, go vet and staticcheck
+	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
+	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+.PHONY: fmt
+fmt: ## format the Go files
+	$(SOURCES) | xargs gofmt -w
+
+.PHONY: bench
+bench: ## Go benchmarks (BENCH=pattern), then the gateway against floors
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	go run ./test/bench
+
+.PHONY: cover
+cover: ## coverage of the Go tests in coverage.out, its total printed
+	go test -coverpkg=./... -coverprofile=coverage.out ./...
+	go tool cover -func=coverage.out | tail -n 1
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME each
+	@grep -rlE '^func Fuzz' --include=*_test.go . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	  for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$$dir"/*_test.go | sed 's/^func //'); do \
+	    echo "$$dir $$target"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+	  done; \
+	done
+
+.PHONY: tools
+tools: # what the tests need besides Go; installed where that is possible
+	@.ci/tools
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin coverage.out test/sdk/js/node_modules
