@@ -188,7 +188,10 @@ func (h *House) retire(p *translator.Provider) {
 
 // adopt spawns a throttle below the providers' parent.
 func (h *House) adopt(ctx context.Context, name string, gate *throttle.Client) error {
-	_, err := kit.Ask(ctx, h.system, h.parent, &adopt{name: name, props: gate.Props()})
+	pid, err := kit.Ask(ctx, h.system, h.parent, &adopt{name: name, props: gate.Props()})
+	if err == nil {
+		gate.Spawned(pid)
+	}
 	return err
 }
 

@@ -53,9 +53,13 @@ func Spawn(sys *kit.System, name string, config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.pid.CompareAndSwap(nil, pid)
+	c.Spawned(pid)
 	return c, nil
 }
+
+// Spawned tells the client which actor its Props were spawned as. Requests that
+// come before the actor has begun then wait in its mailbox, not refused.
+func (c *Client) Spawned(pid *actor.PID) { c.pid.CompareAndSwap(nil, pid) }
 
 // Props describes the gate's actor, for a supervisor to spawn, one at a time. On
 // failure the actor must be restarted, not resumed: it has refused all that
