@@ -1,0 +1,417 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"stagedoor/state"
+)
+
+// linger is how long the journal may wait for what nobody waits for: holds of
+// text requests, releases, progress. See the package comment.
+const linger = 50 * time.Millisecond
+
+// maxBatch bounds the postings of one commit.
+const maxBatch = 512
+
+// phase is where a hold is in its life.
+type phase uint8
+
+const (
+	open phase = iota
+	ending
+	ended
+)
+
+// hold is money kept for a request. The account's actor owns it.
+type hold struct {
+	id      uint64 // sequence of its begin; 0: the journal does not know it
+	begun   bool   // its begin is under way, or done
+	waited  bool   // somebody waits for its begin
+	amount  int64
+	phase   phase
+	began   time.Time
+	receipt state.Receipt
+	// outcome is what those who end it again are told.
+	outcome error
+	also    []waiter // ended it again while it was ending
+}
+
+// waiter is somebody who is told when something is durable.
+type waiter interface{ done(err error) }
+
+// op is a decision on its way to the journal.
+type op struct {
+	kind    state.EntryKind
+	hold    *hold
+	amount  int64
+	extra   int64 // Settle: what was taken besides the hold
+	reason  string
+	receipt state.Receipt
+	waiter  waiter // nil: nobody waits
+}
+
+// patient tells whether a failed op is tried again: nobody was told of it.
+func (o *op) patient() bool { return o.waiter == nil && o.kind != state.Settle }
+
+// core decides about one account. All amounts are micro-dollars below
+// state.MaxCredits, so that no sum of them overflows.
+type core struct {
+	credits int64 // durable
+	spent   int64 // durable
+	held    int64 // of all open holds, journaled or not
+	debits  int64 // taken from credits, not durable yet
+
+	open      map[*hold]struct{}
+	unwritten []*hold // not begun, oldest first; may have ended
+	ops       []op    // to be journaled next, in order
+	urgent    bool    // one of them is waited for
+	inFlight  []op
+}
+
+func newCore(a state.Account, holds []state.Hold) *core {
+	c := &core{credits: a.Credits, spent: a.Spent, open: make(map[*hold]struct{})}
+	for i := range holds {
+		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: holds[i].Receipt}
+		c.open[h] = struct{}{}
+		c.held += h.amount
+	}
+	return c
+}
+
+func (c *core) available() int64 { return c.credits - c.debits - c.spent - c.held }
+
+// idle: nothing would be forgotten with this core.
+func (c *core) idle() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
+
+func validAmount(amount int64) error {
+	if amount < 0 || amount > state.MaxCredits {
+		return fmt.Errorf("%w: an amount of %d", state.ErrInvalid, amount)
+	}
+	return nil
+}
+
+func (c *core) insufficient(amount int64) error {
+	return fmt.Errorf("%d asked, %d available: %w", amount, max(c.available(), 0), state.ErrInsufficient)
+}
+
+// begin holds amount, or refuses. w waits for it to be durable; nil: nobody.
+func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waiter) (*hold, error) {
+	if err := validAmount(amount); err != nil {
+		return nil, err
+	}
+	if amount > c.available() {
+		return nil, c.insufficient(amount)
+	}
+	h := &hold{amount: amount, began: now, receipt: receipt}
+	c.held += amount
+	c.open[h] = struct{}{}
+	if w == nil {
+		c.unwritten = append(c.unwritten, h)
+		return h, nil
+	}
+	h.begun, h.waited = true, true
+	c.push(op{kind: state.Begin, hold: h, amount: amount, receipt: receipt, waiter: w})
+	return h, nil
+}
+
+// extend adds to a hold, or refuses.
+func (c *core) extend(h *hold, amount int64) error {
+	if err := validAmount(amount); err != nil {
+		return err
+	}
+	if h.phase != open {
+		return state.ErrFinished
+	}
+	if amount > c.available() {
+		return c.insufficient(amount)
+	}
+	c.held += amount
+	h.amount += amount
+	if h.begun {
+		c.push(op{kind: state.Extend, hold: h, amount: amount})
+	}
+	return nil
+}
+
+// progress notes what the hold would be settled at after a crash.
+func (c *core) progress(h *hold, amount int64) {
+	if h.phase == open && h.begun && amount > 0 {
+		c.push(op{kind: state.Progress, hold: h, amount: min(amount, h.amount)})
+	}
+}
+
+// Flags of a settlement that the account's balance made.
+const (
+	FlagOverHold  = "over_hold"         // it cost more than was held
+	FlagExhausted = "balance_exhausted" // and more than there was: the rest is not charged
+)
+
+// settle ends a hold with a charge. What exceeds the hold is taken from what is
+// available, and not charged where nothing is.
+func (c *core) settle(h *hold, s *Settlement, w waiter) error {
+	if h.phase != open {
+		return c.again(h, w)
+	}
+	amount := min(max(s.Amount, 0), state.MaxCredits)
+	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(&s.Receipt), waiter: w}
+	if amount > h.amount {
+		o.receipt.Flags = append(o.receipt.Flags[:len(o.receipt.Flags):len(o.receipt.Flags)], FlagOverHold)
+		o.extra = min(amount-h.amount, max(c.available(), 0))
+		if h.amount+o.extra < amount {
+			o.receipt.Flags = append(o.receipt.Flags, FlagExhausted)
+		}
+		amount = h.amount + o.extra
+		c.held += o.extra
+	}
+	o.amount = amount
+	h.phase = ending
+	c.push(o)
+	return errPending
+}
+
+// release ends a hold without a charge. The money is free at once: a release is
+// tried until it is durable, and a crash before releases, too.
+func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter) error {
+	if h.phase != open {
+		return c.again(h, w)
+	}
+	if h.waited && c.withdraw(h) {
+		h.begun = false
+	}
+	c.held -= h.amount
+	c.push(op{kind: state.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
+	h.phase = ended
+	delete(c.open, h)
+	if w == nil {
+		return nil
+	}
+	return errPending
+}
+
+// withdraw takes a begin back that has not left for the journal.
+func (c *core) withdraw(h *hold) bool {
+	for i := range c.ops {
+		if o := &c.ops[i]; o.kind == state.Begin && o.hold == h {
+			o.waiter.done(state.ErrFinished)
+			c.ops = append(c.ops[:i], c.ops[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// again answers those who end a hold that is ending or has ended.
+func (c *core) again(h *hold, w waiter) error {
+	if h.phase == ended || w == nil {
+		return h.outcome
+	}
+	h.also = append(h.also, w)
+	return errPending
+}
+
+// merge is what the receipt says, on top of what was known at the begin.
+func (h *hold) merge(r *state.Receipt) state.Receipt {
+	if r == nil || r.Request == "" && r.Model == "" && r.Provider == "" {
+		return h.receipt
+	}
+	m := *r
+	m.Request, m.Key = h.receipt.Request, h.receipt.Key
+	if m.Model == "" {
+		m.Model = h.receipt.Model
+	}
+	return m
+}
+
+// adjust corrects the credits. What is taken is gone at once, what is given can
+// be spent when it is durable.
+func (c *core) adjust(amount int64, reason string, w waiter) error {
+	if amount < 0 {
+		if err := validAmount(-amount); err != nil {
+			return err
+		}
+		if -amount > c.available() {
+			return c.insufficient(-amount)
+		}
+		c.debits -= amount
+	}
+	c.push(op{kind: state.Adjust, amount: amount, reason: reason, waiter: w})
+	return errPending
+}
+
+func (c *core) push(o op) {
+	c.ops = append(c.ops, o)
+	c.urgent = c.urgent || o.waiter != nil
+}
+
+// due is when the journal must hear of what nobody waits for; false: of nothing.
+func (c *core) due(now time.Time) (time.Time, bool) {
+	if len(c.ops) > 0 {
+		return now.Add(linger), true
+	}
+	c.trim()
+	if len(c.unwritten) == 0 {
+		return time.Time{}, false
+	}
+	return c.unwritten[0].began.Add(linger), true
+}
+
+// trim forgets unwritten holds that have ended.
+func (c *core) trim() {
+	for len(c.unwritten) > 0 && c.unwritten[0].phase == ended {
+		c.unwritten[0] = nil
+		c.unwritten = c.unwritten[1:]
+	}
+}
+
+// next is the next batch, if there is one and none is under way.
+func (c *core) next(now time.Time) []state.Posting {
+	if len(c.inFlight) > 0 {
+		return nil
+	}
+	batch := c.overdue(now)
+	n := min(len(c.ops), maxBatch)
+	batch = append(batch, c.ops[:n]...)
+	c.ops = append(c.ops[:0:0], c.ops[n:]...)
+	c.urgent = false
+	for i := range c.ops {
+		c.urgent = c.urgent || c.ops[i].waiter != nil
+	}
+	c.inFlight = batch
+	return postings(batch)
+}
+
+// overdue begins the holds that have lived longer than linger.
+func (c *core) overdue(now time.Time) []op {
+	var batch []op
+	for c.trim(); len(c.unwritten) > 0 && len(batch) < maxBatch; c.trim() {
+		h := c.unwritten[0]
+		if now.Sub(h.began) < linger {
+			break
+		}
+		if h.phase == open && !h.begun {
+			h.begun = true
+			batch = append(batch, op{kind: state.Begin, hold: h, amount: h.amount, receipt: h.receipt})
+		}
+		c.unwritten = c.unwritten[1:]
+	}
+	return batch
+}
+
+// postings are what the journal is told. It reads holds, which must not change
+// meanwhile.
+func postings(batch []op) []state.Posting {
+	if len(batch) == 0 {
+		return nil
+	}
+	ps := make([]state.Posting, len(batch))
+	for i := range batch {
+		o := &batch[i]
+		ps[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Receipt: o.receipt}
+		if o.hold != nil {
+			ps[i].Hold, ps[i].Held, ps[i].Began = o.hold.id, o.hold.amount, o.hold.began
+		}
+	}
+	return ps
+}
+
+// posted is what became of the batch under way. err is of all of it.
+func (c *core) posted(account state.Account, results []state.Posted, err error) {
+	batch := c.inFlight
+	c.inFlight = nil
+	if err == nil {
+		c.credits, c.spent = account.Credits, account.Spent
+	}
+	var again []op
+	for i := range batch {
+		o := &batch[i]
+		failure := err
+		if err == nil {
+			failure = results[i].Err
+		}
+		switch {
+		case failure == nil:
+			c.kept(o, results[i].Sequence)
+		case err != nil && o.patient():
+			c.retry(o, &again)
+		default:
+			c.refused(o, failure)
+		}
+	}
+	c.ops = append(again, c.ops...)
+}
+
+// kept follows an op that is durable now.
+func (c *core) kept(o *op, sequence uint64) {
+	switch o.kind {
+	case state.Begin:
+		o.hold.id = sequence
+	case state.Settle:
+		c.held -= o.hold.amount + o.extra
+		c.finish(o.hold, nil)
+	case state.Adjust:
+		c.debits += min(o.amount, 0)
+	}
+	tell(o, nil)
+}
+
+// retry puts back what nobody was told of.
+func (c *core) retry(o *op, again *[]op) {
+	if o.kind != state.Begin {
+		*again = append(*again, *o)
+		return
+	}
+	o.hold.begun = false
+	if o.hold.phase != ended {
+		c.unwritten = append([]*hold{o.hold}, c.unwritten...)
+	}
+}
+
+// refused follows an op that will not be durable.
+func (c *core) refused(o *op, err error) {
+	switch o.kind {
+	case state.Begin:
+		o.hold.begun = false
+		if o.hold.waited && o.hold.phase == open {
+			c.held -= o.hold.amount
+			o.hold.phase, o.hold.outcome = ended, err
+			delete(c.open, o.hold)
+		}
+	case state.Settle:
+		c.held -= o.extra
+		o.hold.phase = open // its owner may settle it again, or release it
+		for _, w := range o.hold.also {
+			w.done(err)
+		}
+		o.hold.also = nil
+	case state.Adjust:
+		c.debits += min(o.amount, 0)
+	}
+	tell(o, err)
+}
+
+func (c *core) finish(h *hold, err error) {
+	h.phase, h.outcome = ended, err
+	delete(c.open, h)
+	for _, w := range h.also {
+		w.done(err)
+	}
+	h.also = nil
+}
+
+func tell(o *op, err error) {
+	if o.waiter != nil {
+		o.waiter.done(err)
+	}
+}
+
+// find returns the open hold of a request, the oldest if there are several.
+func (c *core) find(request string) *hold {
+	var found *hold
+	for h := range c.open {
+		if h.receipt.Request == request && h.phase == open && (found == nil || h.began.Before(found.began)) {
+			found = h
+		}
+	}
+	return found
+}

@@ -1,0 +1,101 @@
+package ledger
+
+import (
+	"math"
+	"math/bits"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// Prices of the image vendor's routes by rendering speed, in micro-dollars per
+// image (imagegen-and-oauth.md 8).
+var speeds = map[string]*catalog.Price{
+	"TURBO":   {PerImage: 30_000},
+	"DEFAULT": {PerImage: 60_000},
+	"QUALITY": {PerImage: 90_000},
+}
+
+// Speed is the price of a rendering speed; "" is DEFAULT.
+func Speed(speed string) (*catalog.Price, bool) {
+	if speed == "" {
+		speed = "DEFAULT"
+	}
+	p, ok := speeds[speed]
+	return p, ok
+}
+
+// Estimate is the most that a text request should cost: every token at the
+// dearest price it may have.
+func Estimate(p *catalog.Price, promptTokens, maxTokens int64) int64 {
+	if p.Zero() {
+		return 0
+	}
+	dearest := catalog.Price{Input: max(p.Input, p.CachedInput, p.CacheWrite), Output: max(p.Output, p.Reasoning)}
+	u := dialogue.NoUsage
+	u.InputTotal, u.OutputTotal = max(promptTokens, 0), max(maxTokens, 0)
+	return min(dearest.Tokens(u), state.MaxCredits)
+}
+
+// Affordable is how many output tokens amount pays for after promptTokens, or -1
+// if not even those.
+func Affordable(p *catalog.Price, amount, promptTokens int64) int64 {
+	left := amount - Estimate(p, promptTokens, 0)
+	if left < 0 {
+		return -1
+	}
+	dearest := max(p.Output, p.Reasoning)
+	if dearest <= 0 {
+		return math.MaxInt64
+	}
+	hi, lo := bits.Mul64(uint64(left), million)
+	if hi >= uint64(dearest) {
+		return math.MaxInt64
+	}
+	tokens, _ := bits.Div64(hi, lo, uint64(dearest))
+	return int64(min(tokens, math.MaxInt64))
+}
+
+const million = 1_000_000
+
+// Images is the price of n images, made or to be made.
+func Images(p *catalog.Price, n int64) Bill {
+	return units(p, "images", n, perImage)
+}
+
+// Video is the price of seconds of video.
+func Video(p *catalog.Price, seconds int64) Bill {
+	return units(p, "video_seconds", seconds, perSecond)
+}
+
+func perImage(p *catalog.Price, u *state.ReceiptUsage, n int64) int64 {
+	u.Images = n
+	return p.PerImage
+}
+
+func perSecond(p *catalog.Price, u *state.ReceiptUsage, n int64) int64 {
+	u.Seconds = n
+	return p.PerSecond
+}
+
+func units(p *catalog.Price, what string, n int64, price func(*catalog.Price, *state.ReceiptUsage, int64) int64) Bill {
+	var b Bill
+	n = max(n, 0)
+	if p == nil {
+		p = &catalog.Price{}
+	}
+	each := max(price(p, &b.Usage, n), 0)
+	b.Amount = multiply(n, each)
+	b.Prices = []state.PriceRow{{What: what, Quantity: n, Price: each, Per: 1}}
+	return b
+}
+
+// multiply saturates at what an account can have.
+func multiply(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > state.MaxCredits {
+		return state.MaxCredits
+	}
+	return int64(lo)
+}
