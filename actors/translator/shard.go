@@ -63,8 +63,8 @@ func (s *shard) Receive(c actor.Context) {
 	case *open:
 		s.spawn(c, m)
 	case *cut:
-		s.refusing = true
 		s.cancel(m.cause)
+		s.refusing = true
 	case *actor.Terminated:
 		o := s.live[m.Who.GetId()]
 		delete(s.live, m.Who.GetId())
