@@ -300,7 +300,7 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	}
 }
 
-// TestABufferIsNotReusedWhileItIsRead has many requests at once, each of which
+// TestNobodyGetsAnothersBytes has many requests at once, each of which
 // must get its own words back.
 func TestNobodyGetsAnothersBytes(t *testing.T) {
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) })

@@ -1,0 +1,339 @@
+package text_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// create makes a response with the key all.
+func (g *gateway) create(body string) reply {
+	g.t.Helper()
+	r := g.do("POST", "/v1/responses", body)
+	if r.status != 200 {
+		g.t.Fatalf("create: %d %s", r.status, r.body)
+	}
+	return r
+}
+
+func TestAResponseIsKeptUnlessItSaysOtherwise(t *testing.T) {
+	g := open(t)
+	r := g.create(`{"model":"alpha","input":"hi"}`)
+	id := r.get("id").String()
+	again := g.do("GET", "/v1/responses/"+id, "")
+	if again.status != 200 || again.get("output").Raw != r.get("output").Raw || again.get("status").String() != "completed" {
+		t.Errorf("got %d %s, want %s", again.status, again.body, r.body)
+	}
+	streamed := g.create(`{"model":"alpha","input":"hi","stream":true}`)
+	events := streamed.events()
+	last := events[len(events)-1].Get("response")
+	if kept := g.do("GET", "/v1/responses/"+last.Get("id").String(), ""); kept.status != 200 || kept.get("output").Raw != last.Get("output").Raw {
+		t.Errorf("streamed: got %d %s, want %s", kept.status, kept.body, last.Raw)
+	}
+	fleeting := g.create(`{"model":"alpha","input":"hi","store":false}`)
+	want(t, g.do("GET", "/v1/responses/"+fleeting.get("id").String(), ""), 404, "response_not_found")
+}
+
+func TestResponsesOfOthersDoNotExist(t *testing.T) {
+	g := open(t)
+	g.key("stranger", nil)
+	g.key("colleague", func(k *state.Key) { k.User = "u1" })
+	g.key("friend", func(k *state.Key) { k.User = "u1" })
+	id := g.create(`{"model":"alpha","input":"secret"}`).get("id").String()
+	shared := g.do("POST", "/v1/responses", `{"model":"alpha","input":"hi"}`, g.as("colleague")...).get("id").String()
+	if r := g.do("GET", "/v1/responses/"+shared, "", g.as("friend")...); r.status != 200 {
+		t.Errorf("the keys of one user do not share: %d %s", r.status, r.body)
+	}
+	for _, c := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"POST", "/cancel"}, {"GET", "/input_items"}, {"GET", "?stream=true"}} {
+		foreign := g.do(c[0], "/v1/responses/"+id+c[1], "", g.as("stranger")...)
+		want(t, foreign, 404, "response_not_found")
+		unknown := g.do(c[0], "/v1/responses/resp_none"+c[1], "", g.as("stranger")...)
+		if string(foreign.body) != string(unknown.body) {
+			t.Errorf("%s: foreign and unknown differ: %s %s", c, foreign.body, unknown.body)
+		}
+	}
+	continued := g.do("POST", "/v1/responses", fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id), g.as("stranger")...)
+	want(t, continued, 404, "previous_response_not_found")
+	if r := g.do("GET", "/v1/responses/"+id, ""); r.status != 200 {
+		t.Errorf("its owner: %d", r.status)
+	}
+}
+
+func TestADeletedResponseIsGone(t *testing.T) {
+	g := open(t)
+	id := g.create(`{"model":"alpha","input":"hi"}`).get("id").String()
+	r := g.do("DELETE", "/v1/responses/"+id, "")
+	if r.status != 200 || r.get("id").String() != id || !r.get("deleted").Bool() {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	want(t, g.do("GET", "/v1/responses/"+id, ""), 404, "response_not_found")
+	want(t, g.do("DELETE", "/v1/responses/"+id, ""), 404, "response_not_found")
+}
+
+func TestInputItemsArePaged(t *testing.T) {
+	g := open(t)
+	var items []string
+	for i := range 25 {
+		items = append(items, fmt.Sprintf(`{"type":"message","id":"msg_%02d","role":"user","content":"%d"}`, i, i))
+	}
+	id := g.create(`{"model":"alpha","input":[` + strings.Join(items, ",") + `]}`).get("id").String()
+	for _, c := range []struct {
+		query, first, last string
+		n                  int
+		more               bool
+	}{
+		{"", "msg_24", "msg_05", 20, true},
+		{"?order=asc", "msg_00", "msg_19", 20, true},
+		{"?order=asc&limit=3&after=msg_19", "msg_20", "msg_22", 3, true},
+		{"?limit=100", "msg_24", "msg_00", 25, false},
+		{"?after=msg_00", "", "", 0, false},
+		{"?limit=1&order=desc", "msg_24", "msg_24", 1, true},
+	} {
+		r := g.do("GET", "/v1/responses/"+id+"/input_items"+c.query, "")
+		if r.status != 200 || r.get("object").String() != "list" || len(r.get("data").Array()) != c.n || r.get("first_id").String() != c.first ||
+			r.get("last_id").String() != c.last || r.get("has_more").Bool() != c.more {
+			t.Errorf("%q: %d %s", c.query, r.status, r.body)
+		}
+	}
+	for query, param := range map[string]string{"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "order=up": "order", "after=msg_none": "after"} {
+		r := g.do("GET", "/v1/responses/"+id+"/input_items?"+query, "")
+		if r.status != 400 || r.get("error.param").String() != param {
+			t.Errorf("%q: %d %s", query, r.status, r.body)
+		}
+	}
+}
+
+// chatUpstream answers chat requests, and shows what it was asked.
+func chatUpstream(t *testing.T) *upstream {
+	return newUpstream(t, answerJSON(200, `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"pong"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`))
+}
+
+func TestHistoryIsPutBeforeTheInputForAForeignUpstream(t *testing.T) {
+	up := chatUpstream(t)
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	first := g.create(`{"model":"m","instructions":"be terse","input":"one"}`).get("id").String()
+	second := g.create(fmt.Sprintf(`{"model":"m","input":"two","previous_response_id":%q}`, first))
+	if got := second.get("previous_response_id").String(); got != first {
+		t.Errorf("previous_response_id %q, want %q", got, first)
+	}
+	g.create(fmt.Sprintf(`{"model":"m","input":"three","previous_response_id":%q}`, second.get("id").String()))
+	calls := up.all()
+	last := gjson.GetBytes(calls[len(calls)-1].body, "messages").Array()
+	var got []string
+	for _, m := range last {
+		got = append(got, m.Get("role").String()+":"+words(m.Get("content")))
+	}
+	if s := strings.Join(got, " "); s != "user:one assistant:pong user:two assistant:pong user:three" {
+		t.Errorf("the upstream was asked %s", s)
+	}
+	items := g.do("GET", "/v1/responses/"+second.get("id").String()+"/input_items", "")
+	if n := len(items.get("data").Array()); n != 1 {
+		t.Errorf("%d input items, the history is not among them: %s", n, items.body)
+	}
+	unknown := g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_none"}`)
+	want(t, unknown, 404, "previous_response_not_found")
+	if unknown.get("error.param").String() != "previous_response_id" {
+		t.Errorf("%s", unknown.body)
+	}
+}
+
+// words is a content's text, whether it is a string or parts.
+func words(content gjson.Result) string {
+	if content.Type == gjson.String {
+		return content.String()
+	}
+	return content.Get("0.text").String()
+}
+
+func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
+	n := 0
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		n++
+		answerJSON(200, fmt.Sprintf(`{"id":"resp_native%d","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_n%d","role":"assistant","status":"completed","content":[{"type":"output_text","text":"pong","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`, n, n))(w, r)
+	})
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	g.key("stranger", nil)
+	if id := g.create(`{"model":"m","input":"one"}`).get("id").String(); id != "resp_native1" {
+		t.Fatalf("id %q", id)
+	}
+	g.create(`{"model":"m","input":"two","previous_response_id":"resp_native1"}`)
+	last := up.all()[1].body
+	if gjson.GetBytes(last, "previous_response_id").String() != "resp_native1" || gjson.GetBytes(last, "input").String() != "two" {
+		t.Errorf("the provider was asked %s", last)
+	}
+	// All keys are one to the provider: it would answer a stranger too.
+	stolen := g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_native1"}`, g.as("stranger")...)
+	want(t, stolen, 404, "previous_response_not_found")
+	stolen = g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_n1"}]}`, g.as("stranger")...)
+	want(t, stolen, 404, "item_not_found")
+	// For a model of another provider the history is spelt out.
+	r := g.create(`{"model":"alpha","input":"three","previous_response_id":"resp_native1"}`)
+	if r.get("previous_response_id").String() != "resp_native1" {
+		t.Errorf("%s", r.body)
+	}
+	if calls := len(up.all()); calls != 2 {
+		t.Errorf("%d calls went upstream", calls)
+	}
+}
+
+func TestReferencesBecomeTheItemsTheyNameBeforeAnythingElse(t *testing.T) {
+	up := chatUpstream(t)
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	r := g.create(`{"model":"m","input":[{"type":"message","id":"msg_mine","role":"user","content":"one"}]}`)
+	body := fmt.Sprintf(`{"model":"m","input":[{"type":"item_reference","id":"msg_mine"},{"type":"item_reference","id":%q},{"role":"user","content":"two"}]}`,
+		r.get("output.0.id").String())
+	next := g.create(body)
+	calls := up.all()
+	messages := gjson.GetBytes(calls[1].body, "messages").Array()
+	if len(messages) != 3 || words(messages[0].Get("content")) != "one" || messages[1].Get("role").String() != "assistant" {
+		t.Errorf("the upstream was asked %s", calls[1].body)
+	}
+	items := g.do("GET", "/v1/responses/"+next.get("id").String()+"/input_items", "")
+	if strings.Contains(string(items.body), "item_reference") {
+		t.Errorf("the input was stored with references: %s", items.body)
+	}
+	want(t, g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_none"}]}`), 404, "item_not_found")
+}
+
+func TestABackgroundResponseAnswersAtOnceAndEnds(t *testing.T) {
+	g := open(t)
+	r := g.create(`{"model":"alpha","input":"hi","background":true}`)
+	if s := r.get("status").String(); s != "queued" {
+		t.Errorf("status %q", s)
+	}
+	id := r.get("id").String()
+	done := g.await(id)
+	if done.get("status").String() != "completed" || len(done.get("output").Array()) == 0 {
+		t.Errorf("%s", done.body)
+	}
+	twice := g.do("POST", "/v1/responses/"+id+"/cancel", "")
+	if twice.status != 200 || twice.get("status").String() != "completed" {
+		t.Errorf("cancelling what has ended: %d %s", twice.status, twice.body)
+	}
+	replay := g.do("GET", "/v1/responses/"+id+"?stream=true", "")
+	if replay.status != 400 || replay.get("error.param").String() != "stream" {
+		t.Errorf("streaming what was not created as a stream: %d %s", replay.status, replay.body)
+	}
+}
+
+// await polls a response until it ends.
+func (g *gateway) await(id string) reply {
+	g.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		r := g.do("GET", "/v1/responses/"+id, "")
+		if s := r.get("status").String(); r.status != 200 || s != "queued" && s != "in_progress" {
+			return r
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("it does not end: %s", r.body)
+		}
+	}
+}
+
+func TestACancelledResponseStaysCancelled(t *testing.T) {
+	g := open(t)
+	id := g.create(`{"model":"alpha","input":"[sandbox: stall]","background":true,"stream":false}`).get("id").String()
+	for range 2 {
+		r := g.do("POST", "/v1/responses/"+id+"/cancel", "")
+		if r.status != 200 || r.get("status").String() != "cancelled" {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+	}
+	if r := g.do("GET", "/v1/responses/"+id, ""); r.get("status").String() != "cancelled" {
+		t.Errorf("%s", r.body)
+	}
+	plain := g.create(`{"model":"alpha","input":"hi"}`).get("id").String()
+	refused := g.do("POST", "/v1/responses/"+plain+"/cancel", "")
+	want(t, refused, 400, "invalid_value")
+}
+
+func TestAStreamCanBeResumedLiveAndAfterItsEnd(t *testing.T) {
+	g := open(t)
+	first := g.create(`{"model":"alpha","input":"[sandbox: tokens=20]","background":true,"stream":true}`)
+	events := first.events()
+	id := events[0].Get("response.id").String()
+	if last := events[len(events)-1]; last.Get("type").String() != "response.completed" {
+		t.Fatalf("the stream ends with %s", last.Raw)
+	}
+	for i, ev := range events {
+		if n := ev.Get("sequence_number").Int(); n != int64(i) {
+			t.Fatalf("event %d has number %d", i, n)
+		}
+	}
+	all := g.do("GET", "/v1/responses/"+id+"?stream=true", "")
+	if string(all.body) != string(first.body) || all.header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("the replay differs: %s", all.body)
+	}
+	for _, after := range []int{0, 5, len(events) - 2, len(events) - 1, len(events) + 10} {
+		rest := g.do("GET", fmt.Sprintf("/v1/responses/%s?stream=true&starting_after=%d", id, after), "").events()
+		if wantN := max(len(events)-after-1, 0); len(rest) != wantN {
+			t.Errorf("after %d: %d events, want %d", after, len(rest), wantN)
+		} else if wantN > 0 && rest[0].Get("sequence_number").Int() != int64(after+1) {
+			t.Errorf("after %d: begins with %s", after, rest[0].Raw)
+		}
+	}
+	bad := g.do("GET", "/v1/responses/"+id+"?stream=true&starting_after=x", "")
+	if bad.status != 400 || bad.get("error.param").String() != "starting_after" {
+		t.Errorf("%d %s", bad.status, bad.body)
+	}
+}
+
+// TestAResponseOutlivesTheClientThatBeganIt breaks the first connection and
+// follows on a second one, while the response grows.
+func TestAResponseOutlivesTheClientThatBeganIt(t *testing.T) {
+	g := open(t)
+	web := g.listen(t)
+	body := `{"model":"alpha","input":"[sandbox: tokens=40 pace=200]","background":true,"stream":true}`
+	began := web.stream(t, "POST", "/v1/responses", body)
+	first := began.event(t)
+	began.Close()
+	id := first.Get("response.id").String()
+	resumed := web.stream(t, "GET", "/v1/responses/"+id+"?stream=true&starting_after=0", "")
+	defer resumed.Close()
+	next := int64(1)
+	for {
+		ev := resumed.event(t)
+		if !ev.Exists() {
+			break
+		}
+		if n := ev.Get("sequence_number").Int(); n != next {
+			t.Fatalf("event %d has number %d", next, n)
+		}
+		next++
+		if ev.Get("type").String() == "response.completed" {
+			break
+		}
+	}
+	if rest, err := io.ReadAll(resumed.body); err != nil || len(rest) > 2 {
+		t.Errorf("after the end: %q, %v", rest, err)
+	}
+	if done := g.await(id); done.get("status").String() != "completed" {
+		t.Errorf("%s", done.body)
+	}
+}
+
+func TestABackgroundResponseIsCountedAgainstItsKey(t *testing.T) {
+	g := open(t)
+	g.key("limited", func(k *state.Key) { k.Limits = state.Limits{TPM: 1000} })
+	body := `{"model":"alpha","input":"hi","background":true,"max_output_tokens":900}`
+	if r := g.do("POST", "/v1/responses", body, g.as("limited")...); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	want(t, g.do("POST", "/v1/responses", body, g.as("limited")...), 429, "rate_limit_exceeded")
+}
