@@ -50,6 +50,8 @@ var (
 	ErrNotFound        = &Error{"", "not found"}
 	// ErrExists: the username is taken.
 	ErrExists = &Error{"", "already taken"}
+	// ErrTooMany: the user has as many apps or developer tokens as one may have.
+	ErrTooMany = &Error{"", "there are too many already: remove one first"}
 	// ErrInvalid always comes as *FieldError.
 	ErrInvalid = &Error{"", "a field breaks a rule"}
 )

@@ -149,12 +149,13 @@ type Introspection struct {
 
 // Grant is one authorization of an app by a user, for the account page.
 type Grant struct {
-	ID       string
-	User     int64
-	App      App
-	Scopes   []string
-	Created  time.Time
-	Used     time.Time // when tokens were last issued
-	Expires  time.Time
-	Consents bool // the user said yes to this one; else it went by an earlier yes
+	ID      string
+	User    int64
+	App     App
+	Scopes  []string
+	Created time.Time
+	Used    time.Time // when tokens were last issued
+	Expires time.Time
+	// Consented: the user said yes to this one; else it went by an earlier yes.
+	Consented bool
 }

@@ -1,0 +1,119 @@
+package tokens
+
+import (
+	"context"
+	"time"
+
+	"stagedoor/state"
+)
+
+// maxApps is how many apps a user can have that are not disabled.
+const maxApps = 100
+
+func appOf(a state.App) App {
+	return App{ID: a.ID, ClientID: a.ClientID, Owner: a.Owner, Name: a.Name, Description: a.Description,
+		RedirectURI: a.RedirectURI, Created: a.Created, Disabled: a.Disabled, PreviousSecretUntil: a.PreviousUntil}
+}
+
+// RegisterApp makes an app. The secret is shown once. ErrNotFound: no such owner,
+// or disabled; ErrTooMany.
+func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a App, err error) {
+	for _, err := range []error{checkName(n.Name), checkDescription(n.Description), checkRedirect(n.RedirectURI)} {
+		if err != nil {
+			return "", App{}, err
+		}
+	}
+	clientID, err := kindClient.mint(c.random)
+	if err != nil {
+		return "", App{}, err
+	}
+	if secret, err = kindSecret.mint(c.random); err != nil {
+		return "", App{}, err
+	}
+	a, err = decide(ctx, c, nil, func(tx *state.Tx) (App, error) {
+		if u, ok := tx.View().User(n.Owner); !ok || !u.Active() {
+			return App{}, ErrNotFound
+		}
+		if enabledApps(tx.View().Apps(n.Owner)) >= maxApps {
+			return App{}, ErrTooMany
+		}
+		a, err := tx.AddApp(state.App{ClientID: clientID, Secret: state.HashSecret(secret), Owner: n.Owner,
+			Name: n.Name, Description: n.Description, RedirectURI: n.RedirectURI})
+		return appOf(a), err
+	})
+	if err != nil {
+		return "", App{}, err
+	}
+	return secret, a, nil
+}
+
+func enabledApps(apps []state.App) int {
+	n := 0
+	for _, a := range apps {
+		if a.Disabled.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// RotateSecret gives an app a new secret; the old one works on for
+// Config.SecretOverlap, one before it ends at once.
+func (c *Client) RotateSecret(ctx context.Context, app int64) (secret string, a App, err error) {
+	if secret, err = kindSecret.mint(c.random); err != nil {
+		return "", App{}, err
+	}
+	a, err = c.changeApp(ctx, app, func(a *state.App, now time.Time) {
+		a.Previous, a.PreviousUntil = a.Secret, now.Add(c.config.SecretOverlap)
+		a.Secret = state.HashSecret(secret)
+	})
+	if err != nil {
+		return "", App{}, err
+	}
+	return secret, a, nil
+}
+
+// DisableApp refuses an app and all its tokens until EnableApp.
+func (c *Client) DisableApp(ctx context.Context, app int64) error {
+	_, err := c.changeApp(ctx, app, func(a *state.App, now time.Time) {
+		if a.Disabled.IsZero() {
+			a.Disabled = now
+		}
+	})
+	return err
+}
+
+// EnableApp ends DisableApp.
+func (c *Client) EnableApp(ctx context.Context, app int64) error {
+	_, err := c.changeApp(ctx, app, func(a *state.App, _ time.Time) { a.Disabled = time.Time{} })
+	return err
+}
+
+func (c *Client) changeApp(ctx context.Context, id int64, change func(*state.App, time.Time)) (App, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (App, error) {
+		a, ok := tx.View().App(id)
+		if !ok {
+			return App{}, ErrNotFound
+		}
+		change(&a, tx.Now())
+		return appOf(a), tx.PutApp(a)
+	})
+}
+
+// App returns an app by its number, disabled ones included.
+func (c *Client) App(id int64) (App, error) { return foundApp(c.state.View().App(id)) }
+
+// AppByClientID returns an app by its public id, disabled ones included.
+func (c *Client) AppByClientID(clientID string) (App, error) {
+	return foundApp(c.state.View().AppByClientID(clientID))
+}
+
+func foundApp(a state.App, ok bool) (App, error) {
+	if !ok {
+		return App{}, ErrNotFound
+	}
+	return appOf(a), nil
+}
+
+// Apps lists a user's own apps, oldest first; owner 0: everybody's.
+func (c *Client) Apps(owner int64) []App { return each(c.state.View().Apps(owner), appOf) }

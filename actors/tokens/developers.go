@@ -1,0 +1,105 @@
+package tokens
+
+import (
+	"context"
+
+	"stagedoor/state"
+)
+
+// maxDevelopers is how many developer tokens a user can have that work, and how
+// many in all.
+const maxDevelopers, keptDevelopers = 50, 100
+
+func developerOf(d state.DeveloperToken) DeveloperToken {
+	return DeveloperToken{ID: d.ID, User: d.User, Name: d.Name, Created: d.Created, Revoked: d.Revoked}
+}
+
+// CreateDeveloperToken makes a developer token, which is shown once. ErrNotFound:
+// no such user, or disabled; ErrTooMany.
+func (c *Client) CreateDeveloperToken(ctx context.Context, user int64, name string) (token string, t DeveloperToken, err error) {
+	if err := checkName(name); err != nil {
+		return "", DeveloperToken{}, err
+	}
+	if token, err = kindDeveloper.mint(c.random); err != nil {
+		return "", DeveloperToken{}, err
+	}
+	t, err = decide(ctx, c, nil, func(tx *state.Tx) (DeveloperToken, error) {
+		if u, ok := tx.View().User(user); !ok || !u.Active() {
+			return DeveloperToken{}, ErrNotFound
+		}
+		if err := roomForDeveloper(tx, user); err != nil {
+			return DeveloperToken{}, err
+		}
+		id, err := state.NewID("dev_", tx.Now(), c.random)
+		if err != nil {
+			return DeveloperToken{}, err
+		}
+		d := state.DeveloperToken{ID: id, Hash: state.HashSecret(token), User: user, Name: name, Created: tx.Now()}
+		return developerOf(d), tx.PutDeveloper(d)
+	})
+	if err != nil {
+		return "", DeveloperToken{}, err
+	}
+	return token, t, nil
+}
+
+// roomForDeveloper forgets the oldest revoked token if there are too many.
+func roomForDeveloper(tx *state.Tx, user int64) error {
+	all := tx.View().Developers(user)
+	live, oldest := 0, ""
+	for _, d := range all {
+		switch {
+		case d.Revoked.IsZero():
+			live++
+		case oldest == "":
+			oldest = d.ID
+		}
+	}
+	if live >= maxDevelopers {
+		return ErrTooMany
+	}
+	if len(all) >= keptDevelopers {
+		tx.RemoveDeveloper(oldest)
+	}
+	return nil
+}
+
+// RevokeDeveloperToken ends a user's developer token. Doing it again changes
+// nothing.
+func (c *Client) RevokeDeveloperToken(ctx context.Context, user int64, id string) error {
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		d, ok := tx.View().Developer(id)
+		if !ok || d.User != user {
+			return ErrNotFound
+		}
+		if !d.Revoked.IsZero() {
+			return nil
+		}
+		d.Revoked = tx.Now()
+		return tx.PutDeveloper(d)
+	})
+}
+
+// DeveloperTokens lists a user's developer tokens, revoked ones included, oldest
+// first.
+func (c *Client) DeveloperTokens(user int64) []DeveloperToken {
+	return each(c.state.View().Developers(user), developerOf)
+}
+
+// Developer is the user of a developer token, else ErrNoDeveloper.
+func (c *Client) Developer(token string) (User, error) {
+	hash, ok := kindDeveloper.hashOf(token)
+	if !ok {
+		return User{}, ErrNoDeveloper
+	}
+	v := c.state.View()
+	d, ok := v.DeveloperByHash(hash)
+	if !ok || !d.Revoked.IsZero() {
+		return User{}, ErrNoDeveloper
+	}
+	u, ok := v.User(d.User)
+	if !ok || !u.Active() {
+		return User{}, ErrNoDeveloper
+	}
+	return userOf(u), nil
+}

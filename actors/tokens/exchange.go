@@ -1,0 +1,116 @@
+package tokens
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"io"
+	"time"
+
+	"stagedoor/state"
+)
+
+// Exchange redeems a code, once: ErrInvalidClient, ErrInvalidGrant, *Limited.
+//
+// A code that is presented again ends everything its first use brought (RFC 6749
+// 4.1.2). One that is presented with another redirect URI or verifier, or by
+// another client, has leaked: it ends too. Failed authentication does not touch
+// it, nor does a request that is never sent here because a parameter is missing.
+func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
+	client := e.Client.identity()
+	random, err := draw(c.random, 2*entropy)
+	if err != nil {
+		return Tokens{}, err
+	}
+	fam, well := kindCode.parseFamily(e.Code)
+	familyHash, codeHash := fam.hash(), state.HashSecret(e.Code)
+	return decide(ctx, c, client, func(tx *state.Tx) (Tokens, error) {
+		app, err := authenticate(tx.View(), client)
+		if err != nil {
+			return Tokens{}, err
+		}
+		g, ok := tx.View().GrantByFamily(familyHash)
+		if !well || !ok || !g.Code.Hash.Equal(codeHash) {
+			return Tokens{}, ErrInvalidGrant
+		}
+		if err := e.redeem(tx, &g, app); err != nil {
+			return Tokens{}, err
+		}
+		g.Code.Used = tx.Now()
+		return c.issue(tx, g, g.Scopes, fresh{family: fam, access: random[:entropy], refresh: random[entropy:]})
+	})
+}
+
+// redeem decides whether the app may have what the code stands for.
+func (e *Exchange) redeem(tx *state.Tx, g *state.Grant, app state.App) error {
+	now := tx.Now()
+	if !g.Revoked.IsZero() {
+		return ErrInvalidGrant
+	}
+	if !g.Code.Used.IsZero() {
+		return refuseAndRevoke(tx, *g, "code_replayed")
+	}
+	if !g.Live(now) || !now.Before(g.Code.Expires) {
+		return ErrInvalidGrant
+	}
+	if g.App != app.ID || g.RedirectURI != e.RedirectURI || !provesChallenge(g.Code.Challenge, e.Verifier) {
+		return refuseAndRevoke(tx, *g, "code_misused")
+	}
+	if u, ok := tx.View().User(g.User); !ok || !u.Active() {
+		return ErrInvalidGrant
+	}
+	return nil
+}
+
+// refuseAndRevoke is ErrInvalidGrant with an end of the grant that stays.
+func refuseAndRevoke(tx *state.Tx, g state.Grant, reason string) error {
+	if err := revoke(tx, g, reason); err != nil {
+		return err
+	}
+	return &kept{ErrInvalidGrant}
+}
+
+// provesChallenge is the check of RFC 7636 4.6 for S256. A verifier without a
+// challenge is wrong too: somebody took the challenge away (RFC 9700 2.1.1).
+func provesChallenge(challenge, verifier string) bool {
+	if challenge == "" || verifier == "" {
+		return challenge == verifier
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	same := subtle.ConstantTimeCompare([]byte(challenge), []byte(encoding.EncodeToString(sum[:]))) == 1
+	return same && ValidVerifier(verifier)
+}
+
+// fresh is the random part of new tokens.
+type fresh struct {
+	family          family
+	access, refresh []byte
+}
+
+func (f *fresh) accessToken() string  { return kindAccess.format(f.access) }
+func (f *fresh) refreshToken() string { return kindRefresh.formatWith(f.family, f.refresh) }
+
+// issue makes the next pair of tokens of a grant: one record changed, one new.
+func (c *Client) issue(tx *state.Tx, g state.Grant, scopes []string, f fresh) (Tokens, error) {
+	now := tx.Now()
+	t := Tokens{Access: f.accessToken(), Refresh: f.refreshToken(), ExpiresIn: c.config.Access, Scopes: scopes}
+	g.Refresh.Generation++
+	g.Refresh.Hash, g.Refresh.Issued = state.HashSecret(t.Refresh), now
+	g.Expires = now.Add(max(c.config.Refresh, c.config.Access))
+	if err := tx.PutGrant(g); err != nil {
+		return Tokens{}, err
+	}
+	return t, putAccess(tx, g.ID, t, c.random)
+}
+
+func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) error {
+	id, err := state.NewID("acc_", tx.Now(), random)
+	if err != nil {
+		return err
+	}
+	return tx.PutAccess(state.AccessToken{ID: id, Hash: state.HashSecret(t.Access), Grant: grant, Scopes: t.Scopes,
+		Created: tx.Now(), Expires: tx.Now().Add(t.ExpiresIn)})
+}
+
+// remaining is the whole seconds until at.
+func remaining(now, at time.Time) time.Duration { return max(at.Sub(now).Truncate(time.Second), 0) }

@@ -1,0 +1,146 @@
+package tokens
+
+import (
+	"context"
+
+	"stagedoor/actors/kit"
+	"stagedoor/state"
+)
+
+// Lookup is what a live access token stands for, else ErrInvalidToken. It is on
+// the path of every resource request.
+func (c *Client) Lookup(access string) (Access, error) {
+	hash, ok := kindAccess.hashOf(access)
+	if !ok {
+		return Access{}, ErrInvalidToken
+	}
+	v := c.state.View()
+	t, g, u, ok := liveAccess(v, hash)
+	if !ok {
+		return Access{}, ErrInvalidToken
+	}
+	if app, ok := v.App(g.App); !ok || !app.Disabled.IsZero() {
+		return Access{}, ErrInvalidToken
+	}
+	return Access{User: userOf(u), App: g.App, Grant: g.ID, Scopes: t.Scopes, Expires: t.Expires}, nil
+}
+
+func liveAccess(v state.View, hash state.Hash) (state.AccessToken, state.Grant, state.User, bool) {
+	t, g, ok := v.AccessByHash(hash)
+	if !ok || !g.Live(v.Now()) {
+		return t, g, state.User{}, false
+	}
+	u, ok := v.User(g.User)
+	return t, g, u, ok && u.Active()
+}
+
+// Introspect tells a client about its own token (RFC 7662): ErrInvalidClient,
+// *Limited. Whatever is not its own is not active.
+func (c *Client) Introspect(ctx context.Context, client ClientCredentials, token string) (Introspection, error) {
+	app, err := kit.Ask(ctx, c.system, c.pid, &authenticating{client: client.identity()})
+	if err != nil {
+		return Introspection{}, told(ctx, err)
+	}
+	v := c.state.View()
+	if hash, ok := kindAccess.hashOf(token); ok {
+		return introspectAccess(v, app, hash), nil
+	}
+	if fam, ok := kindRefresh.parseFamily(token); ok {
+		return introspectRefresh(v, app, fam.hash(), state.HashSecret(token)), nil
+	}
+	return Introspection{}, nil
+}
+
+func introspectAccess(v state.View, app state.App, hash state.Hash) Introspection {
+	t, g, u, ok := liveAccess(v, hash)
+	if !ok || g.App != app.ID {
+		return Introspection{}
+	}
+	return Introspection{Active: true, ClientID: app.ClientID, User: userOf(u), Scopes: t.Scopes, Issued: t.Created, Expires: t.Expires}
+}
+
+func introspectRefresh(v state.View, app state.App, family, hash state.Hash) Introspection {
+	g, ok := v.GrantByFamily(family)
+	if !ok || g.App != app.ID || !g.Live(v.Now()) || !g.Refresh.Hash.Equal(hash) {
+		return Introspection{}
+	}
+	u, ok := v.User(g.User)
+	if !ok || !u.Active() {
+		return Introspection{}
+	}
+	return Introspection{Active: true, Refresh: true, ClientID: app.ClientID, User: userOf(u), Scopes: g.Scopes, Issued: g.Refresh.Issued, Expires: g.Expires}
+}
+
+// Revoke ends a token of the client (RFC 7009): a refresh token, the current or
+// an older one, with its whole grant, an access token alone. One that is unknown
+// or another client's is no error.
+func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token string) error {
+	who := client.identity()
+	access, isAccess := kindAccess.hashOf(token)
+	fam, isRefresh := kindRefresh.parseFamily(token)
+	return do(ctx, c, who, func(tx *state.Tx) error {
+		app, err := authenticate(tx.View(), who)
+		if err != nil {
+			return err
+		}
+		switch {
+		case isAccess:
+			if t, g, ok := tx.View().AccessByHash(access); ok && g.App == app.ID {
+				tx.RemoveAccess(t.ID)
+			}
+		case isRefresh:
+			if g, ok := tx.View().GrantByFamily(fam.hash()); ok && g.App == app.ID && g.Revoked.IsZero() {
+				return revoke(tx, g, "revoked_by_client")
+			}
+		}
+		return nil
+	})
+}
+
+// Grants lists a user's live grants that were redeemed, by app and age.
+func (c *Client) Grants(user int64) []Grant {
+	v := c.state.View()
+	var list []Grant
+	for _, g := range v.Grants(user, 0) {
+		if app, ok := v.App(g.App); ok && g.Live(v.Now()) && !g.Code.Used.IsZero() {
+			list = append(list, Grant{ID: g.ID, User: g.User, App: appOf(app), Scopes: g.Scopes,
+				Created: g.Created, Used: g.Refresh.Issued, Expires: g.Expires, Consented: g.Consented})
+		}
+	}
+	return list
+}
+
+const revokedByUser = "revoked_by_user"
+
+// RevokeGrant ends one grant of a user with all its tokens. The app has to ask
+// again. Doing it again changes nothing.
+func (c *Client) RevokeGrant(ctx context.Context, user int64, grant string) error {
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		g, ok := tx.View().Grant(grant)
+		if !ok || g.User != user {
+			return ErrNotFound
+		}
+		tx.RemoveConsent(user, g.App)
+		if !g.Revoked.IsZero() {
+			return nil
+		}
+		return revoke(tx, g, revokedByUser)
+	})
+}
+
+// RevokeUserApp ends everything a user allowed an app: its grants with their
+// tokens, and the approvals it could go by.
+func (c *Client) RevokeUserApp(ctx context.Context, user, app int64) error {
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		if _, ok := tx.View().App(app); !ok {
+			return ErrNotFound
+		}
+		tx.RemoveConsent(user, app)
+		for _, g := range tx.View().Grants(user, app) {
+			if err := revoke(tx, g, revokedByUser); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

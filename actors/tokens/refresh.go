@@ -1,0 +1,78 @@
+package tokens
+
+import (
+	"context"
+
+	"stagedoor/state"
+)
+
+// Refresh rotates a refresh token: as Exchange, and ErrInvalidScope. Scopes
+// below those of the grant narrow the access token only.
+//
+// One token of a grant is good at a time. An older one that comes back was
+// copied by somebody, and nobody knows by whom: the grant ends (RFC 9700
+// 4.14.2). Config.RefreshGrace forgives the one before the current.
+func (c *Client) Refresh(ctx context.Context, r Refresh) (Tokens, error) {
+	client := r.Client.identity()
+	random, err := draw(c.random, 2*entropy)
+	if err != nil {
+		return Tokens{}, err
+	}
+	fam, well := kindRefresh.parseFamily(r.Token)
+	familyHash, tokenHash := fam.hash(), state.HashSecret(r.Token)
+	return decide(ctx, c, client, func(tx *state.Tx) (Tokens, error) {
+		app, err := authenticate(tx.View(), client)
+		if err != nil {
+			return Tokens{}, err
+		}
+		g, ok := tx.View().GrantByFamily(familyHash)
+		if !well || !ok || g.App != app.ID || !g.Live(tx.Now()) || g.Refresh.Generation == 0 {
+			return Tokens{}, ErrInvalidGrant
+		}
+		if u, ok := tx.View().User(g.User); !ok || !u.Active() {
+			return Tokens{}, ErrInvalidGrant
+		}
+		f := fresh{family: fam, access: random[:entropy], refresh: random[entropy:]}
+		if !g.Refresh.Hash.Equal(tokenHash) {
+			return c.reused(tx, g, r.Token, tokenHash, fam)
+		}
+		return c.rotate(tx, g, &r, f)
+	})
+}
+
+func (c *Client) rotate(tx *state.Tx, g state.Grant, r *Refresh, f fresh) (Tokens, error) {
+	scopes := g.Scopes
+	if r.Scopes != nil {
+		scopes = ordered(r.Scopes)
+	}
+	if len(scopes) == 0 || !covers(g.Scopes, scopes) || !covers(g.Scopes, r.Scopes) {
+		return Tokens{}, ErrInvalidScope
+	}
+	old := g.Refresh
+	g.Refresh = state.Refresh{Generation: old.Generation}
+	if c.config.RefreshGrace > 0 {
+		g.Refresh.Previous, g.Refresh.PreviousUntil = old.Hash, tx.Now().Add(c.config.RefreshGrace)
+		g.Refresh.Successor = sealSuccessor(r.Token, f)
+	}
+	return c.issue(tx, g, scopes, f)
+}
+
+// reused decides what an older token of the family is worth: within the grace
+// and before its successor was used the same answer once more, else the end.
+// Of a successor that was used nothing is left: the rotation replaced Previous.
+func (c *Client) reused(tx *state.Tx, g state.Grant, token string, hash state.Hash, fam family) (Tokens, error) {
+	if !g.Refresh.Previous.Equal(hash) || !tx.Now().Before(g.Refresh.PreviousUntil) {
+		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")
+	}
+	f, ok := openSuccessor(token, fam, g.Refresh.Successor)
+	if !ok {
+		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")
+	}
+	t := Tokens{Access: f.accessToken(), Refresh: f.refreshToken()}
+	a, _, ok := tx.View().AccessByHash(state.HashSecret(t.Access))
+	if !ok {
+		return Tokens{}, ErrInvalidGrant // revoked meanwhile
+	}
+	t.ExpiresIn, t.Scopes = remaining(tx.Now(), a.Expires), a.Scopes
+	return t, nil
+}

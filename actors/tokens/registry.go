@@ -1,0 +1,83 @@
+package tokens
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"stagedoor/state"
+)
+
+// registry is the actor. Its fields are touched in Receive only. A restart
+// forgets the limiter's counts, which is all it knows; commands under way are
+// the state's by then and are answered from there.
+type registry struct {
+	state   *state.State
+	now     func() time.Time
+	limiter *limiter
+}
+
+// Receive implements actor.Actor.
+func (r *registry) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *deciding:
+		r.decide(m)
+	case *authenticating:
+		m.Resolve(r.authenticate(m.client))
+	case *admitting:
+		r.admit(m)
+	case *settling:
+		r.limiter.settle(r.now(), m.outcome, m.subjects...)
+	}
+}
+
+// decide hands a command on. A client that is not who it says goes no further:
+// what it sent is not looked at, so it can't use up somebody's code.
+func (r *registry) decide(m *deciding) {
+	if m.client != nil {
+		if _, err := r.authenticate(m.client); err != nil {
+			m.Resolve(struct{}{}, err)
+			return
+		}
+	}
+	if err := state.Submit(r.state, m.execute, m.done); err != nil {
+		m.Resolve(struct{}{}, err)
+	}
+}
+
+// authenticate also counts who fails. Unknown clients concern nobody but the
+// address; who sent no secret did not guess.
+func (r *registry) authenticate(client *identity) (state.App, error) {
+	app, err := authenticate(r.state.View(), client)
+	if err == nil || !client.guess {
+		return app, err
+	}
+	now, subjects := r.now(), []subject{addressSubject(bySecretAddress, client.from)}
+	if app.ID != 0 {
+		subjects = append(subjects, subject{byApp, client.id})
+	}
+	if wait := r.limiter.wait(now, subjects...); wait > 0 {
+		return app, &Limited{RetryAfter: wait}
+	}
+	r.limiter.fail(now, subjects...)
+	return app, err
+}
+
+func (r *registry) admit(m *admitting) {
+	if wait := r.limiter.admit(r.now(), m.subjects...); wait > 0 {
+		m.Resolve(struct{}{}, &Limited{RetryAfter: wait})
+		return
+	}
+	m.Resolve(struct{}{}, nil)
+}
+
+// authenticate finds the app and compares its secret, in the same time whatever
+// comes of it. With ErrInvalidClient it returns the app that was meant, if there
+// is one.
+func authenticate(v state.View, client *identity) (state.App, error) {
+	app, ok := v.AppByClientID(client.id)
+	if good := app.Authenticates(client.secret, v.Now()); !good || !ok || !client.guess || !app.Disabled.IsZero() {
+		return app, ErrInvalidClient
+	}
+	return app, nil
+}

@@ -1,0 +1,166 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"stagedoor/state"
+)
+
+const (
+	// maxSessions is how many logins a user keeps; the oldest goes first.
+	maxSessions = 50
+	// seenEvery is how coarse Session.Seen is: each time is a write.
+	seenEvery = time.Hour
+)
+
+func sessionOf(s state.Session, u state.User) Session {
+	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen}
+}
+
+// Login makes a session. The cookie is shown once: ErrLogin, ErrUserDisabled,
+// *Limited.
+func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, err error) {
+	if len(l.Username) > maxUsername || len(l.Password) > maxPassword {
+		return "", Session{}, ErrLogin // nobody's
+	}
+	subjects := []subject{accountSubject(l.Username), addressSubject(byLoginAddress, l.From)}
+	if err := askAdmission(ctx, c, subjects); err != nil {
+		return "", Session{}, err
+	}
+	ended := undecided
+	defer func() { c.system.Send(c.pid, &settling{subjects, ended}) }()
+	u, err := c.checkLogin(ctx, l)
+	switch {
+	case err == nil:
+		ended = succeeded
+	case errors.Is(err, ErrLogin):
+		ended = failed
+		return "", Session{}, err
+	default:
+		return "", Session{}, err
+	}
+	return c.openSession(ctx, u)
+}
+
+// checkLogin takes the same time for a wrong password and an unknown user.
+func (c *Client) checkLogin(ctx context.Context, l Login) (state.User, error) {
+	u, _ := c.state.View().UserByName(l.Username)
+	ok, err := c.hasher.Verify(ctx, u.Password, l.Password)
+	switch {
+	case err != nil:
+		return u, c.busy(ctx, err)
+	case !ok:
+		return u, ErrLogin
+	case !u.Active():
+		return u, ErrUserDisabled
+	}
+	return u, nil
+}
+
+// openSession makes a session for a user as he was when the password was
+// checked: if that has changed meanwhile the check is worth nothing.
+func (c *Client) openSession(ctx context.Context, checked state.User) (string, Session, error) {
+	cookie, err := kindSession.mint(c.random)
+	if err != nil {
+		return "", Session{}, err
+	}
+	s, err := decide(ctx, c, nil, func(tx *state.Tx) (Session, error) {
+		u, ok := tx.View().User(checked.ID)
+		if !ok || u.Password != checked.Password || !u.Active() {
+			return Session{}, ErrLogin
+		}
+		return addSession(tx, u, state.HashSecret(cookie), c.config.Session, c.random)
+	})
+	if err != nil {
+		return "", Session{}, err
+	}
+	return cookie, s, nil
+}
+
+func addSession(tx *state.Tx, u state.User, hash state.Hash, lifetime time.Duration, random io.Reader) (Session, error) {
+	id, err := state.NewID("ses_", tx.Now(), random)
+	if err != nil {
+		return Session{}, err
+	}
+	if old := tx.View().Sessions(u.ID); len(old) >= maxSessions {
+		for _, s := range old[:len(old)-maxSessions+1] {
+			tx.RemoveSession(s.ID)
+		}
+	}
+	s := state.Session{ID: id, Hash: hash, User: u.ID, Epoch: u.Epoch,
+		Created: tx.Now(), Seen: tx.Now(), Expires: tx.Now().Add(lifetime)}
+	return sessionOf(s, u), tx.PutSession(s)
+}
+
+// Session finds the session of a cookie, else ErrNoSession. Once an hour it
+// notes that it was seen, which is a write; that it could not is no error.
+func (c *Client) Session(ctx context.Context, cookie string) (Session, error) {
+	hash, ok := kindSession.hashOf(cookie)
+	if !ok {
+		return Session{}, ErrNoSession
+	}
+	v := c.state.View()
+	s, u, ok := liveSession(v, hash)
+	if !ok {
+		return Session{}, ErrNoSession
+	}
+	if v.Now().Sub(s.Seen) < seenEvery {
+		return sessionOf(s, u), nil
+	}
+	touched, err := decide(ctx, c, nil, func(tx *state.Tx) (Session, error) {
+		s, u, ok := liveSession(tx.View(), hash)
+		if !ok {
+			return Session{}, ErrNoSession
+		}
+		s.Seen = tx.Now()
+		return sessionOf(s, u), tx.PutSession(s)
+	})
+	switch {
+	case errors.Is(err, ErrNoSession):
+		return Session{}, err
+	case err != nil:
+		return sessionOf(s, u), nil
+	}
+	return touched, nil
+}
+
+func liveSession(v state.View, hash state.Hash) (state.Session, state.User, bool) {
+	s, ok := v.SessionByHash(hash)
+	if !ok {
+		return s, state.User{}, false
+	}
+	u, ok := v.User(s.User)
+	return s, u, ok && s.Live(&u, v.Now())
+}
+
+// Sessions lists a user's live sessions, oldest first.
+func (c *Client) Sessions(user int64) []Session {
+	v := c.state.View()
+	u, ok := v.User(user)
+	if !ok {
+		return nil
+	}
+	live := slices.DeleteFunc(v.Sessions(user), func(s state.Session) bool { return !s.Live(&u, v.Now()) })
+	return each(live, func(s state.Session) Session { return sessionOf(s, u) })
+}
+
+// Logout ends the session of a cookie; an unknown one is no error.
+func (c *Client) Logout(ctx context.Context, cookie string) error {
+	hash, ok := kindSession.hashOf(cookie)
+	if !ok {
+		return nil
+	}
+	if _, ok := c.state.View().SessionByHash(hash); !ok {
+		return nil
+	}
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		if s, ok := tx.View().SessionByHash(hash); ok {
+			tx.RemoveSession(s.ID)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,108 @@
+package tokens
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+
+	"stagedoor/state"
+)
+
+// kind is the prefix of a token. It lets people and secret scanners see what
+// they have found.
+type kind string
+
+const (
+	kindCode      kind = "ac_"
+	kindAccess    kind = "at_"
+	kindRefresh   kind = "rt_"
+	kindSecret    kind = "as_"
+	kindClient    kind = "ci_"
+	kindDeveloper kind = "dt_"
+	kindSession   kind = "se_"
+)
+
+const (
+	entropy  = 32 // random bytes of every token
+	familial = 16 // in front of them, what a code and its refresh tokens share
+	checkLen = 6  // letters of the checksum
+)
+
+var encoding = base64.RawURLEncoding.Strict()
+
+// format writes a token: prefix, bytes, checksum. The checksum is no secret: it
+// lets garbage be refused before anything is looked up.
+func (k kind) format(raw []byte) string {
+	body := string(k) + encoding.EncodeToString(raw)
+	return body + checksum(body)
+}
+
+// parse reads what format wrote. Anything else is nil.
+func (k kind) parse(token string, size int) []byte {
+	if len(token) != len(k)+encoding.EncodedLen(size)+checkLen || !strings.HasPrefix(token, string(k)) {
+		return nil
+	}
+	end := len(token) - checkLen
+	if token[end:] != checksum(token[:end]) {
+		return nil
+	}
+	raw, err := encoding.DecodeString(token[len(k):end])
+	if err != nil || len(raw) != size { // the decoder skips line ends
+		return nil
+	}
+	return raw
+}
+
+func checksum(s string) string {
+	return encoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(s))))
+}
+
+// family is what the code and all refresh tokens of one grant begin with. Its
+// hash finds the grant whatever the generation, which is how an old refresh
+// token is told from an invented one. The store knows only the hash: the next
+// token takes the family from the one it replaces.
+type family [familial]byte
+
+func (f family) hash() state.Hash { return state.HashSecret(string(f[:])) }
+
+// formatWith makes a token of the family.
+func (k kind) formatWith(f family, random []byte) string {
+	return k.format(append(f[:], random...))
+}
+
+func (k kind) parseFamily(token string) (family, bool) {
+	raw := k.parse(token, familial+entropy)
+	if raw == nil {
+		return family{}, false
+	}
+	return family(raw[:familial]), true
+}
+
+// hashOf is the hash of a well-formed token without a family.
+func (k kind) hashOf(token string) (state.Hash, bool) {
+	if k.parse(token, entropy) == nil {
+		return state.Hash{}, false
+	}
+	return state.HashSecret(token), true
+}
+
+// draw reads n random bytes. crypto/rand never fails; another source may end.
+func draw(random io.Reader, n int) ([]byte, error) {
+	raw := make([]byte, n)
+	if _, err := io.ReadFull(random, raw); err != nil {
+		return nil, fmt.Errorf("%w: draw a token: %w", ErrUnavailable, err)
+	}
+	return raw, nil
+}
+
+// mint makes a token without a family.
+func (k kind) mint(random io.Reader) (string, error) {
+	raw, err := draw(random, entropy)
+	if err != nil {
+		return "", err
+	}
+	return k.format(raw), nil
+}

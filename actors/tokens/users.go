@@ -1,0 +1,132 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/password"
+)
+
+func userOf(u state.User) User {
+	return User{ID: u.ID, Username: u.Username, Email: u.Email, Status: int(u.Status), Created: u.Created}
+}
+
+// CreateUser makes an active account. ErrExists: the username is taken.
+func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
+	for _, err := range []error{checkUsername(n.Username), checkEmail(n.Email), checkPassword(n.Password)} {
+		if err != nil {
+			return User{}, err
+		}
+	}
+	if _, taken := c.state.View().UserByName(n.Username); taken {
+		return User{}, ErrExists // before the work; the command asks again
+	}
+	hash, err := c.hash(ctx, n.Password)
+	if err != nil {
+		return User{}, err
+	}
+	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
+		u, err := tx.AddUser(state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive})
+		return userOf(u), err
+	})
+}
+
+// SetPassword replaces the password and ends all of the user's sessions. Grants
+// to apps stay.
+func (c *Client) SetPassword(ctx context.Context, user int64, password string) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	hash, err := c.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	_, err = c.changeUser(ctx, user, func(u *state.User) {
+		u.Password = hash
+		u.Epoch++
+	})
+	return err
+}
+
+// SetEmail replaces the email address.
+func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, error) {
+	if err := checkEmail(email); err != nil {
+		return User{}, err
+	}
+	return c.changeUser(ctx, user, func(u *state.User) { u.Email = email })
+}
+
+// SetUserStatus enables or disables an account. While it is disabled its
+// sessions, developer tokens, grants and access tokens are refused; sessions do
+// not come back.
+func (c *Client) SetUserStatus(ctx context.Context, user int64, status int) (User, error) {
+	if status != StatusActive && status != StatusDisabled {
+		return User{}, &FieldError{"status", "must be 1 (active) or 2 (disabled)"}
+	}
+	return c.changeUser(ctx, user, func(u *state.User) {
+		if status == StatusDisabled {
+			u.Epoch++
+		}
+		u.Status = state.UserStatus(status)
+	})
+}
+
+func (c *Client) changeUser(ctx context.Context, id int64, change func(*state.User)) (User, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
+		u, ok := tx.View().User(id)
+		if !ok {
+			return User{}, ErrNotFound
+		}
+		change(&u)
+		return userOf(u), tx.PutUser(u)
+	})
+}
+
+// User returns an account.
+func (c *Client) User(id int64) (User, error) { return foundUser(c.state.View().User(id)) }
+
+// UserByName finds an account whatever the case of its name.
+func (c *Client) UserByName(username string) (User, error) {
+	return foundUser(c.state.View().UserByName(username))
+}
+
+func foundUser(u state.User, ok bool) (User, error) {
+	if !ok {
+		return User{}, ErrNotFound
+	}
+	return userOf(u), nil
+}
+
+// Users lists at most limit accounts (all if 0) with ids above after.
+func (c *Client) Users(after int64, limit int) []User {
+	return each(c.state.View().Users(after, limit), userOf)
+}
+
+func (c *Client) hash(ctx context.Context, text string) (string, error) {
+	hash, err := c.hasher.Hash(ctx, text)
+	return hash, c.busy(ctx, err)
+}
+
+// busyRetry is when a turn of the password queue should be free: it is served
+// within half of it.
+const busyRetry = time.Second
+
+func (c *Client) busy(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, password.ErrBusy):
+		return &Limited{RetryAfter: busyRetry}
+	}
+	return told(ctx, err)
+}
+
+func each[A, B any](list []A, view func(A) B) []B {
+	views := make([]B, len(list))
+	for i, a := range list {
+		views[i] = view(a)
+	}
+	return views
+}
