@@ -98,13 +98,13 @@ func TestAPanicInThePumpEndsItsRequestOnly(t *testing.T) {
 
 func TestAPanicInTheActorEndsItsRequestOnly(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		p := s.upstream("a", dialogue.Chat, func(c *call) (*http.Response, error) {
+		s.upstream("a", dialogue.Chat, func(c *call) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return document(500, chatRefuse)(c)
 		})
 		reply := s.service.Begin(context.Background(), s.order(dialogue.Chat, chatAskStream))
 		kittest.Quiesce()
-		p.Spec = nil // the decision after the failure looks at it
+		s.breakLookup() // the decision after the failure needs it
 		if got := s.read(reply); got.status != 500 || got.Err.Code != "internal_error" {
 			t.Errorf("got %d %v", got.status, got.Err)
 		}

@@ -151,6 +151,7 @@ type stage struct {
 	mu        sync.Mutex
 	providers map[string]*translator.Provider
 	fakes     map[string]*fake
+	broken    bool
 	targets   []catalog.Route
 }
 
@@ -181,7 +182,17 @@ func newStage(t testing.TB, sys *kit.System) *stage {
 func (s *stage) provider(name string) *translator.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken {
+		panic("no providers")
+	}
 	return s.providers[name]
+}
+
+// breakLookup makes request actors panic when they look for their provider.
+func (s *stage) breakLookup() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = true
 }
 
 // upstream adds a provider of a shape, with two retries and no limits, that
