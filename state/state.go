@@ -41,7 +41,8 @@ var hot = []interface {
 	durableTable() journal.Table
 	schema() *memdb.TableSchema
 	load(*memdb.Txn, journal.Record) error
-}{&facts, &keys, &responses, &accounts, &holds, &redeemCodes}
+}{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
+	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents}
 
 // Option changes what Open does.
 type Option func(*State)
