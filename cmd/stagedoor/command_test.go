@@ -110,6 +110,18 @@ func TestExampleIsFineAndShowsEverySetting(t *testing.T) {
 	visit(reflect.TypeFor[config.Config]())
 }
 
+func TestReadmesConfigurationIsFine(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile(`(?m)^    data: \./data\n(?:    .*\n)+`).FindString(string(readme))
+	secret := write(t, filepath.Join(t.TempDir(), "secret"), "k")
+	block = strings.ReplaceAll(block, "/run/secrets/anthropic", secret)
+	file := write(t, filepath.Join(t.TempDir(), "readme.yaml"), regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""))
+	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 2 providers, 2 models, 0 keys\n", "")
+}
+
 func TestCheckTellsEveryMistakeAndEndsWithCode78(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "bad.yaml"), "listen: nowhere\nlog: {level: loud}\n")
 	r := command(t, nil, "config", "check", file)
