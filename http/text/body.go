@@ -16,12 +16,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // Limits of a request body (faults.md 3).
 const (
 	maxBody       = 32 << 20
-	maxDepth      = 128
 	bodyIdle      = 10 * time.Second // between two reads; the server sets it for the first
 	bodyGrace     = 30 * time.Second // after which it must have come at bodyRate
 	bodyRate      = 1 << 10          // bytes a second
@@ -51,8 +51,8 @@ func (b *body) free() {
 	}
 }
 
-// readBody reads and checks a JSON body: size, type, encoding, syntax, depth,
-// duplicate names. The caller frees it when nothing refers to its bytes.
+// readBody reads a body that says it is JSON: size, type, encoding. The caller
+// frees it when nothing refers to its bytes.
 func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	if r.ContentLength > maxBody {
 		w.Header().Set("Connection", "close")
@@ -63,10 +63,6 @@ func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	}
 	buf := newBody(r.ContentLength)
 	if err := buf.read(w, r); err != nil {
-		buf.free()
-		return nil, err
-	}
-	if err := checkJSON(buf.b); err != nil {
 		buf.free()
 		return nil, err
 	}
@@ -164,21 +160,10 @@ func badBody(err error) *dialogue.Error {
 
 // checkJSON wants one JSON object without duplicate names, not too deep.
 func checkJSON(b []byte) error {
-	if len(bytes.TrimLeft(b, " \t\r\n")) == 0 {
-		return invalidJSON("the request body is empty, a JSON object is expected")
+	if fields.Valid(b) && jsontext.Value(b).Kind() == '{' {
+		return nil
 	}
-	// Nesting is looked at first: cheap, and it bounds what follows.
-	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) > maxDepth && depth(b) > maxDepth {
-		return invalidJSON("the request body is nested deeper than " + strconv.Itoa(maxDepth) + " levels")
-	}
-	v := jsontext.Value(b)
-	if !v.IsValid() {
-		return explainJSON(b)
-	}
-	if v.Kind() != '{' {
-		return invalidJSON("the request body must be a JSON object")
-	}
-	return nil
+	return explainJSON(b)
 }
 
 // depth is the deepest nesting of b, counted without regard to syntax.
@@ -213,8 +198,16 @@ func stringEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// explainJSON says what is wrong with b, which is not valid.
+// explainJSON says what is wrong with b, which is not a valid object.
 func explainJSON(b []byte) error {
+	switch {
+	case len(bytes.TrimLeft(b, " \t\r\n")) == 0:
+		return invalidJSON("the request body is empty, a JSON object is expected")
+	case depth(b) > fields.MaxDepth:
+		return invalidJSON("the request body is nested deeper than " + strconv.Itoa(fields.MaxDepth) + " levels")
+	case jsontext.Value(b).IsValid():
+		return invalidJSON("the request body must be a JSON object")
+	}
 	dec := jsontext.NewDecoder(bytes.NewReader(b))
 	_, err := dec.ReadValue()
 	if err == nil {

@@ -118,7 +118,10 @@ func (v *visit) read() error {
 		return err
 	}
 	v.body, v.payload = b, b.b
-	return nil
+	if _, ok := v.shape.(shapes.SyntaxChecker); ok {
+		return nil // in check, with the rules
+	}
+	return checkJSON(v.payload)
 }
 
 // limit counts the request against its key.
@@ -171,6 +174,11 @@ func (v *visit) route() error {
 // "Text shapes").
 func (v *visit) check() (shapes.Head, error) {
 	head, err := v.shape.Check(v.payload, v.in)
+	if err != nil {
+		if bad := checkJSON(v.payload); bad != nil {
+			return head, bad
+		}
+	}
 	var e *dialogue.Error
 	if err == nil || v.shape.Name() != dialogue.Messages || !errors.As(err, &e) || !strings.HasSuffix(e.Param, ".role") {
 		return head, err

@@ -19,7 +19,8 @@ type Shape interface {
 	// Check looks at a client's request without building the neutral form and
 	// returns what routing needs, or the first broken rule of the documents as
 	// a *dialogue.Error (400). It is all the untouched lane ever does to a
-	// request, so it is cheap. body is valid JSON without duplicate names.
+	// request, so it is cheap. body is valid JSON without duplicate names, unless
+	// the shape is a SyntaxChecker.
 	Check(body []byte, in Inbound) (Head, error)
 
 	// Decode builds the neutral form of a request that Check has passed.
@@ -59,6 +60,12 @@ type Shape interface {
 	// between two events, in the given mode; nil: nothing may.
 	Heartbeat(mode Mode) []byte
 }
+
+// SyntaxChecker is a Shape whose Check looks at every byte of the body on its
+// one way through it, and so refuses what is not valid JSON (with whatever
+// error): its caller need not look for that beforehand, and only has to find
+// out what to say when Check refuses.
+type SyntaxChecker interface{ ChecksSyntax() }
 
 // Mode is how a reply is written to the client.
 type Mode uint8

@@ -33,6 +33,9 @@ func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue
 	return decode(body, env)
 }
 
+// ChecksSyntax implements shapes.SyntaxChecker.
+func (shape) ChecksSyntax() {}
+
 func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	return encode(req, t, rep, env)
 }

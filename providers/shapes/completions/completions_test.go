@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/completions"
 )
@@ -203,8 +204,11 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","prompt":["a",[1]],"stop":["x"],"stream":true,"n":2}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		head, err := completions.Shape.Check(body, shapes.Inbound{})
-		if err != nil || !json.Valid(body) {
+		if err != nil {
 			return
+		}
+		if !fields.Valid(body) {
+			t.Fatalf("%q passed", body)
 		}
 		rep, env := new(dialogue.Report), newEnv()
 		if c, err := completions.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env); err != nil || !json.Valid(c.Body) {

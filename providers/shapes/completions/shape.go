@@ -34,6 +34,9 @@ func (shape) Decode(body []byte, _ shapes.Inbound, _ *dialogue.Env) (*dialogue.R
 	return decode(body)
 }
 
+// ChecksSyntax implements shapes.SyntaxChecker.
+func (shape) ChecksSyntax() {}
+
 func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
 	return encode(req, t, rep)
 }
