@@ -250,6 +250,9 @@ func TestDrainEndsWithTheLastRequest(t *testing.T) {
 		if n := s.service.Drain(context.Background(), 0); n != 0 || time.Since(start) != 4*time.Second {
 			t.Errorf("%d cut after %s", n, time.Since(start))
 		}
+		if got := s.ask(s.order(dialogue.Chat, chatAskStream)); got.status != 503 || got.Err.Code != "shutting_down" {
+			t.Errorf("a request after the drain: %d %v", got.status, got.Err)
+		}
 	})
 }
 
@@ -272,6 +275,26 @@ func TestDrainTellsASlowClient(t *testing.T) {
 			t.Errorf("got %q", got.text)
 		}
 		<-done
+	})
+}
+
+// A good end that waits for a slow client is no failure because of a drain.
+func TestDrainDoesNotSpoilAGoodEnd(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		pieces := []any{chatRole}
+		for range 8 { // as many as may wait for the door
+			pieces = append(pieces, chatText("x"), time.Millisecond)
+		}
+		s.upstream("a", dialogue.Chat, stream(append(pieces, chatStop+chatDone)...))
+		reply := s.service.Begin(context.Background(), s.order(dialogue.Chat, chatAskStream))
+		kittest.Pass(time.Second)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		go s.service.Drain(ctx, 5*time.Second)
+		kittest.Pass(time.Second)
+		if got := s.read(reply); strings.Contains(got.text, `"error"`) || strings.Count(got.text, chatDone) != 1 {
+			t.Errorf("got %q", got.text)
+		}
 	})
 }
 
