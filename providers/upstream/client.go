@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -88,8 +87,15 @@ func New(o Options) (*Client, error) {
 // asked for: replies are small, and a stream that is inflated is a stream that
 // is buffered. What comes compressed all the same is inflated by call.body.
 func newTransport(t Timeouts) *http.Transport {
+	dialer := net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive}
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive}).DialContext,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, address)
+			if tcp, ok := c.(*net.TCPConn); ok {
+				return wire{tcp}, nil
+			}
+			return c, err
+		},
 		TLSHandshakeTimeout:    t.Connect,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           0,
@@ -118,12 +124,14 @@ type Reply struct {
 	Header http.Header
 	body   io.ReadCloser
 	src    io.Reader
+	sent   *upload
 	watch  *watchdog
 	length int64
 }
 
 // Do sends call. authorize sets the shape's key header. A nil error means that
-// headers arrived; any status is possible. Errors are *Failure.
+// headers arrived; any status is possible. Errors are *Failure. call.Body is the
+// caller's again when Do has failed or the Reply is closed.
 func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
 	watch := newWatchdog(ctx, c.timeouts)
 	u := *c.base
@@ -151,22 +159,23 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if key != "" {
 		authorize(h, key)
 	}
-	body := call.Body
+	up := &upload{body: call.Body}
 	req := (&http.Request{
 		Method: http.MethodPost, URL: &u, Host: u.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body:          io.NopCloser(bytes.NewReader(body)),
-		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
-		ContentLength: int64(len(body)),
+		Body:          up.reader(),
+		GetBody:       func() (io.ReadCloser, error) { return up.reader(), nil },
+		ContentLength: int64(len(call.Body)),
 	}).WithContext(watch.ctx)
 	res, err := c.transport.RoundTrip(req)
 	if err != nil {
 		f := failed(watch.ctx, err, false)
 		watch.stop()
+		up.revoke()
 		return nil, f
 	}
 	watch.answered()
-	r := &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, watch: watch, length: res.ContentLength}
+	r := &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, sent: up, watch: watch, length: res.ContentLength}
 	r.src = &watched{r: res.Body, watch: watch}
 	return r, nil
 }
@@ -181,6 +190,7 @@ var (
 func (r *Reply) Close() {
 	r.body.Close()
 	r.watch.stop()
+	r.sent.revoke()
 }
 
 // Drain reads a little more, so that a connection whose reply is complete but

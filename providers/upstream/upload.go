@@ -1,0 +1,80 @@
+package upstream
+
+import (
+	"io"
+	"net"
+	"sync"
+)
+
+// upload is the body of one call. The transport may go on reading it after
+// RoundTrip has returned, in another goroutine, while the caller wants to use
+// the bytes for something else: revoke takes them away from it.
+type upload struct {
+	mu   sync.Mutex
+	body []byte
+	gone bool
+}
+
+// reader begins at the front, as it must again when the transport tries
+// another connection.
+func (u *upload) reader() *uploadReader { return &uploadReader{upload: u} }
+
+// revoke waits for a read or write under way. A write can only be held up by a
+// connection that is still open, so the reply must be closed before.
+func (u *upload) revoke() {
+	u.mu.Lock()
+	u.body, u.gone = nil, true
+	u.mu.Unlock()
+}
+
+type uploadReader struct {
+	*upload
+	at int
+}
+
+func (r *uploadReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.gone:
+		return 0, io.ErrClosedPipe
+	case r.at == len(r.body):
+		return 0, io.EOF
+	}
+	n := copy(p, r.body[r.at:])
+	r.at += n
+	return n, nil
+}
+
+// writeTo writes what is left, but at most limit bytes, in one piece.
+func (r *uploadReader) writeTo(w io.Writer, limit int64) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return 0, io.ErrClosedPipe
+	}
+	rest := r.body[r.at:]
+	n, err := w.Write(rest[:min(int64(len(rest)), limit)])
+	r.at += n
+	return int64(n), err
+}
+
+// Close implements io.Closer. The bytes are the caller's.
+func (r *uploadReader) Close() error { return nil }
+
+// wire is a connection that takes an upload in one write. By itself net/http
+// copies it through a buffer of 32 KiB, which it makes anew for each request.
+type wire struct{ *net.TCPConn }
+
+// ReadFrom implements io.ReaderFrom, which net/http uses for what does not fit
+// its write buffer.
+func (w wire) ReadFrom(r io.Reader) (int64, error) {
+	if limited, ok := r.(*io.LimitedReader); ok {
+		if up, ok := limited.R.(*uploadReader); ok {
+			n, err := up.writeTo(w.TCPConn, limited.N)
+			limited.N -= n
+			return n, err
+		}
+	}
+	return w.TCPConn.ReadFrom(r)
+}

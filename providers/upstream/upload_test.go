@@ -1,0 +1,108 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"stagedoor/providers/shapes"
+)
+
+func TestUploadsArriveWhole(t *testing.T) {
+	got := make(chan []byte, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- body
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	client, err := New(Options{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, size := range []int{0, 1, 3 << 10, 5 << 10, 64 << 10, 3 << 20} {
+		body := bytes.Repeat([]byte("0123456789abcdef+"), size/17+1)[:size]
+		reply, err := client.Do(context.Background(), shapes.Call{Body: body}, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Close()
+		if !bytes.Equal(<-got, body) {
+			t.Errorf("a body of %d bytes arrived otherwise", size)
+		}
+	}
+}
+
+// Whoever closes a reply may write over the body, though its upstream has not
+// read it yet.
+func TestARevokedUploadIsNotReadAgain(t *testing.T) {
+	up := &upload{body: []byte("prompt")}
+	first, again := up.reader(), up.reader()
+	if b, err := io.ReadAll(io.LimitReader(first, 3)); err != nil || string(b) != "pro" {
+		t.Fatalf("got %q, %v", b, err)
+	}
+	up.revoke()
+	for _, r := range []*uploadReader{first, again, up.reader()} {
+		if n, err := r.Read(make([]byte, 8)); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("read %d bytes, %v", n, err)
+		}
+		if n, err := r.writeTo(io.Discard, 8); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("wrote %d bytes, %v", n, err)
+		}
+	}
+}
+
+func TestAnEarlyAnswerEndsTheUpload(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized) // without a look at the body
+	}))
+	defer server.Close()
+	client, err := New(Options{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	body := make([]byte, 16<<20)
+	reply, err := client.Do(context.Background(), shapes.Call{Body: body}, nil, "")
+	if err == nil { // the transport may as well see the broken connection first
+		reply.Close()
+	}
+	clear(body) // under -race: nobody reads it now
+}
+
+// BenchmarkDo is a call with a whole reply of 1 KiB, over a real connection.
+func BenchmarkDo(b *testing.B) {
+	answer := bytes.Repeat([]byte("x"), 1<<10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = w.Write(answer)
+	}))
+	defer server.Close()
+	client, err := New(Options{BaseURL: server.URL})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	for name, size := range map[string]int{"1KiB": 1 << 10, "64KiB": 64 << 10} {
+		b.Run(name, func(b *testing.B) {
+			body := make([]byte, size)
+			var buf []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				reply, err := client.Do(context.Background(), shapes.Call{Body: body}, nil, "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if buf, err = reply.ReadAll(buf[:0]); err != nil {
+					b.Fatal(err)
+				}
+				reply.Close()
+			}
+		})
+	}
+}
