@@ -32,9 +32,6 @@ type Breaker struct {
 	Ratio       float64       // of failures that opens it when exceeded; 0.5
 	OpenFor     time.Duration // first time; doubled at each failed probe; 5 s
 	OpenMax     time.Duration // 60 s
-	// Degrade never opens it fully: instead of refusing all, one request at a
-	// time goes through. It is for the last usable key of a model.
-	Degrade bool
 }
 
 // Window is how long an outcome counts in the ratio.
@@ -166,10 +163,6 @@ func (b *breaker) nextOpen() time.Duration {
 func (b *breaker) open(now time.Time, d time.Duration) {
 	b.opened++
 	b.probe = nil
-	if b.config.Degrade {
-		b.state = HalfOpen
-		return
-	}
 	b.state, b.until = Open, now.Add(d)
 }
 

@@ -20,6 +20,10 @@ type Ask struct {
 	Tokens int
 	// Deadline ends the wait; zero: the context's deadline, if there is one.
 	Deadline time.Time
+	// Last: no other provider is left to ask. Where others are told to stay away
+	// (the breaker is open, a long cool-down) one such request at a time goes
+	// through: being heard to fail serves its client better than not being sent.
+	Last bool
 }
 
 // Client is a provider's gate. It survives restarts of the actor behind it. Any
@@ -84,7 +88,7 @@ func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
 func (c *Client) acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	t := &ticket{
 		key: ask.Key, class: ask.Class, tokens: max(ask.Tokens, 0),
-		asked: time.Now(), deadline: ask.Deadline,
+		asked: time.Now(), deadline: ask.Deadline, last: ask.Last,
 		verdict: make(chan *Refused, 1),
 	}
 	t.permit.client, t.permit.ticket = c, t

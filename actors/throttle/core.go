@@ -17,6 +17,8 @@ type core struct {
 
 	coolUntil time.Time
 	cooled    int           // cool-downs in a row that the upstream put no number on
+	trial     *ticket       // out while the provider is left alone
+	trialFrom time.Time     // not before; see trials.go
 	service   time.Duration // moving average of how long a place is taken
 	paused    bool
 	closed    bool
@@ -71,8 +73,10 @@ func (c *core) acquire(now time.Time, t *ticket) {
 	switch {
 	case c.closed:
 		c.refuse(t, Refused{Reason: Closed, RetryAfter: time.Second})
-	case !admits && c.breaker.state == Open:
+	case !admits && c.breaker.state == Open && !c.mayTry(now, t):
 		c.refuse(t, c.broken(now))
+	case c.coolUntil.Sub(now) > longCool && !c.nextTrial(t):
+		c.refuse(t, Refused{Reason: TooLate, RetryAfter: c.coolUntil.Sub(now)})
 	case !t.deadline.IsZero() && !now.Before(t.deadline):
 		c.refuse(t, Refused{Reason: Expired, RetryAfter: c.honest(now, t)})
 	case !c.queue.blocked(t.class) && c.ready(now, t):
@@ -127,10 +131,9 @@ func (c *core) makeRoom(now time.Time, t *ticket) bool {
 // ready says whether t could go now, if it is its turn.
 func (c *core) ready(now time.Time, t *ticket) bool {
 	return !c.paused &&
-		!now.Before(c.coolUntil) &&
 		!c.full() &&
 		c.requests.wait(1) == 0 && c.tokens.wait(t.tokens) == 0 &&
-		c.breaker.admits(now)
+		(!now.Before(c.coolUntil) && c.breaker.admits(now) || c.mayTry(now, t))
 }
 
 func (c *core) full() bool {
@@ -144,6 +147,9 @@ func (c *core) grant(now time.Time, t *ticket) {
 	c.shared.inFlight.Add(1)
 	// Before the owner can release: the probe must be known by then.
 	c.breaker.granted(t)
+	if c.leftAlone(now) {
+		c.trial = t
+	}
 	if t.decide(nil) {
 		c.shared.granted.Add(1)
 		c.shared.waited.Add(int64(now.Sub(t.asked)))
@@ -154,6 +160,9 @@ func (c *core) grant(now time.Time, t *ticket) {
 	c.tokens.credit += t.tokenCharge
 	if c.breaker.probe == t {
 		c.breaker.probe = nil
+	}
+	if c.trial == t {
+		c.trial = nil
 	}
 }
 
@@ -180,6 +189,9 @@ func (c *core) release(now time.Time, t *ticket, o *Outcome) {
 	}
 	c.breaker.record(now, t, o.Kind)
 	c.learn(now, o)
+	if c.trial == t {
+		c.tried(now, o.Kind)
+	}
 }
 
 // releaseFree takes the place of a request that passed by without a ticket.
@@ -336,7 +348,7 @@ func (c *core) wake(now time.Time, t *ticket) time.Time {
 	if c.paused || c.full() || c.breaker.state == HalfOpen && c.breaker.probe != nil {
 		return next
 	}
-	wait := max(c.requests.wait(1), c.tokens.wait(t.tokens), c.coolUntil.Sub(now))
+	wait := max(c.requests.wait(1), c.tokens.wait(t.tokens), c.rest(now, t))
 	if at := now.Add(wait); next.IsZero() || at.Before(next) {
 		return at
 	}
@@ -371,7 +383,7 @@ func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait tim
 			wait, limit = d, name
 		}
 	}
-	longer(c.coolUntil.Sub(now), "")
+	longer(c.rest(now, t), "")
 	longer(c.requests.backlog(tickets, 1), LimitRequests)
 	longer(c.tokens.backlog(tokens, t.tokens), LimitTokens)
 	if places := c.places(); places > 0 && c.shared.inFlight.Load()+int64(tickets) >= int64(places) {

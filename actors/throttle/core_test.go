@@ -28,8 +28,8 @@ func newWorld(config Config) *world {
 	return w
 }
 
-func (w *world) ask(key string, class, tokens int, wait time.Duration) *ticket {
-	t := &ticket{key: key, class: class, tokens: tokens, asked: w.now, verdict: make(chan *Refused, 1)}
+func (w *world) ask(key string, class, tokens int, wait time.Duration, last bool) *ticket {
+	t := &ticket{key: key, class: class, tokens: tokens, asked: w.now, last: last, verdict: make(chan *Refused, 1)}
 	if wait > 0 {
 		t.deadline = w.now.Add(wait)
 	}
@@ -152,7 +152,6 @@ func TestCoreKeepsItsPromises(t *testing.T) {
 			QueueTotal:        rapid.IntRange(1, 12).Draw(t, "total"),
 			Reserve:           rapid.IntRange(1, 3).Draw(t, "reserve"),
 			MaxWait:           rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "maxWait"),
-			Breaker:           Breaker{Degrade: rapid.Bool().Draw(t, "degrade")},
 		}
 		w := newWorld(config)
 		pick := func(from []*ticket) int { return rapid.IntRange(0, len(from)-1).Draw(t, "which") }
@@ -161,7 +160,8 @@ func TestCoreKeepsItsPromises(t *testing.T) {
 				w.ask(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "key")),
 					rapid.IntRange(-1, 3).Draw(t, "class"),
 					rapid.IntRange(0, 500).Draw(t, "tokens"),
-					time.Duration(rapid.IntRange(0, 60_000).Draw(t, "wait"))*time.Millisecond)
+					time.Duration(rapid.IntRange(0, 60_000).Draw(t, "wait"))*time.Millisecond,
+					rapid.Bool().Draw(t, "last"))
 			},
 			"release": func(t *rapid.T) {
 				if len(w.holding) == 0 {
@@ -172,7 +172,7 @@ func TestCoreKeepsItsPromises(t *testing.T) {
 				w.holding = append(w.holding[:i], w.holding[i+1:]...)
 				o := Outcome{
 					Kind:       Kind(rapid.IntRange(0, int(kindCount)-1).Draw(t, "kind")),
-					RetryAfter: time.Duration(rapid.IntRange(0, 3).Draw(t, "after")) * time.Second,
+					RetryAfter: time.Duration(rapid.IntRange(0, 20).Draw(t, "after")) * time.Second,
 					TokensUsed: rapid.IntRange(0, 1000).Draw(t, "used"),
 				}
 				if rapid.Bool().Draw(t, "told") {
@@ -251,11 +251,11 @@ func TestBucketIsNeverOverdrawn(t *testing.T) {
 // Keys with different appetites get the same share of tokens.
 func TestRoundRobinSharesTokens(t *testing.T) {
 	w := newWorld(Config{TokensPerMinute: 6_000_000, MaxInFlight: 1, QueuePerKey: 1000, QueueTotal: 5000})
-	hold := w.ask("first", Normal, 0, 0)
+	hold := w.ask("first", Normal, 0, 0, false)
 	sizes := map[string]int{"small": 2048, "middle": 4096, "large": 16384}
 	for range 600 {
 		for key, size := range sizes {
-			w.ask(key, Normal, size, 0)
+			w.ask(key, Normal, size, 0, false)
 		}
 	}
 	w.core.release(w.now, hold, &Outcome{})

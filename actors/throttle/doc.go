@@ -20,4 +20,7 @@
 //	closed --5 failures in a row, or more than half of 20 in 30 s--> open
 //	open --5 s, doubled each time up to 60 s--> half open
 //	half open: one probe; success --> closed, failure --> open
+//
+// Requests that have no other provider left to ask are tried one at a time while
+// others are told to stay away.
 package throttle

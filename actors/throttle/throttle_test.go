@@ -482,17 +482,52 @@ func TestOldFailuresLeaveTheRatio(t *testing.T) {
 	})
 }
 
-func TestLastKeyDegradesToOneAtATime(t *testing.T) {
-	run(t, throttle.Config{Breaker: throttle.Breaker{Degrade: true}}, func(t *testing.T, g *gate) {
-		for range 5 {
-			g.hold(throttle.Ask{}).Release(throttle.Outcome{Kind: throttle.Transient})
-		}
+func TestTheLastProviderIsTriedOneAtATime(t *testing.T) {
+	alone := map[string]throttle.Outcome{
+		"failing": {Kind: throttle.Transient}, "credential refused": {Kind: throttle.Credential}, "long cool-down": {Kind: throttle.RateLimited, RetryAfter: time.Hour},
+	}
+	for name, outcome := range alone {
+		t.Run(name, func(t *testing.T) {
+			run(t, throttle.Config{}, func(t *testing.T, g *gate) {
+				for range 5 {
+					g.hold(throttle.Ask{}).Release(outcome)
+					kittest.Quiesce()
+					if outcome.Kind != throttle.Transient {
+						break
+					}
+				}
+				trial := g.hold(throttle.Ask{Last: true})
+				reason := throttle.BreakerOpen
+				if outcome.Kind == throttle.RateLimited {
+					reason = throttle.TooLate
+				}
+				g.refused(throttle.Ask{Deadline: in(time.Second)}, reason)
+				g.refused(throttle.Ask{Last: true, Deadline: in(time.Second)}, reason) // one at a time
+				trial.Release(outcome)
+				kittest.Quiesce()
+				kittest.Pass(time.Second) // for a rate limit
+				g.refused(throttle.Ask{Deadline: in(time.Second)}, reason)
+				g.hold(throttle.Ask{Last: true}).Release(throttle.Outcome{Kind: throttle.Success})
+				kittest.Quiesce()
+				g.hold(throttle.Ask{}).Release(throttle.Outcome{Kind: throttle.Success})
+				if s := g.stats(); s.Breaker != throttle.Shut || s.CoolDown != 0 {
+					t.Errorf("after a good trial: %s, cool-down %s", s.Breaker, s.CoolDown)
+				}
+			})
+		})
+	}
+}
+
+func TestTrialsOfARateLimitedProviderKeepADistance(t *testing.T) {
+	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
+		again := throttle.Outcome{Kind: throttle.RateLimited, RetryAfter: time.Minute}
+		g.hold(throttle.Ask{}).Release(again)
 		kittest.Quiesce()
-		for range 3 {
-			g.request("a", throttle.Ask{Deadline: in(time.Minute)}, time.Second, throttle.Outcome{Kind: throttle.Transient})
-		}
+		g.hold(throttle.Ask{Last: true}).Release(again)
+		kittest.Quiesce()
+		g.request("a", throttle.Ask{Last: true, Deadline: in(10 * time.Second)}, 0, throttle.Outcome{})
 		g.wg.Wait()
-		if times := g.served("a"); len(times) != 3 || times[2] != 2*time.Second {
+		if times := g.served("a"); len(times) != 1 || times[0] != time.Second {
 			t.Errorf("served at %v", times)
 		}
 	})

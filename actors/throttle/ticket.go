@@ -13,6 +13,7 @@ type ticket struct {
 	tokens   int
 	asked    time.Time
 	deadline time.Time // zero: none
+	last     bool      // has nowhere else to go
 
 	cost     int       // in the round robin
 	due      time.Time // when the queue must look at it again

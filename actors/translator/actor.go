@@ -106,7 +106,8 @@ func (r *request) attempt(c actor.Context) {
 	r.number++
 	candidate := r.order.Plan[r.progress.candidate]
 	a := &attempt{svc: r.svc, order: r.order, conduit: r.conduit, candidate: candidate, number: r.number,
-		provider: r.svc.providers(candidate.Provider.Name), noSchema: r.progress.noSchema}
+		provider: r.svc.providers(candidate.Provider.Name), noSchema: r.progress.noSchema,
+		alone: r.progress.candidate+1 == len(r.order.Plan)}
 	if r.number > 1 {
 		a.deadline = r.started.Add(total(a.provider))
 	}

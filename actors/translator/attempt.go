@@ -22,7 +22,8 @@ type attempt struct {
 	candidate catalog.Candidate
 	provider  *Provider
 	noSchema  bool
-	number    int // of this request, from 1
+	alone     bool // no candidate is left after this one
+	number    int  // of this request, from 1
 
 	deadline time.Time // of the whole request; zero: the call's own clocks are enough
 
@@ -102,7 +103,7 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 
 // ask is what the throttle is told of the request.
 func (a *attempt) ask() throttle.Ask {
-	return throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline()}
+	return throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline(), Last: a.alone}
 }
 
 func (a *attempt) queueDeadline() time.Time {

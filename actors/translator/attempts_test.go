@@ -354,13 +354,45 @@ func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
 		for range 20 {
 			s.ask(s.order(dialogue.Chat, chatAsk))
 		}
-		p.Spec.Retries = 2
+		s.fakes["a"].scripts = []script{stream(stall)}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.read(s.service.Begin(ctx, s.order(dialogue.Chat, chatAskStream))) // the one that finds out
+		kittest.Quiesce()
 		before := s.fakes["a"].count()
 		got := s.ask(s.order(dialogue.Chat, chatAsk))
 		if got.status != 503 || got.took > 5*time.Millisecond || s.fakes["a"].count() != before || got.err.RetryAfter == 0 {
 			t.Errorf("got %d after %s: %v", got.status, got.took, got.err)
 		}
 	})
+}
+
+// A model with one provider is better served by hearing that provider fail than
+// by not asking it: one request at a time goes through, and the first good
+// answer opens the way for all (faults.md 4).
+func TestTheOnlyProviderIsNeverLeftAloneForGood(t *testing.T) {
+	for name, fail := range map[string]script{
+		"failing": document(500, chatRefuse), "refusing our key": document(401, chatRefuse),
+		"rate limited for long": withHeader(document(429, chatRefuse), "Retry-After", "600"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				p := s.upstream("a", dialogue.Chat, fail)
+				p.Spec.Retries = 0
+				for range 7 {
+					s.ask(s.order(dialogue.Chat, chatAsk))
+					kittest.Quiesce()
+				}
+				s.fakes["a"].scripts = []script{document(200, chatWhole)}
+				for range 3 {
+					if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 2*time.Second {
+						t.Errorf("got %d after %s: %v", got.status, got.took, got.err)
+					}
+					kittest.Quiesce()
+				}
+			})
+		})
+	}
 }
 
 func TestKeysAreToldWhatTheProviderSaysIsLeft(t *testing.T) {
