@@ -202,7 +202,11 @@ func (f index[R]) FromArgs(args ...any) ([]byte, error) {
 
 // terminated is a string as index key. The NUL keeps one id from being the
 // beginning of another.
-func terminated(s string) []byte { return append([]byte(s), 0) }
+func terminated(s string) []byte {
+	key := make([]byte, len(s)+1)
+	copy(key, s)
+	return key
+}
 
 // number is a numeric id as durable key: of one length, so that it sorts.
 func number(id int64) string {

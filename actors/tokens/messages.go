@@ -103,9 +103,14 @@ func decide[T any](ctx context.Context, c *Client, client *identity, cmd func(*s
 	return result, nil
 }
 
-// askAdmission asks the limiter to let a login in.
+// askAdmission asks the limiter to let a login in. It waits for the answer
+// whatever becomes of ctx, it is a matter of microseconds: who left in between
+// would not know whether there is something to settle.
 func askAdmission(ctx context.Context, c *Client, subjects []subject) error {
-	if _, err := kit.Ask(ctx, c.system, c.pid, &admitting{subjects: subjects}); err != nil {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, err := kit.Ask(context.WithoutCancel(ctx), c.system, c.pid, &admitting{subjects: subjects}); err != nil {
 		return told(ctx, err)
 	}
 	return nil

@@ -37,27 +37,38 @@ var encoding = base64.RawURLEncoding.Strict()
 // lets garbage be refused before anything is looked up.
 func (k kind) format(raw []byte) string {
 	body := string(k) + encoding.EncodeToString(raw)
-	return body + checksum(body)
+	sum := checksum(body)
+	return body + string(sum[:])
 }
 
 // parse reads what format wrote. Anything else is nil.
 func (k kind) parse(token string, size int) []byte {
-	if len(token) != len(k)+encoding.EncodedLen(size)+checkLen || !strings.HasPrefix(token, string(k)) {
+	if !k.checks(token, size) {
 		return nil
 	}
-	end := len(token) - checkLen
-	if token[end:] != checksum(token[:end]) {
-		return nil
-	}
-	raw, err := encoding.DecodeString(token[len(k):end])
+	raw, err := encoding.DecodeString(token[len(k) : len(token)-checkLen])
 	if err != nil || len(raw) != size { // the decoder skips line ends
 		return nil
 	}
 	return raw
 }
 
-func checksum(s string) string {
-	return encoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(s))))
+// checks tells whether a token has the right form and checksum. It is enough
+// before a lookup by the hash of all of it.
+func (k kind) checks(token string, size int) bool {
+	if len(token) != len(k)+encoding.EncodedLen(size)+checkLen || !strings.HasPrefix(token, string(k)) {
+		return false
+	}
+	end := len(token) - checkLen
+	sum := checksum(token[:end])
+	return token[end:] == string(sum[:])
+}
+
+func checksum(s string) (text [checkLen]byte) {
+	var sum [4]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE([]byte(s)))
+	encoding.Encode(text[:], sum[:])
+	return text
 }
 
 // family is what the code and all refresh tokens of one grant begin with. Its
@@ -83,7 +94,7 @@ func (k kind) parseFamily(token string) (family, bool) {
 
 // hashOf is the hash of a well-formed token without a family.
 func (k kind) hashOf(token string) (state.Hash, bool) {
-	if k.parse(token, entropy) == nil {
+	if !k.checks(token, entropy) {
 		return state.Hash{}, false
 	}
 	return state.HashSecret(token), true

@@ -1,0 +1,169 @@
+package tokens
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+var (
+	begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ada   = accountSubject("Ada")
+)
+
+func TestPausesGrowToAQuarterOfAnHour(t *testing.T) {
+	l, now := newLimiter(10), begin
+	for i := range 5 {
+		if wait := l.admit(now, ada); wait != 0 {
+			t.Fatalf("attempt %d: wait %v", i, wait)
+		}
+		l.settle(now, failed, ada)
+		now = now.Add(time.Second)
+	}
+	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, longPause, longPause} {
+		until := now.Add(want - time.Second)
+		if wait := l.admit(now, accountSubject("ADA")); wait != want-time.Second {
+			t.Fatalf("got %v, want %v", wait, want-time.Second)
+		}
+		if l.admit(until.Add(-1), ada) == 0 {
+			t.Fatal("admitted in the pause")
+		}
+		if wait := l.admit(until, ada); wait != 0 {
+			t.Fatalf("after the pause: wait %v", wait)
+		}
+		l.settle(until, failed, ada)
+		now = until.Add(time.Second)
+	}
+}
+
+func TestSlowFailuresAndSuccessesCostNothing(t *testing.T) {
+	l, now := newLimiter(10), begin
+	for i := range 100 {
+		if wait := l.admit(now, ada); wait != 0 {
+			t.Fatalf("four a minute, attempt %d: wait %v", i, wait)
+		}
+		l.settle(now, failed, ada)
+		if i%4 == 3 {
+			now = now.Add(time.Minute)
+		}
+	}
+	for i := range 100 {
+		if wait := l.admit(now, ada); wait != 0 {
+			t.Fatalf("a success after each failure, attempt %d: wait %v", i, wait)
+		}
+		l.settle(now, []outcome{succeeded, failed, undecided}[i%3], ada)
+	}
+}
+
+func TestPausesAreForgiven(t *testing.T) {
+	l, now := newLimiter(10), begin
+	for range 5 {
+		l.fail(now, ada)
+	}
+	now = now.Add(time.Minute + forgiveness)
+	for i := range 4 {
+		l.fail(now, ada)
+		if wait := l.wait(now, ada); wait != 0 {
+			t.Errorf("failure %d: wait %v", i, wait)
+		}
+	}
+}
+
+func TestManyAtOnceAreNoWayAround(t *testing.T) {
+	l := newLimiter(10)
+	admitted := 0
+	for range 100 {
+		if l.admit(begin, ada) == 0 {
+			admitted++
+		}
+	}
+	if admitted != free[byAccount] {
+		t.Errorf("got %d at once, want %d", admitted, free[byAccount])
+	}
+	for range admitted {
+		l.settle(begin, failed, ada)
+	}
+	if wait := l.admit(begin, ada); wait != time.Minute {
+		t.Errorf("got %v, want a minute", wait)
+	}
+}
+
+func TestSuccessDoesNotClearAnAddress(t *testing.T) {
+	l, address := newLimiter(10), addressSubject(byLoginAddress, netip.MustParseAddr("192.0.2.1"))
+	for range free[byLoginAddress] {
+		l.fail(begin, address)
+	}
+	l.settle(begin, succeeded, address)
+	if l.wait(begin, address) == 0 {
+		t.Error("the pause is over")
+	}
+}
+
+func TestAddressesAreWhoTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::2", true},
+		{"2001:db8:1:2::1", "2001:db8:1:3::1", false},
+		{"fe80::1%eth0", "fe80::1%eth1", true},
+	} {
+		a, b := addressSubject(byLoginAddress, netip.MustParseAddr(c.a)), addressSubject(byLoginAddress, netip.MustParseAddr(c.b))
+		if (a == b) != c.same {
+			t.Errorf("%s and %s: got %v, %v", c.a, c.b, a, b)
+		}
+	}
+	if addressSubject(byLoginAddress, netip.Addr{}) == addressSubject(bySecretAddress, netip.Addr{}) {
+		t.Error("logins and secrets are one")
+	}
+}
+
+func TestTheLongestUnusedIsForgotten(t *testing.T) {
+	l := newLimiter(3)
+	name := func(i int) subject { return accountSubject(fmt.Sprint("user", i)) }
+	for i := range 3 {
+		for range 5 {
+			l.fail(begin, name(i))
+		}
+	}
+	l.fail(begin, name(0)) // used again
+	l.fail(begin, name(3))
+	for i, want := range []bool{true, false, true, false} {
+		if got := l.wait(begin, name(i)) > 0; got != want {
+			t.Errorf("user %d: pauses %v, want %v", i, got, want)
+		}
+	}
+	if len(l.entries) != 3 || l.recent.Len() != 3 {
+		t.Errorf("kept %d and %d", len(l.entries), l.recent.Len())
+	}
+}
+
+func FuzzParseToken(f *testing.F) {
+	raw := make([]byte, entropy)
+	f.Add(kindAccess.format(raw))
+	f.Add(kindCode.formatWith(family{}, raw))
+	f.Fuzz(func(t *testing.T, token string) {
+		for _, k := range []kind{kindAccess, kindCode, kindRefresh, kindSession} {
+			for _, size := range []int{entropy, familial + entropy} {
+				if raw := k.parse(token, size); raw != nil && k.format(raw) != token {
+					t.Fatalf("%q is read as another token", token)
+				}
+			}
+		}
+	})
+}
+
+func TestEveryMistypedLetterIsNoticed(t *testing.T) {
+	token := kindAccess.format(make([]byte, entropy))
+	for i := range token {
+		for _, c := range []byte("Ab9-_\n=") {
+			bad := token[:i] + string(c) + token[i+1:]
+			if bad != token && kindAccess.parse(bad, entropy) != nil {
+				t.Errorf("%q passes", bad)
+			}
+		}
+	}
+}
