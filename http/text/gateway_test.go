@@ -140,6 +140,9 @@ func (g *gateway) close() {
 		g.t.Errorf("stop: %v", err)
 	}
 	g.state.Close()
+	if time.Now().Year() == 2000 { // in a bubble of synctest
+		time.Sleep(2 * time.Second) // the actor library's last timer
+	}
 }
 
 // key makes a key that change may restrict.
