@@ -1,6 +1,7 @@
 package kit_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -52,4 +53,30 @@ func BenchmarkSpawnAndStop(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkGo is work beside an actor that needs more stack than a new goroutine
+// has, as an HTTP call does.
+func BenchmarkGo(b *testing.B) {
+	sys := kittest.Start(b)
+	pid := spawn(b, sys, func(actor.Context) {})
+	done := make(chan struct{})
+	b.ReportAllocs()
+	for b.Loop() {
+		sys.Go(pid, "work", func(context.Context) any {
+			deep(40)
+			done <- struct{}{}
+			return nil
+		})
+		<-done
+	}
+}
+
+//go:noinline
+func deep(n int) int {
+	var frame [128]byte
+	if n == 0 {
+		return int(frame[n])
+	}
+	return deep(n-1) + int(frame[n])
 }

@@ -24,12 +24,15 @@ func (c *Crashed) Error() string {
 // Go runs fn beside the actor owner, which must not wait itself. What fn returns
 // is sent to owner, unless it is nil; a panic, which supervision would not see
 // and which would end the process, is sent as *Crashed. ctx is ended when the
-// system stops. Stop waits for fn.
+// system stops. Stop waits for fn. It runs on a goroutine that is kept for the
+// next: a new one would have to grow its stack first.
 //
 // fn must not use an actor.Context: those are valid inside Receive only.
 func (s *System) Go(owner *actor.PID, work string, fn func(ctx context.Context) any) {
 	s.goroutines.Add(1)
-	s.beside.Go(func() {
+	s.beside.Add(1)
+	s.dispatcher.Schedule(func() {
+		defer s.beside.Done()
 		defer s.goroutines.Add(-1)
 		var message any
 		if recovered := panics.Try(func() { message = fn(s.ctx) }); recovered != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/sourcegraph/conc"
 )
 
 // Options configures a System.
@@ -41,7 +40,7 @@ type System struct {
 
 	ctx        context.Context // ends when Stop begins to join goroutines
 	cancel     context.CancelFunc
-	beside     conc.WaitGroup
+	beside     sync.WaitGroup
 	goroutines atomic.Int64
 	crashed    atomic.Int64
 
