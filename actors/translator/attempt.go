@@ -317,6 +317,9 @@ func (a *attempt) secrets() []string {
 // deliver hands data to the door; the first time with status and headers. If
 // that fails, the data stays the caller's.
 func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
+	if ctx.Err() != nil {
+		return cancelled(ctx) // whoever produces the data may not look at it
+	}
 	if err := a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: data}); err != nil {
 		return upstream.CancelledBy(err)
 	}
