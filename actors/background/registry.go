@@ -2,6 +2,7 @@ package background
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 )
 
@@ -22,8 +24,8 @@ const maxRuns = 512
 type Job struct {
 	ID    string
 	Owner state.Owner
-	// Order must be a streamed one of the responses shape, with a body of its
-	// own. Its Complete is set by this package.
+	// Order must be a streamed one of the responses shape, with a body and a
+	// header of its own.
 	Order *translator.Order
 	// Queued is the response object with status queued; Input its input items.
 	Queued, Input []byte
@@ -35,6 +37,7 @@ type Job struct {
 // Registry starts and finds background responses. Safe for concurrent use.
 type Registry struct {
 	system     *kit.System
+	parent     *actor.PID
 	translator *translator.Service
 	store      *state.State
 	now        func() time.Time
@@ -46,32 +49,53 @@ type Registry struct {
 // NewRegistry also settles what an earlier process left unfinished.
 func NewRegistry(ctx context.Context, system *kit.System, tr *translator.Service, store *state.State, now func() time.Time) (*Registry, error) {
 	g := &Registry{system: system, translator: tr, store: store, now: now, runs: make(map[string]*run)}
-	return g, g.recover(ctx)
+	if err := g.recover(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	props := system.Props("background", func() actor.Actor { return &parent{reg: g} }, kit.WithSupervisor(stopAlways))
+	g.parent, err = system.SpawnUnique(props, "background")
+	return g, err
 }
+
+// recoveredSequence numbers the event that ends the stream of a response whose
+// log was lost with its process. It is beyond any event of that log, which has
+// fewer of them than bytes, so that whoever resumes is told.
+const recoveredSequence = maxLog
 
 // recover fails the responses whose work ended with the process that did it.
 func (g *Registry) recover(ctx context.Context) error {
+	restarted := &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI,
+		Message: "the gateway was restarted while the response was under way"}
 	for _, h := range g.store.Responses(state.ResponseFilter{Unfinished: true}) {
 		r, err := g.store.Response(ctx, h.ID, h.Owner)
+		if errors.Is(err, state.ErrNotFound) {
+			continue // it expired just now
+		}
 		if err != nil {
 			return fmt.Errorf("recover response %s: %w", h.ID, err)
 		}
-		failed := responses.Failed(r.Body, &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI,
-			Message: "the gateway was restarted while the response was under way"})
-		if _, err := g.store.UpdateResponse(ctx, h.ID, h.Owner, state.ResponseUpdate{Status: "failed", Body: failed}); err != nil {
+		failed := responses.Failed(r.Body, restarted)
+		var log []byte
+		if h.Streamed {
+			log = failedEvent(failed, recoveredSequence)
+		}
+		if err := g.update(h.ID, h.Owner, failed, log, recoveredSequence); err != nil {
 			return fmt.Errorf("recover response %s: %w", h.ID, err)
 		}
 	}
 	return nil
 }
 
-// Start makes the job durable and runs it.
+// Start makes the job durable and runs it. A client that leaves meanwhile
+// changes nothing: nobody waits for a background response.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	r := newRun(job)
 	if !g.enter(r) {
 		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
 			Message: "too many background responses are under way, try again later", RetryAfter: 5 * time.Second}
 	}
+	ctx = context.WithoutCancel(ctx)
 	err := g.store.PutResponse(ctx, state.StoredResponse{
 		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Order.Head.Model,
 			Status: "queued", Background: true, Streamed: job.Streamed},
@@ -80,13 +104,49 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 		g.forget(r)
 		return err
 	}
-	props := g.system.Props("background", func() actor.Actor { return &response{reg: g, run: r} })
-	if _, err := g.system.SpawnUnique(props, "background/"+job.ID); err != nil {
-		g.fail(r, &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI, Message: "the gateway met an internal error", Cause: err})
+	if _, err := kit.Ask(ctx, g.system, g.parent, &begin{run: r}); err != nil {
+		refused := internal(err)
+		var rejected *kit.Rejected
+		if errors.As(err, &rejected) {
+			refused = upstream.CancelledBy(upstream.ErrDraining).Err
+		}
+		g.conclude(r, refused)
 		g.forget(r)
-		return err
+		return refused
 	}
 	return nil
+}
+
+// begin asks the parent for the actor of a run.
+type begin struct {
+	kit.Reply[struct{}]
+	run *run
+}
+
+// stopAlways: a run can't begin again, its client may have read half of it.
+var stopAlways = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+
+// parent supervises the runs.
+type parent struct{ reg *Registry }
+
+// Receive implements actor.Actor.
+func (p *parent) Receive(c actor.Context) {
+	if m, ok := c.Message().(*begin); ok {
+		p.begin(c, m)
+	}
+}
+
+// begin spawns the actor of a run. A panic is contained here: a restart would
+// stop the runs that are under way.
+func (p *parent) begin(c actor.Context, m *begin) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.Resolve(struct{}{}, fmt.Errorf("spawn panicked: %T", reason))
+		}
+	}()
+	props := p.reg.system.Props("background response", func() actor.Actor { return &response{reg: p.reg, run: m.run} })
+	_, err := p.reg.system.SpawnChild(c, props, m.run.job.ID)
+	m.Resolve(struct{}{}, err)
 }
 
 func (g *Registry) enter(r *run) bool {

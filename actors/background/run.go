@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/kit"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
@@ -24,6 +23,10 @@ const maxLog = 32 << 20
 
 // errCancelled is the cause with which Cancel ends a run.
 var errCancelled = errors.New("response cancelled")
+
+// errTooLarge ends a run that says more than can be kept.
+var errTooLarge = &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: "server_error",
+	Message: "the response grew larger than the gateway can keep"}
 
 // Event is one event of a response's stream.
 type Event struct {
@@ -51,7 +54,8 @@ func newRun(job Job) *run {
 	return r
 }
 
-// add appends the events of a frame, which holds whole ones.
+// add appends the events of a frame, which holds whole ones. Past the bound it
+// still does, and fails: whoever adds stops.
 func (r *run) add(frame []byte) error {
 	events := upstream.NewEventReader(bytes.NewReader(frame))
 	r.mu.Lock()
@@ -68,7 +72,7 @@ func (r *run) add(frame []byte) error {
 	r.started = true
 	r.tell()
 	if r.size > maxLog {
-		return fmt.Errorf("more than %d bytes of events", maxLog)
+		return errTooLarge
 	}
 	return nil
 }
@@ -113,7 +117,7 @@ func (r *run) status() string {
 func (r *run) log() ([]byte, int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []byte
+	all := make([]byte, 0, r.size)
 	last := int64(0)
 	for _, ev := range r.events {
 		all = append(all, ev.Raw...)
@@ -122,50 +126,104 @@ func (r *run) log() ([]byte, int64) {
 	return all, last
 }
 
-// response is the actor of one run. It owns the goroutine that reads the reply,
-// and ends when that does.
-type response struct {
-	reg *Registry
-	run *run
+// last is the type and data of the last event so far, and the number of the
+// next one.
+func (r *run) last() (kind string, data []byte, next int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) == 0 {
+		return "", nil, 0
+	}
+	last := r.events[len(r.events)-1]
+	ev, err := upstream.NewEventReader(bytes.NewReader(last.Raw)).Next()
+	if err != nil {
+		return "", nil, last.Sequence + 1
+	}
+	return gjson.GetBytes(ev.Data, "type").Str, ev.Data, last.Sequence + 1
 }
 
-// ended is the reading goroutine's last act.
+// ending is the response of the terminal event, nil if there was none. told says
+// that the stream has ended, which it also does with a bare error.
+func (r *run) ending() (body []byte, told bool) {
+	kind, data, _ := r.last()
+	switch kind {
+	case "response.completed", "response.incomplete", "response.failed":
+		return []byte(gjson.GetBytes(data, "response").Raw), true
+	case "error":
+		return nil, true
+	}
+	return nil, false
+}
+
+// end appends the terminal event of a response that the gateway ended. There is
+// no event for a cancellation; clients stop at an unknown one, so the status of
+// the response says it (wire/responses.md).
+func (r *run) end(body []byte) error {
+	_, _, next := r.last()
+	return r.add(failedEvent(body, next))
+}
+
+func failedEvent(body []byte, sequence int64) []byte {
+	event := []byte("event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":")
+	event = strconv.AppendInt(event, sequence, 10)
+	return append(append(append(event, ",\"response\":"...), body...), "}\n\n"...)
+}
+
+// response is the actor of one run: it lets the tree stop it. The goroutine that
+// performs it also concludes it, so that nobody is told of an end that is not
+// durable.
+type response struct {
+	reg        *Registry
+	run        *run
+	performing bool
+}
+
+// ended is the performing goroutine's last act.
 type ended struct{}
+
+// IgnoreDeadLetterLogging: an actor that was stopped does not wait for it.
+func (*ended) IgnoreDeadLetterLogging() {}
 
 // Receive implements actor.Actor.
 func (a *response) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		a.reg.system.Go(c.Self(), "background response", func(context.Context) any {
-			a.reg.read(a.run)
+			defer a.reg.forget(a.run)
+			a.reg.perform(a.run)
 			return &ended{}
 		})
+		a.performing = true
 	case *kit.Crashed:
 		a.reg.system.Logger().Error("background response panicked", "response_id", a.run.job.ID,
 			"panic", fmt.Sprintf("%T", m.Recovered.Value), "stack", string(m.Recovered.Stack))
-		a.reg.fail(a.run, &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "server_error", Message: "the gateway met an internal error"})
 		c.Stop(c.Self())
 	case *ended:
 		c.Stop(c.Self())
 	case *actor.Stopping:
 		a.run.cancel(upstream.ErrDraining)
-	case *actor.Stopped:
+	}
+}
+
+// Failed implements kit.Failer. The record of a run that never began is settled
+// at the next start.
+func (a *response) Failed(any) {
+	a.run.cancel(upstream.ErrDraining)
+	if !a.performing {
 		a.reg.forget(a.run)
 	}
 }
 
-// read performs the order and keeps its reply.
-func (g *Registry) read(r *run) {
-	var final []byte
-	order := *r.job.Order
-	order.Complete = func(_ context.Context, _ translator.Meta, last []byte) ([]byte, *dialogue.Error) {
-		if doc := gjson.GetBytes(last, "response"); doc.IsObject() {
-			final = []byte(doc.Raw)
+// perform carries the order out and keeps its reply.
+func (g *Registry) perform(r *run) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			g.conclude(r, internal(nil))
+			panic(reason) // for the log
 		}
-		return nil, nil
-	}
-	reply := g.translator.Begin(r.ctx, &order)
-	var failure *dialogue.Error
+	}()
+	reply := g.translator.Begin(r.ctx, r.job.Order)
+	failure := dialogue.Incomplete()
 	for f := range reply.Frames() {
 		if f.Err != nil {
 			failure = f.Err
@@ -176,61 +234,57 @@ func (g *Registry) read(r *run) {
 		}
 		f.Data.Free()
 	}
-	switch {
-	case errors.Is(context.Cause(r.ctx), errCancelled):
-		g.keep(r, responses.Cancelled(r.job.Queued, g.now()))
-	case final != nil:
-		g.keep(r, final)
-	case failure != nil:
-		g.fail(r, failure)
-	default:
-		g.fail(r, outcomeError(reply))
-	}
-}
-
-func outcomeError(reply *translator.Reply) *dialogue.Error {
 	if err := reply.Outcome().Err; err != nil {
-		return err
+		failure = err
 	}
-	return dialogue.Incomplete()
+	g.conclude(r, failure)
 }
 
-// fail ends a run with an error, as its last event if it is streamed.
-func (g *Registry) fail(r *run, err *dialogue.Error) {
-	failed := responses.Failed(r.job.Queued, err)
-	events, _, _ := r.after(-1)
-	if len(events) == 0 || !terminal(events[len(events)-1].Raw) {
-		next := int64(0)
-		if len(events) > 0 {
-			next = events[len(events)-1].Sequence + 1
-		}
-		data, _ := sjson.SetRawBytes([]byte(`{"type":"response.failed"}`), "response", failed)
-		data, _ = sjson.SetBytes(data, "sequence_number", next)
-		_ = r.add(append(append([]byte("event: response.failed\ndata: "), data...), "\n\n"...))
+// conclude settles a run whose reply has ended: as its last event says, or if
+// there is none, as cancelled or failed. So of a cancellation and the last event
+// the first one counts.
+func (g *Registry) conclude(r *run, failure *dialogue.Error) {
+	body, told := r.ending()
+	switch {
+	case body != nil:
+	case errors.Is(context.Cause(r.ctx), errCancelled):
+		body = responses.Cancelled(r.job.Queued, g.now())
+	default:
+		body = responses.Failed(r.job.Queued, failure)
 	}
-	g.keep(r, failed)
+	if !told {
+		_ = r.end(body) // that the log is full changes nothing any more
+	}
+	g.keep(r, body)
 }
 
-func terminal(raw []byte) bool {
-	for _, name := range []string{"response.completed", "response.incomplete", "response.failed", "error"} {
-		if bytes.HasPrefix(raw, []byte("event: "+name+"\n")) {
-			return true
-		}
-	}
-	return false
-}
-
-// keep makes the last state durable and only then tells the watchers that it
-// is over. Of a cancellation and the last event, the first one counts.
+// keep makes the last state durable and only then tells the watchers that it is
+// over.
 func (g *Registry) keep(r *run, body []byte) {
+	defer r.finish()
 	log, last := r.log()
 	if !r.job.Streamed {
 		log = nil
 	}
-	_, err := g.store.UpdateResponse(context.Background(), r.job.ID, r.job.Owner,
-		state.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last})
-	if err != nil && !errors.Is(err, state.ErrFinished) && !errors.Is(err, state.ErrNotFound) {
+	err := g.update(r.job.ID, r.job.Owner, body, log, last)
+	if errors.Is(err, state.ErrTooLarge) {
+		err = g.update(r.job.ID, r.job.Owner, responses.Failed(r.job.Queued, errTooLarge), log, last)
+	}
+	if err != nil {
 		g.system.Logger().Error("background response not stored", "response_id", r.job.ID, "cause", err)
 	}
-	r.finish()
+}
+
+// update stores the last state of a response, unless it has one or is deleted.
+func (g *Registry) update(id string, owner state.Owner, body, log []byte, last int64) error {
+	_, err := g.store.UpdateResponse(context.Background(), id, owner,
+		state.ResponseUpdate{Status: responses.Status(body), Body: body, Events: log, LastEvent: last})
+	if errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func internal(cause error) *dialogue.Error {
+	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "server_error", Message: "the gateway met an internal error", Cause: cause}
 }

@@ -1,0 +1,555 @@
+package background_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/background"
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/throttle"
+	"stagedoor/actors/translator"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/shapes/responses"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// owner is whose responses they are.
+const owner state.Owner = "key:k"
+
+// slow is a store whose commits take as long as they are told to.
+type slow struct {
+	journal.Store
+	mu    sync.Mutex
+	pause time.Duration
+	err   error
+}
+
+func (s *slow) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN, error) {
+	s.mu.Lock()
+	pause, err := s.pause, s.err
+	s.mu.Unlock()
+	time.Sleep(pause)
+	if err != nil {
+		return 0, err
+	}
+	return s.Store.Commit(ctx, batches)
+}
+
+// stage is a registry over a provider that does what body tells it.
+type stage struct {
+	t        *testing.T
+	sys      *kit.System
+	journal  *slow
+	store    *state.State
+	service  *translator.Service
+	registry *background.Registry
+	simulate func(ctx context.Context, say func(string) error) error
+	ids      int
+}
+
+type noVault struct{}
+
+func (noVault) Remember(string, string)      {}
+func (noVault) Recall(string) (string, bool) { return "", false }
+
+// play runs body on a stage whose provider says hello, and checks that nothing
+// is left.
+func play(t *testing.T, body func(t *testing.T, s *stage)) {
+	t.Helper()
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		s := &stage{t: t, sys: sys, journal: &slow{Store: journal.NewMemory()}}
+		s.simulate = func(_ context.Context, say func(string) error) error { return say("Hello") }
+		var err error
+		if s.store, err = state.Open(s.journal, time.Now); err != nil {
+			t.Fatal(err)
+		}
+		defer s.store.Close()
+		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: s.id}
+		gate, err := throttle.Spawn(sys, "p/sim", throttle.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		provider := &translator.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate, Simulate: s.reply}
+		if s.service, err = translator.New(sys, env, registry.All, func(string) *translator.Provider { return provider }); err != nil {
+			t.Fatal(err)
+		}
+		if s.registry, err = background.NewRegistry(t.Context(), sys, s.service, s.store, time.Now); err != nil {
+			t.Fatal(err)
+		}
+		body(t, s)
+		kittest.Pass(time.Minute)
+		if n := s.service.InFlight(); n != 0 {
+			t.Errorf("%d requests in flight at the end", n)
+		}
+		if n := gate.InFlight(); n != 0 {
+			t.Errorf("%d permits out at the end", n)
+		}
+	})
+}
+
+var idLock sync.Mutex
+
+func (s *stage) id() string {
+	idLock.Lock()
+	defer idLock.Unlock()
+	s.ids++
+	return fmt.Sprintf("%032d", s.ids)
+}
+
+// reply is a provider's: one text part with what simulate says.
+func (s *stage) reply(ctx context.Context, _ *dialogue.Request, _ http.Header, emit func(*dialogue.Event) error) error {
+	all := func(events ...dialogue.Event) error {
+		for i := range events {
+			if err := emit(&events[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := all(dialogue.Event{Kind: dialogue.EventStart, ID: "x", Model: "m"}, dialogue.Event{Kind: dialogue.EventOpen, PartKind: dialogue.TextPart}); err != nil {
+		return err
+	}
+	if err := s.simulate(ctx, func(text string) error { return emit(&dialogue.Event{Kind: dialogue.EventDelta, Text: text}) }); err != nil {
+		return err
+	}
+	return all(dialogue.Event{Kind: dialogue.EventClose}, dialogue.Event{Kind: dialogue.EventFinish}, dialogue.Event{Kind: dialogue.EventEnd})
+}
+
+// job is a response to be run.
+func (s *stage) job() background.Job {
+	s.t.Helper()
+	const body = `{"model":"m","input":"hi","background":true,"stream":true}`
+	in := shapes.Inbound{Header: http.Header{}}
+	inbound := registry.ByName()[dialogue.Responses]
+	head, err := inbound.Check([]byte(body), in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	id := "resp_" + s.id()
+	return background.Job{ID: id, Owner: owner, Streamed: true, Queued: responses.Queued([]byte(body), id, time.Now()), Input: []byte(`[]`),
+		Order: &translator.Order{ID: "r", Inbound: inbound, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body), ReplyID: id, Translate: true,
+			Plan: []catalog.Candidate{{Provider: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Model: "m"}}, Tenant: "k", Class: throttle.Background}}
+}
+
+// start starts a job and returns its id.
+func (s *stage) start() string {
+	s.t.Helper()
+	job := s.job()
+	if err := s.registry.Start(context.Background(), job); err != nil {
+		s.t.Fatalf("start: %v", err)
+	}
+	return job.ID
+}
+
+// stored is the record of a response.
+func (s *stage) stored(id string) state.StoredResponse {
+	s.t.Helper()
+	r, err := s.store.Response(context.Background(), id, owner)
+	if err != nil {
+		s.t.Fatalf("read %s: %v", id, err)
+	}
+	if inBody := responses.Status(r.Body); inBody != r.Status {
+		s.t.Errorf("the header says %s, the body %s", r.Status, inBody)
+	}
+	return r
+}
+
+// log is the stored event log.
+func (s *stage) log(id string) string {
+	s.t.Helper()
+	var log bytes.Buffer
+	if err := s.store.Events(context.Background(), id, owner, -1, func(b []byte) error { log.Write(b); return nil }); err != nil {
+		s.t.Fatalf("read the events of %s: %v", id, err)
+	}
+	return log.String()
+}
+
+// watch follows a response and sends the whole of what it got.
+func (s *stage) watch(id string, after int64) <-chan string {
+	out := make(chan string, 1)
+	go func() {
+		var got strings.Builder
+		live, err := s.registry.Watch(context.Background(), id, owner, after, func(raw []byte) error { got.Write(raw); return nil })
+		if !live || err != nil {
+			s.t.Errorf("watch: live %v, %v", live, err)
+		}
+		out <- got.String()
+	}()
+	return out
+}
+
+// terminals counts the events that end a stream.
+func terminals(stream string) int {
+	n := 0
+	for _, name := range []string{"response.completed", "response.incomplete", "response.failed", "error"} {
+		n += strings.Count(stream, "event: "+name+"\n")
+	}
+	return n
+}
+
+// sequence is the numbers of the events of a stream.
+func sequence(stream string) (numbers []int64) {
+	for _, line := range strings.Split(stream, "\n") {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			numbers = append(numbers, gjson.Get(data, "sequence_number").Int())
+		}
+	}
+	return numbers
+}
+
+func TestAResponseRunsAndIsKept(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = func(_ context.Context, say func(string) error) error {
+			time.Sleep(time.Second)
+			if err := say("Hel"); err != nil {
+				return err
+			}
+			time.Sleep(time.Second)
+			return say("lo")
+		}
+		id := s.start()
+		if got := s.stored(id); got.Status != "queued" || !got.Background || !got.Streamed {
+			t.Errorf("the record is %+v when the id is told", got.ResponseHeader)
+		}
+		if got := s.registry.Status(id, owner); got != "queued" {
+			t.Errorf("status %q", got)
+		}
+		watched := s.watch(id, -1)
+		kittest.Pass(1500 * time.Millisecond)
+		if got := s.registry.Status(id, owner); got != "in_progress" {
+			t.Errorf("status %q", got)
+		}
+		stream := <-watched
+		got := s.stored(id)
+		if got.Status != "completed" || gjson.GetBytes(got.Body, "id").Str != id || gjson.GetBytes(got.Body, "output.0.content.0.text").Str != "Hello" {
+			t.Errorf("kept %s", got.Body)
+		}
+		if log := s.log(id); log != stream || terminals(stream) != 1 {
+			t.Errorf("watched %q, kept %q", stream, log)
+		}
+		for i, n := range sequence(stream) {
+			if n != int64(i) {
+				t.Fatalf("the numbers are %v", sequence(stream))
+			}
+		}
+		kittest.Quiesce()
+		if got := s.registry.Status(id, owner); got != "" {
+			t.Errorf("a response that has ended is %s", got)
+		}
+		if live, err := s.registry.Watch(context.Background(), id, owner, -1, nil); live || err != nil {
+			t.Errorf("a response that has ended can be watched: %v", err)
+		}
+	})
+}
+
+func TestTheIdIsNotToldBeforeItIsDurable(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.journal.pause = time.Second
+		start := time.Now()
+		s.start()
+		if took := time.Since(start); took < time.Second {
+			t.Errorf("told after %s", took)
+		}
+		s.journal.mu.Lock()
+		s.journal.err = errors.New("disk full")
+		s.journal.mu.Unlock()
+		if err := s.registry.Start(context.Background(), s.job()); err == nil {
+			t.Error("told without a record")
+		}
+	})
+}
+
+// What has begun goes on whether or not its client waited for the id.
+func TestAClientThatLeavesChangesNothing(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.journal.pause = time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		job := s.job()
+		if err := s.registry.Start(ctx, job); err != nil {
+			t.Errorf("start: %v", err)
+		}
+		kittest.Pass(10 * time.Second)
+		if got := s.stored(job.ID).Status; got != "completed" {
+			t.Errorf("ended as %s", got)
+		}
+	})
+}
+
+// dribble says a hundred pieces, ten a second.
+func dribble(ctx context.Context, say func(string) error) error {
+	for i := range 100 {
+		if err := say(fmt.Sprintf("<%d>", i)); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func TestAWatcherCanResumeFromAnyEvent(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		id := s.start()
+		all := s.watch(id, -1)
+		kittest.Pass(3 * time.Second)
+		resumed := make(map[int64]<-chan string)
+		for after := int64(-1); after < 140; after += 7 { // some behind, some ahead of it
+			resumed[after] = s.watch(id, after)
+		}
+		whole := <-all
+		for after, got := range resumed {
+			got := <-got
+			if !strings.HasSuffix(whole, got) {
+				t.Fatalf("after %d it is another stream", after)
+			}
+			numbers := sequence(got)
+			last := int64(len(sequence(whole)) - 1)
+			if after >= last && len(numbers) != 0 || after < last && (len(numbers) == 0 || numbers[0] != after+1) {
+				t.Errorf("after %d came %v", after, numbers)
+			}
+		}
+	})
+}
+
+func TestAWatcherMayLeave(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		id := s.start()
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if live, err := s.registry.Watch(ctx, id, owner, -1, func([]byte) error { return nil }); !live || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("live %v, %v", live, err)
+		}
+		gone := errors.New("gone")
+		if live, err := s.registry.Watch(context.Background(), id, owner, -1, func([]byte) error { return gone }); !live || !errors.Is(err, gone) {
+			t.Errorf("live %v, %v", live, err)
+		}
+		kittest.Pass(time.Minute)
+		if got := s.stored(id).Status; got != "completed" {
+			t.Errorf("its watchers left, and it ended as %s", got)
+		}
+	})
+}
+
+func TestAResponseIsItsOwnersOnly(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		id := s.start()
+		kittest.Pass(time.Second)
+		if s.registry.Status(id, "key:other") != "" || s.registry.Cancel(context.Background(), id, "key:other") {
+			t.Error("somebody else's response exists")
+		}
+		if live, _ := s.registry.Watch(context.Background(), id, "key:other", -1, nil); live {
+			t.Error("somebody else's response can be watched")
+		}
+	})
+}
+
+// Of a cancellation and the last event the first one counts, and record and
+// stream agree on which that was.
+func TestCancelAgainstTheEnd(t *testing.T) {
+	for at := time.Duration(0); at <= 3*time.Second; at += 250 * time.Millisecond {
+		t.Run(at.String(), func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.journal.pause = 300 * time.Millisecond
+				s.simulate = func(ctx context.Context, say func(string) error) error {
+					if err := say("Hello"); err != nil {
+						return err
+					}
+					select {
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					return nil
+				}
+				id := s.start()
+				watched := s.watch(id, -1)
+				kittest.Pass(at)
+				under := s.registry.Status(id, owner) != ""
+				if got := s.registry.Cancel(context.Background(), id, owner); got != under {
+					t.Errorf("cancelled: %v, under way: %v", got, under)
+				}
+				got := s.stored(id) // durable when Cancel returns
+				stream := <-watched
+				if terminals(stream) != 1 {
+					t.Errorf("%d terminal events in %q", terminals(stream), stream)
+				}
+				completed := strings.Contains(stream, "event: response.completed\n")
+				want := "cancelled"
+				if completed {
+					want = "completed"
+				}
+				if got.Status != want || !strings.Contains(stream, `"status":"`+want+`"`) {
+					t.Errorf("kept %s, streamed %q", got.Status, stream)
+				}
+				if at < time.Second != (want == "cancelled") {
+					t.Errorf("cancelled after %s, it ended as %s", at, want)
+				}
+				if log := s.log(id); log != stream {
+					t.Errorf("watched %q, kept %q", stream, log)
+				}
+			})
+		})
+	}
+}
+
+func TestAFailureIsTheLastEvent(t *testing.T) {
+	for name, simulate := range map[string]func(context.Context, func(string) error) error{
+		"before any piece": func(context.Context, func(string) error) error { return errors.New("cut") },
+		"after a piece":    func(_ context.Context, say func(string) error) error { return errors.Join(say("x"), errors.New("cut")) },
+		"panic at once":    func(context.Context, func(string) error) error { panic("x") },
+		"panic in the middle": func(_ context.Context, say func(string) error) error {
+			_ = say(strings.Repeat("x", 1000))
+			panic("x")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.simulate = simulate
+				id := s.start()
+				kittest.Pass(time.Minute)
+				got := s.stored(id)
+				log := s.log(id)
+				if got.Status != "failed" || gjson.GetBytes(got.Body, "error.message").Str == "" || terminals(log) != 1 || !strings.Contains(log, "event: response.failed\n") {
+					t.Errorf("kept %s and %q", got.Body, log)
+				}
+			})
+		})
+	}
+}
+
+func TestAResponseThatGrowsWithoutEndIsEnded(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = func(_ context.Context, say func(string) error) error {
+			for {
+				if err := say(strings.Repeat("x", 1<<20)); err != nil {
+					return err
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		id := s.start()
+		kittest.Pass(time.Minute)
+		got := s.stored(id)
+		if got.Status != "failed" || got.EventSize > 48<<20 || terminals(s.log(id)) != 1 {
+			t.Errorf("kept %s and %d bytes of events", got.Status, got.EventSize)
+		}
+		if message := gjson.GetBytes(got.Body, "error.message").Str; !strings.Contains(message, "larger") {
+			t.Errorf("it says %q", message)
+		}
+	})
+}
+
+func TestWhatARestartLeftUnfinishedHasFailed(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		job := s.job()
+		for i, status := range []string{"queued", "in_progress", "completed"} {
+			body := bytes.Replace(job.Queued, []byte(`"queued"`), []byte(`"`+status+`"`), 1)
+			err := s.store.PutResponse(t.Context(), state.StoredResponse{Body: body,
+				ResponseHeader: state.ResponseHeader{ID: fmt.Sprint("resp_", i), Owner: owner, Status: status, Background: true, Streamed: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := background.NewRegistry(context.Background(), s.sys, s.service, s.store, time.Now); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"failed", "failed", "completed"} {
+			id := fmt.Sprint("resp_", i)
+			if got := s.stored(id); got.Status != want {
+				t.Errorf("%s is %s, want %s", id, got.Status, want)
+			}
+			if want == "failed" {
+				// Whoever had read some events resumes behind them.
+				n := 0
+				err := s.store.Events(context.Background(), id, owner, 1<<20, func(b []byte) error { n += terminals(string(b)); return nil })
+				if err != nil || n != 1 {
+					t.Errorf("%s: %d terminal events to resume at: %v", id, n, err)
+				}
+			}
+		}
+	})
+}
+
+func TestADrainCutsAResponseAndKeepsThat(t *testing.T) {
+	for name, stop := range map[string]func(s *stage){
+		"drain": func(s *stage) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			s.service.Drain(ctx, 5*time.Second)
+		},
+		"stop": func(s *stage) {
+			if err := s.sys.Stop(context.Background()); err != nil {
+				s.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				s.simulate = dribble
+				id := s.start()
+				watched := s.watch(id, -1)
+				kittest.Pass(time.Second)
+				stop(s)
+				kittest.Pass(time.Second)
+				got := s.stored(id)
+				stream := <-watched
+				if got.Status != "failed" || terminals(stream) != 1 || !strings.Contains(stream, "shutting down") {
+					t.Errorf("kept %s, streamed %q", got.Status, stream)
+				}
+				err := s.registry.Start(context.Background(), s.job())
+				if name == "stop" && err == nil {
+					t.Error("a response was started after the end")
+				}
+				kittest.Pass(time.Second)
+				if left := s.store.Responses(state.ResponseFilter{Unfinished: true}); len(left) != 0 {
+					t.Errorf("%d records are left unfinished", len(left))
+				}
+			})
+		})
+	}
+}
+
+func TestTooManyAtOnceAreRefused(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		started := 0
+		for range 600 {
+			job := s.job()
+			job.Streamed = false
+			err := s.registry.Start(context.Background(), job)
+			var refused *dialogue.Error
+			switch {
+			case err == nil:
+				started++
+			case !errors.As(err, &refused) || refused.Status != 429 || refused.RetryAfter == 0:
+				t.Fatalf("refused with %v", err)
+			}
+		}
+		if started != 512 {
+			t.Errorf("%d were started", started)
+		}
+		kittest.Pass(time.Minute)
+		s.start() // there is room again
+	})
+}
