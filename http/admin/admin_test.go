@@ -1,0 +1,121 @@
+package admin_test
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stagedoor/http/admin"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func open(t *testing.T) *state.State {
+	s, err := state.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newKey(t *testing.T, id string) state.Key {
+	_, prefix, hash, err := state.NewSecret(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Key{ID: id, Prefix: prefix, Hash: hash, Name: id, Scopes: []string{}, Enabled: true}
+}
+
+// serve runs the API on a socket until the test ends.
+func serve(t *testing.T, s *state.State) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), admin.SocketName)
+	l, err := admin.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { admin.Serve(ctx, l, s, slog.New(slog.DiscardHandler)) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return path
+}
+
+func TestKeysAreManagedThroughTheSocket(t *testing.T) {
+	s := open(t)
+	c, err := admin.Dial(serve(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	k := newKey(t, "key_1")
+	if err := c.AddKey(ctx, k); err != nil {
+		t.Fatal(err)
+	}
+	if found, ok := s.Key(k.Hash); !ok || found.ID != "key_1" || found.Scopes == nil {
+		t.Errorf("the store has %+v, %v", found, ok)
+	}
+	list, err := c.Keys(ctx)
+	if err != nil || len(list) != 1 || list[0].ID != "key_1" {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	revoked, err := c.RevokeKey(ctx, "key_1")
+	if err != nil || revoked.Revoked.IsZero() {
+		t.Errorf("got %+v, %v", revoked, err)
+	}
+}
+
+func TestMistakesComeBackAsErrors(t *testing.T) {
+	s := open(t)
+	c, err := admin.Dial(serve(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if _, err := c.RevokeKey(ctx, "nobody"); err == nil || !strings.Contains(err.Error(), "no such key") {
+		t.Errorf("got %v", err)
+	}
+	k := newKey(t, "key_1")
+	if err := c.AddKey(ctx, k); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddKey(ctx, k); err == nil {
+		t.Error("the same key twice")
+	}
+	k.ID, k.Scopes = "key_2", []string{"fly"}
+	if err := c.AddKey(ctx, k); err == nil {
+		t.Error("an unknown scope")
+	}
+	w := httptest.NewRecorder()
+	admin.Handler(s).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "must be a key") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestTheSocketIsItsOwnersAndReplacesADeadOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), admin.SocketName)
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Dial(path); err == nil {
+		t.Error("a dead socket answers")
+	}
+	l, err := admin.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}

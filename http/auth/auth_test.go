@@ -1,0 +1,159 @@
+package auth_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/http/auth"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+const secret, other = "sd-first-secret", "sd-second-secret"
+
+// keys is a store of keys by hash.
+type keys map[state.Hash]state.Key
+
+func (k keys) Key(hash state.Hash) (state.Key, bool) { key, ok := k[hash]; return key, ok }
+
+func key(id, secret string) state.Key {
+	return state.Key{ID: id, Hash: state.HashSecret(secret), Enabled: true}
+}
+
+func newAuth() *auth.Authenticator {
+	store := keys{}
+	for _, k := range []state.Key{key("stored", secret), key("other", other)} {
+		store[k.Hash] = k
+	}
+	return auth.New(store, time.Now)
+}
+
+func TestOneKeyInAnyOfItsPlaces(t *testing.T) {
+	a := newAuth()
+	for _, c := range []struct {
+		name    string
+		headers []string
+		query   string
+		third   bool
+		code    string // "": known
+	}{
+		{"bearer", []string{"Authorization", "Bearer " + secret}, "", false, ""},
+		{"bearer in any case", []string{"Authorization", "bEARER  " + secret + " "}, "", false, ""},
+		{"x-api-key", []string{"X-Api-Key", secret}, "", false, ""},
+		{"api-key", []string{"Api-Key", secret}, "", false, ""},
+		{"x-goog-api-key", []string{"X-Goog-Api-Key", secret}, "", false, ""},
+		{"query of the third shape", nil, "key=" + secret, true, ""},
+		{"query of another shape", nil, "key=" + secret, false, "missing_api_key"},
+		{"the same twice", []string{"Authorization", "Bearer " + secret, "X-Api-Key", secret}, "key=" + secret, true, ""},
+		{"an empty header beside it", []string{"Authorization", "Bearer ", "X-Api-Key", secret}, "", false, ""},
+		{"nothing", nil, "", true, "missing_api_key"},
+		{"another scheme", []string{"Authorization", "Basic " + secret}, "", false, "missing_api_key"},
+		{"no scheme", []string{"Authorization", secret}, "", false, "missing_api_key"},
+		{"unknown", []string{"X-Api-Key", "sd-nobody"}, "", false, "invalid_api_key"},
+		{"two different headers", []string{"Authorization", "Bearer " + secret, "X-Api-Key", other}, "", false, "invalid_api_key"},
+		{"three, the last as the first", []string{"Authorization", "Bearer " + secret, "X-Api-Key", other, "X-Goog-Api-Key", secret}, "", false, "invalid_api_key"},
+		{"header and query differ", []string{"X-Api-Key", secret}, "key=" + other, true, "invalid_api_key"},
+		{"two in one header name", []string{"X-Api-Key", secret, "X-Api-Key", other}, "", false, "invalid_api_key"},
+		{"two in the query", nil, "key=" + secret + "&key=" + other, true, "invalid_api_key"},
+		{"too long", []string{"X-Api-Key", strings.Repeat("a", 100<<10)}, "", false, "invalid_api_key"},
+		{"not ASCII", []string{"X-Api-Key", "sd-ключ\xff"}, "", false, "invalid_api_key"},
+	} {
+		r := httptest.NewRequest("POST", "/v1/x?"+c.query, nil)
+		for i := 0; i < len(c.headers); i += 2 {
+			r.Header.Add(c.headers[i], c.headers[i+1])
+		}
+		k, err := a.Authenticate(r, c.third)
+		if c.code == "" {
+			if err != nil || k.ID != "stored" {
+				t.Errorf("%s: %v, key %q", c.name, err, k.ID)
+			}
+			continue
+		}
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Status != http.StatusUnauthorized || e.Type != dialogue.TypeAuthentication || e.Code != c.code {
+			t.Errorf("%s: got %v, want 401 %s", c.name, err, c.code)
+		} else if strings.Contains(e.Message, secret) {
+			t.Errorf("%s: the message holds the key", c.name)
+		}
+	}
+}
+
+func TestConfiguredKeysCountAtOnceAndFirst(t *testing.T) {
+	a := newAuth()
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("X-Api-Key", "sd-configured")
+	if _, err := a.Authenticate(r, false); err == nil {
+		t.Error("a key nobody configured is known")
+	}
+	a.SetFixed([]state.Key{key("fixed", "sd-configured"), key("shadow", secret)})
+	if k, err := a.Authenticate(r, false); err != nil || k.ID != "fixed" {
+		t.Errorf("got %q, %v", k.ID, err)
+	}
+	r.Header.Set("X-Api-Key", secret)
+	if k, err := a.Authenticate(r, false); err != nil || k.ID != "shadow" {
+		t.Errorf("got %q, %v", k.ID, err)
+	}
+	a.SetFixed(nil)
+	if k, err := a.Authenticate(r, false); err != nil || k.ID != "stored" {
+		t.Errorf("got %q, %v", k.ID, err)
+	}
+	if _, err := auth.New(nil, time.Now).Authenticate(r, false); err == nil {
+		t.Error("without a store a stored key is known")
+	}
+}
+
+func TestWhatAKeyMayDo(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	a := auth.New(nil, func() time.Time { return now })
+	for _, c := range []struct {
+		name         string
+		change       func(*state.Key)
+		scope, model string
+		remote       string
+		status       int
+		code         string
+	}{
+		{"anything", nil, "chat", "m", "", 0, ""},
+		{"a scope it has", func(k *state.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", 0, ""},
+		{"a scope it has not", func(k *state.Key) { k.Scopes = []string{"chat"} }, "messages", "", "", 403, "permission_denied"},
+		{"no scope at all", func(k *state.Key) { k.Scopes = []string{} }, "chat", "", "", 403, "permission_denied"},
+		{"a model it has", func(k *state.Key) { k.Models = []string{"g*"} }, "", "gpt", "", 0, ""},
+		{"a model it has not", func(k *state.Key) { k.Models = []string{"g*"} }, "", "claude", "", 403, "model_not_allowed"},
+		{"no model at all", func(k *state.Key) { k.Models = []string{} }, "", "gpt", "", 403, "model_not_allowed"},
+		{"disabled", func(k *state.Key) { k.Enabled = false }, "chat", "", "", 401, "invalid_api_key"},
+		{"revoked", func(k *state.Key) { k.Revoked = now }, "chat", "", "", 401, "invalid_api_key"},
+		{"expired", func(k *state.Key) { k.Expires = now }, "chat", "", "", 401, "invalid_api_key"},
+		{"not expired", func(k *state.Key) { k.Expires = now.Add(1) }, "chat", "", "", 0, ""},
+		{"its network", allow("10.0.0.0/8"), "chat", "", "10.1.2.3:5", 0, ""},
+		{"its network, spelt as v6", allow("10.0.0.0/8"), "chat", "", "[::ffff:10.1.2.3]:5", 0, ""},
+		{"another network", allow("10.0.0.0/8"), "chat", "", "11.1.2.3:5", 403, "permission_denied"},
+		{"no address", allow("10.0.0.0/8"), "chat", "", "@", 403, "permission_denied"},
+	} {
+		k := key("k", secret)
+		if c.change != nil {
+			c.change(&k)
+		}
+		r := httptest.NewRequest("POST", "/", nil)
+		r.Header.Set("X-Forwarded-For", "10.1.2.3") // not believed
+		if c.remote != "" {
+			r.RemoteAddr = c.remote
+		}
+		err := a.Permit(&k, r, c.scope, c.model)
+		var e *dialogue.Error
+		switch {
+		case c.status == 0 && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.status != 0 && (!errors.As(err, &e) || e.Status != c.status || e.Code != c.code):
+			t.Errorf("%s: got %v, want %d %s", c.name, err, c.status, c.code)
+		}
+	}
+}
+
+func allow(network string) func(*state.Key) {
+	return func(k *state.Key) { k.AllowIPs = []netip.Prefix{netip.MustParsePrefix(network)} }
+}
