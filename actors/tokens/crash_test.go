@@ -1,0 +1,240 @@
+package tokens_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/tokens"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// crashDir tells a test binary that it is the process that is killed.
+const crashDir = "STAGEDOOR_TEST_CRASH_DIR"
+
+const crashWriters = 8
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		fmt.Println("error", child(dir))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// open starts a registry on a directory.
+func open(dir string) (*tokens.Client, *state.State, func(), error) {
+	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := state.Open(store, time.Now)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, store.Close())
+	}
+	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
+	c, err := tokens.Start(tokens.Options{System: sys, State: s, Now: time.Now})
+	return c, s, func() { _ = errors.Join(sys.Stop(ctx), s.Close(), store.Close()) }, err
+}
+
+// child goes through the protocol until it is killed, and prints what was
+// acknowledged: who, which step, and what came of it.
+func child(dir string) error {
+	c, s, _, err := open(dir)
+	if err != nil {
+		return err
+	}
+	var out sync.Mutex // one line is one write
+	say := func(words ...any) {
+		out.Lock()
+		defer out.Unlock()
+		fmt.Println(words...)
+	}
+	var wg sync.WaitGroup
+	failures := make(chan error, crashWriters)
+	for w := range crashWriters {
+		wg.Go(func() { failures <- live(c, s, fmt.Sprintf("%d-%d", os.Getpid(), w), say) })
+	}
+	return <-failures
+}
+
+// live is one writer: a user with an app, and one grant after the other. Every
+// second one is revoked.
+func live(c *tokens.Client, s *state.State, who string, say func(...any)) error {
+	u, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
+		return tx.AddUser(state.User{Username: who, Status: state.UserActive})
+	})
+	if err != nil {
+		return err
+	}
+	secret, app, err := c.RegisterApp(ctx, tokens.NewApp{Owner: u.ID, Name: who, RedirectURI: callback})
+	if err != nil {
+		return err
+	}
+	say(who, "app", app.ClientID, secret)
+	creds := tokens.ClientCredentials{ID: app.ClientID, Secret: secret}
+	for n := 0; ; n++ {
+		code, err := c.Approve(ctx, tokens.Approval{User: u.ID, ClientID: app.ClientID, RedirectURI: callback, Scopes: tokens.Scopes(), Consented: true})
+		if err != nil {
+			return err
+		}
+		say(who, "code", code)
+		pair, err := c.Exchange(ctx, tokens.Exchange{Client: creds, Code: code, RedirectURI: callback})
+		for range 3 {
+			if err != nil {
+				return err
+			}
+			say(who, "pair", pair.Access, pair.Refresh)
+			pair, err = c.Refresh(ctx, tokens.Refresh{Client: creds, Token: pair.Refresh})
+		}
+		if err != nil {
+			return err
+		}
+		say(who, "pair", pair.Access, pair.Refresh)
+		if n%2 == 0 {
+			if err := c.Revoke(ctx, creds, pair.Refresh); err != nil {
+				return err
+			}
+			say(who, "dead")
+		}
+	}
+}
+
+// told is what one writer was told.
+type told struct {
+	creds    tokens.ClientCredentials
+	families []*toldFamily
+}
+
+type toldFamily struct {
+	code  string
+	pairs []tokens.Tokens
+	dead  bool
+}
+
+func TestKilledRegistryForgetsNothingItAcknowledged(t *testing.T) {
+	dir, cycles := t.TempDir(), 6
+	if testing.Short() {
+		cycles = 2
+	}
+	writers, acknowledged := map[string]*told{}, 0
+	for range cycles {
+		acknowledged += killDuringWrites(t, dir, writers)
+		checkTold(t, dir, writers)
+		clear(writers) // what was checked was used up by that
+	}
+	if acknowledged < 100*cycles {
+		t.Errorf("only %d acknowledged steps: nothing was tested", acknowledged)
+	}
+	t.Logf("%d acknowledged steps survived %d kills", acknowledged, cycles)
+}
+
+func killDuringWrites(t *testing.T, dir string, writers map[string]*told) int {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), crashDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, n := bufio.NewScanner(out), 0
+	for ; lines.Scan(); n++ {
+		if !record(writers, strings.Fields(lines.Text())) {
+			t.Errorf("child: %s", lines.Text())
+		}
+		if n == 300 {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the child ended by itself")
+	}
+	return n
+}
+
+func record(writers map[string]*told, words []string) bool {
+	if len(words) < 2 || words[0] == "error" {
+		return false
+	}
+	w := writers[words[0]]
+	if words[1] == "app" {
+		writers[words[0]] = &told{creds: tokens.ClientCredentials{ID: words[2], Secret: words[3]}}
+		return true
+	}
+	if words[1] == "code" {
+		w.families = append(w.families, &toldFamily{code: words[2]})
+		return true
+	}
+	last := w.families[len(w.families)-1]
+	if words[1] == "dead" {
+		last.dead = true
+		return true
+	}
+	last.pairs = append(last.pairs, tokens.Tokens{Access: words[2], Refresh: words[3]})
+	return true
+}
+
+// checkTold holds a restarted registry against what its callers were told. Of
+// the last grant of each writer one more step may be on disk.
+func checkTold(t *testing.T, dir string, writers map[string]*told) {
+	t.Helper()
+	c, _, stop, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for who, w := range writers {
+		for i, f := range w.families {
+			if i < len(w.families)-1 {
+				checkFinished(t, c, who, w.creds, f)
+			}
+			pair, err := c.Exchange(ctx, tokens.Exchange{Client: w.creds, Code: f.code, RedirectURI: callback})
+			if err == nil && len(f.pairs) > 0 {
+				t.Errorf("%s: a code was redeemed twice: %v", who, pair.Scopes)
+			}
+			if err != nil && !errors.Is(err, tokens.ErrInvalidGrant) {
+				t.Errorf("%s: code: got %v", who, err)
+			}
+			for _, pair := range f.pairs { // the replay ended them
+				if _, err := c.Lookup(pair.Access); err == nil {
+					t.Errorf("%s: an access token outlived the replay of its code", who)
+				}
+			}
+		}
+	}
+}
+
+func checkFinished(t *testing.T, c *tokens.Client, who string, creds tokens.ClientCredentials, f *toldFamily) {
+	t.Helper()
+	if len(f.pairs) != 4 {
+		t.Errorf("%s: told of %d pairs", who, len(f.pairs))
+		return
+	}
+	for n, pair := range f.pairs {
+		if _, err := c.Lookup(pair.Access); (err == nil) == f.dead {
+			t.Errorf("%s: access token %d, revoked %v: got %v", who, n, f.dead, err)
+		}
+	}
+	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[3].Refresh}); (err == nil) == f.dead {
+		t.Errorf("%s: refresh token, revoked %v: got %v", who, f.dead, err)
+	}
+	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[0].Refresh}); !errors.Is(err, tokens.ErrInvalidGrant) {
+		t.Errorf("%s: a rotated token works again: %v", who, err)
+	}
+}
