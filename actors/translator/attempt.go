@@ -124,7 +124,9 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 		a.meta.Untouched = true
 		return a.callUntouched(ctx)
 	}
-	a.shape = a.svc.shape(a.candidate.Provider.Shape)
+	if a.shape = a.svc.shape(a.candidate.Provider.Shape); a.shape == nil {
+		return callerFault(dialogue.Invalid("model", "is not a text model: its provider has no dialogue"))
+	}
 	return a.callTranslated(ctx)
 }
 
@@ -142,7 +144,7 @@ func (a *attempt) callUntouched(ctx context.Context) *upstream.Failure {
 		return callerFault(err)
 	}
 	key := a.takeKey()
-	reply, f := a.sendWith(ctx, call, key)
+	reply, f := a.send(ctx, call, key)
 	if f != nil {
 		return f
 	}
@@ -251,11 +253,7 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 func (a *attempt) takeKey() string { return a.provider.Client.Keys().Take(a.svc.env.Now()) }
 
 // send makes the upstream call and turns an error status into a failure.
-func (a *attempt) send(ctx context.Context, call shapes.Call) (*upstream.Reply, *upstream.Failure) {
-	return a.sendWith(ctx, call, a.takeKey())
-}
-
-func (a *attempt) sendWith(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
+func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
 	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
 	if err != nil {
 		return nil, failureOf(err)

@@ -328,6 +328,16 @@ func TestAProviderThatIsGoneIsNoRoute(t *testing.T) {
 	})
 }
 
+func TestAProviderWithoutDialogueIsNotAskedForText(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", catalog.Images, goodChat())
+		got := s.ask(s.order(dialogue.Chat, chatAsk))
+		if got.status != 400 || got.err.Param != "model" {
+			t.Errorf("got %d %v", got.status, got.err)
+		}
+	})
+}
+
 // Every attempt of every failing request would be one too many: retries are a
 // fifth of the traffic, or three at a time.
 func TestRetriesDoNotMultiplyTheLoadOfAFailingUpstream(t *testing.T) {

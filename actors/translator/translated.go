@@ -207,7 +207,7 @@ func (t *translated) failed() *Buffer {
 func (a *attempt) producer(call shapes.Call) producer {
 	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		key := a.takeKey()
-		reply, f := a.sendWith(ctx, call, key)
+		reply, f := a.send(ctx, call, key)
 		if f != nil {
 			return f
 		}

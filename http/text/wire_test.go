@@ -2,6 +2,7 @@ package text_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -25,7 +26,7 @@ type web struct {
 
 func (g *gateway) listen(t *testing.T) *web {
 	w := &web{g: g, conns: make(chan net.Conn), closed: make(chan struct{})}
-	w.client = &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return w.dial(), nil }}}
+	w.client = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return w.dial(), nil }}}
 	served := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() { served <- g.server.Serve([]net.Listener{w}) })

@@ -73,7 +73,6 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 	}
 	f := &Failure{Class: MaybeSent, Err: &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Cause: err}}
 	var op *net.OpError
-	var proto *http.ProtocolError
 	var cert *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
@@ -89,7 +88,7 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 	case !sent && (errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &alert)):
 		f.Class = NotSent
 		f.Err.Message, f.Err.Code = "the upstream provider cannot be reached", "upstream_unreachable"
-	case !sent && strings.Contains(err.Error(), "malformed HTTP"), errors.As(err, &proto):
+	case !sent && strings.Contains(err.Error(), "malformed HTTP"):
 		f.Err.Message, f.Err.Code = "the upstream provider sent an invalid response", "upstream_invalid_response"
 	default:
 		f.Err.Message, f.Err.Code = "the connection to the upstream provider broke", "upstream_reset"

@@ -47,8 +47,6 @@ type fault struct {
 	whole, stream *outcome
 	// short sets the provider's clocks to a fraction of a second.
 	short bool
-	// calls is how many calls the upstream may see; 0 means one.
-	calls int
 	// shapes are the upstream shapes it applies to; nil: all.
 	shapes []cases.Shape
 	// untranslated leaves out clients of the upstream's own shape, who are given the
