@@ -1,0 +1,42 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
+	clock, store := newClock(), journal.NewMemory()
+	s := open(t, store, clock.now)
+	must(t, s, func(tx *state.Tx) error {
+		var errs []error
+		for n := range 10 {
+			at := start.Add(time.Duration(n) * time.Minute)
+			errs = append(errs,
+				tx.PutSession(state.Session{ID: fmt.Sprint("ses_", n), Hash: hash(n), User: 1, Expires: at}),
+				tx.PutGrant(state.Grant{ID: fmt.Sprint("grt_", n), User: 1, App: 1, Family: hash(n), Code: state.Code{Hash: hash(n)}, Expires: at}),
+				tx.PutAccess(state.AccessToken{ID: fmt.Sprint("acc_", n), Hash: hash(n), Grant: "grt_0", Expires: at}),
+				tx.PutConsent(state.Consent{User: 1, App: int64(n + 1), Expires: at}))
+		}
+		return errors.Join(errs...)
+	})
+	for _, c := range []struct {
+		after time.Duration
+		limit int
+		want  int
+	}{{0, 0, 4}, {59 * time.Second, 0, 0}, {time.Second, 0, 4}, {5 * time.Minute, 7, 7}, {0, 0, 13}, {time.Hour, 0, 12}, {0, 0, 0}} {
+		clock.add(c.after)
+		if n, err := s.Sweep(ctx, c.limit); err != nil || n != c.want {
+			t.Errorf("at %v: got %d, %v, want %d", clock.now().Sub(start), n, err, c.want)
+		}
+	}
+	again := open(t, store, clock.now)
+	if n := len(again.View().Sessions(1)) + len(again.View().Grants(1, 0)); n != 0 {
+		t.Errorf("%d are back after a restart", n)
+	}
+}
