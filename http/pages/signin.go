@@ -1,0 +1,55 @@
+package pages
+
+// Form is what every form carries besides its fields.
+type Form struct {
+	Action string
+	ID     string // what it is about: a transaction, a visit
+	Token  string // that it was drawn for this browser
+}
+
+// App is an app as the people hear of it that it wants something from.
+type App struct {
+	Name        string
+	Description string
+	Host        string // where the browser goes afterwards
+	Loopback    bool   // that is this computer, without TLS
+	Scopes      []string
+}
+
+func (a *App) leads() leads {
+	if a.Loopback {
+		return toPrograms
+	}
+	return toApps
+}
+
+// SignIn asks for credentials. With an app it names the app, where it is and what
+// it asks for.
+type SignIn struct {
+	Form
+	App *App
+	// Consents: there is no further page, signing in is the yes (decisions,
+	// auto_authorize).
+	Consents bool
+	Username string // as typed before
+	Problem  string
+}
+
+func (s *SignIn) frame() frame {
+	f := frame{template: "signin.html", title: "Sign in", leads: here}
+	if s.App != nil {
+		f.leads = s.App.leads()
+	}
+	return f
+}
+
+// Consent asks whether an app may have what it asks for.
+type Consent struct {
+	Form
+	App      App
+	Username string
+}
+
+func (c *Consent) frame() frame {
+	return frame{template: "consent.html", title: "Allow access", visitor: c.Username, leads: c.App.leads()}
+}

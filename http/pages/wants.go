@@ -1,0 +1,37 @@
+package pages
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"stagedoor/actors/tokens"
+)
+
+// Want is a scope in words.
+type Want struct{ Name, Text string }
+
+var wants = map[string]Want{
+	tokens.ScopeProfile: {"Your profile", "username and e-mail address"},
+	tokens.ScopeBalance: {"Your balance", "what you have left and what you spent"},
+}
+
+// Wants are the app's scopes in words.
+func (a *App) Wants() []Want {
+	var all []Want
+	for _, s := range a.Scopes {
+		all = append(all, wants[s])
+	}
+	return all
+}
+
+// Initial is a letter that stands for the app; it never comes with a picture,
+// which could be anybody's.
+func (a *App) Initial() string {
+	at := strings.IndexFunc(a.Name, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+	if at < 0 {
+		return "?"
+	}
+	r, _ := utf8.DecodeRuneInString(a.Name[at:])
+	return string(unicode.ToUpper(r))
+}
