@@ -1,0 +1,163 @@
+package browser
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"stagedoor/actors/tokens"
+)
+
+// Registry is what signs people in and out.
+type Registry interface {
+	Login(ctx context.Context, l tokens.Login) (cookie string, s tokens.Session, err error)
+	Session(ctx context.Context, cookie string) (tokens.Session, error)
+	Logout(ctx context.Context, cookie string) error
+}
+
+// Options are what a Guard is made of.
+type Options struct {
+	Registry Registry
+	// Origin is how browsers reach the pages, scheme://host[:port], whoever ends
+	// its TLS.
+	Origin string
+	// Key authenticates form tokens.
+	Key    []byte
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Guard recognises browsers. Any goroutine may use it.
+type Guard struct {
+	options        Options
+	secure         bool   // reached by https
+	session, guest string // names of cookies
+	origin         *http.CrossOriginProtection
+}
+
+// hostPrefix makes browsers refuse a cookie of that name from any host but this
+// one, subdomains and plain http included.
+const hostPrefix = "__Host-"
+
+// New makes a Guard. Its error is about the origin.
+func New(o Options) (*Guard, error) {
+	g := &Guard{options: o, secure: strings.HasPrefix(o.Origin, "https:"), origin: http.NewCrossOriginProtection()}
+	g.session, g.guest = g.CookieName("session"), g.CookieName("guest")
+	return g, g.origin.AddTrustedOrigin(o.Origin)
+}
+
+// Visitor is who sits at a browser.
+type Visitor struct {
+	// Session is zero for who has not signed in.
+	Session tokens.Session
+	binding string
+}
+
+// SignedIn tells whether the visitor has a session.
+func (v *Visitor) SignedIn() bool { return v.Session.ID != "" }
+
+// Binding is the same for every request of one browser until it signs in or
+// out; "": the browser brought nothing to know it by.
+func (v *Visitor) Binding() string { return v.binding }
+
+// Visitor recognises the browser of a request.
+func (g *Guard) Visitor(r *http.Request) (Visitor, error) {
+	if c, err := r.Cookie(g.session); err == nil {
+		s, err := g.options.Registry.Session(r.Context(), c.Value)
+		switch {
+		case err == nil:
+			return Visitor{Session: s, binding: "session " + s.ID}, nil
+		case !errors.Is(err, tokens.ErrNoSession):
+			return Visitor{}, err
+		}
+	}
+	if c, err := r.Cookie(g.guest); err == nil && wellFormed(c.Value) {
+		return Visitor{binding: "guest " + c.Value}, nil
+	}
+	return Visitor{}, nil
+}
+
+// Welcome recognises the browser of a request and gives one it does not know
+// something to be known by.
+func (g *Guard) Welcome(w http.ResponseWriter, r *http.Request) (Visitor, error) {
+	v, err := g.Visitor(r)
+	if err != nil || v.binding != "" {
+		return v, err
+	}
+	return g.newGuest(w)
+}
+
+const guestBytes = 32
+
+// guestLife is how long someone may look at a sign-in page.
+const guestLife = 24 * time.Hour
+
+func (g *Guard) newGuest(w http.ResponseWriter) (Visitor, error) {
+	var raw [guestBytes]byte
+	if _, err := io.ReadFull(g.options.Random, raw[:]); err != nil {
+		return Visitor{}, fmt.Errorf("draw a guest: %w", err)
+	}
+	value := base64.RawURLEncoding.EncodeToString(raw[:])
+	http.SetCookie(w, g.cookie(g.guest, value, guestLife))
+	return Visitor{binding: "guest " + value}, nil
+}
+
+func wellFormed(guest string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(guest)
+	return err == nil && len(raw) == guestBytes
+}
+
+// SignIn checks credentials and opens a session. Whatever the browser had before
+// ends: nobody can plant a session, nor a guest, and find it signed in later.
+// Errors are the registry's.
+func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, l tokens.Login) (Visitor, error) {
+	value, s, err := g.options.Registry.Login(r.Context(), l)
+	if err != nil {
+		return Visitor{}, err
+	}
+	if old, err := r.Cookie(g.session); err == nil {
+		// A session left behind is no reason to refuse a new one.
+		_ = g.options.Registry.Logout(r.Context(), old.Value)
+	}
+	http.SetCookie(w, g.cookie(g.session, value, s.Expires.Sub(g.options.Now())))
+	http.SetCookie(w, g.cookie(g.guest, "", -1))
+	return Visitor{Session: s, binding: "session " + s.ID}, nil
+}
+
+// SignOut ends the browser's session; the visitor is a guest then.
+func (g *Guard) SignOut(w http.ResponseWriter, r *http.Request) (Visitor, error) {
+	if c, err := r.Cookie(g.session); err == nil {
+		if err := g.options.Registry.Logout(r.Context(), c.Value); err != nil {
+			return Visitor{}, err
+		}
+	}
+	http.SetCookie(w, g.cookie(g.session, "", -1))
+	return g.newGuest(w)
+}
+
+// Cookie makes a cookie of a page's own, as safe as the session's. A life below
+// zero removes it.
+func (g *Guard) Cookie(name, value string, life time.Duration) *http.Cookie {
+	return g.cookie(g.CookieName(name), value, life)
+}
+
+// CookieName is what Cookie calls it.
+func (g *Guard) CookieName(name string) string {
+	if g.secure {
+		return hostPrefix + "stagedoor-" + name
+	}
+	return "stagedoor-" + name
+}
+
+func (g *Guard) cookie(name, value string, life time.Duration) *http.Cookie {
+	age := int(life / time.Second)
+	if age <= 0 {
+		age = -1
+	}
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: g.secure, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+}
