@@ -533,6 +533,22 @@ func TestTrialsOfARateLimitedProviderKeepADistance(t *testing.T) {
 	})
 }
 
+func TestARateLimitIsASignOfLife(t *testing.T) {
+	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
+		for range 5 {
+			g.hold(throttle.Ask{}).Release(throttle.Outcome{Kind: throttle.Transient})
+		}
+		kittest.Quiesce()
+		g.hold(throttle.Ask{Last: true}).Release(throttle.Outcome{Kind: throttle.RateLimited, RetryAfter: 7 * time.Second})
+		kittest.Quiesce()
+		g.request("a", throttle.Ask{Last: true, Deadline: in(10 * time.Second)}, 0, throttle.Outcome{})
+		g.wg.Wait()
+		if times := g.served("a"); len(times) != 1 || times[0] != 7*time.Second {
+			t.Errorf("served at %v", times)
+		}
+	})
+}
+
 func TestRefusedCredentialIsLeftAlone(t *testing.T) {
 	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
 		g.hold(throttle.Ask{}).Release(throttle.Outcome{Kind: throttle.Credential})

@@ -34,9 +34,11 @@ func (c *core) rest(now time.Time, t *ticket) time.Duration {
 // tried hears how a trial went. A good one ends the rest that was prescribed.
 func (c *core) tried(now time.Time, kind Kind) {
 	c.trial = nil
+	if kind.alive() {
+		c.breaker.shut()
+	}
 	switch kind {
 	case Success:
-		c.breaker.shut()
 		c.coolUntil = now
 	case RateLimited:
 		c.trialFrom = now.Add(trialRest)
