@@ -119,7 +119,7 @@ func unauthorized(code, message string) *dialogue.Error {
 // Permit checks that key may use scope, and model if it is not "", from where r
 // comes.
 func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model string) error {
-	err := key.Permits(scope, model, remote(r), a.now())
+	err := key.Permits(scope, model, Remote(r), a.now())
 	switch {
 	case err == nil:
 		return nil
@@ -134,8 +134,8 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 	return e
 }
 
-// remote is the address of the peer. Forwarded headers are not believed.
-func remote(r *http.Request) netip.Addr {
+// Remote is the address of the peer. Forwarded headers are not believed.
+func Remote(r *http.Request) netip.Addr {
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return ap.Addr().Unmap()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 )
 
 // basicChallenge answers clients that used the Authorization header (RFC 6749
@@ -40,7 +41,7 @@ func (s *Service) readCall(w http.ResponseWriter, r *http.Request) (*call, error
 	if err != nil || slices.ContainsFunc(onlyInBody, func(name string) bool { return query.count(name) > 0 }) {
 		return nil, invalidRequest("parameters belong into the body")
 	}
-	c := &call{form: form, client: tokens.ClientCredentials{ID: form.get("client_id"), Secret: form.get("client_secret"), From: s.options.Remote(r)}}
+	c := &call{form: form, client: tokens.ClientCredentials{ID: form.get("client_id"), Secret: form.get("client_secret"), From: auth.Remote(r)}}
 	if len(r.Header["Authorization"]) > 0 {
 		if err := c.readBasic(r.Header["Authorization"]); err != nil {
 			return nil, err

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"stagedoor/actors/tokens"
@@ -49,8 +48,6 @@ type Options struct {
 	Auto   Auto
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL string
-	// Remote is the address a request comes from.
-	Remote func(*http.Request) netip.Addr
 	Now    func() time.Time
 	Random io.Reader
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/http/browser"
 	"stagedoor/http/pages"
 )
@@ -120,7 +121,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) {
 		s.deny(w, r, t)
 		return
 	}
-	login := tokens.Login{Username: form.get("username"), Password: form.get("password"), From: s.options.Remote(r)}
+	login := tokens.Login{Username: form.get("username"), Password: form.get("password"), From: auth.Remote(r)}
 	v, err := s.options.Browser.SignIn(w, r, login)
 	if err != nil {
 		s.signInAgain(w, r, t, login.Username, err)

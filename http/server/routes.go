@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"stagedoor/http/envelope"
+	"stagedoor/http/pages"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
 )
@@ -33,6 +34,15 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	r.handle("GET /v1beta/models", d.GeminiModels)
 	r.handle("GET /v1beta/models/{rest...}", d.GeminiModel)
 	r.handle("POST /v1beta/models/{rest...}", d.Generate)
+
+	if o := s.options.OAuth; o != nil {
+		o.Routes(r.handle)
+		r.handle("GET "+pages.AssetPrefix+"{name}", func(w http.ResponseWriter, req *http.Request) {
+			if !pages.Asset(w, req) {
+				r.notFound(w, req)
+			}
+		})
+	}
 
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)

@@ -20,6 +20,7 @@ import (
 
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
+	"stagedoor/http/oauth"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
@@ -43,6 +44,8 @@ const (
 type Options struct {
 	Logger *slog.Logger
 	Doors  *text.Doors
+	// OAuth is the authorization service; nil: there is none.
+	OAuth  *oauth.Service
 	Shapes map[dialogue.Shape]shapes.Shape
 	// ID makes request ids.
 	ID func() string
@@ -207,6 +210,9 @@ func (s *Server) recover(w *access.Reply, r *http.Request, id string) {
 
 // dialect is how errors are written to the clients of a path.
 func (s *Server) dialect(path string) envelope.Dialect {
+	if own := oauth.Dialect(path); own != nil {
+		return own
+	}
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
 		return s.options.Shapes[dialogue.Messages].Envelope
