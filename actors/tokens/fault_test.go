@@ -1,0 +1,83 @@
+package tokens_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/state/journal"
+)
+
+// full is a store that refuses to write while it is told to.
+type full struct {
+	journal.Store
+	is atomic.Bool
+}
+
+func (f *full) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
+	if f.is.Load() {
+		return 0, journal.ErrReadOnly
+	}
+	return f.Store.Commit(ctx, b)
+}
+
+func TestFullDiskUsesNothingUp(t *testing.T) {
+	store := &full{Store: journal.NewMemory()}
+	b := newBenchOn(t, store, tokens.Config{})
+	code, pair := b.code(t), b.tokens(t)
+	store.is.Store(true)
+	for name, try := range map[string]func() error{
+		"exchange": func() error { return second(b.exchange(code)) },
+		"refresh":  func() error { return second(b.refresh(pair.Refresh)) },
+		"revoke":   func() error { return b.Revoke(ctx, b.creds, pair.Refresh) },
+		"approve":  func() error { return second(b.Approve(ctx, b.approval())) },
+		"status":   func() error { return second(b.SetUserStatus(ctx, b.user.ID, tokens.StatusDisabled)) },
+	} {
+		if err := try(); !errors.Is(err, tokens.ErrUnavailable) || errors.Is(err, tokens.ErrInvalidGrant) {
+			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
+		}
+	}
+	b.alive(t, pair)
+	store.is.Store(false)
+	if _, err := b.exchange(code); err != nil {
+		t.Errorf("the code afterwards: %v", err)
+	}
+	if _, err := b.refresh(pair.Refresh); err != nil {
+		t.Errorf("the refresh token afterwards: %v", err)
+	}
+}
+
+func TestWhoLeftGetsNothingDone(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	code, why := b.code(t), errors.New("gone")
+	gone, leave := context.WithCancelCause(ctx)
+	leave(why)
+	if _, err := b.Exchange(gone, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: callback}); !errors.Is(err, why) {
+		t.Errorf("got %v, want the cause", err)
+	}
+	if _, err := b.exchange(code); err != nil {
+		t.Errorf("the code afterwards: %v", err)
+	}
+}
+
+func TestStoppedRegistryAnswers(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	pair := b.tokens(t)
+	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := b.sys.Stop(limit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.refresh(pair.Refresh); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	if _, _, err := b.login("ada", secretWord); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	if _, err := b.Lookup(pair.Access); err != nil {
+		t.Errorf("reading goes on: %v", err)
+	}
+}
