@@ -43,9 +43,10 @@ sdk: tools ## the vendors' own clients against the running gateway
 	test/sdk/run.sh
 
 .PHONY: lint
-lint: ## formatting, go vet and staticcheck
+lint: ## formatting, go.mod, go vet and staticcheck
 	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	go mod tidy -diff
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
