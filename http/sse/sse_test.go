@@ -36,9 +36,11 @@ func TestHeartbeatsFillSilenceOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		stop()
 		if n := strings.Count(w.Body.String(), "beat"); n != 0 {
 			t.Errorf("%d heartbeats although events came", n)
 		}
+		stop = s.Beat(t.Context(), []byte(": beat\n"))
 		time.Sleep(61 * time.Second)
 		stop()
 		if n := strings.Count(w.Body.String(), "beat"); n < 3 || n > 5 {
