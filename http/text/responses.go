@@ -63,6 +63,9 @@ func (v *visit) continueFrom() (string, error) {
 	if err != nil {
 		return "", previousNotFound()
 	}
+	if !h.Finished() {
+		return "", dialogue.Invalid("previous_response_id", "the response has not ended yet")
+	}
 	if h.Provider != "" && !v.head.Background {
 		for i := range v.plan {
 			if v.plan[i].Provider.Name == h.Provider && v.plan[i].Provider.Serves(dialogue.Responses) {

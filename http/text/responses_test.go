@@ -249,6 +249,10 @@ func (g *gateway) await(id string) reply {
 func TestACancelledResponseStaysCancelled(t *testing.T) {
 	g := open(t)
 	id := g.create(`{"model":"alpha","input":"[sandbox: stall]","background":true,"stream":false}`).get("id").String()
+	early := g.do("POST", "/v1/responses", fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id))
+	if early.status != 400 || early.get("error.param").String() != "previous_response_id" {
+		t.Errorf("continued before its end: %d %s", early.status, early.body)
+	}
 	for range 2 {
 		r := g.do("POST", "/v1/responses/"+id+"/cancel", "")
 		if r.status != 200 || r.get("status").String() != "cancelled" {
