@@ -4,9 +4,11 @@
 // everything in order. It decides nothing about requests.
 //
 //	stagedoor
-//	├ gate/s0..sN        parents of the requests under way        (actors/translator)
-//	│  └ r               one request
+//	├ gate               parent of the shards                     (actors/translator)
+//	│  └ s0..sN          parents of the requests under way
+//	│     └ r            one request
 //	├ providers          parent of the throttles
 //	│  └ p/<provider>    one provider's rate-limiting mailbox     (actors/throttle)
-//	└ background/<id>    one background response                  (actors/background)
+//	└ background         parent of the background responses       (actors/background)
+//	   └ <id>            one of them
 package house

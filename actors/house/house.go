@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"stagedoor/actors/background"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/throttle"
@@ -41,7 +39,7 @@ type Options struct {
 type House struct {
 	options    Options
 	system     *kit.System
-	parent     *actor.PID // of the throttles
+	gates      *gates
 	translator *translator.Service
 	background *background.Registry
 	keys       *throttle.Keys
@@ -56,16 +54,23 @@ func Start(ctx context.Context, o Options) (*House, error) {
 	h := &House{options: o, keys: throttle.NewKeys(maxKeys)}
 	h.providers.Store(&map[string]*translator.Provider{})
 	h.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: h.report})
-	var err error
-	props := h.system.Props("providers", func() actor.Actor { return &parent{system: h.system} }, kit.WithSupervisor(providerPolicy(h.report)))
-	if h.parent, err = h.system.SpawnUnique(props, "providers"); err != nil {
+	if err := h.start(ctx); err != nil {
+		h.system.Stop(ctx) // says nothing that err does not
 		return nil, err
 	}
-	if h.translator, err = translator.New(h.system, o.Env, o.Shapes, h.provider); err != nil {
-		return nil, err
+	return h, nil
+}
+
+// start starts the branches; Stop stops them the other way round.
+func (h *House) start(ctx context.Context) (err error) {
+	if h.gates, err = startGates(h.system, h.report); err != nil {
+		return err
 	}
-	h.background, err = background.NewRegistry(ctx, h.system, h.translator, o.State, o.Env.Now)
-	return h, err
+	if h.translator, err = translator.New(h.system, h.options.Env, h.options.Shapes, h.provider); err != nil {
+		return err
+	}
+	h.background, err = background.NewRegistry(ctx, h.system, h.translator, h.options.State, h.options.Env.Now)
+	return err
 }
 
 func (h *House) report(f kit.Failure) {
@@ -167,7 +172,7 @@ func (h *House) build(ctx context.Context, spec *catalog.Provider, before *trans
 		return p, nil
 	}
 	p.Gate = throttle.NewClient(h.system, limits(spec))
-	return p, h.adopt(ctx, spec.Name, p.Gate)
+	return p, h.gates.adopt(ctx, h.system, spec.Name, p.Gate)
 }
 
 func limits(spec *catalog.Provider) throttle.Config {
@@ -178,38 +183,13 @@ func limits(spec *catalog.Provider) throttle.Config {
 // retire ends the throttle of a provider that is gone: who waits is refused,
 // who was granted finishes.
 func (h *House) retire(p *translator.Provider) {
+	h.gates.forget(p.Spec.Name)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := p.Gate.Stop(ctx); err != nil {
 		h.options.Logger.Warn("throttle did not stop", "provider", p.Spec.Name, "cause", err)
 	}
 	p.Client.Close()
-}
-
-// adopt spawns a throttle below the providers' parent.
-func (h *House) adopt(ctx context.Context, name string, gate *throttle.Client) error {
-	pid, err := kit.Ask(ctx, h.system, h.parent, &adopt{name: name, props: gate.Props()})
-	if err == nil {
-		gate.Spawned(pid)
-	}
-	return err
-}
-
-// adopt asks the parent for a child.
-type adopt struct {
-	kit.Reply[*actor.PID]
-	name  string
-	props *actor.Props
-}
-
-// parent supervises the throttles.
-type parent struct{ system *kit.System }
-
-// Receive implements actor.Actor.
-func (p *parent) Receive(c actor.Context) {
-	if m, ok := c.Message().(*adopt); ok {
-		m.Resolve(p.system.SpawnChild(c, m.props, "p/"+m.name))
-	}
 }
 
 // Drain lets the requests under way finish until ctx ends and then cuts the

@@ -8,14 +8,18 @@ import (
 
 // How failures are treated, and why:
 //
-//	gate/s*       restarted by the system; its requests have ended with an error
-//	              each (their parent's restart stops them), new ones find a parent
-//	r             stopped: half a reply cannot be begun again (translator.shard)
-//	providers     restarted; it has no state but its children's names
+//	gate          parent of the shards, which it starts and nothing else: restarted
+//	              by the system, should it ever fail
+//	gate/s*       resumed: a restart would stop the requests below it; the order
+//	              it failed with is answered (translator.shard)
+//	r             stopped: half a reply cannot be begun again
+//	providers     restarted, which stops its children; it spawns them anew
 //	p/*           restarted with back-off and without end: a provider whose
 //	              throttle is gone can't be reached, and one bad ticket must not
 //	              take it away; the new incarnation starts with empty buckets
-//	background/*  stopped: its record is settled as failed before that
+//	background    restarted by the system; its own failures are contained
+//	background/*  stopped: a response can't be begun again; the goroutine that
+//	              performs it settles its record
 
 // providerPolicy restarts a throttle after 0.2 s, 0.4 s, ... up to 30 s.
 func providerPolicy(report func(kit.Failure)) *kit.Backoff {

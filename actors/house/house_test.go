@@ -1,0 +1,307 @@
+package house_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"stagedoor/actors/house"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/translator"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+type noVault struct{}
+
+func (noVault) Remember(string, string)      {}
+func (noVault) Recall(string) (string, bool) { return "", false }
+
+// stage is a house whose sandbox answers after a while.
+type stage struct {
+	*house.House
+	t *testing.T
+	// takes is how long a reply takes after its first piece.
+	takes time.Duration
+}
+
+// play runs body in a house inside a bubble, and stops it.
+func play(t *testing.T, body func(t *testing.T, s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := state.Open(journal.NewMemory(), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		s := &stage{t: t}
+		var mu sync.Mutex
+		n := byte(0)
+		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return strings.Repeat(string('a'+n%26), 32)
+		}}
+		s.House, err = house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store, Simulate: s.simulate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body(t, s)
+		s.stop()
+		time.Sleep(2 * time.Second) // the actor library's last timer
+	})
+}
+
+func (s *stage) stop() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		s.t.Errorf("stop: %v", err)
+	}
+}
+
+func (s *stage) simulate(ctx context.Context, _ *dialogue.Request, _ http.Header, emit func(*dialogue.Event) error) error {
+	events := []dialogue.Event{{Kind: dialogue.EventStart, ID: "x", Model: "m"}, {Kind: dialogue.EventOpen, PartKind: dialogue.TextPart}, {Kind: dialogue.EventDelta, Text: "Hello"},
+		{Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}}
+	for i := range events {
+		if err := emit(&events[i]); err != nil {
+			return err
+		}
+		if i != 2 {
+			continue
+		}
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func sandbox(name string) catalog.Provider {
+	return catalog.Provider{Name: name, Shape: catalog.Sandbox}
+}
+
+// configure puts providers in force, with model m on the first and the others
+// as its fallbacks.
+func (s *stage) configure(specs ...catalog.Provider) error {
+	s.t.Helper()
+	var routes []catalog.Route
+	for _, spec := range specs {
+		routes = append(routes, catalog.Route{Provider: spec.Name, Model: "m"})
+	}
+	c, mistakes := catalog.New(specs, []catalog.Model{{Pattern: "m", Targets: routes[:1], Fallback: routes[1:]}})
+	if len(mistakes) > 0 {
+		s.t.Fatal(mistakes)
+	}
+	return s.Configure(context.Background(), c, specs)
+}
+
+func (s *stage) mustConfigure(specs ...catalog.Provider) {
+	s.t.Helper()
+	if err := s.configure(specs...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) provider(name string) *translator.Provider {
+	for _, p := range s.Providers() {
+		if p.Spec.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// ask begins a streamed chat of m and returns what it ends with.
+func (s *stage) ask() <-chan translator.Outcome {
+	s.t.Helper()
+	const body = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	in := shapes.Inbound{Header: http.Header{}}
+	chat := registry.ByName()[dialogue.Chat]
+	head, err := chat.Check([]byte(body), in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, ok := s.Catalog().Resolve("m")
+	if !ok {
+		s.t.Fatal("no model m")
+	}
+	reply := s.Translator().Begin(context.Background(), &translator.Order{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
+		Plan: r.Plan(func(int) int { return 0 }), Tenant: "k"})
+	out := make(chan translator.Outcome, 1)
+	go func() {
+		for f := range reply.Frames() {
+			if f.Data != nil {
+				f.Data.Free()
+			}
+		}
+		out <- reply.Outcome()
+	}()
+	return out
+}
+
+func TestProvidersComeChangeAndGoWhileRequestsRun(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.takes = time.Minute
+		s.mustConfigure(sandbox("a"), sandbox("b"))
+		running := s.ask()
+		kittest.Quiesce()
+
+		kept, changed := s.provider("a"), s.provider("b")
+		b := sandbox("b")
+		b.Limits.Concurrency = 1
+		s.mustConfigure(sandbox("a"), b, sandbox("c"))
+		if s.provider("a") != kept {
+			t.Error("a provider that did not change was exchanged")
+		}
+		if now := s.provider("b"); now == changed || now.Gate != changed.Gate || now.Spec.Limits.Concurrency != 1 {
+			t.Error("a provider that changed is not the same throttle under other limits")
+		}
+		s.mustConfigure(sandbox("c"))
+		if len(s.Providers()) != 1 {
+			t.Errorf("%d providers", len(s.Providers()))
+		}
+		if got := <-running; got.Err != nil || got.Provider != "a" {
+			t.Errorf("a request under way ended with %v from %q", got.Err, got.Provider)
+		}
+		if got := <-s.ask(); got.Err != nil || got.Provider != "c" {
+			t.Errorf("a request after it ended with %v from %q", got.Err, got.Provider)
+		}
+		if n := kept.Gate.InFlight(); n != 0 {
+			t.Errorf("%d permits of a provider that is gone are out", n)
+		}
+	})
+}
+
+func TestAChangedLimitHoldsAtOnce(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.takes = time.Minute
+		s.mustConfigure(sandbox("a"))
+		limited := sandbox("a")
+		limited.Limits.Concurrency = 2
+		s.mustConfigure(limited)
+		var all []<-chan translator.Outcome
+		for range 4 {
+			all = append(all, s.ask())
+		}
+		kittest.Quiesce()
+		if n := s.provider("a").Gate.InFlight(); n != 2 {
+			t.Errorf("%d at once, want 2", n)
+		}
+		for _, got := range all {
+			if got := <-got; got.Err != nil {
+				t.Error(got.Err)
+			}
+		}
+	})
+}
+
+func TestAConfigurationIsTakenWhollyOrNotAtAll(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.mustConfigure(sandbox("a"))
+		before, catalogue := s.provider("a"), s.Catalog()
+		changed, bad := sandbox("a"), catalog.Provider{Name: "bad", Shape: dialogue.Chat, BaseURL: "http://bad\x7f.test"}
+		changed.Retries = 9
+		c, _ := catalog.New([]catalog.Provider{changed, sandbox("new")}, []catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "a", Model: "m"}}}})
+		if err := s.Configure(context.Background(), c, []catalog.Provider{changed, sandbox("new"), bad}); err == nil {
+			t.Fatal("taken")
+		}
+		if s.provider("a") != before || s.provider("new") != nil || s.Catalog() != catalogue {
+			t.Error("a part of it was taken")
+		}
+		if got := <-s.ask(); got.Err != nil {
+			t.Error(got.Err)
+		}
+	})
+}
+
+// The parent of the throttles has nothing to lose but its children's names.
+func TestThrottlesSurviveTheirParent(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.takes = time.Minute
+		s.mustConfigure(sandbox("a"), sandbox("gone"))
+		s.mustConfigure(sandbox("a"))
+		running := s.ask()
+		kittest.Quiesce()
+		s.BreakProviders()
+		kittest.Pass(time.Second)
+		for range 3 {
+			if got := <-s.ask(); got.Err != nil {
+				t.Errorf("after the failure: %v", got.Err)
+			}
+		}
+		if got := <-running; got.Err != nil {
+			t.Errorf("a request under way: %v", got.Err)
+		}
+		s.mustConfigure(sandbox("a"), sandbox("b"))
+		if _, err := s.provider("b").Gate.Stats(context.Background()); err != nil {
+			t.Errorf("a provider that came after the failure: %v", err)
+		}
+		if n := s.provider("a").Gate.InFlight(); n != 0 {
+			t.Errorf("%d permits are out", n)
+		}
+	})
+}
+
+func TestStopEndsWhatRuns(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.takes = time.Hour
+		s.mustConfigure(sandbox("a"))
+		running := s.ask()
+		kittest.Quiesce()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if n := s.Drain(ctx, time.Second); n != 1 {
+			t.Errorf("%d were cut", n)
+		}
+		if got := <-running; got.Err == nil || got.Err.Code != "shutting_down" {
+			t.Errorf("ended with %v", got.Err)
+		}
+		s.stop()
+		if got := <-s.ask(); got.Err == nil || got.Err.Code != "shutting_down" {
+			t.Errorf("a request after the end: %v", got.Err)
+		}
+		if err := s.configure(sandbox("a"), sandbox("late")); err == nil {
+			t.Error("a provider was added after the end")
+		}
+	})
+}
+
+// unreadable is a store that fails a house's start.
+type unreadable struct{ journal.Store }
+
+func (unreadable) Get(context.Context, journal.Table, []byte) (journal.Record, error) {
+	return journal.Record{}, errors.New("unreadable")
+}
+
+func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := state.Open(unreadable{journal.NewMemory()}, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		err = store.PutResponse(t.Context(), state.StoredResponse{Body: []byte(`{}`), ResponseHeader: state.ResponseHeader{ID: "resp_1", Owner: "key:k", Status: "queued"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Vault: noVault{}}
+		if _, err := house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
+			t.Error("started")
+		}
+		time.Sleep(2 * time.Second) // the actor library's last timer
+	})
+}
