@@ -159,12 +159,12 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if key != "" {
 		authorize(h, key)
 	}
-	up := &upload{body: call.Body}
+	up := newUpload(call.Body)
 	req := (&http.Request{
 		Method: http.MethodPost, URL: &u, Host: u.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body:          up.reader(),
-		GetBody:       func() (io.ReadCloser, error) { return up.reader(), nil },
+		Body:          up.open(),
+		GetBody:       func() (io.ReadCloser, error) { return up.open(), nil },
 		ContentLength: int64(len(call.Body)),
 	}).WithContext(watch.ctx)
 	res, err := c.transport.RoundTrip(req)

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
@@ -15,15 +16,32 @@ type upload struct {
 	gone bool
 }
 
-// reader begins at the front, as it must again when the transport tries
-// another connection.
-func (u *upload) reader() *uploadReader { return &uploadReader{upload: u} }
+// maxCopied is up to where a body is copied instead of lent. net/http puts it
+// behind the headers and sends both in one write, but only if it knows the
+// type of its reader.
+const maxCopied = 3 << 10
+
+func newUpload(body []byte) *upload {
+	if len(body) <= maxCopied {
+		body = bytes.Clone(body)
+	}
+	return &upload{body: body}
+}
+
+// open begins at the front, as it must again when the transport tries another
+// connection.
+func (u *upload) open() io.ReadCloser {
+	if len(u.body) <= maxCopied {
+		return io.NopCloser(bytes.NewReader(u.body))
+	}
+	return &uploadReader{upload: u}
+}
 
 // revoke waits for a read or write under way. A write can only be held up by a
 // connection that is still open, so the reply must be closed before.
 func (u *upload) revoke() {
 	u.mu.Lock()
-	u.body, u.gone = nil, true
+	u.gone = true
 	u.mu.Unlock()
 }
 

@@ -41,19 +41,29 @@ func TestUploadsArriveWhole(t *testing.T) {
 // Whoever closes a reply may write over the body, though its upstream has not
 // read it yet.
 func TestARevokedUploadIsNotReadAgain(t *testing.T) {
-	up := &upload{body: []byte("prompt")}
-	first, again := up.reader(), up.reader()
+	up := newUpload(append([]byte("prompt"), make([]byte, maxCopied)...))
+	first, again := up.open(), up.open()
 	if b, err := io.ReadAll(io.LimitReader(first, 3)); err != nil || string(b) != "pro" {
 		t.Fatalf("got %q, %v", b, err)
 	}
 	up.revoke()
-	for _, r := range []*uploadReader{first, again, up.reader()} {
+	for _, body := range []io.ReadCloser{first, again, up.open()} {
+		r := body.(*uploadReader)
 		if n, err := r.Read(make([]byte, 8)); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("read %d bytes, %v", n, err)
 		}
 		if n, err := r.writeTo(io.Discard, 8); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("wrote %d bytes, %v", n, err)
 		}
+	}
+}
+
+func TestASmallUploadIsACopy(t *testing.T) {
+	body := []byte("prompt")
+	r := newUpload(body).open()
+	clear(body)
+	if b, err := io.ReadAll(r); err != nil || string(b) != "prompt" {
+		t.Errorf("got %q, %v", b, err)
 	}
 }
 
