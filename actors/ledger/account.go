@@ -161,6 +161,9 @@ func (a *account) step(self *actor.PID) {
 
 func (a *account) wake(now time.Time) {
 	at := a.used.Add(idleAfter)
+	if !at.After(now) {
+		at = now.Add(idleAfter) // idle, but for a hold that is under way
+	}
 	if due, ok := a.core.due(now); ok && len(a.core.inFlight) == 0 {
 		at = due
 	}

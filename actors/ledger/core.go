@@ -154,6 +154,7 @@ func (c *core) settle(h *hold, s *Settlement, w waiter) error {
 		return c.again(h, w)
 	}
 	amount := min(max(s.Amount, 0), state.MaxCredits)
+	c.withdraw(h)
 	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(&s.Receipt), waiter: w}
 	if amount > h.amount {
 		o.receipt.Flags = append(o.receipt.Flags[:len(o.receipt.Flags):len(o.receipt.Flags)], FlagOverHold)
@@ -176,9 +177,7 @@ func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter)
 	if h.phase != open {
 		return c.again(h, w)
 	}
-	if h.waited && c.withdraw(h) {
-		h.begun = false
-	}
+	c.withdraw(h)
 	c.held -= h.amount
 	c.push(op{kind: state.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
 	h.phase = ended
@@ -189,16 +188,20 @@ func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter)
 	return errPending
 }
 
-// withdraw takes a begin back that has not left for the journal.
-func (c *core) withdraw(h *hold) bool {
+// withdraw takes back a begin that is waited for and has not left for the
+// journal: its caller has gone, and one entry will tell both ends.
+func (c *core) withdraw(h *hold) {
+	if !h.waited || !h.begun || h.id != 0 {
+		return
+	}
 	for i := range c.ops {
 		if o := &c.ops[i]; o.kind == state.Begin && o.hold == h {
 			o.waiter.done(state.ErrFinished)
 			c.ops = append(c.ops[:i], c.ops[i+1:]...)
-			return true
+			h.begun = false
+			return
 		}
 	}
-	return false
 }
 
 // again answers those who end a hold that is ending or has ended.

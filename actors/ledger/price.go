@@ -41,19 +41,18 @@ func Estimate(p *catalog.Price, promptTokens, maxTokens int64) int64 {
 // Affordable is how many output tokens amount pays for after promptTokens, or -1
 // if not even those.
 func Affordable(p *catalog.Price, amount, promptTokens int64) int64 {
-	left := amount - Estimate(p, promptTokens, 0)
-	if left < 0 {
+	input, output := max(p.Input, p.CachedInput, p.CacheWrite), max(p.Output, p.Reasoning)
+	hi, lo := bits.Mul64(uint64(max(amount, 0)), million)
+	promptHi, promptLo := bits.Mul64(uint64(max(promptTokens, 0)), uint64(max(input, 0)))
+	lo, borrow := bits.Sub64(lo, promptLo, 0)
+	hi, borrow = bits.Sub64(hi, promptHi, borrow)
+	switch {
+	case borrow != 0:
 		return -1
-	}
-	dearest := max(p.Output, p.Reasoning)
-	if dearest <= 0 {
+	case output <= 0 || hi >= uint64(output):
 		return math.MaxInt64
 	}
-	hi, lo := bits.Mul64(uint64(left), million)
-	if hi >= uint64(dearest) {
-		return math.MaxInt64
-	}
-	tokens, _ := bits.Div64(hi, lo, uint64(dearest))
+	tokens, _ := bits.Div64(hi, lo, uint64(output))
 	return int64(min(tokens, math.MaxInt64))
 }
 

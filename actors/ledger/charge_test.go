@@ -1,0 +1,171 @@
+package ledger_test
+
+import (
+	"math"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// price is easy to add up by head: micro-dollars per token.
+var price = &catalog.Price{Input: 1_000_000, Output: 10_000_000, CachedInput: 100_000, CacheWrite: 2_000_000, Reasoning: 20_000_000}
+
+// usage makes a Usage of what is told; -1 is not told.
+func usage(in, out int64) dialogue.Usage {
+	u := dialogue.NoUsage
+	u.InputTotal, u.OutputTotal = in, out
+	return u
+}
+
+func with(u dialogue.Usage, change func(*dialogue.Usage)) dialogue.Usage {
+	change(&u)
+	return u
+}
+
+func TestCharge(t *testing.T) {
+	counted := usage(90, 45)
+	tests := []struct {
+		name  string
+		work  ledger.Work
+		want  int64
+		flags []string
+	}{
+		{"finished: what was told", ledger.Work{Told: usage(100, 50), Delivered: true}, 100 + 500, nil},
+		{"finished with nothing to say", ledger.Work{Told: usage(100, 0), Counted: usage(90, 0)}, 100, nil},
+		{"finished: cached and written tokens have their own price", ledger.Work{Delivered: true, Told: with(usage(100, 0), func(u *dialogue.Usage) {
+			u.CacheRead, u.CacheWrite5m, u.CacheWrite1h = 50, 10, 20
+		})}, 20 + 5 + 60, nil},
+		{"finished: reasoning has its own price", ledger.Work{Delivered: true, Told: with(usage(0, 50), func(u *dialogue.Usage) { u.Reasoning = 20 })}, 300 + 400, nil},
+		{"finished: no usage told", ledger.Work{Told: dialogue.NoUsage, Counted: counted, Delivered: true}, 90 + 450, []string{"usage_missing"}},
+		{"finished: only the input told", ledger.Work{Told: usage(100, -1), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_missing"}},
+		{"finished: negative output", ledger.Work{Told: usage(100, -50), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_negative"}},
+		{"finished: both negative", ledger.Work{Told: usage(-7, math.MinInt64), Counted: counted, Delivered: true}, 90 + 450, []string{"usage_negative"}},
+		{"finished: ten times what was asked for is still believed", ledger.Work{Told: usage(1, 1000), Counted: counted, MaxOutput: 100, Delivered: true}, 1 + 10_000, nil},
+		{"finished: more than that is not", ledger.Work{Told: usage(1, 1001), Counted: counted, MaxOutput: 100, Delivered: true}, 1 + 450, []string{"usage_absurd"}},
+		{"finished: absurd without a maximum", ledger.Work{Told: usage(1, math.MaxInt64), Counted: counted, Delivered: true}, 1 + 450, []string{"usage_absurd"}},
+		{"finished: absurd input", ledger.Work{Told: usage(math.MaxInt64, 1), Counted: counted, Delivered: true}, 90 + 10, []string{"usage_absurd"}},
+		{"finished: a picture by reference is more than it seems", ledger.Work{Told: usage(200_000, 1), Counted: counted, Delivered: true}, 200_000 + 10, nil},
+		{"finished: an answer that cost nothing", ledger.Work{Told: usage(100, 0), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_contradicting"}},
+		{"finished: more cached than there was", ledger.Work{Delivered: true, Told: with(usage(100, 0), func(u *dialogue.Usage) { u.CacheRead = 1 << 60 })}, 10, []string{"usage_contradicting"}},
+		{"finished: more reasoning than output", ledger.Work{Delivered: true, Told: with(usage(0, 5), func(u *dialogue.Usage) { u.Reasoning = 6 })}, 100, []string{"usage_contradicting"}},
+		{"finished: negative parts", ledger.Work{Delivered: true, Told: with(usage(10, 5), func(u *dialogue.Usage) { u.Reasoning, u.CacheRead = -9, -9 })}, 60, []string{"usage_negative"}},
+
+		{"refused", ledger.Work{End: ledger.Refused, Told: usage(100, 50), Counted: counted}, 0, nil},
+		{"refused after all", ledger.Work{End: ledger.Refused, Told: usage(100, 50), Counted: counted, Delivered: true}, 0, nil},
+		{"failed before anything", ledger.Work{End: ledger.Failed, Told: usage(100, 50), Counted: counted}, 0, nil},
+		{"failed midway, usage told", ledger.Work{End: ledger.Failed, Told: usage(100, 60), Counted: counted, Delivered: true}, 100 + 600, nil},
+		{"failed midway, nothing told", ledger.Work{End: ledger.Failed, Told: dialogue.NoUsage, Counted: counted, Delivered: true}, 90 + 450, []string{"usage_missing", "usage_partial"}},
+		{"failed midway, only the beginning told", ledger.Work{End: ledger.Failed, Told: usage(100, 1), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_partial"}},
+		{"client left before anything", ledger.Work{End: ledger.Left, Told: dialogue.NoUsage, Counted: usage(90, 0)}, 0, nil},
+		{"client left midway", ledger.Work{End: ledger.Left, Told: usage(100, -1), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_partial"}},
+		{"balance ran out", ledger.Work{End: ledger.Exhausted, Told: usage(100, 1), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_partial"}},
+		{"client left, absurd told", ledger.Work{End: ledger.Left, Told: usage(100, 1<<50), Counted: counted, MaxOutput: 10, Delivered: true}, 100 + 450, []string{"usage_absurd"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.work.Price = price
+			b := ledger.Charge(tt.work)
+			if b.Amount != tt.want || !reflect.DeepEqual(b.Flags, tt.flags) {
+				t.Errorf("got %d %v, want %d %v", b.Amount, b.Flags, tt.want, tt.flags)
+			}
+			if sum := total(b.Prices); sum != b.Amount {
+				t.Errorf("the rows %+v add up to %d, not to %d", b.Prices, sum, b.Amount)
+			}
+			tt.work.Price = nil
+			if b := ledger.Charge(tt.work); b.Amount != 0 {
+				t.Errorf("without a price: got %d", b.Amount)
+			}
+		})
+	}
+}
+
+func total(rows []state.PriceRow) int64 {
+	var sum int64
+	for _, r := range rows {
+		sum += r.Quantity * r.Price / r.Per
+	}
+	return sum
+}
+
+// TestChargeIsBounded: whatever an upstream says, a charge is neither negative
+// nor more than an account can have.
+func TestChargeIsBounded(t *testing.T) {
+	any64 := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}))
+	anyUsage := rapid.Custom(func(t *rapid.T) dialogue.Usage {
+		n := func(name string) int64 { return any64.Draw(t, name) }
+		return dialogue.Usage{InputTotal: n("in"), CacheRead: n("read"), CacheWrite5m: n("5m"), CacheWrite1h: n("1h"), CacheWrite: n("write"), OutputTotal: n("out"), Reasoning: n("reasoning")}
+	})
+	positive := rapid.Int64Range(0, math.MaxInt64)
+	rapid.Check(t, func(t *rapid.T) {
+		n := func(name string) int64 { return positive.Draw(t, name) }
+		p := &catalog.Price{Input: n("a"), Output: n("b"), CachedInput: n("c"), CacheWrite: n("d"), Reasoning: n("e"), PerImage: n("f"), PerSecond: n("g")}
+		b := ledger.Charge(ledger.Work{Price: p, Told: anyUsage.Draw(t, "told"), Counted: anyUsage.Draw(t, "counted"), Delivered: true,
+			End: ledger.End(rapid.IntRange(0, 4).Draw(t, "end")), MaxOutput: any64.Draw(t, "max")})
+		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, n("n")).Amount,
+			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"))} {
+			if amount < 0 || amount > state.MaxCredits {
+				t.Fatalf("%s of %d", what, amount)
+			}
+		}
+		if b.Usage.Input < 0 || b.Usage.Output < 0 || b.Usage.CacheRead+b.Usage.CacheWrite > b.Usage.Input || b.Usage.Reasoning > b.Usage.Output {
+			t.Fatalf("usage %+v", b.Usage)
+		}
+	})
+}
+
+func TestEstimateCoversEveryKindOfToken(t *testing.T) {
+	if got := ledger.Estimate(price, 100, 50); got != 200+1000 {
+		t.Errorf("got %d, want every token at its dearest: 1200", got)
+	}
+	if got := ledger.Estimate(nil, 100, 50); got != 0 {
+		t.Errorf("free: got %d", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.Int64Range(0, 1_000_000)
+		p := &catalog.Price{Input: small.Draw(t, "in"), Output: small.Draw(t, "out"), CachedInput: small.Draw(t, "read"), CacheWrite: small.Draw(t, "write"), Reasoning: small.Draw(t, "reasoning")}
+		in, out := small.Draw(t, "input"), small.Draw(t, "output")
+		held := ledger.Estimate(p, in, out)
+		u := usage(in, out)
+		u.CacheRead = rapid.Int64Range(0, in).Draw(t, "cached")
+		u.CacheWrite = rapid.Int64Range(0, in-u.CacheRead).Draw(t, "written")
+		u.Reasoning = rapid.Int64Range(0, out).Draw(t, "thought")
+		if b := ledger.Charge(ledger.Work{Price: p, Told: u, Counted: u, Delivered: true}); b.Amount > held {
+			t.Fatalf("held %d, charged %d", held, b.Amount)
+		}
+		if n := ledger.Affordable(p, held, in); n < out {
+			t.Fatalf("held for %d tokens, enough for %d", out, n)
+		} else if n < math.MaxInt64 && n > 0 && ledger.Estimate(p, in, n) > held {
+			t.Fatalf("%d tokens are said to cost no more than %d", n, held)
+		}
+	})
+	if n := ledger.Affordable(price, 199, 100); n != -1 {
+		t.Errorf("not even the prompt: got %d, want -1", n)
+	}
+}
+
+func TestMediaPrices(t *testing.T) {
+	for speed, want := range map[string]int64{"TURBO": 30_000, "DEFAULT": 60_000, "QUALITY": 90_000, "": 60_000} {
+		p, ok := ledger.Speed(speed)
+		if !ok || ledger.Images(p, 1).Amount != want || ledger.Images(p, 8).Amount != 8*want {
+			t.Errorf("speed %q: got %+v, want %d an image", speed, p, want)
+		}
+	}
+	if _, ok := ledger.Speed("turbo"); ok {
+		t.Error("speeds are spelt as the documents do")
+	}
+	if b := ledger.Images(&catalog.Price{PerImage: 5}, -1); b.Amount != 0 {
+		t.Errorf("no images: got %d", b.Amount)
+	}
+	if b := ledger.Video(&catalog.Price{PerSecond: 100_000}, 12); b.Amount != 1_200_000 || b.Usage.Seconds != 12 || total(b.Prices) != b.Amount {
+		t.Errorf("video: got %+v", b)
+	}
+	if b := ledger.Video(nil, 12); b.Amount != 0 || b.Usage.Seconds != 12 {
+		t.Errorf("free video: got %+v", b)
+	}
+}
