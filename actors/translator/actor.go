@@ -49,12 +49,14 @@ type request struct {
 	cancel   context.CancelCauseFunc
 	conduit  *conduit
 	progress progress
-	number   int  // of the attempt under way
-	retrying bool // holds a place in the retry budget
-	timer    *kit.Timer
+	number   int        // of the attempt under way
+	retrying bool       // holds a place in the retry budget
+	begun    bool       // counted as in flight
+	timer    *kit.Timer // nil until the first wait
 	// unwatch, if set, means that the request waits to try again, and ends the
 	// watch over its context.
 	unwatch func() bool
+	settled bool
 	started time.Time
 }
 
@@ -63,7 +65,7 @@ func (r *request) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		r.started = r.svc.env.Now()
-		r.timer = r.svc.system.NewTimer(c.Self())
+		r.begun = true
 		r.svc.budget.inFlight.Add(1)
 		r.attempt(c)
 	case *attemptEnded:
@@ -84,8 +86,9 @@ func (r *request) Receive(c actor.Context) {
 	case *actor.Stopping:
 		r.cancel(upstream.ErrDraining)
 	case *actor.Stopped:
-		// Stopped from above, or after Failed; in any other case it is settled.
-		r.settle(shuttingDown())
+		if !r.settled { // stopped from above, or after Failed
+			r.settle(shuttingDown())
+		}
 	}
 }
 
@@ -144,9 +147,11 @@ func (r *request) ended(c actor.Context, m *attemptEnded) {
 		r.attempt(c)
 		return
 	}
-	now := time.Now()
+	now, self := time.Now(), c.Self()
+	if r.timer == nil {
+		r.timer = r.svc.system.NewTimer(self)
+	}
 	r.timer.Wake(now, now.Add(wait))
-	self := c.Self()
 	r.unwatch = context.AfterFunc(r.ctx, func() { r.svc.system.Send(self, &cancelledWaiting{}) })
 }
 
@@ -165,6 +170,9 @@ func (r *request) giveUp(c actor.Context, f *upstream.Failure, o *opening) {
 
 // awake ends the wait between two attempts.
 func (r *request) awake() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
 	if r.unwatch != nil {
 		r.unwatch()
 		r.unwatch = nil
@@ -202,14 +210,15 @@ func (r *request) over(c actor.Context, err *dialogue.Error) {
 // settle gives back what the request holds. It may be called more than once.
 func (r *request) settle(err *dialogue.Error) {
 	r.conduit.finish(err)
-	if r.timer == nil {
+	if r.settled {
 		return
 	}
-	r.timer.Stop()
-	r.timer = nil
+	r.settled = true
 	r.awake()
 	r.cancel(context.Canceled)
-	r.svc.budget.inFlight.Add(-1)
+	if r.begun {
+		r.svc.budget.inFlight.Add(-1)
+	}
 	if r.retrying {
 		r.svc.budget.giveBack()
 	}

@@ -279,7 +279,8 @@ func (a *attempt) notice(reply *upstream.Reply) {
 		return
 	}
 	if left := upstream.RateLimits(reply.Header, a.svc.env.Now()); left.Requests != nil || left.Tokens != nil {
-		a.left.Store(&left)
+		kept := left // so that only this is allocated
+		a.left.Store(&kept)
 	}
 }
 

@@ -87,6 +87,13 @@ func (c *conduit) finish(err *dialogue.Error) {
 	}
 }
 
+// settled reports whether the reply has ended, or will with its pump.
+func (c *conduit) settled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed || c.orphaned
+}
+
 // close runs once, under the lock and with no pump running.
 func (c *conduit) close(err *dialogue.Error) {
 	c.closed = true

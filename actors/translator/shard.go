@@ -40,6 +40,18 @@ func (o *open) end(err *dialogue.Error) {
 	}
 }
 
+// gone counts an order out whose actor has stopped. If it stopped without ending
+// the reply, that is done here.
+func (o *open) gone() {
+	if !o.conduit.settled() {
+		o.end(internal(nil))
+		return
+	}
+	if !o.counted.Swap(true) {
+		o.svc.ended()
+	}
+}
+
 // cut tells a shard to cancel every request it has, and to refuse what is still
 // in its mailbox.
 type cut struct{ cause error }
@@ -69,7 +81,7 @@ func (s *shard) Receive(c actor.Context) {
 		o := s.live[m.Who.GetId()]
 		delete(s.live, m.Who.GetId())
 		if o != nil {
-			o.end(internal(nil)) // of a request that ended properly, this says nothing more
+			o.gone()
 		}
 	case *actor.Stopping:
 		s.cancel(upstream.ErrDraining)

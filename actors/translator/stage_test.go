@@ -203,7 +203,7 @@ func (s *stage) upstream(name string, shape dialogue.Shape, scripts ...script) *
 	return s.add(catalog.Provider{Name: name, Shape: shape, BaseURL: "http://" + name + ".test", APIKeys: []string{"k1"}, Retries: 2}, f)
 }
 
-func (s *stage) add(spec catalog.Provider, f *fake) *translator.Provider {
+func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *translator.Provider {
 	s.t.Helper()
 	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Transport: f,
 		Timeouts: upstream.Timeouts{FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
@@ -217,7 +217,8 @@ func (s *stage) add(spec catalog.Provider, f *fake) *translator.Provider {
 	p := &translator.Provider{Spec: &spec, Gate: gate, Client: client}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.providers[spec.Name], s.fakes[spec.Name] = p, f
+	s.providers[spec.Name] = p
+	s.fakes[spec.Name], _ = f.(*fake)
 	s.targets = append(s.targets, catalog.Route{Provider: spec.Name, Model: "m"})
 	return p
 }
