@@ -9,6 +9,7 @@
 //	│     └ r            one request
 //	├ providers          parent of the throttles
 //	│  └ p/<provider>    one provider's rate-limiting mailbox     (actors/throttle)
+//	├ tokens             users, sessions, apps and their tokens   (actors/tokens)
 //	└ background         parent of the background responses       (actors/background)
 //	   └ <id>            one of them
 package house

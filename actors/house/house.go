@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/background"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/throttle"
+	"stagedoor/actors/tokens"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -31,6 +32,8 @@ type Options struct {
 	Env    *dialogue.Env
 	Shapes []shapes.Shape
 	State  *state.State
+	// Tokens are the lifetimes of codes, tokens and sessions.
+	Tokens tokens.Config
 	// Simulate answers for providers of shape sandbox.
 	Simulate translator.Simulator
 }
@@ -42,6 +45,7 @@ type House struct {
 	gates      *gates
 	translator *translator.Service
 	background *background.Registry
+	tokens     *tokens.Client
 	keys       *throttle.Keys
 	catalog    atomic.Pointer[catalog.Catalog]
 	providers  atomic.Pointer[map[string]*translator.Provider]
@@ -69,6 +73,10 @@ func (h *House) start(ctx context.Context) (err error) {
 	if h.translator, err = translator.New(h.system, h.options.Env, h.options.Shapes, h.provider); err != nil {
 		return err
 	}
+	h.tokens, err = tokens.Start(tokens.Options{System: h.system, State: h.options.State, Now: h.options.Env.Now, Config: h.options.Tokens})
+	if err != nil {
+		return err
+	}
 	h.background, err = background.NewRegistry(ctx, h.system, h.translator, h.options.State, h.options.Env.Now)
 	return err
 }
@@ -82,6 +90,9 @@ func (h *House) Translator() *translator.Service { return h.translator }
 
 // Background runs responses nobody waits for.
 func (h *House) Background() *background.Registry { return h.background }
+
+// Tokens is the registry of users, sessions, apps and their tokens.
+func (h *House) Tokens() *tokens.Client { return h.tokens }
 
 // Keys are the gateway keys' own limits.
 func (h *House) Keys() *throttle.Keys { return h.keys }

@@ -17,6 +17,8 @@ import (
 //	p/*           restarted with back-off and without end: a provider whose
 //	              throttle is gone can't be reached, and one bad ticket must not
 //	              take it away; the new incarnation starts with empty buckets
+//	tokens        restarted by the system; it knows nothing but who guessed
+//	              wrongly of late
 //	background    restarted by the system; its own failures are contained
 //	background/*  stopped: a response can't be begun again; the goroutine that
 //	              performs it settles its record
