@@ -48,8 +48,8 @@ type Options struct {
 	Auto   Auto
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL string
-	Now    func() time.Time
-	Random io.Reader
+	Now      func() time.Time
+	Random   io.Reader
 }
 
 // Paths of the service.
