@@ -16,4 +16,6 @@
 // Any other goes through the dialogue (translated.go). Nothing is sent to the
 // client before the first piece of answer has been read, so everything that
 // fails until then is still a real status, another attempt or another target.
+// One failure is no status for a client that streams: that which the upstream
+// itself reports in a stream it has begun (see opening).
 package translator
