@@ -149,6 +149,10 @@ func header(txn *memdb.Txn, id string, owner Owner, now time.Time) (ResponseHead
 	return r.rec, nil
 }
 
+// KnowsResponse tells whether a response with this id is kept for anybody: what
+// is somebody else's must not be asked for elsewhere either.
+func (s *State) KnowsResponse(id string) bool { return responses.get(s.snapshot(), id) != nil }
+
 // WatchResponse returns a response's header and a channel that is closed when it
 // may have changed: by UpdateResponse or its removal.
 func (s *State) WatchResponse(id string, owner Owner) (ResponseHeader, <-chan struct{}, error) {

@@ -1,9 +1,11 @@
 package translator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
@@ -73,6 +75,9 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 	if bad != nil {
 		return u.refusedInBody(bad)
 	}
+	if !utf8.Valid(out) {
+		out = bytes.ToValidUTF8(out, replacement)
+	}
 	buf.B = out
 	u.learn(u.tap.Usage(), u.tap.Reason())
 	if u.order.Complete == nil {
@@ -123,6 +128,12 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 
 // event appends one event as the client gets it.
 func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
+	if !looksWhole(ev.Data) {
+		return u.refusedInBody(dialogue.BadUpstream("an event that is no JSON object"))
+	}
+	if !utf8.Valid(ev.Data) {
+		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
+	}
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	name := ev.Name
 	switch {
@@ -136,14 +147,14 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 		if verdict == shapes.Replace {
 			last = replaced
 		}
-		replacement, err := u.order.Complete(ctx, u.meta, last)
-		if err != nil && (replacement == nil || !u.conduit.committed) {
+		instead, err := u.order.Complete(ctx, u.meta, last)
+		if err != nil && (instead == nil || !u.conduit.committed) {
 			u.hookFailed = true
 			return callerFault(err)
 		}
 		if err != nil {
 			u.conduit.outcome.Err = err
-			name, replaced, verdict = typeOf(replacement), replacement, shapes.Replace
+			name, replaced, verdict = typeOf(instead), instead, shapes.Replace
 		}
 	}
 	u.content = u.content || content
@@ -159,6 +170,17 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 		u.out.B = appendEvent(u.out.B, name, ev.Data)
 	}
 	return nil
+}
+
+// replacement stands for bytes that are no UTF-8: clients refuse a stream that
+// has any.
+var replacement = []byte("\ufffd")
+
+// looksWhole tells an event of any shape from garbage by its two ends; what is
+// between them is the client's to parse, as it would be without a gateway.
+func looksWhole(data []byte) bool {
+	data = bytes.TrimSpace(data)
+	return len(data) > 1 && data[0] == '{' && data[len(data)-1] == '}' || string(data) == "[DONE]"
 }
 
 // flush sends what there is.

@@ -52,8 +52,10 @@ func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User)
 
 // continueFrom resolves previous_response_id. A response that this very
 // provider made is left to it; any other history is put into the body, and the
-// id returned, so that the reply can echo it. An id the store does not know as
-// this owner's is never passed on: to its provider all gateway keys are one.
+// id returned, so that the reply can echo it. An id that is kept for somebody
+// else is never passed on: to its provider all gateway keys are one. One that
+// nobody here knows may be from before the gateway, and only its provider can
+// tell.
 func (v *visit) continueFrom() (string, error) {
 	id := v.head.PreviousResponseID
 	if id == "" {
@@ -61,6 +63,10 @@ func (v *visit) continueFrom() (string, error) {
 	}
 	h, err := v.doors.Store.ResponseHeader(id, v.owner())
 	if err != nil {
+		native := v.plan[0].Provider.Serves(dialogue.Responses) && !v.head.Background
+		if native && !v.doors.Store.KnowsResponse(id) {
+			return "", nil
+		}
 		return "", previousNotFound()
 	}
 	if !h.Finished() {
