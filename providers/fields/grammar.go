@@ -127,11 +127,12 @@ const (
 	tops   = 0x80 * ones
 	spaces = 0x20 * ones
 	slash  = '\\' * ones
-	flip   = 0x02 * ones // turns a quote into a space, and no other byte below it into anything above
+	flip   = 0x02 * ones // swaps quote and space, and keeps what is below them there
 )
 
 // text walks over a string and reports whether there were escapes. It takes
-// eight bytes at a time and looks closer only at those that are no plain ASCII.
+// eight bytes at a time and looks closer only at those that are no plain ASCII;
+// what is common among them is told here, because a call would cost as much.
 func (r *Reader) text() (escaped bool) {
 	b, at := r.buf, r.pos+1
 	next := at // behind the last byte that was looked at closer
@@ -144,17 +145,25 @@ func (r *Reader) text() (escaped bool) {
 		if odd == 0 {
 			continue
 		}
-		odd &= above(next - at)
+		if next > at {
+			odd &= ^uint64(0) << (8 * uint(next-at))
+		}
 		for odd != 0 {
 			i := at + bits.TrailingZeros64(odd)/8
 			n := 0
-			switch c := b[i]; {
-			case c == '"':
+			switch kind := kinds[b[i]]; {
+			case kind == quote:
 				r.pos = i + 1
 				return escaped
-			case c == '\\':
+			case kind == backslash:
 				escaped = true
-				n = r.escape(b[i:])
+				if n = 2; i+1 >= len(b) || !short[b[i+1]] {
+					n = r.escape(b[i:])
+				}
+			case kind == ofTwo && i+1 < len(b) && b[i+1]&0xC0 == 0x80:
+				n = 2
+			case kind == ofThree && i+2 < len(b) && b[i+1]&0xC0 == 0x80 && b[i+2]&0xC0 == 0x80:
+				n = 3
 			default:
 				n = r.character(b[i:])
 			}
@@ -163,16 +172,22 @@ func (r *Reader) text() (escaped bool) {
 				return escaped
 			}
 			next = i + n
-			odd &= above(next - at)
+			odd &= ^uint64(0) << (8 * uint(next-at))
 		}
 	}
-	for i := max(next, at); i < len(b); {
+	return r.rest(max(next, at)) || escaped
+}
+
+// rest walks over the end of a string that has less than eight bytes, or none,
+// of the text behind it.
+func (r *Reader) rest(i int) (escaped bool) {
+	for b := r.buf; i < len(b); {
 		n := 0
-		switch c := b[i]; {
-		case c == '"':
+		switch kinds[b[i]] {
+		case quote:
 			r.pos = i + 1
 			return escaped
-		case c == '\\':
+		case backslash:
 			escaped = true
 			n = r.escape(b[i:])
 		default:
@@ -187,27 +202,31 @@ func (r *Reader) text() (escaped bool) {
 	return escaped
 }
 
-// above masks out the lowest n bytes of a word.
-func above(n int) uint64 {
-	if n <= 0 {
-		return ^uint64(0)
+// Kinds of bytes in a string. The characters of two and three bytes are those
+// whose first byte does not narrow down the second.
+const (
+	other = iota
+	quote
+	backslash
+	ofTwo
+	ofThree
+)
+
+var kinds = func() (t [256]uint8) {
+	t['"'], t['\\'] = quote, backslash
+	for c := 0xC2; c <= 0xDF; c++ {
+		t[c] = ofTwo
 	}
-	return ^uint64(0) << (8 * uint(n))
-}
+	for c := 0xE1; c <= 0xEC; c++ {
+		t[c] = ofThree
+	}
+	return t
+}()
 
 // character is the length of the character that b begins with, 0 if it may not
 // stand in a string.
 func (r *Reader) character(b []byte) int {
-	c := b[0]
-	if len(b) > 2 && b[1]&0xC0 == 0x80 { // common letters, before the long way
-		switch {
-		case c >= 0xC2 && c < 0xE0:
-			return 2
-		case c > 0xE0 && c < 0xED && b[2]&0xC0 == 0x80:
-			return 3
-		}
-	}
-	switch {
+	switch c := b[0]; {
 	case c < ' ':
 		return 0
 	case c < utf8.RuneSelf || r.lenient:

@@ -46,6 +46,21 @@ func TestValidAgreesWithJSONText(t *testing.T) {
 	}
 }
 
+// Strings are read eight bytes at a time: pairs of bytes at every place.
+func TestStringsAreReadAlikeAtEveryPlace(t *testing.T) {
+	for at := range 18 {
+		for first := range 256 {
+			for _, second := range []byte("\"\\n \x1f\x80\xbf\xc3") {
+				text := []byte(`"` + strings.Repeat("x", 20) + `"`)
+				text[1+at], text[2+at] = byte(first), second
+				if got, want := fields.Valid(text), jsontext.Value(text).IsValid(); got != want {
+					t.Fatalf("%q: got %v, want %v", text, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestDepthHasABound(t *testing.T) {
 	for _, row := range []struct{ open, end string }{{"[", "]"}, {`{"a":`, "}"}} {
 		for depth, want := range map[int]bool{fields.MaxDepth: true, fields.MaxDepth + 1: false} {
