@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -60,9 +61,10 @@ func openStore(data string) (journal.Store, error) {
 }
 
 // assemble builds the gateway from the ground up; close takes it down again.
-func assemble(ctx context.Context, c *config.Config, log *slog.Logger) (*gateway, error) {
+// address is where it is reached if the configuration does not say.
+func assemble(ctx context.Context, c *config.Config, address string, log *slog.Logger) (*gateway, error) {
 	g := &gateway{logger: log}
-	err := g.build(ctx, c)
+	err := g.build(ctx, c, address)
 	if err != nil {
 		g.close(ctx)
 		return nil, err
@@ -70,7 +72,7 @@ func assemble(ctx context.Context, c *config.Config, log *slog.Logger) (*gateway
 	return g, nil
 }
 
-func (g *gateway) build(ctx context.Context, c *config.Config) (err error) {
+func (g *gateway) build(ctx context.Context, c *config.Config, address string) (err error) {
 	if g.store, err = openStore(c.Data); err != nil {
 		return err
 	}
@@ -83,7 +85,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config) (err error) {
 	}
 	env := newEnv(secret)
 	simulator := sandbox.Model{Env: env}
-	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Env: env, Shapes: registry.All, State: g.state, Simulate: simulator.Simulate})
+	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Env: env, Shapes: registry.All, State: g.state,
+		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate})
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,11 @@ func (g *gateway) build(ctx context.Context, c *config.Config) (err error) {
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: known, Store: g.state, Background: g.house.Background()})
-	options := server.Options{Logger: g.logger, Doors: doors, Shapes: known, ID: newID, Ready: g.state.Err}
+	authorization, err := g.authorization(ctx, &c.OAuth, cmp.Or(c.OAuth.Issuer, address))
+	if err != nil {
+		return err
+	}
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Shapes: known, ID: newID, Ready: g.state.Err}
 	if c.TLS != nil {
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
@@ -120,7 +127,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		if names := fixed(before, c); len(names) > 0 {
 			g.logger.Warn("some changed settings take effect with the next start", "settings", names)
 		}
-		inForce.Listen, inForce.TLS, inForce.Data, inForce.Log = before.Listen, before.TLS, before.Data, before.Log
+		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
+		inForce.OAuth, inForce.Log = before.OAuth, before.Log
 	}
 	g.config.Store(&inForce)
 	return nil

@@ -19,7 +19,7 @@ import (
 func TestWrongUsageEndsWithCode2AndAHint(t *testing.T) {
 	for line, hint := range map[string]string{
 		"wrong":                                `there is no command "stagedoor wrong" (see stagedoor --help)`,
-		"serv":                                 "did you mean serve?",
+		"serv":                                 "did you mean serve or users?",
 		"keys lst":                             "did you mean list?",
 		"keys revoke":                          "stagedoor keys revoke takes the id of a key, as keys list shows it, got 0 arguments",
 		"serve now":                            `stagedoor serve takes no argument, got "now"`,

@@ -39,9 +39,7 @@ running on the data directory, and are kept in it otherwise. Keys written in the
 configuration file are not among them.`,
 		RunE: help,
 	}
-	c.PersistentFlags().StringVarP(&o.file, "config", "c", "", "configuration `file` that names the data directory")
-	c.PersistentFlags().StringVar(&o.data, "data", "", "data `directory` of the gateway (default ./data)")
-	completePaths(c, "config", "data")
+	dataFlags(c, &o)
 	c.AddCommand(a.keysCreate(&o), a.keysList(&o), a.keysRevoke(&o))
 	return c
 }
@@ -77,7 +75,13 @@ func (a *app) dataOf(o *overrides) (string, error) {
 }
 
 // withKeys opens the keys, lets use work on them and closes them.
-func (a *app) withKeys(ctx context.Context, o *overrides, use func(keyStore) error) error {
+func (a *app) withKeys(o *overrides, use func(keyStore) error) error {
+	return a.withData(o, func(c *admin.Client) error { return use(c) }, func(s *state.State) error { return use(directKeys{s}) })
+}
+
+// withData lets running work on the gateway that runs on the data directory, or
+// stopped on the directory itself if none does.
+func (a *app) withData(o *overrides, running func(*admin.Client) error, stopped func(*state.State) error) error {
 	data, err := a.dataOf(o)
 	if err != nil {
 		return err
@@ -88,7 +92,7 @@ func (a *app) withKeys(ctx context.Context, o *overrides, use func(keyStore) err
 	}
 	client, err := admin.Dial(socket)
 	if err == nil {
-		return use(client)
+		return running(client)
 	}
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
@@ -101,7 +105,7 @@ func (a *app) withKeys(ctx context.Context, o *overrides, use func(keyStore) err
 	if err != nil {
 		return errors.Join(storageError(err), store.Close())
 	}
-	err = use(directKeys{s})
+	err = stopped(s)
 	s.Close()
 	return errors.Join(err, store.Close())
 }
@@ -195,7 +199,7 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withKeys(c.Context(), o, func(s keyStore) error {
+			return a.withKeys(o, func(s keyStore) error {
 				if err := s.AddKey(c.Context(), key); err != nil {
 					return err
 				}
@@ -224,7 +228,7 @@ func (a *app) keysList(o *overrides) *cobra.Command {
 			if err := a.existing(o); err != nil {
 				return err
 			}
-			return a.withKeys(c.Context(), o, func(s keyStore) error {
+			return a.withKeys(o, func(s keyStore) error {
 				keys, err := s.Keys(c.Context())
 				if err != nil {
 					return err
@@ -306,7 +310,7 @@ func (a *app) keysRevoke(o *overrides) *cobra.Command {
 			if err := a.existing(o); err != nil {
 				return err
 			}
-			return a.withKeys(c.Context(), o, func(s keyStore) error {
+			return a.withKeys(o, func(s keyStore) error {
 				k, err := s.RevokeKey(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -325,7 +329,7 @@ func (a *app) completeKeys(o *overrides) cobra.CompletionFunc {
 		if len(args) > 0 || a.existing(o) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		err := a.withKeys(c.Context(), o, func(s keyStore) error {
+		err := a.withKeys(o, func(s keyStore) error {
 			keys, err := s.Keys(c.Context())
 			for _, k := range keys {
 				if k.Revoked.IsZero() {

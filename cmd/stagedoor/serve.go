@@ -78,7 +78,7 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 		return err
 	}
 	defer closeAll(listeners)
-	g, err := assemble(ctx, c, log)
+	g, err := assemble(ctx, c, baseURL(c, listeners[0].Addr()), log)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { sweep(ctx, g) })
 	wg.Go(func() { paceGC(ctx) })
 	if control != nil {
-		wg.Go(func() { admin.Serve(ctx, control, g.state, g.logger) })
+		wg.Go(func() { admin.Serve(ctx, control, g.state, g.house.Tokens(), g.logger) })
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
 

@@ -15,6 +15,7 @@ import (
 	"os"
 	"time"
 
+	"stagedoor/actors/tokens"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -43,8 +44,8 @@ func Listen(path string) (net.Listener, error) {
 }
 
 // Serve answers on l until ctx ends.
-func Serve(ctx context.Context, l net.Listener, s *state.State, log *slog.Logger) {
-	srv := &http.Server{Handler: Handler(s), ReadHeaderTimeout: 5 * time.Second,
+func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, log *slog.Logger) {
+	srv := &http.Server{Handler: Handler(s, registry), ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -53,9 +54,11 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, log *slog.Logger
 	}
 }
 
-// Handler is the API: GET, POST /keys and DELETE /keys/{id}.
-func Handler(s *state.State) http.Handler {
+// Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST /users;
+// POST /apps and /developer-tokens.
+func Handler(s *state.State, registry *tokens.Client) http.Handler {
 	mux := http.NewServeMux()
+	People{registry}.routes(mux)
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, s.Keys(state.KeyFilter{}), nil)
 	})
@@ -75,7 +78,10 @@ func Handler(s *state.State) http.Handler {
 }
 
 func answer(w http.ResponseWriter, v any, err error) {
+	var told *refused
 	switch {
+	case errors.As(err, &told):
+		err = told.envelope()
 	case errors.Is(err, state.ErrNotFound):
 		err = &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "not_found", Message: "there is no such key", Cause: err}
 	case errors.Is(err, state.ErrInvalid), errors.Is(err, state.ErrExists):

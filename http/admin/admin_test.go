@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/tokens"
 	"stagedoor/http/admin"
 	"stagedoor/state"
 	"stagedoor/state/journal"
@@ -37,6 +39,10 @@ func newKey(t *testing.T, id string) state.Key {
 // serve runs the API on a socket until the test ends.
 func serve(t *testing.T, s *state.State) (path string) {
 	t.Helper()
+	registry, err := tokens.Start(tokens.Options{System: kittest.Start(t), State: s, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	path = filepath.Join(t.TempDir(), admin.SocketName)
 	l, err := admin.Listen(path)
 	if err != nil {
@@ -44,7 +50,7 @@ func serve(t *testing.T, s *state.State) (path string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { admin.Serve(ctx, l, s, slog.New(slog.DiscardHandler)) })
+	wg.Go(func() { admin.Serve(ctx, l, s, registry, slog.New(slog.DiscardHandler)) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return path
 }
@@ -95,7 +101,7 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 		t.Error("an unknown scope")
 	}
 	w := httptest.NewRecorder()
-	admin.Handler(s).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
+	admin.Handler(s, nil).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "must be a key") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -117,5 +123,44 @@ func TestTheSocketIsItsOwnersAndReplacesADeadOne(t *testing.T) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestPeopleAreManagedThroughTheSocket(t *testing.T) {
+	c, err := admin.Dial(serve(t, open(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	u, err := c.AddUser(ctx, admin.Person{Username: "anna", Email: "anna@example.com", Password: "long enough"})
+	if err != nil || u.ID == 0 || u.Username != "anna" || u.Password != "" || u.Status != tokens.StatusActive {
+		t.Fatalf("user %+v: %v", u, err)
+	}
+	a, err := c.AddApp(ctx, admin.App{Owner: "ANNA", Name: "App", RedirectURI: "https://app.example.com/cb"})
+	if err != nil || a.ClientID == "" || a.Secret == "" || a.Owner != "anna" {
+		t.Errorf("app %+v: %v", a, err)
+	}
+	d, err := c.AddDeveloperToken(ctx, admin.DeveloperToken{User: "anna", Name: "laptop"})
+	if err != nil || d.Token == "" {
+		t.Errorf("developer token %+v: %v", d, err)
+	}
+	if all, err := c.Users(ctx); err != nil || len(all) != 1 || all[0] != u {
+		t.Errorf("users %v: %v", all, err)
+	}
+	for want, call := range map[string]func() error{
+		"the username is taken": func() error {
+			_, err := c.AddUser(ctx, admin.Person{Username: "Anna", Password: "long enough"})
+			return err
+		},
+		"password must":         func() error { _, err := c.AddUser(ctx, admin.Person{Username: "bob", Password: "short"}); return err },
+		"there is no such user": func() error { _, err := c.AddApp(ctx, admin.App{Owner: "bob", Name: "App"}); return err },
+		"redirect_uri must": func() error {
+			_, err := c.AddApp(ctx, admin.App{Owner: "anna", Name: "App", RedirectURI: "http://a.example/"})
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }

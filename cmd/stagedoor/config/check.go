@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"stagedoor/providers/catalog"
 	"stagedoor/state"
@@ -25,6 +26,7 @@ func (c *Config) check(d *decoder) {
 		d.at("data", "expected a directory, or memory")
 	}
 	c.checkKeys(d)
+	c.OAuth.check(d)
 	for _, p := range c.Providers {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
 	}
@@ -38,6 +40,31 @@ func (c *Config) check(d *decoder) {
 	for _, err := range errs {
 		d.broken["models"] = false
 		d.at("models", "%v", err)
+	}
+}
+
+// Bounds of the authorization service: a code is for the next second, and a
+// grace is for an answer that got lost (RFC 6749 4.1.2, RFC 9700 4.14.2).
+const (
+	maxCodeTTL      = Duration(10 * time.Minute)
+	maxRefreshGrace = Duration(5 * time.Minute)
+)
+
+func (o *OAuth) check(d *decoder) {
+	if u, err := url.Parse(o.Issuer); o.Issuer != "" && (err != nil || !absolute(o.Issuer) || o.Issuer != u.Scheme+"://"+u.Host) {
+		d.at("oauth.issuer", "expected an address without path and final slash, for example https://auth.example.com")
+	}
+	if o.CodeTTL < Duration(time.Second) || o.CodeTTL > maxCodeTTL {
+		d.at("oauth.code_ttl", "expected 1s to 10m")
+	}
+	if o.RefreshGrace > maxRefreshGrace {
+		d.at("oauth.refresh_grace", "expected 0s to 5m")
+	}
+	if o.SessionTTL < Duration(time.Minute) {
+		d.at("oauth.session_ttl", "expected 1m or more")
+	}
+	if u, err := url.Parse(o.TopUpURL); o.TopUpURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+		d.at("oauth.topup_url", "expected an address, for example https://pay.example.com/")
 	}
 }
 

@@ -19,6 +19,7 @@ type Config struct {
 	Keys      []Key         `yaml:"keys" doc:"keys fixed by the operator, beside those made by command"`
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
 	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
+	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
 }
@@ -27,6 +28,16 @@ type Config struct {
 type TLS struct {
 	Cert string `yaml:"cert" doc:"PEM file of the certificate chain" required:"true"`
 	Key  string `yaml:"key" doc:"PEM file of the private key" required:"true"`
+}
+
+// OAuth configures the authorization service.
+type OAuth struct {
+	Issuer        string   `yaml:"issuer" doc:"where browsers and apps reach the gateway, https://host without a path; default: the first address of listen"`
+	AutoAuthorize string   `yaml:"auto_authorize" doc:"what an app's auto_authorize=true is worth: signing in is the consent, only an earlier consent counts, nothing" enum:"login,consented,never"`
+	CodeTTL       Duration `yaml:"code_ttl" doc:"how long an authorization code lives, at most 10m"`
+	RefreshGrace  Duration `yaml:"refresh_grace" doc:"how long a refresh token that was just used gets the same answer again; 0: never"`
+	SessionTTL    Duration `yaml:"session_ttl" doc:"how long people stay signed in"`
+	TopUpURL      string   `yaml:"topup_url" doc:"a top-up page of your own, in place of the gateway's"`
 }
 
 // Log says how to log.
@@ -142,6 +153,7 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
+		OAuth:    OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Log:      Log{Level: "info", Format: "text"},
 		Shutdown: Shutdown{Grace: Duration(30 * time.Second)},
 	}

@@ -132,7 +132,7 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen[0]: expected host:port",
-			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, log, shutdown",
+			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, oauth, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected the provider's address",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -209,6 +209,17 @@ var mistakes = map[string]struct {
 	"two documents":   {"data: a\n---\ndata: b\n", []string{"f:3:1: expected one document, here begins another"}},
 	"unknown anchor":  {"data: *a\n", []string{"f:1:7: data: expected a value, or the name of an anchor"}},
 	"merge":           {"log:\n  <<: {level: info}\n", []string{"f:2:3: log: expected names; merging (<<) is not supported"}},
+	"authorization service": {
+		"oauth: {issuer: \"https://auth.example.com/\", auto_authorize: always, code_ttl: 11m, refresh_grace: 6m, session_ttl: 1s, topup_url: pay}\n",
+		[]string{
+			"f:1:17: oauth.issuer: expected an address without path",
+			`f:1:62: oauth.auto_authorize: "always" is not known here, expected one of login, consented, never`,
+			"f:1:80: oauth.code_ttl: expected 1s to 10m",
+			"f:1:100: oauth.refresh_grace: expected 0s to 5m",
+			"f:1:117: oauth.session_ttl: expected 1m or more",
+			"f:1:132: oauth.topup_url: expected an address",
+		},
+	},
 	"no certificate":  {"tls: {cert: /no/such, key: /no/such}\n", []string{"f:1:6: tls: expected a certificate and its key"}},
 	"nothing to hear": {"listen: []\ndata: ''\n", []string{"f:1:9: listen: expected an address", "f:2:7: data: expected a directory"}},
 	"ports":           {"listen: [\"a:b\", \":70000\", \"x\", \":0\"]\n", []string{"f:1:10: listen[0]", "f:1:17: listen[1]", "f:1:27: listen[2]"}},

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/tokens"
+	"stagedoor/http/admin"
+	"stagedoor/state"
+)
+
+// people is where the commands find users and apps: in a running gateway, or in
+// the data directory of one that is not running.
+type people interface {
+	AddUser(ctx context.Context, u admin.Person) (admin.Person, error)
+	Users(ctx context.Context) ([]admin.Person, error)
+	AddApp(ctx context.Context, a admin.App) (admin.App, error)
+	AddDeveloperToken(ctx context.Context, t admin.DeveloperToken) (admin.DeveloperToken, error)
+}
+
+// withPeople opens users and apps, lets use work on them and closes them.
+func (a *app) withPeople(ctx context.Context, o *overrides, use func(people) error) error {
+	return a.withData(o, func(c *admin.Client) error { return use(c) }, func(s *state.State) error {
+		system := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
+		registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
+		if err == nil {
+			err = use(admin.People{Registry: registry})
+		}
+		return errors.Join(err, system.Stop(ctx))
+	})
+}
+
+func (a *app) usersCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "users", Short: "Create and list users", Args: noArgs,
+		Long: `Create and list users: the people who sign in, own keys and apps, and allow apps
+to read their account.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.usersCreate(&o), a.usersList(&o), a.usersDeveloperToken(&o))
+	return c
+}
+
+// dataFlags say which data directory a group of commands works on.
+func dataFlags(c *cobra.Command, o *overrides) {
+	c.PersistentFlags().StringVarP(&o.file, "config", "c", "", "configuration `file` that names the data directory")
+	c.PersistentFlags().StringVar(&o.data, "data", "", "data `directory` of the gateway (default ./data)")
+	completePaths(c, "config", "data")
+}
+
+// oneName is the arguments of a command about one thing.
+func oneName(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%w: give %s", errUsage, what)
+		}
+		return nil
+	}
+}
+
+func (a *app) usersCreate(o *overrides) *cobra.Command {
+	var email string
+	var fromInput, asJSON bool
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Create a user; the password is made up and shown once", Args: oneName("the name of one user"),
+		Example: `  stagedoor users create anna --email anna@example.com
+  stagedoor users create bob --password-stdin < password.txt`,
+		RunE: func(c *cobra.Command, args []string) error {
+			password, err := newPassword()
+			if fromInput {
+				password, err = firstLine(c.InOrStdin())
+			}
+			if err != nil {
+				return err
+			}
+			return a.withPeople(c.Context(), o, func(p people) error {
+				u, err := p.AddUser(c.Context(), admin.Person{Username: args[0], Email: email, Password: password})
+				if err != nil {
+					return err
+				}
+				if !fromInput {
+					u.Password = password
+				}
+				return a.printUser(u, asJSON)
+			})
+		},
+	}
+	c.Flags().StringVar(&email, "email", "", "e-mail address")
+	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from the first line of standard input")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printUser(u admin.Person, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(a.out).Encode(u)
+	}
+	if u.Password == "" {
+		_, err := fmt.Fprintf(a.out, "created user %s (%d)\n", u.Username, u.ID)
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "%s\n\nThis is the password of %s (%d). It is not shown again.\n", u.Password, u.Username, u.ID)
+	return err
+}
+
+// newPassword makes a password of 120 bits.
+func newPassword() (string, error) {
+	raw := make([]byte, 15)
+	_, err := rand.Read(raw)
+	return base64.RawURLEncoding.EncodeToString(raw), err
+}
+
+func firstLine(in io.Reader) (string, error) {
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+func (a *app) usersList(o *overrides) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List users", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.existing(o); err != nil {
+				return err
+			}
+			return a.withPeople(c.Context(), o, func(p people) error {
+				all, err := p.Users(c.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(a.out).Encode(all)
+				}
+				return a.printUsers(all)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printUsers(all []admin.Person) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tEMAIL\tSTATE\tCREATED")
+	for _, u := range all {
+		words := map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", u.ID, u.Username, u.Email, words[u.Status], time.Unix(u.Created, 0).Format(time.DateOnly))
+	}
+	return w.Flush()
+}
+
+func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
+	var name string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "developer-token NAME", Short: "Create a token with which a user's programs register apps; it is shown once",
+		Args: oneName("the name of one user"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withPeople(c.Context(), o, func(p people) error {
+				t, err := p.AddDeveloperToken(c.Context(), admin.DeveloperToken{User: args[0], Name: name})
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(a.out).Encode(t)
+				}
+				_, err = fmt.Fprintf(a.out, "%s\n\nThis is the developer token %q of %s. It is not shown again.\n", t.Token, t.Name, t.User)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&name, "name", "developer token", "what it is called in lists")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) appsCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "apps", Short: "Register OAuth apps", Args: noArgs,
+		Long: `Register OAuth apps: programs of other people that may read a user's account if
+the user allows it.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.appsCreate(&o))
+	return c
+}
+
+func (a *app) appsCreate(o *overrides) *cobra.Command {
+	var in admin.App
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Register an app; its secret is shown once", Args: oneName("the name of one app"),
+		Example: `  stagedoor apps create Weather --owner anna --redirect-uri https://weather.example.com/callback`,
+		RunE: func(c *cobra.Command, args []string) error {
+			in.Name = args[0]
+			return a.withPeople(c.Context(), o, func(p people) error {
+				made, err := p.AddApp(c.Context(), in)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(a.out).Encode(made)
+				}
+				_, err = fmt.Fprintf(a.out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n", made.ClientID, made.Secret, made.Name)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&in.Owner, "owner", "", "the user it belongs to")
+	c.Flags().StringVar(&in.RedirectURI, "redirect-uri", "", "where its users are sent afterwards: https, or http on this machine")
+	c.Flags().StringVar(&in.Description, "description", "", "what it is, for its users")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}

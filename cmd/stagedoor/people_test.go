@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stagedoor/http/admin"
+)
+
+// printed decodes what a command printed with --json.
+func printed[T any](t *testing.T, args ...string) (v T) {
+	t.Helper()
+	r := command(t, nil, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
+		t.Fatalf("%v printed %q and %q", args, r.out, r.errOut)
+	}
+	return v
+}
+
+func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
+	data := filepath.Join(directory(t), "data")
+	command(t, nil, "users", "list", "--data", data).check(t, exitStorage, "", "there is no data directory")
+	anna := printed[admin.Person](t, "users", "create", "anna", "--email", "anna@example.com", "--data", data)
+	if anna.ID == 0 || len(anna.Password) < 16 {
+		t.Errorf("created %+v", anna)
+	}
+	command(t, nil, "users", "create", "Anna", "--data", data).check(t, exitFailure, "", "the username is taken")
+
+	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	defer p.stop()
+	bob := printed[admin.Person](t, "users", "create", "bob", "--data", data)
+	list := command(t, nil, "users", "list", "--data", data)
+	list.check(t, exitOK, "bob", "")
+	if !strings.Contains(list.out, "anna@example.com") || strings.Contains(list.out, bob.Password) {
+		t.Errorf("the list is\n%s", list.out)
+	}
+	made := printed[admin.App](t, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://127.0.0.1:9999/cb", "--data", data)
+	if made.ClientID == "" || made.Secret == "" || made.Owner != "anna" {
+		t.Errorf("registered %+v", made)
+	}
+	command(t, nil, "apps", "create", "Weather", "--owner", "carol", "--redirect-uri", "http://127.0.0.1/", "--data", data).
+		check(t, exitFailure, "", "there is no such user")
+	command(t, nil, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://example.com/", "--data", data).
+		check(t, exitFailure, "", "redirect_uri must be https")
+	command(t, nil, "apps", "create").check(t, exitUsage, "", "give the name of one app")
+
+	token := printed[admin.DeveloperToken](t, "users", "developer-token", "anna", "--data", data)
+	res := p.post("/api/oauth_apps", token.Token, `{"name": "Notes", "redirect_uri": "https://notes.example.com/cb"}`)
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("registration is answered %d", res.StatusCode)
+	}
+}
+
+func TestMetadataNamesTheConfiguredIssuerOrTheListener(t *testing.T) {
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0")
+	defer p.stop()
+	res, err := http.Get(p.URL + "/.well-known/oauth-authorization-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var m struct{ Issuer string }
+	if err := json.NewDecoder(res.Body).Decode(&m); err != nil || m.Issuer != p.URL {
+		t.Errorf("issuer %q: %v, want %q", m.Issuer, err, p.URL)
+	}
+}
