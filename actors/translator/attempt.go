@@ -23,6 +23,7 @@ type attempt struct {
 	provider  *Provider
 	noSchema  bool
 	alone     bool // no candidate is left after this one
+	tight     bool // the reply may have to end early: see Meter
 	number    int  // of this request, from 1
 
 	deadline time.Time // of the whole request; zero: the call's own clocks are enough
@@ -32,6 +33,7 @@ type attempt struct {
 	meta     Meta
 	permit   *throttle.Permit
 	reason   dialogue.Reason
+	counted  counter
 	metaSent bool
 	left     atomic.Pointer[upstream.Remaining] // calls of a fan-out share it
 	// failStream writes the terminal error event of the stream under way; nil:
@@ -67,7 +69,7 @@ func (a *attempt) run(ctx context.Context) *attemptEnded {
 		ctx, cancel = context.WithDeadlineCause(ctx, a.deadline, upstream.ErrTotal)
 		defer cancel()
 	}
-	a.conduit.outcome.Usage, a.conduit.outcome.Reason = dialogue.NoUsage, 0 // an earlier attempt's are not this one's
+	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = dialogue.NoUsage, 0, 0 // an earlier attempt's are not this one's
 	f := a.permitted(ctx)
 	if a.last != nil {
 		a.lastWords(f)
@@ -89,6 +91,9 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 	if a.provider == nil {
 		return &upstream.Failure{Class: upstream.NotSent, Err: &dialogue.Error{Status: 503, Type: dialogue.TypeAPI,
 			Code: "no_route", Message: "no provider is available for this model", RetryAfter: time.Second}}
+	}
+	if f := a.weigh(ctx); f != nil {
+		return f
 	}
 	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
 	if err != nil {
@@ -119,7 +124,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 		return a.simulate(ctx)
 	}
 	inbound := a.order.Inbound
-	if a.order.Mode != shapes.Array && a.candidate.Provider.Serves(inbound.Name()) && !a.order.Translate && a.order.PreviousResponseID == "" {
+	if a.order.Mode != shapes.Array && a.candidate.Provider.Serves(inbound.Name()) && !a.order.Translate && !a.tight && a.order.PreviousResponseID == "" {
 		a.shape = inbound
 		a.meta.Untouched = true
 		return a.callUntouched(ctx)
@@ -400,7 +405,7 @@ func (a *attempt) takeMeta() *Meta {
 
 // learn keeps what is known of the reply for the outcome.
 func (a *attempt) learn(u dialogue.Usage, r dialogue.Reason) {
-	a.conduit.outcome.Usage, a.conduit.outcome.Reason = u, r
+	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = u, r, a.counted.output
 }
 
 // kinds are the failure classes as the throttle calls them.

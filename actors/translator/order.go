@@ -33,6 +33,8 @@ type Order struct {
 	// Translate rules the untouched lane out: the reply must be in the gateway's
 	// own name.
 	Translate bool
+	// Meter, if set, holds and settles the request's money.
+	Meter Meter
 	// PreviousResponseID is echoed by a responses reply whose history the door
 	// has already put into Body.
 	PreviousResponseID string
@@ -69,6 +71,8 @@ type Outcome struct {
 	Meta
 	Usage  dialogue.Usage
 	Reason dialogue.Reason
+	// Counted is the gateway's own count of the output tokens delivered, a guess.
+	Counted int64
 	// Err is the failure the client was told of, if any.
 	Err *dialogue.Error
 	// Committed: the client got (the beginning of) an answer.

@@ -76,6 +76,9 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	r := &Reply{conduit: newConduit(), cancel: cancel}
 	r.conduit.outcome.Usage = dialogue.NoUsage
 	o := &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit}
+	if order.Meter != nil {
+		r.conduit.after = func(out Outcome) { s.afterwards(order.Meter, out) }
+	}
 	s.inFlight.Add(1)
 	// Counted first: a drain that counted none has refusing seen by all others.
 	if s.refusing.Load() {

@@ -36,6 +36,7 @@ type translated struct {
 
 	failure *upstream.Failure
 	usage   dialogue.Usage
+	loose   looseEnds
 }
 
 // runTranslated performs an attempt through the dialogue. Each attempt has its
@@ -78,13 +79,20 @@ func (t *translated) event(ev *dialogue.Event) {
 			ev.Call = &call
 		}
 		t.content = t.content || ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart
+		if ev.Call != nil {
+			t.counted.text(ev.Call.Name)
+		}
 	case dialogue.EventDelta:
 		t.content = true
+		t.counted.text(ev.Text)
 	case dialogue.EventFinish:
 		t.reason = ev.Reason
 	case dialogue.EventEnd:
 		t.end(ev)
 		return
+	}
+	if t.order.Meter != nil {
+		t.loose.see(ev)
 	}
 	t.out.B = t.emitter.Emit(t.out.B, ev)
 }
@@ -110,20 +118,21 @@ func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
 	return name, ok
 }
 
-// end emits the terminal event, after showing it to the order's hook.
+// end emits the terminal event, after showing it to the order's hook and settling.
 func (t *translated) end(ev *dialogue.Event) {
 	before := len(t.out.B)
 	out := t.emitter.Emit(t.out.B, ev)
 	t.ended = true
-	if t.order.Complete == nil {
+	if !t.hooked() {
 		t.out.B = out
 		return
 	}
+	t.learn(t.usage, t.reason)
 	last := out[before:]
-	if t.order.Mode == shapes.Stream {
+	if t.order.Mode == shapes.Stream && t.order.Complete != nil {
 		last = lastData(last)
 	}
-	replacement, err := t.order.Complete(t.ctx, t.meta, last)
+	replacement, err := t.close(t.ctx, last)
 	switch {
 	case err == nil:
 		t.out.B = out
@@ -149,6 +158,16 @@ func (t *translated) flush() *upstream.Failure {
 		return nil
 	}
 	t.learn(t.usage, t.reason)
+	if f := t.send(); f != nil {
+		return f
+	}
+	if !t.ended && t.enough() {
+		return t.curtail()
+	}
+	return nil
+}
+
+func (t *translated) send() *upstream.Failure {
 	if f := t.deliver(t.ctx, t.out); f != nil {
 		return f
 	}

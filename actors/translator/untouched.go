@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
+	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
 )
 
@@ -79,11 +80,12 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 		out = bytes.ToValidUTF8(out, replacement)
 	}
 	buf.B = out
+	u.counted.output = tokens.Guess(len(out))
 	u.learn(u.tap.Usage(), u.tap.Reason())
-	if u.order.Complete == nil {
+	if !u.hooked() {
 		return nil
 	}
-	if _, err := u.order.Complete(ctx, u.meta, out); err != nil {
+	if _, err := u.close(ctx, out); err != nil {
 		return callerFault(err)
 	}
 	return nil
@@ -121,6 +123,9 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 		if f := u.flush(ctx); f != nil {
 			return f
 		}
+		if !u.ended && u.enough() {
+			return exhausted()
+		}
 	}
 	reply.Drain()
 	return u.answered()
@@ -142,12 +147,13 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 		return u.refusedInBody(u.tap.Err())
 	case verdict == shapes.Drop:
 		return nil
-	case u.tap.Done() && u.order.Complete != nil:
+	case u.tap.Done() && u.hooked() && (content || u.begun()):
+		u.learn(u.tap.Usage(), u.tap.Reason())
 		last := ev.Data
 		if verdict == shapes.Replace {
 			last = replaced
 		}
-		instead, err := u.order.Complete(ctx, u.meta, last)
+		instead, err := u.close(ctx, last)
 		if err != nil && (instead == nil || !u.conduit.committed) {
 			u.hookFailed = true
 			return callerFault(err)
@@ -157,8 +163,11 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 			name, replaced, verdict = typeOf(instead), instead, shapes.Replace
 		}
 	}
-	u.content = u.content || content
-	if u.ended = u.tap.Done(); u.ended && !u.content && !u.conduit.committed && len(u.out.B) == 0 {
+	if content {
+		u.content = true
+		u.counted.event(len(ev.Data))
+	}
+	if u.ended = u.tap.Done(); u.ended && !u.begun() {
 		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()} // an end without a beginning
 	}
 	switch {
@@ -170,6 +179,11 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 		u.out.B = appendEvent(u.out.B, name, ev.Data)
 	}
 	return nil
+}
+
+// begun reports whether anything of the reply has come before.
+func (u *untouched) begun() bool {
+	return u.content || u.conduit.committed || len(u.out.B) > 0
 }
 
 // replacement stands for bytes that are no UTF-8: clients refuse a stream that
@@ -202,6 +216,12 @@ func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 	owed, bad := u.tap.EOF()
 	if bad != nil {
 		return &upstream.Failure{Class: upstream.Transient, Err: bad}
+	}
+	if u.order.Meter != nil && u.begun() {
+		u.learn(u.tap.Usage(), u.tap.Reason())
+		if err := u.settle(ctx); err != nil {
+			return callerFault(err)
+		}
 	}
 	u.out.B, u.ended = append(u.out.B, owed...), true
 	if f := u.flush(ctx); f != nil {

@@ -1,0 +1,107 @@
+package translator
+
+import (
+	"context"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/tokens"
+	"stagedoor/providers/upstream"
+)
+
+// Meter keeps the money of one request. Its calls come one after the other, but
+// from several goroutines.
+type Meter interface {
+	// Begin is told of the candidate before it is asked, at every attempt. An
+	// error ends the request. tight: the reply may outrun the balance, so it
+	// must be one that can be ended early with finish reason and usage.
+	Begin(ctx context.Context, c *catalog.Candidate) (tight bool, err *dialogue.Error)
+	// Progress is told what has been delivered, and reports whether that was
+	// enough: there is no money for more.
+	Progress(o *Outcome) (enough bool)
+	// End settles. For a reply in good order it is called before the client gets
+	// the end of it, and an error is told instead of that. For every request it
+	// is called once more when all is over.
+	End(ctx context.Context, o *Outcome) *dialogue.Error
+}
+
+// weigh lets the meter hold what the attempt may cost.
+func (a *attempt) weigh(ctx context.Context) *upstream.Failure {
+	if a.order.Meter == nil {
+		return nil
+	}
+	tight, err := a.order.Meter.Begin(ctx, &a.candidate)
+	if err != nil {
+		return callerFault(err)
+	}
+	a.tight = tight
+	return nil
+}
+
+// close does what comes before the client gets the end of a reply in good order:
+// the order's hook sees it, and the meter settles.
+func (a *attempt) close(ctx context.Context, last []byte) (replacement []byte, err *dialogue.Error) {
+	if a.order.Complete != nil {
+		if replacement, err = a.order.Complete(ctx, a.meta, last); err != nil {
+			return replacement, err
+		}
+	}
+	if a.order.Meter == nil {
+		return nil, nil
+	}
+	return nil, a.settle(ctx)
+}
+
+// settle lets the meter settle a reply in good order. What is known of it has
+// been learnt.
+func (a *attempt) settle(ctx context.Context) *dialogue.Error {
+	out := a.conduit.outcome
+	out.Meta = a.meta
+	return a.order.Meter.End(ctx, &out)
+}
+
+// hooked reports whether close has anything to do.
+func (a *attempt) hooked() bool { return a.order.Complete != nil || a.order.Meter != nil }
+
+// enough asks the meter whether the reply must end here. What is known of it has
+// been learnt.
+func (a *attempt) enough() bool {
+	return a.order.Meter != nil && a.order.Meter.Progress(&a.conduit.outcome)
+}
+
+// exhausted is the failure of a stream for which there is no money and whose end
+// can't be written but as an error.
+func exhausted() *upstream.Failure {
+	return callerFault(&dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true,
+		Message: "the account's balance was used up during the reply"})
+}
+
+// counter counts the output tokens of a reply that tells none until its end. It
+// is a guess by lengths: a charge rests on it only where the upstream's own count
+// is missing.
+type counter struct {
+	output int64
+	frame  int // the shortest event so far: what is not text in each
+}
+
+// text counts a piece of answer.
+func (c *counter) text(s string) { c.output += max(1, tokens.Guess(len(s))) }
+
+// event counts an event that is forwarded unread. The shortest one seen stands
+// for the frame that all of them have, and for one token.
+func (c *counter) event(length int) {
+	if c.frame == 0 || length < c.frame {
+		c.frame = length
+	}
+	c.output += 1 + tokens.Guess(length-c.frame)
+}
+
+// afterwards lets the meter settle a request that is over, beside everything
+// else.
+func (s *Service) afterwards(meter Meter, out Outcome) {
+	s.system.Go(s.shards[0], "settle", func(context.Context) any {
+		if err := meter.End(context.Background(), &out); err != nil {
+			s.system.Logger().Error("request not settled", "cause", err)
+		}
+		return nil
+	})
+}
