@@ -20,9 +20,9 @@ type Reply struct {
 	request *http.Request
 	level   slog.Level
 	started time.Time
-	status  int // as written; 0: nothing yet
-	outcome int // as a door says; 0: the same
-	attrs   []slog.Attr
+	status  int         // as written; 0: nothing yet
+	outcome int         // as a door says; 0: the same
+	attrs   []slog.Attr // nil, or first of them to be filled in and those of Note
 }
 
 // Begin starts the line of a request. End finishes it.
@@ -62,17 +62,31 @@ func (a *Reply) End(id string) {
 	if status == 0 {
 		status = a.status
 	}
-	attrs := make([]slog.Attr, 0, 5+len(a.attrs))
-	attrs = append(attrs, slog.String("request_id", id), slog.String("method", cut(r.Method)), slog.String("path", cut(r.URL.Path)),
-		slog.Int("status", status), slog.Duration("duration", time.Since(a.started)))
-	a.logger.LogAttrs(r.Context(), a.level, "request", append(attrs, a.attrs...)...)
+	Note(a) // there may have been none
+	own := [first]slog.Attr{slog.String("request_id", id), slog.String("method", cut(r.Method)), slog.String("path", cut(r.URL.Path)),
+		slog.Int("status", status), slog.Duration("duration", time.Since(a.started))}
+	copy(a.attrs, own[:])
+	// A group without a name is written as what is in it, and costs no copy.
+	a.logger.LogAttrs(r.Context(), a.level, "request", slog.Attr{Value: slog.GroupValue(a.attrs...)})
 }
+
+// The line begins with first attributes of its own, which End knows; most lines
+// have room for all that doors note.
+const (
+	first = 5
+	most  = first + 16
+)
 
 // Note adds to the line of the request that w answers.
 func Note(w http.ResponseWriter, attrs ...slog.Attr) {
-	if a := of(w); a != nil {
-		a.attrs = append(a.attrs, attrs...)
+	a := of(w)
+	if a == nil {
+		return
 	}
+	if a.attrs == nil {
+		a.attrs = make([]slog.Attr, first, most)
+	}
+	a.attrs = append(a.attrs, attrs...)
 }
 
 // Outcome sets the status the line tells where it is not the one that was sent:
