@@ -17,6 +17,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/upstream"
 )
 
 // Limits of a request body (faults.md 3).
@@ -44,8 +45,10 @@ func newBody(length int64) *body {
 	return bodies.Get().(*body)
 }
 
+// free gives the buffer to another request, unless an upstream client may still
+// read it: of a short one it keeps the bytes.
 func (b *body) free() {
-	if cap(b.b) >= minPooledBody && cap(b.b) <= maxPooledBody {
+	if len(b.b) > upstream.MaxKept && cap(b.b) >= minPooledBody && cap(b.b) <= maxPooledBody {
 		b.b = b.b[:0]
 		bodies.Put(b)
 	}

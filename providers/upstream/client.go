@@ -130,8 +130,9 @@ type Reply struct {
 }
 
 // Do sends call. authorize sets the shape's key header. A nil error means that
-// headers arrived; any status is possible. Errors are *Failure. call.Body is the
-// caller's again when Do has failed or the Reply is closed.
+// headers arrived; any status is possible. Errors are *Failure. A call.Body of
+// more than MaxKept bytes is the caller's again when Do has failed or the Reply
+// is closed; a smaller one never is.
 func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
 	watch := newWatchdog(ctx, c.timeouts)
 	u := *c.base
@@ -159,7 +160,7 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if key != "" {
 		authorize(h, key)
 	}
-	up := newUpload(call.Body)
+	up := &upload{body: call.Body}
 	req := (&http.Request{
 		Method: http.MethodPost, URL: &u, Host: u.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

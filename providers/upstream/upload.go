@@ -16,22 +16,15 @@ type upload struct {
 	gone bool
 }
 
-// maxCopied is up to where a body is copied instead of lent. net/http puts it
-// behind the headers and sends both in one write, but only if it knows the
-// type of its reader.
-const maxCopied = 3 << 10
-
-func newUpload(body []byte) *upload {
-	if len(body) <= maxCopied {
-		body = bytes.Clone(body)
-	}
-	return &upload{body: body}
-}
+// MaxKept is up to where a body is kept instead of lent: it must not be written
+// to again. net/http puts it behind the headers and sends both in one write,
+// but only if it knows the type of its reader.
+const MaxKept = 3 << 10
 
 // open begins at the front, as it must again when the transport tries another
 // connection.
 func (u *upload) open() io.ReadCloser {
-	if len(u.body) <= maxCopied {
+	if len(u.body) <= MaxKept {
 		return io.NopCloser(bytes.NewReader(u.body))
 	}
 	return &uploadReader{upload: u}
