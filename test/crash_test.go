@@ -1,0 +1,104 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"stagedoor/test/harness"
+)
+
+// kills is how often the gateway is killed. Each time there is one more response
+// whose id a client has seen.
+const kills = 5
+
+// A stored response is there for whoever has seen its id, whatever killed the
+// process (issue: durable before visible).
+func TestStoredResponsesSurviveAKill(t *testing.T) {
+	c := harness.Config{Data: t.TempDir(), Providers: map[string]harness.Provider{"s": {Shape: "sandbox"}},
+		Models: map[string]harness.Model{"*": {Targets: []harness.Target{{Provider: "s", Model: "*"}}}}}
+	previous := ""
+	var seen []string
+	for i := range kills {
+		g, err := harness.Launch(harness.Binary(t), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range seen {
+			if got := field(t, ask(t, g, http.MethodGet, "/v1/responses/"+id, ""), "id"); got != id {
+				t.Errorf("after kill %d: response %s is %q", i, id, got)
+			}
+		}
+		stream := i%2 == 0
+		body := fmt.Sprintf(`{"model":"m","input":"round %d [sandbox: pace=max]","stream":%t,"previous_response_id":%s}`, i, stream, quoted(previous))
+		reply := ask(t, g, http.MethodPost, "/v1/responses", body)
+		if stream {
+			reply = terminal(t, reply)
+		}
+		previous = field(t, reply, "id")
+		seen = append(seen, previous)
+		if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = g.Stop() // says that it was killed
+	}
+}
+
+func ask(t *testing.T, g *harness.Gateway, method, path, body string) []byte {
+	t.Helper()
+	req, err := http.NewRequest(method, g.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+harness.TestKey)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, b)
+	}
+	return b
+}
+
+// terminal is the response object of a stream's last event.
+func terminal(t *testing.T, stream []byte) []byte {
+	t.Helper()
+	at := bytes.LastIndex(stream, []byte("\ndata: "))
+	if at < 0 {
+		t.Fatalf("no events: %s", stream)
+	}
+	var ev struct{ Response json.RawMessage }
+	if err := json.Unmarshal(bytes.TrimSpace(stream[at+len("\ndata: "):]), &ev); err != nil {
+		t.Fatal(err)
+	}
+	return ev.Response
+}
+
+func field(t *testing.T, object []byte, name string) string {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(object, &m); err != nil {
+		t.Fatalf("%v: %s", err, object)
+	}
+	s, _ := m[name].(string)
+	return s
+}
+
+func quoted(id string) string {
+	if id == "" {
+		return "null"
+	}
+	return `"` + id + `"`
+}
