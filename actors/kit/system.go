@@ -75,6 +75,7 @@ func NewSystem(options Options) *System {
 		// How long the goroutine lives that writes the count, after a dead letter.
 		actor.WithDeadLetterThrottleInterval(100*time.Millisecond),
 	)
+	shrinkRegistry(s.actors.ProcessRegistry)
 	s.actors.EventStream.Subscribe(s.dead.receive)
 	s.root = s.actors.Root.Copy().WithGuardian(s.backoff)
 	return s
