@@ -13,6 +13,7 @@ import (
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/kit"
+	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
 	"stagedoor/actors/translator"
@@ -34,6 +35,9 @@ type Options struct {
 	State  *state.State
 	// Tokens are the lifetimes of codes, tokens and sessions.
 	Tokens tokens.Config
+	// KeepHold claims holds of an earlier process whose work goes on, such as a
+	// video in the making; nil: none does. The others are settled at the start.
+	KeepHold func(state.Hold) bool
 	// Simulate answers for providers of shape sandbox.
 	Simulate translator.Simulator
 }
@@ -42,6 +46,7 @@ type Options struct {
 type House struct {
 	options    Options
 	system     *kit.System
+	ledger     *ledger.Client
 	gates      *gates
 	translator *translator.Service
 	background *background.Registry
@@ -67,6 +72,10 @@ func Start(ctx context.Context, o Options) (*House, error) {
 
 // start starts the branches; Stop stops them the other way round.
 func (h *House) start(ctx context.Context) (err error) {
+	// First, so that it stops last: requests settle while they end.
+	if h.ledger, err = startLedger(ctx, h.system, h.options.State, h.options.KeepHold); err != nil {
+		return err
+	}
 	if h.gates, err = startGates(h.system, h.report); err != nil {
 		return err
 	}
@@ -81,12 +90,27 @@ func (h *House) start(ctx context.Context) (err error) {
 	return err
 }
 
+// startLedger settles what an earlier process left and starts the ledger.
+func startLedger(ctx context.Context, system *kit.System, s *state.State, keep func(state.Hold) bool) (*ledger.Client, error) {
+	ended, err := ledger.Recover(ctx, s, keep)
+	if err != nil {
+		return nil, err
+	}
+	if ended > 0 {
+		system.Logger().Warn("holds of an earlier process ended", "count", ended)
+	}
+	return ledger.New(system, s)
+}
+
 func (h *House) report(f kit.Failure) {
 	h.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
 }
 
 // Translator carries requests.
 func (h *House) Translator() *translator.Service { return h.translator }
+
+// Ledger moves money.
+func (h *House) Ledger() *ledger.Client { return h.ledger }
 
 // Background runs responses nobody waits for.
 func (h *House) Background() *background.Registry { return h.background }

@@ -305,17 +305,23 @@ func (p *parent) Receive(ctx actor.Context) {
 	m.Resolve(pid, err)
 }
 
-// refusal is what a client of the gateway hears of a hold that is not granted.
+// refusal keeps what is a *dialogue.Error or nobody's to hear of.
 func refusal(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return Refusal(err)
+}
+
+// Refusal is what a client of the gateway hears of an error of the ledger.
+func Refusal(err error) *dialogue.Error {
 	var known *dialogue.Error
 	switch {
-	case err == nil || errors.As(err, &known):
-		return err
+	case errors.As(err, &known):
+		return known
 	case errors.Is(err, state.ErrInsufficient):
 		return &dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true, Cause: err,
 			Message: "the account's balance does not cover this request: top it up, or ask for fewer tokens"}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
 	}
 	return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second, Cause: err,
 		Message: "the gateway cannot keep accounts at the moment, try again later"}

@@ -436,7 +436,7 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 				ask := ledger.Ask{Account: fmt.Sprint(i), RequestID: fmt.Sprintf("req_%d-%d", n, k), Amount: random.Int64N(4000), Durable: random.IntN(4) == 0}
 				patience, cancel := context.WithCancel(ctx)
 				if random.IntN(10) == 0 {
-					go func() { time.Sleep(time.Duration(random.IntN(300)) * time.Microsecond); cancel() }()
+					time.AfterFunc(time.Duration(random.IntN(300))*time.Microsecond, cancel)
 				}
 				h, err := c.Hold(patience, ask)
 				cancel()

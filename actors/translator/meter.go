@@ -30,7 +30,11 @@ func (a *attempt) weigh(ctx context.Context) *upstream.Failure {
 		return nil
 	}
 	tight, err := a.order.Meter.Begin(ctx, &a.candidate)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return cancelled(ctx)
+	default:
 		return callerFault(err)
 	}
 	a.tight = tight

@@ -35,6 +35,8 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	r.handle("GET /v1beta/models/{rest...}", d.GeminiModel)
 	r.handle("POST /v1beta/models/{rest...}", d.Generate)
 
+	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
+
 	if o := s.options.OAuth; o != nil {
 		o.Routes(r.handle)
 		r.handle("GET "+pages.AssetPrefix+"{name}", func(w http.ResponseWriter, req *http.Request) {

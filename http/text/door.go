@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/translator"
 	"stagedoor/http/access"
@@ -36,6 +37,8 @@ type Options struct {
 	Limits *throttle.Keys
 	Shapes map[dialogue.Shape]shapes.Shape
 	Store  *state.State
+	// Ledger charges the users of keys for models that have a price.
+	Ledger *ledger.Client
 	// Background runs responses nobody waits for.
 	Background *background.Registry
 }
@@ -238,6 +241,7 @@ func class(tier string, background bool) int {
 
 // run performs the order and writes its reply.
 func (v *visit) run(o *translator.Order) {
+	v.meter(o)
 	reply := v.doors.Translator.Begin(v.r.Context(), o)
 	v.write(reply)
 	out := reply.Outcome()

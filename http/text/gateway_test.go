@@ -126,7 +126,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	g.auth = auth.New(g.state, time.Now)
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Background: g.house.Background()})
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
 	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: known, ID: newID})
 	t.Cleanup(g.close)
 	g.key("all", nil)

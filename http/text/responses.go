@@ -170,6 +170,7 @@ func (v *visit) runInBackground(own []byte, previous string) {
 	o.Body, o.ReplyID, o.PreviousResponseID, o.Translate = body, id, previous, true
 	o.Head.Stream, o.Mode = true, streamMode
 	o.In.Header = v.r.Header.Clone()
+	v.meter(o)
 	queued := responses.Queued(own, id, v.doors.Env.Now())
 	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Order: o, Previous: v.head.PreviousResponseID,
 		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream})

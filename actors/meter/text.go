@@ -1,0 +1,256 @@
+package meter
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/translator"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+const (
+	// firstTokens is what a stream without a maximum is given at first, and
+	// moreTokens what it gets whenever it comes near its end.
+	firstTokens = 1024
+	moreTokens  = 2048
+	// nearEnd is how many tokens before the end of a hold more is asked for.
+	nearEnd = 256
+
+	// A long stream notes its progress at either (storage.md 6.5).
+	noteTokens = 4000
+	noteEvery  = 10 * time.Second
+
+	// patience is how long a settlement may take once nobody can cancel it.
+	patience = 10 * time.Second
+)
+
+// Request is what the meter must know of a text request.
+type Request struct {
+	ID      string
+	Account string // the key's user
+	Key     string // the key's id
+	Model   string // as it was asked for
+	Body    []byte // only measured
+	// MaxTokens is the most a choice may have; 0 or less: not said.
+	MaxTokens int64
+	Choices   int
+	Stream    bool
+}
+
+// Text is the meter of one text request. It implements translator.Meter.
+type Text struct {
+	ledger  *ledger.Client
+	now     func() time.Time
+	request Request
+	prompt  int64 // tokens, a guess on the high side
+
+	mu      sync.Mutex // End may come twice at once
+	price   *catalog.Price
+	hold    *ledger.Hold
+	most    int64 // output tokens the candidate's model gives at most
+	covered int64 // output tokens the hold pays for
+	dry     bool  // the account had nothing more
+	enough  bool
+	failed  bool // the settlement could not be written, and the client was told
+	ended   bool
+	noted   int64 // output tokens at the last note
+	notedAt time.Time
+}
+
+var _ translator.Meter = (*Text)(nil)
+
+// NewText makes the meter of a request. The body may change afterwards.
+func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
+	t := &Text{ledger: l, now: now, request: r, prompt: promptTokens(r.Body)}
+	t.request.Body = nil
+	t.request.Choices = max(r.Choices, 1)
+	return t
+}
+
+// Begin implements translator.Meter: it holds what this candidate may cost, or
+// what it costs more than the candidate before.
+func (t *Text) Begin(ctx context.Context, c *catalog.Candidate) (tight bool, refused *dialogue.Error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return false, nil
+	}
+	t.price, t.enough, t.dry = c.Price, false, false
+	if t.price.Zero() {
+		return false, nil
+	}
+	output, all := t.outputTokens(c)
+	need := ledger.Estimate(t.price, t.prompt, output)
+	if err := t.keep(ctx, need); err != nil {
+		return false, ledger.Refusal(err)
+	}
+	t.most, t.noted, t.notedAt = all, 0, t.now()
+	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)
+	if output == all {
+		return false, nil
+	}
+	return t.tight(ctx, ledger.Estimate(t.price, t.prompt, all)), nil
+}
+
+// outputTokens is how many tokens to hold for now, and how many there may be. A
+// reply that comes in one piece can't be extended on the way.
+func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
+	n := int64(t.request.Choices)
+	if t.request.MaxTokens > 0 {
+		all = times(t.request.MaxTokens, n)
+		return all, all
+	}
+	all = times(c.Target(c.Provider.Shape).MaxOutputTokens, n)
+	if !t.request.Stream {
+		return all, all
+	}
+	return min(all, firstTokens*n), all
+}
+
+func times(a, n int64) int64 {
+	if a > state.MaxCredits/n {
+		return state.MaxCredits
+	}
+	return a * n
+}
+
+// keep brings the hold up to amount.
+func (t *Text) keep(ctx context.Context, amount int64) error {
+	if t.hold != nil {
+		if more := amount - t.hold.Amount(); more > 0 {
+			return t.hold.Extend(ctx, more)
+		}
+		return nil
+	}
+	h, err := t.ledger.Hold(ctx, ledger.Ask{Account: t.request.Account, RequestID: t.request.ID, Amount: amount,
+		Key: t.request.Key, Model: t.request.Model})
+	if err == nil {
+		t.hold = h
+	}
+	return err
+}
+
+// tight reports whether the account could not pay for the longest reply as
+// things are.
+func (t *Text) tight(ctx context.Context, all int64) bool {
+	b, err := t.ledger.Balance(ctx, t.request.Account)
+	return err != nil || all-t.hold.Amount() > b.Available()
+}
+
+// Progress implements translator.Meter. A request that said how long its reply
+// may be is held for all of it: the count here is a guess and ends nothing.
+func (t *Text) Progress(o *translator.Outcome) (enough bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hold == nil || t.ended {
+		return false
+	}
+	output := max(o.Counted, o.Usage.OutputTotal)
+	t.note(output)
+	if t.request.MaxTokens > 0 {
+		return false
+	}
+	if output+nearEnd >= t.covered && !t.dry {
+		t.more(output)
+	}
+	t.enough = t.dry && output >= t.covered
+	return t.enough
+}
+
+// more extends the hold by a stretch, or by what there is.
+func (t *Text) more(output int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	want := ledger.Estimate(t.price, t.prompt, max(output, t.covered)+moreTokens*int64(t.request.Choices))
+	if t.keep(ctx, want) != nil {
+		t.dry = true
+		if b, err := t.ledger.Balance(ctx, t.request.Account); err == nil && b.Available() > 0 {
+			_ = t.hold.Extend(ctx, min(b.Available(), want-t.hold.Amount())) // somebody else was faster: as it is
+		}
+	}
+	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)
+}
+
+// note tells the ledger what the stream has cost so far.
+func (t *Text) note(output int64) {
+	if output-t.noted < noteTokens {
+		now := t.now()
+		if output == t.noted || now.Sub(t.notedAt) < noteEvery {
+			return
+		}
+		t.notedAt = now
+	}
+	t.noted = output
+	t.hold.Progress(ledger.Estimate(t.price, t.prompt, output))
+}
+
+// End implements translator.Meter.
+func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hold == nil || t.ended {
+		return nil
+	}
+	end := t.end(o)
+	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Delivered: t.enough || o.Committed && o.Counted > 0,
+		Told: o.Usage, Counted: t.counted(o), MaxOutput: max(t.request.MaxTokens, 0) * int64(t.request.Choices)})
+	receipt := state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
+		Usage: bill.Usage, Prices: bill.Prices, Flags: bill.Flags}
+	switch {
+	case t.failed:
+		t.ended = true
+		t.hold.Release(reasonUnwritten, receipt)
+		return nil
+	case bill.Amount == 0 && end != ledger.Finished:
+		t.ended = true
+		t.hold.Release(end.String(), receipt)
+		return nil
+	}
+	// The client's leaving must not take the settlement along.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	err := t.hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
+	if err == nil {
+		t.ended = true
+		return nil
+	}
+	t.failed = true
+	if o.Err != nil { // nobody comes again
+		t.ended = true
+		t.hold.Release(reasonUnwritten, receipt)
+	}
+	return ledger.Refusal(err)
+}
+
+// reasonUnwritten is the end reason of a request whose settlement failed: what
+// can't be written is not charged.
+const reasonUnwritten = "storage_unavailable"
+
+// end is how the request ended.
+func (t *Text) end(o *translator.Outcome) ledger.End {
+	switch {
+	case t.enough:
+		return ledger.Exhausted
+	case o.Err == nil:
+		return ledger.Finished
+	case o.Err.Status == statusClientLeft:
+		return ledger.Left
+	case !o.Committed && o.Err.Status < 500:
+		return ledger.Refused
+	}
+	return ledger.Failed
+}
+
+// statusClientLeft is how upstream.Cancelled names a client that has left.
+const statusClientLeft = 499
+
+// counted is the gateway's own count.
+func (t *Text) counted(o *translator.Outcome) dialogue.Usage {
+	u := dialogue.NoUsage
+	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, o.Counted, true
+	return u
+}
