@@ -86,7 +86,7 @@ func (r *EventReader) Next() (Event, error) {
 			r.field(line)
 			continue
 		}
-		if r.lines > 0 {
+		if r.hasData() {
 			return r.event(), nil
 		}
 		r.start = r.line
@@ -97,6 +97,10 @@ func (r *EventReader) Next() (Event, error) {
 func (r *EventReader) begin() {
 	r.name, r.data, r.lines, r.odd = "", nil, 0, false
 }
+
+// hasData tells an event from a keep-alive, which some servers write as one
+// without anything in it.
+func (r *EventReader) hasData() bool { return len(bytes.TrimSpace(r.data)) > 0 }
 
 func (r *EventReader) event() Event {
 	return Event{Name: r.name, Data: r.data, Raw: r.buf[r.start:r.line], Plain: !r.odd}
@@ -109,7 +113,7 @@ func (r *EventReader) tail() (Event, error) {
 		r.line, r.seen = r.end, r.end
 		r.field(bytes.TrimSuffix(rest, []byte{'\r'}))
 	}
-	if r.lines > 0 && errors.Is(r.err, io.EOF) {
+	if r.hasData() && errors.Is(r.err, io.EOF) {
 		r.odd = true
 		return r.event(), nil
 	}

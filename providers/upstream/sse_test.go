@@ -40,6 +40,7 @@ func TestEventReaderMeetsTheStandard(t *testing.T) {
 		"mixed":                {"data: a\r\n\ndata: b\n\r\n\rdata: c\r\r\n", []event{{"", "a"}, {"", "b"}, {"", "c"}}},
 		"no space":             {"data:a\n\n", []event{{"", "a"}}},
 		"two spaces":           {"data:  a\n\n", []event{{"", " a"}}},
+		"nothing in it":        {"data:\n\ndata: \n\nevent: x\ndata\n\ndata: a\n\n", []event{{"", "a"}}},
 		"several lines":        {"data: a\ndata: b\ndata\ndata:c\n\n", []event{{"", "a\nb\n\nc"}}},
 		"comments and fields":  {": hi\n\nid: 1\nretry: 5\ndata: a\n: x\nfoo: bar\n\n", []event{{"", "a"}}},
 		"name without data":    {"event: x\n\ndata: a\n\n", []event{{"", "a"}}},
