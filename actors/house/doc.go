@@ -4,6 +4,8 @@
 // everything in order. It decides nothing about requests.
 //
 //	stagedoor
+//	├ ledger             parent of the accounts with money in motion (actors/ledger)
+//	│  └ account         one user's money
 //	├ gate               parent of the shards                     (actors/translator)
 //	│  └ s0..sN          parents of the requests under way
 //	│     └ r            one request

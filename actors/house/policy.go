@@ -8,6 +8,10 @@ import (
 
 // How failures are treated, and why:
 //
+//	ledger        parent of the accounts, which it spawns and nothing else: restarted
+//	              by the system, should it ever fail
+//	account       resumed: it alone knows the holds that are not journaled yet, and
+//	              it changes nothing before it has checked (ledger.Client)
 //	gate          parent of the shards, which it starts and nothing else: restarted
 //	              by the system, should it ever fail
 //	gate/s*       resumed: a restart would stop the requests below it; the order

@@ -19,7 +19,7 @@ func promptTokens(body []byte) int64 {
 	}
 	text, media, run := len(body), int64(0), 0
 	for _, c := range body {
-		if base64[c] {
+		if base64Digit[c] {
 			run++
 			continue
 		}
@@ -34,7 +34,7 @@ func promptTokens(body []byte) int64 {
 	return tokens.Guess(text) + media
 }
 
-var base64 = func() (set [256]bool) {
+var base64Digit = func() (set [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_") {
 		set[c] = true
 	}
