@@ -63,7 +63,7 @@ func TestAProviderOfTheShapeCountsItself(t *testing.T) {
 		modelPath, model, wantsReply string
 	}{
 		{dialogue.Messages, "", "/v1/messages/count_tokens", `{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`,
-			"/messages/count_tokens", `{"input_tokens":77}`, "system", "model", "upstream-m", `{"input_tokens":77}`},
+			"/v1/messages/count_tokens", `{"input_tokens":77}`, "system", "model", "upstream-m", `{"input_tokens":77}`},
 		{dialogue.Gemini, "", "/v1beta/models/m:countTokens", `{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"parts":[{"text":"hi"}]}]}}`,
 			"/v1beta/models/upstream-m:countTokens", `{"totalTokens":77,"promptTokensDetails":[]}`, "generateContentRequest.systemInstruction",
 			"generateContentRequest.model", "models/upstream-m", `{"totalTokens":77,"promptTokensDetails":[]}`},

@@ -107,6 +107,17 @@ func newTransport(t Timeouts) *http.Transport {
 	}
 }
 
+// join puts a shape's path below the base address. Whether the version belongs
+// to the address is a habit of each vendor's SDKs, and people follow one or the
+// other: a last segment that the path begins with is not repeated.
+func join(base, path string) string {
+	last := base[strings.LastIndexByte(base, '/')+1:]
+	if rest, ok := strings.CutPrefix(path, "/"+last+"/"); ok && last != "" {
+		return base + "/" + rest
+	}
+	return base + path
+}
+
 // Keys rotates the provider's keys; see Keys.
 func (c *Client) Keys() *Keys { return c.keys }
 
@@ -136,7 +147,7 @@ type Reply struct {
 func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
 	watch := newWatchdog(ctx, c.timeouts)
 	u := *c.base
-	u.Path += call.Path
+	u.Path = join(u.Path, call.Path)
 	u.RawQuery = call.Query
 	h := call.Header
 	if h == nil {

@@ -16,7 +16,7 @@ func encoded(t *testing.T, req *dialogue.Request, target dialogue.Target) (map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Path != "/messages" || c.Header.Get("anthropic-version") != version {
+	if c.Path != "/v1/messages" || c.Header.Get("anthropic-version") != version {
 		t.Errorf("call is %s %v", c.Path, c.Header)
 	}
 	return decoded(t, c.Body), rep

@@ -20,8 +20,8 @@ var Shape shapes.Shape = shape{}
 type shape struct{}
 
 const (
-	path      = "/messages"
-	countPath = "/messages/count_tokens"
+	path      = "/v1/messages"
+	countPath = "/v1/messages/count_tokens"
 
 	versionHeader = "anthropic-version"
 	betaHeader    = "anthropic-beta"

@@ -76,7 +76,7 @@ func TestPatchPassesTheVendorsHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if call.Path != "/messages/count_tokens" || call.Header.Get("anthropic-version") != "2026-10-21" || len(call.Header.Values("anthropic-beta")) != 2 || len(call.Header) != 2 {
+	if call.Path != "/v1/messages/count_tokens" || call.Header.Get("anthropic-version") != "2026-10-21" || len(call.Header.Values("anthropic-beta")) != 2 || len(call.Header) != 2 {
 		t.Errorf("got %s %v", call.Path, call.Header)
 	}
 }
