@@ -19,6 +19,8 @@ func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	pages.NoStore(w.Header())
+	// The answer is empty. Some clients want to hear that it is JSON all the same.
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
 }
