@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -160,17 +161,20 @@ func InStream(inbound dialogue.Shape, e *dialogue.Error, secrets ...string) *Fai
 }
 
 // aboutSchema guesses whether a 400 complains of the schema of a structured
-// output. Vendors have no code for it; their messages name the parameter.
+// output. Vendors have no code for it; their messages name the parameter, or
+// speak of schemas in a way that the schemas of tools are spoken of too.
 func aboutSchema(e *dialogue.Error) bool {
 	text := strings.ToLower(e.Message + " " + e.Param)
-	for _, word := range []string{"response_format", "output_config", "output_format", "text.format", "json_schema",
-		"responseschema", "response_schema", "response_json_schema", "responsejsonschema", "schema"} {
-		if strings.Contains(text, word) {
-			return !strings.Contains(text, "tool") && !strings.Contains(text, "function")
-		}
+	has := func(word string) bool { return strings.Contains(text, word) }
+	if slices.ContainsFunc(outputParameters, has) {
+		return true
 	}
-	return false
+	return (has("schema") || has("structured output")) && !has("tool") && !has("function")
 }
+
+// outputParameters are the names under which shapes ask for structured output.
+var outputParameters = []string{"response_format", "output_config", "output_format", "text.format",
+	"responseschema", "response_schema", "response_json_schema", "responsejsonschema"}
 
 // MaxClientRetryAfter is the longest Retry-After a client is sent: SDKs sleep
 // for whatever they are told.
