@@ -47,6 +47,11 @@ func scenarios(o options) []scenario {
 		{name: "messages-chat-1k", load: load{shape: messagesShape, model: "whole-1024", request: 1 << 10}, targets: crossing},
 		{name: "messages-chat-stream-100", load: load{shape: messagesShape, model: "stream-100-0", request: 1 << 10, tokens: 100}, targets: crossing},
 	}
+	for _, s := range all[:3] {
+		// The same with a price on it, against the same without.
+		s.name, s.targets = s.name+"-paid", []string{"stagedoor", "paid"}
+		all = append(all, s)
+	}
 	if o.held > 0 {
 		all = append(all, scenario{name: fmt.Sprintf("hold-%d", o.held), hold: true, targets: chat,
 			load: load{shape: chatShape, model: "stream-12-500", request: 1 << 10, tokens: 12}})
@@ -113,14 +118,21 @@ func (s scenario) measure(ctx context.Context, o options, name, upstream string)
 
 // start runs a target in front of the upstream.
 func start(name, binary, upstream string) (*target, error) {
-	if name != "stagedoor" {
+	if name != "stagedoor" && name != "paid" {
 		return startSelf(name, "floor", "-kind", name, "-upstream", upstream)
 	}
 	config := harness.CatchAll(harness.Provider{Shape: "chat", BaseURL: upstream + "/v1", APIKeys: []string{"sk-upstream"}})
 	config.Keys = []harness.Key{{Key: benchKey, Name: "bench"}}
+	forget := func() error { return nil }
+	if name == "paid" {
+		var err error
+		if forget, err = charge(&config); err != nil {
+			return nil, err
+		}
+	}
 	g, err := harness.Launch(binary, config)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, forget())
 	}
-	return &target{name: name, url: g.URL, pid: g.PID(), close: g.Stop}, nil
+	return &target{name: name, url: g.URL, pid: g.PID(), close: func() error { return errors.Join(g.Stop(), forget()) }}, nil
 }

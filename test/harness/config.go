@@ -19,6 +19,7 @@ const TestKey = "sd-test"
 type Key struct {
 	Key  string `json:"key"`
 	Name string `json:"name"`
+	User string `json:"user,omitempty"` // whose account is charged
 }
 
 // A Provider is an upstream.
@@ -41,6 +42,13 @@ type Timeouts struct {
 // A Model is where a model name leads.
 type Model struct {
 	Targets []Target `json:"targets"`
+	Price   *Price   `json:"price,omitempty"`
+}
+
+// A Price is in dollars for a million tokens.
+type Price struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
 }
 
 // A Target is a provider and the name it has for the model; * keeps the client's.

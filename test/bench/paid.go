@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+	"stagedoor/test/harness"
+)
+
+// charge puts a price on every model, the state on disk, and money on the account
+// of the key's user.
+func charge(c *harness.Config) (forget func() error, err error) {
+	dir, err := os.MkdirTemp("", "stagedoor-bench-state-")
+	if err != nil {
+		return nil, err
+	}
+	forget = func() error { return os.RemoveAll(dir) }
+	if err := fill(dir, "1"); err != nil {
+		return nil, errors.Join(err, forget())
+	}
+	c.Data = dir
+	c.Keys[0].User = "1"
+	for name, m := range c.Models {
+		m.Price = &harness.Price{Input: 1, Output: 10}
+		c.Models[name] = m
+	}
+	return forget, nil
+}
+
+func fill(dir, account string) (err error) {
+	store, err := journal.OpenBolt(dir, journal.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	s, err := state.Open(store, time.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	_, posted, err := s.Post(context.Background(), account, []state.Posting{{Kind: state.Credit, Amount: state.MaxCredits}})
+	if err != nil {
+		return err
+	}
+	return posted[0].Err
+}
