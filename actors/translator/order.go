@@ -89,8 +89,28 @@ const maxPooled = 64 << 10
 
 func newBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
+// ready makes a buffer of none. A stream that waits for its upstream holds no
+// buffer: thousands do.
+func (b *Buffer) ready() *Buffer {
+	if b == nil {
+		return newBuffer()
+	}
+	return b
+}
+
+// Len is the number of bytes in it; none in no buffer.
+func (b *Buffer) Len() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.B)
+}
+
 // Free gives the buffer back. Using it afterwards is a bug.
 func (b *Buffer) Free() {
+	if b == nil {
+		return
+	}
 	if cap(b.B) > maxPooled {
 		return
 	}

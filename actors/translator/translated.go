@@ -42,7 +42,7 @@ type translated struct {
 // runTranslated performs an attempt through the dialogue. Each attempt has its
 // own emitter, so nothing of a failed one is left over.
 func (a *attempt) runTranslated(ctx context.Context, req *dialogue.Request, p producer) *upstream.Failure {
-	t := &translated{attempt: a, ctx: ctx, req: req, usage: dialogue.NoUsage, out: newBuffer()}
+	t := &translated{attempt: a, ctx: ctx, req: req, usage: dialogue.NoUsage}
 	t.emitter = a.order.Inbound.NewEmitter(req, a.order.Mode, a.svc.env)
 	if a.order.Mode != shapes.Whole {
 		a.failStream = t.appendFailure
@@ -94,6 +94,7 @@ func (t *translated) event(ev *dialogue.Event) {
 	if t.order.Meter != nil {
 		t.loose.see(ev)
 	}
+	t.out = t.out.ready()
 	t.out.B = t.emitter.Emit(t.out.B, ev)
 }
 
@@ -120,7 +121,8 @@ func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
 
 // end emits the terminal event, after showing it to the order's hook and settling.
 func (t *translated) end(ev *dialogue.Event) {
-	before := len(t.out.B)
+	t.out = t.out.ready()
+	before := t.out.Len()
 	out := t.emitter.Emit(t.out.B, ev)
 	t.ended = true
 	if !t.hooked() {
@@ -153,8 +155,8 @@ func (t *translated) flush() *upstream.Failure {
 	if t.failure != nil {
 		return t.failure
 	}
-	hold := !t.content && !t.ended && !t.conduit.committed && len(t.out.B) < holdLimit
-	if hold || len(t.out.B) == 0 {
+	hold := !t.content && !t.ended && !t.conduit.committed && t.out.Len() < holdLimit
+	if hold || t.out.Len() == 0 {
 		return nil
 	}
 	t.learn(t.usage, t.reason)
@@ -171,7 +173,7 @@ func (t *translated) send() *upstream.Failure {
 	if f := t.deliver(t.ctx, t.out); f != nil {
 		return f
 	}
-	t.out = newBuffer()
+	t.out = nil
 	t.told = t.ended
 	return nil
 }
@@ -211,8 +213,8 @@ func (t *translated) conclude() {
 
 // failed is what has not been sent yet, and the shape's terminal error event.
 func (t *translated) failed() *Buffer {
-	out := t.out
-	t.out = newBuffer()
+	out := t.out.ready()
+	t.out = nil
 	before := len(out.B)
 	out.B = t.appendFailure(out.B, t.failure.Err)
 	if len(out.B) == before && t.hookFailed {

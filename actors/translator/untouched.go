@@ -44,7 +44,6 @@ func (u *untouched) run(ctx context.Context, reply *upstream.Reply) *upstream.Fa
 	if err != nil {
 		return failureOf(err)
 	}
-	u.out = newBuffer()
 	defer func() { u.out.Free() }()
 	if f := u.stream(ctx, reply, events); f != nil {
 		u.learn(u.tap.Usage(), u.tap.Reason())
@@ -116,8 +115,8 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 		if f := u.event(ctx, &ev); f != nil {
 			return f
 		}
-		hold := !u.content && !u.conduit.committed && !u.tap.Done() && len(u.out.B) < holdLimit
-		if hold || (events.Buffered() && len(u.out.B) < flushAt && !u.tap.Done()) {
+		hold := !u.content && !u.conduit.committed && !u.tap.Done() && u.out.Len() < holdLimit
+		if hold || (events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
 			continue
 		}
 		if f := u.flush(ctx); f != nil {
@@ -170,6 +169,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 	if u.ended = u.tap.Done(); u.ended && !u.begun() {
 		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()} // an end without a beginning
 	}
+	u.out = u.out.ready()
 	switch {
 	case verdict == shapes.Replace:
 		u.out.B = appendEvent(u.out.B, name, replaced)
@@ -183,7 +183,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 
 // begun reports whether anything of the reply has come before.
 func (u *untouched) begun() bool {
-	return u.content || u.conduit.committed || len(u.out.B) > 0
+	return u.content || u.conduit.committed || u.out.Len() > 0
 }
 
 // replacement stands for bytes that are no UTF-8: clients refuse a stream that
@@ -199,7 +199,7 @@ func looksWhole(data []byte) bool {
 
 // flush sends what there is.
 func (u *untouched) flush(ctx context.Context) *upstream.Failure {
-	if len(u.out.B) == 0 {
+	if u.out.Len() == 0 {
 		return nil
 	}
 	u.learn(u.tap.Usage(), u.tap.Reason())
@@ -207,7 +207,7 @@ func (u *untouched) flush(ctx context.Context) *upstream.Failure {
 		return f
 	}
 	u.told = u.ended
-	u.out = newBuffer()
+	u.out = nil
 	return nil
 }
 
@@ -223,7 +223,9 @@ func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 			return callerFault(err)
 		}
 	}
-	u.out.B, u.ended = append(u.out.B, owed...), true
+	if u.ended = true; len(owed) > 0 {
+		u.out.B = append(u.out.B, owed...)
+	}
 	if f := u.flush(ctx); f != nil {
 		return f
 	}
@@ -247,15 +249,15 @@ func (u *untouched) conclude(f *upstream.Failure) {
 	switch {
 	case u.conduit.committed || u.content && !u.hookFailed:
 		u.last = u.failed(f)
-	case u.inBand && len(u.out.B) > 0:
+	case u.inBand && u.out.Len() > 0:
 		u.opening = u.failed(f)
 	}
 }
 
 // failed is what has not been sent yet, and the shape's terminal error event.
 func (u *untouched) failed(f *upstream.Failure) *Buffer {
-	out := u.out
-	u.out = newBuffer()
+	out := u.out.ready()
+	u.out = nil
 	switch {
 	case u.ended: // and only its delivery failed
 	case u.hookFailed:
