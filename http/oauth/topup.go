@@ -122,7 +122,7 @@ func (s *Service) visit(w http.ResponseWriter, r *http.Request) (string, *visit,
 }
 
 func (s *Service) topUpView(id string, v *visit, visitor *browser.Visitor) *pages.TopUp {
-	view := &pages.TopUp{Form: s.form(pathTopUpPage, purposeTopUp, id, visitor), Notice: v.notice}
+	view := &pages.TopUp{Form: s.form(pathTopUpPage, purposeTopUp, id, visitor), Visitor: visitor.Session.User.Username, Notice: v.notice}
 	own := visitor.Session.User.ID == v.user.ID
 	if own || v.profile {
 		view.Username = v.user.Username

@@ -3,7 +3,8 @@ package pages
 // TopUp shows what an account has and takes redeem codes (decisions, Top-up).
 type TopUp struct {
 	Form
-	Username string   // "": not to be shown, as the next
+	Visitor  string   // who is signed in, if anybody
+	Username string   // whose account it is; "": not to be shown, as the next
 	Figures  *Figures // nil
 	Code     string   // as typed before
 	Notice   string
@@ -14,7 +15,7 @@ type TopUp struct {
 type Figures struct{ Remaining, Spent int64 }
 
 func (t *TopUp) frame() frame {
-	return frame{template: "topup.html", title: "Top up", visitor: t.Username, leads: here}
+	return frame{template: "topup.html", title: "Top up", visitor: t.Visitor, leads: here}
 }
 
 // Balance is Remaining as text.

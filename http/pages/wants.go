@@ -13,7 +13,7 @@ type Want struct{ Name, Text string }
 
 var wants = map[string]Want{
 	tokens.ScopeProfile: {"Your profile", "username and e-mail address"},
-	tokens.ScopeBalance: {"Your balance", "what you have left and what you spent"},
+	tokens.ScopeBalance: {"Your balance", "what is left and what was spent"},
 }
 
 // Wants are the app's scopes in words.
