@@ -119,6 +119,14 @@ func TestToolsAreFlatAndNeverStrictByDefault(t *testing.T) {
 	want(t, "history", body.Get("input.1.name").Str, sent)
 }
 
+func TestWebSearchKeepsItsLimits(t *testing.T) {
+	search := dialogue.Tool{Kind: dialogue.WebSearchTool, Type: "web_search_20250305", Name: "web_search", Origin: dialogue.Messages,
+		Opaque: json.RawMessage(`{"type":"web_search_20250305","name":"web_search","max_uses":2,"allowed_domains":["a.example"],"user_location":{"type":"approximate","city":"Oslo"}}`)}
+	body, rep := encode(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{search}})
+	want(t, "tool", body.Get("tools.0").Raw, `{"type":"web_search","filters":{"allowed_domains":["a.example"]},"user_location":{"type":"approximate","city":"Oslo"}}`)
+	want(t, "losses", rep.Header(), "web_search:max_uses")
+}
+
 func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
 	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
 		Tools:      []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialogue.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},

@@ -52,7 +52,7 @@ func (e *encoder) tool(w *jsonw.Writer, t *dialogue.Tool) bool {
 	case dialogue.CustomTool:
 		e.customTool(w, t)
 	case dialogue.WebSearchTool:
-		w.Object().Key("type").String(webSearch).End()
+		e.search(w, t.Opaque)
 	default:
 		e.rep.Lose("tools:" + t.Type)
 		return false
@@ -138,6 +138,24 @@ func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 		e.w.String(string(dialogue.ToolAuto))
 	}
 	return nil
+}
+
+// search writes web search with the limits that the messages shape's has too.
+func (e *encoder) search(w *jsonw.Writer, foreign json.RawMessage) {
+	options := gjson.ParseBytes(foreign)
+	w.Object().Key("type").String(webSearch)
+	if domains := options.Get("allowed_domains"); domains.IsArray() {
+		w.Key("filters").Object().Key("allowed_domains").RawString(domains.Raw).End()
+	}
+	if place := options.Get("user_location"); place.Get("type").Str == "approximate" {
+		w.Key("user_location").RawString(place.Raw)
+	}
+	w.End()
+	for _, name := range []string{"blocked_domains", "max_uses"} {
+		if v := options.Get(name); v.Exists() && v.Type != gjson.Null {
+			e.rep.Lose("web_search:" + name)
+		}
+	}
 }
 
 // namesForeignTool reports whether the one tool that must be called is run by
