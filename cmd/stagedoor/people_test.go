@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -66,5 +68,39 @@ func TestMetadataNamesTheConfiguredIssuerOrTheListener(t *testing.T) {
 	var m struct{ Issuer string }
 	if err := json.NewDecoder(res.Body).Decode(&m); err != nil || m.Issuer != p.URL {
 		t.Errorf("issuer %q: %v, want %q", m.Issuer, err, p.URL)
+	}
+}
+
+func TestRefusalsOfNoHandlerLookLikeTheServices(t *testing.T) {
+	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0")
+	defer p.stop()
+	for request, want := range map[string]struct {
+		status int
+		body   string
+	}{
+		"PUT /api/oauth2/token":  {405, `{"error":"invalid_request"`},
+		"GET /api/oauth2/token":  {405, `{"error":"invalid_request"`},
+		"GET /api/oauth2/none":   {404, `{"error":"invalid_request"`},
+		"GET /api/oauth_apps":    {405, `{"success":false,"message":`},
+		"GET /assets/none":       {404, `{"error":{"message":`},
+		"GET /api/oauth2/topup":  {401, `{"error":"invalid_token"`},
+		"POST /api/oauth2/token": {400, `{"error":"invalid_request"`},
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		req, err := http.NewRequest(method, p.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != want.status || !strings.HasPrefix(string(body), want.body) || (want.status == 405) != (res.Header.Get("Allow") != "") {
+			t.Errorf("%s: %d %s, want %d %s", request, res.StatusCode, body, want.status, want.body)
+		}
 	}
 }

@@ -204,11 +204,11 @@ var mistakes = map[string]struct {
 			"f:4:128: providers.p.headers.ok: the environment variable NONE is not set",
 		},
 	},
-	"not YAML":        {"listen: [a\n", []string{"f:1:9: expected valid YAML: sequence end token ']' not found"}},
-	"not a mapping":   {"- a\n", []string{"f:1:1: expected a mapping (name: value)"}},
-	"two documents":   {"data: a\n---\ndata: b\n", []string{"f:3:1: expected one document, here begins another"}},
-	"unknown anchor":  {"data: *a\n", []string{"f:1:7: data: expected a value, or the name of an anchor"}},
-	"merge":           {"log:\n  <<: {level: info}\n", []string{"f:2:3: log: expected names; merging (<<) is not supported"}},
+	"not YAML":       {"listen: [a\n", []string{"f:1:9: expected valid YAML: sequence end token ']' not found"}},
+	"not a mapping":  {"- a\n", []string{"f:1:1: expected a mapping (name: value)"}},
+	"two documents":  {"data: a\n---\ndata: b\n", []string{"f:3:1: expected one document, here begins another"}},
+	"unknown anchor": {"data: *a\n", []string{"f:1:7: data: expected a value, or the name of an anchor"}},
+	"merge":          {"log:\n  <<: {level: info}\n", []string{"f:2:3: log: expected names; merging (<<) is not supported"}},
 	"authorization service": {
 		"oauth: {issuer: \"https://auth.example.com/\", auto_authorize: always, code_ttl: 11m, refresh_grace: 6m, session_ttl: 1s, topup_url: pay}\n",
 		[]string{
