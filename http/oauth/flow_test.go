@@ -245,6 +245,11 @@ func TestTopUpLinkWorksOnceAndShowsWhatTheAppMaySee(t *testing.T) {
 		if w := s.browser().do("GET", "/topup", nil); w.Code != http.StatusForbidden {
 			t.Errorf("another browser: %d", w.Code)
 		}
+		thief := s.browser()
+		thief.cookies["__Host-stagedoor-topup"] = c.cookies["__Host-stagedoor-topup"]
+		if w := thief.do("GET", "/topup", nil); w.Code != http.StatusForbidden {
+			t.Errorf("another browser with the visit's cookie: %d", w.Code)
+		}
 	}
 }
 
