@@ -1,7 +1,6 @@
 package test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -21,19 +20,27 @@ const CasesEnv = "STAGEDOOR_CASES"
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-func casesDir() string {
-	return cmp.Or(os.Getenv(CasesEnv), filepath.Join("testdata", "cases", "open"))
+// casesDirs are the folders of cases: the shared ones, and the project's own.
+func casesDirs() []string {
+	if dir := os.Getenv(CasesEnv); dir != "" {
+		return []string{dir}
+	}
+	return []string{filepath.Join("testdata", "cases", "open"), filepath.Join("testdata", "cases-own")}
 }
 
 // TestCases plays every case against the real program, one process per upstream
 // shape, and prints the score.
 func TestCases(t *testing.T) {
-	all, err := cases.Load(casesDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) == 0 {
-		t.Fatalf("no cases in %s", casesDir())
+	var all []cases.Case
+	for _, dir := range casesDirs() {
+		found, err := cases.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			t.Fatalf("no cases in %s", dir)
+		}
+		all = append(all, found...)
 	}
 	runner := cases.Runner{Key: harness.TestKey, Gateways: map[cases.Shape]string{}, Upstreams: map[cases.Shape]*cases.Upstream{}}
 	for _, shape := range cases.Shapes {
@@ -94,9 +101,13 @@ func TestCaseFilesKeepTheirSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(casesDir(), "*.json"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, dir := range casesDirs() {
+		found, err := filepath.Glob(filepath.Join(dir, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		f, err := os.Open(file)
