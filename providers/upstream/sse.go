@@ -13,8 +13,12 @@ const MaxEvent = 32 << 20
 // ErrEventTooLarge is returned by EventReader.Next for an event over MaxEvent.
 var ErrEventTooLarge = errors.New("server-sent event is too large")
 
-// firstBuffer is what an idle stream holds; nearly all events fit.
-const firstBuffer = 4 << 10
+// An idle stream holds firstBuffer, which nearly all events fit in. One that
+// fills it is fast, and reads up to fastBuffer at once.
+const (
+	firstBuffer = 2 << 10
+	fastBuffer  = 16 << 10
+)
 
 // An Event is one server-sent event. Its slices are valid until the next call
 // of Next.
@@ -211,8 +215,12 @@ func (r *EventReader) intern(v []byte) string {
 // fill reads more, making room first. Offsets into buf that belong to the event
 // being read move with it.
 func (r *EventReader) fill() error {
-	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
+	full := r.end == len(r.buf)
+	if r.start > 0 && (r.start == r.end || full) {
 		r.shift()
+	}
+	if full && len(r.buf) < fastBuffer {
+		r.move(make([]byte, 2*len(r.buf)), 0)
 	}
 	if r.end == len(r.buf) {
 		if len(r.buf) >= MaxEvent {
