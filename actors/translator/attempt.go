@@ -143,28 +143,40 @@ func (a *attempt) target() dialogue.Target {
 }
 
 func (a *attempt) callUntouched(ctx context.Context) *upstream.Failure {
+	u, f := a.openUntouched(ctx)
+	if f != nil {
+		return f
+	}
+	defer u.reply.Close()
+	f = u.run(ctx, u.reply)
+	a.judge(u.key, f)
+	return f
+}
+
+// openUntouched makes the call. It is not inlined: what a call takes would
+// otherwise lie on the pump's stack for as long as the stream lasts.
+//
+//go:noinline
+func (a *attempt) openUntouched(ctx context.Context) (*untouched, *upstream.Failure) {
 	t := a.target()
 	call, err := a.shape.Patch(a.order.Body, a.order.In, a.order.Head, t, &a.report, a.svc.env)
 	if err != nil {
-		return callerFault(err)
+		return nil, callerFault(err)
 	}
 	key := a.takeKey()
 	reply, f := a.send(ctx, call, key)
 	if f != nil {
-		return f
+		return nil, f
 	}
-	defer reply.Close()
 	o := shapes.TapOptions{Stream: a.order.Head.Stream, HideUsage: !a.order.Head.IncludeUsage}
 	if t.Model != a.order.Head.Model {
 		o.Model = a.order.Head.Model
 	}
-	u := untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env)}
+	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key}
 	if o.Stream {
 		a.failStream = u.tap.Fail
 	}
-	f = u.run(ctx, reply)
-	a.judge(key, f)
-	return f
+	return u, nil
 }
 
 func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {

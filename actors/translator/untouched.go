@@ -24,6 +24,8 @@ const flushAt = 32 << 10
 // are forwarded as they came, and only watched.
 type untouched struct {
 	*attempt
+	reply   *upstream.Reply
+	key     string // the provider's, that the call was made with
 	tap     shapes.Tap
 	out     *Buffer
 	content bool // a piece of answer has passed

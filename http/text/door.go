@@ -62,9 +62,16 @@ var scopes = map[dialogue.Shape]string{
 func (d *Doors) Handle(shape dialogue.Shape) http.HandlerFunc {
 	s := d.Shapes[shape]
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := visit{doors: d, shape: s, w: w, r: r, in: shapes.Inbound{Path: r.URL.Path, Header: r.Header}}
-		v.serve()
+		d.visit(s, w, r).serve()
 	}
+}
+
+// visit is not inlined: what building one takes would otherwise lie on the stack
+// of every stream for as long as it lasts.
+//
+//go:noinline
+func (d *Doors) visit(s shapes.Shape, w http.ResponseWriter, r *http.Request) *visit {
+	return &visit{doors: d, shape: s, w: w, r: r, in: shapes.Inbound{Path: r.URL.Path, Header: r.Header}}
 }
 
 // visit is one request at its door. Its checks come in the order of
@@ -244,6 +251,14 @@ func (v *visit) run(o *translator.Order) {
 	v.meter(o)
 	reply := v.doors.Translator.Begin(v.r.Context(), o)
 	v.write(reply)
+	v.settle(reply)
+}
+
+// settle ends what the request holds. It is not inlined, for the same reason as
+// Doors.visit.
+//
+//go:noinline
+func (v *visit) settle(reply *translator.Reply) {
 	out := reply.Outcome()
 	v.pass.Release(used(&out))
 	v.note(&out)
