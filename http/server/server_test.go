@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -425,7 +426,7 @@ func TestAStreamOfHTTP2ThatIsNotReadEnds(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(certificate.Leaf)
 		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},
-			Dial: func(string, string) (net.Conn, error) { return p.dial(), nil }}
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
 		defer transport.CloseIdleConnections()
 		client := &http.Client{Transport: transport}
 		start := time.Now()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -266,16 +265,6 @@ func answerJSON(status int, body string) http.HandlerFunc {
 		w.WriteHeader(status)
 		io.WriteString(w, body)
 	}
-}
-
-// compact is JSON without spaces.
-func compact(t *testing.T, doc string) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(doc)); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
 }
 
 // parallel runs f in many goroutines, several times in each.
