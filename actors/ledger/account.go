@@ -14,6 +14,8 @@ import (
 const (
 	// idleAfter is how long an account without money in motion keeps its actor.
 	idleAfter = time.Minute
+	// gather is how long who waits for the journal may wait for company.
+	gather = 2 * time.Millisecond
 	// retryAfter is how long the journal is left alone after it failed.
 	retryAfter = time.Second
 )
@@ -27,6 +29,7 @@ type account struct {
 	timer  *kit.Timer
 	used   time.Time
 	sick   time.Time     // until when the journal is left alone
+	asked  time.Time     // since when somebody waits who is not in a batch; zero: nobody
 	flight chan struct{} // closed when the batch under way has an outcome
 	result *posted       // its outcome, once flight is closed
 	turn   kit.Rejecter  // the message being handled, if somebody waits for it
@@ -150,10 +153,16 @@ func (a *account) refresh() bool {
 	return true
 }
 
-// step sends a batch if somebody waits for it, or sees to it that it goes later.
+// step sends a batch if it is time, or sees to it that it goes later.
 func (a *account) step(self *actor.PID) {
-	now := time.Now()
-	if a.core.urgent && !now.Before(a.sick) {
+	now := a.used
+	switch {
+	case a.core.waiting == 0:
+		a.asked = time.Time{}
+	case a.asked.IsZero():
+		a.asked = now
+	}
+	if a.core.waiting > 0 && !now.Before(a.sick) && (a.core.ripe() || now.Sub(a.asked) >= gather) {
 		a.flush(self, now)
 	}
 	a.wake(now)
@@ -166,6 +175,9 @@ func (a *account) wake(now time.Time) {
 	}
 	if due, ok := a.core.due(now); ok && len(a.core.inFlight) == 0 {
 		at = due
+	}
+	if a.core.waiting > 0 && len(a.core.inFlight) == 0 {
+		at = a.asked.Add(gather)
 	}
 	if at.Before(a.sick) {
 		at = a.sick
@@ -192,6 +204,9 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	ps := a.core.next(now)
 	if len(ps) == 0 {
 		return
+	}
+	if a.asked = (time.Time{}); a.core.waiting > 0 {
+		a.asked = now
 	}
 	m := &posted{batch: a.core.inFlight}
 	flight := make(chan struct{})

@@ -64,8 +64,9 @@ type core struct {
 
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
+	ending    int     // of the open ones
 	ops       []op    // to be journaled next, in order
-	urgent    bool    // one of them is waited for
+	waiting   int     // those of them that are waited for
 	inFlight  []op
 }
 
@@ -167,6 +168,7 @@ func (c *core) settle(h *hold, s *Settlement, w waiter) error {
 	}
 	o.amount = amount
 	h.phase = ending
+	c.ending++
 	c.push(o)
 	return errPending
 }
@@ -198,6 +200,7 @@ func (c *core) withdraw(h *hold) {
 		if o := &c.ops[i]; o.kind == state.Begin && o.hold == h {
 			o.waiter.done(state.ErrFinished)
 			c.ops = append(c.ops[:i], c.ops[i+1:]...)
+			c.waiting--
 			h.begun = false
 			return
 		}
@@ -244,8 +247,15 @@ func (c *core) adjust(amount int64, reason string, w waiter) error {
 
 func (c *core) push(o op) {
 	c.ops = append(c.ops, o)
-	c.urgent = c.urgent || o.waiter != nil
+	if o.waiter != nil {
+		c.waiting++
+	}
 }
+
+// ripe tells whether more requests wait for the journal than will come to it: a
+// commit costs much the same for one as for many, so that it is worth while to
+// let a few more come as long as more are at work than wait.
+func (c *core) ripe() bool { return c.waiting >= len(c.open)-c.ending }
 
 // due is when the journal must hear of what nobody waits for; false: of nothing.
 func (c *core) due(now time.Time) (time.Time, bool) {
@@ -276,9 +286,11 @@ func (c *core) next(now time.Time) []state.Posting {
 	n := min(len(c.ops), maxBatch)
 	batch = append(batch, c.ops[:n]...)
 	c.ops = append(c.ops[:0:0], c.ops[n:]...)
-	c.urgent = false
+	c.waiting = 0
 	for i := range c.ops {
-		c.urgent = c.urgent || c.ops[i].waiter != nil
+		if c.ops[i].waiter != nil {
+			c.waiting++
+		}
 	}
 	c.inFlight = batch
 	return postings(batch)
@@ -382,6 +394,7 @@ func (c *core) refused(o *op, err error) {
 		}
 	case state.Settle:
 		c.held -= o.extra
+		c.ending--
 		o.hold.phase = open // its owner may settle it again, or release it
 		for _, w := range o.hold.also {
 			w.done(err)
@@ -395,6 +408,7 @@ func (c *core) refused(o *op, err error) {
 
 func (c *core) finish(h *hold, err error) {
 	h.phase, h.outcome = ended, err
+	c.ending--
 	delete(c.open, h)
 	for _, w := range h.also {
 		w.done(err)

@@ -40,6 +40,7 @@ type gateway struct {
 	specs   []catalog.Provider
 	secrets map[string]string // by key name
 	without string            // a model the sandbox does not serve
+	store   journal.Store     // in memory if nil
 }
 
 // logs is what was logged.
@@ -106,7 +107,10 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	ctx := t.Context()
 	logger := slog.New(slog.NewJSONHandler(g.log, nil))
 	var err error
-	if g.state, err = state.Open(journal.NewMemory(), time.Now); err != nil {
+	if g.store == nil {
+		g.store = journal.NewMemory()
+	}
+	if g.state, err = state.Open(g.store, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
