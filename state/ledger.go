@@ -58,8 +58,8 @@ type Posting struct {
 	Held   int64
 	Reason string
 	// Receipt goes with Begin, Settle and Release. Account, hold, amounts, end
-	// reason and Ended are filled in.
-	Receipt Receipt
+	// reason and times are filled in, in a copy.
+	Receipt *Receipt
 	// Began is when the request did, if it was not now.
 	Began time.Time
 }
@@ -143,7 +143,7 @@ func (p *poster) credit(what *Posting) (uint64, error) {
 }
 
 func (p *poster) begin(what *Posting) (uint64, error) {
-	if err := checkID(what.Receipt.Request); err != nil {
+	if err := what.checkReceipt(); err != nil {
 		return 0, err
 	}
 	if !p.account.takes(what.Amount) {
@@ -151,9 +151,17 @@ func (p *poster) begin(what *Posting) (uint64, error) {
 	}
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
-	h := Hold{ID: p.enter(e), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.now), Receipt: what.Receipt}
+	h := Hold{ID: p.enter(e), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.now), Receipt: *what.Receipt}
 	p.put(h)
 	return h.ID, nil
+}
+
+// checkReceipt: the request must have a name that finds it.
+func (w *Posting) checkReceipt() error {
+	if w.Receipt == nil {
+		return fmt.Errorf("%w: a %s without a receipt", ErrInvalid, w.Kind)
+	}
+	return checkID(w.Receipt.Request)
 }
 
 func (w *Posting) since(now time.Time) time.Time {
@@ -185,6 +193,9 @@ func (p *poster) change(what *Posting) (uint64, error) {
 
 // end is the one terminal entry of a hold.
 func (p *poster) end(what *Posting) (uint64, error) {
+	if err := what.checkReceipt(); err != nil {
+		return 0, err
+	}
 	spent := what.Amount
 	if what.Kind == Release {
 		spent = 0
@@ -197,8 +208,6 @@ func (p *poster) end(what *Posting) (uint64, error) {
 		}
 		h = r.rec
 		p.account.Held -= h.Amount
-	} else if err := checkID(what.Receipt.Request); err != nil {
-		return 0, err
 	}
 	if !p.account.takes(spent) {
 		if r != nil {
@@ -214,12 +223,10 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	} else {
 		h.ID = sequence
 	}
-	receipt := what.Receipt
+	receipt := *what.Receipt
 	receipt.Account, receipt.Hold, receipt.Held, receipt.Charged = p.account.ID, h.ID, h.Amount, spent
 	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
-	if err := p.tx.putReceipt(&receipt); err != nil {
-		p.broken = err
-	}
+	p.tx.putReceipt(&receipt)
 	return sequence, nil
 }
 
@@ -233,12 +240,24 @@ func (p *poster) enter(e Entry) uint64 {
 	if (e.Kind == Settle || e.Kind == Release) && e.Hold == 0 {
 		e.Hold = e.Sequence
 	}
-	value, err := json.Marshal(&e)
-	if err != nil {
-		p.broken = fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	p.tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: sequenceKey(e.Sequence), Value: value})
+	p.tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: sequenceKey(e.Sequence), Value: e.encode()})
 	return e.Sequence
+}
+
+// encode is the entry as it is kept, without its sequence.
+func (e *Entry) encode() []byte {
+	o := newObject(256)
+	o.number("previous", int64(e.Previous))
+	o.text("account", e.Account)
+	o.text("kind", string(e.Kind))
+	o.number("amount", e.Amount)
+	o.number("held", e.Held)
+	o.number("hold", int64(e.Hold))
+	o.text("request", e.Request)
+	o.text("model", e.Model)
+	o.text("reason", e.Reason)
+	o.time("at", e.At)
+	return o.end()
 }
 
 func (p *poster) put(h Hold) {

@@ -1,6 +1,8 @@
 package state_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"testing"
@@ -21,8 +23,8 @@ func post(t testing.TB, s *state.State, account string, ps ...state.Posting) (st
 	return a, posted
 }
 
-func about(request string) state.Receipt {
-	return state.Receipt{Request: request, Model: "m", Key: "key_1"}
+func about(request string) *state.Receipt {
+	return &state.Receipt{Request: request, Model: "m", Key: "key_1"}
 }
 
 func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
@@ -55,6 +57,8 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 		{state.Posting{Kind: state.Credit, Amount: math.MaxInt64}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: state.Adjust, Amount: math.MinInt64}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: state.Credit, Amount: state.MaxCredits}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Begin, Amount: 1}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Release, Held: 1}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: "gift", Amount: 1}, state.ErrInvalid, 50, 50, 0},
 	}
 	for i, step := range steps {
@@ -223,4 +227,51 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRecordsAreWrittenAsTheyAreRead: the records that are written by hand hold
+// what encoding/json reads from them.
+func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本"}))
+	number := rapid.Int64Range(0, 1<<50)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := open(t, journal.NewMemory(), newClock().now)
+		defer s.Close()
+		n := func(name string) int64 { return number.Draw(rt, name) }
+		r := state.Receipt{Request: "r", Prices: []state.PriceRow{}, Key: text.Draw(rt, "key"), Model: text.Draw(rt, "model"), Upstream: text.Draw(rt, "upstream"), Provider: text.Draw(rt, "provider"),
+			Attempts: rapid.IntRange(0, 9).Draw(rt, "attempts"), Flags: rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"),
+			Usage: state.ReceiptUsage{Input: n("in"), CacheRead: n("read"), CacheWrite: n("write"), Output: n("out"), Reasoning: n("reasoning"), Images: n("images"), Seconds: n("seconds"), Estimated: rapid.Bool().Draw(rt, "estimated")}}
+		for range rapid.IntRange(0, 3).Draw(rt, "rows") {
+			r.Prices = append(r.Prices, state.PriceRow{What: text.Draw(rt, "what"), Quantity: n("quantity"), Price: n("price"), Per: n("per")})
+		}
+		reason := text.Draw(rt, "reason")
+		_, posted, err := s.Post(ctx, "a", []state.Posting{{Kind: state.Credit, Amount: 10, Reason: reason}, {Kind: state.Settle, Held: 7, Amount: 5, Reason: reason, Receipt: &r}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got, err := s.Receipts(ctx, "a", "r")
+		if err != nil || len(got) != 1 {
+			rt.Fatalf("%+v, %v", got, err)
+		}
+		want := r
+		want.Account, want.Hold, want.Held, want.Charged, want.Reason, want.Began, want.Ended = "a", posted[1].Sequence, 7, 5, reason, got[0].Began, got[0].Ended
+		if !got[0].Ended.Equal(start) {
+			rt.Errorf("ended: got %v", got[0].Ended)
+		}
+		g, err := json.Marshal(got[0])
+		if err != nil {
+			rt.Fatal(err)
+		}
+		w, err := json.Marshal(want)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !bytes.Equal(g, w) {
+			rt.Errorf("got %s, want %s", g, w)
+		}
+		entries, err := s.History(ctx, "a", 0, 9)
+		if err != nil || len(entries) != 2 || entries[0].Reason != reason || entries[0].Model != r.Model || !entries[0].At.Equal(start) || entries[1].Reason != reason {
+			rt.Errorf("entries: %+v, %v", entries, err)
+		}
+	})
 }

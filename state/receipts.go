@@ -65,14 +65,75 @@ func receiptPrefix(request, account string) []byte {
 	return append(append(key, account...), 0)
 }
 
-func (tx *Tx) putReceipt(r *Receipt) error {
-	value, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
+func (tx *Tx) putReceipt(r *Receipt) {
 	key := append(receiptPrefix(r.Request, r.Account), sequenceKey(r.Hold)...)
-	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: value})
-	return nil
+	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: r.encode()})
+}
+
+// encode is the receipt as it is kept.
+func (r *Receipt) encode() []byte {
+	o := newObject(640)
+	o.text("request_id", r.Request)
+	o.text("account", r.Account)
+	o.number("hold", int64(r.Hold))
+	o.text("key", r.Key)
+	o.text("model", r.Model)
+	o.text("upstream_model", r.Upstream)
+	o.text("provider", r.Provider)
+	o.number("attempts", int64(r.Attempts))
+	o.key("usage")
+	o.b = r.Usage.appendTo(o.b)
+	o.key("prices")
+	o.b = appendPrices(o.b, r.Prices)
+	o.number("held", r.Held)
+	o.number("charged", r.Charged)
+	o.text("end_reason", r.Reason)
+	if len(r.Flags) > 0 {
+		o.key("flags")
+		o.b = append(o.b, '[')
+		for i, f := range r.Flags {
+			if i > 0 {
+				o.b = append(o.b, ',')
+			}
+			o.b = appendText(o.b, f)
+		}
+		o.b = append(o.b, ']')
+	}
+	o.time("began", r.Began)
+	o.time("ended", r.Ended)
+	return o.end()
+}
+
+func (u *ReceiptUsage) appendTo(b []byte) []byte {
+	o := object{append(b, '{'), true}
+	o.number("input_tokens", u.Input)
+	o.number("cached_input_tokens", u.CacheRead)
+	o.number("cache_write_tokens", u.CacheWrite)
+	o.number("output_tokens", u.Output)
+	o.number("reasoning_tokens", u.Reasoning)
+	o.number("images", u.Images)
+	o.number("seconds", u.Seconds)
+	if u.Estimated {
+		o.key("estimated")
+		o.b = append(o.b, "true"...)
+	}
+	return o.end()
+}
+
+func appendPrices(b []byte, rows []PriceRow) []byte {
+	b = append(b, '[')
+	for i := range rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		o := object{append(b, '{'), true}
+		o.text("what", rows[i].What)
+		o.number("quantity", rows[i].Quantity)
+		o.number("price", rows[i].Price)
+		o.number("per", rows[i].Per)
+		b = o.end()
+	}
+	return append(b, ']')
 }
 
 // maxReceipts bounds what Receipts returns: clients choose request ids, and may

@@ -211,11 +211,15 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	m := &posted{batch: a.core.inFlight}
 	flight := make(chan struct{})
 	a.flight, a.result = flight, m
-	store, name := a.client.store, a.name
-	a.client.system.Go(self, "journal batch", func(context.Context) any {
+	store, system, name := a.client.store, a.client.system, a.name
+	system.Go(self, "journal batch", func(context.Context) any {
 		defer close(flight)
 		m.account, m.results, m.err = store.Post(context.Background(), name, ps)
-		return m
+		// Whoever waits is told here, past the actor's turn: what they ask it next
+		// comes behind m.
+		system.Send(self, m)
+		m.tell()
+		return nil
 	})
 }
 
@@ -250,7 +254,7 @@ func (a *account) flushLast() {
 		}
 		m := posted{batch: core.ops}
 		m.account, m.results, m.err = store.Post(context.Background(), name, postings(core.ops))
-		m.Reject(kit.ReasonStopped)
+		m.tell()
 		return nil
 	})
 }

@@ -66,8 +66,8 @@ type Ask struct {
 	Key, Model, Provider string
 }
 
-func (a *Ask) receipt() state.Receipt {
-	return state.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
+func (a *Ask) receipt() *state.Receipt {
+	return &state.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
 }
 
 // Settlement is what a request did cost.
@@ -75,8 +75,9 @@ type Settlement struct {
 	Amount int64
 	// Reason is how it ended.
 	Reason string
-	// Receipt tells the rest: model, provider, attempts, usage, prices, flags.
-	Receipt state.Receipt
+	// Receipt tells the rest: model, provider, attempts, usage, prices, flags. It
+	// may be nil, and must not change afterwards.
+	Receipt *state.Receipt
 }
 
 // Balance is an account at a moment. Held counts what is not journaled, too.
@@ -160,9 +161,9 @@ func (h *Hold) Settle(ctx context.Context, s Settlement) error {
 }
 
 // Release ends the hold without a charge. It does not wait: the money is free at
-// once, and a crash would release it, too.
-func (h *Hold) Release(reason string, receipt state.Receipt) {
-	h.client.system.Send(h.pid, &releasing{h.hold, reason, &receipt})
+// once, and a crash would release it, too. The receipt is as in Settlement.
+func (h *Hold) Release(reason string, receipt *state.Receipt) {
+	h.client.system.Send(h.pid, &releasing{h.hold, reason, receipt})
 }
 
 // Balance tells what an account has. One whose name was never heard has nothing.

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"stagedoor/state"
@@ -31,7 +33,7 @@ type hold struct {
 	amount  int64
 	phase   phase
 	began   time.Time
-	receipt state.Receipt
+	receipt *state.Receipt
 	// outcome is what those who end it again are told.
 	outcome error
 	also    []waiter // ended it again while it was ending
@@ -47,7 +49,7 @@ type op struct {
 	amount  int64
 	extra   int64 // Settle: what was taken besides the hold
 	reason  string
-	receipt state.Receipt
+	receipt *state.Receipt
 	waiter  waiter // nil: nobody waits
 }
 
@@ -73,7 +75,7 @@ type core struct {
 func newCore(a state.Account, holds []state.Hold) *core {
 	c := &core{credits: a.Credits, spent: a.Spent, open: make(map[*hold]struct{})}
 	for i := range holds {
-		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: holds[i].Receipt}
+		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: &holds[i].Receipt}
 		c.open[h] = struct{}{}
 		c.held += h.amount
 	}
@@ -97,7 +99,7 @@ func (c *core) insufficient(amount int64) error {
 }
 
 // begin holds amount, or refuses. w waits for it to be durable; nil: nobody.
-func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waiter) (*hold, error) {
+func (c *core) begin(now time.Time, amount int64, receipt *state.Receipt, w waiter) (*hold, error) {
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
@@ -156,13 +158,16 @@ func (c *core) settle(h *hold, s *Settlement, w waiter) error {
 	}
 	amount := min(max(s.Amount, 0), state.MaxCredits)
 	c.withdraw(h)
-	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(&s.Receipt), waiter: w}
+	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
 	if amount > h.amount {
-		o.receipt.Flags = append(o.receipt.Flags[:len(o.receipt.Flags):len(o.receipt.Flags)], FlagOverHold)
 		o.extra = min(amount-h.amount, max(c.available(), 0))
+		flags := []string{FlagOverHold}
 		if h.amount+o.extra < amount {
-			o.receipt.Flags = append(o.receipt.Flags, FlagExhausted)
+			flags = append(flags, FlagExhausted)
 		}
+		flagged := *o.receipt // it may be the begin's, or be settled again
+		flagged.Flags = slices.Concat(flagged.Flags, flags)
+		o.receipt = &flagged
 		amount = h.amount + o.extra
 		c.held += o.extra
 	}
@@ -217,16 +222,14 @@ func (c *core) again(h *hold, w waiter) error {
 }
 
 // merge is what the receipt says, on top of what was known at the begin.
-func (h *hold) merge(r *state.Receipt) state.Receipt {
-	if r == nil || r.Request == "" && r.Model == "" && r.Provider == "" {
+func (h *hold) merge(r *state.Receipt) *state.Receipt {
+	if r == nil {
 		return h.receipt
 	}
 	m := *r
-	m.Request, m.Key = h.receipt.Request, h.receipt.Key
-	if m.Model == "" {
-		m.Model = h.receipt.Model
-	}
-	return m
+	m.Request, m.Key, m.Model = h.receipt.Request, h.receipt.Key, cmp.Or(m.Model, h.receipt.Model)
+	m.Provider = cmp.Or(m.Provider, h.receipt.Provider)
+	return &m
 }
 
 // adjust corrects the credits. What is taken is gone at once, what is given can

@@ -79,7 +79,7 @@ func TestCoreNeverOverdraws(t *testing.T) {
 				if rapid.Bool().Draw(rt, "durable") {
 					w, waiting = a, append(waiting, a)
 				}
-				h, err := c.begin(now, amount.Draw(rt, "amount"), state.Receipt{Request: fmt.Sprint("r", requests)}, w)
+				h, err := c.begin(now, amount.Draw(rt, "amount"), &state.Receipt{Request: fmt.Sprint("r", requests)}, w)
 				if err == nil {
 					holds = append(holds, h)
 				} else {
@@ -175,10 +175,10 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
 			c := newCore(state.Account{Credits: tt.credits}, nil)
-			if _, err := c.begin(now, tt.other, state.Receipt{Request: "other"}, nil); err != nil {
+			if _, err := c.begin(now, tt.other, &state.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.begin(now, tt.hold, state.Receipt{Request: "r"}, nil)
+			h, err := c.begin(now, tt.hold, &state.Receipt{Request: "r"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -99,9 +99,8 @@ type posted struct {
 	err     error
 }
 
-// Reject implements kit.Rejecter: the actor has stopped, those who wait are told
-// all the same.
-func (m *posted) Reject(kit.Reason) {
+// tell answers those who wait. Being told again does nothing.
+func (m *posted) tell() {
 	for i := range m.batch {
 		err := m.err
 		if err == nil {

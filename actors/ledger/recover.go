@@ -21,7 +21,7 @@ func Recover(ctx context.Context, store *state.State, keep func(state.Hold) bool
 		if keep != nil && keep(h) {
 			continue
 		}
-		p := state.Posting{Kind: state.Release, Hold: h.ID, Reason: ReasonCrash, Receipt: h.Receipt}
+		p := state.Posting{Kind: state.Release, Hold: h.ID, Reason: ReasonCrash, Receipt: &h.Receipt}
 		if h.Progress > 0 {
 			p.Kind, p.Amount = state.Settle, h.Progress
 		}

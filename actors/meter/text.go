@@ -198,7 +198,7 @@ func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
 	end := t.end(o)
 	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Delivered: t.enough || o.Committed && o.Counted > 0,
 		Told: o.Usage, Counted: t.counted(o), MaxOutput: max(t.request.MaxTokens, 0) * int64(t.request.Choices)})
-	receipt := state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
+	receipt := &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
 		Usage: bill.Usage, Prices: bill.Prices, Flags: bill.Flags}
 	switch {
 	case t.failed:

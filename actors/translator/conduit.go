@@ -16,8 +16,10 @@ const window = 8
 // closed exactly once: by the pump that is running, or by the actor if none is.
 type conduit struct {
 	frames chan Frame
-	// after, if set, is told how it went when all is over. It must not wait.
+	// after, if set, is told how it went when all is over, unless the request is
+	// settled. It must not wait.
 	after func(Outcome)
+	paid  bool
 
 	mu       sync.Mutex
 	pumping  bool
@@ -112,7 +114,7 @@ func (c *conduit) close(err *dialogue.Error) {
 		c.frames <- Frame{Err: c.outcome.Err, Meta: &c.outcome.Meta} // the window is empty: nothing was sent
 	}
 	c.outcome.Committed = c.committed
-	if c.after != nil {
+	if c.after != nil && !c.paid {
 		c.after(c.outcome)
 	}
 	close(c.frames)

@@ -19,8 +19,8 @@ type Meter interface {
 	// enough: there is no money for more.
 	Progress(o *Outcome) (enough bool)
 	// End settles. For a reply in good order it is called before the client gets
-	// the end of it, and an error is told instead of that. For every request it
-	// is called once more when all is over.
+	// the end of it, and an error is told instead of that. It is called when all
+	// is over for any other request, and for one whose End failed.
 	End(ctx context.Context, o *Outcome) *dialogue.Error
 }
 
@@ -60,7 +60,9 @@ func (a *attempt) close(ctx context.Context, last []byte) (replacement []byte, e
 func (a *attempt) settle(ctx context.Context) *dialogue.Error {
 	out := a.conduit.outcome
 	out.Meta = a.meta
-	return a.order.Meter.End(ctx, &out)
+	err := a.order.Meter.End(ctx, &out)
+	a.conduit.paid = err == nil
+	return err
 }
 
 // hooked reports whether close has anything to do.
