@@ -285,9 +285,12 @@ func (c *core) next(now time.Time) []state.Posting {
 	if len(c.inFlight) > 0 {
 		return nil
 	}
-	batch := c.overdue(now)
 	n := min(len(c.ops), maxBatch)
-	batch = append(batch, c.ops[:n]...)
+	batch := slices.Clone(c.ops[:n])
+	if n == len(c.ops) {
+		// Behind all releases: what they freed may be what these hold.
+		batch = append(batch, c.overdue(now)...)
+	}
 	c.ops = append(c.ops[:0:0], c.ops[n:]...)
 	c.waiting = 0
 	for i := range c.ops {
