@@ -60,7 +60,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "top_k":
 		req.TopK = integer(v)
 	case "stop":
-		req.Stop = texts(v)
+		req.Stop = chunks.Strings(v)
 	case "seed":
 		req.Seed = json.Number(v.Raw)
 	case "presence_penalty":
@@ -99,7 +99,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "web_search_options":
 		req.WebSearch = true
 	case "modalities":
-		req.Modalities = texts(v)
+		req.Modalities = chunks.Strings(v)
 	case "tools", "tool_choice", "functions", "function_call":
 		d.tooling(name, v)
 	default:
@@ -147,17 +147,4 @@ func integer(v gjson.Result) *int64 {
 func boolean(v gjson.Result) *bool {
 	b := v.Bool()
 	return &b
-}
-
-// texts reads a string or a list of strings.
-func texts(v gjson.Result) []string {
-	if !v.IsArray() {
-		return []string{v.String()}
-	}
-	var list []string
-	chunks.Array(v).ForEach(func(_, s gjson.Result) bool {
-		list = append(list, s.String())
-		return true
-	})
-	return list
 }

@@ -71,7 +71,7 @@ func field(req *dialogue.Request, name string, v gjson.Result) {
 	case "suffix":
 		req.Suffix = v.String()
 	case "stop":
-		req.Stop = stops(v)
+		req.Stop = chunks.Strings(v)
 	case "user":
 		req.User = v.String()
 	default:
@@ -124,16 +124,4 @@ func integer(v gjson.Result) *int64 {
 		n = int64(v.Num)
 	}
 	return &n
-}
-
-func stops(v gjson.Result) []string {
-	if !v.IsArray() {
-		return []string{v.String()}
-	}
-	var list []string
-	chunks.Array(v).ForEach(func(_, s gjson.Result) bool {
-		list = append(list, s.String())
-		return true
-	})
-	return list
 }
