@@ -1,0 +1,131 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Request is a call of any method, for the shapes whose bodies are more than one
+// JSON document: files go up, files come down, jobs are asked after.
+type Request struct {
+	Method string
+	Path   string // below the provider's base address
+	Query  string // without "?"
+	// Location, if set, is an absolute address that the provider gave, of a
+	// result to download, and stands instead of Path and Query. It may be on
+	// another host, which then never sees a key.
+	Location string
+	Header   http.Header // of the body, its Content-Type among it; may be nil
+	// Body opens the body at its front, each time it is called; nil: there is
+	// none. Length is its bytes, -1 if they are not known.
+	Body   func() (io.ReadCloser, error)
+	Length int64
+}
+
+// maxRedirects bounds the way to a download. Other calls follow none.
+const maxRedirects = 3
+
+var errLocation = errors.New("the provider gave an address that is not followed")
+
+// Send is Do for a Request. The body of its Reply is best read through Body.
+func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Header, key string), key string) (*Reply, error) {
+	to, err := c.address(r)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	watch := newWatchdog(ctx, c.timeouts)
+	for hop := 0; ; hop++ {
+		reply, err := c.hop(watch, r, to, authorize, key)
+		if err != nil {
+			return nil, err
+		}
+		next := reply.Header.Get("Location")
+		if r.Location == "" || reply.Status < 300 || reply.Status > 399 || next == "" {
+			return reply, nil
+		}
+		reply.body.Close()
+		if to, err = c.follow(to, next, hop); err != nil {
+			watch.stop()
+			return nil, unusable(err)
+		}
+	}
+}
+
+func (c *Client) address(r Request) (*url.URL, error) {
+	if r.Location != "" {
+		return c.follow(c.base, r.Location, 0)
+	}
+	u := *c.base
+	u.Path = join(u.Path, r.Path)
+	u.RawQuery = r.Query
+	return &u, nil
+}
+
+// follow never goes from an encrypted address to a plain one.
+func (c *Client) follow(from *url.URL, location string, hop int) (*url.URL, error) {
+	to, err := from.Parse(location)
+	if err != nil || hop >= maxRedirects || to.Host == "" || to.User != nil || (to.Scheme != "https" && to.Scheme != c.base.Scheme) {
+		return nil, errLocation
+	}
+	to.Fragment = ""
+	return to, nil
+}
+
+func (c *Client) hop(watch *watchdog, r Request, to *url.URL, authorize func(h http.Header, key string), key string) (*Reply, error) {
+	h := r.Header.Clone()
+	if h == nil {
+		h = make(http.Header, 4)
+	}
+	if h["User-Agent"] == nil {
+		h["User-Agent"] = userAgent
+	}
+	if to.Scheme == c.base.Scheme && to.Host == c.base.Host {
+		for k, v := range c.headers {
+			h.Set(k, v)
+		}
+		if key != "" {
+			authorize(h, key)
+		}
+	}
+	req := (&http.Request{Method: r.Method, URL: to, Host: to.Host, Header: h,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(watch.ctx)
+	if r.Body != nil {
+		body, err := r.Body()
+		if err != nil {
+			watch.stop()
+			return nil, unusable(err)
+		}
+		req.Body, req.GetBody, req.ContentLength = body, r.Body, r.Length
+	}
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		f := failed(watch.ctx, err, false)
+		watch.stop()
+		return nil, f
+	}
+	watch.answered()
+	return &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, sent: &upload{}, watch: watch, length: res.ContentLength,
+		src: &watched{r: res.Body, watch: watch}}, nil
+}
+
+// unusable is a call that could not even be made.
+func unusable(err error) *Failure {
+	return &Failure{Class: NotSent, Err: dialogue.BadUpstream(err.Error())}
+}
+
+// Body is the reply's body as it comes, inflated if it was compressed. It is not
+// bounded. Errors met while reading are classified by Failed.
+func (r *Reply) Body() (io.Reader, error) {
+	if err := r.decompress(); err != nil {
+		return nil, r.Failed(err)
+	}
+	return r.src, nil
+}
+
+// Length is the body's bytes if the upstream said, else -1.
+func (r *Reply) Length() int64 { return r.length }
