@@ -28,6 +28,9 @@ type User struct {
 	// Password is a PHC string of package password; "": nobody can sign in.
 	Password string     `json:"password,omitempty"`
 	Status   UserStatus `json:"status"`
+	// Admin: may administer the gateway in a browser. Only an operator with the
+	// data directory makes one.
+	Admin bool `json:"admin,omitempty"`
 	// Epoch grows when all sessions are to end: those of an earlier one are void.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`

@@ -10,7 +10,7 @@ import (
 )
 
 func userOf(u state.User) User {
-	return User{ID: u.ID, Username: u.Username, Email: u.Email, Status: int(u.Status), Created: u.Created}
+	return User{ID: u.ID, Username: u.Username, Email: u.Email, Status: int(u.Status), Admin: u.Admin, Created: u.Created}
 }
 
 // CreateUser makes an active account. ErrExists: the username is taken.
@@ -28,7 +28,7 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		return User{}, err
 	}
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		u, err := tx.AddUser(state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive})
+		u, err := tx.AddUser(state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive, Admin: n.Admin})
 		return userOf(u), err
 	})
 }
@@ -56,6 +56,12 @@ func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, 
 		return User{}, err
 	}
 	return c.changeUser(ctx, user, func(u *state.User) { u.Email = email })
+}
+
+// SetAdmin says whether a user may administer the gateway. It counts at once, in
+// sessions that exist, too.
+func (c *Client) SetAdmin(ctx context.Context, user int64, admin bool) (User, error) {
+	return c.changeUser(ctx, user, func(u *state.User) { u.Admin = admin })
 }
 
 // SetUserStatus enables or disables an account. While it is disabled its

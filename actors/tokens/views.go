@@ -17,6 +17,7 @@ type User struct {
 	Username string
 	Email    string
 	Status   int
+	Admin    bool // may administer the gateway
 	Created  time.Time
 }
 
@@ -28,6 +29,7 @@ type NewUser struct {
 	Username string // 1 to 64 letters, digits and ._@+- ; unique whatever the case
 	Email    string // may be empty
 	Password string // 8 to 512 bytes
+	Admin    bool   // may administer the gateway
 }
 
 // Login is what a sign-in form carries.

@@ -26,6 +26,7 @@ import (
 // the data directory of one that is not running.
 type people interface {
 	AddUser(ctx context.Context, u admin.Person) (admin.Person, error)
+	ChangeUser(ctx context.Context, c admin.PersonChange) (admin.Person, error)
 	Users(ctx context.Context) ([]admin.Person, error)
 	AddApp(ctx context.Context, a admin.App) (admin.App, error)
 	AddDeveloperToken(ctx context.Context, t admin.DeveloperToken) (admin.DeveloperToken, error)
@@ -46,13 +47,13 @@ func (a *app) withPeople(ctx context.Context, o *overrides, use func(people) err
 func (a *app) usersCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "users", Short: "Create and list users", Args: noArgs,
-		Long: `Create and list users: the people who sign in, own keys and apps, and allow apps
+		Use: "users", Short: "Create, change and list users", Args: noArgs,
+		Long: `Create, change and list users: the people who sign in, own keys and apps, and allow apps
 to read their account.`,
 		RunE: help,
 	}
 	dataFlags(c, &o)
-	c.AddCommand(a.usersCreate(&o), a.usersList(&o), a.usersDeveloperToken(&o))
+	c.AddCommand(a.usersCreate(&o), a.usersUpdate(&o), a.usersList(&o), a.usersDeveloperToken(&o))
 	return c
 }
 
@@ -75,7 +76,7 @@ func oneName(what string) cobra.PositionalArgs {
 
 func (a *app) usersCreate(o *overrides) *cobra.Command {
 	var email string
-	var fromInput, asJSON bool
+	var fromInput, asJSON, administers bool
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Create a user; the password is made up and shown once", Args: oneName("the name of one user"),
 		Example: `  stagedoor users create anna --email anna@example.com
@@ -89,7 +90,7 @@ func (a *app) usersCreate(o *overrides) *cobra.Command {
 				return err
 			}
 			return a.withPeople(c.Context(), o, func(p people) error {
-				u, err := p.AddUser(c.Context(), admin.Person{Username: args[0], Email: email, Password: password})
+				u, err := p.AddUser(c.Context(), admin.Person{Username: args[0], Email: email, Password: password, Admin: administers})
 				if err != nil {
 					return err
 				}
@@ -101,7 +102,62 @@ func (a *app) usersCreate(o *overrides) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&email, "email", "", "e-mail address")
+	c.Flags().BoolVar(&administers, "admin", false, "a user who administers the gateway in a browser")
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from the first line of standard input")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) usersUpdate(o *overrides) *cobra.Command {
+	var email string
+	var administers, disabled, fromInput, asJSON bool
+	c := &cobra.Command{
+		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password", Args: oneName("the name of one user"),
+		Example: `  stagedoor users update anna --admin
+  stagedoor users update bob --disabled
+  stagedoor users update bob --disabled=false --password-stdin < password.txt`,
+		RunE: func(c *cobra.Command, args []string) error {
+			change := admin.PersonChange{Username: args[0]}
+			if c.Flags().Changed("email") {
+				change.Email = &email
+			}
+			if c.Flags().Changed("admin") {
+				change.Admin = &administers
+			}
+			if c.Flags().Changed("disabled") {
+				status := tokens.StatusActive
+				if disabled {
+					status = tokens.StatusDisabled
+				}
+				change.Status = &status
+			}
+			if fromInput {
+				password, err := firstLine(c.InOrStdin())
+				if err != nil {
+					return err
+				}
+				change.Password = &password
+			}
+			if change == (admin.PersonChange{Username: args[0]}) {
+				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email or --password-stdin", errUsage)
+			}
+			return a.withPeople(c.Context(), o, func(p people) error {
+				u, err := p.ChangeUser(c.Context(), change)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(a.out).Encode(u)
+				}
+				_, err = fmt.Fprintf(a.out, "changed user %s (%d)\n", u.Username, u.ID)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&email, "email", "", "e-mail address")
+	c.Flags().BoolVar(&administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
+	c.Flags().BoolVar(&disabled, "disabled", false, "may do nothing; --disabled=false: again")
+	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read a new password from the first line of standard input; all sessions end")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -159,10 +215,14 @@ func (a *app) usersList(o *overrides) *cobra.Command {
 
 func (a *app) printUsers(all []admin.Person) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tEMAIL\tSTATE\tCREATED")
+	fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tSTATE\tCREATED")
 	for _, u := range all {
 		words := map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", u.ID, u.Username, u.Email, words[u.Status], time.Unix(u.Created, 0).Format(time.DateOnly))
+		role := "user"
+		if u.Admin {
+			role = "admin"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", u.ID, u.Username, u.Email, role, words[u.Status], time.Unix(u.Created, 0).Format(time.DateOnly))
 	}
 	return w.Flush()
 }

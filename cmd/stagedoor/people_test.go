@@ -57,6 +57,33 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 	}
 }
 
+func TestUsersBecomeAdminsByCommandAlone(t *testing.T) {
+	data := filepath.Join(directory(t), "data")
+	if u := printed[admin.Person](t, "users", "create", "root", "--admin", "--data", data); !u.Admin {
+		t.Errorf("created %+v", u)
+	}
+	if u := printed[admin.Person](t, "users", "create", "anna", "--data", data); u.Admin {
+		t.Errorf("created %+v", u)
+	}
+	command(t, nil, "users", "update", "anna", "--data", data).check(t, exitUsage, "", "say what to change")
+	command(t, nil, "users", "update", "carol", "--admin", "--data", data).check(t, exitFailure, "", "there is no such user")
+	p := launch(t, filepath.Dir(data), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	defer p.stop()
+	for _, step := range []struct {
+		flags []string
+		want  admin.Person
+	}{
+		{[]string{"--admin", "--email", "anna@example.com"}, admin.Person{Admin: true, Status: 1, Email: "anna@example.com"}},
+		{[]string{"--disabled"}, admin.Person{Admin: true, Status: 2, Email: "anna@example.com"}},
+		{[]string{"--disabled=false", "--admin=false"}, admin.Person{Status: 1, Email: "anna@example.com"}},
+	} {
+		got := printed[admin.Person](t, append([]string{"users", "update", "anna", "--data", data}, step.flags...)...)
+		if got.Admin != step.want.Admin || got.Status != step.want.Status || got.Email != step.want.Email {
+			t.Errorf("%v: %+v", step.flags, got)
+		}
+	}
+}
+
 func TestMetadataNamesTheConfiguredIssuerOrTheListener(t *testing.T) {
 	p := launch(t, directory(t), "serve", "--listen", "127.0.0.1:0")
 	defer p.stop()

@@ -54,8 +54,8 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens
 	}
 }
 
-// Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST /users;
-// POST /apps and /developer-tokens.
+// Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST, PATCH
+// /users; POST /apps and /developer-tokens.
 func Handler(s *state.State, registry *tokens.Client) http.Handler {
 	mux := http.NewServeMux()
 	People{registry}.routes(mux)

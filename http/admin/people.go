@@ -18,6 +18,7 @@ type Person struct {
 	Email    string `json:"email,omitempty"`
 	Password string `json:"password,omitempty"` // sent, never answered
 	Status   int    `json:"status,omitempty"`
+	Admin    bool   `json:"admin,omitempty"`
 	Created  int64  `json:"created_time,omitempty"`
 }
 
@@ -45,7 +46,7 @@ type People struct{ Registry *tokens.Client }
 
 // AddUser makes an account.
 func (p People) AddUser(ctx context.Context, u Person) (Person, error) {
-	made, err := p.Registry.CreateUser(ctx, tokens.NewUser{Username: u.Username, Email: u.Email, Password: u.Password})
+	made, err := p.Registry.CreateUser(ctx, tokens.NewUser{Username: u.Username, Email: u.Email, Password: u.Password, Admin: u.Admin})
 	return personOf(made), refusal(err)
 }
 
@@ -59,7 +60,34 @@ func (p People) Users(context.Context) ([]Person, error) {
 }
 
 func personOf(u tokens.User) Person {
-	return Person{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Created: u.Created.Unix()}
+	return Person{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix()}
+}
+
+// PersonChange is what to change about a user; nil: it stays.
+type PersonChange struct {
+	Username string  `json:"username"` // whose
+	Email    *string `json:"email,omitempty"`
+	Password *string `json:"password,omitempty"`
+	Status   *int    `json:"status,omitempty"`
+	Admin    *bool   `json:"admin,omitempty"`
+}
+
+// ChangeUser changes an account. What comes before a refused change is kept.
+func (p People) ChangeUser(ctx context.Context, c PersonChange) (Person, error) {
+	u, err := p.Registry.UserByName(c.Username)
+	if err == nil && c.Email != nil {
+		u, err = p.Registry.SetEmail(ctx, u.ID, *c.Email)
+	}
+	if err == nil && c.Password != nil {
+		err = p.Registry.SetPassword(ctx, u.ID, *c.Password)
+	}
+	if err == nil && c.Status != nil {
+		u, err = p.Registry.SetUserStatus(ctx, u.ID, *c.Status)
+	}
+	if err == nil && c.Admin != nil {
+		u, err = p.Registry.SetAdmin(ctx, u.ID, *c.Admin)
+	}
+	return personOf(u), refusal(err)
 }
 
 // AddApp registers an app.
@@ -89,14 +117,15 @@ func (p People) routes(mux *http.ServeMux) {
 		answer(w, all, err)
 	})
 	mux.HandleFunc("POST /users", post(p.AddUser))
+	mux.HandleFunc("PATCH /users", post(p.ChangeUser))
 	mux.HandleFunc("POST /apps", post(p.AddApp))
 	mux.HandleFunc("POST /developer-tokens", post(p.AddDeveloperToken))
 }
 
-// post serves what takes a thing and answers with it.
-func post[T any](do func(context.Context, T) (T, error)) http.HandlerFunc {
+// post serves what takes a thing and answers with one.
+func post[In, Out any](do func(context.Context, In) (Out, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var in T
+		var in In
 		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&in); err != nil {
 			answer(w, nil, dialogue.Invalid("body", "must be a JSON object"))
 			return
@@ -142,6 +171,11 @@ func (r *refused) envelope() *dialogue.Error {
 // AddUser makes an account.
 func (c *Client) AddUser(ctx context.Context, u Person) (made Person, err error) {
 	return made, c.do(ctx, http.MethodPost, "/users", u, &made)
+}
+
+// ChangeUser changes an account.
+func (c *Client) ChangeUser(ctx context.Context, u PersonChange) (changed Person, err error) {
+	return changed, c.do(ctx, http.MethodPatch, "/users", u, &changed)
 }
 
 // Users lists all accounts.
