@@ -63,10 +63,13 @@ type Request struct {
 	PreviousResponseID string
 	// ReplyID is the id a responses reply must have because it was handed out
 	// before (background) or is a key in the store; "": the emitter makes one.
-	ReplyID    string
-	Include    []string // responses: include
-	WebSearch  bool     // asked for by web_search_options or a web search tool
-	Modalities []string
+	ReplyID   string
+	Include   []string // responses: include
+	WebSearch bool     // asked for by web_search_options or a web search tool
+	// SearchOptions are web_search_options as the client wrote them; the other
+	// shapes' limits of a search stand in its tool.
+	SearchOptions json.RawMessage
+	Modalities    []string
 
 	// LegacyFunctions: the client used functions/function_call, so calls are
 	// answered with function_call and finish_reason function_call.

@@ -97,7 +97,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "store":
 		req.Store = boolean(v)
 	case "web_search_options":
-		req.WebSearch = true
+		req.WebSearch, req.SearchOptions = true, json.RawMessage(v.Raw)
 	case "modalities":
 		req.Modalities = chunks.Strings(v)
 	case "tools", "tool_choice", "functions", "function_call":

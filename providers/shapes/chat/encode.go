@@ -235,7 +235,12 @@ func (e *encoder) identity() error {
 		e.Key("store").Bool(*req.Store) // the other shape that has it is stored here
 	}
 	if e.webSearch {
-		e.Key("web_search_options").Object().End()
+		e.Key("web_search_options")
+		if len(req.SearchOptions) > 0 {
+			e.Raw(req.SearchOptions)
+		} else {
+			e.Object().End()
+		}
 	}
 	return e.modalities()
 }

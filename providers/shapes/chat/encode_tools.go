@@ -69,6 +69,7 @@ func (e *encoder) usable() []dialogue.Tool {
 			list = append(list, t)
 		case t.Kind == dialogue.WebSearchTool:
 			e.webSearch = true
+			e.rep.LoseSearch(t.Opaque)
 		default:
 			e.rep.Lose("tools:" + t.Type)
 		}

@@ -391,3 +391,20 @@ func TestStrictStaysWhereItMeansTheSame(t *testing.T) {
 		}
 	}
 }
+
+func TestASearchKeepsItsOptionsAndTellsOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		req          dialogue.Request
+		want, losses string
+	}{
+		"its own": {dialogue.Request{WebSearch: true, SearchOptions: json.RawMessage(`{"search_context_size":"low"}`)}, `{"search_context_size":"low"}`, ""},
+		"a tool's": {dialogue.Request{Tools: []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialogue.Messages,
+			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}}, `{}`, "web_search:blocked_domains,web_search:max_uses"},
+	} {
+		c.req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}}}
+		got, rep := encoded(t, &c.req)
+		if got.Get("web_search_options").Raw != c.want || rep.Header() != c.losses {
+			t.Errorf("%s: got %s, losses %q, want %s, losses %q", name, got.Get("web_search_options").Raw, rep.Header(), c.want, c.losses)
+		}
+	}
+}

@@ -230,6 +230,29 @@ func TestToolsAreDeclared(t *testing.T) {
 	}
 }
 
+func TestWhatASearchCannotKeepIsTold(t *testing.T) {
+	search := []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialogue.Responses, Opaque: json.RawMessage(`{"type":"web_search","search_context_size":"high","user_location":null}`)}}
+	for name, c := range map[string]struct {
+		req    dialogue.Request
+		losses string
+	}{
+		"options":              {dialogue.Request{WebSearch: true, SearchOptions: json.RawMessage(`{"user_location":{"type":"approximate"}}`)}, "web_search:user_location"},
+		"a tool's limits":      {dialogue.Request{Tools: search}, "web_search:search_context_size"},
+		"a duty to search":     {dialogue.Request{WebSearch: true, ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}, "tool_choice"},
+		"a duty among some":    {dialogue.Request{WebSearch: true, ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: true}}, "tool_choice"},
+		"a ban on searching":   {dialogue.Request{WebSearch: true, ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNone}}, "tool_choice"},
+		"a free choice":        {dialogue.Request{WebSearch: true, ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolAuto}}, ""},
+		"nothing to be banned": {dialogue.Request{ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNone}}, ""},
+		"a duty that functions have": {dialogue.Request{WebSearch: true, Tools: []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: "f"}},
+			ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}, ""},
+	} {
+		c.req.Inbound, c.req.Turns = dialogue.Chat, []dialogue.Turn{user(text("q"))}
+		if _, rep := encode(t, &c.req, target()); rep.Header() != c.losses {
+			t.Errorf("%s: losses %q, want %q", name, rep.Header(), c.losses)
+		}
+	}
+}
+
 func TestOlderModelsGetTheSubset(t *testing.T) {
 	to := target()
 	to.Caps.JSONSchema = false

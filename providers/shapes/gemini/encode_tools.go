@@ -42,13 +42,14 @@ func (e *encoder) tools() error {
 		}
 		e.w.End()
 	}
-	return e.choice(functions)
+	return e.choice(functions, len(servers) > 0)
 }
 
 // available sorts the tools, and filters them where a choice of some without
 // the duty to call one can only be said that way.
 func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 	search := e.req.WebSearch
+	e.rep.LoseSearch(e.req.SearchOptions)
 	for _, t := range e.req.Tools {
 		switch {
 		case declared(t):
@@ -58,6 +59,7 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 			search = search && t.Kind != dialogue.WebSearchTool
 		case t.Kind == dialogue.WebSearchTool:
 			search = true
+			e.rep.LoseSearch(t.Opaque)
 		default:
 			e.rep.Lose("tools:" + t.Type)
 		}
@@ -115,12 +117,15 @@ func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
 
 // choice writes functionCallingConfig. Without functions there is nothing to
 // choose. A strict tool asks for VALIDATED, this shape's word for it.
-func (e *encoder) choice(functions []dialogue.Tool) error {
+func (e *encoder) choice(functions []dialogue.Tool, servers bool) error {
 	c := e.req.ToolChoice
 	if c != nil && (len(c.Opaque) > 0 && c.Origin != dialogue.Gemini || e.namesServerTool(c)) {
 		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not have")
 	}
 	if len(functions) == 0 {
+		if c != nil && (c.Required || c.Mode == dialogue.ToolRequired || c.Mode == dialogue.ToolNone && servers) {
+			e.rep.Lose("tool_choice") // it binds functions only
+		}
 		return nil
 	}
 	mode, names := "", []string(nil)

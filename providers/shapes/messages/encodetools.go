@@ -80,7 +80,7 @@ func (e *encoder) tools() (toolbox, error) {
 		box.tools = append(box.tools, body)
 	}
 	if e.req.WebSearch && !slices.ContainsFunc(e.req.Tools, isWebSearch) && !sent[webSearchName] {
-		box.tools = append(box.tools, webSearch(nil))
+		box.tools = append(box.tools, e.webSearch(e.req.SearchOptions))
 		sent[webSearchName] = true
 	}
 	err := e.choose(&box, sent)
@@ -105,7 +105,7 @@ func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
 		if native && t.Name != "" {
 			return t.Name, t.Opaque
 		}
-		return webSearchName, webSearch(t.Opaque)
+		return webSearchName, e.webSearch(t.Opaque)
 	case dialogue.OpaqueTool:
 		if native {
 			return t.Name, t.Opaque
@@ -175,7 +175,8 @@ func description(t *dialogue.Tool) string {
 
 // webSearch is the vendor's search with the limits that other shapes' searches
 // have too.
-func webSearch(foreign json.RawMessage) []byte {
+func (e *encoder) webSearch(foreign json.RawMessage) []byte {
+	e.rep.LoseSearch(foreign, "filters", "user_location")
 	options := gjson.ParseBytes(foreign)
 	w := &jsonw.Writer{}
 	w.Object()

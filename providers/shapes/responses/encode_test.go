@@ -127,6 +127,13 @@ func TestWebSearchKeepsItsLimits(t *testing.T) {
 	want(t, "losses", rep.Header(), "web_search:max_uses")
 }
 
+func TestSearchOptionsBecomeTheToolsLimits(t *testing.T) {
+	body, rep := encode(t, &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, WebSearch: true,
+		SearchOptions: json.RawMessage(`{"search_context_size":"low","user_location":{"type":"approximate","approximate":{"city":"Oslo","country":"NO"}},"filters":{"x":1}}`)})
+	want(t, "tool", body.Get("tools.0").Raw, `{"type":"web_search","search_context_size":"low","user_location":{"type":"approximate","city":"Oslo","country":"NO"}}`)
+	want(t, "losses", rep.Header(), "web_search:filters")
+}
+
 func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
 	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
 		Tools:      []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialogue.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},

@@ -23,7 +23,7 @@ func (e *encoder) tools() *dialogue.Error {
 		}
 	}
 	if e.req.WebSearch && !e.has(dialogue.WebSearchTool) {
-		w.Object().Key("type").String(webSearch).End()
+		e.search(&w, e.req.SearchOptions)
 		n++
 	}
 	w.End()
@@ -140,21 +140,37 @@ func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 	return nil
 }
 
-// search writes web search with the limits that the messages shape's has too.
+// search writes web search with the limits that a foreign one has too: a tool of
+// the messages shape, or the chat shape's options.
 func (e *encoder) search(w *jsonw.Writer, foreign json.RawMessage) {
 	options := gjson.ParseBytes(foreign)
 	w.Object().Key("type").String(webSearch)
 	if domains := options.Get("allowed_domains"); domains.IsArray() {
 		w.Key("filters").Object().Key("allowed_domains").RawString(domains.Raw).End()
 	}
-	if place := options.Get("user_location"); place.Get("type").Str == "approximate" {
-		w.Key("user_location").RawString(place.Raw)
+	if size := options.Get("search_context_size"); size.Type == gjson.String {
+		w.Key("search_context_size").RawString(size.Raw)
 	}
+	writePlace(w, options.Get("user_location"))
 	w.End()
-	for _, name := range []string{"blocked_domains", "max_uses"} {
-		if v := options.Get(name); v.Exists() && v.Type != gjson.Null {
-			e.rep.Lose("web_search:" + name)
+	e.rep.LoseSearch(foreign, "allowed_domains", "search_context_size", "user_location")
+}
+
+// writePlace writes where a search is made from. The chat shape puts the place
+// into an object named after its type.
+func writePlace(w *jsonw.Writer, place gjson.Result) {
+	inner := place.Get("approximate")
+	switch {
+	case !inner.IsObject() && place.Get("type").Str == "approximate":
+		w.Key("user_location").RawString(place.Raw)
+	case inner.IsObject():
+		w.Key("user_location").Object().Key("type").String("approximate")
+		for _, name := range []string{"city", "country", "region", "timezone"} {
+			if v := inner.Get(name); v.Type == gjson.String {
+				w.Key(name).RawString(v.Raw)
+			}
 		}
+		w.End()
 	}
 }
 
