@@ -69,6 +69,9 @@ type Posting struct {
 type Posted struct {
 	Sequence uint64
 	Err      error
+	// Spend is what the receipt's key has spent when all postings were entered,
+	// of a Settle with one. It is shared and must not be changed.
+	Spend *KeySpend
 }
 
 // Post enters postings on an account, in order, each of them or not, and
@@ -95,12 +98,18 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	posted := make([]Posted, len(postings))
 	for i := range postings {
 		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
+		if posted[i].Err == nil {
+			posted[i].Spend = p.tally.spent(&postings[i])
+		}
 		if p.broken != nil {
 			return Account{}, nil, p.broken
 		}
 	}
 	if p.account.Last == before {
 		return p.account, posted, nil
+	}
+	if err := p.tally.keep(tx); err != nil {
+		return Account{}, nil, err
 	}
 	p.account.Changed = tx.now
 	return p.account, posted, accounts.put(tx, p.account)
@@ -110,6 +119,7 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 type poster struct {
 	tx      *Tx
 	account Account
+	tally   tally
 	broken  error // a record could not be written: nothing of the command counts
 }
 
@@ -227,6 +237,9 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	receipt.Account, receipt.Hold, receipt.Held, receipt.Charged = p.account.ID, h.ID, h.Amount, spent
 	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
 	p.tx.putReceipt(&receipt)
+	if err := p.tally.add(p.tx, &receipt); err != nil {
+		p.broken = err
+	}
 	return sequence, nil
 }
 

@@ -42,7 +42,8 @@ var hot = []interface {
 	schema() *memdb.TableSchema
 	load(*memdb.Txn, journal.Record) error
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
-	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents}
+	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
+	&spends}
 
 // Option changes what Open does.
 type Option func(*State)
@@ -83,6 +84,7 @@ func (s *State) load() error {
 		loaders[name] = t.load
 		names = append(names, name)
 	}
+	schema.Tables[usages.name()] = usages.schema()
 	db, err := memdb.NewMemDB(schema)
 	if err != nil {
 		return err
@@ -96,6 +98,9 @@ func (s *State) load() error {
 		return loaders[t](txn, rec)
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.loadUsage(txn); err != nil {
 		return err
 	}
 	txn.Commit()

@@ -17,6 +17,9 @@ import (
 type table[R any] struct {
 	durable journal.Table
 	id      func(*R) string
+	// encode writes a record that changes with every request; nil: encoding/json.
+	// What it writes encoding/json reads.
+	encode func(*R) []byte
 	// expires is when a record may be swept; nil: its records stay. The zero
 	// time is never.
 	expires func(*R) time.Time
@@ -150,7 +153,7 @@ func (t *table[R]) sweep(tx *Tx, limit int) int {
 // put writes rec as part of the running command.
 func (t *table[R]) put(tx *Tx, rec R) error {
 	id := t.id(&rec)
-	value, err := json.Marshal(&rec)
+	value, err := t.marshal(&rec)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -166,6 +169,13 @@ func (t *table[R]) put(tx *Tx, rec R) error {
 	tx.expect(t.durable, id, rev)
 	tx.op(journal.Op{Kind: journal.Put, Table: t.durable, Key: []byte(id), Value: value})
 	return nil
+}
+
+func (t *table[R]) marshal(rec *R) ([]byte, error) {
+	if t.encode != nil {
+		return t.encode(rec), nil
+	}
+	return json.Marshal(rec)
 }
 
 // remove deletes a row as part of the running command.

@@ -17,6 +17,7 @@ type Tx struct {
 	now    time.Time
 	mem    *memdb.Txn
 	ledger *uint64 // sequence of the last ledger entry, of refused commands too
+	store  journal.Store
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log     []change

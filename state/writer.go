@@ -139,7 +139,7 @@ func (s *State) write() {
 // group runs the first command and those that wait behind it, commits what they
 // did and answers them.
 func (s *State) group(first *request) {
-	tx := &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, touched: map[record]struct{}{}}
+	tx := &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, touched: map[record]struct{}{}}
 	defer tx.mem.Abort() // nothing after a Commit; else readers keep what they have
 	var ran []*request
 	for r := first; r != nil; r = s.next(len(ran), tx.size) {

@@ -29,14 +29,17 @@ const (
 	Hold    Table = "hold"   // holds under way, by the sequence of their begin
 	Receipt Table = "rcpt"   // receipts: cold, by request id, account and sequence
 	Redeem  Table = "redeem" // redeem codes, by time-ordered id
+
+	Spend Table = "spend" // what each key has spent, by key id
+	Usage Table = "usage" // what was used a day, by day, account, key and model
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent, Hold, Receipt, Redeem}
+	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage}
 
 // laterTables tells the schema since which a table is there: in an older file it
 // is not missing but new.
-var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3}
+var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3, Spend: 4, Usage: 4}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

@@ -1,0 +1,109 @@
+package state
+
+import (
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// KeySpend is what a key has spent, in micro-dollars: settled, not held. Days
+// and months are of UTC. It outlives the key.
+type KeySpend struct {
+	Key      string `json:"key"`
+	Account  string `json:"account"`
+	Requests int64  `json:"requests,omitempty"` // that ended, charged or not
+	Total    int64  `json:"total,omitempty"`
+	// OfDay was spent on Day and OfMonth in Day's month; see In.
+	OfDay   int64  `json:"of_day,omitempty"`
+	OfMonth int64  `json:"of_month,omitempty"`
+	Day     string `json:"day,omitempty"` // 2006-01-02
+}
+
+// Window is the time that a budget is for.
+type Window string
+
+// The windows. The empty one is WindowTotal.
+const (
+	WindowTotal Window = "total"
+	WindowDay   Window = "day"   // of UTC
+	WindowMonth Window = "month" // of UTC
+)
+
+// Known tells whether w is one of the windows.
+func (w Window) Known() bool {
+	return w == "" || w == WindowTotal || w == WindowDay || w == WindowMonth
+}
+
+// In is what was spent in the window that now is in.
+func (s *KeySpend) In(w Window, now time.Time) int64 {
+	switch today := dayOf(now); {
+	case w == WindowDay && today <= s.Day:
+		return s.OfDay
+	case w == WindowMonth && today[:len("2006-01")] <= s.month():
+		return s.OfMonth
+	case w == WindowDay, w == WindowMonth:
+		return 0
+	}
+	return s.Total
+}
+
+// add counts a request. A clock that went back does not open an older window
+// again: what is spent then belongs to the newest one.
+func (s *KeySpend) add(amount int64, now time.Time) {
+	today := dayOf(now)
+	if today > s.Day {
+		if s.OfDay = 0; today[:len("2006-01")] > s.month() {
+			s.OfMonth = 0
+		}
+		s.Day = today
+	}
+	s.Requests++
+	s.Total += amount
+	s.OfDay += amount
+	s.OfMonth += amount
+}
+
+func (s *KeySpend) month() string {
+	if s.Day == "" {
+		return ""
+	}
+	return s.Day[:len("2006-01")]
+}
+
+var spends = table[KeySpend]{
+	durable: journal.Spend,
+	id:      func(s *KeySpend) string { return s.Key },
+	encode:  (*KeySpend).encode,
+	more: map[string]*memdb.IndexSchema{
+		byAccount: {Name: byAccount, Indexer: index[KeySpend](func(s *KeySpend) []byte { return terminated(s.Account) })},
+	},
+}
+
+func (s *KeySpend) encode() []byte {
+	o := newObject(192)
+	o.text("key", s.Key)
+	o.text("account", s.Account)
+	o.number("requests", s.Requests)
+	o.number("total", s.Total)
+	o.number("of_day", s.OfDay)
+	o.number("of_month", s.OfMonth)
+	o.text("day", s.Day)
+	return o.end()
+}
+
+// KeySpend is what a key has spent since it was made. One that has spent nothing
+// has a zero record.
+func (v View) KeySpend(key string) KeySpend {
+	if r := spends.get(v.txn, key); r != nil {
+		return r.rec
+	}
+	return KeySpend{Key: key}
+}
+
+// KeySpends lists what the keys of an account have spent since they were made,
+// those that never spent anything left out.
+func (v View) KeySpends(account string) []KeySpend {
+	return records(spends.under(v.txn, byAccount, terminated(account)))
+}
