@@ -1,0 +1,186 @@
+package media
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"unicode/utf8"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+)
+
+// FormLimits bound a multipart/form-data body.
+type FormLimits struct {
+	Total int64 // the whole body
+	// File is the most a file of that field may have, 0 if the field takes none.
+	File func(field string) int64
+	// Dir is where large files wait on disk; "" is the system's place for such.
+	Dir string
+}
+
+// Bounds of the parts that are no files.
+const (
+	maxParts = 128
+	maxText  = 256 << 10 // of one field; a prompt has at most 32000 characters
+	maxTexts = 1 << 20   // of all
+)
+
+// Form is a body of fields and files in the order they came.
+type Form struct {
+	Fields []FormField
+	Files  []FormFile
+}
+
+// FormField is a text.
+type FormField struct{ Name, Value string }
+
+// FormFile is a picture under the name of its field.
+type FormFile struct {
+	Field string
+	*picture.File
+}
+
+// Close gives the files back.
+func (f *Form) Close() error {
+	var errs []error
+	for _, file := range f.Files {
+		errs = append(errs, file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ReadForm reads a body of multipart/form-data. Files are recognised by what is
+// in them: what is no PNG, JPEG or WebP is refused. Errors are *dialogue.Error
+// and leave no file behind.
+func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
+		return nil, unsupportedMedia("Content-Type must be multipart/form-data with a boundary")
+	}
+	u, err := newUpload(w, r, limits.Total)
+	if err != nil {
+		return nil, err
+	}
+	form, err := parseForm(multipart.NewReader(u, params["boundary"]), limits)
+	if err != nil {
+		return nil, err
+	}
+	u.drain()
+	return form, nil
+}
+
+func parseForm(parts *multipart.Reader, limits FormLimits) (form *Form, err error) {
+	f := &formReader{limits: limits, form: new(Form)}
+	defer func() {
+		if err != nil {
+			_ = f.form.Close() // err says more
+		}
+	}()
+	for n := 1; ; n++ {
+		p, err := parts.NextRawPart()
+		switch {
+		case err == io.EOF:
+			return f.form, nil
+		case err != nil:
+			return nil, badForm(err)
+		case n > maxParts:
+			return nil, invalidForm(fmt.Sprintf("the form has more than %d parts", maxParts))
+		}
+		if err := f.part(p); err != nil {
+			return nil, err
+		}
+	}
+}
+
+type formReader struct {
+	limits FormLimits
+	form   *Form
+	texts  int
+}
+
+func (f *formReader) part(p *multipart.Part) error {
+	name := p.FormName()
+	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
+		return invalidForm("a part of the form has no name, or one that cannot be")
+	}
+	if enc := p.Header.Get("Content-Transfer-Encoding"); enc != "" && enc != "binary" && enc != "8bit" && enc != "7bit" {
+		return invalidForm("Content-Transfer-Encoding must be binary")
+	}
+	// A field that takes files is one whatever the client left out of its header:
+	// not every client gives a filename.
+	if limit := f.limits.File(name); limit > 0 {
+		return f.file(p, name, limit)
+	}
+	if p.FileName() != "" {
+		return dialogue.Invalid(name, "must be a text, not a file")
+	}
+	return f.text(p, name)
+}
+
+func (f *formReader) text(p io.Reader, name string) error {
+	b, err := io.ReadAll(io.LimitReader(p, maxText+1))
+	if err != nil {
+		return badForm(err)
+	}
+	if f.texts += len(b); len(b) > maxText || f.texts > maxTexts {
+		return dialogue.Invalid(name, fmt.Sprintf("must not be longer than %d KiB", maxText>>10))
+	}
+	if !utf8.Valid(b) {
+		return dialogue.Invalid(name, "must be UTF-8")
+	}
+	f.form.Fields = append(f.form.Fields, FormField{name, string(b)})
+	return nil
+}
+
+func (f *formReader) file(p *multipart.Part, name string, limit int64) error {
+	file, err := picture.ReadFile(p.FileName(), p, limit, f.limits.Dir)
+	if err != nil {
+		return fileError(name, limit, err)
+	}
+	f.form.Files = append(f.form.Files, FormFile{name, file})
+	return nil
+}
+
+// fileError says what is wrong with the picture of a field.
+func fileError(field string, limit int64, err error) error {
+	var told *dialogue.Error
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.Is(err, picture.ErrTooLarge):
+		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: field,
+			Message: fmt.Sprintf("%s: must not be larger than %d MiB", field, limit>>20)}
+	case errors.Is(err, picture.ErrFormat):
+		e := dialogue.Invalid(field, "must be a PNG, JPEG or WebP picture, by its content")
+		e.Code = "invalid_image_format"
+		return e
+	case errors.Is(err, picture.ErrCorrupt):
+		e := dialogue.Invalid(field, "is a damaged picture: its header cannot be read")
+		e.Code = "invalid_image"
+		return e
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badForm(err)
+	}
+	return err // the disk
+}
+
+// badForm is a body that is no form.
+func badForm(err error) error {
+	var told *dialogue.Error
+	if errors.As(err, &told) {
+		return told // the upload's own
+	}
+	return invalidForm("the request body is not valid multipart/form-data")
+}
+
+func invalidForm(message string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_form", Message: message}
+}
+
+func unsupportedMedia(message string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusUnsupportedMediaType, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type", Message: message}
+}

@@ -1,0 +1,89 @@
+package media
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"stagedoor/providers/dialogue"
+)
+
+// A client that sends a body may be slow, but neither silent nor slower than
+// anybody's line (faults.md 3).
+const (
+	uploadIdle  = 10 * time.Second
+	uploadGrace = 30 * time.Second // after which it must have come at uploadRate
+	uploadRate  = 1 << 10          // bytes a second
+)
+
+// upload reads a request's body of at most limit bytes under those clocks. Its
+// errors are what the client is told.
+type upload struct {
+	body  io.Reader
+	rc    *http.ResponseController
+	w     http.ResponseWriter
+	limit int64
+	n     int64
+	start time.Time
+}
+
+// newUpload refuses a body that says it is too large before a byte of it is read.
+func newUpload(w http.ResponseWriter, r *http.Request, limit int64) (*upload, error) {
+	u := &upload{body: r.Body, rc: http.NewResponseController(w), w: w, limit: limit, start: time.Now()}
+	if r.ContentLength > limit {
+		return nil, u.tooLarge()
+	}
+	return u, nil
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	_ = u.rc.SetReadDeadline(u.deadline()) // a ResponseWriter without deadlines does without
+	n, err := u.body.Read(p)
+	u.n += int64(n)
+	switch {
+	case u.n > u.limit:
+		return 0, u.tooLarge()
+	case err == io.EOF:
+		_ = u.rc.SetReadDeadline(time.Time{})
+	case err != nil:
+		return n, u.broken(err)
+	}
+	return n, err
+}
+
+func (u *upload) deadline() time.Time {
+	idle := time.Now().Add(uploadIdle)
+	if rate := u.start.Add(uploadGrace + time.Duration(u.n/uploadRate)*time.Second); rate.Before(idle) {
+		return rate
+	}
+	return idle
+}
+
+// tooLarge is also the end of the connection: the rest is not read.
+func (u *upload) tooLarge() *dialogue.Error {
+	u.w.Header().Set("Connection", "close")
+	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
+		Message: fmt.Sprintf("the request body is larger than %d MiB", u.limit>>20)}
+}
+
+func (u *upload) broken(err error) *dialogue.Error {
+	u.w.Header().Set("Connection", "close")
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return &dialogue.Error{Status: http.StatusRequestTimeout, Type: dialogue.TypeInvalidRequest, Code: "request_timeout",
+			Message: "the request body did not arrive in time", Cause: err}
+	}
+	return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_body",
+		Message: "the request body could not be read to its end", Cause: err}
+}
+
+// drain reads what is left of a body whose meaning is known, so that the
+// connection can be used again; a little of it, not all.
+func (u *upload) drain() {
+	const enough = 4 << 10
+	_, _ = io.CopyN(io.Discard, u, enough)
+}
