@@ -1,0 +1,209 @@
+package blobs
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Errors of a Store.
+var (
+	// ErrFull: what is kept already leaves no room.
+	ErrFull = errors.New("the store of blobs is full")
+	// ErrTooLarge: one blob is larger than it may be.
+	ErrTooLarge = errors.New("blob is too large")
+	// ErrNotFound: there is none with this id, or none any more.
+	ErrNotFound = errors.New("no such blob")
+)
+
+// ID names a blob: 128 random bits.
+type ID string
+
+// Info is what is known of a blob.
+type Info struct {
+	ID        ID
+	MediaType string
+	Size      int64
+	Expires   time.Time
+}
+
+// Store keeps blobs in a directory of its own. Safe for concurrent use.
+type Store struct {
+	dir string
+	max int64
+
+	mu    sync.Mutex
+	blobs map[ID]Info
+	used  int64 // bytes of blobs, and of those being written
+}
+
+// Open reads the directory, made if it is missing, and removes what was left
+// half-written or has expired by now. max bounds the bytes of all blobs.
+func Open(dir string, max int64, now time.Time) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, max: max, blobs: make(map[ID]Info)}
+	for _, e := range entries {
+		if err := s.adopt(e, now); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// adopt takes over a file of an earlier process. What has no name of a blob is
+// not this store's, except for its own temporary files.
+func (s *Store) adopt(e os.DirEntry, now time.Time) error {
+	path := filepath.Join(s.dir, e.Name())
+	if half, _ := filepath.Match(halfPattern, e.Name()); half {
+		return os.Remove(path)
+	}
+	info, ok := parseName(e.Name())
+	if !ok || !e.Type().IsRegular() {
+		return nil
+	}
+	if !now.Before(info.Expires) {
+		return os.Remove(path)
+	}
+	stat, err := e.Info()
+	if err != nil {
+		return err
+	}
+	info.Size = stat.Size()
+	s.blobs[info.ID] = info
+	s.used += info.Size
+	return nil
+}
+
+// Put keeps what r brings, at most limit bytes, until expires. When it returns
+// without an error, the blob survives a crash. Errors are ErrTooLarge, ErrFull,
+// or what r or the disk says; nothing is left behind then.
+func (s *Store) Put(r io.Reader, mediaType string, limit int64, expires time.Time) (Info, error) {
+	info := Info{ID: newID(), MediaType: mediaType, Expires: expires.Truncate(time.Second)}
+	name, ok := info.name()
+	if !ok {
+		return Info{}, fmt.Errorf("media type %q cannot be kept", mediaType)
+	}
+	file, err := os.CreateTemp(s.dir, halfPattern)
+	if err != nil {
+		return Info{}, err
+	}
+	w := &writer{store: s, file: file, limit: limit}
+	if err := w.fill(r); err != nil {
+		return Info{}, w.discard(err)
+	}
+	if err := os.Rename(file.Name(), filepath.Join(s.dir, name)); err != nil {
+		return Info{}, w.discard(err)
+	}
+	info.Size = w.n
+	s.mu.Lock()
+	s.blobs[info.ID] = info
+	s.mu.Unlock()
+	if err := syncDir(s.dir); err != nil {
+		return Info{}, errors.Join(err, s.Delete(info.ID))
+	}
+	return info, nil
+}
+
+// Open opens a blob for reading; the caller closes the file.
+func (s *Store) Open(id ID, now time.Time) (*os.File, Info, error) {
+	s.mu.Lock()
+	info, ok := s.blobs[id]
+	s.mu.Unlock()
+	if !ok || !now.Before(info.Expires) {
+		return nil, Info{}, ErrNotFound
+	}
+	name, _ := info.name()
+	file, err := os.Open(filepath.Join(s.dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, Info{}, ErrNotFound // somebody tidied up
+	}
+	return file, info, err
+}
+
+// Delete removes a blob. One that is not there is no error. Readers that have it
+// open read on.
+func (s *Store) Delete(id ID) error {
+	s.mu.Lock()
+	info, ok := s.blobs[id]
+	if ok {
+		delete(s.blobs, id)
+		s.used -= info.Size
+	}
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	name, _ := info.name()
+	if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Sweep removes what has expired and tells how many blobs that were. It only
+// frees space: what has expired is not found from that moment on.
+func (s *Store) Sweep(now time.Time) (int, error) {
+	var doomed []ID
+	s.mu.Lock()
+	for id, info := range s.blobs {
+		if !now.Before(info.Expires) {
+			doomed = append(doomed, id)
+		}
+	}
+	s.mu.Unlock()
+	var errs []error
+	for _, id := range doomed {
+		errs = append(errs, s.Delete(id))
+	}
+	return len(doomed), errors.Join(errs...)
+}
+
+// Used is how many bytes are kept.
+func (s *Store) Used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// reserve takes room for n more bytes.
+func (s *Store) reserve(n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used+n > s.max {
+		return false
+	}
+	s.used += n
+	return true
+}
+
+func (s *Store) giveBack(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= n
+}
+
+func newID() ID {
+	var b [16]byte
+	rand.Read(b[:])
+	return ID(hex.EncodeToString(b[:]))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,173 @@
+package blobs_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"stagedoor/state/blobs"
+)
+
+var now = time.Unix(1_800_000_000, 0)
+
+func open(t *testing.T, dir string, max int64) *blobs.Store {
+	t.Helper()
+	s, err := blobs.Open(dir, max, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func put(t *testing.T, s *blobs.Store, content string, life time.Duration) blobs.Info {
+	t.Helper()
+	info, err := s.Put(strings.NewReader(content), "image/png", 1<<20, now.Add(life))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func read(t *testing.T, s *blobs.Store, id blobs.ID, at time.Time) (string, error) {
+	t.Helper()
+	f, info, err := s.Open(id, at)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil || int64(len(b)) != info.Size || info.MediaType != "image/png" {
+		t.Fatalf("%d bytes of %+v, %v", len(b), info, err)
+	}
+	return string(b), nil
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestABlobIsThereUntilItExpires(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, 1<<20)
+	info := put(t, s, "picture", time.Hour)
+	if got, err := read(t, s, info.ID, now.Add(time.Hour-time.Second)); err != nil || got != "picture" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if _, err := read(t, s, info.ID, now.Add(time.Hour)); !errors.Is(err, blobs.ErrNotFound) {
+		t.Errorf("after its expiry: %v", err)
+	}
+	if n, err := s.Sweep(now.Add(time.Hour)); n != 1 || err != nil {
+		t.Errorf("swept %d, %v", n, err)
+	}
+	if left := names(t, dir); len(left) != 0 || s.Used() != 0 {
+		t.Errorf("left %v, %d bytes", left, s.Used())
+	}
+}
+
+func TestBlobsSurviveTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, 1<<20)
+	kept, old := put(t, s, "kept", time.Hour), put(t, s, "old", time.Minute)
+	for _, name := range []string{"half-123", "somebody-elses"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := blobs.Open(dir, 1<<20, now.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(t, again, kept.ID, now.Add(time.Minute)); err != nil || got != "kept" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := read(t, again, old.ID, now); !errors.Is(err, blobs.ErrNotFound) {
+		t.Errorf("the expired one: %v", err)
+	}
+	if again.Used() != int64(len("kept")) || len(names(t, dir)) != 2 {
+		t.Errorf("%d bytes, %v", again.Used(), names(t, dir))
+	}
+}
+
+func TestTheStoreIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, 10)
+	put(t, s, "12345678", time.Hour)
+	for name, tc := range map[string]struct {
+		r     io.Reader
+		limit int64
+		want  error
+	}{
+		"full":      {strings.NewReader("123"), 100, blobs.ErrFull},
+		"too large": {strings.NewReader("123"), 2, blobs.ErrTooLarge},
+		"cut off":   {iotest.ErrReader(io.ErrUnexpectedEOF), 100, io.ErrUnexpectedEOF},
+	} {
+		if _, err := s.Put(tc.r, "image/png", tc.limit, now.Add(time.Hour)); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s.Used() != 8 || len(names(t, dir)) != 1 {
+		t.Errorf("%d bytes, %v", s.Used(), names(t, dir))
+	}
+	put(t, s, "12", time.Hour)
+}
+
+func TestManyAtOnceStayBelowTheBound(t *testing.T) {
+	s := open(t, t.TempDir(), 50<<10)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, err := s.Put(bytes.NewReader(make([]byte, 10<<10)), "image/png", 1<<20, now.Add(time.Hour))
+			if err != nil && !errors.Is(err, blobs.ErrFull) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if s.Used() > 50<<10 || s.Used()%(10<<10) != 0 {
+		t.Errorf("%d bytes", s.Used())
+	}
+}
+
+func TestReadersKeepWhatIsDeleted(t *testing.T) {
+	s := open(t, t.TempDir(), 1<<20)
+	info := put(t, s, "picture", time.Hour)
+	f, _, err := s.Open(info.ID, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := s.Delete(info.ID); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(f); string(b) != "picture" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	if err := s.Delete(info.ID); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+}
+
+func TestOnlyPlainMediaTypesAreKept(t *testing.T) {
+	s := open(t, t.TempDir(), 1<<20)
+	for _, media := range []string{"", "image", "image/../../x", "image/svg+xml", "text/html; charset=utf-8"} {
+		if _, err := s.Put(strings.NewReader("x"), media, 10, now.Add(time.Hour)); err == nil {
+			t.Errorf("%q was kept", media)
+		}
+	}
+}
