@@ -1,0 +1,349 @@
+package mask_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"runtime"
+	"testing"
+
+	"stagedoor/providers/mask"
+	"stagedoor/providers/picture"
+)
+
+// chunk is a PNG chunk.
+func chunk(name string, data []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+	b = append(append(b, name...), data...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+}
+
+// rawPNG writes a PNG with any header around any rows, filters included.
+func rawPNG(width, height uint32, depth, colour, interlace byte, rows io.Reader, extra ...[]byte) []byte {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, width), height)
+	head = append(head, depth, colour, 0, 0, interlace)
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	io.Copy(z, rows)
+	z.Close()
+	out := append([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", head)...)
+	for _, e := range extra {
+		out = append(out, e...)
+	}
+	// Two chunks, so that the seam is read too.
+	data := packed.Bytes()
+	out = append(append(out, chunk("IDAT", data[:len(data)/2])...), chunk("IDAT", data[len(data)/2:])...)
+	return append(out, chunk("IEND", nil)...)
+}
+
+// rows repeats rows until there are n of them.
+func rows(n int, row ...byte) io.Reader { return bytes.NewReader(bytes.Repeat(row, n)) }
+
+func encode(t testing.TB, m image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// paint colours the first n pixels of m, row by row, and the rest in another way.
+func paint[M interface {
+	Bounds() image.Rectangle
+	Set(x, y int, c color.Color)
+}](m M, n int, first, rest color.Color) M {
+	r := m.Bounds()
+	for i := range r.Dx() * r.Dy() {
+		c := rest
+		if i < n {
+			c = first
+		}
+		m.Set(i%r.Dx(), i/r.Dx(), c)
+	}
+	return m
+}
+
+func gray(n int) image.Image {
+	return paint(image.NewGray(image.Rect(0, 0, 20, 10)), n, color.Black, color.White)
+}
+
+func quality(t testing.TB, q int, m image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, m, &jpeg.Options{Quality: q}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Pictures of 20x10 pixels whose left half is black, made by ffmpeg's libwebp.
+var (
+	losslessWebP = []byte("RIFF\x28\x00\x00\x00WEBPVP8L\x1b\x00\x00\x00\x2f\x13\x40\x02\x00\x0f\x30\xff\xf3\x3f\xff\xf3\x1f\x78\x10\x08\x10\x0e" +
+		"\xfc\xbf\x1a\x70\x10\xd1\xff\x20\x17\x00")
+	lossyWebP = []byte("RIFF\x3c\x00\x00\x00WEBPVP8 \x30\x00\x00\x00\x10\x03\x00\x9d\x01\x2a\x14\x00\x0a\x00\x3e\x91\x38\x97\x47\xa5\xa3" +
+		"\x22\x21\x30\x08\x00\xb0\x12\x09\x69\x00\x00\x5a\x9f\xa2\x3e\x20\x00\xfe\xfc\x47\x6f\xb9\xbf\xfc\x5b\xdb\xff\x57\x40\x00\x00")
+)
+
+func file(t testing.TB, data []byte) *picture.File {
+	t.Helper()
+	f, err := picture.NewFile("", data)
+	if err != nil {
+		t.Fatalf("the test's file is no picture: %v", err)
+	}
+	return f
+}
+
+func check(t testing.TB, data []byte, width, height int) error {
+	t.Helper()
+	return mask.NewJudge().Check(context.Background(), &picture.File{Width: width, Height: height}, file(t, data))
+}
+
+var box = image.Rect(0, 0, 20, 10)
+
+func TestMasksAreJudgedByTheVendorsRules(t *testing.T) {
+	nearly := color.Gray{Y: 1}
+	clear := color.NRGBA{}
+	edge := paint(image.NewGray(image.Rect(0, 0, 160, 80)), 3007, color.Black, color.White) // an edge in the middle of blocks
+	damaged := encode(t, gray(100))
+	damaged[len(damaged)-20] ^= 0xff
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want error
+	}{
+		{"grey", encode(t, gray(100)), nil},
+		{"RGB", encode(t, opaque{paint(image.NewRGBA(box), 100, color.Black, color.White)}), nil},
+		{"RGBA", encode(t, paint(image.NewNRGBA(box), 100, color.Black, color.NRGBA{255, 255, 255, 254})), nil},
+		{"RGBA, white is transparent", encode(t, paint(image.NewNRGBA(box), 100, color.Black, color.NRGBA{255, 255, 255, 0})), nil},
+		{"RGBA, black is transparent", encode(t, paint(image.NewNRGBA(box), 100, clear, color.White)), mask.SeeThru},
+		{"RGBA, black is nearly opaque", encode(t, paint(image.NewNRGBA(box), 100, color.NRGBA{0, 0, 0, 254}, color.White)), mask.SeeThru},
+		{"grey of 16 bits", encode(t, paint(image.NewGray16(box), 100, color.Black, color.White)), nil},
+		{"grey of 16 bits, not quite white", encode(t, paint(image.NewGray16(box), 100, color.Black, color.Gray16{Y: 0xfffe})), mask.NotMono},
+		{"RGB of 16 bits", encode(t, paint(image.NewNRGBA64(box), 100, color.Black, color.White)), nil},
+		{"grey and alpha", rawPNG(20, 10, 8, 4, 0, rows(10, append([]byte{0}, bytes.Repeat([]byte{0, 255}, 20)...)...)), nil},
+		{"one bit", rawPNG(20, 10, 1, 0, 0, rows(10, 0, 0xf0, 0x00, 0xff)), nil},
+		{"two bits, a grey among them", rawPNG(4, 10, 2, 0, 0, rows(10, 0, 0x1f)), mask.NotMono},
+		{"four bits", rawPNG(3, 10, 4, 0, 0, rows(10, 0, 0x0f, 0xf1)), nil}, // the last half byte is no pixel
+		{"every filter", rawPNG(2, 5, 8, 0, 0, bytes.NewReader([]byte{0, 0, 255, 1, 0, 255, 2, 0, 0, 3, 0, 128, 4, 0, 0})), nil},
+		{"palette", encode(t, paint(image.NewPaletted(box, color.Palette{color.Black, color.White}), 100, color.Black, color.White)), mask.NotColour},
+		{"pure white", encode(t, gray(0)), mask.PureWhite},
+		{"pure black", encode(t, gray(200)), nil},
+		{"9.5% black", encode(t, gray(19)), mask.TooWhite},
+		{"10% black", encode(t, gray(20)), nil},
+		{"a grey pixel", encode(t, paint(image.NewGray(box), 1, color.Gray{Y: 128}, color.Black)), mask.NotMono},
+		{"nearly black", encode(t, paint(image.NewGray(box), 199, color.Black, nearly)), mask.NotMono},
+		{"red", encode(t, opaque{paint(image.NewRGBA(box), 100, color.RGBA{255, 0, 0, 255}, color.Black)}), mask.NotMono},
+		{"JPEG", quality(t, 75, edge), nil},
+		{"JPEG in colour", quality(t, 75, paint(image.NewRGBA(image.Rect(0, 0, 160, 80)), 3007, color.Black, color.White)), nil},
+		{"JPEG, grey area", quality(t, 95, paint(image.NewGray(box), 100, color.Gray{Y: 90}, color.Black)), mask.NotMono},
+		{"JPEG, red area", quality(t, 95, paint(image.NewRGBA(box), 100, color.RGBA{255, 0, 0, 255}, color.Black)), mask.NotMono},
+		{"JPEG, pure white", quality(t, 95, gray(0)), mask.PureWhite},
+		{"lossless WebP", losslessWebP, nil},
+		{"lossy WebP", lossyWebP, nil},
+		{"WebP cut off", lossyWebP[:60], mask.Truncated},
+		{"interlaced", interlaced(9, 9, 0), nil},
+		{"interlaced, a grey in the last pass", interlaced(9, 9, 7), mask.NotMono},
+		{"other chunks", rawPNG(8, 1, 1, 0, 0, rows(1, 0, 0), chunk("tEXt", make([]byte, 100)), chunk("acTL", make([]byte, 8))), nil},
+		{"too few rows", rawPNG(8, 9, 1, 0, 0, rows(8, 0, 0)), mask.Truncated},
+		{"too many rows", rawPNG(8, 9, 1, 0, 0, rows(10, 0, 0)), mask.Damaged},
+		{"unknown filter", rawPNG(8, 9, 1, 0, 0, rows(9, 5, 0)), mask.Damaged},
+		{"wrong checksum", damaged, mask.Damaged},
+		{"cut off", encode(t, gray(100))[:50], mask.Truncated},
+		{"JPEG cut off", quality(t, 95, edge)[:700], mask.Damaged},
+	} {
+		f := file(t, tt.data)
+		got := mask.NewJudge().Check(context.Background(), f, f)
+		if !errors.Is(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// opaque keeps the PNG encoder from writing alpha.
+type opaque struct{ *image.RGBA }
+
+func (opaque) Opaque() bool { return true }
+
+// interlaced is a grey picture in seven passes, black but for one grey pixel in
+// pass grey.
+func interlaced(width, height, grey int) []byte {
+	var data []byte
+	for i, p := range [][4]int{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}} {
+		w, h := (width-p[0]+p[2]-1)/p[2], (height-p[1]+p[3]-1)/p[3]
+		if w == 0 {
+			continue
+		}
+		for y := range h {
+			row := make([]byte, 1+w)
+			if i+1 == grey && y == 0 {
+				row[w] = 7
+			}
+			data = append(data, row...)
+		}
+	}
+	return rawPNG(uint32(width), uint32(height), 8, 0, 1, bytes.NewReader(data))
+}
+
+func TestMaskHasTheDimensionsOfTheImage(t *testing.T) {
+	err := check(t, encode(t, gray(100)), 10, 20)
+	if want := "must have the dimensions of the image, 10x20, and has 20x10"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Headers are believed only within bounds, and before anything is decoded.
+func TestLyingHeadersCostNothing(t *testing.T) {
+	liar := quality(t, 90, gray(100))
+	at := bytes.Index(liar, []byte{0xff, 0xc0})
+	binary.BigEndian.PutUint16(liar[at+5:], 4096)
+	binary.BigEndian.PutUint16(liar[at+7:], 4096)
+	// A lossless WebP that says it is 16384 pixels wide and high.
+	huge := bytes.Clone(losslessWebP)
+	copy(huge[21:], "\xff\xff\xff\x0f")
+	short := bytes.Clone(huge)
+	copy(short[21:], "\xff\xcf\xff\x03") // 4096x4096, in a container that ends too early
+	short[4] = 0xff
+	still := bytes.Clone(losslessWebP)
+	copy(still[12:], "VP8X\x0a\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want error
+	}{
+		{"100,000 pixels wide", rawPNG(100_000, 1, 8, 6, 0, rows(1, 0)), mask.TooLarge},
+		{"two thousand million high", rawPNG(1, 1<<31-1, 8, 0, 0, rows(1, 0)), mask.TooLarge},
+		{"16,000 by 16,000", rawPNG(16_000, 16_000, 1, 0, 0, rows(1, 0)), mask.TooLarge},
+		{"8192 by 8192, but no rows", rawPNG(8192, 8192, 16, 6, 0, rows(0)), mask.Truncated},
+		{"JPEG of 600 bytes for 4096 by 4096", liar, mask.Truncated},
+		{"WebP of 16384 by 16384", huge, mask.TooLarge},
+		{"WebP that ends before it should", short, mask.Truncated},
+		{"animated WebP", still, mask.Animated},
+	} {
+		f := file(t, tt.data)
+		before := allocated()
+		err := mask.NewJudge().Check(context.Background(), f, f)
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
+		}
+		if cost := allocated() - before; cost > 1<<20 {
+			t.Errorf("%s: took %d bytes of memory, want less than 1 MiB", tt.name, cost)
+		}
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+func TestNobodyWaitsForAPlaceForEver(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("gone")
+	cancel(gone)
+	f := file(t, rawPNG(8, 4096, 1, 0, 0, rows(4096, 0, 0)))
+	if err := mask.NewJudge().Check(ctx, f, f); !errors.Is(err, gone) {
+		t.Errorf("got %v, want the cause of the end", err)
+	}
+}
+
+func FuzzMask(f *testing.F) {
+	f.Add(encode(f, gray(100)))
+	f.Add(encode(f, paint(image.NewNRGBA(box), 100, color.Black, color.White)))
+	f.Add(interlaced(9, 9, 0))
+	f.Add(quality(f, 75, gray(100)))
+	f.Add(losslessWebP)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := picture.NewFile("", data)
+		if err != nil {
+			return
+		}
+		if p.Dimensions().Pixels() > 1<<20 {
+			return // only slow
+		}
+		got := mask.NewJudge().Check(context.Background(), p, p)
+		decoded, err := png.Decode(bytes.NewReader(data))
+		if err != nil || got != nil {
+			return
+		}
+		// What was taken for a mask is one to the standard decoder, too.
+		black, r := 0, decoded.Bounds()
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			for x := r.Min.X; x < r.Max.X; x++ {
+				switch c := color.NRGBA64Model.Convert(decoded.At(x, y)).(color.NRGBA64); {
+				case c.R|c.G|c.B == 0 && c.A != 0:
+					black++
+				case c.R&c.G&c.B != 0xffff && c.A != 0:
+					t.Fatalf("pixel %d,%d is %v", x, y, c)
+				}
+			}
+		}
+		if black*10 < r.Dx()*r.Dy() {
+			t.Fatalf("%d of %d pixels are black", black, r.Dx()*r.Dy())
+		}
+	})
+}
+
+// zeros is as many zeros as wanted.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func bench(b *testing.B, data []byte, want error) {
+	f := file(b, data)
+	j := mask.NewJudge()
+	b.ReportAllocs()
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := j.Check(context.Background(), f, f); !errors.Is(err, want) {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A mask of the largest size there may be.
+func BenchmarkGrey8192(b *testing.B) {
+	bench(b, rawPNG(8192, 8192, 8, 0, 0, io.LimitReader(zeros{}, 8193*8192)), nil)
+}
+
+// The most that the largest size can expand to: 512 MiB of half a megabyte.
+func BenchmarkBomb16BitRGBA8192(b *testing.B) {
+	row := append([]byte{0}, bytes.Repeat([]byte{0, 0, 0, 0, 0, 0, 255, 255}, 8192)...)
+	bench(b, rawPNG(8192, 8192, 16, 6, 0, &repeated{row: row, left: 8192}), nil)
+}
+
+// A bomb behind a small header.
+func BenchmarkBombBehindSmallHeader(b *testing.B) {
+	bench(b, rawPNG(64, 64, 8, 0, 0, io.LimitReader(zeros{}, 256<<20)), mask.Damaged)
+}
+
+func BenchmarkTooWide(b *testing.B) {
+	bench(b, rawPNG(100_000, 8, 8, 0, 0, rows(8, 0)), mask.TooLarge)
+}
+
+// repeated reads a row a number of times.
+type repeated struct {
+	row  []byte
+	at   int
+	left int
+}
+
+func (r *repeated) Read(b []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, r.row[r.at:])
+	if r.at += n; r.at == len(r.row) {
+		r.at, r.left = 0, r.left-1
+	}
+	return n, nil
+}
