@@ -21,6 +21,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// NoRetry is sent as x-should-retry: false.
 	NoRetry bool
+	// ModerationDetails is the extra member of that name which an image vendor's
+	// refusal has (wire/images.md 5): a JSON object, or nil.
+	ModerationDetails json.RawMessage
 	// Cause is for logs and spans only.
 	Cause error
 }
@@ -81,7 +84,7 @@ func Incomplete() *Error {
 		Message: "the upstream provider ended the reply before it was finished"}
 }
 
-// AppendJSON appends the inner object of the envelope, all four keys, to dst.
+// AppendJSON appends the inner object of the envelope, all four keys at least, to dst.
 // The third shape, which adds members, writes its own (see providers/shapes/gemini).
 func (e *Error) AppendJSON(dst []byte) []byte {
 	w := jsonw.Writer{Buf: dst}
@@ -98,6 +101,9 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 		w.Key("code").Raw(code)
 	default:
 		w.Key("code").Null()
+	}
+	if e.ModerationDetails != nil {
+		w.Key("moderation_details").Raw(e.ModerationDetails)
 	}
 	w.End()
 	return w.Buf

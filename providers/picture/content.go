@@ -3,7 +3,9 @@ package picture
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"io"
 	"strings"
 )
@@ -85,4 +87,77 @@ func (f *Form) Open() (io.ReadCloser, error) {
 		readers = append(readers, strings.NewReader(p.text+"\r\n"))
 	}
 	return io.NopCloser(io.MultiReader(append(readers, strings.NewReader(f.last()))...)), nil
+}
+
+// Document is a JSON Content with files in it as base64, which are encoded while
+// it is sent.
+type Document struct {
+	pieces []piece
+	length int64
+}
+
+type piece struct {
+	json string
+	file *File // or
+}
+
+// JSON adds a part of the document as it is.
+func (d *Document) JSON(text []byte) {
+	d.pieces = append(d.pieces, piece{json: string(text)})
+	d.length += int64(len(text))
+}
+
+// Base64 adds a file, without quotes around it.
+func (d *Document) Base64(f *File) {
+	d.pieces = append(d.pieces, piece{file: f})
+	d.length += (f.Size + 2) / 3 * 4
+}
+
+// ContentType implements Content.
+func (d *Document) ContentType() string { return "application/json" }
+
+// Len implements Content.
+func (d *Document) Len() int64 { return d.length }
+
+// Open implements Content. The files must not be closed before the reader.
+func (d *Document) Open() (io.ReadCloser, error) {
+	readers := make([]io.Reader, len(d.pieces))
+	for i, p := range d.pieces {
+		readers[i] = strings.NewReader(p.json)
+		if p.file != nil {
+			readers[i] = &encoded{src: p.file.Reader()}
+		}
+	}
+	return io.NopCloser(io.MultiReader(readers...)), nil
+}
+
+// encoded reads src as base64. Its buffer is a whole number of groups of three
+// bytes, so that padding comes at the end only.
+type encoded struct {
+	src  io.Reader
+	raw  [3 << 10]byte
+	out  []byte // encoded and not read yet
+	text [4 << 10]byte
+	err  error
+}
+
+// Read implements io.Reader.
+func (e *encoded) Read(p []byte) (int, error) {
+	if len(e.out) == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		n, err := io.ReadFull(e.src, e.raw[:])
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		e.err = err
+		e.out = base64.StdEncoding.AppendEncode(e.text[:0], e.raw[:n])
+		if n == 0 {
+			return 0, e.err
+		}
+	}
+	n := copy(p, e.out)
+	e.out = e.out[n:]
+	return n, nil
 }
