@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/house"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/auth"
+	"stagedoor/http/intake"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
@@ -32,6 +33,7 @@ type gateway struct {
 	state  *state.State
 	house  *house.House
 	auth   *auth.Authenticator
+	intake *intake.Intake
 	server *server.Server
 
 	config    atomic.Pointer[config.Config] // the one in force
@@ -91,6 +93,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		return err
 	}
 	g.auth = auth.New(g.state, time.Now)
+	g.intake = intake.New(intake.Limits{})
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Shapes: known, ID: newID, Ready: g.state.Err}
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
 	if c.TLS != nil {
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
@@ -122,6 +125,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	g.auth.SetFixed(c.FixedKeys())
+	g.auth.LimitFailures(c.Limits.FailedKeys)
+	g.intake.Set(intake.Limits{Requests: c.Limits.Requests, BodyBytes: int64(c.Limits.BodyMiB) << 20})
 	inForce := *c
 	if before := g.config.Load(); before != nil {
 		if names := fixed(before, c); len(names) > 0 {

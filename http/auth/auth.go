@@ -29,11 +29,13 @@ type Authenticator struct {
 	fixed atomic.Pointer[map[state.Hash]state.Key]
 	store Keys
 	now   func() time.Time
+	// failed are the addresses that try keys out.
+	failed *failures
 }
 
 // New makes an Authenticator. store may be nil.
 func New(store Keys, now func() time.Time) *Authenticator {
-	a := &Authenticator{store: store, now: now}
+	a := &Authenticator{store: store, now: now, failed: newFailures()}
 	a.SetFixed(nil)
 	return a
 }
@@ -47,6 +49,10 @@ func (a *Authenticator) SetFixed(keys []state.Key) {
 	a.fixed.Store(&byHash)
 }
 
+// LimitFailures sets how many unknown keys an address may send in a minute
+// before it is told to wait; 0: any number. At first there is no limit.
+func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most)) }
+
 // Authenticate returns the key that r was sent with. query says that ?key= is
 // a place for it, as it is for the third shape.
 func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, error) {
@@ -54,15 +60,26 @@ func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, er
 	if err != nil {
 		return state.Key{}, err
 	}
+	key, ok := a.known(secret)
+	if ok {
+		return key, nil
+	}
+	if wait := a.failed.add(Remote(r), a.now()); wait > 0 {
+		return state.Key{}, tooManyFailures(wait)
+	}
+	return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here")
+}
+
+func (a *Authenticator) known(secret string) (state.Key, bool) {
+	if len(secret) > maxKey {
+		return state.Key{}, false
+	}
 	hash := state.HashSecret(secret)
 	key, ok := (*a.fixed.Load())[hash]
 	if !ok && a.store != nil {
 		key, ok = a.store.Key(hash)
 	}
-	if !ok {
-		return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here")
-	}
-	return key, nil
+	return key, ok
 }
 
 // secretOf collects the key from every place a client may put it. Two
@@ -97,8 +114,6 @@ func secretOf(r *http.Request, query bool) (string, error) {
 		return "", unauthorized("missing_api_key", "no API key was sent: use the header Authorization: Bearer KEY, x-api-key or x-goog-api-key")
 	case clash:
 		return "", unauthorized("invalid_api_key", "two different API keys were sent in one request")
-	case len(found) > maxKey:
-		return "", unauthorized("invalid_api_key", "the API key is not known here")
 	}
 	return found, nil
 }

@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -156,4 +157,67 @@ func TestWhatAKeyMayDo(t *testing.T) {
 
 func allow(network string) func(*state.Key) {
 	return func(k *state.Key) { k.AllowIPs = []netip.Prefix{netip.MustParsePrefix(network)} }
+}
+
+// Whoever tries keys out is told to wait; whoever knows one is not held up by it,
+// and neither is another address.
+func TestUnknownKeysOfAnAddressAreCounted(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 15, 0, time.UTC)
+	a := auth.New(keys{state.HashSecret(secret): key("stored", secret)}, func() time.Time { return now })
+	ask := func(from, secret string) error {
+		r := httptest.NewRequest(http.MethodGet, "/v1/models", nil)
+		r.RemoteAddr = from
+		if secret != "" {
+			r.Header.Set("X-Api-Key", secret)
+		}
+		_, err := a.Authenticate(r, false)
+		return err
+	}
+	status := func(err error) int {
+		var e *dialogue.Error
+		if !errors.As(err, &e) {
+			return 0
+		}
+		return e.Status
+	}
+	const here = "192.0.2.1:1"
+	for range 5 {
+		if got := status(ask(here, "sd-nobody")); got != 401 {
+			t.Fatalf("without a limit: %d", got)
+		}
+	}
+	now = now.Add(time.Minute)
+	a.LimitFailures(3)
+	for i, secret := range []string{"sd-a", "sd-b", strings.Repeat("c", 600)} {
+		if got := status(ask(here, secret)); got != 401 {
+			t.Fatalf("failure %d: %d", i+1, got)
+		}
+	}
+	var e *dialogue.Error
+	if err := ask(here, "sd-d"); !errors.As(err, &e) || e.Status != 429 || e.RetryAfter != 45*time.Second || !e.NoRetry {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if got := status(ask(here, secret)); got != 0 {
+		t.Errorf("a known key from there: %d", got)
+	}
+	if got := status(ask(here, "")); got != 401 {
+		t.Errorf("no key at all from there: %d", got)
+	}
+	// One other address may share the slot, two will not.
+	if got, again := status(ask("198.51.100.7:1", "sd-a")), status(ask("203.0.113.9:1", "sd-a")); got != 401 && again != 401 {
+		t.Errorf("other addresses: %d, %d", got, again)
+	}
+	now = now.Add(45 * time.Second)
+	if got := status(ask(here, "sd-a")); got != 401 {
+		t.Errorf("a minute later: %d", got)
+	}
+	for i := range 4 { // addresses of one customer are one
+		want := 401
+		if i == 3 {
+			want = 429
+		}
+		if got := status(ask(fmt.Sprintf("[2001:db8::%d]:1", i+1), "sd-a")); got != want {
+			t.Errorf("address %d of a network: %d, want %d", i, got, want)
+		}
+	}
 }

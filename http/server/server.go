@@ -20,6 +20,7 @@ import (
 
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
+	"stagedoor/http/intake"
 	"stagedoor/http/oauth"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
@@ -47,6 +48,8 @@ type Options struct {
 	// OAuth is the authorization service; nil: there is none.
 	OAuth  *oauth.Service
 	Shapes map[dialogue.Shape]shapes.Shape
+	// Intake bounds what is under way; nil: nothing does.
+	Intake *intake.Intake
 	// ID makes request ids.
 	ID func() string
 	// CertFile and KeyFile make the listeners speak TLS.
@@ -64,6 +67,9 @@ type Server struct {
 
 // New makes a Server.
 func New(o Options) *Server {
+	if o.Intake == nil {
+		o.Intake = intake.New(intake.Limits{})
+	}
 	s := &Server{options: o}
 	s.http = &http.Server{
 		Handler:           s.handler(s.routes(o.Doors)),
@@ -164,9 +170,31 @@ func (s *Server) handler(next http.Handler) http.Handler {
 				Code: "too_many_headers", Message: fmt.Sprintf("the request has more than %d header fields", maxFields)})
 			return
 		}
-		next.ServeHTTP(reply, r)
+		if healthPath(r.URL.Path) {
+			next.ServeHTTP(reply, r)
+			return
+		}
+		counted, share, err := s.options.Intake.Enter(r)
+		if err != nil {
+			s.refuse(reply, r, err)
+			return
+		}
+		defer share.End()
+		next.ServeHTTP(reply, counted)
 	})
 }
+
+// refuse answers a request whose body nobody will read.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+	}
+	envelope.Write(w, s.dialect(r.URL.Path), err)
+}
+
+// healthPath reports whether a path is asked by those who watch over the
+// process. They are answered whatever the load.
+func healthPath(path string) bool { return path == "/healthz" || path == "/readyz" }
 
 // fields counts header fields, repeated ones each time.
 func fields(h http.Header) int {

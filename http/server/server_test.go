@@ -24,6 +24,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"stagedoor/http/intake"
 	"stagedoor/http/text"
 	"stagedoor/providers/shapes/registry"
 )
@@ -86,6 +87,32 @@ func TestRequestIDsAreTheClientsOwnIfHarmless(t *testing.T) {
 	r.Header["X-Request-Id"] = []string{"a", "b"}
 	if id := get(s, r).Header().Get("X-Request-Id"); id != "req_made" {
 		t.Errorf("of two: %q", id)
+	}
+}
+
+// Beyond what the process takes on, requests are refused with their body unread,
+// in the shape of their path; whoever watches over it is answered all the same.
+func TestOverloadIsToldAtTheDoor(t *testing.T) {
+	full := intake.New(intake.Limits{Requests: 1})
+	if _, _, err := full.Enter(httptest.NewRequest("GET", "/", nil)); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newServer(t, func(o *Options) { o.Intake = full })
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if w := get(s, httptest.NewRequest("GET", path, nil)); w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	for _, path := range []string{"/v1/chat/completions", "/v1/messages", "/v1beta/models/m:generateContent", "/v1/models", "/nowhere"} {
+		unread := strings.NewReader(`{"model":"m"}`)
+		r := httptest.NewRequest("POST", path, unread)
+		w := get(s, r)
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("Connection") != "close" || unread.Len() != len(`{"model":"m"}`) {
+			t.Errorf("%s: %d, %v, %d bytes unread", path, w.Code, w.Header(), unread.Len())
+		}
+		if w := get(s, httptest.NewRequest("GET", path, nil)); w.Code != 503 || w.Header().Get("Connection") != "" {
+			t.Errorf("GET %s: %d, %v", path, w.Code, w.Header())
+		}
 	}
 }
 

@@ -151,7 +151,13 @@ func bodyDeadline(start, now time.Time, n int) time.Time {
 	return idle
 }
 
+// badBody is what a client is told of a body that could not be read. A reader
+// may say that itself.
 func badBody(err error) *dialogue.Error {
+	var told *dialogue.Error
+	if errors.As(err, &told) {
+		return told
+	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return &dialogue.Error{Status: 408, Type: dialogue.TypeInvalidRequest, Code: "request_timeout",

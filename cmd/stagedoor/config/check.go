@@ -27,6 +27,7 @@ func (c *Config) check(d *decoder) {
 	}
 	c.checkKeys(d)
 	c.OAuth.check(d)
+	notNegative(d, "limits", []named{{"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"failed_keys", c.Limits.FailedKeys}})
 	for _, p := range c.Providers {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
 	}

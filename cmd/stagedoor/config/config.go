@@ -19,6 +19,7 @@ type Config struct {
 	Keys      []Key         `yaml:"keys" doc:"keys fixed by the operator, beside those made by command"`
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
 	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
+	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
@@ -38,6 +39,13 @@ type OAuth struct {
 	RefreshGrace  Duration `yaml:"refresh_grace" doc:"how long a refresh token that was just used gets the same answer again; 0: never"`
 	SessionTTL    Duration `yaml:"session_ttl" doc:"how long people stay signed in"`
 	TopUpURL      string   `yaml:"topup_url" doc:"a top-up page of your own, in place of the gateway's"`
+}
+
+// Process bounds the whole process (faults.md 3).
+type Process struct {
+	Requests   int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: any number"`
+	BodyMiB    int `yaml:"body_mib" doc:"mebibytes of request bodies held at a time, more are answered 503; 0: any amount"`
+	FailedKeys int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
 }
 
 // Log says how to log.
@@ -153,6 +161,7 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
+		Limits:   Process{Requests: 20000, BodyMiB: 512, FailedKeys: 300},
 		OAuth:    OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Log:      Log{Level: "info", Format: "text"},
 		Shutdown: Shutdown{Grace: Duration(30 * time.Second)},

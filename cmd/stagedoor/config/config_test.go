@@ -132,7 +132,7 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen[0]: expected host:port",
-			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, oauth, log, shutdown",
+			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, oauth, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected the provider's address",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -218,6 +218,14 @@ var mistakes = map[string]struct {
 			"f:1:100: oauth.refresh_grace: expected 0s to 5m",
 			"f:1:117: oauth.session_ttl: expected 1m or more",
 			"f:1:132: oauth.topup_url: expected an address",
+		},
+	},
+	"limits of the process": {
+		"limits: {requests: -1, body_mib: -2, failed_keys: -3}\n",
+		[]string{
+			"f:1:20: limits.requests: expected 0 (no limit) or more",
+			"f:1:34: limits.body_mib: expected 0 (no limit) or more",
+			"f:1:51: limits.failed_keys: expected 0 (no limit) or more",
 		},
 	},
 	"no certificate":  {"tls: {cert: /no/such, key: /no/such}\n", []string{"f:1:6: tls: expected a certificate and its key"}},

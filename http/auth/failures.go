@@ -1,0 +1,57 @@
+package auth
+
+import (
+	"hash/maphash"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/providers/dialogue"
+)
+
+// failures counts the unknown keys that addresses send (faults.md S8). It is a
+// table of fixed size without an entry for anybody: an address has the slot its
+// hash says, and shares it with others. That is no harm, since a key that is
+// known is never held up: only who was going to be refused is refused otherwise.
+// Behind a proxy all clients have one address, which makes that rule a need.
+type failures struct {
+	most  atomic.Int64 // a minute; 0: any number
+	seed  maphash.Seed
+	slots [4096]atomic.Uint64 // the minute above the count of it
+}
+
+func newFailures() *failures { return &failures{seed: maphash.MakeSeed()} }
+
+// add counts a failure. It returns how long the address should be quiet, 0 if
+// it has failures left.
+func (f *failures) add(from netip.Addr, now time.Time) time.Duration {
+	most := f.most.Load()
+	if most == 0 {
+		return 0
+	}
+	if from.Is6() {
+		p, _ := from.WithZone("").Prefix(64) // what one customer has
+		from = p.Addr()
+	}
+	slot := &f.slots[maphash.Comparable(f.seed, from)%uint64(len(f.slots))]
+	minute := uint64(now.Unix() / 60)
+	for {
+		old := slot.Load()
+		next := old + 1
+		if old>>32 != minute {
+			next = minute<<32 | 1
+		}
+		if slot.CompareAndSwap(old, next) {
+			if int64(next&(1<<32-1)) <= most {
+				return 0
+			}
+			return now.Truncate(time.Minute).Add(time.Minute).Sub(now)
+		}
+	}
+}
+
+func tooManyFailures(wait time.Duration) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusTooManyRequests, Type: dialogue.TypeRateLimit, Code: "too_many_invalid_keys",
+		Message: "too many unknown API keys came from this address, try again later", RetryAfter: max(wait, time.Second), NoRetry: true}
+}

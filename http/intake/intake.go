@@ -1,0 +1,103 @@
+// Package intake bounds what the whole process takes on at once: requests under
+// way and bytes of their bodies (faults.md 1.6 and 3). What is beyond is refused
+// at the door, before its body is read, so that an overload costs those who are
+// turned away and nobody else. Limits of one key or one provider are the
+// throttles' business.
+package intake
+
+import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Limits are what an Intake takes on. Zero values: any amount.
+type Limits struct {
+	Requests  int
+	BodyBytes int64
+}
+
+// Intake counts. It is safe for concurrent use.
+type Intake struct {
+	limits   atomic.Pointer[Limits]
+	requests atomic.Int64
+	bytes    atomic.Int64
+}
+
+// New makes an Intake.
+func New(l Limits) *Intake {
+	i := new(Intake)
+	i.Set(l)
+	return i
+}
+
+// Set changes the limits at once. What is under way stays.
+func (i *Intake) Set(l Limits) { i.limits.Store(&l) }
+
+// Enter takes a request on, or says why not. It is to be served as counted
+// returns it: its body is counted as it arrives, for a length is only somebody's
+// word until then. The caller ends the Share.
+func (i *Intake) Enter(r *http.Request) (counted *http.Request, s *Share, err error) {
+	l := i.limits.Load()
+	if n := i.requests.Add(1); l.Requests > 0 && n > int64(l.Requests) {
+		i.requests.Add(-1)
+		return nil, nil, overloaded()
+	}
+	if l.BodyBytes > 0 && r.ContentLength > 0 && i.bytes.Load()+r.ContentLength > l.BodyBytes {
+		i.requests.Add(-1)
+		return nil, nil, overloaded()
+	}
+	s = &Share{intake: i}
+	if r.ContentLength == 0 {
+		return r, s, nil
+	}
+	// A copy: net/http looks at its own request's body when the reply begins, to
+	// see whether what is left of it is worth reading.
+	counted = r.WithContext(r.Context())
+	s.body, counted.Body = r.Body, s
+	return counted, s, nil
+}
+
+// Share is what one request holds of an Intake. It is the request's body, too,
+// and belongs to whoever reads that.
+type Share struct {
+	intake *Intake
+	body   io.ReadCloser
+	held   int64
+}
+
+// Read implements io.Reader. Its error is a *dialogue.Error if there is no room
+// for more.
+func (s *Share) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	s.held += int64(n)
+	if most := s.intake.limits.Load().BodyBytes; s.intake.bytes.Add(int64(n)) > most && most > 0 {
+		return 0, overloaded()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (s *Share) Close() error { return s.body.Close() }
+
+// End gives back what the request held. Nothing may be read afterwards.
+func (s *Share) End() {
+	s.intake.requests.Add(-1)
+	s.intake.bytes.Add(-s.held)
+	s.held = 0
+}
+
+// Those who are refused together should not come back together.
+const (
+	soonest = time.Second
+	spread  = 4 * time.Second
+)
+
+func overloaded() *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeOverloaded, Code: "overloaded",
+		Message: "the gateway has all the requests it can take, try again", RetryAfter: soonest + rand.N(spread)}
+}
