@@ -31,6 +31,7 @@ type Key struct {
 	Models []string `json:"models"`
 	Limits Limits   `json:"limits"`
 	Budget int64    `json:"budget,omitempty"` // micro-dollars; 0: none set
+	Window Window   `json:"budget_window,omitempty"`
 	// AllowIPs are where it may be used from; none: anywhere.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
 	Enabled  bool           `json:"enabled"`
@@ -68,6 +69,9 @@ func (k *Key) check() error {
 	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 || k.Budget < 0 {
 		return fmt.Errorf("%w: key %s has a negative limit", ErrInvalid, k.ID)
 	}
+	if k.Budget > MaxCredits || !k.Window.Known() {
+		return fmt.Errorf("%w: key %s has a budget of %d for %q", ErrInvalid, k.ID, k.Budget, k.Window)
+	}
 	for _, scope := range k.Scopes {
 		if !slices.Contains(scopes, scope) {
 			return fmt.Errorf("%w: key %s has the unknown scope %q", ErrInvalid, k.ID, scope)
@@ -88,7 +92,22 @@ var keys = table[Key]{
 	id:      func(k *Key) string { return k.ID },
 	more: map[string]*memdb.IndexSchema{
 		byHash: {Name: byHash, Unique: true, Indexer: index[Key](func(k *Key) []byte { return k.Hash[:] })},
+		byUser: {Name: byUser, AllowMissing: true, Indexer: index[Key](func(k *Key) []byte {
+			if k.User == "" {
+				return nil
+			}
+			return terminated(k.User)
+		})},
 	},
+}
+
+// Keys lists the keys of a user, revoked ones included, in the order in which
+// they were made. They are shared and must not be changed.
+func (v View) Keys(user string) []Key {
+	if user == "" {
+		return nil
+	}
+	return records(keys.under(v.txn, byUser, terminated(user)))
 }
 
 // Key finds a key by the hash of the secret a client sent. It is on the path of

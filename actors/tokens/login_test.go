@@ -338,3 +338,78 @@ func TestOneOfManySignUpsGetsTheName(t *testing.T) {
 		t.Errorf("after 1: got %v", list)
 	}
 }
+
+func TestPasswordIsChangedByWhoKnowsIt(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	u := b.signUp(t, "Grace")
+	cookie, _, err := b.login("grace", secretWord)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fresh = "another long password"
+	for name, test := range map[string]struct {
+		old, new string
+		want     error
+	}{"wrong": {"wrong", fresh, tokens.ErrLogin}, "short": {secretWord, "short", tokens.ErrInvalid}, "long": {strings.Repeat("x", 600), fresh, tokens.ErrLogin}} {
+		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: test.old, From: home}, test.new); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := b.Session(ctx, cookie); err != nil {
+		t.Errorf("a refused change ended a session: %v", err)
+	}
+	if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: secretWord, From: home}, fresh); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.Sessions(u.ID)); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+	if _, _, err := b.login("grace", secretWord); !errors.Is(err, tokens.ErrLogin) {
+		t.Errorf("the old password: %v", err)
+	}
+	if _, _, err := b.login("grace", fresh); err != nil {
+		t.Errorf("the new password: %v", err)
+	}
+}
+
+func TestGuessesAtAChangeCountAsLogins(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	b.signUp(t, "Grace")
+	for range 5 {
+		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: "wrong", From: home}, secretWord); !errors.Is(err, tokens.ErrLogin) {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := b.login("grace", secretWord); !errors.Is(err, tokens.ErrLimited) {
+		t.Errorf("after five guesses: %v", err)
+	}
+}
+
+func TestSessionsEndOneByOneAndTogether(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	u, other := b.signUp(t, "Grace"), b.signUp(t, "Mary")
+	cookie, first, err := b.login("grace", secretWord)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, _, err := b.login("grace", secretWord); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.EndSession(ctx, other.ID, first.ID); !errors.Is(err, tokens.ErrNotFound) {
+		t.Errorf("another's session: %v", err)
+	}
+	if err := b.EndSession(ctx, u.ID, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Session(ctx, cookie); !errors.Is(err, tokens.ErrNoSession) {
+		t.Errorf("an ended session: %v", err)
+	}
+	if n := len(b.Sessions(u.ID)); n != 2 {
+		t.Errorf("%d sessions are left", n)
+	}
+	if err := b.EndSessions(ctx, u.ID); err != nil || len(b.Sessions(u.ID)) != 0 {
+		t.Errorf("%d sessions are left, %v", len(b.Sessions(u.ID)), err)
+	}
+}

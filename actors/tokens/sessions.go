@@ -27,9 +27,18 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 	if len(l.Username) > maxUsername || len(l.Password) > maxPassword {
 		return "", Session{}, ErrLogin // nobody's
 	}
+	u, err := c.admitLogin(ctx, l)
+	if err != nil {
+		return "", Session{}, err
+	}
+	return c.openSession(ctx, u)
+}
+
+// admitLogin checks a login if the limiter lets it, and tells it how that ended.
+func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
 	subjects := []subject{accountSubject(l.Username), addressSubject(byLoginAddress, l.From)}
 	if err := askAdmission(ctx, c, subjects); err != nil {
-		return "", Session{}, err
+		return state.User{}, err
 	}
 	ended := undecided
 	defer func() { c.system.Send(c.pid, &settling{subjects, ended}) }()
@@ -39,11 +48,8 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 		ended = succeeded
 	case errors.Is(err, ErrLogin):
 		ended = failed
-		return "", Session{}, err
-	default:
-		return "", Session{}, err
 	}
-	return c.openSession(ctx, u)
+	return u, err
 }
 
 // checkLogin takes the same time for a wrong password and an unknown user.
@@ -163,4 +169,23 @@ func (c *Client) Logout(ctx context.Context, cookie string) error {
 		}
 		return nil
 	})
+}
+
+// EndSession ends one session of a user: ErrNotFound if it is not the user's.
+func (c *Client) EndSession(ctx context.Context, user int64, id string) error {
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		for _, s := range tx.View().Sessions(user) {
+			if s.ID == id {
+				tx.RemoveSession(id)
+				return nil
+			}
+		}
+		return ErrNotFound
+	})
+}
+
+// EndSessions ends all of a user's sessions.
+func (c *Client) EndSessions(ctx context.Context, user int64) error {
+	_, err := c.changeUser(ctx, user, func(u *state.User) { u.Epoch++ })
+	return err
 }

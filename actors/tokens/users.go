@@ -50,6 +50,34 @@ func (c *Client) SetPassword(ctx context.Context, user int64, password string) e
 	return err
 }
 
+// ChangePassword is SetPassword for the user, who has to know the old one: ErrLogin,
+// *Limited, and ErrUserDisabled as with Login, which guesses count as.
+func (c *Client) ChangePassword(ctx context.Context, l Login, password string) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	if len(l.Username) > maxUsername || len(l.Password) > maxPassword {
+		return ErrLogin // nobody's
+	}
+	checked, err := c.admitLogin(ctx, l)
+	if err != nil {
+		return err
+	}
+	hash, err := c.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		u, ok := tx.View().User(checked.ID)
+		if !ok || u.Password != checked.Password || !u.Active() {
+			return ErrLogin // changed since it was checked
+		}
+		u.Password = hash
+		u.Epoch++
+		return tx.PutUser(u)
+	})
+}
+
 // SetEmail replaces the email address.
 func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, error) {
 	if err := checkEmail(email); err != nil {

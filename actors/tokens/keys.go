@@ -1,0 +1,157 @@
+package tokens
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"stagedoor/state"
+)
+
+const (
+	// maxKeys is how many keys a user can have that work, and keptKeys how many in
+	// all: a revoked one stays in the list for as long as there is room.
+	maxKeys, keptKeys = 100, 500
+	// maxModels bounds the patterns of a key; each request may try them all.
+	maxModels, maxModel = 50, 200
+)
+
+// NewKey is what CreateKey wants.
+type NewKey struct {
+	User    int64
+	Name    string   // 1 to 100 characters
+	Scopes  []string // nil: all of them
+	Models  []string // globs of model names; nil: all of them
+	Limits  state.Limits
+	Budget  int64        // micro-dollars; 0: none
+	Window  state.Window // of the budget
+	Expires time.Time    // zero: never
+}
+
+func (n *NewKey) check() error {
+	if err := checkName(n.Name); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(n.Scopes, func(s string) bool { return !contains(state.Scopes(), s) }) {
+		return &FieldError{"scopes", "must be some of " + strings.Join(state.Scopes(), ", ")}
+	}
+	if n.Scopes != nil && len(n.Scopes) == 0 {
+		return &FieldError{"scopes", "must not be empty"}
+	}
+	if len(n.Models) > maxModels || slices.ContainsFunc(n.Models, func(m string) bool { return m == "" || len(m) > maxModel || !isPlain(m, "") }) {
+		return &FieldError{"models", "must be at most 50 names or patterns of at most 200 bytes"}
+	}
+	if n.Limits.RPM < 0 || n.Limits.TPM < 0 || n.Limits.Concurrency < 0 {
+		return &FieldError{"limits", "must not be negative"}
+	}
+	if n.Budget < 0 || n.Budget > state.MaxCredits {
+		return &FieldError{"budget", "must be between 0 and 1000000000 dollars"}
+	}
+	if !n.Window.Known() {
+		return &FieldError{"window", "must be total, day or month"}
+	}
+	return nil
+}
+
+// CreateKey makes a key of a user, whose account it is charged to. The secret is
+// shown once. ErrNotFound: no such user, or disabled; ErrTooMany.
+func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k state.Key, err error) {
+	if err := n.check(); err != nil {
+		return "", state.Key{}, err
+	}
+	now := c.state.View().Now()
+	if !n.Expires.IsZero() && !n.Expires.After(now) {
+		return "", state.Key{}, &FieldError{"expires", "must be in the future"}
+	}
+	if secret, k, err = state.NewKey(now, c.random); err != nil {
+		return "", state.Key{}, err
+	}
+	k.Name, k.Scopes, k.Models, k.Limits, k.Budget, k.Expires = n.Name, n.Scopes, n.Models, n.Limits, n.Budget, n.Expires
+	k.Window = n.Window
+	k, err = decide(ctx, c, nil, func(tx *state.Tx) (state.Key, error) {
+		u, ok := tx.View().User(n.User)
+		if !ok || !u.Active() {
+			return state.Key{}, ErrNotFound
+		}
+		if err := c.roomForKey(tx, u.Username); err != nil {
+			return state.Key{}, err
+		}
+		k.User = u.Username
+		return k, tx.AddKey(k)
+	})
+	if err != nil {
+		return "", state.Key{}, err
+	}
+	return secret, k, nil
+}
+
+// roomForKey forgets the oldest key that was revoked if there are too many.
+func (c *Client) roomForKey(tx *state.Tx, username string) error {
+	all := tx.View().Keys(username)
+	live, oldest := 0, ""
+	for _, k := range all {
+		switch {
+		case k.Revoked.IsZero():
+			live++
+		case oldest == "":
+			oldest = k.ID
+		}
+	}
+	if live >= maxKeys {
+		return ErrTooMany
+	}
+	if len(all) >= keptKeys {
+		return tx.RemoveKey(oldest)
+	}
+	return nil
+}
+
+// UserKeys lists the keys of a user, revoked ones included, oldest first.
+func (c *Client) UserKeys(user int64) []state.Key {
+	v := c.state.View()
+	u, ok := v.User(user)
+	if !ok {
+		return nil
+	}
+	return v.Keys(u.Username)
+}
+
+// EnableKey says whether a user's key may be used. ErrNotFound: the user has no
+// such key, or it was revoked.
+func (c *Client) EnableKey(ctx context.Context, user int64, id string, enabled bool) error {
+	return c.changeKey(ctx, user, id, func(k *state.Key, _ time.Time) error {
+		if !k.Revoked.IsZero() {
+			return ErrNotFound
+		}
+		k.Enabled = enabled
+		return nil
+	})
+}
+
+// RevokeKey ends a user's key for good. Doing it again changes nothing.
+func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
+	return c.changeKey(ctx, user, id, func(k *state.Key, now time.Time) error {
+		if k.Revoked.IsZero() {
+			k.Revoked = now
+		}
+		return nil
+	})
+}
+
+func (c *Client) changeKey(ctx context.Context, user int64, id string, change func(*state.Key, time.Time) error) error {
+	return do(ctx, c, nil, func(tx *state.Tx) error {
+		u, ok := tx.View().User(user)
+		if !ok {
+			return ErrNotFound
+		}
+		k, err := tx.Key(id)
+		if err != nil || k.User != u.Username {
+			return ErrNotFound
+		}
+		if err := change(&k, tx.Now()); err != nil {
+			return err
+		}
+		return tx.PutKey(k)
+	})
+}

@@ -1,0 +1,99 @@
+package tokens_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/state"
+)
+
+func TestKeysAreTheirUsersOwn(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	grace := b.signUp(t, "Grace")
+	secret, k, err := b.CreateKey(ctx, tokens.NewKey{User: grace.ID, Name: "laptop", Scopes: []string{state.ScopeChat}, Models: []string{"gpt-*"},
+		Limits: state.Limits{RPM: 60}, Budget: 5_000_000, Expires: start.Add(time.Hour)})
+	if err != nil || k.User != "Grace" || !k.Enabled || k.Hash != state.HashSecret(secret) {
+		t.Fatalf("got %+v, %v", k, err)
+	}
+	if all := b.UserKeys(grace.ID); len(all) != 1 || all[0].ID != k.ID || len(b.UserKeys(b.user.ID)) != 0 || len(b.UserKeys(99)) != 0 {
+		t.Errorf("listed %+v", all)
+	}
+	for name, err := range map[string]error{
+		"another's, revoked":  b.RevokeKey(ctx, b.user.ID, k.ID),
+		"another's, disabled": b.EnableKey(ctx, b.user.ID, k.ID, false),
+		"unknown":             b.RevokeKey(ctx, grace.ID, "key_none"),
+		"nobody's":            b.RevokeKey(ctx, 99, k.ID),
+	} {
+		if !errors.Is(err, tokens.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, enabled := range []bool{false, true, false} {
+		if err := b.EnableKey(ctx, grace.ID, k.ID, enabled); err != nil || b.UserKeys(grace.ID)[0].Enabled != enabled {
+			t.Errorf("enabled %t: %v", enabled, err)
+		}
+	}
+	for range 2 {
+		if err := b.RevokeKey(ctx, grace.ID, k.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := b.EnableKey(ctx, grace.ID, k.ID, true); !errors.Is(err, tokens.ErrNotFound) {
+		t.Errorf("a revoked key comes back: %v", err)
+	}
+}
+
+func TestKeyRules(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	for field, n := range map[string]tokens.NewKey{
+		"name":    {Name: " "},
+		"scopes":  {Name: "a", Scopes: []string{"everything"}},
+		"models":  {Name: "a", Models: []string{strings.Repeat("m", 201)}},
+		"limits":  {Name: "a", Limits: state.Limits{TPM: -1}},
+		"budget":  {Name: "a", Budget: -1},
+		"window":  {Name: "a", Budget: 1, Window: "year"},
+		"expires": {Name: "a", Expires: start},
+	} {
+		n.User = b.user.ID
+		var broken *tokens.FieldError
+		if _, _, err := b.CreateKey(ctx, n); !errors.As(err, &broken) || broken.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	var broken *tokens.FieldError
+	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a", Scopes: []string{}}); !errors.As(err, &broken) {
+		t.Errorf("a key that may do nothing: %v", err)
+	}
+	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: 99, Name: "a"}); !errors.Is(err, tokens.ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+}
+
+func TestAUsersKeysAreBounded(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	for range 100 {
+		if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a"}); !errors.Is(err, tokens.ErrTooMany) {
+		t.Errorf("the 101st: %v", err)
+	}
+	for n := range 450 {
+		all := b.UserKeys(b.user.ID)
+		live := slices.IndexFunc(all, func(k state.Key) bool { return k.Revoked.IsZero() })
+		if err := b.RevokeKey(ctx, b.user.ID, all[live].ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a"}); err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+	if n := len(b.UserKeys(b.user.ID)); n != 500 {
+		t.Errorf("%d keys are kept", n)
+	}
+}
