@@ -41,7 +41,7 @@ func (a *account) Receive(c actor.Context) {
 	case *actor.Started:
 		a.timer = a.client.system.NewTimer(c.Self())
 		a.used = time.Now()
-		a.core = newCore(a.client.store.Account(a.name), a.client.store.Holds(a.name))
+		a.core = newCore(a.client.store.Account(a.name), a.client.store.Holds(a.name), a.client.store)
 		a.wake(a.used)
 	case *actor.Stopping:
 		a.client.forget(a.name, c.Self())
@@ -90,14 +90,14 @@ func (a *account) handle(m message) {
 			m.Resolve(resumed{}, fmt.Errorf("hold of request %s: %w", m.request, state.ErrNotFound))
 		}
 	case *extending:
-		m.answer(a.refreshed(func() error { return a.core.extend(m.hold, m.amount) }))
+		m.answer(a.refreshed(func() error { return a.core.extend(a.used, m.hold, m.amount) }))
 	case *progressing:
 		a.core.progress(m.hold, m.amount)
 	case *settling:
 		if m.settlement.Amount > m.hold.amount {
 			a.refresh()
 		}
-		m.answer(a.core.settle(m.hold, m.settlement, m))
+		m.answer(a.core.settle(a.used, m.hold, m.settlement, m))
 	case *releasing:
 		a.core.release(m.hold, m.reason, m.receipt, nil)
 	case *adjusting:
@@ -105,6 +105,9 @@ func (a *account) handle(m message) {
 	case *balanceAsk:
 		a.refresh()
 		m.Resolve(Balance{Credits: a.core.credits, Spent: a.core.spent, Held: a.core.held + a.core.debits}, nil)
+	case *roomAsk:
+		a.refresh()
+		m.Resolve(a.core.room(a.used, m.hold.purse), nil)
 	case *posted:
 		a.landed(m)
 	}

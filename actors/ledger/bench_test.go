@@ -31,9 +31,12 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 				b.Cleanup(func() { s.Close() })
 				c := start(b, kittest.Start(b), s)
 				credit(b, c, "7", state.MaxCredits)
+				if err := s.AddKey(ctx, state.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: state.MaxCredits}); err != nil {
+					b.Fatal(err)
+				}
 				var n atomic.Int64
 				work := func() {
-					ask := ledger.Ask{Account: "7", RequestID: fmt.Sprintf("req_%016d", n.Add(1)), Amount: ledger.Estimate(price, 1000, 1000), Durable: durable}
+					ask := ledger.Ask{Account: "7", RequestID: fmt.Sprintf("req_%016d", n.Add(1)), Amount: ledger.Estimate(price, 1000, 1000), Durable: durable, Key: "key_7"}
 					h, err := c.Hold(ctx, ask)
 					if err != nil {
 						b.Error(err)

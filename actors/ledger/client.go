@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,8 +63,11 @@ type Ask struct {
 	// Durable: wait until the hold would survive a crash. It is for work that
 	// must not be done twice or unpaid: images and videos.
 	Durable bool
-	// Key, Model and Provider are for the receipt.
-	Key, Model, Provider string
+	// Key is the id of the key that asks. What it spends and holds together stays
+	// in its budget, as that is at the moment.
+	Key string
+	// Model and Provider are for the receipt.
+	Model, Provider string
 }
 
 func (a *Ask) receipt() *state.Receipt {
@@ -100,8 +104,8 @@ type Hold struct {
 func (h *Hold) Amount() int64 { return h.amount.Load() }
 
 // Hold keeps ask.Amount of an account. Its error is a *dialogue.Error: 429
-// insufficient_quota (and state.ErrInsufficient) if the account does not have
-// it, 503 if the ledger can't be written.
+// insufficient_quota if the account does not have it (state.ErrInsufficient) or
+// the key's budget does not cover it (*state.BudgetError), 503 if the ledger can't be written.
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
 	err := c.with(ctx, ask.Account, func(pid *actor.PID) error {
@@ -143,6 +147,12 @@ func (h *Hold) Extend(ctx context.Context, amount int64) error {
 	}
 	h.amount.Add(amount)
 	return nil
+}
+
+// Room is how much could be added at the moment: what the account has left, and
+// the key's budget.
+func (h *Hold) Room(ctx context.Context) (int64, error) {
+	return kit.Ask(ctx, h.client.system, h.pid, &roomAsk{hold: h.hold})
 }
 
 // Progress notes what the request has cost so far: what it is settled at if the
@@ -314,12 +324,33 @@ func refusal(err error) error {
 	return Refusal(err)
 }
 
+// overBudget names the budget to whoever sent the key, whose it is.
+func overBudget(e *state.BudgetError) string {
+	span := map[state.Window]string{state.WindowDay: " a day", state.WindowMonth: " a month"}[e.Budget.Window]
+	return fmt.Sprintf("the API key's budget of %s%s does not cover this request, %s of it is left: ask for fewer tokens, or have the budget raised",
+		dollars(e.Budget.Amount), span, dollars(e.Left))
+}
+
+// dollars writes micro-dollars.
+func dollars(amount int64) string {
+	const micro = 1_000_000
+	text := strings.TrimRight(fmt.Sprintf("%06d", amount%micro), "0")
+	for len(text) < 2 {
+		text += "0"
+	}
+	return fmt.Sprintf("$%d.%s", amount/micro, text)
+}
+
 // Refusal is what a client of the gateway hears of an error of the ledger.
 func Refusal(err error) *dialogue.Error {
 	var known *dialogue.Error
+	var budget *state.BudgetError
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &budget):
+		return &dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true, Cause: err,
+			Message: overBudget(budget)}
 	case errors.Is(err, state.ErrInsufficient):
 		return &dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true, Cause: err,
 			Message: "the account's balance does not cover this request: top it up, or ask for fewer tokens"}

@@ -31,6 +31,7 @@ type hold struct {
 	begun   bool   // its begin is under way, or done
 	waited  bool   // somebody waits for its begin
 	amount  int64
+	purse   *purse // of its key; nil: it has none
 	phase   phase
 	began   time.Time
 	receipt *state.Receipt
@@ -64,6 +65,8 @@ type core struct {
 	held    int64 // of all open holds, journaled or not
 	debits  int64 // taken from credits, not durable yet
 
+	books     books
+	purses    map[string]*purse // by key; no more than the account has keys
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
 	ending    int     // of the open ones
@@ -72,12 +75,13 @@ type core struct {
 	inFlight  []op
 }
 
-func newCore(a state.Account, holds []state.Hold) *core {
-	c := &core{credits: a.Credits, spent: a.Spent, open: make(map[*hold]struct{})}
+func newCore(a state.Account, holds []state.Hold, b books) *core {
+	c := &core{credits: a.Credits, spent: a.Spent, books: b, purses: make(map[string]*purse), open: make(map[*hold]struct{})}
 	for i := range holds {
 		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: &holds[i].Receipt}
+		h.purse = c.purse(h.receipt.Key)
 		c.open[h] = struct{}{}
-		c.held += h.amount
+		c.hold(h, h.amount)
 	}
 	return c
 }
@@ -103,11 +107,12 @@ func (c *core) begin(now time.Time, amount int64, receipt *state.Receipt, w wait
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
-	if amount > c.available() {
-		return nil, c.insufficient(amount)
+	p := c.purse(receipt.Key)
+	if err := c.covers(now, p, amount); err != nil {
+		return nil, err
 	}
-	h := &hold{amount: amount, began: now, receipt: receipt}
-	c.held += amount
+	h := &hold{amount: amount, purse: p, began: now, receipt: receipt}
+	c.hold(h, amount)
 	c.open[h] = struct{}{}
 	if w == nil {
 		c.unwritten = append(c.unwritten, h)
@@ -119,17 +124,17 @@ func (c *core) begin(now time.Time, amount int64, receipt *state.Receipt, w wait
 }
 
 // extend adds to a hold, or refuses.
-func (c *core) extend(h *hold, amount int64) error {
+func (c *core) extend(now time.Time, h *hold, amount int64) error {
 	if err := validAmount(amount); err != nil {
 		return err
 	}
 	if h.phase != open {
 		return state.ErrFinished
 	}
-	if amount > c.available() {
-		return c.insufficient(amount)
+	if err := c.covers(now, h.purse, amount); err != nil {
+		return err
 	}
-	c.held += amount
+	c.hold(h, amount)
 	h.amount += amount
 	if h.begun {
 		c.push(op{kind: state.Extend, hold: h, amount: amount})
@@ -148,11 +153,12 @@ func (c *core) progress(h *hold, amount int64) {
 const (
 	FlagOverHold  = "over_hold"         // it cost more than was held
 	FlagExhausted = "balance_exhausted" // and more than there was: the rest is not charged
+	FlagBudget    = "budget_exhausted"  // and more than its key may spend: likewise
 )
 
 // settle ends a hold with a charge. What exceeds the hold is taken from what is
-// available, and not charged where nothing is.
-func (c *core) settle(h *hold, s *Settlement, w waiter) error {
+// available and in the key's budget, and not charged where nothing is.
+func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	if h.phase != open {
 		return c.again(h, w)
 	}
@@ -160,16 +166,21 @@ func (c *core) settle(h *hold, s *Settlement, w waiter) error {
 	c.withdraw(h)
 	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
 	if amount > h.amount {
-		o.extra = min(amount-h.amount, max(c.available(), 0))
+		room := c.room(now, h.purse)
+		o.extra = min(amount-h.amount, room)
 		flags := []string{FlagOverHold}
-		if h.amount+o.extra < amount {
+		switch {
+		case h.amount+o.extra == amount:
+		case room < c.available():
+			flags = append(flags, FlagBudget)
+		default:
 			flags = append(flags, FlagExhausted)
 		}
 		flagged := *o.receipt // it may be the begin's, or be settled again
 		flagged.Flags = slices.Concat(flagged.Flags, flags)
 		o.receipt = &flagged
 		amount = h.amount + o.extra
-		c.held += o.extra
+		c.hold(h, o.extra)
 	}
 	o.amount = amount
 	h.phase = ending
@@ -185,7 +196,7 @@ func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter)
 		return c.again(h, w)
 	}
 	c.withdraw(h)
-	c.held -= h.amount
+	c.hold(h, -h.amount)
 	c.push(op{kind: state.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
 	h.phase = ended
 	delete(c.open, h)
@@ -352,7 +363,7 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 		}
 		switch {
 		case failure == nil:
-			c.kept(o, results[i].Sequence)
+			c.kept(o, &results[i])
 		case err != nil && o.patient():
 			c.retry(o, &again)
 		default:
@@ -363,12 +374,15 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 }
 
 // kept follows an op that is durable now.
-func (c *core) kept(o *op, sequence uint64) {
+func (c *core) kept(o *op, p *state.Posted) {
 	switch o.kind {
 	case state.Begin:
-		o.hold.id = sequence
+		o.hold.id = p.Sequence
 	case state.Settle:
-		c.held -= o.hold.amount + o.extra
+		c.hold(o.hold, -o.hold.amount-o.extra)
+		if o.hold.purse != nil && p.Spend != nil {
+			o.hold.purse.spend = *p.Spend
+		}
 		c.finish(o.hold, nil)
 	case state.Adjust:
 		c.debits += min(o.amount, 0)
@@ -394,12 +408,12 @@ func (c *core) refused(o *op, err error) {
 	case state.Begin:
 		o.hold.begun = false
 		if o.hold.waited && o.hold.phase == open {
-			c.held -= o.hold.amount
+			c.hold(o.hold, -o.hold.amount)
 			o.hold.phase, o.hold.outcome = ended, err
 			delete(c.open, o.hold)
 		}
 	case state.Settle:
-		c.held -= o.extra
+		c.hold(o.hold, -o.extra)
 		c.ending--
 		o.hold.phase = open // its owner may settle it again, or release it
 		for _, w := range o.hold.also {

@@ -41,7 +41,11 @@ func coreNeverOverdraws(rt *rapid.T) {
 	if _, _, err := store.Post(ctx, "a", []state.Posting{{Kind: state.Credit, Amount: credits}}); err != nil {
 		rt.Fatal(err)
 	}
-	c := newCore(store.Account("a"), nil)
+	budget := rapid.Int64Range(1, 800).Draw(rt, "budget")
+	if err := store.AddKey(ctx, state.Key{ID: "key_1", Hash: state.Hash{1}, Budget: budget}); err != nil {
+		rt.Fatal(err)
+	}
+	c := newCore(store.Account("a"), nil, store)
 	var holds []*hold
 	var waiting []*answers
 	var flying []state.Posting
@@ -84,18 +88,19 @@ func coreNeverOverdraws(rt *rapid.T) {
 			if rapid.Bool().Draw(rt, "durable") {
 				w, waiting = a, append(waiting, a)
 			}
-			h, err := c.begin(now, amount.Draw(rt, "amount"), &state.Receipt{Request: fmt.Sprint("r", requests)}, w)
+			key := rapid.SampledFrom([]string{"", "key_1"}).Draw(rt, "key")
+			h, err := c.begin(now, amount.Draw(rt, "amount"), &state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
 			if err == nil {
 				holds = append(holds, h)
 			} else {
 				a.told++
 			}
 		},
-		"extend":   func(rt *rapid.T) { _ = c.extend(pick(rt), amount.Draw(rt, "amount")) },
+		"extend":   func(rt *rapid.T) { _ = c.extend(now, pick(rt), amount.Draw(rt, "amount")) },
 		"progress": func(rt *rapid.T) { c.progress(pick(rt), amount.Draw(rt, "amount")) },
 		"settle": func(rt *rapid.T) {
 			h, a := pick(rt), wait()
-			if err := c.settle(h, &Settlement{Amount: amount.Draw(rt, "amount"), Reason: "finished"}, a); !errors.Is(err, errPending) {
+			if err := c.settle(now, h, &Settlement{Amount: amount.Draw(rt, "amount"), Reason: "finished"}, a); !errors.Is(err, errPending) {
 				a.done(err)
 			}
 		},
@@ -126,6 +131,9 @@ func coreNeverOverdraws(rt *rapid.T) {
 			if c.available() < 0 || c.held < sum {
 				rt.Fatalf("credits %d, debits %d, spent %d, held %d, open %d", c.credits, c.debits, c.spent, c.held, sum)
 			}
+			if p := c.purses["key_1"]; p != nil && (p.held < 0 || p.spend.Total+p.held > budget) {
+				rt.Fatalf("a key with a budget of %d has spent %d and holds %d", budget, p.spend.Total, p.held)
+			}
 		},
 	})
 	for _, h := range holds {
@@ -151,6 +159,9 @@ func coreNeverOverdraws(rt *rapid.T) {
 	books, err := store.CheckBooks(ctx)
 	if err != nil || books.Held != 0 || books.Open != 0 || books.Spent != c.spent || books.Credits != c.credits {
 		rt.Fatalf("books: %+v, %v; core: credits %d, spent %d", books, err, c.credits, c.spent)
+	}
+	if p := c.purses["key_1"]; p != nil && (p.held != 0 || p.spend.Total != store.KeySpent("key_1").Total) {
+		rt.Fatalf("the key's purse is %+v, the store has %+v", *p, store.KeySpent("key_1"))
 	}
 	for i, a := range waiting {
 		if a.told != 1 {
@@ -178,7 +189,7 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
-			c := newCore(state.Account{Credits: tt.credits}, nil)
+			c := newCore(state.Account{Credits: tt.credits}, nil, noBooks{})
 			if _, err := c.begin(now, tt.other, &state.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +197,7 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.settle(h, &Settlement{Amount: tt.charge}, new(answers)); !errors.Is(err, errPending) {
+			if err := c.settle(now, h, &Settlement{Amount: tt.charge}, new(answers)); !errors.Is(err, errPending) {
 				t.Fatal(err)
 			}
 			ps := c.next(now)
@@ -196,3 +207,10 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		})
 	}
 }
+
+// noBooks knows no budget.
+type noBooks struct{}
+
+func (noBooks) KeyBudget(string) state.Budget { return state.Budget{} }
+
+func (noBooks) KeySpent(key string) state.KeySpend { return state.KeySpend{Key: key} }

@@ -78,6 +78,12 @@ type adjusting struct {
 
 type balanceAsk struct{ kit.Reply[Balance] }
 
+// roomAsk asks how far a hold could be extended.
+type roomAsk struct {
+	kit.Reply[int64]
+	hold *hold
+}
+
 // reply is a Reply that the core can resolve.
 type reply struct{ kit.Reply[none] }
 
@@ -131,4 +137,5 @@ func (*settling) ledgerMessage()    {}
 func (*releasing) ledgerMessage()   {}
 func (*adjusting) ledgerMessage()   {}
 func (*balanceAsk) ledgerMessage()  {}
+func (*roomAsk) ledgerMessage()     {}
 func (*posted) ledgerMessage()      {}

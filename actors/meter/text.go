@@ -134,11 +134,11 @@ func (t *Text) keep(ctx context.Context, amount int64) error {
 	return err
 }
 
-// tight reports whether the account could not pay for the longest reply as
+// tight reports whether account or budget could not pay for the longest reply as
 // things are.
 func (t *Text) tight(ctx context.Context, all int64) bool {
-	b, err := t.ledger.Balance(ctx, t.request.Account)
-	return err != nil || all-t.hold.Amount() > b.Available()
+	room, err := t.hold.Room(ctx)
+	return err != nil || all-t.hold.Amount() > room
 }
 
 // Progress implements translator.Meter. A request that said how long its reply
@@ -168,8 +168,8 @@ func (t *Text) more(output int64) {
 	want := ledger.Estimate(t.price, t.prompt, max(output, t.covered)+moreTokens*int64(t.request.Choices))
 	if t.keep(ctx, want) != nil {
 		t.dry = true
-		if b, err := t.ledger.Balance(ctx, t.request.Account); err == nil && b.Available() > 0 {
-			_ = t.hold.Extend(ctx, min(b.Available(), want-t.hold.Amount())) // somebody else was faster: as it is
+		if room, err := t.hold.Room(ctx); err == nil && room > 0 {
+			_ = t.hold.Extend(ctx, min(room, want-t.hold.Amount())) // somebody else was faster: as it is
 		}
 	}
 	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)

@@ -1,0 +1,177 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func addKey(t *testing.T, s *state.State, id string, budget int64, w state.Window) {
+	t.Helper()
+	if err := s.AddKey(ctx, state.Key{ID: id, Hash: state.HashSecret(id), User: "7", Enabled: true, Budget: budget, Window: w}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spend holds and settles, and tells whether the key's budget refused it.
+func spend(t *testing.T, c *ledger.Client, id, key string, amount, charge int64) bool {
+	t.Helper()
+	h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: amount, Key: key})
+	var over *state.BudgetError
+	if errors.As(err, &over) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Settle(ctx, ledger.Settlement{Amount: charge, Reason: "finished"}); err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+func TestBudgetIsNeverExceeded(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+		credit(t, c, "7", 1_000_000)
+		addKey(t, s, "key_1", 1000, "")
+		addKey(t, s, "key_2", 0, "")
+		var spent atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				// Some cost more than they were held for.
+				charge := int64(i % 17)
+				if spend(t, c, fmt.Sprint("r", i), "key_1", 11, charge) {
+					spent.Add(charge)
+				}
+				if !spend(t, c, fmt.Sprint("x", i), "key_2", 11, charge) {
+					t.Error("a key without a budget was refused")
+				}
+			})
+		}
+		wg.Wait()
+		got := s.KeySpent("key_1").Total
+		if got > 1000 || got > spent.Load() {
+			t.Errorf("the key has spent %d of its budget of 1000, %d were asked for", got, spent.Load())
+		}
+		a := s.Account("7")
+		if other := s.KeySpent("key_2").Total; a.Spent != got+other {
+			t.Errorf("the account has spent %d, its keys %d and %d", a.Spent, got, other)
+		}
+	})
+}
+
+func TestBudgetRefusalNamesIt(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+		credit(t, c, "7", 10_000_000)
+		addKey(t, s, "key_1", 1_250_000, state.WindowMonth)
+		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r", Amount: 1_250_001, Key: "key_1"})
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Status != 429 || e.Code != "insufficient_quota" || !e.NoRetry || !strings.Contains(e.Message, "budget of $1.25 a month") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A changed budget counts at once, for a hold that is open, too.
+func TestBudgetChangesAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+		credit(t, c, "7", 1_000_000)
+		addKey(t, s, "key_1", 100, "")
+		set := func(budget int64) {
+			if _, err := s.ChangeKey(ctx, "key_1", func(k *state.Key) error { k.Budget = budget; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r", Amount: 100, Key: "key_1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Extend(ctx, 1); err == nil {
+			t.Error("a hold was extended beyond the budget")
+		}
+		set(150)
+		if room, err := h.Room(ctx); err != nil || room != 50 {
+			t.Errorf("room of %d (%v), want 50", room, err)
+		}
+		if err := h.Extend(ctx, 50); err != nil {
+			t.Error(err)
+		}
+		set(20)
+		if room, err := h.Room(ctx); err != nil || room != 0 {
+			t.Errorf("room of %d (%v) in a budget that is overdrawn, want 0", room, err)
+		}
+		if err := h.Settle(ctx, ledger.Settlement{Amount: 200, Reason: "finished"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.KeySpent("key_1").Total; got != 150 {
+			t.Errorf("%d charged, want what was held", got)
+		}
+		set(0)
+		if !spend(t, c, "free", "key_1", 1000, 1000) {
+			t.Error("a key whose budget was taken away was refused")
+		}
+	})
+}
+
+func TestBudgetOfADayComesBack(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+		credit(t, c, "7", 1_000_000)
+		addKey(t, s, "day", 100, state.WindowDay)
+		addKey(t, s, "month", 100, state.WindowMonth)
+		addKey(t, s, "total", 100, state.WindowTotal)
+		want := func(when string, day, month, total bool) {
+			t.Helper()
+			for key, want := range map[string]bool{"day": day, "month": month, "total": total} {
+				if got := spend(t, c, when+key, key, 60, 60); got != want {
+					t.Errorf("%s, key %s: %v, want %v", when, key, got, want)
+				}
+			}
+		}
+		want("first", true, true, true) // synctest begins on a first of January
+		want("again", false, false, false)
+		kittest.Pass(24 * time.Hour)
+		want("tomorrow", true, false, false)
+		kittest.Pass(31 * 24 * time.Hour)
+		want("later", true, true, false)
+	})
+}
+
+// What a key has spent is the store's, and holds of the process before count
+// until they are ended.
+func TestBudgetSurvivesARestart(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		store := journal.NewMemory()
+		s := open(t, store)
+		c := start(t, sys, s)
+		credit(t, c, "7", 1_000_000)
+		addKey(t, s, "key_1", 100, "")
+		if !spend(t, c, "r1", "key_1", 40, 40) {
+			t.Fatal("refused")
+		}
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r2", Amount: 50, Key: "key_1", Durable: true}); err != nil {
+			t.Fatal(err)
+		}
+		s.Close() // as a crash leaves it
+		s = open(t, store)
+		defer s.Close()
+		again := start(t, kittest.Start(t), s)
+		if spend(t, again, "r3", "key_1", 11, 0) {
+			t.Error("the open hold was forgotten")
+		}
+		if !spend(t, again, "r4", "key_1", 10, 10) {
+			t.Error("what is left of the budget was refused")
+		}
+	})
+}
