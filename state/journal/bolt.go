@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +34,8 @@ type Options struct {
 	// poisoning the store: refused writes are accepted again when there is room.
 	LowWater int64
 
+	readOnly bool // see ReadBolt
+
 	// For tests of faults: where free space is read, and how the file is opened.
 	freeSpace func(dir string) (int64, error)
 	openFile  func(name string, flag int, mode os.FileMode) (*os.File, error)
@@ -42,15 +46,37 @@ const (
 	defaultLowWater = 256 << 20
 )
 
+// filled is o with the defaults.
+func (o Options) filled() Options {
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.LowWater == 0 {
+		o.LowWater = defaultLowWater
+	}
+	if o.freeSpace == nil {
+		o.freeSpace = freeSpace
+	}
+	if o.openFile == nil {
+		o.openFile = os.OpenFile
+	}
+	return o
+}
+
 // Bolt is a Store in one file of bbolt.
 type Bolt struct {
 	db        *bbolt.DB
 	dir       string
+	readOnly  bool
 	lowWater  int64
+	cutBack   bool // see Stats
 	freeSpace func(dir string) (int64, error)
 	commits   atomic.Uint64
 	lsn       atomic.Uint64
 	poison    atomic.Pointer[error]
+
+	writing sync.Mutex
+	txid    uint64 // of bbolt's last commit; guarded by writing
 
 	// mu is held shared by everything that uses db and exclusively by Close.
 	mu     sync.RWMutex
@@ -74,18 +100,7 @@ const schemaVersion = 4
 // OpenBolt opens the store in dir, making both if need be. A file that the last
 // process did not close is checked page by page first; a damaged one is refused.
 func OpenBolt(dir string, o Options) (*Bolt, error) {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.LowWater == 0 {
-		o.LowWater = defaultLowWater
-	}
-	if o.freeSpace == nil {
-		o.freeSpace = freeSpace
-	}
-	if o.openFile == nil {
-		o.openFile = os.OpenFile
-	}
+	o = o.filled()
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -123,26 +138,18 @@ func create(path string, o Options) error {
 		}
 		return nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "new-*.db")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	if err := tmp.Close(); err != nil {
-		return err
-	}
 	o.openFile = os.OpenFile
-	b, err := open(tmp.Name(), o)
-	if err != nil {
-		return err
+	err := arrive(path, os.Link, func(tmp *os.File) error {
+		b, err := open(tmp.Name(), o)
+		if err != nil {
+			return err
+		}
+		return b.Close()
+	})
+	if errors.Is(err, os.ErrExist) {
+		return nil
 	}
-	if err := b.Close(); err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return err
 }
 
 func makeDir(dir string) error {
@@ -155,10 +162,35 @@ func makeDir(dir string) error {
 	return syncDir(filepath.Dir(filepath.Clean(dir)))
 }
 
-// openFile opens the file and takes its lock. bbolt reads a damaged file with
-// panics and memory faults; here they become errors.
-func openFile(path string, o Options) (db *bbolt.DB, err error) {
-	var file *os.File
+// openFile opens the file and takes its lock. While it waited for the lock
+// another file may have taken the name (Compact): what is then written to this
+// one would be lost, so it is opened again.
+func openFile(path string, o Options) (*bbolt.DB, error) {
+	const most = 3
+	for try := 1; ; try++ {
+		db, file, err := openOnce(path, o)
+		if err != nil {
+			return nil, err
+		}
+		named, err := os.Stat(path)
+		if err == nil {
+			var have os.FileInfo
+			if have, err = file.Stat(); err == nil && os.SameFile(named, have) {
+				return db, nil
+			}
+		}
+		if err = errors.Join(err, db.Close()); err != nil {
+			return nil, err
+		}
+		if try == most {
+			return nil, fmt.Errorf("%w: its file is replaced again and again", ErrLocked)
+		}
+	}
+}
+
+// openOnce opens what the path names. bbolt reads a damaged file with panics and
+// memory faults; here they become errors.
+func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -172,6 +204,9 @@ func openFile(path string, o Options) (db *bbolt.DB, err error) {
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:      o.Timeout,
 		FreelistType: bbolt.FreelistMapType,
+		ReadOnly:     o.readOnly,
+		// Else its check has nothing to look at.
+		PreLoadFreelist: o.readOnly,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := o.openFile(name, flag, mode)
 			file = f
@@ -180,13 +215,13 @@ func openFile(path string, o Options) (db *bbolt.DB, err error) {
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("%w: stop it, or choose another data directory", ErrLocked)
+		return nil, nil, fmt.Errorf("%w: stop it, or choose another data directory", ErrLocked)
 	case errors.As(err, new(*os.PathError)), errors.As(err, new(syscall.Errno)):
-		return nil, err // the system's, not the file's
+		return nil, nil, err // the system's, not the file's
 	case err != nil:
-		return nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", err)}
+		return nil, nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", err)}
 	}
-	return db, nil
+	return db, file, nil
 }
 
 // prepare checks what is there and leaves the mark that the store is in use.
@@ -200,7 +235,7 @@ func (b *Bolt) prepare() error {
 			return err
 		}
 	}
-	return b.db.Update(func(tx *bbolt.Tx) error {
+	return b.update(func(tx *bbolt.Tx) error {
 		for _, t := range tables {
 			if _, err := tx.CreateBucketIfNotExists([]byte(t)); err != nil {
 				return err
@@ -210,9 +245,7 @@ func (b *Bolt) prepare() error {
 		if err != nil {
 			return err
 		}
-		if v := bucket.Get(lsnKey); len(v) == 8 {
-			b.lsn.Store(binary.BigEndian.Uint64(v))
-		}
+		b.lsn.Store(ownLSN(tx))
 		return errors.Join(bucket.Put(schemaKey, []byte{schemaVersion}), bucket.Delete(cleanKey))
 	})
 }
@@ -228,6 +261,11 @@ func (b *Bolt) inspect() (clean bool, err error) {
 		if info.Size() < tx.Size() {
 			return &CorruptError{Table: "file", Reason: fmt.Sprintf("has %d bytes of %d", info.Size(), tx.Size())}
 		}
+		m, err := b.metas()
+		if err != nil {
+			return err
+		}
+		b.cutBack = m.torn()
 		bucket := tx.Bucket(own)
 		if bucket == nil {
 			first, _ := tx.Cursor().First()
@@ -291,7 +329,7 @@ func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {
 		return LSN(b.lsn.Load()), nil
 	case errors.Is(err, ErrConflict):
 		return 0, err
-	case errors.Is(err, ErrPoisoned):
+	case errors.Is(err, ErrPoisoned), errors.Is(err, ErrReadOnly):
 		return 0, err
 	}
 	poisoned := fmt.Errorf("%w: %w", ErrPoisoned, err)
@@ -305,18 +343,32 @@ var errNothing = errors.New("nothing to write")
 // update runs one write transaction. Those of the same moment wait here for each
 // other, so poison is looked at again inside.
 func (b *Bolt) update(fn func(*bbolt.Tx) error) (err error) {
+	if b.readOnly {
+		return fmt.Errorf("%w: it was opened only to be read", ErrReadOnly)
+	}
+	b.writing.Lock()
+	defer b.writing.Unlock()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be written (%v)", r)}
 		}
 	}()
-	return b.db.Update(func(tx *bbolt.Tx) error {
+	var txid uint64
+	err = b.db.Update(func(tx *bbolt.Tx) error {
 		if p := b.poison.Load(); p != nil {
 			return *p
 		}
+		txid = uint64(tx.ID())
 		return fn(tx)
 	})
+	switch {
+	case err == nil:
+		b.txid = txid
+	case b.onlyFull(err):
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	return err
 }
 
 func apply(tx *bbolt.Tx, batches []Batch) error {
@@ -408,8 +460,37 @@ func (b *Bolt) room() error {
 	if err != nil || free >= b.lowWater {
 		return nil // where nobody can say, the write itself will
 	}
-	return fmt.Errorf("%w (%d bytes free, %d needed)", ErrReadOnly, free, b.lowWater)
+	return fmt.Errorf("%w: too little disk space (%d bytes free, %d needed)", ErrReadOnly, free, b.lowWater)
 }
+
+// metas reads the two pages by which commits come into force, from the file.
+func (b *Bolt) metas() (metas, error) {
+	file, err := os.Open(b.db.Path())
+	if err != nil {
+		return metas{}, err
+	}
+	defer file.Close()
+	return readMetas(file, b.db.Info().PageSize)
+}
+
+// onlyFull tells whether a commit failed for want of space and certainly changed
+// nothing: the pages it wrote are part of no tree, and both meta pages are as the
+// commit before left them. Then nothing is lost and nothing in doubt, and there
+// may be room for the next one. The caller holds writing.
+func (b *Bolt) onlyFull(err error) bool {
+	full := slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) })
+	// bbolt tells of a file that cannot grow without the system's error; of one
+	// that cannot be synced in other words.
+	if !full && !strings.HasPrefix(err.Error(), "file resize error: ") {
+		return false
+	}
+	m, readErr := b.metas()
+	return readErr == nil && !m.torn() && m.last() == b.txid
+}
+
+// noRoom are the system's words for a full disk: no space, no quota, a file as
+// large as this process may make it.
+var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 
 // Backup implements Store. The copy is a store of its own: put it into an empty
 // directory as FileName.
@@ -441,6 +522,7 @@ func (u untilDone) Write(p []byte) (int, error) {
 // Stats implements Store.
 func (b *Bolt) Stats() Stats {
 	s := Stats{LSN: LSN(b.lsn.Load()), Commits: b.commits.Load(), DiskFree: -1}
+	s.CutBack = b.cutBack
 	if p := b.poison.Load(); p != nil {
 		s.Poisoned = *p
 	}
@@ -470,7 +552,7 @@ func (b *Bolt) Close() error {
 	}
 	b.closed = true
 	var err error
-	if b.poison.Load() == nil {
+	if b.poison.Load() == nil && !b.readOnly {
 		err = b.update(func(tx *bbolt.Tx) error { return tx.Bucket(own).Put(cleanKey, []byte{1}) })
 	}
 	return errors.Join(err, b.db.Close())

@@ -20,9 +20,7 @@ func (b *Bolt) Load(ctx context.Context, tables []Table, fn func(Table, Record) 
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var lsn LSN
 	err = b.db.View(func(tx *bbolt.Tx) error {
-		if v := tx.Bucket(own).Get(lsnKey); len(v) == 8 {
-			lsn = LSN(binary.BigEndian.Uint64(v))
-		}
+		lsn = LSN(ownLSN(tx))
 		for _, t := range tables {
 			each := func(rec Record) error { return fn(t, rec) }
 			if err := scan(ctx, tx, t, nil, nil, 0, each); err != nil {
@@ -45,7 +43,7 @@ func (b *Bolt) Get(ctx context.Context, table Table, key []byte) (rec Record, er
 	}
 	defer release()
 	err = b.view(table, func(tx *bbolt.Tx) error {
-		v := tx.Bucket([]byte(table)).Get(key)
+		v := valueOf(tx, table, key)
 		if v == nil {
 			return fmt.Errorf("%w: %s/%q", ErrNotFound, table, key)
 		}
@@ -86,7 +84,11 @@ func scan(ctx context.Context, tx *bbolt.Tx, t Table, from, to []byte, limit int
 	if !t.known() {
 		return fmt.Errorf("%w: no table %q", ErrInvalid, string(t))
 	}
-	c := tx.Bucket([]byte(t)).Cursor()
+	bucket := tx.Bucket([]byte(t))
+	if bucket == nil {
+		return nil // an older store that is only read
+	}
+	c := bucket.Cursor()
 	next := func() ([]byte, []byte) { return c.Seek(from) }
 	if len(from) == 0 {
 		next = c.First
@@ -134,4 +136,19 @@ func (b *Bolt) view(where Table, fn func(*bbolt.Tx) error) (err error) {
 		}
 	}()
 	return b.db.View(fn)
+}
+
+func ownLSN(tx *bbolt.Tx) uint64 {
+	if v := tx.Bucket(own).Get(lsnKey); len(v) == 8 {
+		return binary.BigEndian.Uint64(v)
+	}
+	return 0
+}
+
+func valueOf(tx *bbolt.Tx, t Table, key []byte) []byte {
+	bucket := tx.Bucket([]byte(t))
+	if bucket == nil {
+		return nil
+	}
+	return bucket.Get(key)
 }

@@ -101,6 +101,10 @@ type Stats struct {
 	Free     int64  // bytes of the file that are free for use
 	DiskFree int64  // bytes free on the disk; -1: not known
 	Poisoned error  // why the store stopped, or nil
+	// CutBack: when the store was opened its last commit was not whole, and the
+	// one before it is in force. A power cut does that to a commit that nobody was
+	// told of; damage to the disk can do it to one that was acknowledged.
+	CutBack bool
 }
 
 // Errors callers decide on.
@@ -108,7 +112,7 @@ var (
 	ErrNotFound = errors.New("no such record")
 	ErrConflict = errors.New("a record is not as the command expected it")
 	ErrInvalid  = errors.New("invalid record")
-	ErrReadOnly = errors.New("too little disk space: the store only reads")
+	ErrReadOnly = errors.New("the store only reads")
 	ErrPoisoned = errors.New("the store failed to write and stopped")
 	ErrClosed   = errors.New("the store is closed")
 	ErrLocked   = errors.New("another process has the store open")

@@ -47,9 +47,9 @@ func damaged(format string, args ...any) error {
 }
 
 // verifyLengths finds pages, of the free list too, that claim to reach beyond
-// the end.
+// the end. One of the two meta pages may be what a power cut left of it.
 func verifyLengths(tx *bbolt.Tx, pages int) error {
-	for id := 0; id < pages; {
+	for id := 2; id < pages; {
 		info, err := tx.Page(id)
 		if err != nil {
 			return err

@@ -46,6 +46,8 @@ func Run(t *testing.T, s Store) {
 		{"nothing is shared with callers", aliasing},
 		{"concurrent writers lose nothing", concurrent},
 		{"a backup is the store", backup},
+		{"an export is the records", export},
+		{"half an export is refused", halves},
 		{"a finished context stops", cancelled},
 		{"a closed store refuses", closed},
 		{"it behaves like a map", model},

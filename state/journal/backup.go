@@ -1,0 +1,62 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// BackupFile writes a backup of s to path and looks at every page of it before it
+// gets that name: what is there under a backup's name is a whole one. A file that
+// is there already is not replaced. It returns the bytes of the backup. Only a
+// store of one file (Bolt) makes backups that can be looked at.
+func BackupFile(ctx context.Context, s Store, path string) (size int64, err error) {
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return 0, errors.Join(fmt.Errorf("back up to %s: %w", path, os.ErrExist), err)
+	}
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return 0, fmt.Errorf("back up: %w", err)
+	}
+	err = arrive(path, os.Link, func(tmp *os.File) error {
+		if err := errors.Join(s.Backup(ctx, tmp), tmp.Sync()); err != nil {
+			return err
+		}
+		info, err := tmp.Stat()
+		if err != nil {
+			return err
+		}
+		size = info.Size()
+		b, err := ReadBolt(tmp.Name(), Options{})
+		if err != nil {
+			return err
+		}
+		return b.Close()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("back up to %s: %w", path, err)
+	}
+	return size, nil
+}
+
+// arrive makes a file that has its name only once it is whole and durable. name
+// is os.Link, which leaves a file that is there alone, or os.Rename, which
+// replaces it.
+func arrive(path string, name func(from, to string) error, fill func(*os.File) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), unfinished)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // after a rename there is none
+	if err := errors.Join(fill(tmp), tmp.Close()); err != nil {
+		return err
+	}
+	if err := name(tmp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// unfinished is the name of files that are being made.
+const unfinished = "new-*.db"

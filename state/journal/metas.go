@@ -1,0 +1,55 @@
+package journal
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"io"
+)
+
+// metas are the two pages that bbolt writes in turn: each names the tree of one
+// commit. A commit is in force when its page is whole, and the page of the commit
+// before stands beside it.
+type metas struct {
+	whole [2]bool
+	txid  [2]uint64
+}
+
+// The form of a meta page, behind the header of every page: magic, version, page
+// size, flags, root, free list, high-water mark, transaction, checksum.
+const (
+	metaMagic = 0xED0CDAED
+	metaTxid  = 48
+	metaSum   = 56
+	metaSize  = 64
+)
+
+// readMetas reads both pages of a file whose pages have pageSize bytes.
+func readMetas(file io.ReaderAt, pageSize int) (metas, error) {
+	var m metas
+	for i := range m.whole {
+		page := make([]byte, metaSize)
+		if _, err := file.ReadAt(page, int64(i*pageSize+pageHeader)); err != nil {
+			return metas{}, err
+		}
+		sum := fnv.New64a()
+		sum.Write(page[:metaSum])
+		m.whole[i] = binary.NativeEndian.Uint32(page) == metaMagic && binary.NativeEndian.Uint64(page[metaSum:]) == sum.Sum64()
+		m.txid[i] = binary.NativeEndian.Uint64(page[metaTxid:])
+	}
+	return m, nil
+}
+
+// torn tells whether one page is not whole: the last commit to it was cut off by
+// the end of the power, or the disk damaged it since.
+func (m *metas) torn() bool { return m.whole[0] != m.whole[1] }
+
+// last is the newest commit that is in force.
+func (m *metas) last() uint64 {
+	last := uint64(0)
+	for i, whole := range m.whole {
+		if whole {
+			last = max(last, m.txid[i])
+		}
+	}
+	return last
+}

@@ -1,0 +1,81 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestTornCommitIsCutBackAndTold: bbolt cannot tell a commit that a power cut tore
+// from one that the disk damaged. Either way the one before is in force, and
+// Stats say so; a store without any whole commit is refused.
+func TestTornCommitIsCutBackAndTold(t *testing.T) {
+	origin, page := t.TempDir(), os.Getpagesize()
+	b := openBolt(t, origin, Options{})
+	const records = 20
+	for i := range records {
+		if err := write(b, Key, fmt.Sprintf("k%02d", i), "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := int(b.txid % 2)
+	abandon(t, b)
+	good, err := os.ReadFile(filepath.Join(origin, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pages   []int
+		from    int // of the page
+		n       int
+		want    int // records; -1: refused
+		cutBack bool
+	}{
+		"nothing":        {nil, 0, 0, records, false},
+		"the last":       {[]int{last}, pageHeader + metaTxid, 1, records - 1, true},
+		"the last, all":  {[]int{last}, 0, page, -1, false},
+		"its checksum":   {[]int{last}, pageHeader + metaSum, 8, records - 1, true},
+		"the one before": {[]int{1 - last}, pageHeader + metaTxid, 1, records, true},
+		"both":           {[]int{0, 1}, pageHeader + metaTxid, 1, -1, false},
+		"behind the sum": {[]int{0, 1}, pageHeader + metaSize, 100, records, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := clone(good)
+			for _, p := range c.pages {
+				for i := range c.n {
+					data[p*page+c.from+i] ^= 0x55
+				}
+			}
+			dir := t.TempDir()
+			replace(t, dir, data)
+			b, err := OpenBolt(dir, Options{LowWater: -1, Timeout: time.Millisecond})
+			if c.want < 0 {
+				if !errors.Is(err, ErrCorrupt) {
+					t.Fatalf("got %v, want ErrCorrupt", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			n := 0
+			if _, err := b.Load(ctx, []Table{Key}, func(Table, Record) error { n++; return nil }); err != nil || n != c.want {
+				t.Errorf("%d records, %v, want %d", n, err, c.want)
+			}
+			if got := b.Stats().CutBack; got != c.cutBack {
+				t.Errorf("CutBack is %v", got)
+			}
+			if err := write(b, Key, "next", "v"); err != nil {
+				t.Error(err)
+			}
+			b.Close()
+			if again := openBolt(t, dir, Options{}); again.Stats().CutBack {
+				t.Error("told again after a good commit")
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+)
+
+// ReadBolt opens a store's file, in whatever directory and under whatever name,
+// to be read only: a store that no process has open, or a backup. It looks at
+// every page first and changes nothing, so it also is the way to look at a store
+// that OpenBolt would refuse.
+func ReadBolt(path string, o Options) (*Bolt, error) {
+	o = o.filled()
+	o.readOnly = true
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read store: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("read store: %s is a directory, not the file of a store", path)
+	case info.Size() == 0:
+		return nil, fmt.Errorf("read store %s: %w", path, &CorruptError{Table: "file", Reason: "is empty"})
+	}
+	db, err := openFile(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("read store %s: %w", path, err)
+	}
+	b := &Bolt{db: db, dir: filepath.Dir(path), readOnly: true, freeSpace: o.freeSpace}
+	if err := b.examine(); err != nil {
+		return nil, fmt.Errorf("read store %s: %w", path, errors.Join(err, db.Close()))
+	}
+	return b, nil
+}
+
+// examine is prepare for a store that must not be changed.
+func (b *Bolt) examine() error {
+	if _, err := b.inspect(); err != nil {
+		return err
+	}
+	if err := b.verify(); err != nil {
+		return err
+	}
+	return b.view("file", func(tx *bbolt.Tx) error {
+		if tx.Bucket(own) == nil {
+			return damaged("is not a store")
+		}
+		b.lsn.Store(ownLSN(tx))
+		return nil
+	})
+}
