@@ -10,6 +10,13 @@ type Config struct {
 	Keys      []Key               `json:"keys"`   // one key, TestKey, if empty
 	Providers map[string]Provider `json:"providers"`
 	Models    map[string]Model    `json:"models"`
+	OAuth     *OAuth              `json:"oauth,omitempty"`
+}
+
+// OAuth are the lifetimes of the authorization service, as durations in text.
+type OAuth struct {
+	CodeTTL      string `json:"code_ttl,omitempty"`
+	RefreshGrace string `json:"refresh_grace,omitempty"`
 }
 
 // TestKey is the key of a Config that names none.

@@ -53,6 +53,18 @@ func Start(t testing.TB, c Config) *Gateway {
 
 // Launch runs a binary with a configuration and waits until it is ready.
 func Launch(binary string, c Config) (*Gateway, error) {
+	g, err := Spawn(binary, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.AwaitReady(); err != nil {
+		return nil, errors.Join(err, g.Stop(), fmt.Errorf("its log:\n%s", tail(g.Logs(), 4<<10)))
+	}
+	return g, nil
+}
+
+// Spawn runs a binary with a configuration and does not wait for it.
+func Spawn(binary string, c Config) (*Gateway, error) {
 	if len(c.Listen) == 0 {
 		addr, err := FreeAddr()
 		if err != nil {
@@ -73,9 +85,6 @@ func Launch(binary string, c Config) (*Gateway, error) {
 	g := &Gateway{URL: "http://" + c.Listen[0], Key: c.Keys[0].Key, dir: dir, logs: &logBuffer{}, exit: make(chan struct{})}
 	if err := g.run(binary, c); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if err := g.awaitReady(); err != nil {
-		return nil, errors.Join(err, g.Stop(), fmt.Errorf("its log:\n%s", tail(g.Logs(), 4<<10)))
 	}
 	return g, nil
 }
@@ -102,7 +111,8 @@ func (g *Gateway) run(binary string, c Config) error {
 	return nil
 }
 
-func (g *Gateway) awaitReady() error {
+// AwaitReady waits until the program says that it is ready.
+func (g *Gateway) AwaitReady() error {
 	client := http.Client{Timeout: time.Second}
 	deadline := time.After(readyWithin)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -139,6 +149,17 @@ func (g *Gateway) Stop() error {
 		return errors.Join(err, os.RemoveAll(g.dir))
 	}
 	return os.RemoveAll(g.dir)
+}
+
+// Kill ends the program with SIGKILL, as a crash would, and waits for it. That it
+// had ended by itself before is an error.
+func (g *Gateway) Kill() error {
+	signalled := g.cmd.Process.Kill()
+	<-g.exit
+	if signalled != nil {
+		signalled = fmt.Errorf("it had ended already: %w", g.err)
+	}
+	return errors.Join(signalled, os.RemoveAll(g.dir))
 }
 
 // PID is the process id, for memory and processor time.

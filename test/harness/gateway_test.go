@@ -40,6 +40,26 @@ func TestProgramThatEndsBeforeItIsReadyIsReported(t *testing.T) {
 	}
 }
 
+func TestKillIsNoStop(t *testing.T) {
+	dir := t.TempDir()
+	for name, script := range map[string]string{"running": "#!/bin/sh\nexec sleep 60\n", "ended": "#!/bin/sh\nexit 3\n"} {
+		binary := filepath.Join(dir, name)
+		if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		g, err := Spawn(binary, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "ended" {
+			<-g.exit
+		}
+		if err := g.Kill(); (err == nil) != (name == "running") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 func TestFreeAddrCanBeListenedOn(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {

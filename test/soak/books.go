@@ -1,0 +1,227 @@
+package soak
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"time"
+
+	"stagedoor/http/admin"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// condition is what the directory of a dead process is in.
+type condition uint8
+
+const (
+	killed    condition = iota // as SIGKILL left it: holds may be open
+	recovered                  // a process has started on it since, and was not loaded
+)
+
+// directory opens the state of a dead process.
+func (s *soak) directory(ctx context.Context, do func(context.Context, *state.State) error) (err error) {
+	store, err := journal.OpenBolt(s.options.Dir, journal.Options{Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	st, err := state.Open(store, time.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return do(ctx, st)
+}
+
+// audit adds up the whole ledger and holds it against what clients were told.
+func (s *soak) audit(ctx context.Context, c condition) error {
+	return s.directory(ctx, func(ctx context.Context, st *state.State) error {
+		books, err := st.CheckBooks(ctx)
+		if errors.Is(err, journal.ErrCorrupt) {
+			s.wrong("the books do not balance: %v", err)
+		} else if err != nil {
+			return err
+		}
+		if c == recovered && (books.Open != 0 || books.Held != 0) {
+			s.wrong("%d holds of %d are left after the recovery", books.Open, books.Held)
+		}
+		s.auditCredits(st)
+		return s.auditLedger(ctx, st)
+	})
+}
+
+// auditCredits: an account has what was put in, each redeem code once.
+func (s *soak) auditCredits(st *state.State) {
+	want := map[string]int64{richAccount: richCredits, poorAccount: poorCredits}
+	used := map[state.Hash]bool{}
+	for _, c := range st.RedeemCodes() {
+		if !c.Used.IsZero() {
+			used[c.Hash] = true
+			want[c.UsedBy] += c.Amount
+		}
+	}
+	for account, credits := range want {
+		if a := st.Account(account); a.Credits != credits {
+			s.wrong("account %s has credits of %d, want %d", account, a.Credits, credits)
+		}
+	}
+	for _, r := range s.redeems {
+		for _, v := range r.vouchers {
+			if v.used == accepted && !used[state.HashRedeemCode(v.code)] {
+				s.wrong("a redeem code that was taken is not used")
+			}
+		}
+	}
+}
+
+// auditLedger: every settlement is of a request that was made, once, and of the
+// amount that its client was told; none is missing.
+func (s *soak) auditLedger(ctx context.Context, st *state.State) error {
+	sent := map[string]*paid{}
+	for _, p := range s.payers {
+		for _, one := range p.sent {
+			sent[one.id] = one
+		}
+	}
+	ended := map[string]int64{}
+	err := st.Ledger(ctx, 0, func(e state.Entry) error {
+		if e.Kind != state.Settle && e.Kind != state.Release {
+			return nil
+		}
+		one := sent[e.Request]
+		_, twice := ended[e.Request]
+		switch {
+		case one == nil:
+			s.wrong("entry %d is about %q, which nobody asked for", e.Sequence, e.Request)
+		case twice:
+			s.wrong("request %s ends twice", e.Request)
+		case one.said == accepted && e.Amount != one.charged, one.said == refused && e.Amount != 0:
+			s.wrong("request %s costs %d in the ledger, want %d", e.Request, e.Amount, one.charged)
+		}
+		ended[e.Request] = e.Amount
+		return nil
+	})
+	for id, one := range sent {
+		if _, ok := ended[id]; !ok && one.said == accepted && one.charged != 0 {
+			s.wrong("request %s is not in the ledger", id)
+		}
+	}
+	return err
+}
+
+// Accounts: on one there is always enough, on the other never for long.
+const (
+	richAccount, richCredits = "rich", 1_000_000_000_000
+	poorAccount, poorCredits = "poor", 50_000
+	voucherAmount            = 20_000
+	vouchersPerCycle         = 10
+
+	richPayers, poorPayers, grantees, keepers = 4, 2, 3, 2
+
+	password = "correct horse battery"
+	callback = "https://app.example.com/cb"
+)
+
+// prepare makes users, apps, keys and money, and the writers who use them.
+func (s *soak) prepare(ctx context.Context) error {
+	if err := s.start(); err != nil {
+		return err
+	}
+	err := s.operate(func(c *admin.Client) error {
+		for range richPayers {
+			if err := s.addPayer(ctx, c, richAccount); err != nil {
+				return err
+			}
+		}
+		for range poorPayers {
+			if err := s.addPayer(ctx, c, poorAccount); err != nil {
+				return err
+			}
+		}
+		for n := range grantees {
+			g, err := s.newGrantee(ctx, c, fmt.Sprint("user", n))
+			if err != nil {
+				return err
+			}
+			s.writers = append(s.writers, g)
+		}
+		g, err := s.newGrantee(ctx, c, poorAccount)
+		if err != nil {
+			return err
+		}
+		s.redeems = append(s.redeems, &redeemer{grantee: g})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range s.redeems {
+		s.writers = append(s.writers, r)
+	}
+	for range keepers {
+		s.writers = append(s.writers, &keeper{soak: s, random: s.stream()})
+	}
+	return errors.Join(s.kill(), s.directory(ctx, s.fund))
+}
+
+// stream is another source of randomness of the same seed.
+func (s *soak) stream() *mrand.Rand {
+	return mrand.New(mrand.NewPCG(s.options.Seed, s.random.Uint64()))
+}
+
+func (s *soak) addPayer(ctx context.Context, c *admin.Client, account string) error {
+	secret, k, err := state.NewKey(time.Now(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	k.Name, k.User = "payer", account
+	if err := c.AddKey(ctx, k); err != nil {
+		return err
+	}
+	p := &payer{soak: s, name: fmt.Sprint("payer", len(s.payers)), account: account, key: secret, random: s.stream()}
+	s.payers = append(s.payers, p)
+	s.writers = append(s.writers, p)
+	return nil
+}
+
+func (s *soak) newGrantee(ctx context.Context, c *admin.Client, username string) (*grantee, error) {
+	if _, err := c.AddUser(ctx, admin.Person{Username: username, Password: password}); err != nil {
+		return nil, err
+	}
+	app, err := c.AddApp(ctx, admin.App{Owner: username, Name: "App", RedirectURI: callback})
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBrowser(s.gateway, username, password)
+	if err != nil {
+		return nil, err
+	}
+	return &grantee{soak: s, browser: b, client: app.ClientID, secret: app.Secret, callback: callback, random: s.stream(), successors: map[string]string{}}, nil
+}
+
+// fund puts money on the accounts and makes redeem codes.
+func (s *soak) fund(ctx context.Context, st *state.State) error {
+	for account, credits := range map[string]int64{richAccount: richCredits, poorAccount: poorCredits} {
+		if _, _, err := st.Post(ctx, account, []state.Posting{{Kind: state.Credit, Amount: credits}}); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.redeems {
+		var records []state.RedeemCode
+		for range vouchersPerCycle * s.options.Cycles {
+			code, record, err := state.NewRedeemCode(time.Now(), rand.Reader, voucherAmount, "soak")
+			if err != nil {
+				return err
+			}
+			r.vouchers = append(r.vouchers, &voucher{code: code, used: refused})
+			records = append(records, record)
+		}
+		if err := st.AddRedeemCodes(ctx, records); err != nil {
+			return err
+		}
+	}
+	return nil
+}

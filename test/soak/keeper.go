@@ -1,0 +1,156 @@
+package soak
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"stagedoor/http/admin"
+	"stagedoor/state"
+)
+
+// key is a gateway key as its operator knows it.
+type key struct {
+	id      string
+	secret  string
+	made    verdict
+	ended   verdict // refused: nobody has revoked it
+	counted bool
+}
+
+// keeper makes and revokes gateway keys as the operator's commands do.
+type keeper struct {
+	soak   *soak
+	random *rand.Rand
+	keys   []*key
+	fresh  int // index of the first key that no check has seen
+}
+
+// operate calls the control socket of the process under test.
+func (s *soak) operate(do func(c *admin.Client) error) error {
+	err := do(s.control)
+	var transport *url.Error
+	if errors.As(err, &transport) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	return err
+}
+
+// keyPace leaves the processor to the others.
+const keyPace = 10 * time.Millisecond
+
+func (k *keeper) step(ctx context.Context) error {
+	var err error
+	switch n := k.random.IntN(10); {
+	case n < 4 || len(k.keys) == 0:
+		err = k.create(ctx)
+	case n < 7:
+		err = k.revoke(ctx, k.keys[k.random.IntN(len(k.keys))])
+	default:
+		err = k.use(ctx, k.keys[k.random.IntN(len(k.keys))])
+	}
+	if err != nil {
+		return err
+	}
+	return pause(ctx, time.Duration(k.random.Int64N(int64(keyPace))))
+}
+
+func (k *keeper) create(ctx context.Context) error {
+	secret, record, err := state.NewKey(time.Now(), crand.Reader)
+	if err != nil {
+		return err
+	}
+	record.Name = "soak"
+	one := &key{id: record.ID, secret: secret, ended: refused}
+	k.keys = append(k.keys, one)
+	if err := k.soak.operate(func(c *admin.Client) error { return c.AddKey(ctx, record) }); err != nil {
+		return k.unless(err, "create a key")
+	}
+	one.made = accepted
+	return nil
+}
+
+func (k *keeper) revoke(ctx context.Context, one *key) error {
+	if one.made != accepted || one.ended != refused {
+		return nil
+	}
+	one.ended = unknown
+	err := k.soak.operate(func(c *admin.Client) error { _, err := c.RevokeKey(ctx, one.id); return err })
+	if err != nil {
+		return k.unless(err, "revoke a key")
+	}
+	one.ended = accepted
+	return nil
+}
+
+// unless is err if it ends the turn, else it is noted.
+func (k *keeper) unless(err error, what string) error {
+	if errors.Is(err, errLost) {
+		return err
+	}
+	k.soak.wrong("%s: %v", what, err)
+	return nil
+}
+
+// use asks something that costs nothing. What is unknown is decided by it.
+func (k *keeper) use(ctx context.Context, one *key) error {
+	a, err := k.soak.gateway.get(ctx, "/v1/models", one.secret)
+	if err != nil {
+		return err
+	}
+	works := a.status == http.StatusOK
+	switch {
+	case !works && a.status != http.StatusUnauthorized:
+		k.soak.wrong("key %s: %s", one.id, &a)
+	case one.made == unknown:
+		one.made = refused
+		if works {
+			one.made = accepted
+		}
+	case one.made == refused && works:
+		k.soak.wrong("key %s is there after it was not", one.id)
+	case one.made == refused:
+	case one.ended == unknown:
+		one.ended = accepted
+		if works {
+			one.ended = refused
+		}
+	case one.ended == accepted && works:
+		k.soak.wrong("key %s was revoked and works", one.id)
+	case one.ended == refused && !works:
+		k.soak.wrong("key %s was created and is lost", one.id)
+	}
+	return nil
+}
+
+func (k *keeper) check(ctx context.Context, all bool) error {
+	from := k.fresh
+	if all {
+		from = 0
+	}
+	for _, one := range k.keys[from:] {
+		known := one.made == accepted
+		if err := k.use(ctx, one); err != nil {
+			return err
+		}
+		if known && !one.counted {
+			one.counted = true
+			k.soak.found("keys")
+		}
+	}
+	k.fresh = len(k.keys)
+	for _, one := range k.keys[:from] {
+		if one.ended == unknown || k.random.IntN(20) == 0 {
+			if err := k.use(ctx, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

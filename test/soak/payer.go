@@ -1,0 +1,191 @@
+package soak
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// Prices are in dollars for a million tokens, which is micro-dollars for one.
+const (
+	inputPrice  = 1
+	outputPrice = 10
+)
+
+// paid is one request that costs something.
+type paid struct {
+	id string
+	// said is what the client was told.
+	said    verdict
+	charged int64
+	checked bool
+}
+
+// verdict is what a client knows of a call.
+type verdict uint8
+
+const (
+	unknown verdict = iota // the answer was lost
+	accepted
+	refused
+)
+
+// payer makes priced requests of one account.
+type payer struct {
+	soak    *soak
+	name    string
+	account string
+	key     string
+	random  *rand.Rand
+	sent    []*paid
+	fresh   int // index of the first request that no check has seen
+}
+
+// kinds of requests: a body for a path, and where its answer tells the usage.
+var requestKinds = []struct {
+	path   string
+	body   string
+	stream bool
+	input  string // of the usage
+	output string
+}{
+	{"/v1/chat/completions", `{"model":"m","max_tokens":60,"messages":[{"role":"user","content":%q}]}`, false, "usage.prompt_tokens", "usage.completion_tokens"},
+	{"/v1/chat/completions", `{"model":"m","max_tokens":60,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":%q}]}`, true, "usage.prompt_tokens", "usage.completion_tokens"},
+	{"/v1/messages", `{"model":"m","max_tokens":60,"stream":true,"messages":[{"role":"user","content":%q}]}`, true, "usage.input_tokens", "usage.output_tokens"},
+	{"/v1/responses", `{"model":"m","max_output_tokens":60,"store":false,"input":%q}`, false, "usage.input_tokens", "usage.output_tokens"},
+}
+
+// step makes a request, and now and then reads its receipt at once. Some replies
+// take a while, so that a kill finds holds that are journaled.
+func (p *payer) step(ctx context.Context) error {
+	kind := &requestKinds[p.random.IntN(len(requestKinds))]
+	pace := "max"
+	if p.random.IntN(4) == 0 {
+		pace = "200"
+	}
+	one := &paid{id: fmt.Sprintf("%s-%d", p.name, len(p.sent))}
+	p.sent = append(p.sent, one)
+	body := fmt.Appendf(nil, kind.body, fmt.Sprintf("Say something about number %d. [sandbox: pace=%s]", len(p.sent), pace))
+	a, err := p.soak.gateway.postJSON(ctx, kind.path, p.key, one.id, body)
+	if err != nil {
+		return err
+	}
+	switch a.status {
+	case http.StatusOK:
+		input, output := usage(a.body, kind.stream, kind.input, kind.output)
+		if output <= 0 {
+			p.soak.wrong("request %s: its answer is complete and tells no usage: %s", one.id, &a)
+			return nil
+		}
+		one.said, one.charged = accepted, input*inputPrice+output*outputPrice
+	case http.StatusTooManyRequests: // the account has no more
+		one.said = refused
+		return pause(ctx, brokePause)
+	default:
+		p.soak.wrong("request %s: %s", one.id, &a)
+		return nil
+	}
+	if p.random.IntN(4) == 0 {
+		return p.receipt(ctx, one)
+	}
+	return nil
+}
+
+// usage is what an answer tells: a document, or the last event that has each
+// figure.
+func usage(body []byte, stream bool, input, output string) (in, out int64) {
+	if !stream {
+		return gjson.GetBytes(body, input).Int(), gjson.GetBytes(body, output).Int()
+	}
+	for line := range bytes.Lines(body) {
+		data, ok := bytes.CutPrefix(line, []byte("data: "))
+		if !ok {
+			continue
+		}
+		for _, root := range []string{"", "message."} {
+			if v := gjson.GetBytes(data, root+input); v.Exists() {
+				in = v.Int()
+			}
+			if v := gjson.GetBytes(data, root+output); v.Exists() {
+				out = v.Int()
+			}
+		}
+	}
+	return in, out
+}
+
+// brokePause is how long a payer without money waits for some.
+const brokePause = 20 * time.Millisecond
+
+// older is how many requests of earlier cycles are looked at again.
+const older = 30
+
+func (p *payer) check(ctx context.Context, all bool) error {
+	from := p.fresh
+	if all {
+		from = 0
+	}
+	for _, one := range p.sent[from:] {
+		if err := p.receipt(ctx, one); err != nil {
+			return err
+		}
+		if !one.checked && one.said == accepted {
+			one.checked = true
+			p.soak.found("settlements")
+		}
+	}
+	p.fresh = len(p.sent)
+	for range min(older, from) {
+		if err := p.receipt(ctx, p.sent[p.random.IntN(from)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receipt holds a request's receipt against what its client was told. What
+// became of one whose answer was lost is decided here, for good.
+func (p *payer) receipt(ctx context.Context, one *paid) error {
+	a, err := p.soak.gateway.get(ctx, "/v1/receipts/"+one.id, p.key)
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Account string          `json:"account"`
+		Charged int64           `json:"charged"`
+		Reason  string          `json:"end_reason"`
+		Earlier json.RawMessage `json:"earlier"`
+	}
+	switch a.status {
+	case http.StatusNotFound:
+		if one.said == accepted {
+			p.soak.wrong("request %s cost %d: its receipt is lost", one.id, one.charged)
+		}
+		one.said = cmp.Or(one.said, refused)
+		return nil
+	case http.StatusOK:
+		if err := json.Unmarshal(a.body, &r); err != nil {
+			return fmt.Errorf("receipt: %w", err)
+		}
+	default:
+		p.soak.wrong("receipt of request %s: %s", one.id, &a)
+		return nil
+	}
+	switch {
+	case r.Account != p.account || r.Earlier != nil:
+		p.soak.wrong("request %s has the receipt %s", one.id, &a)
+	case one.said == unknown:
+		one.said, one.charged = accepted, r.Charged
+		one.checked = true // nobody was told
+	case one.said == refused && r.Charged != 0, one.said == accepted && r.Charged != one.charged:
+		p.soak.wrong("request %s must cost %d, and was charged %d (%s)", one.id, one.charged, r.Charged, r.Reason)
+	}
+	return nil
+}
