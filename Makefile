@@ -12,6 +12,8 @@ LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 ARGS     ?=
 FUZZTIME ?= 10s
 BENCH    ?= .
+CYCLES   ?= 200
+SEED     ?= 0
 SOURCES  := find . -name node_modules -prune -o -name '*.go' -print
 
 .PHONY: help
@@ -28,7 +30,7 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: tools lint test-race sdk ## everything CI checks: lint, tests with the race detector, real clients
+test: tools lint test-race sdk oauth ## everything CI checks: lint, tests with the race detector, real clients
 
 .PHONY: test-race
 test-race: ## the Go tests, those of the packages with the race detector
@@ -42,6 +44,15 @@ test-short: ## the Go tests without the slow ones and the race detector
 .PHONY: sdk
 sdk: tools ## the vendors' own clients against the running gateway
 	test/sdk/run.sh
+
+.PHONY: oauth
+oauth: tools ## strict OAuth clients and a browser against the running gateway
+	test/oauth/run.sh
+
+.PHONY: soak
+soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n repeats)
+	go test ./test/soak -count=1 -v -timeout 0 -run TestNothingAcknowledgedIsLost \
+	  -soak.cycles=$(CYCLES) -soak.seed=$(SEED)
 
 .PHONY: lint
 lint: ## formatting, go.mod, go vet and staticcheck
@@ -80,4 +91,4 @@ tools: # what the tests need besides Go; installed where that is possible
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin coverage.out test/sdk/js/node_modules
+	rm -rf bin coverage.out test/sdk/js/node_modules test/oauth/js/node_modules
