@@ -21,6 +21,9 @@ type Event struct {
 type Partial struct {
 	Index int
 	Image Image
+	// Raw is the event's data as an upstream of the client's own shape wrote it:
+	// see Reply.
+	Raw []byte
 }
 
 // Reply is what was asked for.
@@ -33,8 +36,9 @@ type Reply struct {
 	// What the images turned out to be, in the words of Request; "": not told.
 	Background, OutputFormat, Quality, Size string
 
-	// Raw is the reply as an upstream of the client's own shape wrote it, in which
-	// nothing needs to be changed: the door may forward it. nil: it must write one.
+	// Raw is the reply, or the last event's data, as an upstream of the client's
+	// own shape wrote it, if nothing in it needs to be changed: the door forwards
+	// it. nil: it writes one.
 	Raw []byte
 }
 

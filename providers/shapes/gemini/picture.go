@@ -1,0 +1,244 @@
+package gemini
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strings"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
+)
+
+// Pictures is the shape as an upstream of pictures: generateContent with
+// responseModalities IMAGE (wire/gemini.md 2).
+var Pictures picture.Shape = pictures{}
+
+type pictures struct{ shape }
+
+// MaxImages implements picture.Shape: an answer has one.
+func (pictures) MaxImages(*picture.Request, string) int { return 1 }
+
+// Encode implements picture.Shape. A picture to be changed goes along as a part,
+// before the words that say how.
+func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+	if err := impossible(r); err != nil {
+		return nil, err
+	}
+	body := new(picture.Document)
+	w := &jsonw.Writer{}
+	w.Object().Key("contents").Array().Object()
+	w.Key("role").String("user")
+	w.Key("parts").Array()
+	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
+		inlineFile(w, body, f)
+	}
+	w.Object().Key("text").String(pictureWords(r)).End()
+	w.End().End().End()
+	w.Key("generationConfig").Object()
+	w.Key("responseModalities").Array().String("TEXT").String("IMAGE").End()
+	pictureFrame(w, r, rep)
+	if r.Seed != nil {
+		w.Key("seed").Int(*r.Seed)
+	}
+	w.End().End()
+	body.JSON(w.Buf)
+	losePictures(r, rep)
+	return &picture.Call{Path: modelPath(model) + ":" + generate, Header: make(http.Header), Body: body}, nil
+}
+
+// inlineFile hands what is written so far to body, and then the file.
+func inlineFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
+	w.Object().Key("inlineData").Object()
+	w.Key("mimeType").String(f.MediaType)
+	w.Key("data").Raw([]byte(`"`))
+	body.JSON(w.Buf)
+	body.Base64(f)
+	w.Buf = append(w.Buf[:0], '"')
+	w.End().End()
+}
+
+// impossible are the wishes without which the picture would be another one.
+func impossible(r *picture.Request) error {
+	switch {
+	case r.Operation == picture.Describe, r.Operation == picture.Upscale:
+		return dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
+	case r.Mask != nil:
+		return dialogue.Unsupported("mask", "the provider of this model knows no masks: say in the prompt what to change")
+	case r.Background == "transparent":
+		return dialogue.Unsupported("background", "the provider of this model makes no transparent background")
+	}
+	return nil
+}
+
+// pictureWords is the prompt, with what there is no parameter for.
+func pictureWords(r *picture.Request) string {
+	text := r.Prompt
+	switch r.Operation {
+	case picture.ReplaceBackground:
+		text = "Keep the subject as it is and replace the background: " + text
+	case picture.Reframe:
+		text = "Extend the picture beyond its edges to fill the frame. " + text
+	}
+	if r.NegativePrompt != "" {
+		text += "\nAvoid: " + r.NegativePrompt
+	}
+	return text
+}
+
+// ratios are the aspect ratios there are.
+var ratios = []picture.Aspect{{Width: 1, Height: 1}, {Width: 2, Height: 3}, {Width: 3, Height: 2}, {Width: 3, Height: 4}, {Width: 4, Height: 3},
+	{Width: 4, Height: 5}, {Width: 5, Height: 4}, {Width: 9, Height: 16}, {Width: 16, Height: 9}, {Width: 21, Height: 9}}
+
+// Edges from which on a larger picture is asked for than the usual one.
+const (
+	over1K = 1536
+	over2K = 2560
+)
+
+// pictureFrame writes imageConfig: the nearest ratio, and the size if it is a large one,
+// which older models do not know.
+func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
+	want := r.Aspect
+	if r.Size != (picture.Size{}) {
+		want = picture.Aspect(r.Size)
+	}
+	if want == (picture.Aspect{}) {
+		return
+	}
+	best := ratios[0]
+	for _, a := range ratios[1:] {
+		if apart(a, want) < apart(best, want) {
+			best = a
+		}
+	}
+	if apart(best, want) > 1.02 {
+		rep.Lose("size:nearest")
+	}
+	w.Key("imageConfig").Object()
+	w.Key("aspectRatio").String(best.Ratio())
+	switch edge := max(r.Size.Width, r.Size.Height); {
+	case edge > over2K:
+		w.Key("imageSize").String("4K")
+	case edge > over1K:
+		w.Key("imageSize").String("2K")
+	}
+	w.End()
+}
+
+// apart is by which factor two ratios differ.
+func apart(a, b picture.Aspect) float64 {
+	d := float64(a.Width) * float64(b.Height) / (float64(a.Height) * float64(b.Width))
+	return math.Max(d, 1/d)
+}
+
+func losePictures(r *picture.Request, rep *dialogue.Report) {
+	for _, l := range []struct {
+		name string
+		lost bool
+	}{
+		{"quality", r.Quality != "" && r.Quality != "auto"}, {"output_format", r.OutputFormat != "" && r.OutputFormat != "png"},
+		{"output_compression", r.Compression != nil}, {"background", r.Background == "opaque"}, {"moderation", r.Moderation == "low"},
+		{"style", r.Style != ""}, {"input_fidelity", r.Fidelity != ""}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"},
+		{"rendering_speed", r.RenderingSpeed != "" && r.RenderingSpeed != "DEFAULT"}, {"magic_prompt", r.MagicPrompt == "OFF"},
+		{"image_weight", r.ImageWeight != nil}, {"partial_images", r.Partials > 0}, {"user", r.User != ""},
+	} {
+		if l.lost {
+			rep.Lose(l.name)
+		}
+	}
+	for _, f := range r.Extra {
+		rep.Lose(f.Name)
+	}
+	for _, a := range r.Others {
+		rep.Lose(a.Name)
+	}
+}
+
+// blockedPictures are the reasons why there is none that are about what was asked.
+var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT": "output", "BLOCKLIST": "output", "SPII": "output",
+	"RECITATION": "output", "IMAGE_SAFETY": "output", "IMAGE_PROHIBITED_CONTENT": "output", "IMAGE_RECITATION": "output"}
+
+// Body implements picture.Shape.
+func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
+	if !gjson.ValidBytes(body) {
+		return nil, dialogue.BadUpstream("a reply that is no JSON")
+	}
+	v := gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body))) // not written to any more
+	if field(v, "error").Exists() {
+		return nil, readError(0, v)
+	}
+	if field(field(v, "promptFeedback"), "blockReason").Exists() {
+		return nil, moderated("input")
+	}
+	reply := &picture.Reply{Usage: pictureUsage(field(v, "usageMetadata"))}
+	stage, reason := "", ""
+	each(field(v, "candidates"), func(_ int, c gjson.Result) bool {
+		each(field(field(c, "content"), "parts"), func(_ int, p gjson.Result) bool {
+			if i, ok := pictureOf(p); ok {
+				reply.Images = append(reply.Images, i)
+			}
+			return true
+		})
+		reason = str(field(c, "finishReason"))
+		stage = blockedPictures[reason]
+		return true
+	})
+	switch {
+	case len(reply.Images) > 0:
+		return reply, nil
+	case stage != "":
+		return nil, moderated(stage)
+	}
+	return nil, dialogue.BadUpstream("a reply without a picture, for " + reason)
+}
+
+// pictureOf is the picture of a part. Those of a thought are drafts.
+func pictureOf(p gjson.Result) (picture.Image, bool) {
+	data := field(p, "inlineData")
+	media, content := str(field(data, "mimeType")), field(data, "data")
+	if !strings.HasPrefix(media, "image/") || content.Type != gjson.String || content.Str == "" || field(p, "thought").Bool() {
+		return picture.Image{}, false
+	}
+	return picture.Image{MediaType: media, Base64: unsafe.Slice(unsafe.StringData(content.Str), len(content.Str))}, true
+}
+
+func moderated(stage string) *dialogue.Error {
+	details, _ := json.Marshal(map[string]any{"moderation_stage": stage, "categories": []string{}}) // of such a map it cannot fail
+	return &dialogue.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
+		Message: "the request was rejected by the provider's safety system", ModerationDetails: details}
+}
+
+// pictureUsage counts by modality as far as it is told.
+func pictureUsage(v gjson.Result) *picture.Usage {
+	if !v.IsObject() {
+		return nil
+	}
+	c := noCounts
+	c.read(v)
+	total := c.usage()
+	u := &picture.Usage{CachedInput: dialogue.Told(total.CacheRead),
+		InputImage: modality(field(v, "promptTokensDetails")), OutputImage: modality(field(v, "candidatesTokensDetails"))}
+	u.InputText = max(dialogue.Told(total.InputTotal)-u.InputImage, 0)
+	u.OutputText = max(dialogue.Told(total.OutputTotal)-u.OutputImage, 0)
+	return u
+}
+
+func modality(details gjson.Result) (tokens int64) {
+	each(details, func(_ int, v gjson.Result) bool {
+		if str(field(v, "modality")) == "IMAGE" {
+			take(&tokens, field(v, "tokenCount"))
+		}
+		return true
+	})
+	return tokens
+}
+
+// Event implements picture.Shape: nothing is streamed.
+func (pictures) Event(*picture.Request, string, []byte) (*picture.Event, error) {
+	return nil, dialogue.BadUpstream("a stream that was not asked for")
+}

@@ -1,0 +1,288 @@
+package images
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+)
+
+// Name is the shape's.
+const Name = catalog.Images
+
+// known are the parameters with a place in the neutral form, and those of edits
+// that hold pictures.
+var known = map[string]bool{"model": true, "prompt": true, "n": true, "size": true, "quality": true, "response_format": true,
+	"output_format": true, "output_compression": true, "background": true, "stream": true, "partial_images": true, "moderation": true,
+	"style": true, "input_fidelity": true, "user": true, "image": true, "image[]": true, "images": true, "mask": true}
+
+// Models a request without one is for (gateway.md 4.7, decisions.md "Images",
+// wire/images.md 4).
+const (
+	legacyDefault = "legacy-image-2"
+	modernDefault = "gen-image-1"
+	editDefault   = "gen-image-1.5"
+)
+
+// Resolve tells under which name the catalogue knows a model: by it, not by an
+// alias, its family is found.
+type Resolve func(model string) string
+
+// CheckGeneration reads the JSON of a generation by the rules of its model and
+// returns the first one it breaks, in the order of wire/images.md 1. body is
+// valid JSON, and stays the request's.
+func CheckGeneration(body []byte, resolve Resolve) (*picture.Request, error) {
+	in := newDocument(body)
+	r, err := check(in, picture.Generate, resolve)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = body
+	return r, nil
+}
+
+// checker goes through a request's parameters in the documented order.
+type checker struct {
+	in     input
+	family *family
+	r      *picture.Request
+}
+
+func check(in input, op picture.Operation, resolve Resolve) (*picture.Request, error) {
+	c := &checker{in: in, r: &picture.Request{Inbound: Name, Operation: op, N: 1}}
+	model, err := c.model()
+	if err != nil {
+		return nil, err
+	}
+	c.r.Model = model
+	c.family = familyOf(resolve(model))
+	for _, step := range []func() error{c.prompt, c.count, c.size, c.quality, c.delivery, c.format, c.background, c.stream, c.words, c.refused} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	c.r.Extra = in.rest(known)
+	return c.r, nil
+}
+
+func (c *checker) model() (string, error) {
+	model, err := c.in.text("model")
+	switch {
+	case err != nil || model != "":
+		return model, err
+	case c.in.given("model"):
+		return "", dialogue.Invalid("model", "must not be empty")
+	case c.r.Operation == picture.Edit:
+		return editDefault, nil
+	case c.modern():
+		return modernDefault, nil
+	}
+	return legacyDefault, nil
+}
+
+// modern reports whether a parameter is given that only gen-image models have, or
+// a value that only they know.
+func (c *checker) modern() bool {
+	if slices.ContainsFunc(modern, c.uses) {
+		return true
+	}
+	size, _ := c.in.text("size")
+	quality, _ := c.in.text("quality")
+	return size != "" && families[0].size(size) != "" && families[1].size(size) != "" ||
+		slices.Contains([]string{"low", "medium", "high"}, quality)
+}
+
+// uses reports whether a parameter asks for anything: stream: false does not.
+func (c *checker) uses(name string) bool {
+	if name == "stream" {
+		on, err := c.in.flag(name)
+		return on || err != nil
+	}
+	return c.in.given(name)
+}
+
+func (c *checker) prompt() error {
+	prompt, err := c.in.text("prompt")
+	switch n := utf8.RuneCountInString(prompt); {
+	case err != nil:
+		return err
+	case !c.in.given("prompt"):
+		return dialogue.Missing("prompt")
+	case strings.TrimSpace(prompt) == "":
+		return dialogue.Invalid("prompt", "must not be empty")
+	case n > c.family.prompt:
+		return dialogue.Invalid("prompt", "must not be longer than "+count(c.family.prompt, "character")+" for this model")
+	}
+	c.r.Prompt = prompt
+	return nil
+}
+
+func (c *checker) count() error {
+	if !c.in.given("n") {
+		return nil
+	}
+	n, err := c.in.integer("n", 1, 10)
+	switch {
+	case err != nil:
+		return err
+	case int(n) > c.family.images:
+		return dialogue.Invalid("n", "must be 1 for this model")
+	}
+	c.r.N = int(n)
+	return nil
+}
+
+func (c *checker) size() error {
+	size, err := c.in.text("size")
+	if err != nil {
+		return err
+	}
+	if !c.in.given("size") {
+		return nil
+	}
+	if rule := c.family.size(size); rule != "" {
+		return dialogue.Invalid("size", rule)
+	}
+	c.r.Size, _ = picture.ParseSize(size)
+	return nil
+}
+
+func (c *checker) quality() (err error) {
+	c.r.Quality, err = c.word("quality", c.family.qualities...)
+	return err
+}
+
+// delivery decides between the picture and an address (gateway.md 4.7).
+func (c *checker) delivery() error {
+	if slices.Contains(c.family.refuses, "response_format") {
+		c.r.Inline = true
+		return c.unknown("response_format")
+	}
+	form, err := c.word("response_format", "url", "b64_json")
+	c.r.Inline = form == "b64_json" || form == "" && !c.family.legacy
+	return err
+}
+
+func (c *checker) format() error {
+	var err error
+	if c.r.OutputFormat, err = c.own("output_format", "png", "jpeg", "webp"); err != nil {
+		return err
+	}
+	if err := c.unknown("output_compression"); err != nil || !c.in.given("output_compression") {
+		return err
+	}
+	n, err := c.in.integer("output_compression", 0, 100)
+	if err != nil {
+		return err
+	}
+	if n != 100 && (c.r.OutputFormat == "" || c.r.OutputFormat == "png") {
+		return dialogue.Invalid("output_compression", "must be 100 unless output_format is jpeg or webp")
+	}
+	level := int(n)
+	c.r.Compression = &level
+	return nil
+}
+
+func (c *checker) background() (err error) {
+	if c.r.Background, err = c.own("background", "auto", "transparent", "opaque"); err != nil || c.r.Background != "transparent" {
+		return err
+	}
+	switch {
+	case c.family.opaque:
+		return dialogue.Invalid("background", "this model makes no transparent background")
+	case c.r.OutputFormat == "jpeg":
+		return dialogue.Invalid("background", "a transparent background needs output_format png or webp")
+	}
+	return nil
+}
+
+func (c *checker) stream() error {
+	on, err := c.in.flag("stream")
+	if err != nil {
+		return err
+	}
+	if on {
+		if err := c.unknown("stream"); err != nil {
+			return err
+		}
+	}
+	c.r.Stream = on
+	if err := c.unknown("partial_images"); err != nil {
+		return err
+	}
+	n, err := c.in.integer("partial_images", 0, 3)
+	switch {
+	case err != nil:
+		return err
+	case c.in.given("partial_images") && !on:
+		return dialogue.Invalid("partial_images", "needs stream true")
+	case on && c.r.N > 1:
+		// The events do not say of which image they are.
+		return dialogue.Invalid("n", "must be 1 when stream is true")
+	case on && !c.r.Inline:
+		return dialogue.Invalid("response_format", "must be b64_json when stream is true")
+	}
+	c.r.Partials = int(n)
+	return nil
+}
+
+func (c *checker) words() (err error) {
+	if c.r.Moderation, err = c.own("moderation", "low", "auto"); err != nil {
+		return err
+	}
+	if c.r.Style, err = c.own("style", "vivid", "natural"); err != nil {
+		return err
+	}
+	if c.r.Fidelity, err = c.own("input_fidelity", "low", "high"); err != nil {
+		return err
+	}
+	c.r.User, err = c.in.text("user")
+	return err
+}
+
+// refused comes last: what is left are parameters that belong to edits.
+func (c *checker) refused() error {
+	if c.r.Operation == picture.Generate && c.r.Fidelity != "" {
+		return unknown("input_fidelity")
+	}
+	if c.r.Operation == picture.Edit && !c.family.edits {
+		return dialogue.Invalid("model", "cannot edit pictures")
+	}
+	return nil
+}
+
+// own is a word of a parameter that not every family has.
+func (c *checker) own(name string, words ...string) (string, error) {
+	if err := c.unknown(name); err != nil {
+		return "", err
+	}
+	return c.word(name, words...)
+}
+
+func (c *checker) word(name string, words ...string) (string, error) {
+	w, err := c.in.text(name)
+	if err != nil || !c.in.given(name) {
+		return "", err
+	}
+	if !slices.Contains(words, w) {
+		return "", dialogue.Invalid(name, "must be one of "+strings.Join(words, ", ")+" for this model")
+	}
+	return w, nil
+}
+
+// unknown is the vendor's answer to a parameter that a model's family does not have.
+func (c *checker) unknown(name string) error {
+	if c.in.given(name) && slices.Contains(c.family.refuses, name) {
+		return unknown(name)
+	}
+	return nil
+}
+
+func unknown(name string) *dialogue.Error {
+	e := dialogue.Invalid(name, "is not a parameter of this model")
+	e.Code = "unknown_parameter"
+	return e
+}

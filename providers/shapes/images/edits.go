@@ -1,0 +1,185 @@
+package images
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+)
+
+// Limits of edits (wire/images.md 4).
+const (
+	MaxSources   = 16
+	MaxSource    = 50 << 20
+	MaxMask      = 4 << 20
+	maxOldSource = 4 << 20 // of legacy-image-2
+	maxDataHead  = 128     // of a data URL, up to its comma
+)
+
+// FileLimit is how large a file under that name of a form may be; 0: the name is
+// none of a file.
+func FileLimit(field string) int64 {
+	switch field {
+	case "image", "image[]":
+		return MaxSource
+	case "mask":
+		return MaxMask
+	}
+	return 0
+}
+
+// File is a picture of a form.
+type File struct {
+	Field string
+	*picture.File
+}
+
+// CheckEditForm reads an edit that came as a form. The files stay the caller's
+// until it succeeds.
+func CheckEditForm(texts []Text, files []File, resolve Resolve) (*picture.Request, error) {
+	if name := form(texts).twice(); name != "" {
+		return nil, dialogue.Invalid(name, "is given twice")
+	}
+	r, err := check(form(texts), picture.Edit, resolve)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if f.Field != "mask" {
+			r.Sources = append(r.Sources, f.File)
+			continue
+		}
+		if r.Mask != nil {
+			return nil, dialogue.Invalid("mask", "is given twice")
+		}
+		r.Mask = f.File
+	}
+	return r, checkPictures(r, "image", resolve)
+}
+
+// CheckEdit reads an edit that came as JSON. body stays the request's. If it
+// fails, no file is left.
+func CheckEdit(body []byte, resolve Resolve) (r *picture.Request, err error) {
+	in := newDocument(body)
+	if r, err = check(in, picture.Edit, resolve); err != nil {
+		return nil, err
+	}
+	r.Body = body
+	defer func() {
+		if err != nil {
+			_ = r.Close() // err says more
+		}
+	}()
+	list := in.values["images"]
+	switch {
+	case !list.Exists():
+		return nil, dialogue.Missing("images")
+	case !list.IsArray():
+		return nil, dialogue.Invalid("images", "must be an array")
+	}
+	for i, v := range list.Array() {
+		if i == MaxSources {
+			break // which checkPictures tells of
+		}
+		f, err := reference("images."+strconv.Itoa(i), v, MaxSource)
+		if err != nil {
+			return nil, err
+		}
+		r.Sources = append(r.Sources, f)
+	}
+	if len(list.Array()) > MaxSources {
+		return nil, tooMany("images")
+	}
+	if mask := in.values["mask"]; mask.Exists() {
+		if r.Mask, err = reference("mask", mask, MaxMask); err != nil {
+			return nil, err
+		}
+	}
+	return r, checkPictures(r, "images", resolve)
+}
+
+// reference is the picture of {image_url} or {file_id}.
+func reference(at string, v gjson.Result, limit int64) (*picture.File, error) {
+	switch {
+	case !v.IsObject():
+		return nil, dialogue.Invalid(at, "must be an object with image_url")
+	case v.Get("file_id").Exists() && v.Get("file_id").Type != gjson.Null:
+		return nil, dialogue.Invalid(at+".file_id", "files are not kept here: send the picture in image_url as a data URL")
+	case v.Get("image_url").Type != gjson.String:
+		return nil, dialogue.Missing(at + ".image_url")
+	}
+	at += ".image_url"
+	encoded, ok := dataURL(v.Get("image_url").Str)
+	if !ok {
+		return nil, dialogue.Invalid(at, "must be a data URL in base64: addresses are not fetched")
+	}
+	f, err := picture.ReadFile("", base64.NewDecoder(base64.StdEncoding, strings.NewReader(encoded)), limit, "")
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, picture.ErrTooLarge):
+		return nil, &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: at,
+			Message: fmt.Sprintf("%s: must not be larger than %d MiB", at, limit>>20)}
+	case errors.Is(err, picture.ErrFormat), errors.Is(err, picture.ErrCorrupt):
+		return nil, dialogue.Invalid(at, "must be a whole PNG, JPEG or WebP picture")
+	}
+	var corrupt base64.CorruptInputError
+	if errors.As(err, &corrupt) || strings.Contains(err.Error(), "unexpected EOF") {
+		return nil, dialogue.Invalid(at, "is not valid base64")
+	}
+	return nil, err
+}
+
+// dataURL takes the base64 out of data:image/png;charset=x;base64,...
+func dataURL(s string) (encoded string, ok bool) {
+	comma := strings.IndexByte(s[:min(len(s), maxDataHead)], ',')
+	if comma < 0 {
+		return "", false
+	}
+	head := strings.ToLower(s[:comma])
+	return s[comma+1:], strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64")
+}
+
+func tooMany(field string) *dialogue.Error {
+	return dialogue.Invalid(field, "must not be more than "+count(MaxSources, "picture"))
+}
+
+// checkPictures applies the rules of sources and mask.
+func checkPictures(r *picture.Request, field string, resolve Resolve) error {
+	f := familyOf(resolve(r.Model))
+	switch {
+	case len(r.Sources) == 0:
+		return dialogue.Missing(field)
+	case len(r.Sources) > MaxSources:
+		return tooMany(field)
+	case f.legacy && len(r.Sources) > 1:
+		return dialogue.Invalid(field, "must be one picture for this model")
+	}
+	first := r.Sources[0]
+	if f.legacy && (first.MediaType != "image/png" || first.Width != first.Height || first.Size > maxOldSource) {
+		return dialogue.Invalid(field, "must be a square PNG of at most 4 MiB for this model")
+	}
+	switch {
+	case r.Mask == nil:
+		return nil
+	case r.Mask.MediaType != "image/png":
+		return dialogue.Invalid("mask", "must be a PNG")
+	case r.Mask.Dimensions() != first.Dimensions():
+		return dialogue.Invalid("mask", fmt.Sprintf("must be as large as the first picture, %s, not %s", first.Dimensions(), r.Mask.Dimensions()))
+	}
+	return nil
+}
+
+// count is "3 pictures".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}

@@ -1,0 +1,182 @@
+package images
+
+import (
+	"bytes"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes"
+)
+
+// Emitter writes the reply to one request for its client.
+type Emitter struct {
+	r      *picture.Request
+	legacy bool
+	kind   string // of its events
+	now    func() time.Time
+}
+
+// NewEmitter makes one for r.
+func NewEmitter(r *picture.Request, resolve Resolve, now func() time.Time) *Emitter {
+	e := &Emitter{r: r, legacy: familyOf(resolve(r.Model)).legacy, kind: "image_generation", now: now}
+	if r.Operation != picture.Generate {
+		e.kind = "image_edit"
+	}
+	return e
+}
+
+// Reply is the document of a whole reply (wire/images.md 2). The pictures' URLs
+// are the gateway's own by now.
+func (e *Emitter) Reply(p *picture.Reply) []byte {
+	if p.Raw != nil {
+		return p.Raw
+	}
+	w := jsonw.Writer{Buf: make([]byte, 0, room(p))}
+	w.Object()
+	w.Key("created").Int(e.created(p))
+	if !e.legacy {
+		e.about(&w, p)
+	}
+	w.Key("data").Array()
+	for i := range p.Images {
+		e.image(&w, &p.Images[i])
+	}
+	w.End()
+	if !e.legacy && p.Usage != nil {
+		usage(&w, p.Usage)
+	}
+	w.End()
+	return w.Buf
+}
+
+// room is about how long a document gets, so that its buffer grows once.
+func room(p *picture.Reply) int {
+	n := 512
+	for i := range p.Images {
+		n += 256 + len(p.Images[i].Base64) + (len(p.Images[i].Data)+2)/3*4
+	}
+	return n
+}
+
+func (e *Emitter) image(w *jsonw.Writer, i *picture.Image) {
+	w.Object()
+	if i.URL != "" {
+		w.Key("url").String(i.URL)
+	} else {
+		content(w, i)
+	}
+	if i.Prompt != "" {
+		w.Key("revised_prompt").String(i.Prompt)
+	}
+	w.End()
+}
+
+// content writes the picture itself. Base64 needs no escaping.
+func content(w *jsonw.Writer, i *picture.Image) {
+	w.Key("b64_json").Raw([]byte(`"`))
+	w.Buf = append(i.AppendBase64(w.Buf), '"')
+}
+
+// about writes what all pictures of a reply have in common, as far as it is
+// known.
+func (e *Emitter) about(w *jsonw.Writer, p *picture.Reply) {
+	for _, f := range []struct{ name, told, asked string }{
+		{"background", p.Background, definite(e.r.Background)},
+		{"output_format", p.OutputFormat, e.r.OutputFormat},
+		{"size", p.Size, definite(e.r.Size.String())},
+		{"quality", p.Quality, definite(e.r.Quality)},
+	} {
+		if f.told == "" {
+			f.told = f.asked
+		}
+		if f.told != "" {
+			w.Key(f.name).String(f.told)
+		}
+	}
+}
+
+func definite(s string) string {
+	if s == "auto" {
+		return ""
+	}
+	return s
+}
+
+func usage(w *jsonw.Writer, u *picture.Usage) {
+	w.Key("usage").Object()
+	w.Key("total_tokens").Int(u.Input() + u.Output())
+	w.Key("input_tokens").Int(u.Input())
+	w.Key("output_tokens").Int(u.Output())
+	w.Key("input_tokens_details").Object()
+	w.Key("text_tokens").Int(u.InputText).Key("image_tokens").Int(u.InputImage)
+	if u.CachedInput > 0 {
+		w.Key("cached_tokens").Int(u.CachedInput)
+	}
+	w.End()
+	w.Key("output_tokens_details").Object()
+	w.Key("text_tokens").Int(u.OutputText).Key("image_tokens").Int(u.OutputImage)
+	w.End().End()
+}
+
+func (e *Emitter) created(p *picture.Reply) int64 {
+	if p.Created.IsZero() {
+		return e.now().Unix()
+	}
+	return p.Created.Unix()
+}
+
+// Partial is the event of an image on the way (wire/images.md 3).
+func (e *Emitter) Partial(p *picture.Partial) []byte {
+	name := e.kind + ".partial_image"
+	if p.Raw != nil {
+		return forwarded(name, p.Raw)
+	}
+	return e.event(name, &picture.Reply{Images: []picture.Image{p.Image}}, func(w *jsonw.Writer) {
+		w.Key("partial_image_index").Int(int64(p.Index))
+	})
+}
+
+// Completed is the event that ends a stream.
+func (e *Emitter) Completed(p *picture.Reply) []byte {
+	name := e.kind + ".completed"
+	if p.Raw != nil {
+		return forwarded(name, p.Raw)
+	}
+	return e.event(name, p, func(w *jsonw.Writer) {
+		if p.Usage != nil {
+			usage(w, p.Usage)
+		}
+	})
+}
+
+func (e *Emitter) event(name string, p *picture.Reply, more func(*jsonw.Writer)) []byte {
+	w := jsonw.Writer{Buf: make([]byte, 0, room(p))}
+	w.Object()
+	w.Key("type").String(name)
+	content(&w, &p.Images[0])
+	w.Key("created_at").Int(e.created(p))
+	e.about(&w, p)
+	more(&w)
+	w.End()
+	return shapes.AppendEvent(nil, name, w.Buf)
+}
+
+// forwarded is an upstream's event in one line, as ours are.
+func forwarded(name string, data []byte) []byte {
+	if bytes.ContainsAny(data, "\r\n") {
+		var w jsonw.Writer
+		data = w.Raw(data).Buf
+	}
+	return shapes.AppendEvent(nil, name, data)
+}
+
+// Failure is the event of a stream that ends in an error.
+func (e *Emitter) Failure(err *dialogue.Error) []byte {
+	return shapes.AppendEvent(nil, "error", append(err.AppendJSON([]byte(`{"error":`)), '}'))
+}
+
+// Heartbeat may be sent between two events: a comment, which clients leave out
+// (wire/errors.md 6).
+var Heartbeat = []byte(": keep-alive\n")

@@ -1,0 +1,222 @@
+package images
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
+)
+
+const (
+	generations = "/images/generations"
+	editing     = "/images/edits"
+)
+
+// Encode implements picture.Shape.
+func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+	call := &picture.Call{Path: generations, Header: make(http.Header), Stream: r.Stream}
+	if r.Operation != picture.Generate {
+		call.Path = editing
+	}
+	if r.Inbound == Name && r.Body != nil {
+		body, err := patch(r, model)
+		call.Body = picture.JSON(body)
+		return call, err
+	}
+	fields, err := encode(r, model, rep)
+	if err != nil {
+		return nil, err
+	}
+	if r.Operation == picture.Generate {
+		call.Body = fields.json()
+		return call, nil
+	}
+	call.Body, err = fields.form(r)
+	return call, err
+}
+
+// patch sends a client's own bytes on, with the model's name at this upstream and,
+// when the call is one of several, its part of the images.
+func patch(r *picture.Request, model string) ([]byte, error) {
+	body := r.Body
+	var err error
+	if gjson.GetBytes(body, "model").Str != model {
+		if body, err = sjson.SetBytes(body, "model", model); err != nil {
+			return nil, fmt.Errorf("write the model into the request: %w", err)
+		}
+	}
+	if n := gjson.GetBytes(body, "n"); n.Exists() && n.Type == gjson.Number && int(n.Num) != r.N {
+		if body, err = sjson.SetBytes(body, "n", r.N); err != nil {
+			return nil, fmt.Errorf("write n into the request: %w", err)
+		}
+	}
+	return body, nil
+}
+
+// parameters are what an upstream is sent: for each a name, and a text that is
+// quoted in JSON or not.
+type parameters []parameter
+
+type parameter struct {
+	name, value string
+	bare        bool // a number, a truth, or a client's own JSON
+}
+
+func (p *parameters) word(name, value string) {
+	if value != "" {
+		*p = append(*p, parameter{name: name, value: value})
+	}
+}
+
+func (p *parameters) bare(name, value string) {
+	*p = append(*p, parameter{name, value, true})
+}
+
+func (p parameters) json() picture.Content {
+	var w jsonw.Writer
+	w.Object()
+	for _, f := range p {
+		w.KeyOf(f.name)
+		if f.bare {
+			w.RawString(f.value)
+			continue
+		}
+		w.String(f.value)
+	}
+	w.End()
+	return picture.JSON(w.Buf)
+}
+
+func (p parameters) form(r *picture.Request) (picture.Content, error) {
+	form := picture.NewForm()
+	for _, f := range p {
+		form.Field(f.name, f.value)
+	}
+	// A single picture is called image by every generation of the vendor.
+	name := "image"
+	if len(r.Sources) > 1 {
+		name = "image[]"
+	}
+	for _, f := range r.Sources {
+		form.File(name, f)
+	}
+	if r.Mask == nil {
+		return form, nil
+	}
+	mask := r.Mask
+	if r.MaskKeeps {
+		var err error
+		if mask, err = transparentMask(r.Mask); err != nil {
+			return nil, err
+		}
+	}
+	form.File("mask", mask)
+	return form, nil
+}
+
+// encode writes a request of any shape as far as the model knows its words.
+func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters, error) {
+	if r.Operation == picture.Describe || r.Operation == picture.Upscale {
+		return nil, dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
+	}
+	f := familyOf(model)
+	p := parameters{{name: "model", value: model}, {name: "prompt", value: prompt(r)}}
+	if r.N > 1 {
+		p.bare("n", strconv.Itoa(r.N))
+	}
+	size, changed := sizeFor(r, model)
+	p.word("size", size)
+	if changed {
+		rep.Lose("size")
+	}
+	p.word("quality", qualityFor(r, f))
+	if f.legacy {
+		// Its address would have to be fetched and kept all the same.
+		p.word("response_format", "b64_json")
+		p.word("style", r.Style)
+	} else {
+		p.modern(r)
+	}
+	p.word("user", r.User)
+	if r.Inbound == Name {
+		for _, extra := range r.Extra {
+			p.bare(extra.Name, extra.Text()) // only forms come this way
+		}
+		return p, nil
+	}
+	lose(r, rep)
+	return p, nil
+}
+
+func (p *parameters) modern(r *picture.Request) {
+	p.word("output_format", r.OutputFormat)
+	if r.Compression != nil {
+		p.bare("output_compression", strconv.Itoa(*r.Compression))
+	}
+	p.word("background", r.Background)
+	p.word("moderation", r.Moderation)
+	if r.Operation != picture.Generate {
+		p.word("input_fidelity", r.Fidelity)
+	}
+	if r.Stream {
+		p.bare("stream", "true")
+		if r.Partials > 0 {
+			p.bare("partial_images", strconv.Itoa(r.Partials))
+		}
+	}
+}
+
+// prompt says in words what the shape has no parameter for.
+func prompt(r *picture.Request) string {
+	text := r.Prompt
+	if r.Operation == picture.ReplaceBackground {
+		text = "Keep the subject as it is and replace the background: " + text
+	}
+	if r.Operation == picture.Reframe {
+		text = "Extend the picture beyond its edges to fill the frame. " + text
+	}
+	if r.NegativePrompt != "" {
+		text += "\nAvoid: " + r.NegativePrompt
+	}
+	return text
+}
+
+// speeds are the image vendor's words for what is called quality here.
+var speeds = map[string]string{"TURBO": "low", "DEFAULT": "medium", "QUALITY": "high"}
+
+func qualityFor(r *picture.Request, f *family) string {
+	if r.Quality != "" {
+		return r.Quality
+	}
+	if f.legacy {
+		return ""
+	}
+	return speeds[r.RenderingSpeed]
+}
+
+// lose names what had to be left out.
+func lose(r *picture.Request, rep *dialogue.Report) {
+	for _, l := range []struct {
+		name string
+		lost bool
+	}{
+		{"seed", r.Seed != nil}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"}, {"magic_prompt", r.MagicPrompt == "OFF"},
+		{"image_weight", r.ImageWeight != nil}, {"style_reference_images", len(r.Styles) > 0}, {"negative_prompt:prompt", r.NegativePrompt != ""},
+	} {
+		if l.lost {
+			rep.Lose(l.name)
+		}
+	}
+	for _, f := range r.Extra {
+		rep.Lose(f.Name)
+	}
+	for _, a := range r.Others {
+		rep.Lose(a.Name)
+	}
+}

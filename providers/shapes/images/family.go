@@ -1,0 +1,103 @@
+package images
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/picture"
+)
+
+// family is what a line of models takes (wire/images.md 1).
+type family struct {
+	prefix    string // of the documents' names
+	prompt    int    // characters
+	images    int
+	size      func(string) (rule string) // "" if it is fine
+	qualities []string
+	refuses   []string // parameters the vendor does not know for these models
+	// legacy models answer with an address unless asked otherwise, and with
+	// nothing beside the pictures.
+	legacy bool
+	edits  bool
+	opaque bool // no transparent background
+}
+
+var (
+	// modern are the parameters of the gen-image models only, older those of the
+	// others.
+	modern = []string{"output_format", "output_compression", "background", "moderation", "stream", "partial_images", "input_fidelity"}
+	older  = []string{"response_format", "style"}
+)
+
+// families are searched from the top.
+var families = []family{
+	{prefix: "legacy-image-2", prompt: 1000, images: 10, size: oneOf("256x256", "512x512", "1024x1024"),
+		qualities: []string{"auto", "standard"}, refuses: append([]string{"style"}, modern...), legacy: true, edits: true},
+	{prefix: "legacy-image-3", prompt: 4000, images: 1, size: oneOf("1024x1024", "1792x1024", "1024x1792"),
+		qualities: []string{"auto", "standard", "hd"}, refuses: modern, legacy: true},
+	{prefix: "gen-image-1", prompt: 32000, images: 10, size: oneOf("auto", "1024x1024", "1536x1024", "1024x1536"),
+		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true},
+	{prefix: "gen-image-", prompt: 32000, images: 10, size: anySize,
+		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true, opaque: true},
+	// A name that tells nothing: its provider knows better what it takes.
+	{prefix: "", prompt: 32000, images: 10, size: someSize,
+		qualities: []string{"auto", "low", "medium", "high", "standard", "hd"}, edits: true},
+}
+
+// familyOf finds a model's by its name, be it the documents' or a vendor's.
+func familyOf(model string) *family {
+	name := catalog.PublicName(model)
+	i := slices.IndexFunc(families, func(f family) bool { return strings.HasPrefix(name, f.prefix) })
+	return &families[i]
+}
+
+func oneOf(sizes ...string) func(string) string {
+	return func(s string) string {
+		if slices.Contains(sizes, s) {
+			return ""
+		}
+		return "must be one of " + strings.Join(sizes, ", ") + " for this model"
+	}
+}
+
+// Bounds of a free size (gateway.md 4.7, wire/images.md 1).
+const (
+	edgeStep  = 16
+	maxEdge   = 3840
+	maxRatio  = 3
+	minPixels = 655_360
+	maxPixels = 8_294_400
+)
+
+const sizeForm = "must be auto or WIDTHxHEIGHT"
+
+func anySize(text string) string {
+	if text == "auto" {
+		return ""
+	}
+	s, ok := picture.ParseSize(text)
+	if !ok {
+		return sizeForm
+	}
+	long, short := max(s.Width, s.Height), min(s.Width, s.Height)
+	switch {
+	case s.Width%edgeStep != 0 || s.Height%edgeStep != 0:
+		return fmt.Sprintf("width and height must be divisible by %d", edgeStep)
+	case long > maxRatio*short:
+		return fmt.Sprintf("must not be longer than %d times its width, nor wider than %d times its height", maxRatio, maxRatio)
+	case long > maxEdge:
+		return fmt.Sprintf("the longer edge must not exceed %d", maxEdge)
+	case s.Pixels() < minPixels || s.Pixels() > maxPixels:
+		return fmt.Sprintf("must have %d to %d pixels in all", minPixels, maxPixels)
+	}
+	return ""
+}
+
+func someSize(text string) string {
+	if _, ok := picture.ParseSize(text); !ok && text != "auto" {
+		return sizeForm
+	}
+	return ""
+}

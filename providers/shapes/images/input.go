@@ -1,0 +1,151 @@
+package images
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+)
+
+// input is a request's parameters, however they came. What is null, or an empty
+// field of a form, was not given.
+type input interface {
+	given(name string) bool
+	text(name string) (string, error)
+	integer(name string, lo, hi int64) (int64, error)
+	flag(name string) (bool, error)
+	// rest are the fields whose names are not known.
+	rest(known map[string]bool) []picture.Field
+}
+
+// document is a JSON object, known to be valid.
+type document struct {
+	values map[string]gjson.Result
+	names  []string // in the order they came
+}
+
+func newDocument(body []byte) *document {
+	d := &document{values: make(map[string]gjson.Result)}
+	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
+		if value.Type != gjson.Null {
+			d.values[name.Str] = value
+			d.names = append(d.names, name.Str)
+		}
+		return true
+	})
+	return d
+}
+
+func (d *document) given(name string) bool { return d.values[name].Exists() }
+
+func (d *document) text(name string) (string, error) {
+	v := d.values[name]
+	if v.Exists() && v.Type != gjson.String {
+		return "", dialogue.Invalid(name, "must be a string")
+	}
+	return v.Str, nil
+}
+
+func (d *document) integer(name string, lo, hi int64) (int64, error) {
+	v := d.values[name]
+	if !v.Exists() {
+		return 0, nil
+	}
+	if v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || v.Num < float64(lo) || v.Num > float64(hi) {
+		return 0, outside(name, lo, hi)
+	}
+	return int64(v.Num), nil
+}
+
+func (d *document) flag(name string) (bool, error) {
+	v := d.values[name]
+	if v.Exists() && v.Type != gjson.True && v.Type != gjson.False {
+		return false, dialogue.Invalid(name, "must be a boolean")
+	}
+	return v.Bool(), nil
+}
+
+func (d *document) rest(known map[string]bool) []picture.Field {
+	var out []picture.Field
+	for _, name := range d.names {
+		if !known[name] {
+			out = append(out, picture.Field{Name: name, Value: json.RawMessage(d.values[name].Raw)})
+		}
+	}
+	return out
+}
+
+// Text is a field of a form.
+type Text struct{ Name, Value string }
+
+// form is the texts of a multipart body.
+type form []Text
+
+func (f form) find(name string) string {
+	for _, t := range f {
+		if t.Name == name {
+			return t.Value
+		}
+	}
+	return ""
+}
+
+// twice names a field that was sent more than once.
+func (f form) twice() string {
+	seen := make(map[string]bool, len(f))
+	for _, t := range f {
+		if seen[t.Name] && known[t.Name] {
+			return t.Name
+		}
+		seen[t.Name] = true
+	}
+	return ""
+}
+
+func (f form) given(name string) bool { return f.find(name) != "" }
+
+func (f form) text(name string) (string, error) { return f.find(name), nil }
+
+func (f form) integer(name string, lo, hi int64) (int64, error) {
+	v := f.find(name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < lo || n > hi {
+		return 0, outside(name, lo, hi)
+	}
+	return n, nil
+}
+
+func (f form) flag(name string) (bool, error) {
+	switch v := f.find(name); v {
+	case "true", "True", "1":
+		return true, nil
+	case "", "false", "False", "0":
+		return false, nil
+	}
+	return false, dialogue.Invalid(name, "must be true or false")
+}
+
+func (f form) rest(known map[string]bool) []picture.Field {
+	var out []picture.Field
+	for _, t := range f {
+		if !known[t.Name] {
+			value, err := json.Marshal(t.Value)
+			if err != nil {
+				continue // a string always can be
+			}
+			out = append(out, picture.Field{Name: t.Name, Value: value})
+		}
+	}
+	return out
+}
+
+func outside(name string, lo, hi int64) *dialogue.Error {
+	return dialogue.Invalid(name, "must be an integer from "+strconv.FormatInt(lo, 10)+" to "+strconv.FormatInt(hi, 10))
+}

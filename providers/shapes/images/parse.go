@@ -1,0 +1,130 @@
+package images
+
+import (
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+)
+
+// Body implements picture.Shape.
+func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
+	if !gjson.ValidBytes(body) {
+		return nil, dialogue.BadUpstream("a reply that is no JSON")
+	}
+	v := gjson.Parse(view(body))
+	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
+		return nil, refusal(v)
+	}
+	if !v.Get("data").IsArray() {
+		return nil, dialogue.BadUpstream("a reply without data")
+	}
+	reply := header(v)
+	v.Get("data").ForEach(func(_, d gjson.Result) bool {
+		reply.Images = append(reply.Images, imageOf(r, reply, d))
+		return true
+	})
+	if r.Inbound == Name {
+		reply.Raw = body
+	}
+	return reply, nil
+}
+
+// Event implements picture.Shape.
+func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event, error) {
+	if string(data) == "[DONE]" {
+		return nil, nil
+	}
+	if !gjson.ValidBytes(data) {
+		return nil, dialogue.BadUpstream("an event that is no JSON")
+	}
+	data = append([]byte(nil), data...) // the pictures in it are kept
+	v := gjson.Parse(view(data))
+	kind := v.Get("type").Str
+	if kind == "" {
+		kind = name
+	}
+	if e := v.Get("error"); kind == "error" || e.Exists() && e.Type != gjson.Null {
+		return nil, refusal(v)
+	}
+	_, step, _ := strings.Cut(kind, ".")
+	reply := header(v)
+	img := imageOf(r, reply, v)
+	switch step {
+	case "partial_image":
+		p := &picture.Partial{Index: int(v.Get("partial_image_index").Int()), Image: img}
+		if r.Inbound == Name {
+			p.Raw = data
+		}
+		return &picture.Event{Partial: p}, nil
+	case "completed":
+		reply.Images = []picture.Image{img}
+		if r.Inbound == Name {
+			reply.Raw = data
+		}
+		return &picture.Event{Done: reply}, nil
+	}
+	return nil, nil // an event of the future
+}
+
+// header is what a reply, or an event, says of all its pictures.
+func header(v gjson.Result) *picture.Reply {
+	created := v.Get("created").Int()
+	if created == 0 {
+		created = v.Get("created_at").Int()
+	}
+	reply := &picture.Reply{Background: v.Get("background").Str, OutputFormat: v.Get("output_format").Str,
+		Quality: v.Get("quality").Str, Size: v.Get("size").Str, Usage: usageOf(v.Get("usage"))}
+	if created > 0 {
+		reply.Created = time.Unix(created, 0)
+	}
+	return reply
+}
+
+func imageOf(r *picture.Request, reply *picture.Reply, d gjson.Result) picture.Image {
+	i := picture.Image{URL: d.Get("url").Str, Prompt: d.Get("revised_prompt").Str}
+	if data := d.Get("b64_json"); data.Type == gjson.String && data.Str != "" {
+		i.Base64, i.URL = bytesOf(data.Str), ""
+	}
+	if size, ok := picture.ParseSize(reply.Size); ok {
+		i.Width, i.Height = size.Width, size.Height
+	}
+	return i
+}
+
+func usageOf(v gjson.Result) *picture.Usage {
+	if !v.IsObject() {
+		return nil
+	}
+	n := func(path string) int64 { return max(v.Get(path).Int(), 0) }
+	u := &picture.Usage{InputText: n("input_tokens_details.text_tokens"), InputImage: n("input_tokens_details.image_tokens"),
+		CachedInput: n("input_tokens_details.cached_tokens"),
+		OutputText:  n("output_tokens_details.text_tokens"), OutputImage: n("output_tokens_details.image_tokens")}
+	// The totals are what is charged: parts that are not told are of the usual kind.
+	u.InputText += max(n("input_tokens")-u.Input(), 0)
+	u.OutputImage += max(n("output_tokens")-u.Output(), 0)
+	return u
+}
+
+// refusal is an error that came with a status of 200.
+func refusal(v gjson.Result) *dialogue.Error {
+	e := chunks.Failure(v)
+	e.ModerationDetails = moderation(v.Get("error.moderation_details"))
+	if e.Type == userError {
+		e.Status = 400
+	}
+	return e
+}
+
+// userError is the vendor's type of a request that a model will not serve.
+const userError = "image_generation_user_error"
+
+// view reads bytes as a string without copying them. A reply is never written to.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

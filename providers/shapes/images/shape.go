@@ -1,0 +1,120 @@
+package images
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
+)
+
+// Shape is the upstream side of the shape.
+var Shape picture.Shape = shape{}
+
+type shape struct{}
+
+// Name implements picture.Shape.
+func (shape) Name() dialogue.Shape { return Name }
+
+// MaxImages implements picture.Shape.
+func (shape) MaxImages(_ *picture.Request, model string) int { return familyOf(model).images }
+
+// Authorize implements picture.Shape.
+func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
+
+// DecodeError implements picture.Shape.
+func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+	e := chunks.DecodeError(status, header, body)
+	if gjson.ValidBytes(body) {
+		e.ModerationDetails = moderation(gjson.GetBytes(body, "error.moderation_details"))
+	}
+	return e
+}
+
+// moderation is what an upstream's refusal says of the stage and the categories,
+// made anew so that nothing else of it gets through (wire/images.md 5).
+func moderation(v gjson.Result) []byte {
+	if !v.IsObject() {
+		return nil
+	}
+	var w jsonw.Writer
+	w.Object()
+	if stage := v.Get("moderation_stage").Str; word(stage) {
+		w.Key("moderation_stage").String(stage)
+	}
+	w.Key("categories").Array()
+	for i, c := range v.Get("categories").Array() {
+		if i < maxCategories && word(c.Str) {
+			w.String(c.Str)
+		}
+	}
+	w.End().End()
+	return w.Buf
+}
+
+const (
+	maxCategories = 32
+	maxWord       = 64
+)
+
+// word is a name such as sexual/minors or self-harm.
+func word(s string) bool {
+	return s != "" && len(s) <= maxWord && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789_-/") == ""
+}
+
+// sizes are what the older families make, from which the one nearest to what was
+// asked for is taken.
+func nearest(sizes []picture.Size, want float64) picture.Size {
+	best := sizes[0]
+	for _, s := range sizes[1:] {
+		if distance(s, want) < distance(best, want) {
+			best = s
+		}
+	}
+	return best
+}
+
+// distance compares ratios, so that twice as wide is as far as twice as high.
+func distance(s picture.Size, ratio float64) float64 {
+	d := float64(s.Width) / float64(s.Height) / ratio
+	return max(d, 1/d)
+}
+
+var shapesOfModels = []struct {
+	prefix string
+	sizes  []picture.Size
+}{
+	{"legacy-image-2", []picture.Size{{Width: 1024, Height: 1024}}},
+	{"legacy-image-3", []picture.Size{{Width: 1024, Height: 1024}, {Width: 1792, Height: 1024}, {Width: 1024, Height: 1792}}},
+	{"", []picture.Size{{Width: 1024, Height: 1024}, {Width: 1536, Height: 1024}, {Width: 1024, Height: 1536}}},
+}
+
+// sizeFor is the size to ask model for. What the model would refuse becomes the
+// nearest it takes, and changed says so.
+func sizeFor(r *picture.Request, model string) (size string, changed bool) {
+	var ratio float64
+	switch {
+	case r.Size != (picture.Size{}):
+		if familyOf(model).size(r.Size.String()) == "" {
+			return r.Size.String(), false
+		}
+		ratio = float64(r.Size.Width) / float64(r.Size.Height)
+	case r.Aspect != (picture.Aspect{}):
+		ratio = float64(r.Aspect.Width) / float64(r.Aspect.Height)
+	default:
+		return "", false
+	}
+	name := catalog.PublicName(model)
+	for _, m := range shapesOfModels {
+		if strings.HasPrefix(name, m.prefix) {
+			s := nearest(m.sizes, ratio)
+			return s.String(), r.Size != s
+		}
+	}
+	return "", true
+}
