@@ -1,0 +1,282 @@
+package tokens_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"stagedoor/actors/tokens"
+)
+
+// step is one call about a grant, answer what came of it.
+type step struct {
+	grant int
+	kind  stepKind
+	token string
+}
+
+type stepKind uint8
+
+const (
+	stepExchange stepKind = iota
+	stepRefresh
+	stepRevoke
+	stepRevokeAccess
+	stepIntrospect
+	stepLookup
+)
+
+type answer struct {
+	ok   bool
+	pair tokens.Tokens
+}
+
+// lineage is a grant as one caller after the other would find it.
+type lineage struct {
+	used, dead     bool
+	current        string // refresh token
+	previous       string // the one before, as long as it is forgiven
+	access         string // issued with current
+	revokedAccess  string // every one, with spaces around
+	forgivesReplay bool
+}
+
+func (l lineage) revoked(access string) bool {
+	return strings.Contains(l.revokedAccess, " "+access+" ")
+}
+
+// take is the lineage after new tokens were issued.
+func (l lineage) take(a answer) lineage {
+	l.used, l.previous = true, ""
+	if l.forgivesReplay {
+		l.previous = l.current
+	}
+	l.current, l.access = a.pair.Refresh, a.pair.Access
+	return l
+}
+
+// next tells whether an answer is right, and what the grant is afterwards.
+func (l lineage) next(s step, a answer) (bool, lineage) {
+	switch s.kind {
+	case stepExchange:
+		if l.dead || l.used {
+			l.dead = true
+			return !a.ok, l
+		}
+		return a.ok, l.take(a)
+	case stepRefresh:
+		return l.refresh(s.token, a)
+	case stepRevoke:
+		l.dead = true
+		return a.ok, l
+	case stepRevokeAccess:
+		l.revokedAccess += " " + s.token + " "
+		return a.ok, l
+	case stepIntrospect:
+		return a.ok == (!l.dead && s.token == l.current), l
+	}
+	return a.ok == (!l.dead && !l.revoked(s.token)), l
+}
+
+func (l lineage) refresh(token string, a answer) (bool, lineage) {
+	switch {
+	case l.dead:
+		return !a.ok, l
+	case token == l.current:
+		return a.ok, l.take(a)
+	case token == l.previous && l.revoked(l.access):
+		return !a.ok, l
+	case token == l.previous:
+		return a.ok && a.pair.Refresh == l.current && a.pair.Access == l.access, l
+	}
+	l.dead = true
+	return !a.ok, l
+}
+
+func lineages(forgives bool) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return lineage{forgivesReplay: forgives} },
+		Step: func(state, in, out any) (bool, any) { return state.(lineage).next(in.(step), out.(answer)) },
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			by := map[int][]porcupine.Operation{}
+			for _, op := range history {
+				grant := op.Input.(step).grant
+				by[grant] = append(by[grant], op)
+			}
+			parts := make([][]porcupine.Operation, 0, len(by))
+			for _, part := range by {
+				parts = append(parts, part)
+			}
+			return parts
+		},
+		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %v", in, out.(answer).ok) },
+	}
+}
+
+// drive is what the callers of a history share: what any of them was told.
+type drive struct {
+	*bench
+	codes []string
+	begun time.Time
+
+	mu        sync.Mutex
+	refreshes [][]string // by grant
+	accesses  [][]string
+	history   []porcupine.Operation
+}
+
+// choose picks a call that somebody could make: mostly the newest tokens, so that
+// callers meet.
+func (d *drive) choose(random *rand.Rand) step {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := step{grant: random.IntN(len(d.codes))}
+	known := len(d.refreshes[s.grant])
+	n := random.IntN(100)
+	if known == 0 || n < 4 {
+		s.token = d.codes[s.grant]
+		return s
+	}
+	newest := func(list []string) string { return list[len(list)-1-min(random.IntN(8)/6, len(list)-1)] }
+	switch {
+	case n < 50:
+		s.kind, s.token = stepRefresh, newest(d.refreshes[s.grant])
+	case n < 52:
+		s.kind, s.token = stepRevoke, newest(d.refreshes[s.grant])
+	case n < 56:
+		s.kind, s.token = stepRevokeAccess, newest(d.accesses[s.grant])
+	case n < 78:
+		s.kind, s.token = stepIntrospect, newest(d.refreshes[s.grant])
+	default:
+		s.kind, s.token = stepLookup, newest(d.accesses[s.grant])
+	}
+	return s
+}
+
+// carry makes the call. Refusals other than the one that the protocol has for
+// tokens are no answers.
+func (d *drive) carry(s step) (a answer, err error) {
+	switch s.kind {
+	case stepExchange:
+		a.pair, err = d.exchange(s.token)
+	case stepRefresh:
+		a.pair, err = d.refresh(s.token)
+	case stepRevoke, stepRevokeAccess:
+		err = d.Revoke(ctx, d.creds, s.token)
+	case stepIntrospect:
+		i, err := d.Introspect(ctx, d.creds, s.token)
+		return answer{ok: i.Active}, err
+	case stepLookup:
+		_, err = d.Lookup(s.token)
+	}
+	a.ok = err == nil
+	if errors.Is(err, tokens.ErrInvalidGrant) || errors.Is(err, tokens.ErrInvalidToken) {
+		err = nil
+	}
+	return a, err
+}
+
+func (d *drive) note(client int, s step, a answer, called, returned time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.history = append(d.history, porcupine.Operation{ClientId: client, Input: s, Call: int64(called), Output: a, Return: int64(returned)})
+	if a.ok && a.pair.Refresh != "" {
+		d.refreshes[s.grant] = append(d.refreshes[s.grant], a.pair.Refresh)
+		d.accesses[s.grant] = append(d.accesses[s.grant], a.pair.Access)
+	}
+}
+
+// recorded is the history of callers who make calls at once.
+func recorded(t *testing.T, b *bench, seed uint64) []porcupine.Operation {
+	t.Helper()
+	const grants, callers, calls = 4, 8, 200
+	d := &drive{bench: b, begun: time.Now(), refreshes: make([][]string, grants), accesses: make([][]string, grants)}
+	for range grants {
+		d.codes = append(d.codes, b.code(t))
+	}
+	var wg sync.WaitGroup
+	for client := range callers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(client)))
+			for range calls / callers {
+				s := d.choose(random)
+				called := time.Since(d.begun)
+				a, err := d.carry(s)
+				if err != nil {
+					t.Errorf("%+v: %v", s, err)
+				}
+				d.note(client, s, a, called, time.Since(d.begun))
+			}
+		})
+	}
+	wg.Wait()
+	return d.history
+}
+
+// patience bounds the search for an order; it takes milliseconds.
+const patience = time.Minute
+
+// I2: whatever calls race, their answers are those of some order of them one
+// after the other.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	histories := 1000
+	if testing.Short() {
+		histories = 50
+	}
+	for name, grace := range map[string]time.Duration{"strict": 0, "forgiving": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tokens.Config{RefreshGrace: grace})
+			refused, issued := 0, 0
+			for seed := range uint64(histories / 2) {
+				b.clock.add(time.Hour) // the grants of the history before are not in the way
+				history := recorded(t, b, seed)
+				if got := porcupine.CheckOperationsTimeout(lineages(grace > 0), history, patience); got != porcupine.Ok {
+					t.Fatalf("history %d: %s", seed, got)
+				}
+				for _, op := range history {
+					if a := op.Output.(answer); !a.ok {
+						refused++
+					} else if a.pair.Refresh != "" {
+						issued++
+					}
+				}
+			}
+			if issued < 5*histories || refused < 5*histories {
+				t.Errorf("%d pairs issued, %d calls refused: nothing raced", issued, refused)
+			}
+		})
+	}
+}
+
+// What must not happen is told from what may.
+func TestForgedHistoriesAreNoticed(t *testing.T) {
+	pair := func(n string) answer { return answer{true, tokens.Tokens{Access: "at" + n, Refresh: "rt" + n}} }
+	call := func(from, to int64, kind stepKind, token string, a answer) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: step{kind: kind, token: token}, Output: a}
+	}
+	redeemed := call(0, 1, stepExchange, "ac", pair("1"))
+	for name, c := range map[string]struct {
+		history []porcupine.Operation
+		want    bool
+	}{
+		"one exchange":                {[]porcupine.Operation{redeemed}, true},
+		"one code, two winners":       {[]porcupine.Operation{redeemed, call(0, 1, stepExchange, "ac", pair("2"))}, false},
+		"one refresh token, two":      {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")), call(2, 3, stepRefresh, "rt1", pair("3"))}, false},
+		"use before the reuse":        {[]porcupine.Operation{redeemed, call(2, 9, stepRefresh, "rt1", pair("2")), call(3, 9, stepRefresh, "rt1", answer{}), call(2, 9, stepLookup, "at1", answer{ok: true})}, true},
+		"use after the reuse":         {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")), call(4, 5, stepRefresh, "rt1", answer{}), call(6, 7, stepLookup, "at1", answer{ok: true})}, false},
+		"use during the revocation":   {[]porcupine.Operation{redeemed, call(2, 5, stepRevoke, "rt1", answer{ok: true}), call(3, 4, stepLookup, "at1", answer{ok: true})}, true},
+		"use after the revocation":    {[]porcupine.Operation{redeemed, call(2, 3, stepRevoke, "rt1", answer{ok: true}), call(4, 5, stepLookup, "at1", answer{ok: true})}, false},
+		"a revoked access token":      {[]porcupine.Operation{redeemed, call(2, 3, stepRevokeAccess, "at1", answer{ok: true}), call(4, 5, stepLookup, "at1", answer{ok: true})}, false},
+		"an old refresh token active": {[]porcupine.Operation{redeemed, call(2, 3, stepRefresh, "rt1", pair("2")), call(4, 5, stepIntrospect, "rt1", answer{ok: true})}, false},
+	} {
+		if got := porcupine.CheckOperations(lineages(false), c.history); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
