@@ -28,7 +28,7 @@ type Spec struct {
 // through, and what they upscale to.
 const (
 	MaxEdge   = 8192
-	MaxPixels = 32 << 20
+	MaxPixels = 16 << 20
 )
 
 // ErrSize is returned for a picture out of bounds.
