@@ -11,6 +11,7 @@ import (
 // Books is what a whole ledger adds up to.
 type Books struct {
 	Entries  int
+	Folded   int64 // entries that checkpoints stand for
 	Accounts int
 	Open     int // holds under way
 	Credits  int64
@@ -26,7 +27,16 @@ const maxBookErrors = 20
 // hold begun once and ended at most once. It is for an operator and for tests;
 // nothing may change meanwhile.
 func (s *State) CheckBooks(ctx context.Context) (Books, error) {
-	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, ended: map[uint64]bool{}}
+	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, ended: map[uint64]bool{}, folded: foldedThrough(s.snapshot())}
+	if err := s.store.Range(ctx, journal.Folded, nil, nil, 0, func(rec journal.Record) error {
+		c, err := decodeCheckpoint(rec)
+		if err == nil {
+			b.checkpoint(&c)
+		}
+		return err
+	}); err != nil {
+		return b.books, err
+	}
 	if err := s.Ledger(ctx, 0, func(e Entry) error { b.entry(&e); return nil }); err != nil {
 		return b.books, err
 	}
@@ -45,6 +55,7 @@ type auditor struct {
 	accounts map[string]*Account
 	open     map[uint64]*Hold
 	ended    map[uint64]bool
+	folded   uint64
 	wrong    []error
 }
 
@@ -54,8 +65,26 @@ func (b *auditor) find(format string, args ...any) {
 	}
 }
 
+// checkpoint is where an account's entries go on from.
+func (b *auditor) checkpoint(c *Checkpoint) {
+	b.books.Folded += c.Entries
+	a := &Account{ID: c.Account, Credits: c.Credits, Spent: c.Spent, Held: c.Held, Last: c.Last}
+	b.accounts[c.Account] = a
+	held := int64(0)
+	for id, amount := range c.Open {
+		held += amount
+		b.open[id] = &Hold{ID: id, Account: c.Account, Amount: amount}
+	}
+	if held != c.Held || c.Last > b.folded || a.Spent < 0 || a.Available() < 0 {
+		b.find("the checkpoint of account %s does not add up: %+v, folded through %d", c.Account, *c, b.folded)
+	}
+}
+
 func (b *auditor) entry(e *Entry) {
 	b.books.Entries++
+	if e.Sequence <= b.folded {
+		b.find("entry %d was folded and is still there", e.Sequence)
+	}
 	a := b.accounts[e.Account]
 	if a == nil {
 		a = &Account{ID: e.Account}

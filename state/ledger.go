@@ -57,6 +57,8 @@ type Posting struct {
 	Hold   uint64
 	Held   int64
 	Reason string
+	// Once makes a Credit or Adjust happen once: see Payment. "": each time.
+	Once string
 	// Receipt goes with Begin, Settle and Release. Account, hold, amounts, end
 	// reason and times are filled in, in a copy.
 	Receipt *Receipt
@@ -141,6 +143,13 @@ func (p *poster) post(what *Posting) (uint64, error) {
 }
 
 func (p *poster) credit(what *Posting) (uint64, error) {
+	if what.Once != "" {
+		return p.once(what)
+	}
+	return p.move(what)
+}
+
+func (p *poster) move(what *Posting) (uint64, error) {
 	sum := p.account.Credits + what.Amount
 	if sum > MaxCredits {
 		return 0, fmt.Errorf("%w: credits of %d", ErrInvalid, sum)
@@ -280,12 +289,19 @@ func (p *poster) put(h Hold) {
 }
 
 // History returns up to limit entries of an account, newest first: those before
-// the sequence number before, or (0) the newest.
+// the sequence number before, or (0) the newest. It ends with the oldest entry
+// that was not folded.
 func (s *State) History(ctx context.Context, account string, before uint64, limit int) ([]Entry, error) {
 	var found []Entry
 	at := s.Account(account).Last
 	for at != 0 && len(found) < limit {
+		if at <= foldedThrough(s.snapshot()) {
+			break
+		}
 		e, err := s.entry(ctx, at)
+		if errors.Is(err, journal.ErrNotFound) && at <= foldedThrough(s.snapshot()) {
+			break // folded since it was looked for
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -65,8 +64,12 @@ func receiptPrefix(request, account string) []byte {
 	return append(append(key, account...), 0)
 }
 
+func receiptKey(request, account string, hold uint64) []byte {
+	return append(receiptPrefix(request, account), sequenceKey(hold)...)
+}
+
 func (tx *Tx) putReceipt(r *Receipt) {
-	key := append(receiptPrefix(r.Request, r.Account), sequenceKey(r.Hold)...)
+	key := receiptKey(r.Request, r.Account, r.Hold)
 	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: r.encode()})
 }
 
@@ -151,12 +154,9 @@ func (s *State) Receipts(ctx context.Context, account, request string) ([]Receip
 	to := append(from[:len(from)-1:len(from)-1], 1)
 	var found []Receipt
 	err := s.store.Range(ctx, journal.Receipt, from, to, maxReceipts, func(rec journal.Record) error {
-		var r Receipt
-		if err := json.Unmarshal(rec.Value, &r); err != nil {
-			return &journal.CorruptError{Table: journal.Receipt, Key: append([]byte(nil), rec.Key...), Reason: "is not a receipt"}
-		}
+		r, err := decodeReceipt(rec)
 		found = append(found, r)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))

@@ -29,6 +29,23 @@ type RedeemCode struct {
 	Expires  time.Time `json:"expires,omitzero"`  // zero: never
 	UsedBy   string    `json:"used_by,omitempty"` // the account
 	Used     time.Time `json:"used,omitzero"`     // zero: it is not
+	// Cancelled is when an operator took it back; zero: it was not.
+	Cancelled time.Time `json:"cancelled,omitzero"`
+}
+
+// RedeemedFor is how long a code that was used, or has expired, is remembered:
+// who tries it again hears why it does not work.
+const RedeemedFor = 90 * 24 * time.Hour
+
+// forgotten is when a code may be swept; zero: never.
+func (c *RedeemCode) forgotten() time.Time {
+	switch {
+	case !c.Used.IsZero():
+		return c.Used.Add(RedeemedFor)
+	case !c.Expires.IsZero():
+		return c.Expires.Add(RedeemedFor)
+	}
+	return time.Time{}
 }
 
 const byCode = "code"
@@ -36,6 +53,7 @@ const byCode = "code"
 var redeemCodes = table[RedeemCode]{
 	durable: journal.Redeem,
 	id:      func(c *RedeemCode) string { return c.ID },
+	expires: (*RedeemCode).forgotten,
 	more: map[string]*memdb.IndexSchema{
 		byCode: {Name: byCode, Unique: true, Indexer: index[RedeemCode](func(c *RedeemCode) []byte { return c.Hash[:] })},
 	},
@@ -114,7 +132,7 @@ func (c *RedeemCode) check() error {
 }
 
 // Redeem credits an account with a code's amount and spends the code, in one
-// command: it is ErrNotFound for a code that is unknown or has expired, and
+// command: it is ErrNotFound for a code that is unknown, cancelled or expired, and
 // ErrRedeemed for one that was used, by whomever.
 func (s *State) Redeem(ctx context.Context, account, code string) (Account, RedeemCode, error) {
 	hash := HashRedeemCode(code)
@@ -132,7 +150,7 @@ func (s *State) Redeem(ctx context.Context, account, code string) (Account, Rede
 // Redeem is State.Redeem inside a command.
 func (tx *Tx) Redeem(account string, hash Hash) (Account, RedeemCode, error) {
 	r := redeemCodes.first(tx.mem, byCode, hash[:])
-	if r == nil || (!r.rec.Expires.IsZero() && !tx.now.Before(r.rec.Expires)) {
+	if r == nil || !r.rec.Cancelled.IsZero() || (!r.rec.Expires.IsZero() && !tx.now.Before(r.rec.Expires)) {
 		return Account{}, RedeemCode{}, fmt.Errorf("redeem code: %w", ErrNotFound)
 	}
 	c := r.rec
@@ -148,6 +166,26 @@ func (tx *Tx) Redeem(account string, hash Hash) (Account, RedeemCode, error) {
 	}
 	c.Used, c.UsedBy = tx.now, account
 	return a, c, redeemCodes.put(tx, c)
+}
+
+// CancelRedeemCode takes a code back: it is ErrRedeemed if somebody was faster.
+// Doing it again changes nothing.
+func (s *State) CancelRedeemCode(ctx context.Context, id string) (RedeemCode, error) {
+	return Do(ctx, s, func(tx *Tx) (RedeemCode, error) {
+		r := redeemCodes.get(tx.mem, id)
+		if r == nil {
+			return RedeemCode{}, fmt.Errorf("redeem code %s: %w", id, ErrNotFound)
+		}
+		c := r.rec
+		switch {
+		case !c.Used.IsZero():
+			return RedeemCode{}, fmt.Errorf("redeem code %s: %w", id, ErrRedeemed)
+		case !c.Cancelled.IsZero():
+			return c, nil
+		}
+		c.Cancelled = tx.now
+		return c, redeemCodes.put(tx, c)
+	})
 }
 
 // RedeemCodes lists codes in the order in which they were minted.

@@ -17,7 +17,8 @@ import (
 type State struct {
 	store journal.Store
 	mem   *memdb.MemDB
-	now   func() time.Time
+	now   func() time.Time // of clock
+	clock clock
 	hot   keyring // the keys by hash, for the lookup of every request
 
 	responses    atomic.Int64 // rows in the table of responses
@@ -43,7 +44,7 @@ var hot = []interface {
 	load(*memdb.Txn, journal.Record) error
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
 	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
-	&spends}
+	&spends, &payments}
 
 // Option changes what Open does.
 type Option func(*State)
@@ -54,16 +55,18 @@ type Option func(*State)
 func MaxResponses(n int) Option { return func(s *State) { s.maxResponses = n } }
 
 // Open reads the hot tables of store into memory and starts the writer. The
-// store stays the caller's, to be closed after Close. now is the only clock.
+// store stays the caller's, to be closed after Close. now is the wall clock; see
+// Now for what is made of it.
 func Open(store journal.Store, now func() time.Time, options ...Option) (*State, error) {
 	s := &State{
 		store:        store,
-		now:          now,
+		clock:        clock{wall: now},
 		maxResponses: 200_000,
 		queue:        make(chan *request, maxQueue),
 		stopped:      make(chan struct{}),
 		failed:       make(chan struct{}),
 	}
+	s.now = s.clock.now
 	for _, o := range options {
 		o(s)
 	}
@@ -105,6 +108,7 @@ func (s *State) load() error {
 	}
 	txn.Commit()
 	s.mem = db
+	s.restoreClock()
 	s.hot.fill(s.snapshot())
 	s.ledger = lastEntry(s.snapshot())
 	return nil

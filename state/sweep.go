@@ -6,7 +6,7 @@ import "context"
 const MaxSweep = 500
 
 // transient are the tables that Sweep clears, beside the responses.
-var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents}
+var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents, &redeemCodes}
 
 // Sweep removes up to limit records (MaxSweep if 0) and tells how many: expired
 // ones of every table, then the oldest finished responses beyond MaxResponses.
@@ -14,7 +14,7 @@ var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &gr
 // is not found from that moment on, swept or not.
 //
 // Its caller decides when, once a minute for instance, and leaves it out while
-// commands wait (Stats.Waiting).
+// commands wait (Stats.Waiting). It keeps the time of an idle gateway, too.
 func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 	if limit <= 0 || limit > MaxSweep {
 		limit = MaxSweep
@@ -25,7 +25,7 @@ func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 		for _, t := range transient {
 			swept += t.sweep(tx, limit-swept)
 		}
-		return swept, nil
+		return swept, tx.markTime()
 	})
 }
 

@@ -134,12 +134,13 @@ func (s *State) write() {
 	for r := range s.queue {
 		s.group(r)
 	}
+	s.lastMark()
 }
 
 // group runs the first command and those that wait behind it, commits what they
 // did and answers them.
 func (s *State) group(first *request) {
-	tx := &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, touched: map[record]struct{}{}}
+	tx := s.newTx()
 	defer tx.mem.Abort() // nothing after a Commit; else readers keep what they have
 	var ran []*request
 	for r := first; r != nil; r = s.next(len(ran), tx.size) {
@@ -152,6 +153,9 @@ func (s *State) group(first *request) {
 			r.err = tx.run(r.cmd)
 		}
 	}
+	if len(tx.batches) > 0 {
+		_ = tx.run((*Tx).markTime) // a mark that cannot be written is no reason to refuse the rest
+	}
 	err := s.commit(tx)
 	s.groups.Add(1)
 	s.commands.Add(uint64(len(ran)))
@@ -161,6 +165,10 @@ func (s *State) group(first *request) {
 		}
 		r.end()
 	}
+}
+
+func (s *State) newTx() *Tx {
+	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, touched: map[record]struct{}{}}
 }
 
 func (s *State) next(n, size int) *request {

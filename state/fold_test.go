@@ -1,0 +1,177 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// TestFoldingKeepsEverySum posts and folds in any order, on several accounts:
+// balances stay, and the books prove them from checkpoints and entries.
+func TestFoldingKeepsEverySum(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		clock, store := newClock(), journal.NewMemory()
+		s, err := state.Open(store, clock.now)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer func() { s.Close() }()
+		account := rapid.SampledFrom([]string{"a", "b", "c"})
+		amount := rapid.Int64Range(0, 40)
+		entered, folded := 0, 0
+		enter := func(account string, p state.Posting) {
+			if p.Receipt == nil {
+				p.Receipt = about(fmt.Sprint("r", entered))
+			}
+			_, posted, err := s.Post(ctx, account, []state.Posting{p})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if posted[0].Err == nil && p.Kind != state.Progress {
+				entered++
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"credit": func(rt *rapid.T) {
+				enter(account.Draw(rt, "account"), state.Posting{Kind: state.Credit, Amount: amount.Draw(rt, "amount")})
+			},
+			"adjust": func(rt *rapid.T) {
+				enter(account.Draw(rt, "account"), state.Posting{Kind: state.Adjust, Amount: -amount.Draw(rt, "amount")})
+			},
+			"begin": func(rt *rapid.T) {
+				enter(account.Draw(rt, "account"), state.Posting{Kind: state.Begin, Amount: amount.Draw(rt, "amount")})
+			},
+			"settle at once": func(rt *rapid.T) {
+				enter(account.Draw(rt, "account"), state.Posting{Kind: state.Settle, Held: 9, Amount: amount.Draw(rt, "amount")})
+			},
+			"go on": func(rt *rapid.T) {
+				holds := s.Holds("")
+				if len(holds) == 0 {
+					rt.Skip("no hold")
+				}
+				h := rapid.SampledFrom(holds).Draw(rt, "hold")
+				kind := rapid.SampledFrom([]state.EntryKind{state.Extend, state.Settle, state.Release, state.Progress}).Draw(rt, "kind")
+				enter(h.Account, state.Posting{Kind: kind, Hold: h.ID, Amount: amount.Draw(rt, "amount"), Receipt: &h.Receipt})
+			},
+			"time": func(rt *rapid.T) { clock.add(time.Hour) },
+			"fold": func(rt *rapid.T) {
+				before, held := s.Accounts(), s.Holds("")
+				n, err := s.Fold(ctx, clock.now().Add(-time.Duration(rapid.IntRange(-1, 2).Draw(rt, "hours"))*time.Hour), rapid.IntRange(1, 5).Draw(rt, "limit"))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				folded += n
+				if after := s.Accounts(); fmt.Sprint(before) != fmt.Sprint(after) || fmt.Sprint(held) != fmt.Sprint(s.Holds("")) {
+					rt.Fatalf("accounts were %v, are %v", before, after)
+				}
+			},
+			"restart": func(rt *rapid.T) {
+				s.Close()
+				if s, err = state.Open(store, clock.now); err != nil {
+					rt.Fatal(err)
+				}
+			},
+			"": func(rt *rapid.T) {
+				books, err := s.CheckBooks(ctx)
+				if err != nil || books.Entries+folded != entered || books.Folded != int64(folded) {
+					rt.Fatalf("%d entered, %d folded: %+v, %v", entered, folded, books, err)
+				}
+				for _, a := range s.Accounts() {
+					if _, err := s.History(ctx, a.ID, 0, 1000); err != nil {
+						rt.Fatalf("history of %s: %v", a.ID, err)
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestFoldTakesOldEntriesWithTheirReceipts(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Settle, Held: 5, Amount: 5, Receipt: about("old")})
+	clock.add(time.Hour)
+	post(t, s, "a", state.Posting{Kind: state.Settle, Held: 7, Amount: 7, Receipt: about("new")})
+	if n, err := s.Fold(ctx, clock.now(), 0); n != 2 || err != nil {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	if n, err := s.Fold(ctx, clock.now(), 0); n != 0 || err != nil {
+		t.Errorf("again: got %d, %v", n, err)
+	}
+	if _, err := s.Receipts(ctx, "a", "old"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("the old receipt: %v", err)
+	}
+	if r, err := s.Receipts(ctx, "a", "new"); err != nil || r[0].Charged != 7 {
+		t.Errorf("the new receipt: %+v, %v", r, err)
+	}
+	if h, err := s.History(ctx, "a", 0, 10); err != nil || len(h) != 1 || h[0].Amount != 7 {
+		t.Errorf("history: %+v, %v", h, err)
+	}
+	if a := s.Account("a"); a.Credits != 100 || a.Spent != 12 {
+		t.Errorf("account: %+v", a)
+	}
+}
+
+// TestFoldsOfOneMomentCountOnce: and postings beside them are not disturbed.
+func TestFoldsOfOneMomentCountOnce(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	for range 200 {
+		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 1})
+	}
+	clock.add(time.Hour)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				if _, err := s.Fold(ctx, clock.now(), 7); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := s.Post(ctx, "a", []state.Posting{{Kind: state.Credit, Amount: 1}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	books, err := s.CheckBooks(ctx)
+	if err != nil || books.Credits != 280 || books.Entries+int(books.Folded) != 280 || books.Folded == 0 {
+		t.Errorf("%+v, %v", books, err)
+	}
+}
+
+// TestBooksNoticeAWrongCheckpoint changes one behind the state's back.
+func TestBooksNoticeAWrongCheckpoint(t *testing.T) {
+	for name, op := range map[string]journal.Op{
+		"another sum": {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"a","entries":1,"credits":11,"last":1}`)},
+		"other sums":  {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"a","entries":1,"credits":10,"held":3,"last":1}`)},
+		"beyond":      {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"a","entries":1,"credits":10,"last":2}`)},
+		"another's":   {Table: journal.Folded, Key: []byte("a"), Value: []byte(`{"account":"b","entries":1,"credits":10,"last":1}`)},
+		"none":        {Kind: journal.Delete, Table: journal.Folded, Key: []byte("a")},
+	} {
+		clock, store := newClock(), journal.NewMemory()
+		s := open(t, store, clock.now)
+		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10})
+		clock.add(time.Hour)
+		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 20})
+		if n, err := s.Fold(ctx, clock.now(), 0); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if _, err := s.CheckBooks(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{op}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CheckBooks(ctx); !errors.Is(err, journal.ErrCorrupt) {
+			t.Errorf("%s: got %v, want ErrCorrupt", name, err)
+		}
+	}
+}
