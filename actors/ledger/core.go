@@ -50,6 +50,7 @@ type op struct {
 	amount  int64
 	extra   int64 // Settle: what was taken besides the hold
 	reason  string
+	once    string // of an adjustment; see state.Payment
 	receipt *state.Receipt
 	waiter  waiter // nil: nobody waits
 }
@@ -245,7 +246,7 @@ func (h *hold) merge(r *state.Receipt) *state.Receipt {
 
 // adjust corrects the credits. What is taken is gone at once, what is given can
 // be spent when it is durable.
-func (c *core) adjust(amount int64, reason string, w waiter) error {
+func (c *core) adjust(amount int64, reason, once string, w waiter) error {
 	if amount < 0 {
 		if err := validAmount(-amount); err != nil {
 			return err
@@ -255,7 +256,7 @@ func (c *core) adjust(amount int64, reason string, w waiter) error {
 		}
 		c.debits -= amount
 	}
-	c.push(op{kind: state.Adjust, amount: amount, reason: reason, waiter: w})
+	c.push(op{kind: state.Adjust, amount: amount, reason: reason, once: once, waiter: w})
 	return errPending
 }
 
@@ -339,7 +340,7 @@ func postings(batch []op) []state.Posting {
 	ps := make([]state.Posting, len(batch))
 	for i := range batch {
 		o := &batch[i]
-		ps[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Receipt: o.receipt}
+		ps[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
 		if o.hold != nil {
 			ps[i].Hold, ps[i].Held, ps[i].Began = o.hold.id, o.hold.amount, o.hold.began
 		}

@@ -74,6 +74,7 @@ type adjusting struct {
 	reply
 	amount int64
 	reason string
+	once   string
 }
 
 type balanceAsk struct{ kit.Reply[Balance] }

@@ -1,0 +1,62 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"stagedoor/state/journal"
+)
+
+// ErrReused: the key of a payment was used for another one before.
+var ErrReused = errors.New("the idempotency key was used for another payment")
+
+// Payment remembers a credit or adjustment under a key that its client chose, so
+// that one that is sent again, because its answer got lost, is not made twice.
+type Payment struct {
+	Account  string    `json:"account"`
+	Once     string    `json:"once"` // the client's key
+	Amount   int64     `json:"amount"`
+	Sequence uint64    `json:"sequence"` // of its ledger entry
+	At       time.Time `json:"at"`
+}
+
+// PaymentMemory is how long a payment is remembered.
+const PaymentMemory = 30 * 24 * time.Hour
+
+var payments = table[Payment]{
+	durable: journal.Payment,
+	id:      func(p *Payment) string { return paymentID(p.Account, p.Once) },
+	expires: func(p *Payment) time.Time { return p.At.Add(PaymentMemory) },
+}
+
+func paymentID(account, once string) string { return account + "\x00" + once }
+
+// Payment finds a payment of an account by the key that its client chose.
+func (v View) Payment(account, once string) (Payment, bool) {
+	p, ok := found(payments.get(v.txn, paymentID(account, once)))
+	return p, ok && v.now.Before(p.At.Add(PaymentMemory))
+}
+
+// once enters a credit or adjustment unless it was entered under its key before.
+// Then it is the sequence of that one, or ErrReused if that was another.
+func (p *poster) once(what *Posting) (uint64, error) {
+	if err := checkID(what.Once); err != nil {
+		return 0, err
+	}
+	if made, ok := p.tx.View().Payment(p.account.ID, what.Once); ok {
+		if made.Amount != what.Amount {
+			return 0, fmt.Errorf("%q paid %d: %w", what.Once, made.Amount, ErrReused)
+		}
+		return made.Sequence, nil
+	}
+	sequence, err := p.move(what)
+	if err != nil {
+		return 0, err
+	}
+	made := Payment{Account: p.account.ID, Once: what.Once, Amount: what.Amount, Sequence: sequence, At: p.tx.now}
+	if err := payments.put(p.tx, made); err != nil {
+		p.broken = err
+	}
+	return sequence, nil
+}

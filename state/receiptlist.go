@@ -1,0 +1,172 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stagedoor/state/journal"
+)
+
+// ReceiptQuery asks for receipts. Empty fields do not restrict.
+type ReceiptQuery struct {
+	Account, Key string
+	From, To     time.Time // when they were written; To is not included
+	// Before is where the list goes on: the cursor of the page before it.
+	Before uint64
+	Limit  int // at most; 0: 100
+}
+
+const (
+	receiptPage = 100
+	// maxReceiptScan bounds how many ledger entries one page looks at.
+	maxReceiptScan = 10_000
+	ledgerStretch  = 256
+)
+
+// ReceiptList returns receipts, newest first, and the cursor of the next page; 0:
+// there is none. A page may have fewer receipts than there is room for, even
+// none, and the list go on all the same: what a page looks at is bounded.
+//
+// It follows the ledger, which is in time order, so it tells of the requests
+// whose entries are there still.
+func (s *State) ReceiptList(ctx context.Context, q ReceiptQuery) (found []Receipt, next uint64, err error) {
+	if q.Limit <= 0 {
+		q.Limit = receiptPage
+	}
+	back, err := s.backwards(ctx, q.Account, q.Before)
+	if err != nil {
+		return nil, 0, err
+	}
+	for range maxReceiptScan {
+		e, err := back()
+		switch {
+		case errors.Is(err, errOldest):
+			return found, 0, nil
+		case err != nil:
+			return nil, 0, err
+		case !q.From.IsZero() && e.At.Before(q.From):
+			return found, 0, nil
+		}
+		next = e.Sequence
+		if (e.Kind != Settle && e.Kind != Release) || (!q.To.IsZero() && !e.At.Before(q.To)) {
+			continue
+		}
+		r, err := s.receipt(ctx, &e)
+		switch {
+		case errors.Is(err, journal.ErrNotFound):
+			continue
+		case err != nil:
+			return nil, 0, fmt.Errorf("read receipt %q: %w", e.Request, unavailable(err))
+		case q.Key != "" && r.Key != q.Key:
+			continue
+		}
+		if found = append(found, r); len(found) == q.Limit {
+			return found, next, nil
+		}
+	}
+	return found, next, nil
+}
+
+// RequestReceipts returns the receipts of requests with this id of all accounts,
+// at most 100.
+func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt, error) {
+	if checkID(request) != nil {
+		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
+	}
+	var found []Receipt
+	err := s.store.Range(ctx, journal.Receipt, []byte(request+"\x00"), []byte(request+"\x01"), maxReceipts, func(rec journal.Record) error {
+		r, err := decodeReceipt(rec)
+		found = append(found, r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
+	}
+	return found, nil
+}
+
+func (s *State) receipt(ctx context.Context, e *Entry) (Receipt, error) {
+	rec, err := s.store.Get(ctx, journal.Receipt, append(receiptPrefix(e.Request, e.Account), sequenceKey(e.Hold)...))
+	if err != nil {
+		return Receipt{}, err
+	}
+	return decodeReceipt(rec)
+}
+
+func decodeReceipt(rec journal.Record) (Receipt, error) {
+	var r Receipt
+	if json.Unmarshal(rec.Value, &r) != nil {
+		return Receipt{}, &journal.CorruptError{Table: journal.Receipt, Key: slices.Clone(rec.Key), Reason: "is not a receipt"}
+	}
+	return r, nil
+}
+
+var errOldest = errors.New("no entry before")
+
+// backwards returns a function that returns ledger entries, newest first: those
+// of an account, or ("") all, before a sequence number, or (0) all of them.
+func (s *State) backwards(ctx context.Context, account string, before uint64) (func() (Entry, error), error) {
+	if account == "" {
+		return s.stretches(ctx, before), nil
+	}
+	at := s.Account(account).Last
+	if before != 0 {
+		e, err := s.entry(ctx, before)
+		switch {
+		case errors.Is(err, journal.ErrNotFound), err == nil && e.Account != account:
+			return nil, fmt.Errorf("%w: there is no such place in the list", ErrInvalid)
+		case err != nil:
+			return nil, err
+		}
+		at = e.Previous
+	}
+	return func() (Entry, error) {
+		if at == 0 {
+			return Entry{}, errOldest
+		}
+		e, err := s.entry(ctx, at)
+		if errors.Is(err, journal.ErrNotFound) {
+			return Entry{}, errOldest // older ones were folded
+		}
+		at = e.Previous
+		return e, err
+	}, nil
+}
+
+// stretches reads the ledger from its end, some entries at a time.
+func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, error) {
+	if before == 0 {
+		before = lastEntry(s.snapshot()) + 1
+	}
+	var some []Entry
+	return func() (Entry, error) {
+		for len(some) == 0 {
+			if before <= 1 {
+				return Entry{}, errOldest
+			}
+			from := uint64(1)
+			if before > ledgerStretch {
+				from = before - ledgerStretch
+			}
+			err := s.store.Range(ctx, journal.Ledger, sequenceKey(from), sequenceKey(before), 0, func(rec journal.Record) error {
+				e, err := decodeEntry(rec)
+				some = append(some, e)
+				return err
+			})
+			if err != nil {
+				return Entry{}, fmt.Errorf("read the ledger: %w", unavailable(err))
+			}
+			before = from
+		}
+		e := some[len(some)-1]
+		some = some[:len(some)-1]
+		return e, nil
+	}
+}
