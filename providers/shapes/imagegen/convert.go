@@ -1,0 +1,136 @@
+package imagegen
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/mask"
+	"stagedoor/providers/picture"
+)
+
+func newEncoder(r *picture.Request, model string, rep *dialogue.Report) *encoder {
+	e := &encoder{r: r, rep: rep, model: model, v3: isV3(model), operation: r.Operation, size: r.Size, aspect: r.Aspect,
+		style: r.StyleType, speed: r.RenderingSpeed, sources: r.Sources, styles: r.Styles, mask: r.Mask}
+	if r.Operation == picture.Describe || r.Operation == picture.Upscale {
+		e.v3 = r.Version == "V3" // they are the same for all models
+	}
+	return e
+}
+
+// convert makes what came in another shape, or for another generation, something
+// that the vendor's model takes. What it cannot say is recorded.
+func (e *encoder) convert() error {
+	e.lose()
+	e.words()
+	e.sized()
+	return e.pictures()
+}
+
+// lose records the fields that the vendor has none for.
+func (e *encoder) lose() {
+	r := e.r
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"quality", !e.v3 && r.Quality != "" && r.Quality != "auto"},
+		{"rendering_speed", !e.v3 && r.RenderingSpeed != ""},
+		{"output_format", r.OutputFormat != "" && r.OutputFormat != "png"},
+		{"output_compression", r.Compression != nil},
+		{"background", r.Background != "" && r.Background != "auto"},
+		{"moderation", r.Moderation != "" && r.Moderation != "auto"},
+		{"style", r.Style != ""},
+		{"input_fidelity", r.Fidelity != ""},
+		{"partial_images", r.Partials > 0},
+		{"style_reference_images", !e.v3 && len(r.Styles) > 0},
+	} {
+		if f.given {
+			e.rep.Lose(f.name)
+		}
+	}
+	for i := range r.Extra {
+		e.rep.Lose(r.Extra[i].Name)
+	}
+	for _, other := range r.Others {
+		e.rep.Lose(other.Name)
+	}
+}
+
+// speedOf is what a quality of the images shape comes nearest to.
+var speedOf = map[string]string{"low": "TURBO", "medium": "DEFAULT", "standard": "DEFAULT", "high": "QUALITY", "hd": "QUALITY"}
+
+func (e *encoder) words() {
+	known := stylesV2
+	if e.v3 {
+		known = stylesV3
+	}
+	if e.style != "" && (!slices.Contains(known, e.style) || strings.HasPrefix(e.model, "V_1")) {
+		e.style = ""
+		e.rep.Lose("style_type")
+	}
+	if e.v3 && e.speed == "" {
+		e.speed = speedOf[e.r.Quality]
+	}
+	if !e.v3 {
+		e.styles = nil
+	}
+}
+
+// sized turns a size into one that the model makes, or into the ratio that comes
+// nearest to it.
+func (e *encoder) sized() {
+	ratios, takes := aspectsV3, takesV3
+	if !e.v3 {
+		ratios, takes = aspectsV2, takesV2
+		if !slices.Contains(editModels, e.model) {
+			takes = func(s picture.Size) bool { return false } // resolutions are for version 2.0
+		}
+	}
+	switch {
+	case e.size != (picture.Size{}):
+		if takes(e.size) {
+			return
+		}
+		e.aspect = nearest(ratios, e.size.Width, e.size.Height)
+		if e.size.Width != e.size.Height || e.size.Width != 1024 { // which is what 1x1 makes
+			e.rep.Lose("size")
+		}
+		e.size = picture.Size{}
+	case e.aspect != (picture.Aspect{}) && !slices.Contains(ratios, spellV3(e.aspect)):
+		e.aspect = nearest(ratios, e.aspect.Width, e.aspect.Height)
+		e.rep.Lose("aspect_ratio")
+	}
+}
+
+// pictures finds a place for what is to be edited. The vendor edits under a mask
+// only; without one a remix is what comes nearest.
+func (e *encoder) pictures() error {
+	if e.operation == picture.Edit && e.mask == nil {
+		e.operation = picture.Remix
+	}
+	if len(e.sources) > 1 {
+		if e.v3 {
+			e.styles = slices.Concat(e.styles, e.sources[1:])
+		}
+		e.rep.Lose("image")
+		e.sources = e.sources[:1]
+	}
+	if e.operation == picture.Edit && !e.v3 {
+		e.size, e.aspect = picture.Size{}, picture.Aspect{} // the route has neither: the picture keeps its own
+	}
+	if e.mask == nil || e.r.MaskKeeps {
+		return nil
+	}
+	black, err := mask.FromAlpha(e.mask)
+	var flaw mask.Flaw
+	switch {
+	case errors.As(err, &flaw):
+		return dialogue.Invalid("mask", flaw.Error())
+	case err != nil:
+		return err
+	}
+	e.mask, err = picture.NewFile("", black)
+	return err
+}

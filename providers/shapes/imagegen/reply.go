@@ -1,0 +1,154 @@
+package imagegen
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
+)
+
+// maxReplied bounds what one reply may bring.
+const maxReplied = 64
+
+// Body implements picture.Shape.
+func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
+	if !gjson.ValidBytes(body) {
+		return nil, dialogue.BadUpstream("the reply is not JSON")
+	}
+	v := fields.View(body)
+	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
+		return nil, chunks.Failure(e)
+	}
+	if r.Operation == picture.Describe {
+		return descriptions(v)
+	}
+	data := v.Get("data")
+	if !data.IsArray() {
+		return nil, dialogue.BadUpstream("the reply has no data")
+	}
+	reply := &picture.Reply{Created: created(v.Get("created"))}
+	for _, d := range data.Array() {
+		if len(reply.Images) == maxReplied {
+			return nil, dialogue.BadUpstream("the reply has too many images")
+		}
+		reply.Images = append(reply.Images, readImage(d))
+	}
+	return reply, nil
+}
+
+// readImage reads one image. One that is unsafe has no address, whatever stands
+// there. One that is safe and has none was not delivered either; the others were
+// and are paid for.
+func readImage(d gjson.Result) picture.Image {
+	i := picture.Image{Prompt: strings.Clone(d.Get("prompt").String()), StyleType: strings.Clone(d.Get("style_type").String())}
+	if i.Unsafe = d.Get("is_image_safe").Type == gjson.False; !i.Unsafe {
+		i.URL = strings.Clone(d.Get("url").String())
+	}
+	if s, ok := picture.ParseSize(d.Get("resolution").String()); ok {
+		i.Width, i.Height = s.Width, s.Height
+	}
+	i.Upscaled, _ = picture.ParseSize(d.Get("upscaled_resolution").String())
+	if s := d.Get("seed"); s.Type == gjson.Number {
+		n := s.Int()
+		i.Seed = &n
+	}
+	return i
+}
+
+func created(v gjson.Result) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, v.String())
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+func descriptions(v gjson.Result) (*picture.Reply, error) {
+	reply := new(picture.Reply)
+	for _, d := range v.Get("descriptions").Array() {
+		if text := d.Get("text"); text.Type == gjson.String && len(reply.Descriptions) < maxReplied {
+			reply.Descriptions = append(reply.Descriptions, strings.Clone(text.Str))
+		}
+	}
+	if len(reply.Descriptions) == 0 {
+		return nil, dialogue.BadUpstream("the reply has no descriptions")
+	}
+	return reply, nil
+}
+
+// timeLayout is how the vendor writes times.
+const timeLayout = "2006-01-02T15:04:05.000000-07:00"
+
+// AppendReply appends the reply to a request of this shape (imagegen-and-oauth.md
+// 2.1, wire/imagegen.md 2 to 4). Addresses are those in reply, which are the
+// gateway's own by now.
+func AppendReply(dst []byte, r *picture.Request, reply *picture.Reply) []byte {
+	w := jsonw.Writer{Buf: dst}
+	w.Object()
+	if r.Operation == picture.Describe {
+		w.Key("descriptions").Array()
+		for _, text := range reply.Descriptions {
+			w.Object().Key("text").String(text).End()
+		}
+		w.End().End()
+		return w.Buf
+	}
+	w.Key("created").String(reply.Created.UTC().Format(timeLayout))
+	w.Key("data").Array()
+	for i := range reply.Images {
+		appendImage(&w, r, &reply.Images[i])
+	}
+	w.End().End()
+	return w.Buf
+}
+
+// appendImage writes all fields that the documents show. What an upstream of
+// another shape does not tell is what was asked for.
+func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
+	prompt, style := i.Prompt, i.StyleType
+	if prompt == "" {
+		prompt = r.Prompt
+	}
+	if style == "" {
+		style = r.StyleType
+	}
+	w.Object().Key("prompt").String(prompt).Key("resolution").String(resolutionOf(r, i).String())
+	if i.Upscaled != (picture.Size{}) {
+		w.Key("upscaled_resolution").String(i.Upscaled.String())
+	}
+	w.Key("is_image_safe").Bool(!i.Unsafe).Key("seed").Int(seedOf(r, i))
+	w.Key("url").StringOrNull(i.URL)
+	if style != "" && r.Version != "V1" {
+		w.Key("style_type").String(style)
+	}
+	w.End()
+}
+
+// usual is the resolution of a picture when nobody asked for one.
+var usual = picture.Size{Width: 1024, Height: 1024}
+
+func resolutionOf(r *picture.Request, i *picture.Image) picture.Size {
+	switch {
+	case i.Width > 0 && i.Height > 0:
+		return picture.Size{Width: i.Width, Height: i.Height}
+	case r.Size != (picture.Size{}):
+		return r.Size
+	}
+	return usual
+}
+
+func seedOf(r *picture.Request, i *picture.Image) int64 {
+	switch {
+	case i.Seed != nil:
+		return *i.Seed
+	case r.Seed != nil:
+		return *r.Seed
+	}
+	return 0
+}

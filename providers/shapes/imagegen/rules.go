@@ -1,0 +1,286 @@
+package imagegen
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// rule is a field of a route. Rules stand in the order of the documents, which
+// is that of errors.
+type rule struct {
+	name     string
+	required bool
+	repeated bool
+	// holds looks at the value and says what is wrong with it; nil for files.
+	holds func(f *field) string
+	// with looks at the field beside the others.
+	with func(in *Input) string
+}
+
+// Bounds of imagegen-and-oauth.md 8 and of the vendor's files.
+const (
+	maxImages     = 8
+	maxSeed       = math.MaxInt32
+	MaxFile       = 10 << 20 // of one file
+	maxReferences = 10 << 20 // of all of a request's
+)
+
+// Fields that several routes have.
+var (
+	prompt       = rule{name: "prompt", required: true, holds: said}
+	modelV2      = rule{name: "model", holds: oneOf(models...)}
+	aspectRatio  = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
+	resolutionV  = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
+	negative     = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
+	magicOption  = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
+	styleV2      = rule{name: "style_type", holds: oneOf(stylesV2...), with: only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO")}
+	numImages    = rule{name: "num_images", holds: between(1, maxImages)}
+	seed         = rule{name: "seed", holds: between(0, maxSeed)}
+	imageWeight  = rule{name: "image_weight", holds: between(1, 100)}
+	imageFile    = rule{name: "image_file", required: true}
+	maskV2       = rule{name: "mask", required: true, with: fits("image_file")}
+	colorPalette = rule{name: "color_palette", holds: object}
+
+	image         = rule{name: "image", required: true}
+	maskV3        = rule{name: "mask", required: true, with: fits("image")}
+	speed         = rule{name: "rendering_speed", holds: oneOf(speeds...)}
+	ratioV3       = rule{name: "aspect_ratio", holds: ratio, with: apart("resolution")}
+	resolutionV3  = rule{name: "resolution", holds: size}
+	magic         = rule{name: "magic_prompt", holds: oneOf(magicPrompts...)}
+	styleV3       = rule{name: "style_type", holds: oneOf(stylesV3...)}
+	negativeV3    = rule{name: "negative_prompt", holds: text}
+	styleImages   = rule{name: "style_reference_images", repeated: true, with: references}
+	styleCodes    = rule{name: "style_codes", repeated: true, holds: codes, with: apart("style_reference_images", "style_type")}
+	stylePreset   = rule{name: "style_preset", holds: said}
+	customModel   = rule{name: "custom_model_uri", holds: said}
+	characters    = rule{name: "character_reference_images", repeated: true}
+	characterMask = rule{name: "character_reference_images_mask", repeated: true}
+)
+
+// The routes' fields. Those behind the documents' own are the vendor's.
+var (
+	generateV2 = []rule{prompt, aspectRatio, resolutionV, modelV2, magicOption, seed, styleV2, negative, numImages, colorPalette}
+	editV2     = []rule{imageFile, maskV2, prompt, {name: "model", required: true, holds: oneOf(editModels...)}, magicOption, numImages, seed, styleV2}
+	remixV2    = []rule{prompt, aspectRatio, imageWeight, modelV2, negative, magicOption, numImages, resolutionV, seed, styleV2, colorPalette, imageFile}
+	reframeV2  = []rule{imageFile, {name: "resolution", required: true, holds: size}, {name: "model", required: true, holds: oneOf(models...)}, numImages, seed, styleV2}
+	describe   = []rule{imageFile, {name: "describe_model_version", holds: oneOf(describeModels...)}}
+	upscale    = []rule{{name: "prompt", holds: text}, {name: "resemblance", holds: between(1, 100)}, {name: "detail", holds: between(1, 100)}, magicOption,
+		{name: "magic_prompt_version", holds: oneOf(magicVersions...)}, numImages, seed, imageFile}
+
+	generateV3 = []rule{prompt, speed, numImages, ratioV3, magic, styleV3, negativeV3, seed, styleImages,
+		resolutionV3, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
+	remixV3 = []rule{prompt, image, imageWeight, speed, numImages, ratioV3, styleImages, seed, magic, styleV3, negativeV3,
+		resolutionV3, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
+	editV3 = []rule{prompt, image, maskV3, speed, numImages, ratioV3, seed, magic, styleV3, negativeV3,
+		styleImages, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
+	replaceBackgroundV3 = []rule{prompt, image, speed, numImages, styleImages, seed, magic, styleV3, colorPalette, styleCodes, stylePreset}
+	reframeV3           = []rule{image, {name: "resolution", required: true, holds: size}, numImages, seed, speed, stylePreset, colorPalette, styleCodes, styleImages}
+)
+
+// Check returns the first broken rule, in the order of the documents.
+func (r *Route) Check(in *Input) error {
+	for i := range r.rules {
+		rule := &r.rules[i]
+		if err := rule.check(in, r.param(rule.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *rule) check(in *Input, param string) error {
+	n := in.count(u.name)
+	switch {
+	case n == 0 && u.required:
+		return dialogue.Missing(param)
+	case n == 0:
+		return nil
+	case n > 1 && !u.repeated:
+		return dialogue.Invalid(param, once)
+	case u.holds == nil && len(in.file(u.name)) < n:
+		return dialogue.Invalid(param, "must be a file, in a multipart/form-data body")
+	}
+	for i := range in.fields {
+		if f := &in.fields[i]; f.name == u.name {
+			if broken := u.holds(f); broken != "" {
+				return dialogue.Invalid(param, broken)
+			}
+		}
+	}
+	if u.with == nil {
+		return nil
+	}
+	switch broken := u.with(in); broken {
+	case "":
+		return nil
+	case tooLarge:
+		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: param,
+			Message: param + ": " + tooLarge}
+	default:
+		return dialogue.Invalid(param, broken)
+	}
+}
+
+// Rules of single values. Each says what is wrong, or "".
+
+func said(f *field) string {
+	s, ok := f.string()
+	switch {
+	case !ok:
+		return "must be a string"
+	case strings.TrimSpace(s) == "":
+		return "must not be empty"
+	}
+	return ""
+}
+
+func text(f *field) string {
+	if _, ok := f.string(); !ok {
+		return "must be a string"
+	}
+	return ""
+}
+
+func oneOf(words ...string) func(f *field) string {
+	broken := "must be one of " + strings.Join(words, ", ")
+	return func(f *field) string {
+		if s, ok := f.string(); ok && slices.Contains(words, s) {
+			return ""
+		}
+		return broken
+	}
+}
+
+func between(lo, hi int64) func(f *field) string {
+	broken := fmt.Sprintf("must be an integer between %d and %d", lo, hi)
+	return func(f *field) string {
+		if n, ok := f.whole(); ok && n >= lo && n <= hi {
+			return ""
+		}
+		return broken
+	}
+}
+
+var aspectWords = func() string {
+	var words []string
+	for _, a := range aspectsV2 {
+		words = append(words, "ASPECT_"+strings.Replace(a, "x", "_", 1))
+	}
+	return "must be one of " + strings.Join(append(words, misspelt), ", ")
+}()
+
+func aspect(f *field) string {
+	if s, ok := f.string(); ok {
+		if _, ok := aspectV2(s); ok {
+			return ""
+		}
+	}
+	return aspectWords
+}
+
+func ratio(f *field) string {
+	if s, ok := f.string(); ok {
+		if _, ok := aspectV3(s); ok {
+			return ""
+		}
+	}
+	return "must be one of " + strings.Join(aspectsV3, ", ")
+}
+
+func size(f *field) string {
+	if s, ok := f.string(); ok {
+		if _, ok := resolution(s); ok {
+			return ""
+		}
+	}
+	return fmt.Sprintf("must be WIDTHxHEIGHT, each between %d and %d, for example 1024x1024", leastEdge, mostEdge)
+}
+
+func object(f *field) string {
+	if v, ok := f.json(); ok && v.IsObject() {
+		return ""
+	}
+	return "must be a JSON object"
+}
+
+// codes is one style code or an array of them; a form may repeat the field, too.
+func codes(f *field) string {
+	all := []gjson.Result{f.value}
+	if v, ok := f.json(); ok && v.IsArray() {
+		all = v.Array()
+	}
+	for _, c := range all {
+		if c.Type != gjson.String || !isCode(c.Str) {
+			return "must be style codes of 8 hexadecimal digits"
+		}
+	}
+	return ""
+}
+
+func isCode(s string) bool {
+	for _, c := range s {
+		if !strings.ContainsRune("0123456789abcdefABCDEF", c) {
+			return false
+		}
+	}
+	return len(s) == 8
+}
+
+// Rules between fields.
+
+// apart: the field excludes others.
+func apart(others ...string) func(in *Input) string {
+	return func(in *Input) string {
+		for _, other := range others {
+			if in.has(other) {
+				return "cannot be combined with " + other
+			}
+		}
+		return ""
+	}
+}
+
+// only: the field is for some models. A model that is none is told of at its own
+// field.
+func only(these ...string) func(in *Input) string {
+	broken := "is only for the models " + strings.Join(these, ", ")
+	return func(in *Input) string {
+		model := in.word("model")
+		if model == "" || slices.Contains(these, model) || !slices.Contains(models, model) {
+			return ""
+		}
+		return broken
+	}
+}
+
+// fits: a mask has the dimensions of its picture.
+func fits(image string) func(in *Input) string {
+	return func(in *Input) string {
+		of, mask := in.file(image), in.file("mask")
+		if len(of) == 0 || len(mask) == 0 || of[0].Dimensions() == mask[0].Dimensions() {
+			return ""
+		}
+		return fmt.Sprintf("must have the dimensions of the image, %s, and has %s", of[0].Dimensions(), mask[0].Dimensions())
+	}
+}
+
+var tooLarge = fmt.Sprintf("all reference pictures together must not be larger than %d MiB", maxReferences>>20)
+
+// references: together they are not larger than one file may be.
+func references(in *Input) string {
+	var all int64
+	for _, f := range in.file("style_reference_images") {
+		all += f.Size
+	}
+	if all > maxReferences {
+		return tooLarge
+	}
+	return ""
+}
