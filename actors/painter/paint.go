@@ -1,0 +1,261 @@
+package painter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"stagedoor/providers/picture"
+	"stagedoor/providers/upstream"
+)
+
+// maxAtOnce is how many calls one request may have under way (decisions.md).
+const maxAtOnce = 8
+
+// part is one of the calls that together make the reply.
+type part struct {
+	request *picture.Request
+	call    *picture.Call // nil: the sandbox
+}
+
+// parts divides the request into calls of as many images as one can make, and
+// writes them. The sandbox makes any number.
+func (a *attempt) parts() ([]part, *failure) {
+	r := a.order.Request
+	if a.shape == nil {
+		return []part{{request: r}}, nil
+	}
+	most := max(a.shape.MaxImages(r, a.candidate.Model), 1)
+	var parts []part
+	for left := max(r.N, 1); left > 0; left -= most {
+		sub := *r
+		sub.N = min(most, left)
+		call, err := a.shape.Encode(&sub, a.candidate.Model, &a.report)
+		if err != nil {
+			return nil, callerFault(err)
+		}
+		parts = append(parts, part{&sub, call})
+	}
+	return parts, nil
+}
+
+// paint makes all images, or none: one call that fails ends the others.
+func (a *attempt) paint(ctx context.Context) (*picture.Reply, *failure) {
+	parts, f := a.parts()
+	if f != nil {
+		return nil, f
+	}
+	if len(parts) == 1 {
+		return a.one(ctx, parts[0])
+	}
+	replies := make([]*picture.Reply, len(parts))
+	var mu sync.Mutex
+	var first *failure
+	calls := pool.New().WithMaxGoroutines(maxAtOnce).WithContext(ctx).WithCancelOnError()
+	for i, p := range parts {
+		calls.Go(func(ctx context.Context) error {
+			reply, f := a.one(ctx, p)
+			if f == nil {
+				replies[i] = reply
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if first == nil {
+				first = f
+			}
+			return f
+		})
+	}
+	if calls.Wait() != nil {
+		return nil, a.partly(first, replies)
+	}
+	return merged(replies), nil
+}
+
+// partly is the failure of several calls of which some may have made something:
+// then it must not be tried again.
+func (a *attempt) partly(f *failure, replies []*picture.Reply) *failure {
+	for _, r := range replies {
+		if r != nil {
+			spent := *f.Failure
+			spent.Class = upstream.CallerFault
+			return &failure{Failure: &spent}
+		}
+	}
+	return f
+}
+
+// merged is one reply of several.
+func merged(replies []*picture.Reply) *picture.Reply {
+	all := *replies[0]
+	all.Raw = nil
+	for _, r := range replies[1:] {
+		all.Images = append(all.Images, r.Images...)
+		switch {
+		case r.Usage == nil:
+		case all.Usage == nil:
+			all.Usage = r.Usage
+		default:
+			sum := *all.Usage
+			sum.Add(r.Usage)
+			all.Usage = &sum
+		}
+	}
+	return &all
+}
+
+// one performs one call under a permit of its own.
+func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *failure) {
+	permit, f := a.acquire(ctx)
+	if f != nil {
+		return nil, f
+	}
+	f = callerFault(internal(nil)) // stands if what follows panics
+	defer func() {
+		var usage *picture.Usage
+		if reply != nil {
+			usage = reply.Usage
+		}
+		permit.Release(a.tell(f, usage))
+	}()
+	if waited := permit.Waited(); p.request.N == max(a.order.Request.N, 1) {
+		a.out.Queued = waited
+	}
+	if p.call == nil {
+		reply, f = a.simulate(ctx, p.request)
+	} else {
+		reply, f = a.ask(ctx, p)
+	}
+	return reply, f
+}
+
+// simulate lets the embedded sandbox answer.
+func (a *attempt) simulate(ctx context.Context, r *picture.Request) (*picture.Reply, *failure) {
+	var done *picture.Reply
+	var stopped *failure
+	err := a.svc.Simulate(ctx, r, a.order.Header, func(ev *picture.Event) error {
+		if done == nil {
+			done, stopped = a.event(ctx, ev)
+		}
+		if stopped != nil {
+			return stopped
+		}
+		return nil
+	})
+	switch {
+	case stopped != nil:
+		return nil, stopped
+	case ctx.Err() != nil:
+		return nil, cancelled(ctx)
+	case err != nil:
+		return nil, a.refusedInBody(err)
+	case done == nil:
+		return nil, a.refusedInBody(io.ErrUnexpectedEOF)
+	}
+	return done, nil
+}
+
+// ask calls the upstream.
+func (a *attempt) ask(ctx context.Context, p part) (*picture.Reply, *failure) {
+	h := p.call.Header.Clone()
+	if h == nil {
+		h = make(http.Header, 2)
+	}
+	h.Set("Content-Type", p.call.Body.ContentType())
+	if p.call.Stream {
+		h.Set("Accept", "text/event-stream")
+	}
+	now := a.svc.Now()
+	key := a.provider.Client.Keys().Take(now)
+	reply, err := a.provider.Client.Send(ctx, upstream.Request{Method: http.MethodPost, Path: p.call.Path, Query: p.call.Query,
+		Header: h, Body: p.call.Body.Open, Length: p.call.Body.Len()}, a.shape.Authorize, key)
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	defer reply.Close()
+	made, f := a.read(ctx, p, reply)
+	if f != nil && key != "" {
+		a.provider.Client.Keys().Judge(key, f.Failure, a.svc.Now())
+	}
+	return made, f
+}
+
+func (a *attempt) read(ctx context.Context, p part, reply *upstream.Reply) (*picture.Reply, *failure) {
+	if reply.Status != http.StatusOK {
+		body, err := reply.ReadAll(nil)
+		if err != nil && len(body) == 0 {
+			body = nil // the status is enough
+		}
+		refused := upstream.Refused(a.order.Request.Inbound, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.secrets()...)
+		return nil, &failure{Failure: refused, refused: true}
+	}
+	if reply.IsStream() {
+		return a.events(ctx, p, reply)
+	}
+	body, err := reply.ReadAll(nil)
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	made, err := a.shape.Body(p.request, body)
+	if err != nil {
+		return nil, a.refusedInBody(err)
+	}
+	if p.request.Stream {
+		made.Raw = nil // it is no event
+	}
+	return made, nil
+}
+
+// events reads a streamed reply to its last event.
+func (a *attempt) events(ctx context.Context, p part, reply *upstream.Reply) (*picture.Reply, *failure) {
+	events, err := reply.Events()
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	for {
+		raw, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, a.refusedInBody(io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return nil, failureOf(reply.Failed(err))
+		}
+		ev, err := a.shape.Event(p.request, raw.Name, raw.Data)
+		if err != nil {
+			return nil, a.refusedInBody(err)
+		}
+		if ev == nil {
+			continue
+		}
+		if made, f := a.event(ctx, ev); made != nil || f != nil {
+			if made != nil && !p.request.Stream {
+				made.Raw = nil // it is an event
+			}
+			reply.Drain()
+			return made, f
+		}
+	}
+}
+
+// event passes a partial image on, or returns the reply.
+func (a *attempt) event(ctx context.Context, ev *picture.Event) (*picture.Reply, *failure) {
+	if ev.Done != nil || ev.Partial == nil {
+		return ev.Done, nil
+	}
+	if !a.order.Request.Stream {
+		return nil, nil // the client waits for the whole
+	}
+	if f := usable(&ev.Partial.Image); f != nil {
+		return nil, f
+	}
+	if err := a.reply.send(ctx, ev.Partial); err != nil {
+		return nil, &failure{Failure: upstream.CancelledBy(err)}
+	}
+	a.out.Committed = true
+	return nil, nil
+}
