@@ -66,6 +66,7 @@ func (b *builder) provider(p *Provider) {
 	}
 	copied := *p
 	b.c.providers[p.Name] = &copied
+	b.c.order = append(b.c.order, &copied)
 }
 
 func absolute(address string) bool {

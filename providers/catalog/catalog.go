@@ -11,6 +11,7 @@ import (
 // is everything it returns, which must not be written to.
 type Catalog struct {
 	providers map[string]*Provider
+	order     []*Provider // as configured
 	exact     map[string]*entry
 	patterns  []*entry // most specific first
 	infos     []ModelInfo
@@ -55,6 +56,16 @@ func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 
 // Provider finds a provider by name; nil: there is none.
 func (c *Catalog) Provider(name string) *Provider { return c.providers[name] }
+
+// First finds the first provider, in the order of the configuration, that serves a
+// shape; nil: there is none. The image vendor's routes are served by it where no
+// entry names their model.
+func (c *Catalog) First(shape dialogue.Shape) *Provider {
+	if i := slices.IndexFunc(c.order, func(p *Provider) bool { return p.Serves(shape) }); i >= 0 {
+		return c.order[i]
+	}
+	return nil
+}
 
 // Models lists the exact names, in the order of the configuration. Patterns
 // are left out: nobody can ask for them.

@@ -272,3 +272,18 @@ func BenchmarkPatternKeepsName(b *testing.B) {
 		_ = plan[0].Target(dialogue.Messages)
 	}
 }
+
+func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
+	also := provider("also", dialogue.Chat)
+	also.Also = []dialogue.Shape{catalog.Imagegen}
+	c, mistakes := catalog.New([]catalog.Provider{provider("a", dialogue.Chat), also, provider("vendor", catalog.Imagegen)}, nil)
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
+	if p := c.First(catalog.Imagegen); p == nil || p.Name != "also" {
+		t.Errorf("got %v, want also", p)
+	}
+	if p := c.First(catalog.Videos); p != nil {
+		t.Errorf("got %v for a shape nobody serves", p)
+	}
+}

@@ -43,13 +43,13 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 }
 
 // readImage reads one image. One that is unsafe has no address, whatever stands
-// there. One that is safe and has none was not delivered either; the others were
-// and are paid for.
+// there; one that has none was withheld, whatever is said of it.
 func readImage(d gjson.Result) picture.Image {
 	i := picture.Image{Prompt: strings.Clone(d.Get("prompt").String()), StyleType: strings.Clone(d.Get("style_type").String())}
-	if i.Unsafe = d.Get("is_image_safe").Type == gjson.False; !i.Unsafe {
+	if d.Get("is_image_safe").Type != gjson.False {
 		i.URL = strings.Clone(d.Get("url").String())
 	}
+	i.Unsafe = i.URL == ""
 	if s, ok := picture.ParseSize(d.Get("resolution").String()); ok {
 		i.Width, i.Height = s.Width, s.Height
 	}
