@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,9 +21,14 @@ const (
 	maxBody       = 64 << 20
 	maxErrorBody  = 64 << 10
 	maxHeader     = 64 << 10
+	maxFields     = 500 // header fields of a reply
 	maxExpansion  = 100 // a compressed body may grow by this factor
 	dialKeepAlive = 30 * time.Second
 	drainWait     = 100 * time.Millisecond
+	// reopenWithin is how long the transport may look for a connection that takes
+	// the request. Stale ones are found out at once; HTTP/2 streams that are
+	// refused again and again would be tried for a minute.
+	reopenWithin = 2 * time.Second
 )
 
 // Timeouts bound one call. Zero values take the defaults.
@@ -81,30 +85,6 @@ func New(o Options) (*Client, error) {
 		c.transport = newTransport(c.timeouts)
 	}
 	return c, nil
-}
-
-// newTransport is one pool of connections per provider. Compression is not
-// asked for: replies are small, and a stream that is inflated is a stream that
-// is buffered. What comes compressed all the same is inflated by call.body.
-func newTransport(t Timeouts) *http.Transport {
-	dialer := net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive}
-	return &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, address)
-			if tcp, ok := c.(*net.TCPConn); ok {
-				return wire{tcp}, nil
-			}
-			return c, err
-		},
-		TLSHandshakeTimeout:    t.Connect,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           0,
-		MaxIdleConnsPerHost:    20000,
-		IdleConnTimeout:        90 * time.Second,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: maxHeader,
-		ExpectContinueTimeout:  time.Second,
-	}
 }
 
 // join puts a shape's path below the base address. Whether the version belongs
@@ -175,8 +155,13 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	req := (&http.Request{
 		Method: http.MethodPost, URL: &u, Host: u.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body:          up.open(),
-		GetBody:       func() (io.ReadCloser, error) { return up.open(), nil },
+		Body: up.open(),
+		GetBody: func() (io.ReadCloser, error) {
+			if time.Since(watch.start) > reopenWithin {
+				return nil, errNotTaken
+			}
+			return up.open(), nil
+		},
 		ContentLength: int64(len(call.Body)),
 	}).WithContext(watch.ctx)
 	res, err := c.transport.RoundTrip(req)
@@ -185,6 +170,13 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 		watch.stop()
 		up.revoke()
 		return nil, f
+	}
+	if fields(res.Header) > maxFields {
+		err := failed(watch.ctx, errManyFields, false)
+		res.Body.Close()
+		watch.stop()
+		up.revoke()
+		return nil, err
 	}
 	watch.answered()
 	r := &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, sent: up, watch: watch, length: res.ContentLength}
@@ -197,6 +189,15 @@ var (
 	streamType = []string{"text/event-stream"}
 	userAgent  = []string{"stagedoor"}
 )
+
+// fields counts header fields, repeated ones each time.
+func fields(h http.Header) int {
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
+}
 
 // Close ends the call. The connection is kept if the body was read to its end.
 func (r *Reply) Close() {

@@ -2,11 +2,9 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -73,23 +71,16 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 		return CancelledBy(cause)
 	}
 	f := &Failure{Class: MaybeSent, Err: &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Cause: err}}
-	var op *net.OpError
-	var cert *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var alert tls.AlertError
 	switch {
 	case sent && (errors.Is(err, ErrEventTooLarge) || errors.Is(err, ErrBody)):
 		f.Err.Message, f.Err.Code = "the upstream provider sent an invalid response", "upstream_invalid_response"
-	case !sent && errors.As(err, &op) && op.Op == "dial":
+	case !sent && notConnected(err):
 		f.Class = NotSent
 		f.Err.Message, f.Err.Code = "the upstream provider cannot be reached", "upstream_unreachable"
-		if op.Timeout() {
+		if timedOut(err) {
 			f.Err.Status, f.Err.Type = 504, dialogue.TypeTimeout
 		}
-	case !sent && (errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &alert)):
-		f.Class = NotSent
-		f.Err.Message, f.Err.Code = "the upstream provider cannot be reached", "upstream_unreachable"
-	case !sent && strings.Contains(err.Error(), "malformed HTTP"):
+	case !sent && (errors.Is(err, errManyFields) || strings.Contains(err.Error(), "malformed HTTP")):
 		f.Err.Message, f.Err.Code = "the upstream provider sent an invalid response", "upstream_invalid_response"
 	default:
 		f.Err.Message, f.Err.Code = "the connection to the upstream provider broke", "upstream_reset"
@@ -205,6 +196,11 @@ func clampRetry(seconds float64) time.Duration {
 	}
 	return time.Duration(min(seconds, 3600) * float64(time.Second))
 }
+
+// errNotTaken ends the transport's own attempts: nothing was looked at.
+var errNotTaken = &unreached{errors.New("no connection takes the request")}
+
+var errManyFields = errors.New("more header fields than anybody needs")
 
 // ErrBody is wrapped by errors of reading a body that is not what it says.
 var ErrBody = errors.New("invalid body")

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // upload is the body of one call. The transport may go on reading it after
@@ -77,6 +78,11 @@ func (r *uploadReader) Close() error { return nil }
 // copies it through a buffer of 32 KiB, which it makes anew for each request.
 type wire struct{ *net.TCPConn }
 
+// lastLook is how long a failed upload waits before it is one. An upstream that
+// refuses a request may answer and close before it has all of it; net/http takes
+// whichever it hears of first, its own failing write or that answer.
+const lastLook = 50 * time.Millisecond
+
 // ReadFrom implements io.ReaderFrom, which net/http uses for what does not fit
 // its write buffer.
 func (w wire) ReadFrom(r io.Reader) (int64, error) {
@@ -84,6 +90,9 @@ func (w wire) ReadFrom(r io.Reader) (int64, error) {
 		if up, ok := limited.R.(*uploadReader); ok {
 			n, err := up.writeTo(w.TCPConn, limited.N)
 			limited.N -= n
+			if err != nil {
+				time.Sleep(lastLook)
+			}
 			return n, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -74,6 +75,43 @@ func TestAnEarlyAnswerEndsTheUpload(t *testing.T) {
 		reply.Close()
 	}
 	clear(body) // under -race: nobody reads it now
+}
+
+// What an upstream says before it breaks off an upload is its answer, although the
+// upload fails (faults.md U43).
+func TestAnEarlyAnswerCountsMoreThanTheUploadItBroke(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.CopyN(io.Discard, c, 100<<10)
+			_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+			_ = c.(*net.TCPConn).SetLinger(0) // what is unread makes it a reset anyway
+			_ = c.Close()
+		}
+	}()
+	client, err := New(Options{BaseURL: "http://" + listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for range 5 {
+		reply, err := client.Do(context.Background(), shapes.Call{Body: make([]byte, 16<<20)}, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Status != http.StatusRequestEntityTooLarge {
+			t.Errorf("status %d", reply.Status)
+		}
+		reply.Close()
+	}
 }
 
 // BenchmarkDo is a call with a whole reply of 1 KiB, over a real connection.

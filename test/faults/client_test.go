@@ -3,6 +3,7 @@ package faults
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,7 +15,15 @@ import (
 	"stagedoor/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+// TestMain lets more tests run beside each other than there are processors: most of
+// their time they wait for clocks.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
+	harness.Main(m)
+}
 
 // upstreamKey is the provider's key, which no client and no log may ever see.
 const upstreamKey = "sk-upstream-5ecret"

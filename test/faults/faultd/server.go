@@ -2,6 +2,7 @@ package faultd
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -17,36 +18,58 @@ type Script func(c *Conn)
 
 // A Server plays scripts. All its methods may be called at any time.
 type Server struct {
-	listener net.Listener
-	work     sync.WaitGroup
-	closed   chan struct{}
+	addr   string
+	work   sync.WaitGroup
+	closed chan struct{}
 
-	mu      sync.Mutex
-	scripts map[string]Script
-	calls   map[string]int
-	conns   map[net.Conn]struct{}
+	mu        sync.Mutex
+	listeners []net.Listener
+	scripts   map[string]Script
+	unread    map[string]bool
+	calls     map[string]int
+	conns     map[net.Conn]struct{}
 }
 
 // Start listens on a free loopback port.
 func Start() (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("faultd: %w", err)
-	}
-	s := &Server{listener: l, closed: make(chan struct{}),
-		scripts: map[string]Script{}, calls: map[string]int{}, conns: map[net.Conn]struct{}{}}
-	s.work.Go(s.accept)
-	return s, nil
+	s := &Server{closed: make(chan struct{}), scripts: map[string]Script{}, unread: map[string]bool{},
+		calls: map[string]int{}, conns: map[net.Conn]struct{}{}}
+	addr, err := s.Listen(s.serve)
+	s.addr = addr
+	return s, err
 }
 
-// Addr is host:port.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+// Listen listens on another free loopback port. serve has a connection to itself
+// and closes it.
+func (s *Server) Listen(serve func(net.Conn)) (addr string, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("faultd: %w", err)
+	}
+	s.mu.Lock()
+	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
+	s.work.Go(func() { s.accept(l, serve) })
+	return l.Addr().String(), nil
+}
+
+// Addr is host:port of the first listener.
+func (s *Server) Addr() string { return s.addr }
 
 // Handle sets the script for requests whose path starts with /name/.
 func (s *Server) Handle(name string, script Script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scripts[name] = script
+}
+
+// HandleUnread is Handle for a script that is called before the request's body is
+// read, and reads of it what it likes.
+func (s *Server) HandleUnread(name string, script Script) {
+	s.Handle(name, script)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread[name] = true
 }
 
 // Calls is how many requests a script has been given.
@@ -59,8 +82,10 @@ func (s *Server) Calls(name string) int {
 // Close ends every connection and waits for the scripts.
 func (s *Server) Close() {
 	close(s.closed)
-	_ = s.listener.Close()
 	s.mu.Lock()
+	for _, l := range s.listeners {
+		_ = l.Close()
+	}
 	for c := range s.conns {
 		_ = c.Close()
 	}
@@ -68,38 +93,40 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-func (s *Server) accept() {
+func (s *Server) accept(l net.Listener, serve func(net.Conn)) {
 	for {
-		c, err := s.listener.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			return // closed
 		}
 		s.mu.Lock()
 		s.conns[c] = struct{}{}
 		s.mu.Unlock()
-		s.work.Go(func() { s.serve(c) })
+		s.work.Go(func() {
+			serve(c)
+			_ = c.Close() // it may be already
+			s.mu.Lock()
+			delete(s.conns, c)
+			s.mu.Unlock()
+		})
 	}
 }
 
 func (s *Server) serve(raw net.Conn) {
-	defer func() {
-		_ = raw.Close()
-		s.mu.Lock()
-		delete(s.conns, raw)
-		s.mu.Unlock()
-	}()
+	defer raw.Close()
 	in := bufio.NewReader(raw)
 	for {
 		request, err := http.ReadRequest(in)
 		if err != nil {
 			return
 		}
-		body, err := io.ReadAll(request.Body)
-		if err != nil {
-			return
+		script, call, unread := s.begin(request.URL.Path)
+		c := &Conn{conn: raw, in: in, closed: s.closed, Request: request, Call: call}
+		if !unread {
+			if c.Body, err = io.ReadAll(request.Body); err != nil {
+				return
+			}
 		}
-		script, call := s.begin(request.URL.Path)
-		c := &Conn{conn: raw, in: in, closed: s.closed, Request: request, Body: body, Call: call}
 		script(c)
 		if !c.keep {
 			return
@@ -107,15 +134,15 @@ func (s *Server) serve(raw net.Conn) {
 	}
 }
 
-func (s *Server) begin(path string) (Script, int) {
+func (s *Server) begin(path string) (script Script, call int, unread bool) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[name]++
 	if script, ok := s.scripts[name]; ok {
-		return script, s.calls[name]
+		return script, s.calls[name], s.unread[name]
 	}
-	return func(c *Conn) { c.Head(http.StatusNotFound, "Content-Length: 0") }, s.calls[name]
+	return func(c *Conn) { c.Head(http.StatusNotFound, "Content-Length: 0") }, s.calls[name], false
 }
 
 // A Conn is a connection on which a request has been read completely.
@@ -164,10 +191,17 @@ func (c *Conn) KeepAlive() { c.keep = true }
 
 // Reset closes the connection with RST.
 func (c *Conn) Reset() {
-	if tcp, ok := c.conn.(*net.TCPConn); ok {
+	reset(c.conn)
+}
+
+func reset(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	_ = c.conn.Close()
+	_ = c.Close()
 }
 
 // Stall says nothing until the peer goes away or the server is closed. It answers
