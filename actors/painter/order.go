@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/providers/catalog"
@@ -73,6 +74,7 @@ type Reply struct {
 	partials chan *picture.Partial
 	done     chan struct{}
 	cancel   context.CancelCauseFunc
+	meta     atomic.Pointer[Meta]
 
 	once    sync.Once
 	outcome Outcome
@@ -88,6 +90,9 @@ func (r *Reply) Partials() <-chan *picture.Partial { return r.partials }
 
 // Done is closed when the request is over.
 func (r *Reply) Done() <-chan struct{} { return r.done }
+
+// Meta is how the request is served, once there is a partial image.
+func (r *Reply) Meta() *Meta { return r.meta.Load() }
 
 // Outcome says how the request went. It may be called once Done is closed.
 func (r *Reply) Outcome() *Outcome { return &r.outcome }
@@ -115,7 +120,8 @@ func (r *Reply) over() bool {
 }
 
 // send hands a partial image to the door and waits while its window is full.
-func (r *Reply) send(ctx context.Context, p *picture.Partial) error {
+func (r *Reply) send(ctx context.Context, m Meta, p *picture.Partial) error {
+	r.meta.CompareAndSwap(nil, &m)
 	select {
 	case r.partials <- p:
 		return nil

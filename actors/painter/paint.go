@@ -253,7 +253,9 @@ func (a *attempt) event(ctx context.Context, ev *picture.Event) (*picture.Reply,
 	if f := usable(&ev.Partial.Image); f != nil {
 		return nil, f
 	}
-	if err := a.reply.send(ctx, ev.Partial); err != nil {
+	meta := a.out.Meta
+	meta.Losses = a.report.Header()
+	if err := a.reply.send(ctx, meta, ev.Partial); err != nil {
 		return nil, &failure{Failure: upstream.CancelledBy(err)}
 	}
 	a.out.Committed = true

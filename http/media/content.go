@@ -1,0 +1,132 @@
+package media
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/http/envelope"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state/blobs"
+)
+
+const (
+	// contentLife is how long an address is good for (gateway.md 8).
+	contentLife = 60 * time.Minute
+	// maxContent bounds one picture that is kept.
+	maxContent = 64 << 20
+	// ContentPath is where what was made is handed out.
+	ContentPath = "/v1/images/content/"
+)
+
+// Content keeps what was made and hands it out by signed addresses: whoever has
+// one may read, until it expires, and nobody can make one up.
+type Content struct {
+	store  *blobs.Store
+	secret []byte
+	now    func() time.Time
+	public string
+}
+
+// NewContent makes a Content over store. secret signs; public is the address that
+// clients reach the gateway at, "": the one that a request came to.
+func NewContent(store *blobs.Store, secret []byte, public string, now func() time.Time) *Content {
+	return &Content{store: store, secret: secret, now: now, public: strings.TrimRight(public, "/")}
+}
+
+// Keep stores a picture and returns its address. It is durable by then.
+func (c *Content) Keep(r *http.Request, mediaType string, content io.Reader) (string, error) {
+	info, err := c.store.Put(content, mediaType, maxContent, c.now().Add(contentLife))
+	if err != nil {
+		return "", notKept(err)
+	}
+	expires := strconv.FormatInt(info.Expires.Unix(), 10)
+	return c.base(r) + ContentPath + string(info.ID) + extensions[mediaType] + "?expires=" + expires + "&signature=" + c.sign(info.ID, expires), nil
+}
+
+var extensions = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
+
+// notKept is what a client is told. What was made is lost, and not charged.
+func notKept(err error) *dialogue.Error {
+	e := &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "storage_unavailable", Cause: err,
+		Message: "the gateway cannot keep pictures at the moment: try again later, or ask for b64_json", RetryAfter: 5 * time.Second}
+	var corrupt base64.CorruptInputError
+	switch {
+	case errors.Is(err, blobs.ErrFull):
+		e.Code, e.RetryAfter = "storage_full", time.Minute
+	case errors.Is(err, blobs.ErrTooLarge), errors.As(err, &corrupt):
+		return dialogue.BadUpstream(err.Error())
+	}
+	return e
+}
+
+// base is how the client reaches the gateway. Forwarded headers are not believed:
+// who stands behind a proxy configures the address.
+func (c *Content) base(r *http.Request) string {
+	if c.public != "" {
+		return c.public
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+// sign binds an address to one blob and one expiry.
+func (c *Content) sign(id blobs.ID, expires string) string {
+	mac := hmac.New(sha256.New, c.secret)
+	fmt.Fprintf(mac, "%s\x00%s", id, expires)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// Serve is GET of such an address. It needs no key. An address that is wrong and
+// one that has expired are the same to a client.
+func (c *Content) Serve(w http.ResponseWriter, r *http.Request) {
+	file, info, err := c.open(r)
+	if err != nil {
+		envelope.Write(w, envelope.Plain, err)
+		return
+	}
+	defer file.Close()
+	h := w.Header()
+	h.Set("Content-Type", info.MediaType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("ETag", `"`+string(info.ID)+`"`)
+	left := int(info.Expires.Sub(c.now()).Seconds())
+	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(left, 0))+", immutable")
+	http.ServeContent(w, r, "", time.Time{}, file)
+}
+
+// contentFile is an open blob.
+type contentFile interface {
+	io.ReadSeeker
+	io.Closer
+}
+
+func (c *Content) open(r *http.Request) (contentFile, blobs.Info, error) {
+	name, _, _ := strings.Cut(r.PathValue("name"), ".")
+	query := r.URL.Query()
+	id, expires := blobs.ID(name), query.Get("expires")
+	if !blobs.ValidID(name) || !hmac.Equal([]byte(query.Get("signature")), []byte(c.sign(id, expires))) {
+		return nil, blobs.Info{}, gone()
+	}
+	file, info, err := c.store.Open(id, c.now())
+	if errors.Is(err, blobs.ErrNotFound) {
+		return nil, info, gone()
+	}
+	return file, info, err
+}
+
+func gone() *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "content_not_found",
+		Message: "there is no picture at this address, or no longer: addresses are valid for 60 minutes"}
+}

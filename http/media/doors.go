@@ -1,0 +1,67 @@
+package media
+
+import (
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/painter"
+	"stagedoor/actors/throttle"
+	"stagedoor/http/auth"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+)
+
+// Options are what the doors need of the house.
+type Options struct {
+	Logger *slog.Logger
+	Env    *dialogue.Env
+	Auth   *auth.Authenticator
+	// Painter carries requests for pictures.
+	Painter *painter.Service
+	// Catalog is the one in force.
+	Catalog func() *catalog.Catalog
+	// Limits are the keys' own.
+	Limits *throttle.Keys
+	// Ledger charges the users of keys for models that have a price.
+	Ledger *ledger.Client
+	// Content is what was made and is handed out by address.
+	Content *Content
+	// Scratch is where large uploads wait on disk; "" is the system's place for
+	// such.
+	Scratch string
+}
+
+// Doors are the handlers of the media shapes. Safe for concurrent use.
+type Doors struct{ Options }
+
+// New makes the doors.
+func New(o Options) *Doors { return &Doors{Options: o} }
+
+// resolve is the name under which the catalogue knows a model.
+func (d *Doors) resolve(model string) string {
+	if entry, ok := d.Catalog().Resolve(model); ok {
+		return entry.Name
+	}
+	return model
+}
+
+// planFor is what to try for a model, nil if nobody serves it.
+func (d *Doors) planFor(model string) []catalog.Candidate {
+	entry, ok := d.Catalog().Resolve(model)
+	if !ok {
+		return nil
+	}
+	return entry.Plan(rand.IntN)
+}
+
+// readAll reads a body that is one JSON document.
+func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	u, err := newUpload(w, r, limit)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(u)
+}

@@ -1,0 +1,201 @@
+package media
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stagedoor/actors/painter"
+	"stagedoor/http/sse"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes/images"
+)
+
+// Limits of bodies (faults.md 3, wire/images.md 4). A form may hold sixteen
+// pictures, of which few are as large as one may be.
+const (
+	maxGeneration = 1 << 20
+	maxEditJSON   = 64 << 20
+	maxEditForm   = 256 << 20
+)
+
+const imagesScope = "images"
+
+// GenerateImages is POST /v1/images/generations (gateway.md 4.7).
+func (d *Doors) GenerateImages(w http.ResponseWriter, r *http.Request) {
+	d.images(w, r, func(v *visit) (*picture.Request, error) {
+		body, err := readJSON(w, r, maxGeneration)
+		if err != nil {
+			return nil, err
+		}
+		return images.CheckGeneration(body, d.resolve)
+	})
+}
+
+// EditImages is POST /v1/images/edits, as a form or as JSON (wire/images.md 4).
+func (d *Doors) EditImages(w http.ResponseWriter, r *http.Request) {
+	d.images(w, r, func(v *visit) (*picture.Request, error) {
+		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && media == "application/json" {
+			body, err := readJSON(w, r, maxEditJSON)
+			if err != nil {
+				return nil, err
+			}
+			return images.CheckEdit(body, d.resolve)
+		}
+		return d.editForm(w, r)
+	})
+}
+
+// editForm reads an edit that came as a form.
+func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Request, error) {
+	form, err := ReadForm(w, r, FormLimits{Total: maxEditForm, File: images.FileLimit, Dir: d.Scratch})
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]images.Text, len(form.Fields))
+	for i, f := range form.Fields {
+		texts[i] = images.Text(f)
+	}
+	files := make([]images.File, len(form.Files))
+	for i, f := range form.Files {
+		files[i] = images.File(f)
+	}
+	request, err := images.CheckEditForm(texts, files, d.resolve)
+	if err != nil {
+		_ = form.Close() // err says more
+		return nil, err
+	}
+	return request, nil
+}
+
+// images is what both doors do.
+func (d *Doors) images(w http.ResponseWriter, r *http.Request, read func(*visit) (*picture.Request, error)) {
+	v := &visit{doors: d, w: w, r: r}
+	err := v.identify(imagesScope)
+	if err == nil {
+		v.request, err = read(v)
+	}
+	if err == nil {
+		err = v.admit()
+	}
+	if err != nil {
+		v.refuse(err)
+		v.close()
+		return
+	}
+	defer v.pass.Release(0) // unless it was released by what was used
+	emit := images.NewEmitter(v.request, d.resolve, d.Env.Now)
+	reply := v.begin()
+	if v.request.Stream {
+		v.stream(reply, emit)
+	} else {
+		v.whole(reply, emit)
+	}
+	v.finish(reply)
+}
+
+// whole writes a reply in one document.
+func (v *visit) whole(reply *painter.Reply, emit *images.Emitter) {
+	<-reply.Done()
+	out := reply.Outcome()
+	v.headers(&out.Meta)
+	if out.Err != nil {
+		v.answer(out.Err)
+		return
+	}
+	_ = writeJSON(v.w, emit.Reply(out.Reply)) // whoever has left has paid
+}
+
+// stream writes events. Until there is one, a failure is a status.
+func (v *visit) stream(reply *painter.Reply, emit *images.Emitter) {
+	s := &stream{visit: v, emit: emit}
+	beat := time.NewTicker(sse.LookEvery)
+	defer beat.Stop()
+	for {
+		select {
+		case p := <-reply.Partials():
+			if s.send(reply.Meta(), emit.Partial(p)) != nil {
+				reply.Abandon()
+				return
+			}
+		case <-beat.C:
+			if s.out != nil && s.out.Quiet() && s.out.Send(images.Heartbeat) != nil {
+				reply.Abandon()
+				return
+			}
+		case <-reply.Done():
+			s.end(reply)
+			return
+		}
+	}
+}
+
+// stream is a reply that is written event by event.
+type stream struct {
+	visit *visit
+	emit  *images.Emitter
+	out   *sse.Writer // nil: nothing was sent yet
+}
+
+func (s *stream) send(m *painter.Meta, event []byte) error {
+	if s.out == nil {
+		s.visit.headers(m)
+		s.out = sse.NewWriter(s.visit.w, "text/event-stream", s.visit.doors.Env.Now)
+	}
+	return s.out.Send(event)
+}
+
+// end writes what is left, and the last event.
+func (s *stream) end(reply *painter.Reply) {
+	out := reply.Outcome()
+	for {
+		select {
+		case p := <-reply.Partials():
+			if s.send(reply.Meta(), s.emit.Partial(p)) != nil {
+				return
+			}
+			continue
+		default:
+		}
+		break
+	}
+	switch {
+	case out.Err == nil:
+		_ = s.send(&out.Meta, s.emit.Completed(out.Reply)) // whoever has left has paid
+	case s.out == nil:
+		s.visit.headers(&out.Meta)
+		s.visit.answer(out.Err)
+	default:
+		_ = s.out.Send(s.emit.Failure(out.Err)) // the stream is over either way
+	}
+}
+
+// readJSON reads a body that says it is JSON, and is one object.
+func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	switch {
+	case r.Header.Get("Content-Type") == "":
+	case err != nil || media != "application/json" && !strings.HasSuffix(media, "+json"):
+		return nil, unsupportedMedia("Content-Type must be application/json")
+	case charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii"):
+		return nil, unsupportedMedia("Content-Type charset must be utf-8")
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, unsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+	}
+	body, err := readAll(w, r, limit)
+	if err != nil {
+		return nil, err
+	}
+	if !fields.Valid(body) || jsontext.Value(body).Kind() != '{' {
+		return nil, &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
+			Message: "the request body must be one valid JSON object without duplicate names"}
+	}
+	return body, nil
+}

@@ -1,0 +1,215 @@
+package media
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"stagedoor/actors/meter"
+	"stagedoor/actors/painter"
+	"stagedoor/actors/throttle"
+	"stagedoor/http/access"
+	"stagedoor/http/envelope"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+	"stagedoor/state"
+)
+
+// visit is one request for pictures at its door. Its checks come in the order of
+// decisions.md, so that whoever breaks several rules hears of the first:
+// identify, what the shape says, admit.
+type visit struct {
+	doors *Doors
+	w     http.ResponseWriter
+	r     *http.Request
+
+	key     state.Key
+	request *picture.Request
+	plan    []catalog.Candidate
+	pass    *throttle.Pass
+	// price is what a candidate charges, where that depends on the request; nil:
+	// what the catalogue says.
+	price func(*catalog.Candidate) *catalog.Price
+}
+
+// identify checks key and scope.
+func (v *visit) identify(scope string) error {
+	key, err := v.doors.Auth.Authenticate(v.r, false)
+	if err != nil {
+		return err
+	}
+	if err := v.doors.Auth.Permit(&key, v.r, scope, ""); err != nil {
+		return err
+	}
+	v.key = key
+	return nil
+}
+
+// admit performs what is left to check once the request is known: its model and
+// the key's own limits.
+func (v *visit) admit() error {
+	if err := v.doors.Auth.Permit(&v.key, v.r, "", v.request.Model); err != nil {
+		return err
+	}
+	if v.plan = v.doors.planFor(v.request.Model); v.plan == nil {
+		return modelNotFound(v.request.Model)
+	}
+	limits := throttle.KeyLimits{RequestsPerMinute: int(v.key.Limits.RPM), TokensPerMinute: int(v.key.Limits.TPM), MaxInFlight: int(v.key.Limits.Concurrency)}
+	pass, refused := v.doors.Limits.Admit(v.key.ID, limits, v.estimate(), v.doors.Env.Now())
+	if refused != nil {
+		rateHeaders(v.w.Header(), refused.Requests, refused.Tokens)
+		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
+			Message: "the API key is at its limit, try again later", RetryAfter: max(refused.RetryAfter, time.Second)}
+	}
+	rateHeaders(v.w.Header(), pass.Requests, pass.Tokens)
+	v.pass = pass
+	return nil
+}
+
+func modelNotFound(model string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "model", Code: "model_not_found",
+		Message: fmt.Sprintf("the model %q does not exist here", short(model))}
+}
+
+// short cuts what a client sent to what a message or log line can bear.
+func short(s string) string {
+	const most = 128
+	return s[:min(len(s), most)]
+}
+
+// rateHeaders tells a client where its key stands (wire/errors.md 7).
+func rateHeaders(h http.Header, requests, tokens throttle.Level) {
+	for _, of := range []struct {
+		name  string
+		level throttle.Level
+	}{{"Requests", requests}, {"Tokens", tokens}} {
+		if of.level.Limit == 0 {
+			continue
+		}
+		h.Set("X-Ratelimit-Limit-"+of.name, strconv.Itoa(of.level.Limit))
+		h.Set("X-Ratelimit-Remaining-"+of.name, strconv.Itoa(of.level.Remaining))
+		h.Set("X-Ratelimit-Reset-"+of.name, of.level.Reset.Round(time.Millisecond).String())
+	}
+}
+
+// estimate is what the limits reserve: a token is about four bytes. What a
+// picture takes is known only afterwards.
+func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
+
+// begin hands the request to the painter. finish must follow, whatever becomes of
+// the client.
+func (v *visit) begin() *painter.Reply {
+	return v.doors.Painter.Begin(v.r.Context(), &painter.Order{ID: requestID(v.w), Request: v.request, Header: v.r.Header,
+		Plan: v.plan, Tenant: v.key.ID, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
+}
+
+// meter has the key's user charged (decisions, Users and money). Keys that belong
+// to nobody and models without a price cost nothing.
+func (v *visit) meter() painter.Meter {
+	price := v.price
+	if price == nil {
+		price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
+	}
+	priced := func(c catalog.Candidate) bool { return !price(&c).Zero() }
+	if v.key.User == "" || v.doors.Ledger == nil || !slices.ContainsFunc(v.plan, priced) {
+		return nil
+	}
+	return meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: requestID(v.w), Account: v.key.User, Key: v.key.ID,
+		Picture: v.request, Price: price})
+}
+
+// keep makes a picture available under an address of the gateway's own.
+func (v *visit) keep(_ context.Context, mediaType string, content io.Reader) (string, error) {
+	return v.doors.Content.Keep(v.r, mediaType, content)
+}
+
+// finish gives back what the request holds, once it is over, and tells the log.
+func (v *visit) finish(reply *painter.Reply) {
+	<-reply.Done()
+	out := reply.Outcome()
+	used := -1
+	switch {
+	case out.Err != nil:
+		used = 0
+	case out.Usage != nil:
+		used = int(out.Usage.Input() + out.Usage.Output())
+	}
+	v.pass.Release(used)
+	v.close()
+	v.note(out)
+}
+
+// close gives back the client's files.
+func (v *visit) close() {
+	if v.request == nil {
+		return
+	}
+	if err := v.request.Close(); err != nil {
+		v.doors.Logger.Warn("upload not removed", "request_id", requestID(v.w), "cause", err)
+	}
+}
+
+// headers tell what the gateway did to the request.
+func (v *visit) headers(m *painter.Meta) {
+	h := v.w.Header()
+	if m.Losses != "" {
+		h.Set("X-Stagedoor-Losses", m.Losses)
+	}
+	h.Set("X-Queue-Ms", strconv.FormatInt(m.Queued.Milliseconds(), 10))
+}
+
+// refuse answers a request that nobody was asked about.
+func (v *visit) refuse(err error) {
+	v.note(nil)
+	v.answer(err)
+}
+
+// answer writes an error.
+func (v *visit) answer(err error) {
+	e := envelope.From(err)
+	if e.Status >= 500 && e.Cause != nil {
+		v.doors.Logger.Warn("request failed", "request_id", requestID(v.w), "status", e.Status, "cause", e.Cause)
+	}
+	access.Note(v.w, slog.Any("error", e.Code))
+	envelope.Write(v.w, envelope.Plain, e)
+}
+
+// note adds what the door knows to the line of the request. out is nil for one
+// that did not get as far as the painter.
+func (v *visit) note(out *painter.Outcome) {
+	if !access.Wanted(v.w) {
+		return
+	}
+	access.Note(v.w, slog.String("key", v.key.ID))
+	if v.request != nil {
+		access.Note(v.w, slog.String("shape", string(v.request.Inbound)), slog.String("model", short(v.request.Model)),
+			slog.String("operation", string(v.request.Operation)), slog.Bool("stream", v.request.Stream))
+	}
+	if out == nil {
+		return
+	}
+	if out.Err != nil {
+		access.Outcome(v.w, out.Err.Status)
+	}
+	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
+		slog.Int("images", out.Delivered), slog.String("losses", out.Losses))
+}
+
+// requestID is the id that the server put on a reply.
+func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+
+// writeJSON sends a document.
+func writeJSON(w http.ResponseWriter, body []byte) error {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(body)
+	return err
+}
