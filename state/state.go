@@ -58,6 +58,15 @@ func MaxResponses(n int) Option { return func(s *State) { s.maxResponses = n } }
 // store stays the caller's, to be closed after Close. now is the wall clock; see
 // Now for what is made of it.
 func Open(store journal.Store, now func() time.Time, options ...Option) (*State, error) {
+	s := newState(store, now, options...)
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	go s.write()
+	return s, nil
+}
+
+func newState(store journal.Store, now func() time.Time, options ...Option) *State {
 	s := &State{
 		store:        store,
 		clock:        clock{wall: now},
@@ -70,11 +79,7 @@ func Open(store journal.Store, now func() time.Time, options ...Option) (*State,
 	for _, o := range options {
 		o(s)
 	}
-	if err := s.load(); err != nil {
-		return nil, fmt.Errorf("load state: %w", err)
-	}
-	go s.write()
-	return s, nil
+	return s
 }
 
 func (s *State) load() error {

@@ -110,7 +110,8 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	served := make(chan error, 1)
 	wg.Go(func() { served <- g.server.Serve(listeners) })
 	wg.Go(func() { follow(ctx) })
-	wg.Go(func() { sweep(ctx, g) })
+	wg.Go(func() { keepTidy(ctx, g) })
+	wg.Go(func() { keepBackups(ctx, g) })
 	wg.Go(func() { paceGC(ctx) })
 	if control != nil {
 		wg.Go(func() { admin.Serve(ctx, control, g.state, g.house.Tokens(), g.logger) })
@@ -180,22 +181,6 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 		return err
 	case <-time.After(lastWords):
 		return g.server.Close()
-	}
-}
-
-// sweep removes expired responses, a few at a time.
-func sweep(ctx context.Context, g *gateway) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if _, err := g.state.Sweep(ctx, 500); err != nil && ctx.Err() == nil {
-				g.logger.Warn("expired responses not removed", "cause", err)
-			}
-		}
 	}
 }
 

@@ -55,10 +55,11 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens
 }
 
 // Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST, PATCH
-// /users; POST /apps and /developer-tokens.
+// /users; POST /apps, /developer-tokens and /backups.
 func Handler(s *state.State, registry *tokens.Client) http.Handler {
 	mux := http.NewServeMux()
 	People{registry}.routes(mux)
+	mux.HandleFunc("POST /backups", backup(s))
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, s.Keys(state.KeyFilter{}), nil)
 	})

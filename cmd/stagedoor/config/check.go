@@ -26,6 +26,7 @@ func (c *Config) check(d *decoder) {
 		d.at("data", "expected a directory, or memory")
 	}
 	c.checkKeys(d)
+	c.checkState(d)
 	c.OAuth.check(d)
 	notNegative(d, "limits", []named{{"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"failed_keys", c.Limits.FailedKeys}})
 	for _, p := range c.Providers {

@@ -20,6 +20,8 @@ type Config struct {
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
 	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
 	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
+	Backups   Backups       `yaml:"backups" doc:"copies of the store while the gateway runs"`
+	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
@@ -162,6 +164,8 @@ func Default() *Config {
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
 		Limits:   Process{Requests: 20000, BodyMiB: 512, FailedKeys: 300},
+		Backups:  defaultBackups,
+		Ledger:   defaultLedger,
 		OAuth:    OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Log:      Log{Level: "info", Format: "text"},
 		Shutdown: Shutdown{Grace: Duration(30 * time.Second)},

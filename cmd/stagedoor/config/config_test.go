@@ -132,7 +132,7 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen[0]: expected host:port",
-			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, oauth, log, shutdown",
+			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, ledger, oauth, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected the provider's address",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -181,6 +181,15 @@ var mistakes = map[string]struct {
 			`f:3:96: models.m.aliases[1]: "n" is another model's name`,
 			"f:3:99: models.m.aliases[2]: expected an exact name",
 			"f:4:8: models.a**: expected a name, or a pattern with one *",
+		},
+	},
+	"copies and history": {
+		"data: memory\nproviders: {p: {shape: sandbox}}\nmodels: {m: {targets: [{provider: p, model: x}]}}\nbackups: {dir: b, every: 1s, keep: 0}\nledger: {keep: 1h}\n",
+		[]string{
+			"f:4:16: backups.dir: expected none: data: memory has nothing to copy",
+			"f:4:26: backups.every: expected 1m or more",
+			"f:4:36: backups.keep: expected 1 to 10000",
+			"f:5:16: ledger.keep: expected 24h or more, or 0: for ever",
 		},
 	},
 	"twice": {

@@ -1,0 +1,43 @@
+package config
+
+import "time"
+
+// Backups are copies of the store that a running gateway makes.
+type Backups struct {
+	Dir   string   `yaml:"dir" doc:"directory for copies of the store; none: no copies"`
+	Every Duration `yaml:"every" doc:"time between two copies"`
+	Keep  int      `yaml:"keep" doc:"how many copies are kept"`
+}
+
+// Ledger bounds the history of money.
+type Ledger struct {
+	Keep Duration `yaml:"keep" doc:"how long entries and receipts are kept one by one, before they are only sums; 0: for ever"`
+}
+
+var (
+	defaultBackups = Backups{Every: Duration(15 * time.Minute), Keep: 4}
+	defaultLedger  = Ledger{Keep: Duration(90 * 24 * time.Hour)}
+)
+
+// Bounds: a copy reads the whole store, and a month's bill needs its receipts.
+const (
+	minBackupEvery = Duration(time.Minute)
+	maxBackupKeep  = 10_000
+	minLedgerKeep  = Duration(24 * time.Hour)
+)
+
+func (c *Config) checkState(d *decoder) {
+	b := &c.Backups
+	if b.Dir != "" && c.Data == "memory" {
+		d.at("backups.dir", "expected none: data: memory has nothing to copy")
+	}
+	if b.Every < minBackupEvery {
+		d.at("backups.every", "expected 1m or more")
+	}
+	if b.Keep < 1 || b.Keep > maxBackupKeep {
+		d.at("backups.keep", "expected 1 to %d", maxBackupKeep)
+	}
+	if k := c.Ledger.Keep; k != 0 && k < minLedgerKeep {
+		d.at("ledger.keep", "expected 24h or more, or 0: for ever")
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/admin"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func (a *app) stateCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "state", Short: "Verify, back up, move and compact the durable state", Args: noArgs,
+		Long: `Verify, back up, move and compact the durable state. Only backup works on a
+gateway that is running; a backup can be verified and exported in its place. To
+restore one, put it into an empty data directory as ` + journal.FileName + `.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.stateVerify(&o), a.stateBackup(&o), a.stateExport(&o), a.stateImport(&o), a.stateCompact(&o))
+	return c
+}
+
+// storeFile is the file of the store that a command is about: the one given, or
+// that of the data directory.
+func (a *app) storeFile(o *overrides, given []string) (string, error) {
+	if len(given) > 0 {
+		return given[0], nil
+	}
+	data, err := a.dataOf(o)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(data, journal.FileName), nil
+}
+
+// reading opens a store's file, lets use read it and closes it.
+func reading(path string, use func(journal.Store) error) error {
+	b, err := journal.ReadBolt(path, journal.Options{Timeout: lockWait})
+	switch {
+	case errors.Is(err, journal.ErrLocked):
+		return storageError(fmt.Errorf("a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that", filepath.Dir(path)))
+	case err != nil:
+		return storageError(err)
+	}
+	return errors.Join(use(b), b.Close())
+}
+
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%s takes at most one argument, %s", c.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+func (a *app) stateVerify(o *overrides) *cobra.Command {
+	return &cobra.Command{
+		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum", Args: atMostOne("the file of a backup"),
+		Long: `Check a store that no gateway has open, or a backup: every page, the checksum and
+form of every record, what records point at, and whether the ledger adds up to the
+balances. Nothing is changed. The exit code is 0 if nothing is wrong, 75 if
+something is.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			path, err := a.storeFile(o, args)
+			if err != nil {
+				return err
+			}
+			return reading(path, func(s journal.Store) error {
+				v, err := state.Verify(c.Context(), s)
+				if err != nil {
+					return storageError(err)
+				}
+				return a.report(path, s.Stats(), &v)
+			})
+		},
+	}
+}
+
+// report prints what a verification found. Problems make it an error.
+func (a *app) report(path string, s journal.Stats, v *state.Verification) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(a.out, "%s: %s, %s of it free, commit %d\n", path, size(s.Size), size(s.Free), s.LSN)
+	fmt.Fprintln(w, "table\trecords\tbytes\t")
+	total := state.TableSize{}
+	for _, t := range v.Tables {
+		if t.Records > 0 {
+			fmt.Fprintf(w, "%s\t%d\t%d\t\n", t.Table, t.Records, t.Bytes)
+		}
+		total.Records += t.Records
+		total.Bytes += t.Bytes
+	}
+	fmt.Fprintf(w, "all\t%d\t%d\t\n", total.Records, total.Bytes)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if s.CutBack {
+		fmt.Fprintln(a.out, "the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk")
+	}
+	if v.Sound() {
+		_, err := fmt.Fprintf(a.out, "ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
+			v.Books.Entries, v.Books.Folded, counted(v.Books.Accounts, "account"), dollars(v.Books.Credits), dollars(v.Books.Spent), dollars(v.Books.Held))
+		return err
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintln(a.out, "wrong:", p)
+	}
+	return storageError(fmt.Errorf("%s in %s: restore a backup", counted(len(v.Problems)+v.More, "problem"), path))
+}
+
+func dollars(micros int64) string { return fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000) }
+
+func size(bytes int64) string {
+	if bytes < 10<<20 {
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
+func (a *app) stateBackup(o *overrides) *cobra.Command {
+	return &cobra.Command{
+		Use: "backup FILE", Short: "Copy the store, also of a running gateway", Args: one("the file to make"),
+		Long: `Write a consistent copy of the store to a new file, which appears once it is whole
+and its pages were checked. A gateway that runs on the data directory goes on
+meanwhile. The configuration can ask for copies at an interval: backups.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			path, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			bytes, err := a.backup(c.Context(), o, path)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "backed up to %s (%s)\n", path, size(bytes))
+			return err
+		},
+	}
+}
+
+func (a *app) backup(ctx context.Context, o *overrides, path string) (bytes int64, err error) {
+	data, err := a.dataOf(o)
+	if err != nil {
+		return 0, err
+	}
+	socket, err := controlSocket(data)
+	if err != nil {
+		return 0, err
+	}
+	client, err := admin.Dial(socket)
+	switch {
+	case err == nil:
+		b, err := client.Backup(ctx, path)
+		return b.Bytes, err
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
+		return 0, err
+	}
+	err = reading(filepath.Join(data, journal.FileName), func(s journal.Store) error {
+		bytes, err = journal.BackupFile(ctx, s, path)
+		return err
+	})
+	return bytes, err
+}
+
+func (a *app) stateExport(o *overrides) *cobra.Command {
+	var from string
+	c := &cobra.Command{
+		Use: "export [FILE]", Short: "Write every record as a line of JSON", Args: atMostOne("the file to make"),
+		Long: `Write every record of a store that no gateway has open, or of a backup (--from),
+as text: a header with schema, counts and checksum, then a line of JSON for each.
+The same records make the same bytes. Keys, tokens and passwords are hashes here as
+in the store; the installation's own sealing secret is in it, so keep it safe.`,
+		Example: `  stagedoor state export state.ndjson
+  stagedoor state export --from backup.db | zstd > state.ndjson.zst`,
+		RunE: func(c *cobra.Command, args []string) error {
+			given := []string{}
+			if from != "" {
+				given = append(given, from)
+			}
+			path, err := a.storeFile(o, given)
+			if err != nil {
+				return err
+			}
+			return reading(path, func(s journal.Store) error {
+				if len(args) == 0 {
+					_, err := journal.Export(c.Context(), s, a.out)
+					return err
+				}
+				h, err := exportFile(c.Context(), s, args[0])
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.out, "exported %d records to %s (sha256 %s)\n", h.Records, args[0], h.SHA256)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "`file` of a backup to export")
+	return c
+}
+
+// exportFile makes a file, or leaves none.
+func exportFile(ctx context.Context, s journal.Store, path string) (journal.Header, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return journal.Header{}, err
+	}
+	h, err := journal.Export(ctx, s, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return journal.Header{}, errors.Join(err, os.Remove(path))
+	}
+	return h, nil
+}
+
+func (a *app) stateImport(o *overrides) *cobra.Command {
+	return &cobra.Command{
+		Use: "import FILE", Short: "Make a store of an export", Args: one("the file of an export, or - for standard input"),
+		Long: `Make a store of an export, in a data directory that has none. It is made only if
+the counts and the checksum of the export's header are right and nothing is wrong
+with the store (see verify).`,
+		RunE: func(c *cobra.Command, args []string) error {
+			data, err := a.dataOf(o)
+			if err != nil {
+				return err
+			}
+			in := c.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			h, err := importInto(c.Context(), data, in)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "imported %d records into %s\n", h.Records, data)
+			return err
+		},
+	}
+}
+
+func importInto(ctx context.Context, data string, in io.Reader) (journal.Header, error) {
+	return journal.Import(ctx, data, in, func(s journal.Store) error {
+		v, err := state.Verify(ctx, s)
+		if err != nil || v.Sound() {
+			return err
+		}
+		return fmt.Errorf("the export has %s: %s", counted(len(v.Problems)+v.More, "problem"), v.Problems[0])
+	})
+}
+
+func (a *app) stateCompact(o *overrides) *cobra.Command {
+	return &cobra.Command{
+		Use: "compact", Short: "Give the space of removed records back to the disk", Args: noArgs,
+		Long: `Write the store of a gateway that is not running anew, without the space that
+removed records left in it. The new file takes the place of the old one once it is
+whole and was checked.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			data, err := a.dataOf(o)
+			if err != nil {
+				return err
+			}
+			sizes, err := journal.Compact(c.Context(), data, journal.Options{Timeout: lockWait})
+			if err != nil {
+				return storageError(err)
+			}
+			_, err = fmt.Fprintf(a.out, "compacted %s from %s to %s\n", data, size(sizes.Before), size(sizes.After))
+			return err
+		},
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// tidyEvery is how long what has expired may lie about: it is not found any
+	// more, it only takes room.
+	tidyEvery = time.Minute
+	// tidyBatch is how many records one commit of tidying removes.
+	tidyBatch = 500
+	// tidyYields is how many waiting commands, of the 4,096 that may wait, make
+	// tidying step aside.
+	tidyYields = 1024
+	// tidyStep is how long it steps aside for.
+	tidyStep = 100 * time.Millisecond
+)
+
+// keepTidy removes what has expired and folds old ledger entries, until ctx ends.
+func keepTidy(ctx context.Context, g *gateway) {
+	if g.state.Stats().Journal.CutBack {
+		g.logger.Warn("the last commit was not whole and was cut back; if the power did not fail, run stagedoor state verify and compare with a backup")
+	}
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	busy := func() bool { return g.state.Stats().Waiting > tidyYields }
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := tidy(ctx, busy, func() (int, error) { return g.state.Sweep(ctx, tidyBatch) })
+		if err != nil && ctx.Err() == nil {
+			g.logger.Warn("what has expired was not removed", "cause", err)
+		}
+		keep := time.Duration(g.config.Load().Ledger.Keep)
+		if keep == 0 {
+			continue
+		}
+		before := g.state.Now().Add(-keep)
+		err = tidy(ctx, busy, func() (int, error) { return g.state.Fold(ctx, before, tidyBatch) })
+		if err != nil && ctx.Err() == nil {
+			g.logger.Warn("old ledger entries were not folded", "cause", err)
+		}
+	}
+}
+
+// tidy runs batches until one is not full. After each it rests as long as that
+// took, so that it never has more than half of the store, and steps aside while
+// it is busy.
+func tidy(ctx context.Context, busy func() bool, batch func() (int, error)) error {
+	for {
+		began := time.Now()
+		n, err := batch()
+		if err != nil || n < tidyBatch {
+			return err
+		}
+		if err := rest(ctx, time.Since(began)); err != nil {
+			return err
+		}
+		for busy() {
+			if err := rest(ctx, tidyStep); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,253 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stagedoor/state/journal"
+)
+
+// Verification is what Verify found.
+type Verification struct {
+	Tables   []TableSize
+	Books    Books
+	Problems []string // the first of them, at most MaxProblems
+	More     int      // how many beyond those
+}
+
+// TableSize is how much a table holds.
+type TableSize struct {
+	Table   journal.Table
+	Records int64
+	Bytes   int64 // of keys and values
+}
+
+// MaxProblems bounds the problems that Verify names.
+const MaxProblems = 100
+
+// Sound tells that nothing is wrong.
+func (v *Verification) Sound() bool { return len(v.Problems) == 0 }
+
+func (v *Verification) find(format string, args ...any) {
+	if len(v.Problems) == MaxProblems {
+		v.More++
+		return
+	}
+	v.Problems = append(v.Problems, fmt.Sprintf(format, args...))
+}
+
+// Verify reads a whole store and looks at every record (its checksum, its form,
+// what it points at), and whether the ledger adds up to the balances. It changes
+// nothing. Its error tells that it could not look; what it saw is in its result.
+//
+// Nobody may change the store meanwhile.
+func Verify(ctx context.Context, store journal.Store) (Verification, error) {
+	v := verifier{store: store}
+	for _, t := range journal.Tables() {
+		if err := v.table(ctx, t); err != nil {
+			return v.Verification, err
+		}
+	}
+	if !v.Sound() {
+		return v.Verification, nil // what damaged records would tell is not worth hearing
+	}
+	s := newState(store, time.Now)
+	if err := s.load(); err != nil {
+		v.find("%v", err)
+		return v.Verification, ctx.Err()
+	}
+	v.references(s.View())
+	err := errors.Join(v.responses(ctx, s), v.terminals(ctx, s))
+	if err != nil {
+		return v.Verification, err
+	}
+	v.Books, err = s.CheckBooks(ctx)
+	for _, problem := range parts(err) {
+		if !errors.Is(problem, journal.ErrCorrupt) {
+			return v.Verification, problem
+		}
+		v.find("%v", problem)
+	}
+	return v.Verification, nil
+}
+
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+type verifier struct {
+	Verification
+	store journal.Store
+}
+
+// table reads a table; behind a damaged record it goes on.
+func (v *verifier) table(ctx context.Context, t journal.Table) error {
+	size := TableSize{Table: t}
+	var from []byte
+	for {
+		err := v.store.Range(ctx, t, from, nil, 0, func(r journal.Record) error {
+			size.Records++
+			size.Bytes += int64(len(r.Key) + len(r.Value))
+			if problem := form(t, r); problem != "" {
+				v.find("%s/%q %s", t, r.Key, problem)
+			}
+			return nil
+		})
+		var bad *journal.CorruptError
+		if err != nil && !errors.As(err, &bad) {
+			return err
+		}
+		if err != nil {
+			v.find("%v", err)
+		}
+		if err == nil || bad.Key == nil {
+			v.Tables = append(v.Tables, size)
+			return nil
+		}
+		from = append(slices.Clone(bad.Key), 0)
+	}
+}
+
+// form is what is wrong with a cold record alone. The hot ones are looked at by
+// whoever loads them.
+func form(t journal.Table, r journal.Record) string {
+	var err error
+	switch t {
+	case journal.Ledger:
+		_, err = decodeEntry(r)
+	case journal.Folded:
+		_, err = decodeCheckpoint(r)
+	case journal.Receipt:
+		var receipt Receipt
+		err = json.Unmarshal(r.Value, &receipt)
+		if err == nil && string(receiptKey(receipt.Request, receipt.Account, receipt.Hold)) != string(r.Key) {
+			return "is another request's receipt"
+		}
+	case journal.Body:
+		if !json.Valid(r.Value) {
+			return "is not JSON"
+		}
+	}
+	if err != nil {
+		return "has a form that is not known"
+	}
+	return ""
+}
+
+// references looks for what is pointed at and is not there. Users and apps are
+// never removed; grants go when they expire, after their tokens.
+func (v *verifier) references(view View) {
+	user := func(what string, id int64) {
+		if _, ok := view.User(id); !ok {
+			v.find("%s belongs to user %d, who is not there", what, id)
+		}
+	}
+	app := func(what string, id int64) {
+		if _, ok := view.App(id); !ok {
+			v.find("%s belongs to app %d, which is not there", what, id)
+		}
+	}
+	apps.from(view.txn, byID, nil, func(r *row[App]) bool { user(fmt.Sprintf("app %d", r.rec.ID), r.rec.Owner); return true })
+	sessions.from(view.txn, byID, nil, func(r *row[Session]) bool { user("session "+r.rec.ID, r.rec.User); return true })
+	developers.from(view.txn, byID, nil, func(r *row[DeveloperToken]) bool {
+		user("developer token "+r.rec.ID, r.rec.User)
+		return true
+	})
+	grants.from(view.txn, byID, nil, func(r *row[Grant]) bool {
+		user("grant "+r.rec.ID, r.rec.User)
+		app("grant "+r.rec.ID, r.rec.App)
+		return true
+	})
+	consents.from(view.txn, byID, nil, func(r *row[Consent]) bool {
+		what := fmt.Sprintf("the consent of user %d for app %d", r.rec.User, r.rec.App)
+		user(what, r.rec.User)
+		app(what, r.rec.App)
+		return true
+	})
+	accessTokens.from(view.txn, byID, nil, func(r *row[AccessToken]) bool {
+		if _, ok := view.Grant(r.rec.Grant); !ok && view.now.Before(r.rec.Expires) {
+			v.find("access token %s belongs to grant %s, which is not there", r.rec.ID, r.rec.Grant)
+		}
+		return true
+	})
+}
+
+// responses compares headers with what is kept beside them.
+func (v *verifier) responses(ctx context.Context, s *State) error {
+	sizes := map[string]int64{} // of bodies and inputs
+	err := v.store.Range(ctx, journal.Body, nil, nil, 0, func(r journal.Record) error {
+		sizes[string(r.Key)] = int64(len(r.Value))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	txn := s.snapshot()
+	responses.from(txn, byID, nil, func(r *row[ResponseHeader]) bool {
+		for key, want := range map[string]int64{string(bodyKey(r.rec.ID)): r.rec.BodySize, string(inputKey(r.rec.ID)): r.rec.InputSize} {
+			if have, ok := sizes[key]; !ok || have != want {
+				v.find("%s of response %s has %d bytes of %d", key[len(r.rec.ID)+1:], r.rec.ID, have, want)
+			}
+			delete(sizes, key)
+		}
+		return true
+	})
+	for key := range sizes {
+		v.find("%s/%q belongs to a response that is not there", journal.Body, key)
+	}
+	return v.store.Range(ctx, journal.Event, nil, nil, 0, func(r journal.Record) error {
+		id, _, ok := strings.Cut(string(r.Key), "/")
+		if !ok || responses.get(txn, id) == nil {
+			v.find("%s/%q belongs to a response that is not there", journal.Event, r.Key)
+		}
+		return nil
+	})
+}
+
+// terminals compares receipts with the ledger entries that they were written with.
+func (v *verifier) terminals(ctx context.Context, s *State) error {
+	charged := map[string]int64{}
+	err := v.store.Range(ctx, journal.Receipt, nil, nil, 0, func(r journal.Record) error {
+		var receipt struct {
+			Charged int64 `json:"charged"`
+		}
+		err := json.Unmarshal(r.Value, &receipt)
+		charged[string(r.Key)] = receipt.Charged
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = s.Ledger(ctx, 0, func(e Entry) error {
+		if e.Kind != Settle && e.Kind != Release {
+			return nil
+		}
+		key := string(receiptKey(e.Request, e.Account, e.Hold))
+		if amount, ok := charged[key]; !ok || amount != e.Amount {
+			v.find("ledger entry %d charged %d for request %s, and its receipt does not say so", e.Sequence, e.Amount, e.Request)
+		}
+		delete(charged, key)
+		return nil
+	})
+	for key := range charged {
+		v.find("%s/%q has no ledger entry", journal.Receipt, key)
+	}
+	return err
+}
+
+// Backup writes a copy of the store to path while the state is in use, and
+// returns its bytes. See journal.BackupFile.
+func (s *State) Backup(ctx context.Context, path string) (int64, error) {
+	return journal.BackupFile(ctx, s.store, path)
+}
