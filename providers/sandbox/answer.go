@@ -107,14 +107,14 @@ func (a *answer) stopAt(stops []string) {
 			}
 		}
 		if at >= 0 {
-			s.pieces = clip(s.pieces, at)
+			s.pieces = firstBytes(s.pieces, at)
 			a.reason, a.stop = dialogue.ReasonStopSequence, which
 		}
 	}
 }
 
-// clip keeps the first bytes of the pieces.
-func clip(pieces []string, bytes int) []string {
+// firstBytes keeps the first bytes of the pieces.
+func firstBytes(pieces []string, bytes int) []string {
 	for i, p := range pieces {
 		if len(p) >= bytes {
 			out := append([]string{}, pieces[:i]...)

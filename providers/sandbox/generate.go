@@ -128,19 +128,13 @@ func (p *player) talk(voices []*voice) (ended bool, err error) {
 	return false, nil
 }
 
-// broken carries out the fault.
+// broken carries out the fault. A failure has an event of its own.
 func (p *player) broken() error {
-	switch p.script.Fault {
-	case Cut:
-		return ErrCut
-	case Garbage:
-		return ErrGarbage
-	case Stall:
-		<-p.ctx.Done()
-		return context.Cause(p.ctx)
+	err := p.failure()
+	if failure := new(dialogue.Error); errors.As(err, &failure) {
+		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: failure})
 	}
-	return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "sandbox_error",
-		Message: "the sandbox failed as it was told to"}})
+	return err
 }
 
 // next delivers one token of a voice, with the beginning and end of its part.

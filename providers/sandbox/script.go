@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/sandbox/job"
 )
 
 // Header orders faults for one request.
@@ -47,6 +48,11 @@ type Script struct {
 	Drip       bool
 	Refuse     bool
 
+	// Of pictures and videos.
+	Block  bool // moderation refuses the request
+	Unsafe bool // pictures are made and withheld
+	Job    job.Faults
+
 	signAs dialogue.Shape // sign thinking as an upstream of this shape does
 }
 
@@ -54,6 +60,8 @@ const (
 	faultAfter = 4
 	mostTokens = 1_000_000
 	mostDelay  = time.Hour
+	mostPolls  = 255
+	endAt      = 50 // percent of a job's progress
 )
 
 // ParseScript reads the header's value and the words in the last user text on
@@ -95,6 +103,17 @@ var orders = map[string]func(s *Script, value string) bool{
 	"error":       func(s *Script, v string) bool { return s.fail(Failure, v) },
 	"drip":        func(s *Script, v string) bool { s.Drip = true; return v == "" },
 	"refuse":      func(s *Script, v string) bool { s.Refuse = true; return v == "" },
+
+	"block":         (*Script).block,
+	"unsafe":        func(s *Script, v string) bool { s.Unsafe = true; return v == "" },
+	"job":           func(s *Script, v string) bool { return duration(&s.Job.Time, v) && s.Job.Time > 0 },
+	"expire":        func(s *Script, v string) bool { return duration(&s.Job.Keep, v) && s.Job.Keep >= time.Second },
+	"fail":          func(s *Script, v string) bool { return s.end(job.Fails, v) },
+	"freeze":        func(s *Script, v string) bool { return s.end(job.Freezes, v) },
+	"vanish":        func(s *Script, v string) bool { return s.end(job.Vanishes, v) },
+	"busy-polls":    func(s *Script, v string) bool { return count(&s.Job.BusyPolls, v, 0, mostPolls) },
+	"cut-polls":     func(s *Script, v string) bool { return count(&s.Job.CutPolls, v, 0, mostPolls) },
+	"cut-downloads": func(s *Script, v string) bool { return count(&s.Job.CutDownloads, v, 0, mostPolls) },
 }
 
 func duration(to *time.Duration, v string) bool {
@@ -122,6 +141,21 @@ func (s *Script) setPace(v string) bool {
 func (s *Script) fail(f Fault, v string) bool {
 	s.Fault, s.After = f, faultAfter
 	return v == "" || count(&s.After, v, 0, mostTokens)
+}
+
+// end orders how a job ends, and at which percentage of its progress.
+func (s *Script) end(e job.Ending, v string) bool {
+	s.Job.Ending, s.Job.At = e, endAt
+	return v == "" || count(&s.Job.At, v, 0, 100)
+}
+
+// block refuses a request at once, or ends its job later.
+func (s *Script) block(v string) bool {
+	if v != "" {
+		return s.end(job.Blocked, v)
+	}
+	s.Block = true
+	return true
 }
 
 // refusal is the error of a Status.
