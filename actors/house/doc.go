@@ -9,6 +9,8 @@
 //	├ gate               parent of the shards                     (actors/translator)
 //	│  └ s0..sN          parents of the requests under way
 //	│     └ r            one request
+//	├ painter            parent of the requests for pictures     (actors/painter)
+//	│  └ r               one of them
 //	├ providers          parent of the throttles
 //	│  └ p/<provider>    one provider's rate-limiting mailbox     (actors/throttle)
 //	├ tokens             users, sessions, apps and their tokens   (actors/tokens)

@@ -11,14 +11,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sourcegraph/conc"
+
 	"stagedoor/actors/background"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/painter"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
@@ -40,6 +44,13 @@ type Options struct {
 	KeepHold func(state.Hold) bool
 	// Simulate answers for providers of shape sandbox.
 	Simulate translator.Simulator
+	// Pictures are the kinds of upstreams that pictures can be had from, and
+	// SimulatePicture makes them for providers of shape sandbox.
+	Pictures        []picture.Shape
+	SimulatePicture picture.Simulator
+	// SweepPictures is called now and then to remove what has expired; nil: there
+	// is nothing to remove.
+	SweepPictures func() error
 }
 
 // House is the running tree. Its methods may be called from any goroutine.
@@ -49,6 +60,7 @@ type House struct {
 	ledger     *ledger.Client
 	gates      *gates
 	translator *translator.Service
+	painter    *painter.Service
 	background *background.Registry
 	tokens     *tokens.Client
 	keys       *throttle.Keys
@@ -82,6 +94,11 @@ func (h *House) start(ctx context.Context) (err error) {
 	if h.translator, err = translator.New(h.system, h.options.Env, h.options.Shapes, h.provider); err != nil {
 		return err
 	}
+	h.painter, err = painter.New(painter.Options{System: h.system, Now: h.options.Env.Now, Shapes: h.options.Pictures, Providers: h.provider,
+		Simulate: h.options.SimulatePicture, Sweep: h.options.SweepPictures})
+	if err != nil {
+		return err
+	}
 	h.tokens, err = tokens.Start(tokens.Options{System: h.system, State: h.options.State, Now: h.options.Env.Now, Config: h.options.Tokens})
 	if err != nil {
 		return err
@@ -108,6 +125,9 @@ func (h *House) report(f kit.Failure) {
 
 // Translator carries requests.
 func (h *House) Translator() *translator.Service { return h.translator }
+
+// Painter carries requests for pictures.
+func (h *House) Painter() *painter.Service { return h.painter }
 
 // Ledger moves money.
 func (h *House) Ledger() *ledger.Client { return h.ledger }
@@ -228,9 +248,14 @@ func (h *House) retire(p *translator.Provider) {
 }
 
 // Drain lets the requests under way finish until ctx ends and then cuts the
-// rest, which end with their shape's error event. It returns how many were cut.
+// rest, which end with their shape's error. It returns how many were cut.
 func (h *House) Drain(ctx context.Context, grace time.Duration) int {
-	return h.translator.Drain(ctx, grace)
+	var texts, pictures int
+	var wg conc.WaitGroup
+	wg.Go(func() { texts = h.translator.Drain(ctx, grace) })
+	wg.Go(func() { pictures = h.painter.Drain(ctx, grace) })
+	wg.Wait()
+	return texts + pictures
 }
 
 // Stop ends the tree, last branch first.

@@ -17,6 +17,8 @@ import (
 //	gate/s*       resumed: a restart would stop the requests below it; the order
 //	              it failed with is answered (translator.shard)
 //	r             stopped: half a reply cannot be begun again
+//	painter       restarted by the system; its requests end with an error
+//	painter/r     stopped: what may have been made is not made again
 //	providers     restarted, which stops its children; it spawns them anew
 //	p/*           restarted with back-off and without end: a provider whose
 //	              throttle is gone can't be reached, and one bad ticket must not
