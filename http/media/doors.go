@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/mask"
 )
 
 // Options are what the doors need of the house.
@@ -35,10 +36,13 @@ type Options struct {
 }
 
 // Doors are the handlers of the media shapes. Safe for concurrent use.
-type Doors struct{ Options }
+type Doors struct {
+	Options
+	masks *mask.Judge
+}
 
 // New makes the doors.
-func New(o Options) *Doors { return &Doors{Options: o} }
+func New(o Options) *Doors { return &Doors{Options: o, masks: mask.NewJudge()} }
 
 // resolve is the name under which the catalogue knows a model.
 func (d *Doors) resolve(model string) string {

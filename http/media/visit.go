@@ -57,7 +57,10 @@ func (v *visit) admit() error {
 	if err := v.doors.Auth.Permit(&v.key, v.r, "", v.request.Model); err != nil {
 		return err
 	}
-	if v.plan = v.doors.planFor(v.request.Model); v.plan == nil {
+	if v.plan == nil {
+		v.plan = v.doors.planFor(v.request.Model)
+	}
+	if v.plan == nil {
 		return modelNotFound(v.request.Model)
 	}
 	limits := throttle.KeyLimits{RequestsPerMinute: int(v.key.Limits.RPM), TokensPerMinute: int(v.key.Limits.TPM), MaxInFlight: int(v.key.Limits.Concurrency)}
