@@ -8,6 +8,7 @@
 //	keeper.go   gateway keys over the control socket
 //	redeemer.go redeem codes on the top-up page
 //	books.go    the ledger, read from the dead process's directory
+//	leaks.go    secrets in logs and files
 //
 // Each writer keeps its own oracle: what was acknowledged must be there, what was
 // refused must not, and of a call whose answer was lost either may be true, but

@@ -186,7 +186,8 @@ func (g *grantee) clientCall(ctx context.Context, path, token string) (answer, e
 	return g.soak.gateway.postForm(ctx, g.soak.gateway.http, path, url.Values{"client_id": {g.client}, "client_secret": {g.secret}, "token": {token}})
 }
 
-// alive uses an access token that must be good.
+// alive uses an access token that must be good, and now and then where it must
+// not be sent.
 func (g *grantee) alive(ctx context.Context, one *grant) error {
 	if one.lost || one.revoking {
 		return nil
@@ -198,7 +199,14 @@ func (g *grantee) alive(ctx context.Context, one *grant) error {
 	if a.status != http.StatusOK || gjson.GetBytes(a.body, "username").String() != g.browser.username {
 		g.soak.wrong("a good access token: %s", &a)
 	}
-	return nil
+	if g.random.IntN(8) > 0 {
+		return nil
+	}
+	a, err = g.soak.gateway.get(ctx, "/api/oauth2/userinfo?access_token="+one.access, "")
+	if err == nil && a.status != http.StatusBadRequest {
+		g.soak.wrong("an access token in an address: %s", &a)
+	}
+	return err
 }
 
 func (g *grantee) bury(one *grant) {

@@ -167,7 +167,7 @@ func (s *soak) finish(ctx context.Context) error {
 		return fmt.Errorf("stop: %w", err)
 	}
 	s.process = nil
-	return s.audit(ctx, recovered)
+	return errors.Join(s.audit(ctx, recovered), s.findStored())
 }
 
 // spawn starts a process, of which half forgive lost refresh answers.
@@ -214,6 +214,7 @@ func (s *soak) kill() error {
 	if err != nil {
 		return fmt.Errorf("kill: %w\nits log:\n%s", err, s.process.Logs())
 	}
+	s.findLeaks("the log", []byte(s.process.Logs()))
 	s.process = nil
 	return nil
 }

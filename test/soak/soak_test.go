@@ -79,3 +79,19 @@ func replace(dir, by string) error {
 	}
 	return os.CopyFS(dir, os.DirFS(by))
 }
+
+func TestSecretsAreFoundByTheirForm(t *testing.T) {
+	s := soak{}
+	for text, want := range map[string]bool{
+		`{"id":"grt_0192f1aa5c2a7d3e9f0b1c2d3e4f5a6b","path":"/api/oauth2/token"}`: false,
+		"token=rt_" + strings.Repeat("a-_9", 12):                                   true,
+		`key="sd-` + strings.Repeat("Z", 43) + `"`:                                 true,
+		"code=ABCD-2345-ABCD-2345-ABCD-2345 ":                                      true,
+		"password=" + password:                                                     true,
+	} {
+		s.report.Wrong = nil
+		if s.findLeaks("text", []byte(text)); (len(s.report.Wrong) > 0) != want {
+			t.Errorf("%s: got %v", text, s.report.Wrong)
+		}
+	}
+}
