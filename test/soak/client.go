@@ -38,7 +38,7 @@ func newGateway(address string) *gateway {
 // newHTTP makes a client that follows nothing. A body that ends too early is an
 // error of its reader.
 func newHTTP(jar http.CookieJar) *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Jar: jar, Timeout: callTimeout,
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Jar: jar, Timeout: callTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 

@@ -14,6 +14,8 @@
 // refused must not, and of a call whose answer was lost either may be true, but
 // only one of them, and for good.
 //
+// Its clients also measure how many refreshes the program makes a second.
+//
 // It is for what spans the floors. Crashes of single packages are tested there
 // (state, actors/ledger, actors/tokens), with more writes and no network.
 package soak

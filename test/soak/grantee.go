@@ -71,21 +71,27 @@ func (g *grantee) step(ctx context.Context) error {
 
 // begin gets a code and redeems it. Some codes are left for the next process.
 func (g *grantee) begin(ctx context.Context) error {
+	one, err := g.obtain(ctx)
+	if err != nil || one == nil || g.random.IntN(10) == 0 {
+		return err
+	}
+	return g.redeem(ctx, one)
+}
+
+// obtain gets a code, or nil where something was wrong.
+func (g *grantee) obtain(ctx context.Context) (*grant, error) {
 	q := url.Values{"client_id": {g.client}, "redirect_uri": {g.callback}, "response_type": {"code"}, "scope": {"profile balance"}, "state": {"s"}}
 	back, err := g.browser.authorize(ctx, g.soak.gateway.url+"/api/oauth2/authorize?"+q.Encode(), g.callback)
 	if errors.Is(err, errLost) {
-		return err
+		return nil, err
 	}
 	if err != nil || back.Get("code") == "" {
 		g.soak.wrong("authorize: %v %v", err, back)
-		return pause(ctx, time.Second)
+		return nil, pause(ctx, time.Second)
 	}
 	one := &grant{code: back.Get("code")}
 	g.live = append(g.live, one)
-	if g.random.IntN(10) == 0 {
-		return nil
-	}
-	return g.redeem(ctx, one)
+	return one, nil
 }
 
 // token asks the token endpoint.

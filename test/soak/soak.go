@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &soak{options: o, random: rand.New(rand.NewPCG(o.Seed, 0)), gateway: newGateway(address), config: configuration(address, o.Dir)}
+	s := &soak{options: o, random: randomOf(o.Seed), gateway: newGateway(address), config: configuration(address, o.Dir)}
 	s.report.Checked = map[string]int{}
 	err = s.run(ctx)
 	if err != nil && s.process != nil {
@@ -94,6 +94,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	return &s.report, err
 }
+
+func randomOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // configuration has a price of one micro-dollar for a token of input and ten for
 // one of output, so that what a reply must cost needs no rounding.
