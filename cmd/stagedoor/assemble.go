@@ -30,11 +30,13 @@ import (
 type gateway struct {
 	logger *slog.Logger
 	store  journal.Store
-	state  *state.State
-	house  *house.House
-	auth   *auth.Authenticator
-	intake *intake.Intake
-	server *server.Server
+	// storage is for what is too large for the store.
+	storage *storage
+	state   *state.State
+	house   *house.House
+	auth    *auth.Authenticator
+	intake  *intake.Intake
+	server  *server.Server
 
 	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex
@@ -78,6 +80,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if g.store, err = openStore(c.Data); err != nil {
 		return err
 	}
+	if g.storage, err = openStorage(c.Data); err != nil {
+		return err
+	}
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
 		return storageError(err)
 	}
@@ -88,7 +93,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	env := newEnv(secret)
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Env: env, Shapes: registry.All, State: g.state,
-		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate})
+		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
+		Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep})
 	if err != nil {
 		return err
 	}
@@ -105,6 +111,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		return err
 	}
 	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
+	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
+		return err
+	}
 	if c.TLS != nil {
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
@@ -154,6 +163,7 @@ func (g *gateway) close(ctx context.Context) {
 			g.logger.Error("the store did not close", "cause", err)
 		}
 	}
+	g.storage.close()
 }
 
 // newEnv is time, randomness and memory as the real program has them.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"stagedoor/http/envelope"
+	"stagedoor/http/media"
 	"stagedoor/http/pages"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
@@ -36,6 +37,12 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	r.handle("POST /v1beta/models/{rest...}", d.Generate)
 
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
+
+	if m := s.options.Media; m != nil {
+		r.handle("POST /v1/images/generations", m.GenerateImages)
+		r.handle("POST /v1/images/edits", m.EditImages)
+		r.handle("GET "+media.ContentPath+"{name}", m.Content.Serve)
+	}
 
 	if o := s.options.OAuth; o != nil {
 		o.Routes(r.handle)

@@ -21,6 +21,7 @@ import (
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
 	"stagedoor/http/intake"
+	"stagedoor/http/media"
 	"stagedoor/http/oauth"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
@@ -45,6 +46,8 @@ const (
 type Options struct {
 	Logger *slog.Logger
 	Doors  *text.Doors
+	// Media are the doors of pictures; nil: there are none.
+	Media *media.Doors
 	// OAuth is the authorization service; nil: there is none.
 	OAuth  *oauth.Service
 	Shapes map[dialogue.Shape]shapes.Shape

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/http/media"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes/gemini"
+	"stagedoor/providers/shapes/images"
+	"stagedoor/state/blobs"
+)
+
+// pictureShapes are the kinds of upstreams that pictures can be had from.
+var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures}
+
+// maxContent bounds what is kept of pictures that clients are given addresses of.
+// They are gone after an hour.
+const maxContent = 4 << 30
+
+// storage is where content lies: in the data directory or, if nothing is to be
+// kept, in one that is gone with the process.
+type storage struct {
+	content *blobs.Store
+	scratch string // for uploads under way
+	remove  string // the directory to remove at the end; "": none
+}
+
+func openStorage(data string) (*storage, error) {
+	s := &storage{}
+	if data == "memory" {
+		dir, err := os.MkdirTemp("", "stagedoor-")
+		if err != nil {
+			return nil, storageError(err)
+		}
+		data, s.remove = dir, dir
+	}
+	s.scratch = filepath.Join(data, "scratch")
+	err := os.MkdirAll(s.scratch, 0o700)
+	if err == nil {
+		s.content, err = blobs.Open(filepath.Join(data, "content"), maxContent, time.Now())
+	}
+	if err != nil {
+		s.close()
+		return nil, storageError(err)
+	}
+	return s, nil
+}
+
+// sweep removes what has expired.
+func (s *storage) sweep() error {
+	_, err := s.content.Sweep(time.Now())
+	return err
+}
+
+func (s *storage) close() {
+	if s != nil && s.remove != "" {
+		_ = os.RemoveAll(s.remove) // nobody is left to be told
+	}
+}
+
+// mediaDoors are the doors of the media shapes.
+func (g *gateway) mediaDoors(ctx context.Context, c *config.Config, env *dialogue.Env) (*media.Doors, error) {
+	secret, err := g.state.Secret(ctx, "content", 32)
+	if err != nil {
+		return nil, storageError(err)
+	}
+	return media.New(media.Options{Logger: g.logger, Env: env, Auth: g.auth, Painter: g.house.Painter(), Catalog: g.house.Catalog,
+		Limits: g.house.Keys(), Ledger: g.house.Ledger(), Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
+		Scratch: g.storage.scratch}), nil
+}
