@@ -30,14 +30,28 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("%d asked, %d left of the budget of %d (%s) of key %s", e.Asked, e.Left, e.Budget.Amount, e.Budget.Window.name(), e.Key)
+	return fmt.Sprintf("%d asked, %d left of the budget of %d (%s) of key %s", e.Asked, e.Left, e.Budget.Amount, e.Budget.Window.Name(), e.Key)
 }
 
-func (w Window) name() string {
+// Name is the window, WindowTotal for the empty one.
+func (w Window) Name() Window {
 	if w == "" {
-		return string(WindowTotal)
+		return WindowTotal
 	}
-	return string(w)
+	return w
+}
+
+// State is what a key is at now in a word: active, disabled, expired or revoked.
+func (k *Key) State(now time.Time) string {
+	switch {
+	case !k.Revoked.IsZero():
+		return "revoked"
+	case k.expired(now):
+		return "expired"
+	case !k.Enabled:
+		return "disabled"
+	}
+	return "active"
 }
 
 // Limit is the key's budget.

@@ -1,0 +1,392 @@
+package adminapi
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// bench is an API over a store in memory.
+type bench struct {
+	t        *testing.T
+	api      *API
+	state    *state.State
+	ledger   *ledger.Client
+	handler  http.Handler
+	compiler *jsonschema.Compiler
+	served   map[string]bool // "METHOD /path" of routes that a test has had a success of
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	s, err := state.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	system := kittest.Start(t)
+	registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	money, err := ledger.New(system, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, state: s, ledger: money, served: map[string]bool{}}
+	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader})
+	b.handler = b.api.Handler()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.compiler = jsonschema.NewCompiler()
+	b.compiler.AssertFormat()
+	if err := b.compiler.AddResource(descriptionURL, doc); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const descriptionURL = "https://stagedoor.example/openapi.json"
+
+// reply is an answer, as JSON.
+type reply struct {
+	status int
+	text   string
+	json   map[string]any
+}
+
+func (r reply) get(path string) any {
+	var v any = r.json
+	for _, name := range strings.Split(path, ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[name]
+		case []any:
+			var i int
+			fmt.Sscan(name, &i)
+			if i >= len(at) {
+				return nil
+			}
+			v = at[i]
+		}
+	}
+	return v
+}
+
+func (r reply) say(path string) string { return fmt.Sprint(r.get(path)) }
+
+// call asks and checks the reply against the description.
+func (b *bench) call(method, path, body string, header ...string) reply {
+	b.t.Helper()
+	req := httptest.NewRequest(method, Prefix+path, strings.NewReader(body))
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, req)
+	r := reply{status: w.Code, text: w.Body.String()}
+	numbers := json.NewDecoder(strings.NewReader(r.text))
+	numbers.UseNumber()
+	if err := numbers.Decode(&r.json); err != nil {
+		b.t.Fatalf("%s %s answered %d %s", method, path, w.Code, w.Body)
+	}
+	b.validate(method, path, r)
+	return r
+}
+
+func (b *bench) validate(method, path string, r reply) {
+	b.t.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	rt := b.route(method, path)
+	if rt == nil {
+		return
+	}
+	pointer := "#/components/responses/Failure/content/application~1json/schema"
+	if r.status < 400 {
+		if r.status != rt.status {
+			b.t.Errorf("%s %s answered %d, described is %d", method, path, r.status, rt.status)
+		}
+		b.served[method+" "+rt.path] = true
+		escaped := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(Prefix + rt.path)
+		pointer = fmt.Sprintf("#/paths/%s/%s/responses/%d/content/application~1json/schema", escaped, strings.ToLower(method), rt.status)
+	}
+	schema, err := b.compiler.Compile(descriptionURL + pointer)
+	if err != nil {
+		b.t.Fatalf("the schema of %s %s: %v", method, path, err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(r.text))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := schema.Validate(doc); err != nil {
+		b.t.Errorf("%s %s answered %s\nwhich is not as described: %v", method, path, r.text, err)
+	}
+}
+
+// route is the row that a path belongs to.
+func (b *bench) route(method, path string) *route {
+	for i := range b.api.routes {
+		rt := &b.api.routes[i]
+		have, want := strings.Split(path, "/"), strings.Split(rt.path, "/")
+		same := rt.method == method && len(have) == len(want)
+		for j := 0; same && j < len(want); j++ {
+			same = have[j] == want[j] || strings.HasPrefix(want[j], "{")
+		}
+		if same {
+			return rt
+		}
+	}
+	return nil
+}
+
+func (b *bench) want(r reply, status int, fields ...any) reply {
+	b.t.Helper()
+	if r.status != status {
+		b.t.Fatalf("answered %d, want %d: %s", r.status, status, r.text)
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		if got, want := r.say(fields[i].(string)), fmt.Sprint(fields[i+1]); got != want {
+			b.t.Errorf("%s is %s, want %s: %s", fields[i], got, want, r.text)
+		}
+	}
+	return r
+}
+
+// spend has a key pay for a request.
+func (b *bench) spend(account, key, request, model string, amount int64) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	h, err := b.ledger.Hold(ctx, ledger.Ask{Account: account, RequestID: request, Amount: amount, Key: key, Model: model})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	err = h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished", Receipt: &state.Receipt{Model: model, Provider: "p",
+		Prices: []state.PriceRow{{What: "input", Quantity: 1, Price: amount, Per: 1}}, Usage: state.ReceiptUsage{Input: 10, Output: 5}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestEveryRouteAnswersAsDescribed goes through everything an operator does. Each
+// reply is validated against the description, and no route is left out.
+func TestEveryRouteAnswersAsDescribed(t *testing.T) {
+	b := newBench(t)
+	u := b.want(b.call("POST", "/users", `{"username":"anna","email":"anna@example.com","password":"a long password"}`), 201,
+		"username", "anna", "status", 1, "balance.available", 0, "password", "<nil>")
+	id := u.say("id")
+	b.want(b.call("POST", "/users", `{"username":"ben"}`), 201)
+	if p := b.call("POST", "/users", `{"username":"carl"}`).say("password"); len(p) != 20 {
+		t.Errorf("the password that was made up is %q", p)
+	}
+	b.want(b.call("GET", "/users?limit=2", ""), 200, "data.0.username", "anna", "data.1.username", "ben", "next", "2")
+	b.want(b.call("GET", "/users?after=2", ""), 200, "data.0.username", "carl", "next", "<nil>")
+	b.want(b.call("GET", "/users?username=ANNA", ""), 200, "data.0.id", id)
+	b.want(b.call("PATCH", "/users/"+id, `{"email":"","status":2}`), 200, "email", "", "status", 2)
+	b.want(b.call("PATCH", "/users/"+id, `{"status":1,"admin":true}`), 200, "status", 1, "admin", true)
+	b.want(b.call("GET", "/users/"+id, ""), 200, "username", "anna")
+	b.want(b.call("DELETE", "/users/"+id+"/sessions", ""), 200, "id", id)
+	b.want(b.call("DELETE", "/users/3", ""), 200, "status", 2)
+
+	k := b.want(b.call("POST", "/keys", `{"user":"Anna","name":"laptop","scopes":["chat"],"models":["m*"],"limits":{"rpm":60},
+		"budget":{"amount":5000,"window":"month"},"allow_ips":["192.0.2.1"],"expires":"2126-01-02T15:04:05Z"}`), 201,
+		"user", "anna", "state", "active", "budget.amount", 5000, "budget.window", "month", "limits.rpm", 60, "allow_ips.0", "192.0.2.1/32", "expires", "2126-01-02T15:04:05Z")
+	key := k.say("id")
+	if secret := k.say("key"); !strings.HasPrefix(secret, k.say("prefix")) || strings.Contains(b.call("GET", "/keys/"+key, "").text, secret) {
+		t.Errorf("the secret %q is not what was made, or is shown again", secret)
+	}
+	free := b.want(b.call("POST", "/keys", ``), 201, "scopes", "<nil>", "user", "").say("id")
+	b.want(b.call("PATCH", "/keys/"+key, `{"scopes":null,"models":[],"expires":null,"allow_ips":[],"enabled":false}`), 200,
+		"scopes", "<nil>", "models", "[]", "expires", "<nil>", "allow_ips", "[]", "state", "disabled", "budget.amount", 5000, "name", "laptop")
+	b.want(b.call("PATCH", "/keys/"+key, `{"budget":null,"enabled":true,"name":"desk"}`), 200, "budget", "<nil>", "state", "active", "name", "desk", "limits.rpm", 60)
+	b.want(b.call("GET", "/keys?user=anna", ""), 200, "data.0.id", key, "next", "<nil>")
+	b.want(b.call("GET", "/keys?limit=1", ""), 200, "next", key)
+	b.want(b.call("GET", "/keys?limit=1&after="+key, ""), 200, "data.0.id", free)
+	b.want(b.call("DELETE", "/keys/"+free, ""), 200, "state", "revoked")
+	b.want(b.call("GET", "/keys?state=live", ""), 200, "data.0.id", key, "data.1", "<nil>")
+
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":1000000,"reason":"invoice 7","id":"inv-7"}`), 200, "available", 1000000, "repeated", false)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":1000000}`, "Idempotency-Key", "inv-7"), 200, "available", 1000000, "repeated", true)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":-1,"id":"fix"}`), 200, "available", 999999, "repeated", false)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":-1,"id":"fix"}`), 200, "available", 999999, "repeated", true)
+	b.spend("anna", key, "req_1", "m1", 1234)
+	b.spend("anna", key, "req_2", "m2", 1)
+	b.want(b.call("GET", "/accounts/anna", ""), 200, "credits", 999999, "spent", 1235, "held", 0, "available", 998764)
+	b.want(b.call("GET", "/accounts", ""), 200, "data.0.account", "anna", "data.0.spent", 1235)
+	b.want(b.call("GET", "/keys/"+key, ""), 200, "spent.total", 1235, "spent.day", 1235, "spent.requests", 2)
+
+	b.want(b.call("GET", "/receipts?user=anna&limit=1", ""), 200, "data.0.request_id", "req_2", "data.0.charged", 1)
+	next := b.call("GET", "/receipts?limit=1", "").say("next")
+	b.want(b.call("GET", "/receipts?limit=1&after="+next, ""), 200, "data.0.request_id", "req_1", "data.0.charged", 1234)
+	b.want(b.call("GET", "/receipts?key="+key+"&from=2000-01-01", ""), 200, "data.1.request_id", "req_1", "next", "<nil>")
+	b.want(b.call("GET", "/receipts?to=2000-01-01T00:00:00Z", ""), 200, "data", "[]")
+	b.want(b.call("GET", "/receipts/req_1", ""), 200, "data.0.account", "anna", "data.0.prices.0.price", 1234)
+	b.want(b.call("GET", "/usage", ""), 200, "data.0.model", "m1", "data.0.amount", 1234, "data.1.amount", 1, "total.amount", 1235, "total.requests", 2)
+	b.want(b.call("GET", "/usage?per=user,key&user=anna", ""), 200, "data.0.user", "anna", "data.0.key", key, "data.0.amount", 1235, "data.0.day", "<nil>")
+
+	codes := b.want(b.call("POST", "/redeem-codes", `{"count":2,"amount":500}`), 201, "data.0.state", "open", "data.1.amount", 500)
+	first, second := codes.say("data.0.id"), codes.say("data.1.id")
+	b.want(b.call("DELETE", "/redeem-codes/"+first, ""), 200, "state", "cancelled")
+	if _, err := b.ledger.Redeem(t.Context(), "anna", codes.say("data.0.code")); err == nil {
+		t.Error("a cancelled code was redeemed")
+	}
+	if _, err := b.ledger.Redeem(t.Context(), "anna", codes.say("data.1.code")); err != nil {
+		t.Error(err)
+	}
+	b.want(b.call("GET", "/redeem-codes?state=used", ""), 200, "data.0.id", second, "data.0.used_by", "anna", "data.1", "<nil>")
+	b.want(b.call("DELETE", "/redeem-codes/"+second, ""), 409, "error.code", "already_used")
+
+	app := b.want(b.call("POST", "/apps", `{"owner":"anna","name":"Weather","redirect_uri":"https://w.example/cb"}`), 201, "owner", "anna")
+	rotated := b.want(b.call("POST", "/apps/"+app.say("id")+"/secret", ""), 200, "client_id", app.get("client_id"))
+	if rotated.get("client_secret") == app.get("client_secret") || rotated.get("previous_secret_until") == nil {
+		t.Errorf("the secret was not rotated: %s", rotated.text)
+	}
+	b.want(b.call("GET", "/apps?owner=anna", ""), 200, "data.0.name", "Weather", "data.0.client_secret", "<nil>")
+	b.want(b.call("DELETE", "/apps/1", ""), 200)
+	if b.call("GET", "/apps/1", "").get("disabled") == nil {
+		t.Error("a deleted app is not disabled")
+	}
+	for _, rt := range b.api.routes {
+		if !b.served[rt.method+" "+rt.path] {
+			t.Errorf("%s %s was not tried", rt.method, rt.path)
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	b := newBench(t)
+	b.want(b.call("POST", "/users", `{"username":"anna"}`), 201)
+	key := b.call("POST", "/keys", `{"user":"anna"}`).say("id")
+	for _, c := range []struct {
+		ask, body string
+		status    int
+		param     string
+	}{
+		{"POST /users", `{"username":"x","passwort":"y"}`, 400, "passwort"},
+		{"POST /users", `{"username":"x","username":"y"}`, 400, "username"},
+		{"POST /users", `{"Username":"x"}`, 400, "Username"},
+		{"POST /users", `{"username":7}`, 400, "username"},
+		{"POST /users", `{"username":"x","password":"short"}`, 400, "password"},
+		{"POST /users", `{}`, 400, "username"},
+		{"POST /users", `[`, 400, ""},
+		{"POST /users", `{"username":"a b"}`, 400, "username"},
+		{"POST /users", `{"username":"ANNA"}`, 409, "username"},
+		{"GET /users?limt=1", ``, 400, "limt"},
+		{"GET /users?limit=501", ``, 400, "limit"},
+		{"GET /users?limit=1&limit=2", ``, 400, "limit"},
+		{"GET /users?after=x", ``, 400, "after"},
+		{"GET /users/99", ``, 404, "id"},
+		{"GET /users/x", ``, 404, "id"},
+		{"PATCH /users/1", `{"status":3}`, 400, "status"},
+		{"PATCH /users/1", `{"username":"b"}`, 400, "username"},
+		{"POST /keys", `{"user":"nobody"}`, 404, "user"},
+		{"POST /keys", `{"scopes":["fly"]}`, 400, "scopes"},
+		{"POST /keys", `{"scopes":[7]}`, 400, "scopes[0]"},
+		{"POST /keys", `{"limits":{"rpm":-1}}`, 400, "limits"},
+		{"POST /keys", `{"limits":{"rps":1}}`, 400, "limits.rps"},
+		{"POST /keys", `{"budget":{"amount":0}}`, 400, "budget.amount"},
+		{"POST /keys", `{"budget":{"amount":1.5}}`, 400, "budget.amount"},
+		{"POST /keys", `{"budget":{"amount":5,"windw":"day"}}`, 400, "budget.windw"},
+		{"POST /keys", `{"budget":{"amount":5,"window":"week"}}`, 400, "budget"},
+		{"POST /keys", `{"allow_ips":["x"]}`, 400, "allow_ips"},
+		{"POST /keys", `{"expires":"2001-01-01T00:00:00Z"}`, 400, "expires"},
+		{"POST /keys", `{"expires":"tomorrow"}`, 400, "expires"},
+		{"PATCH /keys/key_x", `{}`, 404, "id"},
+		{"GET /keys?after=x", ``, 400, "after"},
+		{"GET /keys?state=dead", ``, 400, "state"},
+		{"POST /accounts/anna/credits", `{"amount":0}`, 400, "amount"},
+		{"POST /accounts/anna/credits", `{"amount":1000000000000001}`, 400, "amount"},
+		{"POST /accounts/anna/credits", `{"amount":-5}`, 409, "amount"},
+		{"POST /accounts/anna/credits", `{"amount":5,"id":"a b"}`, 400, "id"},
+		{"POST /accounts/anna/credits", `{"amount":5,"reason":"\u0000"}`, 400, "reason"},
+		{"POST /accounts/nobody/credits", `{"amount":5}`, 404, "account"},
+		{"GET /accounts/nobody", ``, 404, "account"},
+		{"POST /redeem-codes", `{"amount":5,"count":1001}`, 400, "count"},
+		{"POST /redeem-codes", `{"count":1}`, 400, "amount"},
+		{"DELETE /redeem-codes/x", ``, 404, "id"},
+		{"POST /apps", `{"owner":"anna","name":"x","redirect_uri":"http://evil.example/"}`, 400, "redirect_uri"},
+		{"POST /apps", `{"owner":"nobody","name":"x","redirect_uri":"https://x.example/"}`, 404, "owner"},
+		{"POST /apps", `{"owner":"anna","name":"x"}`, 400, "redirect_uri"},
+		{"GET /receipts/none", ``, 404, "request_id"},
+		{"GET /receipts?from=yesterday", ``, 400, "from"},
+		{"GET /usage?per=week", ``, 400, "per"},
+		{"GET /usage?from=2020-01-01&to=2022-01-01", ``, 400, "from"},
+		{"GET /usage?from=2020-01-02&to=2020-01-01", ``, 400, "from"},
+	} {
+		t.Run(c.ask+" "+c.body, func(t *testing.T) {
+			b.t = t
+			method, path, _ := strings.Cut(c.ask, " ")
+			r := b.call(method, path, c.body)
+			param := c.param
+			if param == "" {
+				param = "<nil>"
+			}
+			b.want(r, c.status, "error.param", param)
+		})
+	}
+	b.t = t
+	b.want(b.call("POST", "/users", "x=1", "Content-Type", "application/x-www-form-urlencoded"), 415)
+	b.want(b.call("POST", "/users", `{"username":"`+strings.Repeat("x", maxBody)+`"}`), 413)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":5,"id":"one"}`), 200)
+	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":6,"id":"one"}`), 409, "error.param", "id")
+	b.want(b.call("DELETE", "/keys/"+key, ""), 200)
+	b.want(b.call("PATCH", "/keys/"+key, `{"enabled":true}`), 400, "error.param", "id")
+}
+
+// TestDescriptionIsOpenAPI checks what validators of OpenAPI check first, and that
+// every schema in it compiles.
+func TestDescriptionIsOpenAPI(t *testing.T) {
+	b := newBench(t)
+	var doc struct {
+		OpenAPI string                               `json:"openapi"`
+		Info    struct{ Title, Version string }      `json:"info"`
+		Paths   map[string]map[string]map[string]any `json:"paths"`
+		Parts   struct{ Schemas map[string]any }     `json:"components"`
+	}
+	if err := json.Unmarshal(b.api.description, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.OpenAPI != "3.1.0" || doc.Info.Title == "" || doc.Info.Version == "" {
+		t.Errorf("the head is %+v", doc.Info)
+	}
+	names, described := map[any]bool{}, 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			described++
+			if names[op["operationId"]] || op["summary"] == "" || op["responses"] == nil {
+				t.Errorf("%s %s is described by %v", method, path, op)
+			}
+			names[op["operationId"]] = true
+			if path != descriptionPath && b.route(strings.ToUpper(method), strings.TrimPrefix(path, Prefix)) == nil {
+				t.Errorf("%s %s is described and not served", method, path)
+			}
+		}
+	}
+	if described != len(b.api.routes)+1 {
+		t.Errorf("%d operations are described, %d served", described, len(b.api.routes)+1)
+	}
+	for name := range doc.Parts.Schemas {
+		if _, err := b.compiler.Compile(descriptionURL + "#/components/schemas/" + name); err != nil {
+			t.Error(err)
+		}
+	}
+	if bytes.Contains(b.api.description, []byte(`"enum":[]`)) || bytes.Contains(b.api.description, []byte(`"properties":{},"required"`)) {
+		t.Error("something is described by nothing")
+	}
+}

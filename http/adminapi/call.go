@@ -1,0 +1,246 @@
+package adminapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"stagedoor/providers/dialogue"
+)
+
+const (
+	maxBody   = 1 << 20
+	pageSize  = 50
+	pageLimit = 500
+)
+
+// call is one request.
+type call struct {
+	*API
+	r     *http.Request
+	query url.Values
+	body  []byte
+}
+
+// read takes the body and the query. Names that the route does not know are
+// refused: a filter that was mistyped must not be answered with everything.
+func (c *call) read(rt *route, w http.ResponseWriter) error {
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return dialogue.Invalid("query", "must be percent-encoded parameters")
+	}
+	c.query = query
+	for name, values := range query {
+		at := slices.IndexFunc(rt.query, func(p param) bool { return p.name == name })
+		if at < 0 {
+			return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: name, Code: "unknown_parameter",
+				Message: fmt.Sprintf("%q: is no parameter of this route%s", short(name), known(rt))}
+		}
+		if len(values) > 1 {
+			return dialogue.Invalid(name, "must be given once")
+		}
+		if enum := rt.query[at].enum; enum != nil && !slices.Contains(enum, values[0]) {
+			return dialogue.Invalid(name, "must be one of "+strings.Join(enum, ", "))
+		}
+	}
+	if rt.in == nil {
+		return nil
+	}
+	if h := c.r.Header.Get("Content-Type"); h != "" {
+		if media, _, err := mime.ParseMediaType(h); err != nil || media != "application/json" {
+			return &dialogue.Error{Status: http.StatusUnsupportedMediaType, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type",
+				Message: "the body must be application/json"}
+		}
+	}
+	c.body, err = io.ReadAll(http.MaxBytesReader(w, c.r.Body, maxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
+			Message: fmt.Sprintf("the body is longer than %d bytes", maxBody)}
+	case err != nil:
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "body_unreadable", Message: "the body did not arrive", Cause: err}
+	}
+	return nil
+}
+
+func known(rt *route) string {
+	var names []string
+	for _, p := range rt.query {
+		names = append(names, p.name)
+	}
+	if names == nil {
+		return ", which takes none"
+	}
+	return ", which takes " + strings.Join(names, ", ")
+}
+
+// decode reads the body: exactly the members of T, in their spelling, each once.
+func decode[T any](c *call) (T, error) {
+	var in T
+	body := c.body
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true))
+	if err == nil {
+		return in, nil
+	}
+	return in, unreadable(err)
+}
+
+// unreadable names the member that is wrong.
+func unreadable(err error) *dialogue.Error {
+	var wrong *json.SemanticError
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &wrong) && wrong.JSONPointer != "":
+		param := path(wrong.JSONPointer)
+		if errors.Is(err, json.ErrUnknownName) {
+			return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: param, Code: "unknown_field",
+				Message: param + ": is no field here"}
+		}
+		return dialogue.Invalid(param, "has a value of the wrong kind"+expected(wrong))
+	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
+		return dialogue.Invalid(path(syntax.JSONPointer), "is given twice")
+	}
+	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body must be a JSON object"}
+}
+
+func expected(e *json.SemanticError) string {
+	if e.GoType == nil {
+		return ""
+	}
+	t := e.GoType
+	for t.Kind().String() == "ptr" {
+		t = t.Elem()
+	}
+	words := map[string]string{"string": "a string", "bool": "true or false", "int": "a whole number", "int64": "a whole number",
+		"slice": "a list", "struct": "an object"}
+	if t.String() == "time.Time" {
+		return ", expected a time like 2026-01-02T15:04:05Z"
+	}
+	if w := words[t.Kind().String()]; w != "" {
+		return ", expected " + w
+	}
+	return ""
+}
+
+// path is a JSON pointer as the envelope names fields.
+func path(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		if _, err := strconv.Atoi(token); err == nil && b.Len() > 0 {
+			fmt.Fprintf(&b, "[%s]", token)
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(short(token))
+	}
+	return b.String()
+}
+
+func short(s string) string {
+	const most = 64
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+}
+
+// limit is how many items a page may have.
+func (c *call) limit() (int, error) {
+	if !c.query.Has("limit") {
+		return pageSize, nil
+	}
+	n, err := strconv.Atoi(c.query.Get("limit"))
+	if err != nil || n < 1 || n > pageLimit {
+		return 0, dialogue.Invalid("limit", fmt.Sprintf("must be between 1 and %d", pageLimit))
+	}
+	return n, nil
+}
+
+// number is a whole number of the query; 0: it is not there.
+func (c *call) number(name string) (int64, error) {
+	if !c.query.Has(name) {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(c.query.Get(name), 10, 64)
+	if err != nil || n < 1 {
+		return 0, dialogue.Invalid(name, "must be a whole number above 0")
+	}
+	return n, nil
+}
+
+// id is a numeric id of the path.
+func (c *call) id() (int64, error) {
+	n, err := strconv.ParseInt(c.r.PathValue("id"), 10, 64)
+	if err != nil || n < 1 {
+		return 0, notFound("id", "there is nothing with this id: ids here are whole numbers")
+	}
+	return n, nil
+}
+
+// time is a day or a time of the query; false: it is not there.
+func (c *call) time(name string) (time.Time, bool, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return time.Time{}, false, nil
+	}
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t, true, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, false, dialogue.Invalid(name, "must be a day like 2026-01-02 or a time like 2026-01-02T15:04:05Z")
+	}
+	return t, true, nil
+}
+
+// page cuts a page out of a list in the order of its ids.
+func page[T any](c *call, all []T, id func(*T) string) (List[T], error) {
+	limit, err := c.limit()
+	if err != nil {
+		return List[T]{}, err
+	}
+	from := 0
+	if after := c.query.Get("after"); after != "" {
+		from = slices.IndexFunc(all, func(v T) bool { return id(&v) == after }) + 1
+		if from == 0 {
+			return List[T]{}, dialogue.Invalid("after", "must be what next was of the page before")
+		}
+	}
+	rest := all[from:]
+	l := List[T]{Data: append([]T{}, rest[:min(limit, len(rest))]...)}
+	if len(rest) > limit {
+		next := id(&l.Data[limit-1])
+		l.Next = &next
+	}
+	return l, nil
+}
+
+// each views a list.
+func each[A, B any](list []A, view func(*A) B) []B {
+	views := make([]B, len(list))
+	for i := range list {
+		views[i] = view(&list[i])
+	}
+	return views
+}
+
+// moment is a time that may be missing.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,95 @@
+package adminapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Client is the commands' side of the API.
+type Client struct{ transport http.RoundTripper }
+
+// Over makes a client of a gateway that transport reaches.
+func Over(transport http.RoundTripper) *Client { return &Client{transport} }
+
+// Direct makes a client of an API in this process.
+func Direct(h http.Handler) *Client { return &Client{inProcess{h}} }
+
+// Do sends in (nil: nothing) and reads the reply into out. An error of the API is
+// one in its words.
+func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	body := []byte(nil)
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	address := "http://stagedoor" + Prefix + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= 400 {
+		var f Failure
+		if json.Unmarshal(text, &f) != nil || f.Error.Message == "" {
+			return errors.New(res.Status)
+		}
+		return errors.New(f.Error.Message)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("the gateway answered something else than expected: is it of another version? %w", err)
+	}
+	return nil
+}
+
+// maxReply bounds what is read of a reply: a page of receipts is a megabyte.
+const maxReply = 64 << 20
+
+// inProcess is a transport to a handler.
+type inProcess struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec := &recorder{header: http.Header{}, status: http.StatusOK}
+	p.handler.ServeHTTP(rec, r)
+	return &http.Response{StatusCode: rec.status, Status: fmt.Sprintf("%d %s", rec.status, http.StatusText(rec.status)),
+		Header: rec.header, Body: io.NopCloser(&rec.body), Request: r}, nil
+}
+
+// recorder keeps a reply.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) { r.status = status }
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }

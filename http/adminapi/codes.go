@@ -1,0 +1,94 @@
+package adminapi
+
+import (
+	"net/http"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+var codeRoutes = []route{
+	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes", summary: "List redeem codes, oldest first", out: List[Code]{},
+		query: []param{{name: "state", doc: "only those", enum: []string{"open", "used", "expired", "cancelled"}}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listCodes},
+	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes", summary: "Mint redeem codes; they are shown once", in: NewCodes{},
+		out: MintedCodes{}, status: http.StatusCreated, serve: (*call).mintCodes},
+	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes", summary: "Cancel a code that nobody has used", out: Code{},
+		status: http.StatusOK, serve: (*call).cancelCode},
+}
+
+func (c *call) code(r *state.RedeemCode) Code {
+	return Code{ID: r.ID, Hint: r.Hint, Amount: r.Amount, State: codeState(r, c.State.View().Now()), MintedBy: r.MintedBy, Created: r.Created,
+		Expires: moment(r.Expires), UsedBy: r.UsedBy, Used: moment(r.Used), Cancelled: moment(r.Cancelled)}
+}
+
+func codeState(r *state.RedeemCode, now time.Time) string {
+	switch {
+	case !r.Used.IsZero():
+		return "used"
+	case !r.Cancelled.IsZero():
+		return "cancelled"
+	case !r.Expires.IsZero() && !now.Before(r.Expires):
+		return "expired"
+	}
+	return "open"
+}
+
+func (c *call) listCodes() (any, error) {
+	want := c.query.Get("state")
+	all := c.State.RedeemCodes()
+	if want != "" {
+		now := c.State.View().Now()
+		kept := all[:0:0]
+		for i := range all {
+			if codeState(&all[i], now) == want {
+				kept = append(kept, all[i])
+			}
+		}
+		all = kept
+	}
+	some, err := page(c, all, func(r *state.RedeemCode) string { return r.ID })
+	return List[Code]{Data: each(some.Data, c.code), Next: some.Next}, err
+}
+
+// mintedBy is how codes of this API name their maker: it knows no person.
+const mintedBy = "operator"
+
+func (c *call) mintCodes() (any, error) {
+	in, err := decode[NewCodes](c)
+	if err != nil {
+		return nil, err
+	}
+	if in.Count == 0 {
+		in.Count = 1
+	}
+	switch {
+	case in.Count < 0 || in.Count > 1000:
+		return nil, dialogue.Invalid("count", "must be between 1 and 1000")
+	case in.Amount <= 0 || in.Amount > state.MaxCredits:
+		return nil, dialogue.Invalid("amount", "must be micro-dollars above 0, at most 1000000000 dollars")
+	case in.Expires != nil && !in.Expires.After(c.State.View().Now()):
+		return nil, dialogue.Invalid("expires", "must be in the future")
+	}
+	var expires time.Time
+	if in.Expires != nil {
+		expires = *in.Expires
+	}
+	secrets, records, err := c.Ledger.Mint(c.r.Context(), in.Count, in.Amount, mintedBy, expires, c.Random)
+	if err != nil {
+		return nil, err
+	}
+	out := MintedCodes{Data: []MintedCode{}}
+	for i := range records {
+		out.Data = append(out.Data, MintedCode{Code: c.code(&records[i]), Secret: secrets[i]})
+	}
+	return out, nil
+}
+
+func (c *call) cancelCode() (any, error) {
+	r, err := c.State.CancelRedeemCode(c.r.Context(), c.r.PathValue("id"))
+	if err != nil {
+		return nil, about(err, "id", "there is no such redeem code")
+	}
+	return c.code(&r), nil
+}

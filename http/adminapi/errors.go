@@ -1,0 +1,65 @@
+package adminapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+func notFound(param, message string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: param, Code: "not_found", Message: message}
+}
+
+func conflict(param, code, message string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusConflict, Type: dialogue.TypeInvalidRequest, Param: param, Code: code, Message: message}
+}
+
+// told is the envelope's view of an error of the floors below.
+func told(err error) error {
+	var known *dialogue.Error
+	var field *tokens.FieldError
+	var limited *tokens.Limited
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &field):
+		return dialogue.Invalid(field.Field, field.Rule)
+	case errors.As(err, &limited):
+		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded", RetryAfter: limited.RetryAfter,
+			Message: "too many passwords are being hashed, try again later"}
+	case errors.Is(err, tokens.ErrNotFound), errors.Is(err, state.ErrNotFound):
+		return notFound("", "there is no such thing")
+	case errors.Is(err, tokens.ErrExists), errors.Is(err, state.ErrExists):
+		return conflict("", "already_exists", "there is one already")
+	case errors.Is(err, tokens.ErrTooMany):
+		return conflict("", "too_many", tokens.ErrTooMany.Description)
+	case errors.Is(err, state.ErrInsufficient):
+		return conflict("amount", "insufficient_balance", "amount: is more than the account has available")
+	case errors.Is(err, state.ErrReused):
+		return conflict("id", "idempotency_key_reused", "id: was used for a payment of another amount")
+	case errors.Is(err, state.ErrRedeemed):
+		return conflict("id", "already_used", "the code was used already")
+	case errors.Is(err, state.ErrTooLarge):
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "too_large", Message: "the answer would be too long: ask for fewer days, or tell fewer things apart"}
+	case errors.Is(err, state.ErrInvalid):
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: err.Error()}
+	case errors.Is(err, state.ErrUnavailable), errors.Is(err, tokens.ErrUnavailable):
+		e := *ledger.Refusal(err)
+		e.Message, e.RetryAfter = "the gateway cannot keep changes at the moment, try again later", 5*time.Second
+		return &e
+	}
+	return err
+}
+
+// about puts a thing's own words in place of told's.
+func about(err error, param, missing string) error {
+	if errors.Is(err, tokens.ErrNotFound) || errors.Is(err, state.ErrNotFound) {
+		return notFound(param, missing)
+	}
+	return err
+}

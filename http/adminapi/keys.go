@@ -1,0 +1,143 @@
+package adminapi
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+var keyRoutes = []route{
+	{method: "GET", path: "/keys", name: "listKeys", group: "keys", summary: "List keys, oldest first", out: List[Key]{}, status: http.StatusOK,
+		query: []param{{name: "user", doc: "only those of this username"}, {name: "state", doc: "live: without those that were revoked or have expired", enum: []string{"live", "all"}},
+			limitParam, afterParam}, serve: (*call).listKeys},
+	{method: "POST", path: "/keys", name: "createKey", group: "keys", summary: "Create a key; it is shown once", in: NewKey{}, out: CreatedKey{},
+		status: http.StatusCreated, serve: (*call).createKey},
+	{method: "GET", path: "/keys/{id}", name: "getKey", group: "keys", summary: "Get a key", out: Key{}, status: http.StatusOK, serve: (*call).getKey},
+	{method: "PATCH", path: "/keys/{id}", name: "updateKey", group: "keys", summary: "Change a key, at once for all requests", in: KeyChange{}, out: Key{},
+		status: http.StatusOK, serve: (*call).updateKey},
+	{method: "DELETE", path: "/keys/{id}", name: "revokeKey", group: "keys", summary: "Revoke a key for good; it stays in the list", out: Key{},
+		status: http.StatusOK, serve: (*call).revokeKey},
+}
+
+const noKey = "there is no such key"
+
+func (c *call) key(k *state.Key) Key {
+	v := c.State.View()
+	now := v.Now()
+	spent := v.KeySpend(k.ID)
+	return Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled,
+		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
+		Spent:    Spent{Requests: spent.Requests, Total: spent.Total, Day: spent.In(state.WindowDay, now), Month: spent.In(state.WindowMonth, now)},
+		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
+		Created:  k.Created, Expires: moment(k.Expires), Revoked: moment(k.Revoked)}
+}
+
+func list(set []string) *[]string {
+	if set == nil {
+		return nil
+	}
+	return &set
+}
+
+func budgetOf(b state.Budget) *Budget {
+	if b.Amount == 0 {
+		return nil
+	}
+	return &Budget{Amount: b.Amount, Window: string(b.Window.Name())}
+}
+
+func (c *call) listKeys() (any, error) {
+	f := state.KeyFilter{User: c.query.Get("user"), Live: c.query.Get("state") == "live"}
+	some, err := page(c, c.State.Keys(f), func(k *state.Key) string { return k.ID })
+	return List[Key]{Data: each(some.Data, c.key), Next: some.Next}, err
+}
+
+func (c *call) createKey() (any, error) {
+	in, err := decode[NewKey](c)
+	if err != nil {
+		return nil, err
+	}
+	change, err := in.change()
+	if err != nil {
+		return nil, err
+	}
+	if change.Name == nil {
+		name := "key"
+		change.Name = &name
+	}
+	secret, k, err := c.Registry.IssueKey(c.r.Context(), in.User, change)
+	if err != nil {
+		return nil, about(err, "user", noUser)
+	}
+	return CreatedKey{Key: c.key(&k), Secret: secret}, nil
+}
+
+// change reads what the registry does not: networks and null.
+func (k *KeyChange) change() (tokens.KeyChange, error) {
+	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.ref(), Models: k.Models.ref(), Expires: k.Expires.ref(), Enabled: k.Enabled}
+	if k.Limits != nil {
+		limits := state.Limits(*k.Limits)
+		out.Limits = &limits
+	}
+	if b := k.Budget.ref(); b != nil {
+		if b.Amount <= 0 && k.Budget.Value != nil {
+			return out, dialogue.Invalid("budget.amount", "must be above 0, or budget null for none")
+		}
+		out.Budget = &state.Budget{Amount: b.Amount, Window: state.Window(b.Window)}
+	}
+	if k.AllowIPs != nil {
+		networks, err := state.ParseNetworks(*k.AllowIPs)
+		if err != nil {
+			return out, dialogue.Invalid("allow_ips", "must be addresses and networks like 192.0.2.1 and 2001:db8::/32")
+		}
+		out.AllowIPs = &networks
+	}
+	return out, nil
+}
+
+func (c *call) getKey() (any, error) {
+	k, err := c.State.KeyByID(c.r.PathValue("id"))
+	if err != nil {
+		return nil, about(err, "id", noKey)
+	}
+	return c.key(&k), nil
+}
+
+func (c *call) updateKey() (any, error) {
+	in, err := decode[KeyChange](c)
+	if err != nil {
+		return nil, err
+	}
+	change, err := in.change()
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.Registry.UpdateKey(c.r.Context(), c.r.PathValue("id"), change)
+	if err != nil {
+		return nil, about(err, "id", noKey)
+	}
+	return c.key(&k), nil
+}
+
+func (c *call) revokeKey() (any, error) {
+	k, err := c.State.RevokeKey(c.r.Context(), c.r.PathValue("id"))
+	if err != nil {
+		return nil, about(err, "id", noKey)
+	}
+	return c.key(&k), nil
+}
+
+// routes is the whole table.
+func routes() []route {
+	return slices.Concat(userRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes, usageRoutes)
+}
+
+// Parameters of every list.
+var (
+	limitParam = param{name: "limit", doc: "how many at most, 1 to 500; default 50", integer: true}
+	afterParam = param{name: "after", doc: "where to go on: next of the page before"}
+)

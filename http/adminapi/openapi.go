@@ -1,0 +1,92 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// describe is the OpenAPI 3.1 description of the table of routes.
+func describe(routes []route) []byte {
+	s := schemas{}
+	paths := map[string]map[string]any{}
+	for i := range routes {
+		rt := &routes[i]
+		if paths[Prefix+rt.path] == nil {
+			paths[Prefix+rt.path] = map[string]any{}
+		}
+		paths[Prefix+rt.path][strings.ToLower(rt.method)] = s.operation(rt)
+	}
+	paths[descriptionPath] = map[string]any{"get": map[string]any{"operationId": "describe", "summary": "This description", "security": []any{},
+		"responses": map[string]any{"200": content("The description", map[string]any{"type": "object"})}}}
+	failure := s.of(Failure{})
+	doc := map[string]any{
+		"openapi": "3.1.0",
+		"info": map[string]any{"title": "Stagedoor administration", "version": "1",
+			"description": "Money is in whole micro-dollars, times are of UTC. A list goes on at after=next while next is not null."},
+		"security": []any{map[string]any{"token": []any{}}},
+		"paths":    paths,
+		"components": map[string]any{
+			"schemas":         map[string]any(s),
+			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer", "description": "the token of administration"}},
+			"responses":       map[string]any{"Failure": content("Nothing was done, and why", failure)},
+		},
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		panic(err) // maps, lists and strings: a slip in this package
+	}
+	return b
+}
+
+var placeholder = regexp.MustCompile(`\{(\w+)\}`)
+
+func (s schemas) operation(rt *route) map[string]any {
+	failed := map[string]any{"$ref": "#/components/responses/Failure"}
+	op := map[string]any{
+		"operationId": rt.name, "summary": rt.summary, "tags": []string{rt.group},
+		"responses": map[string]any{strconv.Itoa(rt.status): content(http.StatusText(rt.status), s.of(rt.out)), "default": failed},
+	}
+	params := []any{}
+	for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
+		kind := map[string]any{"type": "string"}
+		if m[1] == "id" && (rt.group == "users" || rt.group == "apps") {
+			kind = map[string]any{"type": "integer", "minimum": 1}
+		}
+		params = append(params, map[string]any{"name": m[1], "in": "path", "required": true, "schema": kind})
+	}
+	for _, p := range rt.query {
+		params = append(params, p.describe("query"))
+	}
+	for _, p := range rt.header {
+		params = append(params, p.describe("header"))
+	}
+	if len(params) > 0 {
+		op["parameters"] = params
+	}
+	if rt.in != nil {
+		op["requestBody"] = map[string]any{"required": rt.in != Empty{}, "content": media(s.of(rt.in))}
+	}
+	return op
+}
+
+func (p *param) describe(in string) map[string]any {
+	schema := map[string]any{"type": "string"}
+	if p.integer {
+		schema["type"] = "integer"
+	}
+	if p.enum != nil {
+		schema["enum"] = p.enum
+	}
+	return map[string]any{"name": p.name, "in": in, "description": p.doc, "schema": schema}
+}
+
+func content(what string, schema any) map[string]any {
+	return map[string]any{"description": what, "content": media(schema)}
+}
+
+func media(schema any) map[string]any {
+	return map[string]any{"application/json": map[string]any{"schema": schema}}
+}

@@ -1,0 +1,168 @@
+package adminapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	"stagedoor/providers/dialogue"
+)
+
+var userRoutes = []route{
+	{method: "GET", path: "/users", name: "listUsers", group: "users", summary: "List users by id", out: List[User]{}, status: http.StatusOK,
+		query: []param{{name: "username", doc: "only the user of this name, whatever its case"}, limitParam, afterParam}, serve: (*call).listUsers},
+	{method: "POST", path: "/users", name: "createUser", group: "users", summary: "Create a user", in: NewUser{}, out: CreatedUser{},
+		status: http.StatusCreated, serve: (*call).createUser},
+	{method: "GET", path: "/users/{id}", name: "getUser", group: "users", summary: "Get a user", out: User{}, status: http.StatusOK, serve: (*call).getUser},
+	{method: "PATCH", path: "/users/{id}", name: "updateUser", group: "users", summary: "Change a user", in: UserChange{}, out: User{},
+		status: http.StatusOK, serve: (*call).updateUser},
+	{method: "DELETE", path: "/users/{id}", name: "disableUser", group: "users",
+		summary: "Disable a user. Nobody is forgotten: what was spent stays somebody's. Keys of the user stay as they are", out: User{}, status: http.StatusOK, serve: (*call).disableUser},
+	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users", summary: "End all sessions of a user", out: User{},
+		status: http.StatusOK, serve: (*call).endSessions},
+}
+
+const noUser = "there is no such user"
+
+func (c *call) user(u tokens.User) (User, error) {
+	b, err := c.balance(u.Username)
+	return User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix(), Balance: b}, about(err, "id", noUser)
+}
+
+// balance counts what is held and not journaled, too, if the account is at work.
+func (c *call) balance(account string) (Balance, error) {
+	b, err := c.Ledger.Balance(c.r.Context(), account)
+	return balanceOf(b), err
+}
+
+func balanceOf(b ledger.Balance) Balance {
+	return Balance{Credits: b.Credits, Spent: b.Spent, Held: b.Held, Available: b.Available()}
+}
+
+func (c *call) listUsers() (any, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.number("after")
+	if err != nil {
+		return nil, err
+	}
+	var all []tokens.User
+	if name := c.query.Get("username"); name != "" {
+		if u, err := c.Registry.UserByName(name); err == nil && u.ID > after {
+			all = append(all, u)
+		}
+	} else {
+		all = c.Registry.Users(after, limit+1)
+	}
+	l := List[User]{Data: []User{}}
+	for i, u := range all {
+		if i == limit {
+			next := strconv.FormatInt(l.Data[limit-1].ID, 10)
+			l.Next = &next
+			break
+		}
+		view, err := c.user(u)
+		if err != nil {
+			return nil, err
+		}
+		l.Data = append(l.Data, view)
+	}
+	return l, nil
+}
+
+func (c *call) createUser() (any, error) {
+	in, err := decode[NewUser](c)
+	if err != nil {
+		return nil, err
+	}
+	if in.Username == "" {
+		return nil, dialogue.Missing("username")
+	}
+	made := in.Password == nil
+	if made {
+		if in.Password, err = c.newPassword(); err != nil {
+			return nil, err
+		}
+	}
+	u, err := c.Registry.CreateUser(c.r.Context(), tokens.NewUser{Username: in.Username, Email: in.Email, Password: *in.Password, Admin: in.Admin})
+	if errors.Is(err, tokens.ErrExists) {
+		return nil, conflict("username", "already_exists", "username: is taken")
+	}
+	if err != nil {
+		return nil, err
+	}
+	view, err := c.user(u)
+	out := CreatedUser{User: view}
+	if made {
+		out.Password = *in.Password
+	}
+	return out, err
+}
+
+// newPassword makes a password of 120 bits.
+func (c *call) newPassword() (*string, error) {
+	raw := make([]byte, 15)
+	if _, err := io.ReadFull(c.Random, raw); err != nil {
+		return nil, err
+	}
+	p := base64.RawURLEncoding.EncodeToString(raw)
+	return &p, nil
+}
+
+func (c *call) getUser() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.Registry.User(id)
+	if err != nil {
+		return nil, about(err, "id", noUser)
+	}
+	return c.user(u)
+}
+
+func (c *call) updateUser() (any, error) {
+	in, err := decode[UserChange](c)
+	if err != nil {
+		return nil, err
+	}
+	return c.changeUser(tokens.UserChange{Email: in.Email, Password: in.Password, Status: in.Status, Admin: in.Admin})
+}
+
+func (c *call) disableUser() (any, error) {
+	status := tokens.StatusDisabled
+	return c.changeUser(tokens.UserChange{Status: &status})
+}
+
+func (c *call) changeUser(change tokens.UserChange) (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.Registry.UpdateUser(c.r.Context(), id, change)
+	if err != nil {
+		return nil, about(err, "id", noUser)
+	}
+	return c.user(u)
+}
+
+func (c *call) endSessions() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Registry.EndSessions(c.r.Context(), id); err != nil {
+		return nil, about(err, "id", noUser)
+	}
+	u, err := c.Registry.User(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.user(u)
+}
