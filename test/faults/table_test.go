@@ -5,7 +5,9 @@ import (
 	"compress/gzip"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"stagedoor/test/cases"
@@ -108,6 +110,9 @@ func zip(text string) string {
 	_ = z.Close()
 	return b.String()
 }
+
+// bomb is little that grows much.
+var bomb = sync.OnceValue(func() string { return zip(strings.Repeat(" ", 80<<20)) })
 
 // body answers with bytes in an encoding, as a stream or not.
 func body(encoding string, make func(w faultd.Wire, streamed bool) string) func(*faultd.Conn, faultd.Wire, bool) {
@@ -244,12 +249,15 @@ func framingFaults() []fault {
 		row("u20b", "a header that is none", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			c.Whole(200, "application/json", w.Whole, "no colon here")
 		}, refused(502)),
+		row("u20c", "a thousand header fields", func(c *faultd.Conn, w faultd.Wire, _ bool) {
+			c.Whole(200, "application/json", w.Whole, slices.Repeat([]string{"X-Many: 1"}, 1000)...)
+		}, refused(502)),
 		row("u31a", "gzip", body("gzip", func(w faultd.Wire, streamed bool) string { return zip(content(w, streamed)) }), answered),
 		row("u31b", "gzip that is cut", body("gzip", func(w faultd.Wire, streamed bool) string {
 			z := zip(content(w, streamed))
 			return z[:len(z)/2]
 		}), refused(502)).with(func(f *fault) { f.stream = only(either(brokenOff, refused(502))) }),
-		row("u31c", "a gzip bomb", body("gzip", func(faultd.Wire, bool) string { return zip(strings.Repeat(" ", 80<<20)) }), refused(502)),
+		row("u31c", "a gzip bomb", body("gzip", func(faultd.Wire, bool) string { return bomb() }), refused(502)),
 		row("u31d", "an encoding nobody asked for", body("br", func(faultd.Wire, bool) string { return "\x0b\x02\x80hello\x03" }), refused(502)),
 		row("u32", "interim responses", func(c *faultd.Conn, w faultd.Wire, streamed bool) {
 			c.Head(100)
@@ -272,7 +280,7 @@ func streamFaults() []fault {
 		for n, p := range faultd.Pieces {
 			b.WriteString(w.Delta(n, p))
 		}
-		for n := range 2000 {
+		for n := range 500 {
 			b.WriteString(w.Delta(n+10, strings.Repeat("x", 200)))
 		}
 		b.WriteString(strings.Join(w.End, ""))
@@ -311,6 +319,10 @@ func streamFaults() []fault {
 			sendStream(c, w.Event("overloaded_error", "too many"))
 		}, refused(429, 500, 502, 503, 529)),
 		streamRow("u27", "events after the end", twice, answered),
+		streamRow("u28", "a good end without a reason", func(c *faultd.Conn, w faultd.Wire, _ bool) {
+			sendStream(c, strings.Replace(content(w, true), `"finish_reason":"stop"`, `"finish_reason":null`, 1))
+		}, either(answered, brokenOff)).
+			with(func(f *fault) { f.shapes, f.untranslated = []cases.Shape{cases.Chat, cases.Completions}, true }),
 		streamRow("u30", "tool arguments that are no JSON and no id", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			delta := strings.Replace(w.Delta(0, ""), `"content":""`, `"tool_calls":[{"index":3,"function":{"name":"f","arguments":"{\"a\":"}}]`, 1)
 			sendStream(c, w.Start[0]+delta+strings.Replace(strings.Join(w.End, ""), `"stop"`, `"tool_calls"`, 1))
