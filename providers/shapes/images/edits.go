@@ -60,48 +60,53 @@ func CheckEditForm(texts []Text, files []File, resolve Resolve) (*picture.Reques
 		}
 		r.Mask = f.File
 	}
-	return r, checkPictures(r, "image", resolve)
+	if err := checkPictures(r, "image", resolve); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // CheckEdit reads an edit that came as JSON. body stays the request's. If it
 // fails, no file is left.
-func CheckEdit(body []byte, resolve Resolve) (r *picture.Request, err error) {
+func CheckEdit(body []byte, resolve Resolve) (*picture.Request, error) {
 	in := newDocument(body)
-	if r, err = check(in, picture.Edit, resolve); err != nil {
+	r, err := check(in, picture.Edit, resolve)
+	if err != nil {
 		return nil, err
 	}
 	r.Body = body
-	defer func() {
-		if err != nil {
-			_ = r.Close() // err says more
-		}
-	}()
+	if err = references(r, in); err == nil {
+		err = checkPictures(r, "images", resolve)
+	}
+	if err != nil {
+		_ = r.Close() // err says more
+		return nil, err
+	}
+	return r, nil
+}
+
+// references reads the pictures of a JSON edit.
+func references(r *picture.Request, in *document) (err error) {
 	list := in.values["images"]
 	switch {
 	case !list.Exists():
-		return nil, dialogue.Missing("images")
+		return dialogue.Missing("images")
 	case !list.IsArray():
-		return nil, dialogue.Invalid("images", "must be an array")
+		return dialogue.Invalid("images", "must be an array")
+	case len(list.Array()) > MaxSources:
+		return tooMany("images")
 	}
 	for i, v := range list.Array() {
-		if i == MaxSources {
-			break // which checkPictures tells of
-		}
 		f, err := reference("images."+strconv.Itoa(i), v, MaxSource)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.Sources = append(r.Sources, f)
 	}
-	if len(list.Array()) > MaxSources {
-		return nil, tooMany("images")
-	}
 	if mask := in.values["mask"]; mask.Exists() {
-		if r.Mask, err = reference("mask", mask, MaxMask); err != nil {
-			return nil, err
-		}
+		r.Mask, err = reference("mask", mask, MaxMask)
 	}
-	return r, checkPictures(r, "images", resolve)
+	return err
 }
 
 // reference is the picture of {image_url} or {file_id}.
