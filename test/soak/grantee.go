@@ -114,8 +114,12 @@ func (g *grantee) redeem(ctx context.Context, one *grant) error {
 	case a.status == http.StatusOK:
 		one.redeemed = accepted
 		g.take(one, one.code, &a)
+		if doubtful {
+			g.soak.settled(false)
+		}
 	case invalidGrant(&a) && doubtful:
 		g.bury(one) // it was redeemed, and asking again ended that
+		g.soak.settled(true)
 	default:
 		g.soak.wrong("a code that was handed out: %s", &a)
 		g.bury(one)
@@ -136,8 +140,12 @@ func (g *grantee) rotate(ctx context.Context, one *grant) error {
 		one.lost = false
 		one.retired = append(one.retired, one.refresh)
 		g.take(one, one.refresh, &a)
+		if doubtful && !forgiven {
+			g.soak.settled(false)
+		}
 	case invalidGrant(&a) && doubtful && !forgiven:
 		g.bury(one) // it was rotated, and asking again ended the family
+		g.soak.settled(true)
 	default:
 		g.soak.wrong("the good refresh token (doubtful %v, forgiven %v): %s", doubtful, forgiven, &a)
 		g.bury(one)

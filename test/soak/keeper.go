@@ -113,6 +113,7 @@ func (k *keeper) use(ctx context.Context, one *key) error {
 		if works {
 			one.made = accepted
 		}
+		k.soak.settled(works)
 	case one.made == refused && works:
 		k.soak.wrong("key %s is there after it was not", one.id)
 	case one.made == refused:
@@ -121,6 +122,7 @@ func (k *keeper) use(ctx context.Context, one *key) error {
 		if works {
 			one.ended = refused
 		}
+		k.soak.settled(!works)
 	case one.ended == accepted && works:
 		k.soak.wrong("key %s was revoked and works", one.id)
 	case one.ended == refused && !works:

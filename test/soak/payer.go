@@ -2,7 +2,6 @@ package soak
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -168,7 +167,10 @@ func (p *payer) receipt(ctx context.Context, one *paid) error {
 		if one.said == accepted {
 			p.soak.wrong("request %s cost %d: its receipt is lost", one.id, one.charged)
 		}
-		one.said = cmp.Or(one.said, refused)
+		if one.said == unknown {
+			one.said = refused
+			p.soak.settled(false)
+		}
 		return nil
 	case http.StatusOK:
 		if err := json.Unmarshal(a.body, &r); err != nil {
@@ -184,6 +186,7 @@ func (p *payer) receipt(ctx context.Context, one *paid) error {
 	case one.said == unknown:
 		one.said, one.charged = accepted, r.Charged
 		one.checked = true // nobody was told
+		p.soak.settled(true)
 	case one.said == refused && r.Charged != 0, one.said == accepted && r.Charged != one.charged:
 		p.soak.wrong("request %s must cost %d, and was charged %d (%s)", one.id, one.charged, r.Charged, r.Reason)
 	}

@@ -56,10 +56,14 @@ func (r *redeemer) redeem(ctx context.Context, v *voucher, sure bool) error {
 	if err != nil {
 		return err
 	}
+	done := a.status == http.StatusUnprocessableEntity && strings.Contains(string(a.body), "used already")
+	if doubtful {
+		r.soak.settled(done)
+	}
 	switch {
 	case a.status == http.StatusSeeOther && !sure:
 		v.used = accepted
-	case a.status == http.StatusUnprocessableEntity && strings.Contains(string(a.body), "used already") && (sure || doubtful):
+	case done && (sure || doubtful):
 		v.used = accepted
 	default:
 		r.soak.wrong("a redeem code (used before: %v, perhaps: %v): %s", sure, doubtful, &a)

@@ -33,7 +33,10 @@ type Report struct {
 	Cycles, Kills, InStartUp, InCheck int
 	Checked                           map[string]int
 	Unknown                           int // calls whose answer a kill took
-	Wrong                             []string
+	// Done and Undone are those of them that turned out to have been carried out
+	// or not, where that can be told.
+	Done, Undone int
+	Wrong        []string
 }
 
 // Total is the number of acknowledged writes that were checked.
@@ -297,6 +300,17 @@ func (s *soak) found(kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.report.Checked[kind]++
+}
+
+// settled counts a call whose answer was lost by whether it was carried out.
+func (s *soak) settled(done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if done {
+		s.report.Done++
+	} else {
+		s.report.Undone++
+	}
 }
 
 // wrong notes what must not be.

@@ -38,8 +38,8 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	for _, w := range report.Wrong {
 		t.Error(w)
 	}
-	t.Logf("%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d calls without an answer\n%s",
-		report.Cycles, report.Kills, report.InStartUp, report.InCheck, report.Total(), len(report.Wrong), report.Unknown, strings.Join(report.Kinds(), ", "))
+	t.Logf("%d cycles, %d kills (%d during start-up, %d during checks); %d acknowledged writes checked, %d lost; %d calls without an answer (%d carried out, %d not, as far as that can be told)\n%s",
+		report.Cycles, report.Kills, report.InStartUp, report.InCheck, report.Total(), len(report.Wrong), report.Unknown, report.Done, report.Undone, strings.Join(report.Kinds(), ", "))
 	if err == nil && report.Total() < 10*report.Cycles {
 		t.Errorf("only %d acknowledged writes: nothing was tested", report.Total())
 	}
