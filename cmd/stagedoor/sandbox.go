@@ -14,33 +14,59 @@ import (
 
 	"stagedoor/http/server"
 	"stagedoor/providers/sandbox"
+	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/sandbox/media"
 	"stagedoor/providers/shapes/registry"
 )
 
 func (a *app) sandboxCommand() *cobra.Command {
 	var listen, pace string
+	var jobTime time.Duration
 	c := &cobra.Command{
-		Use: "sandbox", Short: "Serve the model simulator over HTTP, in every upstream shape", Args: noArgs,
-		Long: `Serve the model simulator over HTTP in every upstream shape, as a provider to
-point a gateway, a client or a load test at. It takes any key.
+		Use: "sandbox", Short: "Serve the simulator over HTTP, in every upstream shape", Args: noArgs,
+		Long: `Serve the simulator over HTTP in every upstream shape, as a provider to point a
+gateway, a client or a load test at. It takes any key.
 
-Below /v1 lie chat/completions, responses, completions and messages, below
-/v1beta models/{model}:generateContent and :streamGenerateContent. Faults are
-asked for in the header x-sandbox or in the prompt, for example
-[sandbox: delay=2s], status=429, error, cut, stall, garbage, drip, pace=max.`,
-		RunE: func(c *cobra.Command, _ []string) error { return a.serveSandbox(c.Context(), listen, pace) },
+Text: below /v1 chat/completions, responses, completions and messages, below
+/v1beta models/{model}:generateContent and :streamGenerateContent.
+Pictures: /v1/images/generations and edits; /generate, /edit, /remix, /reframe,
+/describe and /upscale of the image vendor, with /v1/ideogram-v3/... beside
+them; generateContent with responseModalities IMAGE.
+Videos: /v1/videos with everything below it; models/{model}:predictLongRunning,
+operations and files below /v1beta. An Idempotency-Key is honoured.
+GET /sandbox/jobs counts submissions, polls and downloads of every job.
+
+Faults are asked for in the header x-sandbox or in the prompt, as in
+[sandbox: delay=2s cut=1]:
+
+  delay=2s  status=429  retry-after=5s  error  cut  stall  garbage  drip
+  pace=max  tokens=20  refuse
+        for text; error, cut, stall and garbage take =N tokens
+  block  unsafe
+        moderation refuses the request, or withholds the picture
+  job=30s  fail  block=50  freeze  vanish  expire=10s
+        how long a video takes and how it ends; fail, block, freeze and vanish
+        take =PERCENT of its progress; expire is when its content goes
+  busy-polls=N  cut-polls=N  cut-downloads=N
+        the first polls answer 503, the next ones or the first downloads break`,
+		RunE: func(c *cobra.Command, _ []string) error { return a.serveSandbox(c.Context(), listen, pace, jobTime) },
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "`address` to listen on")
 	c.Flags().StringVar(&pace, "pace", "", "tokens a second of a stream, or max (default 50)")
+	c.Flags().DurationVar(&jobTime, "job-time", job.DefaultTime, "`time` that a video takes to make")
 	complete(c, "pace", "10", "50", "max")
 	return c
 }
 
-func (a *app) serveSandbox(ctx context.Context, listen, pace string) error {
+func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime time.Duration) error {
 	m, err := sandboxModel(pace)
 	if err != nil {
 		return err
 	}
+	if jobTime <= 0 || jobTime > job.Longest {
+		return fmt.Errorf("%w: --job-time %s: use more than 0 and at most %s", errUsage, jobTime, job.Longest)
+	}
+	jobs := &job.Engine{Now: time.Now, Time: jobTime}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	listeners, err := server.Listen(ctx, []string{listen})
@@ -48,7 +74,7 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string) error {
 		return err
 	}
 	fmt.Fprintf(a.out, "the sandbox is listening on http://%s\n", listeners[0].Addr())
-	srv := &http.Server{Handler: m.Handler(registry.All), ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: media.Handler(m, jobs, m.Handler(registry.All)), ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	if err := srv.Serve(listeners[0]); !errors.Is(err, http.ErrServerClosed) {
 		return err
