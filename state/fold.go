@@ -28,7 +28,7 @@ type Checkpoint struct {
 }
 
 // foldedName is the fact that tells up to which sequence number the ledger was
-// folded. Every fold changes it, so two of a moment cannot both count.
+// folded. Every fold changes it, so of two processes that fold one counts.
 const foldedName = "ledger/folded"
 
 // MaxFold is how many ledger entries one Fold takes at most.
@@ -43,6 +43,8 @@ func (s *State) Fold(ctx context.Context, before time.Time, limit int) (int, err
 	if limit <= 0 || limit > MaxFold {
 		limit = MaxFold
 	}
+	s.folding.Lock()
+	defer s.folding.Unlock()
 	// A command does not read the disk, so this is before it. Entries never
 	// change, and nobody but Fold writes checkpoints.
 	f := folder{mark: foldedThrough(s.snapshot()), checkpoints: map[string]*Checkpoint{}}
@@ -128,6 +130,14 @@ func foldedThrough(txn *memdb.Txn) uint64 {
 		return sequenceOf(r.rec.Value)
 	}
 	return 0
+}
+
+// isFolded tells of an entry that is not in the store whether it was folded. What
+// is gone from there already may be shown as there for the rest of its commit, so
+// that is waited for.
+func (s *State) isFolded(ctx context.Context, sequence uint64) bool {
+	err := s.do(ctx, func(*Tx) error { return nil })
+	return err == nil && sequence <= foldedThrough(s.snapshot())
 }
 
 // checkpoint reads an account's; one of which nothing was folded has an empty one.

@@ -134,6 +134,9 @@ func TestFoldsOfOneMomentCountOnce(t *testing.T) {
 				if _, err := s.Fold(ctx, clock.now(), 7); err != nil {
 					t.Error(err)
 				}
+				if _, err := s.History(ctx, "a", 0, 1000); err != nil {
+					t.Error(err)
+				}
 				if _, _, err := s.Post(ctx, "a", []state.Posting{{Kind: state.Credit, Amount: 1}}); err != nil {
 					t.Error(err)
 				}

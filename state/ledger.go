@@ -299,8 +299,8 @@ func (s *State) History(ctx context.Context, account string, before uint64, limi
 			break
 		}
 		e, err := s.entry(ctx, at)
-		if errors.Is(err, journal.ErrNotFound) && at <= foldedThrough(s.snapshot()) {
-			break // folded since it was looked for
+		if errors.Is(err, journal.ErrNotFound) && s.isFolded(ctx, at) {
+			break
 		}
 		if err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ type State struct {
 	responses    atomic.Int64 // rows in the table of responses
 	maxResponses int
 	ledger       uint64 // sequence of the last ledger entry; the writer's
+	folding      sync.Mutex
 
 	queue   chan *request
 	sending sync.RWMutex // held shared to send on queue, exclusively to close it
@@ -41,7 +41,7 @@ type State struct {
 var hot = []interface {
 	durableTable() journal.Table
 	schema() *memdb.TableSchema
-	load(*memdb.Txn, journal.Record) error
+	decoder
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
 	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
 	&spends, &payments}
@@ -85,11 +85,11 @@ func newState(store journal.Store, now func() time.Time, options ...Option) *Sta
 func (s *State) load() error {
 	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
 	var names []journal.Table
-	loaders := map[journal.Table]func(*memdb.Txn, journal.Record) error{}
+	decoders := map[journal.Table]decoder{}
 	for _, t := range hot {
 		name := t.durableTable()
 		schema.Tables[string(name)] = t.schema()
-		loaders[name] = t.load
+		decoders[name] = t
 		names = append(names, name)
 	}
 	schema.Tables[usages.name()] = usages.schema()
@@ -99,13 +99,7 @@ func (s *State) load() error {
 	}
 	txn := db.Txn(true)
 	defer txn.Abort()
-	_, err = s.store.Load(context.Background(), names, func(t journal.Table, rec journal.Record) error {
-		if t == journal.Response {
-			s.responses.Add(1)
-		}
-		return loaders[t](txn, rec)
-	})
-	if err != nil {
+	if err := loadTables(s.store, txn, decoders, names); err != nil {
 		return err
 	}
 	if err := s.loadUsage(txn); err != nil {
@@ -114,6 +108,7 @@ func (s *State) load() error {
 	txn.Commit()
 	s.mem = db
 	s.restoreClock()
+	s.responses.Store(int64(responses.count(s.snapshot())))
 	s.hot.fill(s.snapshot())
 	s.ledger = lastEntry(s.snapshot())
 	return nil

@@ -64,14 +64,23 @@ func (t *table[R]) schema() *memdb.TableSchema {
 
 // load puts a durable record into the transaction of Open.
 func (t *table[R]) load(txn *memdb.Txn, rec journal.Record) error {
-	r := &row[R]{rev: rec.Rev}
-	if err := json.Unmarshal(rec.Value, &r.rec); err != nil {
-		return &journal.CorruptError{Table: t.durable, Key: bytes.Clone(rec.Key), Reason: fmt.Sprintf("is not what it should be (%v)", err)}
-	}
-	if t.id(&r.rec) != string(rec.Key) {
-		return &journal.CorruptError{Table: t.durable, Key: bytes.Clone(rec.Key), Reason: "has another record's id"}
+	r, err := t.decode(rec)
+	if err != nil {
+		return err
 	}
 	return txn.Insert(t.name(), r)
+}
+
+// decode makes a row of a durable record.
+func (t *table[R]) decode(rec journal.Record) (any, error) {
+	r := &row[R]{rev: rec.Rev}
+	if err := json.Unmarshal(rec.Value, &r.rec); err != nil {
+		return nil, &journal.CorruptError{Table: t.durable, Key: bytes.Clone(rec.Key), Reason: fmt.Sprintf("is not what it should be (%v)", err)}
+	}
+	if t.id(&r.rec) != string(rec.Key) {
+		return nil, &journal.CorruptError{Table: t.durable, Key: bytes.Clone(rec.Key), Reason: "has another record's id"}
+	}
+	return r, nil
 }
 
 func (t *table[R]) get(txn *memdb.Txn, id string) *row[R] {
@@ -99,6 +108,12 @@ func (t *table[R]) from(txn *memdb.Txn, index string, key []byte, yield func(*ro
 			return
 		}
 	}
+}
+
+// count tells how many rows there are, by looking at all of them.
+func (t *table[R]) count(txn *memdb.Txn) (n int) {
+	t.from(txn, byID, nil, func(*row[R]) bool { n++; return true })
+	return n
 }
 
 // under returns the rows whose index keys begin with prefix, in order, as they
