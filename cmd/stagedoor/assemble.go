@@ -106,11 +106,11 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
-	authorization, err := g.authorization(ctx, &c.OAuth, cmp.Or(c.OAuth.Issuer, address))
+	authorization, accountPages, err := g.authorization(ctx, &c.OAuth, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/browser"
 	"stagedoor/http/oauth"
+	"stagedoor/http/portal"
 	"stagedoor/state"
 )
 
@@ -17,19 +18,31 @@ func lifetimes(c *config.OAuth) tokens.Config {
 	return tokens.Config{Code: time.Duration(c.CodeTTL), RefreshGrace: time.Duration(c.RefreshGrace), Session: time.Duration(c.SessionTTL)}
 }
 
-// authorization builds the authorization service, which is reached at issuer.
-func (g *gateway) authorization(ctx context.Context, c *config.OAuth, issuer string) (*oauth.Service, error) {
+// authorization builds the authorization service, which is reached at issuer, and
+// the pages of accounts and administration, which know the same browsers.
+func (g *gateway) authorization(ctx context.Context, c *config.OAuth, issuer string) (*oauth.Service, *portal.Portal, error) {
 	key, err := g.state.Secret(ctx, "forms", 32)
 	if err != nil {
-		return nil, storageError(err)
+		return nil, nil, storageError(err)
 	}
 	guard, err := browser.New(browser.Options{Registry: g.house.Tokens(), Origin: issuer, Key: key, Now: time.Now, Random: rand.Reader})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	money := accounts{g.state}
-	return oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
-		Issuer: issuer, Auto: oauth.Auto(c.AutoAuthorize), TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader}), nil
+	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
+		Issuer: issuer, Auto: oauth.Auto(c.AutoAuthorize), TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader})
+	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.house.Tokens(), Ledger: g.house.Ledger(), State: g.state, Browser: guard,
+		Address: issuer, Example: g.exampleModel, TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader}), nil
+}
+
+// exampleModel is the name of a model that there is; "": there is none but
+// patterns.
+func (g *gateway) exampleModel() string {
+	if models := g.house.Catalog().Models(); len(models) > 0 {
+		return models[0].ID
+	}
+	return ""
 }
 
 // accounts are the balances as they were last committed. Keys name a user by

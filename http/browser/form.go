@@ -5,7 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"io"
+	"mime"
 	"net/http"
+	"net/url"
+	"time"
+	"unicode/utf8"
 )
 
 // ErrForged: the form was sent by another site, or was drawn for another browser
@@ -40,4 +45,55 @@ func (g *Guard) foreign(r *http.Request) bool {
 		return false
 	}
 	return g.origin.Check(r) != nil
+}
+
+// maxForm bounds a form; the largest field is a few kilobytes.
+const maxForm = 64 << 10
+
+// Why a body is no form.
+var (
+	ErrFormMedia = errors.New("the body must be application/x-www-form-urlencoded")
+	ErrFormSize  = errors.New("the body is too large")
+	ErrFormText  = errors.New("the body is not a form")
+)
+
+// ReadForm reads the form in a body. Parameters in the query are no part of it.
+// Its error is one of the three.
+func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
+		return nil, ErrFormMedia
+	}
+	body, err := ReadBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, ErrFormText
+	}
+	for name, all := range values {
+		for _, v := range append(all, name) {
+			if !utf8.ValidString(v) {
+				return nil, ErrFormText
+			}
+		}
+	}
+	return values, nil
+}
+
+// ReadBody reads a body of the size of a form, whatever it is: ErrFormSize,
+// ErrFormText.
+func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, ErrFormSize
+	case err != nil:
+		return nil, ErrFormText // the client left or stalled
+	}
+	// The server bounded how long the body may take; the answer, which may
+	// queue behind other passwords, is not the client's to be late with.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has one
+	return body, nil
 }

@@ -2,16 +2,11 @@ package oauth
 
 import (
 	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"time"
-	"unicode/utf8"
-)
 
-// maxForm bounds a form; the largest parameter is a few kilobytes.
-const maxForm = 64 << 10
+	"stagedoor/http/browser"
+)
 
 // Mistakes of a request that no parameter can be read from.
 var (
@@ -49,38 +44,23 @@ func parseQuery(r *http.Request) (params, error) {
 
 // readForm reads the form in a body. Parameters in the query are no part of it.
 func readForm(w http.ResponseWriter, r *http.Request) (params, error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
-		return params{}, errFormMedia
-	}
-	body, err := readBody(w, r)
-	if err != nil {
-		return params{}, err
-	}
-	values, err := url.ParseQuery(string(body))
-	if err != nil {
-		return params{}, errFormText
-	}
-	for name, all := range values {
-		for _, v := range append(all, name) {
-			if !utf8.ValidString(v) {
-				return params{}, errFormText
-			}
-		}
-	}
-	return params{values}, nil
+	values, err := browser.ReadForm(w, r)
+	return params{values}, formRefusal(err)
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
-	var large *http.MaxBytesError
+	body, err := browser.ReadBody(w, r)
+	return body, formRefusal(err)
+}
+
+func formRefusal(err error) error {
 	switch {
-	case errors.As(err, &large):
-		return nil, errFormSize
+	case errors.Is(err, browser.ErrFormMedia):
+		return errFormMedia
+	case errors.Is(err, browser.ErrFormSize):
+		return errFormSize
 	case err != nil:
-		return nil, errFormText // the client left or stalled
+		return errFormText
 	}
-	// The server bounded how long the body may take; the answer, which may
-	// queue behind other passwords, is not the client's to be late with.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has one
-	return body, nil
+	return nil
 }

@@ -63,6 +63,10 @@ func (s *Service) topUpPage(w http.ResponseWriter, r *http.Request) {
 		s.admit(w, r, ticket)
 		return
 	}
+	if query.get("account") == "own" {
+		s.enterOwn(w, r)
+		return
+	}
 	id, v, visitor, ok := s.visit(w, r)
 	if !ok {
 		return
@@ -91,6 +95,21 @@ func (s *Service) admit(w http.ResponseWriter, r *http.Request, id string) {
 	s.enter(w, r, &visit{ticket: admitted, binding: visitor.Binding()})
 }
 
+// enterOwn begins the visit of somebody who is signed in, to the own account.
+func (s *Service) enterOwn(w http.ResponseWriter, r *http.Request) {
+	visitor, err := s.options.Browser.Visitor(r)
+	switch {
+	case err != nil:
+		s.busy(w, r, err)
+	case !visitor.SignedIn():
+		pages.NoStore(w.Header())
+		w.Header().Set("Location", "/signin?"+url.Values{"next": {pages.OwnTopUp}}.Encode())
+		w.WriteHeader(http.StatusSeeOther)
+	default:
+		s.enter(w, r, &visit{ticket: &ticket{user: visitor.Session.User, profile: true, balance: true}, binding: visitor.Binding()})
+	}
+}
+
 // enter begins a visit, or goes on with it under a new id.
 func (s *Service) enter(w http.ResponseWriter, r *http.Request, v *visit) {
 	id, err := s.visits.put(v)
@@ -117,12 +136,16 @@ func (s *Service) visit(w http.ResponseWriter, r *http.Request) (string, *visit,
 		}
 	}
 	s.fail(w, r, http.StatusForbidden, &pages.Failure{Title: "No account to top up",
-		Message: "This page opens with a top-up link, which an app can ask for. Yours was used, or is too old."})
+		Message: "This page opens from your account, or with a top-up link that an app can ask for. Yours was used, or is too old."})
 	return "", nil, visitor, false
 }
 
 func (s *Service) topUpView(id string, v *visit, visitor *browser.Visitor) *pages.TopUp {
-	view := &pages.TopUp{Form: s.form(pathTopUpPage, purposeTopUp, id, visitor), Visitor: visitor.Session.User.Username, Notice: v.notice}
+	view := &pages.TopUp{Form: s.form(pathTopUpPage, purposeTopUp, id, visitor), Notice: v.notice}
+	if visitor.SignedIn() {
+		desk := pages.NewDesk(s.options.Browser, visitor, s.options.TopUpURL)
+		view.Desk = &desk
+	}
 	own := visitor.Session.User.ID == v.user.ID
 	if own || v.profile {
 		view.Username = v.user.Username

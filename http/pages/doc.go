@@ -1,9 +1,24 @@
 // Package pages draws what people see in a browser: one frame, one stylesheet,
 // one type per page. It escapes, sets the headers that every page needs, and
 // serves its own assets; nothing on a page comes from anywhere else, and none
-// has a script.
+// has a script or a style attribute.
 //
 // It is not where anything is decided: whoever serves a page fills in its type.
 //
-// A new page is a type with a method frame and a template of the name it says.
+// A new page is
+//
+//   - a type with a method frame. One behind sign-in embeds Desk, which its
+//     handler makes with NewDesk, and answers d.at(place, template, title);
+//     one that anybody may see answers a frame of its own.
+//   - a template of the name it says, in templates/. What it shows goes into
+//     section.card; forms carry {{template "token" .Token}}; a button that ends
+//     something stands in details.confirm; a table is table.stack, whose cells
+//     say what they are in data-label and become cards on a phone. parts.html
+//     has what several pages share.
+//   - a place and a line in sections or offices (desk.go), if it is to be in the
+//     navigation.
+//   - a case in TestEveryPageIsDrawn.
+//
+// Colours, fonts and spaces are custom properties at the top of stagedoor.css;
+// both themes set the same ones, so a page never names a colour.
 package pages

@@ -13,7 +13,10 @@ import (
 var sources embed.FS
 
 // set is parsed once: a template that is wrong is a program that does not start.
-var set = template.Must(template.New("").Funcs(template.FuncMap{"asset": assetPath}).ParseFS(sources, "templates/*.html"))
+var set = template.Must(template.New("").Funcs(template.FuncMap{
+	"asset": assetPath, "dollars": Dollars, "count": formatCount, "day": formatDay, "lastday": formatLastDay, "time": formatTime, "machine": formatMachine,
+	"list": formatList,
+}).ParseFS(sources, "templates/*.html"))
 
 // View is the data of one page.
 type View interface{ frame() frame }
@@ -26,6 +29,9 @@ type frame struct {
 	// leads is where the page's forms may end, redirects included.
 	leads leads
 	wide  bool
+	// desk is of pages behind sign-in, here where those are in the navigation.
+	desk *Desk
+	here place
 }
 
 // leads is a value of form-action. Browsers hold every redirect that follows a
@@ -35,7 +41,7 @@ type leads string
 
 const (
 	nowhere    leads = "'none'"
-	here       leads = "'self'"
+	toSelf     leads = "'self'"
 	toApps     leads = "'self' https:"
 	toPrograms leads = "'self' https: http:"
 )
@@ -44,6 +50,8 @@ const (
 type document struct {
 	Title, Visitor string
 	Wide           bool
+	Desk           *Desk
+	Nav, Parts     []Link
 	Body           template.HTML
 }
 
@@ -54,7 +62,10 @@ func Write(w http.ResponseWriter, status int, v View) error {
 	if err := set.ExecuteTemplate(&body, f.template, v); err != nil {
 		return fmt.Errorf("draw %s: %w", f.template, err)
 	}
-	d := document{Title: f.title, Visitor: f.visitor, Wide: f.wide, Body: template.HTML(body.String())} // escaped by its own template
+	d := document{Title: f.title, Visitor: f.visitor, Wide: f.wide, Desk: f.desk, Body: template.HTML(body.String())} // escaped by its own template
+	if f.desk != nil {
+		d.Nav, d.Parts = f.desk.nav(f.here), parts(f.here)
+	}
 	if err := set.ExecuteTemplate(&page, "layout.html", d); err != nil {
 		return fmt.Errorf("draw the frame of %s: %w", f.template, err)
 	}

@@ -32,11 +32,13 @@ type SignIn struct {
 	// auto_authorize).
 	Consents bool
 	Username string // as typed before
+	Next     string // where to go on, without an app
+	Notice   string
 	Problem  string
 }
 
 func (s *SignIn) frame() frame {
-	f := frame{template: "signin.html", title: "Sign in", leads: here}
+	f := frame{template: "signin.html", title: "Sign in", leads: toSelf}
 	if s.App != nil {
 		f.leads = s.App.leads()
 	}

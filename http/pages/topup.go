@@ -3,7 +3,7 @@ package pages
 // TopUp shows what an account has and takes redeem codes (decisions, Top-up).
 type TopUp struct {
 	Form
-	Visitor  string   // who is signed in, if anybody
+	Desk     *Desk    // of who is signed in, if anybody
 	Username string   // whose account it is; "": not to be shown, as the next
 	Figures  *Figures // nil
 	Code     string   // as typed before
@@ -15,7 +15,12 @@ type TopUp struct {
 type Figures struct{ Remaining, Spent int64 }
 
 func (t *TopUp) frame() frame {
-	return frame{template: "topup.html", title: "Top up", visitor: t.Visitor, leads: here}
+	if t.Desk == nil {
+		return frame{template: "topup.html", title: "Top up", leads: toSelf}
+	}
+	f := t.Desk.at(placeTopUp, "topup.html", "Top up")
+	f.wide = false
+	return f
 }
 
 // Balance is Remaining as text.

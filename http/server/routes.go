@@ -53,6 +53,11 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 		})
 	}
 
+	if o := s.options.Portal; o != nil {
+		o.Routes(r.handle)
+		r.missing = o.Missing
+	}
+
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)
 
@@ -65,6 +70,8 @@ type router struct {
 	mux     *http.ServeMux
 	methods map[string][]string // by path
 	dialect func(path string) envelope.Dialect
+	// missing answers for paths that are not there where people look for pages.
+	missing func(http.ResponseWriter, *http.Request) bool
 }
 
 func (r *router) handle(pattern string, h http.HandlerFunc) {
@@ -95,6 +102,9 @@ func (r *router) done() http.Handler {
 }
 
 func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
+	if r.missing != nil && !unclean(req.URL.Path) && r.missing(w, req) {
+		return
+	}
 	envelope.Write(w, r.dialect(req.URL.Path), envelope.NotFound(req.URL.Path))
 }
 

@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/intake"
 	"stagedoor/http/media"
 	"stagedoor/http/oauth"
+	"stagedoor/http/portal"
 	"stagedoor/http/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
@@ -48,8 +49,10 @@ type Options struct {
 	Doors  *text.Doors
 	// Media are the doors of pictures; nil: there are none.
 	Media *media.Doors
-	// OAuth is the authorization service; nil: there is none.
+	// OAuth is the authorization service, Portal the pages of accounts and
+	// administration; nil: there is none.
 	OAuth  *oauth.Service
+	Portal *portal.Portal
 	Shapes map[dialogue.Shape]shapes.Shape
 	// Intake bounds what is under way; nil: nothing does.
 	Intake *intake.Intake

@@ -1,12 +1,10 @@
-// The whole flow by clicking, in headless Chromium. STAGEDOOR_CHROMIUM names the program;
-// STAGEDOOR_SCREENSHOTS a directory to put pictures of the pages into.
+// An app's users, by clicking.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { launch, picture, screens, themes, visit as open } from './chromium.js';
 import { clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
-const pictures = process.env.STAGEDOOR_SCREENSHOTS;
 let browser;
 let app;
 
@@ -17,10 +15,7 @@ before(async () => {
     else res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>home</h1>');
   });
   await new Promise((resolve) => app.listen(new URL(redirectUri).port, resolve));
-  browser = await chromium.launch({
-    executablePath: process.env.STAGEDOOR_CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  });
+  browser = await launch();
 });
 
 after(async () => {
@@ -34,17 +29,7 @@ function authorizeURL(extra = {}) {
   })}`;
 }
 
-// visit opens a page in a fresh browser and fails on anything it complains about.
-async function visit(t, options = {}) {
-  const context = await browser.newContext(options);
-  t.after(() => context.close());
-  const page = await context.newPage();
-  const complaints = [];
-  page.on('console', (m) => { if (/Content Security Policy|Refused/.test(m.text())) complaints.push(m.text()); });
-  page.on('pageerror', (e) => complaints.push(String(e)));
-  t.after(() => assert.deepEqual(complaints, []));
-  return page;
-}
+const visit = (t, options) => open(t, browser, options);
 
 async function signIn(page) {
   await page.fill('#username', username);
@@ -65,26 +50,22 @@ async function token(page) {
   return (await response.json()).access_token;
 }
 
-for (const colorScheme of ['light', 'dark']) {
-  for (const [size, viewport] of Object.entries({ desktop: { width: 1200, height: 800 }, phone: { width: 360, height: 720 } })) {
+for (const colorScheme of themes) {
+  for (const [size, viewport] of Object.entries(screens)) {
     test(`sign in, allow, top up: ${colorScheme}, ${size}`, async (t) => {
       const page = await visit(t, { colorScheme, viewport });
-      const picture = async (name) => {
-        const { scroll, width } = await page.evaluate(() => ({ scroll: document.documentElement.scrollWidth, width: innerWidth }));
-        assert.ok(scroll <= width, `${name} is wider than the screen: ${scroll} > ${width}`);
-        if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${size}.png`, fullPage: true });
-      };
+      const shot = (name) => picture(page, `${name}-${colorScheme}-${size}`);
       await page.goto(authorizeURL());
-      await picture('sign-in');
+      await shot('sign-in');
       await page.fill('#username', username);
       await page.fill('#password', 'wrong');
       await page.keyboard.press('Enter');
       await page.waitForSelector('[role=alert]');
-      await picture('sign-in-wrong');
+      await shot('sign-in-wrong');
       await page.fill('#password', password);
       await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.waitForSelector('text="Allow access?"');
-      await picture('consent');
+      await shot('consent');
       await page.getByRole('button', { name: 'Allow', exact: true }).click();
       const access = await token(page);
 
@@ -94,15 +75,15 @@ for (const colorScheme of ['light', 'dark']) {
       await page.fill('#code', 'AAAA-BBBB');
       await page.getByRole('button', { name: 'Redeem', exact: true }).click();
       await page.waitForSelector('[role=alert]');
-      await picture('top-up');
+      await shot('top-up');
       await page.goto(link);
-      await picture('expired');
+      await shot('expired');
 
       await page.goto(authorizeURL({ redirect_uri: 'https://evil.example/<b>' }));
-      await picture('failure');
+      await shot('failure');
       const fresh = await visit(t, { colorScheme, viewport });
       await fresh.goto(authorizeURL({ auto_authorize: 'true' }));
-      if (pictures) await fresh.screenshot({ path: `${pictures}/sign-in-auto-${colorScheme}-${size}.png`, fullPage: true });
+      await picture(fresh, `sign-in-auto-${colorScheme}-${size}`);
     });
   }
 }

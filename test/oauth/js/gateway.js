@@ -13,6 +13,7 @@ export const clientId = need('STAGEDOOR_CLIENT_ID');
 export const clientSecret = need('STAGEDOOR_CLIENT_SECRET');
 export const redirectUri = need('STAGEDOOR_REDIRECT_URI');
 export const username = need('STAGEDOOR_USERNAME');
+export const admin = need('STAGEDOOR_OPERATOR');
 export const password = need('STAGEDOOR_PASSWORD');
 
 export class Browser {

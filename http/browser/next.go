@@ -1,0 +1,29 @@
+package browser
+
+import (
+	"net/url"
+	"strings"
+)
+
+// maxNext bounds an address to come back to.
+const maxNext = 2000
+
+// LocalPath is next if that is a path of this service to which a browser can be
+// sent, else fallback. It is strict about what it takes for a path, because
+// browsers are not: to them a backslash is a slash, and tabs and line ends are
+// nothing (decisions, authorize; open redirects).
+func LocalPath(next, fallback string) string {
+	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") {
+		return fallback
+	}
+	for _, c := range []byte(next) {
+		if c <= ' ' || c > '~' || c == '\\' {
+			return fallback
+		}
+	}
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, `\`) {
+		return fallback
+	}
+	return next
+}

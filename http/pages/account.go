@@ -1,0 +1,163 @@
+package pages
+
+import "time"
+
+// Account is the first page behind sign-in: what there is, and what was used.
+type Account struct {
+	Desk
+	Available int64 // micro-dollars, as the next
+	Held      int64
+	Spent     int64
+	Usage     Usage
+}
+
+func (a *Account) frame() frame { return a.at(placeAccount, "account.html", "Account") }
+
+// Key is a key in a list. Its secret is nowhere.
+type Key struct {
+	ID, Prefix, Name string
+	User             string // whose it is, in lists of several users' keys
+	UserPath         string // "": not a registered user
+	Status           string // active, disabled, expired, revoked
+	Scopes, Models   []string
+	RPM, TPM, Slots  int64  // limits; 0: none
+	Budget           int64  // micro-dollars; 0: none
+	Window           string // of the budget: day, month, else all time
+	Spent            int64
+	Created, Expires time.Time
+}
+
+// Live tells whether the key can still be used, now or after it was enabled.
+func (k *Key) Live() bool { return k.Status == "active" || k.Status == "disabled" }
+
+// Active tells whether the key can be used.
+func (k *Key) Active() bool { return k.Status == "active" }
+
+// Keys lists a user's keys and makes new ones.
+type Keys struct {
+	Desk
+	Keys  []Key
+	Entry KeyEntry
+}
+
+// KeyEntry is the form for a new key as it was typed.
+type KeyEntry struct {
+	ID                              string // of the form, which can be sent once
+	Name                            string
+	Scopes                          []Choice
+	Models                          string
+	RPM, TPM, Slots, Budget, Expiry string
+	Window                          string
+	// Open: the form is shown unfolded.
+	Open bool
+}
+
+// Choice is one of several that can be ticked.
+type Choice struct {
+	Name   string
+	Ticked bool
+}
+
+func (k *Keys) frame() frame { return k.at(placeKeys, "keys.html", "API keys") }
+
+// Apps lists what a user allowed apps.
+type Apps struct {
+	Desk
+	Apps []Allowed
+}
+
+// Allowed is an app that may read a user's account.
+type Allowed struct {
+	App
+	ID        int64
+	Since     time.Time
+	Used      time.Time // when it last got tokens
+	Grants    int       // how many authorizations it has
+	Automatic bool      // the last of them went by an earlier yes
+}
+
+func (a *Apps) frame() frame { return a.at(placeApps, "apps.html", "Authorised apps") }
+
+// DeveloperTokens lists a user's developer tokens and makes new ones.
+type DeveloperTokens struct {
+	Desk
+	Tokens []DeveloperToken
+	FormID string
+	Name   string // as typed before
+}
+
+// DeveloperToken is one in a list.
+type DeveloperToken struct {
+	ID, Name         string
+	Created, Revoked time.Time
+}
+
+func (d *DeveloperTokens) frame() frame {
+	return d.at(placeTokens, "developers.html", "Developer tokens")
+}
+
+// Security changes the password and ends sessions.
+type Security struct {
+	Desk
+	Sessions []Session
+}
+
+// Session is a login in a list.
+type Session struct {
+	ID                     string
+	Created, Seen, Expires time.Time
+	Current                bool
+}
+
+func (s *Security) frame() frame { return s.at(placeSecurity, "security.html", "Security") }
+
+// Secret shows what is shown once.
+type Secret struct {
+	Desk
+	Title   string
+	Message string
+	Secrets []string
+	Example string // how it is used; "": no example
+	Back    string // the page it came from
+	place   place
+}
+
+// SecretKey shows a new key.
+func SecretKey(d Desk, name, secret, example string) *Secret {
+	return &Secret{Desk: d, Title: "Your new key", Message: "This is the key “" + name + "”. Copy it now: it is not shown again.",
+		Secrets: []string{secret}, Example: example, Back: string(placeKeys), place: placeKeys}
+}
+
+// SecretToken shows a new developer token.
+func SecretToken(d Desk, name, token string) *Secret {
+	return &Secret{Desk: d, Title: "Your new developer token", Message: "This is the token “" + name + "”. Copy it now: it is not shown again.",
+		Secrets: []string{token}, Back: string(placeTokens), place: placeTokens}
+}
+
+// SecretCodes shows new redeem codes.
+func SecretCodes(d Desk, codes []string, amount int64) *Secret {
+	return &Secret{Desk: d, Title: "New redeem codes", Message: "Each is worth $" + Dollars(amount) + " and works once. Copy them now: they are not shown again.",
+		Secrets: codes, Back: string(placeCodes), place: placeCodes}
+}
+
+func (s *Secret) frame() frame {
+	return s.at(s.place, "secret.html", s.Title)
+}
+
+// SignOut asks whether to sign out.
+type SignOut struct{ Desk }
+
+func (s *SignOut) frame() frame {
+	f := s.at("", "signout.html", "Sign out")
+	f.wide = false
+	return f
+}
+
+// Missing is the page behind sign-in that is not there.
+type Missing struct{ Desk }
+
+func (m *Missing) frame() frame {
+	f := m.at("", "missing.html", "Not found")
+	f.wide = false
+	return f
+}

@@ -1,0 +1,94 @@
+package pages
+
+import "time"
+
+// Users lists accounts for who administers.
+type Users struct {
+	Desk
+	Query string
+	Users []User
+	Pager Pager
+}
+
+// User is an account as who administers sees it.
+type User struct {
+	ID                     int64
+	Username, Email        string
+	Admin, Active          bool
+	Created                time.Time
+	Available, Held, Spent int64
+}
+
+func (u *Users) frame() frame { return u.at(placeUsers, "users.html", "Users") }
+
+// Pager tells which part of a list is shown.
+type Pager struct {
+	First, Last, Total int    // counted from 1
+	Before, After      string // addresses; "": there is no such page
+}
+
+// OneUser is an account with all that is its.
+type OneUser struct {
+	Desk
+	User   User
+	FormID string
+	Amount string // as typed before
+	Reason string
+	Keys   []Key
+	Usage  Usage
+}
+
+func (u *OneUser) frame() frame { return u.at(placeUsers, "user.html", u.User.Username) }
+
+// AllKeys lists everybody's keys.
+type AllKeys struct {
+	Desk
+	Query string
+	Keys  []Key
+	Pager Pager
+}
+
+func (k *AllKeys) frame() frame { return k.at(placeAdminKeys, "allkeys.html", "Keys") }
+
+// Spend tells what everybody used.
+type Spend struct {
+	Desk
+	Usage Usage
+	Users []Share
+	Keys  []Share
+}
+
+// Share is a part of what was used in all.
+type Share struct {
+	Name, Path string // "": no page
+	Note       string
+	Requests   int64
+	Tokens     int64
+	Amount     int64
+}
+
+func (s *Spend) frame() frame { return s.at(placeSpend, "spend.html", "Spend") }
+
+// Codes lists redeem codes and mints new ones.
+type Codes struct {
+	Desk
+	Codes  []Code
+	Pager  Pager
+	FormID string
+	// As typed before.
+	Count, Amount, Expiry string
+}
+
+// Code is a redeem code in a list, by its last characters.
+type Code struct {
+	Hint     string
+	Amount   int64
+	Created  time.Time
+	MintedBy string
+	Status   string // open, used, expired
+	Used     time.Time
+	UsedBy   string
+	Expires  time.Time
+}
+
+func (c *Codes) frame() frame { return c.at(placeCodes, "codes.html", "Redeem codes") }

@@ -1,0 +1,155 @@
+package portal
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	"stagedoor/http/pages"
+	"stagedoor/state"
+)
+
+const pathUsers = "/admin/users"
+
+// users lists accounts, the newest first.
+func (v *visit) users() {
+	search := v.query("q")
+	var found []tokens.User
+	for _, u := range slices.Backward(v.options.Registry.Users(0, 0)) {
+		if matches(search, u.Username, u.Email) {
+			found = append(found, u)
+		}
+	}
+	shown, pager := part(v, pathUsers, found)
+	view := &pages.Users{Desk: v.desk(), Query: search, Pager: pager}
+	for _, u := range shown {
+		a := v.options.State.Account(u.Username)
+		view.Users = append(view.Users, userLine(u, a.Available(), a.Held, a.Spent))
+	}
+	v.show(http.StatusOK, view)
+}
+
+func userLine(u tokens.User, available, held, spent int64) pages.User {
+	return pages.User{ID: u.ID, Username: u.Username, Email: u.Email, Admin: u.Admin, Active: u.Active(), Created: u.Created,
+		Available: available, Held: held, Spent: spent}
+}
+
+// subject is the user that the path names.
+func (v *visit) subject() (tokens.User, bool) {
+	id, err := strconv.ParseInt(v.r.PathValue("id"), 10, 64)
+	if err == nil {
+		var u tokens.User
+		if u, err = v.options.Registry.User(id); err == nil {
+			return u, true
+		}
+	}
+	v.missing()
+	return tokens.User{}, false
+}
+
+func pathUser(id int64) string { return pathUsers + "/" + strconv.FormatInt(id, 10) }
+
+// oneUser shows an account with all that is its.
+func (v *visit) oneUser() {
+	if u, ok := v.subject(); ok {
+		v.showUser(u, http.StatusOK, "")
+	}
+}
+
+// showUser shows one account, with what was typed if there is a problem with it.
+func (v *visit) showUser(u tokens.User, status int, problem string) {
+	b, err := v.options.Ledger.Balance(v.r.Context(), u.Username)
+	if err != nil {
+		v.busy(v.w, v.r, err)
+		return
+	}
+	usage, err := v.usage(pathUser(u.ID), state.UsageQuery{Account: u.Username}, false)
+	if err != nil {
+		v.busy(v.w, v.r, err)
+		return
+	}
+	view := &pages.OneUser{Desk: v.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
+		Keys: v.keyLines(v.options.Registry.UserKeys(u.ID)), Usage: usage}
+	view.Problem = problem
+	if problem != "" {
+		view.Amount, view.Reason = v.form.Get("amount"), v.form.Get("reason")
+	}
+	v.show(status, view)
+}
+
+// maxReason bounds what is written into the ledger.
+const maxReason = 200
+
+// moveMoney credits an account, or takes back what is not spent.
+func (v *visit) moveMoney() {
+	u, ok := v.subject()
+	if !ok {
+		return
+	}
+	f := fields{form: v.form}
+	amount, reason := f.dollars("amount", "Dollars"), f.text("reason")
+	switch {
+	case f.err != nil:
+	case amount <= 0:
+		f.fail("Dollars", "must be more than nothing")
+	case reason == "" || len(reason) > maxReason:
+		f.fail("Reason", "must have 1 to 200 bytes")
+	}
+	if f.err != nil {
+		status, text := v.problem(f.err)
+		v.showUser(u, status, text)
+		return
+	}
+	id := v.form.Get("id")
+	if !isFormID(id) {
+		v.show(http.StatusBadRequest, failureBroken)
+		return
+	}
+	word := "credited"
+	if v.form.Get("kind") == "adjust" {
+		amount, word = -amount, "adjusted"
+	}
+	// Who did it belongs to why. The ledger remembers the form for good.
+	payment := ledger.Payment{Account: u.Username, Amount: amount, Reason: fmt.Sprintf("%s (by %s)", reason, v.user.Username), Once: id}
+	again, err := v.options.Ledger.Pay(v.r.Context(), payment)
+	switch {
+	case again, errors.Is(err, state.ErrReused):
+		v.showUser(u, http.StatusConflict, problemSent)
+	case err != nil:
+		status, text := v.problem(err)
+		v.showUser(u, status, text)
+	default:
+		v.options.Logger.Info("balance changed by an administrator", "user", u.ID, "by", v.user.ID, "kind", word)
+		v.done(pathUser(u.ID), word)
+	}
+}
+
+// setStatus enables or disables an account.
+func (v *visit) setStatus() {
+	u, ok := v.subject()
+	if !ok {
+		return
+	}
+	status, err := strconv.Atoi(v.form.Get("status"))
+	if err != nil {
+		v.show(http.StatusBadRequest, failureBroken)
+		return
+	}
+	if u.ID == v.user.ID {
+		v.showUser(u, http.StatusUnprocessableEntity, "You cannot disable yourself.")
+		return
+	}
+	_, err = v.options.Registry.SetUserStatus(v.r.Context(), u.ID, status)
+	word := "user_enabled"
+	if status == tokens.StatusDisabled {
+		word = "user_disabled"
+	}
+	if err == nil {
+		v.options.Logger.Info("user changed by an administrator", "user", u.ID, "by", v.user.ID, "kind", word)
+	}
+	v.concluded(err, pathUser(u.ID), word)
+}

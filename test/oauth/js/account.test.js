@@ -1,0 +1,360 @@
+// A user's account and the gateway's administration, by clicking. The tests of this file
+// tell one story and run in order.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { after, before, test } from 'node:test';
+import { launch, picture, screens, themes, visit } from './chromium.js';
+import { admin, clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
+
+let browser;
+let app;
+let states; // of the browsers of user and administrator, who are signed in
+
+before(async () => {
+  app = createServer((req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>home</h1>'));
+  await new Promise((resolve) => app.listen(new URL(redirectUri).port, resolve));
+  browser = await launch();
+  states = { [username]: await session(username), [admin]: await session(admin) };
+});
+
+after(async () => {
+  await browser?.close();
+  await new Promise((resolve) => app.close(resolve));
+});
+
+const button = (page, name) => page.getByRole('button', { name, exact: true });
+
+async function fillSignIn(page, name, secret = password) {
+  await page.fill('#username', name);
+  await page.fill('#password', secret);
+  await button(page, 'Sign in').click();
+}
+
+async function session(name) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${issuer}/signin`);
+  await fillSignIn(page, name);
+  await page.waitForURL(`${issuer}/account`);
+  const state = await context.storageState();
+  await context.close();
+  return state;
+}
+
+// as opens a path as somebody who is signed in.
+async function as(t, who, path, options = {}) {
+  const page = await visit(t, browser, { storageState: states[who], ...options });
+  const response = await page.goto(issuer + path);
+  return Object.assign(page, { status: response.status() });
+}
+
+async function notice(page, text) {
+  await page.waitForSelector('[role=status]');
+  assert.match(await page.textContent('[role=status]'), text);
+}
+
+async function secret(page) {
+  const text = (await page.textContent('pre.secret')).trim();
+  await page.getByRole('link', { name: 'I have copied it' }).click();
+  return text;
+}
+
+async function createKey(page, name, fill = async () => {}) {
+  await page.goto(`${issuer}/account/keys`);
+  if (!(await page.isVisible('#name'))) await page.getByText('Create a key', { exact: true }).click();
+  await page.fill('#name', name);
+  await fill();
+  await button(page, 'Create key').click();
+  return secret(page);
+}
+
+async function chat(key, model = 'small') {
+  const response = await fetch(`${issuer}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, max_tokens: 200, messages: [{ role: 'user', content: 'Tell me about stage doors.' }] }),
+  });
+  await response.text();
+  return response.status;
+}
+
+// revoke opens what stands between a click and the end of something.
+async function revoke(page, what, name) {
+  await page.locator(`summary[aria-label="${what}"]`).click();
+  await page.locator('details[open]').getByRole('button', { name, exact: true }).click();
+}
+
+async function available(page) {
+  await page.goto(`${issuer}/account`);
+  return Number((await page.locator('.figures dd').first().textContent()).replace('$', ''));
+}
+
+test('sign in by keyboard alone, to where one wanted to go', async (t) => {
+  const page = await visit(t, browser);
+  await page.goto(`${issuer}/account/keys`);
+  await page.waitForURL(/\/signin\?next=/);
+  await page.keyboard.type(username);
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('wrong');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('[role=alert]');
+  await page.keyboard.type(password); // the name is kept, and the password has the focus
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${issuer}/account/keys`);
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
+  const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+  assert.notEqual(outline, 'none');
+  for (let i = 0; i < 20 && (await page.evaluate(() => document.activeElement.textContent)) !== 'Sign out'; i++) await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/signin\?done=signed_out/);
+  await page.goto(`${issuer}/account`);
+  await page.waitForURL(/\/signin\?next=/);
+});
+
+test('nobody is sent elsewhere after signing in', async (t) => {
+  for (const next of ['https://evil.example/', '//evil.example/', '/\\evil.example', '/%5cevil.example']) {
+    const page = await visit(t, browser);
+    await page.goto(`${issuer}/signin?next=${encodeURIComponent(next)}`);
+    await fillSignIn(page, username);
+    await page.waitForURL(`${issuer}/account`);
+  }
+});
+
+test('administration is not there for others', async (t) => {
+  for (const path of ['/admin', '/admin/users', '/admin/spend', '/admin/users/1', '/admin/none']) {
+    assert.equal((await as(t, username, path)).status, 404, path);
+  }
+  const page = await as(t, username, '/account');
+  assert.equal(await page.getByRole('link', { name: 'Admin', exact: true }).count(), 0);
+});
+
+test('an administrator credits a user and takes some of it back', async (t) => {
+  const page = await as(t, admin, '/account');
+  await page.getByRole('link', { name: 'Admin', exact: true }).click();
+  await page.fill('#q', username.toUpperCase());
+  await button(page, 'Search').click();
+  await page.getByRole('link', { name: username, exact: true }).click();
+  await page.fill('#amount', '25.00');
+  await page.fill('#reason', 'invoice 17');
+  await button(page, 'Credit').click();
+  await notice(page, /credited/);
+  await page.fill('#amount', '5');
+  await page.fill('#reason', 'a mistake');
+  await button(page, 'Take back').click();
+  await notice(page, /adjusted/);
+  await page.fill('#amount', '500');
+  await page.fill('#reason', 'too much');
+  await button(page, 'Take back').click();
+  await page.waitForSelector('[role=alert]');
+  assert.equal(await page.inputValue('#reason'), 'too much');
+  assert.equal(await page.locator('.figures dd').first().textContent(), '$20.00');
+});
+
+test('a key is made, used, seen in the usage, disabled and revoked', async (t) => {
+  const page = await as(t, username, '/account');
+  const key = await createKey(page, 'laptop');
+  assert.match(key, /^sd-\w{43}$/);
+  assert.ok(!(await page.content()).includes(key), 'the key is shown again');
+  assert.equal(await chat(key), 200);
+  assert.equal(await chat(key, 'large'), 200);
+
+  assert.ok((await available(page)) < 20);
+  assert.deepEqual((await page.locator('.legend bdi').allTextContents()).sort(), ['large', 'small']);
+  assert.ok((await page.locator('.plot rect').count()) === 2);
+  await page.getByText('The numbers as a table', { exact: true }).click();
+  assert.ok(await page.getByRole('rowheader', { name: new Date().toISOString().slice(0, 10) }).first().isVisible());
+  await page.getByRole('link', { name: 'Requests', exact: true }).click();
+  assert.match(await page.textContent('.plot desc'), /2 requests in all/);
+
+  await page.goto(`${issuer}/account/keys`);
+  await page.getByRole('button', { name: 'Disable laptop' }).click();
+  await notice(page, /until you enable it/);
+  assert.equal(await chat(key), 401);
+  await page.getByRole('button', { name: 'Enable laptop' }).click();
+  await notice(page, /again/);
+  assert.equal(await chat(key), 200);
+  await revoke(page, 'Revoke laptop', 'Revoke for good');
+  await notice(page, /revoked/);
+  assert.equal(await chat(key), 401);
+});
+
+test('a key does what it may and no more', async (t) => {
+  const page = await as(t, username, '/account');
+  const key = await createKey(page, 'narrow', async () => {
+    await page.getByLabel('chat', { exact: true }).check();
+    await page.fill('#models', 'sm*');
+    await page.fill('#rpm', '60');
+    await page.fill('#budget', '0.50');
+    await page.selectOption('#window', 'day');
+    await page.fill('#expiry', '2100-12-31');
+  });
+  assert.match(await page.textContent('tbody'), /may chat; models: sm\*; 60 requests\/min; budget \$0\.50 a day; until 31 Dec 2100/);
+  assert.equal(await chat(key), 200);
+  assert.equal(await chat(key, 'large'), 403);
+  await page.getByText('Create a key', { exact: true }).click();
+  await page.fill('#name', 'late');
+  await page.fill('#expiry', '2001-01-01');
+  await button(page, 'Create key').click();
+  await page.waitForSelector('[role=alert]');
+  assert.equal(await page.inputValue('#name'), 'late');
+});
+
+test('an app is allowed, seen and revoked', async (t) => {
+  const page = await as(t, username, `/api/oauth2/authorize?${new URLSearchParams({
+    client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'xyz' })}`);
+  await button(page, 'Allow').click();
+  await page.waitForURL(/\/cb\?/);
+  const response = await fetch(`${issuer}/api/oauth2/token`, { method: 'POST', body: new URLSearchParams({
+    grant_type: 'authorization_code', code: new URL(page.url()).searchParams.get('code'), redirect_uri: redirectUri, client_id: clientId, client_secret: clientSecret }) });
+  const { access_token: token } = await response.json();
+  const userinfo = async () => (await fetch(`${issuer}/api/oauth2/userinfo`, { headers: { authorization: `Bearer ${token}` } })).status;
+  assert.equal(await userinfo(), 200);
+  await page.goto(`${issuer}/account`);
+  await page.getByRole('link', { name: 'Apps', exact: true }).click();
+  assert.match(await page.textContent('tbody'), /Weather Watch.*127\.0\.0\.1.*Your profile, Your balance/s);
+  await revoke(page, 'Revoke access of Weather Watch', 'Revoke access');
+  await notice(page, /no longer see/);
+  assert.equal(await userinfo(), 401);
+});
+
+test('a developer token registers an app until it is revoked', async (t) => {
+  const page = await as(t, username, '/account');
+  await page.getByRole('link', { name: 'Developer tokens', exact: true }).click();
+  await page.fill('#name', 'ci');
+  await button(page, 'Create token').click();
+  const token = await secret(page);
+  const register = async () => (await fetch(`${issuer}/api/oauth_apps`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'Notes', redirect_uri: 'https://notes.example.com/cb' }),
+  })).status;
+  assert.equal(await register(), 200);
+  await revoke(page, 'Revoke ci', 'Revoke for good');
+  await notice(page, /revoked/);
+  assert.equal(await register(), 401);
+});
+
+test('a code is minted and redeemed, once', async (t) => {
+  const office = await as(t, admin, '/admin/codes');
+  await office.fill('#count', '2');
+  await office.fill('#amount', '7.50');
+  await button(office, 'Mint').click();
+  const codes = (await secret(office)).split('\n');
+  assert.equal(codes.length, 2);
+  const page = await as(t, username, '/account');
+  const had = await available(page);
+  await page.getByRole('link', { name: 'Top up', exact: true }).first().click();
+  await page.fill('#code', codes[0].toLowerCase());
+  await button(page, 'Redeem').click();
+  await notice(page, /\$7\.50 was added/);
+  await page.fill('#code', codes[0]);
+  await button(page, 'Redeem').click();
+  await page.waitForSelector('[role=alert]');
+  assert.ok(Math.abs((await available(page)) - had - 7.5) < 1e-6);
+  await office.reload();
+  assert.match(await office.textContent('tbody'), new RegExp(`used.*by ${username}`, 's'));
+});
+
+test('what was spent is told by user, model and key', async (t) => {
+  const page = await as(t, admin, '/admin/spend');
+  for (const text of [/small/, /large/, new RegExp(username), /laptop/, /narrow/]) assert.match(await page.textContent('main'), text);
+  await page.getByRole('link', { name: username, exact: true }).click();
+  await page.waitForURL(/\/admin\/users\/\d+$/);
+  assert.ok((await page.locator('.plot rect').count()) > 0);
+});
+
+test('a form sent twice does its work once', async (t) => {
+  const page = await as(t, admin, '/admin/users');
+  await page.getByRole('link', { name: username, exact: true }).click();
+  const form = await page.evaluate(() => {
+    const f = document.querySelector('form[action$="/money"]');
+    return { action: f.action, fields: { ...Object.fromEntries(new FormData(f)), amount: '1', reason: 'once', kind: 'credit' } };
+  });
+  const send = () => page.request.post(form.action, { form: form.fields, headers: { origin: issuer }, maxRedirects: 0 });
+  assert.equal((await send()).status(), 303);
+  assert.equal((await send()).status(), 409);
+  assert.equal((await page.request.post(form.action, { form: { ...form.fields, token: 'x' }, headers: { origin: issuer }, maxRedirects: 0 })).status(), 403);
+});
+
+for (const colorScheme of themes) {
+  for (const [size, viewport] of Object.entries(screens)) {
+    test(`every page fits its screen: ${colorScheme}, ${size}`, async (t) => {
+      const shot = (page, name) => picture(page, `${name}-${colorScheme}-${size}`);
+      const guest = await visit(t, browser, { colorScheme, viewport });
+      await guest.goto(`${issuer}/signin`);
+      await shot(guest, 'signin');
+      const page = await as(t, username, '/account', { colorScheme, viewport });
+      await shot(page, 'account');
+      await page.getByText('The numbers as a table', { exact: true }).click();
+      await shot(page, 'account-table');
+      for (const path of ['keys', 'apps', 'tokens', 'security', 'none']) {
+        await page.goto(`${issuer}/account/${path}`);
+        await shot(page, `account-${path}`);
+      }
+      await page.goto(`${issuer}/account/keys`);
+      await page.locator('summary[aria-label="Revoke narrow"]').click();
+      await shot(page, 'account-keys-revoke');
+      await page.reload();
+      await page.getByText('Create a key', { exact: true }).click();
+      await page.fill('#name', `shown ${colorScheme} ${size}`);
+      await shot(page, 'account-keys-create');
+      await button(page, 'Create key').click();
+      await shot(page, 'account-keys-secret');
+      await page.goto(`${issuer}/topup?account=own`);
+      await shot(page, 'account-topup');
+      await page.goto(`${issuer}/signout`);
+      await shot(page, 'signout');
+      const office = await as(t, admin, '/admin/users', { colorScheme, viewport });
+      await shot(office, 'admin-users');
+      await office.getByRole('link', { name: username, exact: true }).click();
+      await shot(office, 'admin-user');
+      for (const path of ['keys', 'spend', 'codes']) {
+        await office.goto(`${issuer}/admin/${path}`);
+        await shot(office, `admin-${path}`);
+      }
+    });
+  }
+}
+
+test('an administrator disables a user, who is out at once, and enables the user again', async (t) => {
+  const page = await as(t, username, '/account');
+  const office = await as(t, admin, '/admin/users');
+  await office.getByRole('link', { name: username, exact: true }).click();
+  await button(office, `Disable ${username}`).click();
+  await notice(office, /disabled/);
+  await page.reload();
+  await page.waitForURL(/\/signin/);
+  await fillSignIn(page, username);
+  await page.waitForSelector('text="This account is disabled."');
+  await button(office, `Enable ${username}`).click();
+  await notice(office, /enabled/);
+  await fillSignIn(page, username);
+  await page.waitForURL(`${issuer}/account`);
+});
+
+test('a password is changed, and the user signs out everywhere', async (t) => {
+  const page = await visit(t, browser);
+  await page.goto(`${issuer}/signin?next=/account/security`);
+  await fillSignIn(page, username);
+  const other = await visit(t, browser, { storageState: await session(username) });
+  const change = async (old, fresh, again = fresh) => {
+    await page.fill('#old', old);
+    await page.fill('#new', fresh);
+    await page.fill('#again', again);
+    await button(page, 'Change password').click();
+  };
+  await change('wrong', 'another long password');
+  await page.waitForSelector('text="The current password is wrong."');
+  await change(password, 'another long password', 'a different one');
+  await page.waitForSelector('text="The two new passwords differ."');
+  await change(password, 'another long password');
+  await notice(page, /changed/);
+  await other.goto(`${issuer}/account`);
+  await other.waitForURL(/\/signin/);
+  await change('another long password', password);
+  await notice(page, /changed/);
+  await page.getByText('Sign out everywhere', { exact: true }).first().click();
+  await page.locator('details[open]').getByRole('button').click();
+  await page.waitForURL(/\/signin\?done=signed_out/);
+});
