@@ -10,7 +10,16 @@ type Config struct {
 	Keys      []Key               `json:"keys"`   // one key, TestKey, if empty
 	Providers map[string]Provider `json:"providers"`
 	Models    map[string]Model    `json:"models"`
+	Aliases   map[string]string   `json:"aliases,omitempty"`
 	OAuth     *OAuth              `json:"oauth,omitempty"`
+	Limits    *Limits             `json:"limits,omitempty"`
+}
+
+// Limits are what the whole process takes on.
+type Limits struct {
+	Requests   int `json:"requests"`
+	BodyMiB    int `json:"body_mib"`
+	FailedKeys int `json:"failed_keys"`
 }
 
 // OAuth are the lifetimes of the authorization service, as durations in text.
@@ -52,10 +61,11 @@ type Model struct {
 	Price   *Price   `json:"price,omitempty"`
 }
 
-// A Price is in dollars for a million tokens.
+// A Price is in dollars, for a million tokens and for an image.
 type Price struct {
-	Input  float64 `json:"input"`
-	Output float64 `json:"output"`
+	Input    float64 `json:"input"`
+	Output   float64 `json:"output"`
+	PerImage float64 `json:"per_image,omitempty"`
 }
 
 // A Target is a provider and the name it has for the model; * keeps the client's.

@@ -155,10 +155,19 @@ type Conn struct {
 	in     *bufio.Reader
 	closed chan struct{}
 	keep   bool
+	gone   bool
 }
 
-// Send writes text as it is; a peer that has gone is not an error here.
-func (c *Conn) Send(text string) { _, _ = io.WriteString(c.conn, text) }
+// Send writes text as it is; a peer that has gone is not an error here, but Gone
+// tells of it.
+func (c *Conn) Send(text string) {
+	if _, err := io.WriteString(c.conn, text); err != nil {
+		c.gone = true
+	}
+}
+
+// Gone reports whether something could not be sent.
+func (c *Conn) Gone() bool { return c.gone }
 
 // Head writes a status line and header lines.
 func (c *Conn) Head(status int, lines ...string) {

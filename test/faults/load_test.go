@@ -1,0 +1,281 @@
+package faults
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"stagedoor/test/cases"
+	"stagedoor/test/faults/faultd"
+	"stagedoor/test/harness"
+)
+
+// single is a gateway before one upstream, with the program's limits changed.
+func single(t *testing.T, script faultd.Script, limits *harness.Limits) (*harness.Gateway, *faultd.Server) {
+	t.Helper()
+	server := newServer(t)
+	server.Handle("m", script)
+	return harness.Start(t, harness.Config{Limits: limits,
+		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", APIKeys: []string{upstreamKey}, Timeouts: &patient}},
+		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
+	}), server
+}
+
+func answering(c *faultd.Conn) { good(c, chatWire, wantsStream(c)) }
+
+// endsWithin reads until the gateway closes the connection.
+func endsWithin(c net.Conn, d time.Duration) error {
+	if err := c.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, c)
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		return fmt.Errorf("still open after %s", d)
+	}
+	return nil // closed or reset
+}
+
+// Clients that speak slowly, or connect and say nothing, are ended in time, and
+// nobody else notices them (faults.md C3).
+func TestSlowClientsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	g, _ := single(t, answering, nil)
+	const each = 100
+	body := way{cases.Chat, false}.body("m")
+	var wg sync.WaitGroup
+	for _, row := range []struct {
+		title, text string
+		within      time.Duration
+	}{
+		{"nothing", "", 8 * time.Second},
+		{"half a header", "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nX-Slow: ", 8 * time.Second},
+		{"half a body", spoken(g.Key, fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body)), body[:10]), 14 * time.Second},
+	} {
+		for range each {
+			c := dial(t, g)
+			wg.Go(func() {
+				if _, err := io.WriteString(c, row.text); err != nil {
+					t.Errorf("%s: %v", row.title, err)
+				} else if err := endsWithin(c, row.within); err != nil {
+					t.Errorf("%s: %v", row.title, err)
+				}
+			})
+		}
+	}
+	for range 20 {
+		w := way{cases.Messages, true}
+		for _, bad := range answered.judge(w.ask(t, g, "m"), w, cases.Chat, false, nil) {
+			t.Errorf("beside %d slow clients: %s", 3*each, bad)
+		}
+	}
+	wg.Wait()
+}
+
+// A client that stops reading is dropped, its upstream is let go, and the streams
+// beside it go on (faults.md C4).
+func TestStalledReadersAreDropped(t *testing.T) {
+	t.Parallel()
+	const stalled = 10
+	gone := make(chan struct{}, stalled)
+	g, server := single(t, answering, nil)
+	server.Handle("m", func(c *faultd.Conn) {
+		if !strings.Contains(string(c.Body), "endless") {
+			good(c, chatWire, wantsStream(c))
+			return
+		}
+		c.StartStream()
+		for !c.Gone() {
+			c.Chunk(chatWire.Delta(0, strings.Repeat("x", 16<<10)))
+		}
+		gone <- struct{}{}
+	})
+	for range stalled {
+		c := dial(t, g)
+		if err := c.SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		r := way{cases.Chat, true}.request(t.Context(), t, g, "m")
+		text := `{"model":"m","stream":true,"messages":[{"role":"user","content":"endless"}]}`
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+		if err := r.Write(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReaderSize(c, 16).ReadByte(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		w := way{cases.Responses, true}
+		for _, bad := range answered.judge(w.ask(t, g, "m"), w, cases.Chat, false, nil) {
+			t.Errorf("beside %d stalled readers: %s", stalled, bad)
+		}
+	}
+	limit := time.After(20 * time.Second)
+	for n := range stalled {
+		select {
+		case <-gone:
+		case <-limit:
+			t.Fatalf("%d of %d upstreams let go after 20 s", n, stalled)
+		}
+	}
+}
+
+// Beyond what the process takes on, requests hear so at once; health is answered,
+// and the places are free again when their requests end (faults.md 1.6).
+func TestOverloadIsToldAtOnce(t *testing.T) {
+	const places = 5
+	release := make(chan struct{})
+	g, server := single(t, func(c *faultd.Conn) {
+		<-release
+		answering(c)
+	}, &harness.Limits{Requests: places, BodyMiB: 1, FailedKeys: 3})
+	var wg sync.WaitGroup
+	for range places {
+		wg.Go(func() {
+			w := way{cases.Chat, true}
+			for _, bad := range answered.judge(w.ask(t, g, "m"), w, cases.Chat, false, nil) {
+				t.Errorf("a request that was taken on: %s", bad)
+			}
+		})
+	}
+	for deadline := time.Now().Add(5 * time.Second); server.Calls("m") < places; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the requests do not reach the upstream")
+		}
+	}
+	for _, w := range ways() {
+		began := time.Now()
+		reply := w.ask(t, g, "m")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: a refusal took %s", w, took)
+		}
+		for _, bad := range refused(503).judge(reply, w, cases.Chat, false, nil) {
+			t.Errorf("%s: %s", w, bad)
+		}
+		if reply.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", w)
+		}
+	}
+	if response, err := client.Get(g.URL + "/healthz"); err != nil || response.StatusCode != 200 {
+		t.Errorf("health: %v, %v", response, err)
+	} else {
+		_ = response.Body.Close()
+	}
+	close(release)
+	wg.Wait()
+	t.Run("bodies", func(t *testing.T) {
+		w := way{cases.Chat, false}
+		text := strings.Replace(w.body("m"), `"hi"`, `"`+strings.Repeat("a", 2<<20)+`"`, 1)
+		r := w.request(t.Context(), t, g, "m")
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range refused(503).judge(cases.ReadReply(response), w, cases.Chat, false, nil) {
+			t.Error(bad)
+		}
+		for _, bad := range answered.judge(w.ask(t, g, "m"), w, cases.Chat, false, nil) {
+			t.Errorf("a small one after it: %s", bad)
+		}
+	})
+	t.Run("unknown keys", func(t *testing.T) {
+		var statuses []int
+		for range 5 {
+			reply, _, _ := say(t, g, spoken("sd-guess", "Content-Length: 0\r\n", ""))
+			statuses = append(statuses, reply.StatusCode)
+		}
+		if got := fmt.Sprint(statuses); got != "[401 401 401 429 429]" {
+			t.Errorf("statuses of guesses: %s", got)
+		}
+		w := way{cases.Messages, false}
+		for _, bad := range answered.judge(w.ask(t, g, "m"), w, cases.Chat, false, nil) {
+			t.Errorf("a known key from the same address: %s", bad)
+		}
+	})
+}
+
+// Without descriptors left the gateway waits for some instead of ending (faults.md
+// P13).
+func TestMoreConnectionsThanDescriptors(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "few-descriptors")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nulimit -n 128\nexec "+harness.Binary(t)+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(t)
+	server.Handle("m", answering)
+	g, err := harness.Launch(script, harness.Config{
+		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", Timeouts: &patient}},
+		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var conns []net.Conn
+	for range 300 { // the kernel accepts for the gateway what it cannot take
+		conns = append(conns, dial(t, g))
+	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	w := way{cases.Messages, true}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		response, err := client.Do(w.request(t.Context(), t, g, "m"))
+		if err == nil {
+			if reply := cases.ReadReply(response); reply.Status == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no answer after the descriptors came back: %v", err)
+		}
+	}
+}
+
+// A process that was stopped for a while goes on where it was (faults.md P19).
+func TestAPausedProcessGoesOn(t *testing.T) {
+	t.Parallel()
+	begun, resume := make(chan struct{}), make(chan struct{})
+	g, server := single(t, answering, nil)
+	server.Handle("m", func(c *faultd.Conn) {
+		events := chatWire.Stream()
+		c.StartStream()
+		c.Chunk(events[0])
+		close(begun)
+		<-resume
+		c.Chunk(strings.Join(events[1:], ""))
+		c.EndChunks()
+	})
+	w := way{cases.Messages, true}
+	replied := make(chan *cases.Reply, 1)
+	go func() { replied <- w.ask(t, g, "m") }()
+	await(t, begun, "the upstream's call")
+	if err := syscall.Kill(g.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // the pause itself
+	close(resume)
+	if err := syscall.Kill(g.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range answered.judge(await(t, replied, "the reply"), w, cases.Chat, false, nil) {
+		t.Error(bad)
+	}
+}
