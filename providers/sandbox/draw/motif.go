@@ -80,13 +80,7 @@ func tiles(c *canvas, r *rand.Rand) {
 		for tx := range columns {
 			die := pick[(tx*7+ty*13)%len(pick)]
 			x0, y0 := float64(tx)*size, float64(ty)*size
-			x1, y1 := min(int(x0+size), c.width()), min(int(y0+size), c.height())
-			if tx == columns-1 {
-				x1 = c.width()
-			}
-			if ty == rows-1 {
-				y1 = c.height()
-			}
+			x1, y1 := min(int(float64(tx+1)*size), c.width()), min(int(float64(ty+1)*size), c.height())
 			for y := int(y0); y < y1; y++ {
 				fill(c.row(y), int(x0), x1, colours[die%len(colours)])
 			}
