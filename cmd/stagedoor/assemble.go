@@ -114,6 +114,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err
 	}
+	for _, a := range c.Aliases {
+		options.Aliases = append(options.Aliases, server.Alias{From: a.Name, To: a.Value})
+	}
 	if c.TLS != nil {
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
@@ -142,7 +145,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 			g.logger.Warn("some changed settings take effect with the next start", "settings", names)
 		}
 		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
-		inForce.OAuth, inForce.Log = before.OAuth, before.Log
+		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth, before.Log, before.Aliases
 	}
 	g.config.Store(&inForce)
 	return nil

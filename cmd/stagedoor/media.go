@@ -11,12 +11,13 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/shapes/gemini"
+	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/images"
 	"stagedoor/state/blobs"
 )
 
 // pictureShapes are the kinds of upstreams that pictures can be had from.
-var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures}
+var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape}
 
 // maxContent bounds what is kept of pictures that clients are given addresses of.
 // They are gone after an hour.

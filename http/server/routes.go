@@ -42,6 +42,7 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 		r.handle("POST /v1/images/generations", m.GenerateImages)
 		r.handle("POST /v1/images/edits", m.EditImages)
 		r.handle("GET "+media.ContentPath+"{name}", m.Content.Serve)
+		m.ImagegenRoutes(r.handle)
 	}
 
 	if o := s.options.OAuth; o != nil {
@@ -61,7 +62,7 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)
 
-	return r.done()
+	return aliased(s.options.Aliases, r.done())
 }
 
 // router adds to net/http's what the envelope needs: 404 and 405 are answered

@@ -54,6 +54,8 @@ type Options struct {
 	OAuth  *oauth.Service
 	Portal *portal.Portal
 	Shapes map[dialogue.Shape]shapes.Shape
+	// Aliases are further names of paths.
+	Aliases []Alias
 	// Intake bounds what is under way; nil: nothing does.
 	Intake *intake.Intake
 	// ID makes request ids.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,7 @@ func (c *Config) check(d *decoder) {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
 	}
 	c.checkModels(d)
+	c.checkAliases(d)
 	if len(d.issues) > 0 {
 		return
 	}
@@ -214,6 +216,19 @@ func (c *Config) checkModels(d *decoder) {
 		c.checkTargets(d, path+".targets", m.Targets)
 		c.checkTargets(d, path+".fallback", m.Fallback)
 	}
+}
+
+func (c *Config) checkAliases(d *decoder) {
+	for _, a := range c.Aliases {
+		if !prefix(a.Name) || !prefix(a.Value) {
+			d.at("aliases."+a.Name, "expected paths that begin with a slash and end without one, for example /vendor: /imagegen")
+		}
+	}
+}
+
+// prefix reports whether s is the beginning of a path, of whole segments.
+func prefix(s string) bool {
+	return len(s) > 1 && s[0] == '/' && path.Clean(s) == s && !strings.ContainsAny(s, "?#% ")
 }
 
 func checkTokens(d *decoder, path string, n int) {

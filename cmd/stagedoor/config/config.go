@@ -22,6 +22,7 @@ type Config struct {
 	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
 	Backups   Backups       `yaml:"backups" doc:"copies of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
+	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
