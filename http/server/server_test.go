@@ -474,6 +474,59 @@ func TestAStreamOfHTTP2ThatIsNotReadEnds(t *testing.T) {
 	})
 }
 
+// TestRapidResetsLeaveNothingBehind has a client that takes back every stream as
+// soon as it is served (faults.md C16): each handler ends, and others are served.
+func TestRapidResetsLeaveNothingBehind(t *testing.T) {
+	s, _ := newServer(t, nil)
+	entered := make(chan struct{})
+	var running sync.WaitGroup
+	s.http.Handler = s.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/small" {
+			return
+		}
+		running.Add(1)
+		defer running.Done()
+		entered <- struct{}{}
+		<-r.Context().Done()
+	}))
+	certificate := certify(t)
+	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	var wg sync.WaitGroup
+	wg.Go(func() { s.http.ServeTLS(listener{p}, "", "") })
+	defer wg.Wait()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate.Leaf)
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	for range 1000 {
+		ctx, reset := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", "https://gateway.test/slow", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := client.Do(r)
+			ended <- err
+		}()
+		<-entered
+		reset()
+		if err := <-ended; err == nil {
+			t.Fatal("a stream that was taken back was answered")
+		}
+	}
+	res, err := client.Get("https://gateway.test/small")
+	if err != nil || res.StatusCode != 200 || res.ProtoMajor != 2 {
+		t.Fatalf("nobody else is served: %v %v", res, err)
+	}
+	res.Body.Close()
+	running.Wait()
+}
+
 // certify makes a certificate for gateway.test.
 func certify(t *testing.T) tls.Certificate {
 	t.Helper()

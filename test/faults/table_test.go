@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"stagedoor/test/cases"
@@ -110,9 +109,6 @@ func zip(text string) string {
 	_ = z.Close()
 	return b.String()
 }
-
-// bomb is little that grows much.
-var bomb = sync.OnceValue(func() string { return zip(strings.Repeat(" ", 80<<20)) })
 
 // body answers with bytes in an encoding, as a stream or not.
 func body(encoding string, make func(w faultd.Wire, streamed bool) string) func(*faultd.Conn, faultd.Wire, bool) {
@@ -219,6 +215,7 @@ func connectionFaults() []fault {
 }
 
 func framingFaults() []fault {
+	bomb := zip(strings.Repeat(" ", 80<<20)) // little that grows much
 	lying := func(c *faultd.Conn, w faultd.Wire, streamed bool) {
 		kind, text := "application/json", w.Whole
 		if streamed {
@@ -257,7 +254,7 @@ func framingFaults() []fault {
 			z := zip(content(w, streamed))
 			return z[:len(z)/2]
 		}), refused(502)).with(func(f *fault) { f.stream = only(either(brokenOff, refused(502))) }),
-		row("u31c", "a gzip bomb", body("gzip", func(faultd.Wire, bool) string { return bomb() }), refused(502)),
+		row("u31c", "a gzip bomb", body("gzip", func(faultd.Wire, bool) string { return bomb }), refused(502)),
 		row("u31d", "an encoding nobody asked for", body("br", func(faultd.Wire, bool) string { return "\x0b\x02\x80hello\x03" }), refused(502)),
 		row("u32", "interim responses", func(c *faultd.Conn, w faultd.Wire, streamed bool) {
 			c.Head(100)
