@@ -14,11 +14,12 @@ import (
 // State is the tables and their one writer. Its methods may be called by many
 // goroutines.
 type State struct {
-	store journal.Store
-	mem   *memdb.MemDB
-	now   func() time.Time // of clock
-	clock clock
-	hot   keyring // the keys by hash, for the lookup of every request
+	store   journal.Store
+	mem     *memdb.MemDB
+	now     func() time.Time // of clock
+	clock   clock
+	hot     keyring // the keys by hash, for the lookup of every request
+	blocked blocked // the disabled users, for the same
 
 	responses    atomic.Int64 // rows in the table of responses
 	maxResponses int
@@ -110,6 +111,7 @@ func (s *State) load() error {
 	s.restoreClock()
 	s.responses.Store(int64(responses.count(s.snapshot())))
 	s.hot.fill(s.snapshot())
+	s.blocked.fill(s.snapshot())
 	s.ledger = lastEntry(s.snapshot())
 	return nil
 }

@@ -217,6 +217,8 @@ func (s *State) publish(tx *Tx) {
 		switch c.table {
 		case keys.name():
 			s.hot.change(c)
+		case users.name():
+			s.blocked.change(c)
 		case responses.name():
 			s.responses.Add(weight(c.after) - weight(c.before))
 		}

@@ -22,6 +22,8 @@ const maxKey = 512
 // Keys looks keys up by the hash of their secret.
 type Keys interface {
 	Key(hash state.Hash) (state.Key, bool)
+	// Blocked tells whether an account is that of a disabled user.
+	Blocked(account string) bool
 }
 
 // Authenticator knows the keys of the configuration and those of the store.
@@ -61,7 +63,10 @@ func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, er
 		return state.Key{}, err
 	}
 	key, ok := a.known(secret)
-	if ok {
+	switch {
+	case ok && a.store != nil && a.store.Blocked(key.User):
+		return state.Key{}, unauthorized("invalid_api_key", "the API key cannot be used: its user is disabled")
+	case ok:
 		return key, nil
 	}
 	if wait := a.failed.add(Remote(r), a.now()); wait > 0 {

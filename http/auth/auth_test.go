@@ -22,6 +22,8 @@ type keys map[state.Hash]state.Key
 
 func (k keys) Key(hash state.Hash) (state.Key, bool) { key, ok := k[hash]; return key, ok }
 
+func (k keys) Blocked(account string) bool { return account == "disabled" }
+
 func key(id, secret string) state.Key {
 	return state.Key{ID: id, Hash: state.HashSecret(secret), Enabled: true}
 }
@@ -218,6 +220,22 @@ func TestUnknownKeysOfAnAddressAreCounted(t *testing.T) {
 		}
 		if got := status(ask(fmt.Sprintf("[2001:db8::%d]:1", i+1), "sd-a")); got != want {
 			t.Errorf("address %d of a network: %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestKeysOfDisabledUsersAreRefused(t *testing.T) {
+	mine, fixed := key("mine", secret), key("fixed", other)
+	mine.User, fixed.User = "disabled", "disabled"
+	a := auth.New(keys{mine.Hash: mine}, time.Now)
+	a.SetFixed([]state.Key{fixed})
+	for _, sent := range []string{secret, other} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Authorization", "Bearer "+sent)
+		_, err := a.Authenticate(r, false)
+		var refused *dialogue.Error
+		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || !strings.Contains(refused.Message, "disabled") {
+			t.Errorf("%s: %v", sent, err)
 		}
 	}
 }

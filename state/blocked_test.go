@@ -1,0 +1,48 @@
+package state_test
+
+import (
+	"testing"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func TestDisabledUsersAreBlockedAtOnceAndAfterARestart(t *testing.T) {
+	clock, store := newClock(), journal.NewMemory()
+	s := open(t, store, clock.now)
+	put := func(s *state.State, u state.User) state.User {
+		t.Helper()
+		u, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
+			if u.ID == 0 {
+				return tx.AddUser(u)
+			}
+			return u, tx.PutUser(u)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	anna := put(s, state.User{Username: "Anna", Status: state.UserActive})
+	put(s, state.User{Username: "Bob", Status: state.UserDisabled})
+	for name, want := range map[string]bool{"Anna": false, "Bob": true, "bob": true, "": false, "carol": false} {
+		if s.Blocked(name) != want {
+			t.Errorf("%q: %t", name, !want)
+		}
+	}
+	anna.Status = state.UserDisabled
+	put(s, anna)
+	if !s.Blocked("Anna") {
+		t.Error("a user who was just disabled is not blocked")
+	}
+	s.Close()
+	s = open(t, store, clock.now)
+	if !s.Blocked("Anna") || !s.Blocked("Bob") {
+		t.Error("after a restart disabled users are not blocked")
+	}
+	anna.Status = state.UserActive
+	put(s, anna)
+	if s.Blocked("Anna") || !s.Blocked("Bob") {
+		t.Error("enabling one changed the wrong one")
+	}
+}
