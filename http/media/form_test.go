@@ -1,0 +1,39 @@
+package media
+
+import (
+	"bytes"
+	"errors"
+	"mime/multipart"
+	"testing"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Whatever is sent as a form is read, or refused with a status of its own, and
+// leaves no file behind.
+func FuzzForm(f *testing.F) {
+	const head = "--b\r\nContent-Disposition: form-data; name=\"image\"; filename=\"x\"\r\n\r\n"
+	f.Add([]byte(head + "\x89PNG\r\n\x1a\n\r\n--b--\r\n"))
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na\xff\r\n--b--"))
+	f.Add([]byte("--b\r\nContent-Disposition: form-data\r\n\r\n\r\n--b"))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		limits := FormLimits{Dir: dir, File: func(field string) int64 {
+			if field == "image" {
+				return 1 << 10
+			}
+			return 0
+		}}
+		form, err := parseForm(multipart.NewReader(bytes.NewReader(body), "b"), limits)
+		if err != nil {
+			var e *dialogue.Error
+			if !errors.As(err, &e) || e.Status < 400 || e.Status >= 500 {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if err := form.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

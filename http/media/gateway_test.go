@@ -1,0 +1,210 @@
+package media_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/house"
+	"stagedoor/http/auth"
+	"stagedoor/http/media"
+	"stagedoor/http/server"
+	"stagedoor/http/text"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+	"stagedoor/providers/sandbox"
+	"stagedoor/providers/shapes/gemini"
+	"stagedoor/providers/shapes/images"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/state"
+	"stagedoor/state/blobs"
+	"stagedoor/state/journal"
+)
+
+// A gateway is the assembled media doors behind the assembled server.
+type gateway struct {
+	t      *testing.T
+	url    string
+	house  *house.House
+	state  *state.State
+	blobs  *blobs.Store
+	now    func() time.Time
+	secret string // of the key that requests are sent with
+
+	mu    sync.Mutex
+	later time.Duration // the clock of addresses is ahead by this
+}
+
+type noVault struct{}
+
+func (noVault) Remember(string, string)      {}
+func (noVault) Recall(string) (string, bool) { return "", false }
+
+func newID() string {
+	id, err := state.NewID("", time.Now(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// perImage is a price that is easy to count.
+var perImage = &catalog.Price{PerImage: 40_000}
+
+// credits is what the account of user 7 has at first.
+const credits = 1_000_000
+
+// open assembles a gateway: models of the vendor's names at an upstream of the
+// images shape, house-* at one of the third shape, and sandbox-*.
+func open(t *testing.T, vendor http.HandlerFunc) *gateway {
+	t.Helper()
+	u := httptest.NewServer(vendor)
+	t.Cleanup(u.Close)
+	specs := []catalog.Provider{
+		{Name: "vendor", Shape: catalog.Images, BaseURL: u.URL + "/v1", APIKeys: []string{"sk-upstream-secret"}, Retries: 2},
+		{Name: "google", Shape: dialogue.Gemini, BaseURL: u.URL, APIKeys: []string{"g-secret"}},
+		{Name: "chatty", Shape: dialogue.Chat, BaseURL: u.URL},
+		{Name: "sandbox", Shape: catalog.Sandbox},
+	}
+	var models []catalog.Model
+	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor", "gpt-image-*": "vendor", "house-*": "google", "text-*": "chatty", "sandbox-*": "sandbox"} {
+		models = append(models, catalog.Model{Pattern: pattern, Price: perImage, Targets: []catalog.Route{{Provider: provider, Model: "*"}}})
+	}
+	g := &gateway{t: t}
+	g.now = func() time.Time {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return time.Now().Add(g.later)
+	}
+	cat, errs := catalog.New(specs, models)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	g.build(cat, specs)
+	return g
+}
+
+func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
+	t, ctx := g.t, g.t.Context()
+	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var err error
+	if g.state, err = state.Open(journal.NewMemory(), time.Now); err != nil {
+		t.Fatal(err)
+	}
+	if g.blobs, err = blobs.Open(t.TempDir(), 1<<20, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
+	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
+	g.house, err = house.Start(ctx, house.Options{Logger: logger, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
+		Pictures: []picture.Shape{images.Shape, gemini.Pictures}, SimulatePicture: model.Picture})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.house.Configure(ctx, cat, specs); err != nil {
+		t.Fatal(err)
+	}
+	keys := auth.New(g.state, time.Now)
+	keys.SetFixed([]state.Key{{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
+		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})
+	g.secret = "sd-test"
+	if err := g.house.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
+		t.Fatal(err)
+	}
+	known := registry.ByName()
+	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Translator: g.house.Translator(), Catalog: g.house.Catalog,
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
+	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Painter: g.house.Painter(), Catalog: g.house.Catalog,
+		Limits: g.house.Keys(), Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
+	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: known, ID: newID}).Handler())
+	g.url = front.URL
+	t.Cleanup(func() {
+		front.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := g.house.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		g.state.Close()
+	})
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r *reply) get(path string) gjson.Result { return gjson.GetBytes(r.body, path) }
+
+func (g *gateway) do(ctx context.Context, method, url, contentType string, body io.Reader) (*reply, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+g.secret)
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return &reply{res.StatusCode, res.Header, b}, err
+}
+
+// generate asks for pictures.
+func (g *gateway) generate(with object) *reply {
+	g.t.Helper()
+	if with["prompt"] == nil {
+		with["prompt"] = "a cat"
+	}
+	b, err := json.Marshal(with)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r, err := g.do(g.t.Context(), "POST", g.url+"/v1/images/generations", "application/json", strings.NewReader(string(b)))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return r
+}
+
+// fetch follows an address that a client got.
+func (g *gateway) fetch(url string) *reply {
+	g.t.Helper()
+	r, err := g.do(g.t.Context(), "GET", url, "", nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return r
+}
+
+// spent is what the account has paid, once nothing is held any more.
+func (g *gateway) spent() int64 {
+	g.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		b, err := g.house.Ledger().Balance(context.Background(), "7")
+		if err == nil && b.Held == 0 && len(g.state.Holds("")) == 0 {
+			return b.Spent
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("still held: %+v, %v", b, err)
+		}
+	}
+}
+
+type object = map[string]any
