@@ -14,6 +14,7 @@ import (
 
 	"stagedoor/actors/house"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/http/adminapi"
 	"stagedoor/http/auth"
 	"stagedoor/http/intake"
 	"stagedoor/http/server"
@@ -37,6 +38,7 @@ type gateway struct {
 	auth    *auth.Authenticator
 	intake  *intake.Intake
 	server  *server.Server
+	admin   *adminapi.API
 
 	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex
@@ -99,6 +101,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		return err
 	}
 	g.auth = auth.New(g.state, time.Now)
+	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
+		Guard: adminapi.NewGuard(g.state, time.Now), Random: rand.Reader})
 	g.intake = intake.New(intake.Limits{})
 	if err := g.configure(ctx, c); err != nil {
 		return err
@@ -110,7 +114,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err
 	}
@@ -137,6 +141,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	g.auth.SetFixed(c.FixedKeys())
+	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.intake.Set(intake.Limits{Requests: c.Limits.Requests, BodyBytes: int64(c.Limits.BodyMiB) << 20})
 	inForce := *c

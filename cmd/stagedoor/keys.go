@@ -33,14 +33,14 @@ type keyStore interface {
 func (a *app) keysCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "keys", Short: "Create, list and revoke gateway keys", Args: noArgs,
-		Long: `Create, list and revoke gateway keys. Changes act at once on a gateway that is
+		Use: "keys", Short: "Create, list, change and revoke gateway keys", Args: noArgs,
+		Long: `Create, list, change and revoke gateway keys. Changes act at once on a gateway that is
 running on the data directory, and are kept in it otherwise. Keys written in the
 configuration file are not among them.`,
 		RunE: help,
 	}
 	dataFlags(c, &o)
-	c.AddCommand(a.keysCreate(&o), a.keysList(&o), a.keysRevoke(&o))
+	c.AddCommand(a.keysCreate(&o), a.keysList(&o), a.keysShow(&o), a.keysUpdate(&o), a.keysRevoke(&o))
 	return c
 }
 
@@ -135,6 +135,7 @@ type wanted struct {
 	scopes, models, allow []string
 	rpm, tpm, concurrency int64
 	expires               time.Duration
+	budget                budgetFlags
 	nothing, asJSON       bool
 }
 
@@ -173,6 +174,12 @@ func (k *wanted) key() (secret string, key state.Key, err error) {
 	}
 	key.User = k.user
 	key.Limits = state.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
+	if err := k.budget.check(); err != nil {
+		return "", key, err
+	}
+	if k.budget.amount > 0 {
+		key.Budget, key.Window = int64(k.budget.amount), state.Window(k.budget.window)
+	}
 	if k.nothing {
 		key.Scopes = []string{}
 	}
@@ -193,7 +200,8 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 	c := &cobra.Command{
 		Use: "create", Short: "Create a key; it is shown once", Args: noArgs,
 		Example: `  stagedoor keys create --name laptop
-  stagedoor keys create --name ci --scope chat,models --model 'gpt-*' --rpm 60 --expires-in 720h`,
+  stagedoor keys create --name ci --scope chat,models --model 'gpt-*' --rpm 60 --expires-in 720h
+  stagedoor keys create --user anna --budget 20 --budget-window month`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			secret, key, err := k.key()
 			if err != nil {
@@ -216,6 +224,7 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 		},
 	}
 	k.flags(c.Flags())
+	k.budget.flags(c)
 	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
 	return c
 }

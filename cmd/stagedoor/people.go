@@ -53,7 +53,7 @@ to read their account.`,
 		RunE: help,
 	}
 	dataFlags(c, &o)
-	c.AddCommand(a.usersCreate(&o), a.usersUpdate(&o), a.usersList(&o), a.usersDeveloperToken(&o))
+	c.AddCommand(a.usersCreate(&o), a.usersUpdate(&o), a.usersList(&o), a.usersShow(&o), a.usersSignOut(&o), a.usersDeveloperToken(&o))
 	return c
 }
 
@@ -255,13 +255,13 @@ func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
 func (a *app) appsCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "apps", Short: "Register OAuth apps", Args: noArgs,
+		Use: "apps", Short: "Register, list and disable OAuth apps", Args: noArgs,
 		Long: `Register OAuth apps: programs of other people that may read a user's account if
 the user allows it.`,
 		RunE: help,
 	}
 	dataFlags(c, &o)
-	c.AddCommand(a.appsCreate(&o))
+	c.AddCommand(a.appsCreate(&o), a.appsList(&o), a.appsRotate(&o), a.appsDelete(&o))
 	return c
 }
 

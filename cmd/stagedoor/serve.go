@@ -114,7 +114,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { keepBackups(ctx, g) })
 	wg.Go(func() { paceGC(ctx) })
 	if control != nil {
-		wg.Go(func() { admin.Serve(ctx, control, g.state, g.house.Tokens(), g.logger) })
+		wg.Go(func() { admin.Serve(ctx, control, g.state, g.house.Tokens(), g.admin, g.logger) })
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/adminapi"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -44,8 +45,8 @@ func Listen(path string) (net.Listener, error) {
 }
 
 // Serve answers on l until ctx ends.
-func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, log *slog.Logger) {
-	srv := &http.Server{Handler: Handler(s, registry), ReadHeaderTimeout: 5 * time.Second,
+func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens.Client, api *adminapi.API, log *slog.Logger) {
+	srv := &http.Server{Handler: Handler(s, registry, api), ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -55,9 +56,14 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens
 }
 
 // Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST, PATCH
-// /users; POST /apps, /developer-tokens and /backups.
-func Handler(s *state.State, registry *tokens.Client) http.Handler {
+// /users; POST /apps, /developer-tokens and /backups; PUT /token.
+//
+// Beside it is the API of administration, for which whoever opens the socket needs
+// no token.
+func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle(adminapi.Prefix+"/", api.Handler())
+	mux.HandleFunc("PUT /token", setToken(s))
 	People{registry}.routes(mux)
 	mux.HandleFunc("POST /backups", backup(s))
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -112,6 +118,9 @@ func Dial(path string) (*Client, error) {
 			return d.DialContext(ctx, "unix", path)
 		}}}}, nil
 }
+
+// API is the API of administration of that gateway.
+func (c *Client) API() *adminapi.Client { return adminapi.Over(c.http.Transport) }
 
 // Keys lists all keys.
 func (c *Client) Keys(ctx context.Context) (keys []state.Key, err error) {

@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
@@ -50,7 +51,9 @@ func serve(t *testing.T, s *state.State) (path string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { admin.Serve(ctx, l, s, registry, slog.New(slog.DiscardHandler)) })
+	wg.Go(func() {
+		admin.Serve(ctx, l, s, registry, adminapi.New(adminapi.Options{}), slog.New(slog.DiscardHandler))
+	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return path
 }
@@ -101,7 +104,7 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 		t.Error("an unknown scope")
 	}
 	w := httptest.NewRecorder()
-	admin.Handler(s, nil).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
+	admin.Handler(s, nil, adminapi.New(adminapi.Options{})).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "must be a key") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

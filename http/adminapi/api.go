@@ -28,6 +28,7 @@ type Options struct {
 	State    *state.State
 	Registry *tokens.Client
 	Ledger   *ledger.Client
+	Guard    *Guard    // of those who come over the network
 	Random   io.Reader // of made-up passwords and redeem codes
 }
 
@@ -66,13 +67,13 @@ type param struct {
 	integer   bool
 }
 
-// Routes hands every route to handle, behind g.
-func (a *API) Routes(handle func(pattern string, h http.HandlerFunc), g *Guard) {
+// Routes hands every route to handle, behind the guard.
+func (a *API) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	for i := range a.routes {
 		rt := &a.routes[i]
-		handle(rt.method+" "+Prefix+rt.path, g.protect(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }))
+		handle(rt.method+" "+Prefix+rt.path, a.Guard.protect(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, w, r) }))
 	}
-	handle("GET "+descriptionPath, g.open(a.describe))
+	handle("GET "+descriptionPath, a.Guard.open(a.describe))
 }
 
 // Handler is the API for those who may do everything already: whoever can open

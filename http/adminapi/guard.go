@@ -13,12 +13,8 @@ import (
 )
 
 // failuresPerMinute is how many wrong tokens of an address are answered 401 and
-// not 429. Who is right is never held up: a token has 256 bits, or as many as an
-// operator chose from at least MinToken characters.
+// not 429. Who is right is never held up: tokens are too long to be guessed.
 const failuresPerMinute = 10
-
-// MinToken is how long a token of the configuration must be at least.
-const MinToken = 24
 
 // Guard lets in who has the token of administration: that of the configuration
 // or that which was made by command. Gateway keys are never one.

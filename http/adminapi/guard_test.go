@@ -23,13 +23,13 @@ func door(t *testing.T) (*Guard, *state.State, func(path string, header ...strin
 	}
 	g := NewGuard(s, time.Now)
 	mux := http.NewServeMux()
-	a := New(Options{State: s})
+	a := New(Options{State: s, Guard: g})
 	a.Routes(func(pattern string, h http.HandlerFunc) {
 		if !strings.Contains(pattern, "openapi") {
 			h = g.protect(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("in")) })
 		}
 		mux.HandleFunc(pattern, h)
-	}, g)
+	})
 	return g, s, func(path string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("GET", Prefix+path, nil)
 		for i := 0; i+1 < len(header); i += 2 {

@@ -59,6 +59,10 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 		r.missing = o.Missing
 	}
 
+	if a := s.options.Admin; a != nil {
+		a.Routes(r.handle)
+	}
+
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)
 

@@ -19,6 +19,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/http/access"
+	"stagedoor/http/adminapi"
 	"stagedoor/http/envelope"
 	"stagedoor/http/intake"
 	"stagedoor/http/media"
@@ -53,6 +54,8 @@ type Options struct {
 	// administration; nil: there is none.
 	OAuth  *oauth.Service
 	Portal *portal.Portal
+	// Admin is the API of administration; nil: there is none.
+	Admin  *adminapi.API
 	Shapes map[dialogue.Shape]shapes.Shape
 	// Aliases are further names of paths.
 	Aliases []Alias

@@ -12,6 +12,7 @@ type Config struct {
 	Models    map[string]Model    `json:"models"`
 	Aliases   map[string]string   `json:"aliases,omitempty"`
 	OAuth     *OAuth              `json:"oauth,omitempty"`
+	Admin     *Admin              `json:"admin,omitempty"`
 	Limits    *Limits             `json:"limits,omitempty"`
 }
 
@@ -26,6 +27,11 @@ type Limits struct {
 type OAuth struct {
 	CodeTTL      string `json:"code_ttl,omitempty"`
 	RefreshGrace string `json:"refresh_grace,omitempty"`
+}
+
+// Admin is the API of administration.
+type Admin struct {
+	Token string `json:"token"`
 }
 
 // TestKey is the key of a Config that names none.

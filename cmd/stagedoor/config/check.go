@@ -29,6 +29,7 @@ func (c *Config) check(d *decoder) {
 	c.checkKeys(d)
 	c.checkState(d)
 	c.OAuth.check(d)
+	c.checkAdmin(d)
 	notNegative(d, "limits", []named{{"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"failed_keys", c.Limits.FailedKeys}})
 	for _, p := range c.Providers {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
@@ -69,6 +70,24 @@ func (o *OAuth) check(d *decoder) {
 	}
 	if u, err := url.Parse(o.TopUpURL); o.TopUpURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
 		d.at("oauth.topup_url", "expected an address, for example https://pay.example.com/")
+	}
+}
+
+// minAdminToken keeps the token of administration from being guessed.
+const minAdminToken = 24
+
+func (c *Config) checkAdmin(d *decoder) {
+	token := c.Admin.Token.Reveal()
+	if token == "" {
+		return
+	}
+	if len(token) < minAdminToken || len(token) > 512 || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		d.at("admin.token", "expected 24 to 512 printable characters without spaces, for example what openssl rand -hex 32 prints")
+	}
+	for i, k := range c.Keys {
+		if k.Key.Reveal() == token {
+			d.at("admin.token", "is the same as keys[%d].key, expected one that is no gateway key", i)
+		}
 	}
 }
 

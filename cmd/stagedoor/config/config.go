@@ -24,6 +24,7 @@ type Config struct {
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
+	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
 }
@@ -42,6 +43,11 @@ type OAuth struct {
 	RefreshGrace  Duration `yaml:"refresh_grace" doc:"how long a refresh token that was just used gets the same answer again; 0: never"`
 	SessionTTL    Duration `yaml:"session_ttl" doc:"how long people stay signed in"`
 	TopUpURL      string   `yaml:"topup_url" doc:"a top-up page of your own, in place of the gateway's"`
+}
+
+// Admin configures the HTTP API of administration.
+type Admin struct {
+	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
 }
 
 // Process bounds the whole process (faults.md 3).

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/admin"
+	"stagedoor/state"
+)
+
+func (a *app) adminCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "admin", Short: "Make the token of the admin API", Args: noArgs,
+		Long: `Make the token with which programs use the admin API, below /admin/v1 of the
+gateway. What the API does the other commands do, too, without a token.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.adminToken(&o))
+	return c
+}
+
+func (a *app) adminToken(o *overrides) *cobra.Command {
+	var remove bool
+	c := &cobra.Command{
+		Use: "token", Short: "Make a new token; it is shown once, and the one before ends", Args: noArgs,
+		Long: `Make a new token of administration. It is shown once, and the one that this
+command made before ends. A token in the configuration (admin.token) stays good
+beside it.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			raw := make([]byte, 32)
+			if _, err := rand.Read(raw); err != nil {
+				return err
+			}
+			token := "sd-admin-" + base64.RawURLEncoding.EncodeToString(raw)
+			hash := state.HashSecret(token)
+			if remove {
+				hash = state.Hash{}
+			}
+			err := a.withData(o, func(running *admin.Client) error { return running.SetAdminToken(c.Context(), hash) },
+				func(s *state.State) error { return admin.SetToken(c.Context(), s, hash) })
+			if err != nil {
+				return err
+			}
+			if remove {
+				_, err = fmt.Fprintln(a.out, "the token that was made by command is gone")
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "%s\n\nThis is the token of the admin API. It is not shown again.\n", token)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&remove, "remove", false, "make none, and end the one before")
+	return c
+}

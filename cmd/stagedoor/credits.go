@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/adminapi"
+)
+
+func (a *app) creditsCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "credits", Short: "Put money into accounts, and see what they have", Args: noArgs,
+		Long: `Put money into accounts of users, take it out, and see what they have. Amounts
+are dollars with at most six decimals. Changes act at once on a gateway that is
+running on the data directory, and are kept in it otherwise.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.creditsAdd(&o), a.creditsTake(&o), a.creditsShow(&o), a.creditsList(&o))
+	return c
+}
+
+func (a *app) creditsAdd(o *overrides) *cobra.Command {
+	return a.payment(o, 1, &cobra.Command{
+		Use: "add USER DOLLARS", Short: "Put money into a user's account", Args: exactly(2, "a user's name and an amount of dollars"),
+		Example: `  stagedoor credits add anna 12.50
+  stagedoor credits add anna 100 --reason 'invoice 2026-17' --id inv-2026-17`,
+	})
+}
+
+func (a *app) creditsTake(o *overrides) *cobra.Command {
+	return a.payment(o, -1, &cobra.Command{
+		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held", Args: exactly(2, "a user's name and an amount of dollars"),
+		Example: `  stagedoor credits take anna 12.50 --reason 'booked twice'`,
+	})
+}
+
+func (a *app) payment(o *overrides, sign int64, c *cobra.Command) *cobra.Command {
+	var in adminapi.Payment
+	var asJSON bool
+	c.RunE = func(c *cobra.Command, args []string) error {
+		n, err := dollarArg(args[1])
+		if err != nil {
+			return err
+		}
+		if n <= 0 {
+			return fmt.Errorf("%w: give an amount above 0", errUsage)
+		}
+		in.Amount = sign * n
+		return ask(c, a, o, asJSON, asking[adminapi.Paid]{method: "POST", path: "/accounts/" + url.PathEscape(args[0]) + "/credits", in: in,
+			show: func(out io.Writer, p *adminapi.Paid) error {
+				note := ""
+				if p.Repeated {
+					note = " (this payment had been made before)"
+				}
+				_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, inDollars(p.Available), note)
+				return err
+			}})
+	}
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the ledger")
+	c.Flags().StringVar(&in.ID, "id", "", "an id of your own: the same payment is not made twice within 30 days")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func (a *app) creditsShow(o *overrides) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "show USER", Short: "Show what an account has, has spent and holds", Args: exactly(1, "a user's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return ask(c, a, o, asJSON, asking[adminapi.Account]{method: "GET", path: "/accounts/" + url.PathEscape(args[0]),
+				show: func(out io.Writer, m *adminapi.Account) error {
+					_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
+						inDollars(m.Available), inDollars(m.Spent), inDollars(m.Held), inDollars(m.Credits))
+					return err
+				}})
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func (a *app) creditsList(o *overrides) *cobra.Command {
+	var p paging
+	c := &cobra.Command{
+		Use: "list", Short: "List the accounts that money has moved on", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return ask(c, a, o, p.asJSON, asking[adminapi.List[adminapi.Account]]{method: "GET", path: "/accounts", query: p.query(),
+				show: func(out io.Writer, l *adminapi.List[adminapi.Account]) error {
+					return sheet(out, "ACCOUNT AVAILABLE SPENT HELD CREDITS", l.Next, func(line func(...any)) {
+						for _, m := range l.Data {
+							line(m.Account, inDollars(m.Available), inDollars(m.Spent), inDollars(m.Held), inDollars(m.Credits))
+						}
+					})
+				}})
+		},
+	}
+	p.flags(c)
+	return c
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/adminapi"
+	"stagedoor/state"
+)
+
+func (a *app) keysShow(o *overrides) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "show ID", Short: "Show a key, its budget and what it has spent", Args: one("the id of a key, as keys list shows it"),
+		ValidArgsFunction: a.completeKeys(o),
+		RunE: func(c *cobra.Command, args []string) error {
+			return ask(c, a, o, asJSON, asking[adminapi.Key]{method: "GET", path: "/keys/" + url.PathEscape(args[0]), show: printKey})
+		},
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func printKey(out io.Writer, k *adminapi.Key) error {
+	set := func(s *[]string) string {
+		if s == nil {
+			return listed(nil)
+		}
+		return listed(append([]string{}, *s...))
+	}
+	budget := "none"
+	if b := k.Budget; b != nil {
+		budget = inDollars(b.Amount) + " (" + b.Window + ")"
+	}
+	from := "anywhere"
+	if len(k.AllowIPs) > 0 {
+		from = strings.Join(k.AllowIPs, ",")
+	}
+	expires := day(k.Expires)
+	if expires == "" {
+		expires = "never"
+	}
+	_, err := fmt.Fprintf(out, `id           %s
+key          %s...
+name         %s
+user         %s
+state        %s
+scopes       %s
+models       %s
+limits       %d rpm, %d tpm, %d at a time (0: none)
+budget       %s
+spent        %s; today %s, this month %s
+allowed from %s
+expires      %s
+`, k.ID, k.Prefix, printable(k.Name), printable(k.User), k.State, set(k.Scopes), set(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
+		budget, inDollars(k.Spent.Total), inDollars(k.Spent.Day), inDollars(k.Spent.Month), from, expires)
+	return err
+}
+
+// budgetFlags are a key's budget as flags.
+type budgetFlags struct {
+	amount amount
+	window string
+}
+
+func (b *budgetFlags) flags(c *cobra.Command) {
+	c.Flags().Var(&b.amount, "budget", "what it may spend; 0: no budget")
+	c.Flags().StringVar(&b.window, "budget-window", "total", "what the budget is for: total, day or month (UTC)")
+	complete(c, "budget-window", "total", "day", "month")
+}
+
+func (b *budgetFlags) check() error {
+	if b.amount < 0 || int64(b.amount) > state.MaxCredits {
+		return fmt.Errorf("%w: --budget must be between 0 and %s", errUsage, inDollars(state.MaxCredits))
+	}
+	if !state.Window(b.window).Known() {
+		return fmt.Errorf("%w: --budget-window %q is not known, use total, day or month", errUsage, b.window)
+	}
+	return nil
+}
+
+func (a *app) keysUpdate(o *overrides) *cobra.Command {
+	var w wanted
+	var b budgetFlags
+	var disabled, asJSON bool
+	c := &cobra.Command{
+		Use: "update ID", Short: "Change a key, at once for all requests", Args: one("the id of a key, as keys list shows it"),
+		Long: `Change a key, at once for all requests, those of a running gateway too. Flags
+that are not given change nothing; of the limits all are replaced if one is given.`,
+		Example: `  stagedoor keys update key_019a... --budget 20 --budget-window month
+  stagedoor keys update key_019a... --scope all --model '*' --expires-in 0
+  stagedoor keys update key_019a... --disabled`,
+		ValidArgsFunction: a.completeKeys(o),
+		RunE: func(c *cobra.Command, args []string) error {
+			change, err := w.change(c.Flags().Changed, time.Now())
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("budget") || c.Flags().Changed("budget-window") {
+				if err := b.check(); err != nil {
+					return err
+				}
+				change.Budget = adminapi.Null[adminapi.Budget]()
+				if b.amount > 0 {
+					change.Budget = adminapi.Some(adminapi.Budget{Amount: int64(b.amount), Window: b.window})
+				}
+			}
+			if c.Flags().Changed("disabled") {
+				enabled := !disabled
+				change.Enabled = &enabled
+			}
+			return ask(c, a, o, asJSON, asking[adminapi.Key]{method: "PATCH", path: "/keys/" + url.PathEscape(args[0]), in: change, show: printKey})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&w.name, "name", "", "what it is called in lists and logs")
+	f.StringSliceVar(&w.scopes, "scope", nil, "what it may do, one or more of all, "+strings.Join(state.Scopes(), ", "))
+	f.BoolVar(&w.nothing, "no-scopes", false, "it may do nothing")
+	f.StringSliceVar(&w.models, "model", nil, "model names or patterns it may use; '*': all")
+	f.StringSliceVar(&w.allow, "allow-ip", nil, "addresses or networks it may come from; any: from anywhere")
+	f.Int64Var(&w.rpm, "rpm", 0, "requests a minute; 0: no limit")
+	f.Int64Var(&w.tpm, "tpm", 0, "tokens a minute; 0: no limit")
+	f.Int64Var(&w.concurrency, "concurrency", 0, "requests at a time; 0: no limit")
+	f.DurationVar(&w.expires, "expires-in", 0, "how long it is valid from now; 0: for ever")
+	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
+	b.flags(c)
+	jsonFlag(c, &asJSON)
+	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
+	return c
+}
+
+// change is what the flags that were given ask for.
+func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyChange, error) {
+	var change adminapi.KeyChange
+	if k.nothing && len(k.scopes) > 0 {
+		return change, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
+	}
+	if k.expires < 0 {
+		return change, fmt.Errorf("%w: --expires-in must not be negative", errUsage)
+	}
+	if given("name") {
+		change.Name = &k.name
+	}
+	switch {
+	case k.nothing:
+		change.Scopes = adminapi.Some([]string{})
+	case given("scope"):
+		change.Scopes = some(k.scopes, "all")
+	}
+	if given("model") {
+		change.Models = some(k.models, "*")
+	}
+	if given("allow-ip") {
+		networks := k.allow
+		if slices.Contains(networks, "any") {
+			networks = []string{}
+		}
+		change.AllowIPs = &networks
+	}
+	if given("rpm") || given("tpm") || given("concurrency") {
+		change.Limits = &adminapi.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
+	}
+	if given("expires-in") {
+		change.Expires = adminapi.Null[time.Time]()
+		if k.expires > 0 {
+			change.Expires = adminapi.Some(now.Add(k.expires))
+		}
+	}
+	return change, nil
+}
+
+// some is a set, or null if the word for everything is in it.
+func some(set []string, everything string) adminapi.Optional[[]string] {
+	if slices.Contains(set, everything) {
+		return adminapi.Null[[]string]()
+	}
+	return adminapi.Some(set)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/adminapi"
+)
+
+func (a *app) usageCommand() *cobra.Command {
+	var o overrides
+	var per []string
+	var user, key, model, from, to string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "usage", Short: "Sum up who used and spent what", Args: noArgs,
+		Long: `Sum up requests, tokens and money, to the micro-dollar, per day, user, key or
+model. Requests that cost nobody anything are not counted. Days are of UTC.`,
+		Example: `  stagedoor usage
+  stagedoor usage --per user --from 2026-01-01 --to 2026-01-31
+  stagedoor usage --user anna --per day,key --json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return ask(c, a, &o, asJSON, asking[adminapi.Usage]{method: "GET", path: "/usage",
+				query: queryOf("per", strings.Join(per, ","), "user", user, "key", key, "model", model, "from", from, "to", to),
+				show:  func(out io.Writer, u *adminapi.Usage) error { return printUsage(out, u, per) }})
+		},
+	}
+	dataFlags(c, &o)
+	f := c.Flags()
+	f.StringSliceVar(&per, "per", []string{"day", "model"}, "what to tell apart: some of day, user, key, model")
+	f.StringVar(&user, "user", "", "only this user")
+	f.StringVar(&key, "key", "", "only the key with this id")
+	f.StringVar(&model, "model", "", "only this model, as it was asked for")
+	f.StringVar(&from, "from", "", "the first day (default 29 days before the last)")
+	f.StringVar(&to, "to", "", "the last day (default today)")
+	jsonFlag(c, &asJSON)
+	complete(c, "per", "day", "user", "key", "model")
+	return c
+}
+
+func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
+	words := []string{"day", "user", "key", "model"}
+	head := ""
+	for _, w := range words {
+		if slices.Contains(per, w) {
+			head += strings.ToUpper(w) + " "
+		}
+	}
+	return sheet(out, head+"REQUESTS INPUT OUTPUT DOLLARS", nil, func(line func(...any)) {
+		row := func(names map[string]string, s *adminapi.UsageSum) {
+			var cells []any
+			for _, w := range words {
+				if slices.Contains(per, w) {
+					cells = append(cells, names[w])
+				}
+			}
+			line(append(cells, s.Requests, s.InputTokens, s.OutputTokens, inDollars(s.Amount))...)
+		}
+		for i := range u.Data {
+			r := &u.Data[i]
+			row(map[string]string{"day": r.Day, "user": r.User, "key": r.Key, "model": r.Model}, &r.UsageSum)
+		}
+		row(map[string]string{"day": "in all"}, &u.Total)
+	})
+}
+
+func (a *app) receiptsCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "receipts", Short: "Show what requests cost, and why", Args: noArgs,
+		Long: `Show what requests cost, and why: the model, what was used, the prices and how
+the request ended.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.receiptsShow(&o), a.receiptsList(&o))
+	return c
+}
+
+func (a *app) receiptsShow(o *overrides) *cobra.Command {
+	c := &cobra.Command{
+		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON", Args: exactly(1, "a request id, as replies have it in X-Request-Id"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return ask(c, a, o, true, asking[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])})
+		},
+	}
+	return c
+}
+
+func (a *app) receiptsList(o *overrides) *cobra.Command {
+	var p paging
+	var user, key, from, to string
+	c := &cobra.Command{
+		Use: "list", Short: "List receipts, newest first", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return ask(c, a, o, p.asJSON, asking[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts",
+				query: p.query("user", user, "key", key, "from", from, "to", to),
+				show: func(out io.Writer, l *adminapi.List[adminapi.Receipt]) error {
+					return sheet(out, "ENDED REQUEST USER KEY MODEL INPUT OUTPUT DOLLARS END", l.Next, func(line func(...any)) {
+						for _, r := range l.Data {
+							line(r.Ended.UTC().Format("2006-01-02T15:04:05Z"), r.Request, r.Account, r.Key, r.Model, r.Usage.Input, r.Usage.Output,
+								inDollars(r.Charged), r.Reason)
+						}
+					})
+				}})
+		},
+	}
+	p.flags(c)
+	f := c.Flags()
+	f.StringVar(&user, "user", "", "only those of this user")
+	f.StringVar(&key, "key", "", "only those of the key with this id")
+	f.StringVar(&from, "from", "", "only those since this day or time")
+	f.StringVar(&to, "to", "", "only those before this day or time")
+	return c
+}

@@ -1,0 +1,43 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// tokenHash is the hash of a token of administration; the zero hash: none. The
+// token itself never crosses the socket.
+type tokenHash struct {
+	Hash state.Hash `json:"hash"`
+}
+
+// SetToken replaces the token of administration that was made by command; the
+// zero hash removes it.
+func SetToken(ctx context.Context, s *state.State, h state.Hash) error {
+	if h == (state.Hash{}) {
+		return s.RemoveAdminToken(ctx)
+	}
+	return s.SetAdminToken(ctx, h)
+}
+
+// setToken is PUT /token.
+func setToken(s *state.State) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in tokenHash
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&in); err != nil {
+			answer(w, nil, dialogue.Invalid("hash", "must be the hash of a token"))
+			return
+		}
+		answer(w, in, SetToken(r.Context(), s, in.Hash))
+	}
+}
+
+// SetAdminToken is SetToken on the gateway that is running.
+func (c *Client) SetAdminToken(ctx context.Context, h state.Hash) error {
+	return c.do(ctx, http.MethodPut, "/token", tokenHash{h}, nil)
+}
