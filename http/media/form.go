@@ -115,10 +115,17 @@ func (f *formReader) part(p *multipart.Part) error {
 	if limit := f.limits.File(name); limit > 0 {
 		return f.file(p, name, limit)
 	}
-	if p.FileName() != "" {
+	if p.FileName() != "" && !isDocument(p) {
 		return dialogue.Invalid(name, "must be a text, not a file")
 	}
 	return f.text(p, name)
+}
+
+// isDocument reports whether a part is a text in spite of its filename: browsers
+// and SDKs that give a part a type send it as a file.
+func isDocument(p *multipart.Part) bool {
+	media, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
+	return err == nil && media == "application/json"
 }
 
 func (f *formReader) text(p io.Reader, name string) error {

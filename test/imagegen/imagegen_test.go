@@ -388,8 +388,12 @@ func TestSandboxServesEveryRoute(t *testing.T) {
 			fetched(t, g, *a.Data[0].URL)
 		}
 	}
+	document := part{name: "image_request", file: []byte(`{"prompt":"a hat"}`), kind: "application/json"}
+	if a := postForm(t, g, "/imagegen/remix", document, part{name: "image_file", file: pic}); a.status != http.StatusOK {
+		t.Errorf("a document that a browser sent as a file: %d %s", a.status, a.body)
+	}
 	a := postJSON(t, g, "/imagegen/generate", `{"image_request":{"prompt":"a cat","num_images":3,"aspect_ratio":"SPECT_16_10","seed":9}}`)
-	if a.status != http.StatusOK || len(a.Data) != 3 {
+	if a.status != http.StatusOK || len(a.Data) != 3 || a.Data[0].Style != "AUTO" {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}
 }

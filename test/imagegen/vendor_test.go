@@ -5,6 +5,7 @@ package imagegen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"net/textproto"
 	"sort"
 	"strings"
 	"sync"
@@ -154,6 +156,7 @@ func picture(width, height, n int, rest color.Color) []byte {
 type part struct {
 	name, text string
 	file       []byte
+	kind       string // the file's type, if it is not that of any file
 }
 
 func form(parts ...part) (body []byte, contentType string) {
@@ -164,7 +167,8 @@ func form(parts ...part) (body []byte, contentType string) {
 			w.WriteField(p.name, p.text)
 			continue
 		}
-		f, err := w.CreateFormFile(p.name, "my secret holiday.gif")
+		f, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.name + `"; filename="my secret holiday.gif"`},
+			"Content-Type": {cmp.Or(p.kind, "application/octet-stream")}})
 		if err != nil {
 			panic(err)
 		}

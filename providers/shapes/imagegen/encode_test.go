@@ -170,7 +170,11 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 	}{
 		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1536, Height: 1024}; r.Quality = "high" }), "imagegen-v3",
 			"/v1/ideogram-v3/generate prompt=a aspect_ratio=3x2 rendering_speed=QUALITY num_images=1", "size"},
-		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1024, Height: 1024}; r.N = 3; r.Quality = "auto" }), "imagegen-v3",
+		{images(func(r *picture.Request) {
+			r.Size = picture.Size{Width: 1024, Height: 1024}
+			r.N = 3
+			r.Quality = "auto"
+		}), "imagegen-v3",
 			"/v1/ideogram-v3/generate prompt=a resolution=1024x1024 num_images=3", ""},
 		{images(func(r *picture.Request) { r.Size = picture.Size{Width: 1024, Height: 1024}; r.Quality = "low" }), "V_2",
 			`/generate {"image_request":{"prompt":"a","resolution":"RESOLUTION_1024_1024","model":"V_2","num_images":1}}`, "quality"},

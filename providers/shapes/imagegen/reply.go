@@ -1,6 +1,7 @@
 package imagegen
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -116,7 +117,7 @@ func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 		prompt = r.Prompt
 	}
 	if style == "" {
-		style = r.StyleType
+		style = cmp.Or(r.StyleType, "AUTO") // the documents' default
 	}
 	w.Object().Key("prompt").String(prompt).Key("resolution").String(resolutionOf(r, i).String())
 	if i.Upscaled != (picture.Size{}) {
@@ -124,7 +125,7 @@ func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 	}
 	w.Key("is_image_safe").Bool(!i.Unsafe).Key("seed").Int(seedOf(r, i))
 	w.Key("url").StringOrNull(i.URL)
-	if style != "" && r.Version != "V1" {
+	if r.Version != "V1" { // whose models have none
 		w.Key("style_type").String(style)
 	}
 	w.End()
