@@ -291,8 +291,8 @@ func TestIntrospectionTellsAClientItsOwnTokens(t *testing.T) {
 	}
 }
 
-// G1 without a clock: unknown clients, wrong secrets and unknown codes go the
-// same way, which shows in what they allocate and answer.
+// G1, the words: unknown clients and wrong secrets are told the same; that they are
+// the same work is for actors/tokens.
 func TestGuessesAreTreatedAlike(t *testing.T) {
 	s := start(t, nil)
 	call := func(id, secret string) (int, string) {
