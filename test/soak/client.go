@@ -80,6 +80,17 @@ func (g *gateway) postJSON(ctx context.Context, path, key, id string, body []byt
 	return call(g.http, r)
 }
 
+// administer calls the API of administration.
+func (g *gateway) administer(ctx context.Context, method, path, body string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, g.url+"/admin/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+adminToken)
+	r.Header.Set("Content-Type", "application/json")
+	return call(g.http, r)
+}
+
 // postForm sends a form with a client's cookies.
 func (g *gateway) postForm(ctx context.Context, c *http.Client, path string, form url.Values) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+path, strings.NewReader(form.Encode()))

@@ -5,7 +5,8 @@
 //	client.go   calls, whose outcome is an answer or not known
 //	payer.go    priced requests, whole and streamed, and their receipts
 //	grantee.go  browsers, authorization codes, refresh tokens, revocations
-//	keeper.go   gateway keys over the control socket
+//	keeper.go   gateway keys over the control socket and the API of administration
+//	banker.go   payments over the API of administration
 //	redeemer.go redeem codes on the top-up page
 //	books.go    the ledger, read from the dead process's directory
 //	leaks.go    secrets in logs and files

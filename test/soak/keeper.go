@@ -21,6 +21,7 @@ type key struct {
 	secret  string
 	made    verdict
 	ended   verdict // refused: nobody has revoked it
+	off     verdict // refused: it is enabled
 	counted bool
 }
 
@@ -50,6 +51,8 @@ func (k *keeper) step(ctx context.Context) error {
 	switch n := k.random.IntN(10); {
 	case n < 4 || len(k.keys) == 0:
 		err = k.create(ctx)
+	case n < 5:
+		err = k.toggle(ctx, k.keys[k.random.IntN(len(k.keys))])
 	case n < 7:
 		err = k.revoke(ctx, k.keys[k.random.IntN(len(k.keys))])
 	default:
@@ -67,7 +70,7 @@ func (k *keeper) create(ctx context.Context) error {
 		return err
 	}
 	record.Name = "soak"
-	one := &key{id: record.ID, secret: secret, ended: refused}
+	one := &key{id: record.ID, secret: secret, ended: refused, off: refused}
 	k.keys = append(k.keys, one)
 	if err := k.soak.operate(func(c *admin.Client) error { return c.AddKey(ctx, record) }); err != nil {
 		return k.unless(err, "create a key")
@@ -77,8 +80,8 @@ func (k *keeper) create(ctx context.Context) error {
 }
 
 func (k *keeper) revoke(ctx context.Context, one *key) error {
-	if one.made != accepted || one.ended != refused {
-		return nil
+	if !one.settled() || one.ended == accepted || one.off == accepted {
+		return nil // of a key that is off nobody could tell whether it was revoked
 	}
 	one.ended = unknown
 	err := k.soak.operate(func(c *admin.Client) error { _, err := c.RevokeKey(ctx, one.id); return err })
@@ -86,6 +89,32 @@ func (k *keeper) revoke(ctx context.Context, one *key) error {
 		return k.unless(err, "revoke a key")
 	}
 	one.ended = accepted
+	return nil
+}
+
+// settled tells whether everything is known of a key that was made.
+func (o *key) settled() bool {
+	return o.made == accepted && o.ended != unknown && o.off != unknown
+}
+
+// toggle disables a key or enables it again.
+func (k *keeper) toggle(ctx context.Context, one *key) error {
+	if !one.settled() || one.ended == accepted {
+		return nil
+	}
+	before := one.off
+	one.off = unknown
+	a, err := k.soak.gateway.administer(ctx, http.MethodPatch, "/keys/"+one.id, fmt.Sprintf(`{"enabled":%t}`, before == accepted))
+	if err != nil {
+		return err
+	}
+	if a.status != http.StatusOK {
+		k.soak.wrong("change key %s: %s", one.id, &a)
+	}
+	one.off = accepted
+	if before == accepted {
+		one.off = refused
+	}
 	return nil
 }
 
@@ -98,35 +127,33 @@ func (k *keeper) unless(err error, what string) error {
 	return nil
 }
 
-// use asks something that costs nothing. What is unknown is decided by it.
+// use asks something that costs nothing. What is unknown is decided by it: of one
+// key there is one such thing at most.
 func (k *keeper) use(ctx context.Context, one *key) error {
 	a, err := k.soak.gateway.get(ctx, "/v1/models", one.secret)
 	if err != nil {
 		return err
 	}
 	works := a.status == http.StatusOK
-	switch {
-	case !works && a.status != http.StatusUnauthorized:
+	if !works && a.status != http.StatusUnauthorized {
 		k.soak.wrong("key %s: %s", one.id, &a)
-	case one.made == unknown:
-		one.made = refused
-		if works {
-			one.made = accepted
+		return nil
+	}
+	for _, open := range []struct {
+		fact *verdict
+		done bool // if the key works
+	}{{&one.made, works}, {&one.ended, !works}, {&one.off, !works}} {
+		if *open.fact != unknown {
+			continue
 		}
-		k.soak.settled(works)
-	case one.made == refused && works:
-		k.soak.wrong("key %s is there after it was not", one.id)
-	case one.made == refused:
-	case one.ended == unknown:
-		one.ended = accepted
-		if works {
-			one.ended = refused
+		*open.fact = refused
+		if open.done {
+			*open.fact = accepted
 		}
-		k.soak.settled(!works)
-	case one.ended == accepted && works:
-		k.soak.wrong("key %s was revoked and works", one.id)
-	case one.ended == refused && !works:
-		k.soak.wrong("key %s was created and is lost", one.id)
+		k.soak.settled(open.done)
+	}
+	if want := one.made == accepted && one.ended == refused && one.off == refused; works != want {
+		k.soak.wrong("key %s (created %v, revoked %v, disabled %v): %s", one.id, one.made == accepted, one.ended == accepted, one.off == accepted, &a)
 	}
 	return nil
 }
@@ -148,7 +175,7 @@ func (k *keeper) check(ctx context.Context, all bool) error {
 	}
 	k.fresh = len(k.keys)
 	for _, one := range k.keys[:from] {
-		if one.ended == unknown || k.random.IntN(20) == 0 {
+		if one.ended == unknown || one.off == unknown || k.random.IntN(20) == 0 {
 			if err := k.use(ctx, one); err != nil {
 				return err
 			}

@@ -65,6 +65,7 @@ const (
 	killInCheck  = 0.1
 	graceOfRuns  = "1m" // of the processes that forgive a lost refresh answer
 	codeLifetime = "10m"
+	adminToken   = "the-soaks-token-of-administration"
 )
 
 type soak struct {
@@ -77,6 +78,7 @@ type soak struct {
 	writers []writer
 	payers  []*payer
 	redeems []*redeemer
+	bankers []*banker
 	report  Report
 
 	mu sync.Mutex // of report, while writers run
@@ -110,6 +112,8 @@ func configuration(address, dir string) harness.Config {
 	}
 	c.Listen, c.Data = []string{address}, dir
 	c.OAuth = &harness.OAuth{CodeTTL: codeLifetime}
+	c.Admin = &harness.Admin{Token: adminToken}
+	c.Limits = &harness.Limits{Requests: 20_000, BodyMiB: 512} // keys that were revoked are tried as often as one likes
 	return c
 }
 

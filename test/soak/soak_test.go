@@ -58,7 +58,7 @@ func TestOraclesNoticeWhatIsForgotten(t *testing.T) {
 		}})
 	t.Logf("%d complaints, %v", len(report.Wrong), err)
 	all := strings.Join(report.Wrong, "\n")
-	for _, want := range []string{"its receipt is lost", "was created and is lost", "the good refresh token", "a redeem code"} {
+	for _, want := range []string{"its receipt is lost", "key key_", "payment payment-", "a good access token", "which must be active: true", "a redeem code"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("nobody complains that %q:\n%s", want, all)
 		}
