@@ -123,7 +123,7 @@ func TestUnreachableUpstreams(t *testing.T) {
 		for _, w := range ways() {
 			name := r.id + "-" + w.String()
 			cells = append(cells, cell{name: name, upstream: cases.Chat, baseURL: r.base + "/" + name + "/v1",
-				timeouts: harness.Timeouts{Connect: "300ms", FirstByte: "3s", Idle: "3s", Total: "5s"}})
+				timeouts: harness.Timeouts{Connect: "500ms", FirstByte: "5s", Idle: "5s", Total: "8s"}})
 			server.Handle(name, func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) })
 		}
 	}
@@ -158,7 +158,7 @@ func TestUnreachableTargetsAreStoodInFor(t *testing.T) {
 	server := newServer(t)
 	rows := connectRows(t, server)
 	config := harness.Config{Providers: map[string]harness.Provider{}, Models: map[string]harness.Model{}}
-	quick := harness.Timeouts{Connect: "300ms", FirstByte: "3s", Idle: "3s", Total: "5s"}
+	quick := harness.Timeouts{Connect: "500ms", FirstByte: "5s", Idle: "5s", Total: "8s"}
 	server.Handle("spare", func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) })
 	config.Providers["spare"] = harness.Provider{Shape: "chat", BaseURL: "http://" + server.Addr() + "/spare/v1", Timeouts: &quick}
 	var names []string
@@ -172,14 +172,17 @@ func TestUnreachableTargetsAreStoodInFor(t *testing.T) {
 	}
 	g := harness.Start(t, config)
 	for _, name := range names {
-		for _, w := range []way{{cases.Chat, false}, {cases.Messages, true}, {cases.Responses, true}} {
-			// Which target is first is drawn by lot: of four times it is once the bad one
-			// nearly always.
-			for range 4 {
-				for _, bad := range answered.judge(w.ask(t, g, name), w, cases.Chat, false, nil) {
-					t.Errorf("%s, %s: %s", name, w, bad)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, w := range []way{{cases.Chat, false}, {cases.Messages, true}, {cases.Responses, true}} {
+				// Which target is first is drawn by lot: of four times it is once the bad one
+				// nearly always.
+				for range 4 {
+					for _, bad := range answered.judge(w.ask(t, g, name), w, cases.Chat, false, nil) {
+						t.Errorf("%s: %s", w, bad)
+					}
 				}
 			}
-		}
+		})
 	}
 }

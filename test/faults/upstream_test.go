@@ -64,6 +64,7 @@ func (s square) cell() cell {
 // TestUpstreamFaults is the whole catalogue: each fault ends in exactly one legal
 // end of the right class, for every client and every upstream.
 func TestUpstreamFaults(t *testing.T) {
+	t.Parallel()
 	all := squares()
 	cells := make([]cell, len(all))
 	for i, s := range all {
@@ -96,6 +97,7 @@ func TestUpstreamFaults(t *testing.T) {
 
 // Before the first byte another attempt may be made; after it never (faults.md 1.4).
 func TestAttemptsEndWithTheFirstByte(t *testing.T) {
+	t.Parallel()
 	first := func(fail func(*faultd.Conn)) func(cases.Shape) faultd.Script {
 		return func(shape cases.Shape) faultd.Script {
 			return func(c *faultd.Conn) {
@@ -147,6 +149,7 @@ func TestAttemptsEndWithTheFirstByte(t *testing.T) {
 // A connection that the upstream closed while it was idle is nobody's business
 // (faults.md U6).
 func TestStalePooledConnectionIsInvisible(t *testing.T) {
+	t.Parallel()
 	closing := func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) } // closed without a word of it
 	w := way{cases.Chat, false}
 	b := newBench(t, []cell{{name: "stale", upstream: cases.Chat, timeouts: patient, script: closing}})
@@ -163,6 +166,7 @@ func TestStalePooledConnectionIsInvisible(t *testing.T) {
 // unasked, but only once its reader has looked again: a request in that very
 // instant could still take it, so the requests here leave it the instant.
 func TestGluedResponseIsNobodysAnswer(t *testing.T) {
+	t.Parallel()
 	glued := func(c *faultd.Conn) {
 		good(c, faultd.Wires[cases.Chat], false)
 		other := strings.Replace(faultd.Wires[cases.Chat].Whole, faultd.Text, "meant for somebody else", 1)
