@@ -79,7 +79,8 @@ type Resolved struct {
 }
 
 // Resolve finds the entry for a name: an exact one, else that of the most
-// specific pattern.
+// specific pattern. A pattern for the documents' names of media models is one for
+// the vendors', too, and the other way round (decisions.md, names).
 func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if e := c.exact[name]; e != nil {
 		if e.pattern {
@@ -90,8 +91,9 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if name == "" {
 		return Resolved{}, false
 	}
+	public, vendor := PublicName(name), VendorName(name)
 	for _, e := range c.patterns {
-		if e.matches(name) {
+		if e.matches(name) || e.matches(public) || e.matches(vendor) {
 			return Resolved{e, name}, true
 		}
 	}

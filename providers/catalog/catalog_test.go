@@ -287,3 +287,25 @@ func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
 		t.Errorf("got %v for a shape nobody serves", p)
 	}
 }
+
+// A pattern of media models knows them by both names; a catch-all does not come
+// before it.
+func TestPatternsKnowMediaModelsByBothNames(t *testing.T) {
+	c, errs := catalog.New([]catalog.Provider{{Name: "a", Shape: catalog.Sandbox}, {Name: "b", Shape: catalog.Sandbox}}, []catalog.Model{
+		{Pattern: "*", Targets: []catalog.Route{{Provider: "a"}}},
+		{Pattern: "gen-image-*", Targets: []catalog.Route{{Provider: "b"}}},
+		{Pattern: "sora-*", Targets: []catalog.Route{{Provider: "b"}}},
+	})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for name, want := range map[string]string{"gen-image-1": "b gpt-image-1", "gpt-image-1": "b gpt-image-1", "video-2": "b sora-2", "gpt-5": "a gpt-5"} {
+		r, ok := c.Resolve(name)
+		if !ok {
+			t.Fatalf("%s is not known", name)
+		}
+		if got := r.Plan(func(int) int { return 0 })[0]; got.Provider.Name+" "+got.Model != want {
+			t.Errorf("%s: %s %s", name, got.Provider.Name, got.Model)
+		}
+	}
+}
