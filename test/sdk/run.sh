@@ -2,8 +2,9 @@
 # Runs the vendors' own clients (go/, js/) against a gateway and prints counts.
 #
 #   STAGEDOOR_URL=http://127.0.0.1:8080 STAGEDOOR_KEY=sd-... ./run.sh
-#       against a running gateway, which must serve the models `any` and `limited-*`
-#       from the sandbox and no model `no-such-model`
+#       against a running gateway, which must serve the models `any`, `limited-*`,
+#       `gen-image-1` and `legacy-image-*` from the sandbox and no model
+#       `no-such-model`
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
 #       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; all if
@@ -80,9 +81,12 @@ keys:
   - {key: "sd-sdk", name: sdk}
 providers:
   upstream: $2
+  easel: {shape: sandbox}
 $(for name in "${limited[@]}"; do echo "  $name: $2"; done)
 models:
   any: {targets: [{provider: upstream, model: "*"}]}
+  gen-image-*: {targets: [{provider: easel, model: "*"}]}
+  legacy-image-*: {targets: [{provider: easel, model: "*"}]}
 $(for name in "${limited[@]}"; do echo "  $name: {targets: [{provider: $name, model: \"*\"}]}"; done)
 YAML
   "$work/stagedoor" serve --config "$work/$1.yaml" >"$work/$1.log" 2>&1 &
