@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,9 @@ func MaxResponses(n int) Option { return func(s *State) { s.maxResponses = n } }
 // Now for what is made of it.
 func Open(store journal.Store, now func() time.Time, options ...Option) (*State, error) {
 	s := newState(store, now, options...)
+	if err := s.recount(context.Background()); err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state: %w", err)
 	}

@@ -89,8 +89,12 @@ func (a *app) appsRotate(o *overrides) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c, a, o, asJSON, asking[adminapi.AppSecret]{method: "POST", path: "/apps/" + url.PathEscape(args[0]) + "/secret", in: adminapi.Empty{},
 				show: func(out io.Writer, m *adminapi.AppSecret) error {
-					_, err := fmt.Fprintf(out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before works until %s.\n",
-						m.ClientID, m.Secret, printable(m.Name), m.Previous.UTC().Format("2006-01-02 15:04 UTC"))
+					before := "has ended"
+					if m.Previous != nil {
+						before = "works until " + m.Previous.UTC().Format("2006-01-02 15:04 UTC")
+					}
+					_, err := fmt.Fprintf(out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
+						m.ClientID, m.Secret, printable(m.Name), before)
 					return err
 				}})
 		},

@@ -64,7 +64,11 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 			r := &u.Data[i]
 			row(map[string]string{"day": r.Day, "user": r.User, "key": r.Key, "model": r.Model}, &r.UsageSum)
 		}
-		row(map[string]string{"day": "in all"}, &u.Total)
+		total := map[string]string{}
+		if len(per) > 0 {
+			total[words[slices.IndexFunc(words, func(w string) bool { return slices.Contains(per, w) })]] = "in all"
+		}
+		row(total, &u.Total)
 	})
 }
 

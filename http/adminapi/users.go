@@ -21,7 +21,7 @@ var userRoutes = []route{
 	{method: "PATCH", path: "/users/{id}", name: "updateUser", group: "users", summary: "Change a user", in: UserChange{}, out: User{},
 		status: http.StatusOK, serve: (*call).updateUser},
 	{method: "DELETE", path: "/users/{id}", name: "disableUser", group: "users",
-		summary: "Disable a user. Nobody is forgotten: what was spent stays somebody's. Keys of the user stay as they are", out: User{}, status: http.StatusOK, serve: (*call).disableUser},
+		summary: "Disable a user: sessions end, keys and apps are refused until the status is 1 again. Nobody is forgotten: what was spent stays somebody's", out: User{}, status: http.StatusOK, serve: (*call).disableUser},
 	{method: "DELETE", path: "/users/{id}/sessions", name: "endSessions", group: "users", summary: "End all sessions of a user", out: User{},
 		status: http.StatusOK, serve: (*call).endSessions},
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOperatorsDay goes through what an operator does, on a data directory that no
+// gateway runs on.
+func TestOperatorsDay(t *testing.T) {
+	data := filepath.Join(directory(t), "data")
+	key := createKey(t, data, "--name", "first").ID
+	steps := []struct {
+		line   string
+		code   int
+		out    string
+		errOut string
+	}{
+		{"users create anna", exitOK, "This is the password of anna (1)", ""},
+		{"credits add anna 12.5 --id one", exitOK, "anna has $12.50 to spend\n", ""},
+		{"credits add anna 12.5 --id one", exitOK, "had been made before", ""},
+		{"credits add anna 13 --id one", exitFailure, "", "was used for a payment of another amount"},
+		{"credits take anna 0.000001", exitOK, "$12.499999", ""},
+		{"credits take anna 100", exitFailure, "", "more than the account has available"},
+		{"credits add anna 0", exitUsage, "", "above 0"},
+		{"credits add anna 1e3", exitUsage, "", `"1e3" is no amount`},
+		{"credits add nobody 1", exitFailure, "", "no such user"},
+		{"credits add anna", exitUsage, "", "takes a user's name and an amount of dollars"},
+		{"credits show ANNA --json", exitOK, `"available": 12499999`, ""},
+		{"credits list", exitOK, "12.499999", ""},
+		{"keys update " + key + " --budget 20.5 --budget-window month --name second", exitOK, "budget       20.50 (month)", ""},
+		{"keys update " + key + " --budget -1", exitUsage, "", "between 0 and"},
+		{"keys update " + key + " --budget 1 --budget-window week", exitUsage, "", `"week" is not known`},
+		{"keys update " + key + " --no-scopes --scope chat", exitUsage, "", "exclude each other"},
+		{"keys update " + key + " --no-scopes --model a --model b --rpm 5", exitOK, "scopes       none\nmodels       a,b\nlimits       5 rpm", ""},
+		{"keys update " + key + " --scope all --model * --allow-ip 10.0.0.0/8 --disabled", exitOK, "scopes       all\nmodels       all", ""},
+		{"keys show " + key, exitOK, "state        disabled", ""},
+		{"keys update " + key + " --disabled=false --allow-ip any", exitOK, "allowed from anywhere", ""},
+		{"keys show " + key + " --json", exitOK, `"amount": 20500000`, ""},
+		{"keys show key_none", exitFailure, "", "there is no such key"},
+		{"users show anna", exitOK, "available  12.499999", ""},
+		{"users sign-out nobody", exitFailure, "", "there is no such user"},
+		{"users sign-out anna --json", exitOK, `"username": "anna"`, ""},
+		{"codes mint 5 --count 2 --expires-in 24h", exitOK, "2 codes of $5.00", ""},
+		{"codes mint 0", exitFailure, "", "above 0"},
+		{"codes list --state open", exitOK, "5.00    open", ""},
+		{"codes list --state old", exitFailure, "", "must be one of"},
+		{"codes cancel code_none", exitFailure, "", "there is no such redeem code"},
+		{"apps create Weather --owner anna --redirect-uri https://w.example/cb", exitOK, "client_secret", ""},
+		{"apps list", exitOK, "Weather", ""},
+		{"apps rotate-secret 1", exitOK, "the one before works until", ""},
+		{"apps delete 1", exitOK, "disabled app 1", ""},
+		{"apps delete 9", exitFailure, "", "there is no such app"},
+		{"usage", exitOK, "in all", ""},
+		{"usage --per key,user", exitOK, "USER    KEY", ""},
+		{"usage --per week", exitFailure, "", "must be some of day"},
+		{"receipts list", exitOK, "REQUEST", ""},
+		{"receipts show none", exitFailure, "", "there is no receipt"},
+		{"admin token", exitOK, "This is the token of the admin API", ""},
+		{"admin token --remove", exitOK, "is gone", ""},
+	}
+	for _, s := range steps {
+		t.Run(s.line, func(t *testing.T) {
+			command(t, nil, append(strings.Fields(s.line), "--data", data)...).check(t, s.code, s.out, s.errOut)
+		})
+	}
+}
+
+func TestDollars(t *testing.T) {
+	for text, want := range map[string]int64{"1": 1_000_000, "0.000001": 1, "12.50": 12_500_000, "-3.1": -3_100_000, "999999999": 999_999_999_000_000} {
+		var m amount
+		if err := m.Set(text); err != nil || int64(m) != want {
+			t.Errorf("%s is %d (%v), want %d", text, m, err, want)
+		}
+	}
+	for _, text := range []string{"", ".", ".5", "1.0000001", "1,5", "+1", "--1", "1 ", "99999999999999999999", "NaN", "٣"} {
+		var m amount
+		if err := m.Set(text); err == nil {
+			t.Errorf("%q is %d", text, m)
+		}
+	}
+	for n, want := range map[int64]string{0: "0.00", 1: "0.000001", 12_500_000: "12.50", -3_100_000: "-3.10", 1_234_567: "1.234567"} {
+		if got := inDollars(n); got != want {
+			t.Errorf("%d is written %s, want %s", n, got, want)
+		}
+	}
+}
