@@ -1,0 +1,3 @@
+// Package durable looks at the data directory from outside: the commands that
+// verify, back up, move and compact it, a second process, and a full disk.
+package durable
