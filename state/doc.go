@@ -17,6 +17,10 @@
 // Reads never wait: they are snapshots of memdb, and what they return is shared
 // and must not be changed. Large bodies stay in the journal and are read by key.
 //
+// Its time never goes back (Now), so that what has expired stays expired whatever
+// is done to the wall clock. Old ledger entries become sums (Fold), and Verify
+// proves that nothing is missing of either.
+//
 // It does not know HTTP, shapes or actors, and it limits nothing: rates, budgets
 // and permissions are checked by those who ask. Keys fixed in the configuration
 // are not here either; package auth lays them over these.

@@ -40,3 +40,38 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 		t.Errorf("%d are back after a restart", n)
 	}
 }
+
+func TestSweepForgetsUsedCodesInTime(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	var codes []state.RedeemCode
+	var texts []string
+	for n := range 3 {
+		text, c, err := state.NewRedeemCode(start, seeded(uint64(n)), 10, "root")
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes, texts = append(codes, c), append(texts, text)
+	}
+	codes[1].Expires = start.Add(time.Hour)
+	if err := s.AddRedeemCodes(ctx, codes); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Redeem(ctx, "a", texts[0]); err != nil {
+		t.Fatal(err)
+	}
+	clock.add(state.RedeemedFor - time.Second)
+	if n, err := s.Sweep(ctx, 0); n != 0 || err != nil {
+		t.Errorf("early: %d, %v", n, err)
+	}
+	if _, _, err := s.Redeem(ctx, "b", texts[0]); !errors.Is(err, state.ErrRedeemed) {
+		t.Errorf("got %v, want ErrRedeemed", err)
+	}
+	clock.add(2 * time.Hour)
+	if n, err := s.Sweep(ctx, 0); n != 2 || err != nil {
+		t.Errorf("in time: %d, %v, want the used one and the expired one", n, err)
+	}
+	if _, _, err := s.Redeem(ctx, "b", texts[2]); err != nil {
+		t.Errorf("the one that waits: %v", err)
+	}
+}

@@ -100,9 +100,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	g.auth = auth.New(g.state, time.Now)
+	g.auth = auth.New(g.state, g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
-		Guard: adminapi.NewGuard(g.state, time.Now), Random: rand.Reader})
+		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader})
 	g.intake = intake.New(intake.Limits{})
 	if err := g.configure(ctx, c); err != nil {
 		return err

@@ -17,7 +17,9 @@
 //     not use a key twice for different things.
 //   - The first write that fails poisons the store for good (ErrPoisoned): after
 //     a failed fsync nobody knows what is on disk, and trying again would hide
-//     it. The process drains and starts again from what is really there.
+//     it. The process drains and starts again from what is really there. A disk
+//     that is full is no such failure where the file proves that nothing changed
+//     (ErrReadOnly): there may be room later.
 //   - Keys should grow with time. Random keys cost bbolt five times the bytes
 //     and the time per record.
 package journal
