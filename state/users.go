@@ -28,8 +28,8 @@ type User struct {
 	// Password is a PHC string of package password; "": nobody can sign in.
 	Password string     `json:"password,omitempty"`
 	Status   UserStatus `json:"status"`
-	// Admin: may administer the gateway in a browser. Only an operator with the
-	// data directory makes one.
+	// Admin: may administer the gateway in a browser. Pages neither give nor
+	// take it.
 	Admin bool `json:"admin,omitempty"`
 	// Epoch grows when all sessions are to end: those of an earlier one are void.
 	Epoch   int64     `json:"epoch,omitempty"`

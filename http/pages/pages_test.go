@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"stagedoor/state"
 )
 
 func TestDollarsHaveTwoToSixDecimals(t *testing.T) {
@@ -18,11 +21,28 @@ func TestDollarsHaveTwoToSixDecimals(t *testing.T) {
 }
 
 func TestEveryPageIsDrawn(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	desk := Desk{Username: "anna<b>", Admin: true, Token: "t", TopUp: OwnTopUp, Notice: "n<b>", Problem: "p<b>"}
+	usage := NewUsage([]state.UsageRow{{Day: "2026-03-01", Model: "m<b>", Requests: 1, InputTokens: 2, OutputTokens: 3, Amount: 4}},
+		UsageOptions{From: at.AddDate(0, 0, -6), To: at, Today: at, Path: "/account", Ranges: []int{7, 30}, Form: true})
+	key := Key{ID: "key_1", Prefix: "sd-1", Name: "k<b>", User: "anna", UserPath: "/admin/users/1", Status: "active", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
+		RPM: 1, TPM: 2, Slots: 3, Budget: 4, Window: "day", Created: at, Expires: at}
 	app := App{Name: "Weather", Host: "app.example.com", Scopes: []string{"profile", "balance"}}
 	for name, v := range map[string]View{
 		"sign in": &SignIn{Form: Form{"/a", "i", "t"}}, "sign in to an app": &SignIn{App: &app, Consents: true, Username: "u", Problem: "p"},
 		"consent": &Consent{App: app, Username: "anna"}, "failure": &Failure{Title: "T", Message: "m", Detail: "<b>"},
 		"top up": &TopUp{Username: "anna", Figures: &Figures{1, 2}, Notice: "n"}, "bare top up": &TopUp{Problem: "p", Code: "c"},
+		"sign in to the account": &SignIn{Next: "/account", Notice: "n"}, "account": &Account{Desk: desk, Usage: usage},
+		"keys": &Keys{Desk: desk, Keys: []Key{key, {Status: "revoked"}, {Status: "disabled"}}, Entry: KeyEntry{Name: "<b>", Scopes: []Choice{{"chat", true}}, Window: "month"}},
+		"apps": &Apps{Desk: desk, Apps: []Allowed{{App: app, ID: 1, Grants: 2}}}, "no apps": &Apps{Desk: desk},
+		"developer tokens": &DeveloperTokens{Desk: desk, Tokens: []DeveloperToken{{ID: "dev_1"}, {Revoked: at}}},
+		"security":         &Security{Desk: desk, Sessions: []Session{{ID: "ses_1"}, {Current: true}}},
+		"a key":            SecretKey(desk, "k<b>", "sd-1", "curl <b>"), "a token": SecretToken(desk, "t<b>", "dt_1"), "codes once": SecretCodes(desk, []string{"A", "B"}, 1),
+		"sign out": &SignOut{desk}, "missing": &Missing{desk},
+		"users":    &Users{Desk: desk, Query: "<b>", Users: []User{{ID: 1, Username: "<b>", Email: "<b>", Active: true}, {}}, Pager: Pager{1, 2, 3, "/a", "/b"}},
+		"one user": &OneUser{Desk: desk, User: User{Username: "<b>"}, Keys: []Key{key}, Usage: usage}, "no users": &Users{Desk: desk},
+		"all keys": &AllKeys{Desk: desk, Keys: []Key{key}}, "spend": &Spend{Desk: desk, Usage: usage, Users: []Share{{Name: "<b>", Path: "/x", Note: "<b>"}}},
+		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at, UsedBy: "<b>"}}},
 	} {
 		w := httptest.NewRecorder()
 		if err := Write(w, http.StatusTeapot, v); err != nil || w.Code != http.StatusTeapot {
@@ -31,6 +51,9 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		body := w.Body.String()
 		if !strings.HasPrefix(body, "<!DOCTYPE html>") || !strings.Contains(body, "</html>") || strings.Contains(body, "<b>") || strings.Contains(body, "ZgotmplZ") {
 			t.Errorf("%s:\n%s", name, body)
+		}
+		if strings.Contains(body, " style=") || strings.Contains(body, "<script") || strings.Contains(body, "<style") {
+			t.Errorf("%s has what its policy forbids:\n%s", name, body)
 		}
 		if strings.Count(body, "<h1>") != 1 {
 			t.Errorf("%s has not one heading", name)

@@ -215,12 +215,14 @@ func daysOf(from, to time.Time) []string {
 // axis is the first day, those between at even distances, and the last.
 func axis(days []string) []string {
 	const marks = 4
-	if len(days) <= marks+1 {
-		return days
-	}
+	last := len(days) - 1
 	var all []string
-	for i := range marks + 1 {
-		all = append(all, days[i*(len(days)-1)/marks])
+	for i := range min(marks, last) + 1 {
+		day := days[i*last/max(min(marks, last), 1)]
+		if t, err := time.Parse(time.DateOnly, day); err == nil {
+			day = t.Format("2 Jan")
+		}
+		all = append(all, day)
 	}
 	return all
 }

@@ -84,6 +84,17 @@ async function revoke(page, what, name) {
   await page.locator('details[open]').getByRole('button', { name, exact: true }).click();
 }
 
+// allow lets the app read the account of who is signed in, and is its access token.
+async function allow(page) {
+  await page.goto(`${issuer}/api/oauth2/authorize?${new URLSearchParams({
+    client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'xyz' })}`);
+  await button(page, 'Allow').click();
+  await page.waitForURL(/\/cb\?/);
+  const response = await fetch(`${issuer}/api/oauth2/token`, { method: 'POST', body: new URLSearchParams({
+    grant_type: 'authorization_code', code: new URL(page.url()).searchParams.get('code'), redirect_uri: redirectUri, client_id: clientId, client_secret: clientSecret }) });
+  return (await response.json()).access_token;
+}
+
 async function available(page) {
   await page.goto(`${issuer}/account`);
   return Number((await page.locator('.figures dd').first().textContent()).replace('$', ''));
@@ -201,13 +212,8 @@ test('a key does what it may and no more', async (t) => {
 });
 
 test('an app is allowed, seen and revoked', async (t) => {
-  const page = await as(t, username, `/api/oauth2/authorize?${new URLSearchParams({
-    client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'profile balance', state: 'xyz' })}`);
-  await button(page, 'Allow').click();
-  await page.waitForURL(/\/cb\?/);
-  const response = await fetch(`${issuer}/api/oauth2/token`, { method: 'POST', body: new URLSearchParams({
-    grant_type: 'authorization_code', code: new URL(page.url()).searchParams.get('code'), redirect_uri: redirectUri, client_id: clientId, client_secret: clientSecret }) });
-  const { access_token: token } = await response.json();
+  const page = await as(t, username, '/account');
+  const token = await allow(page);
   const userinfo = async () => (await fetch(`${issuer}/api/oauth2/userinfo`, { headers: { authorization: `Bearer ${token}` } })).status;
   assert.equal(await userinfo(), 200);
   await page.goto(`${issuer}/account`);
@@ -285,6 +291,8 @@ for (const colorScheme of themes) {
       await guest.goto(`${issuer}/signin`);
       await shot(guest, 'signin');
       const page = await as(t, username, '/account', { colorScheme, viewport });
+      await allow(page);
+      await page.goto(`${issuer}/account`);
       await shot(page, 'account');
       await page.getByText('The numbers as a table', { exact: true }).click();
       await shot(page, 'account-table');
@@ -319,18 +327,21 @@ for (const colorScheme of themes) {
 
 test('an administrator disables a user, who is out at once, and enables the user again', async (t) => {
   const page = await as(t, username, '/account');
+  const key = await createKey(page, 'until then');
   const office = await as(t, admin, '/admin/users');
   await office.getByRole('link', { name: username, exact: true }).click();
   await button(office, `Disable ${username}`).click();
   await notice(office, /disabled/);
+  assert.equal(await chat(key), 401);
   await page.reload();
   await page.waitForURL(/\/signin/);
   await fillSignIn(page, username);
   await page.waitForSelector('text="This account is disabled."');
   await button(office, `Enable ${username}`).click();
   await notice(office, /enabled/);
+  assert.equal(await chat(key), 200);
   await fillSignIn(page, username);
-  await page.waitForURL(`${issuer}/account`);
+  await page.waitForURL(`${issuer}/account/keys`);
 });
 
 test('a password is changed, and the user signs out everywhere', async (t) => {

@@ -1,0 +1,355 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/state"
+)
+
+// pagesOf lists every page by who may see it.
+var memberPages = []string{"/account", "/account/keys", "/account/apps", "/account/tokens", "/account/security", "/signout"}
+var adminPages = []string{"/admin/users", "/admin/users/1", "/admin/keys", "/admin/spend", "/admin/codes"}
+
+func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
+	h := newHouse(t)
+	for _, path := range append(append([]string{}, memberPages...), append(adminPages, "/account/none", "/admin/none", "/account/keys?done=x")...) {
+		v := h.visitor()
+		v.sentTo(v.get(path), "/signin?"+url.Values{"next": {path}}.Encode())
+	}
+	v := h.visitor()
+	v.get("/signin?next=" + url.QueryEscape("/account/keys?x=1"))
+	if !strings.Contains(v.page, `value="/account/keys?x=1"`) {
+		t.Fatalf("the form forgets where to go:\n%s", v.page)
+	}
+	v.sentTo(v.post("/signin", "username", "anna", "password", password, "next", "/account/keys?x=1"), "/account/keys?x=1")
+	v.sentTo(v.get("/signin?next=/account/apps"), "/account/apps")
+}
+
+func TestSignInLeadsNowhereElse(t *testing.T) {
+	h := newHouse(t)
+	for _, next := range []string{"", "//evil.example", "https://evil.example/", `/\evil.example`, "/\t/evil.example", "javascript:x"} {
+		v := h.visitor()
+		v.get("/signin?next=" + url.QueryEscape(next))
+		if strings.Contains(v.page, "evil") {
+			t.Errorf("%q is in the page", next)
+		}
+		v.sentTo(v.post("/signin", "username", "anna", "password", password, "next", next), "/account")
+		v.sentTo(v.get("/signin?next="+url.QueryEscape(next)), "/account")
+	}
+}
+
+func TestSignInRefusals(t *testing.T) {
+	h := newHouse(t)
+	v := h.visitor()
+	v.get("/signin")
+	v.expect(v.post("/signin", "username", "anna", "password", "wrong"), http.StatusForbidden, "Wrong username or password.")
+	if !strings.Contains(v.page, `value="anna"`) || strings.Contains(v.page, `value="wrong"`) {
+		t.Errorf("the form is\n%s", v.page)
+	}
+	v.expect(v.post("/signin", "username", "anna", "password", password, "token", "forged"), http.StatusForbidden, "Please try again")
+	v.expect(v.send("/signin", url.Values{}, http.Header{"Content-Type": {"application/json"}}), http.StatusBadRequest, "cannot be read")
+	v.expect(v.send("/signin", url.Values{"username": {strings.Repeat("x", 70<<10)}}, nil), http.StatusRequestEntityTooLarge, "cannot be read")
+	v.get("/signin")
+	for range 5 {
+		v.post("/signin", "username", "anna", "password", "wrong")
+	}
+	res := v.post("/signin", "username", "anna", "password", password)
+	v.expect(res, http.StatusTooManyRequests, "Too many attempts")
+	if res.Header.Get("Retry-After") == "" {
+		t.Error("nobody is told when to come back")
+	}
+}
+
+func TestAdministrationIsNotThereForOthers(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("anna")
+	if strings.Contains(v.page, "/admin") {
+		t.Error("a user's page leads to administration")
+	}
+	for _, path := range append([]string{"/admin/none", "/account/none"}, adminPages...) {
+		v.expect(v.get(path), http.StatusNotFound, "Not found")
+	}
+	v.get("/account")
+	for _, path := range []string{"/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/codes"} {
+		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1"), http.StatusNotFound, "Not found")
+		v.get("/account")
+	}
+	if a := h.state.Account("anna"); a.Credits != 0 || len(h.state.RedeemCodes()) != 0 {
+		t.Error("somebody administered who may not")
+	}
+	// The role counts at once, both ways.
+	if _, err := h.registry.SetAdmin(t.Context(), h.anna.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range adminPages {
+		v.expect(v.get(path), http.StatusOK, "</html>")
+	}
+}
+
+func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
+	h := newHouse(t)
+	root, anna := h.signedIn("root"), h.signedIn("anna")
+	forms := []string{"/signout", "/account/keys", "/account/keys/key_1/revoke", "/account/apps/1/revoke", "/account/tokens", "/account/tokens/dev_1/revoke",
+		"/account/password", "/account/sessions/end", "/account/sessions/ses_1/end", "/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/codes"}
+	foreign := find(hiddenToken, anna.page)
+	for _, path := range forms {
+		for name, send := range map[string]func() *http.Response{
+			"no token":  func() *http.Response { return root.send(path, url.Values{}, nil) },
+			"another's": func() *http.Response { return root.send(path, url.Values{"token": {foreign}}, nil) },
+			"another site's": func() *http.Response {
+				root.get("/account")
+				return root.send(path, url.Values{"token": {find(hiddenToken, root.page)}}, http.Header{"Sec-Fetch-Site": {"cross-site"}})
+			},
+		} {
+			if res := send(); res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s with %s: %d", path, name, res.StatusCode)
+			}
+		}
+		nobody := h.visitor()
+		if res := nobody.send(path, url.Values{"token": {foreign}}, nil); res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/signin?next=") {
+			t.Errorf("%s from nobody: %d", path, res.StatusCode)
+		}
+	}
+	if got := root.get("/account"); got.StatusCode != http.StatusOK {
+		t.Error("a forged form signed somebody out")
+	}
+}
+
+var shownKey = regexp.MustCompile(`sd-[0-9A-Za-z]{43}`)
+
+func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("anna")
+	v.get("/account/keys")
+	fields := []string{"id", find(hiddenID, v.page), "name", "laptop <b>", "scope", "chat", "models", "gpt-*, claude-*", "rpm", "60", "budget", "2.50", "window", "month", "expiry", "2100-12-31"}
+	token := find(hiddenToken, v.page)
+	v.expect(v.post("/account/keys", fields...), http.StatusOK, "not shown again")
+	secret := shownKey.FindString(v.page)
+	k, ok := h.state.Key(state.HashSecret(secret))
+	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 || k.Limits.RPM != 60 || k.Budget != 2_500_000 ||
+		k.Window != state.WindowMonth || !k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", k)
+	}
+	if strings.Contains(v.page, "<b>") {
+		t.Error("the name is not escaped")
+	}
+	v.expect(v.post("/account/keys", append(fields, "token", token)...), http.StatusConflict, "sent already")
+	v.expect(v.get("/account/keys"), http.StatusOK, "sd-"+k.Prefix)
+	if strings.Contains(v.page, secret) || len(h.registry.UserKeys(h.anna.ID)) != 1 {
+		t.Error("the key is shown again, or there are two")
+	}
+	if strings.Contains(h.log.String(), secret) {
+		t.Error("the key is in the log")
+	}
+}
+
+func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("anna")
+	v.get("/account/keys")
+	for problem, fields := range map[string][]string{
+		"Name must have": {"name", " "}, "Requests a minute must be a whole number": {"rpm", "many"}, "Budget must be an amount": {"budget", "1.2345678"},
+		"Last day must be a day": {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"}, "Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
+	} {
+		v.expect(v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...), http.StatusUnprocessableEntity, problem)
+		if !strings.Contains(v.page, "typed-*") {
+			t.Errorf("%s: what was typed is lost", problem)
+		}
+	}
+	if len(h.registry.UserKeys(h.anna.ID)) != 0 {
+		t.Error("a refused form made a key")
+	}
+	v.expect(v.post("/account/keys", "name", "at last"), http.StatusOK, "not shown again")
+}
+
+func TestOthersThingsDoNotExist(t *testing.T) {
+	h := newHouse(t)
+	_, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.root.ID, Name: "root's"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, d, err := h.registry.CreateDeveloperToken(t.Context(), h.root.ID, "root's")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.signedIn("root")
+	session := h.registry.Sessions(h.root.ID)[0].ID
+	v := h.signedIn("anna")
+	for _, path := range []string{"/account/keys/" + k.ID + "/revoke", "/account/keys/" + k.ID + "/disable", "/account/keys/" + k.ID + "/none", "/account/keys/key_none/revoke",
+		"/account/tokens/" + d.ID + "/revoke", "/account/sessions/" + session + "/end", "/account/apps/99/revoke", "/account/apps/x/revoke"} {
+		v.get("/account")
+		v.expect(v.post(path), http.StatusNotFound, "Not found")
+	}
+	if got := h.registry.UserKeys(h.root.ID)[0]; !got.Enabled || !got.Revoked.IsZero() || len(h.registry.Sessions(h.root.ID)) != 1 {
+		t.Error("somebody changed what is another's")
+	}
+	root := h.signedIn("root")
+	for _, path := range []string{"/admin/users/99", "/admin/users/x"} {
+		root.expect(root.get(path), http.StatusNotFound, "Not found")
+	}
+}
+
+func TestMoneyMovesOnce(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("root")
+	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
+	v.get(path)
+	fields := []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "amount", "25.00", "reason", "invoice 17", "kind", "credit"}
+	v.sentTo(v.post(path+"/money", fields...), path+"?done=credited")
+	v.expect(v.post(path+"/money", fields...), http.StatusConflict, "sent already")
+	v.expect(v.get(path+"?done=credited"), http.StatusOK, "The money was credited.")
+	v.sentTo(v.post(path+"/money", "amount", "5", "reason", "mistake", "kind", "adjust"), path+"?done=adjusted")
+	v.get(path)
+	for problem, fields := range map[string][]string{"more than nothing": {"amount", "0"}, "amount in dollars": {"amount", "much"}, "Reason must have": {"reason", ""},
+		"does not have that much": {"kind", "adjust", "amount", "21"}, "must be more": {"amount", "-3"}} {
+		v.expect(v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...), http.StatusUnprocessableEntity, problem)
+	}
+	v.expect(v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"), http.StatusBadRequest, "cannot be read")
+	if a := h.state.Account("anna"); a.Credits != 20_000_000 {
+		t.Errorf("credits %d", a.Credits)
+	}
+	history, err := h.state.History(t.Context(), "anna", 0, 10)
+	if err != nil || len(history) != 2 || history[1].Reason != "invoice 17 (by root)" {
+		t.Errorf("%+v, %v", history, err)
+	}
+}
+
+func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
+	h := newHouse(t)
+	secret, k, err := h.registry.CreateKey(t.Context(), tokens.NewKey{User: h.anna.ID, Name: "laptop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := h.signedIn("root")
+	v.expect(v.get("/admin/keys?q=LAP"), http.StatusOK, "laptop")
+	if v.get("/admin/keys?q=none"); strings.Contains(v.page, "laptop") {
+		t.Error("the search finds what it should not")
+	}
+	v.sentTo(v.post("/admin/keys/"+k.ID+"/revoke"), "/admin/keys?done=key_revoked")
+	if k, _ := h.state.Key(state.HashSecret(secret)); k.Revoked.IsZero() {
+		t.Error("the key works")
+	}
+	anna := h.signedIn("anna")
+	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
+	v.get(path)
+	v.sentTo(v.post(path+"/status", "status", "2"), path+"?done=user_disabled")
+	if res := anna.get("/account"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("a disabled user sees %d", res.StatusCode)
+	}
+	v.sentTo(v.post(path+"/status", "status", "1"), path+"?done=user_enabled")
+	own := fmt.Sprintf("/admin/users/%d", h.root.ID)
+	v.expect(v.post(own+"/status", "status", "2"), http.StatusUnprocessableEntity, "cannot disable yourself")
+	v.get("/admin/codes")
+	v.expect(v.post("/admin/codes", "count", "3", "amount", "7.5"), http.StatusOK, "work")
+	if all := h.state.RedeemCodes(); len(all) != 3 || all[0].Amount != 7_500_000 || all[0].MintedBy != "root" {
+		t.Errorf("%+v", all)
+	}
+	v.get("/admin/codes")
+	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"}, "more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
+		v.expect(v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...), http.StatusUnprocessableEntity, problem)
+	}
+}
+
+func TestUsersAreFoundAndPaged(t *testing.T) {
+	h := newHouse(t)
+	if _, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (struct{}, error) {
+		for i := range 120 {
+			if _, err := tx.AddUser(state.User{Username: fmt.Sprintf("user-%03d", i), Status: state.UserActive}); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	v := h.signedIn("root")
+	for query, want := range map[string][]string{"": {"1–50 of 122", "user-119", "page=2"}, "?page=3": {"101–122 of 122", ">anna<", "page=2"}, "?page=99": {"101–122"}, "?page=-1": {"1–50"},
+		"?page=x": {"1–50"}, "?q=USER-00": {"1–10 of 10", "user-009"}, "?q=anna%40": {"1–1 of 1"}, "?q=none": {"No such users"}, "?q=user&page=2": {"51–100 of 120", "page=3&amp;q=user"}} {
+		v.get("/admin/users" + query)
+		for _, text := range want {
+			if !strings.Contains(v.page, text) {
+				t.Errorf("%q lacks %q", query, text)
+			}
+		}
+	}
+}
+
+func TestUsageOfOneIsNotTheOthers(t *testing.T) {
+	h := newHouse(t)
+	for _, account := range []string{"anna", "root"} {
+		receipt := &state.Receipt{Request: "req_" + account, Key: "key_" + account, Model: "model-of-" + account, Usage: state.ReceiptUsage{Input: 10, Output: 20}}
+		if _, results, err := h.state.Post(t.Context(), account, []state.Posting{{Kind: state.Credit, Amount: 5_000_000}, {Kind: state.Settle, Amount: 1_250_000, Receipt: receipt}}); err != nil || results[1].Err != nil {
+			t.Fatal(err, results)
+		}
+	}
+	v := h.signedIn("anna")
+	for _, query := range []string{"", "?show=tokens", "?show=requests", "?from=2001-01-01&to=2100-01-01", "?from=x&to=y"} {
+		v.expect(v.get("/account"+query), http.StatusOK, "model-of-anna")
+		if strings.Contains(v.page, "model-of-root") {
+			t.Error("another's usage is shown")
+		}
+	}
+	if !strings.Contains(v.page, "$3.75") || !strings.Contains(v.page, "<rect") || !strings.Contains(v.page, "<desc") {
+		t.Errorf("the account is\n%s", v.page)
+	}
+	v.get("/account?from=2001-01-01&to=2001-01-31")
+	if strings.Contains(v.page, "<rect") {
+		t.Error("usage is shown on days it was not")
+	}
+	root := h.signedIn("root")
+	root.expect(root.get("/admin/spend"), http.StatusOK, "$2.50")
+	for _, text := range []string{"model-of-anna", "model-of-root", fmt.Sprintf(`href="/admin/users/%d"`, h.anna.ID), "key_anna"} {
+		if !strings.Contains(root.page, text) {
+			t.Errorf("spend lacks %s", text)
+		}
+	}
+}
+
+func TestPasswordAndSessions(t *testing.T) {
+	h := newHouse(t)
+	v, other := h.signedIn("anna"), h.signedIn("anna")
+	v.get("/account/security")
+	v.expect(v.post("/account/password", "old", "wrong", "new", "a long new one", "again", "a long new one"), http.StatusForbidden, "current password is wrong")
+	v.expect(v.post("/account/password", "old", password, "new", "a long new one", "again", "another"), http.StatusUnprocessableEntity, "differ")
+	v.expect(v.post("/account/password", "old", password, "new", "short", "again", "short"), http.StatusUnprocessableEntity, "8 to 512")
+	v.sentTo(v.post("/account/password", "old", password, "new", "a long new one", "again", "a long new one"), "/account/security?done=password_changed")
+	v.expect(v.get("/account/security?done=password_changed"), http.StatusOK, "Your password was changed")
+	if res := other.get("/account"); res.StatusCode != http.StatusSeeOther {
+		t.Error("another session lives on")
+	}
+	if v.get("/account?done=%3Cb%3Eevil"); strings.Contains(v.page, "evil") {
+		t.Error("an address says what a page says")
+	}
+	v.sentTo(v.post("/account/sessions/end"), "/signin?done=signed_out")
+	v.expect(v.get("/signin?done=signed_out"), http.StatusOK, "You are signed out.")
+	if res := v.get("/account"); res.StatusCode != http.StatusSeeOther || len(h.registry.Sessions(h.anna.ID)) != 0 {
+		t.Error("signing out everywhere leaves a session")
+	}
+}
+
+func TestDeveloperTokenIsShownOnce(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("anna")
+	v.get("/account/tokens")
+	v.expect(v.post("/account/tokens", "name", "ci"), http.StatusOK, "not shown again")
+	made := h.registry.DeveloperTokens(h.anna.ID)
+	token := regexp.MustCompile(`dt_[\w-]+`).FindString(v.page)
+	if u, err := h.registry.Developer(token); err != nil || u.ID != h.anna.ID || len(made) != 1 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if v.get("/account/tokens"); strings.Contains(v.page, token) {
+		t.Error("the token is shown again")
+	}
+	v.expect(v.post("/account/tokens", "name", ""), http.StatusUnprocessableEntity, "Name must have")
+	v.sentTo(v.post("/account/tokens/"+made[0].ID+"/revoke"), "/account/tokens?done=token_revoked")
+	if _, err := h.registry.Developer(token); err == nil {
+		t.Error("a revoked token works")
+	}
+}
