@@ -46,7 +46,7 @@ var hot = []interface {
 	decoder
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
 	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
-	&spends, &payments}
+	&spends, &payments, &videos}
 
 // Option changes what Open does.
 type Option func(*State)

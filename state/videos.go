@@ -1,0 +1,298 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// VideoPhase is how far a video job is, in more detail than its clients see.
+type VideoPhase string
+
+// The phases, in the order in which a job passes them.
+const (
+	// VideoAccepted: the job is kept, nobody was asked for it.
+	VideoAccepted VideoPhase = "accepted"
+	// VideoSubmitting: its provider may have been asked.
+	VideoSubmitting VideoPhase = "submitting"
+	// VideoQueued: its provider has it, under Video.UpstreamID.
+	VideoQueued VideoPhase = "queued"
+	// VideoInProgress: its provider works on it.
+	VideoInProgress VideoPhase = "in_progress"
+	// VideoFinalizing: it has ended, and its money is being settled.
+	VideoFinalizing VideoPhase = "finalizing"
+	VideoCompleted  VideoPhase = "completed"
+	VideoFailed     VideoPhase = "failed"
+)
+
+var videoPhases = []VideoPhase{VideoAccepted, VideoSubmitting, VideoQueued, VideoInProgress, VideoFinalizing, VideoCompleted, VideoFailed}
+
+// Final reports whether the phase never changes again.
+func (p VideoPhase) Final() bool { return p == VideoCompleted || p == VideoFailed }
+
+// Video is a video job: all that is known of it. Its content stays with the
+// provider that made it.
+type Video struct {
+	ID    string `json:"id"` // from NewID("video_"), so that it grows with time
+	Owner Owner  `json:"owner"`
+	Key   string `json:"key"` // id of the key that began it
+
+	Operation     string `json:"operation"`
+	Model         string `json:"model"`          // as clients know it
+	UpstreamModel string `json:"upstream_model"` // as the provider knows it
+	Provider      string `json:"provider"`
+	UpstreamID    string `json:"upstream_id,omitempty"` // the provider's id of the job
+
+	Prompt  string `json:"prompt"`
+	Size    string `json:"size"`
+	Seconds int64  `json:"seconds"` // of the whole result
+	// RemixedFrom is the job that a remix began with. Extensions counts how often
+	// the video was made longer before, this time included.
+	RemixedFrom string `json:"remixed_from,omitempty"`
+	Extensions  int    `json:"extensions,omitempty"`
+
+	Phase    VideoPhase  `json:"phase"`
+	Progress int         `json:"progress,omitempty"` // percent; it never falls
+	Error    *VideoError `json:"error,omitempty"`    // of one that failed, set from VideoFinalizing on
+
+	// Spec is what is to be submitted, in the form of who submits it. It is dropped
+	// when that is done.
+	Spec json.RawMessage `json:"spec,omitempty"`
+	// Attempts counts the submissions begun, all of them under the job's id.
+	Attempts int `json:"attempts,omitempty"`
+	// Files are the ids of uploads that are kept until the submission.
+	Files []string `json:"files,omitempty"`
+
+	// Account pays, "" if nobody does. The hold's request id is the job's id.
+	Account string `json:"account,omitempty"`
+	Held    int64  `json:"held,omitempty"`
+	Cost    int64  `json:"cost,omitempty"` // what was charged in the end
+
+	// Once is the key that its client sent so that the job is not made twice, and
+	// Asked is the hash of what was asked for under it.
+	Once  string `json:"once,omitempty"`
+	Asked Hash   `json:"asked,omitzero"`
+
+	Created   time.Time `json:"created"`
+	Deadline  time.Time `json:"deadline"`           // when it is given up
+	Completed time.Time `json:"completed,omitzero"` // when it ended, well or not
+	Expires   time.Time `json:"expires,omitzero"`   // when its content goes
+	// Until is when the record may go; zero: not before the job has ended.
+	Until   time.Time `json:"until,omitzero"`
+	Deleted time.Time `json:"deleted,omitzero"` // not zero: it is there for nobody
+
+	// Revision grows with every change that a client can see.
+	Revision int64 `json:"revision"`
+}
+
+// VideoError is why a job failed, in words that a client may read.
+type VideoError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Status is the phase as clients see it (gateway.md 3).
+func (v *Video) Status() string {
+	switch v.Phase {
+	case VideoAccepted, VideoSubmitting:
+		return string(VideoQueued)
+	case VideoFinalizing:
+		return string(VideoInProgress)
+	}
+	return string(v.Phase)
+}
+
+// Final reports whether the job has ended.
+func (v *Video) Final() bool { return v.Phase.Final() }
+
+// Expired reports whether the content of a completed job is gone.
+func (v *Video) Expired(now time.Time) bool { return !v.Expires.IsZero() && !now.Before(v.Expires) }
+
+// MaxVideoBytes bounds the record of one job.
+const MaxVideoBytes = 1 << 20
+
+func (v *Video) check() error {
+	if err := checkID(v.ID); err != nil {
+		return err
+	}
+	switch {
+	case v.Owner == "" || v.Created.IsZero() || !slices.Contains(videoPhases, v.Phase):
+		return fmt.Errorf("%w: video %s", ErrInvalid, v.ID)
+	case v.Progress < 0 || v.Progress > 100:
+		return fmt.Errorf("%w: video %s has made %d %%", ErrInvalid, v.ID, v.Progress)
+	case len(v.Spec)+len(v.Prompt)+len(v.Once) > MaxVideoBytes:
+		return fmt.Errorf("video %s: %w", v.ID, ErrTooLarge)
+	}
+	return nil
+}
+
+// succeeds refuses what a job must not become: what has ended does not change,
+// and nothing goes back.
+func (v *Video) succeeds(before *Video) error {
+	changed := v.Phase != before.Phase || v.Progress != before.Progress || v.UpstreamID != before.UpstreamID || v.Cost != before.Cost
+	switch {
+	case before.Final() && changed:
+		return fmt.Errorf("video %s: %w", v.ID, ErrFinished)
+	case slices.Index(videoPhases, v.Phase) < slices.Index(videoPhases, before.Phase),
+		v.Progress < before.Progress, before.UpstreamID != "" && v.UpstreamID != before.UpstreamID, v.Owner != before.Owner:
+		return fmt.Errorf("%w: video %s cannot go back", ErrInvalid, v.ID)
+	}
+	return nil
+}
+
+// differs reports whether a client would see another job.
+func (v *Video) differs(before *Video) bool {
+	return v.Status() != before.Status() || v.Progress != before.Progress || v.Size != before.Size || v.Seconds != before.Seconds ||
+		!v.Completed.Equal(before.Completed) || !v.Expires.Equal(before.Expires) || !v.Deleted.Equal(before.Deleted)
+}
+
+const (
+	byOnce       = "once"
+	byUnfinished = "unfinished"
+)
+
+var videos = table[Video]{
+	durable: journal.Job,
+	id:      func(v *Video) string { return v.ID },
+	expires: func(v *Video) time.Time { return v.Until },
+	more: map[string]*memdb.IndexSchema{
+		// Owner, then time; without what was deleted.
+		byOwner: {Name: byOwner, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+			if !v.Deleted.IsZero() {
+				return nil
+			}
+			return ownedVideo(v.Owner, v.ID)
+		})},
+		byOnce: {Name: byOnce, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+			if v.Once == "" || !v.Deleted.IsZero() {
+				return nil
+			}
+			return onceVideo(v.Owner, v.Once)
+		})},
+		byUnfinished: {Name: byUnfinished, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+			if v.Final() {
+				return nil
+			}
+			return append([]byte{1}, terminated(v.ID)...)
+		})},
+	},
+}
+
+// ownedVideo is a job as a key of the index by owner.
+func ownedVideo(owner Owner, id string) []byte {
+	return append(terminated(string(owner)), terminated(id)...)
+}
+
+// onceVideo is the key of the index by what its client called it.
+func onceVideo(owner Owner, once string) []byte {
+	return append(terminated(string(owner)), terminated(once)...)
+}
+
+// PutVideo keeps v, a new job or what an earlier one has become. It counts the
+// revision. One that ended does not change any more, ErrFinished, except that it
+// may be deleted.
+func (tx *Tx) PutVideo(v Video) (Video, error) {
+	if err := v.check(); err != nil {
+		return v, err
+	}
+	v.Revision = 1
+	if r := videos.get(tx.mem, v.ID); r != nil {
+		if err := v.succeeds(&r.rec); err != nil {
+			return r.rec, err
+		}
+		v.Revision = r.rec.Revision
+		if v.differs(&r.rec) {
+			v.Revision++
+		}
+	}
+	return v, videos.put(tx, v)
+}
+
+// Video finds a job for its owner. Somebody else's, a deleted and an unknown one
+// are the same.
+func (v View) Video(id string, owner Owner) (Video, bool) {
+	rec, ok := v.AnyVideo(id)
+	if !ok || rec.Owner != owner || !rec.Deleted.IsZero() {
+		return Video{}, false
+	}
+	return rec, true
+}
+
+// AnyVideo finds a job for the gateway itself, whoever owns it, deleted or not.
+func (v View) AnyVideo(id string) (Video, bool) { return found(videos.get(v.txn, id)) }
+
+// VideoByOnce finds the job that its owner began under a key of its own.
+func (v View) VideoByOnce(owner Owner, once string) (Video, bool) {
+	return found(videos.first(v.txn, byOnce, onceVideo(owner, once)))
+}
+
+// VideoPage says which jobs of an owner to list.
+type VideoPage struct {
+	After     string // the id behind which to begin, "": at the beginning
+	Limit     int
+	Ascending bool // the oldest first
+}
+
+// Videos lists jobs of an owner, the newest first, and tells whether there are
+// more. After need not be there any more.
+func (v View) Videos(owner Owner, page VideoPage) (list []Video, more bool) {
+	direction := v.txn.ReverseLowerBound
+	begin := ownedVideo(owner, "\xff")
+	if page.Ascending {
+		direction, begin = v.txn.LowerBound, ownedVideo(owner, "")
+	}
+	if page.After != "" {
+		begin = ownedVideo(owner, page.After)
+	}
+	it, err := direction(videos.name(), byOwner, begin)
+	if err != nil {
+		return nil, false
+	}
+	for raw := it.Next(); raw != nil; raw = it.Next() {
+		rec := &raw.(*row[Video]).rec
+		switch {
+		case rec.Owner != owner:
+			return list, false
+		case rec.ID == page.After:
+		case len(list) == page.Limit:
+			return list, true
+		default:
+			list = append(list, *rec)
+		}
+	}
+	return list, false
+}
+
+// UnfinishedVideos lists the jobs of everybody that have not ended, the oldest
+// first. At start they are those to go on with.
+func (v View) UnfinishedVideos() []Video {
+	return records(videos.under(v.txn, byUnfinished, []byte{1}))
+}
+
+// WatchVideo finds a job for its owner and returns a channel that is closed when
+// it may have changed. Without a job there is nothing to wait for.
+func (s *State) WatchVideo(id string, owner Owner) (Video, <-chan struct{}, bool) {
+	txn := s.snapshot()
+	v, ok := View{txn, s.now()}.Video(id, owner)
+	if !ok {
+		return v, nil, false
+	}
+	changed, _, err := txn.FirstWatch(videos.name(), byID, terminated(id))
+	return v, changed, err == nil
+}
+
+// WatchVideos is a view together with a channel that is closed when a job of the
+// owner may have changed since, come or gone.
+func (s *State) WatchVideos(owner Owner) (View, <-chan struct{}) {
+	txn := s.snapshot()
+	it, err := txn.Get(videos.name(), byOwner, terminated(string(owner)))
+	if err != nil {
+		return View{txn, s.now()}, nil // no such table or index, which schema() settles at start
+	}
+	return View{txn, s.now()}, it.WatchCh()
+}

@@ -1,0 +1,213 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func newVideo(n int, phase state.VideoPhase) state.Video {
+	at := start.Add(time.Duration(n) * time.Second)
+	id, _ := state.NewID("video_", at, seeded(uint64(n)))
+	return state.Video{ID: id, Owner: me, Key: "key_1", Operation: "create", Model: "video-2", Prompt: "a cat", Size: "720x1280", Seconds: 4,
+		Phase: phase, Created: at, Deadline: at.Add(time.Hour)}
+}
+
+func putVideo(t *testing.T, s *state.State, v state.Video) state.Video {
+	t.Helper()
+	kept, err := tryVideo(s, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+func tryVideo(s *state.State, v state.Video) (state.Video, error) {
+	return state.Do(ctx, s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) })
+}
+
+func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
+	store := journal.NewMemory()
+	s := open(t, store, newClock().now)
+	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
+	s.Close()
+	s = open(t, store, newClock().now)
+	if got, ok := s.View().Video(v.ID, me); !ok || got.Prompt != "a cat" || got.Revision != 1 || got.Status() != "queued" {
+		t.Fatalf("%+v, %v", got, ok)
+	}
+	if _, ok := s.View().Video(v.ID, other); ok {
+		t.Error("others have it")
+	}
+	if _, _, ok := s.WatchVideo(v.ID, other); ok {
+		t.Error("others may watch it")
+	}
+	if got := s.View().UnfinishedVideos(); len(got) != 1 || got[0].ID != v.ID {
+		t.Errorf("unfinished: %v", got)
+	}
+}
+
+// What a client can see goes forward only and is counted.
+func TestVideosGoForward(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().now)
+	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
+	step := func(revision int64, change func(*state.Video)) {
+		t.Helper()
+		change(&v)
+		if v = putVideo(t, s, v); v.Revision != revision {
+			t.Errorf("revision %d, want %d", v.Revision, revision)
+		}
+	}
+	step(1, func(v *state.Video) { v.Phase, v.Attempts = state.VideoSubmitting, 1 })
+	step(1, func(v *state.Video) { v.Phase, v.UpstreamID = state.VideoQueued, "up_1" })
+	step(2, func(v *state.Video) { v.Phase, v.Progress = state.VideoInProgress, 40 })
+	for name, change := range map[string]func(*state.Video){
+		"phase":       func(v *state.Video) { v.Phase = state.VideoQueued },
+		"progress":    func(v *state.Video) { v.Progress = 39 },
+		"upstream id": func(v *state.Video) { v.UpstreamID = "up_2" },
+		"owner":       func(v *state.Video) { v.Owner = other },
+		"phase word":  func(v *state.Video) { v.Phase = "paused" },
+		"too much":    func(v *state.Video) { v.Progress = 101 },
+	} {
+		bad := v
+		change(&bad)
+		if _, err := tryVideo(s, bad); !errors.Is(err, state.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	step(3, func(v *state.Video) { v.Phase, v.Progress = state.VideoFailed, 40 })
+	late := v
+	late.Phase = state.VideoCompleted
+	if _, err := tryVideo(s, late); !errors.Is(err, state.ErrFinished) {
+		t.Errorf("a failed job completed: %v", err)
+	}
+	if got := s.View().UnfinishedVideos(); len(got) != 0 {
+		t.Errorf("unfinished: %v", got)
+	}
+}
+
+func TestVideosAreListedInPages(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().now)
+	var ids []string
+	for n := range 7 {
+		v := newVideo(n, state.VideoCompleted)
+		if n%2 == 1 {
+			other := newVideo(n+100, state.VideoQueued)
+			other.Owner = state.Owner(fmt.Sprintf("user:m%d", n)) // on both sides of mine
+			putVideo(t, s, other)
+		}
+		ids = append(ids, putVideo(t, s, v).ID)
+	}
+	newest := slices.Clone(ids)
+	slices.Reverse(newest)
+	for _, c := range []struct {
+		page state.VideoPage
+		want []string
+		more bool
+	}{
+		{state.VideoPage{Limit: 3}, newest[:3], true},
+		{state.VideoPage{Limit: 7}, newest, false},
+		{state.VideoPage{Limit: 3, After: newest[2]}, newest[3:6], true},
+		{state.VideoPage{Limit: 3, After: newest[5]}, newest[6:], false},
+		{state.VideoPage{Limit: 3, After: newest[6]}, nil, false},
+		{state.VideoPage{Limit: 0}, nil, true},
+		{state.VideoPage{Limit: 2, Ascending: true}, ids[:2], true},
+		{state.VideoPage{Limit: 9, Ascending: true, After: ids[1]}, ids[2:], false},
+	} {
+		list, more := s.View().Videos(me, c.page)
+		var got []string
+		for _, v := range list {
+			got = append(got, v.ID)
+		}
+		if !slices.Equal(got, c.want) || more != c.more {
+			t.Errorf("%+v: %v %v", c.page, got, more)
+		}
+	}
+	gone, _ := s.View().Video(ids[3], me)
+	gone.Deleted = start
+	putVideo(t, s, gone)
+	if list, _ := s.View().Videos(me, state.VideoPage{Limit: 100}); len(list) != 6 {
+		t.Errorf("%d after a deletion", len(list))
+	}
+	if list, _ := s.View().Videos(me, state.VideoPage{Limit: 100, After: ids[3]}); len(list) != 3 {
+		t.Errorf("%d behind what was deleted", len(list))
+	}
+	if _, ok := s.View().Video(ids[3], me); ok {
+		t.Error("a deleted job is found")
+	}
+}
+
+func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().now)
+	mine, theirs := newVideo(1, state.VideoQueued), newVideo(2, state.VideoQueued)
+	theirs.Owner = other
+	mine, theirs = putVideo(t, s, mine), putVideo(t, s, theirs)
+	closed := func(ch <-chan struct{}) bool {
+		select {
+		case <-ch:
+			return true
+		default:
+			return false
+		}
+	}
+	_, one, ok := s.WatchVideo(mine.ID, me)
+	_, all := s.WatchVideos(me)
+	if !ok || closed(one) || closed(all) {
+		t.Fatal("told before anything happened")
+	}
+	theirs.Progress = 3
+	putVideo(t, s, theirs)
+	if closed(all) {
+		t.Error("told of somebody else's")
+	}
+	mine.Progress = 5
+	putVideo(t, s, mine)
+	if !closed(one) || !closed(all) {
+		t.Error("not told")
+	}
+	_, all = s.WatchVideos(me)
+	putVideo(t, s, newVideo(3, state.VideoAccepted))
+	if !closed(all) {
+		t.Error("not told of a new one")
+	}
+}
+
+func TestAClientsKeyFindsItsVideo(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().now)
+	v := newVideo(1, state.VideoCompleted)
+	v.Once, v.Asked = "again", hash(7)
+	v = putVideo(t, s, v)
+	if got, ok := s.View().VideoByOnce(me, "again"); !ok || got.ID != v.ID || !got.Asked.Equal(v.Asked) {
+		t.Errorf("%v %v", got, ok)
+	}
+	if _, ok := s.View().VideoByOnce(other, "again"); ok {
+		t.Error("somebody else's key finds it")
+	}
+	v.Deleted = start
+	putVideo(t, s, v)
+	if _, ok := s.View().VideoByOnce(me, "again"); ok {
+		t.Error("a deleted job is found by its key")
+	}
+}
+
+func TestVideosAreSweptAfterTheirTime(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	old, running := newVideo(1, state.VideoCompleted), newVideo(2, state.VideoQueued)
+	old.Until = start.Add(time.Minute)
+	old, running = putVideo(t, s, old), putVideo(t, s, running)
+	clock.add(2 * time.Minute)
+	if n, err := s.Sweep(ctx, 0); n != 1 || err != nil {
+		t.Errorf("swept %d, %v", n, err)
+	}
+	if _, ok := s.View().Video(old.ID, me); ok {
+		t.Error("the old one is there")
+	}
+	if _, ok := s.View().Video(running.ID, me); !ok {
+		t.Error("the one under way is gone")
+	}
+}
