@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -192,7 +193,7 @@ func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 	form, err := browser.ReadForm(w, r)
 	if err != nil {
 		status := http.StatusBadRequest
-		if err == browser.ErrFormSize {
+		if errors.Is(err, browser.ErrFormSize) {
 			status = http.StatusRequestEntityTooLarge
 		}
 		p.write(w, r, status, failureBroken)

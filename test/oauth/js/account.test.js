@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, themes, visit } from './chromium.js';
+import { focused, launch, picture, screens, themes, visit } from './chromium.js';
 import { admin, clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
@@ -104,12 +104,14 @@ test('sign in by keyboard alone, to where one wanted to go', async (t) => {
   const page = await visit(t, browser);
   await page.goto(`${issuer}/account/keys`);
   await page.waitForURL(/\/signin\?next=/);
+  await focused(page, 'username');
   await page.keyboard.type(username);
   await page.keyboard.press('Tab');
   await page.keyboard.type('wrong');
   await page.keyboard.press('Enter');
   await page.waitForSelector('[role=alert]');
-  await page.keyboard.type(password); // the name is kept, and the password has the focus
+  await focused(page, 'password'); // the name is kept
+  await page.keyboard.type(password);
   await page.keyboard.press('Enter');
   await page.waitForURL(`${issuer}/account/keys`);
   await page.keyboard.press('Tab');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { launch, picture, screens, themes, visit as open } from './chromium.js';
+import { focused as hasFocus, launch, picture, screens, themes, visit as open } from './chromium.js';
 import { clientId, clientSecret, issuer, password, redirectUri, username } from './gateway.js';
 
 let browser;
@@ -91,6 +91,7 @@ for (const colorScheme of themes) {
 test('by keyboard alone', async (t) => {
   const page = await visit(t);
   await page.goto(authorizeURL());
+  await hasFocus(page, 'username');
   await page.keyboard.type(username);
   await page.keyboard.press('Tab');
   await page.keyboard.type(password);

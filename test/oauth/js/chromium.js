@@ -27,6 +27,9 @@ export async function visit(t, browser, options = {}) {
   return page;
 }
 
+// focused waits until the field has the focus, which a browser under load gives late.
+export const focused = (page, id) => page.waitForFunction((id) => document.activeElement?.id === id, id);
+
 // picture takes one, if pictures are wanted, of a page that must fit its screen.
 export async function picture(page, name) {
   const { scroll, width } = await page.evaluate(() => ({ scroll: document.documentElement.scrollWidth, width: innerWidth }));
