@@ -1,0 +1,63 @@
+package telemetry
+
+import (
+	"context"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// nothing is the span of whoever is not traced.
+var nothing = trace.SpanFromContext(context.Background())
+
+// Start begins a span below the one in ctx. Without one that records it costs a
+// look into ctx, and attributes should not be made: see trace.Span.IsRecording.
+func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, nothing
+	}
+	return tracerOf(parent).Start(ctx, name, options...)
+}
+
+// Recording reports whether ctx has a span that records.
+func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
+
+// Fail marks a span as failed. kind is one of a small set of words: messages may
+// quote what clients sent.
+func Fail(span trace.Span, kind string) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetStatus(codes.Error, kind)
+	span.SetAttributes(ErrorType.String(kind))
+}
+
+// Carry puts the span of one context into another, which may live longer.
+func Carry(into, from context.Context) context.Context {
+	span := trace.SpanFromContext(from)
+	if !span.IsRecording() {
+		return into
+	}
+	return trace.ContextWithSpan(into, span)
+}
+
+// tracers keeps the tracer of the provider that was asked last: a process has
+// one, and to ask it takes a lock.
+var tracers atomic.Pointer[tracer]
+
+type tracer struct {
+	provider trace.TracerProvider
+	tracer   trace.Tracer
+}
+
+func tracerOf(span trace.Span) trace.Tracer {
+	provider := span.TracerProvider()
+	if last := tracers.Load(); last != nil && last.provider == provider {
+		return last.tracer
+	}
+	next := &tracer{provider, provider.Tracer(Scope, trace.WithSchemaURL(SchemaURL))}
+	tracers.Store(next)
+	return next.tracer
+}
