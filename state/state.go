@@ -22,6 +22,8 @@ type State struct {
 	hot     keyring // the keys by hash, for the lookup of every request
 	blocked blocked // the disabled users, for the same
 
+	webhooks atomic.Pointer[[]Webhook] // who is told of what
+
 	responses    atomic.Int64 // rows in the table of responses
 	maxResponses int
 	ledger       uint64 // sequence of the last ledger entry; the writer's
@@ -46,7 +48,7 @@ var hot = []interface {
 	decoder
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
 	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
-	&spends, &payments, &videos}
+	&spends, &payments, &videos, &deliveries}
 
 // Option changes what Open does.
 type Option func(*State)

@@ -18,6 +18,8 @@ type Tx struct {
 	mem    *memdb.Txn
 	ledger *uint64 // sequence of the last ledger entry, of refused commands too
 	store  journal.Store
+	// webhooks are those in force; nil: there are none.
+	webhooks *[]Webhook
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log     []change

@@ -70,6 +70,7 @@ type Video struct {
 
 	// Account pays, "" if nobody does. The hold's request id is the job's id.
 	Account string `json:"account,omitempty"`
+	Price   int64  `json:"price,omitempty"` // micro-dollars a second, as it was when the job was accepted
 	Held    int64  `json:"held,omitempty"`
 	Cost    int64  `json:"cost,omitempty"` // what was charged in the end
 
@@ -88,6 +89,10 @@ type Video struct {
 
 	// Revision grows with every change that a client can see.
 	Revision int64 `json:"revision"`
+	// Changed numbers that change among those of all jobs of its owner, Moved the
+	// one with which the status became what it is. Both grow.
+	Changed int64 `json:"changed"`
+	Moved   int64 `json:"moved"`
 }
 
 // VideoError is why a job failed, in words that a client may read.
@@ -138,11 +143,17 @@ func (v *Video) succeeds(before *Video) error {
 	switch {
 	case before.Final() && changed:
 		return fmt.Errorf("video %s: %w", v.ID, ErrFinished)
-	case slices.Index(videoPhases, v.Phase) < slices.Index(videoPhases, before.Phase),
+	case slices.Index(videoPhases, v.Phase) < slices.Index(videoPhases, before.Phase) && !v.refused(before),
 		v.Progress < before.Progress, before.UpstreamID != "" && v.UpstreamID != before.UpstreamID, v.Owner != before.Owner:
 		return fmt.Errorf("%w: video %s cannot go back", ErrInvalid, v.ID)
 	}
 	return nil
+}
+
+// refused reports whether the job was submitted and surely not taken, so that it
+// is what it was before.
+func (v *Video) refused(before *Video) bool {
+	return before.Phase == VideoSubmitting && v.Phase == VideoAccepted
 }
 
 // differs reports whether a client would see another job.
@@ -174,6 +185,7 @@ var videos = table[Video]{
 			}
 			return onceVideo(v.Owner, v.Once)
 		})},
+		byChange: videoChanges,
 		byUnfinished: {Name: byUnfinished, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
 			if v.Final() {
 				return nil
@@ -200,15 +212,21 @@ func (tx *Tx) PutVideo(v Video) (Video, error) {
 	if err := v.check(); err != nil {
 		return v, err
 	}
-	v.Revision = 1
+	v.Revision = 0
+	var before *Video
 	if r := videos.get(tx.mem, v.ID); r != nil {
-		if err := v.succeeds(&r.rec); err != nil {
-			return r.rec, err
+		before = &r.rec
+		if err := v.succeeds(before); err != nil {
+			return *before, err
 		}
-		v.Revision = r.rec.Revision
-		if v.differs(&r.rec) {
-			v.Revision++
-		}
+		v.Revision, v.Changed, v.Moved = before.Revision, before.Changed, before.Moved
+	}
+	if before == nil || v.differs(before) {
+		v.Revision++
+		tx.numberVideo(&v, before)
+	}
+	if err := tx.announceVideo(&v, before); err != nil {
+		return v, err
 	}
 	return v, videos.put(tx, v)
 }

@@ -168,7 +168,7 @@ func (s *State) group(first *request) {
 }
 
 func (s *State) newTx() *Tx {
-	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, touched: map[record]struct{}{}}
+	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(), touched: map[record]struct{}{}}
 }
 
 func (s *State) next(n, size int) *request {

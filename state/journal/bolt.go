@@ -95,7 +95,7 @@ var (
 
 // schemaVersion counts what an older program would not understand; see
 // laterTables.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // OpenBolt opens the store in dir, making both if need be. A file that the last
 // process did not close is checked page by page first; a damaged one is refused.

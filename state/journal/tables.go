@@ -36,14 +36,16 @@ const (
 	Payment Table = "paid" // credits and adjustments that must not be made twice, by account and the client's key
 
 	Folded Table = "ledfold" // what the removed ledger entries of each account add up to: cold
+
+	Delivery Table = "hook" // webhooks under way, by event and endpoint
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment}
+	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery}
 
 // laterTables tells the schema since which a table is there: in an older file it
 // is not missing but new.
-var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3, Spend: 4, Usage: 4, Folded: 5, Payment: 5}
+var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3, Spend: 4, Usage: 4, Folded: 5, Payment: 5, Delivery: 6}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

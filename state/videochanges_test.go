@@ -1,0 +1,73 @@
+package state_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func changed(v state.View, after int64) (ids []string, last int64) {
+	v.VideosChanged(me, after, func(r *state.Video) bool {
+		ids, last = append(ids, r.ID), r.Changed
+		return true
+	})
+	return ids, last
+}
+
+// Whoever knows the number of the last change it heard of learns the rest, each
+// job once, deleted ones included, and nothing of others.
+func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().now)
+	var all []state.Video
+	for i := range 5 {
+		all = append(all, putVideo(t, s, newVideo(i, state.VideoQueued)))
+	}
+	foreign := newVideo(9, state.VideoQueued)
+	foreign.Owner = other
+	putVideo(t, s, foreign)
+
+	ids, seen := changed(s.View(), 0)
+	if len(ids) != 5 || seen != s.View().LastVideoChange(me) {
+		t.Fatalf("%d changes up to %d, want 5 up to %d", len(ids), seen, s.View().LastVideoChange(me))
+	}
+	for _, progress := range []int{10, 20, 30} {
+		all[1].Phase, all[1].Progress = state.VideoInProgress, progress
+		all[1] = putVideo(t, s, all[1])
+	}
+	all[3].Phase = state.VideoFailed
+	all[3] = putVideo(t, s, all[3])
+	all[3].Deleted = start.Add(time.Hour)
+	all[3] = putVideo(t, s, all[3])
+	if ids, _ := changed(s.View(), seen); !slices.Equal(ids, []string{all[1].ID, all[3].ID}) {
+		t.Errorf("after %d: %v", seen, ids)
+	}
+	if all[1].Moved <= seen || all[1].Moved >= all[1].Changed {
+		t.Errorf("status changed with %d, the last change is %d", all[1].Moved, all[1].Changed)
+	}
+	all[0].Attempts++ // nothing that a client sees
+	if v := putVideo(t, s, all[0]); v.Changed != all[0].Changed {
+		t.Errorf("an invisible change was numbered %d", v.Changed)
+	}
+	// The last two that are there: 1, changed last, and 4.
+	after := s.View().VideoChangesOf(me, 2)
+	if ids, _ := changed(s.View(), after); !slices.Equal(ids, []string{all[4].ID, all[1].ID, all[3].ID}) {
+		t.Errorf("the changes of two jobs are %v", ids)
+	}
+	if after := s.View().VideoChangesOf(me, 100); after != 0 {
+		t.Errorf("all changes begin after %d", after)
+	}
+}
+
+func TestNumbersOfChangesRiseAcrossRestarts(t *testing.T) {
+	store, clock := journal.NewMemory(), newClock()
+	s := open(t, store, clock.now)
+	before := putVideo(t, s, newVideo(1, state.VideoQueued))
+	s.Close()
+	s = open(t, store, newClock().now) // the same time again
+	if v := putVideo(t, s, newVideo(2, state.VideoQueued)); v.Changed <= before.Changed {
+		t.Errorf("%d after %d", v.Changed, before.Changed)
+	}
+}

@@ -1,0 +1,157 @@
+package state
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// Types of events that webhooks tell of.
+const (
+	EventVideoCompleted = "video.completed"
+	EventVideoFailed    = "video.failed"
+)
+
+// EventTypes are all of them.
+func EventTypes() []string { return []string{EventVideoCompleted, EventVideoFailed} }
+
+// Webhook says whom to tell of what. Addresses and secrets are the sender's
+// business: they are in no table.
+type Webhook struct {
+	ID    string // the same as long as it is the same place
+	Owner Owner  // whose events; "": everybody's
+	// Types are the events it is told of, of EventTypes; nil: all.
+	Types []string
+}
+
+func (w *Webhook) wants(owner Owner, event string) bool {
+	return (w.Owner == "" || w.Owner == owner) && (w.Types == nil || slices.Contains(w.Types, event))
+}
+
+// SetWebhooks says who is told of what happens from now on.
+func (s *State) SetWebhooks(all []Webhook) { s.webhooks.Store(&all) }
+
+// DeliveryTTL is how long an event is tried to be delivered (wire/videos.md 6).
+const DeliveryTTL = 72 * time.Hour
+
+// Delivery is an event on its way to one webhook.
+type Delivery struct {
+	ID      string `json:"id"`
+	Webhook string `json:"webhook"`
+	// Event is the event's id: the same for every webhook and every try.
+	Event   string `json:"event"`
+	Type    string `json:"type"`
+	Subject string `json:"subject"` // the id of what it is about
+
+	Created time.Time `json:"created"`
+	// Due is when to try next, Tries how often that was done.
+	Due   time.Time `json:"due"`
+	Tries int       `json:"tries,omitempty"`
+}
+
+// Ends is when nobody tries any more.
+func (d *Delivery) Ends() time.Time { return d.Created.Add(DeliveryTTL) }
+
+const byDue = "due"
+
+var deliveries = table[Delivery]{
+	durable: journal.Delivery,
+	id:      func(d *Delivery) string { return d.ID },
+	// A little later than Ends, so that the sender can say that it gave up.
+	expires: func(d *Delivery) time.Time { return d.Ends().Add(time.Hour) },
+	more: map[string]*memdb.IndexSchema{
+		byDue: {Name: byDue, Indexer: index[Delivery](func(d *Delivery) []byte { return dueAt(d.Webhook, d.Due) })},
+	},
+}
+
+func dueAt(webhook string, at time.Time) []byte {
+	key := make([]byte, 0, len(webhook)+1+8+maxID) // room for what memdb appends
+	key = append(append(key, webhook...), 0)
+	return binary.BigEndian.AppendUint64(key, uint64(max(at.UnixNano(), 0)))
+}
+
+// announceVideo leaves a delivery for everybody who wants to know that v has
+// ended. It is part of the command with which it ends, so it happens once and
+// survives whatever the ending survives.
+func (tx *Tx) announceVideo(v *Video, before *Video) error {
+	if !v.Final() || before != nil && before.Final() || tx.webhooks == nil {
+		return nil
+	}
+	event := EventVideoCompleted
+	if v.Phase == VideoFailed {
+		event = EventVideoFailed
+	}
+	for _, w := range *tx.webhooks {
+		if !w.wants(v.Owner, event) {
+			continue
+		}
+		// A job ends once, so its id makes the event's.
+		id := "evt_" + strings.TrimPrefix(v.ID, "video_")
+		d := Delivery{ID: id + "." + w.ID, Webhook: w.ID, Event: id, Type: event, Subject: v.ID, Created: tx.now, Due: tx.now}
+		if err := checkID(d.ID); err != nil {
+			return err
+		}
+		if err := deliveries.put(tx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Deliveries calls yield with what is to be delivered to a webhook, what is due
+// first first, until it says stop.
+func (v View) Deliveries(webhook string, yield func(*Delivery) bool) {
+	it, err := v.txn.LowerBound(deliveries.name(), byDue, dueAt(webhook, time.Unix(0, 0)))
+	if err != nil {
+		return
+	}
+	for raw := it.Next(); raw != nil; raw = it.Next() {
+		rec := &raw.(*row[Delivery]).rec
+		if rec.Webhook != webhook || !yield(rec) {
+			return
+		}
+	}
+}
+
+// WatchDeliveries is a view together with a channel that is closed when there may
+// be other deliveries.
+func (s *State) WatchDeliveries() (View, <-chan struct{}) {
+	txn := s.snapshot()
+	it, err := txn.Get(deliveries.name(), byID, []byte(nil))
+	if err != nil {
+		return View{txn, s.now()}, nil // no such table or index, which schema() settles at start
+	}
+	return View{txn, s.now()}, it.WatchCh()
+}
+
+// PostponeDelivery counts a try that failed: the next one is at due.
+func (s *State) PostponeDelivery(ctx context.Context, id string, due time.Time) error {
+	return s.do(ctx, func(tx *Tx) error {
+		r := deliveries.get(tx.mem, id)
+		if r == nil {
+			return fmt.Errorf("delivery %s: %w", id, ErrNotFound)
+		}
+		d := r.rec
+		d.Due = due
+		d.Tries++
+		return deliveries.put(tx, d)
+	})
+}
+
+// RemoveDelivery ends one that arrived or is given up. Doing it again changes
+// nothing.
+func (s *State) RemoveDelivery(ctx context.Context, id string) error {
+	return s.do(ctx, func(tx *Tx) error {
+		if r := deliveries.get(tx.mem, id); r != nil {
+			deliveries.remove(tx, r)
+		}
+		return nil
+	})
+}
