@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/videoclient"
+)
+
+// reach says which gateway the commands of video jobs ask, with which key.
+type reach struct{ url, key string }
+
+func (a *app) videosCommand() *cobra.Command {
+	var r reach
+	c := &cobra.Command{
+		Use: "videos", Short: "Create, list, watch, download and remix video jobs", Args: noArgs,
+		Long: `Create, list, watch, download and remix video jobs, over the public API of a
+gateway that runs anywhere. The key is best given as STAGEDOOR_KEY: flags can be
+seen by others on the same machine.
+
+On a terminal jobs are shown with bars that move; elsewhere every change is a
+line, and with --json a line of JSON. A connection that is lost is taken up
+again. To stop watching, press q or ^C: the jobs go on.
+
+Exit codes besides those of all commands: 1 if a job that was watched has failed,
+or if its watching was stopped before it ended.`,
+		Example: `  export STAGEDOOR_KEY=sd-...
+  stagedoor videos create 'a paper boat in the rain' --download boat.mp4
+  stagedoor videos list
+  stagedoor videos watch
+  stagedoor videos remix video_0198 'the same at night' --watch`,
+		RunE: help,
+	}
+	c.PersistentFlags().StringVar(&r.url, "url", "http://127.0.0.1:8080", "`address` of the gateway")
+	c.PersistentFlags().StringVar(&r.key, "key", "", "gateway `key`")
+	c.AddCommand(a.videosCreate(&r), a.videosList(&r), a.videosWatch(&r), a.videosDownload(&r), a.videosRemix(&r))
+	return c
+}
+
+// withVideos lets use work with a client until it is done or somebody stops it.
+func (a *app) withVideos(ctx context.Context, r *reach, t *teller, use func(context.Context, *videoclient.Client) error) error {
+	if r.key == "" {
+		return fmt.Errorf("%w: no key: set STAGEDOOR_KEY, or give --key", errUsage)
+	}
+	client, err := videoclient.New(r.url, r.key)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	client.Waits = func(cause error, wait time.Duration) {
+		t.note(fmt.Sprintf("%v; trying again in %s", cause, wait.Round(100*time.Millisecond)))
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err = use(ctx, client)
+	if errors.Is(err, context.Canceled) {
+		return errStopped
+	}
+	return err
+}
+
+var errStopped = errors.New("stopped; jobs that were begun go on")
+
+func (a *app) videosList(r *reach) *cobra.Command {
+	var which videoclient.Which
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List video jobs", Args: noArgs,
+		Example: `  stagedoor videos list
+  stagedoor videos list --limit 100 --order asc --json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if which.Limit < 1 || which.Limit > 100 {
+				return fmt.Errorf("%w: --limit %d: use 1 to 100", errUsage, which.Limit)
+			}
+			return a.withVideos(c.Context(), r, a.teller(asJSON), func(ctx context.Context, client *videoclient.Client) error {
+				page, err := client.List(ctx, which)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(a.out, page)
+				}
+				var next *string
+				if page.HasMore {
+					next = page.LastID
+				}
+				return sheet(a.out, "ID STATUS PROGRESS MODEL SIZE SECONDS CREATED PROMPT", next, func(line func(...any)) {
+					for i := range page.Data {
+						j := &page.Data[i]
+						line(j.ID, j.Status, fmt.Sprintf("%d%%", j.Progress), j.Model, j.Size, j.Seconds, time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339), shortened(j.Text(), 60))
+					}
+				})
+			})
+		},
+	}
+	c.Flags().IntVar(&which.Limit, "limit", 20, "how many at most, 1 to 100")
+	c.Flags().StringVar(&which.After, "after", "", "go on behind this job: what the page before ended with")
+	c.Flags().StringVar(&which.Order, "order", "desc", "desc: the newest first, or asc")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	complete(c, "order", "asc", "desc")
+	return c
+}
+
+// shortened cuts a text to a number of characters.
+func shortened(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}

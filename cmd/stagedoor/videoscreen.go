@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/term"
+	"github.com/sourcegraph/conc"
+
+	"stagedoor/cmd/stagedoor/videoclient"
+)
+
+// screen shows jobs as bars on a terminal. The program of bubbletea runs it, and
+// is told by messages.
+type screen struct{ program *tea.Program }
+
+// What the program is told.
+type (
+	jobMoved videoclient.Job
+	jobCost  struct {
+		id     string
+		micros int64
+	}
+	bytesMoved struct {
+		path        string
+		done, total int64
+	}
+	noted  string
+	tick   time.Time
+	worked struct{}
+)
+
+func newScreen(file *os.File) *screen {
+	options := []tea.ProgramOption{tea.WithOutput(file), tea.WithoutSignalHandler()}
+	if !term.IsTerminal(os.Stdin.Fd()) {
+		options = append(options, tea.WithInput(nil)) // what is piped in is not for the bars
+	}
+	return &screen{tea.NewProgram(&bars{width: 80, height: 24, now: time.Now()}, options...)}
+}
+
+// send tells the program. It never waits once the program has ended.
+func (s *screen) send(m tea.Msg) { s.program.Send(m) }
+
+// during shows the bars until work is done, or somebody has seen enough.
+func (s *screen) during(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var worker conc.WaitGroup
+	var failure error
+	worker.Go(func() {
+		defer s.send(worked{}) // whatever becomes of the work
+		failure = work(ctx)
+	})
+	_, err := s.program.Run()
+	cancel()
+	worker.Wait()
+	return errors.Join(failure, err)
+}
+
+// bars is what is on the screen.
+type bars struct {
+	jobs          []bar
+	file          *bytesMoved
+	note          string
+	width, height int
+	now           time.Time
+}
+
+// bar is the line of a job.
+type bar struct {
+	videoclient.Job
+	cost *int64
+}
+
+// Init implements tea.Model.
+func (b *bars) Init() tea.Cmd { return everySecond() }
+
+func everySecond() tea.Cmd {
+	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
+}
+
+// Update implements tea.Model.
+func (b *bars) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := m.(type) {
+	case worked:
+		return b, tea.Quit
+	case tea.KeyPressMsg:
+		if key := m.String(); key == "q" || key == "ctrl+c" || key == "esc" {
+			return b, tea.Quit
+		}
+	case tea.WindowSizeMsg:
+		b.width, b.height = m.Width, m.Height
+	case tick:
+		b.now = time.Time(m)
+		return b, everySecond()
+	case jobMoved:
+		b.line(m.ID).Job = videoclient.Job(m)
+		b.note = ""
+	case jobCost:
+		b.line(m.id).cost = &m.micros
+	case bytesMoved:
+		b.file = &m
+	case noted:
+		b.note = string(m)
+	}
+	return b, nil
+}
+
+// line is the line of a job, a new one if there is none.
+func (b *bars) line(id string) *bar {
+	for i := range b.jobs {
+		if b.jobs[i].ID == id {
+			return &b.jobs[i]
+		}
+	}
+	b.jobs = append(b.jobs, bar{Job: videoclient.Job{ID: id}})
+	return &b.jobs[len(b.jobs)-1]
+}
+
+// View implements tea.Model.
+func (b *bars) View() tea.View { return tea.NewView(b.draw()) }
+
+// draw writes the lines. Where they are more than the screen has, those that
+// have ended go first.
+func (b *bars) draw() string {
+	var lines []string
+	for _, j := range b.fitting() {
+		lines = append(lines, b.jobLine(j))
+	}
+	if hidden := len(b.jobs) - len(lines); hidden > 0 {
+		lines = append(lines, fmt.Sprintf("and %s", counted(hidden, "more job")))
+	}
+	if f := b.file; f != nil {
+		lines = append(lines, b.fileLine(f))
+	}
+	if b.note != "" {
+		lines = append(lines, shortened(b.note, max(b.width, 2)))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (b *bars) fitting() []*bar {
+	const others = 4 // the line of what is hidden, the file, the note, and where the cursor is
+	room := max(b.height-others, 1)
+	var shown []*bar
+	for ended := range 2 {
+		for i := range b.jobs {
+			j := &b.jobs[i]
+			if j.Final() == (ended == 1) && len(shown) < room {
+				shown = append(shown, j)
+			}
+		}
+	}
+	return shown
+}
+
+const (
+	barWidth    = 24
+	statusWidth = 11 // in_progress
+)
+
+// jobLine is "bar  33%  in_progress  0:12  video_..  prompt", as far as there is
+// room.
+func (b *bars) jobLine(j *bar) string {
+	line := fmt.Sprintf("%s %3d%%  %-*s  %s", drawBar(j.Progress, 100), j.Progress, statusWidth, printable(j.Status), clock(j.Took(b.now)))
+	if j.cost != nil {
+		line += "  $" + inDollars(*j.cost)
+	}
+	line += "  " + j.ID
+	if j.Fault != nil {
+		line += "  " + printable(j.Fault.Message)
+	} else if text := j.Text(); text != "" {
+		line += "  " + printable(text)
+	}
+	return shortened(line, max(b.width, 2))
+}
+
+func (b *bars) fileLine(f *bytesMoved) string {
+	line := fmt.Sprintf("%s %d bytes  %s", strings.Repeat("─", barWidth), f.done, f.path)
+	if f.total > 0 {
+		line = fmt.Sprintf("%s %3d%%  %d of %d bytes  %s", drawBar(f.done, f.total), f.done*100/f.total, f.done, f.total, f.path)
+	}
+	return shortened(line, max(b.width, 2))
+}
+
+// drawBar is a bar of eighths of characters.
+func drawBar[N int | int64](done, total N) string {
+	const parts = 8
+	filled := int(min(max(done, 0), total) * barWidth * parts / total)
+	text := strings.Repeat("█", filled/parts)
+	if rest := filled % parts; rest > 0 {
+		text += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return text + strings.Repeat("░", barWidth-len([]rune(text)))
+}
+
+// clock is minutes and seconds.
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+}

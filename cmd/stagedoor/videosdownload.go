@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/videoclient"
+)
+
+// endings are the names of files that nobody named.
+var endings = map[string]string{"video": ".mp4", "thumbnail": ".webp", "spritesheet": ".jpg"}
+
+func (a *app) videosDownload(r *reach) *cobra.Command {
+	d := videoclient.Download{}
+	var wait, asJSON bool
+	c := &cobra.Command{
+		Use: "download ID", Short: "Save what a completed job has made", Args: one("the id of a job"),
+		Long: `Save what a completed job has made. The file appears when it is whole: what comes
+is checked for its length, and kept under another name until then. A download
+that breaks goes on where it broke.`,
+		Example: `  stagedoor videos download video_0198 -o boat.mp4
+  stagedoor videos download video_0198 --variant thumbnail --wait`,
+		RunE: func(c *cobra.Command, args []string) error {
+			d.ID = args[0]
+			ending, ok := endings[d.Variant]
+			if !ok {
+				return fmt.Errorf("%w: --variant %q: use video, thumbnail or spritesheet", errUsage, d.Variant)
+			}
+			if d.Path == "" {
+				d.Path = fileName(d.ID) + ending
+			}
+			t := a.teller(asJSON)
+			return a.withVideos(c.Context(), r, t, func(ctx context.Context, client *videoclient.Client) error {
+				return t.during(ctx, func(ctx context.Context) error {
+					if wait {
+						if err := watchOne(ctx, client, d.ID, t); err != nil {
+							return err
+						}
+					}
+					return t.download(ctx, client, d)
+				})
+			})
+		},
+	}
+	c.Flags().StringVarP(&d.Path, "output", "o", "", "`file` to save as (default: the id, in the current directory)")
+	c.Flags().StringVar(&d.Variant, "variant", "video", "video, thumbnail or spritesheet")
+	c.Flags().BoolVar(&d.Replace, "force", false, "replace a file that is there")
+	c.Flags().BoolVar(&wait, "wait", false, "watch the job until it has ended, first")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: one line when the file is there")
+	complete(c, "variant", "video", "thumbnail", "spritesheet")
+	completeFile(c, "output", "mp4", "webp", "jpg")
+	return c
+}
+
+// fileName makes a name of an id, whatever was typed.
+func fileName(id string) string {
+	name := []rune(shortened(id, 80))
+	for i, c := range name {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			name[i] = '_'
+		}
+	}
+	return string(name)
+}

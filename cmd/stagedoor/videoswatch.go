@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sourcegraph/conc/pool"
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/videoclient"
+)
+
+// mostWatched bounds the jobs that one command watches: each takes a connection.
+const mostWatched = 64
+
+func (a *app) videosWatch(r *reach) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "watch [ID...]", Short: "Watch video jobs until they end",
+		Long: `Watch video jobs until all of them have ended. Without an id those are watched
+that have not ended yet, 64 at most.`,
+		Example: `  stagedoor videos watch
+  stagedoor videos watch video_0198 video_0199 --json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > mostWatched {
+				return fmt.Errorf("%s takes at most %d ids, got %d", c.CommandPath(), mostWatched, len(args))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, ids []string) error {
+			t := a.teller(asJSON)
+			return a.withVideos(c.Context(), r, t, func(ctx context.Context, client *videoclient.Client) error {
+				ids, err := watched(ctx, client, ids)
+				if err != nil {
+					return err
+				}
+				if len(ids) == 0 {
+					t.note("no job is under way")
+					return nil
+				}
+				return t.during(ctx, func(ctx context.Context) error { return watchAll(ctx, client, ids, t) })
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: one line for every state of a job")
+	return c
+}
+
+// watched are the ids to watch, each once.
+func watched(ctx context.Context, client *videoclient.Client, ids []string) ([]string, error) {
+	if len(ids) > 0 {
+		return distinct(ids), nil
+	}
+	jobs, err := client.Unfinished(ctx)
+	for i := range jobs[:min(len(jobs), mostWatched)] {
+		ids = append(ids, jobs[i].ID)
+	}
+	return ids, err
+}
+
+func distinct(ids []string) []string {
+	seen := map[string]bool{}
+	var all []string
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// watchAll watches jobs side by side. One that cannot be watched does not end the
+// watching of the others.
+func watchAll(ctx context.Context, client *videoclient.Client, ids []string, t *teller) error {
+	p := pool.New().WithErrors()
+	for _, id := range ids {
+		p.Go(func() error { return watchOne(ctx, client, id, t) })
+	}
+	err := p.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// watchOne watches a job to its end, which is an error if it is a failure.
+func watchOne(ctx context.Context, client *videoclient.Client, id string, t *teller) error {
+	var last videoclient.Job
+	err := client.Watch(ctx, id, func(j *videoclient.Job) {
+		last = *j
+		t.job(j)
+	})
+	var refused *videoclient.Error
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("%s: %w", id, err)
+	case err != nil:
+		return err
+	case last.Status == videoclient.Failed && last.Fault != nil:
+		return fmt.Errorf("%s failed: %s (%s)", id, printable(last.Fault.Message), printable(last.Fault.Code))
+	case last.Status == videoclient.Failed:
+		return fmt.Errorf("%s failed", id)
+	}
+	if cost, ok := client.Cost(ctx, id); ok {
+		t.cost(id, cost)
+	}
+	return nil
+}
