@@ -66,6 +66,9 @@ type adopt struct {
 	gate *throttle.Client
 }
 
+// ping asks the parent whether it still handles messages.
+type ping struct{ kit.Reply[struct{}] }
+
 // parent supervises the throttles. A restart of it stops them, so it has them
 // spawned again: their clients are told by the new actors themselves.
 type parent struct {
@@ -86,6 +89,8 @@ func (p *parent) Receive(c actor.Context) {
 			p.gates.keep(m.name, m.gate)
 		}
 		m.Resolve(pid, err)
+	case *ping:
+		m.Resolve(struct{}{}, nil)
 	}
 }
 

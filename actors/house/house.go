@@ -258,6 +258,12 @@ func (h *House) Drain(ctx context.Context, grace time.Duration) int {
 	return texts + pictures
 }
 
+// Alive reports whether actors still answer, before ctx ends.
+func (h *House) Alive(ctx context.Context) error {
+	_, err := kit.Ask(ctx, h.system, h.gates.parent, &ping{})
+	return err
+}
+
 // Stop ends the tree, last branch first.
 func (h *House) Stop(ctx context.Context) error {
 	err := h.system.Stop(ctx)

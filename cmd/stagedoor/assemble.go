@@ -114,7 +114,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: known, Intake: g.intake, ID: newID, Ready: g.state.Err}
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: known, Intake: g.intake, ID: newID, Health: g.health}
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err
 	}

@@ -10,12 +10,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sourcegraph/conc"
 	"github.com/spf13/cobra"
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/admin"
-	"stagedoor/http/server"
 )
 
 // Phases of a graceful stop.
@@ -73,7 +73,8 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	if err != nil {
 		return err
 	}
-	listeners, err := server.Listen(ctx, c.Listen)
+	limitMemory(log)
+	listeners, err := openListeners(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
@@ -113,10 +114,12 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { keepTidy(ctx, g) })
 	wg.Go(func() { keepBackups(ctx, g) })
 	wg.Go(func() { paceGC(ctx) })
+	wg.Go(func() { keepWatchdog(ctx, g) })
 	if control != nil {
 		wg.Go(func() { admin.Serve(ctx, control, g.state, g.house.Tokens(), g.admin, g.logger) })
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
+	tellManager(daemon.SdNotifyReady)
 
 	select {
 	case err := <-served:
@@ -165,6 +168,7 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 		case <-done:
 		}
 	})
+	tellManager(daemon.SdNotifyStopping)
 	g.server.Drain()
 	time.Sleep(min(lameDuck, grace))
 	// Shutdown stops accepting at once and then waits; the requests it waits

@@ -65,8 +65,8 @@ type Options struct {
 	ID func() string
 	// CertFile and KeyFile make the listeners speak TLS.
 	CertFile, KeyFile string
-	// Ready says what is not ready, if anything.
-	Ready func() error
+	// Health says what is not ready, if anything, besides the drain.
+	Health func(context.Context) Health
 }
 
 // Server serves HTTP on any number of listeners.
@@ -101,15 +101,7 @@ func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // Listen opens the addresses.
 func Listen(ctx context.Context, addresses []string) ([]net.Listener, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		var err error
-		if cerr := c.Control(func(fd uintptr) {
-			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBuffer)
-		}); cerr != nil {
-			return cerr
-		}
-		return err
-	}}
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return boundSends(c) }}
 	var out []net.Listener
 	for _, a := range addresses {
 		l, err := lc.Listen(ctx, "tcp", a)
@@ -122,6 +114,35 @@ func Listen(ctx context.Context, addresses []string) ([]net.Listener, error) {
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// Adopt prepares listeners that somebody else has opened.
+func Adopt(listeners []net.Listener) error {
+	for _, l := range listeners {
+		socket, ok := l.(syscall.Conn)
+		if !ok {
+			continue
+		}
+		c, err := socket.SyscallConn()
+		if err == nil {
+			err = boundSends(c)
+		}
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", l.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// boundSends sets sendBuffer on a listener; its connections inherit it.
+func boundSends(c syscall.RawConn) error {
+	var err error
+	if cerr := c.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBuffer)
+	}); cerr != nil {
+		return cerr
+	}
+	return err
 }
 
 // Serve accepts on every listener until Shutdown.
@@ -203,10 +224,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	envelope.Write(w, s.dialect(r.URL.Path), err)
 }
 
-// healthPath reports whether a path is asked by those who watch over the
-// process. They are answered whatever the load.
-func healthPath(path string) bool { return path == "/healthz" || path == "/readyz" }
-
 // fields counts header fields, repeated ones each time.
 func fields(h http.Header) int {
 	n := 0
@@ -260,29 +277,4 @@ func (s *Server) dialect(path string) envelope.Dialect {
 	default:
 		return envelope.Plain
 	}
-}
-
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
-	access.Quiet(w)
-	w.Header().Set("Content-Type", "application/json")
-	w.Write([]byte(`{"status":"ok"}`))
-}
-
-// readyz says whether new requests should be sent here, and if not, why.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	access.Quiet(w)
-	why := ""
-	switch {
-	case s.draining.Load():
-		why = "the gateway is shutting down"
-	case s.options.Ready != nil && s.options.Ready() != nil:
-		why = "the gateway cannot serve at the moment, its log says why"
-	}
-	if why != "" {
-		envelope.Write(w, envelope.Plain, &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "not_ready",
-			Message: why, RetryAfter: time.Second})
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write([]byte(`{"status":"ready"}`))
 }

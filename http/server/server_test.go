@@ -233,23 +233,33 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
-	var failing error
-	s, _ := newServer(t, func(o *Options) { o.Ready = func() error { return failing } })
-	if w := get(s, httptest.NewRequest("GET", "/readyz", nil)); w.Code != 200 {
-		t.Errorf("ready: %d", w.Code)
-	}
-	failing = errors.New("open /secret/path: broken")
-	w := get(s, httptest.NewRequest("GET", "/readyz", nil))
-	if w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "/secret") {
-		t.Errorf("not ready: %d %s", w.Code, w.Body)
-	}
-	failing = nil
-	s.Drain()
-	if w := get(s, httptest.NewRequest("GET", "/readyz", nil)); w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
-		t.Errorf("draining: %d %s", w.Code, w.Body)
-	}
-	if w := get(s, httptest.NewRequest("GET", "/healthz", nil)); w.Code != 200 {
-		t.Errorf("healthz while draining: %d", w.Code)
+	var health Health
+	s, _ := newServer(t, func(o *Options) { o.Health = func(context.Context) Health { return health } })
+	broken := Condition{"store_failed", "the store failed"}
+	slow := Condition{"provider_failing", "1 of 2 providers failing"}
+	for _, c := range []struct {
+		health Health
+		drain  bool
+		code   int
+		want   string
+	}{
+		{Health{}, false, 200, `{"status":"ready"}`},
+		{Health{Degraded: []Condition{slow}}, false, 200, `{"status":"ready","degraded":[{"code":"provider_failing","message":"1 of 2 providers failing"}]}`},
+		{Health{Blocking: []Condition{broken}}, false, 503, `{"status":"not_ready","reasons":[{"code":"store_failed","message":"the store failed"}]}`},
+		{Health{Blocking: []Condition{broken}}, true, 503, `{"status":"not_ready","reasons":[{"code":"draining","message":"the gateway is shutting down"},{"code":"store_failed","message":"the store failed"}]}`},
+		{Health{}, true, 503, `{"status":"not_ready","reasons":[{"code":"draining","message":"the gateway is shutting down"}]}`},
+	} {
+		health = c.health
+		if c.drain {
+			s.Drain()
+		}
+		w := get(s, httptest.NewRequest("GET", "/readyz", nil))
+		if got := strings.TrimSpace(w.Body.String()); w.Code != c.code || got != c.want || (w.Code == 503) != (w.Header().Get("Retry-After") != "") {
+			t.Errorf("%+v: %d %s, want %d %s", c.health, w.Code, got, c.code, c.want)
+		}
+		if w := get(s, httptest.NewRequest("GET", "/healthz", nil)); w.Code != 200 {
+			t.Errorf("healthz: %d", w.Code)
+		}
 	}
 }
 

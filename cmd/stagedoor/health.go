@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stagedoor/actors/throttle"
+	"stagedoor/http/server"
+)
+
+// patient is how long /readyz waits for the throttles: a probe must not hang
+// with them.
+const patient = 200 * time.Millisecond
+
+// health is what /readyz tells besides the drain.
+func (g *gateway) health(ctx context.Context) (h server.Health) {
+	if g.state.Err() != nil {
+		h.Blocking = append(h.Blocking, server.Condition{Code: "store_failed", Message: "the store failed, the log says why: the gateway stops and has to be started again"})
+	}
+	providers := g.house.Providers()
+	if len(providers) == 0 {
+		h.Blocking = append(h.Blocking, server.Condition{Code: "no_provider", Message: "the configuration has no provider"})
+	}
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	failing, silent := 0, 0
+	for _, p := range providers {
+		switch stats, err := p.Gate.Stats(ctx); {
+		case err != nil:
+			silent++
+		case stats.Breaker == throttle.Open:
+			failing++
+		}
+	}
+	// Another gateway has the same providers: taking this one out of service
+	// would only take away the account pages, stored responses and honest errors.
+	if failing > 0 {
+		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_failing", Message: fmt.Sprintf("%d of %s failing and rested", failing, counted(len(providers), "provider"))})
+	}
+	if silent > 0 {
+		h.Blocking = append(h.Blocking, server.Condition{Code: "not_answering", Message: fmt.Sprintf("the limiters of %d of %s do not answer", silent, counted(len(providers), "provider"))})
+	}
+	return h
+}

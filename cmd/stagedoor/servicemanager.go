@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"stagedoor/http/server"
+)
+
+// openListeners takes the sockets that the service manager holds open across
+// restarts (LISTEN_FDS), so that nobody is refused meanwhile. Without any it
+// opens the addresses itself.
+func openListeners(ctx context.Context, addresses []string) ([]net.Listener, error) {
+	var handed []net.Listener
+	for _, f := range activation.Files(true) {
+		l, err := net.FileListener(f)
+		_ = f.Close() // the listener has a descriptor of its own
+		if err != nil {
+			closeAll(handed)
+			return nil, fmt.Errorf("the service manager's socket %s: %w", f.Name(), err)
+		}
+		handed = append(handed, l)
+	}
+	if len(handed) == 0 {
+		return server.Listen(ctx, addresses)
+	}
+	return handed, server.Adopt(handed)
+}
+
+// tellManager tells the service manager, if there is one, how things are
+// (sd_notify). That it does not listen is its own business.
+func tellManager(state string) { _, _ = daemon.SdNotify(false, state) }
+
+// keepWatchdog tells the service manager that the gateway is alive, as often as
+// it wants to hear it, until ctx ends. Alive means that the actors answer: a
+// process whose scheduler or actors hang falls silent and is restarted.
+func keepWatchdog(ctx context.Context, g *gateway) {
+	within, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		g.logger.Warn("the service manager's watchdog cannot be kept", "cause", err)
+		return
+	}
+	if within == 0 {
+		return
+	}
+	tick := time.NewTicker(within / 3)
+	defer tick.Stop()
+	for {
+		if err := alive(ctx, g, within/3); err == nil {
+			tellManager(daemon.SdNotifyWatchdog)
+		} else if ctx.Err() == nil {
+			g.logger.Error("the actors do not answer", "cause", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func alive(ctx context.Context, g *gateway, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return g.house.Alive(ctx)
+}
