@@ -10,8 +10,11 @@ import (
 
 // Object is a job as its client sees it: the thirteen members of gateway.md 2.1,
 // all of them always.
-func Object(v *state.Video) []byte {
-	w := jsonw.Writer{}
+func Object(v *state.Video) []byte { return AppendObject(nil, v) }
+
+// AppendObject appends Object to dst.
+func AppendObject(dst []byte, v *state.Video) []byte {
+	w := jsonw.Writer{Buf: dst}
 	appendObject(&w, v)
 	return w.Buf
 }

@@ -1,0 +1,187 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"stagedoor/http/access"
+	"stagedoor/http/sse"
+	"stagedoor/providers/dialogue"
+)
+
+var (
+	heartbeat = []byte(": keep-alive\n")
+	// opening makes the reply's headers go out at once and tells a browser when to
+	// come back.
+	opening = []byte("retry: 2000\n")
+)
+
+// stillEvery is how often it is asked whether a viewer may go on watching.
+const stillEvery = 2 * sse.HeartbeatEvery
+
+// JobEvents streams one job until it ends: GET /v1/videos/{id}/events.
+func (d *Doors) JobEvents(w http.ResponseWriter, r *http.Request) {
+	v, after, err := d.admit(r)
+	if err != nil {
+		d.refuse(w, err)
+		return
+	}
+	job, ok := d.options.State.View().Video(r.PathValue("id"), v.owner)
+	switch {
+	case !ok:
+		d.refuse(w, notFound(r.PathValue("id")))
+		return
+	case job.Final() && after >= job.Changed:
+		// The only answer after which a browser does not come back.
+		w.WriteHeader(http.StatusNoContent)
+		return
+	case after > job.Changed:
+		after = 0 // it was never told that
+	}
+	d.stream(w, r, v, &single{state: d.options.State, owner: v.owner, id: job.ID, after: after})
+}
+
+// AllEvents streams every job of the viewer: GET /v1/videos/events.
+func (d *Doors) AllEvents(w http.ResponseWriter, r *http.Request) {
+	v, after, err := d.admit(r)
+	if err != nil {
+		d.refuse(w, err)
+		return
+	}
+	d.stream(w, r, v, newFeed(d.options.State, v.owner, nil, after))
+}
+
+// admit finds out who watches and from which change on; 0: from the beginning.
+func (d *Doors) admit(r *http.Request) (*viewer, int64, error) {
+	v, err := d.identify(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		return v, 0, nil
+	}
+	after, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || after < 0 {
+		return nil, 0, dialogue.Invalid("Last-Event-ID", "must be the id of an event of this stream")
+	}
+	return v, after, nil
+}
+
+func notFound(id string) *dialogue.Error {
+	const most = 128
+	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "video_not_found", Param: "video_id",
+		Message: "there is no video " + strconv.QuoteToASCII(id[:min(len(id), most)])}
+}
+
+// stream answers r with what follower tells until nothing more happens or
+// somebody leaves.
+func (d *Doors) stream(w http.ResponseWriter, r *http.Request, v *viewer, f follower) {
+	if err := d.enter(v.owner); err != nil {
+		d.refuse(w, err)
+		return
+	}
+	defer d.leave(v.owner)
+	access.Note(w, slog.String("key", v.key))
+	ctx, cancel := d.lifetime(r)
+	defer cancel()
+	s := &stream{out: sse.NewWriter(w, "text/event-stream", d.options.Now), still: v.still}
+	if r.Method == http.MethodHead {
+		return
+	}
+	err := s.out.Send(opening)
+	if err == nil {
+		err = s.run(ctx, f)
+	}
+	access.Note(w, slog.Int("events", s.told))
+	if !errors.Is(err, errEnd) && r.Context().Err() != nil {
+		access.Outcome(w, statusClientLeft)
+	}
+}
+
+// statusClientLeft is what the log says of clients that left.
+const statusClientLeft = 499
+
+// stream is one reply under way.
+type stream struct {
+	out   *sse.Writer
+	still func() error
+	told  int
+}
+
+// run tells news until it can't. What is ready is written at once; a slow client
+// keeps Send waiting, and what changes meanwhile is told once.
+func (s *stream) run(ctx context.Context, f follower) error {
+	look := time.NewTicker(sse.LookEvery)
+	defer look.Stop()
+	check := time.NewTicker(stillEvery)
+	defer check.Stop()
+	for {
+		more, sent, err := s.tell(f)
+		if err != nil {
+			return err
+		}
+		if sent && !rest(ctx) {
+			return context.Cause(ctx)
+		}
+		if err := s.wait(ctx, more, look.C, check.C); err != nil {
+			return err
+		}
+	}
+}
+
+// tell writes the next batch in one piece.
+func (s *stream) tell(f follower) (more <-chan struct{}, sent bool, err error) {
+	b := borrow()
+	defer b.giveBack()
+	more, end := f.next(func(n news) error {
+		b.bytes = n.appendEvent(b.bytes)
+		s.told++
+		return nil
+	})
+	if len(b.bytes) > 0 {
+		if err := s.out.Send(b.bytes); err != nil {
+			return nil, false, err
+		}
+	}
+	return more, len(b.bytes) > 0, end
+}
+
+// wait waits for news, and keeps the line warm meanwhile.
+func (s *stream) wait(ctx context.Context, more <-chan struct{}, look, check <-chan time.Time) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-more:
+			return nil
+		case <-check:
+			if err := s.still(); err != nil {
+				return err
+			}
+		case <-look:
+			if !s.out.Quiet() {
+				continue
+			}
+			if err := s.out.Send(heartbeat); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// rest keeps two looks apart.
+func rest(ctx context.Context) bool {
+	t := time.NewTimer(pace)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,104 @@
+package live
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// scope is what a key needs to watch jobs.
+const scope = "videos"
+
+// Sessions recognises browsers.
+type Sessions interface {
+	// Member is the name of the user who is signed in where r comes from; "":
+	// nobody is.
+	Member(r *http.Request) (user string, err error)
+}
+
+// viewer is who watches.
+type viewer struct {
+	doors *Doors
+	r     *http.Request
+	owner state.Owner
+	key   string // id of the key; "": a browser
+}
+
+// identify finds out who asks: by key if one was sent, else by the session of a
+// browser, which can set no headers here. A key in the query is not looked at: it
+// would be in every log on the way.
+func (d *Doors) identify(r *http.Request) (*viewer, error) {
+	v := &viewer{doors: d, r: r}
+	if err := v.recognise(); err != nil {
+		return nil, err
+	}
+	return v, d.SameOrigin(r)
+}
+
+// SameOrigin refuses what a page of another origin asks: browsers send cookies
+// with whatever any page opens, and a socket's answers are not kept from it
+// (RFC 6455 section 10.2). Clients that are no browsers name no origin.
+func (d *Doors) SameOrigin(r *http.Request) error {
+	if origin := r.Header.Get("Origin"); origin != "" && !d.own(origin, r.Host) {
+		return &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "origin_not_allowed",
+			Message: "pages of other origins cannot watch here"}
+	}
+	return nil
+}
+
+// recognise looks who it is. It is asked again now and then: keys are revoked and
+// people sign out while they watch.
+func (v *viewer) recognise() error {
+	d := v.doors
+	if d.options.Sessions != nil && !sendsKey(v.r) {
+		user, err := d.options.Sessions.Member(v.r)
+		if err != nil {
+			return err
+		}
+		if user != "" {
+			v.owner = state.OwnerOf("", user)
+			return nil
+		}
+	}
+	key, err := d.options.Auth.Authenticate(v.r, false)
+	if err != nil {
+		return err
+	}
+	v.owner, v.key = state.OwnerOf(key.ID, key.User), key.ID
+	return d.options.Auth.Permit(&key, v.r, scope, "")
+}
+
+// still fails if the viewer may not watch any more what it watches.
+func (v *viewer) still() error {
+	again := &viewer{doors: v.doors, r: v.r}
+	if err := again.recognise(); err != nil {
+		return err
+	}
+	if again.owner != v.owner {
+		return &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: "session_changed",
+			Message: "somebody else is signed in now"}
+	}
+	return nil
+}
+
+// sendsKey reports whether a request has a key in one of the headers for it.
+func sendsKey(r *http.Request) bool {
+	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// own reports whether an origin is the gateway's.
+func (d *Doors) own(origin, host string) bool {
+	if strings.EqualFold(origin, d.options.Origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, host)
+}
