@@ -1,0 +1,102 @@
+package videojob
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+)
+
+// Content opens content of a job that has completed. The caller closes it.
+// byteRange is a Range header's value or "". Errors are *dialogue.Error.
+func (s *Service) Content(ctx context.Context, v *state.Video, variant video.Variant, byteRange string) (*video.Content, error) {
+	p, ok := s.Providers(v.Provider)
+	if !ok || p.Video == nil {
+		return nil, noRoute(time.Second, nil)
+	}
+	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: v.Key, Class: throttle.Normal, Deadline: s.Now().Add(gateTime), Last: true})
+	var refused *throttle.Refused
+	switch {
+	case errors.As(err, &refused):
+		return nil, noRoute(refused.RetryAfter, err)
+	case err != nil:
+		return nil, upstream.CancelledBy(err).Err
+	}
+	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // unless it was released with what it was used for
+	content, err := p.Video.Content(ctx, v.UpstreamID, variant, byteRange)
+	switch {
+	case err == nil, errors.Is(err, video.ErrLost), errors.Is(err, video.ErrNoVariant):
+		permit.Release(throttle.Outcome{Kind: throttle.Success})
+	default:
+		permit.Release(told(err))
+	}
+	return content, contentError(err)
+}
+
+func contentError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, video.ErrLost):
+		return Expired()
+	case errors.Is(err, video.ErrNoVariant):
+		return dialogue.Invalid("variant", "is not made by the provider of this video")
+	}
+	return failure(err).Err
+}
+
+// Expired is the error of content that is gone (wire/videos.md 5).
+func Expired() *dialogue.Error {
+	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "video_expired", Message: "the content of the video has expired"}
+}
+
+// Delete makes a job that has ended nobody's, and then has its provider delete
+// it, too. A job that has not ended is state.ErrExists, one that is gone
+// state.ErrNotFound.
+func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) error {
+	gone, err := state.Do(ctx, s.State, func(tx *state.Tx) (state.Video, error) {
+		v, ok := tx.View().Video(id, owner)
+		switch {
+		case !ok:
+			return v, state.ErrNotFound
+		case !v.Final():
+			return v, state.ErrExists
+		}
+		v.Deleted, v.Until, v.Prompt = tx.Now(), tx.Now().Add(remembered), ""
+		return tx.PutVideo(v)
+	})
+	if err == nil && gone.UpstreamID != "" {
+		s.System.Go(s.parent, "delete video", func(ctx context.Context) any { s.forget(ctx, &gone); return nil })
+	}
+	return err
+}
+
+// forget deletes a job at its provider. One that stays there expires.
+func (s *Service) forget(ctx context.Context, v *state.Video) {
+	p, ok := s.Providers(v.Provider)
+	if !ok || p.Video == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: v.Key, Class: throttle.Background, Last: true})
+	if err == nil {
+		err = p.Video.Delete(ctx, v.UpstreamID)
+		permit.Release(told(ignoring(err, video.ErrLost)))
+	}
+	if err = ignoring(err, video.ErrLost); err != nil {
+		s.System.Logger().Warn("video not deleted at its provider", "video", v.ID, "cause", err)
+	}
+}
+
+func ignoring(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package videojob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+)
+
+// Codes of failures that are the gateway's own. The set of a failed job's codes is
+// open (wire/videos.md 4).
+const (
+	codeLost       = "upstream_lost"
+	codeSubmission = "submission_lost"
+	codeDeadline   = "deadline_exceeded"
+	codeFailed     = "video_generation_failed"
+)
+
+// action is what a job needs next.
+type action uint8
+
+const (
+	submit action = iota
+	poll
+	settle
+	nothing
+)
+
+// next is what a job in this state needs.
+func next(v *state.Video) action {
+	switch v.Phase {
+	case state.VideoAccepted, state.VideoSubmitting:
+		return submit
+	case state.VideoQueued, state.VideoInProgress:
+		return poll
+	case state.VideoFinalizing:
+		return settle
+	}
+	return nothing
+}
+
+// taken is a job whose submission begins. It is written before anybody is asked.
+func taken(v state.Video) state.Video {
+	v.Phase = state.VideoSubmitting
+	v.Attempts++
+	return v
+}
+
+// untaken is a job that was submitted and that its provider surely has not taken.
+func untaken(v state.Video) state.Video {
+	v.Phase = state.VideoAccepted
+	return v
+}
+
+// submitted is a job that its provider has taken.
+func submitted(v state.Video, id string, s video.Status, now time.Time) state.Video {
+	v.Phase, v.UpstreamID = state.VideoQueued, id
+	v.Spec, v.Files = nil, nil
+	return observed(v, s, now)
+}
+
+// contentLife is how long content is offered if its provider does not say.
+const contentLife = 24 * time.Hour
+
+// mostProgress is what a job has made that has not ended.
+const mostProgress = 99
+
+// observed is a job of which its provider says s. Nothing goes back, and words
+// that say nothing change nothing (faults.md U46).
+func observed(v state.Video, s video.Status, now time.Time) state.Video {
+	switch s.State {
+	case video.Completed:
+		v.Phase, v.Completed, v.Expires = state.VideoFinalizing, now, s.Expires
+		if v.Expires.IsZero() {
+			v.Expires = now.Add(contentLife)
+		}
+		return v
+	case video.Failed:
+		fault := s.Error
+		if fault == nil {
+			fault = &video.Fault{}
+		}
+		return failed(v, fault.Code, fault.Message, now)
+	case video.InProgress:
+		v.Phase = state.VideoInProgress
+	}
+	if v.Phase == state.VideoInProgress {
+		v.Progress = min(max(v.Progress, s.Progress), mostProgress)
+	}
+	return v
+}
+
+// failed is a job that comes to nothing. Its money is to be given back.
+func failed(v state.Video, code, message string, now time.Time) state.Video {
+	if code == "" {
+		code = codeFailed
+	}
+	if message == "" {
+		message = "the video could not be made"
+	}
+	v.Phase, v.Completed, v.Error = state.VideoFinalizing, now, &state.VideoError{Code: code, Message: message}
+	v.Spec, v.Files = nil, nil
+	return v
+}
+
+// late is a job that is not waited for any longer.
+func late(v state.Video, now time.Time) state.Video {
+	return failed(v, codeDeadline, "the video was not finished in time", now)
+}
+
+// lost is a job that its provider does not know any more.
+func lost(v state.Video, now time.Time) state.Video {
+	return failed(v, codeLost, "the upstream provider does not know the video any more", now)
+}
+
+// settled is a job that has ended and whose money is where it belongs. Its record
+// may go after keep.
+func settled(v state.Video, cost int64, now time.Time, keep time.Duration) state.Video {
+	v.Phase, v.Cost = state.VideoCompleted, cost
+	if v.Error != nil {
+		v.Phase = state.VideoFailed
+	} else {
+		v.Progress = 100
+	}
+	last := v.Completed
+	if v.Expires.After(last) {
+		last = v.Expires
+	}
+	v.Until = last.Add(keep)
+	if !v.Deleted.IsZero() {
+		v.Until = now.Add(remembered)
+	}
+	return v
+}
+
+// remembered is how long the record of a deleted job is kept.
+const remembered = time.Hour
+
+// recovered is a job whose step was interrupted: nobody can say whether what it
+// had begun was done. One that was being submitted is submitted once more only
+// where that cannot make a second one (decisions.md "Videos").
+func recovered(v state.Video, idempotent bool, now time.Time) state.Video {
+	if v.Phase == state.VideoSubmitting && !idempotent {
+		return failed(v, codeSubmission, "the gateway was interrupted while the video was submitted: nobody knows whether it is being made", now)
+	}
+	return v
+}
+
+// refusal is what follows a submission that failed.
+type refusal struct {
+	// again: it is tried once more, after wait. reached: the provider may have the
+	// job all the same.
+	again, reached bool
+	wait           time.Duration
+	// err is why the job fails, if it does.
+	err *dialogue.Error
+}
+
+// refused decides after a submission that failed. What surely has not reached the
+// provider is tried until the deadline; what may have reached it only under the
+// same idempotency key.
+func refused(err error, idempotent bool, attempts int) refusal {
+	f := failure(err)
+	wait := max(backoff(firstWait, longestWait, attempts-1), min(f.RetryAfter, longestRetry))
+	switch f.Class {
+	case upstream.NotSent, upstream.RateLimited, upstream.Overloaded:
+		return refusal{again: true, wait: wait}
+	case upstream.MaybeSent, upstream.TimedOut, upstream.Cancelled:
+		if idempotent {
+			return refusal{again: true, reached: true, wait: wait}
+		}
+		return refusal{err: &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: codeSubmission, Cause: err, NoRetry: true,
+			Message: "the connection to the upstream provider broke while the video was submitted: nobody knows whether it is being made"}}
+	case upstream.Transient:
+		if idempotent {
+			return refusal{again: true, reached: true, wait: wait}
+		}
+	}
+	return refusal{err: f.Err}
+}
+
+// failure is err as the upstream client classifies it. What it did not classify
+// may have reached the provider.
+func failure(err error) *upstream.Failure {
+	var f *upstream.Failure
+	var told *dialogue.Error
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &told):
+		return &upstream.Failure{Class: upstream.CallerFault, Err: told}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return upstream.CancelledBy(err)
+	}
+	return upstream.Broken(err)
+}
+
+// codeOf is the code of an error as a failed job tells it.
+func codeOf(e *dialogue.Error) string {
+	if e.Code == nil {
+		return ""
+	}
+	if s, ok := e.Code.(string); ok {
+		return s
+	}
+	return fmt.Sprint(e.Code)
+}
+
+// Times between two steps of a job (wire/videos.md 3).
+const (
+	firstWait    = 2 * time.Second
+	longestWait  = 20 * time.Second
+	longestRetry = time.Minute
+	growth       = 1.3
+)
+
+func backoff(first, longest time.Duration, n int) time.Duration {
+	d := float64(first)
+	for range max(n, 0) {
+		if d *= growth; d >= float64(longest) {
+			return longest
+		}
+	}
+	return time.Duration(d)
+}
+
+// pollWait is how long a provider is left alone after n polls. What it asks for
+// counts; jitter, from 0 to 1, keeps jobs that began together apart.
+func pollWait(n int, asked time.Duration, jitter float64) time.Duration {
+	wait := backoff(firstWait, longestWait, n)
+	if asked > 0 {
+		wait = min(max(asked, time.Second), longestRetry)
+	}
+	return wait + time.Duration(jitter*float64(wait)/5)
+}
+
+// spread is when the first step of a job is due that an earlier process began,
+// the nth of all that were found: those of which something hangs in the air
+// first, and the polls of many not all at once.
+func spread(v *state.Video, n int) time.Duration {
+	const each, most = 20 * time.Millisecond, 30 * time.Second
+	if next(v) != poll {
+		return min(time.Duration(n)*each/10, most)
+	}
+	return min(time.Second+time.Duration(n)*each, most)
+}

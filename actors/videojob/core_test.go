@@ -1,0 +1,145 @@
+package videojob
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+)
+
+var at = time.Unix(1_800_000_000, 0)
+
+// What a provider says moves a job forward or not at all.
+func TestObserved(t *testing.T) {
+	queued := state.Video{Phase: state.VideoQueued}
+	half := state.Video{Phase: state.VideoInProgress, Progress: 50}
+	for _, c := range []struct {
+		name     string
+		before   state.Video
+		status   video.Status
+		phase    state.VideoPhase
+		progress int
+		code     string
+	}{
+		{"begins", queued, video.Status{State: video.InProgress, Progress: 3}, state.VideoInProgress, 3, ""},
+		{"begins without a number", queued, video.Status{State: video.InProgress, Progress: -1}, state.VideoInProgress, 0, ""},
+		{"waits with a number", queued, video.Status{State: video.Queued, Progress: 10}, state.VideoQueued, 0, ""},
+		{"goes on", half, video.Status{State: video.InProgress, Progress: 60}, state.VideoInProgress, 60, ""},
+		{"goes back", half, video.Status{State: video.InProgress, Progress: 40}, state.VideoInProgress, 50, ""},
+		{"waits again", half, video.Status{State: video.Queued, Progress: 0}, state.VideoInProgress, 50, ""},
+		{"too much", half, video.Status{State: video.InProgress, Progress: 140}, state.VideoInProgress, 99, ""},
+		{"nothing", half, video.Status{State: video.InProgress, Progress: -1}, state.VideoInProgress, 50, ""},
+		{"an unknown word", half, video.Status{Progress: 55}, state.VideoInProgress, 55, ""},
+		{"an unknown word at first", queued, video.Status{Progress: 55}, state.VideoQueued, 0, ""},
+		{"ends", half, video.Status{State: video.Completed, Progress: 10}, state.VideoFinalizing, 50, ""},
+		{"ends at once", queued, video.Status{State: video.Completed}, state.VideoFinalizing, 0, ""},
+		{"fails", half, video.Status{State: video.Failed, Error: &video.Fault{Code: "moderation_blocked", Message: "no"}}, state.VideoFinalizing, 50, "moderation_blocked"},
+		{"fails without a word", half, video.Status{State: video.Failed}, state.VideoFinalizing, 50, codeFailed},
+	} {
+		got := observed(c.before, c.status, at)
+		if got.Phase != c.phase || got.Progress != c.progress {
+			t.Errorf("%s: %s, %d %%", c.name, got.Phase, got.Progress)
+		}
+		if (got.Error != nil) != (c.code != "") || got.Error != nil && (got.Error.Code != c.code || got.Error.Message == "") {
+			t.Errorf("%s: %+v", c.name, got.Error)
+		}
+		if ended := got.Phase == state.VideoFinalizing; ended != got.Completed.Equal(at) || ended && c.code == "" && got.Expires.IsZero() {
+			t.Errorf("%s: completed %s, expires %s", c.name, got.Completed, got.Expires)
+		}
+	}
+}
+
+func TestSettledIsWhatWasObserved(t *testing.T) {
+	v := settled(observed(state.Video{Phase: state.VideoInProgress}, video.Status{State: video.Completed, Expires: at.Add(time.Hour)}, at), 7, at, time.Minute)
+	if v.Phase != state.VideoCompleted || v.Progress != 100 || v.Cost != 7 || !v.Until.Equal(at.Add(time.Hour+time.Minute)) {
+		t.Errorf("%+v", v)
+	}
+	v = settled(late(state.Video{Phase: state.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
+	if v.Phase != state.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline || !v.Until.Equal(at.Add(time.Minute)) {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestNext(t *testing.T) {
+	for phase, want := range map[state.VideoPhase]action{state.VideoAccepted: submit, state.VideoSubmitting: submit, state.VideoQueued: poll,
+		state.VideoInProgress: poll, state.VideoFinalizing: settle, state.VideoCompleted: nothing, state.VideoFailed: nothing} {
+		if got := next(&state.Video{Phase: phase}); got != want {
+			t.Errorf("%s: %d", phase, got)
+		}
+	}
+}
+
+// Only what hung in the air, at a provider that would make another one, is given
+// up.
+func TestRecovered(t *testing.T) {
+	for _, phase := range []state.VideoPhase{state.VideoAccepted, state.VideoSubmitting, state.VideoQueued, state.VideoInProgress, state.VideoFinalizing} {
+		for _, idempotent := range []bool{true, false} {
+			got := recovered(state.Video{Phase: phase}, idempotent, at)
+			lost := phase == state.VideoSubmitting && !idempotent
+			if (got.Error != nil) != lost || lost && got.Error.Code != codeSubmission || !lost && got.Phase != phase {
+				t.Errorf("%s, %v: %s, %+v", phase, idempotent, got.Phase, got.Error)
+			}
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	told := &dialogue.Error{Status: 400, Code: "told"}
+	for _, c := range []struct {
+		class       upstream.Class
+		keys, no    string // what follows with and without idempotency keys
+		reached     bool
+		rate        time.Duration
+		waitAtLeast time.Duration
+	}{
+		{class: upstream.NotSent, keys: "again", no: "again", waitAtLeast: firstWait},
+		{class: upstream.RateLimited, keys: "again", no: "again", rate: 40 * time.Second, waitAtLeast: 40 * time.Second},
+		{class: upstream.Overloaded, keys: "again", no: "again", rate: time.Hour, waitAtLeast: time.Minute},
+		{class: upstream.MaybeSent, keys: "again", no: codeSubmission, reached: true},
+		{class: upstream.TimedOut, keys: "again", no: codeSubmission, reached: true},
+		{class: upstream.Cancelled, keys: "again", no: codeSubmission, reached: true},
+		{class: upstream.Transient, keys: "again", no: "told", reached: true},
+		{class: upstream.CallerFault, keys: "told", no: "told"},
+		{class: upstream.Credential, keys: "told", no: "told"},
+	} {
+		for idempotent, want := range map[bool]string{true: c.keys, false: c.no} {
+			r := refused(&upstream.Failure{Class: c.class, Err: told, RetryAfter: c.rate}, idempotent, 1)
+			got := "again"
+			if !r.again {
+				got = codeOf(r.err)
+			}
+			if got != want || r.again && (r.reached != c.reached || r.wait < c.waitAtLeast || r.wait > longestRetry) {
+				t.Errorf("class %d, %v: %s, %+v", c.class, idempotent, got, r)
+			}
+		}
+	}
+	if r := refused(errors.New("odd"), false, 1); r.again || codeOf(r.err) != codeSubmission {
+		t.Errorf("an error of no class: %+v", r)
+	}
+}
+
+func TestPollWaitGrowsAndListens(t *testing.T) {
+	last := time.Duration(0)
+	for n := range 30 {
+		wait := pollWait(n, 0, 0)
+		if wait < last || wait < firstWait || wait > longestWait {
+			t.Errorf("poll %d after %s", n, wait)
+		}
+		last = wait
+	}
+	if last != longestWait {
+		t.Errorf("ends with %s", last)
+	}
+	for _, c := range []struct{ asked, want time.Duration }{{time.Millisecond, time.Second}, {5 * time.Second, 5 * time.Second}, {time.Hour, longestRetry}} {
+		if got := pollWait(9, c.asked, 0); got != c.want {
+			t.Errorf("asked for %s: %s", c.asked, got)
+		}
+	}
+	if a, b := pollWait(9, 0, 0), pollWait(9, 0, 0.99); b <= a || b > a*6/5 {
+		t.Errorf("jitter from %s to %s", a, b)
+	}
+}

@@ -1,0 +1,140 @@
+package videojob_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// The process is killed right after each thing that it makes durable, and around
+// the call that makes the video. The next one ends the job: made once, or failed
+// and free where nobody can know.
+func TestNoKillMakesAVideoTwiceOrLosesIt(t *testing.T) {
+	phase := func(name string) func(*process) {
+		return func(p *process) {
+			p.disk.killed = func(op journal.Op) bool { return contains(op, journal.Job, `"phase":"`+name+`"`) }
+		}
+	}
+	for _, c := range []struct {
+		name string
+		kill func(*process)
+		lost bool // if the provider knows no idempotency keys
+	}{
+		{"held", func(p *process) {
+			p.disk.killed = func(op journal.Op) bool { return op.Table == journal.Hold && op.Kind == journal.Put }
+		}, false},
+		{"accepted", phase("accepted"), false},
+		{"submitting", phase("submitting"), true},
+		{"before the call", func(p *process) {
+			p.vendor.before = func() error { p.disk.kill(); return nil }
+		}, true},
+		{"after the call", func(p *process) {
+			p.vendor.after = func() error { p.disk.kill(); return nil }
+		}, true},
+		{"queued", phase("queued"), false},
+		{"in progress", phase("in_progress"), false},
+		{"finalizing", phase("finalizing"), false},
+		{"settled", func(p *process) {
+			p.disk.killed = func(op journal.Op) bool { return op.Table == journal.Receipt && op.Kind == journal.Put }
+		}, false},
+		{"completed", phase("completed"), false},
+	} {
+		for _, idempotent := range []bool{true, false} {
+			name := c.name + ", no keys"
+			if idempotent {
+				name = c.name
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store, v := journal.NewMemory(), newVendor()
+					v.idempotent = idempotent
+					first := start(t, store, v, nil)
+					first.credit()
+					c.kill(first)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					_, _, _ = first.svc.Create(ctx, order("a cat")) // whatever is told, the process is dead
+					cancel()
+					kittest.Pass(2 * time.Minute)
+					first.disk.mu.Lock()
+					dead := first.disk.dead
+					first.disk.mu.Unlock()
+					if !dead {
+						t.Fatal("it was not killed")
+					}
+					first.end()
+					v.before, v.after = nil, nil
+
+					second := start(t, store, v, nil)
+					kittest.Pass(5 * time.Minute)
+					judge(t, second, c.name == "held", c.lost && !idempotent)
+					second.end()
+					time.Sleep(5 * time.Second)
+				})
+			})
+		}
+	}
+}
+
+// judge looks at the one job after all.
+func judge(t *testing.T, p *process, never, lost bool) {
+	t.Helper()
+	list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10})
+	if never {
+		if len(list) != 0 || p.vendor.made() != 0 {
+			t.Errorf("%d jobs, %d made", len(list), p.vendor.made())
+		}
+		p.books(0)
+		return
+	}
+	if len(list) != 1 {
+		t.Fatalf("%d jobs", len(list))
+	}
+	v := list[0]
+	for _, key := range p.vendor.keys {
+		if key != v.ID {
+			t.Errorf("submitted under %s", key)
+		}
+	}
+	if lost {
+		if v.Phase != state.VideoFailed || v.Error.Code != "submission_lost" || len(p.vendor.keys) > 1 {
+			t.Errorf("ended as %s, %+v, after %d submissions", v.Phase, v.Error, len(p.vendor.keys))
+		}
+		p.books(0)
+		return
+	}
+	if v.Phase != state.VideoCompleted || p.vendor.made() != 1 || v.Cost != 4*second {
+		t.Errorf("ended as %s, %+v, cost %d, made %d", v.Phase, v.Error, v.Cost, p.vendor.made())
+	}
+	p.books(4 * second)
+}
+
+// A process that stops lets a submission end, and asks nobody twice.
+func TestAStopLosesNoSubmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, v := journal.NewMemory(), newVendor()
+		v.idempotent = false
+		v.before = func() error { time.Sleep(5 * time.Second); return nil }
+		first := start(t, store, v, nil)
+		first.credit()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		job, _, err := first.svc.Create(ctx, order("a cat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.end()
+		next := start(t, store, v, nil)
+		kittest.Pass(5 * time.Minute)
+		if got := next.look(job.ID); got.Phase != state.VideoCompleted || v.made() != 1 {
+			t.Errorf("ended as %+v, made %d", got, v.made())
+		}
+		next.books(4 * second)
+		next.end()
+		time.Sleep(5 * time.Second)
+	})
+}

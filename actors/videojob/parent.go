@@ -1,0 +1,79 @@
+package videojob
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"stagedoor/actors/kit"
+)
+
+// restartAlways treats the jobs' failures: an actor is restarted, with back-off
+// and without end, and goes on from its record. It holds money and somebody's
+// video.
+func restartAlways(system *kit.System) *kit.Backoff {
+	return &kit.Backoff{Initial: 200 * time.Millisecond, Max: 30 * time.Second, Report: func(f kit.Failure) {
+		system.Logger().Error("video job failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
+	}}
+}
+
+// parent spawns the jobs' actors and supervises them. Each of its incarnations
+// goes on with all that have not ended, since those of the one before it are
+// stopped.
+type parent struct {
+	svc  *Service
+	live map[string]struct{} // ids of actors
+}
+
+// Receive implements actor.Actor.
+func (p *parent) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		p.live = make(map[string]struct{})
+		p.adopt(c)
+	case *begin:
+		p.begin(c, m)
+	case *actor.Terminated:
+		delete(p.live, m.Who.GetId())
+		p.count()
+	}
+}
+
+func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
+
+// adopt goes on with the jobs that have not ended.
+func (p *parent) adopt(c actor.Context) {
+	unfinished := p.svc.State.View().UnfinishedVideos()
+	for n := range unfinished {
+		r := &run{id: unfinished[n].ID, known: true, after: spread(&unfinished[n], n), answer: make(chan answer, 1)}
+		r.told.Store(true)
+		if err := p.spawn(c, r); err != nil {
+			p.svc.System.Logger().Error("video job not adopted", "video", r.id, "cause", err)
+		}
+	}
+	if len(unfinished) > 0 {
+		p.svc.System.Logger().Info("video jobs of an earlier process go on", "count", len(unfinished))
+	}
+	p.count()
+}
+
+// begin contains a panic: a restart would stop the jobs that are under way.
+func (p *parent) begin(c actor.Context, m *begin) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.Resolve(struct{}{}, fmt.Errorf("spawn panicked: %T", reason))
+		}
+	}()
+	m.Resolve(struct{}{}, p.spawn(c, m.run))
+}
+
+func (p *parent) spawn(c actor.Context, r *run) error {
+	props := p.svc.System.Props("video", func() actor.Actor { return &job{svc: p.svc, run: r} }, kit.WithSupervisor(restartAlways(p.svc.System)))
+	pid, err := p.svc.System.SpawnChild(c, props, "v")
+	if err == nil {
+		p.live[pid.GetId()] = struct{}{}
+		p.count()
+	}
+	return err
+}

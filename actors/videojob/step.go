@@ -1,0 +1,312 @@
+package videojob
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+	"stagedoor/state/blobs"
+)
+
+// Clocks of what a step waits for.
+const (
+	submitTime = 2 * time.Minute // an upload may go along
+	pollTime   = 30 * time.Second
+	gateTime   = time.Minute // in the provider's queue
+	storeWait  = 2 * time.Second
+	stopGrace  = 10 * time.Second // for a submission when the gateway stops
+)
+
+// mostMisses is how often in a row a provider must not know a job: some know a
+// new one only after a while.
+const mostMisses = 3
+
+// step brings a job on by one action. It runs on a goroutine of its own.
+type step struct {
+	svc   *Service
+	run   *run
+	base  state.Video // as the record is
+	video state.Video
+	// As in job.
+	unsaved, hanging bool
+	misses           int
+
+	out stepped
+}
+
+// perform is the step. What it returns is the actor's.
+func (s *step) perform(ctx context.Context) any {
+	s.act(ctx)
+	s.out.video, s.out.unsaved = s.video, s.unsaved
+	s.out.misses = s.misses
+	return &s.out
+}
+
+func (s *step) act(ctx context.Context) {
+	if s.unsaved {
+		s.save()
+		return
+	}
+	now := s.svc.Now()
+	if s.hanging {
+		p, ok := s.svc.Providers(s.video.Provider)
+		if s.video.Phase == state.VideoSubmitting && (!ok || p.Video == nil) && now.Before(s.video.Deadline) {
+			s.interrupted() // nobody can say yet what is safe
+			return
+		}
+		s.change(recovered(s.video, ok && p.Video != nil && p.Video.Idempotent(), now))
+	}
+	what := next(&s.video)
+	switch {
+	case what == settle:
+		s.settle(ctx)
+	case !now.Before(s.video.Deadline):
+		s.change(late(s.video, now))
+	case what == submit:
+		s.submit(ctx)
+	case what == poll:
+		s.poll(ctx)
+	}
+	if s.unsaved {
+		s.save()
+	}
+}
+
+// interrupted looks again later.
+func (s *step) interrupted() { s.out.again = firstWait }
+
+// change is what the record is to say.
+func (s *step) change(v state.Video) {
+	s.video, s.unsaved = v, true
+}
+
+// save writes the record, unless somebody else has brought it on: then two
+// incarnations of the job's actor run, and this one is the old one.
+func (s *step) save() {
+	kept, err := state.Do(context.Background(), s.svc.State, func(tx *state.Tx) (state.Video, error) {
+		now, ok := tx.View().AnyVideo(s.base.ID)
+		if !ok || now.Phase != s.base.Phase || now.Attempts != s.base.Attempts {
+			return now, errStale
+		}
+		return tx.PutVideo(s.video)
+	})
+	switch {
+	case err == nil:
+		s.video, s.base, s.unsaved = kept, kept, false
+	case errors.Is(err, state.ErrUnavailable):
+		s.out.again = storeWait
+	case errors.Is(err, errStale), errors.Is(err, state.ErrFinished), errors.Is(err, state.ErrInvalid):
+		s.out.stale = true
+	default:
+		s.svc.System.Logger().Error("video job not written", "video", s.base.ID, "cause", err)
+		s.out.again = longestWait
+	}
+}
+
+var errStale = errors.New("the record was written by another")
+
+// provider is the one of the configuration in force.
+func (s *step) provider() (Provider, bool) {
+	p, ok := s.svc.Providers(s.video.Provider)
+	if !ok || p.Video == nil {
+		s.out.again = longestWait // until a configuration brings it back
+		return p, false
+	}
+	return p, true
+}
+
+// permit waits for the provider's throttle. Jobs have time: what is refused is
+// tried again.
+func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Permit {
+	now := s.svc.Now()
+	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: s.video.Key, Class: class, Deadline: now.Add(gateTime), Last: true})
+	if err == nil {
+		return permit
+	}
+	s.out.again = longestWait
+	var refused *throttle.Refused
+	if errors.As(err, &refused) {
+		s.out.again = min(max(refused.RetryAfter, firstWait), longestRetry)
+	}
+	return nil
+}
+
+// submit asks the provider for the job, after it was written that it will be.
+func (s *step) submit(ctx context.Context) {
+	p, ok := s.provider()
+	if !ok {
+		return
+	}
+	var spec video.Spec
+	if err := json.Unmarshal(s.video.Spec, &spec); err != nil {
+		s.change(failed(s.video, "", "", s.svc.Now()))
+		return
+	}
+	permit := s.permit(ctx, p, throttle.Normal)
+	if permit == nil {
+		return
+	}
+	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // unless it was released with what it was used for
+	s.change(taken(s.video))
+	if s.save(); s.unsaved {
+		// Nobody was asked: it is written again before anybody is.
+		s.video, s.unsaved = s.base, false
+		return
+	}
+	id, status, err := s.send(ctx, p, &spec)
+	permit.Release(told(err))
+	if err == nil {
+		s.discard(s.video.Files)
+		s.change(submitted(s.video, id, status, s.svc.Now()))
+		s.out.asked = status.PollAfter
+		return
+	}
+	s.refused(ctx, p, err)
+}
+
+// send submits. A gateway that stops lets it end, for a while: what was sent
+// halfway may be made and nobody's.
+func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, video.Status, error) {
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
+	defer stop()
+	id, status, err := p.Video.Submit(detached, s.video.ID, spec, s.svc.open)
+	if err == nil && id == "" {
+		err = dialogue.BadUpstream("a video without an id")
+	}
+	return id, status, err
+}
+
+func (s *step) refused(ctx context.Context, p Provider, err error) {
+	r := refused(err, p.Video.Idempotent(), s.video.Attempts)
+	switch {
+	case r.again && r.reached:
+		s.out.again = r.wait
+	case r.again:
+		s.change(untaken(s.video))
+		s.out.again = r.wait
+	case ctx.Err() != nil:
+		// The gateway stops, and its next life decides.
+		s.out.again = longestWait
+	default:
+		s.fail(r.err)
+	}
+}
+
+// fail ends a job that was not taken. A client that waits for it is told, and has
+// no job.
+func (s *step) fail(e *dialogue.Error) {
+	now := s.svc.Now()
+	v := failed(s.video, codeOf(e), e.Message, now)
+	s.discard(s.video.Files)
+	if s.run.claim() {
+		v.Deleted = now
+		s.out.err = e
+	}
+	s.change(v)
+}
+
+// discard removes uploads that are not needed any more. What stays behind
+// expires.
+func (s *step) discard(files []string) {
+	for _, id := range files {
+		if err := s.svc.Files.Delete(blobs.ID(id)); err != nil {
+			s.svc.System.Logger().Warn("upload not removed", "video", s.base.ID, "cause", err)
+		}
+	}
+}
+
+// poll asks how the job stands. A failure changes nothing (wire/videos.md 3).
+func (s *step) poll(ctx context.Context) {
+	p, ok := s.provider()
+	if !ok {
+		return
+	}
+	permit := s.permit(ctx, p, throttle.Background)
+	if permit == nil {
+		return
+	}
+	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in submit
+	limited, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	status, err := p.Video.Poll(limited, s.video.UpstreamID)
+	if errors.Is(err, video.ErrLost) {
+		permit.Release(throttle.Outcome{Kind: throttle.Success})
+		if s.misses++; s.misses >= mostMisses {
+			s.change(lost(s.video, s.svc.Now()))
+		}
+		return
+	}
+	s.misses = 0
+	permit.Release(told(err))
+	if err != nil {
+		s.out.asked = failure(err).RetryAfter
+		return
+	}
+	s.out.asked = status.PollAfter
+	if v := observed(s.video, status, s.svc.Now()); v.Phase != s.video.Phase || v.Progress != s.video.Progress {
+		s.change(v)
+	}
+}
+
+// settle moves the money and then closes the record. A crash in between finds no
+// hold the next time, which means that it was settled.
+func (s *step) settle(ctx context.Context) {
+	cost, err := s.pay(ctx)
+	if err != nil {
+		s.svc.System.Logger().Warn("video job not settled yet", "video", s.base.ID, "cause", err)
+		s.out.again = storeWait
+		return
+	}
+	s.change(settled(s.video, cost, s.svc.Now(), s.svc.Config.Keep))
+}
+
+func (s *step) pay(ctx context.Context) (cost int64, err error) {
+	v := &s.video
+	if v.Account == "" {
+		return 0, nil
+	}
+	bill := ledger.Video(&catalog.Price{PerSecond: v.Price}, v.Seconds)
+	if v.Error != nil {
+		bill.Amount = 0
+	}
+	hold, err := s.svc.Ledger.Resume(ctx, v.Account, v.ID)
+	if errors.Is(err, state.ErrNotFound) {
+		return bill.Amount, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	receipt := &state.Receipt{Model: v.Model, Upstream: v.UpstreamModel, Provider: v.Provider, Attempts: v.Attempts}
+	if v.Error != nil {
+		hold.Release(ledger.Failed.String(), receipt)
+		return 0, nil
+	}
+	receipt.Usage, receipt.Prices = bill.Usage, bill.Prices
+	return bill.Amount, hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt})
+}
+
+// kinds are the failure classes as the throttle calls them.
+var kinds = [...]throttle.Kind{
+	upstream.NotSent: throttle.NotSent, upstream.MaybeSent: throttle.Transient, upstream.RateLimited: throttle.RateLimited,
+	upstream.Overloaded: throttle.Overloaded, upstream.Transient: throttle.Transient, upstream.CallerFault: throttle.CallerFault,
+	upstream.Credential: throttle.Credential, upstream.Cancelled: throttle.Cancelled, upstream.TimedOut: throttle.Transient,
+}
+
+// told is what the throttle learns of one call.
+func told(err error) throttle.Outcome {
+	if err == nil {
+		return throttle.Outcome{Kind: throttle.Success}
+	}
+	f := failure(err)
+	return throttle.Outcome{Kind: kinds[f.Class], RetryAfter: f.RetryAfter}
+}

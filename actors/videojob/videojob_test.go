@@ -1,0 +1,383 @@
+package videojob_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+)
+
+func TestAVideoIsMadeAndPaid(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		v := p.create(order("a cat"))
+		if v.Phase != state.VideoQueued || v.UpstreamID == "" || v.Spec != nil {
+			t.Fatalf("created as %+v", v)
+		}
+		if b, _ := p.ledger.Balance(t.Context(), "7"); b.Held != 4*second {
+			t.Errorf("%d held", b.Held)
+		}
+		last, seen := v, 0
+		for !last.Final() {
+			_, changed, ok := p.state.WatchVideo(v.ID, owner)
+			if !ok {
+				t.Fatal("it is gone")
+			}
+			<-changed
+			now := p.look(v.ID)
+			if now.Progress < last.Progress {
+				t.Errorf("went from %d to %d %%", last.Progress, now.Progress)
+			}
+			last = now
+			seen++
+		}
+		if last.Phase != state.VideoCompleted || last.Progress != 100 || last.Cost != 4*second || last.Expires.IsZero() || seen < 3 {
+			t.Errorf("ended as %+v after %d changes", last, seen)
+		}
+		p.books(4 * second)
+		r, err := p.state.Receipts(t.Context(), "7", v.ID)
+		if err != nil || len(r) != 1 || r[0].Charged != 4*second || r[0].Usage.Seconds != 4 || r[0].Provider != "vendor" {
+			t.Errorf("receipts %+v, %v", r, err)
+		}
+		kittest.Quiesce()
+		if n := p.svc.InFlight(); n != 0 {
+			t.Errorf("%d actors are left", n)
+		}
+		counts := p.vendor.engine.Counts()
+		if len(counts) != 1 || counts[0].Submissions != 1 || counts[0].Polls > 10 {
+			t.Errorf("the provider saw %+v", counts)
+		}
+	})
+}
+
+// Whatever goes wrong is told as a failed job, and costs nothing.
+func TestVideosThatFailCostNothing(t *testing.T) {
+	broken := errors.New("a broken connection")
+	for name, c := range map[string]struct {
+		set  func(*vendor)
+		code string
+	}{
+		"provider fails":      {func(v *vendor) { v.faults = job.Faults{Ending: job.Fails, At: 50} }, "video_generation_failed"},
+		"moderation":          {func(v *vendor) { v.faults = job.Faults{Ending: job.Blocked, At: 50} }, "moderation_blocked"},
+		"provider forgets":    {func(v *vendor) { v.faults = job.Faults{Ending: job.Vanishes, At: 50} }, "upstream_lost"},
+		"never ends":          {func(v *vendor) { v.faults = job.Faults{Ending: job.Freezes, At: 50} }, "deadline_exceeded"},
+		"cannot be asked":     {func(v *vendor) { v.polling = func() error { return broken } }, "deadline_exceeded"},
+		"provider never free": {func(v *vendor) { v.before = failing(upstream.Overloaded) }, "deadline_exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, p *process) {
+				c.set(p.vendor)
+				v := p.create(order("a cat"))
+				kittest.Pass(40 * time.Minute)
+				v = p.look(v.ID)
+				if v.Phase != state.VideoFailed || v.Error == nil || v.Error.Code != c.code || v.Error.Message == "" || v.Completed.IsZero() {
+					t.Errorf("ended as %+v, %+v", v, v.Error)
+				}
+				p.books(0)
+			})
+		})
+	}
+}
+
+func failing(class upstream.Class) func() error {
+	return func() error {
+		return &upstream.Failure{Class: class, Err: &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "moderation_blocked", Message: "no"}}
+	}
+}
+
+// A client that waits is told of a refusal, and then there is no job.
+func TestARefusalIsTheClientsErrorAndLeavesNoJob(t *testing.T) {
+	for _, idempotent := range []bool{true, false} {
+		play(t, func(t *testing.T, p *process) {
+			p.vendor.idempotent = idempotent
+			p.vendor.before = failing(upstream.CallerFault)
+			o := order("something bad")
+			o.Video.Once, o.Video.Asked = "k", state.HashSecret("body")
+			_, _, err := p.svc.Create(t.Context(), o)
+			var told *dialogue.Error
+			if !errors.As(err, &told) || told.Code != "moderation_blocked" || told.Status != 400 {
+				t.Errorf("told %v", err)
+			}
+			if list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10}); len(list) != 0 {
+				t.Errorf("%d jobs are left", len(list))
+			}
+			kittest.Pass(time.Minute)
+			p.books(0)
+			p.vendor.before = nil
+			if v, again, err := p.svc.Create(t.Context(), o); again || err != nil || v.UpstreamID == "" {
+				t.Errorf("tried again: %v, %v, %v", v.Phase, again, err)
+			}
+		})
+	}
+}
+
+// A connection that breaks during a submission: once more under the same key
+// where that is safe, else never.
+func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
+	for _, c := range []struct {
+		idempotent bool
+		code       any
+		made       int
+		charged    int64
+	}{{true, nil, 1, 4 * second}, {false, "submission_lost", 1, 0}} {
+		play(t, func(t *testing.T, p *process) {
+			p.vendor.idempotent = c.idempotent
+			n := 0
+			p.vendor.after = func() error {
+				if n++; n == 1 {
+					return failing(upstream.MaybeSent)()
+				}
+				return nil
+			}
+			_, _, err := p.svc.Create(t.Context(), order("a cat"))
+			var told *dialogue.Error
+			if errors.As(err, &told) != (c.code != nil) || told != nil && told.Code != c.code {
+				t.Errorf("told %v", err)
+			}
+			kittest.Pass(5 * time.Minute)
+			if got := p.vendor.made(); got != c.made {
+				t.Errorf("made %d times", got)
+			}
+			p.books(c.charged)
+		})
+	}
+}
+
+func TestWhoIsBusyIsTriedAgain(t *testing.T) {
+	for _, class := range []upstream.Class{upstream.NotSent, upstream.RateLimited, upstream.Overloaded} {
+		play(t, func(t *testing.T, p *process) {
+			p.vendor.idempotent = false
+			n := 0
+			p.vendor.before = func() error {
+				if n++; n < 6 {
+					return failing(class)()
+				}
+				return nil
+			}
+			v := p.create(order("a cat"))
+			if v.Status() != "queued" {
+				t.Errorf("told %s", v.Status())
+			}
+			kittest.Pass(5 * time.Minute)
+			if v = p.look(v.ID); v.Phase != state.VideoCompleted || v.Attempts != 6 || p.vendor.made() != 1 {
+				t.Errorf("ended as %+v", v)
+			}
+			p.books(4 * second)
+		})
+	}
+}
+
+// Polls that fail change nothing.
+func TestPollsMayFail(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		p.vendor.faults = job.Faults{BusyPolls: 4, CutPolls: 3}
+		v := p.create(order("a cat"))
+		kittest.Pass(3 * time.Minute)
+		if v = p.look(v.ID); v.Phase != state.VideoCompleted {
+			t.Errorf("ended as %+v", v)
+		}
+	})
+}
+
+func TestAClientsKeyBeginsOneJob(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		o := order("a cat")
+		o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
+		first := p.create(o)
+		second, again, err := p.svc.Create(t.Context(), o)
+		if err != nil || !again || second.ID != first.ID {
+			t.Errorf("%s, %v, %v", second.ID, again, err)
+		}
+		other := order("a dog")
+		other.Video.Once, other.Video.Asked = "mine", state.HashSecret("another body")
+		_, _, err = p.svc.Create(t.Context(), other)
+		var told *dialogue.Error
+		if !errors.As(err, &told) || told.Status != 409 {
+			t.Errorf("told %v", err)
+		}
+		if p.vendor.made() != 1 {
+			t.Errorf("made %d", p.vendor.made())
+		}
+	})
+}
+
+// Two that come at once are one job, too.
+func TestAClientsKeyBeginsOneJobAtOnce(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		ids := make(chan string, 8)
+		for range cap(ids) {
+			go func() {
+				o := order("a cat")
+				o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
+				v, _, err := p.svc.Create(context.Background(), o)
+				if err != nil {
+					t.Error(err)
+				}
+				ids <- v.ID
+			}()
+		}
+		first := <-ids
+		for range cap(ids) - 1 {
+			if id := <-ids; id != first {
+				t.Errorf("%s beside %s", id, first)
+			}
+		}
+		kittest.Pass(5 * time.Minute)
+		if p.vendor.made() != 1 {
+			t.Errorf("made %d", p.vendor.made())
+		}
+		p.books(4 * second)
+	})
+}
+
+func TestWhoHasNoMoneyHasNoVideo(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		for range credits / (4 * second) {
+			p.create(order("a cat"))
+		}
+		_, _, err := p.svc.Create(t.Context(), order("one more"))
+		var told *dialogue.Error
+		if !errors.As(err, &told) || told.Status != 429 || told.Code != "insufficient_quota" {
+			t.Errorf("told %v", err)
+		}
+		if n := p.vendor.made(); n != credits/(4*second) {
+			t.Errorf("made %d", n)
+		}
+		kittest.Pass(5 * time.Minute)
+		p.books(credits / (4 * second) * 4 * second)
+	})
+}
+
+// A client that leaves while its job is submitted leaves the job.
+func TestAClientThatLeavesHasItsVideoMade(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		p.vendor.before = func() error { time.Sleep(10 * time.Second); return nil }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		v, _, err := p.svc.Create(ctx, order("a cat"))
+		if err != nil || v.Status() != "queued" {
+			t.Fatalf("%v, %v", v.Status(), err)
+		}
+		kittest.Pass(5 * time.Minute)
+		if v = p.look(v.ID); v.Phase != state.VideoCompleted {
+			t.Errorf("ended as %+v", v)
+		}
+		p.books(4 * second)
+	})
+}
+
+func TestOneProviderIsAskedForWhatItCanDo(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		p.vendor.supports = func(o video.Operation) bool { return o == video.Create }
+		o := order("longer")
+		o.Spec.Operation = video.Extend
+		_, _, err := p.svc.Create(t.Context(), o)
+		var told *dialogue.Error
+		if !errors.As(err, &told) || told.Status != 400 || told.Code != "unsupported_operation" {
+			t.Errorf("told %v", err)
+		}
+		o.Plan[0].Provider.Name = "another"
+		if _, _, err = p.svc.Create(t.Context(), o); !errors.As(err, &told) || told.Status != 400 || told.Param != "model" {
+			t.Errorf("told %v", err)
+		}
+		p.books(0)
+	})
+}
+
+func TestDeletingIsForJobsThatHaveEnded(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		v := p.create(order("a cat"))
+		if err := p.svc.Delete(t.Context(), v.ID, owner); !errors.Is(err, state.ErrExists) {
+			t.Errorf("under way: %v", err)
+		}
+		kittest.Pass(5 * time.Minute)
+		if err := p.svc.Delete(t.Context(), v.ID, "user:8"); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("somebody else: %v", err)
+		}
+		if err := p.svc.Delete(t.Context(), v.ID, owner); err != nil {
+			t.Error(err)
+		}
+		kittest.Quiesce()
+		if err := p.svc.Delete(t.Context(), v.ID, owner); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("again: %v", err)
+		}
+		if len(p.vendor.gone) != 1 {
+			t.Errorf("the provider deleted %v", p.vendor.gone)
+		}
+		kittest.Pass(2 * time.Hour)
+		if n, err := p.state.Sweep(t.Context(), 0); n == 0 || err != nil {
+			t.Errorf("swept %d, %v", n, err)
+		}
+		if _, ok := p.state.View().AnyVideo(v.ID); ok {
+			t.Error("the record is left")
+		}
+	})
+}
+
+func TestContentComesFromTheProvider(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		v := p.create(order("a cat"))
+		kittest.Pass(2 * time.Minute)
+		v = p.look(v.ID)
+		c, err := p.svc.Content(t.Context(), &v, video.Thumbnail, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(c)
+		if err != nil || len(b) == 0 {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+		_ = p.vendor.engine.Delete(v.UpstreamID)
+		_, err = p.svc.Content(t.Context(), &v, video.Video, "")
+		var told *dialogue.Error
+		if !errors.As(err, &told) || told.Code != "video_expired" || told.Status != 404 {
+			t.Errorf("told %v", err)
+		}
+	})
+}
+
+// A panic in a step or an actor costs no video and no money.
+func TestPanicsAreSurvived(t *testing.T) {
+	for name, set := range map[string]func(*vendor){
+		"submission": func(v *vendor) {
+			n := 0
+			v.after = func() error {
+				if n++; n == 1 {
+					panic("submit")
+				}
+				return nil
+			}
+		},
+		"poll": func(v *vendor) {
+			n := 0
+			v.polling = func() error {
+				if n++; n == 2 {
+					panic("poll")
+				}
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, p *process) {
+				set(p.vendor)
+				v := p.create(order("a cat"))
+				kittest.Pass(5 * time.Minute)
+				if v = p.look(v.ID); v.Phase != state.VideoCompleted || p.vendor.made() != 1 {
+					t.Errorf("ended as %+v, made %d", v, p.vendor.made())
+				}
+				p.books(4 * second)
+				if n := p.gate.InFlight(); n != 0 {
+					t.Errorf("%d permits are out", n)
+				}
+			})
+		})
+	}
+}
