@@ -101,12 +101,15 @@ func (p *Price) catalog() *catalog.Price {
 		Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond)}
 }
 
+// fixedKeyID is the id of a key of the file.
+func fixedKeyID(name string) string { return "cfg_" + name }
+
 // FixedKeys are the keys of the file as the store would keep them.
 func (c *Config) FixedKeys() []state.Key {
 	var out []state.Key
 	for _, k := range c.Keys {
 		secret := k.Key.Reveal()
-		key := state.Key{ID: "cfg_" + k.Name, Hash: state.HashSecret(secret), Name: k.Name, User: k.User, Enabled: true,
+		key := state.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User, Enabled: true,
 			Limits: state.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM), Concurrency: int64(k.Limits.Concurrency)}}
 		if k.Scopes != nil && !slices.Contains(*k.Scopes, "all") {
 			key.Scopes = append([]string{}, *k.Scopes...)

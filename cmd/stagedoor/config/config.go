@@ -25,6 +25,7 @@ type Config struct {
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
+	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that are told when videos have ended"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
 )
 
 func environment(pairs ...string) func(string) (string, bool) {
@@ -122,6 +123,24 @@ func TestScopesAbsentAllAndNone(t *testing.T) {
 	}
 }
 
+// What waits to be delivered belongs to a webhook over restarts and reloads.
+func TestAWebhookIsTheSameWhileAddressAndOwnerAre(t *testing.T) {
+	const secret, other = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "whsec_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB"
+	c := parse(t, "keys: [{key: k, name: n}]\nwebhooks:\n  - {url: \"https://h/x?t=1\", secret: "+secret+", allow_networks: 10.0.0.0/8}\n"+
+		"  - {url: \"https://h/x?t=1\", secret: "+secret+", user: ann, events: video.failed}\n  - {url: \"https://h/x\", secret: "+secret+", key: n}\n")
+	all := c.Endpoints()
+	if len(all) != 3 || all[0].Owner != "" || all[1].Owner != state.OwnerOf("", "ann") || all[2].Owner != state.OwnerOf(c.FixedKeys()[0].ID, "") {
+		t.Fatalf("%+v", all)
+	}
+	if all[0].Types != nil || len(all[1].Types) != 1 || len(all[0].Allow) != 1 || len(all[0].Key) != 24 {
+		t.Errorf("%+v", all)
+	}
+	changed := parse(t, "webhooks: [{url: \"https://h/x?t=1\", secret: "+other+", user: ann}]").Endpoints()
+	if changed[0].ID != all[1].ID || changed[0].ID == all[0].ID {
+		t.Errorf("%s was %s", changed[0].ID, all[1].ID)
+	}
+}
+
 // mistakes are files and the beginning of each line that must be reported, in
 // the file's order, without any other.
 var mistakes = map[string]struct {
@@ -132,7 +151,7 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen[0]: expected host:port",
-			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, ledger, aliases, oauth, admin, log, shutdown",
+			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, ledger, aliases, oauth, admin, webhooks, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected the provider's address",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -227,6 +246,24 @@ var mistakes = map[string]struct {
 			"f:1:100: oauth.refresh_grace: expected 0s to 5m",
 			"f:1:117: oauth.session_ttl: expected 1m or more",
 			"f:1:132: oauth.topup_url: expected an address",
+		},
+	},
+	"webhooks": {
+		"keys: [{key: k, name: n, user: u}]\nwebhooks:\n  - {url: ftp://h, secret: whsec_c2hvcnQ=, events: [video.begun], user: u, key: n, allow_networks: [everywhere]}\n" +
+			"  - {url: \"https://a@h/\", secret: hidden, key: n}\n  - {url: \"https://h/\", key: m}\n" +
+			"  - {url: \"https://h/x\", secret: whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA}\n  - {url: \"https://h/x\", secret: whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA}\n",
+		[]string{
+			"f:3:11: webhooks[0].url: expected an address without user and fragment",
+			"f:3:28: webhooks[0].secret: expected whsec_ and then 24 to 64 random bytes",
+			`f:3:53: webhooks[0].events[0]: "video.begun" is not known here`,
+			"f:3:81: webhooks[0].key: expected either user or key",
+			"f:3:101: webhooks[0].allow_networks[0]: expected an address or a network",
+			"f:4:11: webhooks[1].url: expected an address without user and fragment",
+			"f:4:35: webhooks[1].secret: expected whsec_",
+			`f:4:48: webhooks[1].key: "n" belongs to a user`,
+			"f:5:5: webhooks[2].secret: is missing",
+			`f:5:30: webhooks[2].key: "m" is no key of this file`,
+			"f:7:11: webhooks[4].url: is another webhook's for the same events",
 		},
 	},
 	"limits of the process": {

@@ -1,0 +1,114 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"stagedoor/providers/jsonw"
+	"stagedoor/state"
+)
+
+// tryWithin bounds one try: name, connection and answer (wire/videos.md 6).
+const tryWithin = 10 * time.Second
+
+// Endpoint is where events are sent.
+type Endpoint struct {
+	state.Webhook
+	URL string
+	Key []byte // from ParseSecret
+	// Allow are networks it may lie in although they are not public.
+	Allow []netip.Prefix
+}
+
+// poster sends to one endpoint.
+type poster struct {
+	endpoint Endpoint
+	client   *http.Client
+	now      func() time.Time
+}
+
+func newPoster(e Endpoint, now func() time.Time) *poster {
+	dialer := &net.Dialer{Timeout: tryWithin, Control: guard{e.Allow}.control}
+	return &poster{endpoint: e, now: now, client: &http.Client{
+		Transport: &http.Transport{
+			// No proxy, whatever the environment says: the guard would look at its
+			// address.
+			DialContext:            dialer.DialContext,
+			TLSHandshakeTimeout:    tryWithin,
+			MaxIdleConnsPerHost:    perEndpoint,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 16 << 10,
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true, // answers are thrown away
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// close lets go of connections nobody uses.
+func (p *poster) close() { p.client.CloseIdleConnections() }
+
+// try sends one delivery once.
+func (p *poster) try(ctx context.Context, d *state.Delivery) outcome {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	request, err := p.request(ctx, d)
+	if err != nil {
+		return outcome{err: errors.New("the endpoint's address cannot be used")}
+	}
+	reply, err := p.client.Do(request)
+	if err != nil {
+		return outcome{err: plain(err)}
+	}
+	defer reply.Body.Close()
+	// A short answer is read, so that its connection can be used again.
+	_, _ = io.CopyN(io.Discard, reply.Body, 4<<10)
+	return outcome{status: reply.StatusCode}
+}
+
+func (p *poster) request(ctx context.Context, d *state.Delivery) (*http.Request, error) {
+	body := payload(d)
+	at := p.now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.endpoint.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = http.Header{
+		"Content-Type":      {"application/json"},
+		"User-Agent":        {"stagedoor"},
+		"Webhook-Id":        {d.Event},
+		"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)},
+		"Webhook-Signature": {signature(p.endpoint.Key, d.Event, at, body)},
+	}
+	return r, nil
+}
+
+// payload is the same for every try.
+func payload(d *state.Delivery) []byte {
+	w := jsonw.Writer{}
+	w.Object().Key("id").String(d.Event).Key("object").String("event").Key("created_at").Int(d.Created.Unix()).Key("type").String(d.Type)
+	w.Key("data").Object().Key("id").String(d.Subject).End().End()
+	return w.Buf
+}
+
+// plain is an error without the address it happened at: that may hold a secret.
+func plain(err error) error {
+	var name *net.DNSError
+	switch {
+	case errors.Is(err, errForbidden):
+		return errForbidden
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %s", tryWithin)
+	case errors.As(err, &name):
+		return errors.New("the endpoint's name was not resolved")
+	}
+	return errors.New("the endpoint was not reached")
+}

@@ -1,0 +1,185 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"stagedoor/actors/kit"
+	"stagedoor/state"
+)
+
+const (
+	// perEndpoint is how many tries one endpoint gets at a time.
+	perEndpoint = 4
+	// MaxEndpoints bounds how many there are, and with perEndpoint how many tries
+	// are under way.
+	MaxEndpoints = 100
+)
+
+// message is what the actor accepts.
+type message interface{ webhookMessage() }
+
+// configure replaces the endpoints.
+type configure struct {
+	kit.Reply[struct{}]
+	endpoints []Endpoint
+}
+
+// woken: the deliveries changed, or one is due.
+type woken struct{}
+
+// tried: a try of a delivery has ended, and what came of it is kept.
+type tried struct{ id, webhook string }
+
+func (*configure) webhookMessage() {}
+func (*woken) webhookMessage()     {}
+func (*tried) webhookMessage()     {}
+
+// sender is the actor. Only Receive touches its fields.
+type sender struct {
+	system *kit.System
+	state  *state.State
+	// given are the endpoints in force, for an incarnation to begin with.
+	given *endpoints
+
+	self    *actor.PID
+	posters map[string]*poster
+	unwatch context.CancelFunc // ends the watch under way; nil: there is none
+	// under are the deliveries being tried, by webhook. One whose result could not
+	// be kept stays: it is tried again by the next process.
+	under map[string]map[string]bool
+}
+
+// Receive implements actor.Actor.
+func (s *sender) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		s.self, s.under = c.Self(), make(map[string]map[string]bool)
+		s.equip()
+		s.look()
+	case *configure:
+		s.given.set(m.endpoints)
+		s.equip()
+		s.look()
+		m.Resolve(struct{}{}, nil)
+	case *woken:
+		s.look()
+	case *tried:
+		delete(s.under[m.webhook], m.id)
+		s.look()
+	case *kit.Crashed:
+		s.look() // the watch may have been what crashed
+	case *actor.Stopping, *actor.Restarting:
+		if s.unwatch != nil {
+			s.unwatch()
+		}
+		for _, p := range s.posters {
+			p.close()
+		}
+	}
+}
+
+// equip makes a poster for each endpoint. What is under way goes on with the one
+// it began with.
+func (s *sender) equip() {
+	for _, p := range s.posters {
+		p.close()
+	}
+	s.posters = make(map[string]*poster)
+	for _, e := range s.given.get() {
+		s.posters[e.ID] = newPoster(e, s.state.Now)
+	}
+}
+
+// look starts what is due and waits for what comes next.
+func (s *sender) look() {
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	watched, unwatch := context.WithCancel(context.Background())
+	s.unwatch = unwatch
+	view, more := s.state.WatchDeliveries()
+	next := s.start(view)
+	wait := time.Duration(1<<63 - 1)
+	if !next.IsZero() {
+		wait = max(next.Sub(view.Now()), 0)
+	}
+	s.system.Go(s.self, "webhook watch", func(ctx context.Context) any {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-more:
+		case <-t.C:
+		case <-watched.Done():
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+		return &woken{}
+	})
+}
+
+// start begins tries of what is due and tells when the next one will be.
+func (s *sender) start(v state.View) (next time.Time) {
+	for id, p := range s.posters {
+		v.Deliveries(id, func(d *state.Delivery) bool {
+			switch {
+			case s.under[id][d.ID]:
+			case d.Due.After(v.Now()):
+				if next.IsZero() || d.Due.Before(next) {
+					next = d.Due
+				}
+				return false
+			case len(s.under[id]) >= perEndpoint:
+				return false // the end of a try looks again
+			default:
+				s.try(p, d)
+			}
+			return true
+		})
+	}
+	return next
+}
+
+func (s *sender) try(p *poster, d *state.Delivery) {
+	id := p.endpoint.ID
+	if s.under[id] == nil {
+		s.under[id] = make(map[string]bool)
+	}
+	s.under[id][d.ID] = true
+	s.system.Go(s.self, "webhook", func(ctx context.Context) any {
+		o := p.try(ctx, d)
+		if ctx.Err() != nil {
+			return nil // it was the stop that ended it
+		}
+		if err := s.keep(ctx, d, o); err != nil {
+			s.system.Logger().Error("the result of a webhook was not kept", "webhook", id, "event", d.Event, "cause", err)
+			return nil
+		}
+		return &tried{id: d.ID, webhook: id}
+	})
+}
+
+// keep makes what came of a try durable.
+func (s *sender) keep(ctx context.Context, d *state.Delivery, o outcome) error {
+	what, due := decide(d, o, s.state.Now(), rand.Float64())
+	log := s.system.Logger().With("webhook", d.Webhook, "event", d.Event, "type", d.Type, "tries", d.Tries+1)
+	failure := []any{"status", o.status}
+	if o.err != nil {
+		failure = []any{"cause", o.err}
+	}
+	switch what {
+	case done:
+		log.Log(ctx, slog.LevelInfo, "webhook delivered", "status", o.status)
+		return s.state.RemoveDelivery(ctx, d.ID)
+	case giveUp:
+		log.Warn("webhook given up", failure...)
+		return s.state.RemoveDelivery(ctx, d.ID)
+	}
+	log.Warn("webhook failed", append(failure, "again", due)...)
+	return s.state.PostponeDelivery(ctx, d.ID, due)
+}

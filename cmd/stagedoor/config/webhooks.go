@@ -1,0 +1,112 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"stagedoor/actors/webhook"
+	"stagedoor/state"
+)
+
+// Webhook is a server that is told of what happens.
+type Webhook struct {
+	URL    Secret  `yaml:"url" doc:"where events are posted to, https://host/path" required:"true"`
+	Secret Secret  `yaml:"secret" doc:"what they are signed with: whsec_ and 24 to 64 random bytes in base64" required:"true"`
+	Events Strings `yaml:"events" doc:"the events it is told of; default: all" enum:"video.completed,video.failed"`
+	User   string  `yaml:"user" doc:"whose events; neither user nor key: everybody's"`
+	Key    string  `yaml:"key" doc:"the name of the key above, without a user, whose events it is told of"`
+	Allow  Strings `yaml:"allow_networks" doc:"networks it may lie in although they are private, for example 10.1.0.0/16"`
+}
+
+// Endpoints are the webhooks as their sender takes them.
+func (c *Config) Endpoints() []webhook.Endpoint {
+	var out []webhook.Endpoint
+	for _, w := range c.Webhooks {
+		key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
+		networks, _ := state.ParseNetworks(w.Allow)
+		e := webhook.Endpoint{Webhook: state.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events}, URL: w.URL.Reveal(), Key: key, Allow: networks}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Subscriptions are the webhooks as the state takes them.
+func (c *Config) Subscriptions() []state.Webhook {
+	var out []state.Webhook
+	for _, e := range c.Endpoints() {
+		out = append(out, e.Webhook)
+	}
+	return out
+}
+
+func (w *Webhook) owner() state.Owner {
+	switch {
+	case w.User != "":
+		return state.OwnerOf("", w.User)
+	case w.Key != "":
+		return state.OwnerOf(fixedKeyID(w.Key), "")
+	}
+	return ""
+}
+
+// id is the same as long as address and owner are: what waits to be delivered
+// belongs to it over restarts, changed secrets and changes of its place in the
+// file.
+func (w *Webhook) id() string {
+	sum := sha256.Sum256([]byte(string(w.owner()) + "\n" + w.URL.Reveal()))
+	return "wh_" + hex.EncodeToString(sum[:8])
+}
+
+func (c *Config) checkWebhooks(d *decoder) {
+	if len(c.Webhooks) > webhook.MaxEndpoints {
+		d.at("webhooks", "expected at most %d", webhook.MaxEndpoints)
+	}
+	seen := make(map[string]bool)
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		path := fmt.Sprintf("webhooks[%d]", i)
+		if w.URL != "" && !postable(w.URL.Reveal()) {
+			d.at(path+".url", "expected an address without user and fragment, for example https://app.example.com/hooks")
+		}
+		if w.URL != "" && seen[w.id()] {
+			d.at(path+".url", "is another webhook's for the same events, expected one of its own")
+		}
+		seen[w.id()] = true
+		if _, err := webhook.ParseSecret(w.Secret.Reveal()); w.Secret != "" && err != nil {
+			d.at(path+".secret", "%v", err)
+		}
+		c.checkWebhookOwner(d, path, w)
+		for j, n := range w.Allow {
+			if _, err := state.ParseNetworks([]string{n}); err != nil {
+				d.at(fmt.Sprintf("%s.allow_networks[%d]", path, j), "expected an address or a network such as 10.1.0.0/16")
+			}
+		}
+	}
+}
+
+func (c *Config) checkWebhookOwner(d *decoder, path string, w *Webhook) {
+	if w.Key == "" {
+		return
+	}
+	if w.User != "" {
+		d.at(path+".key", "expected either user or key")
+		return
+	}
+	i := slices.IndexFunc(c.Keys, func(k Key) bool { return k.Name == w.Key })
+	switch {
+	case i < 0:
+		d.at(path+".key", "%q is no key of this file", w.Key)
+	case c.Keys[i].User != "":
+		d.at(path+".key", "%q belongs to a user, expected user: %s instead", w.Key, c.Keys[i].User)
+	}
+}
+
+// postable reports whether events can be posted to an address.
+func postable(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && !strings.Contains(address, "#")
+}
