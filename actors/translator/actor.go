@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
@@ -108,6 +109,7 @@ func (r *request) attempt(c actor.Context) {
 	}
 	r.number++
 	candidate := r.order.Plan[r.progress.candidate]
+	r.conduit.flow.Attempt(&r.order.Plan[r.progress.candidate])
 	a := &attempt{svc: r.svc, order: r.order, conduit: r.conduit, candidate: candidate, number: r.number,
 		provider: r.svc.providers(candidate.Provider.Name), noSchema: r.progress.noSchema,
 		alone: r.progress.candidate+1 == len(r.order.Plan)}
@@ -147,6 +149,7 @@ func (r *request) ended(c actor.Context, m *attemptEnded) {
 		r.attempt(c)
 		return
 	}
+	r.conduit.flow.Enter(flow.Resting)
 	now, self := time.Now(), c.Self()
 	if r.timer == nil {
 		r.timer = r.svc.system.NewTimer(self)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -95,11 +96,13 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 	if f := a.weigh(ctx); f != nil {
 		return f
 	}
+	a.conduit.flow.Enter(flow.Queued)
 	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
 	if err != nil {
 		return refusedByThrottle(ctx, err)
 	}
 	a.permit = permit
+	a.conduit.flow.Enter(flow.Waiting)
 	a.meta.Queued = permit.Waited()
 	f := a.call(ctx)
 	permit.Release(a.outcome(f))
@@ -418,6 +421,7 @@ func (a *attempt) takeMeta() *Meta {
 // learn keeps what is known of the reply for the outcome.
 func (a *attempt) learn(u dialogue.Usage, r dialogue.Reason) {
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = u, r, a.counted.output
+	a.conduit.flow.Progress(max(u.OutputTotal, a.counted.output))
 }
 
 // kinds are the failure classes as the throttle calls them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"stagedoor/actors/flow"
 	"stagedoor/providers/dialogue"
 )
 
@@ -20,6 +21,8 @@ type conduit struct {
 	// settled. It must not wait.
 	after func(Outcome)
 	paid  bool
+	// flow shows the request to those who look; nil: nobody can.
+	flow *flow.Request
 
 	mu       sync.Mutex
 	pumping  bool
@@ -114,6 +117,7 @@ func (c *conduit) close(err *dialogue.Error) {
 		c.frames <- Frame{Err: c.outcome.Err, Meta: &c.outcome.Meta} // the window is empty: nothing was sent
 	}
 	c.outcome.Committed = c.committed
+	c.flow.End(resultOf(&c.outcome))
 	if c.after != nil && !c.paid {
 		c.after(c.outcome)
 	}

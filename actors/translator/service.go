@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
@@ -58,6 +59,7 @@ type Service struct {
 	inFlight  atomic.Int64
 	refusing  atomic.Bool
 	idle      chan struct{} // told, without waiting, when the last request ends
+	flow      *flow.Registry
 }
 
 // New starts the service's shards.
@@ -69,12 +71,17 @@ func New(system *kit.System, env *dialogue.Env, known []shapes.Shape, providers 
 	return s, s.startShards()
 }
 
+// Watch lets a registry know of the requests to come. It is called before the first
+// of them.
+func (s *Service) Watch(r *flow.Registry) { s.flow = r }
+
 // Begin starts a request. The end of ctx cancels it, as its client's leaving
 // does. Begin never waits and always returns a reply that ends.
 func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Reply{conduit: newConduit(), cancel: cancel}
 	r.conduit.outcome.Usage = dialogue.NoUsage
+	r.conduit.flow = s.flow.Begin(ctx, about(order), cancel)
 	o := &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit}
 	if order.Meter != nil {
 		r.conduit.after = func(out Outcome) { s.afterwards(order.Meter, out) }

@@ -1,0 +1,188 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/providers/dialogue"
+)
+
+// How many requests that ended are remembered. Those that failed have places of
+// their own: a busy gateway would forget them within moments.
+const (
+	keepEnded  = 1024
+	keepFailed = 512
+)
+
+// shardCount spreads those who begin and end at the same time.
+const shardCount = 16
+
+// Registry is the requests of a gateway. Any goroutine may use it; a nil one
+// remembers nothing.
+type Registry struct {
+	clock  func() time.Time
+	shards [shardCount]shard
+	next   atomic.Uint64
+	ended  ring
+	failed ring
+	spans  Spans
+
+	// Totals of what has ended. What is under way is added by who looks.
+	count    atomic.Int64
+	failures atomic.Int64
+	output   atomic.Int64
+}
+
+// shard is some of the requests under way.
+type shard struct {
+	mu  sync.Mutex
+	all []*Request
+	_   [32]byte // shards that are used at once share no cache line
+}
+
+// New makes a registry.
+func New(clock func() time.Time) *Registry {
+	r := &Registry{clock: clock, ended: newRing(keepEnded), failed: newRing(keepFailed)}
+	r.spans.open = make(map[traceID]*trace)
+	return r
+}
+
+func (r *Registry) now() time.Time { return r.clock() }
+
+// Spans takes the spans of requests that are recorded: a processor for whoever makes
+// them.
+func (r *Registry) Spans() *Spans { return &r.spans }
+
+// Begin counts a request in. cancel ends it; its cause is what the client is told.
+// Whoever began it calls End.
+func (r *Registry) Begin(ctx context.Context, about About, cancel context.CancelCauseFunc) *Request {
+	if r == nil {
+		return nil
+	}
+	req := &Request{About: about, began: r.now(), registry: r, trace: r.spans.claim(ctx), cancel: cancel,
+		shard: &r.shards[r.next.Add(1)%shardCount]}
+	req.mark(Starting, req.began)
+	s := req.shard
+	s.mu.Lock()
+	req.index = len(s.all)
+	s.all = append(s.all, req)
+	s.mu.Unlock()
+	return req
+}
+
+// end takes a request out of those under way and remembers it.
+func (r *Registry) end(req *Request) {
+	req.shard.remove(req)
+	r.count.Add(1)
+	r.output.Add(req.output.Load())
+	places := &r.ended
+	if req.result.Status != 0 {
+		r.failures.Add(1)
+		places = &r.failed
+	}
+	if gone := places.put(req); gone != nil {
+		r.spans.forget(gone.trace)
+	}
+}
+
+func (s *shard) remove(req *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.all) - 1
+	moved := s.all[last]
+	s.all[req.index], moved.index = moved, req.index
+	s.all[last] = nil
+	s.all = s.all[:last]
+	if cap(s.all) > 256 && last < cap(s.all)/4 {
+		s.all = slices.Clone(s.all) // one burst is not kept for ever
+	}
+	req.cancel = nil
+}
+
+// Active appends the requests under way to buffer, in no order.
+func (r *Registry) Active(buffer []*Request) []*Request {
+	if r == nil {
+		return buffer
+	}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		buffer = append(buffer, s.all...)
+		s.mu.Unlock()
+	}
+	return buffer
+}
+
+// Recent are the requests that ended lately, the last one first.
+func (r *Registry) Recent() []*Request {
+	if r == nil {
+		return nil
+	}
+	all := r.failed.all(r.ended.all(nil))
+	slices.SortStableFunc(all, func(a, b *Request) int { return b.over().Compare(a.over()) })
+	return all
+}
+
+// over is when an ended request was over.
+func (r *Request) over() time.Time { return r.began.Add(r.result.Took) }
+
+// Find is the request of an id, under way or remembered; nil: there is none.
+func (r *Registry) Find(id string) *Request {
+	if r == nil || id == "" {
+		return nil
+	}
+	for _, list := range [][]*Request{r.Active(nil), r.Recent()} {
+		for _, req := range list {
+			if req.ID == id {
+				return req
+			}
+		}
+	}
+	return nil
+}
+
+// Totals count what has ended since the start.
+type Totals struct {
+	Ended, Failed int64
+	Output        int64 // tokens
+}
+
+// Totals reads the counters, one by one.
+func (r *Registry) Totals() Totals {
+	if r == nil {
+		return Totals{}
+	}
+	return Totals{Ended: r.count.Load(), Failed: r.failures.Load(), Output: r.output.Load()}
+}
+
+// Why a request cannot be cancelled.
+var (
+	ErrUnknown = errors.New("there is no such request")
+	ErrOver    = errors.New("the request has ended")
+)
+
+// Cancelled is what the client of a request is told that an operator has ended. It
+// should not be sent again by itself: somebody did not want it.
+var Cancelled = &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "cancelled_by_operator", NoRetry: true,
+	Message: "the request was ended by an operator of the gateway"}
+
+// Cancel ends a request. Its client is told so in its shape's words.
+func (r *Registry) Cancel(id string) error {
+	req := r.Find(id)
+	if req == nil {
+		return ErrUnknown
+	}
+	req.shard.mu.Lock()
+	cancel := req.cancel
+	req.shard.mu.Unlock()
+	if cancel == nil {
+		return ErrOver
+	}
+	cancel(Cancelled)
+	return nil
+}
