@@ -30,6 +30,8 @@ type stepped struct {
 	video state.Video
 	// unsaved: the record does not say yet what video says.
 	unsaved bool
+	// hanging: what was interrupted still is, see recovered.
+	hanging bool
 	// stale: somebody else has written the record.
 	stale bool
 	// again is when the same is to be tried once more; 0: go on at once.
@@ -149,7 +151,6 @@ func (j *job) wait(d time.Duration) {
 // step starts the next step beside the actor.
 func (j *job) step(c actor.Context) {
 	s := &step{svc: j.svc, run: j.run, base: j.video, video: j.video, unsaved: j.unsaved, hanging: j.hanging, misses: j.misses}
-	j.hanging = false
 	j.svc.System.Go(c.Self(), "video step", s.perform)
 }
 
@@ -163,7 +164,7 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 	if m.err != nil {
 		j.err = m.err
 	}
-	j.misses = m.misses
+	j.misses, j.hanging = m.misses, m.hanging
 	switch {
 	case j.video.Final():
 		j.end(c)

@@ -69,7 +69,11 @@ func TestNoKillMakesAVideoTwiceOrLosesIt(t *testing.T) {
 					first.end()
 					v.before, v.after = nil, nil
 
+					// The configuration comes later than the jobs.
+					v.absent = true
 					second := start(t, store, v, nil)
+					kittest.Pass(time.Minute)
+					v.absent = false
 					kittest.Pass(5 * time.Minute)
 					judge(t, second, c.name == "held", c.lost && !idempotent)
 					second.end()

@@ -59,10 +59,12 @@ func (s *step) act(ctx context.Context) {
 	if s.hanging {
 		p, ok := s.svc.Providers(s.video.Provider)
 		if s.video.Phase == state.VideoSubmitting && (!ok || p.Video == nil) && now.Before(s.video.Deadline) {
-			s.interrupted() // nobody can say yet what is safe
+			s.out.again, s.out.hanging = firstWait, true // nobody can say yet what is safe
 			return
 		}
-		s.change(recovered(s.video, ok && p.Video != nil && p.Video.Idempotent(), now))
+		if v := recovered(s.video, ok && p.Video != nil && p.Video.Idempotent(), now); v.Phase != s.video.Phase {
+			s.change(v)
+		}
 	}
 	what := next(&s.video)
 	switch {
@@ -79,9 +81,6 @@ func (s *step) act(ctx context.Context) {
 		s.save()
 	}
 }
-
-// interrupted looks again later.
-func (s *step) interrupted() { s.out.again = firstWait }
 
 // change is what the record is to say.
 func (s *step) change(v state.Video) {
@@ -117,7 +116,7 @@ var errStale = errors.New("the record was written by another")
 func (s *step) provider() (Provider, bool) {
 	p, ok := s.svc.Providers(s.video.Provider)
 	if !ok || p.Video == nil {
-		s.out.again = longestWait // until a configuration brings it back
+		s.out.again = firstWait // until a configuration brings it back
 		return p, false
 	}
 	return p, true
