@@ -20,12 +20,16 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
 	"stagedoor/actors/translator"
+	"stagedoor/actors/videojob"
+	"stagedoor/actors/webhook"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/blobs"
 )
 
 // maxKeys bounds the table of gateway keys whose limits are counted.
@@ -39,9 +43,6 @@ type Options struct {
 	State  *state.State
 	// Tokens are the lifetimes of codes, tokens and sessions.
 	Tokens tokens.Config
-	// KeepHold claims holds of an earlier process whose work goes on, such as a
-	// video in the making; nil: none does. The others are settled at the start.
-	KeepHold func(state.Hold) bool
 	// Simulate answers for providers of shape sandbox.
 	Simulate translator.Simulator
 	// Pictures are the kinds of upstreams that pictures can be had from, and
@@ -51,6 +52,12 @@ type Options struct {
 	// SweepPictures is called now and then to remove what has expired; nil: there
 	// is nothing to remove.
 	SweepPictures func() error
+	// Videos makes the client of a provider of videos, nil for one that makes none.
+	// Such clients keep nothing. nil: nobody makes videos.
+	Videos func(spec *catalog.Provider, client *upstream.Client) video.Upstream
+	// VideoJobs are the times of video jobs, Uploads where pictures for them wait.
+	VideoJobs videojob.Config
+	Uploads   *blobs.Store
 }
 
 // House is the running tree. Its methods may be called from any goroutine.
@@ -61,8 +68,10 @@ type House struct {
 	gates      *gates
 	translator *translator.Service
 	painter    *painter.Service
+	videos     *videojob.Service
 	background *background.Registry
 	tokens     *tokens.Client
+	webhooks   *webhook.Client
 	keys       *throttle.Keys
 	catalog    atomic.Pointer[catalog.Catalog]
 	providers  atomic.Pointer[map[string]*translator.Provider]
@@ -85,7 +94,7 @@ func Start(ctx context.Context, o Options) (*House, error) {
 // start starts the branches; Stop stops them the other way round.
 func (h *House) start(ctx context.Context) (err error) {
 	// First, so that it stops last: requests settle while they end.
-	if h.ledger, err = startLedger(ctx, h.system, h.options.State, h.options.KeepHold); err != nil {
+	if h.ledger, err = startLedger(ctx, h.system, h.options.State); err != nil {
 		return err
 	}
 	if h.gates, err = startGates(h.system, h.report); err != nil {
@@ -99,17 +108,23 @@ func (h *House) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	h.videos, err = videojob.New(videojob.Options{System: h.system, State: h.options.State, Ledger: h.ledger, Now: h.options.Env.Now,
+		Providers: h.videoProvider, Files: h.options.Uploads, Config: h.options.VideoJobs})
+	if err != nil {
+		return err
+	}
 	h.tokens, err = tokens.Start(tokens.Options{System: h.system, State: h.options.State, Now: h.options.Env.Now, Config: h.options.Tokens})
 	if err != nil {
 		return err
 	}
-	h.background, err = background.NewRegistry(ctx, h.system, h.translator, h.options.State, h.options.Env.Now)
+	h.background, err = background.NewRegistry(h.system, h.translator, h.options.State, h.options.Env.Now)
 	return err
 }
 
-// startLedger settles what an earlier process left and starts the ledger.
-func startLedger(ctx context.Context, system *kit.System, s *state.State, keep func(state.Hold) bool) (*ledger.Client, error) {
-	ended, err := ledger.Recover(ctx, s, keep)
+// startLedger settles what an earlier process left, except for videos in the
+// making, which go on, and starts the ledger.
+func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledger.Client, error) {
+	ended, err := ledger.Recover(ctx, s, videojob.Keeps(s))
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +144,9 @@ func (h *House) Translator() *translator.Service { return h.translator }
 // Painter carries requests for pictures.
 func (h *House) Painter() *painter.Service { return h.painter }
 
+// Videos makes videos.
+func (h *House) Videos() *videojob.Service { return h.videos }
+
 // Ledger moves money.
 func (h *House) Ledger() *ledger.Client { return h.ledger }
 
@@ -138,6 +156,9 @@ func (h *House) Background() *background.Registry { return h.background }
 // Tokens is the registry of users, sessions, apps and their tokens.
 func (h *House) Tokens() *tokens.Client { return h.tokens }
 
+// Webhooks tells other servers what has happened.
+func (h *House) Webhooks() *webhook.Client { return h.webhooks }
+
 // Keys are the gateway keys' own limits.
 func (h *House) Keys() *throttle.Keys { return h.keys }
 
@@ -145,6 +166,15 @@ func (h *House) Keys() *throttle.Keys { return h.keys }
 func (h *House) Catalog() *catalog.Catalog { return h.catalog.Load() }
 
 func (h *House) provider(name string) *translator.Provider { return (*h.providers.Load())[name] }
+
+// videoProvider is a provider as far as videos are concerned.
+func (h *House) videoProvider(name string) (videojob.Provider, bool) {
+	p := h.provider(name)
+	if p == nil || h.options.Videos == nil {
+		return videojob.Provider{}, false
+	}
+	return videojob.Provider{Gate: p.Gate, Video: h.options.Videos(p.Spec, p.Client)}, true
+}
 
 // Providers lists the providers in force by name.
 func (h *House) Providers() []*translator.Provider {

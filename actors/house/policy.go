@@ -19,12 +19,17 @@ import (
 //	r             stopped: half a reply cannot be begun again
 //	painter       restarted by the system; its requests end with an error
 //	painter/r     stopped: what may have been made is not made again
+//	videos        restarted by the system; it goes on with all jobs that have not
+//	              ended
+//	videos/v      restarted with back-off and without end: it goes on from its
+//	              record, which holds somebody's money and video
 //	providers     restarted, which stops its children; it spawns them anew
 //	p/*           restarted with back-off and without end: a provider whose
 //	              throttle is gone can't be reached, and one bad ticket must not
 //	              take it away; the new incarnation starts with empty buckets
 //	tokens        restarted by the system; it knows nothing but who guessed
 //	              wrongly of late
+//	webhooks      restarted by the system; what is to be told is in the store
 //	background    restarted by the system; its own failures are contained
 //	background/*  stopped: a response can't be begun again; the goroutine that
 //	              performs it settles its record
