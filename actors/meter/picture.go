@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/painter"
+	"stagedoor/actors/telemetry"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -61,21 +62,29 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 	}
 	u := p.guess(p.request.Picture.N)
 	need := saturating(ledger.Images(p.price, int64(p.request.Picture.N)).Amount, ledger.Estimate(p.price, u.InputTotal, u.OutputTotal))
-	if p.hold == nil {
-		h, err := p.ledger.Hold(ctx, ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: need, Durable: true,
-			Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name})
-		if err != nil {
-			return ledger.Refusal(err)
-		}
-		p.hold = h
+	if p.hold != nil && need <= p.hold.Amount() {
 		return nil
 	}
-	if more := need - p.hold.Amount(); more > 0 {
-		if err := p.hold.Extend(ctx, more); err != nil {
-			return ledger.Refusal(err)
-		}
+	ctx, span := telemetry.Start(ctx, telemetry.SpanHold)
+	err := p.keep(ctx, c, need)
+	held(span, need, err)
+	if err != nil {
+		return ledger.Refusal(err)
 	}
 	return nil
+}
+
+// keep brings the hold up to amount.
+func (p *Picture) keep(ctx context.Context, c *catalog.Candidate, amount int64) error {
+	if p.hold != nil {
+		return p.hold.Extend(ctx, amount-p.hold.Amount())
+	}
+	h, err := p.ledger.Hold(ctx, ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: amount, Durable: true,
+		Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name})
+	if err == nil {
+		p.hold = h
+	}
+	return err
 }
 
 func saturating(a, b int64) int64 {
@@ -122,17 +131,19 @@ func (p *Picture) End(ctx context.Context, o *painter.Outcome) *dialogue.Error {
 	switch {
 	case p.failed:
 		p.ended = true
-		p.hold.Release(reasonUnwritten, receipt)
+		release(ctx, func() { p.hold.Release(reasonUnwritten, receipt) }, reasonUnwritten)
 		return nil
 	case end != ledger.Finished:
 		p.ended = true
-		p.hold.Release(end.String(), receipt)
+		release(ctx, func() { p.hold.Release(end.String(), receipt) }, end.String())
 		return nil
 	}
 	// The client's leaving must not take the settlement along.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	ctx, span := telemetry.Start(ctx, telemetry.SpanSettle)
 	err := p.hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
+	settled(span, bill.Amount, end.String(), err)
 	if err == nil {
 		p.ended = true
 		return nil

@@ -2,13 +2,16 @@ package meter
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 )
 
@@ -39,6 +42,9 @@ type Request struct {
 	MaxTokens int64
 	Choices   int
 	Stream    bool
+	// Lasting work is begun again by the next process if this one ends first, so
+	// what was done of it till then is not charged.
+	Lasting bool
 }
 
 // Text is the meter of one text request. It implements translator.Meter.
@@ -119,12 +125,14 @@ func times(a, n int64) int64 {
 }
 
 // keep brings the hold up to amount.
-func (t *Text) keep(ctx context.Context, amount int64) error {
-	if t.hold != nil {
-		if more := amount - t.hold.Amount(); more > 0 {
-			return t.hold.Extend(ctx, more)
-		}
+func (t *Text) keep(ctx context.Context, amount int64) (err error) {
+	if t.hold != nil && amount <= t.hold.Amount() {
 		return nil
+	}
+	ctx, span := telemetry.Start(ctx, telemetry.SpanHold)
+	defer func() { held(span, amount, err) }()
+	if t.hold != nil {
+		return t.hold.Extend(ctx, amount-t.hold.Amount())
 	}
 	h, err := t.ledger.Hold(ctx, ledger.Ask{Account: t.request.Account, RequestID: t.request.ID, Amount: amount,
 		Key: t.request.Key, Model: t.request.Model})
@@ -177,6 +185,9 @@ func (t *Text) more(output int64) {
 
 // note tells the ledger what the stream has cost so far.
 func (t *Text) note(output int64) {
+	if t.request.Lasting {
+		return
+	}
 	if output-t.noted < noteTokens {
 		now := t.now()
 		if output == t.noted || now.Sub(t.notedAt) < noteEvery {
@@ -203,17 +214,19 @@ func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
 	switch {
 	case t.failed:
 		t.ended = true
-		t.hold.Release(reasonUnwritten, receipt)
+		release(ctx, func() { t.hold.Release(reasonUnwritten, receipt) }, reasonUnwritten)
 		return nil
 	case bill.Amount == 0 && end != ledger.Finished:
 		t.ended = true
-		t.hold.Release(end.String(), receipt)
+		release(ctx, func() { t.hold.Release(end.String(), receipt) }, end.String())
 		return nil
 	}
 	// The client's leaving must not take the settlement along.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	ctx, span := telemetry.Start(ctx, telemetry.SpanSettle)
 	err := t.hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
+	settled(span, bill.Amount, end.String(), err)
 	if err == nil {
 		t.ended = true
 		return nil
@@ -237,6 +250,8 @@ func (t *Text) end(o *translator.Outcome) ledger.End {
 		return ledger.Exhausted
 	case o.Err == nil:
 		return ledger.Finished
+	case t.request.Lasting && errors.Is(o.Err, upstream.ErrDraining):
+		return ledger.Refused
 	case o.Err.Status == statusClientLeft:
 		return ledger.Left
 	case !o.Committed && o.Err.Status < 500:

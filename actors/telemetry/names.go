@@ -100,6 +100,9 @@ const (
 	EndReason = attribute.Key("stagedoor.end_reason")
 	// FailureClass is what kind of failure an attempt met.
 	FailureClass = attribute.Key("stagedoor.failure.class")
+	// Loss and Reason tell losses and degradations apart in metrics.
+	Loss   = attribute.Key("stagedoor.loss")
+	Reason = attribute.Key("stagedoor.reason")
 	// RetryWait is in seconds.
 	RetryWait = attribute.Key("stagedoor.retry.wait")
 	// JobID and JobStatus are a video job's.

@@ -6,6 +6,8 @@ import (
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"stagedoor/providers/dialogue"
 )
 
 // nothing is the span of whoever is not traced.
@@ -25,14 +27,19 @@ func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
 // Fail marks a span as failed. kind is one of a small set of words: messages may
-// quote what clients sent.
+// quote what clients sent. That a client left is nobody's failure.
 func Fail(span trace.Span, kind string) {
 	if !span.IsRecording() {
 		return
 	}
-	span.SetStatus(codes.Error, kind)
+	if kind != Cancelled {
+		span.SetStatus(codes.Error, kind)
+	}
 	span.SetAttributes(ErrorType.String(kind))
 }
+
+// Cancelled is the kind of an end that a client or an operator wanted.
+const Cancelled = "cancelled"
 
 // Carry puts the span of one context into another, which may live longer.
 func Carry(into, from context.Context) context.Context {
@@ -60,4 +67,13 @@ func tracerOf(span trace.Span) trace.Tracer {
 	next := &tracer{provider, provider.Tracer(Scope, trace.WithSchemaURL(SchemaURL))}
 	tracers.Store(next)
 	return next.tracer
+}
+
+// ErrorName is what an error is called where it is counted: its code, for its
+// message may quote what a client sent.
+func ErrorName(e *dialogue.Error) string {
+	if code, ok := e.Code.(string); ok && code != "" {
+		return code
+	}
+	return e.Type
 }

@@ -137,6 +137,9 @@ func (r *request) ended(c actor.Context, m *attemptEnded) {
 		r.svc.budget.giveBack()
 	}
 	r.retrying = r.retrying || retry
+	if what != giveUp {
+		r.tellRetry(f, wait)
+	}
 	r.progress = next
 	if what == giveUp {
 		r.giveUp(c, f, m.opening)

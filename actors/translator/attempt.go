@@ -27,6 +27,7 @@ type attempt struct {
 	tight     bool // the reply may have to end early: see Meter
 	number    int  // of this request, from 1
 
+	entered  time.Time // when the permit was there; zero: the translation has been told of
 	deadline time.Time // of the whole request; zero: the call's own clocks are enough
 
 	shape    shapes.Shape // what the upstream is spoken to in
@@ -97,14 +98,16 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 		return f
 	}
 	a.conduit.flow.Enter(flow.Queued)
-	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
+	permit, err := a.acquire(ctx)
 	if err != nil {
 		return refusedByThrottle(ctx, err)
 	}
 	a.permit = permit
 	a.conduit.flow.Enter(flow.Waiting)
 	a.meta.Queued = permit.Waited()
+	a.entered = time.Now()
 	f := a.call(ctx)
+	a.translation(ctx, f)
 	permit.Release(a.outcome(f))
 	return f
 }
@@ -150,9 +153,15 @@ func (a *attempt) callUntouched(ctx context.Context) *upstream.Failure {
 	if f != nil {
 		return f
 	}
+	failure := panicked
+	defer func() {
+		u.call.Told(a.conduit.outcome.Usage, a.conduit.outcome.Reason)
+		a.ended(u.call, failure)
+	}()
 	defer u.reply.Close()
 	f = u.run(ctx, u.reply)
 	a.judge(u.key, f)
+	failure = className(f)
 	return f
 }
 
@@ -166,16 +175,18 @@ func (a *attempt) openUntouched(ctx context.Context) (*untouched, *upstream.Fail
 	if err != nil {
 		return nil, callerFault(err)
 	}
+	ctx, seen := a.begin(ctx, call.Stream)
 	key := a.takeKey()
 	reply, f := a.send(ctx, call, key)
 	if f != nil {
+		a.ended(seen, className(f))
 		return nil, f
 	}
 	o := shapes.TapOptions{Stream: a.order.Head.Stream, HideUsage: !a.order.Head.IncludeUsage}
 	if t.Model != a.order.Head.Model {
 		o.Model = a.order.Head.Model
 	}
-	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key}
+	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen}
 	if o.Stream {
 		a.failStream = u.tap.Fail
 	}
@@ -233,7 +244,7 @@ func (a *attempt) maxChoices() int {
 
 // simulated makes a producer of the sandbox.
 func (a *attempt) simulated(req *dialogue.Request) producer {
-	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return a.watched(a.order.Head.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		var stopped *upstream.Failure
 		err := a.provider.Simulate(ctx, req, a.order.In.Header, func(ev *dialogue.Event) error {
 			emit(ev)
@@ -251,7 +262,7 @@ func (a *attempt) simulated(req *dialogue.Request) producer {
 			return upstream.Broken(err)
 		}
 		return nil
-	}
+	})
 }
 
 func (a *attempt) decode() (*dialogue.Request, error) {
@@ -274,6 +285,7 @@ func (a *attempt) takeKey() string { return a.provider.Client.Keys().Take(a.svc.
 
 // send makes the upstream call and turns an error status into a failure.
 func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
+	a.propagate(ctx, &call)
 	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
 	if err != nil {
 		return nil, failureOf(err)
@@ -415,6 +427,7 @@ func (a *attempt) takeMeta() *Meta {
 	}
 	a.metaSent = true
 	a.meta.Degraded, a.meta.Losses = a.report.Degraded, a.report.Header()
+	a.count()
 	return &a.meta
 }
 

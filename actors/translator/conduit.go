@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"stagedoor/actors/flow"
+	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
 )
 
@@ -23,6 +24,9 @@ type conduit struct {
 	paid  bool
 	// flow shows the request to those who look; nil: nobody can.
 	flow *flow.Request
+	// metrics count the replies whose clients read slowly.
+	metrics *telemetry.Metrics
+	slow    bool
 
 	mu       sync.Mutex
 	pumping  bool
@@ -48,6 +52,10 @@ func (c *conduit) send(ctx context.Context, f Frame) error {
 		c.committed = true
 		return nil
 	default:
+	}
+	if !c.slow {
+		c.slow = true
+		c.metrics.Slow()
 	}
 	select {
 	case c.frames <- f:

@@ -55,6 +55,7 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 		}
 		req.Renamed = p.req.Renamed // the same for all: they have the same tools
 	}
+	a.translation(ctx, nil) // before the calls, which are made at the same time
 	return a.runTranslated(ctx, req, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		m := newMerger(len(parts), emit, flush)
 		calls := pool.New().WithMaxGoroutines(maxFanOut).WithContext(ctx).WithCancelOnError().WithFirstError()
@@ -83,7 +84,7 @@ func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p produce
 	permit := a.permit
 	if i > 0 {
 		var err error
-		if permit, err = a.provider.Gate.Acquire(ctx, a.ask()); err != nil {
+		if permit, err = a.acquire(ctx); err != nil {
 			return refusedByThrottle(ctx, err)
 		}
 	}

@@ -2,6 +2,8 @@ package translator
 
 import (
 	"context"
+
+	"stagedoor/actors/telemetry"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/tokens"
@@ -103,9 +105,10 @@ func (c *counter) event(length int) {
 
 // afterwards lets the meter settle a request that is over, beside everything
 // else.
-func (s *Service) afterwards(meter Meter, out Outcome) {
+func (s *Service) afterwards(ctx context.Context, meter Meter, out Outcome) {
+	ctx = telemetry.Carry(context.Background(), ctx)
 	s.system.Go(s.shards[0], "settle", func(context.Context) any {
-		if err := meter.End(context.Background(), &out); err != nil {
+		if err := meter.End(ctx, &out); err != nil {
 			s.system.Logger().Error("request not settled", "cause", err)
 		}
 		return nil

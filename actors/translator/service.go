@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -54,6 +55,7 @@ type Service struct {
 	shapes    map[dialogue.Shape]shapes.Shape
 	providers Providers
 	budget    budget
+	telemetry *telemetry.Telemetry
 	shards    []*actor.PID // a power of two of them
 	next      atomic.Uint64
 	inFlight  atomic.Int64
@@ -80,11 +82,11 @@ func (s *Service) Watch(r *flow.Registry) { s.flow = r }
 func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Reply{conduit: newConduit(), cancel: cancel}
-	r.conduit.outcome.Usage = dialogue.NoUsage
+	r.conduit.metrics, r.conduit.outcome.Usage = s.metrics(), dialogue.NoUsage
 	r.conduit.flow = s.flow.Begin(ctx, about(order), cancel)
 	o := &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit}
 	if order.Meter != nil {
-		r.conduit.after = func(out Outcome) { s.afterwards(order.Meter, out) }
+		r.conduit.after = func(out Outcome) { s.afterwards(ctx, order.Meter, out) }
 	}
 	s.inFlight.Add(1)
 	// Counted first: a drain that counted none has refusing seen by all others.

@@ -226,7 +226,7 @@ func (t *translated) failed() *Buffer {
 
 // producer makes a producer of one upstream call.
 func (a *attempt) producer(call shapes.Call) producer {
-	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return a.watched(call.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		key := a.takeKey()
 		reply, f := a.send(ctx, call, key)
 		if f != nil {
@@ -239,7 +239,7 @@ func (a *attempt) producer(call shapes.Call) producer {
 			}
 			emit(ev)
 		}, flush)
-	}
+	})
 }
 
 // readReply lets parser make events of a reply, streamed or whole.

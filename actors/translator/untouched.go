@@ -7,6 +7,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/tokens"
@@ -27,7 +28,9 @@ type untouched struct {
 	reply   *upstream.Reply
 	key     string // the provider's, that the call was made with
 	tap     shapes.Tap
+	call    *telemetry.Call
 	out     *Buffer
+	seen    bool // the first event
 	content bool // a piece of answer has passed
 	inBand  bool // the failure is an event of the reply
 	ended   bool // the terminal event has been appended
@@ -73,6 +76,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 	if err != nil {
 		return failureOf(err)
 	}
+	named(u.call, body)
 	out, bad := u.tap.Body(body)
 	if bad != nil {
 		return u.refusedInBody(bad)
@@ -140,6 +144,10 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 	if !utf8.Valid(ev.Data) {
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
 	}
+	if !u.seen {
+		u.seen = true
+		named(u.call, ev.Data)
+	}
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	name := ev.Name
 	switch {
@@ -166,6 +174,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 	}
 	if content {
 		u.content = true
+		u.call.Piece()
 		u.counted.event(len(ev.Data))
 	}
 	if u.ended = u.tap.Done(); u.ended && !u.begun() {

@@ -22,6 +22,8 @@ type Reply struct {
 	started time.Time
 	status  int         // as written; 0: nothing yet
 	outcome int         // as a door says; 0: the same
+	route   string      // of the path that served it
+	trace   string      // id of its trace, or ""
 	attrs   []slog.Attr // nil, or first of them to be filled in and those of Note
 }
 
@@ -52,17 +54,44 @@ func (a *Reply) Write(p []byte) (int, error) {
 // Begun reports whether the reply's status is out.
 func (a *Reply) Begun() bool { return a.status != 0 }
 
+// Status is how the request ended, as the line tells it.
+func (a *Reply) Status() int {
+	if a.outcome != 0 {
+		return a.outcome
+	}
+	return a.status
+}
+
+// Began is when the request came.
+func (a *Reply) Began() time.Time { return a.started }
+
+// Route is the pattern of the path that served it; "": nobody did.
+func (a *Reply) Route() string { return a.route }
+
+// Routed tells which pattern served the request that w answers.
+func Routed(w http.ResponseWriter, route string) {
+	if a := of(w); a != nil {
+		a.route = route
+	}
+}
+
+// Traced puts the id of the request's trace into the line.
+func (a *Reply) Traced(id string) { a.trace = id }
+
+// Path is as much of a request's path as a line holds.
+func Path(r *http.Request) string { return cut(r.URL.Path) }
+
 // End writes the line. id is the request's.
 func (a *Reply) End(id string) {
 	r := a.request
 	if !a.logger.Enabled(r.Context(), a.level) {
 		return
 	}
-	status := a.outcome
-	if status == 0 {
-		status = a.status
-	}
+	status := a.Status()
 	Note(a) // there may have been none
+	if a.trace != "" {
+		a.attrs = append(a.attrs, slog.String("trace_id", a.trace))
+	}
 	own := [first]slog.Attr{slog.String("request_id", id), slog.String("method", cut(r.Method)), slog.String("path", cut(r.URL.Path)),
 		slog.Int("status", status), slog.Duration("duration", time.Since(a.started))}
 	copy(a.attrs, own[:])

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"stagedoor/http/access"
 	"stagedoor/http/envelope"
 	"stagedoor/http/media"
 	"stagedoor/http/pages"
@@ -103,6 +104,7 @@ func (r *router) done() http.Handler {
 			return
 		}
 		r.mux.ServeHTTP(w, req)
+		access.Routed(w, routeOf(req.Pattern))
 	})
 }
 

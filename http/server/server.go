@@ -17,11 +17,14 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
+	"go.opentelemetry.io/otel/trace"
 
+	"stagedoor/actors/telemetry"
 	"stagedoor/http/access"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/envelope"
 	"stagedoor/http/intake"
+	"stagedoor/http/live"
 	"stagedoor/http/media"
 	"stagedoor/http/oauth"
 	"stagedoor/http/portal"
@@ -50,6 +53,8 @@ type Options struct {
 	Doors  *text.Doors
 	// Media are the doors of pictures; nil: there are none.
 	Media *media.Doors
+	// Live are the doors of those who watch; nil: there are none.
+	Live *live.Doors
 	// OAuth is the authorization service, Portal the pages of accounts and
 	// administration; nil: there is none.
 	OAuth  *oauth.Service
@@ -61,6 +66,9 @@ type Options struct {
 	Aliases []Alias
 	// Intake bounds what is under way; nil: nothing does.
 	Intake *intake.Intake
+	// Tracing traces requests, Metrics counts them; nil: nobody does.
+	Tracing *Tracing
+	Metrics *telemetry.Metrics
 	// ID makes request ids.
 	ID func() string
 	// CertFile and KeyFile make the listeners speak TLS.
@@ -191,6 +199,13 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		reply := access.Begin(s.options.Logger, w, r)
 		defer reply.End(id)
+		defer s.measure(r, reply)
+		if s.options.Tracing.on(r) {
+			var span trace.Span
+			r, span = s.options.Tracing.begin(r, id)
+			reply.Traced(span.SpanContext().TraceID().String())
+			defer s.options.Tracing.end(span, r, reply)
+		}
 		defer s.recover(reply, r, id)
 		if r.ContentLength != 0 {
 			// Whoever is refused unread may be silent no longer than others.

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/translator"
 	"stagedoor/http/access"
@@ -149,13 +151,17 @@ func (v *visit) limit(tokens int) error {
 
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
+	_, span := telemetry.Start(v.r.Context(), telemetry.SpanAuth)
 	key, err := v.doors.Auth.Authenticate(v.r, v.shape.Name() == dialogue.Gemini)
+	if err == nil {
+		err = v.doors.Auth.Permit(&key, v.r, scope, "")
+	}
 	if err != nil {
+		telemetry.Fail(span, telemetry.ErrorName(envelope.From(err)))
+		span.End()
 		return err
 	}
-	if err := v.doors.Auth.Permit(&key, v.r, scope, ""); err != nil {
-		return err
-	}
+	span.End()
 	v.key = key
 	return nil
 }
@@ -262,6 +268,7 @@ func (v *visit) settle(reply *translator.Reply) {
 	out := reply.Outcome()
 	v.pass.Release(used(&out))
 	v.note(&out)
+	v.trace(&out)
 	if out.Err == nil && out.Attempts <= 1 {
 		// Otherwise a transport may still be sending what nobody waits for.
 		v.body.free()
@@ -391,6 +398,7 @@ func queueMs(d time.Duration) []string {
 // refuse answers a request that nobody was asked about.
 func (v *visit) refuse(err error) {
 	v.note(nil)
+	v.trace(nil)
 	v.answer(err)
 }
 
@@ -422,6 +430,40 @@ func (v *visit) note(out *translator.Outcome) {
 		slog.Bool("untouched", out.Untouched), slog.Int64("input_tokens", out.Usage.InputTotal),
 		slog.Int64("output_tokens", out.Usage.OutputTotal), slog.String("degraded", out.Degraded), slog.String("losses", out.Losses))
 }
+
+// trace adds what the door knows to the span of the request, as note does to its
+// line.
+func (v *visit) trace(out *translator.Outcome) {
+	span := trace.SpanFromContext(v.r.Context())
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(telemetry.Shape.String(string(v.shape.Name())), telemetry.RequestModel.String(short(v.head.Model)),
+		telemetry.KeyID.String(v.key.ID), telemetry.RequestStream.Bool(v.head.Stream))
+	if out == nil {
+		return
+	}
+	span.SetAttributes(telemetry.Provider.String(out.Provider), telemetry.Attempts.Int(out.Attempts), telemetry.Untouched.Bool(out.Untouched),
+		telemetry.QueueWait.Float64(out.Queued.Seconds()))
+	if out.Degraded != "" {
+		span.SetAttributes(telemetry.Degraded.String(out.Degraded))
+	}
+	if out.Losses != "" {
+		span.SetAttributes(telemetry.Losses.String(out.Losses))
+	}
+	switch {
+	case out.Err == nil:
+	case out.Err.Status == statusClientLeft:
+		telemetry.Fail(span, telemetry.Cancelled)
+	case out.Err.Status >= 500 || out.Committed:
+		telemetry.Fail(span, telemetry.ErrorName(out.Err))
+	default:
+		span.SetAttributes(telemetry.ErrorType.String(telemetry.ErrorName(out.Err)))
+	}
+}
+
+// statusClientLeft is how upstream.Cancelled names a client that has left.
+const statusClientLeft = 499
 
 // RequestID is the id that the server put on a reply.
 func RequestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }

@@ -1,0 +1,207 @@
+package translator
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"go.opentelemetry.io/otel/trace"
+
+	"stagedoor/actors/telemetry"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+)
+
+// Observe has requests traced and counted. It is called before the first Begin.
+func (s *Service) Observe(t *telemetry.Telemetry) { s.telemetry = t }
+
+func (s *Service) metrics() *telemetry.Metrics {
+	if s.telemetry == nil {
+		return nil
+	}
+	return s.telemetry.Metrics
+}
+
+// queueSpan is how long a wait must be to have a span of its own (actors.md 4.1).
+const queueSpan = time.Millisecond
+
+// acquire asks the provider's throttle for a permit. A wait, or a refusal, is
+// part of the request's trace.
+func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, error) {
+	asked := time.Now()
+	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
+	if err == nil {
+		a.svc.metrics().Waited(a.provider.Spec.Name, permit.Waited())
+		if permit.Waited() < queueSpan {
+			return permit, nil
+		}
+	}
+	if !telemetry.Recording(ctx) {
+		return permit, err
+	}
+	_, span := telemetry.Start(ctx, telemetry.SpanQueue, trace.WithTimestamp(asked), trace.WithAttributes(
+		telemetry.Provider.String(a.provider.Spec.Name), telemetry.Attempt.Int(a.number)))
+	if err != nil {
+		telemetry.Fail(span, refusalName(err))
+		span.End()
+		return nil, err
+	}
+	span.SetAttributes(telemetry.QueueWait.Float64(permit.Waited().Seconds()), telemetry.QueuePosition.Int(permit.Position()))
+	span.End(trace.WithTimestamp(asked.Add(permit.Waited())))
+	return permit, nil
+}
+
+// refusalName is why there was no permit.
+func refusalName(err error) string {
+	if r, ok := err.(*throttle.Refused); ok {
+		return r.Reason.String()
+	}
+	return throttle.Cancelled.String()
+}
+
+// className is what kind of failure f is; "" for none.
+func className(f *upstream.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return kinds[f.Class].String()
+}
+
+// begin begins a call of the upstream, below the request's span. What came
+// before it, since the permit, was the translation.
+func (a *attempt) begin(ctx context.Context, stream bool) (context.Context, *telemetry.Call) {
+	a.translation(ctx, nil)
+	target := telemetry.Target{Provider: a.provider.Spec.Name, Model: a.meta.Model, Attempt: a.number,
+		Stream: stream, MaxTokens: a.order.Head.MaxTokens, Choices: a.order.Head.N}
+	if a.shape == nil {
+		target.Operation, _ = telemetry.OperationOf(a.order.Inbound.Name())
+		target.Kind = telemetry.KindSandbox
+	} else {
+		target.Operation, target.Kind = telemetry.OperationOf(a.shape.Name())
+		target.Shape = string(a.shape.Name())
+	}
+	return a.svc.telemetry.BeginCall(ctx, target)
+}
+
+// ended ends a call.
+func (a *attempt) ended(c *telemetry.Call, failure string) {
+	if c == nil {
+		return
+	}
+	cost := int64(0)
+	if u := c.Usage(); !a.candidate.Price.Zero() && (u.InputTotal >= 0 || u.OutputTotal >= 0) {
+		cost = a.candidate.Price.Tokens(u)
+	}
+	c.End(failure, cost)
+}
+
+// watched makes a producer's call one that traces and metrics see.
+func (a *attempt) watched(stream bool, p producer) producer {
+	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+		ctx, call := a.begin(ctx, stream)
+		if call == nil {
+			return p(ctx, emit, flush)
+		}
+		failure, inBand := panicked, ""
+		defer func() { a.ended(call, failure) }()
+		f := p(ctx, func(ev *dialogue.Event) {
+			if ev.Kind == dialogue.EventError {
+				inBand = className(a.refusedInBody(ev.Err))
+			}
+			call.See(ev)
+			emit(ev)
+		}, flush)
+		if failure = className(f); f == nil {
+			failure = inBand
+		}
+		return f
+	}
+}
+
+// panicked is the failure of a call that did not come to an end of its own.
+const panicked = "panic"
+
+// translation makes the span of what led from the client's request to the
+// upstream's, once for an attempt. f is why nothing was sent.
+func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
+	if a.entered.IsZero() || !telemetry.Recording(ctx) {
+		return
+	}
+	began := a.entered
+	a.entered = time.Time{}
+	_, span := telemetry.Start(ctx, telemetry.SpanTranslate, trace.WithTimestamp(began), trace.WithAttributes(
+		telemetry.Shape.String(string(a.order.Inbound.Name())), telemetry.Attempt.Int(a.number), telemetry.Untouched.Bool(a.meta.Untouched)))
+	if a.shape != nil {
+		span.SetAttributes(telemetry.UpstreamShape.String(string(a.shape.Name())))
+	}
+	if losses := a.report.Losses(); len(losses) > 0 {
+		span.SetAttributes(telemetry.Losses.StringSlice(losses))
+	}
+	if a.report.Degraded != "" {
+		span.SetAttributes(telemetry.Degraded.String(a.report.Degraded))
+	}
+	if f != nil {
+		telemetry.Fail(span, className(f))
+	}
+	span.End()
+}
+
+// propagate tells the upstream which span the call is, if it may know.
+func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
+	if !a.svc.telemetry.Propagates(a.candidate.Provider.Name) {
+		return
+	}
+	telemetry.Inject(ctx, func(name, value string) {
+		if call.Header == nil {
+			call.Header = make(map[string][]string)
+		}
+		call.Header.Set(name, value)
+	})
+}
+
+// names are where replies in any shape, or their first events, say what they and
+// their model are called.
+var names = []string{"id", "response.id", "message.id", "responseId", "model", "response.model", "message.model", "modelVersion"}
+
+// named keeps what a reply that passes untouched calls itself.
+func named(c *telemetry.Call, data []byte) {
+	if !c.Recording() {
+		return
+	}
+	found := gjson.GetManyBytes(data, names...)
+	c.Named(first(found[:4]), first(found[4:]))
+}
+
+func first(found []gjson.Result) string {
+	for _, r := range found {
+		if r.Type == gjson.String {
+			return r.Str
+		}
+	}
+	return ""
+}
+
+// tellRetry tells that another attempt follows.
+func (r *request) tellRetry(f *upstream.Failure, wait time.Duration) {
+	r.svc.metrics().Retried(r.order.Plan[r.progress.candidate].Provider.Name, className(f))
+	if span := trace.SpanFromContext(r.ctx); span.IsRecording() {
+		span.AddEvent(telemetry.EventRetry, trace.WithAttributes(telemetry.FailureClass.String(className(f)),
+			telemetry.RetryWait.Float64(wait.Seconds()), telemetry.Attempt.Int(r.number)))
+	}
+}
+
+// count counts what translation did to the request.
+func (a *attempt) count() {
+	m := a.svc.metrics()
+	if m == nil {
+		return
+	}
+	for _, loss := range a.report.Losses() {
+		m.Lost(loss)
+	}
+	if a.report.Degraded != "" {
+		m.Degraded(a.report.Degraded)
+	}
+}
