@@ -16,7 +16,9 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/auth"
+	"stagedoor/http/browser"
 	"stagedoor/http/intake"
+	"stagedoor/http/live"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
@@ -39,6 +41,8 @@ type gateway struct {
 	intake  *intake.Intake
 	server  *server.Server
 	admin   *adminapi.API
+	browser *browser.Guard
+	live    *live.Doors
 
 	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex
@@ -88,6 +92,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
 		return storageError(err)
 	}
+	// Before anything can end that somebody wants to be told of.
+	g.state.SetWebhooks(c.Subscriptions())
 	secret, err := g.state.Secret(ctx, "seal", 32)
 	if err != nil {
 		return storageError(err)
@@ -118,6 +124,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err
 	}
+	g.live = g.liveDoors(cmp.Or(c.OAuth.Issuer, address))
+	options.Live = g.live
 	for _, a := range c.Aliases {
 		options.Aliases = append(options.Aliases, server.Alias{From: a.Name, To: a.Value})
 	}
@@ -138,6 +146,9 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		return errors.Join(errs...)
 	}
 	if err := g.house.Configure(ctx, cat, providers); err != nil {
+		return err
+	}
+	if err := g.house.Webhooks().Configure(ctx, c.Endpoints()); err != nil {
 		return err
 	}
 	g.auth.SetFixed(c.FixedKeys())

@@ -29,6 +29,7 @@ func (g *gateway) authorization(ctx context.Context, c *config.OAuth, issuer str
 	if err != nil {
 		return nil, nil, err
 	}
+	g.browser = guard
 	money := accounts{g.state}
 	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
 		Issuer: issuer, Auto: oauth.Auto(c.AutoAuthorize), TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader})

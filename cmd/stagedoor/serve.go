@@ -170,13 +170,14 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	})
 	tellManager(daemon.SdNotifyStopping)
 	g.server.Drain()
+	g.live.Drain()
 	time.Sleep(min(lameDuck, grace))
 	// Shutdown stops accepting at once and then waits; the requests it waits
-	// for are ended by the house.
+	// for are ended by the house. Sockets are not the server's any more.
 	closed := make(chan error, 1)
 	stop, stopNow := context.WithCancel(context.Background())
 	defer stopNow()
-	wg.Go(func() { closed <- g.server.Shutdown(stop) })
+	wg.Go(func() { closed <- errors.Join(g.server.Shutdown(stop), g.live.Wait(stop)) })
 	if cut := g.house.Drain(ctx, lastWords); cut > 0 {
 		g.logger.Warn("requests cut by the stop", "count", cut)
 	}

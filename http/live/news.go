@@ -54,8 +54,8 @@ const (
 	// maxSnapshot is how many jobs a snapshot of all has, those that changed last.
 	maxSnapshot = 1000
 	// maxAbsence is how long a watcher may have been away and still be told only
-	// what changed: deleted jobs are remembered longer than that.
-	maxAbsence = time.Hour
+	// what changed: deleted jobs are remembered for an hour.
+	maxAbsence = 50 * time.Minute
 )
 
 // feed follows several jobs of one owner, or all.

@@ -46,6 +46,13 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 		m.ImagegenRoutes(r.handle)
 	}
 
+	if l := s.options.Live; l != nil {
+		// Not with handle: these paths are an {id} for other methods.
+		r.mux.HandleFunc("GET /v1/videos/events", l.AllEvents)
+		r.mux.HandleFunc("GET /v1/videos/live", l.Jobs)
+		r.handle("GET /v1/videos/{id}/events", l.JobEvents)
+	}
+
 	if o := s.options.OAuth; o != nil {
 		o.Routes(r.handle)
 		r.handle("GET "+pages.AssetPrefix+"{name}", func(w http.ResponseWriter, req *http.Request) {

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"stagedoor/http/browser"
+	"stagedoor/http/live"
+)
+
+// liveDoors are the doors of those who watch. issuer is how browsers reach the
+// gateway.
+func (g *gateway) liveDoors(issuer string) *live.Doors {
+	o := live.Options{Logger: g.logger, State: g.state, Auth: g.auth, Origin: issuer, Now: time.Now}
+	if g.browser != nil {
+		o.Sessions = members{g.browser}
+	}
+	return live.New(o)
+}
+
+// members are the people who are signed in. Keys name a user by username, and so
+// do jobs.
+type members struct{ guard *browser.Guard }
+
+// Member implements live.Sessions.
+func (m members) Member(r *http.Request) (string, error) {
+	v, err := m.guard.Visitor(r)
+	if err != nil || !v.SignedIn() {
+		return "", err
+	}
+	return v.Session.User.Username, nil
+}
