@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -34,6 +35,7 @@ func (g *guard) Receive(c actor.Context) {
 		g.forward(c)
 	case *actor.Restarting:
 		g.kind.restarted.Add(1)
+		g.system.noteRestart(c.Self().GetId())
 		g.contain(c, func() { g.actor.Receive(c) })
 	case *actor.Stopping:
 		g.contain(c, func() { g.actor.Receive(c) })
@@ -59,6 +61,7 @@ func (g *guard) forward(c actor.Context) {
 // fail runs while the panic is still on the stack, which is what the log shows.
 func (g *guard) fail(c actor.Context, reason any) {
 	g.kind.failed.Add(1)
+	g.system.noteFailure(c.Self().GetId(), g.kind, &LastFailure{At: time.Now(), Message: fmt.Sprintf("%T", c.Message()), Reason: panicText(reason)})
 	g.report(c, reason)
 	if f, ok := g.actor.(Failer); ok {
 		g.contain(c, func() { f.Failed(reason) })

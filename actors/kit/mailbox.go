@@ -69,13 +69,15 @@ type Lanes struct {
 type LaneMailbox struct {
 	config Lanes
 	kind   *kind
+	system *System  // nil: it is listed nowhere
+	listed *listing // on the actor's goroutine
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
 	process    func() // m.run, bound once: Schedule would allocate it each time
 
 	mu        sync.Mutex
-	system    ring
+	internal  ring // the library's own messages
 	lanes     [laneCount]ring
 	running   bool // a goroutine is in run, or was asked for
 	suspended bool // failed, waiting for the supervisor
@@ -132,7 +134,7 @@ func (m *LaneMailbox) PostUserMessage(message any) {
 // PostSystemMessage implements actor.Mailbox.
 func (m *LaneMailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
-	m.system.push(message)
+	m.internal.push(message)
 	wake := m.wake(true)
 	m.mu.Unlock()
 	if wake {
@@ -249,7 +251,7 @@ func (m *LaneMailbox) batch() (again bool) {
 func (m *LaneMailbox) next() (message any, system bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if message = m.system.pop(); message != nil {
+	if message = m.internal.pop(); message != nil {
 		return message, true
 	}
 	if !m.suspended {
@@ -275,6 +277,9 @@ func (m *LaneMailbox) handleSystem(message any) {
 		m.mu.Unlock()
 		return
 	}
+	if _, first := message.(*actor.Started); first {
+		m.list()
+	}
 	m.invoker.InvokeSystemMessage(message)
 	// An actor stops inside a system message, either its Stop or the Terminated
 	// of its last child; only its guard has seen it.
@@ -284,6 +289,7 @@ func (m *LaneMailbox) handleSystem(message any) {
 	}
 	if g, ok := c.Actor().(*guard); ok && g.stopped && !m.isClosed() {
 		m.Close()
+		m.unlist()
 		g.system.announceStop(c.Self().Id)
 	}
 }

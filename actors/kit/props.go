@@ -12,6 +12,7 @@ type PropsOption func(*propsConfig)
 type propsConfig struct {
 	lanes      Lanes
 	supervisor actor.SupervisorStrategy
+	crowd      bool
 }
 
 // WithLanes gives the actors a configured mailbox; without it nothing is bounded.
@@ -25,6 +26,10 @@ func WithSupervisor(strategy actor.SupervisorStrategy) PropsOption {
 	return func(c *propsConfig) { c.supervisor = strategy }
 }
 
+// Crowd says that there are thousands of these actors, which come and go: they are
+// counted by their kind and not listed one by one.
+func Crowd() PropsOption { return func(c *propsConfig) { c.crowd = true } }
+
 // Props describes actors of a kind: guarded, counted, on warm goroutines, with a
 // mailbox that forgets nobody. Build Props once per kind and give each actor its
 // own data through the closure produce. produce runs for every incarnation and
@@ -35,11 +40,15 @@ func (s *System) Props(kindName string, produce func() actor.Actor, options ...P
 		option(&config)
 	}
 	k := s.kindOf(kindName)
+	lists := s
+	if config.crowd {
+		lists = nil
+	}
 	return actor.PropsFromProducer(
 		func() actor.Actor { return &guard{actor: produce(), kind: k, system: s} },
 		actor.WithDispatcher(s.dispatcher),
 		actor.WithSupervisor(config.supervisor),
-		actor.WithMailbox(func() actor.Mailbox { return &LaneMailbox{config: config.lanes, kind: k} }),
+		actor.WithMailbox(func() actor.Mailbox { return &LaneMailbox{config: config.lanes, kind: k, system: lists} }),
 	)
 }
 

@@ -16,6 +16,8 @@ type kind struct {
 	contained atomic.Int64
 	rejected  atomic.Int64
 	depth     atomic.Int64
+	listed    atomic.Int64
+	failure   atomic.Pointer[LastFailure]
 }
 
 // Stats is a snapshot of a System; its numbers are read one by one, not at one
@@ -34,9 +36,10 @@ type KindStats struct {
 	Stopped   int64
 	Failed    int64 // panics that went to supervision
 	Restarted int64
-	Contained int64 // panics while stopping or restarting, survived
-	Rejected  int64 // messages refused by a mailbox
-	Depth     int64 // messages in the mailboxes now
+	Contained int64        // panics while stopping or restarting, survived
+	Rejected  int64        // messages refused by a mailbox
+	Depth     int64        // messages in the mailboxes now
+	Last      *LastFailure // nil: none
 }
 
 // Live is how many actors of the kind there are.
@@ -54,6 +57,7 @@ func (k *kind) snapshot() KindStats {
 		Contained: k.contained.Load(),
 		Rejected:  k.rejected.Load(),
 		Depth:     k.depth.Load(),
+		Last:      k.failure.Load(),
 	}
 }
 

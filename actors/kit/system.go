@@ -35,6 +35,7 @@ type System struct {
 	backoff    *Backoff
 
 	kinds sync.Map // name -> *kind
+	list  sync.Map // id -> *listing
 	dead  deadLetters
 	epoch atomic.Uint64
 

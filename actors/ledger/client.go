@@ -306,7 +306,7 @@ func (p *parent) Receive(ctx actor.Context) {
 		m.Resolve(pid, nil) // somebody asked before
 		return
 	}
-	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} })
+	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} }, kit.Crowd())
 	pid, err := c.system.SpawnChild(ctx, props, "account")
 	if err == nil {
 		c.mu.Lock()

@@ -61,7 +61,7 @@ type parent struct {
 
 func newParent(s *Service) *parent {
 	p := &parent{svc: s, live: make(map[string]*open)}
-	p.children = s.System.Props("picture", p.produce)
+	p.children = s.System.Props("picture", p.produce, kit.Crowd())
 	return p
 }
 

@@ -48,6 +48,7 @@ func (p *provider) Receive(c actor.Context) {
 		p.pump(now)
 	case *pausing:
 		p.core.paused = m.paused
+		p.core.shared.paused.Store(m.paused)
 		p.pump(time.Now())
 	case *cooling:
 		now := time.Now()
@@ -55,6 +56,8 @@ func (p *provider) Receive(c actor.Context) {
 		p.pump(now)
 	case *statsAsk:
 		m.Resolve(p.core.stats(time.Now()), nil)
+	case *queueAsk:
+		m.Resolve(p.core.queue.waiters(time.Now()), nil)
 	}
 }
 

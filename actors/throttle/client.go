@@ -12,6 +12,8 @@ import (
 
 // Ask is what a request says about itself.
 type Ask struct {
+	// ID is the request's, for those who look at the queue.
+	ID string
 	// Key is whose turn it takes: the tenant. Keys are served in turn.
 	Key string
 	// Class is Interactive, Normal or Background.
@@ -87,7 +89,7 @@ func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
 
 func (c *Client) acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	t := &ticket{
-		key: ask.Key, class: ask.Class, tokens: max(ask.Tokens, 0),
+		id: ask.ID, key: ask.Key, class: ask.Class, tokens: max(ask.Tokens, 0),
 		asked: time.Now(), deadline: ask.Deadline, last: ask.Last,
 		verdict: make(chan *Refused, 1),
 	}
@@ -180,6 +182,16 @@ func (c *Client) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, &kit.Rejected{Reason: kit.ReasonDead}
 	}
 	return kit.Ask(ctx, c.sys, pid, &statsAsk{})
+}
+
+// Queue asks the actor who waits, in the order in which they would be served if
+// nobody else came.
+func (c *Client) Queue(ctx context.Context) ([]Waiter, error) {
+	pid := c.pid.Load()
+	if pid == nil {
+		return nil, &kit.Rejected{Reason: kit.ReasonDead}
+	}
+	return kit.Ask(ctx, c.sys, pid, &queueAsk{})
 }
 
 // Stop refuses all that wait and ends the actor. Permits stay valid; releasing

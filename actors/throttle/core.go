@@ -35,6 +35,7 @@ type shared struct {
 	waited   atomic.Int64 // nanoseconds in the queue, all tickets
 	refused  [reasonCount]atomic.Int64
 	outcomes [kindCount]atomic.Int64
+	paused   atomic.Bool
 }
 
 // newCore is a core with full buckets and a closed breaker; careful, after a
@@ -51,6 +52,7 @@ func newCore(now time.Time, config Config, s *shared, careful bool) *core {
 		tokens:   newBucket(now, config.TokensPerMinute, config.Burst, !careful),
 		breaker:  newBreaker(now, config.Breaker, state),
 		shared:   s,
+		paused:   s.paused.Load(),
 	}
 }
 

@@ -32,6 +32,7 @@ type (
 	// waking makes the actor look at its queue again.
 	waking   struct{}
 	statsAsk struct{ kit.Reply[Stats] }
+	queueAsk struct{ kit.Reply[[]Waiter] }
 )
 
 func (*acquiring) Lane() kit.Lane     { return kit.LaneAcquire }

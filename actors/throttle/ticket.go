@@ -8,6 +8,7 @@ import (
 // ticket is one request's wait. Its owner fills the first group and then only
 // decides or receives; the rest belongs to the core until the verdict is sent.
 type ticket struct {
+	id       string
 	key      string
 	class    int
 	tokens   int

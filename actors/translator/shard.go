@@ -173,7 +173,7 @@ func (g *gate) start(c actor.Context) {
 	s := g.svc
 	props := s.system.Props("shard", func() actor.Actor {
 		sh := &shard{svc: s, live: make(map[string]*open)}
-		sh.children = s.system.Props("request", sh.produce)
+		sh.children = s.system.Props("request", sh.produce, kit.Crowd())
 		return sh
 	}, kit.WithSupervisor(stopAlways))
 	for i := range shardCount() {
