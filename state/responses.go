@@ -17,7 +17,8 @@ import (
 const (
 	// ResponseTTL is how long a response is kept if it does not say.
 	ResponseTTL = 30 * 24 * time.Hour
-	// MaxResponseBytes bounds body and input of one response together.
+	// MaxResponseBytes bounds body and input of one response together, and the
+	// request it is begun again from.
 	MaxResponseBytes = 32 << 20
 	// MaxEventBytes bounds the event log of one response.
 	MaxEventBytes = 64 << 20
@@ -46,9 +47,13 @@ type ResponseHeader struct {
 
 	Background bool `json:"background,omitempty"`
 	Streamed   bool `json:"streamed,omitempty"`
+	// Runs is how often its work has begun; a further run needs its request.
+	Runs int `json:"runs,omitempty"`
 
 	BodySize  int64 `json:"body_size"`
 	InputSize int64 `json:"input_size"`
+	// RequestSize is 0 once the response has ended.
+	RequestSize int64 `json:"request_size,omitempty"`
 	// LastEvent is the sequence number of the last event in the log, EventSize
 	// the log's bytes. Without a log both are 0.
 	LastEvent int64 `json:"last_event,omitempty"`
@@ -68,6 +73,10 @@ type StoredResponse struct {
 	ResponseHeader
 	Body  json.RawMessage // the response object
 	Input json.RawMessage // the array of input items, without those of Previous
+	// Request is what the work can be begun again from, in the caller's own form;
+	// nil: it cannot. It is kept until the response has ended, and read by
+	// ResponseRequest only.
+	Request []byte
 }
 
 var responses = table[ResponseHeader]{
@@ -79,6 +88,7 @@ var responses = table[ResponseHeader]{
 // Keys of the cold records. "/" is in no id.
 func bodyKey(id string) []byte    { return []byte(id + "/body") }
 func inputKey(id string) []byte   { return []byte(id + "/input") }
+func requestKey(id string) []byte { return []byte(id + "/request") }
 func coldPrefix(id string) []byte { return []byte(id + "/") }
 func eventsAfter(id string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))
@@ -90,7 +100,7 @@ func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 		return fmt.Errorf("store response: %w", err)
 	}
 	r.BodySize, r.InputSize = int64(len(r.Body)), int64(len(r.Input))
-	r.LastEvent, r.EventSize = 0, 0
+	r.LastEvent, r.EventSize, r.RequestSize = 0, 0, int64(len(r.Request))
 	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
 		if responses.get(tx.mem, r.ID) != nil {
 			return struct{}{}, fmt.Errorf("response %s: %w", r.ID, ErrExists)
@@ -103,6 +113,9 @@ func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 		}
 		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(r.ID), Value: r.Body})
 		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: inputKey(r.ID), Value: r.Input})
+		if r.RequestSize > 0 {
+			tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: requestKey(r.ID), Value: r.Request})
+		}
 		return struct{}{}, responses.put(tx, r.ResponseHeader)
 	})
 	return err
@@ -121,7 +134,7 @@ func (r *StoredResponse) check() error {
 	if !gjson.ValidBytes(r.Input) || !gjson.ParseBytes(r.Input).IsArray() {
 		return fmt.Errorf("%w: the input of response %s is not an array", ErrInvalid, r.ID)
 	}
-	if len(r.Body)+len(r.Input) > MaxResponseBytes {
+	if len(r.Body)+len(r.Input) > MaxResponseBytes || len(r.Request) > MaxResponseBytes {
 		return fmt.Errorf("response %s: %w", r.ID, ErrTooLarge)
 	}
 	return checkBody(r.ID, r.Body)
@@ -182,6 +195,15 @@ func (s *State) Response(ctx context.Context, id string, owner Owner) (StoredRes
 	return r, nil
 }
 
+// ResponseRequest returns what an unfinished response can be begun again from;
+// ErrNotFound: nothing.
+func (s *State) ResponseRequest(ctx context.Context, id string, owner Owner) ([]byte, error) {
+	if _, err := s.ResponseHeader(id, owner); err != nil {
+		return nil, err
+	}
+	return s.cold(ctx, requestKey(id))
+}
+
 func (s *State) cold(ctx context.Context, key []byte) ([]byte, error) {
 	rec, err := s.store.Get(ctx, journal.Body, key)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -200,7 +222,7 @@ type ResponseFilter struct {
 }
 
 // Responses lists the headers of responses that have not expired, oldest first.
-// At start those that are unfinished are the ones whose work a crash ended.
+// At start those that are unfinished are the ones whose work ended with a process.
 func (s *State) Responses(f ResponseFilter) []ResponseHeader {
 	now := s.now()
 	var found []ResponseHeader
@@ -222,6 +244,8 @@ type ResponseUpdate struct {
 	Provider string
 	Body     json.RawMessage
 	Expires  time.Time
+	// Run counts another run of its work.
+	Run bool
 	// Events is added to the event log: the events up to and with the sequence
 	// number LastEvent, in the caller's own form. Numbers only grow.
 	Events    []byte
@@ -265,6 +289,13 @@ func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
 	}
 	if !u.Expires.IsZero() {
 		h.Expires = u.Expires
+	}
+	if u.Run {
+		h.Runs++
+	}
+	if h.Finished() && h.RequestSize > 0 {
+		h.RequestSize = 0
+		tx.op(journal.Op{Kind: journal.Delete, Table: journal.Body, Key: requestKey(h.ID)})
 	}
 	if u.Body != nil {
 		h.BodySize = int64(len(u.Body))

@@ -185,7 +185,7 @@ func (v *verifier) references(view View) {
 
 // responses compares headers with what is kept beside them.
 func (v *verifier) responses(ctx context.Context, s *State) error {
-	sizes := map[string]int64{} // of bodies and inputs
+	sizes := map[string]int64{} // of bodies, inputs and requests
 	err := v.store.Range(ctx, journal.Body, nil, nil, 0, func(r journal.Record) error {
 		sizes[string(r.Key)] = int64(len(r.Value))
 		return nil
@@ -195,7 +195,11 @@ func (v *verifier) responses(ctx context.Context, s *State) error {
 	}
 	txn := s.snapshot()
 	responses.from(txn, byID, nil, func(r *row[ResponseHeader]) bool {
-		for key, want := range map[string]int64{string(bodyKey(r.rec.ID)): r.rec.BodySize, string(inputKey(r.rec.ID)): r.rec.InputSize} {
+		kept := map[string]int64{string(bodyKey(r.rec.ID)): r.rec.BodySize, string(inputKey(r.rec.ID)): r.rec.InputSize}
+		if r.rec.RequestSize > 0 {
+			kept[string(requestKey(r.rec.ID))] = r.rec.RequestSize
+		}
+		for key, want := range kept {
 			if have, ok := sizes[key]; !ok || have != want {
 				v.find("%s of response %s has %d bytes of %d", key[len(r.rec.ID)+1:], r.rec.ID, have, want)
 			}

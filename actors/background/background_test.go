@@ -87,7 +87,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		if s.service, err = translator.New(sys, env, registry.All, func(string) *translator.Provider { return provider }); err != nil {
 			t.Fatal(err)
 		}
-		if s.registry, err = background.NewRegistry(t.Context(), sys, s.service, s.store, time.Now); err != nil {
+		if s.registry, err = background.NewRegistry(sys, s.service, s.store, time.Now); err != nil {
 			t.Fatal(err)
 		}
 		body(t, s)
@@ -460,7 +460,7 @@ func TestAResponseThatGrowsWithoutEndIsEnded(t *testing.T) {
 	})
 }
 
-func TestWhatARestartLeftUnfinishedHasFailed(t *testing.T) {
+func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		job := s.job()
 		for i, status := range []string{"queued", "in_progress", "completed"} {
@@ -471,8 +471,8 @@ func TestWhatARestartLeftUnfinishedHasFailed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := background.NewRegistry(context.Background(), s.sys, s.service, s.store, time.Now); err != nil {
-			t.Fatal(err)
+		if resumed, failed, err := s.registry.Resume(context.Background(), nil); err != nil || resumed != 0 || failed != 2 {
+			t.Fatalf("%d resumed, %d failed, %v", resumed, failed, err)
 		}
 		for i, want := range []string{"failed", "failed", "completed"} {
 			id := fmt.Sprint("resp_", i)

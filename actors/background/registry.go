@@ -12,7 +12,6 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
 )
@@ -32,7 +31,24 @@ type Job struct {
 	Previous      string
 	// Streamed: the client asked for a stream, so events stay for resuming.
 	Streamed bool
+	// Request is what Again makes the order from, should the process end first;
+	// nil: the response fails then.
+	Request []byte
+	// run counts the processes that worked on it, from 1.
+	run int
 }
+
+// maxTries bounds how often a response is begun: what ends every process that
+// works on it must not do so for ever.
+const maxTries = 3
+
+// lasts reports whether the response is begun again should its process end.
+func (j *Job) lasts() bool { return len(j.Request) > 0 && j.run < maxTries }
+
+// numbers is what the events of this run are numbered from. It is beyond any
+// event of the runs before, which had fewer of them than bytes, so that a client
+// that resumes behind what it has read of them gets all of this one.
+func (j *Job) numbers() int64 { return int64(max(j.run-1, 0)) * maxLog }
 
 // Registry starts and finds background responses. Safe for concurrent use.
 type Registry struct {
@@ -46,50 +62,19 @@ type Registry struct {
 	runs map[string]*run
 }
 
-// NewRegistry also settles what an earlier process left unfinished.
-func NewRegistry(ctx context.Context, system *kit.System, tr *translator.Service, store *state.State, now func() time.Time) (*Registry, error) {
+// NewRegistry makes a registry. Resume goes on with what an earlier process left.
+func NewRegistry(system *kit.System, tr *translator.Service, store *state.State, now func() time.Time) (*Registry, error) {
 	g := &Registry{system: system, translator: tr, store: store, now: now, runs: make(map[string]*run)}
-	if err := g.recover(ctx); err != nil {
-		return nil, err
-	}
 	var err error
 	props := system.Props("background", func() actor.Actor { return &parent{reg: g} }, kit.WithSupervisor(stopAlways))
 	g.parent, err = system.SpawnUnique(props, "background")
 	return g, err
 }
 
-// recoveredSequence numbers the event that ends the stream of a response whose
-// log was lost with its process. It is beyond any event of that log, which has
-// fewer of them than bytes, so that whoever resumes is told.
-const recoveredSequence = maxLog
-
-// recover fails the responses whose work ended with the process that did it.
-func (g *Registry) recover(ctx context.Context) error {
-	restarted := &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI,
-		Message: "the gateway was restarted while the response was under way"}
-	for _, h := range g.store.Responses(state.ResponseFilter{Unfinished: true}) {
-		r, err := g.store.Response(ctx, h.ID, h.Owner)
-		if errors.Is(err, state.ErrNotFound) {
-			continue // it expired just now
-		}
-		if err != nil {
-			return fmt.Errorf("recover response %s: %w", h.ID, err)
-		}
-		failed := responses.Failed(r.Body, restarted)
-		var log []byte
-		if h.Streamed {
-			log = failedEvent(failed, recoveredSequence)
-		}
-		if err := g.update(h.ID, h.Owner, failed, log, recoveredSequence); err != nil {
-			return fmt.Errorf("recover response %s: %w", h.ID, err)
-		}
-	}
-	return nil
-}
-
 // Start makes the job durable and runs it. A client that leaves meanwhile
 // changes nothing: nobody waits for a background response.
 func (g *Registry) Start(ctx context.Context, job Job) error {
+	job.run = 1
 	r := newRun(job)
 	if !g.enter(r) {
 		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
@@ -98,12 +83,17 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 	ctx = context.WithoutCancel(ctx)
 	err := g.store.PutResponse(ctx, state.StoredResponse{
 		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Order.Head.Model,
-			Status: "queued", Background: true, Streamed: job.Streamed},
-		Body: job.Queued, Input: job.Input})
+			Status: "queued", Background: true, Streamed: job.Streamed, Runs: job.run},
+		Body: job.Queued, Input: job.Input, Request: job.Request})
 	if err != nil {
 		g.forget(r)
 		return err
 	}
+	return g.begin(ctx, r)
+}
+
+// begin has the actor of a run spawned. A run that cannot begin has failed.
+func (g *Registry) begin(ctx context.Context, r *run) error {
 	if _, err := kit.Ask(ctx, g.system, g.parent, &begin{run: r}); err != nil {
 		refused := internal(err)
 		var rejected *kit.Rejected
@@ -123,7 +113,7 @@ type begin struct {
 	run *run
 }
 
-// stopAlways: a run can't begin again, its client may have read half of it.
+// stopAlways: within a process a run can't begin again, its watchers have read half of it.
 var stopAlways = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
 // parent supervises the runs.

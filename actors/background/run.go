@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/kit"
 	"stagedoor/providers/dialogue"
@@ -43,6 +44,7 @@ type run struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever something is added
 	events  []Event
+	held    []byte // the event of a failure, until it is known what becomes of it
 	size    int
 	started bool
 	done    bool
@@ -65,9 +67,12 @@ func (r *run) add(frame []byte) error {
 		if err != nil {
 			break
 		}
-		seq := gjson.GetBytes(ev.Data, "sequence_number").Int()
-		r.events = append(r.events, Event{seq, bytes.Clone(ev.Raw)})
-		r.size += len(ev.Raw)
+		e := renumbered(&ev, r.job.numbers())
+		if kind := gjson.GetBytes(ev.Data, "type").Str; kind == "response.failed" || kind == "error" {
+			r.held = e.Raw
+			continue
+		}
+		r.append(e)
 	}
 	r.started = true
 	r.tell()
@@ -75,6 +80,47 @@ func (r *run) add(frame []byte) error {
 		return errTooLarge
 	}
 	return nil
+}
+
+func (r *run) append(e Event) {
+	r.events = append(r.events, e)
+	r.size += len(e.Raw)
+}
+
+// renumbered is an event of a run whose numbers begin at from.
+func renumbered(ev *upstream.Event, from int64) Event {
+	number := gjson.GetBytes(ev.Data, "sequence_number").Int() + from
+	if from == 0 {
+		return Event{number, bytes.Clone(ev.Raw)}
+	}
+	data, err := sjson.SetBytes(ev.Data, "sequence_number", number)
+	if err != nil {
+		data = ev.Data // no object: nothing that is resumed behind
+	}
+	return Event{number, framed(ev.Name, data)}
+}
+
+func framed(name string, data []byte) []byte {
+	var raw []byte
+	if name != "" {
+		raw = append(append(append(raw, "event: "...), name...), '\n')
+	}
+	return append(append(append(raw, "data: "...), data...), "\n\n"...)
+}
+
+// admit adds the failure that was held back: it is how the response ends.
+func (r *run) admit() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held == nil {
+		return
+	}
+	ev, err := upstream.NewEventReader(bytes.NewReader(r.held)).Next()
+	if err == nil {
+		r.append(Event{gjson.GetBytes(ev.Data, "sequence_number").Int(), r.held})
+	}
+	r.held = nil
+	r.tell()
 }
 
 func (r *run) tell() {
@@ -132,7 +178,7 @@ func (r *run) last() (kind string, data []byte, next int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.events) == 0 {
-		return "", nil, 0
+		return "", nil, r.job.numbers()
 	}
 	last := r.events[len(r.events)-1]
 	ev, err := upstream.NewEventReader(bytes.NewReader(last.Raw)).Next()
@@ -158,15 +204,17 @@ func (r *run) ending() (body []byte, told bool) {
 // end appends the terminal event of a response that the gateway ended. There is
 // no event for a cancellation; clients stop at an unknown one, so the status of
 // the response says it (wire/responses.md).
-func (r *run) end(body []byte) error {
+func (r *run) end(body []byte) {
 	_, _, next := r.last()
-	return r.add(failedEvent(body, next))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.append(Event{next, failedEvent(body, next)})
+	r.tell()
 }
 
 func failedEvent(body []byte, sequence int64) []byte {
-	event := []byte("event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":")
-	event = strconv.AppendInt(event, sequence, 10)
-	return append(append(append(event, ",\"response\":"...), body...), "}\n\n"...)
+	event := strconv.AppendInt([]byte(`{"type":"response.failed","sequence_number":`), sequence, 10)
+	return framed("response.failed", append(append(append(event, `,"response":`...), body...), '}'))
 }
 
 // response is the actor of one run: it lets the tree stop it. The goroutine that
@@ -237,13 +285,39 @@ func (g *Registry) perform(r *run) {
 	if err := reply.Outcome().Err; err != nil {
 		failure = err
 	}
+	if r.handsOver(failure) {
+		g.handOver(r)
+		return
+	}
 	g.conclude(r, failure)
+}
+
+// handsOver reports whether a run that ended with failure ended with its process
+// and will be begun again by the next one.
+func (r *run) handsOver(failure *dialogue.Error) bool {
+	return r.job.lasts() && errors.Is(failure, upstream.ErrDraining) && !errors.Is(context.Cause(r.ctx), errCancelled)
+}
+
+// handOver leaves a response to the next process: its record is as it was when
+// it began. Those who watch are told to come again.
+func (g *Registry) handOver(r *run) {
+	_, _, next := r.last()
+	event := []byte(`{"type":"error","sequence_number":`)
+	event = strconv.AppendInt(event, next, 10)
+	event = append(event, `,"code":"shutting_down","message":"the gateway is restarting and goes on with the response: resume its stream or retrieve it","param":null}`...)
+	r.mu.Lock()
+	r.held = nil
+	r.append(Event{next, framed("error", event)})
+	r.mu.Unlock()
+	r.finish()
+	g.system.Logger().Info("background response left to the next process", "response_id", r.job.ID, "run", r.job.run)
 }
 
 // conclude settles a run whose reply has ended: as its last event says, or if
 // there is none, as cancelled or failed. So of a cancellation and the last event
 // the first one counts.
 func (g *Registry) conclude(r *run, failure *dialogue.Error) {
+	r.admit()
 	body, told := r.ending()
 	switch {
 	case body != nil:
@@ -253,7 +327,7 @@ func (g *Registry) conclude(r *run, failure *dialogue.Error) {
 		body = responses.Failed(r.job.Queued, failure)
 	}
 	if !told {
-		_ = r.end(body) // that the log is full changes nothing any more
+		r.end(body)
 	}
 	g.keep(r, body)
 }

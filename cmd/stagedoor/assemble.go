@@ -133,6 +133,19 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
 	g.server = server.New(options)
+	return g.resume(ctx, doors)
+}
+
+// resume goes on with what an earlier process left. It comes last: what is begun
+// counts, even if the gateway could not serve in the end.
+func (g *gateway) resume(ctx context.Context, doors *text.Doors) error {
+	resumed, failed, err := g.house.Background().Resume(ctx, doors.Again)
+	if err != nil {
+		return storageError(err)
+	}
+	if resumed+failed > 0 {
+		g.logger.Info("background responses of an earlier process", "begun_again", resumed, "failed", failed)
+	}
 	return nil
 }
 

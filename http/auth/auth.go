@@ -22,6 +22,7 @@ const maxKey = 512
 // Keys looks keys up by the hash of their secret.
 type Keys interface {
 	Key(hash state.Hash) (state.Key, bool)
+	KeyByID(id string) (state.Key, error)
 	// Blocked tells whether an account is that of a disabled user.
 	Blocked(account string) bool
 }
@@ -58,9 +59,6 @@ func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most
 // Authenticate returns the key that r was sent with. query says that ?key= is
 // a place for it, as it is for the third shape.
 func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, error) {
-	if key, ok := identifiedAs(r); ok {
-		return key, nil
-	}
 	secret, err := secretOf(r, query)
 	if err != nil {
 		return state.Key{}, err
@@ -76,6 +74,32 @@ func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, er
 		return state.Key{}, tooManyFailures(wait)
 	}
 	return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here")
+}
+
+// ByID returns a key that a request was sent with earlier, for work that goes on
+// without it.
+func (a *Authenticator) ByID(id string) (state.Key, error) {
+	key, ok := a.withID(id)
+	switch {
+	case !ok:
+		return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here any more")
+	case a.store != nil && a.store.Blocked(key.User):
+		return state.Key{}, unauthorized("invalid_api_key", "the API key cannot be used: its user is disabled")
+	}
+	return key, nil
+}
+
+func (a *Authenticator) withID(id string) (state.Key, bool) {
+	for _, k := range *a.fixed.Load() {
+		if k.ID == id {
+			return k, true
+		}
+	}
+	if a.store == nil {
+		return state.Key{}, false
+	}
+	key, err := a.store.KeyByID(id)
+	return key, err == nil
 }
 
 func (a *Authenticator) known(secret string) (state.Key, bool) {

@@ -22,6 +22,15 @@ type keys map[state.Hash]state.Key
 
 func (k keys) Key(hash state.Hash) (state.Key, bool) { key, ok := k[hash]; return key, ok }
 
+func (k keys) KeyByID(id string) (state.Key, error) {
+	for _, key := range k {
+		if key.ID == id {
+			return key, nil
+		}
+	}
+	return state.Key{}, state.ErrNotFound
+}
+
 func (k keys) Blocked(account string) bool { return account == "disabled" }
 
 func key(id, secret string) state.Key {

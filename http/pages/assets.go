@@ -23,8 +23,7 @@ type asset struct {
 	data  []byte
 }
 
-var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-	".js": "text/javascript; charset=utf-8"}
+var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
 // assetPaths maps a file to where it is served, assets what is served to the
 // files.

@@ -44,7 +44,6 @@ const (
 	placeTokens   place = "/account/tokens"
 	placeSecurity place = "/account/security"
 	placeTopUp    place = "/topup"
-	placeLive     place = "/live"
 	placeAdmin    place = "/admin"
 
 	placeUsers     place = "/admin/users"
@@ -64,7 +63,7 @@ var sections = []struct {
 	place place
 	name  string
 }{
-	{placeAccount, "Account"}, {placeLive, "Videos"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeTokens, "Developer tokens"},
+	{placeAccount, "Account"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeTokens, "Developer tokens"},
 	{placeSecurity, "Security"}, {placeTopUp, "Top up"}, {placeAdmin, "Admin"},
 }
 

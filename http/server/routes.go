@@ -64,7 +64,6 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 
 	if o := s.options.Portal; o != nil {
 		o.Routes(r.handle)
-		o.ForwardRoutes(r.handle, r.mux)
 		r.missing = o.Missing
 	}
 

@@ -156,24 +156,17 @@ func storeError(err error, param string) *dialogue.Error {
 	}
 }
 
-// runInBackground starts a response nobody waits for. It is always streamed
-// toward the upstream, so that watchers see it grow and no clock but the idle
-// one bounds it, and always in the gateway's own name.
+// runInBackground starts a response nobody waits for.
 func (v *visit) runInBackground(own []byte, previous string) {
 	id := "resp_" + v.doors.Env.ID()
-	body, err := sjson.SetBytes(bytes.Clone(v.payload), "stream", true)
+	o, err := v.backgroundOrder(id, previous)
 	if err != nil {
 		v.refuse(err)
 		return
 	}
-	o := v.order()
-	o.Body, o.ReplyID, o.PreviousResponseID, o.Translate = body, id, previous, true
-	o.Head.Stream, o.Mode = true, streamMode
-	o.In.Header = v.r.Header.Clone()
-	v.meter(o)
 	queued := responses.Queued(own, id, v.doors.Env.Now())
 	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Order: o, Previous: v.head.PreviousResponseID,
-		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream})
+		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream, Request: v.keep(own)})
 	if err != nil {
 		var e *dialogue.Error
 		if !errors.As(err, &e) {

@@ -1,0 +1,90 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"stagedoor/actors/translator"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/responses"
+	"stagedoor/state"
+)
+
+// Again makes the order of a response from the request that was kept with it,
+// as Job.Order is. An error is what the response fails with.
+type Again func(ctx context.Context, id string, request []byte) (*translator.Order, error)
+
+// Resume goes on with the responses whose work ended with an earlier process:
+// each is begun again from its request, or fails if that cannot be. It runs once,
+// before anything is served. That a run began is durable before it begins, so
+// that however processes end, no response is begun more than maxTries times, and
+// never twice at once.
+func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int, err error) {
+	for _, h := range g.store.Responses(state.ResponseFilter{Unfinished: true}) {
+		r, err := g.store.Response(ctx, h.ID, h.Owner)
+		if errors.Is(err, state.ErrNotFound) {
+			continue // it expired just now
+		}
+		if err != nil {
+			return resumed, failed, fmt.Errorf("resume response %s: %w", h.ID, err)
+		}
+		run, cause := g.restore(ctx, &r, again)
+		if cause == nil && g.begin(ctx, run) == nil {
+			resumed++
+			continue
+		}
+		failed++
+		if cause == nil {
+			g.forget(run) // begin has settled it
+			continue
+		}
+		if err := g.fail(&r, cause); err != nil {
+			return resumed, failed, fmt.Errorf("settle response %s: %w", h.ID, err)
+		}
+	}
+	return resumed, failed, nil
+}
+
+var errRestarted = &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI,
+	Message: "the gateway was restarted while the response was under way"}
+
+// restore makes another run of a stored response.
+func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again Again) (*run, error) {
+	job := Job{ID: r.ID, Owner: r.Owner, Queued: r.Body, Streamed: r.Streamed, run: r.Runs + 1}
+	if r.RequestSize == 0 || job.run > maxTries {
+		return nil, errRestarted
+	}
+	var err error
+	if job.Request, err = g.store.ResponseRequest(ctx, r.ID, r.Owner); err != nil {
+		return nil, errRestarted
+	}
+	if job.Order, err = again(ctx, r.ID, job.Request); err != nil {
+		return nil, err
+	}
+	run := newRun(job)
+	if !g.enter(run) {
+		return nil, errRestarted // there were not so many
+	}
+	if _, err = g.store.UpdateResponse(ctx, r.ID, r.Owner, state.ResponseUpdate{Run: true}); err != nil {
+		g.forget(run)
+		return nil, errRestarted
+	}
+	return run, nil
+}
+
+// fail settles a response that cannot go on. Its event is numbered beyond those
+// that were told and not kept, so that whoever resumes is told.
+func (g *Registry) fail(r *state.StoredResponse, cause error) error {
+	var told *dialogue.Error
+	if !errors.As(cause, &told) {
+		told = internal(cause)
+	}
+	body := responses.Failed(r.Body, told)
+	number := int64(max(r.Runs, 1)) * maxLog
+	var log []byte
+	if r.Streamed {
+		log = failedEvent(body, number)
+	}
+	return g.update(r.ID, r.Owner, body, log, number)
+}

@@ -1,0 +1,153 @@
+package background_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/background"
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/throttle"
+	"stagedoor/actors/translator"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/state"
+)
+
+// begin starts a response that lasts.
+func (s *stage) begin() string {
+	s.t.Helper()
+	job := s.job()
+	job.Request = []byte("kept")
+	if err := s.registry.Start(context.Background(), job); err != nil {
+		s.t.Fatalf("start: %v", err)
+	}
+	return job.ID
+}
+
+// restart puts another process in the place of the one there is: what it ran ends
+// as it does at a stop, and the store stays.
+func (s *stage) restart(again background.Again) (resumed, failed int) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.service.Drain(ctx, 5*time.Second)
+	kittest.Pass(time.Second)
+	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: s.id}
+	next := kit.NewSystem(kit.Options{Logger: s.sys.Logger(), MaxIdle: -1})
+	s.t.Cleanup(func() { _ = next.Stop(context.Background()) })
+	gate, err := throttle.Spawn(next, "p/sim", throttle.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	provider := &translator.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate, Simulate: s.reply}
+	if s.service, err = translator.New(next, env, registry.All, func(string) *translator.Provider { return provider }); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.registry, err = background.NewRegistry(next, s.service, s.store, time.Now); err != nil {
+		s.t.Fatal(err)
+	}
+	if resumed, failed, err = s.registry.Resume(context.Background(), again); err != nil {
+		s.t.Fatal(err)
+	}
+	return resumed, failed
+}
+
+// again makes the order that job makes, for another id.
+func (s *stage) again(_ context.Context, id string, request []byte) (*translator.Order, error) {
+	if string(request) != "kept" {
+		s.t.Errorf("the request kept is %q", request)
+	}
+	o := s.job().Order
+	o.ReplyID = id
+	return o, nil
+}
+
+func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		id := s.begin()
+		watched := s.watch(id, -1)
+		kittest.Pass(2 * time.Second)
+		if resumed, failed := s.restart(s.again); resumed != 1 || failed != 0 {
+			t.Fatalf("%d resumed, %d failed", resumed, failed)
+		}
+		cut := <-watched
+		if !strings.Contains(cut, `"code":"shutting_down"`) || strings.Contains(cut, "response.failed") || terminals(cut) != 1 {
+			t.Errorf("its watcher read %q at the end", cut[max(0, len(cut)-400):])
+		}
+		seen := sequence(cut)
+		rest := <-s.watch(id, seen[len(seen)-1])
+		got := s.stored(id)
+		if got.Status != "completed" || got.Runs != 2 || got.RequestSize != 0 {
+			t.Errorf("kept %+v", got.ResponseHeader)
+		}
+		if terminals(rest) != 1 || !strings.Contains(rest, "event: response.created\n") || !strings.Contains(rest, "<99>") {
+			t.Errorf("resumed with %q", rest)
+		}
+		last := int64(-1)
+		for _, n := range append(seen, sequence(rest)...) {
+			if n <= last {
+				t.Fatalf("event %d comes behind %d", n, last)
+			}
+			last = n
+		}
+		if log := s.log(id); log != rest {
+			t.Errorf("kept another stream than was told")
+		}
+		if _, err := s.store.ResponseRequest(t.Context(), id, owner); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("its request is still kept: %v", err)
+		}
+	})
+}
+
+func TestAResponseIsNotBegunForEver(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		begun := 0
+		s.simulate = func(ctx context.Context, say func(string) error) error {
+			begun++
+			return dribble(ctx, say)
+		}
+		id := s.begin()
+		for range 4 {
+			kittest.Pass(time.Second)
+			s.restart(s.again)
+		}
+		if got := s.stored(id); got.Status != "failed" || begun != 3 {
+			t.Errorf("%s after %d runs", got.Status, begun)
+		}
+	})
+}
+
+func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		id := s.begin()
+		kittest.Pass(time.Second)
+		resumed, failed := s.restart(func(context.Context, string, []byte) (*translator.Order, error) {
+			return nil, &dialogue.Error{Status: 401, Type: dialogue.TypeAuthentication, Code: "invalid_api_key", Message: "the API key is not known here any more"}
+		})
+		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "not known here any more") {
+			t.Errorf("%d resumed, %d failed: %s", resumed, failed, got.Body)
+		}
+	})
+}
+
+func TestACancelledResponseStaysCancelled(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		id := s.begin()
+		kittest.Pass(time.Second)
+		s.registry.Cancel(context.Background(), id, owner)
+		if resumed, failed := s.restart(s.again); resumed+failed != 0 {
+			t.Errorf("%d resumed, %d failed", resumed, failed)
+		}
+		if got := s.stored(id); got.Status != "cancelled" {
+			t.Errorf("it is %s", got.Status)
+		}
+	})
+}
