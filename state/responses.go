@@ -73,10 +73,10 @@ type StoredResponse struct {
 	ResponseHeader
 	Body  json.RawMessage // the response object
 	Input json.RawMessage // the array of input items, without those of Previous
-	// Request is what the work can be begun again from, in the caller's own form;
-	// nil: it cannot. It is kept until the response has ended, and read by
+	// Request is what the work can be begun again from, JSON in the caller's own
+	// form; nil: it cannot. It is kept until the response has ended, and read by
 	// ResponseRequest only.
-	Request []byte
+	Request json.RawMessage
 }
 
 var responses = table[ResponseHeader]{
@@ -136,6 +136,9 @@ func (r *StoredResponse) check() error {
 	}
 	if len(r.Body)+len(r.Input) > MaxResponseBytes || len(r.Request) > MaxResponseBytes {
 		return fmt.Errorf("response %s: %w", r.ID, ErrTooLarge)
+	}
+	if len(r.Request) > 0 && !gjson.ValidBytes(r.Request) {
+		return fmt.Errorf("%w: the request of response %s is not JSON", ErrInvalid, r.ID)
 	}
 	return checkBody(r.ID, r.Body)
 }

@@ -22,7 +22,7 @@ import (
 func (s *stage) begin() string {
 	s.t.Helper()
 	job := s.job()
-	job.Request = []byte("kept")
+	job.Request = []byte(`"kept"`)
 	if err := s.registry.Start(context.Background(), job); err != nil {
 		s.t.Fatalf("start: %v", err)
 	}
@@ -59,7 +59,7 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 
 // again makes the order that job makes, for another id.
 func (s *stage) again(_ context.Context, id string, request []byte) (*translator.Order, error) {
-	if string(request) != "kept" {
+	if string(request) != `"kept"` {
 		s.t.Errorf("the request kept is %q", request)
 	}
 	o := s.job().Order
