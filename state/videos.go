@@ -55,6 +55,8 @@ type Video struct {
 	// the video was made longer before, this time included.
 	RemixedFrom string `json:"remixed_from,omitempty"`
 	Extensions  int    `json:"extensions,omitempty"`
+	// Billable are the seconds to be paid for: of an extension only the new ones.
+	Billable int64 `json:"billable,omitempty"`
 
 	Phase    VideoPhase  `json:"phase"`
 	Progress int         `json:"progress,omitempty"` // percent; it never falls

@@ -100,7 +100,7 @@ func Keeps(s *state.State) func(state.Hold) bool {
 type Order struct {
 	// Video says whose it is, what it is called and what is asked for: Owner, Key,
 	// Account, Operation, Model, Prompt, Size, Seconds, RemixedFrom, Extensions,
-	// Files, Once and Asked. The rest is filled in.
+	// Billable, Files, Once and Asked. The rest is filled in.
 	Video state.Video
 	// Spec is what the provider is asked for, without the model.
 	Spec video.Spec
@@ -203,7 +203,7 @@ func (s *Service) prepare(o *Order) (state.Video, error) {
 	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, state.VideoAccepted
 	v.Created = s.Now()
 	v.Deadline = v.Created.Add(s.Config.Deadline)
-	if bill := ledger.Video(c.Price, v.Seconds); v.Account != "" && bill.Amount > 0 {
+	if bill := ledger.Video(c.Price, v.Billable); v.Account != "" && bill.Amount > 0 {
 		v.Price, v.Held = c.Price.PerSecond, bill.Amount
 	} else {
 		v.Account = ""

@@ -227,7 +227,7 @@ func (p *process) credit() {
 
 func order(prompt string) *videojob.Order {
 	return &videojob.Order{
-		Video: state.Video{Owner: owner, Key: "key_1", Account: "7", Operation: string(video.Create), Model: "video-2", Prompt: prompt, Size: "720x1280", Seconds: 4},
+		Video: state.Video{Owner: owner, Key: "key_1", Account: "7", Operation: string(video.Create), Model: "video-2", Prompt: prompt, Size: "720x1280", Seconds: 4, Billable: 4},
 		Spec:  video.Spec{Operation: video.Create, Prompt: prompt, Seconds: 4, Size: video.Size{Width: 720, Height: 1280}},
 		Plan:  []catalog.Candidate{{Provider: &catalog.Provider{Name: "vendor"}, Model: "sora-2", Price: &catalog.Price{PerSecond: second}}},
 	}

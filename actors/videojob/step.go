@@ -274,7 +274,7 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	if v.Account == "" {
 		return 0, nil
 	}
-	bill := ledger.Video(&catalog.Price{PerSecond: v.Price}, v.Seconds)
+	bill := ledger.Video(&catalog.Price{PerSecond: v.Price}, v.Billable)
 	if v.Error != nil {
 		bill.Amount = 0
 	}

@@ -26,8 +26,10 @@ type Spec struct {
 	Operation Operation `json:"operation"`
 	Model     string    `json:"model"` // the provider's name for it
 	Prompt    string    `json:"prompt"`
-	// Seconds is the length of the whole result.
+	// Seconds is the length of the whole result, Added what Extend adds to its
+	// source.
 	Seconds    int      `json:"seconds"`
+	Added      int      `json:"added,omitempty"`
 	Size       Size     `json:"size"`
 	Reference  *File    `json:"reference,omitempty"` // the first picture
 	Characters []string `json:"characters,omitempty"`
