@@ -1,0 +1,361 @@
+package videos
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/picture"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+)
+
+// Ask is what a client asks for, checked (wire/videos.md 2).
+type Ask struct {
+	Operation video.Operation
+	Prompt    string
+	// Model, Seconds, Size, Reference and Characters are a new video's; Seconds is
+	// also how much longer an extension makes its source.
+	Model      string
+	Seconds    int
+	Size       video.Size
+	Reference  *picture.File // nil: none; to be closed
+	Characters []string
+	User       string
+	// Source is the job that the others begin with.
+	Source string
+}
+
+// Close gives the picture back.
+func (a *Ask) Close() error { return a.Reference.Close() }
+
+// Bounds of wire/videos.md 2.
+const (
+	MaxPrompt     = 32000 // characters
+	MaxReference  = 20 << 20
+	maxCharacters = 2
+	maxID         = 128
+	defaultModel  = "video-2"
+)
+
+// File is a picture under the name of its field.
+type File struct {
+	Field string
+	*picture.File
+}
+
+// FileLimit is the most a file of a form's field may have, 0 if it takes none.
+func FileLimit(field string) int64 {
+	if field == referenceField {
+		return MaxReference
+	}
+	return 0
+}
+
+const referenceField = "input_reference"
+
+// Check reads a request: one JSON object, and the files of a form. The files are
+// the Ask's if there is no error. source is the id that the path names, "" where
+// the body does.
+func Check(op video.Operation, body []byte, files []File, source string) (*Ask, error) {
+	c := &checker{ask: &Ask{Operation: op, Source: source}, doc: gjson.ParseBytes(body), files: files}
+	for _, rule := range rules[op] {
+		if err := rule(c); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c.ask, nil
+}
+
+// rules are what is looked at, in the order of wire/videos.md 2.
+var rules = map[video.Operation][]func(*checker) error{
+	video.Create: {(*checker).prompt, (*checker).model, (*checker).seconds, (*checker).size, (*checker).reference, (*checker).characters, (*checker).user},
+	video.Remix:  {(*checker).prompt, (*checker).noFiles},
+	video.Edit:   {(*checker).source, (*checker).prompt, (*checker).noFiles},
+	video.Extend: {(*checker).source, (*checker).prompt, (*checker).added, (*checker).noFiles, (*checker).nothingElse},
+}
+
+type checker struct {
+	ask   *Ask
+	doc   gjson.Result
+	files []File
+	made  *picture.File // of a data URL
+}
+
+// close gives back what was made here; the files are the caller's.
+func (c *checker) close() error { return c.made.Close() }
+
+// member is a member of the body; ok is false if it is absent or null.
+func (c *checker) member(path string) (v gjson.Result, ok bool) {
+	v = c.doc.Get(path)
+	return v, v.Exists() && v.Type != gjson.Null
+}
+
+func (c *checker) text(name string) (s string, ok bool, err error) {
+	v, ok := c.member(name)
+	if ok && v.Type != gjson.String {
+		return "", false, dialogue.Invalid(name, "must be a string")
+	}
+	return v.Str, ok, nil
+}
+
+func (c *checker) prompt() error {
+	s, ok, err := c.text("prompt")
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return dialogue.Missing("prompt")
+	case s == "" || utf8.RuneCountInString(s) > MaxPrompt:
+		return dialogue.Invalid("prompt", fmt.Sprintf("must have between 1 and %d characters", MaxPrompt))
+	}
+	c.ask.Prompt = s
+	return nil
+}
+
+func (c *checker) model() error {
+	s, ok, err := c.text("model")
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		s = defaultModel
+	case s == "":
+		return dialogue.Invalid("model", "must not be empty")
+	}
+	c.ask.Model = s
+	return nil
+}
+
+// lengths are what seconds may be (the last two by the vendor's guide).
+var lengths = []int{4, 8, 12, 16, 20}
+
+const lengthRule = `must be one of "4", "8", "12", "16" and "20"`
+
+// seconds may be a number, too: some clients send one.
+func (c *checker) seconds() error {
+	v, ok := c.member("seconds")
+	if !ok {
+		c.ask.Seconds = lengths[0]
+		return nil
+	}
+	text := v.Str
+	if v.Type == gjson.Number {
+		text = v.Raw
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || strconv.Itoa(n) != text || !slices.Contains(lengths, n) {
+		return dialogue.Invalid("seconds", lengthRule)
+	}
+	c.ask.Seconds = n
+	return nil
+}
+
+// added are the seconds of an extension.
+func (c *checker) added() error {
+	if _, ok := c.member("seconds"); !ok {
+		return dialogue.Missing("seconds")
+	}
+	return c.seconds()
+}
+
+// sizes are what size may be; those of the larger model stand last.
+var sizes = []video.Size{{Width: 720, Height: 1280}, {Width: 1280, Height: 720}, {Width: 1024, Height: 1792}, {Width: 1792, Height: 1024},
+	{Width: 1920, Height: 1080}, {Width: 1080, Height: 1920}}
+
+const commonSizes = 4
+
+func (c *checker) size() error {
+	s, ok, err := c.text("size")
+	if err != nil {
+		return err
+	}
+	known := sizes[:commonSizes]
+	if strings.Contains(c.ask.Model, "-pro") {
+		known = sizes
+	}
+	if !ok {
+		c.ask.Size = known[0]
+		return nil
+	}
+	for _, size := range known {
+		if s == size.String() {
+			c.ask.Size = size
+			return nil
+		}
+	}
+	words := make([]string, len(known))
+	for i, size := range known {
+		words[i] = size.String()
+	}
+	return dialogue.Invalid("size", "must be one of "+strings.Join(words, ", "))
+}
+
+// reference is the picture that the video begins with: a file of a form or an
+// object.
+func (c *checker) reference() error {
+	v, given := c.member(referenceField)
+	switch {
+	case len(c.files) > 1, len(c.files) == 1 && given:
+		return dialogue.Invalid(referenceField, "must be given once")
+	case len(c.files) == 1:
+		c.ask.Reference = c.files[0].File
+	case given:
+		if err := c.encoded(v); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	if got := c.ask.Reference.Dimensions(); got.Width != c.ask.Size.Width || got.Height != c.ask.Size.Height {
+		return dialogue.Invalid(referenceField, fmt.Sprintf("must have the size of the video, %s, not %s", c.ask.Size, got))
+	}
+	return nil
+}
+
+// encoded reads {image_url}.
+func (c *checker) encoded(v gjson.Result) error {
+	url, file := v.Get("image_url"), v.Get("file_id")
+	hasURL, hasFile := url.Exists() && url.Type != gjson.Null, file.Exists() && file.Type != gjson.Null
+	const at = referenceField + ".image_url"
+	switch {
+	case !v.IsObject():
+		return dialogue.Invalid(referenceField, "must be a file or an object with image_url")
+	case hasURL == hasFile:
+		return dialogue.Invalid(referenceField, "must have exactly one of image_url and file_id")
+	case hasFile:
+		return dialogue.Unsupported(referenceField+".file_id", "files are not kept here: send the picture itself, or in image_url as a data URL")
+	case url.Type != gjson.String:
+		return dialogue.Invalid(at, "must be a string")
+	}
+	data, ok := dataURL(url.Str)
+	if !ok {
+		return dialogue.Invalid(at, "must be a data URL in base64: addresses are not fetched")
+	}
+	f, err := picture.ReadFile("", base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)), MaxReference, "")
+	switch {
+	case errors.Is(err, picture.ErrTooLarge):
+		return &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: at,
+			Message: fmt.Sprintf("%s: must not be larger than %d MiB", at, MaxReference>>20)}
+	case err != nil:
+		return dialogue.Invalid(at, "must be a whole PNG, JPEG or WebP picture")
+	}
+	c.made, c.ask.Reference = f, f
+	return nil
+}
+
+// dataURL is what stands behind the head of a data URL.
+func dataURL(s string) (encoded string, ok bool) {
+	const longest = 128
+	comma := strings.IndexByte(s[:min(len(s), longest)], ',')
+	if comma < 0 {
+		return "", false
+	}
+	head := strings.ToLower(s[:comma])
+	return s[comma+1:], strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64")
+}
+
+func (c *checker) characters() error {
+	v, ok := c.member("characters")
+	if !ok {
+		return nil
+	}
+	if !v.IsArray() || len(v.Array()) > maxCharacters {
+		return dialogue.Invalid("characters", fmt.Sprintf("must be an array of at most %d objects with an id", maxCharacters))
+	}
+	for i, one := range v.Array() {
+		id := one.Get("id")
+		if id.Type != gjson.String || id.Str == "" || len(id.Str) > maxID {
+			return dialogue.Invalid(fmt.Sprintf("characters.%d.id", i), fmt.Sprintf("must be a string of at most %d characters", maxID))
+		}
+		c.ask.Characters = append(c.ask.Characters, id.Str)
+	}
+	return nil
+}
+
+func (c *checker) user() error {
+	s, _, err := c.text("user")
+	c.ask.User = s
+	return err
+}
+
+// source is the job that the body names.
+func (c *checker) source() error {
+	v, ok := c.member("video")
+	switch {
+	case !ok:
+		return dialogue.Missing("video")
+	case !v.IsObject():
+		return dialogue.Unsupported("video", "must be an object with the id of a video made here: uploads of videos are not taken")
+	}
+	id := v.Get("id")
+	switch {
+	case !id.Exists():
+		return dialogue.Missing("video.id")
+	case id.Type != gjson.String || id.Str == "" || len(id.Str) > maxID:
+		return dialogue.Invalid("video.id", "must be the id of a video")
+	}
+	c.ask.Source = id.Str
+	return nil
+}
+
+func (c *checker) noFiles() error {
+	if len(c.files) > 0 {
+		return dialogue.Unsupported(c.files[0].Field, "is for new videos only")
+	}
+	return nil
+}
+
+// nothingElse: an extension begins with its source and with nothing besides.
+func (c *checker) nothingElse() error {
+	for _, name := range []string{referenceField, "characters"} {
+		if _, ok := c.member(name); ok {
+			return dialogue.Unsupported(name, "is for new videos only")
+		}
+	}
+	return nil
+}
+
+// Bounds of extensions (wire/videos.md 1).
+const (
+	maxExtensions = 6
+	maxSeconds    = 120
+)
+
+// Fits checks an Ask against the job that it begins with.
+func (a *Ask) Fits(source *state.Video) error {
+	switch {
+	case source.Phase != state.VideoCompleted:
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: "video_not_completed",
+			Message: "video_id: the video is not completed, it is " + source.Status()}
+	case a.Operation != video.Extend:
+		return nil
+	case source.Extensions >= maxExtensions:
+		return dialogue.Invalid("video", fmt.Sprintf("was made longer %d times, which is the most there can be", maxExtensions))
+	case source.Seconds+int64(a.Seconds) > maxSeconds:
+		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds", maxSeconds))
+	}
+	return nil
+}
+
+// Fingerprint is the same for two requests that ask for the same.
+func (a *Ask) Fingerprint() (state.Hash, error) {
+	sum := sha256.New()
+	if a.Reference != nil {
+		if _, err := io.Copy(sum, a.Reference.Reader()); err != nil {
+			return state.Hash{}, err
+		}
+	}
+	text, err := json.Marshal([]any{a.Operation, a.Prompt, a.Model, a.Seconds, a.Size, a.Characters, a.User, a.Source, sum.Sum(nil)})
+	return state.HashSecret(string(text)), err
+}
