@@ -105,6 +105,8 @@ func (a *account) handle(m message) {
 	case *balanceAsk:
 		a.refresh()
 		m.Resolve(Balance{Credits: a.core.credits, Spent: a.core.spent, Held: a.core.held + a.core.debits}, nil)
+	case *movingAsk:
+		m.Resolve(a.core.moving(m.request), nil)
 	case *roomAsk:
 		a.refresh()
 		m.Resolve(a.core.room(a.used, m.hold.purse), nil)

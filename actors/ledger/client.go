@@ -190,6 +190,21 @@ func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
 	return b, err
 }
 
+// Moving tells whether a request of an account holds money, or did a moment ago,
+// and has no receipt yet for that.
+func (c *Client) Moving(ctx context.Context, account, request string) (bool, error) {
+	pid := c.find(account)
+	if pid == nil {
+		return false, nil
+	}
+	moving, err := kit.Ask(ctx, c.system, pid, &movingAsk{request: request})
+	var stopped *kit.Rejected
+	if errors.As(err, &stopped) {
+		return false, nil // it stopped just now: nothing was in motion
+	}
+	return moving, err
+}
+
 // Credit puts money in and returns when that is durable.
 func (c *Client) Credit(ctx context.Context, account string, amount int64, reason string) error {
 	if amount <= 0 {
@@ -327,7 +342,7 @@ func refusal(err error) error {
 // overBudget names the budget to whoever sent the key, whose it is.
 func overBudget(e *state.BudgetError) string {
 	span := map[state.Window]string{state.WindowDay: " a day", state.WindowMonth: " a month"}[e.Budget.Window]
-	return fmt.Sprintf("the API key's budget of %s%s does not cover this request, %s of it is left: ask for fewer tokens, or have the budget raised",
+	return fmt.Sprintf("the API key's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",
 		dollars(e.Budget.Amount), span, dollars(e.Left))
 }
 
@@ -353,7 +368,7 @@ func Refusal(err error) *dialogue.Error {
 			Message: overBudget(budget)}
 	case errors.Is(err, state.ErrInsufficient):
 		return &dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true, Cause: err,
-			Message: "the account's balance does not cover this request: top it up, or ask for fewer tokens"}
+			Message: "the account's balance does not cover this request: top it up, or ask for less"}
 	}
 	return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second, Cause: err,
 		Message: "the gateway cannot keep accounts at the moment, try again later"}

@@ -443,6 +443,20 @@ func tell(o *op, err error) {
 	}
 }
 
+// moving tells whether a request has a hold whose end the journal does not know.
+func (c *core) moving(request string) bool {
+	of := func(o op) bool { return o.receipt != nil && o.receipt.Request == request }
+	if slices.ContainsFunc(c.ops, of) || slices.ContainsFunc(c.inFlight, of) {
+		return true
+	}
+	for h := range c.open {
+		if h.receipt.Request == request {
+			return true
+		}
+	}
+	return false
+}
+
 // find returns the open hold of a request, the oldest if there are several.
 func (c *core) find(request string) *hold {
 	var found *hold

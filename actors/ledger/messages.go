@@ -79,6 +79,12 @@ type adjusting struct {
 
 type balanceAsk struct{ kit.Reply[Balance] }
 
+// movingAsk asks whether the journal is still to hear of a request's end.
+type movingAsk struct {
+	kit.Reply[bool]
+	request string
+}
+
 // roomAsk asks how far a hold could be extended.
 type roomAsk struct {
 	kit.Reply[int64]
@@ -138,5 +144,6 @@ func (*settling) ledgerMessage()    {}
 func (*releasing) ledgerMessage()   {}
 func (*adjusting) ledgerMessage()   {}
 func (*balanceAsk) ledgerMessage()  {}
+func (*movingAsk) ledgerMessage()   {}
 func (*roomAsk) ledgerMessage()     {}
 func (*posted) ledgerMessage()      {}

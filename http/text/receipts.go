@@ -1,10 +1,12 @@
 package text
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"stagedoor/actors/meter"
 	"stagedoor/actors/translator"
@@ -60,10 +62,36 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 	if err := d.Auth.Permit(&key, r, "", ""); err != nil {
 		return nil, err
 	}
-	all, err := d.Store.Receipts(r.Context(), key.User, r.PathValue("request_id"))
+	all, err := d.settled(r.Context(), key.User, r.PathValue("request_id"))
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "request_id", Code: "not_found",
 			Message: "there is no receipt for this request id"}
 	}
 	return all, err
+}
+
+const (
+	// receiptPatience is how long a receipt that is being written is waited for:
+	// nobody waits for a settlement without a charge, so its client may come first.
+	receiptPatience = 500 * time.Millisecond
+	receiptLook     = 10 * time.Millisecond
+)
+
+// settled returns the receipts of a request that may have ended just now.
+func (d *Doors) settled(ctx context.Context, account, request string) ([]state.Receipt, error) {
+	for waited := time.Duration(0); ; waited += receiptLook {
+		moving := false
+		if d.Ledger != nil && waited < receiptPatience {
+			moving, _ = d.Ledger.Moving(ctx, account, request) // if not known, there is nothing to wait for
+		}
+		all, err := d.Store.Receipts(ctx, account, request)
+		if !moving || !errors.Is(err, state.ErrNotFound) {
+			return all, err
+		}
+		select {
+		case <-time.After(receiptLook):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

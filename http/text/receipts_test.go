@@ -135,6 +135,39 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 	}
 }
 
+// TestFailedRequestHasItsReceiptAtOnce: nobody waits for a settlement without a
+// charge, but who asks for it.
+func TestFailedRequestHasItsReceiptAtOnce(t *testing.T) {
+	g, _ := priced(t, 10_000, answerJSON(400, `{"error":{"message":"no","type":"invalid_request_error"}}`))
+	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), g.as("user7")...)
+	if r.status != 400 {
+		t.Fatalf("got %d %s", r.status, r.body)
+	}
+	got := g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("user7")...)
+	if got.status != 200 || got.get("end_reason").String() != "refused" || got.get("charged").Int() != 0 || got.get("held").Int() == 0 {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+// TestReceiptOfARunningRequestIsNotWaitedFor beyond a moment.
+func TestReceiptOfARunningRequestIsNotWaitedFor(t *testing.T) {
+	asked, done := make(chan struct{}), make(chan struct{})
+	g, _ := priced(t, 10_000, func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-done
+		answerJSON(200, wholeAnswer)(w, r)
+	})
+	go func() {
+		<-asked
+		want(t, g.do("GET", "/v1/receipts/slow", "", g.as("user7")...), 404, "not_found")
+		close(done)
+	}()
+	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), append(g.as("user7"), "X-Request-Id", "slow")...)
+	if r.status != 200 {
+		t.Errorf("got %d %s", r.status, r.body)
+	}
+}
+
 func TestReceiptsAreTheirOwners(t *testing.T) {
 	g, _ := priced(t, 10_000, answerJSON(200, wholeAnswer))
 	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), append(g.as("user7"), "X-Request-Id", "mine")...)
