@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"stagedoor/actors/tokens"
@@ -34,7 +35,7 @@ func (g *gateway) authorization(ctx context.Context, c *config.OAuth, issuer str
 	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
 		Issuer: issuer, Auto: oauth.Auto(c.AutoAuthorize), TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.house.Tokens(), Ledger: g.house.Ledger(), State: g.state, Browser: guard,
-		Address: issuer, Example: g.exampleModel, TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader}), nil
+		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader}), nil
 }
 
 // exampleModel is the name of a model that there is; "": there is none but
@@ -44,6 +45,25 @@ func (g *gateway) exampleModel() string {
 		return models[0].ID
 	}
 	return ""
+}
+
+// videoModels are the models that are charged by the second, which only videos
+// are.
+func (g *gateway) videoModels() []string {
+	var names []string
+	catalogue := g.house.Catalog()
+	for _, m := range catalogue.Models() {
+		entry, ok := catalogue.Resolve(m.ID)
+		if !ok {
+			continue
+		}
+		for _, c := range entry.Plan(func(int) int { return 0 }) {
+			if c.Price != nil && c.Price.PerSecond > 0 && !slices.Contains(names, m.ID) {
+				names = append(names, m.ID)
+			}
+		}
+	}
+	return names
 }
 
 // accounts are the balances as they were last committed. Keys name a user by

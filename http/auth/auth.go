@@ -59,6 +59,9 @@ func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most
 // Authenticate returns the key that r was sent with. query says that ?key= is
 // a place for it, as it is for the third shape.
 func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, error) {
+	if key, ok := identifiedAs(r); ok {
+		return key, nil
+	}
 	secret, err := secretOf(r, query)
 	if err != nil {
 		return state.Key{}, err

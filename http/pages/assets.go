@@ -23,7 +23,8 @@ type asset struct {
 	data  []byte
 }
 
-var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+var assetMedia = map[string]string{".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	".js": "text/javascript; charset=utf-8"}
 
 // assetPaths maps a file to where it is served, assets what is served to the
 // files.

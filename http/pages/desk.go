@@ -44,6 +44,7 @@ const (
 	placeTokens   place = "/account/tokens"
 	placeSecurity place = "/account/security"
 	placeTopUp    place = "/topup"
+	placeLive     place = "/live"
 	placeAdmin    place = "/admin"
 
 	placeUsers     place = "/admin/users"
@@ -63,7 +64,7 @@ var sections = []struct {
 	place place
 	name  string
 }{
-	{placeAccount, "Account"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeTokens, "Developer tokens"},
+	{placeAccount, "Account"}, {placeLive, "Videos"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeTokens, "Developer tokens"},
 	{placeSecurity, "Security"}, {placeTopUp, "Top up"}, {placeAdmin, "Admin"},
 }
 

@@ -1,7 +1,7 @@
 // Package pages draws what people see in a browser: one frame, one stylesheet,
 // one type per page. It escapes, sets the headers that every page needs, and
-// serves its own assets; nothing on a page comes from anywhere else, and none
-// has a script or a style attribute.
+// serves its own assets; nothing on a page comes from anywhere else, none has
+// script or style in its HTML, and none needs a script but those that move (Live).
 //
 // It is not where anything is decided: whoever serves a page fills in its type.
 //
@@ -18,6 +18,8 @@
 //   - a place and a line in sections or offices (desk.go), if it is to be in the
 //     navigation.
 //   - a case in TestEveryPageIsDrawn.
+//   - if it moves, a module of its own among the assets, named by frame.script;
+//     frame.style names a stylesheet that no other page needs.
 //
 // Colours, fonts and spaces are custom properties at the top of stagedoor.css;
 // both themes set the same ones, so a page never names a colour.

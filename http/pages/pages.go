@@ -29,6 +29,8 @@ type frame struct {
 	// leads is where the page's forms may end, redirects included.
 	leads leads
 	wide  bool
+	// script and style are assets of this page alone; "": it has none.
+	script, style string
 	// desk is of pages behind sign-in, here where those are in the navigation.
 	desk *Desk
 	here place
@@ -50,6 +52,7 @@ const (
 type document struct {
 	Title, Visitor string
 	Wide           bool
+	Script, Style  string
 	Desk           *Desk
 	Nav, Parts     []Link
 	Body           template.HTML
@@ -62,14 +65,14 @@ func Write(w http.ResponseWriter, status int, v View) error {
 	if err := set.ExecuteTemplate(&body, f.template, v); err != nil {
 		return fmt.Errorf("draw %s: %w", f.template, err)
 	}
-	d := document{Title: f.title, Visitor: f.visitor, Wide: f.wide, Desk: f.desk, Body: template.HTML(body.String())} // escaped by its own template
+	d := document{Title: f.title, Visitor: f.visitor, Wide: f.wide, Script: f.script, Style: f.style, Desk: f.desk, Body: template.HTML(body.String())} // escaped by its own template
 	if f.desk != nil {
 		d.Nav, d.Parts = f.desk.nav(f.here), parts(f.here)
 	}
 	if err := set.ExecuteTemplate(&page, "layout.html", d); err != nil {
 		return fmt.Errorf("draw the frame of %s: %w", f.template, err)
 	}
-	Protect(w.Header(), f.leads)
+	Protect(w.Header(), f.leads, f.script != "")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(status)
@@ -78,10 +81,16 @@ func Write(w http.ResponseWriter, status int, v View) error {
 }
 
 // Protect sets the headers of a page: nothing is loaded from elsewhere, no script
-// runs, nobody frames it, keeps it or learns its address.
-func Protect(h http.Header, to leads) {
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action "+string(to)+
-		"; frame-ancestors 'none'; base-uri 'none'")
+// runs except the asset of a page that is scripted, nobody frames it, keeps it or
+// learns its address.
+func Protect(h http.Header, to leads, scripted bool) {
+	policy := "default-src 'none'; style-src 'self'; img-src 'self'; "
+	if scripted {
+		// A blob is what the script made itself, of what it fetched with a key.
+		policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' blob:; media-src 'self' blob:; " +
+			"require-trusted-types-for 'script'; trusted-types 'none'; "
+	}
+	h.Set("Content-Security-Policy", policy+"form-action "+string(to)+"; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")

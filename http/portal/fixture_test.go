@@ -3,6 +3,7 @@ package portal_test
 import (
 	"bytes"
 	"crypto/rand"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
 	"stagedoor/http/browser"
 	"stagedoor/http/portal"
 	"stagedoor/state"
@@ -36,6 +38,7 @@ type house struct {
 	state    *state.State
 	ledger   *ledger.Client
 	log      bytes.Buffer
+	forwards []string // what came through the page of videos
 	anna     tokens.User
 	root     tokens.User
 }
@@ -61,8 +64,11 @@ func newHouse(t *testing.T) *house {
 	}
 	mux := http.NewServeMux()
 	p := portal.New(portal.Options{Logger: slog.New(slog.NewTextHandler(&h.log, nil)), Registry: h.registry, Ledger: h.ledger, State: h.state, Browser: guard,
-		Address: origin, Example: func() string { return "gpt'4" }, Now: time.Now, Random: rand.Reader})
+		Address: origin, Example: func() string { return "gpt'4" }, VideoModels: func() []string { return []string{"video-2"} }, Now: time.Now, Random: rand.Reader})
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
+	api := http.NewServeMux()
+	api.HandleFunc("/v1/", h.served)
+	p.ForwardRoutes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) }, api)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if !p.Missing(w, r) {
 			http.NotFound(w, r)
@@ -71,6 +77,13 @@ func newHouse(t *testing.T) *house {
 	h.handler = mux
 	h.anna, h.root = h.user("anna", false), h.user("root", true)
 	return h
+}
+
+// served stands for the API: it notes who asks for what.
+func (h *house) served(w http.ResponseWriter, r *http.Request) {
+	key, err := auth.New(nil, time.Now).Authenticate(r, false)
+	h.forwards = append(h.forwards, fmt.Sprintf("%s %s by %s may %v: %v", r.Method, r.URL, key.User, key.Scopes, err))
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (h *house) user(name string, admin bool) tokens.User {

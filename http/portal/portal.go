@@ -27,6 +27,8 @@ type Options struct {
 	Address string
 	// Example is the name of a model for them; "": there is none.
 	Example func() string
+	// VideoModels are names of models that make videos.
+	VideoModels func() []string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL string
 	Now      func() time.Time
@@ -71,6 +73,8 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("POST /account/password", p.memberForm((*visit).changePassword))
 	handle("POST /account/sessions/end", p.memberForm((*visit).endSessions))
 	handle("POST /account/sessions/{id}/end", p.memberForm((*visit).endSession))
+
+	handle("GET "+pathLive, p.live)
 
 	handle("GET "+pathAdmin, to("/admin/users"))
 	handle("GET /admin/users", p.admin((*visit).users))

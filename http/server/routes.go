@@ -64,6 +64,7 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 
 	if o := s.options.Portal; o != nil {
 		o.Routes(r.handle)
+		o.ForwardRoutes(r.handle, r.mux)
 		r.missing = o.Missing
 	}
 

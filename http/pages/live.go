@@ -1,0 +1,34 @@
+package pages
+
+// Live shows video jobs while they are made. What is on it comes and moves by a
+// script (assets/live.js), which asks the gateway for the jobs of whoever is
+// signed in, or of a key that was typed; the page itself knows none of them.
+type Live struct {
+	// Desk is nil for somebody who is not signed in and brings a key.
+	Desk *Desk
+	// Token lets the script act for who is signed in; "": nobody is.
+	Token string
+	// Models are names to choose from.
+	Models []string
+}
+
+// What the page offers: sizes, and lengths in seconds
+// (wire/videos.md 2). The gateway knows best what a model can do.
+var (
+	liveSizes   = []string{"1280x720", "720x1280", "1792x1024", "1024x1792"}
+	liveSeconds = []string{"4", "8", "12"}
+)
+
+// Sizes are what can be chosen.
+func (*Live) Sizes() []string { return liveSizes }
+
+// Seconds are what can be chosen.
+func (*Live) Seconds() []string { return liveSeconds }
+
+func (l *Live) frame() frame {
+	f := frame{template: "live.html", title: "Videos", leads: nowhere, wide: true, script: "live.js", style: "live.css"}
+	if l.Desk != nil {
+		f.desk, f.here, f.leads = l.Desk, placeLive, toSelf
+	}
+	return f
+}
