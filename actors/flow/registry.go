@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,7 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 	if r == nil {
 		return nil
 	}
+	about.Model = strings.Clone(strings.ToValidUTF8(about.Model[:min(len(about.Model), maxText)], "\ufffd"))
 	req := &Request{About: about, began: r.now(), registry: r, trace: r.spans.claim(ctx), cancel: cancel,
 		shard: &r.shards[r.next.Add(1)%shardCount]}
 	req.mark(Starting, req.began)

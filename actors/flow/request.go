@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -9,12 +10,13 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// About is what is known of a request when it begins. Its texts must stay as they
-// are for good.
+// About is what is known of a request when it begins.
 type About struct {
-	ID     string // the request's id
-	Shape  string // of the client
-	Model  string // as the client calls it
+	ID    string // the request's id
+	Shape string // of the client
+	// Model is as the client calls it. As much as can be shown of it is copied: it
+	// may lie in a body that goes back to its pool before the request is forgotten.
+	Model  string
 	Key    string // the id of the key it was sent with
 	Stream bool
 	// Work says that nobody waits for it: a response in the background.
@@ -59,6 +61,17 @@ type Result struct {
 	// Status and Code are of the failure the client was told of; 0: there was none.
 	Status int
 	Code   string
+}
+
+// Fail puts the failure that the client was told of into a result, if there was one.
+func (r *Result) Fail(err *dialogue.Error) {
+	if err == nil {
+		return
+	}
+	r.Status, r.Code, r.Reason = err.Status, "error", ""
+	if err.Code != nil {
+		r.Code = fmt.Sprint(err.Code)
+	}
 }
 
 // Attempt tells that the request tries a candidate.
@@ -132,15 +145,16 @@ type View struct {
 	Result *Result
 }
 
-// Rate is output tokens per second, since the first piece of answer.
+// Rate is output tokens per second: of a stream, since its first piece of answer.
 func (v *View) Rate() float64 {
-	if v.First == 0 || v.Output < 2 {
+	took := v.Age
+	if v.Stream {
+		took -= v.First
+	}
+	if v.First == 0 || took < time.Millisecond {
 		return 0
 	}
-	if took := (v.Age - v.First).Seconds(); took > 0.001 {
-		return float64(v.Output) / took
-	}
-	return 0
+	return float64(v.Output) / took.Seconds()
 }
 
 // Phase is what the request is doing.

@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/painter"
@@ -38,6 +39,8 @@ const maxKeys = 100_000
 // Options are what the house is built of.
 type Options struct {
 	Logger *slog.Logger
+	// Flow shows the requests under way to those who look; nil: nobody can.
+	Flow   *flow.Registry
 	Env    *dialogue.Env
 	Shapes []shapes.Shape
 	State  *state.State
@@ -108,6 +111,8 @@ func (h *House) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	h.translator.Watch(h.options.Flow)
+	h.painter.Watch(h.options.Flow)
 	h.videos, err = videojob.New(videojob.Options{System: h.system, State: h.options.State, Ledger: h.ledger, Now: h.options.Env.Now,
 		Providers: h.videoProvider, Files: h.options.Uploads, Config: h.options.VideoJobs})
 	if err != nil {
@@ -185,6 +190,9 @@ func (h *House) Providers() []*translator.Provider {
 	}
 	return out
 }
+
+// Tree lists the actors, and counts those that come and go by their kinds.
+func (h *House) Tree() ([]kit.ActorStats, kit.Stats) { return h.system.Actors(), h.system.Stats() }
 
 // Configure puts a catalogue in force, all of it or nothing. Requests under way
 // go on with what they began with. Throttles of providers that stay keep their

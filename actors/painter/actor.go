@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
@@ -91,6 +92,7 @@ func (r *request) Failed(any) { r.settle(Outcome{Meta: r.last.Meta, Err: interna
 func (r *request) attempt(c actor.Context) {
 	r.number++
 	candidate := r.order.Plan[r.progress.candidate]
+	r.reply.flow.Attempt(&r.order.Plan[r.progress.candidate])
 	a := &attempt{svc: r.svc, order: r.order, reply: r.reply, candidate: candidate,
 		provider: r.svc.Providers(candidate.Provider.Name), alone: r.progress.candidate+1 == len(r.order.Plan)}
 	a.out.Meta = Meta{Provider: candidate.Provider.Name, Model: candidate.Model, Attempts: r.number}
@@ -119,6 +121,7 @@ func (r *request) ended(c actor.Context, m *attemptEnded) {
 
 // rest waits before the next attempt.
 func (r *request) rest(c actor.Context, wait time.Duration) {
+	r.reply.flow.Enter(flow.Resting)
 	now, self := time.Now(), c.Self()
 	if r.timer == nil {
 		r.timer = r.svc.System.NewTimer(self)

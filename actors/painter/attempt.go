@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
@@ -125,12 +126,14 @@ func (a *attempt) settle(ctx context.Context) *failure {
 
 // acquire waits for the throttle's permit.
 func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, *failure) {
-	ask := throttle.Ask{Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Last: a.alone}
+	ask := throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Last: a.alone}
 	if d := a.provider.Spec.Limits.QueueTimeout; d > 0 {
 		ask.Deadline = a.svc.Now().Add(d)
 	}
+	a.reply.flow.Enter(flow.Queued)
 	permit, err := a.provider.Gate.Acquire(ctx, ask)
 	if err == nil {
+		a.reply.flow.Enter(flow.Waiting)
 		return permit, nil
 	}
 	var r *throttle.Refused

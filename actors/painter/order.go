@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/actors/flow"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -75,6 +76,7 @@ type Reply struct {
 	done     chan struct{}
 	cancel   context.CancelCauseFunc
 	meta     atomic.Pointer[Meta]
+	flow     *flow.Request // nil: nobody can look
 
 	once    sync.Once
 	outcome Outcome
@@ -104,6 +106,7 @@ func (r *Reply) Abandon() { r.cancel(upstream.ErrClient) }
 func (r *Reply) finish(o Outcome) {
 	r.once.Do(func() {
 		r.outcome = o
+		r.flow.End(resultOf(&o))
 		close(r.done)
 	})
 	r.cancel(context.Canceled)
@@ -121,7 +124,9 @@ func (r *Reply) over() bool {
 
 // send hands a partial image to the door and waits while its window is full.
 func (r *Reply) send(ctx context.Context, m Meta, p *picture.Partial) error {
-	r.meta.CompareAndSwap(nil, &m)
+	if r.meta.CompareAndSwap(nil, &m) {
+		r.flow.Enter(flow.Replying)
+	}
 	select {
 	case r.partials <- p:
 		return nil

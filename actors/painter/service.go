@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
@@ -37,6 +38,7 @@ type Service struct {
 	inFlight atomic.Int64
 	refusing atomic.Bool
 	idle     chan struct{} // told, without waiting, when the last request ends
+	flow     *flow.Registry
 }
 
 // New starts the service.
@@ -51,11 +53,16 @@ func New(o Options) (*Service, error) {
 	return s, err
 }
 
+// Watch lets a registry know of the requests to come. It is called before the first
+// of them.
+func (s *Service) Watch(r *flow.Registry) { s.flow = r }
+
 // Begin starts a request. The end of ctx cancels it, as its client's leaving
 // does. Begin never waits and always returns a reply that ends.
 func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	o := &open{svc: s, order: order, ctx: ctx, reply: newReply(cancel)}
+	o.reply.flow = s.flow.Begin(ctx, about(order), cancel)
 	s.inFlight.Add(1)
 	// Counted first: a drain that counted none has refusing seen by all others.
 	if s.refusing.Load() {

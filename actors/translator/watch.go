@@ -1,20 +1,13 @@
 package translator
 
 import (
-	"fmt"
-	"strings"
-
 	"stagedoor/actors/flow"
 	"stagedoor/providers/dialogue"
 )
 
-// maxModelName bounds what is shown of a name that a client sent.
-const maxModelName = 128
-
-// about is what those who look at a request see of its order. The model's name may
-// lie in the body, which goes back to its pool before the request is forgotten.
+// about is what those who look at a request see of its order.
 func about(o *Order) flow.About {
-	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name()), Model: strings.Clone(o.Head.Model[:min(len(o.Head.Model), maxModelName)]),
+	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name()), Model: o.Head.Model,
 		Key: o.Tenant, Stream: o.Head.Stream, Work: o.Head.Background}
 }
 
@@ -28,12 +21,6 @@ var reasons = map[dialogue.Reason]string{
 // resultOf is what they see of how it ended.
 func resultOf(o *Outcome) flow.Result {
 	r := flow.Result{Queued: o.Queued, Usage: o.Usage, Reason: reasons[o.Reason], Untouched: o.Untouched, Degraded: o.Degraded, Losses: o.Losses}
-	if o.Err != nil {
-		r.Reason = ""
-		r.Status, r.Code = o.Err.Status, "error"
-		if o.Err.Code != nil {
-			r.Code = fmt.Sprint(o.Err.Code)
-		}
-	}
+	r.Fail(o.Err)
 	return r
 }
