@@ -82,6 +82,7 @@ var rules = map[string]func(*checker, gjson.Result) *fault{
 	"metadata":       (*checker).object,
 	"cache_control":  (*checker).object,
 	"inference_geo":  (*checker).text,
+	"container":      (*checker).container,
 }
 
 // whole checks what needs more than one field.
@@ -156,6 +157,14 @@ func (c *checker) count(v gjson.Result) *fault {
 func (c *checker) text(v gjson.Result) *fault {
 	if v.Type != gjson.String && v.Type != gjson.Null {
 		return broken("must be a string")
+	}
+	return nil
+}
+
+// container is an id; newer clients send an object that has it, and skills.
+func (c *checker) container(v gjson.Result) *fault {
+	if v.Type != gjson.String && v.Type != gjson.Null && !v.IsObject() {
+		return broken("must be a string or an object")
 	}
 	return nil
 }

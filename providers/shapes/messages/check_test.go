@@ -52,6 +52,8 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"stop number", `{` + minimal + `,"stop_sequences":["a",1]}`, "stop_sequences.1"},
 		{"system number", `{` + minimal + `,"system":1}`, "system"},
 		{"system image", `{` + minimal + `,"system":[{"type":"image"}]}`, "system.0.type"},
+		{"container number", `{` + minimal + `,"container":5}`, "container"},
+		{"container with skills", `{` + minimal + `,"container":{"id":"c","skills":[]}}`, ""},
 		{"metadata text", `{` + minimal + `,"metadata":"a"}`, "metadata"},
 		{"open service tier", `{` + minimal + `,"service_tier":"fast"}`, ""},
 		{"open effort", `{` + minimal + `,"output_config":{"effort":"max"}}`, ""},
