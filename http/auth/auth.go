@@ -146,7 +146,7 @@ func secretOf(r *http.Request, query bool) (string, error) {
 	}
 	switch {
 	case found == "":
-		return "", unauthorized("missing_api_key", "no API key was sent: use the header Authorization: Bearer KEY, x-api-key or x-goog-api-key")
+		return "", unauthorized("missing_api_key", "no API key was sent: use the header Authorization: Bearer KEY, x-api-key, Api-Key or x-goog-api-key")
 	case clash:
 		return "", unauthorized("invalid_api_key", "two different API keys were sent in one request")
 	}
@@ -178,8 +178,11 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 	}
 	e := &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "permission_denied",
 		Message: "the API key does not permit this: " + err.Error()}
-	if errors.Is(err, state.ErrModelForbidden) {
+	switch {
+	case errors.Is(err, state.ErrModelForbidden):
 		e.Code, e.Param = "model_not_allowed", "model"
+	case errors.Is(err, state.ErrScopeForbidden):
+		e.Message += " " + scope
 	}
 	return e
 }

@@ -162,6 +162,8 @@ func TestWhatAKeyMayDo(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		case c.status != 0 && (!errors.As(err, &e) || e.Status != c.status || e.Code != c.code):
 			t.Errorf("%s: got %v, want %d %s", c.name, err, c.status, c.code)
+		case c.code == "permission_denied" && k.Scopes != nil && !strings.HasSuffix(e.Message, "scope "+c.scope):
+			t.Errorf("%s: got %q, which does not name the scope", c.name, e.Message)
 		}
 	}
 }
