@@ -35,7 +35,7 @@ func (d *Doors) JobEvents(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		d.refuse(w, notFound(r.PathValue("id")))
 		return
-	case job.Final() && after >= job.Changed:
+	case job.Final() && after == job.Changed:
 		// The only answer after which a browser does not come back.
 		w.WriteHeader(http.StatusNoContent)
 		return

@@ -1,0 +1,305 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/webhook"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+const secret = "whsec_c3RhZ2Vkb29yIHNpZ25zIHdoYXQgaXQgc2VuZHM="
+
+// A stage is a sender over a store that outlives it.
+type stage struct {
+	t     *testing.T
+	store journal.Store
+	state *state.State
+	hooks *webhook.Client
+	logs  *bytes.Buffer
+	clock atomic.Int64 // how much later it is
+
+	stop func()
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{t: t, store: journal.NewMemory(), logs: &bytes.Buffer{}}
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// start starts a process, so to speak.
+func (s *stage) start(endpoints ...webhook.Endpoint) {
+	s.t.Helper()
+	var err error
+	if s.state, err = state.Open(s.store, func() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }); err != nil {
+		s.t.Fatal(err)
+	}
+	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(&locked{w: s.logs}, nil))})
+	if s.hooks, err = webhook.Start(system, s.state); err != nil {
+		s.t.Fatal(err)
+	}
+	s.configure(endpoints...)
+	s.stop = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := system.Stop(ctx); err != nil {
+			s.t.Error(err)
+		}
+		if err := s.state.Close(); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+func (s *stage) configure(endpoints ...webhook.Endpoint) {
+	s.t.Helper()
+	if err := s.hooks.Configure(s.t.Context(), endpoints); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// finish ends a job of ann's.
+func (s *stage) finish(phase state.VideoPhase) state.Video {
+	s.t.Helper()
+	random := rand.NewChaCha8([32]byte{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32())})
+	id, err := state.NewID("video_", time.Now(), random)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	v, err := state.Do(s.t.Context(), s.state, func(tx *state.Tx) (state.Video, error) {
+		return tx.PutVideo(state.Video{ID: id, Owner: state.OwnerOf("", "ann"), Model: "video-2", Prompt: "a cat", Phase: phase, Created: tx.Now()})
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+// waiting is how many deliveries are kept for an endpoint.
+func (s *stage) waiting(e webhook.Endpoint) (n, tries int) {
+	s.state.View().Deliveries(e.ID, func(d *state.Delivery) bool { n++; tries += d.Tries; return true })
+	return n, tries
+}
+
+// await waits until what is true.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// A receiver keeps what it was sent and answers what it is told to.
+type receiver struct {
+	*httptest.Server
+	status atomic.Int32
+
+	mu  sync.Mutex
+	got []received
+}
+
+type received struct {
+	header http.Header
+	body   string
+}
+
+func newReceiver(t *testing.T, status int) *receiver {
+	r := &receiver{}
+	r.status.Store(int32(status))
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		text, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		r.got = append(r.got, received{req.Header, string(text)})
+		r.mu.Unlock()
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(int(r.status.Load()))
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) all() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]received(nil), r.got...)
+}
+
+func (r *receiver) endpoint(t *testing.T, id string) webhook.Endpoint {
+	t.Helper()
+	key, err := webhook.ParseSecret(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return webhook.Endpoint{Webhook: state.Webhook{ID: id}, URL: r.URL + "/hook?token=hidden", Key: key, Allow: loopback}
+}
+
+// verify checks a signature as a receiver does.
+func verify(t *testing.T, r received) {
+	t.Helper()
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", r.header.Get("webhook-id"), r.header.Get("webhook-timestamp"), r.body)
+	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); r.header.Get("webhook-signature") != want {
+		t.Errorf("signature %s, want %s", r.header.Get("webhook-signature"), want)
+	}
+}
+
+func TestTheEndOfAVideoIsToldSignedAndOnce(t *testing.T) {
+	for phase, event := range map[state.VideoPhase]string{state.VideoCompleted: "video.completed", state.VideoFailed: "video.failed"} {
+		t.Run(event, func(t *testing.T) {
+			s, r := newStage(t), newReceiver(t, 204)
+			e := r.endpoint(t, "wh_1")
+			s.start(e)
+			v := s.finish(phase)
+			await(t, "the event arrives", func() bool { n, _ := s.waiting(e); return n == 0 && len(r.all()) > 0 })
+			got := r.all()
+			if len(got) != 1 {
+				t.Fatalf("%d times", len(got))
+			}
+			verify(t, got[0])
+			text := gjson.Parse(got[0].body)
+			if text.Get("type").Str != event || text.Get("data.id").Str != v.ID || text.Get("object").Str != "event" ||
+				text.Get("id").Str != got[0].header.Get("webhook-id") || text.Get("created_at").Int() == 0 {
+				t.Errorf("%s", got[0].body)
+			}
+		})
+	}
+}
+
+func TestAFailureIsTriedAgainWithTheSameID(t *testing.T) {
+	for _, status := range []int{500, 302, 404} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			s, r := newStage(t), newReceiver(t, status)
+			e := r.endpoint(t, "wh_1")
+			s.start(e)
+			s.finish(state.VideoCompleted)
+			await(t, "a try fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
+			if n := len(r.all()); n != 1 {
+				t.Errorf("asked %d times before the retry was due", n)
+			}
+			r.status.Store(200)
+			s.clock.Store(int64(time.Hour))
+			s.configure(e) // looks again, now that it is later
+			await(t, "the retry arrives", func() bool { n, _ := s.waiting(e); return n == 0 })
+			got := r.all()
+			if len(got) != 2 || got[0].header.Get("webhook-id") != got[1].header.Get("webhook-id") || got[0].body != got[1].body {
+				t.Errorf("%+v", got)
+			}
+			verify(t, got[1])
+		})
+	}
+}
+
+func TestAnEndpointThatIsGoneIsNotToldAgain(t *testing.T) {
+	s, r := newStage(t), newReceiver(t, http.StatusGone)
+	e := r.endpoint(t, "wh_1")
+	s.start(e)
+	s.finish(state.VideoCompleted)
+	await(t, "it is given up", func() bool { n, _ := s.waiting(e); return n == 0 && len(r.all()) == 1 })
+}
+
+// What was not delivered when a process ended is delivered by the next.
+func TestNothingIsLostWithTheProcess(t *testing.T) {
+	s, r := newStage(t), newReceiver(t, 503)
+	e := r.endpoint(t, "wh_1")
+	s.start(e)
+	for range 3 {
+		s.finish(state.VideoCompleted)
+	}
+	await(t, "all tries fail", func() bool { _, tries := s.waiting(e); return tries == 3 })
+	s.stop()
+	r.status.Store(200)
+	s.clock.Store(int64(time.Hour))
+	before := len(r.all())
+	s.start(e)
+	await(t, "all arrive", func() bool { n, _ := s.waiting(e); return n == 0 })
+	if n := len(r.all()) - before; n != 3 {
+		t.Errorf("%d arrived, want 3", n)
+	}
+}
+
+// An endpoint that answers nothing has its own few places to wait in.
+func TestASilentEndpointHoldsUpNobody(t *testing.T) {
+	s, quick := newStage(t), newReceiver(t, 200)
+	released := make(chan struct{})
+	var most, now atomic.Int32
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		most.Store(max(most.Load(), now.Add(1)))
+		<-released
+		now.Add(-1)
+	}))
+	defer silent.Close()
+	defer close(released)
+	dead, good := quick.endpoint(t, "wh_dead"), quick.endpoint(t, "wh_good")
+	dead.URL = silent.URL
+	s.start(dead, good)
+	for range 30 {
+		s.finish(state.VideoCompleted)
+	}
+	await(t, "the other one is told of all", func() bool { n, _ := s.waiting(good); return n == 0 })
+	if n, _ := s.waiting(dead); n != 30 || most.Load() != 4 {
+		t.Errorf("%d wait for the silent one, at most %d at a time", n, most.Load())
+	}
+}
+
+func TestPrivateAddressesAreNotCalledHoweverTheyAreNamed(t *testing.T) {
+	s, r := newStage(t), newReceiver(t, 200)
+	_, port, _ := strings.Cut(strings.TrimPrefix(r.URL, "http://"), ":")
+	var all []webhook.Endpoint
+	for i, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "0x7f.1"} {
+		e := r.endpoint(t, fmt.Sprintf("wh_%d", i))
+		e.URL, e.Allow = "http://"+host+":"+port+"/secret-path", nil
+		all = append(all, e)
+	}
+	s.start(all...)
+	s.finish(state.VideoCompleted)
+	for _, e := range all {
+		await(t, e.URL+" fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
+	}
+	if n := len(r.all()); n != 0 {
+		t.Errorf("called %d times", n)
+	}
+	s.stop()
+	s.stop = func() {}
+	if log := s.logs.String(); strings.Contains(log, "secret-path") || strings.Contains(log, port) || !strings.Contains(log, "not a public one") {
+		t.Errorf("the log tells too much or too little:\n%s", log)
+	}
+}
