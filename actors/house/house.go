@@ -122,6 +122,9 @@ func (h *House) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if h.webhooks, err = webhook.Start(h.system, h.options.State); err != nil {
+		return err
+	}
 	h.background, err = background.NewRegistry(h.system, h.translator, h.options.State, h.options.Env.Now)
 	return err
 }
