@@ -14,6 +14,7 @@ import (
 
 	"stagedoor/actors/house"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/auth"
 	"stagedoor/http/browser"
@@ -41,8 +42,10 @@ type gateway struct {
 	intake  *intake.Intake
 	server  *server.Server
 	admin   *adminapi.API
-	browser *browser.Guard
-	live    *live.Doors
+	// telemetry is nil until it was set up.
+	telemetry *telemetry.Telemetry
+	browser   *browser.Guard
+	live      *live.Doors
 
 	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex
@@ -98,12 +101,18 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return storageError(err)
 	}
+	if err := g.startTelemetry(ctx, c); err != nil {
+		return err
+	}
 	env := newEnv(secret)
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
-		Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep})
+		Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content})
 	if err != nil {
+		return err
+	}
+	if err := g.observe(); err != nil {
 		return err
 	}
 	g.auth = auth.New(g.state, g.state.Now)
@@ -115,7 +124,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	}
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Metrics: g.telemetry.Counts()})
 	authorization, accountPages, err := g.authorization(ctx, &c.OAuth, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
@@ -126,6 +135,9 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	}
 	g.live = g.liveDoors(cmp.Or(c.OAuth.Issuer, address))
 	options.Live = g.live
+	if err := g.watched(&options, &c.Telemetry); err != nil {
+		return err
+	}
 	for _, a := range c.Aliases {
 		options.Aliases = append(options.Aliases, server.Alias{From: a.Name, To: a.Value})
 	}
@@ -175,6 +187,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		}
 		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth, before.Log, before.Aliases
+		inForce.Telemetry = before.Telemetry
 	}
 	g.config.Store(&inForce)
 	return nil
@@ -185,6 +198,11 @@ func (g *gateway) close(ctx context.Context) {
 	if g.house != nil {
 		if err := g.house.Stop(ctx); err != nil {
 			g.logger.Warn("not everything stopped in time", "cause", err)
+		}
+	}
+	if g.telemetry != nil {
+		if err := g.telemetry.Close(ctx); err != nil {
+			g.logger.Warn("the last spans and metrics were not sent", "cause", err)
 		}
 	}
 	if g.state != nil {

@@ -9,10 +9,12 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/painter"
 	"stagedoor/actors/throttle"
+	"stagedoor/actors/videojob"
 	"stagedoor/http/auth"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/mask"
+	"stagedoor/state"
 )
 
 // Options are what the doors need of the house.
@@ -22,6 +24,9 @@ type Options struct {
 	Auth   *auth.Authenticator
 	// Painter carries requests for pictures.
 	Painter *painter.Service
+	// Videos makes videos, and State tells how they stand.
+	Videos *videojob.Service
+	State  *state.State
 	// Catalog is the one in force.
 	Catalog func() *catalog.Catalog
 	// Limits are the keys' own.

@@ -53,18 +53,21 @@ func (v *visit) identify(scope string) error {
 
 // admit performs what is left to check once the request is known: its model and
 // the key's own limits.
-func (v *visit) admit() error {
-	if err := v.doors.Auth.Permit(&v.key, v.r, "", v.request.Model); err != nil {
+func (v *visit) admit() error { return v.admitTo(v.request.Model, v.estimate()) }
+
+// admitTo admits a request to a model. What it takes is estimated in tokens.
+func (v *visit) admitTo(model string, tokens int) error {
+	if err := v.doors.Auth.Permit(&v.key, v.r, "", model); err != nil {
 		return err
 	}
 	if v.plan == nil {
-		v.plan = v.doors.planFor(v.request.Model)
+		v.plan = v.doors.planFor(model)
 	}
 	if v.plan == nil {
-		return modelNotFound(v.request.Model)
+		return modelNotFound(model)
 	}
 	limits := throttle.KeyLimits{RequestsPerMinute: int(v.key.Limits.RPM), TokensPerMinute: int(v.key.Limits.TPM), MaxInFlight: int(v.key.Limits.Concurrency)}
-	pass, refused := v.doors.Limits.Admit(v.key.ID, limits, v.estimate(), v.doors.Env.Now())
+	pass, refused := v.doors.Limits.Admit(v.key.ID, limits, tokens, v.doors.Env.Now())
 	if refused != nil {
 		rateHeaders(v.w.Header(), refused.Requests, refused.Tokens)
 		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",

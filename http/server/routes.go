@@ -44,6 +44,9 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 		r.handle("POST /v1/images/edits", m.EditImages)
 		r.handle("GET "+media.ContentPath+"{name}", m.Content.Serve)
 		m.ImagegenRoutes(r.handle)
+		if m.Videos != nil {
+			r.videos(m)
+		}
 	}
 
 	if l := s.options.Live; l != nil {
@@ -72,6 +75,9 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 		a.Routes(r.handle)
 	}
 
+	if m := s.options.Scrape; m != nil {
+		r.handle("GET /metrics", m.ServeHTTP)
+	}
 	r.handle("GET /healthz", s.healthz)
 	r.handle("GET /readyz", s.readyz)
 
@@ -92,6 +98,19 @@ func (r *router) handle(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
 	r.methods[path] = append(r.methods[path], method)
+}
+
+// videos are the routes of video jobs, except for those of watching them.
+func (r *router) videos(m *media.Doors) {
+	r.handle("POST /v1/videos", m.CreateVideo)
+	r.handle("GET /v1/videos", m.ListVideos)
+	r.handle("GET /v1/videos/{id}", m.Video)
+	r.handle("DELETE /v1/videos/{id}", m.DeleteVideo)
+	r.handle("POST /v1/videos/{id}/remix", m.RemixVideo)
+	r.handle("GET /v1/videos/{id}/content", m.VideoContent)
+	// Not with handle: the path is an {id} for every other method.
+	r.mux.HandleFunc("POST /v1/videos/edits", m.EditVideo)
+	r.mux.HandleFunc("POST /v1/videos/extensions", m.ExtendVideo)
 }
 
 func (r *router) done() http.Handler {

@@ -1,0 +1,124 @@
+package media
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"stagedoor/actors/videojob"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/video"
+	"stagedoor/state"
+)
+
+// variants are the kinds of content and what they are if their provider does not
+// say (wire/videos.md 1).
+var variants = map[video.Variant]struct{ mediaType, extension string }{
+	video.Video:       {"video/mp4", ".mp4"},
+	video.Thumbnail:   {"image/webp", ".webp"},
+	video.Spritesheet: {"image/jpeg", ".jpg"},
+}
+
+// VideoContent is GET and HEAD of /v1/videos/{id}/content: the bytes come from
+// the provider as they are read (wire/videos.md 5).
+func (d *Doors) VideoContent(w http.ResponseWriter, r *http.Request) {
+	d.reader(w, r, func(v *visit) error {
+		variant := video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video)))
+		if _, ok := variants[variant]; !ok {
+			return dialogue.Invalid("variant", "must be one of video, thumbnail, spritesheet")
+		}
+		id := r.PathValue("id")
+		job, ok := d.State.View().Video(id, v.owner())
+		if !ok {
+			return videoNotFound(id)
+		}
+		if err := ready(&job, d.Env.Now()); err != nil {
+			return err
+		}
+		content, err := d.Videos.Content(r.Context(), &job, variant, rangeOf(r))
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		return v.deliver(&job, variant, content)
+	})
+}
+
+// ready says why there is no content of a job.
+func ready(job *state.Video, now time.Time) error {
+	refuse := func(code, why string) *dialogue.Error {
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: code, Message: "video_id: " + why}
+	}
+	switch {
+	case job.Phase == state.VideoFailed:
+		return refuse("video_failed", "the video failed and has no content")
+	case job.Phase != state.VideoCompleted:
+		return refuse("video_not_ready", "the video is not completed, it is "+job.Status())
+	case job.Expired(now):
+		return videojob.Expired()
+	}
+	return nil
+}
+
+// rangeOf is the part that a client wants. What is no range is not one, and whether
+// the content is still the same (If-Range) is not known: then it is sent whole.
+func rangeOf(r *http.Request) string {
+	const most = 128
+	asked := r.Header.Get("Range")
+	if r.Method == http.MethodHead || r.Header.Get("If-Range") != "" || len(asked) > most || !strings.HasPrefix(asked, "bytes=") {
+		return ""
+	}
+	return asked
+}
+
+// deliver sends content, or refuses a range that it does not have.
+func (v *visit) deliver(job *state.Video, variant video.Variant, c *video.Content) error {
+	h := v.w.Header()
+	kind := variants[variant]
+	for _, name := range []string{"Content-Length", "Content-Range", "Etag", "Last-Modified"} {
+		if value := c.Header.Get(name); value != "" {
+			h.Set(name, value)
+		}
+	}
+	h.Set("Accept-Ranges", "bytes")
+	if c.Status == http.StatusRequestedRangeNotSatisfiable {
+		h.Del("Content-Length")
+		return &dialogue.Error{Status: c.Status, Type: dialogue.TypeInvalidRequest, Param: "Range", Code: "range_not_satisfiable",
+			Message: "Range: the content has no such part"}
+	}
+	h.Set("Content-Type", cmp.Or(c.Header.Get("Content-Type"), kind.mediaType))
+	h.Set("Content-Disposition", `attachment; filename="`+job.ID+kind.extension+`"`)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "private")
+	v.w.WriteHeader(c.Status)
+	if v.r.Method == http.MethodHead {
+		return nil
+	}
+	to := &patient{v.w, http.NewResponseController(v.w)}
+	defer to.done()
+	if _, err := io.Copy(to, c); err != nil {
+		v.doors.Logger.Info("video content cut off", "request_id", requestID(v.w), "video", job.ID, "cause", err)
+		panic(http.ErrAbortHandler) // so that the client does not take it for the whole
+	}
+	return nil
+}
+
+// writeTime is how long a client may take for one piece.
+const writeTime = 30 * time.Second
+
+// patient is a client that may be slow, but not stand still.
+type patient struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(writeTime)) // a ResponseWriter without deadlines does without
+	return p.w.Write(b)
+}
+
+// done leaves the connection to its next request.
+func (p *patient) done() { _ = p.rc.SetWriteDeadline(time.Time{}) }

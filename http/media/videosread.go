@@ -1,0 +1,143 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"stagedoor/actors/videojob"
+	"stagedoor/http/access"
+	"stagedoor/http/media/videos"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+	"stagedoor/state/blobs"
+)
+
+// discard removes what was kept for a job that did not begin.
+func (m *maker) discard(o *videojob.Order) {
+	for _, id := range o.Video.Files {
+		if err := m.doors.Content.store.Delete(blobs.ID(id)); err != nil {
+			m.doors.Logger.Warn("upload not removed", "request_id", requestID(m.w), "cause", err)
+		}
+	}
+}
+
+// reader is what all doors do that read jobs.
+func (d *Doors) reader(w http.ResponseWriter, r *http.Request, read func(*visit) error) {
+	v := &visit{doors: d, w: w, r: r}
+	err := v.identify(state.ScopeVideos)
+	if err == nil {
+		err = read(v)
+	}
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	access.Note(w, slog.String("key", v.key.ID))
+}
+
+// ListVideos is GET /v1/videos.
+func (d *Doors) ListVideos(w http.ResponseWriter, r *http.Request) {
+	d.reader(w, r, func(v *visit) error {
+		page, err := videos.Page(r.URL.Query())
+		if err != nil {
+			return err
+		}
+		list, more := d.State.View().Videos(v.owner(), page)
+		_ = writeJSON(w, videos.List(list, more)) // whoever has left does not read
+		return nil
+	})
+}
+
+// pollAfter is how long a client that polls is asked to leave a job alone that
+// has not ended.
+const pollAfter = 5 * time.Second
+
+// Video is GET /v1/videos/{id} (gateway.md 4.2). With ?wait=30s it is answered
+// when the job changes, and after that time at the latest (decisions.md,
+// "Videos").
+func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
+	d.reader(w, r, func(v *visit) error {
+		wait, err := waitOf(r.URL.Query().Get("wait"))
+		if err != nil {
+			return err
+		}
+		id := r.PathValue("id")
+		job, ok := d.await(r.Context(), id, v.owner(), wait)
+		if !ok {
+			return videoNotFound(id)
+		}
+		if !job.Final() && r.Header.Get("X-Stainless-Poll-Helper") == "true" {
+			w.Header().Set("Openai-Poll-After-Ms", strconv.FormatInt(pollAfter.Milliseconds(), 10))
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		_ = writeJSON(w, videos.Object(&job)) // whoever has left does not read
+		return nil
+	})
+}
+
+// longestVideoWait bounds ?wait.
+const longestVideoWait = time.Minute
+
+// waitOf reads ?wait: 30s, or a number of seconds.
+func waitOf(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		text += "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, dialogue.Invalid("wait", "must be a time such as 30s")
+	}
+	return min(d, longestVideoWait), nil
+}
+
+// await is a job as it is when it has changed, when it has ended, or after wait.
+func (d *Doors) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (state.Video, bool) {
+	job, changed, ok := d.State.WatchVideo(id, owner)
+	if !ok || wait <= 0 || job.Final() {
+		return job, ok
+	}
+	seen := job.Revision
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	for ok && job.Revision == seen {
+		select {
+		case <-changed:
+		case <-late.C:
+			return job, true
+		case <-ctx.Done():
+			return job, true
+		}
+		job, changed, ok = d.State.WatchVideo(id, owner)
+	}
+	return job, ok
+}
+
+// DeleteVideo is DELETE /v1/videos/{id}, of jobs that have ended.
+func (d *Doors) DeleteVideo(w http.ResponseWriter, r *http.Request) {
+	d.reader(w, r, func(v *visit) error {
+		id := r.PathValue("id")
+		err := d.Videos.Delete(r.Context(), id, v.owner())
+		switch {
+		case errors.Is(err, state.ErrNotFound):
+			return videoNotFound(id)
+		case errors.Is(err, state.ErrExists):
+			return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: "video_not_terminal",
+				Message: "video_id: the video is still being made, and cannot be deleted before that has ended"}
+		case errors.Is(err, state.ErrUnavailable):
+			return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second, Cause: err,
+				Message: "the gateway cannot delete videos at the moment, try again later"}
+		case err != nil:
+			return err
+		}
+		_ = writeJSON(w, videos.Deleted(id)) // whoever has left does not read
+		return nil
+	})
+}
