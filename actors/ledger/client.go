@@ -32,6 +32,8 @@ type Client struct {
 
 	mu       sync.RWMutex
 	accounts map[string]*actor.PID
+
+	counts counts
 }
 
 // New starts the ledger. Recover comes first.
@@ -98,6 +100,7 @@ type Hold struct {
 	pid    *actor.PID
 	hold   *hold
 	amount atomic.Int64
+	ended  atomic.Bool // has been counted
 }
 
 // Amount is what is held.
@@ -121,6 +124,7 @@ func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 		held.amount.Store(ask.Amount)
 		return nil
 	})
+	c.counts.asked(err)
 	return held, refusal(err)
 }
 
@@ -167,6 +171,7 @@ func (h *Hold) Progress(amount int64) {
 // if ctx ends it is settled all the same.
 func (h *Hold) Settle(ctx context.Context, s Settlement) error {
 	_, err := kit.Ask(ctx, h.client.system, h.pid, &settling{hold: h.hold, settlement: &s})
+	h.settled(s.Amount, err)
 	return refusal(err)
 }
 
@@ -174,6 +179,7 @@ func (h *Hold) Settle(ctx context.Context, s Settlement) error {
 // once, and a crash would release it, too. The receipt is as in Settlement.
 func (h *Hold) Release(reason string, receipt *state.Receipt) {
 	h.client.system.Send(h.pid, &releasing{h.hold, reason, receipt})
+	h.released()
 }
 
 // Balance tells what an account has. One whose name was never heard has nothing.

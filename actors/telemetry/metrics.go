@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -16,7 +17,7 @@ const (
 	metricRetries      = "stagedoor.retries"
 	metricLosses       = "stagedoor.losses"
 	metricDegradations = "stagedoor.degradations"
-	metricCost         = "stagedoor.cost"
+	metricCost         = "stagedoor.cost.usd"
 	metricSlowClients  = "stagedoor.slow_clients"
 )
 
@@ -37,6 +38,8 @@ type Metrics struct {
 	tokens                              metric.Int64Histogram
 	retries, losses, degradations, slow metric.Int64Counter
 	cost                                metric.Float64Counter
+
+	streams atomic.Int64
 
 	calls    cache[callKey]
 	named    cache[namedKey]
@@ -70,7 +73,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.tokens, err = meter.Int64Histogram(genaiconv.ClientTokenUsage{}.Name(), metric.WithUnit("{token}"),
 		metric.WithDescription(genaiconv.ClientTokenUsage{}.Description()), metric.WithExplicitBucketBoundaries(tokenBuckets...))
 	errs = append(errs, err)
-	m.cost, err = meter.Float64Counter(metricCost, metric.WithUnit("USD"), metric.WithDescription("What calls cost by the catalogue's prices."))
+	m.cost, err = meter.Float64Counter(metricCost, metric.WithUnit("{USD}"), metric.WithDescription("What calls cost by the catalogue's prices."))
 	return m, errors.Join(append(errs, err)...)
 }
 
@@ -136,6 +139,21 @@ func (m *Metrics) Slow() {
 		m.slow.Add(context.Background(), 1)
 	}
 }
+
+// StreamOpened counts a stream that is being written to its client; the result
+// counts it out.
+func (m *Metrics) StreamOpened() (closed func()) {
+	if m == nil {
+		return func() {}
+	}
+	m.streams.Add(1)
+	return m.streamClosed
+}
+
+func (m *Metrics) streamClosed() { m.streams.Add(-1) }
+
+// Streams is how many streams are being written.
+func (m *Metrics) Streams() int64 { return m.streams.Load() }
 
 // Request records a request to the gateway. method and route are of those it
 // knows.

@@ -69,6 +69,8 @@ type Options struct {
 	// Tracing traces requests, Metrics counts them; nil: nobody does.
 	Tracing *Tracing
 	Metrics *telemetry.Metrics
+	// Scrape serves /metrics; nil: nobody does.
+	Scrape *Scrape
 	// ID makes request ids.
 	ID func() string
 	// CertFile and KeyFile make the listeners speak TLS.

@@ -41,6 +41,8 @@ type Options struct {
 	Store  *state.State
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
+	// Metrics count streams; nil: nobody does.
+	Metrics *telemetry.Metrics
 	// Background runs responses nobody waits for.
 	Background *background.Registry
 }
@@ -334,6 +336,7 @@ func (v *visit) writeStream(reply *translator.Reply, f translator.Frame) {
 	if mode == shapes.Array {
 		contentType = "application/json"
 	}
+	defer v.doors.Metrics.StreamOpened()()
 	out := sse.NewWriter(v.w, contentType, v.doors.Env.Now)
 	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()

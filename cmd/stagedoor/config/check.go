@@ -37,6 +37,7 @@ func (c *Config) check(d *decoder) {
 	}
 	c.checkModels(d)
 	c.checkAliases(d)
+	c.checkTelemetry(d)
 	if len(d.issues) > 0 {
 		return
 	}

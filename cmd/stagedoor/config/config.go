@@ -26,6 +26,7 @@ type Config struct {
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that are told when videos have ended"`
+	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
 }
@@ -171,12 +172,13 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
-		Limits:   Process{Requests: 20000, BodyMiB: 512, FailedKeys: 300},
-		Backups:  defaultBackups,
-		Ledger:   defaultLedger,
-		OAuth:    OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
-		Log:      Log{Level: "info", Format: "text"},
-		Shutdown: Shutdown{Grace: Duration(30 * time.Second)},
+		Limits:    Process{Requests: 20000, BodyMiB: 512, FailedKeys: 300},
+		Backups:   defaultBackups,
+		Ledger:    defaultLedger,
+		OAuth:     OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
+		Telemetry: defaultTelemetry,
+		Log:       Log{Level: "info", Format: "text"},
+		Shutdown:  Shutdown{Grace: Duration(30 * time.Second)},
 	}
 }
 

@@ -1,0 +1,50 @@
+package ledger
+
+import "sync/atomic"
+
+// Stats count what the ledger did since the start. Holds that were taken over
+// from an earlier process are not among those it granted.
+type Stats struct {
+	Held, Refused             int64
+	Settled, Released, Failed int64
+	Charged                   int64 // micro-dollars
+}
+
+// counts are Stats in the making.
+type counts struct {
+	held, refused, settled, released, failed, charged atomic.Int64
+}
+
+// Stats reads the counts. Any goroutine may call it.
+func (c *Client) Stats() Stats {
+	n := &c.counts
+	return Stats{Held: n.held.Load(), Refused: n.refused.Load(), Settled: n.settled.Load(), Released: n.released.Load(),
+		Failed: n.failed.Load(), Charged: n.charged.Load()}
+}
+
+func (n *counts) asked(err error) {
+	if err != nil {
+		n.refused.Add(1)
+		return
+	}
+	n.held.Add(1)
+}
+
+func (h *Hold) settled(amount int64, err error) {
+	n := &h.client.counts
+	if err != nil {
+		n.failed.Add(1)
+		return
+	}
+	if h.ended.Swap(true) {
+		return
+	}
+	n.settled.Add(1)
+	n.charged.Add(amount)
+}
+
+func (h *Hold) released() {
+	if !h.ended.Swap(true) {
+		h.client.counts.released.Add(1)
+	}
+}

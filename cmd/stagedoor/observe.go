@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/telemetry"
+	"stagedoor/http/server"
+	"stagedoor/state"
+)
+
+// startTelemetry sets up traces and metrics, before anything that is measured.
+func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err error) {
+	g.telemetry, err = telemetry.Start(ctx, telemetry.Options{Logger: g.logger, Config: c.Telemetry, Env: os.LookupEnv,
+		Version: versionText(), Instance: newID()})
+	return err
+}
+
+// observe has everything measured that is there by now.
+func (g *gateway) observe() error {
+	g.house.Observe(g.telemetry.Actors)
+	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.gates, Actors: g.house.Stats,
+		State: g.state.Stats, Ledger: g.house.Ledger().Stats})
+}
+
+// inFlight are the requests under way, by kind.
+func (g *gateway) inFlight() map[string]int {
+	return map[string]int{"text": g.house.Translator().InFlight(), "picture": g.house.Painter().InFlight()}
+}
+
+// gates are the providers in force, to be asked for their figures.
+func (g *gateway) gates() []telemetry.Gate {
+	var out []telemetry.Gate
+	for _, p := range g.house.Providers() {
+		gate := telemetry.Gate{Name: p.Spec.Name, Stats: p.Gate.Stats}
+		if p.Client != nil {
+			gate.Benched, gate.Keys = p.Client.Keys().Benched(g.state.Now())
+		}
+		out = append(out, gate)
+	}
+	return out
+}
+
+// watched gives the server what it needs to be traced and measured.
+func (g *gateway) watched(o *server.Options, c *config.Telemetry) error {
+	o.Metrics = g.telemetry.Counts()
+	if g.telemetry.Tracer != nil {
+		trust, err := state.ParseNetworks(c.Traces.Trust)
+		if err != nil {
+			return err
+		}
+		o.Tracing = &server.Tracing{Tracer: g.telemetry.Tracer, Wanted: g.telemetry.Wanted, Trust: trust}
+	}
+	if g.telemetry.Scrape == nil {
+		return nil
+	}
+	allow, err := state.ParseNetworks(c.Metrics.Allow)
+	o.Scrape = &server.Scrape{Handler: g.telemetry.Scrape, Allow: allow}
+	return err
+}

@@ -1,0 +1,258 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/telemetry"
+	"stagedoor/actors/throttle"
+	"stagedoor/state"
+)
+
+// Sources are asked whenever somebody collects, and cost nothing in between.
+type Sources struct {
+	// InFlight are the requests under way, by kind.
+	InFlight func() map[string]int
+	// Providers are the gates of the providers in force.
+	Providers func() []Gate
+	Actors    func() kit.Stats
+	State     func() state.Stats
+	Ledger    func() ledger.Stats
+}
+
+// Gate is a provider as it is asked for its figures.
+type Gate struct {
+	Name string
+	// Stats asks the gate's actor.
+	Stats func(context.Context) (throttle.Stats, error)
+	// Benched and Keys are how many of its keys rest, and how many there are.
+	Benched, Keys int
+}
+
+// patience is how long a gate may take to answer.
+const patience = time.Second
+
+// figure is one instrument that is read when somebody collects.
+type figure struct {
+	instrument metric.Int64Observable
+	float      metric.Float64Observable
+}
+
+// observer has the instruments of what is asked for. They are named where they
+// are made, in one table.
+type observer struct {
+	sources Sources
+	t       *Telemetry
+	figures map[string]figure
+}
+
+// Kinds of instruments that are read.
+const (
+	gauge   = iota // a level now
+	counter        // a total since the start
+	seconds        // a level, in seconds
+	dollars        // a total, in dollars
+)
+
+// figures are the instruments: name, kind, unit, description.
+var figures = []struct {
+	name string
+	kind int
+	unit string
+	doc  string
+}{
+	{"stagedoor.requests.in_flight", gauge, "{request}", "Requests under way, by kind."},
+	{"stagedoor.streams.open", gauge, "{stream}", "Streams that are being written to clients."},
+	{"stagedoor.provider.in_flight", gauge, "{request}", "Calls of a provider under way."},
+	{"stagedoor.queue.depth", gauge, "{request}", "Requests that wait for a provider's limits."},
+	{"stagedoor.provider.granted", counter, "{request}", "Requests that a provider's limits let through."},
+	{"stagedoor.provider.refused", counter, "{request}", "Requests that a provider's limits refused, by reason."},
+	{"stagedoor.provider.outcomes", counter, "{request}", "How calls of a provider ended."},
+	{"stagedoor.provider.cooling", seconds, "s", "How long a provider is left alone yet."},
+	{"stagedoor.breaker.state", gauge, "{state}", "0: closed, 1: half open, 2: open."},
+	{"stagedoor.provider.keys", gauge, "{key}", "Keys of a provider."},
+	{"stagedoor.provider.keys.benched", gauge, "{key}", "Keys of a provider that rest after a refusal."},
+	{"stagedoor.actors.live", gauge, "{actor}", "Actors, by kind."},
+	{"stagedoor.actors.spawned", counter, "{actor}", "Actors started, by kind."},
+	{"stagedoor.actors.failures", counter, "{failure}", "Panics of actors, by kind."},
+	{"stagedoor.actors.restarts", counter, "{restart}", "Restarts of actors, by kind."},
+	{"stagedoor.actors.rejected", counter, "{message}", "Messages that a full mailbox refused, by kind of actor."},
+	{"stagedoor.mailbox.depth", gauge, "{message}", "Messages in mailboxes, by kind of actor."},
+	{"stagedoor.dead_letters", counter, "{message}", "Messages nobody was there for, by type."},
+	{"stagedoor.goroutines.crashed", counter, "{goroutine}", "Goroutines beside actors that panicked."},
+	{"stagedoor.ledger.holds", counter, "{hold}", "Holds of money, by result."},
+	{"stagedoor.ledger.settlements", counter, "{settlement}", "Ends of holds, by result."},
+	{"stagedoor.ledger.open", gauge, "{hold}", "Holds that have not ended."},
+	{"stagedoor.ledger.charged.usd", dollars, "{USD}", "What was charged."},
+	{"stagedoor.journal.commits", counter, "{commit}", "Commits of the durable store."},
+	{"stagedoor.journal.commands", counter, "{command}", "Commands that were run."},
+	{"stagedoor.journal.waiting", gauge, "{command}", "Commands that wait for the writer."},
+	{"stagedoor.journal.size", gauge, "By", "Bytes of the store."},
+	{"stagedoor.journal.disk_free", gauge, "By", "Bytes free on the store's disk."},
+	{"stagedoor.journal.failed", gauge, "{state}", "1: the store failed to write and stopped."},
+	{"stagedoor.telemetry.spans", counter, "{span}", "Spans, by what became of them."},
+}
+
+// Observe adds what is measured at the moment of asking.
+func (t *Telemetry) Observe(s Sources) error {
+	if t.metrics == nil {
+		return nil
+	}
+	o := &observer{sources: s, t: t, figures: make(map[string]figure)}
+	meter := t.meter()
+	var errs []error
+	var all []metric.Observable
+	for _, f := range figures {
+		made, err := instrument(meter, f.kind, f.name, f.unit, f.doc)
+		errs = append(errs, err)
+		o.figures[f.name] = made
+		if made.float != nil {
+			all = append(all, made.float)
+			continue
+		}
+		all = append(all, made.instrument)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err := meter.RegisterCallback(o.collect, all...)
+	return err
+}
+
+func instrument(meter metric.Meter, kind int, name, unit, doc string) (f figure, err error) {
+	switch kind {
+	case gauge:
+		f.instrument, err = meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(doc))
+	case counter:
+		f.instrument, err = meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(doc))
+	case seconds:
+		f.float, err = meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(doc))
+	case dollars:
+		f.float, err = meter.Float64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(doc))
+	}
+	return f, err
+}
+
+// sheet is one collection.
+type sheet struct {
+	*observer
+	to metric.Observer
+}
+
+func (s sheet) put(name string, n int64, attrs ...attribute.KeyValue) {
+	s.to.ObserveInt64(s.figures[name].instrument, n, metric.WithAttributes(attrs...))
+}
+
+func (s sheet) putFloat(name string, v float64, attrs ...attribute.KeyValue) {
+	s.to.ObserveFloat64(s.figures[name].float, v, metric.WithAttributes(attrs...))
+}
+
+func (o *observer) collect(ctx context.Context, to metric.Observer) error {
+	s := sheet{o, to}
+	for kind, n := range o.sources.InFlight() {
+		s.put("stagedoor.requests.in_flight", int64(n), attribute.String("stagedoor.kind", kind))
+	}
+	s.put("stagedoor.streams.open", o.t.Actors.Metrics.Streams())
+	for _, gate := range o.sources.Providers() {
+		s.provider(ctx, gate)
+	}
+	s.actors(o.sources.Actors())
+	s.ledger(o.sources.Ledger())
+	s.journal(o.sources.State())
+	s.spans()
+	return nil
+}
+
+// provider asks a gate. One that does not answer has no figures this time.
+func (s sheet) provider(ctx context.Context, gate Gate) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name := telemetry.Provider.String(gate.Name)
+	s.put("stagedoor.provider.keys", int64(gate.Keys), name)
+	s.put("stagedoor.provider.keys.benched", int64(gate.Benched), name)
+	stats, err := gate.Stats(ctx)
+	if err != nil {
+		return
+	}
+	s.put("stagedoor.provider.in_flight", int64(stats.InFlight), name)
+	s.put("stagedoor.queue.depth", int64(stats.Queued), name)
+	s.put("stagedoor.provider.granted", stats.Granted, name)
+	s.putFloat("stagedoor.provider.cooling", stats.CoolDown.Seconds(), name)
+	s.put("stagedoor.breaker.state", breaker(stats.Breaker), name)
+	for reason, n := range stats.Refused {
+		s.put("stagedoor.provider.refused", n, name, telemetry.Reason.String(reason))
+	}
+	for outcome, n := range stats.Outcomes {
+		s.put("stagedoor.provider.outcomes", n, name, attribute.String("stagedoor.outcome", outcome))
+	}
+}
+
+// breaker orders the states by how bad they are.
+func breaker(state throttle.State) int64 {
+	switch state {
+	case throttle.Open:
+		return 2
+	case throttle.HalfOpen:
+		return 1
+	}
+	return 0
+}
+
+func (s sheet) actors(stats kit.Stats) {
+	for _, k := range stats.Kinds {
+		kind := attribute.String("stagedoor.actor.kind", k.Kind)
+		s.put("stagedoor.actors.live", k.Live(), kind)
+		s.put("stagedoor.actors.spawned", k.Spawned, kind)
+		s.put("stagedoor.actors.failures", k.Failed, kind)
+		s.put("stagedoor.actors.restarts", k.Restarted, kind)
+		s.put("stagedoor.actors.rejected", k.Rejected, kind)
+		s.put("stagedoor.mailbox.depth", k.Depth, kind)
+	}
+	for kind, n := range stats.DeadLetters {
+		s.put("stagedoor.dead_letters", n, attribute.String("stagedoor.message.type", kind))
+	}
+	s.put("stagedoor.goroutines.crashed", stats.Crashed)
+}
+
+func (s sheet) ledger(stats ledger.Stats) {
+	result := attribute.Key("stagedoor.result")
+	s.put("stagedoor.ledger.holds", stats.Held, result.String("held"))
+	s.put("stagedoor.ledger.holds", stats.Refused, result.String("refused"))
+	s.put("stagedoor.ledger.settlements", stats.Settled, result.String("settled"))
+	s.put("stagedoor.ledger.settlements", stats.Released, result.String("released"))
+	s.put("stagedoor.ledger.settlements", stats.Failed, result.String("failed"))
+	s.put("stagedoor.ledger.open", stats.Held-stats.Settled-stats.Released)
+	s.putFloat("stagedoor.ledger.charged.usd", telemetry.Dollars(stats.Charged))
+}
+
+func (s sheet) journal(stats state.Stats) {
+	s.put("stagedoor.journal.commits", int64(stats.Journal.Commits))
+	s.put("stagedoor.journal.commands", int64(stats.Commands))
+	s.put("stagedoor.journal.waiting", int64(stats.Waiting))
+	s.put("stagedoor.journal.size", stats.Journal.Size)
+	if stats.Journal.DiskFree >= 0 {
+		s.put("stagedoor.journal.disk_free", stats.Journal.DiskFree)
+	}
+	failed := int64(0)
+	if stats.Journal.Poisoned != nil {
+		failed = 1
+	}
+	s.put("stagedoor.journal.failed", failed)
+}
+
+func (s sheet) spans() {
+	if s.t.queue == nil {
+		return
+	}
+	fate := attribute.Key("stagedoor.fate")
+	s.put("stagedoor.telemetry.spans", s.t.queue.exported.Load(), fate.String("exported"))
+	s.put("stagedoor.telemetry.spans", s.t.queue.dropped.Load(), fate.String("queue_full"))
+	s.put("stagedoor.telemetry.spans", s.t.queue.failed.Load(), fate.String("export_failed"))
+	s.put("stagedoor.telemetry.spans", s.t.tail.dropped.Load(), fate.String("tail_full"))
+}

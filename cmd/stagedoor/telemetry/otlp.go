@@ -1,0 +1,135 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"stagedoor/cmd/stagedoor/config"
+)
+
+// collector is where one signal goes. What the file leaves out, the standard
+// variables may say; the exporters read most of them themselves.
+type collector struct {
+	config.OTLP
+	signal string // TRACES or METRICS
+}
+
+// environment looks a standard variable up, the signal's own first.
+func (c collector) environment(env Env, name string) string {
+	own, _ := env("OTEL_EXPORTER_OTLP_" + c.signal + "_" + name)
+	general, _ := env("OTEL_EXPORTER_OTLP_" + name)
+	return cmp.Or(own, general)
+}
+
+// wanted reports whether there is a collector for the signal.
+func (c collector) wanted(env Env) bool {
+	if off, _ := env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
+		return false
+	}
+	if kind, _ := env("OTEL_" + c.signal + "_EXPORTER"); kind == "none" && c.Endpoint == "" {
+		return false
+	}
+	return c.Endpoint != "" || c.environment(env, "ENDPOINT") != ""
+}
+
+// http reports whether the collector is spoken to in HTTP.
+func (c collector) http(env Env) (bool, error) {
+	switch p := cmp.Or(c.Protocol, c.environment(env, "PROTOCOL"), "grpc"); p {
+	case "grpc":
+		return false, nil
+	case "http", "http/protobuf":
+		return true, nil
+	default:
+		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q is not known, use grpc or http/protobuf", p)
+	}
+}
+
+// url is the endpoint as an address.
+func (c collector) url() string {
+	if c.Endpoint == "" || strings.Contains(c.Endpoint, "://") {
+		return c.Endpoint
+	}
+	if c.Insecure {
+		return "http://" + c.Endpoint
+	}
+	return "https://" + c.Endpoint
+}
+
+// below is the endpoint with the signal's path, which the standard wants where
+// none is said.
+func (c collector) below(path string) string {
+	u := c.url()
+	if _, rest, _ := strings.Cut(u, "://"); !strings.Contains(strings.TrimSuffix(rest, "/"), "/") {
+		return strings.TrimSuffix(u, "/") + path
+	}
+	return u
+}
+
+func (c collector) headers() map[string]string {
+	headers := make(map[string]string, len(c.Headers))
+	for _, h := range c.Headers {
+		headers[h.Name] = h.Value.Reveal()
+	}
+	return headers
+}
+
+// spans makes the exporter of traces.
+func (c collector) spans(ctx context.Context, env Env) (sdktrace.SpanExporter, error) {
+	overHTTP, err := c.http(env)
+	if err != nil {
+		return nil, err
+	}
+	if overHTTP {
+		options := []otlptracehttp.Option{otlptracehttp.WithTimeout(exportTimeout)}
+		if c.Endpoint != "" {
+			options = append(options, otlptracehttp.WithEndpointURL(c.below("/v1/traces")))
+		}
+		if len(c.Headers) > 0 {
+			options = append(options, otlptracehttp.WithHeaders(c.headers()))
+		}
+		return otlptracehttp.New(ctx, options...)
+	}
+	options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(exportTimeout)}
+	if c.Endpoint != "" {
+		options = append(options, otlptracegrpc.WithEndpointURL(c.url()))
+	}
+	if len(c.Headers) > 0 {
+		options = append(options, otlptracegrpc.WithHeaders(c.headers()))
+	}
+	return otlptracegrpc.New(ctx, options...)
+}
+
+// metrics makes the exporter of metrics.
+func (c collector) metrics(ctx context.Context, env Env) (sdkmetric.Exporter, error) {
+	overHTTP, err := c.http(env)
+	if err != nil {
+		return nil, err
+	}
+	if overHTTP {
+		options := []otlpmetrichttp.Option{otlpmetrichttp.WithTimeout(exportTimeout)}
+		if c.Endpoint != "" {
+			options = append(options, otlpmetrichttp.WithEndpointURL(c.below("/v1/metrics")))
+		}
+		if len(c.Headers) > 0 {
+			options = append(options, otlpmetrichttp.WithHeaders(c.headers()))
+		}
+		return otlpmetrichttp.New(ctx, options...)
+	}
+	options := []otlpmetricgrpc.Option{otlpmetricgrpc.WithTimeout(exportTimeout)}
+	if c.Endpoint != "" {
+		options = append(options, otlpmetricgrpc.WithEndpointURL(c.url()))
+	}
+	if len(c.Headers) > 0 {
+		options = append(options, otlpmetricgrpc.WithHeaders(c.headers()))
+	}
+	return otlpmetricgrpc.New(ctx, options...)
+}

@@ -1,0 +1,39 @@
+package telemetry
+
+import (
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// sampler says what is recorded and what of it is kept in any case. Callers who
+// are trusted have decided for their traces; see server.Tracing.
+type sampler struct {
+	share sdktrace.Sampler
+	// all: the others are recorded too, for whoever decides at the end.
+	all bool
+}
+
+// ShouldSample implements sdktrace.Sampler.
+func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	parent := trace.SpanFromContext(p.ParentContext)
+	caller := parent.SpanContext()
+	result := sdktrace.SamplingResult{Decision: sdktrace.Drop, Tracestate: caller.TraceState()}
+	var kept bool
+	switch {
+	case !caller.IsValid():
+		kept = s.share.ShouldSample(p).Decision == sdktrace.RecordAndSample
+	default:
+		kept = caller.IsSampled()
+	}
+	local := caller.IsValid() && !caller.IsRemote()
+	switch {
+	case kept:
+		result.Decision = sdktrace.RecordAndSample
+	case local && parent.IsRecording(), !local && s.all:
+		result.Decision = sdktrace.RecordOnly
+	}
+	return result
+}
+
+// Description implements sdktrace.Sampler.
+func (s sampler) Description() string { return "stagedoor{" + s.share.Description() + "}" }

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"net/http"
+	"net/netip"
+
+	"stagedoor/http/access"
+	"stagedoor/http/envelope"
+	"stagedoor/providers/dialogue"
+)
+
+// Scrape serves the metrics to those who may read them. They tell no secrets, but
+// how busy the gateway is and what it earns are not everybody's to know.
+type Scrape struct {
+	Handler http.Handler
+	Allow   []netip.Prefix
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !contains(s.Allow, from.Addr().Unmap()) {
+		envelope.Write(w, envelope.Plain, &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "address_not_allowed",
+			Message: "metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"})
+		return
+	}
+	access.Quiet(w)
+	s.Handler.ServeHTTP(w, r)
+}
