@@ -280,24 +280,33 @@ func TestStopEndsWhatRuns(t *testing.T) {
 	})
 }
 
-// unreadable is a store that fails a house's start.
-type unreadable struct{ journal.Store }
+// brittle is a store that fails a house's start once it is broken.
+type brittle struct {
+	journal.Store
+	broken bool
+}
 
-func (unreadable) Get(context.Context, journal.Table, []byte) (journal.Record, error) {
-	return journal.Record{}, errors.New("unreadable")
+func (b *brittle) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN, error) {
+	if b.broken {
+		return 0, errors.New("broken")
+	}
+	return b.Store.Commit(ctx, batches)
 }
 
 func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := state.Open(unreadable{journal.NewMemory()}, time.Now)
+		journal := &brittle{Store: journal.NewMemory()}
+		store, err := state.Open(journal, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer store.Close()
-		err = store.PutResponse(t.Context(), state.StoredResponse{Body: []byte(`{}`), ResponseHeader: state.ResponseHeader{ID: "resp_1", Owner: "key:k", Status: "queued"}})
+		// What an earlier process left is to be settled, and cannot be.
+		_, _, err = store.Post(t.Context(), "a", []state.Posting{{Kind: state.Credit, Amount: 9}, {Kind: state.Begin, Amount: 5, Receipt: &state.Receipt{Request: "r"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		journal.broken = true
 		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Vault: noVault{}}
 		if _, err := house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
 			t.Error("started")

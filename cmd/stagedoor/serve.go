@@ -178,6 +178,13 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	stop, stopNow := context.WithCancel(context.Background())
 	defer stopNow()
 	wg.Go(func() { closed <- errors.Join(g.server.Shutdown(stop), g.live.Wait(stop)) })
+	// A connection that was accepted a moment ago may still bring its request:
+	// nothing is refused before all that were accepted are done.
+	select {
+	case err := <-closed:
+		closed <- err
+	case <-ctx.Done():
+	}
 	if cut := g.house.Drain(ctx, lastWords); cut > 0 {
 		g.logger.Warn("requests cut by the stop", "count", cut)
 	}

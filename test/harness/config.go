@@ -14,6 +14,7 @@ type Config struct {
 	OAuth     *OAuth              `json:"oauth,omitempty"`
 	Admin     *Admin              `json:"admin,omitempty"`
 	Limits    *Limits             `json:"limits,omitempty"`
+	Shutdown  *Shutdown           `json:"shutdown,omitempty"`
 }
 
 // Limits are what the whole process takes on.
@@ -21,6 +22,11 @@ type Limits struct {
 	Requests   int `json:"requests"`
 	BodyMiB    int `json:"body_mib"`
 	FailedKeys int `json:"failed_keys"`
+}
+
+// Shutdown bounds a graceful stop, as a duration in text.
+type Shutdown struct {
+	Grace string `json:"grace"`
 }
 
 // OAuth are the lifetimes of the authorization service, as durations in text.

@@ -51,9 +51,10 @@ func Start(t testing.TB, c Config) *Gateway {
 	return g
 }
 
-// Launch runs a binary with a configuration and waits until it is ready.
-func Launch(binary string, c Config) (*Gateway, error) {
-	g, err := Spawn(binary, c)
+// Launch runs a binary with a configuration and waits until it is ready. adapt may
+// change how the process is started.
+func Launch(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error) {
+	g, err := Spawn(binary, c, adapt...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func Launch(binary string, c Config) (*Gateway, error) {
 }
 
 // Spawn runs a binary with a configuration and does not wait for it.
-func Spawn(binary string, c Config) (*Gateway, error) {
+func Spawn(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error) {
 	if len(c.Listen) == 0 {
 		addr, err := FreeAddr()
 		if err != nil {
@@ -83,13 +84,13 @@ func Spawn(binary string, c Config) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{URL: "http://" + c.Listen[0], Key: c.Keys[0].Key, dir: dir, logs: &logBuffer{}, exit: make(chan struct{})}
-	if err := g.run(binary, c); err != nil {
+	if err := g.run(binary, c, adapt...); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return g, nil
 }
 
-func (g *Gateway) run(binary string, c Config) error {
+func (g *Gateway) run(binary string, c Config, adapt ...func(*exec.Cmd)) error {
 	text, err := c.encode()
 	if err != nil {
 		return err
@@ -101,6 +102,9 @@ func (g *Gateway) run(binary string, c Config) error {
 	g.cmd = exec.Command(binary, "serve", "--config", file)
 	g.cmd.Dir = g.dir
 	g.cmd.Stdout, g.cmd.Stderr = g.logs, g.logs
+	for _, change := range adapt {
+		change(g.cmd)
+	}
 	if err := g.cmd.Start(); err != nil {
 		return fmt.Errorf("start the gateway: %w", err)
 	}
