@@ -125,7 +125,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Metrics: g.telemetry.Counts()})
-	authorization, accountPages, err := g.authorization(ctx, &c.OAuth, cmp.Or(c.OAuth.Issuer, address))
+	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 			g.logger.Warn("some changed settings take effect with the next start", "settings", names)
 		}
 		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
-		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth, before.Log, before.Aliases
+		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
 		inForce.Telemetry = before.Telemetry
 	}
 	g.config.Store(&inForce)

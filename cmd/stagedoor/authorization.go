@@ -21,7 +21,7 @@ func lifetimes(c *config.OAuth) tokens.Config {
 
 // authorization builds the authorization service, which is reached at issuer, and
 // the pages of accounts and administration, which know the same browsers.
-func (g *gateway) authorization(ctx context.Context, c *config.OAuth, issuer string) (*oauth.Service, *portal.Portal, error) {
+func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Service, *portal.Portal, error) {
 	key, err := g.state.Secret(ctx, "forms", 32)
 	if err != nil {
 		return nil, nil, storageError(err)
@@ -33,10 +33,16 @@ func (g *gateway) authorization(ctx context.Context, c *config.OAuth, issuer str
 	g.browser = guard
 	money := accounts{g.state}
 	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
-		Issuer: issuer, Auto: oauth.Auto(c.AutoAuthorize), TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader})
+		Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now, Random: rand.Reader})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.house.Tokens(), Ledger: g.house.Ledger(), State: g.state, Browser: guard,
-		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: c.TopUpURL, Now: time.Now, Random: rand.Reader}), nil
+		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: g.topUpURL, Now: time.Now, Random: rand.Reader}), nil
 }
+
+// autoAuthorize is what the configuration in force says.
+func (g *gateway) autoAuthorize() oauth.Auto { return oauth.Auto(g.config.Load().OAuth.AutoAuthorize) }
+
+// topUpURL is likewise.
+func (g *gateway) topUpURL() string { return g.config.Load().OAuth.TopUpURL }
 
 // exampleModel is the name of a model that there is; "": there is none but
 // patterns.

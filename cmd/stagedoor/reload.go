@@ -136,7 +136,7 @@ func fixed(before, after *config.Config) []string {
 		before, after any
 	}{
 		{"listen", before.Listen, after.Listen}, {"tls", before.TLS, after.TLS},
-		{"data", before.Data, after.Data}, {"oauth", before.OAuth, after.OAuth}, {"log", before.Log, after.Log},
+		{"data", before.Data, after.Data}, {"oauth", before.OAuth.AtStart(), after.OAuth.AtStart()}, {"log", before.Log, after.Log},
 		{"aliases", before.Aliases, after.Aliases}, {"telemetry", before.Telemetry, after.Telemetry},
 	} {
 		if !reflect.DeepEqual(s.before, s.after) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"stagedoor/cmd/stagedoor/config"
 )
 
 // serving is a file that serves one model from one provider of the sandbox.
@@ -72,6 +74,23 @@ func TestSettingsThatNeedARestartAreNamed(t *testing.T) {
 	p.logged("take effect with the next start")
 	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
 	p.stop()
+}
+
+// TestAutoAuthorizeChangesAtOnce: an operator who forbids it does not want to stop
+// streams for it; what else is about the authorization service waits.
+func TestAutoAuthorizeChangesAtOnce(t *testing.T) {
+	before := &config.Config{OAuth: config.OAuth{AutoAuthorize: "login", Issuer: "https://a.example.com"}}
+	after := &config.Config{OAuth: config.OAuth{AutoAuthorize: "never", TopUpURL: "https://pay.example.com/", Issuer: "https://a.example.com"}}
+	if names := fixed(before, after); len(names) != 0 {
+		t.Errorf("these wait for a start: %v", names)
+	}
+	after.OAuth.Issuer = "https://b.example.com"
+	if names := fixed(before, after); len(names) != 1 || names[0] != "oauth" {
+		t.Errorf("these wait for a start: %v", names)
+	}
+	if got := before.OAuth.With(&after.OAuth); got.AutoAuthorize != "never" || got.Issuer != "https://a.example.com" {
+		t.Errorf("in force is %+v", got)
+	}
 }
 
 func TestRequestsGoOnWhileTheConfigurationChanges(t *testing.T) {

@@ -20,7 +20,7 @@ type request struct {
 	scopes    []string
 	state     string
 	challenge string
-	auto      bool
+	auto      Auto // what auto_authorize is worth; AutoNever if it was not sent
 }
 
 // transaction is a request between its pages. It belongs to one browser.
@@ -46,13 +46,16 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, http.StatusBadRequest, failure)
 		return
 	}
-	req := &request{app: app}
+	req := &request{app: app, auto: AutoNever}
 	if query.count("state") <= 1 && len(query.get("state")) <= maxState {
 		req.state = query.get("state")
 	}
 	if err := req.read(query); err != nil {
 		s.redirect(w, r, http.StatusFound, req, err)
 		return
+	}
+	if query.get("auto_authorize") == "true" {
+		req.auto = s.options.Auto()
 	}
 	s.begin(w, r, req)
 }
@@ -120,7 +123,6 @@ func (q *request) read(query params) error {
 	case !tokens.ValidChallenge(q.challenge):
 		return invalidRequest("code_challenge must be a SHA-256 hash in base64url")
 	}
-	q.auto = query.get("auto_authorize") == "true"
 	return nil
 }
 
@@ -131,7 +133,7 @@ func (s *Service) begin(w http.ResponseWriter, r *http.Request, req *request) {
 		s.redirect(w, r, http.StatusFound, req, err)
 		return
 	}
-	if v.SignedIn() && req.auto && s.options.Auto != AutoNever && deliberate(r) {
+	if v.SignedIn() && req.auto != AutoNever && deliberate(r) {
 		code, err := s.approve(r.Context(), req, &v, false)
 		if !errors.Is(err, tokens.ErrConsentRequired) {
 			s.conclude(w, r, http.StatusFound, req, code, err)

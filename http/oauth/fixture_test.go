@@ -47,6 +47,7 @@ type service struct {
 	user     tokens.User
 	offset   *atomic.Int64 // how far the clock was moved
 	log      *logBuffer
+	auto     oauth.Auto // what the configuration says at the moment
 }
 
 type options struct {
@@ -108,7 +109,7 @@ func start(t *testing.T, change func(*options)) *service {
 	if change != nil {
 		change(&o)
 	}
-	s := &service{t: t, offset: new(atomic.Int64), log: new(logBuffer)}
+	s := &service{t: t, offset: new(atomic.Int64), log: new(logBuffer), auto: o.auto}
 	began := time.Now()
 	now := func() time.Time { return began.Add(time.Duration(s.offset.Load())) }
 	store := journal.NewMemory()
@@ -129,7 +130,7 @@ func start(t *testing.T, change func(*options)) *service {
 	mux := http.NewServeMux()
 	oauth.New(oauth.Options{Logger: slog.New(slog.NewTextHandler(s.log, nil)), Registry: s.registry, Browser: guard,
 		Accounts: accounts{"anna": {12_500_000, 3_250_001}}, Redeemer: &codes{open: map[string]int64{"GOOD": 5_000_000}, used: map[string]bool{}},
-		Issuer: o.issuer, Auto: o.auto, TopUpURL: o.topUpURL, Now: now, Random: rand.Reader}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
+		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL }, Now: now, Random: rand.Reader}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
 	s.handler = mux
 	s.user = s.addUser("anna")
 	if s.secret, s.app, err = s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: "Weather", Description: "Forecasts", RedirectURI: o.redirect}); err != nil {

@@ -166,6 +166,31 @@ func TestAutoAuthorizeAsksUnlessTheUserSaidYes(t *testing.T) {
 	}
 }
 
+// TestAutoAuthorizeIsWorthWhatItWasWhenItWasAsked: the configuration may change
+// while somebody types, and the page has said what will happen.
+func TestAutoAuthorizeIsWorthWhatItWasWhenItWasAsked(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after oauth.Auto
+		named         bool // the sign-in page says that it is the consent
+	}{
+		"allowed meanwhile":   {oauth.AutoConsented, oauth.AutoLogin, false},
+		"forbidden meanwhile": {oauth.AutoLogin, oauth.AutoNever, true},
+	} {
+		s := start(t, func(o *options) { o.auto = test.before })
+		c := s.browser()
+		page := c.do("GET", s.query("auto_authorize", "true"), nil)
+		s.auto = test.after
+		w := c.signIn(page, "anna")
+		if code := strings.Contains(w.Header().Get("Location"), "?code="); code != test.named {
+			t.Errorf("%s: a code at once is %t: %s", name, code, w.Header().Get("Location"))
+		}
+		again := s.browser().do("GET", s.query("auto_authorize", "true"), nil)
+		if named := strings.Contains(again.Body.String(), "By signing in you let"); named != (test.after == oauth.AutoLogin) {
+			t.Errorf("%s: the next page says that it is the last: %t", name, named)
+		}
+	}
+}
+
 func outcome(c *client, w *httptest.ResponseRecorder, session bool, atOnce, afterSignIn, consentPage, nothing string) string {
 	switch {
 	case w.Code == http.StatusNoContent:

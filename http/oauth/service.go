@@ -45,9 +45,11 @@ type Options struct {
 	// Issuer is where the service is reached, scheme://host[:port]. What a
 	// request says about that in Host or elsewhere is never believed.
 	Issuer string
-	Auto   Auto
+	// Auto may answer otherwise from one time to the next. What is under way goes
+	// on as it began, so that what a page has promised is kept.
+	Auto func() Auto
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
-	TopUpURL string
+	TopUpURL func() string
 	Now      func() time.Time
 	Random   io.Reader
 }

@@ -29,7 +29,7 @@ var (
 
 func (s *Service) signInView(id string, req *request, v *browser.Visitor) *pages.SignIn {
 	app := appView(req)
-	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, id, v), App: &app, Consents: req.auto && s.options.Auto == AutoLogin}
+	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, id, v), App: &app, Consents: req.auto == AutoLogin}
 }
 
 func (s *Service) form(action, purpose, id string, v *browser.Visitor) pages.Form {
@@ -160,8 +160,8 @@ func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, t step, us
 
 // signedIn goes on with a request whose user has just typed the password.
 func (s *Service) signedIn(w http.ResponseWriter, r *http.Request, req *request, v *browser.Visitor) {
-	if req.auto && s.options.Auto != AutoNever {
-		code, err := s.approve(r.Context(), req, v, s.options.Auto == AutoLogin)
+	if req.auto != AutoNever {
+		code, err := s.approve(r.Context(), req, v, req.auto == AutoLogin)
 		if !errors.Is(err, tokens.ErrConsentRequired) {
 			s.conclude(w, r, http.StatusSeeOther, req, code, err)
 			return

@@ -21,7 +21,7 @@ func (s *Service) topUp(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	address := s.options.TopUpURL
+	address := s.options.TopUpURL()
 	if address == "" {
 		ticket, err := s.tickets.put(&ticket{user: a.User, profile: a.Allows(tokens.ScopeProfile), balance: a.Allows(tokens.ScopeBalance)})
 		if err != nil {
@@ -143,7 +143,7 @@ func (s *Service) visit(w http.ResponseWriter, r *http.Request) (string, *visit,
 func (s *Service) topUpView(id string, v *visit, visitor *browser.Visitor) *pages.TopUp {
 	view := &pages.TopUp{Form: s.form(pathTopUpPage, purposeTopUp, id, visitor), Notice: v.notice}
 	if visitor.SignedIn() {
-		desk := pages.NewDesk(s.options.Browser, visitor, s.options.TopUpURL)
+		desk := pages.NewDesk(s.options.Browser, visitor, s.options.TopUpURL())
 		view.Desk = &desk
 	}
 	own := visitor.Session.User.ID == v.user.ID

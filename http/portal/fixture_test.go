@@ -64,7 +64,7 @@ func newHouse(t *testing.T) *house {
 	}
 	mux := http.NewServeMux()
 	p := portal.New(portal.Options{Logger: slog.New(slog.NewTextHandler(&h.log, nil)), Registry: h.registry, Ledger: h.ledger, State: h.state, Browser: guard,
-		Address: origin, Example: func() string { return "gpt'4" }, VideoModels: func() []string { return []string{"video-2"} }, Now: time.Now, Random: rand.Reader})
+		Address: origin, Example: func() string { return "gpt'4" }, VideoModels: func() []string { return []string{"video-2"} }, TopUpURL: func() string { return "" }, Now: time.Now, Random: rand.Reader})
 	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
 	api := http.NewServeMux()
 	api.HandleFunc("/v1/", h.served)

@@ -30,7 +30,7 @@ type Options struct {
 	// VideoModels are names of models that make videos.
 	VideoModels func() []string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
-	TopUpURL string
+	TopUpURL func() string
 	Now      func() time.Time
 	Random   io.Reader
 }
@@ -208,7 +208,7 @@ func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 
 // desk is the frame of a page, with what was just done if the address says so.
 func (v *visit) desk() pages.Desk {
-	d := pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL)
+	d := pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL())
 	if v.r.Method == http.MethodGet {
 		d.Notice = notices[v.query("done")]
 	}
@@ -225,7 +225,7 @@ func (v *visit) done(path, what string) {
 
 // missing is the page for what is not there, or not the visitor's.
 func (v *visit) missing() {
-	v.write(v.w, v.r, http.StatusNotFound, &pages.Missing{Desk: pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL)})
+	v.write(v.w, v.r, http.StatusNotFound, &pages.Missing{Desk: pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL())})
 }
 
 func (v *visit) show(status int, view pages.View) { v.write(v.w, v.r, status, view) }

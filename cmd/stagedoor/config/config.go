@@ -47,6 +47,15 @@ type OAuth struct {
 	TopUpURL      string   `yaml:"topup_url" doc:"a top-up page of your own, in place of the gateway's"`
 }
 
+// AtStart is o without the settings that a running gateway takes over.
+func (o OAuth) AtStart() OAuth { return o.With(&OAuth{}) }
+
+// With is o with the settings of now that a running gateway takes over.
+func (o OAuth) With(now *OAuth) OAuth {
+	o.AutoAuthorize, o.TopUpURL = now.AutoAuthorize, now.TopUpURL
+	return o
+}
+
 // Admin configures the HTTP API of administration.
 type Admin struct {
 	Token Secret `yaml:"token" doc:"what programs send as Authorization: Bearer; without one here and none made by command the API is off"`
