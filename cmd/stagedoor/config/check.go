@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -141,6 +142,11 @@ func checkKey(d *decoder, path string, k *Key) {
 			d.at(fmt.Sprintf("%s.scopes[%d]", path, i), "%q is not known here, expected all or some of %s", s, strings.Join(state.Scopes(), ", "))
 		}
 	}
+	for i, s := range pointed(k.Models) {
+		if s == "" {
+			d.at(fmt.Sprintf("%s.models[%d]", path, i), "is empty, expected a name or a pattern such as gpt-*")
+		}
+	}
 	for i, s := range pointed(k.AllowIP) {
 		if _, err := state.ParseNetworks([]string{s}); err != nil {
 			d.at(fmt.Sprintf("%s.allow_ips[%d]", path, i), "expected an address or a network such as 192.0.2.0/24")
@@ -262,7 +268,11 @@ func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 	for i, t := range targets {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if _, ok := c.Providers.Get(t.Provider); !ok && d.places[at+".provider"] != nil {
-			d.at(at+".provider", "%q is no provider of this file, expected one of %s", t.Provider, strings.Join(c.Providers.names(), ", "))
+			d.at(at+".provider", "%q is no provider of this file, expected one of %s", t.Provider,
+				cmp.Or(strings.Join(c.Providers.names(), ", "), "those under providers, where there are none"))
+		}
+		if t.Model == "" && d.places[at+".model"] != nil {
+			d.at(at+".model", "is empty, expected the name there, or * for the one that was asked for")
 		}
 		if strings.Count(t.Model, "*") > 1 {
 			d.at(at+".model", "expected a name with one * at most")

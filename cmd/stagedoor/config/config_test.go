@@ -151,7 +151,7 @@ var mistakes = map[string]struct {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
 			"f:1:9: listen[0]: expected host:port",
-			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, ledger, aliases, oauth, admin, webhooks, log, shutdown",
+			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, ledger, aliases, oauth, admin, webhooks, telemetry, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
 			"f:4:32: providers.a.base_url: expected the provider's address",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
@@ -200,6 +200,14 @@ var mistakes = map[string]struct {
 			`f:3:96: models.m.aliases[1]: "n" is another model's name`,
 			"f:3:99: models.m.aliases[2]: expected an exact name",
 			"f:4:8: models.a**: expected a name, or a pattern with one *",
+		},
+	},
+	"names that are empty": {
+		"keys: [{key: k, name: n, models: [\"\", a]}]\nmodels: {m: {targets: [{provider: p, model: \"\"}]}}\n",
+		[]string{
+			"f:1:35: keys[0].models[0]: is empty, expected a name or a pattern such as gpt-*",
+			`f:2:35: models.m.targets[0].provider: "p" is no provider of this file, expected one of those under providers, where there are none`,
+			"f:2:45: models.m.targets[0].model: is empty, expected the name there, or * for the one that was asked for",
 		},
 	},
 	"copies and history": {
