@@ -1,0 +1,46 @@
+package ops
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+
+	"stagedoor/test/cases"
+	"stagedoor/test/harness"
+)
+
+// A gateway that has all it can take refuses more with a time to come back, and
+// is still healthy and ready: restarting it, or sending everybody elsewhere,
+// would only move the load.
+func TestHealthStaysGreenUnderOverload(t *testing.T) {
+	const places = 5
+	c := sandbox("memory", "100ms")
+	c.Limits = &harness.Limits{Requests: places, BodyMiB: 1}
+	g, err := harness.Launch(harness.Binary(t), c)
+	launch(t, g, err)
+	var streams sync.WaitGroup
+	for range places {
+		r, err := stream(t, g, cases.Chat, "pace=10, tokens=6000")
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", r, err)
+		}
+		streams.Go(func() { cases.ReadReply(r) })
+	}
+	for range 50 {
+		r, err := stream(t, g, cases.Chat, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply := cases.ReadReply(r); reply.Status != http.StatusServiceUnavailable || reply.Header.Get("Retry-After") == "" {
+			t.Fatalf("one too many is answered %d", reply.Status)
+		}
+	}
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready"} {
+		var reply struct{ Status string }
+		if status := ask(t, g, http.MethodGet, path, "", &reply); status != http.StatusOK || reply.Status != want {
+			t.Errorf("%s: %d %+v", path, status, reply)
+		}
+	}
+	stop(t, g)
+	streams.Wait()
+}
