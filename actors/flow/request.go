@@ -146,15 +146,21 @@ type View struct {
 }
 
 // Rate is output tokens per second: of a stream, since its first piece of answer.
-func (v *View) Rate() float64 {
-	took := v.Age
-	if v.Stream {
-		took -= v.First
+func (v *View) Rate() float64 { return rate(v.Output, v.Age, v.First, v.Stream) }
+
+// Rate is that of a View at now, of a request that has not ended.
+func (r *Request) Rate(now time.Time) float64 {
+	return rate(r.output.Load(), now.Sub(r.began), time.Duration(r.first.Load()), r.Stream)
+}
+
+func rate(output int64, age, first time.Duration, stream bool) float64 {
+	if stream {
+		age -= first
 	}
-	if v.First == 0 || took < time.Millisecond {
+	if first == 0 || age < time.Millisecond {
 		return 0
 	}
-	return float64(v.Output) / took.Seconds()
+	return float64(output) / age.Seconds()
 }
 
 // Phase is what the request is doing.

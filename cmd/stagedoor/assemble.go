@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/house"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/telemetry"
@@ -20,6 +21,7 @@ import (
 	"stagedoor/http/browser"
 	"stagedoor/http/intake"
 	"stagedoor/http/live"
+	"stagedoor/http/overview"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
@@ -35,13 +37,15 @@ type gateway struct {
 	logger *slog.Logger
 	store  journal.Store
 	// storage is for what is too large for the store.
-	storage *storage
-	state   *state.State
-	house   *house.House
-	auth    *auth.Authenticator
-	intake  *intake.Intake
-	server  *server.Server
-	admin   *adminapi.API
+	storage  *storage
+	state    *state.State
+	flow     *flow.Registry
+	house    *house.House
+	overview *overview.Overview
+	auth     *auth.Authenticator
+	intake   *intake.Intake
+	server   *server.Server
+	admin    *adminapi.API
 	// telemetry is nil until it was set up.
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
@@ -101,12 +105,13 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return storageError(err)
 	}
+	g.flow = flow.New(time.Now)
 	if err := g.startTelemetry(ctx, c); err != nil {
 		return err
 	}
 	env := newEnv(secret)
 	simulator := sandbox.Model{Env: env}
-	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Env: env, Shapes: registry.All, State: g.state,
+	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
 		Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content})
 	if err != nil {
@@ -115,9 +120,10 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.observe(); err != nil {
 		return err
 	}
+	g.overview = &overview.Overview{Flow: g.flow, Serving: g.house.Providers, Tree: g.house.Tree, Now: time.Now}
 	g.auth = auth.New(g.state, g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
-		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader})
+		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
 	g.intake = intake.New(intake.Limits{})
 	if err := g.configure(ctx, c); err != nil {
 		return err

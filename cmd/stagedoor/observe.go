@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"os"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/telemetry"
@@ -13,7 +16,9 @@ import (
 // startTelemetry sets up traces and metrics, before anything that is measured.
 func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err error) {
 	g.telemetry, err = telemetry.Start(ctx, telemetry.Options{Logger: g.logger, Config: c.Telemetry, Env: os.LookupEnv,
-		Version: versionText(), Instance: newID()})
+		Version: versionText(), Instance: newID(),
+		// Who looks at the flow wants to see what requests are made of, exported or not.
+		Processors: []sdktrace.SpanProcessor{g.flow.Spans()}, Watched: func() bool { return g.flow.Spans().Wanted(time.Now()) }})
 	return err
 }
 

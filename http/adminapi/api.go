@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/envelope"
+	"stagedoor/http/overview"
 	"stagedoor/state"
 )
 
@@ -30,6 +31,8 @@ type Options struct {
 	Ledger   *ledger.Client
 	Guard    *Guard    // of those who come over the network
 	Random   io.Reader // of made-up passwords and redeem codes
+	// Overview is what the gateway does at the moment; nil: none runs.
+	Overview *overview.Overview
 }
 
 // API serves administration. Safe for concurrent use.

@@ -2,8 +2,10 @@ package adminapi
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,9 +16,16 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"stagedoor/actors/flow"
+	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
+	"stagedoor/actors/translator"
+	"stagedoor/http/overview"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
@@ -30,6 +39,8 @@ type bench struct {
 	handler  http.Handler
 	compiler *jsonschema.Compiler
 	served   map[string]bool // "METHOD /path" of routes that a test has had a success of
+	flow     *flow.Registry
+	gate     *throttle.Client
 }
 
 func newBench(t *testing.T) *bench {
@@ -48,8 +59,15 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, state: s, ledger: money, served: map[string]bool{}}
-	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader})
+	b := &bench{t: t, state: s, ledger: money, served: map[string]bool{}, flow: flow.New(time.Now)}
+	b.gate, err = throttle.Spawn(system, "p", throttle.Config{RequestsPerMinute: 60, MaxInFlight: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := []*translator.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
+	look := &overview.Overview{Flow: b.flow, Serving: func() []*translator.Provider { return served }, Now: time.Now,
+		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
+	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b.api.description))
 	if err != nil {
@@ -262,11 +280,77 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	if b.call("GET", "/apps/1", "").get("disabled") == nil {
 		t.Error("a deleted app is not disabled")
 	}
+	b.tryFlow()
 	for _, rt := range b.api.routes {
 		if !b.served[rt.method+" "+rt.path] {
 			t.Errorf("%s %s was not tried", rt.method, rt.path)
 		}
 	}
+}
+
+// tryFlow goes through what is under way: one request at work, one that waits for
+// its place.
+func (b *bench) tryFlow() {
+	t := b.t
+	plan := []catalog.Candidate{{Provider: &catalog.Provider{Name: "up"}, Model: "m-upstream"}}
+	begin := func(id string) (*flow.Request, context.Context) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r := b.flow.Begin(ctx, flow.About{ID: id, Shape: "chat", Model: "m1", Key: "key_1", Stream: true}, cancel)
+		r.Attempt(&plan[0])
+		r.Enter(flow.Queued)
+		return r, ctx
+	}
+	first, _ := begin("req_a")
+	permit, err := b.gate.Acquire(t.Context(), throttle.Ask{ID: "req_a", Key: "key_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Enter(flow.Waiting)
+	first.Progress(7)
+	second, ctx := begin("req_b")
+	left := make(chan error)
+	go func() {
+		_, err := b.gate.Acquire(ctx, throttle.Ask{ID: "req_b", Key: "key_1"})
+		second.End(flow.Result{Status: 503, Code: "cancelled_by_operator"})
+		left <- err
+	}()
+	for queued := false; !queued; {
+		waiters, err := b.gate.Queue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		queued = len(waiters) == 1
+	}
+	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 2, "load.phases.queued", 1, "load.providers.0.in_flight", 2, "matching", 2,
+		"data.0.id", "req_a", "data.0.phase", "replying", "data.0.output_tokens", 7, "data.1.queue_position", 1, "data.0.upstream_model", "m-upstream")
+	b.want(b.call("GET", "/flow?phase=queued&sort=new&limit=1&model=m&key=key_1&provider=up", ""), 200, "matching", 1, "data.0.id", "req_b", "data.1", "<nil>")
+	b.want(b.call("GET", "/flow?model=other", ""), 200, "matching", 0, "data", "[]", "load.in_flight", 2)
+	b.want(b.call("GET", "/providers", ""), 200, "data.0.name", "up", "data.0.queued", 1, "data.0.queues.0.key", "key_1", "data.0.places", 1, "data.0.requests.limit", 60)
+	b.want(b.call("DELETE", "/flow/requests/req_b", ""), 202, "id", "req_b")
+	if err := <-left; !errors.Is(err, flow.Cancelled) {
+		t.Errorf("the request that was cancelled met %v", err)
+	}
+	b.want(b.call("DELETE", "/flow/requests/req_b", ""), 409, "error.code", "already_ended")
+	b.want(b.call("GET", "/flow/requests", ""), 200, "data.0.id", "req_b", "data.0.result.status", 503, "data.1", "<nil>")
+	b.want(b.call("GET", "/flow/requests?failed=false&limit=500", ""), 200, "data.0.id", "req_b")
+	b.want(b.call("GET", "/flow/requests/req_a", ""), 200, "steps.0.phase", "starting", "steps.1.phase", "queued", "steps.3.phase", "replying", "result", "<nil>")
+	b.want(b.call("GET", "/flow/requests/none", ""), 404)
+	b.want(b.call("POST", "/providers/up/pause", ""), 200, "paused", true)
+	b.want(b.call("POST", "/providers/up/resume", "{}"), 200, "paused", false)
+	b.want(b.call("POST", "/providers/up/pause", `{"for":1}`), 400)
+	b.want(b.call("POST", "/providers/down/pause", ""), 404)
+	b.want(b.call("GET", "/providers/up", ""), 200, "in_flight", 1, "granted", 1)
+	b.want(b.call("GET", "/providers/down", ""), 404)
+	b.want(b.call("GET", "/actors", ""), 200, "actors.0.parent", "", "dead_letters", "[]")
+	permit.Release(throttle.Outcome{})
+	first.End(flow.Result{Usage: dialogue.NoUsage})
+	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 0, "load.ended", 2, "load.failed", 1, "load.output_tokens", 7)
+}
+
+func TestNothingIsUnderWayWithoutAGateway(t *testing.T) {
+	b := newBench(t)
+	b.api.Overview = nil
+	b.want(b.call("GET", "/flow", ""), 503, "error.code", "not_running")
 }
 
 func TestMistakesAreNamed(t *testing.T) {

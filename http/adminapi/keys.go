@@ -133,7 +133,7 @@ func (c *call) revokeKey() (any, error) {
 
 // routes is the whole table.
 func routes() []route {
-	return slices.Concat(userRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes, usageRoutes)
+	return slices.Concat(userRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes, usageRoutes, flowRoutes)
 }
 
 // Parameters of every list.
