@@ -131,6 +131,9 @@ func (d *Document) Open() (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(readers...)), nil
 }
 
+// Base64 reads src as base64 text.
+func Base64(src io.Reader) io.Reader { return &encoded{src: src} }
+
 // encoded reads src as base64. Its buffer is a whole number of groups of three
 // bytes, so that padding comes at the end only.
 type encoded struct {

@@ -126,13 +126,15 @@ func (e *Engine) Poll(ctx context.Context, id string) (Status, error) {
 		return Status{}, err
 	}
 	t, s, err := e.look(id)
-	if err != nil {
-		return s, err
+	if t.clip.Width == 0 {
+		return s, err // no id of a job, which would only take the place of one
 	}
 	e.mu.Lock()
 	n := e.books.note(id, func(c *Counts) *int { return &c.Polls })
 	e.mu.Unlock()
 	switch {
+	case err != nil:
+		return s, err // vanished or deleted: the question counts all the same
 	case n <= int(t.busy):
 		return Status{}, ErrBusy
 	case n <= int(t.busy)+int(t.cutPolls):

@@ -1,0 +1,152 @@
+package veo
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/providers/video/transfer"
+)
+
+const version = "/v1beta/"
+
+var dialect = upstream.Dialect{Shape: catalog.Veo, Authorize: authorize, DecodeError: decodeError}
+
+func authorize(h http.Header, key string) { h.Set("X-Goog-Api-Key", key) }
+
+// Provider is an upstream of the shape.
+type Provider struct {
+	client     *upstream.Client
+	idempotent bool
+}
+
+// New makes a Provider. idempotent says that it honours Idempotency-Key, which
+// the vendor does not; a relay before it may.
+func New(client *upstream.Client, idempotent bool) *Provider {
+	return &Provider{client: client, idempotent: idempotent}
+}
+
+var _ video.Upstream = (*Provider)(nil)
+
+// Supports implements video.Upstream.
+func (p *Provider) Supports(op video.Operation) bool { return op == video.Create || op == video.Extend }
+
+// Idempotent implements video.Upstream.
+func (p *Provider) Idempotent() bool { return p.idempotent }
+
+// Submit implements video.Upstream. The id is the operation's name.
+func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec, open video.Opener) (string, video.Status, error) {
+	parameters, err := parametersOf(spec)
+	if err != nil {
+		return "", video.Status{}, err
+	}
+	uri, err := p.source(ctx, spec.Source)
+	if err != nil {
+		return "", video.Status{}, err
+	}
+	r := request(spec, parameters, uri, open)
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	op, err := p.operation(ctx, r)
+	if err != nil {
+		return "", video.Status{}, err
+	}
+	if op.status.State == video.InProgress {
+		op.status.State = video.Queued // nothing says that it has begun
+	}
+	return op.name, op.status, nil
+}
+
+// source is the address of the video to be extended, "" if it goes along.
+func (p *Provider) source(ctx context.Context, s *video.Source) (string, error) {
+	if s == nil || s.File != nil {
+		return "", nil
+	}
+	op, err := p.find(ctx, s.ID)
+	if err == video.ErrLost || err == nil && op.uri == "" {
+		return "", unsupported("video", "the provider of this model does not have it any more")
+	}
+	if f, ok := err.(*upstream.Failure); ok && f.Class != upstream.Cancelled {
+		f.Class = upstream.NotSent // of the submission nothing was
+	}
+	return op.uri, err
+}
+
+// Poll implements video.Upstream.
+func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
+	op, err := p.find(ctx, id)
+	return op.status, err
+}
+
+// find asks for an operation by its name.
+func (p *Provider) find(ctx context.Context, id string) (operation, error) {
+	if !transfer.ValidID(id) {
+		return operation{}, video.ErrLost
+	}
+	op, err := p.operation(ctx, upstream.Request{Method: http.MethodGet, Path: version + id})
+	if upstream.NotFound(err) {
+		err = video.ErrLost
+	}
+	return op, err
+}
+
+// operation asks for something that is answered by an operation.
+func (p *Provider) operation(ctx context.Context, r upstream.Request) (operation, error) {
+	reply, err := p.client.Ask(ctx, r, dialect)
+	if err != nil {
+		return operation{}, err
+	}
+	defer reply.Close()
+	body, err := reply.ReadAll(nil)
+	if err != nil {
+		return operation{}, err
+	}
+	op, ok := decode(body)
+	if !ok {
+		return operation{}, transfer.Invalid("no operation")
+	}
+	if f := op.status.Error; f != nil {
+		_, message := p.client.Fault(catalog.Veo, f.Code, f.Message)
+		op.status.Error = &video.Fault{Code: f.Code, Message: message}
+	}
+	return op, nil
+}
+
+// Content implements video.Upstream.
+func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byteRange string) (*video.Content, error) {
+	if v != video.Video {
+		return nil, video.ErrNoVariant
+	}
+	op, err := p.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if op.uri == "" {
+		return nil, video.ErrLost
+	}
+	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodGet, Location: op.uri, Header: transfer.Header(byteRange)}, dialect)
+	if upstream.NotFound(err) {
+		return nil, video.ErrLost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return transfer.Content(reply, v)
+}
+
+// Delete implements video.Upstream: there is nothing that could be asked for.
+func (p *Provider) Delete(context.Context, string) error { return nil }
+
+// modelPath is the path of a model's call.
+func modelPath(model string) string {
+	return version + "models/" + strings.TrimPrefix(model, "models/") + ":predictLongRunning"
+}
+
+func unsupported(param, why string) error {
+	return &upstream.Failure{Class: upstream.CallerFault, Err: dialogue.Unsupported(param, why)}
+}

@@ -1,0 +1,147 @@
+package videos
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+	"stagedoor/providers/video/transfer"
+)
+
+const root = "/v1/videos"
+
+var dialect = upstream.Dialect{Shape: catalog.Videos, Authorize: authorize, DecodeError: chunks.DecodeError}
+
+func authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
+
+// Provider is an upstream of the shape.
+type Provider struct {
+	client     *upstream.Client
+	idempotent bool
+}
+
+// New makes a Provider. idempotent says that it honours Idempotency-Key, which
+// the vendor's documents do not promise.
+func New(client *upstream.Client, idempotent bool) *Provider {
+	return &Provider{client: client, idempotent: idempotent}
+}
+
+var _ video.Upstream = (*Provider)(nil)
+
+// Supports implements video.Upstream.
+func (p *Provider) Supports(op video.Operation) bool {
+	switch op {
+	case video.Create, video.Remix, video.Edit, video.Extend:
+		return true
+	}
+	return false
+}
+
+// Idempotent implements video.Upstream.
+func (p *Provider) Idempotent() bool { return p.idempotent }
+
+// Submit implements video.Upstream.
+func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec, open video.Opener) (string, video.Status, error) {
+	r, err := encode(spec, open)
+	if err != nil {
+		return "", video.Status{}, err
+	}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	return p.job(ctx, r)
+}
+
+// Poll implements video.Upstream.
+func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
+	if !known(id) {
+		return video.Status{}, video.ErrLost
+	}
+	_, s, err := p.job(ctx, upstream.Request{Method: http.MethodGet, Path: root + "/" + id})
+	return s, lost(err)
+}
+
+// job asks for something that is answered by a job.
+func (p *Provider) job(ctx context.Context, r upstream.Request) (string, video.Status, error) {
+	reply, err := p.client.Ask(ctx, r, dialect)
+	if err != nil {
+		return "", video.Status{}, err
+	}
+	defer reply.Close()
+	body, err := reply.ReadAll(nil)
+	if err != nil {
+		return "", video.Status{}, err
+	}
+	id, s, ok := decode(body)
+	if !ok {
+		return "", video.Status{}, transfer.Invalid("no video job")
+	}
+	s.PollAfter = pollAfter(reply.Header)
+	if s.Error != nil {
+		code, message := p.client.Fault(catalog.Videos, s.Error.Code, s.Error.Message)
+		s.Error = &video.Fault{Code: orStandard(code), Message: message}
+	}
+	return id, s, nil
+}
+
+// Content implements video.Upstream.
+func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byteRange string) (*video.Content, error) {
+	if !known(id) {
+		return nil, video.ErrLost
+	}
+	r := upstream.Request{Method: http.MethodGet, Path: root + "/" + id + "/content", Header: transfer.Header(byteRange)}
+	if v != video.Video {
+		r.Query = "variant=" + string(v)
+	}
+	reply, err := p.client.Ask(ctx, r, dialect)
+	if err != nil {
+		return nil, missing(lost(err), v)
+	}
+	return transfer.Content(reply, v)
+}
+
+// Delete implements video.Upstream.
+func (p *Provider) Delete(ctx context.Context, id string) error {
+	if !known(id) {
+		return video.ErrLost
+	}
+	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodDelete, Path: root + "/" + id}, dialect)
+	if err != nil {
+		return lost(err)
+	}
+	reply.Close()
+	return nil
+}
+
+// known reports whether an id can be one of this shape's.
+func known(id string) bool { return transfer.ValidID(id) && !strings.Contains(id, "/") }
+
+func lost(err error) error {
+	if upstream.NotFound(err) {
+		return video.ErrLost
+	}
+	return err
+}
+
+// missing tells a refusal of the variant from others.
+func missing(err error, v video.Variant) error {
+	var f *upstream.Failure
+	if v == video.Video || !errors.As(err, &f) || f.Class != upstream.CallerFault {
+		return err
+	}
+	if f.Err.Param == "variant" || strings.Contains(strings.ToLower(f.Err.Message), "variant") {
+		return video.ErrNoVariant
+	}
+	return err
+}
+
+// unsupported is a job that cannot be asked for.
+func unsupported(param, why string) error {
+	return &upstream.Failure{Class: upstream.CallerFault, Err: dialogue.Unsupported(param, why)}
+}
