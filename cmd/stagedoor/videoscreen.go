@@ -162,21 +162,22 @@ func (b *bars) fitting() []*bar {
 const (
 	barWidth    = 24
 	statusWidth = 11 // in_progress
+	promptWidth = 40
 )
 
-// jobLine is "bar  33%  in_progress  0:12  video_..  prompt", as far as there is
+// jobLine is "bar  33%  in_progress  0:12  prompt  video_..", as far as there is
 // room.
 func (b *bars) jobLine(j *bar) string {
 	line := fmt.Sprintf("%s %3d%%  %-*s  %s", drawBar(j.Progress, 100), j.Progress, statusWidth, printable(j.Status), clock(j.Took(b.now)))
 	if j.cost != nil {
 		line += "  $" + inDollars(*j.cost)
 	}
-	line += "  " + j.ID
 	if j.Fault != nil {
 		line += "  " + printable(j.Fault.Message)
 	} else if text := j.Text(); text != "" {
-		line += "  " + printable(text)
+		line += "  " + printable(shortened(text, promptWidth))
 	}
+	line += "  " + j.ID
 	return shortened(line, max(b.width, 2))
 }
 

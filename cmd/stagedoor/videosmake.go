@@ -67,6 +67,11 @@ func (a *app) videosRemix(r *reach) *cobra.Command {
 
 // begin begins a job and sees to what is wanted of it.
 func (a *app) begin(ctx context.Context, r *reach, f *afterwards, make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
+	if f.download != "" { // nobody pays for what cannot be saved
+		if err := videoclient.Vacant(f.download, f.replace); err != nil {
+			return err
+		}
+	}
 	t := a.teller(f.asJSON)
 	return a.withVideos(ctx, r, t, func(ctx context.Context, client *videoclient.Client) error {
 		job, err := make(ctx, client)

@@ -37,8 +37,8 @@ var errChanged = errors.New("the content has changed during the download")
 // where it broke, if the gateway can do that, else from the front. It tells the
 // number of bytes.
 func (c *Client) Download(ctx context.Context, d Download) (int64, error) {
-	if _, err := os.Lstat(d.Path); err == nil && !d.Replace {
-		return 0, fmt.Errorf("%s: %w", d.Path, ErrExists)
+	if err := Vacant(d.Path, d.Replace); err != nil {
+		return 0, err
 	}
 	// Beside the destination, so that it can be renamed.
 	f, err := os.CreateTemp(filepath.Dir(d.Path), "."+filepath.Base(d.Path)+".part-*")
@@ -58,6 +58,19 @@ func (c *Client) Download(ctx context.Context, d Download) (int64, error) {
 		return t.done, err
 	}
 	return t.done, t.publish()
+}
+
+// Vacant is an error unless a download may put its file at path.
+func Vacant(path string, replace bool) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && (info.IsDir() || !replace):
+		return fmt.Errorf("%s: %w", path, ErrExists)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	_, err = os.Stat(filepath.Dir(path))
+	return err
 }
 
 // transfer is a download over any number of connections.

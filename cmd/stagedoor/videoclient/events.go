@@ -61,6 +61,9 @@ func (w *watch) once(ctx context.Context) error {
 		return err
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusNoContent {
+		return w.late(ctx)
+	}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return errForeign
 	}
@@ -74,6 +77,17 @@ func (w *watch) once(ctx context.Context) error {
 		return io.ErrUnexpectedEOF // streams end with their job
 	}
 	return err
+}
+
+// late asks for a job that had ended and been told of before the line broke.
+func (w *watch) late(ctx context.Context) error {
+	job, err := w.client.Get(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	w.fn(job)
+	w.ended = job.Final()
+	return io.ErrUnexpectedEOF
 }
 
 // take is one event. Its data is the job, or holds it.

@@ -230,11 +230,11 @@ class Card {
     if (!parts.bar.ariaLabel) parts.bar.ariaLabel = `Progress of ${name}`;
     put(parts.percent, `${job.progress}%`);
     show(parts.line, !isFinal(job));
-    put(parts.tag, words[job.status] ?? job.status);
-    parts.tag.className = `tag ${job.status}`;
     put(parts.problem, job.error?.message ?? '');
     show(parts.problem, Boolean(job.error));
     const expired = this.expired();
+    put(parts.tag, expired ? 'expired' : words[job.status] ?? job.status);
+    parts.tag.className = `tag ${expired ? 'expired' : job.status}`;
     show(parts.play, done && !expired && !this.video);
     parts.play.ariaLabel = `Play ${name}`;
     for (const button of parts.tools.children) {
