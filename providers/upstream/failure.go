@@ -117,6 +117,9 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 	e := scrubbed(decoded, secrets)
 	e.Status = status
 	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now())}
+	if f.RetryAfter == 0 {
+		f.RetryAfter = clampRetry(decoded.RetryAfter.Seconds()) // some say it in the body (google.rpc.RetryInfo)
+	}
 	e.RetryAfter = min(f.RetryAfter, MaxClientRetryAfter)
 	switch {
 	case status == 401, status == 402, status == 403, decoded.Status == 401:

@@ -1,0 +1,38 @@
+package upstream_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// TestWhenToComeBackIsHeardFromHeaderOrBody: one vendor tells it in the body
+// alone, and an event in a stream has no header at all.
+func TestWhenToComeBackIsHeardFromHeaderOrBody(t *testing.T) {
+	header := func(v string) http.Header { return http.Header{"Retry-After": {v}} }
+	for name, test := range map[string]struct {
+		header               http.Header
+		body, asked, clients time.Duration
+	}{
+		"neither":           {header: http.Header{}},
+		"header":            {header: header("7"), asked: 7 * time.Second, clients: 7 * time.Second},
+		"body":              {header: http.Header{}, body: 37 * time.Second, asked: 37 * time.Second, clients: 37 * time.Second},
+		"both":              {header: header("7"), body: 37 * time.Second, asked: 7 * time.Second, clients: 7 * time.Second},
+		"long":              {header: header("600"), asked: 10 * time.Minute, clients: time.Minute},
+		"long, body":        {body: 10 * time.Minute, asked: 10 * time.Minute, clients: time.Minute},
+		"for ever":          {body: 1000 * time.Hour, asked: time.Hour, clients: time.Minute},
+		"header is garbage": {header: header("soon"), body: 5 * time.Second, asked: 5 * time.Second, clients: 5 * time.Second},
+		"negative":          {body: -time.Second},
+	} {
+		f := upstream.Refused(dialogue.Chat, 429, test.header, &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, RetryAfter: test.body})
+		if f.RetryAfter != test.asked || f.Err.RetryAfter != test.clients {
+			t.Errorf("%s: got %s, clients are told %s; want %s and %s", name, f.RetryAfter, f.Err.RetryAfter, test.asked, test.clients)
+		}
+	}
+	if f := upstream.InStream(dialogue.Messages, &dialogue.Error{Status: 529, RetryAfter: 3 * time.Second}); f.RetryAfter != 3*time.Second {
+		t.Errorf("an event in a stream: got %s", f.RetryAfter)
+	}
+}
