@@ -165,7 +165,10 @@ type refusal struct {
 // provider is tried until the deadline; what may have reached it only under the
 // same idempotency key.
 func refused(err error, idempotent bool, attempts int) refusal {
-	f := failure(err)
+	f, known := classified(err)
+	if !known {
+		return refusal{err: unknownFate(err)}
+	}
 	wait := max(backoff(firstWait, longestWait, attempts-1), min(f.RetryAfter, longestRetry))
 	switch f.Class {
 	case upstream.NotSent, upstream.RateLimited, upstream.Overloaded:
@@ -174,8 +177,7 @@ func refused(err error, idempotent bool, attempts int) refusal {
 		if idempotent {
 			return refusal{again: true, reached: true, wait: wait}
 		}
-		return refusal{err: &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: codeSubmission, Cause: err, NoRetry: true,
-			Message: "the connection to the upstream provider broke while the video was submitted: nobody knows whether it is being made"}}
+		return refusal{err: unknownFate(err)}
 	case upstream.Transient:
 		if idempotent {
 			return refusal{again: true, reached: true, wait: wait}
@@ -184,18 +186,32 @@ func refused(err error, idempotent bool, attempts int) refusal {
 	return refusal{err: f.Err}
 }
 
-// failure is err as the upstream client classifies it. What it did not classify
-// may have reached the provider.
-func failure(err error) *upstream.Failure {
+// unknownFate is the error of a submission that may have reached the provider.
+func unknownFate(cause error) *dialogue.Error {
+	return &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: codeSubmission, Cause: cause, NoRetry: true,
+		Message: "the connection to the upstream provider broke while the video was submitted: nobody knows whether it is being made"}
+}
+
+// classified is err as the upstream client classifies it, if it does.
+func classified(err error) (*upstream.Failure, bool) {
 	var f *upstream.Failure
 	var told *dialogue.Error
 	switch {
 	case errors.As(err, &f):
-		return f
+		return f, true
 	case errors.As(err, &told):
-		return &upstream.Failure{Class: upstream.CallerFault, Err: told}
+		return &upstream.Failure{Class: upstream.CallerFault, Err: told}, true
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return upstream.CancelledBy(err)
+		return upstream.CancelledBy(err), true
+	}
+	return nil, false
+}
+
+// failure is err as the upstream client classifies it. What it does not classify
+// may have reached the provider.
+func failure(err error) *upstream.Failure {
+	if f, known := classified(err); known {
+		return f
 	}
 	return upstream.Broken(err)
 }

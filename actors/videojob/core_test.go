@@ -117,8 +117,10 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	}
-	if r := refused(errors.New("odd"), false, 1); r.again || codeOf(r.err) != codeSubmission {
-		t.Errorf("an error of no class: %+v", r)
+	for _, idempotent := range []bool{true, false} {
+		if r := refused(errors.New("odd"), idempotent, 1); r.again || codeOf(r.err) != codeSubmission {
+			t.Errorf("an error of no class: %+v", r)
+		}
 	}
 }
 

@@ -27,6 +27,8 @@ import (
 	"stagedoor/providers/shapes/gemini"
 	"stagedoor/providers/shapes/images"
 	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/journal"
@@ -41,6 +43,8 @@ type gateway struct {
 	blobs  *blobs.Store
 	now    func() time.Time
 	secret string // of the key that requests are sent with
+	// videos makes the clients of providers of videos; nil: nobody makes any.
+	videos func(*catalog.Provider, *upstream.Client) video.Upstream
 
 	mu    sync.Mutex
 	later time.Duration // the clock of addresses is ahead by this
@@ -108,7 +112,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
-		Pictures: []picture.Shape{images.Shape, gemini.Pictures}, SimulatePicture: model.Picture})
+		Pictures: []picture.Shape{images.Shape, gemini.Pictures}, SimulatePicture: model.Picture,
+		Videos: g.videos, Uploads: g.blobs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +122,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	}
 	keys := auth.New(g.state, time.Now)
 	keys.SetFixed([]state.Key{{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
+		{ID: "o", Name: "o", Hash: state.HashSecret("sd-other"), User: "8", Enabled: true},
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})
 	g.secret = "sd-test"
 	if err := g.house.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
@@ -125,7 +131,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	known := registry.ByName()
 	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Translator: g.house.Translator(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
-	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Painter: g.house.Painter(), Catalog: g.house.Catalog,
+	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Painter: g.house.Painter(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
 	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: known, ID: newID}).Handler())
 	g.url = front.URL
