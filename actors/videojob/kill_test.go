@@ -70,10 +70,10 @@ func TestNoKillMakesAVideoTwiceOrLosesIt(t *testing.T) {
 					v.before, v.after = nil, nil
 
 					// The configuration comes later than the jobs.
-					v.absent = true
+					v.absent.Store(true)
 					second := start(t, store, v, nil)
 					kittest.Pass(time.Minute)
-					v.absent = false
+					v.absent.Store(false)
 					kittest.Pass(5 * time.Minute)
 					judge(t, second, c.name == "held", c.lost && !idempotent)
 					second.end()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ type vendor struct {
 	// Called around a submission and before a poll, if they are set. An error is
 	// the call's.
 	before, after, polling func() error
-	absent                 bool // from the configuration
+	absent                 atomic.Bool // from the configuration
 
 	mu   sync.Mutex
 	keys []string // of submissions
@@ -188,7 +189,7 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	must(err)
 	p.svc, err = videojob.New(videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files,
 		Providers: func(name string) (videojob.Provider, bool) {
-			return videojob.Provider{Gate: p.gate, Video: v}, name == "vendor" && !v.absent
+			return videojob.Provider{Gate: p.gate, Video: v}, name == "vendor" && !v.absent.Load()
 		}})
 	must(err)
 	return p
