@@ -113,7 +113,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
-		Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content})
+		Videos: videoUpstreams(&simulator), Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content})
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,8 @@ type Provider struct {
 	Retries   int
 	Headers   map[string]string
 	PassTrace bool // send traceparent
+	// Idempotent: it honours Idempotency-Key, so that a submission may be repeated.
+	Idempotent bool
 }
 
 // Serves reports whether the provider speaks a shape itself.

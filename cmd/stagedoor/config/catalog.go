@@ -28,7 +28,7 @@ func (c *Config) CatalogProviders() []catalog.Provider {
 				Queue: p.Limits.Queue, QueueTimeout: time.Duration(p.Limits.QueueTimeout)},
 			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect), FirstByte: time.Duration(p.Timeouts.FirstByte),
 				Idle: time.Duration(p.Timeouts.Idle), Total: time.Duration(p.Timeouts.Total)},
-			Retries: retries, Headers: headersOf(p.Headers),
+			Retries: retries, Headers: headersOf(p.Headers), Idempotent: p.Idempotent,
 		})
 	}
 	return out

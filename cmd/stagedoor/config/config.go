@@ -107,6 +107,8 @@ type Provider struct {
 	Timeouts Timeouts    `yaml:"timeouts" doc:"clocks of one call"`
 	Retries  *int        `yaml:"retries" doc:"further attempts after a failure, before the first byte"`
 	Headers  Map[Secret] `yaml:"headers" doc:"sent with every call"`
+	// Idempotent is a promise that vendors' documents do not make.
+	Idempotent bool `yaml:"idempotent" doc:"it honours Idempotency-Key: a video that may have been submitted is submitted again"`
 }
 
 // Limits bound a provider.
