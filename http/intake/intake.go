@@ -47,7 +47,9 @@ func (i *Intake) Enter(r *http.Request) (counted *http.Request, s *Share, err er
 		i.requests.Add(-1)
 		return nil, nil, overloaded()
 	}
-	if l.BodyBytes > 0 && r.ContentLength > 0 && i.bytes.Load()+r.ContentLength > l.BodyBytes {
+	// What can never fit is the door's to refuse: it says so, where this would say
+	// to try again.
+	if r.ContentLength > 0 && r.ContentLength <= l.BodyBytes && i.bytes.Load()+r.ContentLength > l.BodyBytes {
 		i.requests.Add(-1)
 		return nil, nil, overloaded()
 	}
@@ -75,10 +77,14 @@ type Share struct {
 func (s *Share) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	s.held += int64(n)
-	if most := s.intake.limits.Load().BodyBytes; s.intake.bytes.Add(int64(n)) > most && most > 0 {
-		return 0, overloaded()
+	most := s.intake.limits.Load().BodyBytes
+	switch taken := s.intake.bytes.Add(int64(n)); {
+	case most == 0 || taken <= most:
+		return n, err
+	case s.held > most:
+		return 0, tooLarge()
 	}
-	return n, err
+	return 0, overloaded()
 }
 
 // Close implements io.Closer.
@@ -96,6 +102,12 @@ const (
 	soonest = time.Second
 	spread  = 4 * time.Second
 )
+
+// tooLarge is about a body for which there will never be room.
+func tooLarge() *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
+		Message: "the request body is larger than all that the gateway takes at a time"}
+}
 
 func overloaded() *dialogue.Error {
 	return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeOverloaded, Code: "overloaded",

@@ -71,16 +71,43 @@ func TestAClaimedLengthHoldsNoRoom(t *testing.T) {
 
 func TestABodyOfUnknownLengthEndsWhereTheRoomDoes(t *testing.T) {
 	i := intake.New(intake.Limits{BodyBytes: 10})
-	r := post("")
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", 11))), -1
+	other := post("12345")
+	held := enter(t, i, other)
+	if _, err := io.ReadAll(other.Body); err != nil {
+		t.Fatal(err)
+	}
+	r := endless(10)
 	s := enter(t, i, r)
 	_, err := io.ReadAll(r.Body)
 	refused(t, err)
 	s.End()
+	held.End()
 	again := post("0123456789")
 	enter(t, i, again)
 	if _, err := io.ReadAll(again.Body); err != nil {
 		t.Errorf("what was given back is not there: %v", err)
+	}
+}
+
+// endless is a request that does not say how long its body is.
+func endless(length int) *http.Request {
+	r := post("")
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", length))), -1
+	return r
+}
+
+// TestABodyThatNeverFitsIsNotToldToComeBack: its length is the door's to refuse,
+// after the key; if the door would take it, the room here is what it exceeds.
+func TestABodyThatNeverFitsIsNotToldToComeBack(t *testing.T) {
+	i := intake.New(intake.Limits{BodyBytes: 10})
+	for name, r := range map[string]*http.Request{"told": post("12345678901"), "not told": endless(11)} {
+		s := enter(t, i, r)
+		_, err := io.ReadAll(r.Body)
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Status != 413 || e.Code != "request_too_large" || e.RetryAfter != 0 {
+			t.Errorf("%s: got %v, want a 413", name, err)
+		}
+		s.End()
 	}
 }
 
