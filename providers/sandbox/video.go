@@ -13,7 +13,7 @@ import (
 // Submit begins a video job with the faults that were ordered for it, in header
 // or in its prompt. The error is a *dialogue.Error, ErrCut, ErrGarbage or the
 // end of ctx. After the last three the job has begun all the same, and the same
-// key finds it: that is what they are for.
+// key finds it, without the fault: that is what they are for.
 func (m *Model) Submit(ctx context.Context, e *job.Engine, key string, header http.Header, s job.Spec) (string, error) {
 	script, err := ParseScript(m.Base, header.Get(Header), s.Prompt)
 	if err != nil {
@@ -39,7 +39,7 @@ func (m *Model) Submit(ctx context.Context, e *job.Engine, key string, header ht
 	case err != nil:
 		return "", err
 	}
-	if script.Fault != NoFault {
+	if script.Fault != NoFault && !e.Repeated(id) {
 		return "", p.failure()
 	}
 	return id, nil

@@ -76,6 +76,14 @@ func (b *books) about(id string) (s Spec, deleted bool) {
 
 func (b *books) remove(id string) { b.entry(id).deleted = true }
 
+// Repeated reports whether a job was submitted more than once under its key.
+func (e *Engine) Repeated(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	entry := e.books.entries[id]
+	return entry != nil && entry.Submissions > 1
+}
+
 // Counts lists what was done with every job that is remembered, the oldest
 // first.
 func (e *Engine) Counts() []Counts {

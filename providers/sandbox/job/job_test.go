@@ -208,3 +208,17 @@ func FuzzPollTakesAnyID(f *testing.F) {
 		}
 	})
 }
+
+func TestPollsOfVanishedJobsAreCounted(t *testing.T) {
+	e, c := engine()
+	id := submit(t, e, "", job.Faults{Ending: job.Vanishes, At: 50})
+	c.pass(time.Hour)
+	for _, asked := range []string{id, id, "job_unknown"} {
+		if _, err := e.Poll(t.Context(), asked); !errors.Is(err, video.ErrLost) {
+			t.Errorf("%s: %v", asked, err)
+		}
+	}
+	if all := e.Counts(); len(all) != 1 || all[0].Polls != 2 {
+		t.Errorf("counted %+v", all)
+	}
+}

@@ -86,12 +86,13 @@ func lost(err error) error {
 		err    error
 		status int
 		code   string
+		param  string
 	}{
-		{video.ErrLost, 404, "video_not_found"},
-		{job.ErrExpired, 404, "video_expired"},
-		{job.ErrNotReady, 400, "video_not_ready"},
-		{job.ErrFailed, 400, "video_failed"},
-		{video.ErrNoVariant, 400, "invalid_value"},
+		{video.ErrLost, 404, "video_not_found", ""},
+		{job.ErrExpired, 404, "video_expired", ""},
+		{job.ErrNotReady, 400, "video_not_ready", ""},
+		{job.ErrFailed, 400, "video_failed", ""},
+		{video.ErrNoVariant, 400, "invalid_value", "variant"},
 	}
 	for _, r := range refusals {
 		if errors.Is(err, r.err) {
@@ -99,7 +100,7 @@ func lost(err error) error {
 			if r.status == 404 {
 				kind = dialogue.TypeNotFound
 			}
-			return &dialogue.Error{Status: r.status, Type: kind, Code: r.code, Message: err.Error()}
+			return &dialogue.Error{Status: r.status, Type: kind, Param: r.param, Code: r.code, Message: err.Error()}
 		}
 	}
 	return err

@@ -1,0 +1,154 @@
+package embedded
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/sandbox"
+	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/upstream"
+	"stagedoor/providers/video"
+)
+
+// process is the sandbox of a process of its own.
+func process() *Videos {
+	return NewVideos(&sandbox.Model{Env: &dialogue.Env{Now: time.Now}}, &job.Engine{Now: time.Now, Time: time.Nanosecond})
+}
+
+func spec(prompt string) *video.Spec {
+	return &video.Spec{Operation: video.Create, Model: "sandbox", Prompt: prompt, Seconds: 4, Size: video.Size{Width: 720, Height: 1280}}
+}
+
+func submit(t *testing.T, v *Videos, key, prompt string) string {
+	t.Helper()
+	id, _, err := v.Submit(t.Context(), key, spec(prompt), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func content(t *testing.T, v *Videos, id string) string {
+	t.Helper()
+	c, err := v.Content(t.Context(), id, video.Video, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestJobsOutliveTheProcess(t *testing.T) {
+	before, after := process(), process()
+	id := submit(t, before, "key", "a fox")
+	if s, err := after.Poll(t.Context(), id); err != nil || s.State != video.Completed {
+		t.Fatalf("%+v %v", s, err)
+	}
+	if content(t, before, id) != content(t, after, id) {
+		t.Error("the video is another one")
+	}
+	if again := submit(t, before, "key", "a fox"); again != id {
+		t.Error("the key made another job")
+	}
+	// After a restart the key is forgotten, but not what it stands for.
+	if content(t, after, submit(t, after, "key", "a fox")) != content(t, before, id) {
+		t.Error("the repeated submission made another video")
+	}
+}
+
+func TestFaultsAreThoseOfANetwork(t *testing.T) {
+	v := process()
+	for prompt, class := range map[string]upstream.Class{"[sandbox: status=400]": upstream.CallerFault, "[sandbox: status=429]": upstream.RateLimited,
+		"[sandbox: status=503]": upstream.Overloaded, "[sandbox: cut]": upstream.MaybeSent, "[sandbox: garbage]": upstream.MaybeSent,
+		"[sandbox: block]": upstream.CallerFault, "[sandbox: nonsense]": upstream.CallerFault} {
+		_, _, err := v.Submit(t.Context(), prompt, spec(prompt), nil)
+		if f := new(upstream.Failure); !errors.As(err, &f) || f.Class != class {
+			t.Errorf("%s: %v", prompt, err)
+		}
+	}
+	id := submit(t, v, "", "[sandbox: busy-polls=1 cut-polls=1 cut-downloads=1]")
+	for _, class := range []upstream.Class{upstream.Overloaded, upstream.MaybeSent} {
+		_, err := v.Poll(t.Context(), id)
+		if f := new(upstream.Failure); !errors.As(err, &f) || f.Class != class {
+			t.Errorf("poll: %v", err)
+		}
+	}
+	c, err := v.Content(t.Context(), id, video.Video, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.ReadAll(c); !errors.As(err, new(*upstream.Failure)) {
+		t.Errorf("download: %v", err)
+	}
+	if _, err := v.Poll(t.Context(), "job_x"); !errors.Is(err, video.ErrLost) {
+		t.Errorf("unknown job: %v", err)
+	}
+}
+
+func TestLostReplyIsFoundByItsKey(t *testing.T) {
+	v := process()
+	if _, _, err := v.Submit(t.Context(), "k", spec("[sandbox: cut]"), nil); err == nil {
+		t.Fatal("the reply was not lost")
+	}
+	if id := submit(t, v, "k", "[sandbox: cut]"); v.engine.Counts()[0].ID != id || len(v.engine.Counts()) != 1 {
+		t.Errorf("jobs %+v", v.engine.Counts())
+	}
+}
+
+func TestDerivedJobs(t *testing.T) {
+	v := process()
+	source := submit(t, v, "", "a fox")
+	for _, op := range []video.Operation{video.Remix, video.Edit, video.Extend} {
+		s := spec("at night")
+		s.Operation, s.Source, s.Seconds = op, &video.Source{ID: source}, 12
+		if id, _, err := v.Submit(t.Context(), "", s, nil); err != nil || id == source {
+			t.Errorf("%s: %q %v", op, id, err)
+		}
+	}
+	s := spec("at night")
+	s.Operation, s.Source = video.Remix, &video.Source{ID: "job_gone"}
+	if _, _, err := v.Submit(t.Context(), "", s, nil); err == nil {
+		t.Error("a video was made of nothing")
+	}
+}
+
+func TestParseRange(t *testing.T) {
+	rows := []struct {
+		text string
+		want span
+		ok   bool
+	}{
+		{"", span{}, false}, {"bytes=0-9", span{0, 10}, true}, {"bytes=90-", span{90, 10}, true}, {"bytes=-10", span{90, 10}, true},
+		{"bytes=-1000", span{0, 100}, true}, {"bytes=95-1000", span{95, 5}, true}, {"bytes=100-", span{100, 0}, true},
+		{"bytes=9-0", span{}, false}, {"bytes=0-1,5-6", span{}, false}, {"bytes=-", span{}, false}, {"items=0-1", span{}, false},
+		{"bytes=9223372036854775807-9223372036854775807", span{1<<63 - 1, 0}, true}, {"bytes=+1-2", span{}, false},
+	}
+	for _, row := range rows {
+		got, ok := parseRange(row.text, 100)
+		if ok != row.ok || ok && got != row.want {
+			t.Errorf("%q: %v %v, want %v %v", row.text, got, ok, row.want, row.ok)
+		}
+	}
+}
+
+func FuzzParseRange(f *testing.F) {
+	f.Add("bytes=0-9", int64(100))
+	f.Add("bytes=-9223372036854775807", int64(1))
+	f.Fuzz(func(t *testing.T, text string, size int64) {
+		if size < 1 {
+			return
+		}
+		s, ok := parseRange(text, size)
+		if ok && (s.start < 0 || s.length < 0 || s.length > 0 && s.start+s.length > size) {
+			t.Errorf("%q of %d: %+v", text, size, s)
+		}
+	})
+}
