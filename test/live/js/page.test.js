@@ -1,0 +1,199 @@
+// What the page does with what it hears. The page is the gateway's, the jobs are
+// invented (jobs.js): so they can move as fast and break as often as wanted.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { button, cards, line, signedIn } from './gateway.js';
+import { job, Line } from './jobs.js';
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const now = () => Math.floor(Date.now() / 1000);
+const done = () => ({ status: 'completed', progress: 100, completed_at: now(), expires_at: now() + 3600 });
+const failed = () => ({ status: 'failed', completed_at: now(), error: { code: 'moderation_blocked', message: 'The prompt was blocked by moderation.' } });
+
+async function open(t, jobs, options) {
+  const gateway = new Line(jobs);
+  const page = await signedIn(t, browser, options, (p) => gateway.install(p));
+  await line(page, 'live');
+  await cards(page, jobs.length);
+  return { page, gateway };
+}
+
+const text = (page, selector) => page.locator(selector).first().textContent();
+
+test('a job moves from waiting to done without a reload', async (t) => {
+  const { page, gateway } = await open(t, [job(1)]);
+  assert.equal(await text(page, '.job .tag'), 'waiting');
+  gateway.move(1, { status: 'in_progress', progress: 42 });
+  await page.waitForSelector('.job.in_progress');
+  assert.equal(await text(page, '.percent'), '42%');
+  assert.equal(await page.getByRole('progressbar').getAttribute('aria-label'), 'Progress of job number 1: a paper boat in the rain');
+  assert.equal(await page.locator('.job progress').evaluate((p) => p.value), 42);
+  assert.equal(await page.locator('.job .tools button:visible').count(), 0);
+  gateway.move(1, done());
+  await button(page.locator('.job'), /^Play /).waitFor();
+  assert.equal(await page.locator('.job progress').isVisible(), false);
+  for (const name of [/^Remix/, /^Download/, /^Delete/]) assert.ok(await button(page.locator('.job'), name).isVisible());
+});
+
+test('new jobs stand first and deleted ones go', async (t) => {
+  const { page, gateway } = await open(t, [job(5), job(2), job(9)]);
+  gateway.move(7, {});
+  gateway.move(11, {});
+  await cards(page, 5);
+  const order = () => page.locator('.job .prompt').allTextContents().then((all) => all.map((p) => Number(/\d+/.exec(p)[0])));
+  assert.deepEqual(await order(), [11, 9, 7, 5, 2]);
+  gateway.remove(9);
+  await cards(page, 4);
+  assert.deepEqual(await order(), [11, 7, 5, 2]);
+});
+
+test('what a job says is text', async (t) => {
+  const evil = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>';
+  const { page } = await open(t, [job(1, { prompt: evil, ...failed(), error: { code: 'x', message: evil } })]);
+  assert.equal(await text(page, '.job .prompt'), evil);
+  assert.equal(await text(page, '.job .problem'), evil);
+  assert.equal(await page.evaluate(() => window.broken), undefined);
+});
+
+test('the jobs to show can be chosen, by keyboard too', async (t) => {
+  const { page } = await open(t, [job(1), job(2, done()), job(3, failed()), job(4, { status: 'in_progress' })]);
+  assert.deepEqual(await page.locator('[data-count]').allTextContents(), ['4', '2', '1', '1']);
+  await page.getByRole('radio', { name: /^All/ }).focus();
+  await page.keyboard.press('ArrowRight');
+  await cards(page, 2);
+  await page.keyboard.press('ArrowRight');
+  await cards(page, 1);
+  await page.keyboard.press('ArrowRight');
+  await cards(page, 1);
+  assert.match(await text(page, '.job:not([hidden]) .problem'), /moderation/);
+});
+
+test('a lost connection comes back by itself, with what was missed', async (t) => {
+  const { page, gateway } = await open(t, [job(1), job(2)]);
+  gateway.move(1, { status: 'in_progress', progress: 10 });
+  await page.waitForSelector('.job.in_progress');
+  const last = gateway.revision;
+  gateway.cut();
+  await line(page, 'connection lost');
+  gateway.move(1, done());
+  gateway.mend();
+  await line(page, 'live');
+  await page.waitForSelector('.job.completed');
+  assert.deepEqual(gateway.subscriptions.map((s) => s.after), [0, last]);
+});
+
+test('a snapshot after a long absence takes away what is gone', async (t) => {
+  const { page, gateway } = await open(t, [job(1), job(2), job(3)]);
+  gateway.cut();
+  await line(page, 'connection lost');
+  gateway.jobs.delete(job(2).id);
+  gateway.subscribed = function (socket) { // who was away for too long is told everything
+    for (const j of this.jobs.values()) this.send(socket, 'snapshot', j);
+    socket.send(JSON.stringify({ type: 'ready', revision: this.revision }));
+  };
+  gateway.mend();
+  await line(page, 'live');
+  await cards(page, 2);
+});
+
+test('attempts to come back become rare, and end when the session has', async (t) => {
+  const { page, gateway } = await open(t, [job(1)]);
+  await page.unroute(/\/live\/(videos|receipts)/);
+  let asked = 0;
+  await page.route(/\/live\/videos/, (route) => {
+    asked++;
+    return asked < 3 ? route.abort() : route.fulfill({ status: 401, json: { error: { message: 'you are signed out' } } });
+  });
+  gateway.cut();
+  await line(page, 'you are signed out');
+  assert.equal(asked, 3);
+  assert.equal(await page.locator('.job').count(), 1);
+});
+
+test('who listens hears what ended, in one sentence and not what moved', async (t) => {
+  const { page, gateway } = await open(t, [1, 2, 3, 4, 5].map((n) => job(n)));
+  const heard = [];
+  await page.exposeFunction('heard', (s) => heard.push(s));
+  await page.evaluate(() => new MutationObserver(() => window.heard(document.getElementById('news').textContent)).observe(document.getElementById('news'), { childList: true, characterData: true, subtree: true }));
+  for (let p = 1; p < 20; p++) gateway.move(1, { status: 'in_progress', progress: p });
+  for (const n of [1, 2, 3, 4]) gateway.move(n, done());
+  await page.waitForFunction(() => document.getElementById('news').textContent !== '');
+  assert.deepEqual(heard, ['4 jobs have ended']);
+});
+
+test('a key stays in the tab and never in an address', async (t) => {
+  const { page } = await open(t, []);
+  const seen = [];
+  page.on('request', (r) => seen.push({ url: r.url(), auth: r.headers().authorization }));
+  await page.route(/\/v1\/videos\/events/, (route) => route.fulfill({ headers: { 'content-type': 'text/event-stream' },
+    body: `retry: 2000\n\n: keep-alive\n\nevent: snapshot\nid: 7\ndata: ${JSON.stringify(job(1))}\n\nevent: ready\nid: 7\ndata: {}\n\n` }));
+  await page.getByText('Look at the jobs of a key instead').click();
+  await page.fill('#key', 'sd-secret');
+  await button(page, 'Use this key').click();
+  await cards(page, 1);
+  await page.waitForFunction(() => document.getElementById('line').textContent.startsWith('connection lost'));
+  const streams = () => seen.filter((s) => s.url.endsWith('/v1/videos/events'));
+  assert.equal(streams()[0].auth, 'Bearer sd-secret');
+  assert.ok(seen.every((s) => !s.url.includes('sd-secret')));
+  await page.reload();
+  await cards(page, 1);
+  assert.equal(await page.evaluate(() => localStorage.length), 0);
+  await page.getByText('Look at the jobs of a key instead').click();
+  await button(page, 'Forget the key').click();
+  await line(page, 'live');
+  await cards(page, 0);
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+});
+
+test('a thousand jobs stay smooth while all of them move', async (t) => {
+  const count = 1000;
+  const { page, gateway } = await open(t, Array.from({ length: count }, (_, n) => job(n, { status: 'in_progress' })), { viewport: screens.desktop });
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Performance.enable');
+  const spent = async () => Object.fromEntries((await cdp.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
+  await page.evaluate(() => {
+    window.frames = [];
+    let last = performance.now();
+    requestAnimationFrame(function next() {
+      frames.push(performance.now() - last);
+      last = performance.now();
+      requestAnimationFrame(next);
+    });
+  });
+  const from = await spent();
+  const began = performance.now();
+  for (let tick = 0; tick < 50; tick++) { // every job every two seconds
+    for (let n = tick % 20; n < count; n += 20) gateway.move(n, { progress: tick });
+    if (tick % 10 === 5) await page.mouse.wheel(0, 2000);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, began + (tick + 1) * 100 - performance.now())));
+  }
+  const seconds = (performance.now() - began) / 1000;
+  const to = await spent();
+  const frames = (await page.evaluate(() => frames)).sort((a, b) => a - b);
+  const at = (q) => frames[Math.floor(q * (frames.length - 1))];
+  const per = (name) => (1000 * (to[name] - from[name])) / seconds;
+  t.diagnostic(`frames: median ${at(0.5).toFixed(1)} ms, 99% ${at(0.99).toFixed(1)} ms; script ${per('ScriptDuration').toFixed(0)}, layout ${per('LayoutDuration').toFixed(0)} ms a second`);
+  // A machine that does other things at the same time is slower than any that shows
+  // a page; scripts that wrote what nobody sees would take the whole second.
+  assert.ok(at(0.5) < 50, `half of the frames take longer than ${at(0.5)} ms`);
+  assert.ok(per('ScriptDuration') < 400, `scripts take ${per('ScriptDuration')} ms a second`);
+});
+
+test('it is shown on both screens in both themes', async (t) => {
+  for (const colorScheme of themes) {
+    for (const [name, viewport] of Object.entries(screens)) {
+      const { page } = await open(t, [job(1, done()), job(2, failed()), job(3, { status: 'in_progress', progress: 42 }), job(4), job(5, { ...done(), expires_at: now() - 1 }),
+        job(6, { prompt: 'x'.repeat(300) })], { colorScheme, viewport });
+      await page.waitForTimeout(300); // the cards' last transition
+      await picture(page, `live-${name}-${colorScheme}`);
+      await page.getByText('New video', { exact: true }).click();
+      await picture(page, `live-form-${name}-${colorScheme}`);
+      await button(page.locator('.job.completed').last(), /^Remix/).click();
+      await picture(page, `live-dialog-${name}-${colorScheme}`);
+    }
+  }
+});
