@@ -427,6 +427,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	b.t = t
 	b.want(b.call("POST", "/users", "x=1", "Content-Type", "application/x-www-form-urlencoded"), 415)
 	b.want(b.call("POST", "/users", `{"username":"`+strings.Repeat("x", maxBody)+`"}`), 413)
+	b.want(b.call("POST", "/users", strings.Repeat("x", maxBody+1), "Content-Type", "text/plain"), 413) // told by its length, unread
 	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":5,"id":"one"}`), 200)
 	b.want(b.call("POST", "/accounts/anna/credits", `{"amount":6,"id":"one"}`), 409, "error.param", "id")
 	b.want(b.call("DELETE", "/keys/"+key, ""), 200)

@@ -56,6 +56,9 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 	if rt.in == nil {
 		return nil
 	}
+	if c.r.ContentLength > maxBody {
+		return tooLong()
+	}
 	if h := c.r.Header.Get("Content-Type"); h != "" {
 		if media, _, err := mime.ParseMediaType(h); err != nil || media != "application/json" {
 			return &dialogue.Error{Status: http.StatusUnsupportedMediaType, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type",
@@ -66,12 +69,16 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
-			Message: fmt.Sprintf("the body is longer than %d bytes", maxBody)}
+		return tooLong()
 	case err != nil:
 		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "body_unreadable", Message: "the body did not arrive", Cause: err}
 	}
 	return nil
+}
+
+func tooLong() *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
+		Message: fmt.Sprintf("the body is longer than %d bytes", maxBody)}
 }
 
 func known(rt *route) string {
