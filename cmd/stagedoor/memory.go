@@ -55,7 +55,10 @@ func groupMemory(root fs.FS) (int64, bool) {
 		}
 	}
 	// Version 1 says "none" with the largest number of pages there can be.
-	return least, least < 1<<62
+	if least >= 1<<62 {
+		return 0, false
+	}
+	return least, true
 }
 
 // leastOf reads a limit in a group and in all above it. In a container the path

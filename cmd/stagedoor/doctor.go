@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/doctor"
+	"stagedoor/http/admin"
+)
+
+// errUnfit ends doctor with the exit code of a failure; its report has said why.
+var errUnfit = errors.New("the gateway cannot run as it is configured, see above")
+
+func (a *app) doctorCommand() *cobra.Command {
+	var o overrides
+	var offline, asJSON bool
+	c := &cobra.Command{
+		Use: "doctor", Short: "Look whether the gateway can run here and reach its providers", Args: noArgs,
+		Long: `Look whether the gateway can run here and reach its providers: the configuration,
+the data directory, the limits of the system, the addresses, the certificate, the
+clock, and each provider with each of its keys. Providers are asked for the list of
+their models, which costs nothing. Nothing is changed, and no secret is printed.
+
+The exit code is 0 if nothing failed, 1 if something did, 78 if the configuration
+has mistakes.`,
+		Example: `  stagedoor doctor --config stagedoor.yaml
+  stagedoor doctor --config stagedoor.yaml --offline --json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := o.load(a.env)
+			if err != nil {
+				return err
+			}
+			memory, _ := groupMemory(os.DirFS("/"))
+			report := doctor.Examine(c.Context(), doctor.Options{Config: cfg, Offline: offline, Running: runs(cfg.Data), Memory: memory})
+			if asJSON {
+				err = printJSON(a.out, report)
+			} else {
+				err = report.Print(a.out)
+			}
+			if err == nil && report.Status == doctor.Failed {
+				err = errUnfit
+			}
+			return err
+		},
+	}
+	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file`; without one the embedded sandbox answers")
+	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` to listen on, host:port; may be repeated")
+	c.Flags().StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
+	c.Flags().BoolVar(&offline, "offline", false, "ask no other machine")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	completeFile(c, "config", "yaml", "yml")
+	return c
+}
+
+// runs tells whether a gateway runs on a data directory.
+func runs(data string) bool {
+	if data == "memory" {
+		return false
+	}
+	_, err := admin.Dial(filepath.Join(data, admin.SocketName))
+	return err == nil
+}

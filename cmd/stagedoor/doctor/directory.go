@@ -1,0 +1,102 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"stagedoor/state/journal"
+)
+
+// Free space that a data directory should have. Below the least a busy gateway
+// refuses writes soon.
+const (
+	enoughFree = 1 << 30
+	leastFree  = 64 << 20
+)
+
+// directory looks at the data directory, without locking its store.
+func directory(data string, running bool) []Check {
+	const name = "data directory"
+	if data == "memory" {
+		return []Check{{name, Warning, "the state is kept in memory", "users, keys, money and stored responses are lost at every restart: give a directory (data, --data)"}}
+	}
+	info, err := os.Stat(data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Check{parent(data)}
+	case err != nil:
+		return []Check{{name, Failed, err.Error(), "let the gateway's user read it"}}
+	case !info.IsDir():
+		return []Check{{name, Failed, data + " is no directory", "choose another (data, --data)"}}
+	}
+	return []Check{access(data, info), free(data), store(data, running)}
+}
+
+// parent looks at a directory that will be made by the first start.
+func parent(data string) Check {
+	above := filepath.Dir(filepath.Clean(data))
+	if err := writable(above); err != nil {
+		return Check{"data directory", Failed, fmt.Sprintf("%s is not there and cannot be made: %v", data, err), "make it, owned by the gateway's user, with mode 700"}
+	}
+	return Check{"data directory", OK, data + " will be made by the first start", ""}
+}
+
+func access(data string, info fs.FileInfo) Check {
+	const name = "data directory"
+	if err := writable(data); err != nil {
+		return Check{name, Failed, fmt.Sprintf("%s cannot be written: %v", data, err), "give it to the gateway's user"}
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return Check{name, Warning, fmt.Sprintf("%s can be entered by others (mode %o)", data, mode), "chmod 700 " + data + ": the control socket and the stored prompts are in it"}
+	}
+	return Check{name, OK, data, ""}
+}
+
+// writable asks the kernel for the rights of this process, and writes nothing.
+func writable(dir string) error {
+	const writeAndSearch = 2 | 1 // W_OK, X_OK
+	return syscall.Access(dir, writeAndSearch)
+}
+
+func free(data string) Check {
+	const name, advice = "free space", "make room: without any, writes are refused until there is some"
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(data, &st); err != nil {
+		return Check{name, Warning, "is not known: " + err.Error(), ""}
+	}
+	bytes := int64(st.Bavail) * int64(st.Bsize)
+	detail := fmt.Sprintf("%d MiB", bytes>>20)
+	switch {
+	case bytes < leastFree:
+		return Check{name, Failed, detail, advice}
+	case bytes < enoughFree:
+		return Check{name, Warning, detail, advice}
+	}
+	return Check{name, OK, detail, ""}
+}
+
+func store(data string, running bool) Check {
+	const name = "store"
+	path := filepath.Join(data, journal.FileName)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Check{name, OK, "will be made by the first start", ""}
+	case err != nil:
+		return Check{name, Failed, err.Error(), ""}
+	case running:
+		return Check{name, OK, fmt.Sprintf("in use by the gateway that runs, %d MiB", info.Size()>>20), ""}
+	}
+	b, err := journal.ReadBolt(path, journal.Options{})
+	if err != nil {
+		return Check{name, Failed, err.Error(), "see stagedoor state verify; restore a backup if it is damaged"}
+	}
+	if err := b.Close(); err != nil {
+		return Check{name, Failed, err.Error(), ""}
+	}
+	return Check{name, OK, fmt.Sprintf("%d MiB, its pages are sound", info.Size()>>20), ""}
+}

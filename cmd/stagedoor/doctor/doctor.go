@@ -1,0 +1,107 @@
+// Package doctor looks whether a gateway can run here and reach its providers:
+// the data directory, the limits of the system, the addresses, the certificate,
+// the clock, and each provider with each of its keys, by requests that cost
+// nothing. It changes nothing, and what it finds has no secret in it. Mistakes in
+// the configuration file are package config's to find.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"stagedoor/cmd/stagedoor/config"
+)
+
+// Status is how a check came out.
+type Status string
+
+// The statuses. A gateway with a warning runs; with a failure it does not, or not
+// as configured.
+const (
+	OK      Status = "ok"
+	Skipped Status = "skipped"
+	Warning Status = "warning"
+	Failed  Status = "failed"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	Detail string `json:"detail"`
+	// Advice is what to do about it; "" if nothing is to be done.
+	Advice string `json:"advice,omitempty"`
+}
+
+// Report is all of them. Its status is the worst there is.
+type Report struct {
+	Status Status  `json:"status"`
+	Checks []Check `json:"checks"`
+}
+
+// Options say what to look at.
+type Options struct {
+	Config *config.Config
+	// Offline leaves out what asks other machines.
+	Offline bool
+	// Running says that a gateway runs on the data directory: it has the
+	// addresses and the store.
+	Running bool
+	// Memory is what the control group allows in bytes; 0: it does not bound it.
+	Memory int64
+}
+
+// Examine looks at everything.
+func Examine(ctx context.Context, o Options) Report {
+	var r Report
+	r.add(Check{"configuration", OK, fmt.Sprintf("%d providers, %d models, %d keys", len(o.Config.Providers), len(o.Config.Models), len(o.Config.Keys)), ""})
+	r.add(directory(o.Config.Data, o.Running)...)
+	r.add(system(o.Config)...)
+	r.add(memory(o.Memory, int64(o.Config.Limits.BodyMiB)<<20))
+	r.add(addresses(ctx, o.Config.Listen, o.Running)...)
+	if o.Config.TLS != nil {
+		r.add(certificate(o.Config.TLS.Cert, o.Config.TLS.Key))
+	}
+	if o.Offline {
+		r.add(Check{"providers", Skipped, "nobody was asked: --offline", ""}, Check{"clock", Skipped, "compared with nobody's: --offline", ""})
+		return r.judged()
+	}
+	found, dates := providers(ctx, o.Config.CatalogProviders())
+	r.add(found...)
+	r.add(clock(dates))
+	return r.judged()
+}
+
+func (r *Report) add(checks ...Check) { r.Checks = append(r.Checks, checks...) }
+
+func (r Report) judged() Report {
+	rank := map[Status]int{OK: 0, Skipped: 0, Warning: 1, Failed: 2}
+	r.Status = OK
+	for _, c := range r.Checks {
+		if rank[c.Status] > rank[r.Status] {
+			r.Status = c.Status
+		}
+	}
+	return r
+}
+
+// Print writes the report as a table, with the advice below it.
+func (r *Report) Print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECK\tSTATUS\tDETAIL")
+	var advice strings.Builder
+	for _, c := range r.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Status, c.Detail)
+		if c.Advice != "" {
+			fmt.Fprintf(&advice, "\n%s: %s", c.Name, c.Advice)
+		}
+	}
+	if err := w.Flush(); err != nil || advice.Len() == 0 {
+		return err
+	}
+	_, err := fmt.Fprintln(out, advice.String())
+	return err
+}

@@ -1,0 +1,184 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/upstream"
+)
+
+const (
+	// patience is how long one provider may take to answer one request.
+	patience = 10 * time.Second
+	// atOnce is how many providers are asked at a time.
+	atOnce = 8
+)
+
+// route is where a provider of a shape lists what it has: that costs nothing and
+// needs a key. Without a path only reaching it can be tried.
+type route struct {
+	path   string
+	like   dialogue.Shape // whose way it is to send a key
+	header http.Header
+}
+
+var routes = map[string]route{
+	"chat": {"/models", dialogue.Chat, nil}, "responses": {"/models", dialogue.Chat, nil}, "completions": {"/models", dialogue.Chat, nil},
+	"images": {"/models", dialogue.Chat, nil}, "videos": {"/models", dialogue.Chat, nil},
+	"messages": {"/v1/models", dialogue.Messages, http.Header{"Anthropic-Version": {"2023-06-01"}}},
+	"gemini":   {"/v1beta/models", dialogue.Gemini, nil}, "veo": {"/v1beta/models", dialogue.Gemini, nil},
+}
+
+// date is what a provider's clock said at a time of ours.
+type date struct{ theirs, ours time.Time }
+
+// providers asks each of them, with each of its keys.
+func providers(ctx context.Context, specs []catalog.Provider) ([]Check, []date) {
+	checks, dates := make([][]Check, len(specs)), make([][]date, len(specs))
+	p := pool.New().WithMaxGoroutines(atOnce)
+	for i := range specs {
+		p.Go(func() { checks[i], dates[i] = provider(ctx, &specs[i]) })
+	}
+	p.Wait()
+	var all []Check
+	var read []date
+	for i := range specs {
+		all, read = append(all, checks[i]...), append(read, dates[i]...)
+	}
+	return all, read
+}
+
+func provider(ctx context.Context, spec *catalog.Provider) (checks []Check, dates []date) {
+	name := "provider " + spec.Name
+	if spec.Shape == catalog.Sandbox {
+		return []Check{{name, OK, "the embedded simulator", ""}}, nil
+	}
+	keys := spec.APIKeys
+	if len(keys) == 0 {
+		keys = []string{""}
+	}
+	for i, key := range keys {
+		c, at := ask(ctx, spec, key)
+		c.Name = name
+		if len(keys) > 1 {
+			c.Name += fmt.Sprintf(", key %d", i+1)
+		}
+		checks = append(checks, c)
+		if at != nil {
+			dates = append(dates, *at)
+		}
+	}
+	return checks, dates
+}
+
+// ask sends one request as the gateway would, and judges the answer.
+func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date) {
+	where := routes[string(spec.Shape)]
+	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, Headers: spec.Headers,
+		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: patience, Total: patience}})
+	if err != nil {
+		return Check{Status: Failed, Detail: "its address cannot be used", Advice: "look at base_url"}, nil
+	}
+	defer client.Close()
+	authorize := func(http.Header, string) {}
+	if shape, ok := registry.ByName()[where.like]; ok {
+		authorize = shape.Authorize
+	}
+	began := time.Now()
+	reply, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: where.path, Header: where.header.Clone()}, authorize, key)
+	if err != nil {
+		return Check{Status: Failed, Detail: "not reached: " + cause(err, key), Advice: "look at base_url, the network, proxies and firewalls between"}, nil
+	}
+	defer reply.Close()
+	took := time.Since(began)
+	var at *date
+	if told, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
+		at = &date{told, began.Add(took / 2)}
+	}
+	return judge(reply.Status, where.path != "" && key != "", took), at
+}
+
+// judge says what a status tells of a provider and a key.
+func judge(status int, keyed bool, took time.Duration) Check {
+	answer := fmt.Sprintf("answered %d within %s", status, took.Round(time.Millisecond))
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		if keyed {
+			return Check{Status: Failed, Detail: answer + ": it refuses the key", Advice: "renew the key (api_keys)"}
+		}
+		return Check{Status: Warning, Detail: answer + ": it wants a key", Advice: "give it one (api_keys), unless this is a route of its own"}
+	case status == http.StatusTooManyRequests:
+		return Check{Status: Warning, Detail: answer + ": the key is at its limit"}
+	case status >= 500:
+		return Check{Status: Warning, Detail: answer + ": it has trouble of its own", Advice: "ask again later"}
+	case status >= 300:
+		return Check{Status: OK, Detail: answer + ": reached, but it does not list models, so whether the key is good is not known"}
+	case !keyed:
+		return Check{Status: OK, Detail: answer + ", without a key"}
+	}
+	return Check{Status: OK, Detail: answer + ", the key is good"}
+}
+
+// cause is why a provider was not reached, in words that are safe to show.
+func cause(err error, key string) string {
+	var failure *upstream.Failure
+	text := err.Error()
+	if errors.As(err, &failure) && failure.Err != nil {
+		text = failure.Err.Message
+		if failure.Err.Cause != nil {
+			text = plain(failure.Err.Cause)
+		}
+	}
+	if key != "" {
+		text = strings.ReplaceAll(text, key, "...")
+	}
+	return text
+}
+
+// A clock that is off by more lets tokens and signatures fail.
+const (
+	slightlyOff = 5 * time.Second
+	farOff      = time.Minute
+)
+
+// clock compares this machine's with those of the providers that said what time
+// it is. The one that agrees most counts: a provider's may be wrong, too.
+func clock(dates []date) Check {
+	const name, advice = "clock", "set it, and keep it set (NTP): tokens, signed addresses and budgets go by it"
+	if len(dates) == 0 {
+		return Check{name, Skipped, "no provider said what time it is", ""}
+	}
+	least := dates[0].off()
+	for _, d := range dates[1:] {
+		if o := d.off(); o.Abs() < least.Abs() {
+			least = o
+		}
+	}
+	detail := fmt.Sprintf("%s off that of a provider", least.Round(time.Second).Abs())
+	switch {
+	case least.Abs() > farOff:
+		return Check{name, Failed, detail, advice}
+	case least.Abs() > slightlyOff:
+		return Check{name, Warning, detail, advice}
+	}
+	return Check{name, OK, "agrees with that of a provider", ""}
+}
+
+// off is how far ours is ahead. A date has whole seconds.
+func (d date) off() time.Duration {
+	switch off := d.ours.Sub(d.theirs); {
+	case off < 0:
+		return off
+	default:
+		return max(off-time.Second, 0)
+	}
+}
