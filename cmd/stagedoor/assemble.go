@@ -113,7 +113,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
-		Videos: videoUpstreams(&simulator), Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content})
+		Videos: videoUpstreams(&simulator), Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
+		VideoJobs: videoTimes(&c.Videos)})
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 		}
 		inForce.Listen, inForce.TLS, inForce.Data = before.Listen, before.TLS, before.Data
 		inForce.OAuth, inForce.Log, inForce.Aliases = before.OAuth.With(&c.OAuth), before.Log, before.Aliases
-		inForce.Telemetry = before.Telemetry
+		inForce.Telemetry, inForce.Videos = before.Telemetry, before.Videos
 	}
 	g.config.Store(&inForce)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"stagedoor/actors/videojob"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/media"
 	"stagedoor/providers/dialogue"
@@ -62,6 +63,11 @@ func (s *storage) close() {
 	if s != nil && s.remove != "" {
 		_ = os.RemoveAll(s.remove) // nobody is left to be told
 	}
+}
+
+// videoTimes are the times of video jobs.
+func videoTimes(c *config.Videos) videojob.Config {
+	return videojob.Config{Deadline: time.Duration(c.Deadline), Keep: time.Duration(c.Keep), Wait: time.Duration(c.Wait), Most: c.Most}
 }
 
 // mediaDoors are the doors of the media shapes.

@@ -31,6 +31,7 @@ func (c *Config) check(d *decoder) {
 	c.checkState(d)
 	c.OAuth.check(d)
 	c.checkAdmin(d)
+	c.checkVideos(d)
 	c.checkWebhooks(d)
 	notNegative(d, "limits", []named{{"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"failed_keys", c.Limits.FailedKeys}})
 	for _, p := range c.Providers {

@@ -25,6 +25,7 @@ type Config struct {
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`
 	Admin     Admin         `yaml:"admin" doc:"the HTTP API of administration, below /admin/v1"`
+	Videos    Videos        `yaml:"videos" doc:"video jobs"`
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that are told when videos have ended"`
 	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
 	Log       Log           `yaml:"log" doc:"logging"`
@@ -186,6 +187,7 @@ func Default() *Config {
 		Limits:    Process{Requests: 20000, BodyMiB: 512, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
+		Videos:    defaultVideos,
 		OAuth:     OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,
 		Log:       Log{Level: "info", Format: "text"},
