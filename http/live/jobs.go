@@ -2,11 +2,13 @@ package live
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/http/access"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 )
@@ -32,6 +34,7 @@ func (d *Doors) Jobs(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, err)
 		return
 	}
+	access.Note(w, slog.String("key", v.key))
 	d.Serve(w, r, Watcher{Owner: v.owner, Still: v.still}, &jobs{state: d.options.State, owner: v.owner})
 }
 

@@ -14,6 +14,7 @@ type Config struct {
 	OAuth     *OAuth              `json:"oauth,omitempty"`
 	Admin     *Admin              `json:"admin,omitempty"`
 	Limits    *Limits             `json:"limits,omitempty"`
+	Webhooks  []Webhook           `json:"webhooks,omitempty"`
 	Shutdown  *Shutdown           `json:"shutdown,omitempty"`
 }
 
@@ -27,6 +28,15 @@ type Limits struct {
 // Shutdown bounds a graceful stop, as a duration in text.
 type Shutdown struct {
 	Grace string `json:"grace"`
+}
+
+// A Webhook is a server that is told when videos have ended.
+type Webhook struct {
+	URL    string   `json:"url"`
+	Secret string   `json:"secret"`
+	Events []string `json:"events,omitempty"`
+	User   string   `json:"user,omitempty"`
+	Allow  []string `json:"allow_networks,omitempty"`
 }
 
 // OAuth are the lifetimes of the authorization service, as durations in text.

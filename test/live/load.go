@@ -1,0 +1,206 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"stagedoor/test/harness"
+)
+
+// Load is many jobs and many who watch them.
+type Load struct {
+	Jobs int
+	// Streams and Sockets are how many watch one job each, by server-sent events
+	// and over WebSockets, the jobs in turn.
+	Streams, Sockets int
+	// All is how many sockets watch all jobs.
+	All int
+	// Takes is how long a job takes.
+	Takes time.Duration
+}
+
+// Result is what came of a Load.
+type Result struct {
+	// Staleness is how old changes were when they were heard, sorted.
+	Staleness []time.Duration
+	// PerWatcher is by how many bytes of resident memory the gateway grew for each
+	// watcher while they watched.
+	PerWatcher int
+	// Changes were heard by all together, Missed ends by nobody who should have.
+	Changes, Missed int
+}
+
+// Quantile is the staleness that a share of the changes did not exceed.
+func (r *Result) Quantile(q float64) time.Duration {
+	if len(r.Staleness) == 0 {
+		return 0
+	}
+	return r.Staleness[int(q*float64(len(r.Staleness)-1))]
+}
+
+// String is the result for people.
+func (r *Result) String() string {
+	return fmt.Sprintf("%d changes heard, %d ends missed; staleness median %s, p99 %s, max %s; %.1f KB resident for each watcher",
+		r.Changes, r.Missed, r.Quantile(.5).Round(10*time.Microsecond), r.Quantile(.99).Round(10*time.Microsecond),
+		r.Quantile(1).Round(10*time.Microsecond), float64(r.PerWatcher)/1000)
+}
+
+// Run runs a load against a gateway until every job has ended and everybody has
+// heard of it.
+func (l Load) Run(ctx context.Context, g *harness.Gateway) (*Result, error) {
+	ids, err := l.create(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	before, err := resident(g)
+	if err != nil {
+		return nil, err
+	}
+	crowd := &crowd{gateway: g, ids: ids}
+	if err := crowd.gather(ctx, l); err != nil {
+		crowd.dismiss()
+		return nil, err
+	}
+	defer crowd.dismiss()
+	after, err := resident(g)
+	if err != nil {
+		return nil, err
+	}
+	r := crowd.listen(ctx)
+	r.PerWatcher = (after - before) / max(len(crowd.seats), 1)
+	return r, ctx.Err()
+}
+
+func (l Load) create(ctx context.Context, g *harness.Gateway) ([]string, error) {
+	p := pool.NewWithResults[string]().WithErrors().WithFirstError().WithMaxGoroutines(16)
+	for i := range l.Jobs {
+		p.Go(func() (string, error) {
+			j, err := Create(ctx, g, fmt.Sprintf("job %d [sandbox: job=%s]", i, l.Takes))
+			return j.ID, err
+		})
+	}
+	return p.Wait()
+}
+
+// resident is the gateway's memory in bytes.
+func resident(g *harness.Gateway) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", g.PID()))
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 2 {
+		return 0, errors.New("statm has no resident pages")
+	}
+	pages, err := strconv.Atoi(string(fields[1]))
+	return pages * os.Getpagesize(), err
+}
+
+// crowd is everybody who watches.
+type crowd struct {
+	gateway *harness.Gateway
+	ids     []string
+	seats   []seat
+}
+
+// seat is one watcher, and how many ends it has to hear of.
+type seat struct {
+	watcher Watcher
+	ends    int
+}
+
+// gather opens every watcher.
+func (c *crowd) gather(ctx context.Context, l Load) error {
+	p := pool.NewWithResults[seat]().WithErrors().WithFirstError().WithMaxGoroutines(16)
+	for i := range l.Streams {
+		p.Go(func() (seat, error) {
+			w, err := Stream(ctx, c.gateway, c.ids[i%len(c.ids)], 0)
+			return seat{w, 1}, err
+		})
+	}
+	for i := range l.Sockets {
+		p.Go(func() (seat, error) {
+			w, err := Socket(ctx, c.gateway, c.ids[i%len(c.ids):][:1], 0)
+			return seat{w, 1}, err
+		})
+	}
+	for range l.All {
+		p.Go(func() (seat, error) {
+			w, err := Socket(ctx, c.gateway, "all", 0)
+			return seat{w, len(c.ids)}, err
+		})
+	}
+	var err error
+	c.seats, err = p.Wait()
+	return err
+}
+
+func (c *crowd) dismiss() {
+	for _, s := range c.seats {
+		if s.watcher != nil {
+			s.watcher.Close()
+		}
+	}
+}
+
+// listen listens until everybody has heard of every end. When ctx ends those who
+// still wait are sent home.
+func (c *crowd) listen(ctx context.Context) *Result {
+	var r Result
+	var mu sync.Mutex
+	release := context.AfterFunc(ctx, c.dismiss)
+	defer release()
+	p := pool.New()
+	for _, s := range c.seats {
+		p.Go(func() {
+			ages, missed := s.listen()
+			mu.Lock()
+			defer mu.Unlock()
+			r.Staleness = append(r.Staleness, ages...)
+			r.Missed += missed
+		})
+	}
+	p.Wait()
+	slices.Sort(r.Staleness)
+	r.Changes = len(r.Staleness)
+	return &r
+}
+
+// listen hears until every end was heard, and tells how old what it heard was.
+func (s *seat) listen() (ages []time.Duration, missed int) {
+	left := s.ends
+	for left > 0 {
+		n, err := s.watcher.Hear()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				return ages, left
+			}
+			break
+		}
+		switch n.Kind {
+		case "job", "status", "progress", "terminal":
+			ages = append(ages, time.Since(time.UnixMicro(n.Revision)))
+		case "snapshot":
+			// The end of a job that a stream watches comes by itself.
+			if _, streamed := s.watcher.(*stream); streamed {
+				continue
+			}
+		default:
+			continue
+		}
+		if n.Job.Final() {
+			left--
+		}
+	}
+	return ages, left
+}
