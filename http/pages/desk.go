@@ -51,6 +51,9 @@ const (
 	placeAdminKeys place = "/admin/keys"
 	placeSpend     place = "/admin/spend"
 	placeCodes     place = "/admin/codes"
+	placeFlow      place = "/flow"
+	placeProviders place = "/flow/providers"
+	placeActors    place = "/flow/actors"
 )
 
 // Link is an entry of a navigation.
@@ -71,7 +74,8 @@ var sections = []struct {
 var offices = []struct {
 	place place
 	name  string
-}{{placeUsers, "Users"}, {placeAdminKeys, "Keys"}, {placeSpend, "Spend"}, {placeCodes, "Redeem codes"}}
+}{{placeUsers, "Users"}, {placeAdminKeys, "Keys"}, {placeSpend, "Spend"}, {placeCodes, "Redeem codes"},
+	{placeFlow, "Flow"}, {placeProviders, "Providers"}, {placeActors, "Actors"}}
 
 // nav is the main navigation as seen from here.
 func (d *Desk) nav(here place) []Link {

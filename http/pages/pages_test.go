@@ -42,6 +42,7 @@ func TestEveryPageIsDrawn(t *testing.T) {
 		"users":    &Users{Desk: desk, Query: "<b>", Users: []User{{ID: 1, Username: "<b>", Email: "<b>", Active: true}, {}}, Pager: Pager{1, 2, 3, "/a", "/b"}},
 		"one user": &OneUser{Desk: desk, User: User{Username: "<b>"}, Keys: []Key{key}, Usage: usage}, "no users": &Users{Desk: desk},
 		"all keys": &AllKeys{Desk: desk, Keys: []Key{key}}, "spend": &Spend{Desk: desk, Usage: usage, Users: []Share{{Name: "<b>", Path: "/x", Note: "<b>"}}},
+		"flow": &Flow{Desk: desk}, "one request": &FlowRequest{Desk: desk, ID: "<b>"}, "providers": &Providers{Desk: desk}, "actors": &Actors{Desk: desk},
 		"live": &Live{Desk: &desk, Token: "t", Models: []string{"<b>"}}, "live by key": &Live{},
 		"codes": &Codes{Desk: desk, Codes: []Code{{Status: "open", Expires: at}, {Status: "used", Used: at, UsedBy: "<b>"}}},
 	} {
@@ -64,7 +65,8 @@ func TestEveryPageIsDrawn(t *testing.T) {
 
 func TestAssetsArePublishedUnderTheirContent(t *testing.T) {
 	for name, media := range map[string]string{"stagedoor.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml",
-		"live.js": "text/javascript; charset=utf-8", "live.css": "text/css; charset=utf-8"} {
+		"live.js": "text/javascript; charset=utf-8", "live.css": "text/css; charset=utf-8",
+		"flow.js": "text/javascript; charset=utf-8", "flow.css": "text/css; charset=utf-8"} {
 		path := assetPath(name)
 		r := httptest.NewRequest("GET", path, nil)
 		r.SetPathValue("name", strings.TrimPrefix(path, AssetPrefix))

@@ -12,6 +12,8 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/browser"
+	"stagedoor/http/live"
+	"stagedoor/http/overview"
 	"stagedoor/http/pages"
 	"stagedoor/state"
 )
@@ -31,6 +33,10 @@ type Options struct {
 	VideoModels func() []string
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
+	// Overview is what the gateway does at the moment, and Live are the doors of
+	// those who watch it; nil: nobody can.
+	Overview *overview.Overview
+	Live     func() *live.Doors
 	Now      func() time.Time
 	Random   io.Reader
 }
@@ -86,12 +92,13 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /admin/spend", p.admin((*visit).spend))
 	handle("GET /admin/codes", p.admin((*visit).codes))
 	handle("POST /admin/codes", p.adminForm((*visit).mint))
+	p.flowRoutes(handle)
 }
 
 // Missing answers a request for a page that no route has, if the path is one of
 // the portal's; else it tells that it did not.
 func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) || !strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") {
+	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) || !strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") && !strings.HasPrefix(r.URL.Path, pathFlow+"/") {
 		return false
 	}
 	p.member((*visit).missing)(w, r)
@@ -187,8 +194,10 @@ func comeBack(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return browser.LocalPath(r.URL.RequestURI(), pathAccount)
 	}
-	if strings.HasPrefix(r.URL.Path, pathAdmin+"/") {
-		return pathAdmin
+	for _, section := range []string{pathAdmin, pathFlow} {
+		if strings.HasPrefix(r.URL.Path, section+"/") {
+			return section
+		}
 	}
 	return pathAccount
 }

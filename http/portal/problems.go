@@ -32,6 +32,7 @@ var notices = map[string]string{
 	"password_changed": "Your password was changed. All other sessions have ended.", "session_ended": "The session has ended.",
 	"credited": "The money was credited.", "adjusted": "The balance was adjusted.",
 	"user_enabled": "The user is enabled.", "user_disabled": "The user is disabled.",
+	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.", "provider_resumed": "Requests for the provider go on.",
 }
 
 // retryUnavailable is when to come back if nobody knows better.

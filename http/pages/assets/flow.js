@@ -1,0 +1,478 @@
+// The pages /flow, /flow/requests/…, /flow/providers and /flow/actors: what the
+// gateway does at the moment.
+//
+//   Feed    hears the view over a WebSocket, a few times a second at most; rests while
+//           nobody looks at the tab, and comes back by itself
+//   Table   rows by id: one that is still there keeps its place in the document, and
+//           only cells that changed are touched
+//   show    one function per view, drawn once a frame
+//
+// Text from requests reaches the page as text, never as HTML.
+
+const root = document.getElementById('flow');
+const $ = (id) => document.getElementById(id);
+const view = root.dataset.view;
+
+const firstPause = 500;
+const longPause = 15_000;
+const silence = 75_000; // pings come every 30 s and do not reach a script: a look is asked for again then
+
+// line says how the page is connected. It is read out only when that changes.
+const words = { live: 'live', lost: 'connection lost, coming back', paused: 'paused', refused: 'signed out: reload the page' };
+let state = '';
+function line(next) {
+  if (next === state) return;
+  state = next;
+  const e = $('line');
+  e.className = `tag ${next === 'live' ? 'live' : 'lost'}`;
+  e.textContent = words[next];
+}
+
+class Feed {
+  constructor(wish, hear) {
+    this.wish = wish;
+    this.hear = hear;
+    this.failures = 0;
+    document.addEventListener('visibilitychange', () => (document.hidden ? this.rest() : this.open()));
+    addEventListener('online', () => this.open());
+    this.open();
+  }
+
+  // watch says what is wished for, again if it has changed.
+  watch() {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type: 'watch', ...this.wish() }));
+  }
+
+  rest() {
+    clearTimeout(this.timer);
+    const socket = this.socket;
+    this.socket = undefined;
+    socket?.close();
+    line('paused');
+  }
+
+  open() {
+    if (this.socket || document.hidden) return;
+    clearTimeout(this.timer);
+    const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/flow/socket`);
+    this.socket = socket;
+    socket.onopen = () => this.watch();
+    socket.onmessage = (e) => {
+      this.failures = 0;
+      line('live');
+      clearTimeout(this.silence);
+      this.silence = setTimeout(() => this.watch(), silence);
+      this.hear(JSON.parse(e.data));
+    };
+    socket.onclose = (e) => {
+      clearTimeout(this.silence);
+      if (this.socket !== socket) return; // it rests
+      this.socket = undefined;
+      if (e.code === 1008) {
+        line('refused');
+        return;
+      }
+      line('lost');
+      const pause = Math.min(firstPause * 2 ** this.failures++, longPause);
+      this.timer = setTimeout(() => this.open(), pause / 2 + Math.random() * pause / 2);
+    };
+  }
+}
+
+// Words for numbers.
+const whole = new Intl.NumberFormat('en');
+const count = (n) => whole.format(n);
+function time(ms) {
+  if (ms < 1000) return `${ms < 10 && ms % 1 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${s.toFixed(1)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor(s / 60 % 60)} min`;
+}
+const clock = (t) => new Date(t).toLocaleTimeString('en-GB');
+const moment = (t) => new Date(t).toLocaleString('en-GB');
+
+function set(e, text) {
+  if (e.textContent !== text) e.textContent = text;
+}
+
+// make makes an element: make('td', { class: 'x' }, 'text' or elements...).
+function make(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(attributes)) {
+    if (v === true) e.setAttribute(k, '');
+    else if (v !== false && v !== undefined) e.setAttribute(k, v);
+  }
+  e.append(...children.filter((c) => c !== undefined && c !== null));
+  return e;
+}
+
+// same keeps what is in e while text says that it is the same.
+function same(e, text, children) {
+  if (e.dataset.shows === text) return false;
+  e.dataset.shows = text;
+  e.replaceChildren(...children());
+  return true;
+}
+
+class Table {
+  // columns: { label, number?, text(item), node?(item, cell) }. node fills a cell
+  // whose text says that it has changed.
+  constructor(table, columns) {
+    this.body = table.tBodies[0];
+    this.columns = columns;
+    this.rows = new Map();
+  }
+
+  show(items, id) {
+    const left = new Map(this.rows);
+    let before = this.body.firstElementChild;
+    for (const item of items) {
+      const key = id(item);
+      let row = this.rows.get(key);
+      if (!row) {
+        row = this.row();
+        this.rows.set(key, row);
+      }
+      left.delete(key);
+      this.fill(row, item);
+      if (row === before) before = before.nextElementSibling;
+      else this.body.insertBefore(row, before);
+    }
+    for (const [key, row] of left) {
+      row.remove();
+      this.rows.delete(key);
+    }
+  }
+
+  row() {
+    const row = document.createElement('tr');
+    this.columns.forEach((c, i) => row.append(i ? make('td', { 'data-label': c.label, class: c.number && 'number' }) : make('th', { scope: 'row' })));
+    return row;
+  }
+
+  fill(row, item) {
+    this.columns.forEach((c, i) => {
+      const cell = row.cells[i];
+      const text = c.text(item);
+      if (c.node) same(cell, text, () => c.node(item));
+      else set(cell, text);
+    });
+  }
+}
+
+const tag = (name, text = name) => make('span', { class: `tag ${name}` }, text);
+
+// post sends a form of the page. The answer is a page that nobody needs.
+async function post(path) {
+  const body = new URLSearchParams({ token: root.dataset.token });
+  const response = await fetch(path, { method: 'POST', body, redirect: 'manual' });
+  if (response.type !== 'opaqueredirect' && !response.ok && response.status !== 409) line('refused');
+}
+
+const requestPath = (id) => `/flow/requests/${encodeURIComponent(id)}`;
+const shortID = (id) => (id.length > 20 ? `…${id.slice(-12)}` : id);
+
+const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r.id), title: r.id }, shortID(r.id))] };
+const modelColumn = { label: 'Model', text: (r) => r.model, node: (r) => [make('bdi', { title: r.model === r.upstream_model || !r.upstream_model ? r.model : `${r.model} → ${r.upstream_model}` }, r.model)] };
+const providerColumn = { label: 'Provider', text: (r) => (r.attempts > 1 ? `${r.provider} (try ${r.attempts})` : r.provider) };
+
+// end asks for a second click before it ends a request.
+function endButton(r) {
+  const button = make('button', { type: 'button', 'aria-label': `End request ${r.id}` }, 'End');
+  let timer;
+  button.onclick = () => {
+    if (button.classList.contains('sure')) {
+      button.disabled = true;
+      post(`${requestPath(r.id)}/cancel`);
+      return;
+    }
+    button.classList.add('sure');
+    button.textContent = 'Sure?';
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      button.classList.remove('sure');
+      button.textContent = 'End';
+    }, 3000);
+  };
+  return button;
+}
+
+const figures = (values) => {
+  for (const [name, text] of Object.entries(values)) set($('load').querySelector(`[data-figure="${name}"]`), text);
+};
+
+function requestsView() {
+  const form = $('filter');
+  const active = new Table($('active'), [
+    requestColumn,
+    { label: 'Phase', text: (r) => `${r.phase} ${r.queue_position ?? ''}`,
+      node: (r) => [tag(r.phase), r.queue_position ? make('span', { class: 'place' }, ` place ${r.queue_position}`) : null].filter(Boolean) },
+    modelColumn, providerColumn,
+    { label: 'Tokens', number: true, text: (r) => count(r.output_tokens) },
+    { label: 'Per second', number: true, text: (r) => (r.tokens_per_second ? count(r.tokens_per_second) : '–') },
+    { label: 'Time', number: true, text: (r) => time(r.duration_ms) },
+    { label: '', number: true, text: () => 'end', node: (r) => [endButton(r)] },
+  ]);
+  const recent = new Table($('recent'), [
+    requestColumn,
+    { label: 'Result', text: (r) => `${r.result.status} ${r.result.code} ${r.result.reason}`,
+      node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), ` ${r.result.code}`] : [tag('ok', r.result.reason || 'done')]) },
+    modelColumn, providerColumn,
+    { label: 'Tokens', number: true, text: (r) => count(r.output_tokens) },
+    { label: 'First piece', number: true, text: (r) => (r.first_ms === null ? '–' : time(r.first_ms)) },
+    { label: 'Time', number: true, text: (r) => time(r.duration_ms) },
+    { label: 'Began', number: true, text: (r) => clock(r.started) },
+  ]);
+
+  // The filter is in the address, so that it can be kept and sent.
+  const fields = ['phase', 'provider', 'model', 'key', 'sort'];
+  const asked = new URLSearchParams(location.search);
+  for (const name of fields) if (asked.get(name)) form.elements[name].value = asked.get(name);
+  $('failed').checked = asked.has('failed');
+  const filter = () => {
+    const f = Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()]).filter(([, v]) => v));
+    if ($('failed').checked) f.failed = true;
+    return f;
+  };
+  let timer;
+  const changed = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const f = new URLSearchParams(filter());
+      if (f.get('sort') === 'age') f.delete('sort');
+      history.replaceState(null, '', f.size ? `?${f}` : location.pathname);
+      feed.watch();
+    }, 200);
+  };
+  form.addEventListener('input', changed);
+  $('failed').addEventListener('input', changed);
+  form.addEventListener('submit', (e) => { e.preventDefault(); changed(); });
+
+  const show = ({ active: { load, matching, data }, recent: ended }) => {
+    figures({
+      in_flight: count(load.in_flight), replying: count(load.phases.replying), waiting: count(load.phases.waiting), queued: count(load.phases.queued),
+      tokens_per_second: count(load.tokens_per_second), ended: `${count(load.ended)}, ${count(load.failed)}`,
+    });
+    set($('matching'), matching > data.length ? `${count(data.length)} of ${count(matching)}` : matching ? count(matching) : '');
+    same($('providers'), load.providers.map((p) => p.provider).join(' '), () => load.providers.map((p) => make('option', { value: p.provider })));
+    active.show(data, (r) => r.id);
+    recent.show(ended, (r) => r.id);
+    $('active').hidden = !data.length;
+    $('active-none').hidden = !!data.length;
+    $('recent').hidden = !ended.length;
+    $('recent-none').hidden = !!ended.length;
+  };
+  return { show, wish: () => ({ view, filter: filter() }) };
+}
+
+const fact = (name, value) => (value === '' || value === null || value === undefined ? [] : [make('div', {}, make('dt', {}, name), make('dd', {}, value))]);
+
+function facts(r) {
+  const result = r.result;
+  return [
+    ...fact('Phase', result ? (result.status ? tag('failed', `${result.status} ${result.code}`) : tag('ok', result.reason || 'done')) : tag(r.phase)),
+    ...fact('Place in the queue', r.queue_position && String(r.queue_position)),
+    ...fact('Time', time(r.duration_ms)), ...fact('First piece after', r.first_ms === null ? '' : time(r.first_ms)),
+    ...fact('Queued', result && result.queued_ms ? time(result.queued_ms) : ''),
+    ...fact('Tokens out', count(r.output_tokens)), ...fact('Tokens in', r.input_tokens ? count(r.input_tokens) : ''),
+    ...fact('Tokens per second', r.tokens_per_second ? count(r.tokens_per_second) : ''),
+    ...fact('Model', r.model), ...fact('Upstream model', r.upstream_model === r.model ? '' : r.upstream_model),
+    ...fact('Provider', r.provider), ...fact('Attempts', r.attempts > 1 ? String(r.attempts) : ''),
+    ...fact('Client speaks', r.shape + (r.stream ? ', streamed' : '') + (r.background ? ', in the background' : '') + (result?.untouched ? ', passed untouched' : '')),
+    ...fact('Key', r.key && make('a', { href: `/flow?key=${encodeURIComponent(r.key)}` }, r.key)), ...fact('Began', moment(r.started)),
+    ...fact('Degraded', result?.degraded), ...fact('Losses', result?.losses), ...fact('Trace', r.trace && make('code', {}, r.trace)),
+  ];
+}
+
+// The waterfall: one lane for the phases, one for every span, on one scale.
+function lanes(r) {
+  const end = Math.max(r.duration_ms * 1000, 1, ...r.spans.map((s) => s.at_us + s.took_us));
+  const begin = Math.min(0, ...r.spans.map((s) => s.at_us));
+  const x = (us) => 100 * (us - begin) / (end - begin);
+  const part = (kind, from, to, title, failed) => {
+    const e = make('span', { class: `bar-part ${kind}${failed ? ' failed' : ''}`, title });
+    e.style.left = `${x(from)}%`;
+    e.style.width = `${x(to) - x(from)}%`;
+    return e;
+  };
+  const out = [];
+
+  const steps = r.steps.filter((s) => s.phase !== 'ended');
+  const phases = steps.map((s, i) => {
+    const to = r.steps[i + 1]?.at_us ?? end;
+    return part(s.phase, s.at_us, to, `${s.phase}${s.attempt > 1 ? `, attempt ${s.attempt}` : ''}: ${time((to - s.at_us) / 1000)}`);
+  });
+  out.push(make('li', {}, make('div', { class: 'plain' }, make('span', { class: 'name' }, 'phases'),
+    make('span', { class: 'lane', role: 'img', 'aria-label': phases.map((p) => p.title).join('; ') }, ...phases), make('span', { class: 'took' }, time(r.duration_ms)))));
+
+  const children = Map.groupBy(r.spans, (s) => (r.spans.some((o) => o.id === s.parent) ? s.parent : ''));
+  const add = (s, depth) => {
+    const first = s.events.find((e) => e.name === 'gen_ai.first_token');
+    const parts = s.kind === 'client'
+      ? (first ? [part('call', s.at_us, first.at_us, 'until the first piece', s.failed), part('replying', first.at_us, s.at_us + s.took_us, 'reply', s.failed)]
+        : [part('call', s.at_us, s.at_us + s.took_us, s.name, s.failed)])
+      : [part(s.name === 'queue' ? 'wait' : 'own', s.at_us, s.at_us + s.took_us, s.name, s.failed)];
+    const ticks = s.events.filter((e) => e !== first).map((e) => {
+      const t = make('span', { class: 'tick', title: `${e.name} after ${time(e.at_us / 1000)}` });
+      t.style.left = `${x(e.at_us)}%`;
+      return t;
+    });
+    const name = make('span', { class: 'name' }, s.name);
+    name.style.paddingLeft = `${depth * 0.9}rem`;
+    const known = [...s.attributes.map((a) => `${a.name}: ${a.value}`), ...s.events.map((e) => `${e.name} after ${time(e.at_us / 1000)}`)];
+    if (s.failed) known.unshift(`failed${s.failure ? `: ${s.failure}` : ''}`);
+    const summary = make('summary', {}, name, make('span', { class: 'lane' }, ...parts, ...ticks), make('span', { class: 'took' }, time(s.took_us / 1000)));
+    out.push(make('li', {}, make('details', { 'data-span': s.id }, summary, make('pre', { class: 'detail' }, known.join('\n') || 'no attributes'))));
+    for (const c of (children.get(s.id) ?? []).sort((a, b) => a.at_us - b.at_us)) add(c, depth + 1);
+  };
+  for (const s of (children.get('') ?? []).sort((a, b) => a.at_us - b.at_us || b.took_us - a.took_us)) add(s, 0);
+  return out;
+}
+
+function requestView() {
+  const show = ({ request: r }) => {
+    $('gone').hidden = !!r;
+    $('end').hidden = !r || !!r.result;
+    if (!r) return;
+    $('facts').replaceChildren(...facts(r));
+    $('nospans').hidden = r.trace !== '';
+    const list = $('waterfall');
+    const open = new Set([...list.querySelectorAll('details[open]')].map((d) => d.dataset.span));
+    const focused = document.activeElement?.closest('[data-span]')?.dataset.span;
+    list.replaceChildren(...lanes(r));
+    for (const d of list.querySelectorAll('details')) {
+      if (open.has(d.dataset.span)) d.open = true;
+      if (focused === d.dataset.span) d.firstElementChild.focus();
+    }
+  };
+  return { show, wish: () => ({ view, id: root.dataset.id }) };
+}
+
+// A Card is a provider.
+class Card {
+  constructor(p) {
+    this.name = p.name;
+    this.tags = make('span');
+    this.button = make('button', { type: 'submit', class: 'small' });
+    this.form = make('form', { method: 'post' }, make('input', { type: 'hidden', name: 'token', value: root.dataset.token }), this.button);
+    this.form.onsubmit = (e) => {
+      e.preventDefault();
+      post(this.form.action);
+    };
+    this.meters = {
+      places: this.meter('In flight'), requests: this.meter('Requests left this minute'), tokens: this.meter('Tokens left this minute'),
+    };
+    this.facts = make('dl', { class: 'facts' });
+    this.table = make('table', { class: 'stack moving' }, make('caption', {}, 'Queue by key'),
+      make('thead', {}, make('tr', {}, ...['Key', 'Class', 'Waiting', 'Oldest'].map((t, i) => make('th', { scope: 'col', class: i > 1 && 'number' }, t)))), make('tbody'));
+    this.queue = new Table(this.table, [
+      { label: 'Key', text: (q) => q.key, node: (q) => [make('a', { href: `/flow?phase=queued&key=${encodeURIComponent(q.key)}` }, q.key || 'none')] },
+      { label: 'Class', text: (q) => q.class },
+      { label: 'Waiting', number: true, text: (q) => count(q.count) }, { label: 'Oldest', number: true, text: (q) => time(q.oldest_ms) },
+    ]);
+    this.element = make('section', { class: 'card provider' },
+      make('div', { class: 'head' }, make('h2', {}, make('bdi', {}, p.name), this.tags), this.form),
+      make('div', { class: 'meters' }, ...Object.values(this.meters).map((m) => m.element)), this.facts, this.table);
+  }
+
+  meter(name) {
+    const output = make('output');
+    const bar = make('meter', { min: 0, 'aria-label': name });
+    return { output, bar, element: make('div', {}, make('label', {}, output, name), bar) };
+  }
+
+  // level shows how much of a limit there is; low is where it runs out.
+  level(m, value, limit, text, fullIsGood) {
+    set(m.output, text);
+    m.bar.hidden = !limit;
+    if (!limit) return;
+    m.bar.max = limit;
+    m.bar.low = limit * (fullIsGood ? 0.1 : 0.8);
+    m.bar.high = limit * (fullIsGood ? 0.3 : 0.95);
+    m.bar.optimum = fullIsGood ? limit : 0;
+    m.bar.value = value;
+  }
+
+  show(p) {
+    const breaker = { closed: null, open: tag('broken', `breaker open, probe in ${time(p.reopens_ms)}`), half_open: tag('half_open', 'breaker half open') }[p.breaker];
+    this.tags.replaceChildren(...[!p.answers && tag('broken', 'restarts'), p.paused && tag('paused'), breaker, p.cool_ms > 0 && tag('queued', `rests ${time(p.cool_ms)}`),
+      p.answers && !p.paused && !breaker && !p.cool_ms && tag('ok', 'serving')].filter(Boolean));
+    const action = p.paused ? 'resume' : 'pause';
+    this.form.action = `/flow/providers/${encodeURIComponent(p.name)}/${action}`;
+    set(this.button, p.paused ? 'Resume' : 'Pause');
+    this.level(this.meters.places, p.in_flight, p.places, p.places ? `${count(p.in_flight)} of ${count(p.places)}` : count(p.in_flight), false);
+    for (const name of ['requests', 'tokens']) {
+      const b = p[name];
+      this.level(this.meters[name], b.remaining, b.limit, b.limit ? `${count(b.remaining)} of ${count(b.limit)}` : 'no limit', true);
+    }
+    const list = (all) => all.map((c) => `${c.name} ${count(c.count)}`).join(', ');
+    const known = [['Speaks', p.shape], ['Queued', count(p.queued)], ['A request takes', p.service_ms ? time(p.service_ms) : ''], ['Let through', count(p.granted)],
+      ['Keys that rest', p.keys.of ? `${p.keys.benched} of ${p.keys.of}` : ''], ['Ended', list(p.outcomes)], ['Refused', list(p.refused)]];
+    same(this.facts, JSON.stringify(known), () => known.flatMap(([name, value]) => fact(name, value)));
+    this.queue.show(p.queues, (q) => `${q.class} ${q.key}`);
+    this.table.hidden = !p.queues.length;
+  }
+}
+
+function providersView() {
+  const cards = new Map();
+  const list = $('providers-list');
+  const show = ({ providers }) => {
+    for (const [name, card] of cards) {
+      if (providers.some((p) => p.name === name)) continue;
+      card.element.remove();
+      cards.delete(name);
+    }
+    for (const p of providers) {
+      if (!cards.has(p.name)) {
+        cards.set(p.name, new Card(p));
+        list.append(cards.get(p.name).element);
+      }
+      cards.get(p.name).show(p);
+    }
+  };
+  return { show, wish: () => ({ view }) };
+}
+
+const failureText = (f) => (f ? `${moment(f.at)}: ${f.reason} (${f.message})` : '');
+
+function actorsView() {
+  const depths = new Map();
+  const tree = new Table($('tree'), [
+    { label: 'Actor', text: (a) => a.name, node: (a) => {
+      const name = make('span', { title: a.id }, a.name);
+      name.style.paddingLeft = `${depths.get(a.id) * 1.2}rem`;
+      return [name];
+    } },
+    { label: 'Kind', text: (a) => a.kind }, { label: 'Mailbox', number: true, text: (a) => count(a.depth) },
+    { label: 'Restarts', number: true, text: (a) => count(a.restarts) }, { label: 'Since', text: (a) => moment(a.started) },
+    { label: 'Last failure', text: (a) => failureText(a.last_failure) },
+  ]);
+  const kinds = new Table($('kinds'), [
+    { label: 'Kind', text: (k) => k.name },
+    ...[['Live', 'live'], ['Mailboxes', 'depth'], ['Spawned', 'spawned'], ['Failed', 'failed'], ['Restarted', 'restarted'], ['Refused messages', 'rejected']]
+      .map(([label, field]) => ({ label, number: true, text: (k) => count(k[field]) })),
+    { label: 'Last failure', text: (k) => failureText(k.last_failure) },
+  ]);
+  const show = ({ actors: a }) => {
+    for (const one of a.actors) depths.set(one.id, one.parent ? (depths.get(one.parent) ?? 0) + 1 : 0);
+    const all = (field) => a.kinds.reduce((sum, k) => sum + k[field], 0);
+    figures({ live: count(all('live')), depth: count(all('depth')), goroutines: count(a.goroutines), restarts: count(all('restarted')),
+      dead: count(a.dead_letters.reduce((sum, d) => sum + d.count, 0)) });
+    tree.show(a.actors, (one) => one.id);
+    kinds.show(a.kinds, (k) => k.name);
+    $('letters').hidden = !a.dead_letters.length;
+    same($('letters').querySelector('dl'), JSON.stringify(a.dead_letters), () => a.dead_letters.flatMap((d) => fact(d.name, count(d.count))));
+  };
+  return { show, wish: () => ({ view }) };
+}
+
+// What is heard faster than it can be drawn is drawn once.
+const { show, wish } = { requests: requestsView, request: requestView, providers: providersView, actors: actorsView }[view]();
+let next;
+const feed = new Feed(wish, (message) => {
+  if (message.type !== view) return;
+  if (!next) requestAnimationFrame(() => { const m = next; next = undefined; show(m); });
+  next = message;
+});

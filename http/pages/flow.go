@@ -1,0 +1,41 @@
+package pages
+
+// Pages of what goes on. What is on them comes and moves by a script
+// (assets/flow.js), which hears it over a socket; the pages themselves know nothing
+// of it.
+
+// Flow shows the requests under way and those that ended lately.
+type Flow struct{ Desk }
+
+// phases can be chosen.
+var flowPhases = []string{"starting", "queued", "waiting", "replying", "resting"}
+
+// Phases are what can be chosen.
+func (*Flow) Phases() []string { return flowPhases }
+
+func (f *Flow) frame() frame { return f.moving(placeFlow, "flow.html", "Flow") }
+
+// FlowRequest shows one request and the spans of its work.
+type FlowRequest struct {
+	Desk
+	ID string
+}
+
+func (f *FlowRequest) frame() frame { return f.moving(placeFlow, "flowrequest.html", "Request") }
+
+// Providers shows providers with their limits and queues.
+type Providers struct{ Desk }
+
+func (p *Providers) frame() frame { return p.moving(placeProviders, "providers.html", "Providers") }
+
+// Actors shows the tree of actors.
+type Actors struct{ Desk }
+
+func (a *Actors) frame() frame { return a.moving(placeActors, "actors.html", "Actors") }
+
+// moving is at for a page of what goes on.
+func (d *Desk) moving(here place, template, title string) frame {
+	f := d.at(here, template, title)
+	f.script, f.style = "flow.js", "flow.css"
+	return f
+}
