@@ -19,6 +19,7 @@ type Client struct {
 	base string
 	key  string
 	http *http.Client
+	pace time.Duration // the first pause after a failure
 	// Waits tells that a request failed and is tried again after a while; nil:
 	// nobody wants to know.
 	Waits func(cause error, wait time.Duration)
@@ -44,7 +45,7 @@ func New(address, key string) (*Client, error) {
 		ResponseHeaderTimeout: replyTimeout,
 		ForceAttemptHTTP2:     true,
 	}
-	return &Client{base: strings.TrimRight(address, "/"), key: key, http: &http.Client{Transport: t,
+	return &Client{base: strings.TrimRight(address, "/"), key: key, pace: firstPause, http: &http.Client{Transport: t,
 		// The key goes to the gateway that was named and nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
@@ -145,7 +146,7 @@ const maxReply = 32 << 20
 // document asks and reads the JSON of the reply into out. What fails for now is
 // tried again a few times; request must be harmless to repeat.
 func (c *Client) document(ctx context.Context, method, path string, b *body, header http.Header, out any) error {
-	p := pause{most: tries}
+	p := pause{first: c.pace, most: tries}
 	for {
 		err := c.documentOnce(ctx, method, path, b, header, out)
 		if err == nil || !passing(err) {

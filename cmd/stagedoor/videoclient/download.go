@@ -47,7 +47,7 @@ func (c *Client) Download(ctx context.Context, d Download) (int64, error) {
 	}
 	defer os.Remove(f.Name()) // gone by then if all went well
 	defer f.Close()
-	t := transfer{client: c, Download: d, file: f, total: -1}
+	t := transfer{client: c, Download: d, file: f, total: -1, pause: pause{first: c.pace, most: tries}}
 	if err := t.run(ctx); err != nil {
 		return t.done, err
 	}
@@ -101,7 +101,6 @@ func (t *transfer) publish() error {
 }
 
 func (t *transfer) run(ctx context.Context) error {
-	t.pause.most = tries
 	for {
 		before := t.done
 		err := t.once(ctx)

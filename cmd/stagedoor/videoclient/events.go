@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +22,7 @@ var errSilent = errors.New("the gateway has fallen silent")
 // Watch calls fn with the job as it stands and at every change, until it has
 // ended. A line that breaks is taken up again. fn is called by this goroutine.
 func (c *Client) Watch(ctx context.Context, id string, fn func(*Job)) error {
-	w := watch{client: c, id: id, fn: fn}
+	w := watch{client: c, id: id, fn: fn, pause: pause{first: c.pace}}
 	for {
 		err := w.once(ctx)
 		switch {
@@ -50,8 +51,8 @@ type watch struct {
 
 // once watches over one connection.
 func (w *watch) once(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if w.last != "" {
 		header.Set("Last-Event-Id", w.last)
@@ -67,14 +68,23 @@ func (w *watch) once(ctx context.Context) error {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return errForeign
 	}
-	timer := time.AfterFunc(silence, func() { cancel(errSilent) })
-	defer timer.Stop()
-	err = readEvents(res.Body, func() { timer.Reset(silence) }, w.take)
-	if errors.Is(context.Cause(ctx), errSilent) {
-		return errSilent
+	if err := listen(ctx, res.Body, w.take); err != nil {
+		return err
 	}
-	if err == nil {
-		return io.ErrUnexpectedEOF // streams end with their job
+	return io.ErrUnexpectedEOF // streams end with their job
+}
+
+// listen reads events until take has enough, the line ends or it falls silent.
+func listen(ctx context.Context, body io.ReadCloser, take func(event) error) error {
+	var silent atomic.Bool
+	timer := time.AfterFunc(silence, func() {
+		silent.Store(true)
+		body.Close() // which ends the reading
+	})
+	defer timer.Stop()
+	err := readEvents(body, func() { timer.Reset(silence) }, take)
+	if silent.Load() {
+		return errSilent
 	}
 	return err
 }

@@ -152,7 +152,10 @@ func (w *Wish) multipart(fields [][2]string) (*body, error) {
 	if _, err := part.Write(picture); err != nil {
 		return nil, err
 	}
-	return &body{m.FormDataContentType(), buf.Bytes()}, m.Close()
+	if err := m.Close(); err != nil {
+		return nil, err
+	}
+	return &body{m.FormDataContentType(), buf.Bytes()}, nil
 }
 
 // Get asks how a job stands.

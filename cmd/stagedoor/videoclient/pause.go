@@ -19,8 +19,9 @@ const (
 // pause spaces attempts: each waits twice as long as the one before, and a random
 // part of it, so that all who lost a gateway do not come back at once.
 type pause struct {
-	most int // attempts, 0: any number
-	made int
+	first time.Duration // before the second attempt
+	most  int           // attempts, 0: any number
+	made  int
 }
 
 // reset begins anew, after an attempt that went well.
@@ -51,7 +52,7 @@ func (p *pause) next(cause error) time.Duration {
 	if errors.As(cause, &e) && e.RetryAfter > 0 {
 		return min(e.RetryAfter, time.Minute)
 	}
-	wait := min(firstPause<<min(p.made-1, 10), longPause)
+	wait := min(p.first<<min(p.made-1, 10), longPause)
 	return wait/2 + rand.N(wait/2)
 }
 
