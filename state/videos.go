@@ -160,8 +160,12 @@ func (v *Video) refused(before *Video) bool {
 
 // differs reports whether a client would see another job.
 func (v *Video) differs(before *Video) bool {
-	return v.Status() != before.Status() || v.Progress != before.Progress || v.Size != before.Size || v.Seconds != before.Seconds ||
-		!v.Completed.Equal(before.Completed) || !v.Expires.Equal(before.Expires) || !v.Deleted.Equal(before.Deleted)
+	if v.Status() != before.Status() || v.Progress != before.Progress || v.Size != before.Size || v.Seconds != before.Seconds ||
+		!v.Deleted.Equal(before.Deleted) {
+		return true
+	}
+	// The times of the end are shown from the end on.
+	return v.Final() && (!v.Completed.Equal(before.Completed) || !v.Expires.Equal(before.Expires))
 }
 
 const (

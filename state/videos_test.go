@@ -79,7 +79,8 @@ func TestVideosGoForward(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	step(3, func(v *state.Video) { v.Phase, v.Progress = state.VideoFailed, 40 })
+	step(2, func(v *state.Video) { v.Phase, v.Completed = state.VideoFinalizing, start })
+	step(3, func(v *state.Video) { v.Phase = state.VideoFailed })
 	late := v
 	late.Phase = state.VideoCompleted
 	if _, err := tryVideo(s, late); !errors.Is(err, state.ErrFinished) {

@@ -84,7 +84,7 @@ func (s *studio) Content(ctx context.Context, id string, v video.Variant, byteRa
 		return nil, err
 	}
 	all, err := io.ReadAll(c)
-	out := &video.Content{Status: 200, Header: http.Header{"Content-Type": {c.MediaType}}}
+	out := &video.Content{Status: 200, Header: http.Header{"Content-Type": {c.MediaType}, "Etag": {`"` + id + `"`}}}
 	var from, to int
 	if n, _ := fmt.Sscanf(byteRange, "bytes=%d-%d", &from, &to); n == 2 {
 		if from >= len(all) {
@@ -214,6 +214,16 @@ func TestAVideosWholeLife(t *testing.T) {
 	part := g.send("GET", content, "", "", "Range", "bytes=4-7")
 	if part.status != 206 || !bytes.Equal(part.body, whole.body[4:8]) || part.header.Get("Content-Range") != fmt.Sprintf("bytes 4-7/%d", len(whole.body)) {
 		t.Errorf("a part: %d %v %q", part.status, part.header, part.body)
+	}
+	tag := whole.header.Get("Etag")
+	if r := g.send("GET", content, "", "", "If-None-Match", tag); r.status != 304 || !strings.Contains(tag, id) {
+		t.Errorf("the same again: %d, %s", r.status, tag)
+	}
+	if r := g.send("GET", content, "", "", "Range", "bytes=4-7", "If-Range", tag); r.status != 206 {
+		t.Errorf("a part of the same: %d", r.status)
+	}
+	if r := g.send("GET", content, "", "", "Range", "bytes=4-7", "If-Range", `"other"`); r.status != 200 {
+		t.Errorf("a part of another: %d", r.status)
 	}
 	beyond := g.send("GET", content, "", "", "Range", "bytes=999999999-999999999")
 	g.refused(beyond, 416, "range_not_satisfiable", "Range")

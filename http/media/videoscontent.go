@@ -37,8 +37,15 @@ func (d *Doors) VideoContent(w http.ResponseWriter, r *http.Request) {
 		if err := ready(&job, d.Env.Now()); err != nil {
 			return err
 		}
-		content, err := d.Videos.Content(r.Context(), &job, variant, rangeOf(r))
+		tag := `"` + job.ID + "-" + string(variant) + `"`
+		w.Header().Set("Etag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		content, err := d.Videos.Content(r.Context(), &job, variant, rangeOf(r, tag))
 		if err != nil {
+			w.Header().Del("Etag")
 			return err
 		}
 		defer content.Close()
@@ -62,22 +69,23 @@ func ready(job *state.Video, now time.Time) error {
 	return nil
 }
 
-// rangeOf is the part that a client wants. What is no range is not one, and whether
-// the content is still the same (If-Range) is not known: then it is sent whole.
-func rangeOf(r *http.Request) string {
+// rangeOf is the part that a client wants, "" if it wants all: what is no range is
+// not one, and neither is that of other content (If-Range).
+func rangeOf(r *http.Request, tag string) string {
 	const most = 128
-	asked := r.Header.Get("Range")
-	if r.Method == http.MethodHead || r.Header.Get("If-Range") != "" || len(asked) > most || !strings.HasPrefix(asked, "bytes=") {
+	asked, of := r.Header.Get("Range"), r.Header.Get("If-Range")
+	if r.Method == http.MethodHead || of != "" && of != tag || len(asked) > most || !strings.HasPrefix(asked, "bytes=") {
 		return ""
 	}
 	return asked
 }
 
-// deliver sends content, or refuses a range that it does not have.
+// deliver sends content, or refuses a range that it does not have. The provider's
+// own tag stays with it: it may name the provider's job.
 func (v *visit) deliver(job *state.Video, variant video.Variant, c *video.Content) error {
 	h := v.w.Header()
 	kind := variants[variant]
-	for _, name := range []string{"Content-Length", "Content-Range", "Etag", "Last-Modified"} {
+	for _, name := range []string{"Content-Length", "Content-Range", "Last-Modified"} {
 		if value := c.Header.Get(name); value != "" {
 			h.Set(name, value)
 		}
