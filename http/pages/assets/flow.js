@@ -83,6 +83,7 @@ class Feed {
 const whole = new Intl.NumberFormat('en');
 const count = (n) => whole.format(n);
 function time(ms) {
+  if (ms > 0 && ms < 1) return `${Math.round(ms * 1000)} µs`;
   if (ms < 1000) return `${ms < 10 && ms % 1 ? ms.toFixed(1) : Math.round(ms)} ms`;
   const s = ms / 1000;
   if (s < 60) return `${s.toFixed(1)} s`;
@@ -90,6 +91,8 @@ function time(ms) {
   return `${Math.floor(s / 3600)} h ${Math.floor(s / 60 % 60)} min`;
 }
 const clock = (t) => new Date(t).toLocaleTimeString('en-GB');
+// since is a day, or the time if that is today.
+const since = (t) => { const d = new Date(t); return d.toDateString() === new Date().toDateString() ? clock(t) : d.toLocaleDateString('en-GB'); };
 const moment = (t) => new Date(t).toLocaleString('en-GB');
 
 function set(e, text) {
@@ -446,12 +449,12 @@ function actorsView() {
       return [name];
     } },
     { label: 'Kind', text: (a) => a.kind }, { label: 'Mailbox', number: true, text: (a) => count(a.depth) },
-    { label: 'Restarts', number: true, text: (a) => count(a.restarts) }, { label: 'Since', text: (a) => moment(a.started) },
+    { label: 'Restarts', number: true, text: (a) => count(a.restarts) }, { label: 'Since', text: (a) => since(a.started), node: (a) => [make('time', { datetime: a.started, title: moment(a.started) }, since(a.started))] },
     { label: 'Last failure', text: (a) => failureText(a.last_failure) },
   ]);
   const kinds = new Table($('kinds'), [
     { label: 'Kind', text: (k) => k.name },
-    ...[['Live', 'live'], ['Mailboxes', 'depth'], ['Spawned', 'spawned'], ['Failed', 'failed'], ['Restarted', 'restarted'], ['Refused messages', 'rejected']]
+    ...[['Live', 'live'], ['Mailboxes', 'depth'], ['Spawned', 'spawned'], ['Failed', 'failed'], ['Restarted', 'restarted'], ['Refused', 'rejected']]
       .map(([label, field]) => ({ label, number: true, text: (k) => count(k[field]) })),
     { label: 'Last failure', text: (k) => failureText(k.last_failure) },
   ]);
