@@ -161,11 +161,9 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	done := make(chan struct{})
 	defer close(done)
 	wg.Go(func() {
-		select {
-		case <-signals:
+		if insisted(signals, done) {
 			g.logger.Warn("second signal, stopping at once")
 			os.Exit(exitFailure)
-		case <-done:
 		}
 	})
 	tellManager(daemon.SdNotifyStopping)
@@ -193,6 +191,26 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 		return err
 	case <-time.After(lastWords):
 		return g.server.Close()
+	}
+}
+
+// echo is how soon after a signal another one is the same: who ends a group of
+// processes often ends its leader first, and so twice (timeout(1) does).
+const echo = 100 * time.Millisecond
+
+// insisted waits for a signal that is more than an echo of the one just received;
+// false: done came first.
+func insisted(signals <-chan os.Signal, done <-chan struct{}) bool {
+	received := time.Now()
+	for {
+		select {
+		case <-signals:
+			if time.Since(received) >= echo {
+				return true
+			}
+		case <-done:
+			return false
+		}
 	}
 }
 
