@@ -56,6 +56,8 @@ const (
 	// maxAbsence is how long a watcher may have been away and still be told only
 	// what changed: deleted jobs are remembered for an hour.
 	maxAbsence = 50 * time.Minute
+	// settled is how old a change is at most that is numbered and not visible yet.
+	settled = time.Minute
 )
 
 // feed follows several jobs of one owner, or all.
@@ -77,7 +79,7 @@ func newFeed(s *state.State, owner state.Owner, only []string, after int64) *fee
 	f := &feed{state: s, owner: owner, only: only}
 	v := s.View()
 	f.until = v.LastVideoChange(owner)
-	if after > f.until || after < v.Now().Add(-maxAbsence).UnixMicro() {
+	if after > max(f.until, v.Now().UnixMicro()) || after < v.Now().Add(-maxAbsence).UnixMicro() {
 		after = 0
 	}
 	switch {
@@ -108,7 +110,9 @@ func (f *feed) next(tell func(news) error) (<-chan struct{}, error) {
 	if full {
 		return atOnce, nil
 	}
-	return more, f.finish(tell)
+	// All that was numbered some time ago has been told, so that a watcher that
+	// heard nothing for hours need not hear everything when it comes back.
+	return more, f.finish(tell, max(f.after, v.Now().Add(-settled).UnixMicro()))
 }
 
 // begin tells how the jobs are that were asked for by id.
@@ -134,7 +138,7 @@ func (f *feed) changes(v state.View, tell func(news) error) (full bool, err erro
 			return false
 		}
 		if job.Changed > f.until {
-			if err = f.finish(tell); err != nil {
+			if err = f.finish(tell, f.until); err != nil {
 				return false
 			}
 		}
@@ -169,13 +173,13 @@ func (f *feed) newsOf(job *state.Video, since int64) (news, bool) {
 	return n, true
 }
 
-// finish tells once that the snapshot is over.
-func (f *feed) finish(tell func(news) error) error {
+// finish tells once that the snapshot is over, and from where to resume.
+func (f *feed) finish(tell func(news) error, revision int64) error {
 	if f.told {
 		return nil
 	}
 	f.told = true
-	return tell(news{kind: ready, revision: f.until})
+	return tell(news{kind: ready, revision: revision})
 }
 
 // single follows one job to its end.

@@ -60,6 +60,33 @@ func TestASocketWatchesOneSomeOrAll(t *testing.T) {
 	})
 }
 
+// A page that asks now and then whether its line is alive is not told everything
+// each time, however long ago anything changed.
+func TestASilentWatcherResumesFromItsLastAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		v := s.job(me)
+		c := s.socket()
+		say(t, c, `{"type":"subscribe","ids":"all"}`)
+		hear(t, c, "snapshot")
+		last := hear(t, c, "ready").Revision
+		go func() {
+			for range 5 {
+				time.Sleep(25 * time.Minute)
+				say(t, c, fmt.Sprintf(`{"type":"subscribe","ids":"all","after":%d}`, last))
+				synctest.Wait()
+			}
+			s.progress(v, 5)
+		}()
+		for range 5 {
+			last = hear(t, c, "ready").Revision
+		}
+		if m := hear(t, c, "job"); m.Job["progress"] != 5.0 {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
 func TestASocketSaysWhatIsWrongAndStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
