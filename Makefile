@@ -24,6 +24,14 @@ help: ## list the targets
 build: ## build bin/stagedoor (VERSION=v1.2.3 to name it)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/stagedoor ./cmd/stagedoor
 
+.PHONY: release
+release: ## archives for Linux and macOS, amd64 and arm64, with SHA256SUMS in bin/release (VERSION=v1.2.3)
+	deploy/release '$(VERSION)' bin/release
+
+.PHONY: release-check
+release-check: ## build the release for this machine twice, apart, and compare the bytes
+	deploy/release-check
+
 .PHONY: run
 run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for more)
 	@go build -o bin/stagedoor ./cmd/stagedoor

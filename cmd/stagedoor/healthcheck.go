@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/config"
+)
+
+// checkWithin is how long a gateway may take to say how it is.
+const checkWithin = 5 * time.Second
+
+func (a *app) healthcheckCommand() *cobra.Command {
+	var o overrides
+	var ready bool
+	c := &cobra.Command{
+		Use: "healthcheck", Short: "Ask the gateway on this machine whether it is alive", Args: noArgs,
+		Long: `Ask the gateway on this machine whether it is alive, or with --ready whether it
+takes requests: for containers, whose image has no other program. The exit code is
+0 if it is, 1 if not.`,
+		Example: `  stagedoor healthcheck --listen :8080
+  stagedoor healthcheck --config stagedoor.yaml --ready`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := o.load(a.env)
+			if err != nil {
+				return err
+			}
+			path := "/healthz"
+			if ready {
+				path = "/readyz"
+			}
+			return a.healthcheck(c.Context(), cfg, path)
+		},
+	}
+	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file` of the gateway")
+	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` it listens on, host:port")
+	c.Flags().BoolVar(&ready, "ready", false, "ask whether it takes requests, too")
+	completeFile(c, "config", "yaml", "yml")
+	return c
+}
+
+func (a *app) healthcheck(ctx context.Context, c *config.Config, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	address, err := net.ResolveTCPAddr("tcp", c.Listen[0])
+	if err != nil {
+		return err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, baseURL(c, address)+path, nil)
+	if err != nil {
+		return err
+	}
+	// The certificate is for the name that clients use, not for this address.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	r, err := client.Do(q)
+	if err != nil {
+		return fmt.Errorf("the gateway does not answer: %w", err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	if _, err := a.out.Write(append(bytes.TrimSpace(text), '\n')); err != nil {
+		return err
+	}
+	if r.StatusCode != http.StatusOK {
+		return errors.New("the gateway answered " + r.Status)
+	}
+	return nil
+}
