@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,10 +282,10 @@ func keyLines(keys []state.Key, now time.Time) []keyLine {
 
 func printKeys(out io.Writer, lines []keyLine) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKEY\tNAME\tSCOPES\tMODELS\tSTATE\tCREATED")
+	fmt.Fprintln(w, "ID\tKEY\tNAME\tUSER\tSCOPES\tMODELS\tSTATE\tCREATED")
 	for _, k := range lines {
-		fmt.Fprintf(w, "%s\t%s...\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name,
-			listed(k.Scopes), listed(k.Models), k.State, k.Created.Format(time.DateOnly))
+		fmt.Fprintf(w, "%s\t%s...\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name,
+			cmp.Or(k.User, "-"), listed(k.Scopes), listed(k.Models), k.State, k.Created.Format(time.DateOnly))
 	}
 	return w.Flush()
 }

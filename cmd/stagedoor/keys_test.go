@@ -34,7 +34,7 @@ func TestKeysActAtOnceOnARunningGateway(t *testing.T) {
 		}
 	}
 	list := command(t, nil, "keys", "list", "--data", data)
-	list.check(t, exitOK, all.ID+"  "+all.Key[:11]+"...  laptop  all       all     active", "")
+	list.check(t, exitOK, all.ID+"  "+all.Key[:11]+"...  laptop  -     all       all     active", "")
 	command(t, nil, "keys", "revoke", all.ID, "--data", data).check(t, exitOK, "revoked "+all.ID+" (laptop)", "")
 	if got := p.ask(all.Key, "m"); got != http.StatusUnauthorized {
 		t.Errorf("the revoked key is answered %d", got)
@@ -73,7 +73,7 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 		t.Errorf("the list shows what it must not:\n%s", list.out)
 	}
 	command(t, nil, "keys", "revoke", k.ID, "--data", data).check(t, exitOK, "revoked", "")
-	command(t, nil, "keys", "list", "--data", data).check(t, exitOK, "revoked", "")
+	command(t, nil, "keys", "list", "--data", data).check(t, exitOK, "ci    u     chat,models  gpt-*   revoked", "")
 }
 
 func TestKeysFindTheDataDirectoryInTheConfiguration(t *testing.T) {

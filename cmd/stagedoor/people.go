@@ -255,7 +255,7 @@ func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
 func (a *app) appsCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "apps", Short: "Register, list and disable OAuth apps", Args: noArgs,
+		Use: "apps", Short: "Register, list and delete OAuth apps", Args: noArgs,
 		Long: `Register OAuth apps: programs of other people that may read a user's account if
 the user allows it.`,
 		RunE: help,
