@@ -154,6 +154,18 @@ func (s *State) WatchKeys() <-chan struct{} {
 	return it.WatchCh()
 }
 
+// AddKeyOfUser is AddKey where the user that the key names, if any, must be there
+// and active: nobody could see or fill another account.
+func (s *State) AddKeyOfUser(ctx context.Context, k Key) error {
+	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
+		if u, ok := tx.View().UserByName(k.User); k.User != "" && (!ok || !u.Active()) {
+			return struct{}{}, fmt.Errorf("%w: there is no user %q, or it is disabled", ErrInvalid, k.User)
+		}
+		return struct{}{}, tx.AddKey(k)
+	})
+	return err
+}
+
 // AddKey keeps a new key.
 func (s *State) AddKey(ctx context.Context, k Key) error {
 	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) { return struct{}{}, tx.AddKey(k) })

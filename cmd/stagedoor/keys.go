@@ -126,6 +126,8 @@ func (a *app) existing(o *overrides) error {
 // directKeys are the keys of a store that this process has opened itself.
 type directKeys struct{ *state.State }
 
+func (d directKeys) AddKey(ctx context.Context, k state.Key) error { return d.AddKeyOfUser(ctx, k) }
+
 func (d directKeys) Keys(context.Context) ([]state.Key, error) {
 	return d.State.Keys(state.KeyFilter{}), nil
 }

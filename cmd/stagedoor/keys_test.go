@@ -59,6 +59,8 @@ func TestKeysActAtOnceOnARunningGateway(t *testing.T) {
 func TestKeysOfAStoppedGateway(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	command(t, nil, "keys", "list", "--data", data).check(t, exitStorage, "", "there is no data directory")
+	command(t, nil, "keys", "create", "--data", data, "--user", "u").check(t, exitFailure, "", `there is no user "u"`)
+	command(t, nil, "users", "create", "u", "--data", data).check(t, exitOK, "", "")
 	k := createKey(t, data, "--name", "ci", "--scope", "chat,models", "--model", "gpt-*", "--rpm", "60", "--allow-ip", "127.0.0.0/8", "--expires-in", "1h", "--user", "u")
 	list := command(t, nil, "keys", "list", "--json", "--data", data)
 	var lines []keyLine

@@ -75,7 +75,7 @@ func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Ha
 			answer(w, nil, dialogue.Invalid("body", "must be a key"))
 			return
 		}
-		answer(w, k, s.AddKey(r.Context(), k))
+		answer(w, k, s.AddKeyOfUser(r.Context(), k))
 	})
 	mux.HandleFunc("DELETE /keys/{id}", func(w http.ResponseWriter, r *http.Request) {
 		k, err := s.RevokeKey(r.Context(), r.PathValue("id"))
@@ -127,7 +127,7 @@ func (c *Client) Keys(ctx context.Context) (keys []state.Key, err error) {
 	return keys, c.do(ctx, http.MethodGet, "/keys", nil, &keys)
 }
 
-// AddKey keeps a new key.
+// AddKey keeps a new key, of a user that there is.
 func (c *Client) AddKey(ctx context.Context, k state.Key) error {
 	return c.do(ctx, http.MethodPost, "/keys", k, nil)
 }

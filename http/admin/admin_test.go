@@ -103,6 +103,10 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 	if err := c.AddKey(ctx, k); err == nil {
 		t.Error("an unknown scope")
 	}
+	k.Scopes, k.User = nil, "nobody"
+	if err := c.AddKey(ctx, k); err == nil || !strings.Contains(err.Error(), `there is no user "nobody"`) {
+		t.Errorf("an unknown user: got %v", err)
+	}
 	w := httptest.NewRecorder()
 	admin.Handler(s, nil, adminapi.New(adminapi.Options{})).ServeHTTP(w, httptest.NewRequest("POST", "/keys", strings.NewReader("{")))
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "must be a key") {
