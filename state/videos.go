@@ -76,6 +76,9 @@ type Video struct {
 	Held    int64  `json:"held,omitempty"`
 	Cost    int64  `json:"cost,omitempty"` // what was charged in the end
 
+	// Traceparent is the span of the request that asked for it, if that was traced.
+	Traceparent string `json:"traceparent,omitempty"`
+
 	// Once is the key that its client sent so that the job is not made twice, and
 	// Asked is the hash of what was asked for under it.
 	Once  string `json:"once,omitempty"`

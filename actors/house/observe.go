@@ -9,6 +9,8 @@ import (
 // served.
 func (h *House) Observe(t *telemetry.Telemetry) {
 	h.translator.Observe(t)
+	h.painter.Observe(t)
+	h.videos.Observe(t)
 }
 
 // Stats counts the actors of the tree by kind.

@@ -131,7 +131,7 @@ func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, *failure) {
 		ask.Deadline = a.svc.Now().Add(d)
 	}
 	a.reply.flow.Enter(flow.Queued)
-	permit, err := a.provider.Gate.Acquire(ctx, ask)
+	permit, err := a.queued(ctx, ask)
 	if err == nil {
 		a.reply.flow.Enter(flow.Waiting)
 		return permit, nil

@@ -126,6 +126,8 @@ func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *fai
 	if waited := permit.Waited(); p.request.N == max(a.order.Request.N, 1) {
 		a.out.Queued = waited
 	}
+	ctx, call := a.begin(ctx, p)
+	defer func() { a.ended(call, reply, f) }()
 	if p.call == nil {
 		reply, f = a.simulate(ctx, p.request)
 	} else {

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -33,12 +34,13 @@ type Options struct {
 // Service is what all requests share. It is safe for concurrent use.
 type Service struct {
 	Options
-	shapes   map[dialogue.Shape]picture.Shape
-	parent   *actor.PID
-	inFlight atomic.Int64
-	refusing atomic.Bool
-	idle     chan struct{} // told, without waiting, when the last request ends
-	flow     *flow.Registry
+	shapes    map[dialogue.Shape]picture.Shape
+	parent    *actor.PID
+	inFlight  atomic.Int64
+	refusing  atomic.Bool
+	idle      chan struct{} // told, without waiting, when the last request ends
+	flow      *flow.Registry
+	telemetry *telemetry.Telemetry
 }
 
 // New starts the service.

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 )
 
@@ -22,6 +23,7 @@ type Target struct {
 	Stream    bool
 	MaxTokens int64 // below 1: not said
 	Choices   int
+	Output    string // what is asked for, if it is not text
 }
 
 // Call is one call of an upstream, as traces and metrics see it. A nil Call is
@@ -84,6 +86,9 @@ func (t *Target) attributes() []attribute.KeyValue {
 	if t.MaxTokens > 0 {
 		attrs = append(attrs, RequestMaxTokens.Int64(t.MaxTokens))
 	}
+	if t.Output != "" {
+		attrs = append(attrs, OutputType.String(t.Output))
+	}
 	if t.Choices > 1 {
 		attrs = append(attrs, RequestChoices.Int(t.Choices))
 	}
@@ -125,11 +130,14 @@ func (c *Call) See(ev *dialogue.Event) {
 }
 
 // Told keeps what is known of a reply whose events were not read one by one.
-func (c *Call) Told(u dialogue.Usage, reason dialogue.Reason) {
+func (c *Call) Told(u dialogue.Usage, reasons ...dialogue.Reason) {
 	if c == nil {
 		return
 	}
-	c.reply.Usage, c.reply.Reasons = u, []string{ReasonName(reason)}
+	c.reply.Usage = u
+	for _, r := range reasons {
+		c.reply.Reasons = append(c.reply.Reasons, ReasonName(r))
+	}
 }
 
 // Named keeps what the reply calls itself.
@@ -240,6 +248,8 @@ var operations = map[dialogue.Shape]struct{ operation, kind string }{
 	dialogue.Completions: {OperationText, "openai"},
 	dialogue.Messages:    {OperationChat, "anthropic"},
 	dialogue.Gemini:      {OperationGenerate, "gcp.gemini"},
+	catalog.Images:       {OperationImage, "openai"},
+	catalog.Videos:       {OperationVideo, "openai"},
 }
 
 // KindSandbox is the embedded simulator, as a kind of provider.

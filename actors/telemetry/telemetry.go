@@ -1,8 +1,12 @@
 package telemetry
 
+import "go.opentelemetry.io/otel/trace"
+
 // Telemetry is what the actors need of it. A nil Telemetry measures nothing and
 // tells nobody.
 type Telemetry struct {
+	// Tracer, if set, begins the traces of work that no request waits for.
+	Tracer trace.Tracer
 	// Metrics, if set, are recorded.
 	Metrics *Metrics
 	// Propagate names the providers that are told which trace a call is of.

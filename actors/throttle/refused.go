@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -49,4 +50,13 @@ type Refused struct {
 
 func (r *Refused) Error() string {
 	return fmt.Sprintf("refused: %s, retry after %s", r.Reason, r.RetryAfter.Round(time.Millisecond))
+}
+
+// Why is the reason of an error of Acquire, in one word.
+func Why(err error) string {
+	var r *Refused
+	if errors.As(err, &r) {
+		return r.Reason.String()
+	}
+	return Cancelled.String()
 }

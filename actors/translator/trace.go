@@ -24,41 +24,18 @@ func (s *Service) metrics() *telemetry.Metrics {
 	return s.telemetry.Metrics
 }
 
-// queueSpan is how long a wait must be to have a span of its own (actors.md 4.1).
-const queueSpan = time.Millisecond
-
 // acquire asks the provider's throttle for a permit. A wait, or a refusal, is
 // part of the request's trace.
 func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, error) {
-	asked := time.Now()
+	wait := telemetry.Wait{Provider: a.provider.Spec.Name, Attempt: a.number, Asked: time.Now()}
 	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
-	if err == nil {
-		a.svc.metrics().Waited(a.provider.Spec.Name, permit.Waited())
-		if permit.Waited() < queueSpan {
-			return permit, nil
-		}
-	}
-	if !telemetry.Recording(ctx) {
-		return permit, err
-	}
-	_, span := telemetry.Start(ctx, telemetry.SpanQueue, trace.WithTimestamp(asked), trace.WithAttributes(
-		telemetry.Provider.String(a.provider.Spec.Name), telemetry.Attempt.Int(a.number)))
 	if err != nil {
-		telemetry.Fail(span, refusalName(err))
-		span.End()
-		return nil, err
+		wait.Refused = throttle.Why(err)
+	} else {
+		wait.Waited, wait.Position = permit.Waited(), permit.Position()
 	}
-	span.SetAttributes(telemetry.QueueWait.Float64(permit.Waited().Seconds()), telemetry.QueuePosition.Int(permit.Position()))
-	span.End(trace.WithTimestamp(asked.Add(permit.Waited())))
-	return permit, nil
-}
-
-// refusalName is why there was no permit.
-func refusalName(err error) string {
-	if r, ok := err.(*throttle.Refused); ok {
-		return r.Reason.String()
-	}
-	return throttle.Cancelled.String()
+	a.svc.telemetry.Queued(ctx, wait)
+	return permit, err
 }
 
 // className is what kind of failure f is; "" for none.

@@ -14,6 +14,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -73,9 +74,10 @@ type Options struct {
 // Service makes videos. Safe for concurrent use.
 type Service struct {
 	Options
-	parent *actor.PID
-	live   atomic.Int64 // actors there are; the parent's
-	making sync.Map     // by owner and key, a channel that is closed when the job is made
+	parent    *actor.PID
+	live      atomic.Int64 // actors there are; the parent's
+	telemetry atomic.Pointer[telemetry.Telemetry]
+	making    sync.Map // by owner and key, a channel that is closed when the job is made
 }
 
 // New starts the service, and goes on with the jobs of earlier processes.
@@ -136,6 +138,7 @@ func (s *Service) record(ctx context.Context, o *Order) (v state.Video, again bo
 	if err != nil {
 		return v, false, err
 	}
+	v.Traceparent = telemetry.Traceparent(ctx)
 	if s.live.Load() >= int64(s.Config.Most) {
 		return v, false, tooMany()
 	}

@@ -44,7 +44,7 @@ type step struct {
 
 // perform is the step. What it returns is the actor's.
 func (s *step) perform(ctx context.Context) any {
-	s.act(ctx)
+	s.traced(ctx, s.act)
 	s.out.video, s.out.unsaved = s.video, s.unsaved
 	s.out.misses = s.misses
 	return &s.out

@@ -10,8 +10,11 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"stagedoor/actors/meter"
 	"stagedoor/actors/painter"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
@@ -40,13 +43,18 @@ type visit struct {
 
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
+	_, span := telemetry.Start(v.r.Context(), telemetry.SpanAuth)
 	key, err := v.doors.Auth.Authenticate(v.r, false)
+	if err == nil {
+		err = v.doors.Auth.Permit(&key, v.r, scope, "")
+	}
 	if err != nil {
+		telemetry.Fail(span, telemetry.ErrorName(envelope.From(err)))
+		span.End()
 		return err
 	}
-	if err := v.doors.Auth.Permit(&key, v.r, scope, ""); err != nil {
-		return err
-	}
+	span.SetAttributes(telemetry.KeyID.String(key.ID))
+	span.End()
 	v.key = key
 	return nil
 }
@@ -189,6 +197,7 @@ func (v *visit) answer(err error) {
 // note adds what the door knows to the line of the request. out is nil for one
 // that did not get as far as the painter.
 func (v *visit) note(out *painter.Outcome) {
+	v.trace(out)
 	if !access.Wanted(v.w) {
 		return
 	}
@@ -205,6 +214,23 @@ func (v *visit) note(out *painter.Outcome) {
 	}
 	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
 		slog.Int("images", out.Delivered), slog.String("losses", out.Losses))
+}
+
+// trace adds the same to the request's span.
+func (v *visit) trace(out *painter.Outcome) {
+	span := trace.SpanFromContext(v.r.Context())
+	if !span.IsRecording() || v.request == nil {
+		return
+	}
+	span.SetAttributes(telemetry.Shape.String(string(v.request.Inbound)), telemetry.RequestModel.String(short(v.request.Model)),
+		telemetry.KeyID.String(v.key.ID))
+	if out == nil {
+		return
+	}
+	span.SetAttributes(telemetry.Provider.String(out.Provider), telemetry.Attempts.Int(out.Attempts))
+	if out.Err != nil && out.Err.Status >= http.StatusInternalServerError {
+		telemetry.Fail(span, telemetry.ErrorName(out.Err))
+	}
 }
 
 // requestID is the id that the server put on a reply.
