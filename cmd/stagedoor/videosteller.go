@@ -32,13 +32,23 @@ func (a *app) teller(asJSON bool) *teller {
 // during runs work, and shows bars meanwhile where somebody can see them.
 func (t *teller) during(ctx context.Context, work func(context.Context) error) error {
 	file, ok := t.out.(*os.File)
-	if t.asJSON || !ok || !term.IsTerminal(file.Fd()) || os.Getenv("TERM") == "dumb" {
+	if t.asJSON || !ok || !drawable(file) {
 		return work(ctx)
 	}
 	s := newScreen(file)
 	t.set(s)
 	defer t.set(nil)
 	return s.during(ctx, work)
+}
+
+// drawable tells whether bars can be drawn: on a terminal that can move its
+// cursor, and knows how large it is.
+func drawable(file *os.File) bool {
+	if !term.IsTerminal(file.Fd()) || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	width, height, err := term.GetSize(file.Fd())
+	return err == nil && width > 0 && height > 0
 }
 
 func (t *teller) set(s *screen) {

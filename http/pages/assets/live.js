@@ -264,7 +264,9 @@ class Card {
       const { picture } = this.parts;
       picture.onload = () => show(picture, true);
       picture.src = this.thumbnail;
-    } catch { /* there is not always one */ }
+    } catch (e) {
+      this.filled = e instanceof Refusal; // there is not always one, but the line may have been gone
+    }
   }
 
   async play() {

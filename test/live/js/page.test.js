@@ -149,6 +149,24 @@ test('a key stays in the tab and never in an address', async (t) => {
   assert.equal(await page.evaluate(() => sessionStorage.length), 0);
 });
 
+test('jobs beyond the snapshot are shown when asked for', async (t) => {
+  const jobs = Array.from({ length: 1000 }, (_, n) => job(n + 150, done()));
+  const { page } = await open(t, jobs);
+  const newest = [...jobs].reverse().concat(Array.from({ length: 150 }, (_, n) => job(149 - n, done())));
+  await page.route(/\/live\/videos\?/, (route) => {
+    const after = new URL(route.request().url()).searchParams.get('after');
+    const from = after ? newest.findIndex((j) => j.id === after) + 1 : 0;
+    const data = newest.slice(from, from + 100);
+    return route.fulfill({ json: { object: 'list', data, last_id: data.at(-1)?.id ?? null, has_more: from + 100 < newest.length } });
+  });
+  await button(page, 'Show older jobs').click();
+  await cards(page, 1100);
+  await button(page, 'Show older jobs').click();
+  await cards(page, 1150);
+  await button(page, 'Show older jobs').waitFor({ state: 'hidden' });
+  assert.match(await page.locator('.job .prompt').last().textContent(), /^job number 0:/);
+});
+
 test('a thousand jobs stay smooth while all of them move', async (t) => {
   const count = 1000;
   const { page, gateway } = await open(t, Array.from({ length: count }, (_, n) => job(n, { status: 'in_progress' })), { viewport: screens.desktop });

@@ -2,7 +2,9 @@
 // sandbox behind it, nothing invented. The tests tell one story and run in order.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { after, before, test } from 'node:test';
 import { launch, picture, screens, visit } from '../../oauth/js/chromium.js';
@@ -146,9 +148,19 @@ test('a browser that goes offline comes back to what happened meanwhile', async 
   await finished(page, 'while away');
 });
 
+const run = promisify(execFile);
+const env = { ...process.env, STAGEDOOR_URL: issuer, STAGEDOOR_KEY: key, TERM: 'xterm' };
+
+test('on a terminal a bar moves, and the file is there in the end', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'stagedoor-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'boat.mp4');
+  const { stdout } = await run('script', ['-qec', `stty cols 100 rows 24; '${process.env.STAGEDOOR_BINARY}' videos create 'on a terminal [sandbox: job=3s]' -o '${file}'`, '/dev/null'], { env });
+  for (const part of ['░', '█', '100%', 'completed', '$0.40', 'boat.mp4']) assert.ok(stdout.includes(part), `no ${part} in ${stdout}`);
+  assert.equal((await readFile(file)).subarray(4, 8).toString(), 'ftyp');
+});
+
 test('jobs of commands move on the page, and the other way round', async (t) => {
-  const run = promisify(execFile);
-  const env = { ...process.env, STAGEDOOR_URL: issuer, STAGEDOOR_KEY: key };
   const videos = (...args) => run(process.env.STAGEDOOR_BINARY, ['videos', ...args], { env });
   const page = await signedIn(t, browser);
   await line(page, 'live');
