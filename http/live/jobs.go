@@ -109,12 +109,12 @@ func selection(ids gjson.Result) ([]string, *dialogue.Error) {
 }
 
 // complain leaves an error for each job that is not there. Somebody else's is not
-// either.
+// either, nor is one that was deleted before the client knew of it.
 func (j *jobs) complain(only []string) {
 	v := j.state.View()
 	for _, id := range only {
 		job, ok := v.AnyVideo(id)
-		if !ok || job.Owner != j.owner {
+		if !ok || job.Owner != j.owner || !job.Deleted.IsZero() && !j.feed.resumed() {
 			j.errs = append(j.errs, notFound(id))
 		}
 	}

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"context"
+	"crypto/rand"
 	"testing"
 	"time"
 
@@ -39,4 +41,44 @@ func FuzzAnyMessageIsAnswered(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a change of one of a thousand jobs costs a watcher of all.
+func BenchmarkAChangeIsTold(b *testing.B) {
+	s, err := state.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	put := func(v state.Video) {
+		if _, err := state.Do(context.Background(), s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	v := state.Video{Owner: "user:ann", Model: "video-2", Prompt: "a cat", Phase: state.VideoQueued, Created: time.Now()}
+	for range 1000 {
+		if v.ID, err = state.NewID("video_", time.Now(), rand.Reader); err != nil {
+			b.Fatal(err)
+		}
+		put(v)
+	}
+	j := &jobs{state: s, owner: v.Owner, feed: newFeed(s, v.Owner, nil, s.View().LastVideoChange(v.Owner))}
+	told := 0
+	next := func() {
+		if _, err := j.Next(func([]byte) error { told++; return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	next() // that it is ready
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		v.Seconds++
+		put(v)
+		b.StartTimer()
+		next()
+	}
+	if told != b.N+1 {
+		b.Errorf("%d messages of %d changes", told, b.N)
+	}
 }

@@ -68,8 +68,8 @@ type feed struct {
 
 	after int64 // the last change that was told
 	until int64 // the last change that belongs to the snapshot
-	begun bool
-	told  bool // that the snapshot is over
+	begun bool  // nothing is left to be looked up by id
+	told  bool  // that the snapshot is over
 }
 
 // newFeed begins where a watcher stopped, after a change; 0: with a snapshot. A
@@ -94,6 +94,9 @@ func newFeed(s *state.State, owner state.Owner, only []string, after int64) *fee
 	f.begun = after > 0 || only == nil
 	return f
 }
+
+// resumed tells that there is no snapshot of jobs that were asked for by id.
+func (f *feed) resumed() bool { return f.begun }
 
 func (f *feed) next(tell func(news) error) (<-chan struct{}, error) {
 	v, more := f.state.WatchVideos(f.owner)

@@ -90,7 +90,9 @@ func TestASilentWatcherResumesFromItsLastAnswer(t *testing.T) {
 func TestASocketSaysWhatIsWrongAndStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		theirs, mine := s.job("user:bob"), s.job(me)
+		theirs, mine, gone := s.job("user:bob"), s.job(me), s.job(me)
+		gone.Deleted = time.Now()
+		s.put(gone)
 		c := s.socket()
 		many := `"` + strings.Repeat(`x","`, live.MaxIDs) + `y"`
 		for text, says := range map[string]string{
@@ -119,6 +121,11 @@ func TestASocketSaysWhatIsWrongAndStays(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 		if m := hear(t, c, "snapshot"); m.Job["id"] != mine.ID {
+			t.Errorf("%+v", m)
+		}
+		hear(t, c, "ready")
+		say(t, c, fmt.Sprintf(`{"type":"subscribe","ids":[%q]}`, gone.ID))
+		if m := hear(t, c, "error"); m.Error["code"] != "video_not_found" {
 			t.Errorf("%+v", m)
 		}
 	})
