@@ -183,7 +183,9 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	if err := g.house.Webhooks().Configure(ctx, c.Endpoints()); err != nil {
 		return err
 	}
-	g.auth.SetFixed(c.FixedKeys())
+	fixedKeys := c.FixedKeys()
+	g.auth.SetFixed(fixedKeys)
+	g.warnOfNobodys(fixedKeys)
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.intake.Set(intake.Limits{Requests: c.Limits.Requests, BodyBytes: int64(c.Limits.BodyMiB) << 20})
@@ -198,6 +200,17 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	}
 	g.config.Store(&inForce)
 	return nil
+}
+
+// warnOfNobodys names the keys of users that there are not: what they cost is
+// refused. The user may be made later, so it is no mistake of the file.
+func (g *gateway) warnOfNobodys(keys []state.Key) {
+	users := g.state.View()
+	for _, k := range keys {
+		if _, ok := users.UserByName(k.User); k.User != "" && !ok {
+			g.logger.Warn("a key of the configuration names a user that there is not", "key", k.Name, "user", k.User)
+		}
+	}
 }
 
 // close takes down what was built, in reverse order.

@@ -76,6 +76,14 @@ func TestSettingsThatNeedARestartAreNamed(t *testing.T) {
 	p.stop()
 }
 
+func TestKeyOfAnUnknownUserIsReported(t *testing.T) {
+	p, file := configured(t)
+	write(t, file, strings.Replace(serving("b", "p"), "name: n", "name: n, user: nobody", 1))
+	p.logged(`msg="a key of the configuration names a user that there is not" key=n user=nobody`)
+	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	p.stop()
+}
+
 // TestAutoAuthorizeChangesAtOnce: an operator who forbids it does not want to stop
 // streams for it; what else is about the authorization service waits.
 func TestAutoAuthorizeChangesAtOnce(t *testing.T) {
