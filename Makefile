@@ -38,7 +38,7 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: tools lint test-race sdk oauth ## everything CI checks: lint, tests with the race detector, real clients
+test: tools lint test-race sdk oauth live ## everything CI checks: lint, tests with the race detector, real clients
 
 .PHONY: test-race
 test-race: ## the Go tests, those of the packages with the race detector
@@ -56,6 +56,10 @@ sdk: tools ## the vendors' own clients against the running gateway
 .PHONY: oauth
 oauth: tools ## strict OAuth clients and a browser against the running gateway
 	test/oauth/run.sh
+
+.PHONY: live
+live: tools ## the page of video jobs in a browser, and its commands on a terminal
+	test/live/run.sh
 
 .PHONY: soak
 soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n repeats)
