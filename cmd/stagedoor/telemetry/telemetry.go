@@ -76,7 +76,7 @@ func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	if t.Tracer == nil && t.metrics == nil {
 		return t, nil
 	}
-	t.Actors = &telemetry.Telemetry{Content: o.Config.Traces.Content, Propagate: make(map[string]bool)}
+	t.Actors = &telemetry.Telemetry{Tracer: t.Tracer, Content: o.Config.Traces.Content, Propagate: make(map[string]bool)}
 	for _, name := range o.Config.Traces.Propagate {
 		t.Actors.Propagate[name] = true
 	}
