@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strconv"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
+	"stagedoor/http/overview"
+)
+
+// topFlags are the flags of stagedoor top.
+type topFlags struct {
+	url, token   string
+	once, asJSON bool
+	limit        int
+}
+
+func (a *app) topCommand() *cobra.Command {
+	var o overrides
+	var f topFlags
+	c := &cobra.Command{
+		Use: "top", Short: "Watch requests, providers and actors of a running gateway", Args: noArgs,
+		Long: `Watch what a running gateway does: the requests under way with their phases, the
+providers with their limits and queues, the tree of actors. It finds the gateway by
+its data directory, or by --url with the token of administration.
+
+Keys:
+  1 2 3, tab     requests, providers, actors
+  up, down       choose a line
+  s              sort requests: the oldest, the newest, most tokens first
+  e              end the request that is chosen; y says that it is meant
+  p              pause the provider that is chosen, or let it go on
+  q              leave
+
+Where the output is no terminal, and with --once or --json, it prints what there is
+at the moment and ends.`,
+		Example: `  stagedoor top --data /var/lib/stagedoor
+  STAGEDOOR_TOKEN=... stagedoor top --url https://gateway.example.com
+  stagedoor top --json | jq .flow.load`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withGateway(&o, &f, func(api *adminapi.Client) error { return a.top(c.Context(), gauge{api, f.limit}, &f) })
+		},
+	}
+	dataFlags(c, &o)
+	c.Flags().StringVar(&f.url, "url", "", "`address` of a gateway, in place of a data directory")
+	c.Flags().StringVar(&f.token, "token", "", "token of administration for --url; better given as STAGEDOOR_TOKEN")
+	c.Flags().BoolVar(&f.once, "once", false, "print what there is at the moment and end")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON once and end")
+	c.Flags().IntVar(&f.limit, "limit", 100, "how many requests at most, 1 to 500")
+	return c
+}
+
+// withGateway finds the gateway to look at. One that does not run is a mistake.
+func (a *app) withGateway(o *overrides, f *topFlags, use func(*adminapi.Client) error) error {
+	if f.limit < 1 || f.limit > overview.MaxLimit {
+		return fmt.Errorf("%w: --limit must be between 1 and %d", errUsage, overview.MaxLimit)
+	}
+	if f.url != "" {
+		base, err := url.Parse(f.url)
+		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+			return fmt.Errorf("%w: --url %q: expected an address such as https://gateway.example.com", errUsage, f.url)
+		}
+		return use(adminapi.Over(remote{base, f.token}))
+	}
+	if err := a.existing(o); err != nil {
+		return err
+	}
+	data, err := a.dataOf(o)
+	if err != nil {
+		return err
+	}
+	socket, err := controlSocket(data)
+	if err != nil {
+		return err
+	}
+	client, err := admin.Dial(socket)
+	if err != nil {
+		return fmt.Errorf("no gateway runs on %s", data)
+	}
+	return use(client.API())
+}
+
+// remote is a transport to a gateway over the network.
+type remote struct {
+	base  *url.URL
+	token string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t remote) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host, r.Host = t.base.Scheme, t.base.Host, t.base.Host
+	r.URL.Path, r.URL.RawPath = path.Join("/", t.base.Path, r.URL.Path), ""
+	r.Header.Set("Authorization", "Bearer "+t.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// gauge asks a gateway.
+type gauge struct {
+	api   *adminapi.Client
+	limit int
+}
+
+// glance is what it does at one moment.
+type glance struct {
+	Flow      overview.Active     `json:"flow"`
+	Providers []overview.Provider `json:"providers"`
+	Actors    overview.Actors     `json:"actors"`
+}
+
+// read asks for all of it. sort is one of overview's.
+func (g gauge) read(ctx context.Context, sort string) (glance, error) {
+	var r glance
+	var providers adminapi.List[overview.Provider]
+	if err := g.api.Do(ctx, http.MethodGet, "/flow", url.Values{"limit": {strconv.Itoa(g.limit)}, "sort": {sort}}, nil, &r.Flow); err != nil {
+		return r, err
+	}
+	if err := g.api.Do(ctx, http.MethodGet, "/providers", nil, nil, &providers); err != nil {
+		return r, err
+	}
+	r.Providers = providers.Data
+	return r, g.api.Do(ctx, http.MethodGet, "/actors", nil, nil, &r.Actors)
+}
+
+// end ends a request.
+func (g gauge) end(ctx context.Context, id string) error {
+	var out overview.Detail
+	return g.api.Do(ctx, http.MethodDelete, "/flow/requests/"+url.PathEscape(id), nil, nil, &out)
+}
+
+// setPaused pauses a provider, or lets it go on.
+func (g gauge) setPaused(ctx context.Context, name string, paused bool) error {
+	word := "resume"
+	if paused {
+		word = "pause"
+	}
+	var out overview.Provider
+	return g.api.Do(ctx, http.MethodPost, "/providers/"+url.PathEscape(name)+"/"+word, nil, nil, &out)
+}
+
+// top shows a gateway on a terminal, and prints it once anywhere else.
+func (a *app) top(ctx context.Context, g gauge, f *topFlags) error {
+	file, ok := a.out.(*os.File)
+	if ok && !f.once && !f.asJSON && term.IsTerminal(file.Fd()) && term.IsTerminal(os.Stdin.Fd()) && os.Getenv("TERM") != "dumb" {
+		return showDial(ctx, file, g)
+	}
+	r, err := g.read(ctx, overview.SortAge)
+	switch {
+	case err != nil:
+		return err
+	case f.asJSON:
+		return printJSON(a.out, r)
+	}
+	for _, sheet := range []topSheet{r.requests(), r.providers(), r.actors()} {
+		if _, err := fmt.Fprintln(a.out, sheet.plain()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"stagedoor/http/overview"
+)
+
+// topSheet is one table of stagedoor top, with a line of sums above it.
+type topSheet struct {
+	name string
+	sums string
+	head []string
+	// right are the columns of numbers.
+	right map[int]bool
+	rows  [][]string
+	ids   []string // of the rows
+	none  string   // in place of rows
+}
+
+// lines are head and rows in columns as wide as what is in them.
+func (s *topSheet) lines() (head string, rows []string) {
+	widths := make([]int, len(s.head))
+	for _, row := range append([][]string{s.head}, s.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	line := func(row []string) string {
+		var b strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if s.right[i] {
+				b.WriteString(space + cell)
+			} else {
+				b.WriteString(cell + space)
+			}
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	for _, row := range s.rows {
+		rows = append(rows, line(row))
+	}
+	return line(s.head), rows
+}
+
+// plain is the sheet as text.
+func (s *topSheet) plain() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, s.sums)
+	if len(s.rows) == 0 {
+		fmt.Fprintln(&b, s.none)
+		return b.String()
+	}
+	head, rows := s.lines()
+	for _, line := range append([]string{head}, rows...) {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}
+
+func (r *glance) requests() topSheet {
+	l := r.Flow.Load
+	s := topSheet{name: "requests", none: "nothing is under way",
+		sums: fmt.Sprintf("%d under way: %d replying, %d waiting, %d queued, %d resting; %d tokens/s; %d ended, %d of them failed", l.InFlight,
+			l.Phases.Replying, l.Phases.Waiting, l.Phases.Queued, l.Phases.Resting, l.TokensPerSecond, l.Ended, l.Failed),
+		head: []string{"REQUEST", "PHASE", "MODEL", "PROVIDER", "TOKENS", "PER S", "TIME", "KEY"}, right: map[int]bool{4: true, 5: true, 6: true}}
+	for i := range r.Flow.Data {
+		q := &r.Flow.Data[i]
+		phase := q.Phase
+		if q.QueuePosition != nil {
+			phase += " " + strconv.Itoa(*q.QueuePosition)
+		}
+		s.ids = append(s.ids, q.ID)
+		s.rows = append(s.rows, []string{printable(q.ID), phase, printable(shortened(q.Model, 32)), printable(q.Provider), number(q.OutputTokens),
+			number(q.TokensPerSecond), lasted(q.DurationMs), printable(q.Key)})
+	}
+	return s
+}
+
+func (r *glance) providers() topSheet {
+	s := topSheet{name: "providers", sums: counted(len(r.Providers), "provider"), none: "there are no providers",
+		head:  []string{"PROVIDER", "STATE", "IN FLIGHT", "QUEUED", "REQUESTS LEFT", "TOKENS LEFT", "KEYS REST", "A REQUEST TAKES", "LET THROUGH", "REFUSED"},
+		right: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
+	for i := range r.Providers {
+		p := &r.Providers[i]
+		refused := int64(0)
+		for _, c := range p.Refused {
+			refused += c.Count
+		}
+		s.ids = append(s.ids, p.Name)
+		s.rows = append(s.rows, []string{printable(p.Name), condition(p), of(p.InFlight, p.Places), number(int64(p.Queued)), of(p.Requests.Remaining, p.Requests.Limit),
+			of(p.Tokens.Remaining, p.Tokens.Limit), of(p.Keys.Benched, p.Keys.Of), lasted(p.ServiceMs), number(p.Granted), number(refused)})
+	}
+	return s
+}
+
+// condition is the most important thing to know of a provider.
+func condition(p *overview.Provider) string {
+	switch {
+	case !p.Answers:
+		return "restarting"
+	case p.Paused:
+		return "paused"
+	case p.Breaker == "open":
+		return "breaker open, probe in " + lasted(p.ReopensMs)
+	case p.Breaker == "half_open":
+		return "breaker half open"
+	case p.CoolMs > 0:
+		return "rests " + lasted(p.CoolMs)
+	}
+	return "serving"
+}
+
+func (r *glance) actors() topSheet {
+	dead := int64(0)
+	for _, c := range r.Actors.DeadLetters {
+		dead += c.Count
+	}
+	s := topSheet{name: "actors", none: "there are no actors",
+		sums: fmt.Sprintf("%d goroutines at work, %d crashed; %d dead letters", r.Actors.Goroutines, r.Actors.Crashed, dead),
+		head: []string{"ACTOR", "KIND", "LIVE", "MAILBOX", "RESTARTS", "LAST FAILURE"}, right: map[int]bool{2: true, 3: true, 4: true}}
+	depth := make(map[string]int)
+	listed := make(map[string]bool)
+	for i := range r.Actors.Actors {
+		a := &r.Actors.Actors[i]
+		if a.Parent != "" {
+			depth[a.ID] = depth[a.Parent] + 1
+		}
+		listed[a.Kind] = true
+		s.ids = append(s.ids, a.ID)
+		s.rows = append(s.rows, []string{strings.Repeat("  ", depth[a.ID]) + printable(a.Name), a.Kind, "1", number(a.Depth), number(a.Restarts), fault(a.LastFailure)})
+	}
+	for i := range r.Actors.Kinds {
+		k := &r.Actors.Kinds[i]
+		if listed[k.Name] {
+			continue
+		}
+		s.ids = append(s.ids, "kind "+k.Name)
+		s.rows = append(s.rows, []string{"all of kind " + printable(k.Name), k.Name, number(k.Live), number(k.Depth), number(k.Restarted), fault(k.LastFailure)})
+	}
+	return s
+}
+
+func fault(f *overview.ActorFailure) string {
+	if f == nil {
+		return ""
+	}
+	return printable(shortened(fmt.Sprintf("%s %s (%s)", f.At.Format(time.TimeOnly), f.Reason, f.Message), 80))
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// of is a part of a limit; just the number where there is none.
+func of(n, limit int) string {
+	if limit == 0 {
+		return cmp.Or(strings.TrimLeft(strconv.Itoa(n), "0"), "-")
+	}
+	return fmt.Sprintf("%d/%d", n, limit)
+}
+
+// lasted is a time in two digits or so.
+func lasted(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case ms == 0:
+		return "-"
+	case d < time.Second:
+		return d.String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
