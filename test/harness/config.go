@@ -67,6 +67,8 @@ type Provider struct {
 	APIKeys  []string  `json:"api_keys,omitempty"`
 	Retries  int       `json:"retries"`
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
+	// Idempotent: it honours the keys of submissions.
+	Idempotent bool `json:"idempotent,omitempty"`
 }
 
 // Timeouts are a provider's four clocks, as durations in text.
@@ -83,11 +85,13 @@ type Model struct {
 	Price   *Price   `json:"price,omitempty"`
 }
 
-// A Price is in dollars, for a million tokens and for an image.
+// A Price is in dollars, for a million tokens, an image and a second of video.
 type Price struct {
 	Input    float64 `json:"input"`
 	Output   float64 `json:"output"`
 	PerImage float64 `json:"per_image,omitempty"`
+
+	PerSecond float64 `json:"per_second,omitempty"`
 }
 
 // A Target is a provider and the name it has for the model; * keeps the client's.

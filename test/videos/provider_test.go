@@ -1,0 +1,128 @@
+package videos
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"stagedoor/test/harness"
+)
+
+// jobTime is how long the simulator takes for a video.
+const jobTime = 5 * time.Second
+
+// provider is the simulator behind a door that can be held shut.
+type provider struct {
+	t   *testing.T
+	url string // of the door
+	box string // of the simulator
+
+	mu   sync.Mutex
+	hold string        // "before" or "after" a submission; "": never
+	held chan struct{} // told when one is held
+	over chan struct{} // closed at the end of the test
+}
+
+func newProvider(t *testing.T) *provider {
+	t.Helper()
+	addr, err := harness.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(harness.Binary(t), "sandbox", "--listen", addr, "--job-time", jobTime.String())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+		_ = cmd.Wait()
+	})
+	p := &provider{t: t, box: "http://" + addr, held: make(chan struct{}, 16), over: make(chan struct{})}
+	behind, err := url.Parse(p.box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := httptest.NewServer(p.door(httputil.NewSingleHostReverseProxy(behind)))
+	t.Cleanup(func() { close(p.over); door.CloseClientConnections(); door.Close() })
+	p.url = door.URL
+	await(t, "the simulator", func() bool {
+		res, err := http.Get(p.box + "/sandbox/jobs")
+		if err == nil {
+			res.Body.Close()
+		}
+		return err == nil
+	})
+	return p
+}
+
+// door holds submissions before the simulator hears of them, or after it has
+// answered, until who sent them is gone.
+func (p *provider) door(next http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		hold := ""
+		if r.Method == http.MethodPost {
+			p.mu.Lock()
+			hold = p.hold
+			p.mu.Unlock()
+		}
+		switch hold {
+		case "before":
+			_, _ = io.Copy(io.Discard, r.Body) // a server hears of a lost client only behind the body
+		case "after":
+			next.ServeHTTP(httptest.NewRecorder(), r)
+		default:
+			next.ServeHTTP(w, r)
+			return
+		}
+		p.held <- struct{}{}
+		select {
+		case <-r.Context().Done():
+		case <-p.over:
+		}
+	}
+}
+
+func (p *provider) holding(when string) {
+	p.mu.Lock()
+	p.hold = when
+	p.mu.Unlock()
+}
+
+type count struct {
+	ID          string
+	Key         string `json:"idempotency_key"`
+	Submissions int
+	Polls       int
+}
+
+// jobs are the simulator's books.
+func (p *provider) jobs() []count {
+	p.t.Helper()
+	res, err := http.Get(p.box + "/sandbox/jobs")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var books struct{ Jobs []count }
+	if err := json.NewDecoder(res.Body).Decode(&books); err != nil {
+		p.t.Fatal(err)
+	}
+	return books.Jobs
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
