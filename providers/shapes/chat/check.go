@@ -3,6 +3,7 @@ package chat
 import (
 	"math"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
@@ -38,39 +39,29 @@ var rules = map[string]fields.Rule{
 
 // checker holds what Check learns on its one way through a request.
 type checker struct {
-	*fields.Reader
-	head shapes.Head
+	chunks.Checker
 
-	hasModel, hasMessages bool
+	hasMessages           bool
 	logprobs, topLogprobs bool
-	streamOptions         bool
-	usageSaid             bool // stream_options is there, if as null
 	carriers              bool // some message has reasoning_details
 	audio, wantsAudio     bool
 	maxTokens             int64 // deprecated, counts if the newer one is absent
 }
 
 func check(body []byte) (shapes.Head, error) {
-	k := &checker{Reader: fields.NewReader(body), maxTokens: -1}
+	k := &checker{Checker: chunks.NewChecker(body), maxTokens: -1}
 	defer k.Free()
-	k.head = shapes.Head{N: 1, MaxTokens: -1}
-	if k.Peek() != fields.Object {
-		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
-	}
-	if err := k.Object(k.field); err != nil {
+	if err := k.Walk(k.field); err != nil {
 		return shapes.Head{}, err
-	}
-	if !k.Whole() {
-		return shapes.Head{}, dialogue.Invalid("body", "must be valid JSON")
 	}
 	if err := k.together(); err != nil {
 		return shapes.Head{}, err
 	}
-	if k.head.MaxTokens < 0 {
-		k.head.MaxTokens = k.maxTokens
+	if k.Head.MaxTokens < 0 {
+		k.Head.MaxTokens = k.maxTokens
 	}
-	k.head.Plain = !k.carriers && !k.head.Structured && (!k.usageSaid || k.head.IncludeUsage) && len(body) <= maxImage
-	return k.head, nil
+	k.Head.Plain = !k.carriers && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage) && len(body) <= maxImage
+	return k.Head, nil
 }
 
 // together holds the rules that bind several fields, then the required ones.
@@ -78,13 +69,13 @@ func (k *checker) together() error {
 	switch {
 	case k.topLogprobs && !k.logprobs:
 		return dialogue.Invalid("top_logprobs", "requires logprobs to be true")
-	case k.streamOptions && !k.head.Stream:
+	case k.Options && !k.Head.Stream:
 		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
 	case k.wantsAudio && !k.audio:
 		return dialogue.Missing("audio")
 	case !k.hasMessages:
 		return dialogue.Missing("messages")
-	case !k.hasModel:
+	case !k.HasModel:
 		return dialogue.Missing("model")
 	}
 	return nil
@@ -93,7 +84,7 @@ func (k *checker) together() error {
 // field reads one top-level field. Clients write null for what they leave out,
 // also where the documents do not say so: then nothing was given.
 func (k *checker) field(name []byte) (err error) {
-	k.usageSaid = k.usageSaid || string(name) == "stream_options"
+	k.UsageSaid = k.UsageSaid || string(name) == "stream_options"
 	if word := string(name); word != "messages" && word != "model" && k.Null() {
 		return nil
 	}
@@ -103,28 +94,28 @@ func (k *checker) field(name []byte) (err error) {
 		k.carriers, err = messages(k.Reader)
 		return err
 	case "model":
-		return k.model()
+		return k.Model()
 	case "stream":
-		return k.flag(&k.head.Stream)
+		return k.Switch(&k.Head.Stream)
 	case "store":
-		return k.flag(&k.head.Store)
+		return k.Switch(&k.Head.Store)
 	case "logprobs":
-		return k.flag(&k.logprobs)
+		return k.Switch(&k.logprobs)
 	case "n":
-		return k.count(1, maxChoices, func(n int64) { k.head.N = int(n) })
+		return k.Choices()
 	case "max_completion_tokens":
-		return k.count(1, math.MaxInt64, func(n int64) { k.head.MaxTokens = n })
+		return k.Count(1, math.MaxInt64, func(n int64) { k.Head.MaxTokens = n })
 	case "max_tokens":
-		return k.count(1, math.MaxInt64, func(n int64) { k.maxTokens = n })
+		return k.Count(1, math.MaxInt64, func(n int64) { k.maxTokens = n })
 	case "top_logprobs":
-		return k.count(0, 20, func(int64) { k.topLogprobs = true })
+		return k.Count(0, 20, func(int64) { k.topLogprobs = true })
 	case "stream_options":
-		return k.options()
+		return k.StreamOptions()
 	case "service_tier":
-		k.head.ServiceTier, err = k.Text()
+		k.Head.ServiceTier, err = k.Text()
 		return err
 	case "response_format":
-		k.head.Structured, err = responseFormat(k.Reader)
+		k.Head.Structured, err = responseFormat(k.Reader)
 		return err
 	case "modalities":
 		return k.modalities()
@@ -136,45 +127,6 @@ func (k *checker) field(name []byte) (err error) {
 		return rule(k.Reader)
 	}
 	return nil
-}
-
-func (k *checker) model() (err error) {
-	k.hasModel = true
-	if k.head.Model, err = k.Text(); err == nil && k.head.Model == "" {
-		return k.Broken("must not be empty")
-	}
-	return err
-}
-
-// flag reads a "boolean or null".
-func (k *checker) flag(into *bool) (err error) {
-	if k.Null() {
-		return nil
-	}
-	*into, err = k.Flag()
-	return err
-}
-
-// count reads an integer.
-func (k *checker) count(lo, hi int64, found func(int64)) error {
-	n, err := k.Int(lo, hi)
-	if err == nil {
-		found(n)
-	}
-	return err
-}
-
-func (k *checker) options() error {
-	k.streamOptions = true
-	return k.Object(func(name []byte) (err error) {
-		switch string(name) {
-		case "include_usage":
-			return k.flag(&k.head.IncludeUsage)
-		case "include_obfuscation":
-			return fields.Nullable(fields.Of(fields.Bool))(k.Reader)
-		}
-		return nil
-	})
 }
 
 func (k *checker) modalities() error {

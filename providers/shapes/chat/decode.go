@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -43,38 +42,16 @@ func (d *decoder) field(name string, v gjson.Result) {
 	switch name {
 	case "messages":
 		d.messages(v)
-	case "model":
-		req.Model = v.String()
-	case "stream":
-		req.Stream = v.Bool()
-	case "stream_options":
-		req.IncludeUsage = v.Get("include_usage").Bool()
 	case "max_completion_tokens":
-		req.MaxTokens = integer(v)
+		req.MaxTokens = chunks.Integer(v)
 	case "max_tokens":
-		d.maxTokens = integer(v)
-	case "temperature":
-		req.Temperature = json.Number(v.Raw)
-	case "top_p":
-		req.TopP = json.Number(v.Raw)
+		d.maxTokens = chunks.Integer(v)
 	case "top_k":
-		req.TopK = integer(v)
-	case "stop":
-		req.Stop = chunks.Strings(v)
-	case "seed":
-		req.Seed = json.Number(v.Raw)
-	case "presence_penalty":
-		req.PresencePenalty = json.Number(v.Raw)
-	case "frequency_penalty":
-		req.FrequencyPenalty = json.Number(v.Raw)
-	case "n":
-		req.N = int(v.Num)
+		req.TopK = chunks.Integer(v)
 	case "logprobs":
 		req.LogProbs = v.Bool()
 	case "top_logprobs":
-		req.TopLogProbs = integer(v)
-	case "logit_bias":
-		req.LogitBias = json.RawMessage(v.Raw)
+		req.TopLogProbs = chunks.Integer(v)
 	case "parallel_tool_calls":
 		req.Parallel = boolean(v)
 	case "response_format":
@@ -103,6 +80,9 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "tools", "tool_choice", "functions", "function_call":
 		d.tooling(name, v)
 	default:
+		if chunks.Field(req, name, v) {
+			return
+		}
 		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
 	}
 }
@@ -133,15 +113,6 @@ func output(v gjson.Result) dialogue.Output {
 		return true
 	})
 	return o
-}
-
-// integer reads a number that Check found to be whole, however it is written.
-func integer(v gjson.Result) *int64 {
-	n := v.Int()
-	if strings.ContainsAny(v.Raw, ".eE") {
-		n = int64(v.Num)
-	}
-	return &n
 }
 
 func boolean(v gjson.Result) *bool {

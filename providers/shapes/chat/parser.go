@@ -162,7 +162,7 @@ func (p *parser) choice(v gjson.Result, position int, inside string, emit func(*
 		}
 		return true
 	})
-	if index < 0 || index >= maxChoices {
+	if index < 0 || index >= chunks.MaxChoices {
 		return
 	}
 	c := p.at(index, inside)

@@ -22,9 +22,6 @@ type shape struct{}
 // path of an upstream call, below the provider's base address.
 const path = "/chat/completions"
 
-// maxChoices is the largest n (gateway.md 8).
-const maxChoices = 128
-
 func (shape) Name() dialogue.Shape { return dialogue.Chat }
 
 func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return check(body) }
@@ -81,7 +78,7 @@ func (shape) Envelope(err *dialogue.Error) []byte { return chunks.Envelope(err) 
 
 func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
-func (shape) MaxChoices() int { return maxChoices }
+func (shape) MaxChoices() int { return chunks.MaxChoices }
 
 func (shape) Heartbeat(mode shapes.Mode) []byte {
 	if mode == shapes.Whole {

@@ -3,6 +3,7 @@ package completions
 import (
 	"math"
 
+	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
@@ -26,45 +27,34 @@ var rules = map[string]fields.Rule{
 
 // checker holds what Check learns on its one way through a request.
 type checker struct {
-	*fields.Reader
-	head          shapes.Head
-	hasModel      bool
-	streamOptions bool
-	usageSaid     bool  // stream_options is there, if as null
-	bestOf        int64 // -1: not given
+	chunks.Checker
+	bestOf int64 // -1: not given
 }
 
 func check(body []byte) (shapes.Head, error) {
-	k := &checker{Reader: fields.NewReader(body), bestOf: -1}
+	k := &checker{Checker: chunks.NewChecker(body), bestOf: -1}
 	defer k.Free()
-	k.head = shapes.Head{N: 1, MaxTokens: -1}
-	if k.Peek() != fields.Object {
-		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
-	}
-	if err := k.Object(k.field); err != nil {
+	if err := k.Walk(k.field); err != nil {
 		return shapes.Head{}, err
-	}
-	if !k.Whole() {
-		return shapes.Head{}, dialogue.Invalid("body", "must be valid JSON")
 	}
 	if err := k.together(); err != nil {
 		return shapes.Head{}, err
 	}
-	k.head.Plain = !k.usageSaid || k.head.IncludeUsage
-	return k.head, nil
+	k.Head.Plain = !k.UsageSaid || k.Head.IncludeUsage
+	return k.Head, nil
 }
 
 // together holds the rules that bind several fields, then the required one. A
 // prompt that is absent is the upstream's to judge.
 func (k *checker) together() error {
 	switch {
-	case k.streamOptions && !k.head.Stream:
+	case k.Options && !k.Head.Stream:
 		return dialogue.Invalid("stream_options", "is only allowed when stream is true")
-	case k.bestOf >= 0 && k.bestOf <= int64(k.head.N) && (k.bestOf != 1 || k.head.N != 1):
+	case k.bestOf >= 0 && k.bestOf <= int64(k.Head.N) && (k.bestOf != 1 || k.Head.N != 1):
 		return dialogue.Invalid("best_of", "must be greater than n")
-	case k.bestOf > 1 && k.head.Stream:
+	case k.bestOf > 1 && k.Head.Stream:
 		return dialogue.Invalid("best_of", "cannot be streamed")
-	case !k.hasModel:
+	case !k.HasModel:
 		return dialogue.Missing("model")
 	}
 	return nil
@@ -72,64 +62,29 @@ func (k *checker) together() error {
 
 // field reads one top-level field. Clients write null for what they leave out,
 // also where the documents do not say so: then nothing was given.
-func (k *checker) field(name []byte) (err error) {
-	k.usageSaid = k.usageSaid || string(name) == "stream_options"
+func (k *checker) field(name []byte) error {
+	k.UsageSaid = k.UsageSaid || string(name) == "stream_options"
 	if string(name) != "model" && k.Null() {
 		return nil
 	}
 	switch string(name) {
 	case "model":
-		k.hasModel = true
-		if k.head.Model, err = k.Text(); err == nil && k.head.Model == "" {
-			return k.Broken("must not be empty")
-		}
-		return err
+		return k.Model()
 	case "stream":
-		return k.flag(&k.head.Stream)
+		return k.Switch(&k.Head.Stream)
 	case "n":
-		return k.count(1, maxChoices, func(n int64) { k.head.N = int(n) })
+		return k.Choices()
 	case "max_tokens":
-		return k.count(0, math.MaxInt64, func(n int64) { k.head.MaxTokens = n })
+		return k.Count(0, math.MaxInt64, func(n int64) { k.Head.MaxTokens = n })
 	case "best_of":
-		return k.count(0, 20, func(n int64) { k.bestOf = n })
+		return k.Count(0, 20, func(n int64) { k.bestOf = n })
 	case "stream_options":
-		return k.options()
+		return k.StreamOptions()
 	}
 	if rule, ok := rules[string(name)]; ok {
 		return rule(k.Reader)
 	}
 	return nil
-}
-
-// flag reads a "boolean or null".
-func (k *checker) flag(into *bool) (err error) {
-	if k.Null() {
-		return nil
-	}
-	*into, err = k.Flag()
-	return err
-}
-
-// count reads an integer.
-func (k *checker) count(lo, hi int64, found func(int64)) error {
-	n, err := k.Int(lo, hi)
-	if err == nil {
-		found(n)
-	}
-	return err
-}
-
-func (k *checker) options() error {
-	k.streamOptions = true
-	return k.Object(func(name []byte) error {
-		switch string(name) {
-		case "include_usage":
-			return k.flag(&k.head.IncludeUsage)
-		case "include_obfuscation":
-			return fields.Nullable(fields.Of(fields.Bool))(k.Reader)
-		}
-		return nil
-	})
 }
 
 // prompt is a string, a list of strings, a list of tokens or a list of such

@@ -2,7 +2,6 @@ package completions
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -38,43 +37,24 @@ func decode(body []byte) (*dialogue.Request, error) {
 
 func field(req *dialogue.Request, name string, v gjson.Result) {
 	switch name {
-	case "model":
-		req.Model = v.String()
 	case "prompt":
 		req.Prompts = prompts(v)
-	case "stream":
-		req.Stream = v.Bool()
-	case "stream_options":
-		req.IncludeUsage = v.Get("include_usage").Bool()
 	case "max_tokens":
-		req.MaxTokens = integer(v)
-	case "temperature":
-		req.Temperature = json.Number(v.Raw)
-	case "top_p":
-		req.TopP = json.Number(v.Raw)
-	case "seed":
-		req.Seed = json.Number(v.Raw)
-	case "presence_penalty":
-		req.PresencePenalty = json.Number(v.Raw)
-	case "frequency_penalty":
-		req.FrequencyPenalty = json.Number(v.Raw)
-	case "logit_bias":
-		req.LogitBias = json.RawMessage(v.Raw)
-	case "n":
-		req.N = int(v.Num)
+		req.MaxTokens = chunks.Integer(v)
 	case "best_of":
 		req.BestOf = int(v.Num)
 	case "logprobs":
-		req.LogProbs, req.TopLogProbs = true, integer(v)
+		req.LogProbs, req.TopLogProbs = true, chunks.Integer(v)
 	case "echo":
 		req.Echo = v.Bool()
 	case "suffix":
 		req.Suffix = v.String()
-	case "stop":
-		req.Stop = chunks.Strings(v)
 	case "user":
 		req.User = v.String()
 	default:
+		if chunks.Field(req, name, v) {
+			return
+		}
 		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
 	}
 }
@@ -115,13 +95,4 @@ func refuse(req *dialogue.Request) error {
 		return dialogue.Unsupported("logprobs", "cannot be combined with echo for the chosen model")
 	}
 	return nil
-}
-
-// integer reads a number that Check found to be whole, however it is written.
-func integer(v gjson.Result) *int64 {
-	n := v.Int()
-	if strings.ContainsAny(v.Raw, ".eE") {
-		n = int64(v.Num)
-	}
-	return &n
 }

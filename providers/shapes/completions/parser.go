@@ -118,7 +118,7 @@ func (p *parser) piece(v gjson.Result, position int, emit func(*dialogue.Event))
 	if i := v.Get("index"); i.Type == gjson.Number {
 		index = int(i.Num)
 	}
-	if !v.IsObject() || index < 0 || index >= maxChoices {
+	if !v.IsObject() || index < 0 || index >= chunks.MaxChoices {
 		return
 	}
 	c := p.at(index)

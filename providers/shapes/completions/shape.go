@@ -23,9 +23,6 @@ type shape struct{}
 // path of an upstream call, below the provider's base address.
 const path = "/completions"
 
-// maxChoices is the largest n (gateway.md 8).
-const maxChoices = 128
-
 func (shape) Name() dialogue.Shape { return dialogue.Completions }
 
 func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return check(body) }
@@ -73,7 +70,7 @@ func (shape) Envelope(err *dialogue.Error) []byte { return chunks.Envelope(err) 
 
 func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
-func (shape) MaxChoices() int { return maxChoices }
+func (shape) MaxChoices() int { return chunks.MaxChoices }
 
 func (shape) Heartbeat(mode shapes.Mode) []byte {
 	if mode == shapes.Whole {

@@ -1,0 +1,82 @@
+package chunks
+
+import (
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
+)
+
+// Checker is what the two shapes' checks have in common: the walk over a
+// request, and the fields about which routing wants to know the same of both.
+type Checker struct {
+	*fields.Reader
+	Head     shapes.Head
+	HasModel bool
+	// UsageSaid: stream_options is there, if as null. Options: it is an object.
+	UsageSaid, Options bool
+}
+
+// NewChecker begins the check of a body. Free ends it.
+func NewChecker(body []byte) Checker {
+	return Checker{Reader: fields.NewReader(body), Head: shapes.Head{N: 1, MaxTokens: -1}}
+}
+
+// Walk calls field for each top-level field, up to the first error.
+func (c *Checker) Walk(field func(name []byte) error) error {
+	if c.Peek() != fields.Object {
+		return dialogue.Invalid("body", "must be a JSON object")
+	}
+	if err := c.Object(field); err != nil {
+		return err
+	}
+	if !c.Whole() {
+		return dialogue.Invalid("body", "must be valid JSON")
+	}
+	return nil
+}
+
+// Model reads the model's name.
+func (c *Checker) Model() (err error) {
+	c.HasModel = true
+	if c.Head.Model, err = c.Text(); err == nil && c.Head.Model == "" {
+		return c.Broken("must not be empty")
+	}
+	return err
+}
+
+// Choices reads n.
+func (c *Checker) Choices() error {
+	return c.Count(1, MaxChoices, func(n int64) { c.Head.N = int(n) })
+}
+
+// StreamOptions reads stream_options.
+func (c *Checker) StreamOptions() error {
+	c.Options = true
+	return c.Object(func(name []byte) error {
+		switch string(name) {
+		case "include_usage":
+			return c.Switch(&c.Head.IncludeUsage)
+		case "include_obfuscation":
+			return fields.Nullable(fields.Of(fields.Bool))(c.Reader)
+		}
+		return nil
+	})
+}
+
+// Switch reads a "boolean or null".
+func (c *Checker) Switch(into *bool) (err error) {
+	if c.Null() {
+		return nil
+	}
+	*into, err = c.Flag()
+	return err
+}
+
+// Count reads an integer.
+func (c *Checker) Count(lo, hi int64, found func(int64)) error {
+	n, err := c.Int(lo, hi)
+	if err == nil {
+		found(n)
+	}
+	return err
+}
