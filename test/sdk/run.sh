@@ -3,7 +3,7 @@
 #
 #   STAGEDOOR_URL=http://127.0.0.1:8080 STAGEDOOR_KEY=sd-... ./run.sh
 #       against a running gateway, which must serve the models `any`, `limited-*`,
-#       `gen-image-1` and `legacy-image-*` from the sandbox and no model
+#       `gen-image-1`, `legacy-image-*` and `video-2` from the sandbox and no model
 #       `no-such-model`
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
@@ -86,6 +86,7 @@ $(for name in "${limited[@]}"; do echo "  $name: $2"; done)
 models:
   any: {targets: [{provider: upstream, model: "*"}]}
   gen-image-*: {targets: [{provider: easel, model: "*"}]}
+  video-*: {targets: [{provider: easel, model: "*"}]}
   legacy-image-*: {targets: [{provider: easel, model: "*"}]}
 $(for name in "${limited[@]}"; do echo "  $name: {targets: [{provider: $name, model: \"*\"}]}"; done)
 YAML
