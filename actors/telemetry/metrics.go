@@ -74,7 +74,11 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		metric.WithDescription(genaiconv.ClientTokenUsage{}.Description()), metric.WithExplicitBucketBoundaries(tokenBuckets...))
 	errs = append(errs, err)
 	m.cost, err = meter.Float64Counter(metricCost, metric.WithUnit("{USD}"), metric.WithDescription("What calls cost by the catalogue's prices."))
-	return m, errors.Join(append(errs, err)...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	m.slow.Add(context.Background(), 0) // so that there is a series to ask for
+	return m, nil
 }
 
 func (m *Metrics) call(c *Call, took time.Duration) {

@@ -97,6 +97,7 @@ func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway 
 		"models": object{
 			"priced": object{"targets": []object{{"provider": "first", "model": "up-1"}}, "fallback": []object{{"provider": "second", "model": "up-2"}},
 				"price": object{"input": 1, "output": 2}},
+			"plain":   object{"targets": []object{{"provider": "second", "model": "up-4"}}, "capabilities": object{"structured_outputs": false}},
 			"narrow":  object{"targets": []object{{"provider": "narrow", "model": "up-3"}}},
 			"sandbox": object{"targets": []object{{"provider": "sandbox", "model": "sandbox"}}},
 			"dreams":  object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
