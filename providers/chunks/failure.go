@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -17,15 +16,14 @@ import (
 const (
 	maxErrorBody    = 64 << 10
 	maxErrorMessage = 2 << 10
-	maxRetryAfter   = 60 * time.Second // wire/errors.md 7: SDKs sleep for any value
 )
 
 // DecodeError reads a refusal. Besides the envelope it knows the forms that
 // servers of this family use: {"error":"text"}, {"message"}, {"detail"}, and any
-// of them in a one-element array.
-func DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+// of them in a one-element array. The header says nothing that the body does not.
+func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := &dialogue.Error{Status: status, Type: typeOf(status),
-		Message: fmt.Sprintf("the upstream provider returned status %d", status), RetryAfter: retryAfter(header)}
+		Message: fmt.Sprintf("the upstream provider returned status %d", status)}
 	if len(body) > maxErrorBody || !gjson.ValidBytes(body) {
 		return e
 	}
@@ -129,37 +127,6 @@ func statusOf(e *dialogue.Error) int {
 		return status
 	}
 	return http.StatusBadGateway
-}
-
-// retryAfter reads how long to wait. A date is taken against the reply's own
-// Date, so that no clock is needed.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return wait(ms / 1000)
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return wait(s)
-	}
-	until, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return wait(until.Sub(now).Seconds())
-}
-
-func wait(seconds float64) time.Duration {
-	if !(seconds > 0) { // also NaN
-		return 0
-	}
-	if seconds >= maxRetryAfter.Seconds() {
-		return maxRetryAfter
-	}
-	return time.Duration(seconds * float64(time.Second))
 }
 
 // Envelope is the one error body (gateway.md 2.2).

@@ -2,10 +2,8 @@ package chunks_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"stagedoor/providers/chunks"
 )
@@ -38,15 +36,5 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 	}
 	if e := chunks.DecodeError(400, nil, []byte(`{"error":{"message":"`+strings.Repeat("é", 3000)+`"}}`)); len(e.Message) > 2<<10+3 {
 		t.Errorf("message of %d bytes", len(e.Message))
-	}
-}
-
-func TestRetryAfterIsNeverMoreThanAMinute(t *testing.T) {
-	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond, "3600": time.Minute, "1e300": time.Minute,
-		"-1": 0, "NaN": 0, "soon": 0, "Tue, 14 Nov 2023 22:13:30 GMT": 10 * time.Second, "Tue, 14 Nov 2023 22:00:00 GMT": 0} {
-		h := http.Header{"Retry-After": {value}, "Date": {"Tue, 14 Nov 2023 22:13:20 GMT"}}
-		if got := chunks.DecodeError(429, h, nil).RetryAfter; got != want {
-			t.Errorf("%q: got %v, want %v", value, got, want)
-		}
 	}
 }

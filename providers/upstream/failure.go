@@ -187,10 +187,14 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
 		return clampRetry(s)
 	}
-	if at, err := http.ParseTime(v); err == nil {
-		return clampRetry(at.Sub(now).Seconds())
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
 	}
-	return 0
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent // the upstream's clock, which its date is by
+	}
+	return clampRetry(at.Sub(now).Seconds())
 }
 
 func clampRetry(seconds float64) time.Duration {

@@ -36,3 +36,27 @@ func TestWhenToComeBackIsHeardFromHeaderOrBody(t *testing.T) {
 		t.Errorf("an event in a stream: got %s", f.RetryAfter)
 	}
 }
+
+func TestRetryAfterIsReadInEveryForm(t *testing.T) {
+	const date = "Tue, 14 Nov 2023 22:13:20 GMT"
+	now := time.Date(2023, 11, 14, 22, 13, 0, 0, time.UTC) // 20 s behind the upstream
+	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond, " 7 ": 7 * time.Second,
+		"3600": time.Hour, "1e300": time.Hour, "-1": 0, "NaN": 0, "soon": 0,
+		"Tue, 14 Nov 2023 22:13:30 GMT": 10 * time.Second, "Tue, 14 Nov 2023 22:00:00 GMT": 0} {
+		if got := upstream.RetryAfter(http.Header{"Retry-After": {value}, "Date": {date}}, now); got != want {
+			t.Errorf("%q: got %s, want %s", value, got, want)
+		}
+	}
+	for name, test := range map[string]struct {
+		header http.Header
+		want   time.Duration
+	}{
+		"no date of the reply":         {http.Header{"Retry-After": {"Tue, 14 Nov 2023 22:13:30 GMT"}}, 30 * time.Second},
+		"milliseconds go first":        {http.Header{"Retry-After": {"2"}, "Retry-After-Ms": {"1500"}}, 1500 * time.Millisecond},
+		"milliseconds that are no use": {http.Header{"Retry-After": {"2"}, "Retry-After-Ms": {"-1"}}, 2 * time.Second},
+	} {
+		if got := upstream.RetryAfter(test.header, now); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}

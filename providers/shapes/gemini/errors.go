@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,13 +77,10 @@ func wordFor(status int) word {
 }
 
 // DecodeError reads a refusal in any of the forms seen in the wild.
-func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
+func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	err := unreadable(status)
 	if len(body) <= maxErrorBody && gjson.ValidBytes(body) {
 		err = readError(status, gjson.ParseBytes(body))
-	}
-	if wait := retryAfter(header); wait > 0 {
-		err.RetryAfter = wait
 	}
 	return err
 }
@@ -177,16 +173,6 @@ func shorten(s string) string {
 		cut--
 	}
 	return s[:cut]
-}
-
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.Atoi(h.Get("retry-after-ms")); err == nil && ms > 0 {
-		return time.Duration(ms) * time.Millisecond
-	}
-	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s > 0 {
-		return time.Duration(s) * time.Second
-	}
-	return 0
 }
 
 // Envelope is the gateway's envelope as Google's SDKs can read it: code is the

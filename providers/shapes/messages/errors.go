@@ -5,21 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
 )
 
-// Limits of what an upstream's refusal may say (wire/errors.md 4 rule 5) and of
-// how long a client is told to wait (decisions.md, Errors).
+// Limits of what an upstream's refusal may say (wire/errors.md 4 rule 5).
 const (
-	maxErrorBody  = 64 << 10
-	maxMessage    = 2 << 10
-	maxRetryAfter = time.Minute
+	maxErrorBody = 64 << 10
+	maxMessage   = 2 << 10
 )
 
 // statuses are the vendor's error types (wire/messages.md 9).
@@ -57,7 +53,6 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 	if len(body) <= maxErrorBody && valid(body) {
 		readError(err, gjson.ParseBytes(body))
 	}
-	err.RetryAfter = retryAfter(header)
 	err.NoRetry = strings.EqualFold(header.Get("x-should-retry"), "false")
 	return err
 }
@@ -107,35 +102,4 @@ func cutBytes(s string, limit int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "")
-}
-
-// retryAfter reads the three forms of the header. A date is measured from the
-// upstream's own clock.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
-		return bounded(ms / 1000)
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return bounded(s)
-	}
-	until, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return bounded(until.Sub(now).Seconds())
-}
-
-func bounded(seconds float64) time.Duration {
-	switch {
-	case !(seconds > 0): // NaN too
-		return 0
-	case seconds > maxRetryAfter.Seconds():
-		return maxRetryAfter
-	}
-	return time.Duration(seconds * float64(time.Second))
 }
