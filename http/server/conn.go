@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,15 +16,53 @@ const (
 	piece = 64 << 10
 )
 
-// listener gives its connections a write timeout.
-type listener struct{ net.Listener }
+// listener gives its connections a write timeout, and counts them. It can stop
+// accepting before it is closed: once net/http knows of a shutdown, it drops the
+// request of whoever was accepted a moment ago. It counts from before a connection
+// is accepted, so that none slips through in between.
+type listener struct {
+	net.Listener
+	open *atomic.Int64
 
-func (l listener) Accept() (net.Conn, error) {
+	stopped, closed chan struct{}
+	stopping        sync.Once
+	closing         sync.Once
+	err             error // of stopping
+}
+
+func newListener(l net.Listener, open *atomic.Int64) *listener {
+	return &listener{Listener: l, open: open, stopped: make(chan struct{}), closed: make(chan struct{})}
+}
+
+// Accept implements net.Listener. Between stop and Close it waits.
+func (l *listener) Accept() (net.Conn, error) {
+	l.open.Add(1)
 	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		return &conn{Conn: c, open: l.open}, nil
 	}
-	return &conn{Conn: c}, nil
+	l.open.Add(-1)
+	select {
+	case <-l.stopped:
+		<-l.closed
+	default:
+	}
+	return nil, err
+}
+
+// stop ends accepting.
+func (l *listener) stop() {
+	l.stopping.Do(func() {
+		close(l.stopped)
+		l.err = l.Listener.Close()
+	})
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	l.stop()
+	l.closing.Do(func() { close(l.closed) })
+	return l.err
 }
 
 // conn bounds every write, whoever makes it: streams, whole replies, errors and
@@ -31,7 +70,17 @@ func (l listener) Accept() (net.Conn, error) {
 // has one, would cut long streams.
 type conn struct {
 	net.Conn
-	until atomic.Int64 // the deadline in force, in nanoseconds
+	open   *atomic.Int64
+	closed atomic.Bool
+	until  atomic.Int64 // the deadline in force, in nanoseconds
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	if !c.closed.Swap(true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
 }
 
 // Write implements net.Conn.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -84,6 +85,10 @@ type Server struct {
 	options  Options
 	http     *http.Server
 	draining atomic.Bool
+	open     atomic.Int64 // connections, and those that may be accepted this moment
+
+	mu        sync.Mutex
+	listeners []*listener
 }
 
 // New makes a Server.
@@ -159,7 +164,8 @@ func boundSends(c syscall.RawConn) error {
 func (s *Server) Serve(listeners []net.Listener) error {
 	p := pool.New().WithErrors().WithFirstError()
 	for _, l := range listeners {
-		l := listener{l}
+		l := newListener(l, &s.open)
+		s.listening(l)
 		p.Go(func() error {
 			var err error
 			if s.options.CertFile != "" {
@@ -183,8 +189,47 @@ func (s *Server) Drain() {
 	s.http.SetKeepAlivesEnabled(false)
 }
 
-// Shutdown stops accepting and waits for the requests under way until ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+// Shutdown stops accepting and waits for the requests under way until ctx ends,
+// those that connections accepted before are about to bring too.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	for _, l := range s.listeners {
+		l.stop()
+	}
+	s.mu.Unlock()
+	s.settle(ctx)
+	return s.http.Shutdown(ctx)
+}
+
+const (
+	// late is how long after it was accepted a connection may bring its request in
+	// a shutdown.
+	late = time.Second
+	// lookEvery is how often a shutdown looks whether the last connection has ended.
+	lookEvery = 5 * time.Millisecond
+)
+
+// settle waits until no connection is left, or late has passed: those that are
+// left are under way, or silent.
+func (s *Server) settle(ctx context.Context) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	ctx, cancel := context.WithTimeout(ctx, late)
+	defer cancel()
+	for s.open.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) listening(l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, l)
+}
 
 // Close ends every connection.
 func (s *Server) Close() error { return s.http.Close() }

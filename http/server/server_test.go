@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -395,7 +396,7 @@ func TestALargeReplyHasTimeForEveryPiece(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer client.Close()
-		c := &conn{Conn: server}
+		c := &conn{Conn: server, open: new(atomic.Int64)}
 		written := make(chan error, 1)
 		go func() {
 			n, err := c.Write(make([]byte, 1<<20))
@@ -421,7 +422,7 @@ func TestAWriteNobodyTakesEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer client.Close()
-		c := &conn{Conn: server}
+		c := &conn{Conn: server, open: new(atomic.Int64)}
 		start := time.Now()
 		_, err := c.Write([]byte("x"))
 		var timeout net.Error
@@ -457,7 +458,7 @@ func TestAStreamOfHTTP2ThatIsNotReadEnds(t *testing.T) {
 		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
 		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		var wg sync.WaitGroup
-		wg.Go(func() { s.http.ServeTLS(listener{p}, "", "") })
+		wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open), "", "") })
 		defer wg.Wait()
 		defer s.Close()
 		roots := x509.NewCertPool()
@@ -503,7 +504,7 @@ func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	var wg sync.WaitGroup
-	wg.Go(func() { s.http.ServeTLS(listener{p}, "", "") })
+	wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open), "", "") })
 	defer wg.Wait()
 	defer s.Close()
 	roots := x509.NewCertPool()
@@ -556,4 +557,56 @@ func certify(t *testing.T) tls.Certificate {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// A connection that was accepted before a shutdown may bring its request after it.
+func TestALateRequestOfAShutdownIsServed(t *testing.T) {
+	s, _ := newServer(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if err := s.Serve([]net.Listener{l}); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	soon(t, "it is accepted", func() bool { return s.open.Load() == 2 }) // and the next one is waited for
+	s.Drain()
+	wg.Go(func() {
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	})
+	soon(t, "nothing more is accepted", func() bool {
+		other, err := net.Dial("tcp", l.Addr().String())
+		if err == nil {
+			_ = other.Close()
+		}
+		return err != nil
+	})
+	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || r.StatusCode != http.StatusOK || !r.Close {
+		t.Errorf("it is answered %+v, %v", r, err)
+	}
+}
+
+// soon waits for what other goroutines do.
+func soon(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("did not happen: " + what)
+		}
+	}
 }
