@@ -45,6 +45,9 @@ type kept struct {
 // keep is the request for Again; own is the body without the history that was
 // put before it, which is in the store.
 func (v *visit) keep(own []byte) []byte {
+	if !v.doors.Durable {
+		return nil
+	}
 	b, err := json.Marshal(kept{RequestID: RequestID(v.w), Key: v.key.ID, From: v.r.RemoteAddr, Sandbox: v.r.Header.Get(sandbox.Header), Body: own})
 	if err != nil {
 		return nil // own was checked to be JSON; without a request it is not begun again

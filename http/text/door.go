@@ -43,8 +43,10 @@ type Options struct {
 	Ledger *ledger.Client
 	// Metrics count streams; nil: nobody does.
 	Metrics *telemetry.Metrics
-	// Background runs responses nobody waits for.
+	// Background runs responses nobody waits for. Durable says that what Store
+	// keeps is there for the next process, which then goes on with them.
 	Background *background.Registry
+	Durable    bool
 }
 
 // Doors are the handlers of the text shapes. Safe for concurrent use.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/test/cases"
 	"stagedoor/test/harness"
 )
 
@@ -130,6 +131,46 @@ func TestABackgroundResponseOutlivesItsProcess(t *testing.T) {
 			}
 			command(t, binary, "state", "verify", "--data", c.Data)
 		})
+	}
+}
+
+// What goes on is asked again whether it may.
+func TestABackgroundResponseEndsWithItsKey(t *testing.T) {
+	binary, c := priced(t)
+	g, err := harness.Launch(binary, c)
+	launch(t, g, err)
+	id := begin(t, g).ID
+	stop(t, g)
+	c.Keys[0].Name = "another" // of the same user, who owns the response
+	g, err = harness.Launch(binary, c)
+	launch(t, g, err)
+	if got := finished(t, g, id); got.Status != "failed" || got.Error == nil || !strings.Contains(got.Error.Message, "key is not known here any more") {
+		t.Errorf("it is %+v, %+v", got, got.Error)
+	}
+	stop(t, g)
+	if got := spent(t, binary, c); got != "spent 0.00, held 0.00" {
+		t.Errorf("it cost %s", got)
+	}
+}
+
+// Without a data directory there is no next process that could go on, and whoever
+// watches is told so.
+func TestABackgroundResponseInMemoryFails(t *testing.T) {
+	g, err := harness.Launch(harness.Binary(t), sandbox("memory", "100ms"))
+	launch(t, g, err)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/v1/responses", strings.NewReader(strings.Replace(work, "%", "true", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+g.Key)
+	r, err := client.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, g)
+	reply := cases.ReadReply(r)
+	if reply.Aborted || strings.Count(string(reply.Body), "event: response.failed\n") != 1 || strings.Contains(string(reply.Body), "goes on") {
+		t.Errorf("the stream ends with %s", reply.Body[max(0, len(reply.Body)-300):])
 	}
 }
 
