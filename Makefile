@@ -38,7 +38,7 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: tools lint test-race sdk oauth live ## everything CI checks: lint, tests with the race detector, real clients
+test: tools lint test-race sdk oauth live telemetry ## everything CI checks: lint, tests with the race detector, real clients
 
 .PHONY: test-race
 test-race: ## the Go tests, those of the packages with the race detector
@@ -52,6 +52,10 @@ test-short: ## the Go tests without the slow ones and the race detector
 .PHONY: sdk
 sdk: tools ## the vendors' own clients against the running gateway
 	test/sdk/run.sh
+
+.PHONY: telemetry
+telemetry: ## traces, metrics, dashboard and alerts against the collector's own receiver
+	cd test/telemetry && go test -count=1 .
 
 .PHONY: oauth
 oauth: tools ## strict OAuth clients and a browser against the running gateway
