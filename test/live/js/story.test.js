@@ -119,7 +119,7 @@ test('with a key, without signing in, the same can be done', async (t) => {
   await page.fill('#key', key);
   await button(page, 'Use this key').click();
   await line(page, 'live');
-  await create(page, 'by key [sandbox: job=4s]');
+  await create(page, 'by key [sandbox: job=10s]');
   await moving(page, 'by key');
   await page.reload();
   await line(page, 'live');
@@ -164,7 +164,7 @@ test('jobs of commands move on the page, and the other way round', async (t) => 
   const videos = (...args) => run(process.env.STAGEDOOR_BINARY, ['videos', ...args], { env });
   const page = await signedIn(t, browser);
   await line(page, 'live');
-  const id = (await videos('create', 'by command [sandbox: job=4s]')).stdout.trim();
+  const id = (await videos('create', 'by command [sandbox: job=10s]')).stdout.trim();
   await moving(page, 'by command');
   const { stdout } = await videos('watch', id, '--json');
   const told = stdout.trim().split('\n').map((l) => JSON.parse(l));
