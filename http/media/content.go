@@ -103,7 +103,45 @@ func (c *Content) Serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("ETag", `"`+string(info.ID)+`"`)
 	left := int(info.Expires.Sub(c.now()).Seconds())
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(left, 0))+", immutable")
-	http.ServeContent(w, r, "", time.Time{}, file)
+	http.ServeContent(&ranged{ResponseWriter: w}, r, "", time.Time{}, file)
+}
+
+// ranged tells of a range that there is not in the words of all errors
+// (gateway.md 2.2), and not in those of net/http.
+type ranged struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *ranged) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.refused = true
+	envelope.Write(w.ResponseWriter, envelope.Plain, noSuchPart())
+}
+
+// Write implements http.ResponseWriter.
+func (w *ranged) Write(b []byte) (int, error) {
+	if w.refused {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// ReadFrom implements io.ReaderFrom, so that files need not pass through here.
+func (w *ranged) ReadFrom(r io.Reader) (int64, error) {
+	if w.refused {
+		return io.Copy(io.Discard, r)
+	}
+	return io.Copy(w.ResponseWriter, r)
+}
+
+func noSuchPart() *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusRequestedRangeNotSatisfiable, Type: dialogue.TypeInvalidRequest, Param: "Range",
+		Code: "range_not_satisfiable", Message: "Range: the content has no such part"}
 }
 
 // contentFile is an open blob.

@@ -108,6 +108,29 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 		!strings.Contains(got.header.Get("Cache-Control"), "immutable") || got.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%d %v", got.status, got.header)
 	}
+	for asked, want := range map[string]struct {
+		status int
+		body   string
+	}{
+		"bytes=0-3": {206, string(picture[:4])}, "bytes=-2": {206, string(picture[len(picture)-2:])},
+		"bytes=999999-": {416, ""}, "bytes=5-2": {416, ""}, "lines=1-2": {416, ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Range", asked)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != want.status || want.body != "" && string(body) != want.body ||
+			want.status == 416 && (res.Header.Get("Content-Type") != "application/json" || gjson.GetBytes(body, "error.code").Str != "range_not_satisfiable") {
+			t.Errorf("Range %s: %d %v %s", asked, res.StatusCode, res.Header, body)
+		}
+	}
 	id, rest, _ := strings.Cut(strings.TrimPrefix(url, g.url+"/v1/images/content/"), ".png")
 	for name, wrong := range map[string]string{
 		"another signature": url + "A", "no signature": g.url + "/v1/images/content/" + id, "another blob": strings.Replace(url, id[:4], "0000", 1),

@@ -93,8 +93,7 @@ func (v *visit) deliver(job *state.Video, variant video.Variant, c *video.Conten
 	h.Set("Accept-Ranges", "bytes")
 	if c.Status == http.StatusRequestedRangeNotSatisfiable {
 		h.Del("Content-Length")
-		return &dialogue.Error{Status: c.Status, Type: dialogue.TypeInvalidRequest, Param: "Range", Code: "range_not_satisfiable",
-			Message: "Range: the content has no such part"}
+		return noSuchPart()
 	}
 	h.Set("Content-Type", cmp.Or(c.Header.Get("Content-Type"), kind.mediaType))
 	h.Set("Content-Disposition", `attachment; filename="`+job.ID+kind.extension+`"`)
