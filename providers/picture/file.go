@@ -1,19 +1,14 @@
 package picture
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"sync"
+
+	"stagedoor/providers/spool"
 )
 
-// spoolAbove is up to where a file is held in memory.
-const spoolAbove = 256 << 10
-
 // ErrTooLarge is returned for a file that is larger than it may be.
-var ErrTooLarge = errors.New("file is too large")
+var ErrTooLarge = spool.ErrTooLarge
 
 // File is a picture that a client sent. It is read as often as needed, by any
 // number of readers at a time, and Close ends its life.
@@ -24,14 +19,13 @@ type File struct {
 	Width, Height int // by its header
 	Size          int64
 
-	content io.ReaderAt
-	disk    *spool // nil: in memory
+	content *spool.File
 }
 
 // NewFile makes a file of bytes, which must not be written to any more. It fails
 // if they are no picture (ErrFormat, ErrCorrupt).
 func NewFile(name string, data []byte) (*File, error) {
-	f := &File{Name: name, Size: int64(len(data)), content: bytes.NewReader(data)}
+	f := newFile(name, spool.Bytes(data))
 	return f, f.inspect()
 }
 
@@ -40,47 +34,31 @@ func NewFile(name string, data []byte) (*File, error) {
 // directory for such). Errors are ErrTooLarge, ErrFormat, ErrCorrupt, or what r
 // or the disk says.
 func ReadFile(name string, r io.Reader, limit int64, dir string) (*File, error) {
-	head, err := io.ReadAll(io.LimitReader(r, min(spoolAbove, limit)+1))
+	content, err := spool.Read(r, limit, dir, known)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(head)) > limit {
-		return nil, fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)
-	}
-	if len(head) <= spoolAbove {
-		return NewFile(name, head)
-	}
-	// Whoever sends no picture does not get to fill the disk.
-	if Sniff(head) == "" {
-		return nil, ErrFormat
-	}
-	f, err := spooled(name, io.MultiReader(bytes.NewReader(head), r), limit, dir)
-	if err != nil {
-		return nil, err
-	}
+	f := newFile(name, content)
 	if err := f.inspect(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func spooled(name string, r io.Reader, limit int64, dir string) (*File, error) {
-	disk, err := newSpool(dir)
-	if err != nil {
-		return nil, err
+func newFile(name string, content *spool.File) *File {
+	return &File{Name: name, Size: content.Len(), content: content}
+}
+
+// known refuses what does not begin as a picture does.
+func known(head []byte) error {
+	if Sniff(head) == "" {
+		return ErrFormat
 	}
-	n, err := io.Copy(disk.file, io.LimitReader(r, limit+1))
-	if err == nil && n > limit {
-		err = fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit)
-	}
-	if err != nil {
-		return nil, errors.Join(err, disk.close())
-	}
-	return &File{Name: name, Size: n, content: disk.file, disk: disk}, nil
+	return nil
 }
 
 // Reader reads the file from its front.
-func (f *File) Reader() io.ReadSeeker { return io.NewSectionReader(f.content, 0, f.Size) }
+func (f *File) Reader() io.ReadSeeker { return f.content.Reader() }
 
 // Dimensions is its size in pixels.
 func (f *File) Dimensions() Size { return Size{f.Width, f.Height} }
@@ -90,37 +68,8 @@ func (f *File) Extension() string { return extensions[f.MediaType] }
 
 // Close gives back what the file takes. It may be called more than once.
 func (f *File) Close() error {
-	if f == nil || f.disk == nil {
+	if f == nil {
 		return nil
 	}
-	return f.disk.close()
-}
-
-// spool is an open file without a name, so that it is gone with the process.
-type spool struct {
-	file *os.File
-	left string // its name, on systems where an open file keeps it
-	once sync.Once
-}
-
-func newSpool(dir string) (*spool, error) {
-	file, err := os.CreateTemp(dir, "picture-")
-	if err != nil {
-		return nil, err
-	}
-	s := &spool{file: file}
-	if os.Remove(file.Name()) != nil {
-		s.left = file.Name()
-	}
-	return s, nil
-}
-
-func (s *spool) close() (err error) {
-	s.once.Do(func() {
-		err = s.file.Close()
-		if s.left != "" {
-			err = errors.Join(err, os.Remove(s.left))
-		}
-	})
-	return err
+	return f.content.Close()
 }
