@@ -83,6 +83,11 @@ lint: ## formatting, go.mod, go vet and staticcheck
 fmt: ## format the Go files
 	$(SOURCES) | xargs gofmt -w
 
+.PHONY: docs
+docs: ## write docs/configuration.md anew, from the program's own settings
+	go run ./cmd/stagedoor config reference > docs/configuration.md.new
+	mv docs/configuration.md.new docs/configuration.md
+
 .PHONY: bench
 bench: ## Go benchmarks (BENCH=pattern), then the gateway against floors
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...

@@ -18,7 +18,7 @@ var exampleConfig string
 
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Check a configuration file, or print an example", Args: noArgs, RunE: help,
+		Use: "config", Short: "Check a configuration file, or print an example or a reference", Args: noArgs, RunE: help,
 	}
 	c.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "Report every mistake in a configuration file", Args: one("a file"),
@@ -39,6 +39,9 @@ The environment variables and secret files that it names are read too.`,
 			_, err := io.WriteString(a.out, exampleConfig)
 			return err
 		},
+	}, &cobra.Command{
+		Use: "reference", Short: "Print the description of every setting, as Markdown", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return config.Reference(a.out) },
 	})
 	return c
 }
