@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 
 	"stagedoor/providers/dialogue"
@@ -149,7 +147,7 @@ func (a *attempt) fetch(ctx context.Context, img *picture.Image) *failure {
 		img.Data, img.URL = b, ""
 		return nil
 	}
-	if a.shape == nil || reachesInside(a.provider.Spec.BaseURL, img.URL) {
+	if a.shape == nil {
 		return unusable("an address that is not fetched")
 	}
 	reply, err := a.provider.Client.Send(ctx, upstream.Request{Method: http.MethodGet, Location: img.URL}, a.shape.Authorize, "")
@@ -181,29 +179,6 @@ func (a *attempt) notFetched(f *failure) *failure {
 		f.Class = upstream.MaybeSent
 	}
 	return f
-}
-
-// reachesInside reports whether an upstream of the public network names an
-// address of a private one.
-func reachesInside(base, location string) bool {
-	return private(location) && !private(base)
-}
-
-func private(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return true
-	}
-	host := strings.ToLower(u.Hostname())
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".local") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	ip = ip.Unmap()
-	return ip.IsPrivate() || ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast()
 }
 
 func unusable(detail string) *failure {

@@ -82,7 +82,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{base: base, timeouts: o.Timeouts.withDefaults(), headers: o.Headers, keys: NewKeys(o.APIKeys), transport: o.Transport}
 	if c.transport == nil {
-		c.transport = newTransport(c.timeouts)
+		c.transport = newTransport(c.timeouts, newGuard(base.Hostname()))
 	}
 	return c, nil
 }

@@ -84,6 +84,10 @@ func (c *Client) hop(watch *watchdog, r Request, to *url.URL, authorize func(h h
 	if h["User-Agent"] == nil {
 		h["User-Agent"] = userAgent
 	}
+	ctx := watch.ctx
+	if to.Host != c.base.Host {
+		ctx = context.WithValue(ctx, named{}, true)
+	}
 	if to.Scheme == c.base.Scheme && to.Host == c.base.Host {
 		for k, v := range c.headers {
 			h.Set(k, v)
@@ -93,7 +97,7 @@ func (c *Client) hop(watch *watchdog, r Request, to *url.URL, authorize func(h h
 		}
 	}
 	req := (&http.Request{Method: r.Method, URL: to, Host: to.Host, Header: h,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(watch.ctx)
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	if r.Body != nil {
 		body, err := r.Body()
 		if err != nil {
