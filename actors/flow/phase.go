@@ -19,7 +19,6 @@ const (
 	Resting
 	// Ended: over, whatever became of it.
 	Ended
-	phaseCount
 )
 
 // Phases are all of them in order.
