@@ -37,6 +37,7 @@ type Call struct {
 	first   time.Duration // until the first piece of answer; 0: there was none
 	pieces  int
 	reply   Reply
+	content *content // nil: not kept
 }
 
 // Reply is what a call's upstream said about its answer.
@@ -122,6 +123,7 @@ func (c *Call) See(ev *dialogue.Event) {
 		c.reply.ID, c.reply.Model = ev.ID, ev.Model
 	case dialogue.EventDelta:
 		c.Piece()
+		c.Hear(ev)
 	case dialogue.EventUsage:
 		c.reply.Usage.Merge(*ev.Usage)
 	case dialogue.EventFinish:
@@ -202,6 +204,9 @@ func (c *Call) result() []attribute.KeyValue {
 		if n.count >= 0 {
 			attrs = append(attrs, n.key.Int64(n.count))
 		}
+	}
+	if c.content != nil {
+		attrs = append(attrs, OutputMessages.String(c.content.reply()))
 	}
 	if r.Cost > 0 {
 		attrs = append(attrs, Cost.Float64(Dollars(r.Cost)))

@@ -41,14 +41,21 @@ func Fail(span trace.Span, kind string) {
 // Cancelled is the kind of an end that a client or an operator wanted.
 const Cancelled = "cancelled"
 
-// Carry puts the span of one context into another, which may live longer.
+// Carry puts the span of one context into another, which may live longer than the
+// span.
 func Carry(into, from context.Context) context.Context {
 	span := trace.SpanFromContext(from)
 	if !span.IsRecording() {
 		return into
 	}
-	return trace.ContextWithSpan(into, span)
+	return trace.ContextWithSpan(into, outlived{span})
 }
+
+// outlived is a span that may have ended when others begin below it.
+type outlived struct{ trace.Span }
+
+// IsRecording reports that those below are to be recorded.
+func (outlived) IsRecording() bool { return true }
 
 // tracers keeps the tracer of the provider that was asked last: a process has
 // one, and to ask it takes a lock.

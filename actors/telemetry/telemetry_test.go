@@ -116,6 +116,19 @@ func TestATokenCostsNoAllocation(t *testing.T) {
 	c.End("", 0)
 }
 
+func TestWorkThatOutlivesItsRequestIsStillPartOfIt(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	ctx, request := tracer.Start(context.Background(), "request")
+	later := Carry(context.Background(), ctx)
+	request.End()
+	_, settle := Start(later, SpanSettle)
+	settle.End()
+	if n := len(spans.Ended()); n != 2 || spans.Ended()[1].Parent().SpanID() != request.SpanContext().SpanID() {
+		t.Errorf("%d spans ended, want the settlement below the request", n)
+	}
+}
+
 func TestLinkedWorkIsATraceOfItsOwn(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")

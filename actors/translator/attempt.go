@@ -186,7 +186,7 @@ func (a *attempt) openUntouched(ctx context.Context) (*untouched, *upstream.Fail
 	if t.Model != a.order.Head.Model {
 		o.Model = a.order.Head.Model
 	}
-	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen}
+	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen, heard: a.overhearer(seen)}
 	if o.Stream {
 		a.failStream = u.tap.Fail
 	}

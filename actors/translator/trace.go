@@ -59,7 +59,9 @@ func (a *attempt) begin(ctx context.Context, stream bool) (context.Context, *tel
 		target.Operation, target.Kind = telemetry.OperationOf(a.shape.Name())
 		target.Shape = string(a.shape.Name())
 	}
-	return a.svc.telemetry.BeginCall(ctx, target)
+	ctx, call := a.svc.telemetry.BeginCall(ctx, target)
+	a.keepContent(call)
+	return ctx, call
 }
 
 // ended ends a call.

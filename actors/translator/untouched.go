@@ -29,6 +29,7 @@ type untouched struct {
 	key     string // the provider's, that the call was made with
 	tap     shapes.Tap
 	call    *telemetry.Call
+	heard   shapes.Parser // nil: prompts and replies are not kept
 	out     *Buffer
 	seen    bool // the first event
 	content bool // a piece of answer has passed
@@ -77,6 +78,9 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 		return failureOf(err)
 	}
 	named(u.call, body)
+	if u.heard != nil {
+		u.heard.Body(body, u.call.Hear)
+	}
 	out, bad := u.tap.Body(body)
 	if bad != nil {
 		return u.refusedInBody(bad)
@@ -147,6 +151,9 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 	if !u.seen {
 		u.seen = true
 		named(u.call, ev.Data)
+	}
+	if u.heard != nil {
+		u.heard.Event(ev.Name, ev.Data, u.call.Hear)
 	}
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	name := ev.Name

@@ -279,6 +279,26 @@ func TestRefusedRequestsHaveATraceThatSaysWhy(t *testing.T) {
 	}
 }
 
+func TestPromptsAndRepliesAreInTracesWhenSwitchedOn(t *testing.T) {
+	t.Parallel()
+	c, u := startCollector(t), newUpstream(t)
+	g := start(t, u, traces(exports(c)["grpc"], "content", true))
+	for _, path := range []string{"/v1/chat/completions", "/v1/messages"} {
+		for _, stream := range []bool{true, false} {
+			id, _, _ := g.ask(path, chat("priced", stream), "anthropic-version", "2023-06-01")
+			_, spans := c.await(t, id, 6)
+			call := find(t, spans, "chat up-1")[0]
+			wantIn := `[{"role":"user","parts":[{"type":"text","content":"` + secretPrompt + `"}]}]`
+			if got := text(call, "gen_ai.input.messages"); got != wantIn {
+				t.Errorf("%s, stream %t: the prompt is %s, want %s", path, stream, got, wantIn)
+			}
+			if got := text(call, "gen_ai.output.messages"); !strings.Contains(got, secretReply) || !strings.HasPrefix(got, `[{"role":"assistant"`) {
+				t.Errorf("%s, stream %t: the reply is %s", path, stream, got)
+			}
+		}
+	}
+}
+
 func TestStandardVariablesSwitchTracingOn(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
