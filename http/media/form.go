@@ -1,6 +1,7 @@
 package media
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +12,17 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/video/mp4"
 )
 
 // FormLimits bound a multipart/form-data body.
 type FormLimits struct {
 	Total int64 // the whole body
-	// File is the most a file of that field may have, 0 if the field takes none.
+	// File is the most a picture of that field may have, 0 if the field takes none.
 	File func(field string) int64
+	// Video is the same for videos. Such a field may be a text as well; nil: no
+	// field takes any.
+	Video func(field string) int64
 	// Dir is where large files wait on disk; "" is the system's place for such.
 	Dir string
 }
@@ -33,6 +38,7 @@ const (
 type Form struct {
 	Fields []FormField
 	Files  []FormFile
+	Videos []FormVideo
 }
 
 // FormField is a text.
@@ -44,18 +50,27 @@ type FormFile struct {
 	*picture.File
 }
 
+// FormVideo is a video under the name of its field.
+type FormVideo struct {
+	Field string
+	*mp4.File
+}
+
 // Close gives the files back.
 func (f *Form) Close() error {
 	var errs []error
 	for _, file := range f.Files {
 		errs = append(errs, file.Close())
 	}
+	for _, file := range f.Videos {
+		errs = append(errs, file.Close())
+	}
 	return errors.Join(errs...)
 }
 
 // ReadForm reads a body of multipart/form-data. Files are recognised by what is
-// in them: what is no PNG, JPEG or WebP is refused. Errors are *dialogue.Error
-// and leave no file behind.
+// in them: what is no PNG, JPEG or WebP, or no MP4, is refused. Errors are
+// *dialogue.Error and leave no file behind.
 func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
@@ -115,6 +130,11 @@ func (f *formReader) part(p *multipart.Part) error {
 	if limit := f.limits.File(name); limit > 0 {
 		return f.file(p, name, limit)
 	}
+	if f.limits.Video != nil {
+		if limit := f.limits.Video(name); limit > 0 {
+			return f.videoOrText(p, name, limit)
+		}
+	}
 	if p.FileName() != "" && !isDocument(p) {
 		return dialogue.Invalid(name, "must be a text, not a file")
 	}
@@ -152,7 +172,26 @@ func (f *formReader) file(p *multipart.Part, name string, limit int64) error {
 	return nil
 }
 
-// fileError says what is wrong with the picture of a field.
+// videoOrText goes by the content, too, where the header does not tell.
+func (f *formReader) videoOrText(p *multipart.Part, name string, limit int64) error {
+	const enough = 12
+	r := bufio.NewReader(p)
+	head, err := r.Peek(enough)
+	if err != nil && err != io.EOF {
+		return badForm(err)
+	}
+	if !mp4.Sniff(head) && (p.FileName() == "" || isDocument(p)) {
+		return f.text(r, name)
+	}
+	file, err := mp4.ReadFile(p.FileName(), r, limit, f.limits.Dir)
+	if err != nil {
+		return fileError(name, limit, err)
+	}
+	f.form.Videos = append(f.form.Videos, FormVideo{name, file})
+	return nil
+}
+
+// fileError says what is wrong with the picture or video of a field.
 func fileError(field string, limit int64, err error) error {
 	var told *dialogue.Error
 	switch {
@@ -168,6 +207,14 @@ func fileError(field string, limit int64, err error) error {
 	case errors.Is(err, picture.ErrCorrupt):
 		e := dialogue.Invalid(field, "is a damaged picture: its header cannot be read")
 		e.Code = "invalid_image"
+		return e
+	case errors.Is(err, mp4.ErrFormat):
+		e := dialogue.Invalid(field, "must be an MP4 video, by its content")
+		e.Code = "invalid_video_format"
+		return e
+	case errors.Is(err, mp4.ErrCorrupt):
+		e := dialogue.Invalid(field, "is a damaged video: its header does not tell size and length")
+		e.Code = "invalid_video"
 		return e
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badForm(err)

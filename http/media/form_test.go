@@ -16,14 +16,20 @@ func FuzzForm(f *testing.F) {
 	f.Add([]byte(head + "\x89PNG\r\n\x1a\n\r\n--b--\r\n"))
 	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na\xff\r\n--b--"))
 	f.Add([]byte("--b\r\nContent-Disposition: form-data\r\n\r\n\r\n--b"))
+	const other = "--b\r\nContent-Disposition: form-data; name=\"video\"; filename=\"x\"\r\n\r\n"
+	f.Add([]byte(other + "\x00\x00\x00\x0cftypisom\x00\x00\x00\x08moov\r\n--b--\r\n"))
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"video\"\r\n\r\n{\"id\":\"v\"}\r\n--b--"))
 	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, body []byte) {
-		limits := FormLimits{Dir: dir, File: func(field string) int64 {
-			if field == "image" {
+	only := func(name string) func(string) int64 {
+		return func(field string) int64 {
+			if field == name {
 				return 1 << 10
 			}
 			return 0
-		}}
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		limits := FormLimits{Dir: dir, File: only("image"), Video: only("video")}
 		form, err := parseForm(multipart.NewReader(bytes.NewReader(body), "b"), limits)
 		if err != nil {
 			var e *dialogue.Error

@@ -24,6 +24,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
+	"stagedoor/providers/shapes/chat"
 	"stagedoor/providers/shapes/gemini"
 	"stagedoor/providers/shapes/images"
 	"stagedoor/providers/shapes/registry"
@@ -78,11 +79,12 @@ func open(t *testing.T, vendor http.HandlerFunc) *gateway {
 	specs := []catalog.Provider{
 		{Name: "vendor", Shape: catalog.Images, BaseURL: u.URL + "/v1", APIKeys: []string{"sk-upstream-secret"}, Retries: 2},
 		{Name: "google", Shape: dialogue.Gemini, BaseURL: u.URL, APIKeys: []string{"g-secret"}},
-		{Name: "chatty", Shape: dialogue.Chat, BaseURL: u.URL},
+		{Name: "chatty", Shape: dialogue.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"c-secret"}},
+		{Name: "wordy", Shape: dialogue.Messages, BaseURL: u.URL},
 		{Name: "sandbox", Shape: catalog.Sandbox},
 	}
 	var models []catalog.Model
-	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor", "gpt-image-*": "vendor", "house-*": "google", "text-*": "chatty", "sandbox-*": "sandbox"} {
+	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor", "gpt-image-*": "vendor", "house-*": "google", "text-*": "wordy", "drawing-*": "chatty", "sandbox-*": "sandbox"} {
 		models = append(models, catalog.Model{Pattern: pattern, Price: perImage, Targets: []catalog.Route{{Provider: provider, Model: "*"}}})
 	}
 	g := &gateway{t: t}
@@ -112,7 +114,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
-		Pictures: []picture.Shape{images.Shape, gemini.Pictures}, SimulatePicture: model.Picture,
+		Pictures: []picture.Shape{images.Shape, gemini.Pictures, chat.Pictures}, SimulatePicture: model.Picture,
 		Videos: g.videos, Uploads: g.blobs})
 	if err != nil {
 		t.Fatal(err)

@@ -247,6 +247,57 @@ func TestTheThirdShapeIsAskedForPictures(t *testing.T) {
 	}
 }
 
+func TestAChatUpstreamIsAskedForPictures(t *testing.T) {
+	var sent []byte
+	reply := ""
+	g := open(t, func(w http.ResponseWriter, r *http.Request) {
+		sent, _ = io.ReadAll(r.Body)
+		if r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer c-secret" {
+			t.Errorf("%s %v", r.URL.Path, r.Header)
+		}
+		_, _ = io.WriteString(w, reply)
+	})
+	part := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + onePixel + `"}}`
+	reply = `{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"here","images":[` + part + `]}}],
+		"usage":{"prompt_tokens":7,"completion_tokens":1300,"total_tokens":1307,"completion_tokens_details":{"image_tokens":1290}}}`
+	source := pngOf(8, 8)
+	r := g.edit(object{"model": "drawing-1", "prompt": "a hat", "size": "1536x1024"}, map[string][]byte{"image": source})
+	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel || r.get("usage.output_tokens_details.image_tokens").Int() != 1290 || r.get("usage.total_tokens").Int() != 1307 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	got := gjson.ParseBytes(sent)
+	if got.Get("model").Str != "drawing-1" || got.Get("modalities").Raw != `["image","text"]` || got.Get("image_config.aspect_ratio").Str != "3:2" ||
+		got.Get("messages.0.content.0.image_url.url").Str != "data:image/png;base64,"+base64.StdEncoding.EncodeToString(source) ||
+		got.Get("messages.0.content.1.text").Str != "a hat" {
+		t.Errorf("sent %s", sent)
+	}
+	paid := g.spent()
+	for name, tc := range map[string]struct {
+		reply  string
+		status int
+		code   string
+	}{
+		"among the parts": {`{"choices":[{"message":{"content":[{"type":"text","text":"here"},` + part + `]}}]}`, 200, ""},
+		"words only":      {`{"choices":[{"finish_reason":"stop","message":{"content":"I cannot draw"}}]}`, 502, "upstream_invalid_response"},
+		"a refusal":       {`{"choices":[{"finish_reason":"content_filter","message":{"content":null}}]}`, 400, "moderation_blocked"},
+		"an error":        {`{"error":{"message":"no","type":"invalid_request_error","code":"bad"}}`, 400, "bad"},
+		"no base64":       {`{"choices":[{"message":{"images":[{"image_url":{"url":"data:image/png;base64,!"}}]}}]}`, 502, "upstream_invalid_response"},
+		"odd types":       {`{"choices":[{"message":{"images":{"a":1},"content":[5,null,{"image_url":"x"}]}}]}`, 502, "upstream_invalid_response"},
+		"no choices":      {`[]`, 502, "upstream_invalid_response"},
+	} {
+		reply = tc.reply
+		if r := g.generate(object{"model": "drawing-1"}); r.status != tc.status || r.get("error.code").Str != tc.code {
+			t.Errorf("%s: %d %s", name, r.status, r.body)
+		}
+	}
+	if got := g.spent(); got != 2*paid || paid == 0 {
+		t.Errorf("charged %d and %d", paid, got)
+	}
+	if r := g.generate(object{"model": "drawing-1", "background": "transparent"}); r.status != 400 || r.get("error.param").Str != "background" {
+		t.Errorf("a transparent background: %d %s", r.status, r.body)
+	}
+}
+
 // One picture of several that fails is the failure of all, and costs nothing.
 func TestAllOrNothing(t *testing.T) {
 	var calls atomic.Int64

@@ -5,23 +5,21 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
-	"time"
 
-	"stagedoor/actors/videojob"
 	"stagedoor/http/access"
 	"stagedoor/http/media/videos"
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
 	"stagedoor/state"
 )
 
-// Limits of bodies: a picture of 20 MB, in base64 where the body is JSON.
+// Limits of bodies: a picture of 20 MB, in base64 where the body is JSON, or a
+// video.
 const (
-	maxVideoJSON = 28 << 20
-	maxVideoForm = 24 << 20
+	maxVideoJSON  = 28 << 20
+	maxVideoForm  = 24 << 20
+	maxUploadForm = videos.MaxUpload + 4<<20
 )
 
 // CreateVideo is POST /v1/videos (wire/videos.md 2).
@@ -90,9 +88,9 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 		if err != nil {
 			return nil, err
 		}
-		return videos.Check(op, body, nil, source)
+		return videos.Check(op, videos.Sent{Body: body}, source)
 	}
-	form, err := ReadForm(m.w, m.r, FormLimits{Total: maxVideoForm, File: videos.FileLimit, Dir: m.doors.Scratch})
+	form, err := ReadForm(m.w, m.r, m.limits(op))
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +99,16 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 		_ = form.Close() // err says more
 	}
 	return ask, err
+}
+
+// limits are a form's: a new video begins with a picture at most, an edit with a
+// video.
+func (m *maker) limits(op video.Operation) FormLimits {
+	l := FormLimits{Total: maxVideoForm, File: videos.FileLimit, Dir: m.doors.Scratch}
+	if op == video.Edit || op == video.Extend {
+		l.Total, l.Video = maxUploadForm, videos.UploadLimit
+	}
+	return l
 }
 
 func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask, error) {
@@ -112,11 +120,15 @@ func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask,
 	for i, f := range form.Files {
 		files[i] = videos.File(f)
 	}
+	uploads := make([]videos.Upload, len(form.Videos))
+	for i, f := range form.Videos {
+		uploads[i] = videos.Upload(f)
+	}
 	body, err := videos.Body(texts)
 	if err != nil {
 		return nil, err
 	}
-	return videos.Check(op, body, files, source)
+	return videos.Check(op, videos.Sent{Body: body, Pictures: files, Videos: uploads}, source)
 }
 
 func (m *maker) closeAsk() {
@@ -173,7 +185,7 @@ func (m *maker) begin() (state.Video, error) {
 	if err != nil {
 		return state.Video{}, err
 	}
-	if err := m.keepReference(order); err != nil {
+	if err := m.keepFiles(order); err != nil {
 		return state.Video{}, err
 	}
 	job, again, err := m.doors.Videos.Create(m.r.Context(), order)
@@ -184,69 +196,4 @@ func (m *maker) begin() (state.Video, error) {
 		m.w.Header().Set("Idempotent-Replayed", "true")
 	}
 	return job, err
-}
-
-func (m *maker) order() (*videojob.Order, error) {
-	asked, err := m.ask.Fingerprint()
-	if err != nil {
-		return nil, err
-	}
-	a := m.ask
-	o := &videojob.Order{Plan: m.plan,
-		Spec: video.Spec{Operation: a.Operation, Prompt: a.Prompt, Seconds: a.Seconds, Size: a.Size, Characters: a.Characters, User: a.User},
-		Video: state.Video{Owner: m.owner(), Key: m.key.ID, Account: m.key.User, Operation: string(a.Operation), Model: m.model(), Prompt: a.Prompt,
-			Size: a.Size.String(), Seconds: int64(a.Seconds), Billable: int64(a.Seconds), Once: m.once, Asked: asked}}
-	if m.doors.Ledger == nil {
-		o.Video.Account = ""
-	}
-	if m.source != nil {
-		err = m.continues(o)
-	}
-	return o, err
-}
-
-// continues has the job begin with another, at the provider that has that one.
-func (m *maker) continues(o *videojob.Order) error {
-	source := m.source
-	v, spec := &o.Video, &o.Spec
-	if _, err := fmt.Sscanf(source.Size, "%dx%d", &spec.Size.Width, &spec.Size.Height); err != nil {
-		return fmt.Errorf("video %s has size %q", source.ID, source.Size)
-	}
-	v.Size, v.Extensions = source.Size, source.Extensions
-	spec.Source = &video.Source{ID: source.UpstreamID}
-	switch m.ask.Operation {
-	case video.Extend:
-		spec.Added = m.ask.Seconds
-		v.Seconds = source.Seconds + int64(spec.Added)
-		v.Extensions++
-	case video.Remix:
-		v.RemixedFrom = source.ID
-		fallthrough
-	default:
-		v.Seconds, v.Billable = source.Seconds, source.Seconds
-	}
-	spec.Seconds = int(v.Seconds)
-	o.Plan = slices.DeleteFunc(slices.Clone(o.Plan), func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider })
-	if len(o.Plan) == 0 {
-		return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "no_route", RetryAfter: time.Second,
-			Message: "the provider that made the video is not available at the moment, try again later"}
-	}
-	return nil
-}
-
-// keepReference has the client's picture outlive the process.
-func (m *maker) keepReference(o *videojob.Order) error {
-	picture := m.ask.Reference
-	if picture == nil {
-		return nil
-	}
-	// Who is served later than a job may take is not served at all.
-	const life = 24 * time.Hour
-	info, err := m.doors.Content.store.Put(picture.Reader(), picture.MediaType, videos.MaxReference, m.doors.Env.Now().Add(life))
-	if err != nil {
-		return notKept(err)
-	}
-	o.Video.Files = []string{string(info.ID)}
-	o.Spec.Reference = &video.File{ID: string(info.ID), Name: picture.Name, Type: picture.MediaType, Size: info.Size}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/video"
+	"stagedoor/providers/video/mp4"
 	"stagedoor/state"
 )
 
@@ -32,17 +33,20 @@ type Ask struct {
 	Reference  *picture.File // nil: none; to be closed
 	Characters []string
 	User       string
-	// Source is the job that the others begin with.
+	// Source is the job that the others begin with, or Upload the video: Model is
+	// then as for a new one, and Size is the upload's.
 	Source string
+	Upload *mp4.File // nil: none; to be closed
 }
 
-// Close gives the picture back.
-func (a *Ask) Close() error { return a.Reference.Close() }
+// Close gives picture and video back.
+func (a *Ask) Close() error { return errors.Join(a.Reference.Close(), a.Upload.Close()) }
 
 // Bounds of wire/videos.md 2.
 const (
 	MaxPrompt     = 32000 // characters
 	MaxReference  = 20 << 20
+	MaxUpload     = 100 << 20
 	maxCharacters = 2
 	maxID         = 128
 	defaultModel  = "video-2"
@@ -54,7 +58,13 @@ type File struct {
 	*picture.File
 }
 
-// FileLimit is the most a file of a form's field may have, 0 if it takes none.
+// Upload is a video under the name of its field.
+type Upload struct {
+	Field string
+	*mp4.File
+}
+
+// FileLimit is the most a picture of a form's field may have, 0 if it takes none.
 func FileLimit(field string) int64 {
 	if field == referenceField {
 		return MaxReference
@@ -62,13 +72,30 @@ func FileLimit(field string) int64 {
 	return 0
 }
 
-const referenceField = "input_reference"
+// UploadLimit is the most a video of a form's field may have, 0 if it takes none.
+func UploadLimit(field string) int64 {
+	if field == videoField {
+		return MaxUpload
+	}
+	return 0
+}
 
-// Check reads a request: one JSON object, and the files of a form. The files are
-// the Ask's if there is no error. source is the id that the path names, "" where
-// the body does.
-func Check(op video.Operation, body []byte, files []File, source string) (*Ask, error) {
-	c := &checker{ask: &Ask{Operation: op, Source: source}, doc: gjson.ParseBytes(body), files: files}
+const (
+	referenceField = "input_reference"
+	videoField     = "video"
+)
+
+// Sent is a request: one JSON object, and the files of a form.
+type Sent struct {
+	Body     []byte
+	Pictures []File
+	Videos   []Upload
+}
+
+// Check reads a request. Its files are the Ask's if there is no error. source is
+// the id that the path names, "" where the body does.
+func Check(op video.Operation, sent Sent, source string) (*Ask, error) {
+	c := &checker{ask: &Ask{Operation: op, Source: source}, doc: gjson.ParseBytes(sent.Body), files: sent.Pictures, uploads: sent.Videos}
 	for _, rule := range rules[op] {
 		if err := rule(c); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -79,17 +106,18 @@ func Check(op video.Operation, body []byte, files []File, source string) (*Ask, 
 
 // rules are what is looked at, in the order of wire/videos.md 2.
 var rules = map[video.Operation][]func(*checker) error{
-	video.Create: {(*checker).prompt, (*checker).model, (*checker).seconds, (*checker).size, (*checker).reference, (*checker).characters, (*checker).user},
-	video.Remix:  {(*checker).prompt, (*checker).noFiles},
-	video.Edit:   {(*checker).source, (*checker).prompt, (*checker).noFiles},
-	video.Extend: {(*checker).source, (*checker).prompt, (*checker).added, (*checker).noFiles, (*checker).nothingElse},
+	video.Create: {(*checker).prompt, (*checker).model, (*checker).seconds, (*checker).size, (*checker).reference, (*checker).characters, (*checker).user, (*checker).noUploads},
+	video.Remix:  {(*checker).prompt, (*checker).noPictures, (*checker).noUploads},
+	video.Edit:   {(*checker).source, (*checker).prompt, (*checker).noPictures},
+	video.Extend: {(*checker).source, (*checker).prompt, (*checker).added, (*checker).fits, (*checker).noPictures, (*checker).nothingElse},
 }
 
 type checker struct {
-	ask   *Ask
-	doc   gjson.Result
-	files []File
-	made  *picture.File // of a data URL
+	ask     *Ask
+	doc     gjson.Result
+	files   []File
+	uploads []Upload
+	made    *picture.File // of a data URL
 }
 
 // close gives back what was made here; the files are the caller's.
@@ -180,10 +208,7 @@ func (c *checker) size() error {
 	if err != nil {
 		return err
 	}
-	known := sizes[:commonSizes]
-	if strings.Contains(c.ask.Model, "-pro") {
-		known = sizes
-	}
+	known := sizesOf(c.ask.Model)
 	if !ok {
 		c.ask.Size = known[0]
 		return nil
@@ -194,11 +219,23 @@ func (c *checker) size() error {
 			return nil
 		}
 	}
-	words := make([]string, len(known))
-	for i, size := range known {
+	return dialogue.Invalid("size", "must be one of "+list(known))
+}
+
+// sizesOf are what a model makes.
+func sizesOf(model string) []video.Size {
+	if strings.Contains(model, "-pro") {
+		return sizes
+	}
+	return sizes[:commonSizes]
+}
+
+func list(sizes []video.Size) string {
+	words := make([]string, len(sizes))
+	for i, size := range sizes {
 		words[i] = size.String()
 	}
-	return dialogue.Invalid("size", "must be one of "+strings.Join(words, ", "))
+	return strings.Join(words, ", ")
 }
 
 // reference is the picture that the video begins with: a file of a form or an
@@ -289,72 +326,18 @@ func (c *checker) user() error {
 	return err
 }
 
-// source is the job that the body names.
-func (c *checker) source() error {
-	v, ok := c.member("video")
-	switch {
-	case !ok:
-		return dialogue.Missing("video")
-	case !v.IsObject():
-		return dialogue.Unsupported("video", "must be an object with the id of a video made here: uploads of videos are not taken")
-	}
-	id := v.Get("id")
-	switch {
-	case !id.Exists():
-		return dialogue.Missing("video.id")
-	case id.Type != gjson.String || id.Str == "" || len(id.Str) > maxID:
-		return dialogue.Invalid("video.id", "must be the id of a video")
-	}
-	c.ask.Source = id.Str
-	return nil
-}
-
-func (c *checker) noFiles() error {
-	if len(c.files) > 0 {
-		return dialogue.Unsupported(c.files[0].Field, "is for new videos only")
-	}
-	return nil
-}
-
-// nothingElse: an extension begins with its source and with nothing besides.
-func (c *checker) nothingElse() error {
-	for _, name := range []string{referenceField, "characters"} {
-		if _, ok := c.member(name); ok {
-			return dialogue.Unsupported(name, "is for new videos only")
-		}
-	}
-	return nil
-}
-
-// Bounds of extensions (wire/videos.md 1).
-const (
-	maxExtensions = 6
-	maxSeconds    = 120
-)
-
-// Fits checks an Ask against the job that it begins with.
-func (a *Ask) Fits(source *state.Video) error {
-	switch {
-	case source.Phase != state.VideoCompleted:
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: "video_not_completed",
-			Message: "video_id: the video is not completed, it is " + source.Status()}
-	case a.Operation != video.Extend:
-		return nil
-	case source.Extensions >= maxExtensions:
-		return dialogue.Invalid("video", fmt.Sprintf("was made longer %d times, which is the most there can be", maxExtensions))
-	case source.Seconds+int64(a.Seconds) > maxSeconds:
-		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds", maxSeconds))
-	}
-	return nil
-}
-
 // Fingerprint is the same for two requests that ask for the same.
 func (a *Ask) Fingerprint() (state.Hash, error) {
 	sum := sha256.New()
-	if a.Reference != nil {
-		if _, err := io.Copy(sum, a.Reference.Reader()); err != nil {
-			return state.Hash{}, err
-		}
+	var file io.Reader = strings.NewReader("")
+	switch { // no operation takes both
+	case a.Reference != nil:
+		file = a.Reference.Reader()
+	case a.Upload != nil:
+		file = a.Upload.Reader()
+	}
+	if _, err := io.Copy(sum, file); err != nil {
+		return state.Hash{}, err
 	}
 	text, err := json.Marshal([]any{a.Operation, a.Prompt, a.Model, a.Seconds, a.Size, a.Characters, a.User, a.Source, sum.Sum(nil)})
 	return state.HashSecret(string(text)), err

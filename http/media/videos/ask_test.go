@@ -10,10 +10,13 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/video"
+	"stagedoor/providers/video/mp4"
 	"stagedoor/state"
 )
 
@@ -119,7 +122,7 @@ func TestRules(t *testing.T) {
 	}
 	for op, rows := range all {
 		for _, row := range rows {
-			ask, err := Check(op, []byte(row.body), nil, "")
+			ask, err := Check(op, Sent{Body: []byte(row.body)}, "")
 			shown := row.body[:min(len(row.body), 80)]
 			if row.param == "" {
 				if err != nil {
@@ -144,7 +147,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	a, err := Check(video.Create, []byte(`{"prompt":"p"}`), nil, "")
+	a, err := Check(video.Create, Sent{Body: []byte(`{"prompt":"p"}`)}, "")
 	if err != nil || a.Model != "video-2" || a.Seconds != 4 || a.Size.String() != "720x1280" || a.Reference != nil {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -182,21 +185,89 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// An uploaded video stands where an id would, and is bounded as a video made here.
+func TestUploads(t *testing.T) {
+	upload := func(width, height, seconds int) Upload {
+		b, err := clip.Video(clip.Spec{Width: width, Height: height, Seconds: seconds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := mp4.ReadFile("a.mp4", bytes.NewReader(b), MaxUpload, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return Upload{"video", f}
+	}
+	short, long, wide := upload(1280, 720, 5), upload(720, 1280, 120), upload(1920, 1080, 4)
+	small, endless := upload(720, 1280, 4), upload(720, 1280, 4)
+	small.Width, small.Height = 64, 64
+	endless.Duration = 120*time.Second + 1
+	const asked = `{"prompt":"p","seconds":"4"`
+	for _, c := range []struct {
+		op          video.Operation
+		body        string
+		files       []Upload
+		param, code string // of the error; "": it is taken
+	}{
+		{video.Edit, asked + `}`, []Upload{short}, "", ""},
+		{video.Edit, asked + `,"model":"other"}`, []Upload{long}, "", ""},
+		{video.Edit, asked + `,"model":"video-2-pro"}`, []Upload{wide}, "", ""},
+		{video.Edit, asked + `}`, []Upload{wide}, "video", "invalid_value"},
+		{video.Edit, asked + `}`, []Upload{small}, "video", "invalid_value"},
+		{video.Edit, asked + `}`, []Upload{endless}, "video", "invalid_value"},
+		{video.Edit, asked + `}`, []Upload{short, long}, "video", "invalid_value"},
+		{video.Edit, asked + `,"video":{"id":"video_1"}}`, []Upload{short}, "video", "invalid_value"},
+		{video.Edit, asked + `,"model":""}`, []Upload{short}, "model", "invalid_value"},
+		{video.Edit, `{}`, []Upload{short}, "prompt", "missing_required_parameter"},
+		{video.Extend, asked + `}`, []Upload{short}, "", ""},
+		{video.Extend, asked + `}`, []Upload{long}, "seconds", "invalid_value"},
+		{video.Extend, `{"prompt":"p"}`, []Upload{short}, "seconds", "missing_required_parameter"},
+		{video.Create, asked + `}`, []Upload{short}, "video", "unsupported_parameter"},
+		{video.Remix, asked + `}`, []Upload{short}, "video", "unsupported_parameter"},
+	} {
+		a, err := Check(c.op, Sent{Body: []byte(c.body), Videos: c.files}, "")
+		var told *dialogue.Error
+		switch {
+		case c.param != "":
+			if !errors.As(err, &told) || told.Status != 400 || told.Param != c.param || told.Code != c.code {
+				t.Errorf("%s %s: %v", c.op, c.body, err)
+			}
+		case err != nil || a.Upload != c.files[0].File || a.Source != "" || a.Model == "" || a.Size != (video.Size{Width: a.Upload.Width, Height: a.Upload.Height}):
+			t.Errorf("%s %s: %+v, %v", c.op, c.body, a, err)
+		}
+	}
+	of := func(u Upload) state.Hash {
+		a, err := Check(video.Edit, Sent{Body: []byte(`{"prompt":"p"}`), Videos: []Upload{u}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := a.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	if of(short) != of(upload(1280, 720, 5)) || of(short) == of(upload(1280, 720, 4)) {
+		t.Error("the same upload is not the same request, or another one is")
+	}
+}
+
 func TestAFormsPictureIsTheReference(t *testing.T) {
 	f, err := picture.NewFile("first.png", pngOf(t, 720, 1280))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Check(video.Create, []byte(`{"prompt":"p"}`), []File{{"input_reference", f}}, "")
+	a, err := Check(video.Create, Sent{Body: []byte(`{"prompt":"p"}`), Pictures: []File{{"input_reference", f}}}, "")
 	if err != nil || a.Reference != f {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	for _, body := range []string{`{"prompt":"p","size":"1280x720"}`, `{"prompt":"p","input_reference":{"image_url":"x"}}`} {
-		if _, err := Check(video.Create, []byte(body), []File{{"input_reference", f}}, ""); err == nil {
+		if _, err := Check(video.Create, Sent{Body: []byte(body), Pictures: []File{{"input_reference", f}}}, ""); err == nil {
 			t.Errorf("%s was taken", body)
 		}
 	}
-	if _, err := Check(video.Remix, []byte(`{"prompt":"p"}`), []File{{"input_reference", f}}, "video_1"); err == nil {
+	if _, err := Check(video.Remix, Sent{Body: []byte(`{"prompt":"p"}`), Pictures: []File{{"input_reference", f}}}, "video_1"); err == nil {
 		t.Error("a remix took a picture")
 	}
 }
@@ -227,7 +298,7 @@ func TestFingerprintsTellAsksApart(t *testing.T) {
 	seen := map[state.Hash]string{}
 	for _, body := range []string{`{"prompt":"p"}`, `{"prompt":"q"}`, `{"prompt":"p","seconds":8}`, `{"prompt":"p","size":"1280x720"}`, `{"prompt":"p","user":"u"}`,
 		`{"prompt":"p","model":"m"}`, fmt.Sprintf(`{"prompt":"p","input_reference":{"image_url":%q}}`, dataOf(pngOf(t, 720, 1280)))} {
-		a, err := Check(video.Create, []byte(body), nil, "")
+		a, err := Check(video.Create, Sent{Body: []byte(body)}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +308,7 @@ func TestFingerprintsTellAsksApart(t *testing.T) {
 		}
 		seen[h] = body
 	}
-	again, _ := Check(video.Create, []byte(`{"seconds":"4", "prompt":"p"}`), nil, "")
+	again, _ := Check(video.Create, Sent{Body: []byte(`{"seconds":"4", "prompt":"p"}`)}, "")
 	if h, _ := again.Fingerprint(); seen[h] == "" {
 		t.Error("the same in other words is another")
 	}
@@ -278,7 +349,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		for _, b := range bodies {
 			for op := range rules {
-				a, err := Check(op, b, nil, "")
+				a, err := Check(op, Sent{Body: b}, "")
 				var told *dialogue.Error
 				if err != nil && (!errors.As(err, &told) || told.Status < 400 || told.Status >= 500) {
 					t.Fatalf("%s: %v", op, err)

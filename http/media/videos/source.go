@@ -1,0 +1,115 @@
+package videos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/video"
+	"stagedoor/providers/video/mp4"
+	"stagedoor/state"
+)
+
+// source is the job that the body names, or the video that came with it.
+func (c *checker) source() error {
+	v, ok := c.member(videoField)
+	switch {
+	case len(c.uploads) > 1, len(c.uploads) == 1 && ok:
+		return dialogue.Invalid(videoField, "must be given once")
+	case len(c.uploads) == 1:
+		return c.uploaded(c.uploads[0].File)
+	case !ok:
+		return dialogue.Missing(videoField)
+	case !v.IsObject():
+		return dialogue.Unsupported(videoField, "must be an object with the id of a video made here, or an MP4 file of a form")
+	}
+	id := v.Get("id")
+	switch {
+	case !id.Exists():
+		return dialogue.Missing("video.id")
+	case id.Type != gjson.String || id.Str == "" || len(id.Str) > maxID:
+		return dialogue.Invalid("video.id", "must be the id of a video")
+	}
+	c.ask.Source = id.Str
+	return nil
+}
+
+// uploaded takes a video as the source. Who makes it into another is found by the
+// model, as for a new one, and what it makes is of the same size.
+func (c *checker) uploaded(f *mp4.File) error {
+	if err := c.model(); err != nil {
+		return err
+	}
+	size, known := video.Size{Width: f.Width, Height: f.Height}, sizesOf(c.ask.Model)
+	switch {
+	case !slices.Contains(known, size):
+		return dialogue.Invalid(videoField, fmt.Sprintf("must be of one of the sizes %s, not %s", list(known), size))
+	case f.Duration > maxSeconds*time.Second:
+		return dialogue.Invalid(videoField, fmt.Sprintf("must not be longer than %d seconds", maxSeconds))
+	}
+	c.ask.Size, c.ask.Upload = size, f
+	return nil
+}
+
+// fits bounds what an upload becomes; Fits does for jobs.
+func (c *checker) fits() error {
+	if f := c.ask.Upload; f != nil {
+		return fitting(f.Seconds() + c.ask.Seconds)
+	}
+	return nil
+}
+
+// fitting bounds how long a video may be made.
+func fitting(seconds int) error {
+	if seconds > maxSeconds {
+		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds", maxSeconds))
+	}
+	return nil
+}
+
+func (c *checker) noPictures() error {
+	if len(c.files) > 0 {
+		return dialogue.Unsupported(c.files[0].Field, "is for new videos only")
+	}
+	return nil
+}
+
+func (c *checker) noUploads() error {
+	if len(c.uploads) > 0 {
+		return dialogue.Unsupported(c.uploads[0].Field, "is for edits and extensions only")
+	}
+	return nil
+}
+
+// nothingElse: an extension begins with its source and with nothing besides.
+func (c *checker) nothingElse() error {
+	for _, name := range []string{referenceField, "characters"} {
+		if _, ok := c.member(name); ok {
+			return dialogue.Unsupported(name, "is for new videos only")
+		}
+	}
+	return nil
+}
+
+// Bounds of extensions (wire/videos.md 1).
+const (
+	maxExtensions = 6
+	maxSeconds    = 120
+)
+
+// Fits checks an Ask against the job that it begins with.
+func (a *Ask) Fits(source *state.Video) error {
+	switch {
+	case source.Phase != state.VideoCompleted:
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: "video_not_completed",
+			Message: "video_id: the video is not completed, it is " + source.Status()}
+	case a.Operation != video.Extend:
+		return nil
+	case source.Extensions >= maxExtensions:
+		return dialogue.Invalid("video", fmt.Sprintf("was made longer %d times, which is the most there can be", maxExtensions))
+	}
+	return fitting(int(source.Seconds) + a.Seconds)
+}
