@@ -11,6 +11,7 @@ import (
 	"stagedoor/http/media"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes/chat"
 	"stagedoor/providers/shapes/gemini"
 	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/images"
@@ -18,7 +19,7 @@ import (
 )
 
 // pictureShapes are the kinds of upstreams that pictures can be had from.
-var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape}
+var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape, chat.Pictures}
 
 // maxContent bounds what is kept of pictures that clients are given addresses of.
 // They are gone after an hour.

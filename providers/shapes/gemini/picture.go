@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"strings"
 	"unsafe"
@@ -26,7 +25,7 @@ func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 // Encode implements picture.Shape. A picture to be changed goes along as a part,
 // before the words that say how.
 func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
-	if err := impossible(r); err != nil {
+	if err := picture.Unspeakable(r); err != nil {
 		return nil, err
 	}
 	body := new(picture.Document)
@@ -37,7 +36,7 @@ func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (
 	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
 		inlineFile(w, body, f)
 	}
-	w.Object().Key("text").String(pictureWords(r)).End()
+	w.Object().Key("text").String(picture.Words(r)).End()
 	w.End().End().End()
 	w.Key("generationConfig").Object()
 	w.Key("responseModalities").Array().String("TEXT").String("IMAGE").End()
@@ -47,7 +46,7 @@ func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (
 	}
 	w.End().End()
 	body.JSON(w.Buf)
-	losePictures(r, rep)
+	picture.LoseUnsaid(r, rep)
 	return &picture.Call{Path: modelPath(model) + ":" + generate, Header: make(http.Header), Body: body}, nil
 }
 
@@ -62,38 +61,6 @@ func inlineFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 	w.End().End()
 }
 
-// impossible are the wishes without which the picture would be another one.
-func impossible(r *picture.Request) error {
-	switch {
-	case r.Operation == picture.Describe, r.Operation == picture.Upscale:
-		return dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
-	case r.Mask != nil:
-		return dialogue.Unsupported("mask", "the provider of this model knows no masks: say in the prompt what to change")
-	case r.Background == "transparent":
-		return dialogue.Unsupported("background", "the provider of this model makes no transparent background")
-	}
-	return nil
-}
-
-// pictureWords is the prompt, with what there is no parameter for.
-func pictureWords(r *picture.Request) string {
-	text := r.Prompt
-	switch r.Operation {
-	case picture.ReplaceBackground:
-		text = "Keep the subject as it is and replace the background: " + text
-	case picture.Reframe:
-		text = "Extend the picture beyond its edges to fill the frame. " + text
-	}
-	if r.NegativePrompt != "" {
-		text += "\nAvoid: " + r.NegativePrompt
-	}
-	return text
-}
-
-// ratios are the aspect ratios there are.
-var ratios = []picture.Aspect{{Width: 1, Height: 1}, {Width: 2, Height: 3}, {Width: 3, Height: 2}, {Width: 3, Height: 4}, {Width: 4, Height: 3},
-	{Width: 4, Height: 5}, {Width: 5, Height: 4}, {Width: 9, Height: 16}, {Width: 16, Height: 9}, {Width: 21, Height: 9}}
-
 // Edges from which on a larger picture is asked for than the usual one.
 const (
 	over1K = 1536
@@ -103,24 +70,12 @@ const (
 // pictureFrame writes imageConfig: the nearest ratio, and the size if it is a large one,
 // which older models do not know.
 func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
-	want := r.Aspect
-	if r.Size != (picture.Size{}) {
-		want = picture.Aspect(r.Size)
-	}
-	if want == (picture.Aspect{}) {
+	ratio := picture.Ratio(r, rep)
+	if ratio == "" {
 		return
 	}
-	best := ratios[0]
-	for _, a := range ratios[1:] {
-		if apart(a, want) < apart(best, want) {
-			best = a
-		}
-	}
-	if apart(best, want) > 1.02 {
-		rep.Lose("size:nearest")
-	}
 	w.Key("imageConfig").Object()
-	w.Key("aspectRatio").String(best.Ratio())
+	w.Key("aspectRatio").String(ratio)
 	switch edge := max(r.Size.Width, r.Size.Height); {
 	case edge > over2K:
 		w.Key("imageSize").String("4K")
@@ -128,35 +83,6 @@ func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 		w.Key("imageSize").String("2K")
 	}
 	w.End()
-}
-
-// apart is by which factor two ratios differ.
-func apart(a, b picture.Aspect) float64 {
-	d := float64(a.Width) * float64(b.Height) / (float64(a.Height) * float64(b.Width))
-	return math.Max(d, 1/d)
-}
-
-func losePictures(r *picture.Request, rep *dialogue.Report) {
-	for _, l := range []struct {
-		name string
-		lost bool
-	}{
-		{"quality", r.Quality != "" && r.Quality != "auto"}, {"output_format", r.OutputFormat != "" && r.OutputFormat != "png"},
-		{"output_compression", r.Compression != nil}, {"background", r.Background == "opaque"}, {"moderation", r.Moderation == "low"},
-		{"style", r.Style != ""}, {"input_fidelity", r.Fidelity != ""}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"},
-		{"rendering_speed", r.RenderingSpeed != "" && r.RenderingSpeed != "DEFAULT"}, {"magic_prompt", r.MagicPrompt == "OFF"},
-		{"image_weight", r.ImageWeight != nil}, {"partial_images", r.Partials > 0}, {"user", r.User != ""},
-	} {
-		if l.lost {
-			rep.Lose(l.name)
-		}
-	}
-	for _, f := range r.Extra {
-		rep.Lose(f.Name)
-	}
-	for _, a := range r.Others {
-		rep.Lose(a.Name)
-	}
 }
 
 // blockedPictures are the reasons why there is none that are about what was asked.

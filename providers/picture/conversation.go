@@ -1,0 +1,93 @@
+package picture
+
+import (
+	"math"
+
+	"stagedoor/providers/dialogue"
+)
+
+// What models have in common that are asked for a picture in a conversation: they
+// take a prompt and pictures to work on, and little else.
+
+// Unspeakable refuses the wishes without which the picture would be another one.
+func Unspeakable(r *Request) error {
+	switch {
+	case r.Operation == Describe, r.Operation == Upscale:
+		return dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
+	case r.Mask != nil:
+		return dialogue.Unsupported("mask", "the provider of this model knows no masks: say in the prompt what to change")
+	case r.Background == "transparent":
+		return dialogue.Unsupported("background", "the provider of this model makes no transparent background")
+	}
+	return nil
+}
+
+// Words is the prompt, with what there is no parameter for.
+func Words(r *Request) string {
+	text := r.Prompt
+	switch r.Operation {
+	case ReplaceBackground:
+		text = "Keep the subject as it is and replace the background: " + text
+	case Reframe:
+		text = "Extend the picture beyond its edges to fill the frame. " + text
+	}
+	if r.NegativePrompt != "" {
+		text += "\nAvoid: " + r.NegativePrompt
+	}
+	return text
+}
+
+// ratios are the aspect ratios that such models make.
+var ratios = []Aspect{{Width: 1, Height: 1}, {Width: 2, Height: 3}, {Width: 3, Height: 2}, {Width: 3, Height: 4}, {Width: 4, Height: 3},
+	{Width: 4, Height: 5}, {Width: 5, Height: 4}, {Width: 9, Height: 16}, {Width: 16, Height: 9}, {Width: 21, Height: 9}}
+
+// Ratio is the nearest of them to what is asked for, "" if nothing is.
+func Ratio(r *Request, rep *dialogue.Report) string {
+	want := r.Aspect
+	if r.Size != (Size{}) {
+		want = Aspect(r.Size)
+	}
+	if want == (Aspect{}) {
+		return ""
+	}
+	best := ratios[0]
+	for _, a := range ratios[1:] {
+		if apart(a, want) < apart(best, want) {
+			best = a
+		}
+	}
+	if apart(best, want) > 1.02 {
+		rep.Lose("size:nearest")
+	}
+	return best.Ratio()
+}
+
+// apart is by which factor two ratios differ.
+func apart(a, b Aspect) float64 {
+	d := float64(a.Width) * float64(b.Height) / (float64(a.Height) * float64(b.Width))
+	return math.Max(d, 1/d)
+}
+
+// LoseUnsaid records what there is no parameter for.
+func LoseUnsaid(r *Request, rep *dialogue.Report) {
+	for _, l := range []struct {
+		name string
+		lost bool
+	}{
+		{"quality", r.Quality != "" && r.Quality != "auto"}, {"output_format", r.OutputFormat != "" && r.OutputFormat != "png"},
+		{"output_compression", r.Compression != nil}, {"background", r.Background == "opaque"}, {"moderation", r.Moderation == "low"},
+		{"style", r.Style != ""}, {"input_fidelity", r.Fidelity != ""}, {"style_type", r.StyleType != "" && r.StyleType != "AUTO"},
+		{"rendering_speed", r.RenderingSpeed != "" && r.RenderingSpeed != "DEFAULT"}, {"magic_prompt", r.MagicPrompt == "OFF"},
+		{"image_weight", r.ImageWeight != nil}, {"partial_images", r.Partials > 0}, {"user", r.User != ""},
+	} {
+		if l.lost {
+			rep.Lose(l.name)
+		}
+	}
+	for _, f := range r.Extra {
+		rep.Lose(f.Name)
+	}
+	for _, a := range r.Others {
+		rep.Lose(a.Name)
+	}
+}

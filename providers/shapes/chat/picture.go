@@ -1,0 +1,118 @@
+package chat
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
+)
+
+// Pictures is the shape as an upstream of pictures: models that answer with some
+// when modalities asks for them, in images beside the message's content or among
+// its parts.
+var Pictures picture.Shape = pictures{}
+
+type pictures struct{ shape }
+
+// MaxImages implements picture.Shape: an answer is asked for one.
+func (pictures) MaxImages(*picture.Request, string) int { return 1 }
+
+// Encode implements picture.Shape. A picture to be changed goes along as a part,
+// before the words that say how.
+func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
+	if err := picture.Unspeakable(r); err != nil {
+		return nil, err
+	}
+	body := new(picture.Document)
+	w := &jsonw.Writer{}
+	w.Object().Key("model").String(model)
+	w.Key("modalities").Array().String("image").String("text").End()
+	w.Key("messages").Array().Object().Key("role").String("user").Key("content").Array()
+	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
+		pictureFile(w, body, f)
+	}
+	w.Object().Key("type").String("text").Key("text").String(picture.Words(r)).End()
+	w.End().End().End()
+	if ratio := picture.Ratio(r, rep); ratio != "" {
+		w.Key("image_config").Object().Key("aspect_ratio").String(ratio).End()
+	}
+	if r.Seed != nil {
+		w.Key("seed").Int(*r.Seed)
+	}
+	w.End()
+	body.JSON(w.Buf)
+	picture.LoseUnsaid(r, rep)
+	return &picture.Call{Path: path, Header: make(http.Header), Body: body}, nil
+}
+
+// pictureFile hands what is written so far to body, and then the file.
+func pictureFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
+	w.Object().Key("type").String("image_url").Key("image_url").Object()
+	w.Key("url").Raw([]byte(`"data:` + f.MediaType + `;base64,`))
+	body.JSON(w.Buf)
+	body.Base64(f)
+	w.Buf = append(w.Buf[:0], '"')
+	w.End().End()
+}
+
+// Body implements picture.Shape.
+func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
+	if !gjson.ValidBytes(body) {
+		return nil, dialogue.BadUpstream("a reply that is no JSON")
+	}
+	v := gjson.ParseBytes(body)
+	if e := v.Get("error"); e.IsObject() {
+		return nil, chunks.Failure(v)
+	}
+	reply := &picture.Reply{Usage: pictureUsage(v.Get("usage"))}
+	choice := v.Get("choices.0")
+	for _, list := range []string{"message.images", "message.content"} {
+		chunks.Array(choice.Get(list)).ForEach(func(_, part gjson.Result) bool {
+			if address := part.Get("image_url.url"); address.Type == gjson.String && address.Str != "" {
+				reply.Images = append(reply.Images, pictureAt(address.Str))
+			}
+			return true
+		})
+	}
+	switch {
+	case len(reply.Images) > 0:
+		return reply, nil
+	case choice.Get("finish_reason").Str == "content_filter", choice.Get("message.refusal").Str != "":
+		return nil, &dialogue.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
+			Message: "the request was rejected by the provider's safety system"}
+	}
+	return nil, dialogue.BadUpstream("a reply without a picture")
+}
+
+// pictureAt is the picture of a data URL, or the one at another.
+func pictureAt(address string) picture.Image {
+	head, content, found := strings.Cut(address, ";base64,")
+	media, isData := strings.CutPrefix(head, "data:")
+	if !found || !isData {
+		return picture.Image{URL: address}
+	}
+	return picture.Image{MediaType: media, Base64: []byte(content)}
+}
+
+func pictureUsage(v gjson.Result) *picture.Usage {
+	if !v.IsObject() {
+		return nil
+	}
+	total := chunks.Usage(v)
+	u := &picture.Usage{CachedInput: dialogue.Told(total.CacheRead),
+		InputImage:  max(v.Get("prompt_tokens_details.image_tokens").Int(), 0),
+		OutputImage: max(v.Get("completion_tokens_details.image_tokens").Int(), 0)}
+	u.InputText = max(dialogue.Told(total.InputTotal)-u.InputImage, 0)
+	u.OutputText = max(dialogue.Told(total.OutputTotal)-u.OutputImage, 0)
+	return u
+}
+
+// Event implements picture.Shape: nothing is streamed.
+func (pictures) Event(*picture.Request, string, []byte) (*picture.Event, error) {
+	return nil, dialogue.BadUpstream("a stream that was not asked for")
+}
