@@ -74,5 +74,5 @@ func logger(c config.Log, buffer *logBuffer) (*slog.Logger, error) {
 		return nil, fmt.Errorf("%w: log format %q is not known, use text or json", errUsage, c.Format)
 	}
 	buffer.lost = func(count int) { slog.New(h).Warn("log lines dropped: the log was not read", "count", count) }
-	return slog.New(urgent{h, buffer}), nil
+	return slog.New(redacting{urgent{h, buffer}}), nil
 }
