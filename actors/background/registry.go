@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"stagedoor/actors/kit"
+	"stagedoor/actors/telemetry"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
@@ -76,6 +77,7 @@ func NewRegistry(system *kit.System, tr *translator.Service, store *state.State,
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
 	r := newRun(job)
+	r.origin = telemetry.OriginOf(ctx)
 	if !g.enter(r) {
 		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
 			Message: "too many background responses are under way, try again later", RetryAfter: 5 * time.Second}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/kit"
+	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
@@ -48,6 +49,8 @@ type run struct {
 	size    int
 	started bool
 	done    bool
+
+	origin telemetry.Origin // the request that asked for it
 }
 
 func newRun(job Job) *run {
@@ -270,7 +273,9 @@ func (g *Registry) perform(r *run) {
 			panic(reason) // for the log
 		}
 	}()
-	reply := g.translator.Begin(r.ctx, r.job.Order)
+	ctx, span := r.origin.Begin(r.ctx, telemetry.SpanBackground)
+	defer span.End()
+	reply := g.translator.Begin(ctx, r.job.Order)
 	failure := dialogue.Incomplete()
 	for f := range reply.Frames() {
 		if f.Err != nil {

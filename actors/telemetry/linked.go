@@ -30,3 +30,24 @@ func (t *Telemetry) Linked(ctx context.Context, traceparent, name string, option
 	}
 	return t.Tracer.Start(ctx, name, append(options, trace.WithNewRoot())...)
 }
+
+// Origin is the span that work began with which goes on without it, in this
+// process. The zero Origin is nobody's.
+type Origin struct{ span trace.Span }
+
+// OriginOf is the span in ctx.
+func OriginOf(ctx context.Context) Origin {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		return Origin{span}
+	}
+	return Origin{}
+}
+
+// Begin begins a trace of its own, linked to the origin.
+func (o Origin) Begin(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	if o.span == nil {
+		return ctx, nothing
+	}
+	options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: o.span.SpanContext()}))
+	return tracerOf(o.span).Start(ctx, name, options...)
+}

@@ -279,6 +279,31 @@ func TestRefusedRequestsHaveATraceThatSaysWhy(t *testing.T) {
 	}
 }
 
+func TestWorkInTheBackgroundIsLinkedToItsRequest(t *testing.T) {
+	t.Parallel()
+	c, u := startCollector(t), newUpstream(t)
+	g := start(t, u, traces(exports(c)["grpc"]))
+	id, status, reply := g.ask("/v1/responses", `{"model":"priced","input":"hello","background":true,"max_output_tokens":20}`)
+	if status != 200 {
+		t.Fatalf("status %d: %s", status, reply)
+	}
+	server, _ := c.request(t, id)
+	for range 200 {
+		for _, s := range c.spans() {
+			if s.Name() != "background" {
+				continue
+			}
+			if s.TraceID() == server.TraceID() || s.Links().Len() != 1 || s.Links().At(0).SpanID() != server.SpanID() {
+				t.Errorf("the work is of trace %s with %d links, want one of its own with a link to the request", s.TraceID(), s.Links().Len())
+			}
+			find(t, ofTrace(c.spans(), s.TraceID()), "chat up-1")
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("no span of the background came within 10 s")
+}
+
 func TestPromptsAndRepliesAreInTracesWhenSwitchedOn(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
