@@ -3,6 +3,7 @@ package painter
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"stagedoor/actors/flow"
@@ -32,6 +33,7 @@ type attempt struct {
 	deadline  time.Time
 
 	shape  picture.Shape // nil: the sandbox
+	mu     sync.Mutex    // of report, while several calls are under way
 	report dialogue.Report
 	out    Outcome
 }

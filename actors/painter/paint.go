@@ -9,6 +9,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/upstream"
 )
@@ -131,9 +132,37 @@ func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *fai
 	if p.call == nil {
 		reply, f = a.simulate(ctx, p.request)
 	} else {
-		reply, f = a.ask(ctx, p)
+		reply, f = a.askOrYield(ctx, p)
 	}
 	return reply, f
+}
+
+// askOrYield asks, and once more without what the upstream may have refused the
+// request for, if the shape can do without.
+func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *failure) {
+	reply, f := a.ask(ctx, p)
+	y, yields := a.shape.(picture.Yielder)
+	if f == nil || !f.refused || !yields {
+		return reply, f
+	}
+	less, lost := y.Yield(p.request, a.candidate.Model, f.Err)
+	if less == nil {
+		return reply, f
+	}
+	call, err := a.shape.Encode(less, a.candidate.Model, new(dialogue.Report)) // whose losses are known
+	if err != nil {
+		return nil, f
+	}
+	reply, again := a.ask(ctx, part{less, call})
+	if again != nil {
+		return nil, again
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, name := range lost {
+		a.report.Lose(name)
+	}
+	return reply, nil
 }
 
 // simulate lets the embedded sandbox answer.

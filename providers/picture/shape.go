@@ -36,6 +36,13 @@ type Shape interface {
 	Authorize(h http.Header, key string)
 }
 
+// Yielder is a Shape of which some upstreams refuse fields that others take.
+type Yielder interface {
+	// Yield is what to ask for instead after a refusal, and the names of what that
+	// lost; nil: there is nothing to give up that the refusal may be about.
+	Yield(r *Request, model string, refused *dialogue.Error) (less *Request, lost []string)
+}
+
 // Call is an upstream request in the making; it is always a POST.
 type Call struct {
 	Path   string // below the provider's base_url: "/images/generations"

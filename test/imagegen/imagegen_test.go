@@ -375,6 +375,39 @@ func TestModelsAreServedByOtherKindsOfProviders(t *testing.T) {
 	}
 }
 
+// The documents list fields that the vendor's own third generation refuses: it is
+// asked once more without them, and the loss is told.
+func TestFieldsThatTheVendorRefusesAreGivenUp(t *testing.T) {
+	v := newVendor(t)
+	g := start(t, v, nil)
+	edit := []part{{name: "prompt", text: "a hat"}, {name: "image", file: pic}, {name: "mask", file: black},
+		{name: "aspect_ratio", text: "16x9"}, {name: "negative_prompt", text: "rain"}}
+	background := []part{{name: "prompt", text: "a beach"}, {name: "image", file: pic}, {name: "style_type", text: "REALISTIC"}}
+	for name, tt := range map[string]struct {
+		path    string
+		parts   []part
+		refuses []string
+		status  int
+		calls   int
+		lost    string
+	}{
+		"a vendor that takes them":    {"edit", edit, nil, 200, 1, ""},
+		"an edit":                     {"edit", edit, []string{"aspect_ratio", "negative_prompt"}, 200, 2, "aspect_ratio,negative_prompt"},
+		"a background":                {"replace-background", background, []string{"style_type"}, 200, 2, "style_type"},
+		"a refusal of something else": {"edit", edit, []string{"prompt"}, 400, 2, ""},
+		"nothing to give up":          {"edit", edit[:3], []string{"prompt"}, 400, 1, ""},
+	} {
+		v.mu.Lock()
+		v.refuses = tt.refuses
+		v.mu.Unlock()
+		a := postForm(t, g, "/imagegen/v1/imagegen-v3/"+tt.path, tt.parts...)
+		calls := v.asked()
+		if a.status != tt.status || len(calls) != tt.calls || a.header.Get("X-Stagedoor-Losses") != tt.lost {
+			t.Errorf("%s: %d %s, lost %q: the vendor saw %q", name, a.status, a.body, a.header.Get("X-Stagedoor-Losses"), calls)
+		}
+	}
+}
+
 // The embedded sandbox serves every route.
 func TestSandboxServesEveryRoute(t *testing.T) {
 	g := harness.Start(t, harness.CatchAll(harness.Provider{Shape: "sandbox"}))

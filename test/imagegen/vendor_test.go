@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ type vendor struct {
 	keys   []string
 	status int
 	reply  string // "": as asked
+	// refuses are fields that it does not know.
+	refuses []string
 }
 
 func newVendor(t *testing.T) *vendor {
@@ -74,6 +77,10 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.calls = append(v.calls, line)
 	v.keys = append(v.keys, r.Header.Get("Api-Key"))
 	w.Header().Set("Content-Type", "application/json")
+	if slices.ContainsFunc(v.refuses, func(field string) bool { return strings.Contains(line, " "+field+"=") }) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
 	if v.status != 0 {
 		w.WriteHeader(v.status)
 	}
