@@ -100,6 +100,7 @@ func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway 
 			"plain":   object{"targets": []object{{"provider": "second", "model": "up-4"}}, "capabilities": object{"structured_outputs": false}},
 			"narrow":  object{"targets": []object{{"provider": "narrow", "model": "up-3"}}},
 			"sandbox": object{"targets": []object{{"provider": "sandbox", "model": "sandbox"}}},
+			"clips":   object{"targets": []object{{"provider": "sandbox", "model": "video-2"}}},
 			"dreams":  object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
 		},
 		"telemetry": telemetry,

@@ -304,6 +304,34 @@ func TestWorkInTheBackgroundIsLinkedToItsRequest(t *testing.T) {
 	t.Error("no span of the background came within 10 s")
 }
 
+func TestStepsOfVideoJobsAreLinkedToTheRequestThatAskedForThem(t *testing.T) {
+	t.Parallel()
+	c, u := startCollector(t), newUpstream(t)
+	g := start(t, u, traces(exports(c)["http"]))
+	id, status, reply := g.ask("/v1/videos", `{"model":"clips","prompt":"a fox [sandbox: job=1s]","seconds":"4"}`)
+	if status != 200 {
+		t.Fatalf("status %d: %s", status, reply)
+	}
+	server, _ := c.request(t, id)
+	seen := make(map[string]bool)
+	for range 400 {
+		for _, s := range c.spans() {
+			if !strings.HasPrefix(s.Name(), "video.") {
+				continue
+			}
+			seen[s.Name()] = true
+			if s.Links().Len() != 1 || s.Links().At(0).SpanID() != server.SpanID() || s.TraceID() == server.TraceID() {
+				t.Fatalf("%s is not linked to the request", s.Name())
+			}
+		}
+		if seen["video.submit"] && seen["video.poll"] && seen["video.settle"] {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("saw the steps %v within 20 s, want submit, poll and settle", seen)
+}
+
 func TestPromptsAndRepliesAreInTracesWhenSwitchedOn(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
