@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
@@ -30,7 +33,8 @@ var perSecond = &catalog.Price{PerSecond: 10_000}
 // studio is a provider of videos that makes them as fast as it is told.
 type studio struct {
 	engine job.Engine
-	refuse error // of submissions
+	refuse error           // of submissions
+	only   video.Operation // "": all
 
 	mu    sync.Mutex
 	specs []video.Spec // oldest first
@@ -47,22 +51,26 @@ func newStudio(takes time.Duration) *studio {
 	return &studio{engine: job.Engine{Now: time.Now, Time: takes}}
 }
 
-func (s *studio) Supports(o video.Operation) bool { return true }
+func (s *studio) Supports(o video.Operation) bool { return s.only == "" || s.only == o }
 func (s *studio) Idempotent() bool                { return true }
 
 func (s *studio) Submit(ctx context.Context, key string, spec *video.Spec, open video.Opener) (string, video.Status, error) {
 	if s.refuse != nil {
 		return "", video.Status{}, s.refuse
 	}
-	if spec.Reference != nil {
-		f, err := open(spec.Reference.ID)
+	file := spec.Reference
+	if spec.Source != nil && spec.Source.File != nil {
+		file = spec.Source.File
+	}
+	if file != nil {
+		f, err := open(file.ID)
 		if err != nil {
 			return "", video.Status{}, err
 		}
 		n, _ := io.Copy(io.Discard, f)
 		f.Close()
-		if n != spec.Reference.Size {
-			return "", video.Status{}, errors.New("the picture is not whole")
+		if n != file.Size {
+			return "", video.Status{}, errors.New("the file is not whole")
 		}
 	}
 	s.mu.Lock()
@@ -378,6 +386,155 @@ func TestFormsWithPictures(t *testing.T) {
 	g.refused(g.send("POST", "/v1/videos", contentType, body), 400, "invalid_value", "prompt")
 	if used := g.blobs.Used(); used != 0 {
 		t.Errorf("%d bytes of uploads are left", used)
+	}
+}
+
+// clipOf is a video as a client has one.
+func clipOf(t *testing.T, width, height, seconds int) string {
+	t.Helper()
+	b, err := clip.Video(clip.Spec{Width: width, Height: height, Seconds: seconds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// uploadOf is a form with files: each is its field, its name ("": none), its type
+// ("": none) and its content.
+func uploadOf(t *testing.T, fields []string, files ...[4]string) (contentType, body string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i < len(fields); i += 2 {
+		if err := w.WriteField(fields[i], fields[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range files {
+		h := textproto.MIMEHeader{"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": f[0]})}}
+		if f[1] != "" {
+			h.Set("Content-Disposition", mime.FormatMediaType("form-data", map[string]string{"name": f[0], "filename": f[1]}))
+		}
+		if f[2] != "" {
+			h.Set("Content-Type", f[2])
+		}
+		part, err := w.CreatePart(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(part, f[3])
+	}
+	w.Close()
+	return w.FormDataContentType(), b.String()
+}
+
+func TestVideosMadeOfUploads(t *testing.T) {
+	t.Parallel()
+	g, s := openStudio(t, 10*time.Millisecond)
+	mine := clipOf(t, 1280, 720, 5)
+	const edits, extensions = "/v1/videos/edits", "/v1/videos/extensions"
+	spent := int64(0)
+	for name, c := range map[string]struct {
+		path    string
+		fields  []string
+		file    [4]string
+		seconds string
+		paid    int64
+	}{
+		"an edit":      {edits, nil, [4]string{"video", "a.mp4", "video/mp4", mine}, "5", 5},
+		"without type": {edits, nil, [4]string{"video", "blob", "application/octet-stream", mine}, "5", 5},
+		"without name": {edits, nil, [4]string{"video", "", "", mine}, "5", 5},
+		"by a model":   {edits, []string{"model", "video-other"}, [4]string{"video", "a.mp4", "", mine}, "5", 5},
+		"an extension": {extensions, []string{"seconds", "4"}, [4]string{"video", "a.mp4", "", mine}, "9", 4},
+	} {
+		contentType, body := uploadOf(t, append([]string{"prompt", "a dog"}, c.fields...), c.file)
+		r := g.send("POST", c.path, contentType, body)
+		if r.status != 200 {
+			t.Fatalf("%s: %d %s", name, r.status, r.body)
+		}
+		r = g.ended(r.get("id").Str)
+		if r.get("status").Str != "completed" || r.get("seconds").Str != c.seconds || r.get("size").Str != "1280x720" || !strings.HasPrefix(r.get("model").Str, "video-") ||
+			r.get("remixed_from_video_id").Str != "" {
+			t.Errorf("%s: %s", name, r.body)
+		}
+		all := s.asked()
+		asked := all[len(all)-1]
+		if from := asked.Source; from == nil || from.ID != "" || from.File == nil || from.File.Type != "video/mp4" || from.File.Size != int64(len(mine)) {
+			t.Errorf("%s: asked %+v", name, asked)
+		}
+		spent += c.paid * 10_000
+		if got := g.spent(); got != spent {
+			t.Errorf("%s: spent %d, want %d", name, got, spent)
+		}
+	}
+	if used := g.blobs.Used(); used != 0 {
+		t.Errorf("%d bytes of uploads are left", used)
+	}
+}
+
+func TestUploadsThatAreRefusedCostNothing(t *testing.T) {
+	t.Parallel()
+	g, s := openStudio(t, 10*time.Millisecond)
+	mine, prompt := clipOf(t, 1280, 720, 4), []string{"prompt", "a dog"}
+	upload := func(content string) [4]string { return [4]string{"video", "a.mp4", "video/mp4", content} }
+	const edits, extensions = "/v1/videos/edits", "/v1/videos/extensions"
+	for name, c := range map[string]struct {
+		path        string
+		fields      []string
+		files       [][4]string
+		code, param string
+	}{
+		"a picture":        {edits, prompt, [][4]string{upload(string(pngOf(8, 8)))}, "invalid_video_format", "video"},
+		"an empty file":    {edits, prompt, [][4]string{upload("")}, "invalid_video_format", "video"},
+		"a large nothing":  {edits, prompt, [][4]string{upload(strings.Repeat("x", 1<<20))}, "invalid_video_format", "video"},
+		"a damaged video":  {edits, prompt, [][4]string{upload(mine[:100])}, "invalid_video", "video"},
+		"two videos":       {edits, prompt, [][4]string{upload(mine), upload(mine)}, "invalid_value", "video"},
+		"a video and id":   {edits, append([]string{"video[id]", "video_1"}, prompt...), [][4]string{upload(mine)}, "invalid_value", "video"},
+		"a size":           {edits, prompt, [][4]string{upload(clipOf(t, 1920, 1080, 4))}, "invalid_value", "video"},
+		"a length":         {extensions, append([]string{"seconds", "20"}, prompt...), [][4]string{upload(clipOf(t, 1280, 720, 101))}, "invalid_value", "seconds"},
+		"without prompt":   {edits, nil, [][4]string{upload(mine)}, "missing_required_parameter", "prompt"},
+		"with a picture":   {edits, prompt, [][4]string{upload(mine), {"input_reference", "a.png", "", string(pngOf(1280, 720))}}, "unsupported_parameter", "input_reference"},
+		"for a new video":  {"/v1/videos", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
+		"for a remix":      {"/v1/videos/video_1/remix", prompt, [][4]string{upload(mine)}, "invalid_value", "video"},
+		"an unknown model": {edits, append([]string{"model", "nobody"}, prompt...), [][4]string{upload(mine)}, "model_not_found", "model"},
+	} {
+		contentType, body := uploadOf(t, c.fields, c.files...)
+		status := 400
+		if c.code == "model_not_found" {
+			status = 404
+		}
+		t.Log(name)
+		g.refused(g.send("POST", c.path, contentType, body), status, c.code, c.param)
+	}
+	s.only = video.Create
+	contentType, body := uploadOf(t, prompt, upload(mine))
+	g.refused(g.send("POST", edits, contentType, body), 400, "unsupported_operation", "model")
+	s.only, s.refuse = "", &upstream.Failure{Class: upstream.CallerFault, Err: dialogue.Unsupported("video", "is not for this provider")}
+	g.refused(g.send("POST", edits, contentType, body), 400, "unsupported_parameter", "video")
+	if used, spent, asked := g.blobs.Used(), g.spent(), s.asked(); used != 0 || spent != 0 || len(asked) != 0 {
+		t.Errorf("%d bytes of uploads are left, %d spent, asked %+v", used, spent, asked)
+	}
+}
+
+func TestAClientsKeyMakesOneVideoOfAnUpload(t *testing.T) {
+	t.Parallel()
+	g, s := openStudio(t, 10*time.Millisecond)
+	first := ""
+	for _, seconds := range []int{4, 4, 5} {
+		contentType, body := uploadOf(t, []string{"prompt", "a dog"}, [4]string{"video", "a.mp4", "video/mp4", clipOf(t, 1280, 720, seconds)})
+		r := g.send("POST", "/v1/videos/edits", contentType, body, "Idempotency-Key", "k1")
+		switch {
+		case first == "":
+			first = r.get("id").Str
+			g.ended(first)
+		case seconds == 4 && r.get("id").Str != first:
+			t.Errorf("again: %s", r.body)
+		case seconds == 5:
+			g.refused(r, 409, "idempotency_key_reused", "Idempotency-Key")
+		}
+	}
+	if used := g.blobs.Used(); used != 0 || len(s.asked()) != 1 {
+		t.Errorf("%d bytes of uploads are left, %d were made", used, len(s.asked()))
 	}
 }
 

@@ -106,11 +106,15 @@ func TestLostReplyIsFoundByItsKey(t *testing.T) {
 func TestDerivedJobs(t *testing.T) {
 	v := process()
 	source := submit(t, v, "", "a fox")
-	for _, op := range []video.Operation{video.Remix, video.Edit, video.Extend} {
+	made, upload := &video.Source{ID: source}, &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: 5}}
+	for _, c := range []struct {
+		op   video.Operation
+		from *video.Source
+	}{{video.Remix, made}, {video.Edit, made}, {video.Extend, made}, {video.Edit, upload}, {video.Extend, upload}} {
 		s := spec("at night")
-		s.Operation, s.Source, s.Seconds = op, &video.Source{ID: source}, 12
+		s.Operation, s.Source, s.Seconds = c.op, c.from, 12
 		if id, _, err := v.Submit(t.Context(), "", s, nil); err != nil || id == source {
-			t.Errorf("%s: %q %v", op, id, err)
+			t.Errorf("%s of %+v: %q %v", c.op, c.from, id, err)
 		}
 	}
 	s := spec("at night")

@@ -14,11 +14,14 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/video/mp4"
 )
 
 // Bounds of requests.
 const (
 	maxBody  = 64 << 20
+	maxVideo = 100 << 20
+	maxForm  = maxVideo + 4<<20
 	maxText  = 1 << 20
 	maxFiles = 20
 )
@@ -28,15 +31,17 @@ const (
 type input struct {
 	values map[string]string
 	files  map[string][]*picture.File
+	video  *mp4.Header // of an uploaded video; nobody looks at the rest of it
 }
 
 // readInput reads a body of JSON or of a form. close must be called in any case.
 func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 	in = &input{values: map[string]string{}, files: map[string][]*picture.File{}}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		return in, in.readForm(r)
 	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	body, err := readJSON(r)
 	if err == nil {
 		in.addObject("", gjson.ParseBytes(body))
@@ -105,17 +110,26 @@ func (in *input) readForm(r *http.Request) error {
 		if n++; n > maxFiles {
 			return dialogue.Invalid(name, "there are too many files")
 		}
-		if name == "video" { // nothing looks at an uploaded video
-			if _, err := io.Copy(io.Discard, part); err != nil {
-				return unreadable(err)
-			}
-			in.values["video[file]"] = part.FileName()
-			continue
+		add := in.addFile
+		if name == "video" {
+			add = in.addVideo
 		}
-		if err := in.addFile(name, part); err != nil {
+		if err := add(name, part); err != nil {
 			return err
 		}
 	}
+}
+
+func (in *input) addVideo(name string, content io.Reader) error {
+	f, err := mp4.ReadFile("", content, maxVideo, "")
+	if errors.Is(err, mp4.ErrFormat) || errors.Is(err, mp4.ErrCorrupt) {
+		return dialogue.Invalid(name, err.Error())
+	}
+	if err != nil {
+		return unreadable(err)
+	}
+	in.video = &f.Header
+	return f.Close()
 }
 
 func (in *input) addFile(name string, content io.Reader) error {

@@ -21,6 +21,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox"
+	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/sandbox/media"
 
@@ -310,6 +311,35 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	}
 	if reply := s.call(http.MethodDelete, "/v1/videos/"+id, "", ""); reply.Code != 200 || s.get("/v1/videos/"+id).Code != 404 {
 		t.Errorf("delete: %d", reply.Code)
+	}
+}
+
+func TestVideosOfUploads(t *testing.T) {
+	mine, err := clip.Video(clip.Spec{Width: 1280, Height: 720, Seconds: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newService()
+	for _, c := range []struct {
+		path, video, seconds string // "": refused
+	}{
+		{"/v1/videos/edits", "@" + string(mine), "5"},
+		{"/v1/videos/extensions", "@" + string(mine), "9"},
+		{"/v1/videos/edits", "@bytes", ""},
+		{"/v1/videos/edits", "@" + string(mine[:64]), ""},
+		{"/v1/videos/edits", "bytes", ""},
+	} {
+		contentType, body := form(t, "prompt", "at night", "seconds", "4", "video", c.video)
+		reply := s.call(http.MethodPost, c.path, contentType, body)
+		got := gjson.Parse(reply.Body.String())
+		switch {
+		case c.seconds == "":
+			if reply.Code != 400 || got.Get("error.param").String() != "video" {
+				t.Errorf("%.20q: %d %s", c.video, reply.Code, reply.Body)
+			}
+		case reply.Code != 200 || got.Get("seconds").String() != c.seconds || got.Get("size").String() != "1280x720":
+			t.Errorf("%s: %d %s", c.path, reply.Code, reply.Body)
+		}
 	}
 }
 

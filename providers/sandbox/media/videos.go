@@ -252,10 +252,9 @@ func (s *server) extendVideo(w http.ResponseWriter, r *http.Request) error {
 	return s.derive(w, r, in, in.values["video[id]"], more)
 }
 
-// derive begins a job made from another, or from an upload, which is taken for a
-// clip of four seconds in the standard size.
+// derive begins a job made from another, or from an upload of its size and length.
 func (s *server) derive(w http.ResponseWriter, r *http.Request, in *input, id string, more int) error {
-	spec := job.Spec{Width: 720, Height: 1280, Seconds: 4}
+	var spec job.Spec
 	switch {
 	case id != "":
 		from, err := s.source(id)
@@ -264,8 +263,12 @@ func (s *server) derive(w http.ResponseWriter, r *http.Request, in *input, id st
 		}
 		spec = from.Spec
 		spec.Source, spec.Faults = id, job.Faults{}
-	case in.values["video[file]"] == "":
+	case in.video == nil:
 		return dialogue.Missing("video")
+	case !clip.Fits(in.video.Width, in.video.Height):
+		return dialogue.Invalid("video", "has a size that videos do not come in")
+	default:
+		spec.Width, spec.Height, spec.Seconds = in.video.Width, in.video.Height, in.video.Seconds()
 	}
 	spec.Prompt = in.values["prompt"]
 	if spec.Seconds += more; spec.Seconds > clip.Longest {

@@ -65,6 +65,12 @@ func TestOperationIsMadePolledAndDownloaded(t *testing.T) {
 	if _, _, err := p.Submit(t.Context(), "", longer, nil); err != nil {
 		t.Errorf("extend: %v", err)
 	}
+	longer.Source = &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: 5}}
+	opened := 0
+	open := func(string) (io.ReadCloser, error) { opened++; return io.NopCloser(strings.NewReader("bytes")), nil }
+	if _, _, err := p.Submit(t.Context(), "", longer, open); err != nil || opened == 0 {
+		t.Errorf("extend an upload, opened %d times: %v", opened, err)
+	}
 }
 
 func TestSandboxEndsAreTold(t *testing.T) {

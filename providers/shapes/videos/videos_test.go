@@ -1,6 +1,7 @@
 package videos_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox"
+	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/sandbox/media"
 	"stagedoor/providers/shapes/videos"
@@ -134,8 +136,12 @@ func TestRangesAndVariantsOfContent(t *testing.T) {
 func TestVideosAreMadeOfOthers(t *testing.T) {
 	p, _ := simulated(t)
 	source := &video.Source{ID: submit(t, p, "", spec("a fox"))}
-	file := &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: 5}}
-	open := func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("bytes")), nil }
+	mine, err := clip.Video(clip.Spec{Width: 1280, Height: 720, Seconds: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: int64(len(mine))}}
+	open := func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(mine)), nil }
 	for _, s := range []video.Spec{
 		{Operation: video.Remix, Source: source}, {Operation: video.Edit, Source: source}, {Operation: video.Edit, Source: file},
 		{Operation: video.Extend, Source: source, Seconds: 12, Added: 8}, {Operation: video.Extend, Source: file, Seconds: 12, Added: 8},

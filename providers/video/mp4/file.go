@@ -3,7 +3,6 @@ package mp4
 import (
 	"errors"
 	"io"
-	"time"
 
 	"stagedoor/providers/spool"
 )
@@ -50,9 +49,6 @@ func (f *File) Reader() io.ReadSeeker { return f.content.Reader() }
 
 // Len is how many bytes there are.
 func (f *File) Len() int64 { return f.content.Len() }
-
-// Seconds is how long the video is, the last one begun.
-func (f *File) Seconds() int { return int((f.Duration + time.Second - 1) / time.Second) }
 
 // Close gives back what the file takes. It may be called more than once, and on
 // nil.

@@ -24,6 +24,15 @@ type Header struct {
 	Duration time.Duration
 }
 
+// Seconds is how long the video is, with the last second that has begun.
+func (h Header) Seconds() int {
+	whole := h.Duration / time.Second
+	if h.Duration%time.Second > 0 {
+		whole++
+	}
+	return int(whole)
+}
+
 // Sniff reports whether a file begins as an MP4 does: with a box that names its
 // brand. QuickTime's is not one.
 func Sniff(head []byte) bool {
