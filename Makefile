@@ -38,7 +38,7 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: tools lint test-race sdk oauth live telemetry ## everything CI checks: lint, tests with the race detector, real clients
+test: tools lint test-race sdk oauth live flow telemetry ## everything CI checks: lint, tests with the race detector, real clients
 
 .PHONY: test-race
 test-race: ## the Go tests, those of the packages with the race detector
@@ -64,6 +64,10 @@ oauth: tools ## strict OAuth clients and a browser against the running gateway
 .PHONY: live
 live: tools ## the page of video jobs in a browser, and its commands on a terminal
 	test/live/run.sh
+
+.PHONY: flow
+flow: tools ## the pages of what goes on in a browser
+	test/flow/run.sh
 
 .PHONY: soak
 soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n repeats)

@@ -28,7 +28,7 @@ const (
 // BenchmarkWatchedStreams holds streams and tells how much of a core a watcher of the
 // flow takes: processor time of the gateway with watchers, less that without, in turn.
 func BenchmarkWatchedStreams(b *testing.B) {
-	streams := 10_000
+	streams := 9_500
 	if text := os.Getenv(StreamsEnv); text != "" {
 		var err error
 		if streams, err = strconv.Atoi(text); err != nil {
@@ -64,7 +64,7 @@ func (b *bench) hold(streams int) (stop func()) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var bodies []io.Closer
-	begin := make(chan struct{}, 64) // how many begin at a time
+	begin := make(chan struct{}, 1000) // how many begin at a time: each waits a second for its first piece
 	for range streams {
 		begin <- struct{}{}
 		r, err := http.NewRequest(http.MethodPost, b.URL+q.path, bytes.NewReader([]byte(`{"model":"m1","stream":true,"messages":[{"role":"user","content":"hello"}]}`)))

@@ -3,5 +3,5 @@
 // socket that pages hear it from. run.sh does the same with a browser.
 //
 //	go test ./test/flow
-//	go test ./test/flow -run '^$' -bench Watched -benchtime 1x     10,000 streams
+//	go test ./test/flow -run '^$' -bench Watched -benchtime 1x     9,500 streams
 package flow

@@ -1,0 +1,122 @@
+// What operators see and do in a browser.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
+import { ask, issuer, open } from './gateway.js';
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const rows = (page, table) => page.locator(`#${table} tbody tr`);
+const number = async (at) => Number((await at.textContent()).replaceAll(',', ''));
+
+test('a request appears, counts its tokens and is ended by two clicks', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const { done } = await ask(t, 'pace=50, tokens=100000');
+  const row = rows(page, 'active').first();
+  await row.locator('.tag.replying').waitFor();
+  const before = await number(row.locator('td[data-label="Tokens"]'));
+  await page.waitForFunction((n) => Number(document.querySelector('#active td[data-label="Tokens"]').textContent.replaceAll(',', '')) > n + 20, before);
+  await row.getByRole('button').click();
+  assert.equal(await row.getByRole('button').textContent(), 'Sure?');
+  await row.getByRole('button').click();
+  const { id, text } = await done;
+  assert.match(text, /ended by an operator/);
+  const ended = rows(page, 'recent').filter({ has: page.locator(`a[title="${id}"]`) });
+  await ended.locator('.tag.failed', { hasText: '503' }).waitFor();
+  await page.locator('#active-none').waitFor();
+});
+
+test('one click ends nothing', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const { leave } = await ask(t, 'pace=20, tokens=100000');
+  const row = rows(page, 'active').first();
+  await row.getByRole('button').click();
+  await row.getByRole('button', { name: 'End' }).filter({ hasText: /^End$/ }).waitFor(); // after three seconds
+  await row.locator('.tag.replying').waitFor();
+  leave();
+});
+
+test('filters stand in the address', async (t) => {
+  const page = await open(t, browser, '/flow?phase=queued');
+  assert.equal(await page.inputValue('#phase'), 'queued');
+  const { leave } = await ask(t, 'pace=20, tokens=100000');
+  await page.locator('[data-figure="replying"]', { hasText: /^1$/ }).waitFor();
+  assert.equal(await rows(page, 'active').count(), 0);
+  await page.selectOption('#phase', 'replying');
+  await rows(page, 'active').first().waitFor();
+  await page.waitForURL(`${issuer}/flow?phase=replying`);
+  await page.fill('#model', 'other');
+  await page.locator('#active-none').waitFor();
+  await page.waitForURL(`${issuer}/flow?phase=replying&model=other`);
+  leave();
+});
+
+test('a waterfall has the spans of the request, by its id', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const { done } = await ask(t, 'pace=100, tokens=30');
+  const { id } = await done;
+  await page.fill('#id', id);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${issuer}/flow/requests/${id}`);
+  const call = page.locator('#waterfall details', { hasText: 'chat m1' });
+  await call.waitFor();
+  for (const name of ['POST /v1/chat/completions', 'auth', 'translate']) await page.locator('#waterfall .name', { hasText: name }).waitFor();
+  await call.locator('summary').click();
+  await page.waitForTimeout(1200); // it is drawn again meanwhile
+  assert.match(await call.locator('.detail').textContent(), /gen_ai\.usage\.output_tokens: 30/);
+  const bar = await call.locator('.bar-part').last().boundingBox();
+  assert.ok(bar.width > 50, `the reply's bar is ${bar.width} wide`);
+});
+
+test('a provider is paused and resumed', async (t) => {
+  const page = await open(t, browser, '/flow/providers');
+  const card = page.locator('.provider', { hasText: 'narrow' });
+  await card.getByRole('button', { name: 'Pause' }).click();
+  await card.locator('.tag.paused').waitFor();
+  const { done } = await ask(t, 'tokens=3', 'n1');
+  await card.locator('tbody tr td[data-label="Waiting"]', { hasText: /^1$/ }).waitFor();
+  await card.getByRole('button', { name: 'Resume' }).click();
+  await card.locator('.tag.ok', { hasText: 'serving' }).waitFor();
+  assert.match((await done).text, /\[DONE\]/);
+});
+
+test('the page comes back after a lost connection', async (t) => {
+  const page = await open(t, browser, '/flow', {}, (p) => p.addInitScript(() => {
+    const real = WebSocket;
+    globalThis.WebSocket = class extends real {
+      constructor(...all) {
+        super(...all);
+        globalThis.opened = (globalThis.opened ?? 0) + 1;
+        globalThis.current = this;
+      }
+    };
+  }));
+  await page.evaluate(() => globalThis.current.close());
+  await page.locator('#line.lost').waitFor();
+  await page.locator('#line.live').waitFor();
+  assert.equal(await page.evaluate(() => globalThis.opened), 2);
+});
+
+for (const colorScheme of themes) {
+  for (const [size, viewport] of Object.entries(screens)) {
+    test(`pages fit: ${colorScheme}, ${size}`, async (t) => {
+      const page = await open(t, browser, '/flow', { colorScheme, viewport });
+      const streams = [];
+      for (let i = 0; i < 5; i++) streams.push(await ask(t, `pace=${20 + 10 * i}, tokens=100000`, 'n1'));
+      const failed = await ask(t, 'status=500');
+      await failed.done;
+      await page.locator('#active .tag.queued').first().waitFor();
+      await rows(page, 'recent').first().waitFor();
+      await picture(page, `flow-${colorScheme}-${size}`);
+      const id = await rows(page, 'active').first().locator('a').getAttribute('title');
+      for (const [name, path, ready] of [['flow-request', `/flow/requests/${id}`, '#waterfall li'], ['flow-providers', '/flow/providers', '.provider meter:not([hidden])'], ['flow-actors', '/flow/actors', '#tree tbody tr']]) {
+        await page.goto(issuer + path);
+        await page.locator(ready).first().waitFor();
+        await picture(page, `${name}-${colorScheme}-${size}`);
+      }
+      for (const s of streams) s.leave();
+    });
+  }
+}
