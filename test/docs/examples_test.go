@@ -73,6 +73,7 @@ func TestExamplesPrintWhatThePagesSay(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of their time is the simulator's pace
 			for i, output := range runAll(t, tools, examples) {
 				if e := examples[i]; e.expected != "" && !printed(output, e.expected) {
 					t.Errorf("docs/%s:%d: expected\n%s\nprinted\n%s", name, e.line, e.expected, shortened(output))
