@@ -8,7 +8,10 @@
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
 #       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; all if
-#       none is named; STAGEDOOR_BINARY names a ready program instead
+#       none is named; STAGEDOOR_BINARY names a ready program instead. Pictures and
+#       videos are embedded with sandbox, else of the images and videos shapes.
+#   STAGEDOOR_SDK_RUN=Video ./run.sh [UPSTREAM ...]
+#       only the tests of that name (go test -run), and only of go/
 #
 # Exit status: 0 if every test passed.
 set -euo pipefail
@@ -59,16 +62,17 @@ suite() {
   fi
 }
 
-go_suite() { (cd "$here/go" && go test -count=1 -v ./...); }
+go_suite() { (cd "$here/go" && go test -count=1 -v -run "${STAGEDOOR_SDK_RUN:-.}" ./...); }
 js_suite() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap); }
 
 # suites LABEL: both, against STAGEDOOR_URL.
 suites() {
   suite "$1: go" go_suite
-  suite "$1: js" js_suite
+  [ -n "${STAGEDOOR_SDK_RUN:-}" ] || suite "$1: js" js_suite
 }
 
-# start_gateway LABEL PROVIDER: one that serves `any` from a provider, given as YAML.
+# start_gateway LABEL PROVIDER EASEL STUDIO: one that serves `any`, pictures and videos
+# from providers, given as YAML.
 # A provider that answers 429 is left alone for a while, and everybody waits: so each
 # test that provokes it has a provider of its own.
 start_gateway() {
@@ -81,12 +85,13 @@ keys:
   - {key: "sd-sdk", name: sdk}
 providers:
   upstream: $2
-  easel: {shape: sandbox}
+  easel: $3
+  studio: $4
 $(for name in "${limited[@]}"; do echo "  $name: $2"; done)
 models:
   any: {targets: [{provider: upstream, model: "*"}]}
   gen-image-*: {targets: [{provider: easel, model: "*"}]}
-  video-*: {targets: [{provider: easel, model: "*"}]}
+  video-*: {targets: [{provider: studio, model: "*"}]}
   legacy-image-*: {targets: [{provider: easel, model: "*"}]}
 $(for name in "${limited[@]}"; do echo "  $name: {targets: [{provider: $name, model: \"*\"}]}"; done)
 YAML
@@ -97,7 +102,7 @@ YAML
 }
 
 # Install scripts are not needed by any client here.
-(cd "$here/js" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+[ -n "${STAGEDOOR_SDK_RUN:-}" ] || (cd "$here/js" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 
 if [ -n "${STAGEDOOR_URL:-}" ]; then
   : "${STAGEDOOR_KEY:?set STAGEDOOR_KEY too}"
@@ -121,13 +126,15 @@ done
 
 [ $# -gt 0 ] || set -- sandbox chat messages responses gemini
 for upstream in "$@"; do
+  easel="{shape: images, base_url: \"http://$sandbox/v1\", api_keys: [sk-up], retries: 0}"
+  studio="{shape: videos, base_url: \"http://$sandbox\", api_keys: [sk-up], retries: 0}"
   case $upstream in
-    sandbox) provider='{shape: sandbox}' ;;
+    sandbox) provider='{shape: sandbox}' easel=$provider studio=$provider ;;
     chat | responses) provider="{shape: $upstream, base_url: \"http://$sandbox/v1\", api_keys: [sk-up], retries: 0}" ;;
     messages | gemini) provider="{shape: $upstream, base_url: \"http://$sandbox\", api_keys: [sk-up], retries: 0}" ;;
     *) echo "unknown upstream $upstream" >&2; exit 2 ;;
   esac
-  start_gateway "$upstream" "$provider"
+  start_gateway "$upstream" "$provider" "$easel" "$studio"
   suites "$upstream"
 done
 exit "$failed"

@@ -101,3 +101,23 @@ func TestImageRulesAreErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestImageEditsStream(t *testing.T) {
+	client := openAI(t)
+	made, err := client.Images.Generate(t.Context(), openai.ImageGenerateParams{Model: "gpt-image-1", Prompt: fox})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := openai.File(bytes.NewReader(decoded(t, made.Data[0].B64JSON)), "fox.png", "image/png")
+	stream := client.Images.EditStreaming(t.Context(), openai.ImageEditParams{Model: "gpt-image-1", Prompt: fox, PartialImages: openai.Int(1),
+		Image: openai.ImageEditParamsImageUnion{OfFile: file}})
+	defer stream.Close()
+	var types []string
+	for stream.Next() {
+		types = append(types, stream.Current().Type)
+		wide(t, decoded(t, stream.Current().B64JSON))
+	}
+	if stream.Err() != nil || strings.Join(types, " ") != "image_edit.partial_image image_edit.completed" {
+		t.Errorf("%v, %v", types, stream.Err())
+	}
+}
