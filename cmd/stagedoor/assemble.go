@@ -93,7 +93,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if g.store, err = openStore(c.Data); err != nil {
 		return err
 	}
-	if g.storage, err = openStorage(c.Data); err != nil {
+	if g.storage, err = openStorage(c.Data, maxContent(c.Limits.ContentMiB)); err != nil {
 		return err
 	}
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
@@ -188,6 +188,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.warnOfNobodys(fixedKeys)
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
+	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
 	g.intake.Set(intake.Limits{Requests: c.Limits.Requests, BodyBytes: int64(c.Limits.BodyMiB) << 20})
 	inForce := *c
 	if before := g.config.Load(); before != nil {

@@ -90,7 +90,7 @@ var example = map[string]string{"SD_KEY": "k", "OPENAI_API_KEY": "a", "ANTHROPIC
 func TestExampleIsFineAndShowsEverySetting(t *testing.T) {
 	text := command(t, nil, "config", "example").out
 	file := write(t, filepath.Join(t.TempDir(), "example.yaml"), text)
-	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 5 providers, 9 models, 1 key\n", "")
+	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 5 providers, 10 models, 1 key\n", "")
 
 	var visit func(typ reflect.Type)
 	visit = func(typ reflect.Type) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,9 +22,13 @@ import (
 // pictureShapes are the kinds of upstreams that pictures can be had from.
 var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape, chat.Pictures}
 
-// maxContent bounds what is kept of pictures that clients are given addresses of.
-// They are gone after an hour.
-const maxContent = 4 << 30
+// maxContent is a setting in bytes: 0 is no bound.
+func maxContent(mebibytes int) int64 {
+	if mebibytes <= 0 || int64(mebibytes) > math.MaxInt64>>20 {
+		return math.MaxInt64
+	}
+	return int64(mebibytes) << 20
+}
 
 // storage is where content lies: in the data directory or, if nothing is to be
 // kept, in one that is gone with the process.
@@ -33,7 +38,7 @@ type storage struct {
 	remove  string // the directory to remove at the end; "": none
 }
 
-func openStorage(data string) (*storage, error) {
+func openStorage(data string, most int64) (*storage, error) {
 	s := &storage{}
 	if data == "memory" {
 		dir, err := os.MkdirTemp("", "stagedoor-")
@@ -45,7 +50,7 @@ func openStorage(data string) (*storage, error) {
 	s.scratch = filepath.Join(data, "scratch")
 	err := os.MkdirAll(s.scratch, 0o700)
 	if err == nil {
-		s.content, err = blobs.Open(filepath.Join(data, "content"), maxContent, time.Now())
+		s.content, err = blobs.Open(filepath.Join(data, "content"), most, time.Now())
 	}
 	if err != nil {
 		s.close()

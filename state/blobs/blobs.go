@@ -36,9 +36,9 @@ type Info struct {
 // Store keeps blobs in a directory of its own. Safe for concurrent use.
 type Store struct {
 	dir string
-	max int64
 
 	mu    sync.Mutex
+	max   int64
 	blobs map[ID]Info
 	used  int64 // bytes of blobs, and of those being written
 }
@@ -168,6 +168,13 @@ func (s *Store) Sweep(now time.Time) (int, error) {
 		errs = append(errs, s.Delete(id))
 	}
 	return len(doomed), errors.Join(errs...)
+}
+
+// SetMax bounds the bytes of all blobs anew. What is over stays until it expires.
+func (s *Store) SetMax(max int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.max = max
 }
 
 // Used is how many bytes are kept.

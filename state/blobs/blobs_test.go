@@ -125,6 +125,12 @@ func TestTheStoreIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", s.Used(), names(t, dir))
 	}
 	put(t, s, "12", time.Hour)
+	s.SetMax(11)
+	put(t, s, "3", time.Hour)
+	s.SetMax(1) // less than there is
+	if _, err := s.Put(strings.NewReader("4"), "image/png", 100, now.Add(time.Hour)); !errors.Is(err, blobs.ErrFull) || s.Used() != 11 {
+		t.Errorf("%v, %d bytes", err, s.Used())
+	}
 }
 
 func TestManyAtOnceStayBelowTheBound(t *testing.T) {

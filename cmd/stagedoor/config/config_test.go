@@ -275,11 +275,12 @@ var mistakes = map[string]struct {
 		},
 	},
 	"limits of the process": {
-		"limits: {requests: -1, body_mib: -2, failed_keys: -3}\n",
+		"limits: {requests: -1, body_mib: -2, failed_keys: -3, content_mib: -4}\n",
 		[]string{
 			"f:1:20: limits.requests: expected 0 (no limit) or more",
 			"f:1:34: limits.body_mib: expected 0 (no limit) or more",
 			"f:1:51: limits.failed_keys: expected 0 (no limit) or more",
+			"f:1:68: limits.content_mib: expected 0 (no limit) or more",
 		},
 	},
 	"no certificate":  {"tls: {cert: /no/such, key: /no/such}\n", []string{"f:1:6: tls: expected a certificate and its key"}},
