@@ -189,6 +189,14 @@ func TestSocketIsForWhoAdministers(t *testing.T) {
 			conn.Close()
 		}
 	}
+	for _, path := range []string{"/flow", "/flow/providers", "/flow/actors", "/flow/requests/none", "/flow/none"} {
+		if res, err := anna.Get(b.URL + path); err != nil || res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s for somebody: %v, %v", path, res, err)
+		}
+		if res, err := http.Get(b.URL + path); err != nil || res.Request.URL.Path != "/signin" {
+			t.Errorf("%s for nobody: %v, %v", path, res, err)
+		}
+	}
 	conn, _, err := b.dial(root, b.URL)
 	if err != nil {
 		t.Fatal(err)
