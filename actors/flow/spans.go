@@ -188,7 +188,7 @@ func viewOf(span sdk.ReadOnlySpan, root api.SpanID) Span {
 		v.Failed, v.Failure = true, status.Description
 	}
 	for _, a := range span.Attributes() {
-		v.Attributes = append(v.Attributes, Attribute{string(a.Key), short(a.Value.Emit())})
+		v.Attributes = append(v.Attributes, Attribute{string(a.Key), short(a.Value.String())})
 	}
 	for _, e := range span.Events()[:min(len(span.Events()), maxEventsPerSpan)] {
 		v.Events = append(v.Events, Event{e.Name, e.Time})

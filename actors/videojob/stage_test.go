@@ -24,9 +24,10 @@ import (
 )
 
 const (
-	owner   state.Owner = "user:7"
-	credits             = 1_000_000
-	second              = 100_000 // the price of one
+	owner = state.Owner("user:7")
+	// In micro-dollars; second is the price of one.
+	credits = 1_000_000
+	second  = 100_000
 )
 
 // vendor is a provider of videos that outlives the gateway's processes.

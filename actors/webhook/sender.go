@@ -39,6 +39,8 @@ func (*configure) webhookMessage() {}
 func (*woken) webhookMessage()     {}
 func (*tried) webhookMessage()     {}
 
+var _ = []message{(*configure)(nil), (*woken)(nil), (*tried)(nil)}
+
 // sender is the actor. Only Receive touches its fields.
 type sender struct {
 	system *kit.System

@@ -27,7 +27,6 @@ type queue struct {
 	exporter sdktrace.SpanExporter
 	log      *slog.Logger
 	spans    chan sdktrace.ReadOnlySpan
-	flushes  chan chan struct{}
 	stopping chan struct{}
 	stop     sync.Once
 	group    conc.WaitGroup
@@ -42,7 +41,7 @@ type queue struct {
 
 func newQueue(exporter sdktrace.SpanExporter, log *slog.Logger) *queue {
 	q := &queue{exporter: exporter, log: log, spans: make(chan sdktrace.ReadOnlySpan, queueSize),
-		flushes: make(chan chan struct{}), stopping: make(chan struct{})}
+		stopping: make(chan struct{})}
 	q.group.Go(q.run)
 	return q
 }
@@ -69,9 +68,6 @@ func (q *queue) run() {
 		case <-ticker.C:
 			batch = q.export(batch)
 			q.tell()
-		case done := <-q.flushes:
-			batch = q.drain(batch)
-			close(done)
 		case <-q.stopping:
 			q.drain(batch)
 			q.tell()
@@ -124,24 +120,6 @@ func (q *queue) tell() {
 	}
 	q.log.Warn("spans were dropped: the collector did not take them", "count", lost-q.told, "total", lost)
 	q.told, q.toldAt = lost, time.Now()
-}
-
-// flush waits until what is there has been exported.
-func (q *queue) flush(ctx context.Context) error {
-	done := make(chan struct{})
-	select {
-	case q.flushes <- done:
-	case <-q.stopping:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // close exports what is left and ends.
