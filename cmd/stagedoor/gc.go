@@ -13,9 +13,9 @@ import (
 // heap is therefore let grow to heapFloor between cycles. A heap that is larger
 // than half of that is collected as the runtime would by itself.
 const (
-	heapFloor  = 64 << 20
+	heapFloor  = 128 << 20
 	usualGC    = 100
-	mostGC     = 1600
+	mostGC     = 3200
 	paceEvery  = time.Second
 	heapLive   = "/gc/heap/live:bytes"
 	gcVariable = "GOGC"
