@@ -137,16 +137,6 @@ func (s *soak) prepare(ctx context.Context) error {
 		return err
 	}
 	err := s.operate(func(c *admin.Client) error {
-		for range richPayers {
-			if err := s.addPayer(ctx, c, richAccount); err != nil {
-				return err
-			}
-		}
-		for range poorPayers {
-			if err := s.addPayer(ctx, c, poorAccount); err != nil {
-				return err
-			}
-		}
 		for n := range grantees {
 			g, err := s.newGrantee(ctx, c, fmt.Sprint("user", n))
 			if err != nil {
@@ -159,6 +149,19 @@ func (s *soak) prepare(ctx context.Context) error {
 			return err
 		}
 		s.redeems = append(s.redeems, &redeemer{grantee: g})
+		if _, err := c.AddUser(ctx, admin.Person{Username: richAccount, Password: password}); err != nil {
+			return err
+		}
+		for range richPayers {
+			if err := s.addPayer(ctx, c, richAccount); err != nil {
+				return err
+			}
+		}
+		for range poorPayers {
+			if err := s.addPayer(ctx, c, poorAccount); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	if err != nil {
