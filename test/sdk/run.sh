@@ -49,7 +49,7 @@ await_ready() {
 
 # suite NAME COMMAND...: runs one suite and prints its counts, its output if it failed.
 suite() {
-  local name=$1 log="$work/suite.log" status=0 passed broken
+  local name=$1 log="$work/suite.${1//[: ]/-}.log" status=0 passed broken
   shift
   "$@" >"$log" 2>&1 || status=$?
   # go test -v prints --- PASS; the tap reporter prints ok, indented within a suite.
@@ -65,10 +65,11 @@ suite() {
 go_suite() { (cd "$here/go" && go test -count=1 -v -run "${STAGEDOOR_SDK_RUN:-.}" ./...); }
 js_suite() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap); }
 
-# suites LABEL: both, against STAGEDOOR_URL.
+# suites LABEL: both, against STAGEDOOR_URL. Its status is 0 if every test passed.
 suites() {
   suite "$1: go" go_suite
   [ -n "${STAGEDOOR_SDK_RUN:-}" ] || suite "$1: js" js_suite
+  return "$failed"
 }
 
 # start_gateway LABEL PROVIDER EASEL STUDIO: one that serves `any`, pictures and videos
@@ -108,7 +109,7 @@ if [ -n "${STAGEDOOR_URL:-}" ]; then
   : "${STAGEDOOR_KEY:?set STAGEDOOR_KEY too}"
   export STAGEDOOR_URL STAGEDOOR_KEY
   suites given
-  exit "$failed"
+  exit
 fi
 
 if [ -n "${STAGEDOOR_BINARY:-}" ]; then
@@ -125,6 +126,7 @@ for _ in $(seq 100); do
 done
 
 [ $# -gt 0 ] || set -- sandbox chat messages responses gemini
+running=()
 for upstream in "$@"; do
   easel="{shape: images, base_url: \"http://$sandbox/v1\", api_keys: [sk-up], retries: 0}"
   studio="{shape: videos, base_url: \"http://$sandbox\", api_keys: [sk-up], retries: 0}"
@@ -135,6 +137,11 @@ for upstream in "$@"; do
     *) echo "unknown upstream $upstream" >&2; exit 2 ;;
   esac
   start_gateway "$upstream" "$provider" "$easel" "$studio"
-  suites "$upstream"
+  # Side by side: clients mostly wait, for streams to be paced and videos to be made.
+  suites "$upstream" &
+  running+=($!)
+done
+for pid in "${running[@]}"; do
+  wait "$pid" || failed=1
 done
 exit "$failed"
