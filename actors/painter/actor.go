@@ -9,7 +9,6 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 )
@@ -96,7 +95,7 @@ func (r *request) attempt(c actor.Context) {
 	a := &attempt{svc: r.svc, order: r.order, reply: r.reply, candidate: candidate,
 		provider: r.svc.Providers(candidate.Provider.Name), alone: r.progress.candidate+1 == len(r.order.Plan)}
 	a.out.Meta = Meta{Provider: candidate.Provider.Name, Model: candidate.Model, Attempts: r.number}
-	a.deadline = r.started.Add(total(a.provider))
+	a.deadline = r.started.Add(a.provider.Total())
 	r.svc.System.Go(c.Self(), "pump", func(context.Context) any { return a.run(r.ctx) })
 }
 
@@ -143,31 +142,11 @@ func (r *request) awake() {
 func (r *request) facts(m *attemptEnded) facts {
 	p := r.svc.Providers(r.order.Plan[r.progress.candidate].Provider.Name)
 	f := facts{class: m.failure.Class, refused: m.failure.refused, status: m.failure.Err.Status, retryAfter: m.failure.RetryAfter,
-		committed: m.outcome.Committed, gated: m.failure.gated, candidates: len(r.order.Plan), remaining: total(p) - r.svc.Now().Sub(r.started)}
+		committed: m.outcome.Committed, gated: m.failure.gated, candidates: len(r.order.Plan), remaining: p.Total() - r.svc.Now().Sub(r.started)}
 	if p != nil {
-		f.allowed, f.spareKeys = p.Spec.Retries, spareKeys(p, r.svc.Now())
+		f.allowed, f.spareKeys = p.Spec.Retries, p.SpareKeys(r.svc.Now())
 	}
 	return f
-}
-
-// spareKeys is how many of the provider's keys can be used now.
-func spareKeys(p *translator.Provider, now time.Time) int {
-	if p.Client == nil {
-		return 0
-	}
-	resting, all := p.Client.Keys().Benched(now)
-	if resting == 0 {
-		return max(all-1, 0) // the refused one does not rest yet
-	}
-	return all - resting
-}
-
-// total is how long a request may take from beginning to end.
-func total(p *translator.Provider) time.Duration {
-	if p == nil || p.Spec.Timeouts.Total == 0 {
-		return upstream.DefaultTimeouts.Total
-	}
-	return p.Spec.Timeouts.Total
 }
 
 func (r *request) fail(c actor.Context, err *dialogue.Error) {

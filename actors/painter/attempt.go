@@ -168,7 +168,7 @@ func (a *attempt) tell(f *failure, u *picture.Usage) throttle.Outcome {
 		return o
 	}
 	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
-	if refused && spareKeys(a.provider, a.svc.Now()) > 0 {
+	if refused && a.provider.SpareKeys(a.svc.Now()) > 0 {
 		return throttle.Outcome{Kind: throttle.CallerFault} // it is about one key, not about the provider
 	}
 	return throttle.Outcome{Kind: kinds[f.Class], RetryAfter: f.RetryAfter}

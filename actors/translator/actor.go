@@ -114,7 +114,7 @@ func (r *request) attempt(c actor.Context) {
 		provider: r.svc.providers(candidate.Provider.Name), noSchema: r.progress.noSchema,
 		alone: r.progress.candidate+1 == len(r.order.Plan)}
 	if r.number > 1 {
-		a.deadline = r.started.Add(total(a.provider))
+		a.deadline = r.started.Add(a.provider.Total())
 	}
 	r.svc.system.Go(c.Self(), "pump", func(context.Context) any {
 		defer r.conduit.leave()
@@ -185,24 +185,15 @@ func (r *request) awake() {
 	}
 }
 
-// total is how long a request may take from beginning to end, all attempts
-// together (faults.md 4).
-func total(p *Provider) time.Duration {
-	if p == nil || p.Spec.Timeouts.Total == 0 {
-		return upstream.DefaultTimeouts.Total
-	}
-	return p.Spec.Timeouts.Total
-}
-
 func (r *request) facts(f *upstream.Failure, budget bool) facts {
 	p := r.svc.providers(r.order.Plan[r.progress.candidate].Provider.Name)
 	now := r.svc.env.Now()
 	facts := facts{class: f.Class, schema: f.Schema, structured: r.order.Head.Structured, retryAfter: f.RetryAfter,
-		committed: r.conduit.committed, candidates: len(r.order.Plan), budget: budget, remaining: total(p) - now.Sub(r.started)}
+		committed: r.conduit.committed, candidates: len(r.order.Plan), budget: budget, remaining: p.Total() - now.Sub(r.started)}
 	var refused *throttle.Refused
 	facts.gated = errors.As(f, &refused)
 	if p != nil {
-		facts.allowed, facts.spareKeys = p.Spec.Retries, p.spareKeys(now)
+		facts.allowed, facts.spareKeys = p.Spec.Retries, p.SpareKeys(now)
 	}
 	return facts
 }

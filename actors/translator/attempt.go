@@ -461,7 +461,7 @@ func (a *attempt) outcomeOf(f *upstream.Failure, u dialogue.Usage) throttle.Outc
 	}
 	o.Kind, o.RetryAfter = kinds[f.Class], f.RetryAfter
 	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
-	if refused && a.provider.spareKeys(a.svc.env.Now()) > 0 {
+	if refused && a.provider.SpareKeys(a.svc.env.Now()) > 0 {
 		// It is about one key, not about the provider: the others need no rest.
 		o.Kind, o.RetryAfter = throttle.CallerFault, 0
 	}

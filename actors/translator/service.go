@@ -28,9 +28,9 @@ type Provider struct {
 	Simulate Simulator
 }
 
-// spareKeys is how many of the provider's keys can be used now, after one of
+// SpareKeys is how many of the provider's keys can be used now, after one of
 // them was refused; 0 if that was the only one.
-func (p *Provider) spareKeys(now time.Time) int {
+func (p *Provider) SpareKeys(now time.Time) int {
 	if p.Client == nil {
 		return 0
 	}
@@ -39,6 +39,15 @@ func (p *Provider) spareKeys(now time.Time) int {
 		return max(all-1, 0) // the refused one does not rest yet
 	}
 	return all - resting
+}
+
+// Total is how long a request may take from beginning to end, all attempts
+// together (faults.md 4). A provider that is no longer configured has the default.
+func (p *Provider) Total() time.Duration {
+	if p == nil || p.Spec.Timeouts.Total == 0 {
+		return upstream.DefaultTimeouts.Total
+	}
+	return p.Spec.Timeouts.Total
 }
 
 // Simulator makes the events of a reply without any upstream. header is the
