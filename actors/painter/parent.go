@@ -32,7 +32,7 @@ func (o *open) Reject(kit.Reason) { o.end(shuttingDown()) }
 func (o *open) end(err *dialogue.Error) {
 	o.reply.finish(Outcome{Err: err})
 	if !o.counted.Swap(true) {
-		o.svc.ended()
+		o.svc.inFlight.Leave()
 	}
 }
 

@@ -2,7 +2,6 @@ package painter
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -36,16 +35,14 @@ type Service struct {
 	Options
 	shapes    map[dialogue.Shape]picture.Shape
 	parent    *actor.PID
-	inFlight  atomic.Int64
-	refusing  atomic.Bool
-	idle      chan struct{} // told, without waiting, when the last request ends
+	inFlight  *kit.InFlight
 	flow      *flow.Registry
 	telemetry *telemetry.Telemetry
 }
 
 // New starts the service.
 func New(o Options) (*Service, error) {
-	s := &Service{Options: o, shapes: make(map[dialogue.Shape]picture.Shape), idle: make(chan struct{}, 1)}
+	s := &Service{Options: o, shapes: make(map[dialogue.Shape]picture.Shape), inFlight: kit.NewInFlight()}
 	for _, shape := range o.Shapes {
 		s.shapes[shape.Name()] = shape
 	}
@@ -65,9 +62,7 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	o := &open{svc: s, order: order, ctx: ctx, reply: newReply(cancel)}
 	o.reply.flow = s.flow.Begin(ctx, about(order), cancel)
-	s.inFlight.Add(1)
-	// Counted first: a drain that counted none has refusing seen by all others.
-	if s.refusing.Load() {
+	if !s.inFlight.Enter() {
 		o.Reject(kit.ReasonStopped)
 		return o.reply
 	}
@@ -76,44 +71,13 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 }
 
 // InFlight is how many requests are under way.
-func (s *Service) InFlight() int { return int(s.inFlight.Load()) }
+func (s *Service) InFlight() int { return s.inFlight.Count() }
 
 // Drain waits until no request is under way, or ctx ends. From then on requests
 // are refused, and those that are left are cancelled and told so. Drain waits for
 // that up to grace, and returns how many it cancelled. It is called once.
 func (s *Service) Drain(ctx context.Context, grace time.Duration) (cancelled int) {
-	s.await(ctx)
-	s.refusing.Store(true)
-	left := s.InFlight()
-	if left == 0 {
-		return 0
-	}
-	s.System.Send(s.parent, &cut{upstream.ErrDraining})
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	s.await(ctx)
-	return left
-}
-
-func (s *Service) await(ctx context.Context) {
-	for s.InFlight() > 0 {
-		select {
-		case <-s.idle:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// ended counts a request out.
-func (s *Service) ended() {
-	if s.inFlight.Add(-1) > 0 {
-		return
-	}
-	select {
-	case s.idle <- struct{}{}:
-	default:
-	}
+	return s.inFlight.Drain(ctx, grace, func() { s.System.Send(s.parent, &cut{upstream.ErrDraining}) })
 }
 
 // settle lets a meter settle a request that is over, beside everything else.

@@ -67,15 +67,13 @@ type Service struct {
 	telemetry *telemetry.Telemetry
 	shards    []*actor.PID // a power of two of them
 	next      atomic.Uint64
-	inFlight  atomic.Int64
-	refusing  atomic.Bool
-	idle      chan struct{} // told, without waiting, when the last request ends
+	inFlight  *kit.InFlight
 	flow      *flow.Registry
 }
 
 // New starts the service's shards.
 func New(system *kit.System, env *dialogue.Env, known []shapes.Shape, providers Providers) (*Service, error) {
-	s := &Service{env: env, system: system, providers: providers, shapes: make(map[dialogue.Shape]shapes.Shape), idle: make(chan struct{}, 1)}
+	s := &Service{env: env, system: system, providers: providers, shapes: make(map[dialogue.Shape]shapes.Shape), inFlight: kit.NewInFlight()}
 	for _, shape := range known {
 		s.shapes[shape.Name()] = shape
 	}
@@ -97,9 +95,7 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	if order.Meter != nil {
 		r.conduit.after = func(out Outcome) { s.afterwards(ctx, order.Meter, out) }
 	}
-	s.inFlight.Add(1)
-	// Counted first: a drain that counted none has refusing seen by all others.
-	if s.refusing.Load() {
+	if !s.inFlight.Enter() {
 		o.Reject(kit.ReasonStopped)
 		return r
 	}
@@ -108,47 +104,18 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 }
 
 // InFlight is how many requests are under way.
-func (s *Service) InFlight() int { return int(s.inFlight.Load()) }
+func (s *Service) InFlight() int { return s.inFlight.Count() }
 
 // Drain waits until no request is under way, or ctx ends. From then on requests
 // are refused, and those that are left are cancelled: they end with their
 // shape's error event. Drain waits for that up to grace, and returns how many it
 // cancelled. It is called once.
 func (s *Service) Drain(ctx context.Context, grace time.Duration) (cancelled int) {
-	s.await(ctx)
-	s.refusing.Store(true)
-	left := s.InFlight()
-	if left == 0 {
-		return 0
-	}
-	for _, pid := range s.shards {
-		s.system.Send(pid, &cut{upstream.ErrDraining})
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	s.await(ctx)
-	return left
-}
-
-func (s *Service) await(ctx context.Context) {
-	for s.InFlight() > 0 {
-		select {
-		case <-s.idle:
-		case <-ctx.Done():
-			return
+	return s.inFlight.Drain(ctx, grace, func() {
+		for _, pid := range s.shards {
+			s.system.Send(pid, &cut{upstream.ErrDraining})
 		}
-	}
-}
-
-// ended counts a request out.
-func (s *Service) ended() {
-	if s.inFlight.Add(-1) > 0 {
-		return
-	}
-	select {
-	case s.idle <- struct{}{}:
-	default:
-	}
+	})
 }
 
 func (s *Service) shape(name dialogue.Shape) shapes.Shape { return s.shapes[name] }

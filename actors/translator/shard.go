@@ -36,7 +36,7 @@ func (o *open) end(err *dialogue.Error) {
 	o.cancel(err)
 	o.conduit.finish(err)
 	if !o.counted.Swap(true) {
-		o.svc.ended()
+		o.svc.inFlight.Leave()
 	}
 }
 
@@ -48,7 +48,7 @@ func (o *open) gone() {
 		return
 	}
 	if !o.counted.Swap(true) {
-		o.svc.ended()
+		o.svc.inFlight.Leave()
 	}
 }
 

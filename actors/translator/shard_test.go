@@ -3,12 +3,14 @@ package translator
 import (
 	"context"
 	"testing"
+
+	"stagedoor/actors/kit"
 )
 
 // An order in the hands of a shard that fails is answered, and counted out once.
 func TestTheOrderAShardFailsWithIsAnswered(t *testing.T) {
-	svc := &Service{idle: make(chan struct{}, 1)}
-	svc.inFlight.Add(1)
+	svc := &Service{inFlight: kit.NewInFlight()}
+	svc.inFlight.Enter()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	o := &open{svc: svc, ctx: ctx, cancel: cancel, conduit: newConduit()}
 	s := &shard{svc: svc, pending: o, live: map[string]*open{}}
