@@ -15,7 +15,7 @@ import (
 
 // routes is every path the gateway serves.
 func (s *Server) routes(d *text.Doors) http.Handler {
-	r := router{mux: http.NewServeMux(), methods: make(map[string][]string), dialect: s.dialect}
+	r := router{mux: http.NewServeMux(), methods: make(map[string][]string), words: make(map[string][]string), dialect: s.dialect}
 
 	r.handle("POST /v1/chat/completions", d.Handle(dialogue.Chat))
 	r.handle("POST /v1/completions", d.Handle(dialogue.Completions))
@@ -23,8 +23,7 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	r.handle("POST /v1/messages/count_tokens", d.CountTokens)
 
 	r.handle("POST /v1/responses", d.Handle(dialogue.Responses))
-	// Not with handle: the path is an {id} for every other method.
-	r.mux.HandleFunc("POST /v1/responses/input_tokens", d.InputTokens)
+	r.word("POST /v1/responses/input_tokens", d.InputTokens)
 	r.handle("GET /v1/responses/{id}", d.Response)
 	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
 	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
@@ -50,9 +49,8 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	}
 
 	if l := s.options.Live; l != nil {
-		// Not with handle: these paths are an {id} for other methods.
-		r.mux.HandleFunc("GET /v1/videos/events", l.AllEvents)
-		r.mux.HandleFunc("GET /v1/videos/live", l.Jobs)
+		r.word("GET /v1/videos/events", l.AllEvents)
+		r.word("GET /v1/videos/live", l.Jobs)
 		r.handle("GET /v1/videos/{id}/events", l.JobEvents)
 	}
 
@@ -89,6 +87,7 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 type router struct {
 	mux     *http.ServeMux
 	methods map[string][]string // by path
+	words   map[string][]string // likewise, of paths that end in a word
 	dialect func(path string) envelope.Dialect
 	// missing answers for paths that are not there where people look for pages.
 	missing func(http.ResponseWriter, *http.Request) bool
@@ -100,6 +99,14 @@ func (r *router) handle(pattern string, h http.HandlerFunc) {
 	r.methods[path] = append(r.methods[path], method)
 }
 
+// word is handle for a path that would else be another's {id}, and is nobody's id
+// with any method. net/http takes no path without a method beside that {id}.
+func (r *router) word(pattern string, h http.HandlerFunc) {
+	method, path, _ := strings.Cut(pattern, " ")
+	r.mux.HandleFunc(pattern, h)
+	r.words[path] = append(r.words[path], method)
+}
+
 // videos are the routes of video jobs, except for those of watching them.
 func (r *router) videos(m *media.Doors) {
 	r.handle("POST /v1/videos", m.CreateVideo)
@@ -108,21 +115,22 @@ func (r *router) videos(m *media.Doors) {
 	r.handle("DELETE /v1/videos/{id}", m.DeleteVideo)
 	r.handle("POST /v1/videos/{id}/remix", m.RemixVideo)
 	r.handle("GET /v1/videos/{id}/content", m.VideoContent)
-	// Not with handle: the path is an {id} for every other method.
-	r.mux.HandleFunc("POST /v1/videos/edits", m.EditVideo)
-	r.mux.HandleFunc("POST /v1/videos/extensions", m.ExtendVideo)
+	r.word("POST /v1/videos/edits", m.EditVideo)
+	r.word("POST /v1/videos/extensions", m.ExtendVideo)
 }
 
 func (r *router) done() http.Handler {
-	for path, methods := range r.methods {
-		if slices.Contains(methods, http.MethodGet) {
-			methods = append(methods, http.MethodHead) // net/http serves it along
+	for path, methods := range r.words {
+		for _, other := range r.methods[path[:strings.LastIndexByte(path, '/')+1]+"{id}"] {
+			if !slices.Contains(methods, other) {
+				r.mux.HandleFunc(other+" "+path, r.notAllowed)
+			}
 		}
-		slices.Sort(methods)
-		r.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			envelope.Write(w, r.dialect(req.URL.Path), envelope.MethodNotAllowed(req.Method, methods))
-		})
+		r.words[path] = allowed(methods)
+	}
+	for path, methods := range r.methods {
+		r.methods[path] = allowed(methods)
+		r.mux.HandleFunc(path, r.notAllowed)
 	}
 	r.mux.HandleFunc("/", r.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -133,6 +141,24 @@ func (r *router) done() http.Handler {
 		r.mux.ServeHTTP(w, req)
 		access.Routed(w, routeOf(req.Pattern))
 	})
+}
+
+// allowed are the methods of a path as Allow lists them.
+func allowed(methods []string) []string {
+	if slices.Contains(methods, http.MethodGet) {
+		methods = append(methods, http.MethodHead) // net/http serves it along
+	}
+	slices.Sort(methods)
+	return methods
+}
+
+func (r *router) notAllowed(w http.ResponseWriter, req *http.Request) {
+	methods, ok := r.words[req.URL.Path]
+	if !ok {
+		methods = r.methods[routeOf(req.Pattern)]
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	envelope.Write(w, r.dialect(req.URL.Path), envelope.MethodNotAllowed(req.Method, methods))
 }
 
 func (r *router) notFound(w http.ResponseWriter, req *http.Request) {

@@ -144,7 +144,7 @@ func TestMethodsThatAreNotServed(t *testing.T) {
 		"/v1/messages/count_tokens":      "POST",
 		"/v1/responses":                  "POST",
 		"/v1/responses/resp_1":           "DELETE, GET, HEAD",
-		"/v1/responses/input_tokens":     "DELETE, GET, HEAD",
+		"/v1/responses/input_tokens":     "POST",
 		"/v1/responses/resp_1/cancel":    "POST",
 		"/v1/models":                     "GET, HEAD",
 		"/v1/models/a/b":                 "GET, HEAD, POST",
@@ -161,6 +161,17 @@ func TestMethodsThatAreNotServed(t *testing.T) {
 				t.Errorf("%s %s: %d, Allow %q, want %q", method, path, w.Code, w.Header().Get("Allow"), allow)
 			}
 			envelopeOf(t, path, w)
+		}
+	}
+}
+
+// A word in the place of an id is no id, with whatever method.
+func TestWordsAreNoIDs(t *testing.T) {
+	s, _ := newServer(t, nil)
+	for _, method := range []string{"GET", "HEAD", "DELETE", "PATCH"} {
+		w := get(s, httptest.NewRequest(method, "/v1/responses/input_tokens", nil))
+		if w.Code != 405 || w.Header().Get("Allow") != "POST" {
+			t.Errorf("%s: %d, Allow %q", method, w.Code, w.Header().Get("Allow"))
 		}
 	}
 }
