@@ -88,8 +88,8 @@ func (a *app) root() *cobra.Command {
 		Long: `Stagedoor serves chat completions, responses, messages, legacy completions and
 generateContent with one gateway key, from upstreams of any of these shapes.
 
-Every flag can be given in the environment too, as STAGEDOOR_ and its name in
-capitals (--log-level is STAGEDOOR_LOG_LEVEL). Flags come before the environment,
+Settings can be given in the environment too: flags that show a name as
+[$STAGEDOOR_DATA] in the help of their command. Flags come before the environment,
 the environment before the configuration file.
 
 Exit codes:
@@ -160,14 +160,32 @@ func markUsage(c *cobra.Command) {
 	}
 }
 
-// fromEnvironment fills in flags that were not given.
+// inEnvironment is the annotation of a flag with the variable that fills it in.
+const inEnvironment = "stagedoor_environment"
+
+// settings lets flags be given in the environment, too. It is for what is so for
+// every command: where the gateway is and how it runs. What one command is to do
+// is said in its own line only: an --admin that somebody exported long ago must
+// not make administrators.
+func settings(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		variable := "STAGEDOOR_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if err := flags.SetAnnotation(name, inEnvironment, []string{variable}); err != nil {
+			panic(err) // there is no such flag: a slip in this package
+		}
+		flags.Lookup(name).Usage += " [$" + variable + "]"
+	}
+}
+
+// fromEnvironment fills in settings that were not given as flags.
 func (a *app) fromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" {
+		variable := f.Annotations[inEnvironment]
+		if f.Changed || variable == nil {
 			return
 		}
-		name := "STAGEDOOR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := variable[0]
 		v, ok := a.env(name)
 		if !ok || v == "" {
 			return

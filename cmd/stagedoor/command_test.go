@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,6 +28,7 @@ func TestWrongUsageEndsWithCode2AndAHint(t *testing.T) {
 		"completion bash x":                    "wrong usage",
 		"--fast":                               "unknown flag: --fast (see stagedoor --help)",
 		"serve --grace soon":                   "see stagedoor serve --help",
+		"serve --grace -5s":                    "expected a duration such as 20s or 5m",
 		"serve --listen nowhere":               `--listen "nowhere": expected host:port`,
 		"serve --log-level loud":               "use debug, info, warn or error",
 		"config check":                         "takes a file, got 0 arguments",
@@ -187,6 +189,59 @@ func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEnvironmentGivesSettingsOnly: what somebody exported for one command, or long
+// ago, is no order to another.
+func TestEnvironmentGivesSettingsOnly(t *testing.T) {
+	env := map[string]string{"STAGEDOOR_DATA": t.TempDir(), "STAGEDOOR_ADMIN": "true", "STAGEDOOR_JSON": "true", "STAGEDOOR_KEY": "sd-1",
+		"STAGEDOOR_RPM": "-1", "STAGEDOOR_NO_SCOPES": "true", "STAGEDOOR_REMOVE": "true", "STAGEDOOR_DISABLED": "true"}
+	for _, c := range [][2]string{
+		{"users create anna", "anna"},
+		{"users list", "anna"}, // not --disabled
+		{"keys create --name one", "This is key key_"},
+		{"keys list", "one"},
+		{"usage", "DAY"}, // not --key, not --json
+	} {
+		command(t, env, strings.Fields(c[0])...).check(t, exitOK, c[1], "")
+	}
+	shown := command(t, env, "users", "show", "anna", "--json")
+	shown.check(t, exitOK, `"username": "anna"`, "")
+	if strings.Contains(shown.out, `"admin": true`) {
+		t.Errorf("the environment has made an administrator: %s", shown.out)
+	}
+	a := &app{env: os.LookupEnv}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if v := f.Annotations[inEnvironment]; (v != nil) != strings.Contains(f.Usage, "[$STAGEDOOR_") {
+				t.Errorf("%s --%s: the help says %q of %v", c.CommandPath(), f.Name, f.Usage, v)
+			}
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(a.root())
+}
+
+func TestGraceOfNothingIsAGrace(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "f.yaml"), "shutdown: {grace: 7s}\n")
+	for text, want := range map[string]time.Duration{"": 7 * time.Second, "0s": 0, "3s": 3 * time.Second} {
+		var o overrides
+		c := &cobra.Command{}
+		o.flags(c)
+		if text != "" {
+			if err := c.Flags().Set("grace", text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.file = file
+		got, err := o.load(os.LookupEnv)
+		if err != nil || time.Duration(got.Shutdown.Grace) != want {
+			t.Errorf("--grace %q over 7s: %v, %v", text, got, err)
+		}
 	}
 }
 

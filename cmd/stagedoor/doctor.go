@@ -51,6 +51,7 @@ has mistakes.`,
 	c.Flags().StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
 	c.Flags().BoolVar(&offline, "offline", false, "ask no other machine")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	settings(c.Flags(), "config", "listen", "data")
 	completeFile(c, "config", "yaml", "yml")
 	return c
 }

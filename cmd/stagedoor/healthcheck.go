@@ -44,6 +44,7 @@ takes requests: for containers, whose image has no other program. The exit code 
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file` of the gateway")
 	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` it listens on, host:port")
 	c.Flags().BoolVar(&ready, "ready", false, "ask whether it takes requests, too")
+	settings(c.Flags(), "config", "listen")
 	completeFile(c, "config", "yaml", "yml")
 	return c
 }

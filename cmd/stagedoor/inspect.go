@@ -74,6 +74,7 @@ func (a *app) modelsCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file`")
+	settings(c.Flags(), "config")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	completeFile(c, "config", "yaml", "yml")
 	return c

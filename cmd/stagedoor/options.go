@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,7 +18,7 @@ type overrides struct {
 	data      string
 	logLevel  string
 	logFormat string
-	grace     time.Duration
+	grace     *time.Duration // nil: not given
 }
 
 func (o *overrides) flags(c *cobra.Command) {
@@ -27,8 +28,33 @@ func (o *overrides) flags(c *cobra.Command) {
 	f.StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json")
-	f.DurationVar(&o.grace, "grace", 0, "how long streams may go on after SIGTERM")
+	f.Var((*graceFlag)(o), "grace", "how long streams may go on after SIGTERM")
+	settings(f, "config", "listen", "data", "log-level", "log-format", "grace")
 }
+
+// graceFlag is --grace, for which 0s is not the same as nothing.
+type graceFlag overrides
+
+// Set implements pflag.Value.
+func (g *graceFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New("expected a duration such as 20s or 5m")
+	}
+	g.grace = &d
+	return nil
+}
+
+// String implements pflag.Value.
+func (g *graceFlag) String() string {
+	if g.grace == nil {
+		return ""
+	}
+	return g.grace.String()
+}
+
+// Type implements pflag.Value.
+func (g *graceFlag) Type() string { return "duration" }
 
 // load reads the file, if there is one, and applies the flags.
 func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error) {
@@ -51,8 +77,8 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 	if o.logFormat != "" {
 		c.Log.Format = o.logFormat
 	}
-	if o.grace > 0 {
-		c.Shutdown.Grace = config.Duration(o.grace)
+	if o.grace != nil {
+		c.Shutdown.Grace = config.Duration(*o.grace)
 	}
 	return c, nil
 }

@@ -61,6 +61,7 @@ to read their account.`,
 func dataFlags(c *cobra.Command, o *overrides) {
 	c.PersistentFlags().StringVarP(&o.file, "config", "c", "", "configuration `file` that names the data directory")
 	c.PersistentFlags().StringVar(&o.data, "data", "", "data `directory` of the gateway (default ./data)")
+	settings(c.PersistentFlags(), "config", "data")
 	completePaths(c, "config", "data")
 }
 

@@ -54,6 +54,7 @@ Faults are asked for in the header x-sandbox or in the prompt, as in
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "`address` to listen on")
 	c.Flags().StringVar(&pace, "pace", "", "tokens a second of a stream, or max (default 50)")
 	c.Flags().DurationVar(&jobTime, "job-time", job.DefaultTime, "`time` that a video takes to make")
+	settings(c.Flags(), "listen", "pace", "job-time")
 	complete(c, "pace", "10", "50", "max")
 	return c
 }

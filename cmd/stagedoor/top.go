@@ -52,7 +52,8 @@ at the moment and ends.`,
 	}
 	dataFlags(c, &o)
 	c.Flags().StringVar(&f.url, "url", "", "`address` of a gateway, in place of a data directory")
-	c.Flags().StringVar(&f.token, "token", "", "token of administration for --url; better given as STAGEDOOR_TOKEN")
+	c.Flags().StringVar(&f.token, "token", "", "token of administration for --url; better given in the environment")
+	settings(c.Flags(), "token")
 	c.Flags().BoolVar(&f.once, "once", false, "print what there is at the moment and end")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON once and end")
 	c.Flags().IntVar(&f.limit, "limit", 100, "how many requests at most, 1 to 500")

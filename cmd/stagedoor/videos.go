@@ -39,6 +39,7 @@ or if its watching was stopped before it ended.`,
 	}
 	c.PersistentFlags().StringVar(&r.url, "url", "http://127.0.0.1:8080", "`address` of the gateway")
 	c.PersistentFlags().StringVar(&r.key, "key", "", "gateway `key`")
+	settings(c.PersistentFlags(), "url", "key")
 	c.AddCommand(a.videosCreate(&r), a.videosList(&r), a.videosWatch(&r), a.videosDownload(&r), a.videosRemix(&r))
 	return c
 }
