@@ -41,6 +41,8 @@ type Video struct {
 	ID    string `json:"id"` // from NewID("video_"), so that it grows with time
 	Owner Owner  `json:"owner"`
 	Key   string `json:"key"` // id of the key that began it
+	// Request is the id of the request that began it.
+	Request string `json:"request_id,omitempty"`
 
 	Operation     string `json:"operation"`
 	Model         string `json:"model"`          // as clients know it
@@ -173,6 +175,7 @@ func (v *Video) differs(before *Video) bool {
 
 const (
 	byOnce       = "once"
+	byRequest    = "request"
 	byUnfinished = "unfinished"
 )
 
@@ -193,6 +196,14 @@ var videos = table[Video]{
 				return nil
 			}
 			return onceVideo(v.Owner, v.Once)
+		})},
+		// Clients choose ids of requests, so several jobs may have one. What was
+		// deleted has been paid for all the same.
+		byRequest: {Name: byRequest, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+			if v.Request == "" {
+				return nil
+			}
+			return ownedVideo(v.Owner, v.Request)
 		})},
 		byChange: videoChanges,
 		byUnfinished: {Name: byUnfinished, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
@@ -256,6 +267,22 @@ func (v View) AnyVideo(id string) (Video, bool) { return found(videos.get(v.txn,
 // VideoByOnce finds the job that its owner began under a key of its own.
 func (v View) VideoByOnce(owner Owner, once string) (Video, bool) {
 	return found(videos.first(v.txn, byOnce, onceVideo(owner, once)))
+}
+
+// RequestedVideos lists the jobs that a request of their owner began, and the one
+// whose id it is: the oldest first, at most 100, deleted ones included.
+func (v View) RequestedVideos(request string, owner Owner) []Video {
+	var list []Video
+	if rec, ok := v.AnyVideo(request); ok && rec.Owner == owner {
+		list = append(list, rec)
+	}
+	for _, rec := range records(videos.under(v.txn, byRequest, ownedVideo(owner, request))) {
+		if len(list) == maxReceipts {
+			break
+		}
+		list = append(list, rec)
+	}
+	return list
 }
 
 // VideoPage says which jobs of an owner to list.

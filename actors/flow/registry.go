@@ -130,6 +130,12 @@ func (r *Registry) Recent() []*Request {
 	return all
 }
 
+// Ended are the remembered requests of an id that clients may have chosen more than
+// once, the last one first.
+func (r *Registry) Ended(id string) []*Request {
+	return slices.DeleteFunc(r.Recent(), func(q *Request) bool { return q.ID != id })
+}
+
 // over is when an ended request was over.
 func (r *Request) over() time.Time { return r.began.Add(r.result.Took) }
 

@@ -54,6 +54,7 @@ type Result struct {
 	Took   time.Duration
 	Queued time.Duration
 	Usage  dialogue.Usage
+	Images int // delivered
 	Reason string
 	// Untouched: the reply passed as its upstream wrote it.
 	Untouched        bool

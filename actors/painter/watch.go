@@ -14,7 +14,7 @@ func about(o *Order) flow.About {
 // resultOf is what they see of how it ended. A picture's tokens are its upstream's
 // business; what it costs is the receipt's.
 func resultOf(o *Outcome) flow.Result {
-	r := flow.Result{Queued: o.Queued, Usage: dialogue.NoUsage, Losses: o.Losses}
+	r := flow.Result{Queued: o.Queued, Usage: dialogue.NoUsage, Images: o.Delivered, Losses: o.Losses}
 	if o.Usage != nil {
 		r.Usage.InputTotal, r.Usage.OutputTotal = o.Usage.Input(), o.Usage.Output()
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/house"
 	"stagedoor/http/auth"
 	"stagedoor/http/media"
@@ -113,7 +114,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	}
 	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
-	g.house, err = house.Start(ctx, house.Options{Logger: logger, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
+	recent := flow.New(time.Now)
+	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
 		Pictures: []picture.Shape{images.Shape, gemini.Pictures, chat.Pictures}, SimulatePicture: model.Picture,
 		Videos: g.videos, Uploads: g.blobs})
 	if err != nil {
@@ -125,6 +127,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	keys := auth.New(g.state, time.Now)
 	keys.SetFixed([]state.Key{{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
 		{ID: "o", Name: "o", Hash: state.HashSecret("sd-other"), User: "8", Enabled: true},
+		{ID: "nobodys", Name: "nobodys", Hash: state.HashSecret("sd-nobodys"), Enabled: true},
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})
 	g.secret = "sd-test"
 	if err := g.house.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
@@ -132,7 +135,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	}
 	known := registry.ByName()
 	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
 	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Painter: g.house.Painter(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
 	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: known, ID: newID}).Handler())

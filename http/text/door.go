@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
@@ -41,6 +42,8 @@ type Options struct {
 	Store  *state.State
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
+	// Flow remembers requests that cost nothing, for their receipts; nil: nobody does.
+	Flow *flow.Registry
 	// Metrics count streams; nil: nobody does.
 	Metrics *telemetry.Metrics
 	// Background runs responses nobody waits for. Durable says that what Store

@@ -10,11 +10,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/house"
 	"stagedoor/http/auth"
 	"stagedoor/http/server"
@@ -41,6 +43,7 @@ type gateway struct {
 	secrets map[string]string // by key name
 	without string            // a model the sandbox does not serve
 	store   journal.Store     // in memory if nil
+	later   atomic.Int64      // how far the clock of the doors is ahead
 }
 
 // logs is what was logged.
@@ -113,9 +116,10 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
+	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
-	g.house, err = house.Start(ctx, house.Options{Logger: logger, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})
+	recent := flow.New(time.Now)
+	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +133,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	g.auth = auth.New(g.state, time.Now)
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background()})
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
 	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: known, ID: newID})
 	t.Cleanup(g.close)
 	g.key("all", nil)

@@ -31,9 +31,34 @@ func (v *visit) meter(o *translator.Order) {
 // receipt is what GET /v1/receipts/{request_id} answers.
 type receipt struct {
 	Object string `json:"object"`
-	state.Receipt
+	told
 	// Earlier are requests that their client gave the same id, newest first.
-	Earlier []state.Receipt `json:"earlier,omitempty"`
+	Earlier []told `json:"earlier,omitempty"`
+}
+
+// told is one receipt, with what became of the hold.
+type told struct {
+	state.Receipt
+	Settlement string `json:"settlement"`
+}
+
+// What became of a hold.
+const (
+	settlementCharged  = "charged"
+	settlementReleased = "released" // all of it was given back
+	// settlementNone: nothing was held, because the model has no price or the key
+	// belongs to nobody.
+	settlementNone = "none"
+)
+
+func tell(r state.Receipt) told {
+	switch {
+	case r.Hold == 0:
+		return told{r, settlementNone}
+	case r.Charged == 0:
+		return told{r, settlementReleased}
+	}
+	return told{r, settlementCharged}
 }
 
 // Receipt is GET /v1/receipts/{request_id}: what a request of this user's cost,
@@ -45,8 +70,11 @@ func (d *Doors) Receipt(w http.ResponseWriter, r *http.Request) {
 		envelope.Write(w, dialect, err)
 		return
 	}
-	slices.Reverse(all)
-	body, err := json.Marshal(receipt{Object: "receipt", Receipt: all[0], Earlier: all[1:]})
+	answer := receipt{Object: "receipt", told: tell(all[len(all)-1])}
+	for _, earlier := range slices.Backward(all[:len(all)-1]) {
+		answer.Earlier = append(answer.Earlier, tell(earlier))
+	}
+	body, err := json.Marshal(answer)
 	if err != nil {
 		envelope.Write(w, dialect, err)
 		return
@@ -54,6 +82,7 @@ func (d *Doors) Receipt(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
+// receipts are those of a request id, the oldest first, and at least one.
 func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 	key, err := d.Auth.Authenticate(r, false)
 	if err != nil {
@@ -62,12 +91,30 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 	if err := d.Auth.Permit(&key, r, "", ""); err != nil {
 		return nil, err
 	}
-	all, err := d.settled(r.Context(), key.User, r.PathValue("request_id"))
-	if errors.Is(err, state.ErrNotFound) {
+	all, err := d.find(r.Context(), &key, r.PathValue("request_id"))
+	if errors.Is(err, state.ErrNotFound) || err == nil && len(all) == 0 {
 		return nil, &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "request_id", Code: "not_found",
 			Message: "there is no receipt for this request id"}
 	}
 	return all, err
+}
+
+// find looks for what was held first. What held nothing is remembered by others:
+// they are asked before the ledger, so that what they say has ended is durable by
+// then if it held anything.
+func (d *Doors) find(ctx context.Context, key *state.Key, request string) ([]state.Receipt, error) {
+	free := d.unheld(key, request)
+	all, moving, err := d.settled(ctx, key.User, request)
+	if !errors.Is(err, state.ErrNotFound) {
+		return all, err
+	}
+	if all, err = d.filmed(ctx, key, request); len(all) > 0 || err != nil {
+		return all, err
+	}
+	if moving {
+		return nil, nil // it may cost something yet
+	}
+	return free, nil
 }
 
 const (
@@ -77,21 +124,23 @@ const (
 	receiptLook     = 10 * time.Millisecond
 )
 
-// settled returns the receipts of a request that may have ended just now.
-func (d *Doors) settled(ctx context.Context, account, request string) ([]state.Receipt, error) {
+// settled returns the receipts of a request that may have ended just now. moving:
+// there may be one more to come.
+func (d *Doors) settled(ctx context.Context, account, request string) (all []state.Receipt, moving bool, err error) {
 	for waited := time.Duration(0); ; waited += receiptLook {
-		moving := false
-		if d.Ledger != nil && waited < receiptPatience {
-			moving, _ = d.Ledger.Moving(ctx, account, request) // if not known, there is nothing to wait for
+		if d.Ledger != nil {
+			if moving, err = d.Ledger.Moving(ctx, account, request); err != nil {
+				moving = true // as far as is known
+			}
 		}
-		all, err := d.Store.Receipts(ctx, account, request)
-		if !moving || !errors.Is(err, state.ErrNotFound) {
-			return all, err
+		all, err = d.Store.Receipts(ctx, account, request)
+		if !moving || waited >= receiptPatience || !errors.Is(err, state.ErrNotFound) {
+			return all, moving, err
 		}
 		select {
 		case <-time.After(receiptLook):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, moving, ctx.Err()
 		}
 	}
 }
