@@ -51,15 +51,12 @@ type Reply struct {
 	Failure string
 }
 
-// maxModel bounds a model's name in a span's: clients choose it.
-const maxModel = 128
-
 // CallName is the name of a call's span.
 func CallName(operation, model string) string {
 	if model == "" {
 		return operation
 	}
-	return operation + " " + model[:min(len(model), maxModel)]
+	return operation + " " + Text(model)
 }
 
 // BeginCall begins a call below the span in ctx, which is the request's.
@@ -80,7 +77,7 @@ func (t *Telemetry) BeginCall(ctx context.Context, target Target) (context.Conte
 func (t *Target) attributes() []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 9)
 	attrs = append(attrs, Operation.String(t.Operation), ProviderKind.String(t.Kind), Provider.String(t.Provider),
-		RequestModel.String(t.Model), Attempt.Int(t.Attempt), RequestStream.Bool(t.Stream))
+		RequestModel.String(Text(t.Model)), Attempt.Int(t.Attempt), RequestStream.Bool(t.Stream))
 	if t.Shape != "" {
 		attrs = append(attrs, UpstreamShape.String(t.Shape))
 	}
@@ -185,15 +182,15 @@ func (c *Call) result() []attribute.KeyValue {
 	r := &c.reply
 	attrs := make([]attribute.KeyValue, 0, 10)
 	if r.ID != "" {
-		attrs = append(attrs, ResponseID.String(r.ID))
+		attrs = append(attrs, ResponseID.String(Text(r.ID)))
 	}
 	if r.Model != "" {
-		attrs = append(attrs, ResponseModel.String(r.Model))
+		attrs = append(attrs, ResponseModel.String(Text(r.Model)))
 	}
 	if len(r.Reasons) > 0 && r.Failure == "" {
 		attrs = append(attrs, FinishReasons.StringSlice(r.Reasons))
 	}
-	if c.first > 0 {
+	if c.first > 0 && c.target.Stream {
 		attrs = append(attrs, FirstChunk.Float64(c.first.Seconds()))
 	}
 	for _, n := range [...]struct {

@@ -21,6 +21,10 @@ const (
 	metricSlowClients  = "stagedoor.slow_clients"
 )
 
+// chunkDoc differs from the conventions' description: they look at a clock for every
+// chunk, which is on the path of every token.
+const chunkDoc = "Time per output chunk after the first one: the mean of a streamed call, recorded once a call."
+
 // Buckets of the conventions: seconds, and numbers of tokens.
 var (
 	secondBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
@@ -62,7 +66,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	}
 	m.duration = seconds(genaiconv.ClientOperationDuration{}.Name(), genaiconv.ClientOperationDuration{}.Description(), secondBuckets)
 	m.first = seconds(genaiconv.ClientOperationTimeToFirstChunk{}.Name(), genaiconv.ClientOperationTimeToFirstChunk{}.Description(), firstBuckets)
-	m.chunk = seconds(genaiconv.ClientOperationTimePerOutputChunk{}.Name(), genaiconv.ClientOperationTimePerOutputChunk{}.Description(), chunkBuckets)
+	m.chunk = seconds(genaiconv.ClientOperationTimePerOutputChunk{}.Name(), chunkDoc, chunkBuckets)
 	m.http = seconds(httpconv.ServerRequestDuration{}.Name(), httpconv.ServerRequestDuration{}.Description(), httpBuckets)
 	m.wait = seconds(metricQueueWait, "How long requests waited for a provider's limits.", waitBuckets)
 	m.retries = count(metricRetries, "{retry}", "Further attempts after a failure, by the class of the failure.")
@@ -86,13 +90,13 @@ func (m *Metrics) call(c *Call, took time.Duration) {
 		return
 	}
 	ctx, t := context.Background(), &c.target
-	key := callKey{operation: t.Operation, kind: t.Kind, provider: t.Provider, model: t.Model[:min(len(t.Model), maxModel)], failure: c.reply.Failure}
+	key := callKey{operation: t.Operation, kind: t.Kind, provider: t.Provider, model: Text(t.Model), failure: c.reply.Failure}
 	m.duration.Record(ctx, took.Seconds(), m.calls.get(key).record...)
 	key.failure = ""
 	good := m.calls.get(key)
-	if c.first > 0 {
+	if c.first > 0 && t.Stream {
 		m.first.Record(ctx, c.first.Seconds(), good.record...)
-		if c.pieces > 1 && t.Stream {
+		if c.pieces > 1 {
 			m.chunk.Record(ctx, (took-c.first).Seconds()/float64(c.pieces-1), good.record...)
 		}
 	}
@@ -159,10 +163,10 @@ func (m *Metrics) streamClosed() { m.streams.Add(-1) }
 // Streams is how many streams are being written.
 func (m *Metrics) Streams() int64 { return m.streams.Load() }
 
-// Request records a request to the gateway. method and route are of those it
-// knows.
-func (m *Metrics) Request(ctx context.Context, method, route string, status int, took time.Duration) {
+// Request records a request to the gateway. scheme, method and route are of those
+// it knows.
+func (m *Metrics) Request(ctx context.Context, scheme, method, route string, status int, took time.Duration) {
 	if m != nil {
-		m.http.Record(ctx, took.Seconds(), m.requests.get(requestKey{method, route, status}).record...)
+		m.http.Record(ctx, took.Seconds(), m.requests.get(requestKey{scheme, method, route, status}).record...)
 	}
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -112,12 +113,15 @@ func (k namedKey) overflow() namedKey {
 
 // requestKey is what series of requests are kept by: patterns, not paths.
 type requestKey struct {
-	method, route string
-	status        int
+	scheme, method, route string
+	status                int
 }
 
 func (k requestKey) attributes() []attribute.KeyValue {
-	attrs := []attribute.KeyValue{HTTPMethod.String(k.method), HTTPStatus.Int(k.status)}
+	attrs := []attribute.KeyValue{URLScheme.String(k.scheme), HTTPMethod.String(k.method), HTTPStatus.Int(k.status)}
+	if k.status >= 500 {
+		attrs = append(attrs, ErrorType.String(strconv.Itoa(k.status)))
+	}
 	if k.route != "" {
 		attrs = append(attrs, HTTPRoute.String(k.route))
 	}

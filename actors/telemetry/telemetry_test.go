@@ -152,3 +152,48 @@ func TestLinkedWorkIsATraceOfItsOwn(t *testing.T) {
 		t.Error("a step is recorded that nobody wants")
 	}
 }
+
+func TestTimesOfChunksAreOfStreamsOnly(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		reader := sdkmetric.NewManualReader()
+		m, err := NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, c := (&Telemetry{Metrics: m}).BeginCall(context.Background(), Target{Operation: OperationChat, Provider: "p", Model: "m", Stream: stream})
+		c.Piece()
+		c.Piece()
+		c.End("", 0)
+		all := collect(t, reader)
+		for _, name := range []string{"gen_ai.client.operation.time_to_first_chunk", "gen_ai.client.operation.time_per_output_chunk"} {
+			if _, ok := all[name]; ok != stream {
+				t.Errorf("stream %t: %s is recorded: %t", stream, name, ok)
+			}
+		}
+	}
+}
+
+func TestRequestsHaveTheAttributesOfTheConventions(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	m, err := NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Request(context.Background(), "https", "POST", "/v1/messages", 200, 0)
+	m.Request(context.Background(), "http", "GET", "", 404, 0)
+	m.Request(context.Background(), "http", "POST", "/v1/messages", 502, 0)
+	want := map[attribute.Set]bool{
+		attribute.NewSet(URLScheme.String("https"), HTTPMethod.String("POST"), HTTPRoute.String("/v1/messages"), HTTPStatus.Int(200)):                         true,
+		attribute.NewSet(URLScheme.String("http"), HTTPMethod.String("GET"), HTTPStatus.Int(404)):                                                             true,
+		attribute.NewSet(URLScheme.String("http"), HTTPMethod.String("POST"), HTTPRoute.String("/v1/messages"), HTTPStatus.Int(502), ErrorType.String("502")): true,
+	}
+	points := collect(t, reader)["http.server.request.duration"].(metricdata.Histogram[float64]).DataPoints
+	for _, p := range points {
+		if !want[p.Attributes] {
+			t.Errorf("nobody wants %v", p.Attributes.ToSlice())
+		}
+	}
+	if len(points) != len(want) {
+		t.Errorf("%d sets of attributes, want %d", len(points), len(want))
+	}
+}

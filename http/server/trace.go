@@ -45,7 +45,7 @@ func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) 
 			n++
 		}
 	}
-	ctx, span := t.Tracer.Start(ctx, method(r.Method), options[:n]...)
+	ctx, span := t.Tracer.Start(ctx, spanName(method(r.Method), ""), options[:n]...)
 	return r.WithContext(ctx), span
 }
 
@@ -53,7 +53,7 @@ func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) 
 func (t *Tracing) end(span trace.Span, r *http.Request, reply *access.Reply) {
 	status := reply.Status()
 	if route := reply.Route(); route != "" {
-		span.SetName(method(r.Method) + " " + route)
+		span.SetName(spanName(method(r.Method), route))
 		span.SetAttributes(telemetry.HTTPRoute.String(route))
 	}
 	span.SetAttributes(telemetry.HTTPStatus.Int(status))
@@ -90,13 +90,28 @@ func contains(networks []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
+// otherMethod stands for every method that HTTP does not know.
+const otherMethod = "_OTHER"
+
 // method is one of those that HTTP knows; clients may send any word.
 func method(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead,
+		http.MethodOptions, http.MethodConnect, http.MethodTrace:
 		return m
 	}
-	return "_OTHER"
+	return otherMethod
+}
+
+// spanName is what the conventions call a request's span.
+func spanName(method, route string) string {
+	if method == otherMethod {
+		method = "HTTP"
+	}
+	if route == "" {
+		return method
+	}
+	return method + " " + route
 }
 
 func scheme(r *http.Request) string {
@@ -107,8 +122,11 @@ func scheme(r *http.Request) string {
 }
 
 func version(r *http.Request) string {
-	if r.ProtoMajor == 2 {
+	switch {
+	case r.ProtoMajor == 2:
 		return "2"
+	case r.ProtoMajor == 1 && r.ProtoMinor == 0:
+		return "1.0"
 	}
 	return "1.1"
 }
@@ -129,5 +147,5 @@ func (s *Server) measure(r *http.Request, reply *access.Reply) {
 	if s.options.Metrics == nil || healthPath(r.URL.Path) {
 		return
 	}
-	s.options.Metrics.Request(r.Context(), method(r.Method), reply.Route(), reply.Status(), time.Since(reply.Began()))
+	s.options.Metrics.Request(r.Context(), scheme(r), method(r.Method), reply.Route(), reply.Status(), time.Since(reply.Began()))
 }

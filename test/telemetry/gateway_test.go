@@ -101,6 +101,7 @@ func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway 
 			"narrow":  object{"targets": []object{{"provider": "narrow", "model": "up-3"}}},
 			"sandbox": object{"targets": []object{{"provider": "sandbox", "model": "sandbox"}}},
 			"clips":   object{"targets": []object{{"provider": "sandbox", "model": "video-2"}}},
+			"*":       object{"targets": []object{{"provider": "sandbox", "model": "*"}}},
 			"dreams":  object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
 		},
 		"telemetry": telemetry,

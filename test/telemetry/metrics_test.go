@@ -284,6 +284,29 @@ func (c *collector) hasMetric(name string) bool {
 	return false
 }
 
+func TestNamesOfClientsBreakNeitherMetricsNorTraces(t *testing.T) {
+	t.Parallel()
+	c, u := startCollector(t), newUpstream(t)
+	g := start(t, u, object{"traces": object{"otlp": object{"endpoint": c.grpc, "insecure": true}}, "metrics": object{"prometheus": true}})
+	// Cut in the middle of a character, and bytes that are none.
+	for _, model := range []string{strings.Repeat("日", 60), "a" + strings.Repeat("é", 100)} {
+		if _, status, reply := g.ask("/v1/chat/completions", chat(model, false)); status != http.StatusOK {
+			t.Fatalf("%d %s", status, reply)
+		}
+	}
+	g.ask("/v1beta/models/%ff%fe:generateContent", `{"contents":[{"parts":[{"text":"x"}]}]}`)
+	g.ask("/%ff/%e6%97", "")
+	g.scrape(t)
+	id, _, _ := g.ask("/v1/chat/completions", chat("sandbox", false))
+	c.await(t, id, 2)
+	for _, s := range c.spans() {
+		if text(s, "url.path") == "/\ufffd/\ufffd" {
+			return
+		}
+	}
+	t.Error("the request for a path of broken bytes has no span")
+}
+
 // durations are seconds in the conventions and in Prometheus.
 var unit = regexp.MustCompile(`_(ms|milliseconds|microseconds)(_|$)`)
 

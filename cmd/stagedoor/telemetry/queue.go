@@ -103,6 +103,9 @@ func (q *queue) export(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), exportTimeout)
 	defer cancel()
+	for i := range batch {
+		batch[i] = legal(batch[i])
+	}
 	if err := q.exporter.ExportSpans(ctx, batch); err != nil {
 		q.failed.Add(int64(len(batch)))
 	} else {

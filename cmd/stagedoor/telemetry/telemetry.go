@@ -195,7 +195,9 @@ func (t *Telemetry) startMetrics(ctx context.Context, o Options, about *resource
 			return err
 		}
 		options = append(options, sdkmetric.WithReader(reader))
-		t.Scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout})
+		t.Scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
+			// One broken series is no reason to see none.
+			ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)})
 	}
 	if len(options) > 1 {
 		t.metrics = sdkmetric.NewMeterProvider(options...)
