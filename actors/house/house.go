@@ -225,6 +225,7 @@ func (h *House) Configure(ctx context.Context, c *catalog.Catalog, specs []catal
 			p.Client.Close()
 		}
 	}
+	h.forgetPauses(ctx)
 	return nil
 }
 
@@ -268,6 +269,9 @@ func (h *House) build(ctx context.Context, spec *catalog.Provider, before *trans
 		return p, nil
 	}
 	p.Gate = throttle.NewClient(h.system, limits(spec))
+	if _, paused := h.Pause(spec.Name); paused {
+		p.Gate.Pause() // before anybody can pass
+	}
 	return p, h.gates.adopt(ctx, h.system, spec.Name, p.Gate)
 }
 

@@ -29,36 +29,52 @@ func (noVault) Recall(string) (string, bool) { return "", false }
 // stage is a house whose sandbox answers after a while.
 type stage struct {
 	*house.House
-	t *testing.T
+	t     *testing.T
+	store *state.State
 	// takes is how long a reply takes after its first piece.
 	takes time.Duration
+}
+
+// begin starts a house on a store, inside a bubble.
+func begin(t *testing.T, journal journal.Store) *stage {
+	t.Helper()
+	s := &stage{t: t}
+	var err error
+	if s.store, err = state.Open(journal, time.Now); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	n := byte(0)
+	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return strings.Repeat(string('a'+n%26), 32)
+	}}
+	s.House, err = house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// end stops the house and everything that is its own.
+func (s *stage) end() {
+	s.t.Helper()
+	s.stop()
+	time.Sleep(2 * time.Second) // the actor library's last timer
+	if err := s.store.Close(); err != nil {
+		s.t.Error(err)
+	}
 }
 
 // play runs body in a house inside a bubble, and stops it.
 func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		store, err := state.Open(journal.NewMemory(), time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		s := &stage{t: t}
-		var mu sync.Mutex
-		n := byte(0)
-		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			n++
-			return strings.Repeat(string('a'+n%26), 32)
-		}}
-		s.House, err = house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store, Simulate: s.simulate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := begin(t, journal.NewMemory())
 		body(t, s)
-		s.stop()
-		time.Sleep(2 * time.Second) // the actor library's last timer
+		s.end()
 	})
 }
 

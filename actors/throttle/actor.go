@@ -47,8 +47,7 @@ func (p *provider) Receive(c actor.Context) {
 		p.core.configure(now, m.config)
 		p.pump(now)
 	case *pausing:
-		p.core.paused = m.paused
-		p.core.shared.paused.Store(m.paused)
+		p.core.paused = p.core.shared.paused.Load()
 		p.pump(time.Now())
 	case *cooling:
 		now := time.Now()

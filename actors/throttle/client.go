@@ -163,11 +163,17 @@ func (c *Client) Configure(config Config) {
 	c.send(&configuring{config})
 }
 
-// Pause holds all requests in the queue until Resume; their deadlines count on.
-func (c *Client) Pause() { c.send(&pausing{true}) }
+// Pause holds all requests in the queue until Resume; their deadlines count on. A
+// gate that is paused before its actor begins lets nobody through.
+func (c *Client) Pause() { c.setPaused(true) }
 
 // Resume ends Pause.
-func (c *Client) Resume() { c.send(&pausing{false}) }
+func (c *Client) Resume() { c.setPaused(false) }
+
+func (c *Client) setPaused(paused bool) {
+	c.shared.paused.Store(paused)
+	c.send(&pausing{})
+}
 
 // CoolDown sends nothing for d, an hour at most.
 func (c *Client) CoolDown(d time.Duration) { c.send(&cooling{d}) }

@@ -27,8 +27,9 @@ type releasingFree struct {
 
 type (
 	configuring struct{ config Config }
-	pausing     struct{ paused bool }
-	cooling     struct{ d time.Duration }
+	// pausing tells that what is shared says something else by now.
+	pausing struct{}
+	cooling struct{ d time.Duration }
 	// waking makes the actor look at its queue again.
 	waking   struct{}
 	statsAsk struct{ kit.Reply[Stats] }

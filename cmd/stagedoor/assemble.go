@@ -121,7 +121,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.observe(); err != nil {
 		return err
 	}
-	g.overview = &overview.Overview{Flow: g.flow, Serving: g.house.Providers, Tree: g.house.Tree, Now: time.Now}
+	g.overview = &overview.Overview{Flow: g.flow, Serving: g.house.Providers, SetPaused: g.house.SetPaused, Pause: g.house.Pause, Tree: g.house.Tree, Now: time.Now}
 	g.auth = auth.New(g.state, g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
 		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})

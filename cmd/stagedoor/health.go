@@ -24,11 +24,13 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
-	failing, silent := 0, 0
+	failing, silent, paused := 0, 0, 0
 	for _, p := range providers {
 		switch stats, err := p.Gate.Stats(ctx); {
 		case err != nil:
 			silent++
+		case stats.Paused:
+			paused++
 		case stats.Breaker == throttle.Open:
 			failing++
 		}
@@ -37,6 +39,9 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	// would only take away the account pages, stored responses and honest errors.
 	if failing > 0 {
 		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_failing", Message: fmt.Sprintf("%d of %s failing and rested", failing, counted(len(providers), "provider"))})
+	}
+	if paused > 0 {
+		h.Degraded = append(h.Degraded, server.Condition{Code: "provider_paused", Message: fmt.Sprintf("%d of %s paused by an operator", paused, counted(len(providers), "provider"))})
 	}
 	if silent > 0 {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "not_answering", Message: fmt.Sprintf("the limiters of %d of %s do not answer", silent, counted(len(providers), "provider"))})

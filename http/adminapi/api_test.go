@@ -66,6 +66,7 @@ func newBench(t *testing.T) *bench {
 	}
 	served := []*translator.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
 	look := &overview.Overview{Flow: b.flow, Serving: func() []*translator.Provider { return served }, Now: time.Now,
+		SetPaused: b.setPaused, Pause: func(string) (state.Pause, bool) { return state.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})
 	b.handler = b.api.Handler()
@@ -335,8 +336,8 @@ func (b *bench) tryFlow() {
 	b.want(b.call("GET", "/flow/requests?failed=false&limit=500", ""), 200, "data.0.id", "req_b")
 	b.want(b.call("GET", "/flow/requests/req_a", ""), 200, "steps.0.phase", "starting", "steps.1.phase", "queued", "steps.3.phase", "replying", "result", "<nil>")
 	b.want(b.call("GET", "/flow/requests/none", ""), 404)
-	b.want(b.call("POST", "/providers/up/pause", ""), 200, "paused", true)
-	b.want(b.call("POST", "/providers/up/resume", "{}"), 200, "paused", false)
+	b.want(b.call("POST", "/providers/up/pause", ""), 200, "paused", true, "paused_since", "1970-01-01T00:16:40Z")
+	b.want(b.call("POST", "/providers/up/resume", "{}"), 200, "paused", false, "paused_since", "<nil>")
 	b.want(b.call("POST", "/providers/up/pause", `{"for":1}`), 400)
 	b.want(b.call("POST", "/providers/down/pause", ""), 404)
 	b.want(b.call("GET", "/providers/up", ""), 200, "in_flight", 1, "granted", 1)
@@ -345,6 +346,19 @@ func (b *bench) tryFlow() {
 	permit.Release(throttle.Outcome{})
 	first.End(flow.Result{Usage: dialogue.NoUsage})
 	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 0, "load.ended", 2, "load.failed", 1, "load.output_tokens", 7)
+}
+
+// setPaused is the house's, as far as the API sees it.
+func (b *bench) setPaused(_ context.Context, name string, paused bool) error {
+	switch {
+	case name != "up":
+		return state.ErrNotFound
+	case paused:
+		b.gate.Pause()
+	default:
+		b.gate.Resume()
+	}
+	return nil
 }
 
 func TestNothingIsUnderWayWithoutAGateway(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/http/overview"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
 )
 
 var flowRoutes = []route{
@@ -131,8 +132,11 @@ func (c *call) setPaused(o *overview.Overview, paused bool) (any, error) {
 		return nil, err
 	}
 	name := c.r.PathValue("name")
-	if o.SetPaused(name, paused) != nil {
+	switch err := o.SetPaused(c.r.Context(), name, paused); {
+	case errors.Is(err, state.ErrNotFound):
 		return nil, notFound("name", "there is no such provider")
+	case err != nil:
+		return nil, err
 	}
 	c.Logger.Info("provider paused or resumed by an administrator", "provider", short(name), "paused", paused)
 	return c.getProvider(o)

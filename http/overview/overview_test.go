@@ -16,13 +16,15 @@ import (
 	"stagedoor/http/overview"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
 )
 
 // bench is an overview of a registry with a clock, and one provider.
 type bench struct {
 	*overview.Overview
-	at   time.Time
-	gate *throttle.Client
+	at     time.Time
+	paused time.Time // since when up is; zero: it is not
+	gate   *throttle.Client
 }
 
 func newBench(t testing.TB) *bench {
@@ -35,7 +37,8 @@ func newBench(t testing.TB) *bench {
 	now := func() time.Time { return b.at }
 	providers := []*translator.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
 	b.Overview = &overview.Overview{Flow: flow.New(now), Now: now, Serving: func() []*translator.Provider { return providers },
-		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
+		Pause: func(string) (state.Pause, bool) { return state.Pause{Since: b.paused}, !b.paused.IsZero() },
+		Tree:  func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	return b
 }
 
@@ -144,8 +147,20 @@ func TestProviderWhoseGateIsGoneIsShown(t *testing.T) {
 	if p, ok := b.Provider(t.Context(), "up"); !ok || p.Answers || p.Name != "up" {
 		t.Errorf("%+v", p)
 	}
-	if _, ok := b.Provider(t.Context(), "down"); ok || b.SetPaused("down", true) == nil {
+	if _, ok := b.Provider(t.Context(), "down"); ok {
 		t.Error("there is a provider that is not there")
+	}
+}
+
+func TestPausedProviderSaysSinceWhen(t *testing.T) {
+	b := newBench(t)
+	if p, _ := b.Provider(t.Context(), "up"); p.Paused || p.PausedAt != nil {
+		t.Errorf("not paused: %+v", p)
+	}
+	b.paused = b.at
+	b.gate.Pause()
+	if p, _ := b.Provider(t.Context(), "up"); !p.Paused || p.PausedAt == nil || !p.PausedAt.Equal(b.at) {
+		t.Errorf("paused: %+v", p)
 	}
 }
 

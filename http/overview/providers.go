@@ -3,7 +3,6 @@ package overview
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -14,25 +13,26 @@ import (
 
 // Provider is a provider with its gate.
 type Provider struct {
-	Name      string    `json:"name"`
-	Shape     string    `json:"shape"`
-	Answers   bool      `json:"answers" doc:"false: its gate restarts, and what it would say is not here"`
-	Paused    bool      `json:"paused" doc:"requests wait until it is resumed"`
-	Breaker   string    `json:"breaker" enum:"closed,open,half_open"`
-	ReopensMs int64     `json:"reopens_ms" doc:"until the next probe, if the breaker is open"`
-	CoolMs    int64     `json:"cool_ms" doc:"how long nothing is sent because the provider said so"`
-	InFlight  int       `json:"in_flight"`
-	Places    int       `json:"places" doc:"how many requests may be in flight; 0: any number"`
-	Requests  Bucket    `json:"requests"`
-	Tokens    Bucket    `json:"tokens"`
-	Queued    int       `json:"queued"`
-	Queues    []Queue   `json:"queues" doc:"by key and class, the longest first"`
-	Keys      KeysState `json:"keys"`
-	ServiceMs int64     `json:"service_ms" doc:"how long a request takes on average"`
-	Granted   int64     `json:"granted" doc:"requests since the start"`
-	WaitedMs  int64     `json:"waited_ms" doc:"in the queue, all granted requests together"`
-	Refused   []Count   `json:"refused" doc:"by reason"`
-	Outcomes  []Count   `json:"outcomes" doc:"by kind"`
+	Name      string     `json:"name"`
+	Shape     string     `json:"shape"`
+	Answers   bool       `json:"answers" doc:"false: its gate restarts, and what it would say is not here"`
+	Paused    bool       `json:"paused" doc:"requests wait until it is resumed"`
+	PausedAt  *time.Time `json:"paused_since" doc:"when an operator paused it; null: it is not paused"`
+	Breaker   string     `json:"breaker" enum:"closed,open,half_open"`
+	ReopensMs int64      `json:"reopens_ms" doc:"until the next probe, if the breaker is open"`
+	CoolMs    int64      `json:"cool_ms" doc:"how long nothing is sent because the provider said so"`
+	InFlight  int        `json:"in_flight"`
+	Places    int        `json:"places" doc:"how many requests may be in flight; 0: any number"`
+	Requests  Bucket     `json:"requests"`
+	Tokens    Bucket     `json:"tokens"`
+	Queued    int        `json:"queued"`
+	Queues    []Queue    `json:"queues" doc:"by key and class, the longest first"`
+	Keys      KeysState  `json:"keys"`
+	ServiceMs int64      `json:"service_ms" doc:"how long a request takes on average"`
+	Granted   int64      `json:"granted" doc:"requests since the start"`
+	WaitedMs  int64      `json:"waited_ms" doc:"in the queue, all granted requests together"`
+	Refused   []Count    `json:"refused" doc:"by reason"`
+	Outcomes  []Count    `json:"outcomes" doc:"by kind"`
 }
 
 // Bucket is a limit per minute.
@@ -90,24 +90,6 @@ func (o *Overview) serving(name string) *translator.Provider {
 	return nil
 }
 
-// ErrNoProvider is what pausing one fails with that is not there.
-var ErrNoProvider = errors.New("there is no such provider")
-
-// SetPaused holds a provider's requests in its queue, or lets them go on. Those in
-// flight are not touched, and deadlines count on.
-func (o *Overview) SetPaused(name string, paused bool) error {
-	p := o.serving(name)
-	switch {
-	case p == nil:
-		return ErrNoProvider
-	case paused:
-		p.Gate.Pause()
-	default:
-		p.Gate.Resume()
-	}
-	return nil
-}
-
 func (o *Overview) provider(ctx context.Context, p *translator.Provider) Provider {
 	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Gate.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
 		Breaker: throttle.Shut.String()}
@@ -121,6 +103,10 @@ func (o *Overview) provider(ctx context.Context, p *translator.Provider) Provide
 		return out
 	}
 	out.Answers, out.Paused, out.Breaker = true, s.Paused, s.Breaker.String()
+	if pause, ok := o.Pause(p.Spec.Name); ok && s.Paused {
+		since := pause.Since.UTC()
+		out.PausedAt = &since
+	}
 	out.ReopensMs, out.CoolMs = s.ReopensIn.Milliseconds(), s.CoolDown.Milliseconds()
 	out.InFlight, out.Places, out.Queued = s.InFlight, s.MaxInFlight, s.Queued
 	out.Requests, out.Tokens = bucket(s.Requests), bucket(s.Tokens)

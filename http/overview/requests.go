@@ -12,6 +12,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/translator"
+	"stagedoor/state"
 )
 
 // Overview looks. Any goroutine may use it.
@@ -19,6 +20,10 @@ type Overview struct {
 	Flow *flow.Registry
 	// Serving are the providers in force, by name.
 	Serving func() []*translator.Provider
+	// SetPaused pauses a provider, or lets it go on; state.ErrNotFound says that there is
+	// none. Pause finds its pause.
+	SetPaused func(ctx context.Context, name string, paused bool) error
+	Pause     func(name string) (state.Pause, bool)
 	// Tree lists actors and counts them.
 	Tree func() ([]kit.ActorStats, kit.Stats)
 	Now  func() time.Time

@@ -7,7 +7,6 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/http/envelope"
 	"stagedoor/http/live"
-	"stagedoor/http/overview"
 	"stagedoor/http/pages"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -79,8 +78,12 @@ func (v *visit) setPaused(paused bool) {
 	if paused {
 		word = "provider_paused"
 	}
-	if err := v.options.Overview.SetPaused(name, paused); errors.Is(err, overview.ErrNoProvider) {
+	switch err := v.options.Overview.SetPaused(v.r.Context(), name, paused); {
+	case errors.Is(err, state.ErrNotFound):
 		v.missing()
+		return
+	case err != nil:
+		v.busy(v.w, v.r, err)
 		return
 	}
 	v.options.Logger.Info("provider paused or resumed by an administrator", "provider", name, "paused", paused, "by", v.user.ID)

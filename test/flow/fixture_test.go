@@ -45,10 +45,43 @@ func start(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(data) })
-	g := harness.Start(t, harness.Config{Data: data, Admin: &harness.Admin{Token: strings.ReplaceAll(token, " ", "-")},
+	b := &bench{TB: t, data: data}
+	b.launch()
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Errorf("stop the gateway: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", b.Logs())
+		}
+	})
+	return b
+}
+
+// launch starts the gateway on its data.
+func (b *bench) launch() {
+	b.Helper()
+	g, err := harness.Launch(harness.Binary(b), gatewayOn(b.data))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Gateway = g
+}
+
+// again kills the gateway and starts another one on its data.
+func (b *bench) again() {
+	b.Helper()
+	if err := b.Kill(); err != nil {
+		b.Fatal(err)
+	}
+	b.launch()
+}
+
+func gatewayOn(data string) harness.Config {
+	return harness.Config{Data: data, Admin: &harness.Admin{Token: strings.ReplaceAll(token, " ", "-")},
 		Providers: map[string]harness.Provider{"sandbox": {Shape: "sandbox"}},
-		Models:    map[string]harness.Model{"m1": {Targets: []harness.Target{{Provider: "sandbox", Model: "m1"}}}}})
-	return &bench{t, g, data}
+		Models: map[string]harness.Model{"m1": {Targets: []harness.Target{{Provider: "sandbox", Model: "m1"}}},
+			"video-2": {Targets: []harness.Target{{Provider: "sandbox", Model: "video-2"}}}}}
 }
 
 // user makes a person.

@@ -399,7 +399,7 @@ class Card {
 
   show(p) {
     const breaker = { closed: null, open: tag('broken', `breaker open, probe in ${time(p.reopens_ms)}`), half_open: tag('half_open', 'breaker half open') }[p.breaker];
-    this.tags.replaceChildren(...[!p.answers && tag('broken', 'restarts'), p.paused && tag('paused'), breaker, p.cool_ms > 0 && tag('queued', `rests ${time(p.cool_ms)}`),
+    this.tags.replaceChildren(...[!p.answers && tag('broken', 'restarts'), p.paused && tag('paused', p.paused_since ? `paused since ${moment(p.paused_since)}` : 'paused'), breaker, p.cool_ms > 0 && tag('queued', `rests ${time(p.cool_ms)}`),
       p.answers && !p.paused && !breaker && !p.cool_ms && tag('ok', 'serving')].filter(Boolean));
     const action = p.paused ? 'resume' : 'pause';
     this.form.action = `/flow/providers/${encodeURIComponent(p.name)}/${action}`;

@@ -1,0 +1,96 @@
+package house_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"stagedoor/actors/throttle"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// gatePaused asks a provider's gate itself.
+func (s *stage) gatePaused(name string) bool {
+	s.t.Helper()
+	for _, p := range s.Providers() {
+		if p.Spec.Name != name {
+			continue
+		}
+		stats, err := p.Gate.Stats(s.t.Context())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return stats.Paused
+	}
+	s.t.Fatalf("there is no provider %s", name)
+	return false
+}
+
+func (s *stage) setPaused(name string, paused bool) {
+	s.t.Helper()
+	if err := s.SetPaused(s.t.Context(), name, paused); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewMemory()
+		first := begin(t, store)
+		first.mustConfigure(sandbox("one"), sandbox("two"))
+		first.setPaused("one", true)
+		changed := sandbox("one")
+		changed.Limits.RPM = 600
+		first.mustConfigure(changed, sandbox("two"))
+		if !first.gatePaused("one") || first.gatePaused("two") {
+			t.Error("a new configuration let a paused provider go on, or paused another")
+		}
+		since, _ := first.Pause("one")
+		first.end()
+
+		time.Sleep(time.Hour)
+		second := begin(t, store)
+		second.mustConfigure(changed, sandbox("two"))
+		if again, ok := second.Pause("one"); !ok || !again.Since.Equal(since.Since) || !second.gatePaused("one") {
+			t.Errorf("after a restart: %+v, %v", again, ok)
+		}
+		// Nobody passes, not even who asks in the first moment.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if _, err := second.Providers()[0].Gate.Acquire(ctx, throttle.Ask{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a paused provider let somebody through: %v", err)
+		}
+		cancel()
+		second.setPaused("one", false)
+		second.end()
+
+		third := begin(t, store)
+		third.mustConfigure(changed)
+		if third.gatePaused("one") {
+			t.Error("a pause that was ended is back after a restart")
+		}
+		third.end()
+	})
+}
+
+func TestPauseOfAProviderThatIsGoneIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, journal.NewMemory())
+		s.mustConfigure(sandbox("one"), sandbox("two"))
+		s.setPaused("one", true)
+		s.mustConfigure(sandbox("two"))
+		if _, ok := s.Pause("one"); ok {
+			t.Error("it is remembered")
+		}
+		s.mustConfigure(sandbox("one"))
+		if s.gatePaused("one") {
+			t.Error("one of the same name is paused")
+		}
+		if err := s.SetPaused(t.Context(), "two", true); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("pausing one that is not there: %v", err)
+		}
+		s.end()
+	})
+}

@@ -1,0 +1,46 @@
+package state_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func TestPausesSurviveARestartUntilTheyAreEnded(t *testing.T) {
+	clock, store := newClock(), journal.NewMemory()
+	s := open(t, store, clock.now)
+	for _, name := range []string{"up", "a b/ü"} {
+		must(t, s, func(tx *state.Tx) error { return tx.Pause(name) })
+		clock.add(time.Hour)
+	}
+	must(t, s, func(tx *state.Tx) error { return tx.Pause("up") }) // it is
+	s = open(t, store, clock.now)
+	all := s.View().Pauses()
+	if len(all) != 2 || all[0].Provider != "a b/ü" || all[1].Provider != "up" || !all[1].Since.Equal(start) || !all[0].Since.Equal(start.Add(time.Hour)) {
+		t.Fatalf("got %+v", all)
+	}
+	if _, ok := s.View().Pause("u"); ok {
+		t.Error("a part of a name is paused")
+	}
+	must(t, s, func(tx *state.Tx) error { tx.EndPause("up"); tx.EndPause("never"); return nil })
+	s = open(t, store, clock.now)
+	if all := s.View().Pauses(); len(all) != 1 || all[0].Provider != "a b/ü" {
+		t.Errorf("after one has ended: %+v", all)
+	}
+}
+
+func TestPauseWantsAName(t *testing.T) {
+	s := newState(t)
+	for _, name := range []string{"", strings.Repeat("x", 129)} {
+		if err := try(s, func(tx *state.Tx) error { return tx.Pause(name) }); !errors.Is(err, state.ErrInvalid) {
+			t.Errorf("%d bytes: %v", len(name), err)
+		}
+	}
+	if all := s.View().Pauses(); all != nil {
+		t.Errorf("kept: %+v", all)
+	}
+}
