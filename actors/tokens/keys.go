@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -19,14 +20,16 @@ const (
 
 // NewKey is what CreateKey wants.
 type NewKey struct {
-	User    int64
-	Name    string   // 1 to 100 characters
-	Scopes  []string // nil: all of them
-	Models  []string // globs of model names; nil: all of them
-	Limits  state.Limits
-	Budget  int64        // micro-dollars; 0: none
-	Window  state.Window // of the budget
-	Expires time.Time    // zero: never
+	User   int64
+	Name   string   // 1 to 100 characters
+	Scopes []string // nil: all of them
+	Models []string // globs of model names; nil: all of them
+	Limits state.Limits
+	Budget int64        // micro-dollars; 0: none
+	Window state.Window // of the budget
+	// AllowIPs are the networks it may come from; nil: any.
+	AllowIPs []netip.Prefix
+	Expires  time.Time // zero: never
 }
 
 func (n *NewKey) check() error {
@@ -51,6 +54,9 @@ func (n *NewKey) check() error {
 	if !n.Window.Known() {
 		return &FieldError{"window", "must be total, day or month"}
 	}
+	if len(n.AllowIPs) > maxNetworks {
+		return &FieldError{"allow_ips", "must be at most 100 addresses and networks"}
+	}
 	return nil
 }
 
@@ -68,7 +74,7 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k stat
 		return "", state.Key{}, err
 	}
 	k.Name, k.Scopes, k.Models, k.Limits, k.Budget, k.Expires = n.Name, n.Scopes, n.Models, n.Limits, n.Budget, n.Expires
-	k.Window = n.Window
+	k.Window, k.AllowIPs = n.Window, n.AllowIPs
 	k, err = decide(ctx, c, nil, func(tx *state.Tx) (state.Key, error) {
 		u, ok := tx.View().User(n.User)
 		if !ok || !u.Active() {

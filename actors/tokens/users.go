@@ -3,6 +3,7 @@ package tokens
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"stagedoor/state"
@@ -31,6 +32,13 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		u, err := tx.AddUser(state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive, Admin: n.Admin})
 		return userOf(u), err
 	})
+}
+
+// NewPassword makes up a password of 120 bits, to be shown once.
+func NewPassword(random io.Reader) (string, error) {
+	const bytes = 15
+	raw, err := draw(random, bytes)
+	return encoding.EncodeToString(raw), err
 }
 
 // SetPassword replaces the password and ends all of the user's sessions. Grants

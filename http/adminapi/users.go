@@ -1,9 +1,7 @@
 package adminapi
 
 import (
-	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -86,9 +84,11 @@ func (c *call) createUser() (any, error) {
 	}
 	made := in.Password == nil
 	if made {
-		if in.Password, err = c.newPassword(); err != nil {
+		password, err := tokens.NewPassword(c.Random)
+		if err != nil {
 			return nil, err
 		}
+		in.Password = &password
 	}
 	u, err := c.Registry.CreateUser(c.r.Context(), tokens.NewUser{Username: in.Username, Email: in.Email, Password: *in.Password, Admin: in.Admin})
 	if errors.Is(err, tokens.ErrExists) {
@@ -103,16 +103,6 @@ func (c *call) createUser() (any, error) {
 		out.Password = *in.Password
 	}
 	return out, err
-}
-
-// newPassword makes a password of 120 bits.
-func (c *call) newPassword() (*string, error) {
-	raw := make([]byte, 15)
-	if _, err := io.ReadFull(c.Random, raw); err != nil {
-		return nil, err
-	}
-	p := base64.RawURLEncoding.EncodeToString(raw)
-	return &p, nil
 }
 
 func (c *call) getUser() (any, error) {

@@ -23,6 +23,7 @@ type Key struct {
 	RPM, TPM, Slots  int64  // limits; 0: none
 	Budget           int64  // micro-dollars; 0: none
 	Window           string // of the budget: day, month, else all time
+	AllowIPs         []string
 	Spent            int64
 	Created, Expires time.Time
 }
@@ -42,10 +43,10 @@ type Keys struct {
 
 // KeyEntry is the form for a new key as it was typed.
 type KeyEntry struct {
-	ID                              string // of the form, which can be sent once
+	Form                            Form // can be sent once
 	Name                            string
 	Scopes                          []Choice
-	Models                          string
+	Models, AllowIPs                string
 	RPM, TPM, Slots, Budget, Expiry string
 	Window                          string
 	// Open: the form is shown unfolded.
@@ -126,6 +127,19 @@ type Secret struct {
 func SecretKey(d Desk, name, secret, example string) *Secret {
 	return &Secret{Desk: d, Title: "Your new key", Message: "This is the key “" + name + "”. Copy it now: it is not shown again.",
 		Secrets: []string{secret}, Example: example, Back: string(placeKeys), place: placeKeys}
+}
+
+// SecretUserKey shows who administers a new key of a user, whose page is at path.
+func SecretUserKey(d Desk, username, path, name, secret, example string) *Secret {
+	return &Secret{Desk: d, Title: "A new key of " + username, Message: "This is the key “" + name + "”, paid from the account of " + username + ". Copy it now: it is not shown again.",
+		Secrets: []string{secret}, Example: example, Back: path, place: placeUsers}
+}
+
+// SecretPassword shows who administers the password of a new user, whose page is at
+// path.
+func SecretPassword(d Desk, username, path, password string) *Secret {
+	return &Secret{Desk: d, Title: "The user was created", Message: "This is the password of " + username + ". Copy it now: it is not shown again.",
+		Secrets: []string{password}, Back: path, place: placeUsers}
 }
 
 // SecretToken shows a new developer token.

@@ -8,6 +8,15 @@ type Users struct {
 	Query string
 	Users []User
 	Pager Pager
+	Entry UserEntry
+}
+
+// UserEntry is the form for a new user as it was typed.
+type UserEntry struct {
+	Form            Form // can be sent once
+	Username, Email string
+	// Open: the form is shown unfolded.
+	Open bool
 }
 
 // User is an account as who administers sees it.
@@ -35,6 +44,7 @@ type OneUser struct {
 	Amount string // as typed before
 	Reason string
 	Keys   []Key
+	Entry  KeyEntry
 	Usage  Usage
 }
 

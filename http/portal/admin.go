@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"stagedoor/actors/tokens"
 	"stagedoor/http/pages"
 	"stagedoor/state"
 )
@@ -43,13 +44,32 @@ func (v *visit) allKeys() {
 	v.show(http.StatusOK, view)
 }
 
-// revokeAnyKey ends anybody's key.
-func (v *visit) revokeAnyKey() {
-	k, err := v.options.State.RevokeKey(v.r.Context(), v.r.PathValue("id"))
-	if err == nil {
-		v.options.Logger.Info("key revoked by an administrator", "key", k.ID, "by", v.user.ID)
+// changeAnyKey enables, disables or revokes anybody's key.
+func (v *visit) changeAnyKey() {
+	id, ctx := v.r.PathValue("id"), v.r.Context()
+	var word string
+	var err error
+	switch v.r.PathValue("action") {
+	case "enable":
+		word, err = "key_enabled", v.enableAnyKey(id, true)
+	case "disable":
+		word, err = "key_disabled", v.enableAnyKey(id, false)
+	case "revoke":
+		word = "key_revoked"
+		_, err = v.options.State.RevokeKey(ctx, id)
+	default:
+		v.missing()
+		return
 	}
-	v.concluded(err, pathAllKeys, "key_revoked")
+	if err == nil {
+		v.options.Logger.Info("key changed by an administrator", "key", id, "by", v.user.ID, "kind", word)
+	}
+	v.concluded(err, pathAllKeys, word)
+}
+
+func (v *visit) enableAnyKey(id string, enabled bool) error {
+	_, err := v.options.Registry.UpdateKey(v.r.Context(), id, tokens.KeyChange{Enabled: &enabled})
+	return err
 }
 
 // maxShares is how many users and keys are listed by what they spent.

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -31,6 +32,16 @@ func (f *fields) list(name string) []string {
 		return nil
 	}
 	return words
+}
+
+// networks reads addresses and networks; nil if there are none.
+func (f *fields) networks(name, label string) []netip.Prefix {
+	networks, err := state.ParseNetworks(f.list(name))
+	if err != nil {
+		f.fail(label, "must be addresses or networks like 192.0.2.1 and 2001:db8::/32")
+		return nil
+	}
+	return networks
 }
 
 // whole reads a number; an empty field is 0.

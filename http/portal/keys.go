@@ -3,6 +3,7 @@ package portal
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -16,11 +17,19 @@ const pathKeys = "/account/keys"
 func (v *visit) keys() { v.show(http.StatusOK, v.keysView()) }
 
 func (v *visit) keysView() *pages.Keys {
-	view := &pages.Keys{Desk: v.desk(), Keys: v.keyLines(v.options.Registry.UserKeys(v.user.ID)), Entry: pages.KeyEntry{ID: newFormID()}}
-	for _, s := range state.Scopes() {
-		view.Entry.Scopes = append(view.Entry.Scopes, pages.Choice{Name: s})
-	}
+	view := &pages.Keys{Desk: v.desk(), Keys: v.keyLines(v.options.Registry.UserKeys(v.user.ID))}
+	view.Entry = keyEntry(pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
+	view.Entry.Open = len(view.Keys) == 0
 	return view
+}
+
+// keyEntry is the empty form for a new key.
+func keyEntry(form pages.Form) pages.KeyEntry {
+	e := pages.KeyEntry{Form: form}
+	for _, s := range state.Scopes() {
+		e.Scopes = append(e.Scopes, pages.Choice{Name: s})
+	}
+	return e
 }
 
 // keyLines are keys as lists show them, the newest first and those that were
@@ -33,7 +42,7 @@ func (v *visit) keyLines(keys []state.Key) []pages.Key {
 		k := &keys[i]
 		spent := spends.KeySpend(k.ID)
 		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: statusOf(k, now), Scopes: k.Scopes, Models: k.Models,
-			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window),
+			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {
 			live = append(live, line)
@@ -42,6 +51,14 @@ func (v *visit) keyLines(keys []state.Key) []pages.Key {
 		}
 	}
 	return append(live, revoked...)
+}
+
+func networkTexts(networks []netip.Prefix) []string {
+	var texts []string
+	for _, n := range networks {
+		texts = append(texts, n.String())
+	}
+	return texts
 }
 
 func statusOf(k *state.Key, now time.Time) string {
@@ -58,38 +75,52 @@ func statusOf(k *state.Key, now time.Time) string {
 
 // createKey makes a key and shows its secret, once.
 func (v *visit) createKey() {
+	if name, secret, ok := v.makeKey(v.user.ID, v.keysAgain); ok {
+		v.show(http.StatusOK, pages.SecretKey(v.desk(), name, secret, v.example(secret)))
+	}
+}
+
+// makeKey makes the key of a user that the form asks for, once. If it cannot, again
+// shows the form and why.
+func (v *visit) makeKey(user int64, again func(status int, problem string)) (name, secret string, ok bool) {
 	id := v.form.Get("id")
 	if !v.sent.first(id) {
-		v.keysAgain(http.StatusConflict, problemSent)
-		return
+		again(http.StatusConflict, problemSent)
+		return "", "", false
 	}
-	n, err := v.newKey()
-	var secret string
+	n, err := v.newKey(user)
 	if err == nil {
 		secret, _, err = v.options.Registry.CreateKey(v.r.Context(), n)
 	}
 	if err != nil {
 		v.sent.again(id)
-		v.keysAgain(v.problem(err))
-		return
+		again(v.problem(err))
+		return "", "", false
 	}
-	v.show(http.StatusOK, pages.SecretKey(v.desk(), n.Name, secret, v.example(secret)))
+	return n.Name, secret, true
 }
 
 // newKey reads the form.
-func (v *visit) newKey() (n tokens.NewKey, err error) {
+func (v *visit) newKey(user int64) (n tokens.NewKey, err error) {
 	f := fields{form: v.form}
-	n = tokens.NewKey{User: v.user.ID, Name: f.text("name"), Scopes: v.form["scope"], Models: f.list("models"),
-		Limits: state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")},
-		Budget: f.dollars("budget", "Budget"), Window: state.Window(f.text("window")), Expires: f.lastDay("expiry", "Last day")}
+	n = tokens.NewKey{User: user, Name: f.text("name"), Scopes: v.form["scope"], Models: f.list("models"),
+		AllowIPs: f.networks("allow", "Addresses"),
+		Limits:   state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")},
+		Budget:   f.dollars("budget", "Budget"), Window: state.Window(f.text("window")), Expires: f.lastDay("expiry", "Last day")}
 	return n, f.err
 }
 
 // keysAgain shows the form as it was sent, with what is wrong.
 func (v *visit) keysAgain(status int, problem string) {
 	view := v.keysView()
-	e := &view.Entry
-	e.Name, e.Models, e.Open = v.form.Get("name"), v.form.Get("models"), true
+	v.retype(&view.Entry)
+	view.Problem = problem
+	v.show(status, view)
+}
+
+// retype fills the form with what was typed.
+func (v *visit) retype(e *pages.KeyEntry) {
+	e.Name, e.Models, e.AllowIPs, e.Open = v.form.Get("name"), v.form.Get("models"), v.form.Get("allow"), true
 	e.RPM, e.TPM, e.Slots, e.Budget, e.Expiry = v.form.Get("rpm"), v.form.Get("tpm"), v.form.Get("slots"), v.form.Get("budget"), v.form.Get("expiry")
 	e.Window = v.form.Get("window")
 	for i := range e.Scopes {
@@ -97,8 +128,6 @@ func (v *visit) keysAgain(status int, problem string) {
 			e.Scopes[i].Ticked = e.Scopes[i].Ticked || s == e.Scopes[i].Name
 		}
 	}
-	view.Problem = problem
-	v.show(status, view)
 }
 
 // example is a request with a new key.

@@ -77,11 +77,11 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 		v.expect(v.get(path), http.StatusNotFound, "Not found")
 	}
 	v.get("/account")
-	for _, path := range []string{"/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/codes"} {
-		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1"), http.StatusNotFound, "Not found")
+	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/keys/key_1/disable", "/admin/codes"} {
+		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"), http.StatusNotFound, "Not found")
 		v.get("/account")
 	}
-	if a := h.state.Account("anna"); a.Credits != 0 || len(h.state.RedeemCodes()) != 0 {
+	if a := h.state.Account("anna"); a.Credits != 0 || len(h.state.RedeemCodes()) != 0 || len(h.registry.Users(0, 0)) != 2 || len(h.state.Keys(state.KeyFilter{})) != 0 {
 		t.Error("somebody administered who may not")
 	}
 	// The role counts at once, both ways.
@@ -97,7 +97,7 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 	h := newHouse(t)
 	root, anna := h.signedIn("root"), h.signedIn("anna")
 	forms := []string{"/signout", "/account/keys", "/account/keys/key_1/revoke", "/account/apps/1/revoke", "/account/tokens", "/account/tokens/dev_1/revoke",
-		"/account/password", "/account/sessions/end", "/account/sessions/ses_1/end", "/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/codes"}
+		"/account/password", "/account/sessions/end", "/account/sessions/ses_1/end", "/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/keys/key_1/enable", "/admin/codes"}
 	foreign := find(hiddenToken, anna.page)
 	for _, path := range forms {
 		for name, send := range map[string]func() *http.Response{
@@ -128,12 +128,12 @@ func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
 	h := newHouse(t)
 	v := h.signedIn("anna")
 	v.get("/account/keys")
-	fields := []string{"id", find(hiddenID, v.page), "name", "laptop <b>", "scope", "chat", "models", "gpt-*, claude-*", "rpm", "60", "budget", "2.50", "window", "month", "expiry", "2100-12-31"}
+	fields := []string{"id", find(hiddenID, v.page), "name", "laptop <b>", "scope", "chat", "models", "gpt-*, claude-*", "allow", "192.0.2.7, 2001:db8::/32", "rpm", "60", "budget", "2.50", "window", "month", "expiry", "2100-12-31"}
 	token := find(hiddenToken, v.page)
 	v.expect(v.post("/account/keys", fields...), http.StatusOK, "not shown again")
 	secret := shownKey.FindString(v.page)
 	k, ok := h.state.Key(state.HashSecret(secret))
-	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 || k.Limits.RPM != 60 || k.Budget != 2_500_000 ||
+	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 || len(k.AllowIPs) != 2 || k.Limits.RPM != 60 || k.Budget != 2_500_000 ||
 		k.Window != state.WindowMonth || !k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", k)
 	}
@@ -142,6 +142,7 @@ func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
 	}
 	v.expect(v.post("/account/keys", append(fields, "token", token)...), http.StatusConflict, "sent already")
 	v.expect(v.get("/account/keys"), http.StatusOK, "sd-"+k.Prefix)
+	v.expect(v.get("/account/keys"), http.StatusOK, "from 192.0.2.7/32, 2001:db8::/32")
 	if strings.Contains(v.page, secret) || len(h.registry.UserKeys(h.anna.ID)) != 1 {
 		t.Error("the key is shown again, or there are two")
 	}
@@ -156,7 +157,7 @@ func TestRefusedKeyKeepsWhatWasTyped(t *testing.T) {
 	v.get("/account/keys")
 	for problem, fields := range map[string][]string{
 		"Name must have": {"name", " "}, "Requests a minute must be a whole number": {"rpm", "many"}, "Budget must be an amount": {"budget", "1.2345678"},
-		"Last day must be a day": {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"}, "Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
+		"Addresses must be addresses or networks": {"allow", "192.0.2.0/24 office"}, "Last day must be a day": {"expiry", "soon"}, "Expires must be in the future": {"expiry", "2001-01-01"}, "Window must be": {"window", "year"}, "Scopes must be": {"scope", "root"},
 	} {
 		v.expect(v.post("/account/keys", append([]string{"name", "typed before", "models", "typed-*"}, fields...)...), http.StatusUnprocessableEntity, problem)
 		if !strings.Contains(v.page, "typed-*") {
@@ -232,6 +233,17 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	if v.get("/admin/keys?q=none"); strings.Contains(v.page, "laptop") {
 		t.Error("the search finds what it should not")
 	}
+	v.sentTo(v.post("/admin/keys/"+k.ID+"/disable"), "/admin/keys?done=key_disabled")
+	if k, _ := h.state.Key(state.HashSecret(secret)); k.Enabled {
+		t.Error("the key works")
+	}
+	v.get("/admin/keys")
+	v.sentTo(v.post("/admin/keys/"+k.ID+"/enable"), "/admin/keys?done=key_enabled")
+	v.get("/admin/keys")
+	for _, path := range []string{"/admin/keys/" + k.ID + "/none", "/admin/keys/key_none/disable"} {
+		v.expect(v.post(path), http.StatusNotFound, "Not found")
+		v.get("/admin/keys")
+	}
 	v.sentTo(v.post("/admin/keys/"+k.ID+"/revoke"), "/admin/keys?done=key_revoked")
 	if k, _ := h.state.Key(state.HashSecret(secret)); k.Revoked.IsZero() {
 		t.Error("the key works")
@@ -254,6 +266,63 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	v.get("/admin/codes")
 	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"}, "more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
 		v.expect(v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...), http.StatusUnprocessableEntity, problem)
+	}
+}
+
+var shownPassword = regexp.MustCompile(`<code>([0-9A-Za-z_-]{20})</code>`)
+
+func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("root")
+	v.get("/admin/users")
+	fields := []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "username", "bob", "email", "bob@example.com", "admin", "true"}
+	v.expect(v.post("/admin/users", fields...), http.StatusOK, "not shown again")
+	made := find(shownPassword, v.page)
+	u, err := h.registry.UserByName("bob")
+	if err != nil || u.Email != "bob@example.com" || u.Admin || !u.Active() {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if _, _, err := h.registry.Login(t.Context(), tokens.Login{Username: "bob", Password: made}); err != nil {
+		t.Errorf("the password that was shown does not open: %v", err)
+	}
+	v.expect(v.post("/admin/users", fields...), http.StatusConflict, "sent already")
+	v.get("/admin/users")
+	for _, c := range []struct {
+		problem string
+		status  int
+		fields  []string
+	}{
+		{"There is a user of this name", http.StatusConflict, []string{"username", "BOB"}},
+		{"Username may have", http.StatusUnprocessableEntity, []string{"username", "b b"}},
+		{"Email must be", http.StatusUnprocessableEntity, []string{"email", "nowhere"}},
+	} {
+		v.expect(v.post("/admin/users", append([]string{"username", "typed", "email", "typed@example.com"}, c.fields...)...), c.status, c.problem)
+		if !strings.Contains(v.page, `value="typed`) {
+			t.Errorf("%s: what was typed is lost", c.problem)
+		}
+	}
+
+	path := fmt.Sprintf("/admin/users/%d", u.ID)
+	v.get(path)
+	fields = []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "name", "laptop", "budget", "3"}
+	v.expect(v.post(path+"/keys", fields...), http.StatusOK, "not shown again")
+	secret := shownKey.FindString(v.page)
+	if k, ok := h.state.Key(state.HashSecret(secret)); !ok || k.User != "bob" || k.Name != "laptop" || k.Budget != 3_000_000 {
+		t.Errorf("%+v", k)
+	}
+	v.expect(v.post(path+"/keys", fields...), http.StatusConflict, "sent already")
+	v.get(path)
+	v.expect(v.post(path+"/keys", "name", "typed before", "rpm", "many"), http.StatusUnprocessableEntity, "Requests a minute must be")
+	if !strings.Contains(v.page, "typed before") || len(h.registry.UserKeys(u.ID)) != 1 {
+		t.Error("what was typed is lost, or made a key")
+	}
+	v.sentTo(v.post(path+"/status", "status", "2"), path+"?done=user_disabled")
+	if v.get(path); strings.Contains(v.page, "Create a key") {
+		t.Error("a key can be asked for that nobody could use")
+	}
+	v.expect(v.post(path+"/keys", "name", "late", "id", strings.Repeat("ab", 16)), http.StatusUnprocessableEntity, "disabled")
+	if strings.Contains(h.log.String(), secret) || strings.Contains(h.log.String(), made) {
+		t.Error("a secret is in the log")
 	}
 }
 

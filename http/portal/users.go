@@ -15,8 +15,10 @@ import (
 
 const pathUsers = "/admin/users"
 
-// users lists accounts, the newest first.
-func (v *visit) users() {
+func (v *visit) users() { v.show(http.StatusOK, v.usersView()) }
+
+// usersView lists accounts, the newest first.
+func (v *visit) usersView() *pages.Users {
 	search := v.query("q")
 	var found []tokens.User
 	for _, u := range slices.Backward(v.options.Registry.Users(0, 0)) {
@@ -26,11 +28,47 @@ func (v *visit) users() {
 	}
 	shown, pager := part(v, pathUsers, found)
 	view := &pages.Users{Desk: v.desk(), Query: search, Pager: pager}
+	view.Entry.Form = pages.Form{Action: pathUsers, ID: newFormID(), Token: view.Token}
 	for _, u := range shown {
 		a := v.options.State.Account(u.Username)
 		view.Users = append(view.Users, userLine(u, a.Available(), a.Held, a.Spent))
 	}
-	v.show(http.StatusOK, view)
+	return view
+}
+
+// createUser makes an account and shows its password, once. It is never one of an
+// administrator: a stolen session must not make a second one.
+func (v *visit) createUser() {
+	id := v.form.Get("id")
+	if !v.sent.first(id) {
+		v.usersAgain(http.StatusConflict, problemSent)
+		return
+	}
+	f := fields{form: v.form}
+	password, err := tokens.NewPassword(v.options.Random)
+	var u tokens.User
+	if err == nil {
+		u, err = v.options.Registry.CreateUser(v.r.Context(), tokens.NewUser{Username: f.text("username"), Email: f.text("email"), Password: password})
+	}
+	switch {
+	case errors.Is(err, tokens.ErrExists):
+		v.sent.again(id)
+		v.usersAgain(http.StatusConflict, "There is a user of this name.")
+	case err != nil:
+		v.sent.again(id)
+		v.usersAgain(v.problem(err))
+	default:
+		v.options.Logger.Info("user created by an administrator", "user", u.ID, "by", v.user.ID)
+		v.show(http.StatusOK, pages.SecretPassword(v.desk(), u.Username, pathUser(u.ID), password))
+	}
+}
+
+// usersAgain shows the form as it was sent, with what is wrong.
+func (v *visit) usersAgain(status int, problem string) {
+	view := v.usersView()
+	view.Entry.Username, view.Entry.Email, view.Entry.Open = v.form.Get("username"), v.form.Get("email"), true
+	view.Problem = problem
+	v.show(status, view)
 }
 
 func userLine(u tokens.User, available, held, spent int64) pages.User {
@@ -56,12 +94,41 @@ func pathUser(id int64) string { return pathUsers + "/" + strconv.FormatInt(id, 
 // oneUser shows an account with all that is its.
 func (v *visit) oneUser() {
 	if u, ok := v.subject(); ok {
-		v.showUser(u, http.StatusOK, "")
+		v.showUser(u, http.StatusOK, func(*pages.OneUser) {})
 	}
 }
 
-// showUser shows one account, with what was typed if there is a problem with it.
-func (v *visit) showUser(u tokens.User, status int, problem string) {
+// showPayment shows one account with a payment as it was typed, and what is wrong.
+func (v *visit) showPayment(u tokens.User, status int, problem string) {
+	v.showUser(u, status, func(view *pages.OneUser) {
+		view.Problem, view.Amount, view.Reason = problem, v.form.Get("amount"), v.form.Get("reason")
+	})
+}
+
+// createUserKey makes a key of a user and shows its secret, once.
+func (v *visit) createUserKey() {
+	u, ok := v.subject()
+	if !ok {
+		return
+	}
+	again := func(status int, problem string) {
+		v.showUser(u, status, func(view *pages.OneUser) {
+			view.Problem = problem
+			v.retype(&view.Entry)
+		})
+	}
+	if !u.Active() {
+		again(http.StatusUnprocessableEntity, "The user is disabled.")
+		return
+	}
+	if name, secret, ok := v.makeKey(u.ID, again); ok {
+		v.options.Logger.Info("key created by an administrator", "user", u.ID, "by", v.user.ID)
+		v.show(http.StatusOK, pages.SecretUserKey(v.desk(), u.Username, pathUser(u.ID), name, secret, v.example(secret)))
+	}
+}
+
+// showUser shows one account as fill completes it.
+func (v *visit) showUser(u tokens.User, status int, fill func(*pages.OneUser)) {
 	b, err := v.options.Ledger.Balance(v.r.Context(), u.Username)
 	if err != nil {
 		v.busy(v.w, v.r, err)
@@ -74,10 +141,8 @@ func (v *visit) showUser(u tokens.User, status int, problem string) {
 	}
 	view := &pages.OneUser{Desk: v.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
 		Keys: v.keyLines(v.options.Registry.UserKeys(u.ID)), Usage: usage}
-	view.Problem = problem
-	if problem != "" {
-		view.Amount, view.Reason = v.form.Get("amount"), v.form.Get("reason")
-	}
+	view.Entry = keyEntry(pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
+	fill(view)
 	v.show(status, view)
 }
 
@@ -101,7 +166,7 @@ func (v *visit) moveMoney() {
 	}
 	if f.err != nil {
 		status, text := v.problem(f.err)
-		v.showUser(u, status, text)
+		v.showPayment(u, status, text)
 		return
 	}
 	id := v.form.Get("id")
@@ -118,10 +183,10 @@ func (v *visit) moveMoney() {
 	again, err := v.options.Ledger.Pay(v.r.Context(), payment)
 	switch {
 	case again, errors.Is(err, state.ErrReused):
-		v.showUser(u, http.StatusConflict, problemSent)
+		v.showPayment(u, http.StatusConflict, problemSent)
 	case err != nil:
 		status, text := v.problem(err)
-		v.showUser(u, status, text)
+		v.showPayment(u, status, text)
 	default:
 		v.options.Logger.Info("balance changed by an administrator", "user", u.ID, "by", v.user.ID, "kind", word)
 		v.done(pathUser(u.ID), word)
@@ -140,7 +205,7 @@ func (v *visit) setStatus() {
 		return
 	}
 	if u.ID == v.user.ID {
-		v.showUser(u, http.StatusUnprocessableEntity, "You cannot disable yourself.")
+		v.showPayment(u, http.StatusUnprocessableEntity, "You cannot disable yourself.")
 		return
 	}
 	_, err = v.options.Registry.SetUserStatus(v.r.Context(), u.ID, status)

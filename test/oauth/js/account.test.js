@@ -213,6 +213,31 @@ test('a key does what it may and no more', async (t) => {
   assert.equal(await page.inputValue('#name'), 'late');
 });
 
+test('an administrator makes a user and a key, which the user has', async (t) => {
+  const office = await as(t, admin, '/admin/users');
+  await office.getByText('Create a user', { exact: true }).click();
+  await office.fill('#username', 'carol');
+  await office.fill('#email', 'carol@example.com');
+  await button(office, 'Create user').click();
+  const made = await secret(office);
+  await office.getByText('Create a key', { exact: true }).click();
+  await office.fill('#name', 'from the office');
+  await office.fill('#allow', '192.0.2.0/24');
+  await button(office, 'Create key').click();
+  const key = await secret(office);
+  assert.equal(await chat(key), 403);
+  await office.getByRole('button', { name: 'Disable from the office' }).click();
+  await notice(office, /cannot be used/);
+  assert.equal(await chat(key), 401);
+  const page = await visit(t, browser);
+  await page.goto(`${issuer}/signin?next=/account/keys`);
+  await page.fill('#username', 'carol');
+  await page.fill('#password', made);
+  await button(page, 'Sign in').click();
+  await page.waitForURL(`${issuer}/account/keys`);
+  assert.match(await page.textContent('tbody'), /from the office.*from 192\.0\.2\.0\/24.*disabled/s);
+});
+
 test('an app is allowed, seen and revoked', async (t) => {
   const page = await as(t, username, '/account');
   const token = await allow(page);
@@ -317,6 +342,8 @@ for (const colorScheme of themes) {
       await shot(page, 'signout');
       const office = await as(t, admin, '/admin/users', { colorScheme, viewport });
       await shot(office, 'admin-users');
+      await office.getByText('Create a user', { exact: true }).click();
+      await shot(office, 'admin-users-create');
       await office.getByRole('link', { name: username, exact: true }).click();
       await shot(office, 'admin-user');
       for (const path of ['keys', 'spend', 'codes']) {
