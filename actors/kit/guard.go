@@ -41,6 +41,7 @@ func (g *guard) Receive(c actor.Context) {
 		g.contain(c, func() { g.actor.Receive(c) })
 	case *actor.Stopped:
 		g.contain(c, func() { g.actor.Receive(c) })
+		g.system.unlist(c.Self().GetId(), g.kind)
 		g.kind.stopped.Add(1)
 		g.stopped = true
 	default:

@@ -69,8 +69,7 @@ type Lanes struct {
 type LaneMailbox struct {
 	config Lanes
 	kind   *kind
-	system *System  // nil: it is listed nowhere
-	listed *listing // on the actor's goroutine
+	system *System // nil: it is listed nowhere
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
@@ -289,7 +288,6 @@ func (m *LaneMailbox) handleSystem(message any) {
 	}
 	if g, ok := c.Actor().(*guard); ok && g.stopped && !m.isClosed() {
 		m.Close()
-		m.unlist()
 		g.system.announceStop(c.Self().Id)
 	}
 }

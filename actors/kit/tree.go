@@ -81,24 +81,26 @@ func (l *listing) snapshot() ActorStats {
 // list puts the mailbox's actor, which is about to start, into the tree.
 func (m *LaneMailbox) list() {
 	c, ok := m.invoker.(actor.Context)
-	if !ok || m.system == nil || m.listed != nil {
+	if !ok || m.system == nil {
 		return
 	}
 	if m.kind.listed.Add(1) > maxListed {
 		m.kind.listed.Add(-1)
 		return
 	}
-	m.listed = &listing{id: c.Self().GetId(), since: time.Now(), mailbox: m}
-	m.system.list.Store(m.listed.id, m.listed)
+	l := &listing{id: c.Self().GetId(), since: time.Now(), mailbox: m}
+	m.system.list.Store(l.id, l)
 }
 
-func (m *LaneMailbox) unlist() {
-	if m.listed == nil {
-		return
+// unlist takes an actor out of the tree. It is gone from there before its parent hears
+// that it has stopped: whoever has waited for the parent sees none of its children.
+func (s *System) unlist(id string, k *kind) {
+	if k.listed.Load() == 0 {
+		return // a crowd
 	}
-	m.kind.listed.Add(-1)
-	m.system.list.CompareAndDelete(m.listed.id, m.listed)
-	m.listed = nil
+	if _, listed := s.list.LoadAndDelete(id); listed {
+		k.listed.Add(-1)
+	}
 }
 
 func (s *System) listingOf(id string) *listing {
