@@ -27,6 +27,9 @@ type attemptEnded struct {
 
 func (*attemptEnded) requestMessage() {}
 
+// answered is how most attempts end.
+var answered = &attemptEnded{}
+
 // IgnoreDeadLetterLogging: a request that was stopped does not wait for its pump.
 func (*attemptEnded) IgnoreDeadLetterLogging() {}
 
@@ -59,6 +62,7 @@ type request struct {
 	unwatch func() bool
 	settled bool
 	started time.Time
+	first   attempt // most requests make no other
 }
 
 // Receive implements actor.Actor.
@@ -110,7 +114,11 @@ func (r *request) attempt(c actor.Context) {
 	r.number++
 	candidate := r.order.Plan[r.progress.candidate]
 	r.conduit.flow.Attempt(&r.order.Plan[r.progress.candidate])
-	a := &attempt{svc: r.svc, order: r.order, conduit: r.conduit, candidate: candidate, number: r.number,
+	a := &r.first
+	if r.number > 1 {
+		a = new(attempt)
+	}
+	*a = attempt{svc: r.svc, order: r.order, conduit: r.conduit, candidate: candidate, number: r.number,
 		provider: r.svc.providers(candidate.Provider.Name), noSchema: r.progress.noSchema,
 		alone: r.progress.candidate+1 == len(r.order.Plan)}
 	if r.number > 1 {

@@ -79,7 +79,7 @@ func (a *attempt) run(ctx context.Context) *attemptEnded {
 	a.conduit.outcome.Meta = a.meta
 	if f == nil {
 		a.conduit.complete = true
-		return &attemptEnded{}
+		return answered
 	}
 	ended := &attemptEnded{failure: f}
 	if a.opening != nil {

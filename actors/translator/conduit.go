@@ -7,12 +7,21 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 )
 
-// window is how many frames may wait for the door. A frame holds what one read
-// of the upstream brought, so a stream whose client stalls holds a few
+// window is how many frames of a stream may wait for the door. A frame holds what
+// one read of the upstream brought, so a stream whose client stalls holds a few
 // kilobytes, and TCP slows the upstream down.
 const window = 8
+
+// windowOf is the window of a reply. A whole one is a single frame.
+func windowOf(mode shapes.Mode) int {
+	if mode == shapes.Whole {
+		return 1
+	}
+	return window
+}
 
 // conduit is the channel between one request's pumps and its door. It is
 // closed exactly once: by the pump that is running, or by the actor if none is.
@@ -38,10 +47,6 @@ type conduit struct {
 	committed bool // the door has, or will have, a first frame
 	complete  bool // and the last one of a good reply
 	outcome   Outcome
-}
-
-func newConduit() *conduit {
-	return &conduit{frames: make(chan Frame, window)}
 }
 
 // send hands a frame to the door and waits while its window is full. The frame's

@@ -88,19 +88,29 @@ func (s *Service) Watch(r *flow.Registry) { s.flow = r }
 // does. Begin never waits and always returns a reply that ends.
 func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Reply{conduit: newConduit(), cancel: cancel}
-	r.conduit.metrics, r.conduit.outcome.Usage = s.metrics(), dialogue.NoUsage
-	r.conduit.flow = s.flow.Begin(ctx, about(order), cancel)
-	o := &open{svc: s, order: order, ctx: ctx, cancel: cancel, conduit: r.conduit}
+	all := &carried{}
+	all.conduit.frames = make(chan Frame, windowOf(order.Mode))
+	all.conduit.metrics, all.conduit.outcome.Usage = s.metrics(), dialogue.NoUsage
+	all.conduit.flow = s.flow.Begin(ctx, about(order), cancel)
 	if order.Meter != nil {
-		r.conduit.after = func(out Outcome) { s.afterwards(ctx, order.Meter, out) }
+		all.conduit.after = func(out Outcome) { s.afterwards(ctx, order.Meter, out) }
 	}
+	r, o := &all.reply, &all.open
+	r.conduit, r.cancel = &all.conduit, cancel
+	o.svc, o.order, o.ctx, o.cancel, o.conduit = s, order, ctx, cancel, &all.conduit
 	if !s.inFlight.Enter() {
 		o.Reject(kit.ReasonStopped)
 		return r
 	}
 	s.system.Send(s.shards[s.next.Add(1)&uint64(len(s.shards)-1)], o)
 	return r
+}
+
+// carried is what a request has from its beginning to its end, made in one piece.
+type carried struct {
+	reply   Reply
+	conduit conduit
+	open    open
 }
 
 // InFlight is how many requests are under way.

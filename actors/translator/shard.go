@@ -23,6 +23,7 @@ type open struct {
 	cancel  context.CancelCauseFunc
 	conduit *conduit
 	counted atomic.Bool // out of the requests under way
+	actor   request     // see produce
 }
 
 // Lane puts orders behind everything else, so that a drain overtakes them.
@@ -128,7 +129,9 @@ func (s *shard) produce() actor.Actor {
 		// A restart, which the strategy rules out: there is no order to resume.
 		return &gone{}
 	}
-	return &request{svc: s.svc, order: m.order, ctx: m.ctx, cancel: m.cancel, conduit: m.conduit}
+	r := &m.actor
+	r.svc, r.order, r.ctx, r.cancel, r.conduit = s.svc, m.order, m.ctx, m.cancel, m.conduit
+	return r
 }
 
 // gone stands for a request that cannot be begun again.

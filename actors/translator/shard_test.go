@@ -12,7 +12,7 @@ func TestTheOrderAShardFailsWithIsAnswered(t *testing.T) {
 	svc := &Service{inFlight: kit.NewInFlight()}
 	svc.inFlight.Enter()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	o := &open{svc: svc, ctx: ctx, cancel: cancel, conduit: newConduit()}
+	o := &open{svc: svc, ctx: ctx, cancel: cancel, conduit: &conduit{frames: make(chan Frame, window)}}
 	s := &shard{svc: svc, pending: o, live: map[string]*open{}}
 	s.Failed("anything")
 	s.Failed("again")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -115,8 +114,10 @@ type Reply struct {
 	Header http.Header
 	body   io.ReadCloser
 	src    io.Reader
-	sent   *upload
-	watch  *watchdog
+	sent   upload
+	watch  watchdog
+	in     watched
+	to     url.URL
 	length int64
 }
 
@@ -125,10 +126,11 @@ type Reply struct {
 // more than MaxKept bytes is the caller's again when Do has failed or the Reply
 // is closed; a smaller one never is.
 func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
-	watch := newWatchdog(ctx, c.timeouts)
-	u := *c.base
-	u.Path = join(u.Path, call.Path)
-	u.RawQuery = call.Query
+	r := &Reply{to: *c.base} // all that a call needs, in one piece
+	watch, up := &r.watch, &r.sent
+	watch.begin(ctx, c.timeouts)
+	r.to.Path = join(r.to.Path, call.Path)
+	r.to.RawQuery = call.Query
 	h := call.Header
 	if h == nil {
 		h = make(http.Header, 6)
@@ -151,9 +153,9 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if key != "" {
 		authorize(h, key)
 	}
-	up := &upload{body: call.Body}
+	up.body = call.Body
 	req := (&http.Request{
-		Method: http.MethodPost, URL: &u, Host: u.Host, Header: h,
+		Method: http.MethodPost, URL: &r.to, Host: r.to.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: up.open(),
 		GetBody: func() (io.ReadCloser, error) {
@@ -178,10 +180,16 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 		up.revoke()
 		return nil, err
 	}
-	watch.answered()
-	r := &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, sent: up, watch: watch, length: res.ContentLength}
-	r.src = &watched{r: res.Body, watch: watch}
+	r.answered(res)
 	return r, nil
+}
+
+// answered takes what a provider's headers say.
+func (r *Reply) answered(res *http.Response) {
+	r.watch.alive()
+	r.Status, r.Header, r.body, r.length = res.StatusCode, res.Header, res.Body, res.ContentLength
+	r.in = watched{r: res.Body, watch: &r.watch}
+	r.src = &r.in
 }
 
 var (
@@ -229,12 +237,8 @@ func (r *Reply) IsStream() bool {
 func (r *Reply) IsJSON() bool { return r.is("application/json") }
 
 func (r *Reply) is(want string) bool {
-	have := r.Header.Get("Content-Type")
-	if have == want {
-		return true
-	}
-	t, _, _ := mime.ParseMediaType(have)
-	return t == want
+	have, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(have), want)
 }
 
 // Events reads the reply as a stream.
@@ -334,14 +338,11 @@ type watchdog struct {
 	last   atomic.Int64 // nanoseconds since start; 0: no headers yet
 }
 
-func newWatchdog(parent context.Context, t Timeouts) *watchdog {
-	ctx, cancel := context.WithCancelCause(parent)
-	w := &watchdog{ctx: ctx, cancel: cancel, t: t, start: time.Now()}
+func (w *watchdog) begin(parent context.Context, t Timeouts) {
+	w.ctx, w.cancel = context.WithCancelCause(parent)
+	w.t, w.start = t, time.Now()
 	w.timer = time.AfterFunc(min(t.FirstByte, t.Total), w.look)
-	return w
 }
-
-func (w *watchdog) answered() { w.alive() }
 
 func (w *watchdog) alive() { w.last.Store(max(1, int64(time.Since(w.start)))) }
 

@@ -38,10 +38,11 @@ func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Head
 	if err != nil {
 		return nil, unusable(err)
 	}
-	watch := newWatchdog(ctx, c.timeouts)
+	reply := &Reply{}
+	reply.watch.begin(ctx, c.timeouts)
 	for hop := 0; ; hop++ {
-		reply, err := c.hop(watch, r, to, authorize, key)
-		if err != nil {
+		if err := c.hop(reply, r, to, authorize, key); err != nil {
+			reply.watch.stop()
 			return nil, err
 		}
 		next := reply.Header.Get("Location")
@@ -50,7 +51,7 @@ func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Head
 		}
 		reply.body.Close()
 		if to, err = c.follow(to, next, hop); err != nil {
-			watch.stop()
+			reply.watch.stop()
 			return nil, unusable(err)
 		}
 	}
@@ -76,7 +77,8 @@ func (c *Client) follow(from *url.URL, location string, hop int) (*url.URL, erro
 	return to, nil
 }
 
-func (c *Client) hop(watch *watchdog, r Request, to *url.URL, authorize func(h http.Header, key string), key string) (*Reply, error) {
+// hop asks one address.
+func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http.Header, key string), key string) error {
 	h := r.Header.Clone()
 	if h == nil {
 		h = make(http.Header, 4)
@@ -84,7 +86,7 @@ func (c *Client) hop(watch *watchdog, r Request, to *url.URL, authorize func(h h
 	if h["User-Agent"] == nil {
 		h["User-Agent"] = userAgent
 	}
-	ctx := watch.ctx
+	ctx := reply.watch.ctx
 	if to.Host != c.base.Host {
 		ctx = context.WithValue(ctx, named{}, true)
 	}
@@ -101,20 +103,16 @@ func (c *Client) hop(watch *watchdog, r Request, to *url.URL, authorize func(h h
 	if r.Body != nil {
 		body, err := r.Body()
 		if err != nil {
-			watch.stop()
-			return nil, unusable(err)
+			return unusable(err)
 		}
 		req.Body, req.GetBody, req.ContentLength = body, r.Body, r.Length
 	}
 	res, err := c.transport.RoundTrip(req)
 	if err != nil {
-		f := failed(watch.ctx, err, false)
-		watch.stop()
-		return nil, f
+		return failed(reply.watch.ctx, err, false)
 	}
-	watch.answered()
-	return &Reply{Status: res.StatusCode, Header: res.Header, body: res.Body, sent: &upload{}, watch: watch, length: res.ContentLength,
-		src: &watched{r: res.Body, watch: watch}}, nil
+	reply.answered(res)
+	return nil
 }
 
 // unusable is a call that could not even be made.
