@@ -85,7 +85,7 @@ func (c *Config) checkAdmin(d *decoder) {
 	if token == "" {
 		return
 	}
-	if len(token) < minAdminToken || len(token) > 512 || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if len(token) < minAdminToken || len(token) > 512 || !sendable(token) {
 		d.at("admin.token", "expected 24 to 512 printable characters without spaces, for example what openssl rand -hex 32 prints")
 	}
 	for i, k := range c.Keys {
@@ -132,11 +132,8 @@ func (c *Config) checkKeys(d *decoder) {
 }
 
 func checkKey(d *decoder, path string, k *Key) {
-	if k.Key == "" && d.places[path+".key"] != nil {
-		d.at(path+".key", "is empty, expected the key that clients send")
-	}
-	if k.Name == "" && d.places[path+".name"] != nil {
-		d.at(path+".name", "is empty, expected what the key is called in logs")
+	if !sendable(k.Key.Reveal()) {
+		d.at(path+".key", "expected printable characters without spaces: no client can send it in a header")
 	}
 	for i, s := range pointed(k.Scopes) {
 		if s != "all" && !slices.Contains(state.Scopes(), s) {
@@ -154,6 +151,11 @@ func checkKey(d *decoder, path string, k *Key) {
 		}
 	}
 	notNegative(d, path+".limits", []named{{"rpm", k.Limits.RPM}, {"tpm", k.Limits.TPM}, {"concurrency", k.Limits.Concurrency}})
+}
+
+// sendable reports whether a secret can be sent in any header.
+func sendable(secret string) bool {
+	return !strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func pointed(s *Strings) Strings {
@@ -191,8 +193,11 @@ func checkProvider(d *decoder, path, name string, p *Provider) {
 		d.at(path+".retries", "expected 0 to %d", maxRetries)
 	}
 	for i, key := range p.APIKeys {
-		if key == "" {
-			d.at(fmt.Sprintf("%s.api_keys[%d]", path, i), "is empty, expected a key; leave api_keys out if none is needed")
+		switch at := fmt.Sprintf("%s.api_keys[%d]", path, i); {
+		case key == "":
+			d.at(at, "is empty, expected a key; leave api_keys out if none is needed")
+		case !sendable(key.Reveal()):
+			d.at(at, "expected printable characters without spaces: it cannot be sent in a header")
 		}
 	}
 	for _, h := range p.Headers {
@@ -271,9 +276,6 @@ func (c *Config) checkTargets(d *decoder, path string, targets []Target) {
 		if _, ok := c.Providers.Get(t.Provider); !ok && d.places[at+".provider"] != nil {
 			d.at(at+".provider", "%q is no provider of this file, expected one of %s", t.Provider,
 				cmp.Or(strings.Join(c.Providers.names(), ", "), "those under providers, where there are none"))
-		}
-		if t.Model == "" && d.places[at+".model"] != nil {
-			d.at(at+".model", "is empty, expected the name there, or * for the one that was asked for")
 		}
 		if strings.Count(t.Model, "*") > 1 {
 			d.at(at+".model", "expected a name with one * at most")

@@ -150,10 +150,10 @@ var mistakes = map[string]struct {
 	"unknown names and wrong types, all at once": {
 		"listen: 8080\nlogs: {}\nproviders:\n  a: {shape: chatty, base_url: 1, retrys: 2}\nmodels:\n  m: {targets: {provider: a}}\nlog: {level: loud}\nshutdown: {grace: 5}\n",
 		[]string{
-			"f:1:9: listen[0]: expected host:port",
+			"f:1:9: listen: expected a string: put it in quotes",
 			"f:2:1: logs: is not known, expected one of listen, tls, data, keys, providers, models, limits, backups, ledger, aliases, oauth, admin, videos, webhooks, telemetry, log, shutdown",
 			`f:4:14: providers.a.shape: "chatty" is not known here, expected one of chat, responses,`,
-			"f:4:32: providers.a.base_url: expected the provider's address",
+			"f:4:32: providers.a.base_url: expected a string: put it in quotes",
 			"f:4:35: providers.a.retrys: is not known, expected one of shape, also,",
 			"f:6:16: models.m.targets: expected a list",
 			`f:7:14: log.level: "loud" is not known here, expected one of debug, info, warn, error`,
@@ -207,7 +207,42 @@ var mistakes = map[string]struct {
 		[]string{
 			"f:1:35: keys[0].models[0]: is empty, expected a name or a pattern such as gpt-*",
 			`f:2:35: models.m.targets[0].provider: "p" is no provider of this file, expected one of those under providers, where there are none`,
-			"f:2:45: models.m.targets[0].model: is empty, expected the name there, or * for the one that was asked for",
+			"f:2:45: models.m.targets[0].model: is empty, expected its name there; * keeps the name asked for",
+		},
+	},
+	"required and empty": {
+		"tls: {cert: \"\", key: }\nkeys: [{key: , name: ''}]\nproviders: {p: {shape: \"\"}, q: {shape: , base_url: x}}\nmodels: {m: {targets: [{provider: , model: x}]}}\n",
+		[]string{
+			"f:1:13: tls.cert: is empty, expected PEM file of the certificate chain",
+			"f:1:21: tls.key: is empty, expected PEM file of the private key",
+			"f:2:13: keys[0].key: is empty, expected the key clients send",
+			"f:2:22: keys[0].name: is empty, expected what it is called in logs",
+			"f:3:24: providers.p.shape: is empty, expected the shape it is spoken to in",
+			"f:3:39: providers.q.shape: is empty, expected the shape it is spoken to in",
+			"f:4:34: models.m.targets[0].provider: is empty, expected name of a provider above",
+		},
+	},
+	"no strings": {
+		"data: 1\nkeys: [{key: 0123, name: true, scopes: {}, models: [1.10]}]\nproviders: {p: {shape: chat, base_url: \"http://h\", api_keys: [.inf], headers: {x: 5}}}\n",
+		[]string{
+			"f:1:7: data: expected a string: put it in quotes",
+			"f:2:14: keys[0].key: expected a string: put it in quotes",
+			"f:2:26: keys[0].name: expected a string: put it in quotes",
+			"f:2:40: keys[0].scopes: expected a string",
+			"f:2:53: keys[0].models[0]: expected a string: put it in quotes",
+			"f:3:63: providers.p.api_keys[0]: expected a string: put it in quotes",
+			"f:3:83: providers.p.headers.x: expected a string: put it in quotes",
+		},
+	},
+	"secrets that cannot be sent": {
+		"keys: [{key: \"a b\", name: n}, {key: \"${LINE}\", name: m}]\nproviders: {p: {shape: chat, base_url: \"http://h\", api_keys: [\"${A:-b}\", \"${}\", \"k\\n\", \"é\"]}}\n",
+		[]string{
+			"f:1:14: keys[0].key: expected printable characters without spaces",
+			"f:1:37: keys[1].key: expected printable characters without spaces",
+			"f:2:63: providers.p.api_keys[0]: expected ${NAME}",
+			"f:2:74: providers.p.api_keys[1]: expected ${NAME}",
+			"f:2:81: providers.p.api_keys[2]: expected printable characters without spaces",
+			"f:2:88: providers.p.api_keys[3]: expected printable characters without spaces",
 		},
 	},
 	"copies and history": {
@@ -291,7 +326,7 @@ var mistakes = map[string]struct {
 func TestEveryMistakeIsReportedWithItsPlaceAndWhatWasExpected(t *testing.T) {
 	for name, c := range mistakes {
 		t.Run(name, func(t *testing.T) {
-			_, err := config.Parse("f", []byte(c.text), environment("EMPTY", "", "DIR", "/"))
+			_, err := config.Parse("f", []byte(c.text), environment("EMPTY", "", "DIR", "/", "LINE", "k\n"))
 			var issues config.Issues
 			if !errors.As(err, &issues) {
 				t.Fatalf("got %v, want issues", err)

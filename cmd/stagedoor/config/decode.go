@@ -153,7 +153,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	case reflect.Slice:
 		d.list(n, v, path)
 	case reflect.String:
-		if text, ok := d.text(n, path, "a string"); ok {
+		if text, ok := d.text(n, path); ok {
 			v.SetString(d.expand(n, path, text, v.Type() == reflect.TypeFor[Secret]()))
 		}
 	case reflect.Bool:
@@ -204,8 +204,9 @@ func (d *decoder) resolve(n ast.Node, path string) (ast.Node, bool) {
 }
 
 func (d *decoder) parsed(n ast.Node, s scalar, path string) {
-	text, ok := d.text(n, path, s.expected())
+	text, ok := scalarText(n)
 	if !ok {
+		d.fail(n, path, "expected %s", s.expected())
 		return
 	}
 	if s.parse(d.expand(n, path, text, false)) != nil && !d.broken[path] {
@@ -213,8 +214,25 @@ func (d *decoder) parsed(n ast.Node, s scalar, path string) {
 	}
 }
 
-// text is the text of a scalar as it was written.
-func (d *decoder) text(n ast.Node, path, expected string) (string, bool) {
+// text is the text of a string. What YAML takes for something else is no string:
+// a key 0123 or a model 1.10 would mean another thing to the next program that
+// reads the file.
+func (d *decoder) text(n ast.Node, path string) (string, bool) {
+	switch t := n.(type) {
+	case *ast.StringNode:
+		return t.Value, true
+	case *ast.LiteralNode:
+		return t.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		d.fail(n, path, "expected a string: put it in quotes")
+		return "", false
+	}
+	d.fail(n, path, "expected a string")
+	return "", false
+}
+
+// scalarText is the text of a string or a number as it was written.
+func scalarText(n ast.Node) (string, bool) {
 	switch t := n.(type) {
 	case *ast.StringNode:
 		return t.Value, true
@@ -223,7 +241,6 @@ func (d *decoder) text(n ast.Node, path, expected string) (string, bool) {
 	case *ast.IntegerNode, *ast.FloatNode:
 		return n.GetToken().Value, true
 	}
-	d.fail(n, path, "expected %s", expected)
 	return "", false
 }
 
@@ -280,8 +297,15 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 	}
 	for _, name := range names {
 		f := v.Type().Field(fields[name])
-		if f.Tag.Get("required") != "" && !seen[name] {
+		if f.Tag.Get("required") == "" {
+			continue
+		}
+		value := v.Field(fields[name])
+		switch {
+		case !seen[name]:
 			d.fail(n, join(path, name), "is missing, expected %s", f.Tag.Get("doc"))
+		case value.Kind() == reflect.String && value.String() == "":
+			d.at(join(path, name), "is empty, expected %s", f.Tag.Get("doc"))
 		}
 	}
 }
@@ -319,7 +343,9 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
 			return
 		}
 		item := reflect.New(elem).Elem() // one string stands for a list of one
-		d.value(n, item, path)
+		if d.value(n, item, path); d.broken[path] {
+			return
+		}
 		v.Set(reflect.Append(reflect.MakeSlice(v.Type(), 0, 1), item))
 		return
 	}

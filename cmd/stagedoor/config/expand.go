@@ -30,6 +30,11 @@ func (d *decoder) expand(n ast.Node, path, text string, secret bool) string {
 }
 
 func (d *decoder) variables(n ast.Node, path, text string, secret bool) string {
+	if strings.Contains(variable.ReplaceAllString(text, "*"), "${") {
+		// Else ${KEY:-none} would be sent to a provider as its key.
+		d.fail(n, path, "expected ${NAME}: letters, digits and _")
+		return text
+	}
 	return variable.ReplaceAllStringFunc(text, func(m string) string {
 		name := m[2 : len(m)-1]
 		v, ok := d.env(name)
