@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,6 +25,7 @@ func (e *endpoints) set(all []Endpoint) { e.all.Store(&all) }
 type Client struct {
 	system *kit.System
 	state  *state.State
+	given  *endpoints
 	pid    *actor.PID
 }
 
@@ -37,17 +37,19 @@ func Start(system *kit.System, s *state.State) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{system: system, state: s, pid: pid}, nil
+	return &Client{system: system, state: s, given: given, pid: pid}, nil
 }
 
 // Configure puts endpoints in force, at most MaxEndpoints. What is to be delivered
-// to one that is gone waits for it to come back, until its time is over.
-func (c *Client) Configure(ctx context.Context, all []Endpoint) error {
+// to one that is gone waits for it to come back, until its time is over. It cannot
+// fail, for it is a part of a change that is made as a whole: a sender that is just
+// being restarted begins with the new ones.
+func (c *Client) Configure(all []Endpoint) {
 	var hooks []state.Webhook
 	for _, e := range all {
 		hooks = append(hooks, e.Webhook)
 	}
 	c.state.SetWebhooks(hooks)
-	_, err := kit.Ask(ctx, c.system, c.pid, &configure{endpoints: all})
-	return err
+	c.given.set(all)
+	c.system.Send(c.pid, &configured{})
 }

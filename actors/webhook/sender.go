@@ -23,11 +23,8 @@ const (
 // message is what the actor accepts.
 type message interface{ webhookMessage() }
 
-// configure replaces the endpoints.
-type configure struct {
-	kit.Reply[struct{}]
-	endpoints []Endpoint
-}
+// configured: other endpoints are in force.
+type configured struct{}
 
 // woken: the deliveries changed, or one is due.
 type woken struct{}
@@ -35,17 +32,17 @@ type woken struct{}
 // tried: a try of a delivery has ended, and what came of it is kept.
 type tried struct{ id, webhook string }
 
-func (*configure) webhookMessage() {}
-func (*woken) webhookMessage()     {}
-func (*tried) webhookMessage()     {}
+func (*configured) webhookMessage() {}
+func (*woken) webhookMessage()      {}
+func (*tried) webhookMessage()      {}
 
-var _ = []message{(*configure)(nil), (*woken)(nil), (*tried)(nil)}
+var _ = []message{(*configured)(nil), (*woken)(nil), (*tried)(nil)}
 
 // sender is the actor. Only Receive touches its fields.
 type sender struct {
 	system *kit.System
 	state  *state.State
-	// given are the endpoints in force, for an incarnation to begin with.
+	// given are the endpoints in force.
 	given *endpoints
 
 	self    *actor.PID
@@ -63,11 +60,9 @@ func (s *sender) Receive(c actor.Context) {
 		s.self, s.under = c.Self(), make(map[string]map[string]bool)
 		s.equip()
 		s.look()
-	case *configure:
-		s.given.set(m.endpoints)
+	case *configured:
 		s.equip()
 		s.look()
-		m.Resolve(struct{}{}, nil)
 	case *woken:
 		s.look()
 	case *tried:

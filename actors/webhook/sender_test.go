@@ -74,10 +74,7 @@ func (s *stage) start(endpoints ...webhook.Endpoint) {
 }
 
 func (s *stage) configure(endpoints ...webhook.Endpoint) {
-	s.t.Helper()
-	if err := s.hooks.Configure(s.t.Context(), endpoints); err != nil {
-		s.t.Fatal(err)
-	}
+	s.hooks.Configure(endpoints)
 }
 
 // finish ends a job of ann's.

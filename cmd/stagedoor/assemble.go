@@ -168,7 +168,8 @@ func (g *gateway) resume(ctx context.Context, doors *text.Doors) error {
 	return nil
 }
 
-// configure puts what can change while the gateway runs in force.
+// configure puts what can change while the gateway runs in force: all of it, or
+// nothing if it fails.
 func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -180,9 +181,8 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	if err := g.house.Configure(ctx, cat, providers); err != nil {
 		return err
 	}
-	if err := g.house.Webhooks().Configure(ctx, c.Endpoints()); err != nil {
-		return err
-	}
+	// From here on nothing can fail.
+	g.house.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
 	g.warnOfNobodys(fixedKeys)
