@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -310,7 +309,7 @@ func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {
 	}
 	var lsn uint64
 	err = b.update(func(tx *bbolt.Tx) error {
-		if err := apply(tx, batches); err != nil {
+		if err := newWriter(tx, batches).apply(batches); err != nil {
 			return err
 		}
 		if !writes(batches) {
@@ -369,66 +368,6 @@ func (b *Bolt) update(fn func(*bbolt.Tx) error) (err error) {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	return err
-}
-
-func apply(tx *bbolt.Tx, batches []Batch) error {
-	for i, batch := range batches {
-		for _, c := range batch.Pre {
-			have, err := revision(tx.Bucket([]byte(c.Table)), c.Table, c.Key)
-			if err != nil {
-				return err
-			}
-			if have != c.Rev {
-				return &ConflictError{Batch: i, Cond: c, Have: have}
-			}
-		}
-		for _, op := range batch.Ops {
-			if err := op.apply(tx.Bucket([]byte(op.Table))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (op Op) apply(bucket *bbolt.Bucket) error {
-	switch op.Kind {
-	case Put:
-		rev, err := revision(bucket, op.Table, op.Key)
-		if err != nil {
-			return err
-		}
-		return bucket.Put(op.Key, seal(op.Table, op.Key, rev+1, op.Value))
-	case Delete:
-		return bucket.Delete(op.Key)
-	default:
-		return deletePrefix(bucket, op.Key)
-	}
-}
-
-// deletePrefix collects before it deletes: a cursor of bbolt may skip a record
-// after its page was rebalanced.
-func deletePrefix(bucket *bbolt.Bucket, prefix []byte) error {
-	var keys [][]byte
-	c := bucket.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, clone(k))
-	}
-	for _, k := range keys {
-		if err := bucket.Delete(k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func revision(bucket *bbolt.Bucket, t Table, key []byte) (uint64, error) {
-	v := bucket.Get(key)
-	if v == nil {
-		return 0, nil
-	}
-	rev, _, err := unseal(t, key, v)
-	return rev, err
 }
 
 // use takes part in the store until release is called.

@@ -230,7 +230,7 @@ func edit(t *testing.T, dir string, fn func(tx *bbolt.Tx) error) {
 }
 
 func TestDamagedValueIsNamed(t *testing.T) {
-	sealed := seal(Key, []byte("k1"), 1, []byte("v1"))
+	sealed := appendSealed(nil, Key, []byte("k1"), 1, []byte("v1"))
 	change := func(at int, to byte) []byte {
 		v := clone(sealed)
 		v[at] = to
@@ -251,8 +251,8 @@ func TestDamagedValueIsNamed(t *testing.T) {
 		"revision":      change(13, 9),
 		"cut":           sealed[:len(sealed)-1],
 		"longer":        append(clone(sealed), 0),
-		"another key's": seal(Key, []byte("k2"), 1, []byte("v1")),
-		"another table": seal(User, []byte("k1"), 1, []byte("v1")),
+		"another key's": appendSealed(nil, Key, []byte("k2"), 1, []byte("v1")),
+		"another table": appendSealed(nil, User, []byte("k1"), 1, []byte("v1")),
 		"version":       future,
 		"flag":          flagged,
 	} {
@@ -414,14 +414,14 @@ func damage(random *rand.Rand, good []byte) []byte {
 }
 
 func FuzzUnseal(f *testing.F) {
-	f.Add([]byte("k"), seal(Key, []byte("k"), 7, []byte("payload")))
+	f.Add([]byte("k"), appendSealed(nil, Key, []byte("k"), 7, []byte("payload")))
 	f.Add([]byte("k"), []byte{1})
 	f.Fuzz(func(t *testing.T, key, v []byte) {
 		rev, payload, err := unseal(Key, key, v)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(seal(Key, key, rev, payload), v) {
+		if !bytes.Equal(appendSealed(nil, Key, key, rev, payload), v) {
 			t.Errorf("%x is another value's form too", v)
 		}
 	})

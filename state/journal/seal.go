@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 )
 
 // A value on disk:
@@ -19,13 +20,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func seal(t Table, key []byte, rev uint64, payload []byte) []byte {
-	v := make([]byte, sealHeader+len(payload))
-	v[0] = sealVersion
-	binary.BigEndian.PutUint64(v[6:], rev)
-	copy(v[sealHeader:], payload)
-	binary.BigEndian.PutUint32(v[2:], checksum(t, key, v))
-	return v
+// appendSealed appends the value of a record as it is on disk.
+func appendSealed(b []byte, t Table, key []byte, rev uint64, payload []byte) []byte {
+	n := len(b)
+	b = append(b, sealVersion, 0, 0, 0, 0, 0)
+	b = binary.BigEndian.AppendUint64(b, rev)
+	b = append(b, payload...)
+	binary.BigEndian.PutUint32(b[n+2:], checksum(t, key, b[n:]))
+	return b
 }
 
 // unseal returns a part of v.
@@ -45,10 +47,25 @@ func unseal(t Table, key, v []byte) (rev uint64, payload []byte, err error) {
 }
 
 func checksum(t Table, key, v []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, []byte(t))
-	sum = crc32.Update(sum, castagnoli, key)
+	sum := crc32.Update(t.seed(), castagnoli, key)
 	sum = crc32.Update(sum, castagnoli, v[:2])
 	return crc32.Update(sum, castagnoli, v[6:])
+}
+
+// seeds are the checksums of the tables' names, with which all others begin.
+var seeds = func() (sums [len(tables)]uint32) {
+	for i, t := range tables {
+		sums[i] = crc32.Checksum([]byte(t), castagnoli)
+	}
+	return sums
+}()
+
+// seed is the checksum of a table's name.
+func (t Table) seed() uint32 {
+	if i := slices.Index(tables[:], t); i >= 0 {
+		return seeds[i]
+	}
+	return crc32.Checksum([]byte(t), castagnoli)
 }
 
 // clone copies b; an empty slice stays different from none.
