@@ -190,7 +190,7 @@ func (v *visit) answer(err error) {
 	if e.Status >= 500 && e.Cause != nil {
 		v.doors.Logger.Warn("request failed", "request_id", requestID(v.w), "status", e.Status, "cause", e.Cause)
 	}
-	access.Note(v.w, slog.Any("error", e.Code))
+	access.Note(v.w, slog.String("error", telemetry.ErrorName(e)))
 	envelope.Write(v.w, envelope.Plain, e)
 }
 
@@ -198,6 +198,9 @@ func (v *visit) answer(err error) {
 // that did not get as far as the painter.
 func (v *visit) note(out *painter.Outcome) {
 	v.trace(out)
+	if out != nil && out.Err != nil {
+		access.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
+	}
 	if !access.Wanted(v.w) {
 		return
 	}
@@ -209,11 +212,14 @@ func (v *visit) note(out *painter.Outcome) {
 	if out == nil {
 		return
 	}
-	if out.Err != nil {
-		access.Outcome(v.w, out.Err.Status)
-	}
 	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
-		slog.Int("images", out.Delivered), slog.String("losses", out.Losses))
+		slog.Int("images", out.Delivered))
+	if out.Err != nil && out.Committed { // else answer has said so
+		access.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
+	}
+	if out.Losses != "" {
+		access.Note(v.w, slog.String("losses", out.Losses))
+	}
 }
 
 // trace adds the same to the request's span.

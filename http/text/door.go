@@ -416,27 +416,44 @@ func (v *visit) answer(err error) {
 	if e.Status >= 500 && e.Cause != nil {
 		v.doors.Logger.Warn("request failed", "request_id", RequestID(v.w), "status", e.Status, "cause", e.Cause)
 	}
-	access.Note(v.w, slog.Any("error", e.Code))
+	access.Note(v.w, slog.String("error", telemetry.ErrorName(e)))
 	envelope.Write(v.w, v.shape.Envelope, e)
 }
 
 // note adds what the door knows to the line of the request. out is nil for one
 // that did not get as far as the translator.
 func (v *visit) note(out *translator.Outcome) {
+	if out != nil && out.Err != nil {
+		access.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
+	}
 	if !access.Wanted(v.w) {
 		return
 	}
-	access.Note(v.w, slog.String("shape", string(v.shape.Name())), slog.String("model", short(v.head.Model)),
-		slog.String("key", v.key.ID), slog.Bool("stream", v.head.Stream))
+	access.Note(v.w, slog.String("shape", string(v.shape.Name())), slog.Bool("stream", v.head.Stream))
+	for _, known := range [...]slog.Attr{slog.String("model", short(v.head.Model)), slog.String("key", v.key.ID)} {
+		if known.Value.String() != "" {
+			access.Note(v.w, known)
+		}
+	}
 	if out == nil {
 		return
 	}
-	if out.Err != nil {
-		access.Outcome(v.w, out.Err.Status)
-	}
 	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
-		slog.Bool("untouched", out.Untouched), slog.Int64("input_tokens", out.Usage.InputTotal),
-		slog.Int64("output_tokens", out.Usage.OutputTotal), slog.String("degraded", out.Degraded), slog.String("losses", out.Losses))
+		slog.Bool("untouched", out.Untouched))
+	if out.Err != nil && out.Committed { // else answer has said so
+		access.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
+	}
+	if n := out.Usage.InputTotal; n >= 0 {
+		access.Note(v.w, slog.Int64("input_tokens", n))
+	}
+	if n := out.Usage.OutputTotal; n >= 0 {
+		access.Note(v.w, slog.Int64("output_tokens", n))
+	}
+	for _, told := range [...]slog.Attr{slog.String("degraded", out.Degraded), slog.String("losses", out.Losses)} {
+		if told.Value.String() != "" {
+			access.Note(v.w, told)
+		}
+	}
 }
 
 // trace adds what the door knows to the span of the request, as note does to its

@@ -289,6 +289,12 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 		if l.Get("status").Int() != want[id] || !l.Get("duration").Exists() || !l.Get("path").Exists() || !l.Get("method").Exists() {
 			t.Errorf("%s: %s, want status %d", id, l.Raw, want[id])
 		}
+		if failed := l.Get("status").Int() >= 400 && id != "r-path"; failed != (l.Get("error").String() != "") || strings.Count(l.Raw, `"error":`) > 1 {
+			t.Errorf("%s: a failure's line has its name once, others none: %s", id, l.Raw)
+		}
+		if n := l.Get("input_tokens"); n.Exists() && n.Int() < 0 || strings.Contains(l.Raw, `""`) {
+			t.Errorf("%s: the line tells what is not known: %s", id, l.Raw)
+		}
 		for _, secret := range []string{g.secrets["all"], "secret-of-nobody", `"hi"`} {
 			if strings.Contains(l.Raw, secret) {
 				t.Errorf("%s: the line holds %q", id, secret)

@@ -307,6 +307,23 @@ func TestNamesOfClientsBreakNeitherMetricsNorTraces(t *testing.T) {
 	t.Error("the request for a path of broken bytes has no span")
 }
 
+func TestStreamsThatBreakAreFailuresWhateverIsLogged(t *testing.T) {
+	t.Parallel()
+	g := start(t, newUpstream(t), object{"metrics": object{"prometheus": true}}, "STAGEDOOR_LOG_LEVEL=error")
+	if _, status, reply := g.ask("/v1/chat/completions", chat("sandbox", true), "x-sandbox", "error=2"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, reply)
+	}
+	for range 100 { // the reply ends a moment before its request
+		for _, s := range g.scrape(t) {
+			if s.Get("__name__") == "http_server_request_duration_seconds_count" && s.Get("http_response_status_code") == "500" {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("a stream that broke is counted as answered")
+}
+
 // durations are seconds in the conventions and in Prometheus.
 var unit = regexp.MustCompile(`_(ms|milliseconds|microseconds)(_|$)`)
 
