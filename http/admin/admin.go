@@ -94,6 +94,9 @@ func answer(w http.ResponseWriter, v any, err error) {
 	case errors.Is(err, state.ErrInvalid), errors.Is(err, state.ErrExists):
 		err = &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: err.Error()}
 	}
+	if e := adminapi.Unavailable(err); e != nil {
+		err = e
+	}
 	if err != nil {
 		envelope.Write(w, envelope.Plain, err)
 		return

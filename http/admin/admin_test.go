@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -168,6 +169,31 @@ func TestPeopleAreManagedThroughTheSocket(t *testing.T) {
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// fullStore is a store whose disk is full.
+type fullStore struct{ journal.Store }
+
+func (fullStore) Commit(context.Context, []journal.Batch) (journal.LSN, error) {
+	return 0, fmt.Errorf("%w: too little disk space", journal.ErrReadOnly)
+}
+
+func TestFullDiskIsToldToTheOperator(t *testing.T) {
+	s, err := state.Open(fullStore{journal.NewMemory()}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	c, err := admin.Dial(serve(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, userErr := c.AddUser(t.Context(), admin.Person{Username: "anna", Password: "correct horse battery"})
+	for what, err := range map[string]error{"key": c.AddKey(t.Context(), newKey(t, "key_1")), "user": userErr} {
+		if err == nil || !strings.Contains(err.Error(), "disk is nearly full") {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"time"
 
-	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/journal"
 )
 
 func notFound(param, message string) *dialogue.Error {
@@ -48,12 +48,25 @@ func told(err error) error {
 		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "too_large", Message: "the answer would be too long: ask for fewer days, or tell fewer things apart"}
 	case errors.Is(err, state.ErrInvalid):
 		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: err.Error()}
-	case errors.Is(err, state.ErrUnavailable), errors.Is(err, tokens.ErrUnavailable):
-		e := *ledger.Refusal(err)
-		e.Message, e.RetryAfter = "the gateway cannot keep changes at the moment, try again later", 5*time.Second
-		return &e
+	}
+	if e := Unavailable(err); e != nil {
+		return e
 	}
 	return err
+}
+
+// Unavailable is what who administers hears of a change that could not be kept, nil
+// if err is another one. Nobody else is told how the disk is.
+func Unavailable(err error) *dialogue.Error {
+	if !errors.Is(err, state.ErrUnavailable) && !errors.Is(err, tokens.ErrUnavailable) {
+		return nil
+	}
+	e := &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second,
+		Cause: err, Message: "the gateway cannot keep changes at the moment, try again later"}
+	if errors.Is(err, journal.ErrReadOnly) {
+		e.Message = "the disk is nearly full: the gateway keeps no changes until there is room"
+	}
+	return e
 }
 
 // about puts a thing's own words in place of told's.
