@@ -70,6 +70,7 @@ type LaneMailbox struct {
 	config Lanes
 	kind   *kind
 	system *System // nil: it is listed nowhere
+	eager  bool    // see Eager
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
@@ -79,6 +80,7 @@ type LaneMailbox struct {
 	internal  ring // the library's own messages
 	lanes     [laneCount]ring
 	running   bool // a goroutine is in run, or was asked for
+	starting  bool // and it is the spawner's, which is about to call Start
 	suspended bool // failed, waiting for the supervisor
 	closed    bool // the actor has stopped
 }
@@ -98,8 +100,14 @@ func (m *LaneMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher 
 	m.invoker, m.dispatcher, m.process = invoker, dispatcher, m.run
 }
 
-// Start implements actor.Mailbox; the Started message has woken the mailbox.
-func (m *LaneMailbox) Start() {}
+// Start implements actor.Mailbox. The Started message has woken the mailbox, unless
+// it is to be handled here.
+func (m *LaneMailbox) Start() {
+	if m.starting {
+		m.eager, m.starting = false, false
+		m.process()
+	}
+}
 
 // UserMessageCount implements actor.Mailbox.
 func (m *LaneMailbox) UserMessageCount() int {
@@ -135,6 +143,9 @@ func (m *LaneMailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
 	m.internal.push(message)
 	wake := m.wake(true)
+	if _, first := message.(*actor.Started); first && wake && m.eager {
+		wake, m.starting = false, true
+	}
 	m.mu.Unlock()
 	if wake {
 		m.dispatcher.Schedule(m.process)

@@ -13,6 +13,7 @@ type propsConfig struct {
 	lanes      Lanes
 	supervisor actor.SupervisorStrategy
 	crowd      bool
+	eager      bool
 }
 
 // WithLanes gives the actors a configured mailbox; without it nothing is bounded.
@@ -29,6 +30,10 @@ func WithSupervisor(strategy actor.SupervisorStrategy) PropsOption {
 // Crowd says that there are thousands of these actors, which come and go: they are
 // counted by their kind and not listed one by one.
 func Crowd() PropsOption { return func(c *propsConfig) { c.crowd = true } }
+
+// Eager lets the actors begin on the goroutine that spawns them, which saves waking
+// another one. Their parent waits meanwhile: Started must be short.
+func Eager() PropsOption { return func(c *propsConfig) { c.eager = true } }
 
 // Props describes actors of a kind: guarded, counted, on warm goroutines, with a
 // mailbox that forgets nobody. Build Props once per kind and give each actor its
@@ -48,7 +53,9 @@ func (s *System) Props(kindName string, produce func() actor.Actor, options ...P
 		func() actor.Actor { return &guard{actor: produce(), kind: k, system: s} },
 		actor.WithDispatcher(s.dispatcher),
 		actor.WithSupervisor(config.supervisor),
-		actor.WithMailbox(func() actor.Mailbox { return &LaneMailbox{config: config.lanes, kind: k, system: lists} }),
+		actor.WithMailbox(func() actor.Mailbox {
+			return &LaneMailbox{config: config.lanes, kind: k, system: lists, eager: config.eager}
+		}),
 	)
 }
 

@@ -8,7 +8,7 @@ type ring struct {
 	count int
 }
 
-const ringMin = 8
+const ringMin = 2 // most mailboxes never hold more
 
 func (r *ring) push(item any) {
 	if r.count == len(r.items) {
