@@ -17,6 +17,35 @@ type object struct {
 
 func newObject(capacity int) object { return object{append(make([]byte, 0, capacity), '{'), true} }
 
+// paper is where a group of commands writes its records: pieces that are larger
+// than one record, since a group has a thousand of them.
+type paper struct{ b []byte }
+
+const (
+	paperPiece = 16 << 10
+	// paperRoom is what a record takes that fits into what is left of a piece. A
+	// longer one moves the piece, which costs time only.
+	paperRoom = 1 << 10
+)
+
+// sheet is paper to append to; kept tells how much of it was used.
+func (p *paper) sheet() []byte {
+	if cap(p.b)-len(p.b) < paperRoom {
+		p.b = make([]byte, 0, paperPiece)
+	}
+	return p.b[len(p.b):]
+}
+
+// keep takes a sheet that was written on. Nothing will be appended to what it
+// returns.
+func (p *paper) keep(written []byte) []byte {
+	n := len(written)
+	if n <= cap(p.b)-len(p.b) {
+		p.b = p.b[:len(p.b)+n]
+	}
+	return written[:n:n]
+}
+
 func (o *object) key(name string) {
 	if !o.first {
 		o.b = append(o.b, ',')
@@ -41,7 +70,17 @@ func (o *object) number(name string, v int64) {
 
 func (o *object) time(name string, v time.Time) {
 	o.key(name)
-	o.b = append(v.AppendFormat(append(o.b, '"'), time.RFC3339Nano), '"')
+	o.b = appendTime(o.b, v)
+}
+
+func appendTime(b []byte, v time.Time) []byte {
+	return append(v.AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+}
+
+// stamp is a time that was written before.
+func (o *object) stamp(name string, v []byte) {
+	o.key(name)
+	o.b = append(o.b, v...)
 }
 
 func (o *object) end() []byte { return append(o.b, '}') }

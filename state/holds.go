@@ -35,6 +35,10 @@ var holds = table[Hold]{
 // sequenceKey is a sequence number as durable key: they are in time order.
 func sequenceKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
+func (tx *Tx) sequenceKey(n uint64) []byte {
+	return tx.paper.keep(binary.BigEndian.AppendUint64(tx.paper.sheet(), n))
+}
+
 func sequenceOf(key []byte) uint64 { return binary.BigEndian.Uint64(key) }
 
 // Holds lists the holds under way that are journaled, of one account or ("") of

@@ -95,8 +95,9 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	if err := checkAccount(account); err != nil {
 		return Account{}, nil, err
 	}
-	p := poster{tx: tx, account: accountOf(tx.mem, account)}
+	p := poster{tx: tx, account: accountOf(tx.mem, account), at: appendTime(nil, tx.now), tally: tally{day: dayOf(tx.now)}}
 	before := p.account.Last
+	tx.batch.Ops = slices.Grow(tx.batch.Ops, opsPerPosting*len(postings)+opsPerPost)
 	posted := make([]Posted, len(postings))
 	for i := range postings {
 		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
@@ -117,10 +118,18 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	return p.account, posted, accounts.put(tx, p.account)
 }
 
+// What a Post comes to, mostly: an entry and a receipt for each settlement; the
+// account, what its key has spent and what was used, once for all.
+const (
+	opsPerPosting = 2
+	opsPerPost    = 3
+)
+
 // poster enters postings: checks first, so that a refused one leaves no trace.
 type poster struct {
 	tx      *Tx
 	account Account
+	at      []byte // the time of all of them, as records have it
 	tally   tally
 	broken  error // a record could not be written: nothing of the command counts
 }
@@ -245,7 +254,7 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	receipt := *what.Receipt
 	receipt.Account, receipt.Hold, receipt.Held, receipt.Charged = p.account.ID, h.ID, h.Amount, spent
 	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
-	p.tx.putReceipt(&receipt)
+	p.tx.putReceipt(&receipt, p.at)
 	if err := p.tally.add(p.tx, &receipt); err != nil {
 		p.broken = err
 	}
@@ -262,13 +271,13 @@ func (p *poster) enter(e Entry) uint64 {
 	if (e.Kind == Settle || e.Kind == Release) && e.Hold == 0 {
 		e.Hold = e.Sequence
 	}
-	p.tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: sequenceKey(e.Sequence), Value: e.encode()})
+	p.tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: p.tx.sequenceKey(e.Sequence), Value: p.tx.paper.keep(e.encode(p.tx.paper.sheet(), p.at))})
 	return e.Sequence
 }
 
-// encode is the entry as it is kept, without its sequence.
-func (e *Entry) encode() []byte {
-	o := newObject(256)
+// encode appends the entry as it is kept, without its sequence. at is e.At.
+func (e *Entry) encode(b, at []byte) []byte {
+	o := object{append(b, '{'), true}
 	o.number("previous", int64(e.Previous))
 	o.text("account", e.Account)
 	o.text("kind", string(e.Kind))
@@ -278,7 +287,7 @@ func (e *Entry) encode() []byte {
 	o.text("request", e.Request)
 	o.text("model", e.Model)
 	o.text("reason", e.Reason)
-	o.time("at", e.At)
+	o.stamp("at", at)
 	return o.end()
 }
 

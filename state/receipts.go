@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -59,23 +60,28 @@ type PriceRow struct {
 // receiptPrefix finds the receipts of a request. NUL is in neither part. Ids
 // that the gateway makes grow with time, which the durable store is fast with.
 func receiptPrefix(request, account string) []byte {
-	key := make([]byte, 0, len(request)+len(account)+2+8)
+	return appendReceiptPrefix(make([]byte, 0, len(request)+len(account)+2+8), request, account)
+}
+
+func appendReceiptPrefix(key []byte, request, account string) []byte {
 	key = append(append(key, request...), 0)
 	return append(append(key, account...), 0)
 }
 
 func receiptKey(request, account string, hold uint64) []byte {
-	return append(receiptPrefix(request, account), sequenceKey(hold)...)
+	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), hold)
 }
 
-func (tx *Tx) putReceipt(r *Receipt) {
-	key := receiptKey(r.Request, r.Account, r.Hold)
-	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: r.encode()})
+// putReceipt writes a receipt. ended is r.Ended as records have it.
+func (tx *Tx) putReceipt(r *Receipt, ended []byte) {
+	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), r.Hold)
+	key = tx.paper.keep(key)
+	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: tx.paper.keep(r.encode(tx.paper.sheet(), ended))})
 }
 
-// encode is the receipt as it is kept.
-func (r *Receipt) encode() []byte {
-	o := newObject(640)
+// encode appends the receipt as it is kept. ended is r.Ended.
+func (r *Receipt) encode(b, ended []byte) []byte {
+	o := object{append(b, '{'), true}
 	o.text("request_id", r.Request)
 	o.text("account", r.Account)
 	o.number("hold", int64(r.Hold))
@@ -103,7 +109,7 @@ func (r *Receipt) encode() []byte {
 		o.b = append(o.b, ']')
 	}
 	o.time("began", r.Began)
-	o.time("ended", r.Ended)
+	o.stamp("ended", ended)
 	return o.end()
 }
 

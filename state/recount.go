@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"stagedoor/state/journal"
 )
@@ -72,12 +71,8 @@ func recounted(rows map[string]*UsageRow) []journal.Op {
 			k = &KeySpend{Key: u.Key}
 			byKey[u.Key] = k
 		}
-		day, err := time.Parse(time.DateOnly, u.Day)
-		if err != nil {
-			continue // dayOf wrote it
-		}
 		k.Account = u.Account
-		k.add(u.Amount, day)
+		k.add(u.Amount, u.Day)
 		k.Requests += u.Requests - 1
 	}
 	for _, k := range byKey {

@@ -38,21 +38,21 @@ func (w Window) Known() bool {
 
 // In is what was spent in the window that now is in.
 func (s *KeySpend) In(w Window, now time.Time) int64 {
+	if w != WindowDay && w != WindowMonth {
+		return s.Total
+	}
 	switch today := dayOf(now); {
 	case w == WindowDay && today <= s.Day:
 		return s.OfDay
 	case w == WindowMonth && today[:len("2006-01")] <= s.month():
 		return s.OfMonth
-	case w == WindowDay, w == WindowMonth:
-		return 0
 	}
-	return s.Total
+	return 0
 }
 
-// add counts a request. A clock that went back does not open an older window
+// add counts a request that ended today. A clock that went back does not open an older window
 // again: what is spent then belongs to the newest one.
-func (s *KeySpend) add(amount int64, now time.Time) {
-	today := dayOf(now)
+func (s *KeySpend) add(amount int64, today string) {
 	if today > s.Day {
 		if s.OfDay = 0; today[:len("2006-01")] > s.month() {
 			s.OfMonth = 0

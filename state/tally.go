@@ -9,14 +9,19 @@ package state
 // thirty days would read hundreds of thousands of receipts. The price is at most
 // two small records a batch, key and model.
 type tally struct {
+	day    string // of all of them
 	spends []*KeySpend
 	usages []*UsageRow
+
+	// lately is where the receipt before was counted, of key and model.
+	lately     *UsageRow
+	key, model string
 }
 
 // add counts a receipt that was just written.
 func (t *tally) add(tx *Tx, r *Receipt) error {
 	if checkID(r.Key) == nil {
-		t.spend(tx, r).add(r.Charged, tx.now)
+		t.spend(tx, r).add(r.Charged, t.day)
 	}
 	u, err := t.usage(tx, r)
 	if err != nil {
@@ -27,7 +32,7 @@ func (t *tally) add(tx *Tx, r *Receipt) error {
 }
 
 func (t *tally) spend(tx *Tx, r *Receipt) *KeySpend {
-	if s := t.find(r.Key); s != nil {
+	if s := t.spentBy(r.Key); s != nil {
 		return s
 	}
 	s := &KeySpend{Key: r.Key}
@@ -39,7 +44,7 @@ func (t *tally) spend(tx *Tx, r *Receipt) *KeySpend {
 	return s
 }
 
-func (t *tally) find(key string) *KeySpend {
+func (t *tally) spentBy(key string) *KeySpend {
 	for _, s := range t.spends {
 		if s.Key == key {
 			return s
@@ -53,11 +58,21 @@ func (t *tally) spent(what *Posting) *KeySpend {
 	if what.Kind != Settle || what.Receipt == nil || checkID(what.Receipt.Key) != nil {
 		return nil
 	}
-	return t.find(what.Receipt.Key)
+	return t.spentBy(what.Receipt.Key)
 }
 
-func (t *tally) usage(tx *Tx, r *Receipt) (*UsageRow, error) {
-	name := UsageRow{Day: dayOf(tx.now), Account: r.Account, Key: usageName(r.Key), Model: usageName(r.Model)}
+func (t *tally) usage(tx *Tx, r *Receipt) (u *UsageRow, err error) {
+	if t.lately == nil || t.key != r.Key || t.model != r.Model {
+		if t.lately, err = t.find(tx, r); err != nil {
+			return nil, err
+		}
+		t.key, t.model = r.Key, r.Model
+	}
+	return t.lately, nil
+}
+
+func (t *tally) find(tx *Tx, r *Receipt) (*UsageRow, error) {
+	name := UsageRow{Day: t.day, Account: r.Account, Key: usageName(r.Key), Model: usageName(r.Model)}
 	if u := t.counted(&name); u != nil {
 		return u, nil
 	}

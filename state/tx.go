@@ -30,6 +30,7 @@ type Tx struct {
 	batches []journal.Batch
 	done    []change
 	size    int   // bytes of operations
+	paper   paper // of their keys and values
 	broken  error // memdb failed half-way: nothing of the group can be kept
 }
 

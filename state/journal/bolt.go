@@ -193,7 +193,7 @@ func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			db, err = nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", r)}
+			db, err = nil, &CorruptError{Table: "file", Reason: unreadable(file, r)}
 			if file != nil {
 				unlock(file) // bbolt's mapping keeps the lock beyond Close
 				file.Close()
@@ -218,9 +218,22 @@ func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
 	case errors.As(err, new(*os.PathError)), errors.As(err, new(syscall.Errno)):
 		return nil, nil, err // the system's, not the file's
 	case err != nil:
-		return nil, nil, &CorruptError{Table: "file", Reason: fmt.Sprintf("cannot be read (%v)", err)}
+		return nil, nil, &CorruptError{Table: "file", Reason: unreadable(file, err)}
 	}
 	return db, file, nil
+}
+
+// unreadable tells why bbolt could not read a file. Most are cut off, of which bbolt
+// only says that it met a fault.
+func unreadable(file *os.File, cause any) string {
+	if file != nil {
+		info, err := file.Stat()
+		m, metaErr := readMetas(file, os.Getpagesize())
+		if err == nil && metaErr == nil && info.Size() < m.size() {
+			return fmt.Sprintf("has %d bytes of %d", info.Size(), m.size())
+		}
+	}
+	return fmt.Sprintf("cannot be read (%v)", cause)
 }
 
 // prepare checks what is there and leaves the mark that the store is in use.

@@ -12,12 +12,14 @@ import (
 type metas struct {
 	whole [2]bool
 	txid  [2]uint64
+	bytes [2]int64 // of the file that the commit needs
 }
 
 // The form of a meta page, behind the header of every page: magic, version, page
 // size, flags, root, free list, high-water mark, transaction, checksum.
 const (
 	metaMagic = 0xED0CDAED
+	metaHigh  = 40
 	metaTxid  = 48
 	metaSum   = 56
 	metaSize  = 64
@@ -35,6 +37,7 @@ func readMetas(file io.ReaderAt, pageSize int) (metas, error) {
 		sum.Write(page[:metaSum])
 		m.whole[i] = binary.NativeEndian.Uint32(page) == metaMagic && binary.NativeEndian.Uint64(page[metaSum:]) == sum.Sum64()
 		m.txid[i] = binary.NativeEndian.Uint64(page[metaTxid:])
+		m.bytes[i] = int64(binary.NativeEndian.Uint64(page[metaHigh:])) * int64(pageSize)
 	}
 	return m, nil
 }
@@ -42,6 +45,17 @@ func readMetas(file io.ReaderAt, pageSize int) (metas, error) {
 // torn tells whether one page is not whole: the last commit to it was cut off by
 // the end of the power, or the disk damaged it since.
 func (m *metas) torn() bool { return m.whole[0] != m.whole[1] }
+
+// size is how many bytes the file must have for the newest commit that is whole.
+func (m *metas) size() int64 {
+	size, last := int64(0), m.last()
+	for i, whole := range m.whole {
+		if whole && m.txid[i] == last {
+			size = m.bytes[i]
+		}
+	}
+	return size
+}
 
 // last is the newest commit that is in force.
 func (m *metas) last() uint64 {

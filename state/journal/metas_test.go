@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,5 +78,34 @@ func TestTornCommitIsCutBackAndTold(t *testing.T) {
 				t.Error("told again after a good commit")
 			}
 		})
+	}
+}
+
+// TestFileThatWasCutOffSaysHowMuchIsLeft: what every commit built on is not there, so
+// there is nothing to cut back to.
+func TestFileThatWasCutOffSaysHowMuchIsLeft(t *testing.T) {
+	origin, page := t.TempDir(), int64(os.Getpagesize())
+	b := openBolt(t, origin, Options{})
+	for i := range 20 {
+		if err := write(b, Key, fmt.Sprintf("k%02d", i), "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := b.metas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	abandon(t, b)
+	good, err := os.ReadFile(filepath.Join(origin, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 4 * page; size < m.size(); size += page {
+		dir := t.TempDir()
+		replace(t, dir, clone(good)[:size])
+		_, err := OpenBolt(dir, Options{LowWater: -1, Timeout: time.Millisecond})
+		if want := fmt.Sprintf("has %d bytes of %d", size, m.size()); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %v, want that the file %s", size, err, want)
+		}
 	}
 }
