@@ -155,6 +155,17 @@ func (g *Gateway) Stop() error {
 	return os.RemoveAll(g.dir)
 }
 
+// Await waits until the program has ended by itself and tells with which code: -1 if
+// it has not within a time.
+func (g *Gateway) Await(within time.Duration) (code int) {
+	select {
+	case <-g.exit:
+		return g.cmd.ProcessState.ExitCode()
+	case <-time.After(within):
+		return -1
+	}
+}
+
 // Kill ends the program with SIGKILL, as a crash would, and waits for it. That it
 // had ended by itself before is an error.
 func (g *Gateway) Kill() error {
