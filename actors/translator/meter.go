@@ -88,19 +88,29 @@ func exhausted() *upstream.Failure {
 // is missing.
 type counter struct {
 	output int64
+	pieces int64
+	bytes  int
 	frame  int // the shortest event so far: what is not text in each
 }
 
 // text counts a piece of answer.
-func (c *counter) text(s string) { c.output += max(1, tokens.Guess(len(s))) }
+func (c *counter) text(s string) { c.add(len(s)) }
 
 // event counts an event that is forwarded unread. The shortest one seen stands
-// for the frame that all of them have, and for one token.
+// for the frame that all of them have, and for one byte of text.
 func (c *counter) event(length int) {
 	if c.frame == 0 || length < c.frame {
 		c.frame = length
 	}
-	c.output += 1 + tokens.Guess(length-c.frame)
+	c.add(length - c.frame + 1)
+}
+
+// add counts bytes of one piece. Most upstreams send a token a piece, of any length:
+// a guess for each would round every one of them up.
+func (c *counter) add(bytes int) {
+	c.pieces++
+	c.bytes += bytes
+	c.output = max(c.pieces, tokens.Guess(c.bytes))
 }
 
 // afterwards lets the meter settle a request that is over, beside everything
