@@ -66,5 +66,9 @@ func (s *State) KeyBudget(key string) Budget {
 	return Budget{}
 }
 
+// KeyEra changes with every change of a key: what was read of keys counts until
+// then. Whoever keeps such a thing reads the era first.
+func (s *State) KeyEra() uint64 { return s.keyEra.Load() }
+
 // KeySpent is what a key has spent, as far as it is durable.
 func (s *State) KeySpent(key string) KeySpend { return s.View().KeySpend(key) }

@@ -17,7 +17,8 @@ func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 	if _, err := io.ReadFull(random, b[8:]); err != nil {
 		return "", fmt.Errorf("make id: %w", err)
 	}
-	return prefix + hex.EncodeToString(b[2:]), nil
+	id := make([]byte, 0, 64)
+	return string(hex.AppendEncode(append(id, prefix...), b[2:])), nil
 }
 
 const maxID = 128

@@ -19,8 +19,9 @@ type State struct {
 	mem     *memdb.MemDB
 	now     func() time.Time // of clock
 	clock   clock
-	hot     keyring // the keys by hash, for the lookup of every request
-	blocked blocked // the disabled users, for the same
+	hot     keyring       // the keys by hash, for the lookup of every request
+	keyEra  atomic.Uint64 // see KeyEra
+	blocked blocked       // the disabled users, for the same
 
 	webhooks atomic.Pointer[[]Webhook] // who is told of what
 

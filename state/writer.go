@@ -217,6 +217,7 @@ func (s *State) publish(tx *Tx) {
 		switch c.table {
 		case keys.name():
 			s.hot.change(c)
+			s.keyEra.Add(1)
 		case users.name():
 			s.blocked.change(c)
 		case responses.name():

@@ -14,8 +14,6 @@ import (
 const (
 	// idleAfter is how long an account without money in motion keeps its actor.
 	idleAfter = time.Minute
-	// gather is how long who waits for the journal may wait for company.
-	gather = 2 * time.Millisecond
 	// retryAfter is how long the journal is left alone after it failed.
 	retryAfter = time.Second
 )
@@ -97,7 +95,7 @@ func (a *account) handle(m message) {
 		if m.settlement.Amount > m.hold.amount {
 			a.refresh()
 		}
-		m.answer(a.core.settle(a.used, m.hold, m.settlement, m))
+		m.answer(a.core.settle(a.used, m.hold, &m.settlement, m))
 	case *releasing:
 		a.core.release(m.hold, m.reason, m.receipt, nil)
 	case *adjusting:
@@ -116,7 +114,7 @@ func (a *account) handle(m message) {
 }
 
 func (a *account) hold(m *holding) {
-	now := time.Now()
+	now := a.used
 	if now.Before(a.sick) {
 		m.Resolve(nil, fmt.Errorf("hold: %w", state.ErrUnavailable))
 		return
@@ -167,10 +165,15 @@ func (a *account) step(self *actor.PID) {
 	case a.asked.IsZero():
 		a.asked = now
 	}
-	if a.core.waiting > 0 && !now.Before(a.sick) && (a.core.ripe() || now.Sub(a.asked) >= gather) {
+	if a.core.waiting > 0 && !now.Before(a.sick) && a.enough(now) {
 		a.flush(self, now)
 	}
 	a.wake(now)
+}
+
+// enough tells whether those who wait have waited for company long enough.
+func (a *account) enough(now time.Time) bool {
+	return a.core.ripe() || now.Sub(a.asked) >= a.core.gather()
 }
 
 func (a *account) wake(now time.Time) {
@@ -182,7 +185,7 @@ func (a *account) wake(now time.Time) {
 		at = due
 	}
 	if a.core.waiting > 0 && len(a.core.inFlight) == 0 {
-		at = a.asked.Add(gather)
+		at = a.asked.Add(a.core.gather())
 	}
 	if at.Before(a.sick) {
 		at = a.sick
@@ -198,7 +201,7 @@ func (a *account) tick(c actor.Context) {
 		c.Stop(c.Self())
 		return
 	}
-	if !now.Before(a.sick) {
+	if !now.Before(a.sick) && (a.core.waiting == 0 || a.enough(now)) {
 		a.flush(c.Self(), now)
 	}
 	a.wake(now)

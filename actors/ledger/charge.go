@@ -191,7 +191,7 @@ func used(u dialogue.Usage) state.ReceiptUsage {
 
 // rows are the products that catalog.Price.Tokens adds up.
 func rows(p *catalog.Price, u dialogue.Usage) []state.PriceRow {
-	var out []state.PriceRow
+	out := make([]state.PriceRow, 0, 2) // input and output, mostly
 	row := func(what string, tokens, price, otherwise int64) {
 		if price == 0 {
 			price = otherwise

@@ -72,8 +72,8 @@ type Ask struct {
 	Model, Provider string
 }
 
-func (a *Ask) receipt() *state.Receipt {
-	return &state.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
+func (a *Ask) receipt() state.Receipt {
+	return state.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
 }
 
 // Settlement is what a request did cost.
@@ -112,7 +112,7 @@ func (h *Hold) Amount() int64 { return h.amount.Load() }
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
 	err := c.with(ctx, ask.Account, func(pid *actor.PID) error {
-		m := &holding{ask: &ask}
+		m := &holding{ask: ask}
 		granted, err := kit.Ask(ctx, c.system, pid, m)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -170,7 +170,7 @@ func (h *Hold) Progress(amount int64) {
 // has not. If it fails the hold is open still, to be settled again or released;
 // if ctx ends it is settled all the same.
 func (h *Hold) Settle(ctx context.Context, s Settlement) error {
-	_, err := kit.Ask(ctx, h.client.system, h.pid, &settling{hold: h.hold, settlement: &s})
+	_, err := kit.Ask(ctx, h.client.system, h.pid, &settling{hold: h.hold, settlement: s})
 	h.settled(s.Amount, err)
 	return refusal(err)
 }
@@ -269,7 +269,9 @@ func (c *Client) with(ctx context.Context, account string, ask func(*actor.PID) 
 		if err != nil {
 			return err
 		}
-		err = ask(pid)
+		if err = ask(pid); err == nil {
+			return nil
+		}
 		var rejected *kit.Rejected
 		if !errors.As(err, &rejected) {
 			return err

@@ -34,7 +34,7 @@ type hold struct {
 	purse   *purse // of its key; nil: it has none
 	phase   phase
 	began   time.Time
-	receipt *state.Receipt
+	receipt state.Receipt // what is known of it already; it does not change
 	// outcome is what those who end it again are told.
 	outcome error
 	also    []waiter // ended it again while it was ending
@@ -79,7 +79,7 @@ type core struct {
 func newCore(a state.Account, holds []state.Hold, b books) *core {
 	c := &core{credits: a.Credits, spent: a.Spent, books: b, purses: make(map[string]*purse), open: make(map[*hold]struct{})}
 	for i := range holds {
-		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: &holds[i].Receipt}
+		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: holds[i].Receipt}
 		h.purse = c.purse(h.receipt.Key)
 		c.open[h] = struct{}{}
 		c.hold(h, h.amount)
@@ -104,7 +104,7 @@ func (c *core) insufficient(amount int64) error {
 }
 
 // begin holds amount, or refuses. w waits for it to be durable; nil: nobody.
-func (c *core) begin(now time.Time, amount int64, receipt *state.Receipt, w waiter) (*hold, error) {
+func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waiter) (*hold, error) {
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (c *core) begin(now time.Time, amount int64, receipt *state.Receipt, w wait
 		return h, nil
 	}
 	h.begun, h.waited = true, true
-	c.push(op{kind: state.Begin, hold: h, amount: amount, receipt: receipt, waiter: w})
+	c.push(op{kind: state.Begin, hold: h, amount: amount, receipt: &h.receipt, waiter: w})
 	return h, nil
 }
 
@@ -236,7 +236,7 @@ func (c *core) again(h *hold, w waiter) error {
 // merge is what the receipt says, on top of what was known at the begin.
 func (h *hold) merge(r *state.Receipt) *state.Receipt {
 	if r == nil {
-		return h.receipt
+		return &h.receipt
 	}
 	m := *r
 	m.Request, m.Key, m.Model = h.receipt.Request, h.receipt.Key, cmp.Or(m.Model, h.receipt.Model)
@@ -272,6 +272,15 @@ func (c *core) push(o op) {
 // let a few more come as long as more are at work than wait.
 func (c *core) ripe() bool { return c.waiting >= len(c.open)-c.ending }
 
+// gather is how long who waits for the journal may wait for company: the longer,
+// the more there is. Where few come a wait would save little.
+func (c *core) gather() time.Duration { return time.Duration(min(c.waiting, crowd)) * gatherEach }
+
+const (
+	gatherEach = time.Millisecond
+	crowd      = 6
+)
+
 // due is when the journal must hear of what nobody waits for; false: of nothing.
 func (c *core) due(now time.Time) (time.Time, bool) {
 	if len(c.ops) > 0 {
@@ -297,13 +306,16 @@ func (c *core) next(now time.Time) []state.Posting {
 	if len(c.inFlight) > 0 {
 		return nil
 	}
+	if len(c.ops) == 0 && len(c.unwritten) == 0 {
+		return nil
+	}
 	n := min(len(c.ops), maxBatch)
-	batch := slices.Clone(c.ops[:n])
+	batch := c.ops[:n:n]
 	if n == len(c.ops) {
 		// Behind all releases: what they freed may be what these hold.
 		batch = append(batch, c.overdue(now)...)
 	}
-	c.ops = append(c.ops[:0:0], c.ops[n:]...)
+	c.ops = append(make([]op, 0, n), c.ops[n:]...) // as many come again, mostly
 	c.waiting = 0
 	for i := range c.ops {
 		if c.ops[i].waiter != nil {
@@ -324,7 +336,7 @@ func (c *core) overdue(now time.Time) []op {
 		}
 		if h.phase == open && !h.begun {
 			h.begun = true
-			batch = append(batch, op{kind: state.Begin, hold: h, amount: h.amount, receipt: h.receipt})
+			batch = append(batch, op{kind: state.Begin, hold: h, amount: h.amount, receipt: &h.receipt})
 		}
 		c.unwritten = c.unwritten[1:]
 	}

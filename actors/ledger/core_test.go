@@ -89,7 +89,7 @@ func coreNeverOverdraws(rt *rapid.T) {
 				w, waiting = a, append(waiting, a)
 			}
 			key := rapid.SampledFrom([]string{"", "key_1"}).Draw(rt, "key")
-			h, err := c.begin(now, amount.Draw(rt, "amount"), &state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
+			h, err := c.begin(now, amount.Draw(rt, "amount"), state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
 			if err == nil {
 				holds = append(holds, h)
 			} else {
@@ -190,10 +190,10 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
 			c := newCore(state.Account{Credits: tt.credits}, nil, noBooks{})
-			if _, err := c.begin(now, tt.other, &state.Receipt{Request: "other"}, nil); err != nil {
+			if _, err := c.begin(now, tt.other, state.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.begin(now, tt.hold, &state.Receipt{Request: "r"}, nil)
+			h, err := c.begin(now, tt.hold, state.Receipt{Request: "r"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,6 +210,8 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 
 // noBooks knows no budget.
 type noBooks struct{}
+
+func (noBooks) KeyEra() uint64 { return 0 }
 
 func (noBooks) KeyBudget(string) state.Budget { return state.Budget{} }
 

@@ -20,7 +20,7 @@ type none struct{}
 // holding asks for a hold. If durable, the answer waits for the journal.
 type holding struct {
 	kit.Reply[*hold]
-	ask     *Ask
+	ask     Ask
 	granted *hold // the actor's
 }
 
@@ -61,7 +61,7 @@ type progressing struct {
 type settling struct {
 	reply
 	hold       *hold
-	settlement *Settlement
+	settlement Settlement
 }
 
 type releasing struct {

@@ -13,11 +13,16 @@ type purse struct {
 	key   string
 	spend state.KeySpend // durable
 	held  int64          // of all open holds, journaled or not
+
+	budget state.Budget
+	era    uint64 // of the keys when budget was read, and one; 0: it was not
 }
 
-// books is where budgets and spending of keys are read. A budget is read for
-// every decision: a changed one counts at once, for streams under way, too.
+// books is where budgets and spending of keys are read. A budget is looked for
+// anew after any change of a key: a changed one counts at once, for streams under
+// way, too.
 type books interface {
+	KeyEra() uint64
 	KeyBudget(key string) state.Budget
 	KeySpent(key string) state.KeySpend
 }
@@ -49,8 +54,10 @@ func (c *core) budget(now time.Time, p *purse) (state.Budget, int64) {
 	if p == nil {
 		return state.Budget{}, state.MaxCredits
 	}
-	b := c.books.KeyBudget(p.key)
-	return b, b.Left(&p.spend, p.held, now)
+	if era := c.books.KeyEra() + 1; p.era != era {
+		p.budget, p.era = c.books.KeyBudget(p.key), era
+	}
+	return p.budget, p.budget.Left(&p.spend, p.held, now)
 }
 
 // room is what can be held for a key: of the account and of its budget.
