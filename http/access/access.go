@@ -7,6 +7,7 @@ package access
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type Reply struct {
 	route   string      // of the path that served it
 	trace   string      // id of its trace, or ""
 	attrs   []slog.Attr // nil, or first of them to be filled in and those of Note
+	room    *[most]slog.Attr
 }
 
 // Begin starts the line of a request. End finishes it.
@@ -97,6 +99,9 @@ func (a *Reply) End(id string) {
 	copy(a.attrs, own[:])
 	// A group without a name is written as what is in it, and costs no copy.
 	a.logger.LogAttrs(r.Context(), a.level, "request", slog.Attr{Value: slog.GroupValue(a.attrs...)})
+	clear(a.room[:])
+	rooms.Put(a.room)
+	a.room, a.attrs = nil, nil
 }
 
 // The line begins with first attributes of its own, which End knows; most lines
@@ -106,6 +111,9 @@ const (
 	most  = first + 16
 )
 
+// rooms are what lines are put together in. Handlers keep nothing of a line.
+var rooms = sync.Pool{New: func() any { return new([most]slog.Attr) }}
+
 // Note adds to the line of the request that w answers.
 func Note(w http.ResponseWriter, attrs ...slog.Attr) {
 	a := of(w)
@@ -113,7 +121,8 @@ func Note(w http.ResponseWriter, attrs ...slog.Attr) {
 		return
 	}
 	if a.attrs == nil {
-		a.attrs = make([]slog.Attr, first, most)
+		a.room = rooms.Get().(*[most]slog.Attr)
+		a.attrs = a.room[:first]
 	}
 	a.attrs = append(a.attrs, attrs...)
 }

@@ -59,17 +59,18 @@ func (i *Intake) Enter(r *http.Request) (counted *http.Request, s *Share, err er
 	}
 	// A copy: net/http looks at its own request's body when the reply begins, to
 	// see whether what is left of it is worth reading.
-	counted = r.WithContext(r.Context())
-	s.body, counted.Body = r.Body, s
-	return counted, s, nil
+	s.request, s.body = *r, r.Body
+	s.request.Body = s
+	return &s.request, s, nil
 }
 
 // Share is what one request holds of an Intake. It is the request's body, too,
 // and belongs to whoever reads that.
 type Share struct {
-	intake *Intake
-	body   io.ReadCloser
-	held   int64
+	intake  *Intake
+	request http.Request // as it is served
+	body    io.ReadCloser
+	held    int64
 }
 
 // Read implements io.Reader. Its error is a *dialogue.Error if there is no room
