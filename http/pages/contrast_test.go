@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 )
 
 var property = regexp.MustCompile(`--([a-z0-9-]+): #([0-9a-f]{6});`)
+
+var placeholder = regexp.MustCompile(`::placeholder \{ color: var\(--quiet\); opacity: ([0-9.]+); \}`)
 
 // TestColoursContrastInBothThemes holds text to 4.5:1 and what else has a meaning
 // to 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
@@ -42,8 +45,29 @@ func TestColoursContrastInBothThemes(t *testing.T) {
 		check(4.5, "warn-soft", "warn")
 		check(4.5, "accent", "on-accent")
 		check(4.5, "accent-strong", "on-accent")
+		faded := colours["quiet"]
+		if m := placeholder.FindStringSubmatch(string(source)); m == nil {
+			t.Error("no rule for placeholders")
+		} else if opacity, err := strconv.ParseFloat(m[1], 64); err != nil {
+			t.Error(err)
+		} else {
+			faded = blend(colours["quiet"], colours["field"], opacity)
+		}
+		colours["placeholder"] = faded
+		check(4.5, "field", "placeholder")
 		check(3, "card", "field-line", "accent", "m0", "m1", "m2", "m3", "m4", "m5", "m6")
 	}
+}
+
+// blend is the colour that is seen where one with an opacity lies over another.
+func blend(over, under string, opacity float64) string {
+	var seen strings.Builder
+	for i := 0; i < 6; i += 2 {
+		a, _ := strconv.ParseUint(over[i:i+2], 16, 8)
+		b, _ := strconv.ParseUint(under[i:i+2], 16, 8)
+		fmt.Fprintf(&seen, "%02x", int(math.Round(float64(a)*opacity+float64(b)*(1-opacity))))
+	}
+	return seen.String()
 }
 
 func contrast(a, b string) float64 {

@@ -125,6 +125,26 @@ test('sign in by keyboard alone, to where one wanted to go', async (t) => {
   await page.waitForURL(/\/signin\?next=/);
 });
 
+test('whatever has the focus shows it', async (t) => {
+  const page = await as(t, admin, '/account');
+  for (const path of ['/account', '/account/keys', '/account/security', '/topup?account=own', '/admin/users', '/admin/spend', '/admin/codes']) {
+    await page.goto(issuer + path);
+    await page.evaluate(() => {
+      for (const d of document.querySelectorAll('details')) d.open = true;
+      document.activeElement?.blur();
+    });
+    for (let stop = 1; stop < 200; stop++) {
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate(() => {
+        const e = document.activeElement;
+        return e === document.body ? null : { what: e.outerHTML.slice(0, 90), ring: getComputedStyle(e).outlineStyle };
+      });
+      if (at === null) break;
+      assert.notEqual(at.ring, 'none', `${path}: ${at.what}`);
+    }
+  }
+});
+
 test('nobody is sent elsewhere after signing in', async (t) => {
   for (const next of ['https://evil.example/', '//evil.example/', '/\\evil.example', '/%5cevil.example']) {
     const page = await visit(t, browser);
