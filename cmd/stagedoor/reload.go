@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,7 +26,9 @@ const settleTime = 200 * time.Millisecond
 // before the file is read for the first time, so that no change slips through.
 type follower struct {
 	file    string
-	seen    []byte // the text that was read last
+	names   []string // of the file in the directories that are watched
+	seen    []byte   // the text that was read last
+	gone    bool     // it could not be read
 	hup     chan os.Signal
 	watcher *fsnotify.Watcher // nil: changes are not noticed
 	err     error             // why
@@ -37,8 +40,12 @@ func newFollower(file string) *follower {
 	if file == "" {
 		return f
 	}
+	f.names = []string{filepath.Base(file)}
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		f.names = append(f.names, filepath.Base(real))
+	}
 	f.watcher, f.err = watch(file)
-	f.seen, _ = os.ReadFile(file) // whether it can be read, its reader tells
+	f.changed()
 	return f
 }
 
@@ -64,14 +71,15 @@ func (f *follower) close() {
 	}
 }
 
-// changed reports whether the text is another one than the last time.
+// changed reports whether the text is another one than the last time. A file that
+// cannot be read is a change once; why, its reader tells.
 func (f *follower) changed() bool {
 	text, err := os.ReadFile(f.file)
-	if err == nil && bytes.Equal(text, f.seen) {
-		return false
+	if gone := err != nil; gone != f.gone || !gone && !bytes.Equal(text, f.seen) {
+		f.seen, f.gone = text, gone
+		return true
 	}
-	f.seen = text
-	return true
+	return false
 }
 
 // follow calls reread on SIGHUP and when the file has changed, until ctx ends.
@@ -87,6 +95,7 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 	// The first look is for what changed while the gateway started.
 	settled := time.NewTimer(settleTime)
 	defer settled.Stop()
+	waiting := true
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,12 +103,18 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 		case <-f.hup:
 			f.changed()
 			reread()
-		case <-events:
-			// Whatever happens in the directory rings; only another text counts.
-			settled.Reset(settleTime)
+		case e := <-events:
+			// Whatever happens in the directory rings; only another text counts. But
+			// only the file itself puts the look off: a log that grows beside it
+			// would do so for ever.
+			if !waiting || slices.Contains(f.names, filepath.Base(e.Name)) {
+				settled.Reset(settleTime)
+				waiting = true
+			}
 		case err := <-failures:
 			log.Warn("changes of the configuration may go unnoticed, use SIGHUP", "cause", err)
 		case <-settled.C:
+			waiting = false
 			if f.file != "" && f.changed() {
 				reread()
 			}
@@ -107,9 +122,16 @@ func (f *follower) follow(ctx context.Context, log *slog.Logger, reread func()) 
 	}
 }
 
+// errVacant is a file that would take everything away from everybody: it was
+// emptied, and is about to be written.
+var errVacant = errors.New("the file has neither keys nor providers nor models")
+
 // reconfigure puts the configuration as it is now in force: all of it or nothing.
 func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
 	c, err := o.load(a.env)
+	if err == nil && len(c.Keys)+len(c.Providers)+len(c.Models) == 0 {
+		err = errVacant
+	}
 	if err == nil {
 		err = g.configure(ctx, c)
 	}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"stagedoor/cmd/stagedoor/config"
 )
@@ -53,6 +56,69 @@ func TestFileWithMistakesChangesNothingAndIsReported(t *testing.T) {
 	}
 	// The next good one counts again.
 	write(t, file, serving("b", "q"))
+	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	p.stop()
+}
+
+func TestFileThatIsGoneOrEmptyChangesNothing(t *testing.T) {
+	p, file := configured(t)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.logged("expected a readable file: no such file or directory")
+	write(t, file, "# soon\n")
+	p.logged("neither keys nor providers nor models")
+	if got := p.ask("one", "a"); got != 200 {
+		t.Errorf("status %d", got)
+	}
+	if n := strings.Count(p.errOut.String(), "no such file"); n != 1 {
+		t.Errorf("the file that is gone was reported %d times", n)
+	}
+	p.stop()
+}
+
+// TestLogBesideTheFileDoesNotHideItsChange: a file that grows in the directory all the
+// time, as a log does.
+func TestLogBesideTheFileDoesNotHideItsChange(t *testing.T) {
+	p, file := configured(t)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for tick := time.NewTicker(settleTime / 8); ; {
+			select {
+			case <-done:
+				tick.Stop()
+				return
+			case now := <-tick.C:
+				if err := os.WriteFile(filepath.Join(filepath.Dir(file), "log"), []byte(now.String()), 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	write(t, file, serving("b", "q"))
+	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
+	close(done)
+	wg.Wait()
+	p.stop()
+}
+
+// TestTurnedLinkIsAChange: orchestrators keep each version in a directory of its own.
+func TestTurnedLinkIsAChange(t *testing.T) {
+	dir := directory(t)
+	write(t, filepath.Join(dir, "secret"), "one\n")
+	write(t, filepath.Join(dir, "etc", "..1", "f.yaml"), serving("a", "p"))
+	write(t, filepath.Join(dir, "etc", "..2", "f.yaml"), serving("b", "p"))
+	link := func(to, at string) {
+		t.Helper()
+		if err := errors.Join(os.Symlink(to, filepath.Join(dir, "etc", "new")), os.Rename(filepath.Join(dir, "etc", "new"), filepath.Join(dir, "etc", at))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..1", "..data")
+	link(filepath.Join("..data", "f.yaml"), "f.yaml")
+	p := launch(t, dir, "serve", "--config", filepath.Join("etc", "f.yaml"))
+	link("..2", "..data")
 	p.await("model b", func() bool { return p.ask("one", "b") == 200 })
 	p.stop()
 }
