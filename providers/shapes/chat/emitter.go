@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -244,7 +245,7 @@ func (s *stream) text(dst []byte, ev *dialogue.Event, v *voice, p *strand) []byt
 		dst = s.piece(dst, ev.Choice, "content", ev.Text, ev.LogProbs)
 		v.chars += utf8.RuneCountInString(ev.Text)
 	}
-	if len(ev.Citations) == 0 {
+	if !slices.ContainsFunc(ev.Citations, citable) {
 		return dst
 	}
 	w := jsonw.Writer{Buf: append(s.chunk(dst, ev.Choice), `"annotations":`...)}

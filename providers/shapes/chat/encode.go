@@ -49,8 +49,11 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env 
 // limits are the sampling knobs, as the client spelled their numbers.
 func (e *encoder) limits() error {
 	req := e.req
-	if req.MaxTokens != nil {
-		e.Key(e.limitName()).Int(*req.MaxTokens)
+	if most := req.MaxTokens; most != nil {
+		if *most < 1 { // fills a cache in another shape, and is refused in this one
+			e.rep.Lose("max_tokens:raised")
+		}
+		e.Key(e.limitName()).Int(max(*most, 1))
 	}
 	e.number("temperature", req.Temperature)
 	e.number("top_p", req.TopP)
@@ -165,6 +168,9 @@ func (e *encoder) output() error {
 		if o.Description != "" {
 			e.Key("description").String(o.Description)
 		}
+		if o.Strict == nil && bindsSchema(e.req.Inbound) && schema.Strictable(raw) {
+			e.Key("strict").Bool(true)
+		}
 		e.strict(o.Strict, raw, "response_format:strict")
 		e.Key("schema").Raw(raw)
 		e.End().End()
@@ -189,7 +195,14 @@ func outputName(name string) string {
 	return legal(name)
 }
 
-// strict is never turned on, and turned off where the schema would be refused
+// bindsSchema reports whether a schema always binds the answer in a shape, so
+// that strict says what its clients asked for without the word
+// (wire/messages.md 8).
+func bindsSchema(inbound dialogue.Shape) bool {
+	return inbound == dialogue.Messages || inbound == dialogue.Gemini
+}
+
+// strict is passed on, and turned off where the schema would be refused
 // under it: shapes differ in what they mean by it (translation.md 7).
 func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 	if strict == nil {

@@ -236,8 +236,6 @@ func (c *choice) reason() dialogue.Reason {
 		return dialogue.ReasonTool
 	case r == dialogue.ReasonTool && !c.called:
 		return dialogue.ReasonStop
-	case r == dialogue.ReasonStop && c.refusal != "":
-		return dialogue.ReasonFilter // other shapes have no stop for a refusal
 	}
 	return r
 }

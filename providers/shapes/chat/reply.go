@@ -50,9 +50,16 @@ func unwrapped(args string) string {
 	return value
 }
 
-// writeAnnotation writes one source. Positions count from the beginning of the
+// citable reports whether the shape has a form for a citation: it knows
+// addresses, and none of the documents that a client of another shape gave.
+func citable(c dialogue.Citation) bool { return c.URL != "" }
+
+// writeAnnotation writes one source, if the shape has a form for it. Positions count from the beginning of the
 // content: base is where the cited part began, end where the text is now.
 func writeAnnotation(w *jsonw.Writer, c *dialogue.Citation, base, end int) {
+	if !citable(*c) {
+		return
+	}
 	from, to := base+c.Start, base+c.End
 	if c.Start == 0 && c.End == 0 { // not told: all of the part so far
 		to = end

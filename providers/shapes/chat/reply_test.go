@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -155,7 +156,7 @@ func TestParserUnderstandsSloppyStreams(t *testing.T) {
 		{"function_call", []string{delta(`{"function_call":{"name":"f","arguments":"{"}}`, `null`), delta(`{"function_call":{"arguments":"}"}}`, `"function_call"`)}, `[call_id1 f {}]`, dialogue.ReasonTool},
 		{"unknown reason", []string{delta(`{"content":"a"}`, `"cosmic_ray"`)}, "a", dialogue.ReasonOther},
 		{"two finishes", []string{delta(`{"content":"a"}`, `"stop"`), delta(`{"content":"b"}`, `"length"`), done, done}, "a", dialogue.ReasonStop},
-		{"refusal", []string{delta(`{"refusal":"no"}`, `"stop"`)}, "!no", dialogue.ReasonFilter},
+		{"refusal", []string{delta(`{"refusal":"no"}`, `"stop"`)}, "!no", dialogue.ReasonStop},
 		{"content parts", []string{delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"r"}]},{"type":"text","text":"c"}]}`, `"stop"`)}, "(r)c", dialogue.ReasonStop},
 	}
 	for _, row := range rows {
@@ -288,6 +289,33 @@ func TestStreamedAndWholeSayTheSame(t *testing.T) {
 func TestUsageIsNotSentUnasked(t *testing.T) {
 	if out := say(t, &dialogue.Request{Model: "m"}, shapes.Stream, talk...); strings.Contains(out, "usage") {
 		t.Errorf("got %s", out)
+	}
+}
+
+func TestSourcesWithoutAddressHaveNoAnnotation(t *testing.T) {
+	told := func(mode shapes.Mode, sources ...dialogue.Citation) (out []byte) {
+		em := chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, mode, newEnv())
+		for _, ev := range []dialogue.Event{
+			{Kind: dialogue.EventStart, ID: "up", Model: "m"},
+			{Kind: dialogue.EventOpen, PartKind: dialogue.TextPart},
+			{Kind: dialogue.EventDelta, Text: "a", Citations: sources},
+			{Kind: dialogue.EventClose},
+			{Kind: dialogue.EventFinish},
+			{Kind: dialogue.EventEnd},
+		} {
+			out = em.Emit(out, &ev)
+		}
+		return out
+	}
+	document := dialogue.Citation{Title: "a document of the client", CitedText: "t", Origin: dialogue.Messages}
+	page := dialogue.Citation{Title: "a page", URL: "https://example.com"}
+	for _, mode := range []shapes.Mode{shapes.Whole, shapes.Stream} {
+		if out := told(mode, document); bytes.Contains(out, []byte("url_citation")) {
+			t.Errorf("got %s", out)
+		}
+		if out := told(mode, document, page); bytes.Count(out, []byte(`"type":"url_citation"`)) != 1 {
+			t.Errorf("got %s", out)
+		}
 	}
 }
 

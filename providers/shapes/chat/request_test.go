@@ -392,6 +392,37 @@ func TestStrictStaysWhereItMeansTheSame(t *testing.T) {
 	}
 }
 
+// Where a schema always binds, strict says so here; a schema that strict mode
+// refuses goes without.
+func TestSchemasThatBindAreStrict(t *testing.T) {
+	closed := `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`
+	for _, c := range []struct {
+		inbound dialogue.Shape
+		schema  string
+		strict  string
+	}{
+		{dialogue.Messages, closed, "true"},
+		{dialogue.Gemini, closed, "true"},
+		{dialogue.Messages, `{"type":"object","properties":{"a":{"type":"string"}}}`, ""},
+		{dialogue.Chat, closed, ""},
+		{dialogue.Responses, closed, ""},
+	} {
+		body, _ := encoded(t, &dialogue.Request{Inbound: c.inbound, Turns: []dialogue.Turn{user(text("q"))},
+			Output: dialogue.Output{Mode: dialogue.OutputSchema, Schema: json.RawMessage(c.schema)}})
+		if got := body.Get("response_format.json_schema.strict").Raw; got != c.strict {
+			t.Errorf("from %s with %s: strict %q, want %q", c.inbound, c.schema, got, c.strict)
+		}
+	}
+}
+
+func TestALimitOfNothingIsRaised(t *testing.T) {
+	none := int64(0)
+	body, rep := encoded(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q"))}, MaxTokens: &none})
+	if got := body.Get("max_completion_tokens").Raw; got != "1" || rep.Header() != "max_tokens:raised" {
+		t.Errorf("got %s, lost %q", got, rep.Header())
+	}
+}
+
 func TestASearchKeepsItsOptionsAndTellsOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		req          dialogue.Request
