@@ -3,6 +3,8 @@ package responses
 import (
 	"encoding/json"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
@@ -444,6 +446,10 @@ func (e *emitter) close(ev *dialogue.Event) {
 		e.closeThought(p.item, ev.Thinking)
 	case callItem, customItem:
 		e.closeCall(p.item, ev)
+		if p.item.kind == callItem && !gjson.ValidBytes(p.item.text) {
+			e.finish(p.item, statusIncomplete) // cut off: why, only the end tells
+			return
+		}
 	case opaqueItem:
 		if ev.Origin == dialogue.Responses && len(ev.Opaque) > 0 {
 			p.item.opaque = append(json.RawMessage(nil), ev.Opaque...)

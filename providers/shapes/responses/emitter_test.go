@@ -84,6 +84,16 @@ func TestTruncatedAndFilteredRepliesAreIncomplete(t *testing.T) {
 	}
 }
 
+func TestACallCutShortIsIncomplete(t *testing.T) {
+	events, doc := emitAll(t, newEnv(), &dialogue.Request{Model: "m"}, reply(dialogue.ReasonLength,
+		openCall(0, "call_a", "f"), say(0, `{"a":1}`), end(0), openCall(1, "call_b", "f"), say(1, `{"a`), end(1)))
+	want(t, "whole call", doc.Get("output.0.status").Str, "completed")
+	want(t, "cut call", doc.Get("output.1.status").Str, "incomplete")
+	want(t, "arguments", doc.Get("output.1.arguments").Str, `{"a`)
+	done := events[len(events)-2]
+	want(t, "last item", done.Get("type").Str+" "+done.Get("item.status").Str, "response.output_item.done incomplete")
+}
+
 func TestExplanationOfARefusalIsARefusalPart(t *testing.T) {
 	events := reply(dialogue.ReasonFilter)
 	events[len(events)-2].Detail = "not this"

@@ -84,8 +84,9 @@ func (e *encoder) body() *dialogue.Error {
 	return nil
 }
 
-// dialogue writes instructions and input. A request that has nothing but a
-// system prompt is sent as an item: the upstream wants at least one.
+// dialogue writes instructions and input. The upstream wants at least one item:
+// a request that has nothing but a system prompt sends that as one, and a user
+// who says nothing says an empty text.
 func (e *encoder) dialogue() *dialogue.Error {
 	system := systemText(e.req.System)
 	items := items{encoder: e}
@@ -101,9 +102,13 @@ func (e *encoder) dialogue() *dialogue.Error {
 		}
 	}
 	items.flush()
-	if items.n == 0 && system != "" {
+	switch {
+	case items.n > 0 || e.req.PreviousResponseID != "":
+	case system != "":
 		items.say("developer", system)
 		system = ""
+	default:
+		items.nothing()
 	}
 	items.w.End()
 	if system != "" {
@@ -245,8 +250,8 @@ const (
 func (e *encoder) effort() string {
 	r := e.req.Reasoning
 	switch {
-	case r.Effort == "max" && e.foreign:
-		return "xhigh"
+	case r.Effort == "max" && e.foreign && e.req.Inbound != dialogue.Chat:
+		return "xhigh" // the highest that every effort model knows
 	case r.Effort != "":
 		return r.Effort
 	case r.Disabled:

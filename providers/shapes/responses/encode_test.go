@@ -231,6 +231,16 @@ func TestSystemAloneIsAnItem(t *testing.T) {
 	want(t, "instructions", body.Get("instructions").Exists(), false)
 }
 
+func TestSilenceIsAnEmptyText(t *testing.T) {
+	body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart(""))}})
+	want(t, "input", body.Get("input").Raw, `[{"type":"message","role":"user","content":[{"type":"input_text","text":""}]}]`)
+}
+
+func TestTheHighestEffortOfAChatClientIsPassedOn(t *testing.T) {
+	body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: dialogue.Reasoning{Effort: "max"}})
+	want(t, "effort", body.Get("reasoning.effort").Str, "max")
+}
+
 func TestPatchChangesNothingElse(t *testing.T) {
 	env := newEnv()
 	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "x", Origin: dialogue.Messages})

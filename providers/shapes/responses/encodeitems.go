@@ -155,6 +155,13 @@ func (it *items) say(role, text string) {
 	it.flushMessage()
 }
 
+// nothing writes what a user who said nothing has said.
+func (it *items) nothing() {
+	w := it.gather(string(dialogue.User))
+	w.Object().Key("type").String("input_text").Key("text").String("").End()
+	it.flushMessage()
+}
+
 func (it *items) item(kind string, members func(*jsonw.Writer)) {
 	it.n++
 	it.w.Object().Key("type").String(kind)
