@@ -169,7 +169,15 @@ func unauthorized(code, message string) *dialogue.Error {
 // Permit checks that key may use scope, and model if it is not "", from where r
 // comes.
 func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model string) error {
-	err := key.Permits(scope, model, Remote(r), a.now())
+	var from netip.Addr
+	if len(key.AllowIPs) > 0 {
+		from = Remote(r)
+	}
+	var now time.Time
+	if !key.Expires.IsZero() {
+		now = a.now()
+	}
+	err := key.Permits(scope, model, from, now)
 	switch {
 	case err == nil:
 		return nil
