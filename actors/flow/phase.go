@@ -9,12 +9,14 @@ type Phase uint8
 const (
 	// Starting: accepted, and on its way to its first attempt.
 	Starting Phase = iota
-	// Queued: in front of a provider's gate.
+	// Queued: in front of a provider's gate, or as a job in the provider's own queue.
 	Queued
 	// Waiting: sent, and without a piece of answer yet.
 	Waiting
 	// Replying: pieces of the answer come.
 	Replying
+	// Making: a provider is at work on a job that tells its progress.
+	Making
 	// Resting: between two attempts.
 	Resting
 	// Ended: over, whatever became of it.
@@ -22,7 +24,7 @@ const (
 )
 
 // Phases are all of them in order.
-func Phases() []Phase { return []Phase{Starting, Queued, Waiting, Replying, Resting, Ended} }
+func Phases() []Phase { return []Phase{Starting, Queued, Waiting, Replying, Making, Resting, Ended} }
 
 func (p Phase) String() string {
 	switch p {
@@ -34,6 +36,8 @@ func (p Phase) String() string {
 		return "waiting"
 	case Replying:
 		return "replying"
+	case Making:
+		return "in_progress"
 	case Resting:
 		return "resting"
 	}

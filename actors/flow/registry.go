@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -66,7 +67,7 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 		return nil
 	}
 	about.Model = strings.Clone(strings.ToValidUTF8(about.Model[:min(len(about.Model), maxText)], "\ufffd"))
-	req := &Request{About: about, began: r.now(), registry: r, trace: r.spans.claim(ctx), cancel: cancel,
+	req := &Request{About: about, began: cmp.Or(about.Since, r.now()), registry: r, trace: r.spans.claim(ctx), cancel: cancel,
 		shard: &r.shards[r.next.Add(1)%shardCount]}
 	req.mark(Starting, req.began)
 	s := req.shard

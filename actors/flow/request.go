@@ -21,6 +21,11 @@ type About struct {
 	Stream bool
 	// Work says that nobody waits for it: a response in the background.
 	Work bool
+	// Job says that it outlives connections and processes: a video job. It tells how
+	// far it is, and its end is kept elsewhere.
+	Job bool
+	// Since is when it began, if that was before it was told of; zero: now.
+	Since time.Time
 }
 
 // maxMarks bounds what a request that is tried again and again keeps: of later
@@ -42,6 +47,7 @@ type Request struct {
 	attempts  atomic.Int32
 	input     atomic.Int64
 	output    atomic.Int64
+	progress  atomic.Int64 // per cent of a job
 	first     atomic.Int64 // nanoseconds to the first piece of answer; 0: none yet
 	marked    atomic.Int32
 	marks     [maxMarks]atomic.Uint64
@@ -112,6 +118,21 @@ func (r *Request) Progress(output int64) {
 	r.output.Store(output)
 }
 
+// Advance tells how much of a job is made, in per cent.
+func (r *Request) Advance(percent int) {
+	if r != nil {
+		r.progress.Store(int64(percent))
+	}
+}
+
+// Leave takes the request out of those under way without a word of how it ended:
+// somebody else goes on with it.
+func (r *Request) Leave() {
+	if r != nil {
+		r.shard.remove(r)
+	}
+}
+
 // End tells that the request is over. It may be called once.
 func (r *Request) End(result Result) {
 	if r == nil {
@@ -140,6 +161,7 @@ type View struct {
 	Attempts int
 	Input    int64
 	Output   int64
+	Progress int           // per cent of a job
 	First    time.Duration // to the first piece of answer; 0: none yet
 	Trace    string        // id of its trace; "": none is recorded
 	// Result is of a request that has ended; nil: it has not.
@@ -201,6 +223,7 @@ func (r *Request) View(now time.Time) View {
 		v.Provider, v.Upstream = c.Provider.Name, c.Model
 	}
 	v.Input, v.Output, v.First = r.input.Load(), r.output.Load(), time.Duration(r.first.Load())
+	v.Progress = int(r.progress.Load())
 	return v
 }
 

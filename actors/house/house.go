@@ -114,7 +114,7 @@ func (h *House) start(ctx context.Context) (err error) {
 	h.translator.Watch(h.options.Flow)
 	h.painter.Watch(h.options.Flow)
 	h.videos, err = videojob.New(videojob.Options{System: h.system, State: h.options.State, Ledger: h.ledger, Now: h.options.Env.Now,
-		Providers: h.videoProvider, Files: h.options.Uploads, Config: h.options.VideoJobs})
+		Providers: h.videoProvider, Flow: h.options.Flow, Files: h.options.Uploads, Config: h.options.VideoJobs})
 	if err != nil {
 		return err
 	}

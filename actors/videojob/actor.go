@@ -1,6 +1,7 @@
 package videojob
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -24,6 +26,11 @@ type begin struct {
 }
 
 func (*begin) videoMessage() {}
+
+// adopted asks the parent whether the jobs of earlier processes have their actors.
+type adopted struct{ kit.Reply[struct{}] }
+
+func (*adopted) videoMessage() {}
 
 // stepped is the last act of a step.
 type stepped struct {
@@ -46,11 +53,20 @@ type stepped struct {
 
 func (*stepped) videoMessage() {}
 
+// hurried tells that an operator has ended the job: the next step need not be waited
+// for.
+type hurried struct{}
+
+func (*hurried) videoMessage() {}
+
+// IgnoreDeadLetterLogging: the job may just have ended by itself.
+func (*hurried) IgnoreDeadLetterLogging() {}
+
 // IgnoreDeadLetterLogging: a stopping actor does not wait for its step, whose
 // record is written all the same.
 func (*stepped) IgnoreDeadLetterLogging() {}
 
-var _, _ message = (*begin)(nil), (*stepped)(nil)
+var _, _, _, _ message = (*begin)(nil), (*adopted)(nil), (*stepped)(nil), (*hurried)(nil)
 
 // run is what the incarnations of a job's actor share with whoever began it.
 type run struct {
@@ -60,6 +76,17 @@ type run struct {
 	known  bool          // the job is from an earlier process
 	told   atomic.Bool   // nobody waits, or the answer is decided
 	answer chan answer
+
+	// ended ends when an operator ends the job, with the cause.
+	ended context.Context
+	end   context.CancelCauseFunc
+	shown *flow.Request // the actor's; nil: not yet, or not any more
+}
+
+func newRun(id string) *run {
+	r := &run{id: id, answer: make(chan answer, 1)}
+	r.ended, r.end = context.WithCancelCause(context.Background())
+	return r
 }
 
 type answer struct {
@@ -90,9 +117,11 @@ type job struct {
 	unsaved bool
 	// hanging: a step was interrupted, see recovered.
 	hanging bool
-	polls   int
-	misses  int
-	err     *dialogue.Error
+	// stepping: a step is under way.
+	stepping bool
+	polls    int
+	misses   int
+	err      *dialogue.Error
 }
 
 // Receive implements actor.Actor.
@@ -102,7 +131,12 @@ func (j *job) Receive(c actor.Context) {
 		j.timer = j.svc.System.NewTimer(c.Self())
 		j.hanging = j.run.begun.Swap(true) || j.run.known
 		if j.load(c) {
+			j.show(c.Self())
 			j.wait(j.run.after)
+		}
+	case *hurried:
+		if !j.stepping {
+			j.wait(0)
 		}
 	case *kit.Tick:
 		if j.timer.Fired(m) {
@@ -117,6 +151,7 @@ func (j *job) Receive(c actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		j.timer.Stop()
 	case *actor.Stopped:
+		j.hide()
 		if j.run.claim() {
 			j.run.reply(j.video, nil) // the record goes on
 		}
@@ -136,7 +171,7 @@ func (j *job) load(c actor.Context) bool {
 
 // reload goes on from the record, as after a restart.
 func (j *job) reload(c actor.Context) {
-	j.hanging = true
+	j.hanging, j.stepping = true, false
 	if j.load(c) {
 		j.wait(firstWait)
 	}
@@ -151,10 +186,12 @@ func (j *job) wait(d time.Duration) {
 // step starts the next step beside the actor.
 func (j *job) step(c actor.Context) {
 	s := &step{svc: j.svc, run: j.run, base: j.video, video: j.video, unsaved: j.unsaved, hanging: j.hanging, misses: j.misses}
+	j.stepping = true
 	j.svc.System.Go(c.Self(), "video step", s.perform)
 }
 
 func (j *job) stepped(c actor.Context, m *stepped) {
+	j.stepping = false
 	if m.stale {
 		j.reload(c)
 		return
@@ -165,9 +202,12 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 		j.err = m.err
 	}
 	j.misses, j.hanging = m.misses, m.hanging
+	j.follow()
 	switch {
 	case j.video.Final():
 		j.end(c)
+	case j.run.ended.Err() != nil && !j.unsaved && next(&j.video) != settle:
+		j.wait(0) // to end it, whatever it waits for
 	case m.again > 0:
 		j.wait(m.again)
 	case next(&j.video) != poll:
@@ -183,6 +223,7 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 
 // end is the last of a job. What it was is in its record.
 func (j *job) end(c actor.Context) {
+	j.conclude()
 	switch {
 	case j.err != nil:
 		j.run.reply(j.video, j.err) // the step has claimed the answer

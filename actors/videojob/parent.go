@@ -32,6 +32,8 @@ func (p *parent) Receive(c actor.Context) {
 	case *actor.Started:
 		p.live = make(map[string]struct{})
 		p.adopt(c)
+	case *adopted:
+		m.Resolve(struct{}{}, nil)
 	case *begin:
 		p.begin(c, m)
 	case *actor.Terminated:
@@ -46,7 +48,8 @@ func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
 func (p *parent) adopt(c actor.Context) {
 	unfinished := p.svc.State.View().UnfinishedVideos()
 	for n := range unfinished {
-		r := &run{id: unfinished[n].ID, known: true, after: spread(&unfinished[n], n), answer: make(chan answer, 1)}
+		r := newRun(unfinished[n].ID)
+		r.known, r.after = true, spread(&unfinished[n], n)
 		r.told.Store(true)
 		if err := p.spawn(c, r); err != nil {
 			p.svc.System.Logger().Error("video job not adopted", "video", r.id, "cause", err)

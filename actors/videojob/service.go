@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
@@ -66,6 +67,8 @@ type Options struct {
 	Now    func() time.Time
 	// Providers finds those of the configuration in force; false: there is none.
 	Providers func(name string) (Provider, bool)
+	// Flow shows jobs under way to those who look; nil: nobody can.
+	Flow *flow.Registry
 	// Files are where uploads wait for the submission.
 	Files  *blobs.Store
 	Config Config
@@ -86,7 +89,11 @@ func New(o Options) (*Service, error) {
 	s := &Service{Options: o}
 	var err error
 	props := o.System.Props("videos", func() actor.Actor { return &parent{svc: s} }, kit.WithSupervisor(restartAlways(o.System)))
-	s.parent, err = o.System.SpawnUnique(props, "videos")
+	if s.parent, err = o.System.SpawnUnique(props, "videos"); err != nil {
+		return nil, err
+	}
+	// A job that is created while earlier ones are looked for would be taken for one.
+	_, err = kit.Ask(context.Background(), o.System, s.parent, &adopted{})
 	return s, err
 }
 
@@ -265,7 +272,7 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 
 // begin has the job's actor spawned and waits for what becomes of the submission.
 func (s *Service) begin(ctx context.Context, v state.Video) (state.Video, bool, error) {
-	r := &run{id: v.ID, answer: make(chan answer, 1)}
+	r := newRun(v.ID)
 	// Whoever leaves does not take the job along.
 	_, err := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &begin{run: r})
 	if err != nil {

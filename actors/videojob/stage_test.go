@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
@@ -166,12 +167,13 @@ type process struct {
 	gate   *throttle.Client
 	svc    *videojob.Service
 	vendor *vendor
+	flow   *flow.Registry
 }
 
 // start starts a process over what is on the disk.
 func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *process {
 	t.Helper()
-	p := &process{t: t, disk: &disk{Store: store}, vendor: v}
+	p := &process{t: t, disk: &disk{Store: store}, vendor: v, flow: flow.New(time.Now)}
 	p.sys = kit.NewSystem(kit.Options{Logger: kittest.Logger(t), MaxIdle: -1})
 	must := func(err error) {
 		t.Helper()
@@ -188,7 +190,7 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	must(err)
 	p.gate, err = throttle.Spawn(p.sys, "p/vendor", throttle.Config{})
 	must(err)
-	p.svc, err = videojob.New(videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files,
+	p.svc, err = videojob.New(videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files, Flow: p.flow,
 		Providers: func(name string) (videojob.Provider, bool) {
 			return videojob.Provider{Gate: p.gate, Video: v}, name == "vendor" && !v.absent.Load()
 		}})

@@ -55,6 +55,10 @@ func (s *step) act(ctx context.Context) {
 		s.save()
 		return
 	}
+	if next(&s.video) != settle && s.run.ended.Err() != nil {
+		s.endedByHand()
+		return
+	}
 	now := s.svc.Now()
 	if s.hanging {
 		p, ok := s.svc.Providers(s.video.Provider)
@@ -126,7 +130,14 @@ func (s *step) provider() (Provider, bool) {
 // tried again.
 func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Permit {
 	now := s.svc.Now()
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: s.video.Key, Class: class, Deadline: now.Add(gateTime), Last: true})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.run.ended, cancel)() // whose job is ended does not queue for it
+	ask := throttle.Ask{Key: s.video.Key, Class: class, Deadline: now.Add(gateTime), Last: true}
+	if next(&s.video) == submit {
+		ask.ID = s.video.ID // its place is shown; a poll's is nobody's business
+	}
+	permit, err := p.Gate.Acquire(ctx, ask)
 	if err == nil {
 		return permit
 	}

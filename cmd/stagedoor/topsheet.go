@@ -70,14 +70,17 @@ func (s *topSheet) plain() string {
 func (r *glance) requests() topSheet {
 	l := r.Flow.Load
 	s := topSheet{name: "requests", none: "nothing is under way",
-		sums: fmt.Sprintf("%d under way: %d replying, %d waiting, %d queued, %d resting; %d tokens/s; %d ended, %d of them failed", l.InFlight,
-			l.Phases.Replying, l.Phases.Waiting, l.Phases.Queued, l.Phases.Resting, l.TokensPerSecond, l.Ended, l.Failed),
+		sums: fmt.Sprintf("%d under way: %d replying, %d waiting, %d queued, %d jobs in progress, %d resting; %d tokens/s; %d ended, %d of them failed", l.InFlight,
+			l.Phases.Replying, l.Phases.Waiting, l.Phases.Queued, l.Phases.Making, l.Phases.Resting, l.TokensPerSecond, l.Ended, l.Failed),
 		head: []string{"REQUEST", "PHASE", "MODEL", "PROVIDER", "TOKENS", "PER S", "TIME", "KEY"}, right: map[int]bool{4: true, 5: true, 6: true}}
 	for i := range r.Flow.Data {
 		q := &r.Flow.Data[i]
 		phase := q.Phase
 		if q.QueuePosition != nil {
 			phase += " " + strconv.Itoa(*q.QueuePosition)
+		}
+		if q.Progress != nil && *q.Progress > 0 {
+			phase += fmt.Sprintf(" %d %%", *q.Progress)
 		}
 		s.ids = append(s.ids, q.ID)
 		s.rows = append(s.rows, []string{printable(q.ID), phase, printable(shortened(q.Model, 32)), printable(q.Provider), number(q.OutputTokens),

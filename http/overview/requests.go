@@ -95,9 +95,10 @@ type Load struct {
 // Phases counts the requests under way by what they are doing.
 type Phases struct {
 	Starting int `json:"starting"`
-	Queued   int `json:"queued" doc:"in front of a provider's gate"`
+	Queued   int `json:"queued" doc:"in front of a provider's gate, or as a job in the provider's own queue"`
 	Waiting  int `json:"waiting" doc:"sent, without a piece of answer yet"`
 	Replying int `json:"replying"`
+	Making   int `json:"in_progress" doc:"jobs that are made"`
 	Resting  int `json:"resting" doc:"between two attempts"`
 }
 
@@ -120,7 +121,7 @@ type Active struct {
 type Request struct {
 	ID              string    `json:"id"`
 	Started         time.Time `json:"started"`
-	Phase           string    `json:"phase" enum:"starting,queued,waiting,replying,resting,ended"`
+	Phase           string    `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
 	PhaseMs         int64     `json:"phase_ms" doc:"how long it has been in its phase"`
 	DurationMs      int64     `json:"duration_ms" doc:"so far, or in all"`
 	Shape           string    `json:"shape" doc:"of the client"`
@@ -130,6 +131,7 @@ type Request struct {
 	Key             string    `json:"key" doc:"the id of the key"`
 	Stream          bool      `json:"stream"`
 	Background      bool      `json:"background"`
+	Progress        *int      `json:"progress" doc:"per cent of a video job that are made; null: it is no job"`
 	Attempts        int       `json:"attempts"`
 	InputTokens     int64     `json:"input_tokens" doc:"once the upstream has told; 0: it has not"`
 	OutputTokens    int64     `json:"output_tokens" doc:"as counted so far, or as the upstream told"`
@@ -234,7 +236,7 @@ func (s *sum) add(r *flow.Request, phase flow.Phase, now time.Time) {
 func (s *sum) load(t flow.Totals) Load {
 	l := Load{TokensPerSecond: int64(s.rate + 0.5), OutputTokens: t.Output + s.output, Ended: t.Ended, Failed: t.Failed, Providers: []ProviderLoad{},
 		Phases: Phases{Starting: s.counts[flow.Starting], Queued: s.counts[flow.Queued], Waiting: s.counts[flow.Waiting],
-			Replying: s.counts[flow.Replying], Resting: s.counts[flow.Resting]}}
+			Replying: s.counts[flow.Replying], Making: s.counts[flow.Making], Resting: s.counts[flow.Resting]}}
 	for _, n := range s.counts {
 		l.InFlight += n
 	}
@@ -350,6 +352,9 @@ func describe(r *flow.Request, now time.Time) Request {
 	out := Request{ID: v.ID, Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(), DurationMs: v.Age.Milliseconds(),
 		Shape: v.Shape, Model: v.Model, Provider: v.Provider, UpstreamModel: v.Upstream, Key: v.Key, Stream: v.Stream, Background: v.Work,
 		Attempts: v.Attempts, InputTokens: v.Input, OutputTokens: v.Output, TokensPerSecond: int64(v.Rate() + 0.5), Trace: v.Trace}
+	if v.Job {
+		out.Progress = &v.Progress
+	}
 	if v.First > 0 {
 		ms := v.First.Milliseconds()
 		out.FirstMs = &ms

@@ -15,7 +15,7 @@ type Detail struct {
 
 // Step is when a request came into a phase.
 type Step struct {
-	Phase   string `json:"phase" enum:"starting,queued,waiting,replying,resting,ended"`
+	Phase   string `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
 	Attempt int    `json:"attempt" doc:"from 1; 0: before the first"`
 	AtUs    int64  `json:"at_us" doc:"microseconds since the request began"`
 }

@@ -8,7 +8,7 @@ package pages
 type Flow struct{ Desk }
 
 // phases can be chosen.
-var flowPhases = []string{"starting", "queued", "waiting", "replying", "resting"}
+var flowPhases = []string{"starting", "queued", "waiting", "replying", "in_progress", "resting"}
 
 // Phases are what can be chosen.
 func (*Flow) Phases() []string { return flowPhases }

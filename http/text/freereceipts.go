@@ -29,6 +29,9 @@ func (d *Doors) unheld(key *state.Key, request string) []state.Receipt {
 	var all []state.Receipt
 	for _, req := range slices.Backward(d.Flow.Ended(request)) {
 		v := req.View(now)
+		if v.Job {
+			continue // its record tells, see filmed
+		}
 		if now.Sub(v.Began.Add(v.Age)) < freeFor && d.shares(key, v.Key) {
 			all = append(all, freeReceipt(&v, key.User))
 		}

@@ -143,9 +143,19 @@ class Table {
       else this.body.insertBefore(row, before);
     }
     for (const [key, row] of left) {
+      if (row.contains(document.activeElement)) this.step(row, left);
       row.remove();
       this.rows.delete(key);
     }
+  }
+
+  // step moves the focus from a row that goes to the nearest one that stays. It goes to
+  // the link: a button there would end another request.
+  step(row, going) {
+    const gone = new Set(going.values());
+    const next = (from, way) => { let r = from; do r = r[way]; while (r && gone.has(r)); return r; };
+    const to = next(row, 'nextElementSibling') ?? next(row, 'previousElementSibling');
+    (to?.querySelector('a') ?? this.body.closest('[tabindex]'))?.focus({ preventScroll: true });
   }
 
   row() {
@@ -166,6 +176,13 @@ class Table {
 
 const tag = (name, text = name) => make('span', { class: `tag ${name}` }, text);
 
+// phaseTag is what a request does; place is where it stands in that.
+const phaseTag = (r) => tag(r.phase, r.phase.replace('_', ' '));
+function place(r) {
+  const text = r.queue_position ? ` place ${r.queue_position}` : r.progress ? ` ${r.progress} %` : '';
+  return text && make('span', { class: 'place' }, text);
+}
+
 // post sends a form of the page. The answer is a page that nobody needs.
 async function post(path) {
   const body = new URLSearchParams({ token: root.dataset.token });
@@ -178,7 +195,8 @@ const shortID = (id) => (id.length > 20 ? `…${id.slice(-12)}` : id);
 
 const requestColumn = { label: 'Request', text: (r) => r.id, node: (r) => [make('a', { href: requestPath(r.id), title: r.id }, shortID(r.id))] };
 const modelColumn = { label: 'Model', text: (r) => r.model, node: (r) => [make('bdi', { title: r.model === r.upstream_model || !r.upstream_model ? r.model : `${r.model} → ${r.upstream_model}` }, r.model)] };
-const providerColumn = { label: 'Provider', text: (r) => (r.attempts > 1 ? `${r.provider} (try ${r.attempts})` : r.provider) };
+const providerText = (r) => (r.attempts > 1 ? `${r.provider} (try ${r.attempts})` : r.provider);
+const providerColumn = { label: 'Provider', text: providerText, node: (r) => [make('bdi', { title: providerText(r) }, providerText(r))] };
 
 // end asks for a second click before it ends a request.
 function endButton(r) {
@@ -209,8 +227,7 @@ function requestsView() {
   const form = $('filter');
   const active = new Table($('active'), [
     requestColumn,
-    { label: 'Phase', text: (r) => `${r.phase} ${r.queue_position ?? ''}`,
-      node: (r) => [tag(r.phase), r.queue_position ? make('span', { class: 'place' }, ` place ${r.queue_position}`) : null].filter(Boolean) },
+    { label: 'Phase', text: (r) => `${r.phase} ${r.queue_position ?? ''} ${r.progress ?? ''}`, node: (r) => [phaseTag(r), place(r)].filter(Boolean) },
     modelColumn, providerColumn,
     { label: 'Tokens', number: true, text: (r) => count(r.output_tokens) },
     { label: 'Per second', number: true, text: (r) => (r.tokens_per_second ? count(r.tokens_per_second) : '–') },
@@ -220,7 +237,7 @@ function requestsView() {
   const recent = new Table($('recent'), [
     requestColumn,
     { label: 'Result', text: (r) => `${r.result.status} ${r.result.code} ${r.result.reason}`,
-      node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), ` ${r.result.code}`] : [tag('ok', r.result.reason || 'done')]) },
+      node: (r) => (r.result.status ? [tag('failed', String(r.result.status)), make('span', { title: r.result.code }, ` ${r.result.code}`)] : [tag('ok', r.result.reason || 'done')]) },
     modelColumn, providerColumn,
     { label: 'Tokens', number: true, text: (r) => count(r.output_tokens) },
     { label: 'First piece', number: true, text: (r) => (r.first_ms === null ? '–' : time(r.first_ms)) },
@@ -255,13 +272,13 @@ function requestsView() {
   const show = ({ active: { load, matching, data }, recent: ended }) => {
     figures({
       in_flight: count(load.in_flight), replying: count(load.phases.replying), waiting: count(load.phases.waiting), queued: count(load.phases.queued),
-      tokens_per_second: count(load.tokens_per_second), ended: `${count(load.ended)}, ${count(load.failed)}`,
+      tokens_per_second: count(load.tokens_per_second), ended: count(load.ended), ended_failed: count(load.failed),
     });
     set($('matching'), matching > data.length ? `${count(data.length)} of ${count(matching)}` : matching ? count(matching) : '');
     same($('providers'), load.providers.map((p) => p.provider).join(' '), () => load.providers.map((p) => make('option', { value: p.provider })));
     active.show(data, (r) => r.id);
     recent.show(ended, (r) => r.id);
-    $('active').hidden = !data.length;
+    $('active-rows').hidden = !data.length;
     $('active-none').hidden = !!data.length;
     $('recent').hidden = !ended.length;
     $('recent-none').hidden = !!ended.length;
@@ -269,22 +286,23 @@ function requestsView() {
   return { show, wish: () => ({ view, filter: filter() }) };
 }
 
-const fact = (name, value) => (value === '' || value === null || value === undefined ? [] : [make('div', {}, make('dt', {}, name), make('dd', {}, value))]);
+const fact = (name, value, attributes = {}) => (value === '' || value === null || value === undefined ? [] : [make('div', attributes, make('dt', {}, name), make('dd', {}, value))]);
 
 function facts(r) {
   const result = r.result;
   return [
-    ...fact('Phase', result ? (result.status ? tag('failed', `${result.status} ${result.code}`) : tag('ok', result.reason || 'done')) : tag(r.phase)),
+    ...fact('Phase', result ? (result.status ? tag('failed', `${result.status} ${result.code}`) : tag('ok', result.reason || 'done')) : phaseTag(r)),
     ...fact('Place in the queue', r.queue_position && String(r.queue_position)),
+    ...fact('Made', r.progress === null ? '' : `${r.progress} %`),
     ...fact('Time', time(r.duration_ms)), ...fact('First piece after', r.first_ms === null ? '' : time(r.first_ms)),
     ...fact('Queued', result && result.queued_ms ? time(result.queued_ms) : ''),
-    ...fact('Tokens out', count(r.output_tokens)), ...fact('Tokens in', r.input_tokens ? count(r.input_tokens) : ''),
+    ...fact('Tokens out', r.progress === null ? count(r.output_tokens) : ''), ...fact('Tokens in', r.input_tokens ? count(r.input_tokens) : ''),
     ...fact('Tokens per second', r.tokens_per_second ? count(r.tokens_per_second) : ''),
     ...fact('Model', r.model), ...fact('Upstream model', r.upstream_model === r.model ? '' : r.upstream_model),
     ...fact('Provider', r.provider), ...fact('Attempts', r.attempts > 1 ? String(r.attempts) : ''),
     ...fact('Client speaks', r.shape + (r.stream ? ', streamed' : '') + (r.background ? ', in the background' : '') + (result?.untouched ? ', passed untouched' : '')),
     ...fact('Key', r.key && make('a', { href: `/flow?key=${encodeURIComponent(r.key)}` }, r.key)), ...fact('Began', moment(r.started)),
-    ...fact('Degraded', result?.degraded), ...fact('Losses', result?.losses), ...fact('Trace', r.trace && make('code', {}, r.trace)),
+    ...fact('Degraded', result?.degraded), ...fact('Losses', result?.losses), ...fact('Trace', r.trace && make('code', {}, r.trace), { class: 'long' }),
   ];
 }
 
@@ -333,13 +351,24 @@ function lanes(r) {
   return out;
 }
 
+// refresh puts what changed into a list of facts: the rest stays, with whatever of it
+// is focused or selected.
+function refresh(list, next) {
+  next.forEach((e, i) => {
+    const before = list.children[i];
+    if (!before) list.append(e);
+    else if (!before.isEqualNode(e)) before.replaceWith(e);
+  });
+  while (list.children.length > next.length) list.lastElementChild.remove();
+}
+
 function requestView() {
   const show = ({ request: r }) => {
     $('gone').hidden = !!r;
     $('end').hidden = !r || !!r.result;
     if (!r) return;
-    $('facts').replaceChildren(...facts(r));
-    $('nospans').hidden = r.trace !== '';
+    refresh($('facts'), facts(r));
+    $('nospans').hidden = r.trace !== '' || r.progress !== null;
     const list = $('waterfall');
     const open = new Set([...list.querySelectorAll('details[open]')].map((d) => d.dataset.span));
     const focused = document.activeElement?.closest('[data-span]')?.dataset.span;
