@@ -178,6 +178,21 @@ func TestEachPromptEchoesItself(t *testing.T) {
 	}
 }
 
+func TestChoicesThatNeverCameAreNotInvented(t *testing.T) {
+	req := &dialogue.Request{Model: "m", N: 2, Prompts: [][]byte{[]byte(`"A"`), []byte(`"B"`)}}
+	em := completions.Shape.NewEmitter(req, shapes.Whole, newEnv())
+	out := em.Emit(nil, &dialogue.Event{Kind: dialogue.EventStart})
+	for _, i := range []int{0, 2} {
+		out = em.Emit(out, &dialogue.Event{Kind: dialogue.EventOpen, Choice: i})
+		out = em.Emit(out, &dialogue.Event{Kind: dialogue.EventClose, Choice: i})
+		out = em.Emit(out, &dialogue.Event{Kind: dialogue.EventFinish, Choice: i})
+	}
+	out = em.Emit(out, &dialogue.Event{Kind: dialogue.EventEnd})
+	if got := gjson.GetBytes(out, "choices.#.index").Raw; !json.Valid(out) || got != `[0,2]` {
+		t.Errorf("got %s", out)
+	}
+}
+
 func TestThoughtsAndCallsAreNotShown(t *testing.T) {
 	em := completions.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, newEnv())
 	var out []byte

@@ -71,6 +71,9 @@ func (w *writer) opened(ev *dialogue.Event) {
 	}
 }
 
+// silent reports whether nothing was ever heard of a choice.
+func (t *text) silent() bool { return t.word == "" && len(t.shown) == 0 }
+
 func (t *text) shows(part int) bool {
 	for _, p := range t.shown {
 		if p == part {
@@ -231,10 +234,15 @@ func (d *document) Emit(dst []byte, ev *dialogue.Event) []byte {
 func (d *document) write(dst []byte) []byte {
 	d.begin(&dialogue.Event{})
 	dst = append(dst, d.head...)
+	first := true
 	for i, t := range d.choices {
-		if i > 0 {
+		if t.silent() {
+			continue // an upstream that gives fewer choices than it was asked for
+		}
+		if !first {
 			dst = append(dst, ',')
 		}
+		first = false
 		prompt := d.prompt(i)
 		w := jsonw.Writer{Buf: dst}
 		w.Object().Key("index").Int(int64(i))

@@ -367,7 +367,6 @@ func (e *encoder) leaveOut() {
 		{"presence_penalty", matters(e.req.PresencePenalty)},
 		{"frequency_penalty", matters(e.req.FrequencyPenalty)},
 		{"logit_bias", len(e.req.LogitBias) > 0},
-		{"echo", e.req.Echo},
 		{"best_of", e.req.BestOf > 1},
 		{"metadata", len(e.req.Metadata) > 0 && !e.sibling() && e.req.User == ""},
 	} {
