@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -183,13 +184,20 @@ func (g *Gateway) PID() int { return g.cmd.Process.Pid }
 // Logs is everything the program has printed.
 func (g *Gateway) Logs() string { return g.logs.String() }
 
-// FreeAddr is a loopback address nobody listens on at the moment.
+// FreeAddr is a loopback address nobody listens on at the moment. Its port is below
+// those that systems give to outgoing connections: none of those, of a test that runs
+// beside this one, takes it before the program listens, or while it is down.
 func FreeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return l.Addr().String(), l.Close()
 	}
-	return l.Addr().String(), l.Close()
 }
 
 // logBuffer takes output from the process while tests read it.

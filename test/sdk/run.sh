@@ -17,52 +17,11 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../.." && pwd)
-work=$(mktemp -d)
-pids=()
-failed=0
+# shellcheck source=test/gateway.sh
+source "$here/../gateway.sh"
 limited=(limited-{go,js}-{chat,responses,messages,generate}-{whole,streamed})
 
-finish() {
-  local pid
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
-  rm -rf "$work"
-}
-trap finish EXIT
-
-free_port() {
-  node -e 'const s = require("net").createServer(); s.listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })'
-}
-
-# await_ready URL LOG: until the program answers there.
-await_ready() {
-  local _
-  for _ in $(seq 200); do
-    if curl -fsS -o "$work/ready" "$1" 2>/dev/null; then return; fi
-    sleep 0.1
-  done
-  echo "not ready: $1" >&2
-  tail -n 20 "$2" >&2
-  exit 1
-}
-
-# suite NAME COMMAND...: runs one suite and prints its counts, its output if it failed.
-suite() {
-  local name=$1 log="$work/suite.${1//[: ]/-}.log" status=0 passed broken
-  shift
-  "$@" >"$log" 2>&1 || status=$?
-  # go test -v prints --- PASS; the tap reporter prints ok, indented within a suite.
-  passed=$(grep -cE '^ *--- PASS|^    ok [0-9]+ ' "$log" || true)
-  broken=$(grep -cE '^ *--- FAIL|^    not ok [0-9]+ ' "$log" || true)
-  printf '%-24s passed %3d  failed %3d\n' "$name" "$passed" "$broken"
-  if [ "$status" -ne 0 ]; then
-    failed=1
-    grep -vE '^ *(--- PASS|=== |ok [0-9]+ )' "$log" | tail -n "${STAGEDOOR_SDK_LINES:-200}"
-  fi
-}
-
-go_suite() { (cd "$here/go" && go test -count=1 -v -run "${STAGEDOOR_SDK_RUN:-.}" ./...); }
+go_suite() { (cd "$here/go" && "$work/sdk.test" -test.v -test.run "${STAGEDOOR_SDK_RUN:-.}"); }
 js_suite() { (cd "$here/js" && node --test --test-timeout=300000 --test-reporter=tap); }
 
 # suites LABEL: both, against STAGEDOOR_URL. Its status is 0 if every test passed.
@@ -77,10 +36,10 @@ suites() {
 # A provider that answers 429 is left alone for a while, and everybody waits: so each
 # test that provokes it has a provider of its own.
 start_gateway() {
-  local port name
-  port=$(free_port)
+  local address name
+  address=$(free_address)
   cat >"$work/$1.yaml" <<YAML
-listen: ["127.0.0.1:$port"]
+listen: ["$address"]
 data: memory
 keys:
   - {key: "sd-sdk", name: sdk}
@@ -96,14 +55,13 @@ models:
   legacy-image-*: {targets: [{provider: easel, model: "*"}]}
 $(for name in "${limited[@]}"; do echo "  $name: {targets: [{provider: $name, model: \"*\"}]}"; done)
 YAML
-  "$work/stagedoor" serve --config "$work/$1.yaml" >"$work/$1.log" 2>&1 &
-  pids+=($!)
-  export STAGEDOOR_URL="http://127.0.0.1:$port" STAGEDOOR_KEY=sd-sdk
-  await_ready "$STAGEDOOR_URL/readyz" "$work/$1.log"
+  start "$work/$1.log" serve --config "$work/$1.yaml"
+  export STAGEDOOR_URL="http://$address" STAGEDOOR_KEY=sd-sdk
+  await_ready "$STAGEDOOR_URL" "$work/$1.log"
 }
 
-# Install scripts are not needed by any client here.
-[ -n "${STAGEDOOR_SDK_RUN:-}" ] || (cd "$here/js" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+[ -n "${STAGEDOOR_SDK_RUN:-}" ] || install_clients "$here/js"
+(cd "$here/go" && go test -c -o "$work/sdk.test" .)
 
 if [ -n "${STAGEDOOR_URL:-}" ]; then
   : "${STAGEDOOR_KEY:?set STAGEDOOR_KEY too}"
@@ -112,14 +70,9 @@ if [ -n "${STAGEDOOR_URL:-}" ]; then
   exit
 fi
 
-if [ -n "${STAGEDOOR_BINARY:-}" ]; then
-  cp "$STAGEDOOR_BINARY" "$work/stagedoor"
-else
-  (cd "$root" && go build -o "$work/stagedoor" ./cmd/stagedoor)
-fi
-sandbox="127.0.0.1:$(free_port)"
-"$work/stagedoor" sandbox --listen "$sandbox" >"$work/upstream.log" 2>&1 &
-pids+=($!)
+build_program
+sandbox=$(free_address)
+start "$work/upstream.log" sandbox --listen "$sandbox"
 for _ in $(seq 100); do
   if (exec 3<>"/dev/tcp/${sandbox/://}") 2>/dev/null; then break; fi
   sleep 0.1

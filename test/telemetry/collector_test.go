@@ -2,7 +2,11 @@ package telemetry
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,14 +61,21 @@ func startCollector(t *testing.T) *collector {
 	return c
 }
 
+// freeAddr is a loopback address nobody listens on. Its port is below those that
+// systems give to outgoing connections, so that none of those takes it meanwhile.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // spans are all that have come so far.
