@@ -138,6 +138,9 @@ that are not given change nothing; of the limits all are replaced if one is give
 // change is what the flags that were given ask for.
 func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyChange, error) {
 	var change adminapi.KeyChange
+	if err := k.blank(); err != nil {
+		return change, err
+	}
 	if k.nothing && len(k.scopes) > 0 {
 		return change, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
 	}

@@ -156,8 +156,25 @@ func (k *wanted) flags(f *pflag.FlagSet) {
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
+// blank refuses sets that are given and empty: a variable that a script forgot to
+// set must not make a key that may do everything.
+func (k *wanted) blank() error {
+	for _, f := range []struct {
+		name string
+		set  []string
+	}{{"scope", k.scopes}, {"model", k.models}, {"allow-ip", k.allow}} {
+		if f.set != nil && (len(f.set) == 0 || slices.Contains(f.set, "")) {
+			return fmt.Errorf("%w: --%s is empty: give a value, or leave it out", errUsage, f.name)
+		}
+	}
+	return nil
+}
+
 // key makes the key.
 func (k *wanted) key() (secret string, key state.Key, err error) {
+	if err := k.blank(); err != nil {
+		return "", key, err
+	}
 	for _, s := range k.scopes {
 		if s != "all" && !slices.Contains(state.Scopes(), s) {
 			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", errUsage, s, strings.Join(state.Scopes(), ", "))
