@@ -81,3 +81,38 @@ func TestStoppedRegistryAnswers(t *testing.T) {
 		t.Errorf("reading goes on: %v", err)
 	}
 }
+
+// cutOff is a store whose process dies once it has committed: nobody hears of it.
+type cutOff struct {
+	journal.Store
+	is atomic.Bool
+}
+
+func (c *cutOff) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
+	lsn, err := c.Store.Commit(ctx, b)
+	if err == nil && c.is.Load() {
+		return 0, journal.ErrPoisoned
+	}
+	return lsn, err
+}
+
+// TestCodeIsUsedWhoeverHeardTheAnswer: B4. The exchange was written and its answer
+// lost; the next process knows the code as used, and its user can begin again.
+func TestCodeIsUsedWhoeverHeardTheAnswer(t *testing.T) {
+	store := &cutOff{Store: journal.NewMemory()}
+	b := newBenchOn(t, store, tokens.Config{})
+	code := b.code(t)
+	store.is.Store(true)
+	if pair, err := b.exchange(code); !errors.Is(err, tokens.ErrUnavailable) || pair.Access != "" {
+		t.Errorf("got %+v, %v, want ErrUnavailable", pair, err)
+	}
+	store.is.Store(false)
+	b.reopen(t, tokens.Config{})
+	if pair, err := b.exchange(code); !errors.Is(err, tokens.ErrInvalidGrant) || pair.Access != "" {
+		t.Errorf("again: got %+v, %v, want ErrInvalidGrant", pair, err)
+	}
+	if grants := b.Grants(b.user.ID); len(grants) != 0 {
+		t.Errorf("the replay left %+v", grants)
+	}
+	b.alive(t, b.tokens(t))
+}

@@ -37,13 +37,19 @@ func race(t *testing.T, fn func() (tokens.Tokens, error)) []tokens.Tokens {
 	return won
 }
 
+// rounds are as many as the attacks B2 and C2 ask for; under the race detector, which
+// makes each slow, a part of them.
 func rounds() int {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 20
+	case underRaceDetector:
+		return 300
 	}
-	return 300
+	return 10_000
 }
 
+// B2.
 func TestOneOfManyExchangesWinsAndLosesAllToTheReplays(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	for range rounds() {
@@ -56,6 +62,7 @@ func TestOneOfManyExchangesWinsAndLosesAllToTheReplays(t *testing.T) {
 	}
 }
 
+// C2, without a grace.
 func TestOneOfManyRefreshesWinsAndLosesAllToTheReuse(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	for range rounds() {
@@ -69,9 +76,10 @@ func TestOneOfManyRefreshesWinsAndLosesAllToTheReuse(t *testing.T) {
 	}
 }
 
+// C2, with one.
 func TestAllOfManyRefreshesGetOneSuccessorInTheGrace(t *testing.T) {
 	b := newBench(t, tokens.Config{RefreshGrace: time.Second})
-	for range rounds() / 10 {
+	for range rounds() {
 		pair := b.tokens(t)
 		won := race(t, func() (tokens.Tokens, error) { return b.refresh(pair.Refresh) })
 		if len(won) != racers {
@@ -86,6 +94,7 @@ func TestAllOfManyRefreshesGetOneSuccessorInTheGrace(t *testing.T) {
 	}
 }
 
+// I1, in the registry.
 func TestNothingWorksAfterTheRevocationWasAnswered(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	for range rounds() {
