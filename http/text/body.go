@@ -29,6 +29,7 @@ const (
 	firstBody     = 1 << 20          // what a client's word for its length is worth
 	minPooledBody = 8 << 10
 	maxPooledBody = 256 << 10
+	maxParam      = 256 // of a client's own name in an error
 )
 
 type body struct{ b []byte }
@@ -227,9 +228,12 @@ func explainJSON(b []byte) error {
 	}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName) {
-		e := invalidJSON("a name occurs twice in the object " + strconv.Quote(string(syntax.JSONPointer.Parent())))
+		name := strings.ReplaceAll(strings.TrimPrefix(string(syntax.JSONPointer), "/"), "/", ".")
+		if len(name) > maxParam {
+			name = strings.ToValidUTF8(name[:maxParam], "") + "..."
+		}
+		e := dialogue.Invalid(name, "must not occur twice in its object")
 		e.Code = "duplicate_key"
-		e.Param = strings.ReplaceAll(strings.TrimPrefix(string(syntax.JSONPointer), "/"), "/", ".")
 		return e
 	}
 	if errors.As(err, &syntax) {

@@ -41,6 +41,7 @@ func TestBodiesThatAreNotOneJSONObjectAreRefused(t *testing.T) {
 		{"leading zero", `{` + good + `,"x":01}`, "invalid_json", ""},
 		{"duplicate key", `{` + good + `,"model":"beta"}`, "duplicate_key", "model"},
 		{"escaped duplicate", `{` + good + `,"\u006dodel":"beta"}`, "duplicate_key", "model"},
+		{"duplicate of a long name", `{` + good + `,"` + strings.Repeat("n", 999) + `":1,"` + strings.Repeat("n", 999) + `":2}`, "duplicate_key", strings.Repeat("n", 256) + "..."},
 		{"nested duplicate", `{` + good + `,"metadata":{"a":"1","a":"2"}}`, "duplicate_key", "metadata.a"},
 		{"duplicate in a list", `{"model":"alpha","messages":[{"role":"user","role":"system","content":"hi"}]}`, "duplicate_key", "messages.0.role"},
 		{"other case is another name", `{` + good + `,"Model":"beta"}`, "", ""},

@@ -3,6 +3,7 @@ package text
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,8 +82,14 @@ func (d *Doors) GeminiModels(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, gemini.ModelList(models, next))
 }
 
-// GeminiModel is GET /v1beta/models/{model}.
+// GeminiModel is GET /v1beta/models/{model}. The paths of the methods begin
+// alike, and a model's name may hold a colon.
 func (d *Doors) GeminiModel(w http.ResponseWriter, r *http.Request) {
+	if _, method, ok := gemini.SplitPath(r.PathValue("rest")); ok && slices.Contains(gemini.Methods, method) {
+		w.Header().Set("Allow", http.MethodPost)
+		envelope.Write(w, d.Shapes[dialogue.Gemini].Envelope, envelope.MethodNotAllowed(r.Method, []string{http.MethodPost}))
+		return
+	}
 	m, err := d.oneModel(w, r, r.PathValue("rest"))
 	if err != nil {
 		envelope.Write(w, d.Shapes[dialogue.Gemini].Envelope, err)

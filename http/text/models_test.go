@@ -46,6 +46,9 @@ func TestOneModelIsDescribedInThreeDialects(t *testing.T) {
 	if r := g.do("GET", "/v1beta/models/beta", ""); r.get("name").String() != "models/beta" {
 		t.Errorf("gemini: %s", r.body)
 	}
+	if r := g.do("GET", "/v1beta/models/beta:generateContent", ""); r.status != 405 || r.header.Get("Allow") != "POST" {
+		t.Errorf("a method is no model: %d %s", r.status, r.body)
+	}
 	want(t, g.do("GET", "/v1/models/nope", ""), 404, "model_not_found")
 	messages := g.do("GET", "/v1/models/nope", "", "Anthropic-Version", "x")
 	want(t, messages, 404, "model_not_found")

@@ -51,7 +51,11 @@ func (shape) Heartbeat(mode shapes.Mode) []byte {
 const (
 	generate       = "generateContent"
 	streamGenerate = "streamGenerateContent"
+	countTokens    = "countTokens"
 )
+
+// Methods are the methods that every model has.
+var Methods = []string{generate, streamGenerate, countTokens}
 
 // call addresses a model of an upstream. A stream is always asked for as
 // server-sent events, whatever the client will read.

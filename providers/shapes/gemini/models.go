@@ -98,7 +98,10 @@ func writeModel(w *jsonw.Writer, m Model) {
 		w.Key("outputTokenLimit").Int(m.OutputLimit)
 	}
 	w.Key("supportedGenerationMethods").Array()
-	w.String(generate).String(streamGenerate).String("countTokens").End()
+	for _, method := range Methods {
+		w.String(method)
+	}
+	w.End()
 	if m.Thinking {
 		w.Key("thinking").Bool(true)
 	}
