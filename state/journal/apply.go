@@ -9,7 +9,8 @@ import (
 )
 
 // appended are the tables whose keys nearly always follow all those before them:
-// their pages are filled to the brim, since nothing will come between.
+// their pages are filled to the brim, since nothing will come between, and what
+// follows the last key is new.
 var appended = []Table{Ledger, Receipt}
 
 const brim = 0.95
@@ -26,8 +27,8 @@ type writer struct {
 type bucket struct {
 	*bbolt.Bucket
 	table Table
-	// last is a key that none in the table lies behind; nil: not looked for. What
-	// comes after it is new, and needs no look at what was there before.
+	// last is a key that none in the table lies behind, of an appended one; nil: not
+	// known.
 	last []byte
 }
 
@@ -52,6 +53,10 @@ func (w *writer) bucket(t Table) *bucket {
 	b := bucket{Bucket: w.tx.Bucket([]byte(t)), table: t}
 	if slices.Contains(appended, t) {
 		b.FillPercent = brim
+		// Before any operation: bbolt never finds the last key of a bucket whose
+		// last page was emptied in the same transaction.
+		last, _ := b.Cursor().Last()
+		b.last = clone(last)
 	}
 	w.buckets = append(w.buckets, b)
 	return &w.buckets[len(w.buckets)-1]
@@ -103,11 +108,7 @@ func (w *writer) seal(op *Op, rev uint64) []byte {
 
 // before is the revision that a record has before it is written.
 func (b *bucket) before(key []byte) (uint64, error) {
-	if b.last == nil {
-		last, _ := b.Cursor().Last()
-		b.last = clone(last)
-	}
-	if bytes.Compare(key, b.last) > 0 {
+	if b.last != nil && bytes.Compare(key, b.last) > 0 {
 		b.last = key
 		return 0, nil
 	}

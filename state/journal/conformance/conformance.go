@@ -40,6 +40,7 @@ func Run(t *testing.T, s Store) {
 		{"a conflict leaves no trace", conflict},
 		{"later batches see earlier ones", order},
 		{"prefixes are removed", prefixes},
+		{"a table is emptied and filled in one commit", refill},
 		{"ranges are ordered and bounded", ranges},
 		{"load returns everything once", load},
 		{"mistakes are refused", mistakes},
@@ -215,6 +216,28 @@ func order(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	expect(t, store, journal.Key, "k", "4", 2)
+}
+
+// refill is of many pages, all of which the deletions empty.
+func refill(t *testing.T, s Store) {
+	for _, table := range []journal.Table{journal.Hold, journal.Ledger, journal.Receipt} {
+		store := open(t, s)
+		key := func(i int) string { return fmt.Sprintf("%08d", i) }
+		var fill, swap []journal.Op
+		for i := 1; i <= 500; i++ {
+			fill = append(fill, put(table, key(i), string(make([]byte, 100))))
+			swap = append(swap, del(table, key(i)))
+		}
+		commit(t, store, fill...)
+		swap = append(swap, put(table, key(900), "behind"), put(table, key(900), "again"), put(table, key(0), "before"), put(table, key(500), "the last"))
+		commit(t, store, swap...)
+		commit(t, store, put(table, key(900), "later"), put(table, key(901), "appended"))
+		expect(t, store, table, key(900), "later", 3)
+		expect(t, store, table, key(901), "appended", 1)
+		expect(t, store, table, key(0), "before", 1)
+		expect(t, store, table, key(500), "the last", 1)
+		expect(t, store, table, key(499), "", 0)
+	}
 }
 
 func prefixes(t *testing.T, s Store) {
