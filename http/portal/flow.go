@@ -39,7 +39,7 @@ func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
 func (v *visit) findRequest() {
 	id := v.query("id")
 	if v.options.Overview.Flow.Find(id) == nil {
-		v.missing()
+		v.forgotten(id)
 		return
 	}
 	seeOther(v.w, pathRequest(id))
@@ -48,10 +48,17 @@ func (v *visit) findRequest() {
 func (v *visit) flowRequest() {
 	id := v.r.PathValue("id")
 	if v.options.Overview.Flow.Find(id) == nil {
-		v.missing()
+		v.forgotten(id)
 		return
 	}
 	v.show(http.StatusOK, &pages.FlowRequest{Desk: v.desk(), ID: id})
+}
+
+// forgotten says why there is nothing to see of a request: its id is likely to come
+// from a log that is older than what the flow remembers.
+func (v *visit) forgotten(id string) {
+	v.show(http.StatusNotFound, &pages.Failure{Title: "This request is not known", Detail: id,
+		Message: "The flow has the requests under way and those that ended last, failures longer than others. The log and the traces have the id for longer."})
 }
 
 // pathRequest is the page of one request. Ids that are known need no escaping: the
@@ -62,7 +69,7 @@ func (v *visit) cancelRequest() {
 	id := v.r.PathValue("id")
 	switch err := v.options.Overview.Cancel(id); {
 	case errors.Is(err, flow.ErrUnknown):
-		v.missing()
+		v.forgotten(id)
 	case errors.Is(err, flow.ErrOver):
 		v.show(http.StatusConflict, &pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
 	case err != nil:

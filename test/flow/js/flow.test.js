@@ -70,6 +70,27 @@ test('a waterfall has the spans of the request, by its id', async (t) => {
   assert.ok(bar.width > 50, `the reply's bar is ${bar.width} wide`);
 });
 
+test('the focus stays among the requests when its own has ended', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const first = await ask(t, 'pace=20, tokens=100000');
+  await rows(page, 'active').nth(0).waitFor();
+  await ask(t, 'pace=20, tokens=100000');
+  await rows(page, 'active').nth(1).waitFor();
+  await rows(page, 'active').first().getByRole('button').focus();
+  const gone = await rows(page, 'active').first().locator('a').getAttribute('title');
+  first.leave();
+  await page.locator(`#active a[title="${gone}"]`).waitFor({ state: 'detached' });
+  assert.notEqual(await page.evaluate(() => document.activeElement.closest('#active')?.id), undefined);
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'A');
+});
+
+test('an id that is not known says where else to look', async (t) => {
+  const page = await open(t, browser, '/flow');
+  const answer = await page.goto(`${issuer}/flow/requests/req_of_yesterday`);
+  assert.equal(answer.status(), 404);
+  await page.getByRole('heading', { name: 'This request is not known' }).waitFor();
+});
+
 test('a provider is paused and resumed', async (t) => {
   const page = await open(t, browser, '/flow/providers');
   const card = page.locator('.provider', { hasText: 'narrow' });
