@@ -25,6 +25,8 @@ const (
 	secretPrompt = "the-prompt-nobody-may-read"
 	secretReply  = "the-reply-nobody-may-read"
 	secretKey    = "sk-upstream-key-nobody-may-read"
+	// secretReply64 is the secret reply as the bytes of a picture.
+	secretReply64 = "dGhlLXJlcGx5LW5vYm9keS1tYXktcmVhZA=="
 )
 
 var binary = sync.OnceValues(func() (string, error) {
@@ -80,18 +82,28 @@ type object = map[string]any
 // NAME=value.
 func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway {
 	t.Helper()
+	g := launch(t, "memory", u, telemetry, env...)
+	g.api("POST", "/users", `{"username":"anna"}`)
+	g.api("POST", "/accounts/anna/credits", `{"amount":1000000000,"id":"start"}`)
+	return g
+}
+
+// launch is start on a data directory, with whatever users are there.
+func launch(t *testing.T, data string, u *upstream, telemetry object, env ...string) *gateway {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := freeAddr(t)
 	c := object{
-		"listen": []string{addr}, "data": "memory", "admin": object{"token": admin}, "log": object{"format": "json"},
+		"listen": []string{addr}, "data": data, "admin": object{"token": admin}, "log": object{"format": "json"},
 		"keys": []object{{"key": key, "name": "test", "user": "anna"}},
 		"providers": object{
 			"first":   object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 1},
 			"second":  object{"shape": "chat", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 0},
 			"narrow":  object{"shape": "chat", "base_url": u.url, "limits": object{"concurrency": 1}},
+			"painter": object{"shape": "images", "base_url": u.url, "api_keys": []string{secretKey}, "retries": 1, "limits": object{"concurrency": 1}},
 			"sandbox": object{"shape": "sandbox"},
 		},
 		"models": object{
@@ -102,6 +114,7 @@ func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway 
 			"sandbox": object{"targets": []object{{"provider": "sandbox", "model": "sandbox"}}},
 			"clips":   object{"targets": []object{{"provider": "sandbox", "model": "video-2"}}},
 			"*":       object{"targets": []object{{"provider": "sandbox", "model": "*"}}},
+			"painted": object{"targets": []object{{"provider": "painter", "model": "gpt-image-1"}}, "price": object{"per_image": 0.04}},
 			"dreams":  object{"targets": []object{{"provider": "sandbox", "model": "gpt-image-1"}}},
 		},
 		"telemetry": telemetry,
@@ -123,9 +136,16 @@ func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway 
 	}
 	t.Cleanup(g.stop)
 	g.awaitReady()
-	g.api("POST", "/users", `{"username":"anna"}`)
-	g.api("POST", "/accounts/anna/credits", `{"amount":1000000000,"id":"start"}`)
 	return g
+}
+
+// kill ends the gateway as a crash does.
+func (g *gateway) kill() {
+	g.t.Helper()
+	if err := g.cmd.Process.Kill(); err != nil {
+		g.t.Fatal(err)
+	}
+	_ = g.cmd.Wait() // it was killed
 }
 
 func (g *gateway) stop() {
@@ -268,6 +288,11 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		fmt.Fprintf(w, `{"error":{"message":"no","type":"server_error","code":null}}`)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/images/generations") {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"created":5,"output_format":"png","size":"1024x1024","data":[{"b64_json":"`+secretReply64+`"}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5}}`)
 		return
 	}
 	const usage = `{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}`

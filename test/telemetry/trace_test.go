@@ -160,7 +160,7 @@ func nothingSecret(t *testing.T, spans []ptrace.Span, g *gateway) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{secretPrompt, secretReply, secretKey, key, admin} {
+	for _, secret := range []string{secretPrompt, secretReply, secretReply64, secretKey, key, admin} {
 		if strings.Contains(string(written), secret) {
 			t.Errorf("%q is in the spans", secret)
 		}
