@@ -85,20 +85,11 @@ func (a *app) creditsShow(o *overrides) *cobra.Command {
 }
 
 func (a *app) creditsList(o *overrides) *cobra.Command {
-	var p paging
-	c := &cobra.Command{
-		Use: "list", Short: "List the accounts that money has moved on", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c, a, o, p.asJSON, asking[adminapi.List[adminapi.Account]]{method: "GET", path: "/accounts", query: p.query(),
-				show: func(out io.Writer, l *adminapi.List[adminapi.Account]) error {
-					return sheet(out, "ACCOUNT AVAILABLE SPENT HELD CREDITS", l.Next, func(line func(...any)) {
-						for _, m := range l.Data {
-							line(m.Account, inDollars(m.Available), inDollars(m.Spent), inDollars(m.Held), inDollars(m.Credits))
-						}
-					})
-				}})
+	return list(a, o, listing[adminapi.Account]{
+		short: "List the accounts that money has moved on", path: "/accounts",
+		head: "ACCOUNT AVAILABLE SPENT HELD CREDITS",
+		cells: func(m *adminapi.Account) []any {
+			return []any{m.Account, inDollars(m.Available), inDollars(m.Spent), inDollars(m.Held), inDollars(m.Credits)}
 		},
-	}
-	p.flags(c)
-	return c
+	})
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -46,59 +45,42 @@ func (a *app) aboutUser(o *overrides, c *cobra.Command, method, path string) *co
 }
 
 func (a *app) appsList(o *overrides) *cobra.Command {
-	var p paging
-	var owner string
-	c := &cobra.Command{
-		Use: "list", Short: "List apps", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c, a, o, p.asJSON, asking[adminapi.List[adminapi.App]]{method: "GET", path: "/apps", query: p.query("owner", owner),
-				show: func(out io.Writer, l *adminapi.List[adminapi.App]) error {
-					return sheet(out, "ID NAME OWNER CLIENT-ID REDIRECT-URI CREATED DISABLED", l.Next, func(line func(...any)) {
-						for _, m := range l.Data {
-							line(m.ID, m.Name, m.Owner, m.ClientID, m.RedirectURI, day(&m.Created), day(m.Disabled))
-						}
-					})
-				}})
+	return list(a, o, listing[adminapi.App]{
+		short: "List apps", path: "/apps",
+		head: "ID NAME OWNER CLIENT-ID REDIRECT-URI CREATED DISABLED",
+		cells: func(m *adminapi.App) []any {
+			return []any{m.ID, m.Name, m.Owner, m.ClientID, m.RedirectURI, day(&m.Created), day(m.Disabled)}
 		},
-	}
-	p.flags(c)
-	c.Flags().StringVar(&owner, "owner", "", "only those of this user")
-	return c
+		filters: []filter{{"owner", "only those of this user", nil}},
+	})
 }
 
+// anApp is what commands about one app are told.
+const anApp = "the id of an app, as apps list shows it"
+
 func (a *app) appsDelete(o *overrides) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "delete ID", Short: "Refuse an app and all its tokens from now on", Args: exactly(1, "the id of an app, as apps list shows it"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, asJSON, asking[adminapi.App]{method: "DELETE", path: "/apps/" + url.PathEscape(args[0]),
-				show: func(out io.Writer, m *adminapi.App) error {
-					_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, printable(m.Name))
-					return err
-				}})
+	return do(a, o, deed[adminapi.App]{
+		use: "delete ID", short: "Refuse an app and all its tokens from now on", what: anApp,
+		method: "DELETE", path: "/apps/",
+		show: func(out io.Writer, m *adminapi.App) error {
+			_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, printable(m.Name))
+			return err
 		},
-	}
-	jsonFlag(c, &asJSON)
-	return c
+	})
 }
 
 func (a *app) appsRotate(o *overrides) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "rotate-secret ID", Short: "Give an app a new secret; it is shown once", Args: exactly(1, "the id of an app, as apps list shows it"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, asJSON, asking[adminapi.AppSecret]{method: "POST", path: "/apps/" + url.PathEscape(args[0]) + "/secret", in: adminapi.Empty{},
-				show: func(out io.Writer, m *adminapi.AppSecret) error {
-					before := "has ended"
-					if m.Previous != nil {
-						before = "works until " + m.Previous.UTC().Format("2006-01-02 15:04 UTC")
-					}
-					_, err := fmt.Fprintf(out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
-						m.ClientID, m.Secret, printable(m.Name), before)
-					return err
-				}})
+	return do(a, o, deed[adminapi.AppSecret]{
+		use: "rotate-secret ID", short: "Give an app a new secret; it is shown once", what: anApp,
+		method: "POST", path: "/apps/", behind: "/secret", in: adminapi.Empty{},
+		show: func(out io.Writer, m *adminapi.AppSecret) error {
+			before := "has ended"
+			if m.Previous != nil {
+				before = "works until " + m.Previous.UTC().Format("2006-01-02 15:04 UTC")
+			}
+			_, err := fmt.Fprintf(out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
+				m.ClientID, m.Secret, printable(m.Name), before)
+			return err
 		},
-	}
-	jsonFlag(c, &asJSON)
-	return c
+	})
 }

@@ -96,28 +96,18 @@ func (a *app) receiptsShow(o *overrides) *cobra.Command {
 }
 
 func (a *app) receiptsList(o *overrides) *cobra.Command {
-	var p paging
-	var user, key, from, to string
-	c := &cobra.Command{
-		Use: "list", Short: "List receipts, newest first", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c, a, o, p.asJSON, asking[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts",
-				query: p.query("user", user, "key", key, "from", from, "to", to),
-				show: func(out io.Writer, l *adminapi.List[adminapi.Receipt]) error {
-					return sheet(out, "ENDED REQUEST USER KEY MODEL INPUT OUTPUT DOLLARS END", l.Next, func(line func(...any)) {
-						for _, r := range l.Data {
-							line(r.Ended.UTC().Format("2006-01-02T15:04:05Z"), r.Request, r.Account, r.Key, r.Model, r.Usage.Input, r.Usage.Output,
-								inDollars(r.Charged), r.Reason)
-						}
-					})
-				}})
+	return list(a, o, listing[adminapi.Receipt]{
+		short: "List receipts, newest first", path: "/receipts",
+		head: "ENDED REQUEST USER KEY MODEL INPUT OUTPUT DOLLARS END",
+		cells: func(r *adminapi.Receipt) []any {
+			return []any{r.Ended.UTC().Format("2006-01-02T15:04:05Z"), r.Request, r.Account, r.Key, r.Model, r.Usage.Input, r.Usage.Output,
+				inDollars(r.Charged), r.Reason}
 		},
-	}
-	p.flags(c)
-	f := c.Flags()
-	f.StringVar(&user, "user", "", "only those of this user")
-	f.StringVar(&key, "key", "", "only those of the key with this id")
-	f.StringVar(&from, "from", "", "only those since this day or time")
-	f.StringVar(&to, "to", "", "only those before this day or time")
-	return c
+		filters: []filter{
+			{"user", "only those of this user", nil},
+			{"key", "only those of the key with this id", nil},
+			{"from", "only those since this day or time", nil},
+			{"to", "only those before this day or time", nil},
+		},
+	})
 }
