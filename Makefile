@@ -14,6 +14,11 @@ FUZZTIME ?= 10s
 BENCH    ?= .
 CYCLES   ?= 200
 SEED     ?= 0
+JOBS     ?= 4
+PROGRAM  := bin/test/stagedoor
+CLIENTS  := $(addsuffix /js/node_modules/.package-lock.json,test/oauth test/sdk)
+# Side by side in `make test`, what takes longest first.
+SUITES   := test-race test-program live lint oauth sdk telemetry flow
 SOURCES  := find . -name node_modules -prune -o -name '*.go' -print
 
 .PHONY: help
@@ -38,12 +43,30 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: tools lint test-race sdk oauth live flow telemetry ## everything CI checks: lint, tests with the race detector, real clients
+test: tools program clients ## everything CI checks: lint, tests with the race detector, real clients (JOBS=n at a time)
+	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
+# What needs nothing but the processor gives way to what looks at clocks.
 .PHONY: test-race
-test-race: ## the Go tests, those of the packages with the race detector
-	go test -race -timeout 8m $$(go list ./... | grep -v '^stagedoor/test')
-	go test -timeout 8m ./test/...
+test-race: ## the Go tests of the packages with the race detector
+	nice go test -race -vet=off -timeout 8m $$(go list ./... | grep -v '^stagedoor/test')
+
+# Nothing of these is taken from the test cache, which does not see the program.
+.PHONY: test-program
+test-program: ## the Go tests that look at the running program
+	go test -count=1 -p 4 -vet=off -timeout 8m ./test/...
+
+# The program that all suites look at, built once.
+.PHONY: program
+program:
+	@go build -o $(PROGRAM) ./cmd/stagedoor
+
+# The npm packages of the clients; install scripts are not needed by any of them.
+.PHONY: clients
+clients: tools $(CLIENTS)
+
+$(CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
+	@cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .PHONY: test-short
 test-short: ## the Go tests without the slow ones and the race detector
@@ -80,8 +103,8 @@ lint: ## formatting, go.mod, go vet and staticcheck
 	@unformatted=$$($(SOURCES) | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
 	go mod tidy -diff
-	go vet ./...
-	go run $(STATICCHECK) ./...
+	nice go vet ./...
+	nice go run $(STATICCHECK) ./...
 
 .PHONY: fmt
 fmt: ## format the Go files
