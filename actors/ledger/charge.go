@@ -77,6 +77,10 @@ func Charge(w Work) Bill {
 		return b
 	}
 	j := judge{told: w.Told, counted: w.Counted}
+	if w.MaxOutput > 0 {
+		// The count is a guess by lengths, frames included.
+		j.counted.OutputTotal = min(w.Counted.OutputTotal, w.MaxOutput)
+	}
 	u := dialogue.NoUsage
 	u.InputTotal = j.believe(w.Told.InputTotal, w.Counted.InputTotal, max(absurdInput, saturate(w.Counted.InputTotal)))
 	limit := int64(absurdOutput)

@@ -65,7 +65,9 @@ func TestCharge(t *testing.T) {
 		{"client left before anything", ledger.Work{End: ledger.Left, Told: dialogue.NoUsage, Counted: usage(90, 0)}, 0, nil},
 		{"client left midway", ledger.Work{End: ledger.Left, Told: usage(100, -1), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_partial"}},
 		{"balance ran out", ledger.Work{End: ledger.Exhausted, Told: usage(100, 1), Counted: counted, Delivered: true}, 100 + 450, []string{"usage_partial"}},
-		{"client left, absurd told", ledger.Work{End: ledger.Left, Told: usage(100, 1<<50), Counted: counted, MaxOutput: 10, Delivered: true}, 100 + 450, []string{"usage_absurd"}},
+		{"client left, absurd told", ledger.Work{End: ledger.Left, Told: usage(100, 1<<50), Counted: counted, MaxOutput: 10, Delivered: true}, 100 + 100, []string{"usage_absurd"}},
+		{"finished: no usage told, and frames longer than what was asked for", ledger.Work{Told: dialogue.NoUsage, Counted: counted, MaxOutput: 40, Delivered: true}, 90 + 400, []string{"usage_missing"}},
+		{"client left: the count is no more than was asked for", ledger.Work{End: ledger.Left, Told: usage(100, -1), Counted: counted, MaxOutput: 40, Delivered: true}, 100 + 400, []string{"usage_partial"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -311,8 +311,9 @@ func TestStreamWithoutEndIsExtended(t *testing.T) {
 	}
 }
 
-// TestStreamEndsWithTheBalance: as one that has reached its length, in every
-// shape, with the usage that is charged.
+// TestStreamEndsWithTheBalance: as one that has reached its length, in every shape
+// whose requests need not say how long that is, with the usage that is charged.
+// Messages must say it, so all of one is held or it is refused.
 func TestStreamEndsWithTheBalance(t *testing.T) {
 	var events []string
 	for range 3000 {
@@ -328,6 +329,8 @@ func TestStreamEndsWithTheBalance(t *testing.T) {
 		{"/v1/chat/completions", askFor("dear", `,"stream":true,"stream_options":{"include_usage":true}`), `"content":"word"`, `"finish_reason":"length"`, "data: [DONE]\n\n"},
 		{"/v1/responses", `{"model":"dear","input":"hello","stream":true}`, `"delta":"word"`, `"reason":"max_output_tokens"`, ""},
 		{"/v1beta/models/dear:streamGenerateContent?alt=sse", `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`, `"text":"word"`, `"MAX_TOKENS"`, ""},
+		{"/v1beta/models/dear:streamGenerateContent", `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`, `"text":"word"`, `"MAX_TOKENS"`, "]"},
+		{"/v1/completions", `{"model":"dear","prompt":"hello","stream":true}`, `"text":"word"`, `"finish_reason":"length"`, "data: [DONE]\n\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
