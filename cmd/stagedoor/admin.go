@@ -50,8 +50,7 @@ beside it.`,
 				_, err = fmt.Fprintln(a.out, "the token that was made by command is gone")
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "%s\n\nThis is the token of the admin API. It is not shown again.\n", token)
-			return err
+			return a.showOnce(token, "This is the token of the admin API.")
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "make none, and end the one before")

@@ -126,6 +126,16 @@ Exit codes:
 	return root
 }
 
+// showOnce prints a secret alone, so that KEY=$(stagedoor keys create) is the key;
+// what there is to say about it goes beside it.
+func (a *app) showOnce(secret, about string, args ...any) error {
+	if _, err := fmt.Fprintln(a.out, secret); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.errOut, "\n"+about+" It is not shown again.\n", args...)
+	return err
+}
+
 func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 // noArgs refuses arguments, and guesses which command was meant.

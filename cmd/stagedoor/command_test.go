@@ -87,7 +87,10 @@ func TestShellsGetCompletion(t *testing.T) {
 
 	data := t.TempDir()
 	created := command(t, nil, "keys", "create", "--data", data, "--name", "laptop")
-	id := regexp.MustCompile(`key_\w+`).FindString(created.out)
+	if !regexp.MustCompile(`^sd-\w+\n$`).MatchString(created.out) {
+		t.Errorf("printed %q, want the key alone", created.out)
+	}
+	id := regexp.MustCompile(`key_\w+`).FindString(created.errOut)
 	command(t, nil, "__complete", "keys", "revoke", "--data", data, "").check(t, exitOK, id+"\tlaptop", "")
 }
 
@@ -203,9 +206,9 @@ func TestEnvironmentGivesSettingsOnly(t *testing.T) {
 	env := map[string]string{"STAGEDOOR_DATA": t.TempDir(), "STAGEDOOR_ADMIN": "true", "STAGEDOOR_JSON": "true", "STAGEDOOR_KEY": "sd-1",
 		"STAGEDOOR_RPM": "-1", "STAGEDOOR_NO_SCOPES": "true", "STAGEDOOR_REMOVE": "true", "STAGEDOOR_DISABLED": "true"}
 	for _, c := range [][2]string{
-		{"users create anna", "anna"},
+		{"users create anna", ""},
 		{"users list", "anna"}, // not --disabled
-		{"keys create --name one", "This is key key_"},
+		{"keys create --name one", "sd-"},
 		{"keys list", "one"},
 		{"usage", "DAY"}, // not --key, not --json
 	} {

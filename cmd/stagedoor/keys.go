@@ -238,8 +238,7 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 						Name string `json:"name"`
 					}{key.ID, secret, key.Name})
 				}
-				_, err := fmt.Fprintf(a.out, "%s\n\nThis is key %s (%s). It is not shown again.\n", secret, key.ID, key.Name)
-				return err
+				return a.showOnce(secret, "This is key %s (%s).", key.ID, key.Name)
 			})
 		},
 	}

@@ -81,6 +81,6 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 func TestKeysFindTheDataDirectoryInTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "f.yaml"), "data: "+dir+"/here\n")
-	command(t, map[string]string{"STAGEDOOR_CONFIG": file}, "keys", "create").check(t, exitOK, "This is key key_", "")
+	command(t, map[string]string{"STAGEDOOR_CONFIG": file}, "keys", "create").check(t, exitOK, "sd-", "This is key key_")
 	command(t, nil, "keys", "list", "--data", dir+"/here").check(t, exitOK, "active", "")
 }

@@ -17,7 +17,7 @@ func TestOperatorsDay(t *testing.T) {
 		out    string
 		errOut string
 	}{
-		{"users create anna", exitOK, "This is the password of anna (1)", ""},
+		{"users create anna", exitOK, "", "This is the password of anna (1)"},
 		{"credits add anna 12.5 --id one", exitOK, "anna has $12.50 to spend\n", ""},
 		{"credits add anna 12.5 --id one", exitOK, "had been made before", ""},
 		{"credits add anna 13 --id one", exitFailure, "", "was used for a payment of another amount"},
@@ -57,7 +57,7 @@ func TestOperatorsDay(t *testing.T) {
 		{"usage --per week", exitFailure, "", "must be some of day"},
 		{"receipts list", exitOK, "REQUEST", ""},
 		{"receipts show none", exitFailure, "", "there is no receipt"},
-		{"admin token", exitOK, "This is the token of the admin API", ""},
+		{"admin token", exitOK, "", "This is the token of the admin API"},
 		{"admin token --remove", exitOK, "is gone", ""},
 	}
 	for _, s := range steps {

@@ -171,8 +171,7 @@ func (a *app) printUser(u admin.Person, asJSON bool) error {
 		_, err := fmt.Fprintf(a.out, "created user %s (%d)\n", u.Username, u.ID)
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, "%s\n\nThis is the password of %s (%d). It is not shown again.\n", u.Password, u.Username, u.ID)
-	return err
+	return a.showOnce(u.Password, "This is the password of %s (%d).", u.Username, u.ID)
 }
 
 // newPassword makes a password of 120 bits.
@@ -243,8 +242,7 @@ func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
 				if asJSON {
 					return json.NewEncoder(a.out).Encode(t)
 				}
-				_, err = fmt.Fprintf(a.out, "%s\n\nThis is the developer token %q of %s. It is not shown again.\n", t.Token, t.Name, t.User)
-				return err
+				return a.showOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
 			})
 		},
 	}
