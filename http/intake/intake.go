@@ -38,22 +38,38 @@ func New(l Limits) *Intake {
 // Set changes the limits at once. What is under way stays.
 func (i *Intake) Set(l Limits) { i.limits.Store(&l) }
 
+// Reserve is what those who operate the gateway may take beyond the limits: who
+// cannot look cannot help. It is bounded, because anybody may ask for their paths.
+const (
+	reserveRequests = 64
+	reserveBytes    = 1 << 20
+)
+
 // Enter takes a request on, or says why not. It is to be served as counted
 // returns it: its body is counted as it arrives, for a length is only somebody's
 // word until then. The caller ends the Share.
 func (i *Intake) Enter(r *http.Request) (counted *http.Request, s *Share, err error) {
+	return i.enter(r, 0, 0)
+}
+
+// EnterReserved is Enter for an operator's request, for which there is the reserve.
+func (i *Intake) EnterReserved(r *http.Request) (counted *http.Request, s *Share, err error) {
+	return i.enter(r, reserveRequests, reserveBytes)
+}
+
+func (i *Intake) enter(r *http.Request, requests, bytes int64) (counted *http.Request, s *Share, err error) {
 	l := i.limits.Load()
-	if n := i.requests.Add(1); l.Requests > 0 && n > int64(l.Requests) {
+	if n := i.requests.Add(1); l.Requests > 0 && n > int64(l.Requests)+requests {
 		i.requests.Add(-1)
 		return nil, nil, overloaded()
 	}
 	// What can never fit is the door's to refuse: it says so, where this would say
 	// to try again.
-	if r.ContentLength > 0 && r.ContentLength <= l.BodyBytes && i.bytes.Load()+r.ContentLength > l.BodyBytes {
+	if r.ContentLength > 0 && r.ContentLength <= l.BodyBytes && i.bytes.Load()+r.ContentLength > l.BodyBytes+bytes {
 		i.requests.Add(-1)
 		return nil, nil, overloaded()
 	}
-	s = &Share{intake: i}
+	s = &Share{intake: i, reserve: bytes}
 	if r.ContentLength == 0 {
 		return r, s, nil
 	}
@@ -71,6 +87,7 @@ type Share struct {
 	request http.Request // as it is served
 	body    io.ReadCloser
 	held    int64
+	reserve int64 // bytes beyond the limit
 }
 
 // Read implements io.Reader. Its error is a *dialogue.Error if there is no room
@@ -80,7 +97,7 @@ func (s *Share) Read(p []byte) (int, error) {
 	s.held += int64(n)
 	most := s.intake.limits.Load().BodyBytes
 	switch taken := s.intake.bytes.Add(int64(n)); {
-	case most == 0 || taken <= most:
+	case most == 0 || taken <= most+s.reserve:
 		return n, err
 	case s.held > most:
 		return 0, tooLarge()

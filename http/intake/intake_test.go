@@ -49,6 +49,32 @@ func TestRequestsBeyondTheLimitAreRefusedUntilOneEnds(t *testing.T) {
 	enter(t, i, post("c"))
 }
 
+func TestOperatorsHaveABoundedReserve(t *testing.T) {
+	i := intake.New(intake.Limits{Requests: 1, BodyBytes: 4})
+	r := post("1234")
+	enter(t, i, r)
+	if _, err := io.ReadAll(r.Body); err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for range 1000 {
+		counted, _, err := i.EnterReserved(post("status=1"))
+		if err != nil {
+			refused(t, err)
+			break
+		}
+		if got, err := io.ReadAll(counted.Body); err != nil || string(got) != "status=1" {
+			t.Fatalf("read %q, %v", got, err)
+		}
+		taken++
+	}
+	if taken == 0 || taken == 1000 {
+		t.Errorf("%d requests were taken from the reserve", taken)
+	}
+	_, _, err := i.Enter(post("c"))
+	refused(t, err)
+}
+
 func TestABodyThatDoesNotFitIsRefusedUnread(t *testing.T) {
 	i := intake.New(intake.Limits{BodyBytes: 10})
 	r := post("123456")

@@ -3,8 +3,10 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"stagedoor/http/access"
+	"stagedoor/http/pages"
 )
 
 // Condition is something about the gateway that whoever watches over it should
@@ -29,6 +31,18 @@ var draining = Condition{"draining", "the gateway is shutting down"}
 // healthPath reports whether a path is asked by those who watch over the
 // process. They are answered whatever the load.
 func healthPath(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// operatorPath reports whether a path is asked by those who operate the gateway:
+// metrics, administration and the pages they need for it. An overload must not take
+// from them what ends it.
+func operatorPath(path string) bool {
+	for _, p := range [...]string{"/metrics", "/admin", "/flow", "/signin", pages.AssetPrefix} {
+		if rest, ok := strings.CutPrefix(path, p); ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(p, "/")) {
+			return true
+		}
+	}
+	return false
+}
 
 // healthz says that the process serves. A gateway that is overloaded, drains or
 // has lost its store does so, too: killing it would make nothing better.

@@ -268,7 +268,7 @@ func (s *Server) handler(next http.Handler) http.Handler {
 			next.ServeHTTP(reply, r)
 			return
 		}
-		counted, share, err := s.options.Intake.Enter(r)
+		counted, share, err := s.enter(r)
 		if err != nil {
 			s.refuse(reply, r, err)
 			return
@@ -278,12 +278,22 @@ func (s *Server) handler(next http.Handler) http.Handler {
 	})
 }
 
+// enter takes a request on, or says why not.
+func (s *Server) enter(r *http.Request) (*http.Request, *intake.Share, error) {
+	if operatorPath(r.URL.Path) {
+		return s.options.Intake.EnterReserved(r)
+	}
+	return s.options.Intake.Enter(r)
+}
+
 // refuse answers a request whose body nobody will read.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
 	}
-	envelope.Write(w, s.dialect(r.URL.Path), err)
+	e := envelope.From(err)
+	access.Note(w, slog.String("error", telemetry.ErrorName(e)))
+	envelope.Write(w, s.dialect(r.URL.Path), e)
 }
 
 // fields counts header fields, repeated ones each time.

@@ -41,6 +41,16 @@ func TestHealthStaysGreenUnderOverload(t *testing.T) {
 			t.Errorf("%s: %d %+v", path, status, reply)
 		}
 	}
+	// Nor are operators kept from looking, and from ending what is too much.
+	for _, path := range []string{"/admin/v1/flow", "/metrics", "/flow", "/signin"} {
+		r, err := client.Get(g.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Body.Close(); r.StatusCode == http.StatusServiceUnavailable {
+			t.Errorf("%s is refused under overload", path)
+		}
+	}
 	stop(t, g)
 	streams.Wait()
 }
