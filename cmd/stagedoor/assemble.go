@@ -39,6 +39,7 @@ type gateway struct {
 	// storage is for what is too large for the store.
 	storage  *storage
 	state    *state.State
+	disk     disk
 	flow     *flow.Registry
 	house    *house.House
 	overview *overview.Overview

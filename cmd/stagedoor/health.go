@@ -18,6 +18,9 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	if g.state.Err() != nil {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "store_failed", Message: "the store failed, the log says why: the gateway stops and has to be started again"})
 	}
+	if g.disk.full.Load() { // what only reads is served still
+		h.Degraded = append(h.Degraded, server.Condition{Code: "disk_full", Message: "the disk of the data directory is nearly full: changes are refused until there is room"})
+	}
 	providers := g.house.Providers()
 	if len(providers) == 0 {
 		h.Blocking = append(h.Blocking, server.Condition{Code: "no_provider", Message: "the configuration has no provider"})

@@ -409,8 +409,16 @@ func (b *Bolt) room() error {
 		return nil
 	}
 	free, err := b.freeSpace(b.dir)
-	if err != nil || free >= b.lowWater {
+	if err != nil {
 		return nil // where nobody can say, the write itself will
+	}
+	return b.enough(free)
+}
+
+// enough is nil if commits are tried with so many free bytes.
+func (b *Bolt) enough(free int64) error {
+	if free >= b.lowWater {
+		return nil
 	}
 	return fmt.Errorf("%w: too little disk space (%d bytes free, %d needed)", ErrReadOnly, free, b.lowWater)
 }
@@ -480,6 +488,7 @@ func (b *Bolt) Stats() Stats {
 	}
 	if free, err := b.freeSpace(b.dir); err == nil {
 		s.DiskFree = free
+		s.Full = b.enough(free)
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()

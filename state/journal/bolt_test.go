@@ -202,12 +202,15 @@ func TestNearlyFullDiskOnlyReads(t *testing.T) {
 	if _, err := b.Get(ctx, Key, []byte("a")); err != nil {
 		t.Errorf("reading: %v", err)
 	}
-	if st := b.Stats(); st.DiskFree != 999 || st.Poisoned != nil {
+	if st := b.Stats(); st.DiskFree != 999 || st.Poisoned != nil || !errors.Is(st.Full, ErrReadOnly) {
 		t.Errorf("Stats: got %+v", st)
 	}
 	free = 1000
 	if err := write(b, Key, "b", "v"); err != nil {
 		t.Errorf("with room again: %v", err)
+	}
+	if st := b.Stats(); st.Full != nil {
+		t.Errorf("Stats with room again: %v", st.Full)
 	}
 }
 

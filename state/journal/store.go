@@ -100,6 +100,7 @@ type Stats struct {
 	Size     int64  // bytes of the file; of keys and values in memory
 	Free     int64  // bytes of the file that are free for use
 	DiskFree int64  // bytes free on the disk; -1: not known
+	Full     error  // why commits are refused until there is room, or nil
 	Poisoned error  // why the store stopped, or nil
 	// CutBack: when the store was opened its last commit was not whole, and the
 	// one before it is in force. A power cut does that to a commit that nobody was

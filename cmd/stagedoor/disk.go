@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// diskEvery is how soon the log and /readyz tell that the disk is full, or no longer.
+const diskEvery = 10 * time.Second
+
+// disk knows whether there is room for changes where the store is.
+type disk struct{ full atomic.Bool }
+
+// watchDisk watches the disk of the store, if it is on one: memory has none, and
+// counts all it has for its Stats.
+func (g *gateway) watchDisk(ctx context.Context) {
+	if g.store.Stats().DiskFree >= 0 {
+		g.disk.watch(ctx, g.logger, func() error { return g.store.Stats().Full })
+	}
+}
+
+// watch asks why changes are refused for want of room, nil: they are not, and tells of
+// what has changed, until ctx ends. Each refusal would tell of it, too, but the first
+// of them is a client's.
+func (d *disk) watch(ctx context.Context, logger *slog.Logger, why func() error) {
+	tick := time.NewTicker(diskEvery)
+	defer tick.Stop()
+	for {
+		switch cause := why(); {
+		case cause != nil && !d.full.Swap(true):
+			logger.Error("changes are refused until there is room on the disk", "cause", cause)
+		case cause == nil && d.full.Swap(false):
+			logger.Info("there is room on the disk again")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
