@@ -27,6 +27,7 @@ providers:
 models:
   m1: {targets: [{provider: sandbox, model: m1}]}
   n1: {targets: [{provider: narrow, model: n1}]}
+  video-2: {targets: [{provider: sandbox, model: video-2}]}
 YAML
 create_user "$STAGEDOOR_USERNAME" --admin
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch, picture, screens, themes } from '../../oauth/js/chromium.js';
-import { ask, issuer, open } from './gateway.js';
+import { ask, film, issuer, open } from './gateway.js';
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -102,6 +102,24 @@ test('a provider is paused and resumed', async (t) => {
   await card.locator('.tag.ok', { hasText: 'serving' }).waitFor();
   assert.match((await done).text, /\[DONE\]/);
 });
+
+for (const colorScheme of themes) {
+  test(`a video job shows how much of it is made, and is ended: ${colorScheme}`, async (t) => {
+    const page = await open(t, browser, '/flow', { colorScheme });
+    const id = await film('a fox [sandbox: job=60s]');
+    const row = rows(page, 'active').filter({ has: page.locator(`a[title="${id}"]`) });
+    await row.locator('.tag.in_progress', { hasText: /^in progress$/ }).waitFor();
+    await row.locator('.place', { hasText: /^ [1-9][0-9]? %$/ }).waitFor();
+    await picture(page, `flow-job-${colorScheme}`);
+    await row.getByRole('button').click();
+    await row.getByRole('button').click();
+    await rows(page, 'recent').filter({ has: page.locator(`a[title="${id}"]`) }).locator('.tag.failed', { hasText: '502' }).waitFor();
+    await page.goto(`${issuer}/flow/requests/${id}`);
+    await page.locator('#waterfall .bar-part.in_progress').waitFor();
+    assert.equal(await page.locator('#nospans').isVisible(), false);
+    await picture(page, `flow-job-request-${colorScheme}`);
+  });
+}
 
 test('the page comes back after a lost connection', async (t) => {
   const page = await open(t, browser, '/flow', {}, (p) => p.addInitScript(() => {

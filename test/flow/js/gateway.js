@@ -27,6 +27,16 @@ export async function ask(t, play, model = 'm1') {
   return { sent, done, leave: () => leave.abort() };
 }
 
+// film begins a video job and returns its id.
+export async function film(prompt) {
+  const r = await fetch(`${issuer}/v1/videos`, {
+    method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'video-2', prompt, seconds: '4' }),
+  });
+  assert.equal(r.status, 200);
+  return (await r.json()).id;
+}
+
 let state;
 
 // open opens a page of who administers. before prepares it.
