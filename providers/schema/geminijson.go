@@ -46,10 +46,11 @@ func (w *geminiJSONWalk) schema(n *node, depth int) *node {
 	}
 	out := object()
 	var gone notes
-	for _, m := range n.members {
+	for _, m := range withoutNull(n).members {
 		w.member(out, m, depth, &gone)
 	}
 	out.nameType()
+	out.requireKnown()
 	if out.hasType("array") && out.get("items") == nil && out.get("prefixItems") == nil {
 		out.add("items", object()) // the vendor refuses an array without
 	}
@@ -85,6 +86,54 @@ func (w *geminiJSONWalk) drop(m member, gone *notes) {
 	if constraints[m.name] {
 		w.lossy = true
 		gone.add(m.name, m.value)
+	}
+}
+
+// withoutNull takes null out of an enumeration, which may hold strings and
+// numbers only there: what is left of it and null become two alternatives.
+func withoutNull(n *node) *node {
+	enum := n.get("enum")
+	if enum == nil || n.get("anyOf") != nil || n.get("oneOf") != nil {
+		return n
+	}
+	null := func(v *node) bool { return v.kind == 'n' }
+	values := slices.DeleteFunc(slices.Clone(enum.items), null)
+	if len(values) == len(enum.items) || len(values) == 0 || !all(values, scalar) {
+		return n
+	}
+	types := n.get("type").strings()
+	if n.get("type") != nil && !slices.Contains(types, "null") {
+		n = n.without("enum")
+		n.add("enum", array(values...))
+		return n
+	}
+	value := n.without("enum", "type", "title", "description", "$defs")
+	if types = slices.DeleteFunc(types, func(t string) bool { return t == "null" }); len(types) == 1 {
+		value.add("type", text(types[0]))
+	} else if len(types) > 1 {
+		value.add("type", texts(types))
+	}
+	value.add("enum", array(values...))
+	out := object()
+	for _, name := range []string{"title", "description", "$defs"} {
+		if v := n.get(name); v != nil {
+			out.add(name, v)
+		}
+	}
+	out.add("anyOf", array(value, object(member{"type", text("null")})))
+	return out
+}
+
+// requireKnown takes names out of required that no property has: the vendor
+// refuses them.
+func (n *node) requireKnown() {
+	required, properties := n.get("required"), n.get("properties")
+	if required == nil || properties == nil {
+		return
+	}
+	known := slices.DeleteFunc(required.strings(), func(name string) bool { return properties.get(name) == nil })
+	if len(known) < len(required.items) {
+		n.put("required", texts(known))
 	}
 }
 

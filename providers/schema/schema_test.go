@@ -144,6 +144,10 @@ func TestForGeminiJSON(t *testing.T) {
 		{"types are said and arrays have items", `{"properties":{"a":{"type":"array"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`, false},
 		{"const is an enum of one", `{"const":3}`, `{"enum":[3]}`, false},
 		{"allOf is merged", `{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}}]}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, false},
+		{"null leaves an enum", `{"type":["string","null"],"description":"d","enum":["x",null]}`, `{"description":"d","anyOf":[{"type":"string","enum":["x"]},{"type":"null"}]}`, false},
+		{"null leaves an enum without a type", `{"enum":["x",2,null]}`, `{"anyOf":[{"enum":["x",2]},{"type":"null"}]}`, false},
+		{"null that the type forbids", `{"type":"string","enum":["x",null]}`, `{"type":"string","enum":["x"]}`, false},
+		{"required names properties", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`, `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`, false},
 	}
 	for _, row := range rows {
 		got, lossy := schema.ForGeminiJSON([]byte(row.in))
