@@ -127,9 +127,14 @@ func (m *Metrics) Retried(provider, class string) {
 	}
 }
 
-// Lost counts what a shape could not say.
+// Lost counts what a shape could not say. Fields that nobody knows are lost under the
+// name that their client gave them: what does not look like a field's name is counted
+// as Overflowed, for it may be anything, a key or a sentence.
 func (m *Metrics) Lost(name string) {
 	if m != nil {
+		if !plain(name) {
+			name = Overflowed
+		}
 		m.losses.Add(context.Background(), 1, m.named.get(namedKey{loss: name}).add...)
 	}
 }

@@ -39,7 +39,7 @@ func TestNamesOfClientsDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	for i := range 3 * maxSeries {
 		_, c := tel.BeginCall(context.Background(), Target{Operation: OperationChat, Provider: "p", Model: fmt.Sprintf("model-%d", i)})
 		c.End("", 0)
-		m.Lost(fmt.Sprintf("loss-%d", i))
+		m.Lost(fmt.Sprintf("loss_%d", i))
 	}
 	for _, data := range []int{
 		len(collect(t, reader)["gen_ai.client.operation.duration"].(metricdata.Histogram[float64]).DataPoints),

@@ -6,6 +6,15 @@ import (
 	"unicode/utf8"
 )
 
+func TestNamesOfLossesArePlain(t *testing.T) {
+	for name, want := range map[string]bool{"top_k": true, "stop:truncated": true, "generationConfig.topK": true, "tools:web_search": true,
+		"": false, "sk-secret": false, "please tell me": false, "a\xff": false, strings.Repeat("a", maxPlain+1): false} {
+		if plain(name) != want {
+			t.Errorf("%q is plain: %t, want %t", name, !want, want)
+		}
+	}
+}
+
 func TestTextHasWholeCharactersOnly(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"short", "gpt-x", "gpt-x"},
