@@ -70,7 +70,7 @@ func (s *topSheet) plain() string {
 func (r *glance) requests() topSheet {
 	l := r.Flow.Load
 	s := topSheet{name: "requests", none: "nothing is under way",
-		sums: fmt.Sprintf("%d under way: %d replying, %d waiting, %d queued, %d jobs in progress, %d resting; %d tokens/s; %d ended, %d of them failed", l.InFlight,
+		sums: fmt.Sprintf("%d under way: %d replying, %d waiting, %d queued, %d in progress, %d resting; %d tokens/s; %d ended, %d of them failed", l.InFlight,
 			l.Phases.Replying, l.Phases.Waiting, l.Phases.Queued, l.Phases.Making, l.Phases.Resting, l.TokensPerSecond, l.Ended, l.Failed),
 		head: []string{"REQUEST", "PHASE", "MODEL", "PROVIDER", "TOKENS", "PER S", "TIME", "KEY"}, right: map[int]bool{4: true, 5: true, 6: true}}
 	for i := range r.Flow.Data {
