@@ -77,7 +77,7 @@ func (w way) request(ctx context.Context, t testing.TB, g *harness.Gateway, mode
 }
 
 // client opens a connection per request, so that a cancelled one is a closed one.
-var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // ask sends a request and reads the reply to its end.
 func (w way) ask(t testing.TB, g *harness.Gateway, model string) *cases.Reply {
@@ -126,8 +126,10 @@ type cell struct {
 }
 
 var (
-	patient   = harness.Timeouts{Connect: "2s", FirstByte: "10s", Idle: "10s", Total: "15s"}
-	impatient = harness.Timeouts{Connect: "2s", FirstByte: "400ms", Idle: "400ms", Total: "5s"}
+	patient = harness.Timeouts{Connect: "2s", FirstByte: "30s", Idle: "30s", Total: "45s"}
+	// impatient is enough for a busy machine to call the upstream, and to bring what
+	// it has said.
+	impatient = harness.Timeouts{Connect: "2s", FirstByte: "1500ms", Idle: "1500ms", Total: "10s"}
 )
 
 func newBench(t *testing.T, cells []cell) *bench {

@@ -184,12 +184,21 @@ func catalogue() []fault {
 	return append(rows, statusFaults()...)
 }
 
+// closed is an address that refuses connections.
+func closed() string {
+	addr, err := faultd.Closed()
+	if err != nil {
+		panic(err)
+	}
+	return addr
+}
+
 func connectionFaults() []fault {
 	unreachable := refused(502)
 	torn := func(o fault) fault { return o.with(func(f *fault) { f.stream = only(brokenOff) }) }
 	return []fault{
 		row("u1", "the name does not resolve", nil, unreachable).with(func(f *fault) { f.baseURL = "http://no..such..host:9" }),
-		row("u2", "the connection is refused", nil, unreachable).with(func(f *fault) { f.baseURL = "http://127.0.0.1:1" }),
+		row("u2", "the connection is refused", nil, unreachable).with(func(f *fault) { f.baseURL = "http://" + closed() }),
 		row("u5", "reset right after the request", func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Reset() }, refused(502)),
 		row("u7", "reset after the headers", func(c *faultd.Conn, _ faultd.Wire, streamed bool) {
 			if streamed {

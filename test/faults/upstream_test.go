@@ -71,7 +71,7 @@ func TestUpstreamFaults(t *testing.T) {
 		cells[i] = s.cell()
 	}
 	b := newBench(t, cells)
-	secrets := []string{b.server.Addr(), upstreamKey, marker, "127.0.0.1:1/", "no..such"}
+	secrets := []string{b.server.Addr(), upstreamKey, marker, closed(), "no..such"}
 	for _, s := range all {
 		t.Run(s.name(), func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -19,33 +20,54 @@ type Hole struct {
 
 // Dig makes one on loopback.
 func Dig() (*Hole, error) {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	fd, addr, err := bound()
 	if err != nil {
-		return nil, fmt.Errorf("faultd: %w", err)
+		return nil, err
 	}
-	h := &Hole{fd: fd}
+	h := &Hole{fd: fd, addr: addr}
 	if err := h.fill(); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
 }
 
-func (h *Hole) fill() error {
-	if err := syscall.Bind(h.fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return fmt.Errorf("faultd: bind: %w", err)
+// Closed is a loopback address that refuses connections: it is bound as long as the
+// process lives, so that nobody else gets it, and nobody listens there.
+var Closed = sync.OnceValues(func() (addr string, err error) {
+	_, addr, err = bound()
+	return addr, err
+})
+
+// bound is a socket with an address on loopback, and that.
+func bound() (fd int, addr string, err error) {
+	if fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0); err != nil {
+		return 0, "", fmt.Errorf("faultd: %w", err)
 	}
-	if err := syscall.Listen(h.fd, 0); err != nil {
-		return fmt.Errorf("faultd: listen: %w", err)
+	if addr, err = bind(fd); err != nil {
+		return 0, "", fmt.Errorf("faultd: %w", errors.Join(err, syscall.Close(fd)))
 	}
-	name, err := syscall.Getsockname(h.fd)
+	return fd, addr, nil
+}
+
+func bind(fd int) (addr string, err error) {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return "", fmt.Errorf("bind: %w", err)
+	}
+	name, err := syscall.Getsockname(fd)
 	if err != nil {
-		return fmt.Errorf("faultd: %w", err)
+		return "", err
 	}
 	in, ok := name.(*syscall.SockaddrInet4)
 	if !ok {
-		return errors.New("faultd: no IPv4 address")
+		return "", errors.New("no IPv4 address")
 	}
-	h.addr = fmt.Sprintf("127.0.0.1:%d", in.Port)
+	return fmt.Sprintf("127.0.0.1:%d", in.Port), nil
+}
+
+func (h *Hole) fill() error {
+	if err := syscall.Listen(h.fd, 0); err != nil {
+		return fmt.Errorf("faultd: listen: %w", err)
+	}
 	for range 16 {
 		c, err := net.DialTimeout("tcp", h.addr, 150*time.Millisecond)
 		if err != nil {
