@@ -67,8 +67,8 @@ var sections = []struct {
 	place place
 	name  string
 }{
-	{placeAccount, "Account"}, {placeLive, "Videos"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeTokens, "Developer tokens"},
-	{placeSecurity, "Security"}, {placeTopUp, "Top up"}, {placeAdmin, "Admin"},
+	{placeAccount, "Account"}, {placeLive, "Videos"}, {placeKeys, "Keys"}, {placeApps, "Apps"}, {placeSecurity, "Security"},
+	{placeTokens, "Developer tokens"}, {placeTopUp, "Top up"}, {placeAdmin, "Admin"},
 }
 
 var offices = []struct {
