@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,39 +62,23 @@ func (a *app) codesMint(o *overrides) *cobra.Command {
 }
 
 func (a *app) codesList(o *overrides) *cobra.Command {
-	var p paging
-	var is string
-	c := &cobra.Command{
-		Use: "list", Short: "List redeem codes by id and last characters", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c, a, o, p.asJSON, asking[adminapi.List[adminapi.Code]]{method: "GET", path: "/redeem-codes", query: p.query("state", is),
-				show: func(out io.Writer, l *adminapi.List[adminapi.Code]) error {
-					return sheet(out, "ID ENDS AMOUNT STATE CREATED EXPIRES USED-BY", l.Next, func(line func(...any)) {
-						for _, m := range l.Data {
-							line(m.ID, m.Hint, inDollars(m.Amount), m.State, day(&m.Created), day(m.Expires), m.UsedBy)
-						}
-					})
-				}})
+	return list(a, o, listing[adminapi.Code]{
+		short: "List redeem codes by id and last characters", path: "/redeem-codes",
+		head: "ID ENDS AMOUNT STATE CREATED EXPIRES USED-BY",
+		cells: func(m *adminapi.Code) []any {
+			return []any{m.ID, m.Hint, inDollars(m.Amount), m.State, day(&m.Created), day(m.Expires), m.UsedBy}
 		},
-	}
-	p.flags(c)
-	c.Flags().StringVar(&is, "state", "", "only those: open, used, expired or cancelled")
-	complete(c, "state", "open", "used", "expired", "cancelled")
-	return c
+		filters: []filter{{"state", "only those: open, used, expired or cancelled", []string{"open", "used", "expired", "cancelled"}}},
+	})
 }
 
 func (a *app) codesCancel(o *overrides) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "cancel ID", Short: "Cancel a code that nobody has used", Args: exactly(1, "the id of a code, as codes list shows it"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, asJSON, asking[adminapi.Code]{method: "DELETE", path: "/redeem-codes/" + url.PathEscape(args[0]),
-				show: func(out io.Writer, m *adminapi.Code) error {
-					_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, inDollars(m.Amount))
-					return err
-				}})
+	return do(a, o, deed[adminapi.Code]{
+		use: "cancel ID", short: "Cancel a code that nobody has used", what: "the id of a code, as codes list shows it",
+		method: "DELETE", path: "/redeem-codes/",
+		show: func(out io.Writer, m *adminapi.Code) error {
+			_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, inDollars(m.Amount))
+			return err
 		},
-	}
-	jsonFlag(c, &asJSON)
-	return c
+	})
 }
