@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -25,8 +27,10 @@ func glanceOf(ids ...string) glance {
 
 func TestTopDrawsWhatThereIs(t *testing.T) {
 	d := &dial{ctx: t.Context(), width: 120, height: 24}
-	d.Update(seen{glanceOf("req_1", "req_2"), nil})
-	for view, wants := range [][]string{{"2 under way", "queued 2", "1m2s", "m?[2J"}, {"up", "3/3", "serving", "paused"}, {"  s0", "7", "all of kind request", "9000", "index out of range"}} {
+	all, made := glanceOf("req_1", "req_2"), 42
+	all.Flow.Data = append(all.Flow.Data, overview.Request{ID: "video_1", Phase: "in_progress", Progress: &made})
+	d.Update(seen{all, nil})
+	for view, wants := range [][]string{{"2 under way", "queued 2", "in_progress 42 %", "1m2s", "m?[2J"}, {"up", "3/3", "serving", "paused"}, {"  s0", "7", "all of kind request", "9000", "index out of range"}} {
 		d.Update(tea.KeyPressMsg{Code: rune('1' + view), Text: string(rune('1' + view))})
 		for _, want := range wants {
 			if text := d.draw(); !strings.Contains(text, want) {
@@ -85,6 +89,25 @@ func TestTopEndsARequestOnlyWhenItIsMeant(t *testing.T) {
 	}
 }
 
+// nobody is an address that refuses: bound, so that it is nobody else's either, and
+// not listened on.
+func nobody(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
+}
+
 func TestTopPrintsOnceWhereThereIsNoTerminal(t *testing.T) {
 	dir := directory(t)
 	launch(t, dir, "serve", "--listen", "127.0.0.1:0", "--data", "data")
@@ -97,7 +120,7 @@ func TestTopPrintsOnceWhereThereIsNoTerminal(t *testing.T) {
 	for line, want := range map[string]string{
 		"top --url localhost":            "expected an address such as",
 		"top --limit 0 --data " + data:   "between 1 and 500",
-		"top --url http://127.0.0.1:1":   "refused",
+		"top --url http://" + nobody(t):  "refused",
 		"top --data " + directory(t):     "no gateway runs on",
 		"top --data " + dir + "/nowhere": "there is no data directory",
 	} {
