@@ -111,10 +111,14 @@ type Usage struct {
 // NoUsage is a Usage that tells nothing.
 var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
 
+// Below stands for a count that was told and is below zero. It is no more told than
+// other negative numbers; who charges for the reply says that there was one.
+const Below = -2
+
 // Merge takes every count that later tells.
 func (u *Usage) Merge(later Usage) {
 	take := func(have *int64, told int64) {
-		if told >= 0 {
+		if told >= 0 || told == Below && *have < 0 {
 			*have = told
 		}
 	}

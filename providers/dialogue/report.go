@@ -21,12 +21,43 @@ type Report struct {
 	losses   []string
 }
 
+// Bounds of what is recorded: fields that nobody knows are lost under the names
+// their client gave them, and it may have given any number of any.
+const (
+	maxLosses   = 64
+	maxLossName = 64
+	// unnamed stands for names that would not do in a header.
+	unnamed = "unknown_field"
+)
+
 // Lose records that something was dropped, changed or invented. Names are
 // short: the parameter's name, or "name:what" ("stop:truncated", "max_tokens:default").
 func (r *Report) Lose(name string) {
-	if r != nil && !slices.Contains(r.losses, name) {
+	if r == nil || len(r.losses) >= maxLosses {
+		return
+	}
+	if !nameable(name) {
+		name = unnamed
+	}
+	if !slices.Contains(r.losses, name) {
 		r.losses = append(r.losses, name)
 	}
+}
+
+// nameable reports whether a name is short and made of what names of parameters
+// and their values are made of.
+func nameable(name string) bool {
+	if name == "" || len(name) > maxLossName {
+		return false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("_-.:/$", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // Degrade records a reason unless one of higher precedence stands already.

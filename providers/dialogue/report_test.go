@@ -1,0 +1,47 @@
+package dialogue_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"stagedoor/providers/dialogue"
+)
+
+func TestLossesOfHostileNamesStayShort(t *testing.T) {
+	for name, want := range map[string]string{
+		"stop:truncated":            "stop:truncated",
+		"generationConfig.x":        "generationConfig.x",
+		"":                          "unknown_field",
+		strings.Repeat("a", 64):     strings.Repeat("a", 64),
+		strings.Repeat("a", 3000):   "unknown_field",
+		"x\r\nSet-Cookie: a=b":      "unknown_field",
+		"a,b":                       "unknown_field",
+		"a sentence that is secret": "unknown_field",
+		"\u2603":                    "unknown_field",
+	} {
+		var r dialogue.Report
+		r.Lose(name)
+		if got := r.Header(); got != want {
+			t.Errorf("%.40q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestLossesAreBoundedAndToldOnce(t *testing.T) {
+	var r dialogue.Report
+	r.Lose("seed")
+	r.Lose("seed")
+	if got := r.Header(); got != "seed" {
+		t.Errorf("got %q", got)
+	}
+	for i := range 100_000 {
+		r.Lose(fmt.Sprintf("%s_%d", strings.Repeat("n", 50), i))
+	}
+	if n := len(r.Losses()); n > 64 {
+		t.Errorf("%d losses are kept", n)
+	}
+	if got := r.Header(); len(got) > 1024 || strings.HasSuffix(got, ",") || !strings.HasPrefix(got, "seed,") {
+		t.Errorf("the header has %d bytes: %.80s", len(got), got)
+	}
+}
