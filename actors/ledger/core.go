@@ -272,6 +272,9 @@ func (c *core) push(o op) {
 // let a few more come as long as more are at work than wait.
 func (c *core) ripe() bool { return c.waiting >= len(c.open)-c.ending }
 
+// complete tells whether nobody is at work who might come: all wait.
+func (c *core) complete() bool { return c.waiting >= len(c.open) }
+
 // gather is how long who waits for the journal may wait for company: the longer,
 // the more there is. Where few come a wait would save little.
 func (c *core) gather() time.Duration { return time.Duration(min(c.waiting, crowd)) * gatherEach }

@@ -20,11 +20,14 @@
 //
 // A hold is decided in one turn of its account's actor. Each account has at most
 // one commit under way; what is decided meanwhile goes with the next, so that a
-// thousand requests of one account share a handful of commits. What a caller
-// waits for: a durable hold, an adjustment, a settlement. What it does not wait
-// for: a hold of a text request. That one is journaled only if it lives longer
-// than linger, since a crash before it would have released it anyway, and a
-// request that is shorter leaves a single entry for both ends of its hold.
+// thousand requests of one account share a handful of commits. A batch leaves at
+// once where all requests at work wait for it; else it waits for company, a few
+// milliseconds at most (account.departs).
+//
+// What a caller waits for: a durable hold, an adjustment, a settlement. What it
+// does not wait for: a hold of a text request. That one is journaled only if it
+// lives longer than linger, since a crash before it would have released it anyway,
+// and a request that is shorter leaves a single entry for both ends of its hold.
 //
 // After a crash Recover ends the holds of the process before: at their last
 // progress, or with nothing.
