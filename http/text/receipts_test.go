@@ -113,6 +113,7 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 		{"streamed", askFor("dear", `,"max_tokens":60,"stream":true`), answerStream(chunk("a"), chunk("b"), lastChunk, fmt.Sprintf(usageChunk, 50), "[DONE]"), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
 		{"streamed, DONE forgotten", askFor("dear", `,"max_tokens":60,"stream":true`), answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 50)), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
 		{"streamed, absurd usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, 101), "[DONE]"), 140, `{"input_tokens":100,"output_tokens":4,"estimated":true}`, `["usage_absurd","over_hold"]`},
+		{"streamed, negative usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, -50), "[DONE]"), 140, `{"input_tokens":100,"output_tokens":4,"estimated":true}`, `["usage_negative","over_hold"]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

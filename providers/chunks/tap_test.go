@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 )
 
@@ -48,7 +49,7 @@ func TestUsageIsReadWhereverItStands(t *testing.T) {
 		t.Errorf("got %+v", u)
 	}
 	u = chunks.Usage(gjson.Parse(`{"prompt_tokens":-1,"completion_tokens":"5","prompt_tokens_details":{"cached_tokens":8},"prompt_cache_hit_tokens":3}`))
-	if u.InputTotal != -1 || u.OutputTotal != -1 || u.CacheRead != 8 {
+	if u.InputTotal != dialogue.Below || u.OutputTotal != -1 || u.CacheRead != 8 {
 		t.Errorf("got %+v", u)
 	}
 }

@@ -61,8 +61,12 @@ func outputDetails(v gjson.Result, u *dialogue.Usage) {
 
 // count takes a number that can be a count; what is negative was not told.
 func count(v gjson.Result, n *int64) {
-	if v.Type == gjson.Number && v.Num >= 0 && v.Num < 1<<53 {
+	switch {
+	case v.Type != gjson.Number || v.Num >= 1<<53:
+	case v.Num >= 0:
 		*n = int64(v.Num)
+	case *n < 0:
+		*n = dialogue.Below
 	}
 }
 

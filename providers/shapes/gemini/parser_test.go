@@ -139,7 +139,8 @@ func TestUsageAddsUp(t *testing.T) {
 		{`{"promptTokenCount":"7","toolUsePromptTokenCount":3,"candidatesTokenCount":2}`, 10, -1, 2, -1},
 		{`{"promptTokenCount":9,"totalTokenCount":9}`, 9, -1, 0, -1},
 		{`{"promptTokenCount":9,"thoughtsTokenCount":5}`, 9, -1, 5, 5},
-		{`{"promptTokenCount":-4,"candidatesTokenCount":"x"}`, -1, -1, -1, -1},
+		{`{"promptTokenCount":-4,"candidatesTokenCount":"x"}`, dialogue.Below, -1, -1, -1},
+		{`{"promptTokenCount":4,"candidatesTokenCount":-1}`, 4, -1, dialogue.Below, -1},
 	} {
 		f := fold(t, newEnv(), false, strings.TrimSuffix(chunk(`{"text":"a"}`, stop), "}")+`,"usageMetadata":`+row.usage+`}`)
 		u := f.Reply.Usage

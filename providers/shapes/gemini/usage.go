@@ -45,8 +45,12 @@ func (c *counts) read(v gjson.Result) bool {
 
 // take ignores what is not a count: negative and broken numbers are not told.
 func take(count *int64, v gjson.Result) {
-	if n, ok := integer(v); ok && n >= 0 {
+	switch n, ok := integer(v); {
+	case !ok:
+	case n >= 0:
 		*count = n
+	case *count < 0:
+		*count = dialogue.Below
 	}
 }
 
@@ -64,8 +68,11 @@ func takeAudio(count *int64, v gjson.Result) {
 func (c *counts) usage() dialogue.Usage {
 	u := dialogue.NoUsage
 	u.CacheRead, u.Reasoning, u.AudioIn, u.AudioOut = c.cached, c.thoughts, c.audioIn, c.audioOut
-	if c.prompt >= 0 || c.tool >= 0 {
+	switch {
+	case c.prompt >= 0 || c.tool >= 0:
 		u.InputTotal = dialogue.Told(c.prompt) + dialogue.Told(c.tool)
+	case c.prompt == dialogue.Below:
+		u.InputTotal = dialogue.Below
 	}
 	switch thoughts := dialogue.Told(c.thoughts); {
 	case c.candidates >= 0:
@@ -74,6 +81,8 @@ func (c *counts) usage() dialogue.Usage {
 		u.OutputTotal = max(c.total-dialogue.Told(u.InputTotal), thoughts)
 	case c.thoughts >= 0:
 		u.OutputTotal = thoughts
+	case c.candidates == dialogue.Below:
+		u.OutputTotal = dialogue.Below
 	}
 	return u
 }

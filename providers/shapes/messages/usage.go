@@ -44,8 +44,12 @@ func (u *usage) merge(v gjson.Result) {
 }
 
 func take(have *int64, told gjson.Result) {
-	if told.Type == gjson.Number && told.Num >= 0 && told.Num < maxCount {
+	switch {
+	case told.Type != gjson.Number || told.Num >= maxCount:
+	case told.Num >= 0:
 		*have = told.Int()
+	case *have < 0:
+		*have = dialogue.Below
 	}
 }
 
@@ -57,8 +61,11 @@ func (u *usage) neutral() dialogue.Usage {
 	if n.CacheWrite < 0 && (u.write5m >= 0 || u.write1h >= 0) {
 		n.CacheWrite = dialogue.Told(u.write5m) + dialogue.Told(u.write1h)
 	}
-	if u.input >= 0 || u.read >= 0 || n.CacheWrite >= 0 {
+	switch {
+	case u.input >= 0 || u.read >= 0 || n.CacheWrite >= 0:
 		n.InputTotal = dialogue.Told(u.input) + dialogue.Told(u.read) + dialogue.Told(n.CacheWrite)
+	case u.input == dialogue.Below:
+		n.InputTotal = dialogue.Below
 	}
 	return n
 }

@@ -176,8 +176,12 @@ func readUsage(v gjson.Result) dialogue.Usage {
 		return u
 	}
 	take := func(n *int64, path string) {
-		if m := v.Get(path); m.Type == gjson.Number && m.Num >= 0 {
+		switch m := v.Get(path); {
+		case m.Type != gjson.Number:
+		case m.Num >= 0:
 			*n = m.Int()
+		default:
+			*n = dialogue.Below
 		}
 	}
 	take(&u.InputTotal, "input_tokens")
