@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,7 +82,7 @@ func (a *app) usersCreate(o *overrides) *cobra.Command {
 		Example: `  stagedoor users create anna --email anna@example.com
   stagedoor users create bob --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
-			password, err := newPassword()
+			password, err := tokens.NewPassword(rand.Reader)
 			if fromInput {
 				password, err = firstLine(c.InOrStdin())
 			}
@@ -172,13 +171,6 @@ func (a *app) printUser(u admin.Person, asJSON bool) error {
 		return err
 	}
 	return a.showOnce(u.Password, "This is the password of %s (%d).", u.Username, u.ID)
-}
-
-// newPassword makes a password of 120 bits.
-func newPassword() (string, error) {
-	raw := make([]byte, 15)
-	_, err := rand.Read(raw)
-	return base64.RawURLEncoding.EncodeToString(raw), err
 }
 
 func firstLine(in io.Reader) (string, error) {
