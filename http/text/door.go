@@ -161,6 +161,7 @@ func (v *visit) identify(scope string) error {
 	_, span := telemetry.Start(v.r.Context(), telemetry.SpanAuth)
 	key, err := v.doors.Auth.Authenticate(v.r, v.shape.Name() == dialogue.Gemini)
 	if err == nil {
+		v.key = key // the log names it, too, if it may not do this
 		err = v.doors.Auth.Permit(&key, v.r, scope, "")
 	}
 	if err != nil {
@@ -169,7 +170,6 @@ func (v *visit) identify(scope string) error {
 		return err
 	}
 	span.End()
-	v.key = key
 	return nil
 }
 

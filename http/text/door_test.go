@@ -271,6 +271,7 @@ func TestUpstreamErrorsGiveNothingAway(t *testing.T) {
 
 func TestEveryRequestLeavesOneLine(t *testing.T) {
 	g := open(t)
+	g.key("none", func(k *state.Key) { k.Scopes = []string{} })
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-answered")
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-refused", "Authorization", "Bearer secret-of-nobody")
 	g.do("POST", asks[0].path, `{"model":"alpha"}`, "X-Request-Id", "r-invalid")
@@ -279,7 +280,8 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	g.do("GET", "/v1beta/models?key="+g.secrets["all"], "", "X-Request-Id", "r-list", "Authorization", "")
 	g.do("GET", "/v1/none%0A%1B[31m", "", "X-Request-Id", "r-path")
 	g.do("GET", "/healthz", "", "X-Request-Id", "r-health")
-	want := map[string]int64{"r-answered": 200, "r-refused": 401, "r-invalid": 400, "r-failed": 500, "r-broken": 500, "r-list": 200, "r-path": 404}
+	g.do("POST", asks[0].path, asks[0].body, append(g.as("none"), "X-Request-Id", "r-scope")...)
+	want := map[string]int64{"r-scope": 403, "r-answered": 200, "r-refused": 401, "r-invalid": 400, "r-failed": 500, "r-broken": 500, "r-list": 200, "r-path": 404}
 	lines := g.log.lines()
 	if len(lines) != len(want) {
 		t.Errorf("%d lines, want %d", len(lines), len(want))
@@ -303,6 +305,9 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	}
 	if line := lines[0]; line.Get("provider").String() != "sandbox" || line.Get("key").String() != "key_all" || line.Get("model").String() != "alpha" || line.Get("output_tokens").Int() == 0 {
 		t.Errorf("an answered request: %s", line.Raw)
+	}
+	if line := lines[len(lines)-1]; line.Get("key").String() != "key_none" {
+		t.Errorf("a known key that may not do this is not named: %s", line.Raw)
 	}
 }
 
