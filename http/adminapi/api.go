@@ -105,7 +105,8 @@ func (a *API) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store") // replies may hold secrets
 	var body bytes.Buffer
-	if err := json.MarshalWrite(&body, out, json.Deterministic(true), jsontext.EscapeForHTML(true)); err != nil {
+	// Broken characters of names that clients and upstreams chose are written as U+FFFD.
+	if err := json.MarshalWrite(&body, out, json.Deterministic(true), jsontext.EscapeForHTML(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 		a.refuse(w, err)
 		return
 	}

@@ -196,3 +196,17 @@ func FuzzHear(f *testing.F) {
 		}
 	})
 }
+
+func TestNamesOfBrokenBytesTakeNoViewAway(t *testing.T) {
+	b := newBench(t)
+	r := b.begin(t, "a", 1)
+	r.Attempt(&catalog.Candidate{Provider: up.Provider, Model: "m\xff\xfe"})
+	for _, view := range []string{overview.ViewRequests, overview.ViewRequest} {
+		w := b.Watch(t.Context())
+		w.Hear([]byte(`{"type":"watch","view":"` + view + `","id":"a"}`))
+		var heard []byte
+		if _, err := w.Next(func(m []byte) error { heard = append(heard, m...); return nil }); err != nil || !gjson.ValidBytes(heard) || !strings.Contains(string(heard), "m\ufffd") {
+			t.Errorf("%s: %v, %s", view, err, heard)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // pace is how often a watcher is told. What changes faster is told once.
@@ -104,7 +105,7 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 		return nil, nil
 	}
 	w.next.Reset()
-	if err := json.MarshalWrite(&w.next, message); err != nil {
+	if err := json.MarshalWrite(&w.next, message, anyBytes); err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(w.next.Bytes(), w.last) {
@@ -120,6 +121,10 @@ func (w *Watcher) Next(send func([]byte) error) (<-chan struct{}, error) {
 	time.AfterFunc(pace, func() { close(again) })
 	return again, nil
 }
+
+// anyBytes has broken characters written as U+FFFD: clients and upstreams choose
+// names, and one of them must not take the whole view away.
+var anyBytes = jsontext.AllowInvalidUTF8(true)
 
 // look is what is to be shown; nil: nothing yet.
 func (w *Watcher) look() any {
