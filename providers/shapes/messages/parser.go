@@ -189,8 +189,11 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 	}
 	p.tell(emit)
 	reason := reasonOf(p.reason)
-	if reason == dialogue.ReasonStop && p.called {
+	switch {
+	case reason == dialogue.ReasonStop && p.called:
 		reason = dialogue.ReasonTool
+	case reason == dialogue.ReasonTool && !p.called:
+		reason = dialogue.ReasonStop
 	}
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventFinish, Reason: reason, StopSequence: p.stopSequence, Detail: p.detail})
 	p.done = true

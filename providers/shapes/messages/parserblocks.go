@@ -36,7 +36,11 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 	b := openBlock{index: index, part: p.parts}
 	p.parts++
 	ev := dialogue.Event{Kind: dialogue.EventOpen, Part: b.part}
-	switch block.Get("type").String() {
+	kind, name := block.Get("type").String(), block.Get("name").String()
+	if kind == "tool_use" && name == "" {
+		kind = "" // nobody could answer it
+	}
+	switch kind {
 	case "text":
 		b.kind, b.whole = dialogue.TextPart, b.join.text(block.Get("text"))
 		block.Get("citations").ForEach(func(_, c gjson.Result) bool {
@@ -53,7 +57,7 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 		ev.Thinking = b.thinking()
 	case "tool_use":
 		b.kind, p.called = dialogue.CallPart, true
-		ev.Call = &dialogue.Call{ID: block.Get("id").String(), Name: block.Get("name").String()}
+		ev.Call = &dialogue.Call{ID: block.Get("id").String(), Name: name}
 		b.whole = givenInput(block.Get("input"))
 	default:
 		b.kind, b.opaque = dialogue.ServerPart, strings.ToValidUTF8(block.Raw, "\uFFFD")

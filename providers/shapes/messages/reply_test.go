@@ -110,6 +110,8 @@ func TestParserKeepsTheEventsWellFormed(t *testing.T) {
 			`start(msg_1) usage(100,90,1) open0:thinking 0:"t" close0(ST) usage(100,90,7) finish(0) end`},
 		{"redacted thinking", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"D"}}`, blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:thinking close0(D) usage(100,90,7) finish(0) end`},
+		{"a call without a name is nobody's", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","input":{}}}`, blockEnd(0), `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}`, stopped},
+			`start(msg_1) usage(100,90,1) open0:server close0{"type":"tool_use","id":"t","input":{}} usage(100,90,7) finish(0) end`},
 		{"server tools are the server's", []string{started, `{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","input":{}}}`, delta(0, `{"type":"input_json_delta","partial_json":"{\"q\":1}"}`), blockEnd(0), ended, stopped},
 			`start(msg_1) usage(100,90,1) open0:server close0{"type":"server_tool_use","id":"s","input":{"q":1}} usage(100,90,7) finish(0) end`},
 		{"citations are about the whole block", []string{started, textOpen, delta(0, `{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://w"}}`), delta(0, `{"type":"text_delta","text":"åb"}`), blockEnd(0), ended, stopped},
