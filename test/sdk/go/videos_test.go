@@ -100,6 +100,7 @@ func TestVideosComeInPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		made = append(made, video.ID)
+		time.Sleep(2 * time.Millisecond) // the order is that of milliseconds
 	}
 	pages := client.Videos.ListAutoPaging(t.Context(), openai.VideoListParams{Limit: openai.Int(2)})
 	for n := len(made) - 1; n >= 0; n-- {
