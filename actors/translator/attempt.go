@@ -281,7 +281,13 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 }
 
 // takeKey is the provider's key whose turn it is.
-func (a *attempt) takeKey() string { return a.provider.Client.Keys().Take(a.svc.env.Now()) }
+func (a *attempt) takeKey() string {
+	keys := a.provider.Client.Keys()
+	if only, ok := keys.Only(); ok {
+		return only
+	}
+	return keys.Take(a.svc.env.Now())
+}
 
 // send makes the upstream call and turns an error status into a failure.
 func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
@@ -307,10 +313,10 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 // notice keeps what a reply says is left of the provider's limits. With several
 // keys it would be true of one of them only.
 func (a *attempt) notice(reply *upstream.Reply) {
-	if _, keys := a.provider.Client.Keys().Benched(a.svc.env.Now()); keys > 1 {
+	if len(a.provider.Client.Keys().All()) > 1 {
 		return
 	}
-	if left := upstream.RateLimits(reply.Header, a.svc.env.Now()); left.Requests != nil || left.Tokens != nil {
+	if left := upstream.RateLimits(reply.Header, a.svc.env.Now); left.Requests != nil || left.Tokens != nil {
 		kept := left // so that only this is allocated
 		a.left.Store(&kept)
 	}

@@ -40,8 +40,8 @@ const (
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 32 << 10
 	maxFields     = 100
-	// bodyTimeout is how long a client may be silent before and while it sends a
-	// body; the doors extend it as the body arrives.
+	// bodyTimeout is how long a client may take for a request and the first piece of
+	// its body; the doors extend it as the body arrives.
 	bodyTimeout = 10 * time.Second
 	// sendBuffer keeps a client that reads nothing from filling megabytes of
 	// kernel memory before anybody notices.
@@ -100,6 +100,7 @@ func New(o Options) *Server {
 	s.http = &http.Server{
 		Handler:           s.handler(s.routes(o.Doors)),
 		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		// OPTIONS * is a path nobody serves, not a reply without a request id.
@@ -254,9 +255,10 @@ func (s *Server) handler(next http.Handler) http.Handler {
 			defer s.options.Tracing.end(span, r, reply)
 		}
 		defer s.recover(reply, r, id)
-		if r.ContentLength != 0 {
-			// Whoever is refused unread may be silent no longer than others.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		if r.ContentLength == 0 {
+			// The deadline is for bodies. Past their end their readers take it back: it
+			// would be taken for a client that has left.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if fields(r.Header) > maxFields {
 			h.Set("Connection", "close")

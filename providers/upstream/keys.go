@@ -30,14 +30,22 @@ func NewKeys(keys []string) *Keys {
 // written to.
 func (k *Keys) All() []string { return k.keys }
 
+// Only returns the only key, or "" if there is none; false: there is a choice.
+func (k *Keys) Only() (key string, ok bool) {
+	switch len(k.keys) {
+	case 0:
+		return "", true
+	case 1:
+		return k.keys[0], true
+	}
+	return "", false
+}
+
 // Take returns the next key that is not benched at now, or "" if the provider
 // has none.
 func (k *Keys) Take(now time.Time) string {
-	if len(k.keys) == 0 {
-		return ""
-	}
-	if len(k.keys) == 1 {
-		return k.keys[0]
+	if only, ok := k.Only(); ok {
+		return only
 	}
 	start := k.next.Add(1)
 	for i := range uint64(len(k.keys)) {

@@ -21,7 +21,7 @@ var rateLimitHeaders = [...]struct{ requests, tokens, resetRequests, resetTokens
 }
 
 // RateLimits reads the x-ratelimit headers of a reply, successful or not.
-func RateLimits(h http.Header, now time.Time) Remaining {
+func RateLimits(h http.Header, now func() time.Time) Remaining {
 	var r Remaining
 	for _, names := range rateLimitHeaders {
 		if v := h[names.requests]; len(v) > 0 {
@@ -46,7 +46,7 @@ func count(v string) *int {
 
 // reset reads "6m0s", "1.5" (seconds) or an RFC 3339 time; anything else, and
 // the past, is 0. It is bounded like Retry-After.
-func reset(v string, now time.Time) time.Duration {
+func reset(v string, now func() time.Time) time.Duration {
 	if v = strings.TrimSpace(v); v == "" {
 		return 0
 	}
@@ -57,7 +57,7 @@ func reset(v string, now time.Time) time.Duration {
 		return clampRetry(s)
 	}
 	if at, err := time.Parse(time.RFC3339, v); err == nil {
-		return clampRetry(at.Sub(now).Seconds())
+		return clampRetry(at.Sub(now()).Seconds())
 	}
 	return 0
 }
