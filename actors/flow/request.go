@@ -98,6 +98,14 @@ func (r *Request) Enter(p Phase) {
 	r.mark(p, r.registry.now())
 }
 
+// EnterAt is Enter for whoever knows what time it is.
+func (r *Request) EnterAt(p Phase, now time.Time) {
+	if r == nil {
+		return
+	}
+	r.mark(p, now)
+}
+
 func (r *Request) mark(p Phase, now time.Time) {
 	n := r.marked.Load()
 	r.marks[min(n, maxMarks-1)].Store(Mark{p, int(r.attempts.Load()), now.Sub(r.began)}.pack())

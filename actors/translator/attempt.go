@@ -97,15 +97,16 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 	if f := a.weigh(ctx); f != nil {
 		return f
 	}
-	a.conduit.flow.Enter(flow.Queued)
-	permit, err := a.acquire(ctx)
+	asked := time.Now()
+	a.conduit.flow.EnterAt(flow.Queued, asked)
+	permit, err := a.acquire(ctx, asked)
 	if err != nil {
 		return refusedByThrottle(ctx, err)
 	}
 	a.permit = permit
-	a.conduit.flow.Enter(flow.Waiting)
 	a.meta.Queued = permit.Waited()
-	a.entered = time.Now()
+	a.entered = asked.Add(a.meta.Queued)
+	a.conduit.flow.EnterAt(flow.Waiting, a.entered)
 	f := a.call(ctx)
 	a.translation(ctx, f)
 	permit.Release(a.outcome(f))

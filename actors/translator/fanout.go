@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/sourcegraph/conc/pool"
 
@@ -84,7 +85,7 @@ func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p produce
 	permit := a.permit
 	if i > 0 {
 		var err error
-		if permit, err = a.acquire(ctx); err != nil {
+		if permit, err = a.acquire(ctx, time.Now()); err != nil {
 			return refusedByThrottle(ctx, err)
 		}
 	}

@@ -26,8 +26,8 @@ func (s *Service) metrics() *telemetry.Metrics {
 
 // acquire asks the provider's throttle for a permit. A wait, or a refusal, is
 // part of the request's trace.
-func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, error) {
-	wait := telemetry.Wait{Provider: a.provider.Spec.Name, Attempt: a.number, Asked: time.Now()}
+func (a *attempt) acquire(ctx context.Context, asked time.Time) (*throttle.Permit, error) {
+	wait := telemetry.Wait{Provider: a.provider.Spec.Name, Attempt: a.number, Asked: asked}
 	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
 	if err != nil {
 		wait.Refused = throttle.Why(err)
