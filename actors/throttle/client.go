@@ -79,7 +79,8 @@ func (c *Client) Props() *actor.Props {
 // Acquire waits for the request's turn. It fails with a *Refused, or with the
 // cause of ctx if that ends first. The permit must be released.
 func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
-	if c.free.Load() != nil {
+	// A pause is in force when Pause returns, not only once the actor has heard of it.
+	if c.free.Load() != nil && !c.shared.paused.Load() {
 		c.shared.inFlight.Add(1)
 		c.shared.granted.Add(1)
 		return &Permit{client: c}, nil

@@ -652,6 +652,22 @@ func TestPauseHoldsAndResumeLetsGo(t *testing.T) {
 	})
 }
 
+// Nobody passes a gate by whose actor has not heard yet that it is paused.
+func TestPauseIsInForceWhenItReturns(t *testing.T) {
+	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
+		for range 100 {
+			g.hold(throttle.Ask{}).Release(throttle.Outcome{})
+			g.Pause()
+			p, err := g.Acquire(t.Context(), throttle.Ask{Deadline: in(time.Second)})
+			if refused, ok := errors.AsType[*throttle.Refused](err); !ok || refused.Reason != throttle.Expired {
+				t.Fatalf("got %+v, %v of a gate that is paused", p, err)
+			}
+			g.Resume()
+			kittest.Quiesce()
+		}
+	})
+}
+
 func TestWaitAndPositionAreVisible(t *testing.T) {
 	run(t, throttle.Config{MaxInFlight: 1}, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
