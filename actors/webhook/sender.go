@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -18,6 +19,8 @@ const (
 	// MaxEndpoints bounds how many there are, and with perEndpoint how many tries
 	// are under way.
 	MaxEndpoints = 100
+	// keepAgain is how long after a failure the store is asked again.
+	keepAgain = 2 * time.Second
 )
 
 // message is what the actor accepts.
@@ -48,8 +51,7 @@ type sender struct {
 	self    *actor.PID
 	posters map[string]*poster
 	unwatch context.CancelFunc // ends the watch under way; nil: there is none
-	// under are the deliveries being tried, by webhook. One whose result could not
-	// be kept stays: it is tried again by the next process.
+	// under are the deliveries being tried, by webhook, until what came of it is kept.
 	under map[string]map[string]bool
 }
 
@@ -153,17 +155,35 @@ func (s *sender) try(p *poster, d *state.Delivery) {
 		if ctx.Err() != nil {
 			return nil // it was the stop that ended it
 		}
-		if err := s.keep(ctx, d, o); err != nil {
-			s.system.Logger().Error("the result of a webhook was not kept", "webhook", id, "event", d.Event, "cause", err)
-			return nil
-		}
+		s.settle(ctx, d, o)
 		return &tried{id: d.ID, webhook: id}
 	})
 }
 
-// keep makes what came of a try durable.
-func (s *sender) keep(ctx context.Context, d *state.Delivery, o outcome) error {
+// settle keeps what came of a try, however long the store takes no changes. Until
+// then the delivery has its place: what is not known to be told would be told again.
+func (s *sender) settle(ctx context.Context, d *state.Delivery, o outcome) {
+	keep := s.conclude(ctx, d, o)
+	for n := 0; ; n++ {
+		err := keep(ctx)
+		if err == nil || errors.Is(err, state.ErrNotFound) { // it was swept meanwhile
+			return
+		}
+		if n == 0 {
+			s.system.Logger().Error("the result of a webhook is not kept yet", "webhook", d.Webhook, "event", d.Event, "cause", err)
+		}
+		select {
+		case <-time.After(keepAgain):
+		case <-ctx.Done():
+			return // the next process tries the delivery again
+		}
+	}
+}
+
+// conclude tells the log what becomes of d, and returns what makes it durable.
+func (s *sender) conclude(ctx context.Context, d *state.Delivery, o outcome) (keep func(context.Context) error) {
 	what, due := decide(d, o, s.state.Now(), rand.Float64())
+	remove := func(ctx context.Context) error { return s.state.RemoveDelivery(ctx, d.ID) }
 	log := s.system.Logger().With("webhook", d.Webhook, "event", d.Event, "type", d.Type, "tries", d.Tries+1)
 	failure := []any{"status", o.status}
 	if o.err != nil {
@@ -172,11 +192,11 @@ func (s *sender) keep(ctx context.Context, d *state.Delivery, o outcome) error {
 	switch what {
 	case done:
 		log.Log(ctx, slog.LevelInfo, "webhook delivered", "status", o.status)
-		return s.state.RemoveDelivery(ctx, d.ID)
+		return remove
 	case giveUp:
 		log.Warn("webhook given up", failure...)
-		return s.state.RemoveDelivery(ctx, d.ID)
+		return remove
 	}
 	log.Warn("webhook failed", append(failure, "again", due)...)
-	return s.state.PostponeDelivery(ctx, d.ID, due)
+	return func(ctx context.Context) error { return s.state.PostponeDelivery(ctx, d.ID, due) }
 }

@@ -77,6 +77,15 @@ func (s *stage) configure(endpoints ...webhook.Endpoint) {
 	s.hooks.Configure(endpoints)
 }
 
+// hooksOnly has events kept for endpoints that nobody is told of yet.
+func (s *stage) hooksOnly(endpoints ...webhook.Endpoint) {
+	var all []state.Webhook
+	for _, e := range endpoints {
+		all = append(all, e.Webhook)
+	}
+	s.state.SetWebhooks(all)
+}
+
 // finish ends a job of ann's.
 func (s *stage) finish(phase state.VideoPhase) state.Video {
 	s.t.Helper()
@@ -275,6 +284,73 @@ func TestASilentEndpointHoldsUpNobody(t *testing.T) {
 	if n, _ := s.waiting(dead); n != 30 {
 		t.Errorf("%d wait for the silent one", n)
 	}
+}
+
+// fickle is a store whose disk is full for a while.
+type fickle struct {
+	journal.Store
+	full    atomic.Bool
+	refused atomic.Int32
+}
+
+func (f *fickle) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
+	if f.full.Load() {
+		f.refused.Add(1)
+		return 0, fmt.Errorf("%w: too little disk space", journal.ErrReadOnly)
+	}
+	return f.Store.Commit(ctx, b)
+}
+
+// A disk that is full when tries end must not cost their endpoint its places: once
+// there is room, all that was left is delivered.
+func TestAFullDiskDoesNotSilenceAnEndpoint(t *testing.T) {
+	s, r := newStage(t), newReceiver(t, 200)
+	store := &fickle{Store: journal.NewMemory()}
+	s.store = store
+	e := r.endpoint(t, "wh_1")
+	s.start()
+	s.hooksOnly(e)
+	for range 6 { // more than an endpoint has places
+		s.finish(state.VideoCompleted)
+	}
+	store.full.Store(true)
+	s.configure(e)
+	await(t, "tries end that cannot be kept", func() bool { return store.refused.Load() >= 4 })
+	store.full.Store(false)
+	await(t, "the rest is delivered", func() bool { n, _ := s.waiting(e); return n == 0 })
+	if n := len(r.all()); n != 6 {
+		t.Errorf("told %d times, want 6: what was not kept need not be told again", n)
+	}
+}
+
+// A delivery that is gone when its try ends leaves its place to the next.
+func TestADeliveryThatIsGoneLeavesItsPlace(t *testing.T) {
+	s := newStage(t)
+	var asked atomic.Int32
+	released := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1); asked.Load() <= 4 {
+			<-released
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer slow.Close()
+	e := newReceiver(t, 200).endpoint(t, "wh_1")
+	e.URL = slow.URL
+	s.start(e)
+	for range 5 {
+		s.finish(state.VideoCompleted)
+	}
+	await(t, "all places are taken", func() bool { return asked.Load() == 4 })
+	var tried []string
+	s.state.View().Deliveries(e.ID, func(d *state.Delivery) bool { tried = append(tried, d.ID); return len(tried) < 4 })
+	for _, id := range tried {
+		if err := s.state.RemoveDelivery(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(released)
+	await(t, "the fifth is told", func() bool { n, _ := s.waiting(e); return n == 0 })
 }
 
 func TestPrivateAddressesAreNotCalledHoweverTheyAreNamed(t *testing.T) {
