@@ -33,8 +33,34 @@ type RedeemCode struct {
 	Cancelled time.Time `json:"cancelled,omitzero"`
 }
 
-// RedeemedFor is how long a code that was used, or has expired, is remembered:
-// who tries it again hears why it does not work.
+// The states of a code.
+const (
+	RedeemOpen      = "open"
+	RedeemUsed      = "used"
+	RedeemExpired   = "expired"
+	RedeemCancelled = "cancelled"
+)
+
+// RedeemStates are all of them.
+func RedeemStates() []string {
+	return []string{RedeemOpen, RedeemUsed, RedeemExpired, RedeemCancelled}
+}
+
+// State is what has become of the code by now.
+func (c *RedeemCode) State(now time.Time) string {
+	switch {
+	case !c.Used.IsZero():
+		return RedeemUsed
+	case !c.Cancelled.IsZero():
+		return RedeemCancelled
+	case !c.Expires.IsZero() && !now.Before(c.Expires):
+		return RedeemExpired
+	}
+	return RedeemOpen
+}
+
+// RedeemedFor is how long a code that is good for nothing any more is remembered:
+// operators see what became of it, and who tries a used one again hears that it was.
 const RedeemedFor = 90 * 24 * time.Hour
 
 // forgotten is when a code may be swept; zero: never.
@@ -42,6 +68,8 @@ func (c *RedeemCode) forgotten() time.Time {
 	switch {
 	case !c.Used.IsZero():
 		return c.Used.Add(RedeemedFor)
+	case !c.Cancelled.IsZero():
+		return c.Cancelled.Add(RedeemedFor)
 	case !c.Expires.IsZero():
 		return c.Expires.Add(RedeemedFor)
 	}

@@ -56,6 +56,37 @@ func TestCodeIsRedeemedOnce(t *testing.T) {
 	}
 }
 
+// What is good for nothing any more is shown as what it is, and not for ever.
+func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.now)
+	used, _ := mint(t, s, 1, 1_000_000)
+	_, cancelled := mint(t, s, 2, 1_000_000)
+	_, open := mint(t, s, 3, 1_000_000)
+	if _, _, err := s.Redeem(ctx, "a", used); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CancelRedeemCode(ctx, cancelled.ID); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{state.RedeemUsed, state.RedeemCancelled, state.RedeemOpen} {
+		if got := s.RedeemCodes()[i].State(clock.now()); got != want {
+			t.Errorf("code %d: got %s, want %s", i, got, want)
+		}
+	}
+	expiring := state.RedeemCode{Expires: start.Add(time.Hour)}
+	if now, later := expiring.State(start), expiring.State(start.Add(time.Hour)); now != state.RedeemOpen || later != state.RedeemExpired {
+		t.Errorf("expiring: got %s, then %s", now, later)
+	}
+	clock.add(state.RedeemedFor)
+	if _, err := s.Sweep(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.RedeemCodes(); len(left) != 1 || left[0].ID != open.ID {
+		t.Errorf("left: %+v", left)
+	}
+}
+
 func TestCodesAreTypedAnyhowButNotGuessed(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.now)

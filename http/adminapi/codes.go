@@ -10,7 +10,7 @@ import (
 
 var codeRoutes = []route{
 	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes", summary: "List redeem codes, oldest first", out: List[Code]{},
-		query: []param{{name: "state", doc: "only those", enum: []string{"open", "used", "expired", "cancelled"}}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listCodes},
+		query: []param{{name: "state", doc: "only those", enum: state.RedeemStates()}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listCodes},
 	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes", summary: "Mint redeem codes; they are shown once", in: NewCodes{},
 		out: MintedCodes{}, status: http.StatusCreated, serve: (*call).mintCodes},
 	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes", summary: "Cancel a code that nobody has used", out: Code{},
@@ -18,20 +18,8 @@ var codeRoutes = []route{
 }
 
 func (c *call) code(r *state.RedeemCode) Code {
-	return Code{ID: r.ID, Hint: r.Hint, Amount: r.Amount, State: codeState(r, c.State.View().Now()), MintedBy: r.MintedBy, Created: r.Created,
+	return Code{ID: r.ID, Hint: r.Hint, Amount: r.Amount, State: r.State(c.State.View().Now()), MintedBy: r.MintedBy, Created: r.Created,
 		Expires: moment(r.Expires), UsedBy: r.UsedBy, Used: moment(r.Used), Cancelled: moment(r.Cancelled)}
-}
-
-func codeState(r *state.RedeemCode, now time.Time) string {
-	switch {
-	case !r.Used.IsZero():
-		return "used"
-	case !r.Cancelled.IsZero():
-		return "cancelled"
-	case !r.Expires.IsZero() && !now.Before(r.Expires):
-		return "expired"
-	}
-	return "open"
 }
 
 func (c *call) listCodes() (any, error) {
@@ -41,7 +29,7 @@ func (c *call) listCodes() (any, error) {
 		now := c.State.View().Now()
 		kept := all[:0:0]
 		for i := range all {
-			if codeState(&all[i], now) == want {
+			if all[i].State(now) == want {
 				kept = append(kept, all[i])
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/pages"
@@ -134,19 +133,9 @@ func (v *visit) codesView() *pages.Codes {
 	for i := range shown {
 		c := &shown[i]
 		view.Codes = append(view.Codes, pages.Code{Hint: c.Hint, Amount: c.Amount, Created: c.Created, MintedBy: c.MintedBy,
-			Status: codeStatus(c, v.options.Now()), Used: c.Used, UsedBy: c.UsedBy, Expires: c.Expires})
+			Status: c.State(v.options.Now()), Used: c.Used, UsedBy: c.UsedBy, Expires: c.Expires})
 	}
 	return view
-}
-
-func codeStatus(c *state.RedeemCode, now time.Time) string {
-	switch {
-	case !c.Used.IsZero():
-		return "used"
-	case !c.Expires.IsZero() && !now.Before(c.Expires):
-		return "expired"
-	}
-	return "open"
 }
 
 // maxCodes is how many codes a page can show once.

@@ -263,7 +263,10 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	if all := h.state.RedeemCodes(); len(all) != 3 || all[0].Amount != 7_500_000 || all[0].MintedBy != "root" {
 		t.Errorf("%+v", all)
 	}
-	v.get("/admin/codes")
+	if _, err := h.state.CancelRedeemCode(t.Context(), h.state.RedeemCodes()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	v.expect(v.get("/admin/codes"), http.StatusOK, `<span class="tag cancelled">`)
 	for problem, fields := range map[string][]string{"between 1 and 100": {"count", "101"}, "more than nothing": {"amount", "-1"}, "must not be over": {"expiry", "2001-01-01"}} {
 		v.expect(v.post("/admin/codes", append([]string{"count", "1", "amount", "1"}, fields...)...), http.StatusUnprocessableEntity, problem)
 	}
