@@ -79,9 +79,10 @@ func dueAt(webhook string, at time.Time) []byte {
 
 // announceVideo leaves a delivery for everybody who wants to know that v has
 // ended. It is part of the command with which it ends, so it happens once and
-// survives whatever the ending survives.
+// survives whatever the ending survives. A job that its provider refused at once is
+// deleted by then: its client was told so, and never knew its id.
 func (tx *Tx) announceVideo(v *Video, before *Video) error {
-	if !v.Final() || before != nil && before.Final() || tx.webhooks == nil {
+	if !v.Final() || !v.Deleted.IsZero() || before != nil && before.Final() || tx.webhooks == nil {
 		return nil
 	}
 	event := EventVideoCompleted

@@ -57,6 +57,20 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 	}
 }
 
+// Whose client was told that there is no job has none to be told of.
+func TestARefusedVideoIsNotAnnounced(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().now)
+	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
+	v := putVideo(t, s, newVideo(1, state.VideoSubmitting))
+	v.Phase, v.Deleted = state.VideoFinalizing, start
+	v = putVideo(t, s, v)
+	v.Phase = state.VideoFailed
+	putVideo(t, s, v)
+	if got := outbox(s, "wh_1"); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestDeliveriesAreInTheOrderInWhichTheyAreDue(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.now)
