@@ -75,3 +75,28 @@ func TestSweepForgetsUsedCodesInTime(t *testing.T) {
 		t.Errorf("the one that waits: %v", err)
 	}
 }
+
+// A payment is remembered as long as it is promised, and no longer.
+func TestSweepForgetsPaymentsInTime(t *testing.T) {
+	clock, store := newClock(), journal.NewMemory()
+	s := open(t, store, clock.now)
+	must(t, s, func(tx *state.Tx) error {
+		_, posted, err := tx.Post("a", []state.Posting{{Kind: state.Credit, Amount: 10, Once: "p1"}})
+		if err != nil {
+			return err
+		}
+		return posted[0].Err
+	})
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{state.PaymentMemory - time.Second, 0}, {time.Second, 1}, {0, 0}} {
+		clock.add(c.after)
+		if n, err := s.Sweep(ctx, 0); n != c.want || err != nil {
+			t.Errorf("at %v: got %d, %v, want %d", clock.now().Sub(start), n, err, c.want)
+		}
+	}
+	if a := s.Account("a"); a.Credits != 10 {
+		t.Errorf("the money went along: %+v", a)
+	}
+}
