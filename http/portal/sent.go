@@ -9,9 +9,9 @@ import (
 )
 
 // sent remembers which forms were sent, so that a second click or a reload does
-// not make a second key. (Payments have the ledger to remember them.) It forgets after a day, and the
-// oldest when there are too many: it guards against accidents. Who wants to send
-// a form twice can open it twice.
+// not make a second key. (Payments have the ledger to remember them.) It forgets
+// after a day, and the oldest when there are too many: it guards against
+// accidents. Who wants to send a form twice can open it twice.
 type sent struct {
 	now  func() time.Time
 	mu   sync.Mutex
