@@ -1,0 +1,144 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+// close ends a part, and its item if that has no other part to come.
+func (e *emitter) close(ev *dialogue.Event) {
+	i, ok := e.part(ev.Part)
+	if !ok {
+		return
+	}
+	p := e.parts[i]
+	e.parts = append(e.parts[:i], e.parts[i+1:]...)
+	if p.item == nil {
+		return
+	}
+	switch p.item.kind {
+	case messageItem:
+		e.closeText(p, ev)
+		return
+	case reasoningItem:
+		e.closeThought(p.item, ev.Thinking)
+	case callItem, customItem:
+		e.closeCall(p.item, ev)
+		if p.item.kind == callItem && !gjson.ValidBytes(p.item.text) {
+			e.finish(p.item, statusIncomplete) // cut off: why, only the end tells
+			return
+		}
+	case opaqueItem:
+		if ev.Origin == dialogue.Responses && len(ev.Opaque) > 0 {
+			p.item.opaque = append(json.RawMessage(nil), ev.Opaque...)
+		}
+	}
+	e.finish(p.item, statusCompleted)
+}
+
+func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
+	it := p.item
+	c := &it.contents[p.content]
+	c.closed = true
+	if ev.Signature != "" {
+		// The shape has no field for it; the client brings the id back.
+		e.env.Vault.Remember(it.id, ev.Signature)
+	}
+	if e.stream {
+		e.closeTextEvents(p, c)
+	}
+	if it != e.items[len(e.items)-1] { // something came after it already
+		e.finishIfClosed(it)
+	}
+}
+
+func (e *emitter) closeTextEvents(p openPart, c *content) {
+	if c.refusal {
+		e.contentEvent("response.refusal.done", p)
+		e.w.Key("refusal").String(string(c.text))
+	} else {
+		e.contentEvent("response.output_text.done", p)
+		e.w.Key("text").String(string(c.text))
+		e.w.Key("logprobs")
+		appendLogProbs(&e.w, c.logprobs)
+	}
+	e.done()
+	e.contentEvent("response.content_part.done", p)
+	e.w.Key("part")
+	c.append(&e.w)
+	e.done()
+}
+
+func (e *emitter) finishIfClosed(it *outputItem) {
+	for i := range it.contents {
+		if !it.contents[i].closed {
+			return
+		}
+	}
+	e.finish(it, statusCompleted)
+}
+
+// closeThought seals what the next turn must bring back into
+// encrypted_content, the one field that stateless clients return
+// (translation.md 9). It is sealed even if there is nothing to prove: the seal
+// tells Patch that no upstream of this shape knows the item.
+func (e *emitter) closeThought(it *outputItem, t *dialogue.Thinking) {
+	it.encrypted = e.carrier(it, t)
+	if !e.stream || len(it.text) == 0 {
+		return
+	}
+	e.summaryEvent("response.reasoning_summary_text.done", it)
+	e.w.Key("text").String(string(it.text))
+	e.done()
+	e.summaryEvent("response.reasoning_summary_part.done", it)
+	e.w.Key("part")
+	appendSummary(&e.w, it.text)
+	e.done()
+}
+
+func (e *emitter) carrier(it *outputItem, t *dialogue.Thinking) string {
+	if t == nil {
+		t = new(dialogue.Thinking)
+	}
+	if t.Origin == dialogue.Responses {
+		return t.Encrypted
+	}
+	if e.env.Sealer == nil {
+		return ""
+	}
+	sealed := *t
+	if sealed.Signature != "" {
+		sealed.Text = string(it.text) // the proof is for these very bytes
+	}
+	return e.env.Sealer.Seal(&sealed)
+}
+
+func (e *emitter) closeCall(it *outputItem, ev *dialogue.Event) {
+	if ev.Signature != "" {
+		e.env.Vault.Remember(it.callID, ev.Signature)
+	}
+	switch {
+	case it.unwrap != nil:
+		known := len(it.text)
+		it.text = it.unwrap.rest(it.text)
+		e.argumentsEvent(it, string(it.text[known:]))
+		it.unwrap = nil
+	case it.kind == callItem && len(it.text) == 0:
+		e.arguments(it, "{}")
+	}
+	if !e.stream {
+		return
+	}
+	if it.kind == customItem {
+		e.place("response.custom_tool_call_input.done", it)
+		e.w.Key("input").String(string(it.text))
+	} else {
+		e.place("response.function_call_arguments.done", it)
+		e.w.Key("name").String(it.name)
+		e.w.Key("arguments").String(string(it.text))
+	}
+	e.done()
+}

@@ -1,0 +1,124 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"stagedoor/providers/dialogue"
+)
+
+// delta goes on with an open part.
+func (e *emitter) delta(ev *dialogue.Event) {
+	i, ok := e.part(ev.Part)
+	if !ok || e.parts[i].item == nil {
+		return
+	}
+	p := e.parts[i]
+	switch p.item.kind {
+	case messageItem:
+		e.textDelta(p, ev)
+	case reasoningItem:
+		e.thought(p.item, ev.Text)
+	case callItem, customItem:
+		e.arguments(p.item, ev.Text)
+	}
+}
+
+func (e *emitter) textDelta(p openPart, ev *dialogue.Event) {
+	c := &p.item.contents[p.content]
+	if ev.Text != "" || len(ev.LogProbs) > 0 {
+		c.text = append(c.text, ev.Text...)
+		if len(ev.LogProbs) > 0 {
+			c.logprobs = append(c.logprobs, append(json.RawMessage(nil), ev.LogProbs...))
+		}
+		e.textEvent(p, c, ev)
+	}
+	for i := range ev.Citations {
+		e.cite(p, c, &ev.Citations[i])
+	}
+}
+
+func (e *emitter) textEvent(p openPart, c *content, ev *dialogue.Event) {
+	if !e.stream {
+		return
+	}
+	if c.refusal {
+		e.contentEvent("response.refusal.delta", p)
+		e.w.Key("delta").String(ev.Text)
+		e.done()
+		return
+	}
+	e.contentEvent("response.output_text.delta", p)
+	e.w.Key("delta").String(ev.Text)
+	e.w.Key("logprobs")
+	if len(ev.LogProbs) > 0 {
+		e.w.Raw(ev.LogProbs)
+	} else {
+		e.w.Array().End()
+	}
+	e.done()
+}
+
+func (e *emitter) cite(p openPart, c *content, citation *dialogue.Citation) {
+	a := annotation(citation)
+	if a == nil || c.refusal {
+		return
+	}
+	c.annotations = append(c.annotations, a)
+	if !e.stream {
+		return
+	}
+	e.contentEvent("response.output_text.annotation.added", p)
+	e.w.Key("annotation_index").Int(int64(len(c.annotations) - 1))
+	e.w.Key("annotation").Raw(a)
+	e.done()
+}
+
+// thought adds to the one summary part that a reasoning item gets.
+func (e *emitter) thought(it *outputItem, text string) {
+	if text == "" {
+		return
+	}
+	first := len(it.text) == 0
+	it.text = append(it.text, text...)
+	if !e.stream {
+		return
+	}
+	if first {
+		e.summaryEvent("response.reasoning_summary_part.added", it)
+		e.w.Key("part")
+		appendSummary(&e.w, nil)
+		e.done()
+	}
+	e.summaryEvent("response.reasoning_summary_text.delta", it)
+	e.w.Key("delta").String(text)
+	e.done()
+}
+
+func (e *emitter) summaryEvent(kind string, it *outputItem) {
+	e.place(kind, it)
+	e.w.Key("summary_index").Int(0)
+}
+
+func (e *emitter) arguments(it *outputItem, piece string) {
+	if it.unwrap == nil {
+		it.text = append(it.text, piece...)
+		e.argumentsEvent(it, piece)
+		return
+	}
+	known := len(it.text)
+	it.text = it.unwrap.feed(it.text, piece)
+	e.argumentsEvent(it, string(it.text[known:]))
+}
+
+func (e *emitter) argumentsEvent(it *outputItem, piece string) {
+	if !e.stream || piece == "" {
+		return
+	}
+	if it.kind == customItem {
+		e.place("response.custom_tool_call_input.delta", it)
+	} else {
+		e.place("response.function_call_arguments.delta", it)
+	}
+	e.w.Key("delta").String(piece)
+	e.done()
+}

@@ -1,0 +1,151 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"stagedoor/providers/dialogue"
+)
+
+// open begins a part, and the item it belongs to if that is a new one.
+func (e *emitter) open(ev *dialogue.Event) {
+	if ev.PartKind == dialogue.TextPart || ev.PartKind == dialogue.RefusalPart {
+		e.openText(ev)
+		return
+	}
+	e.finishMessage(statusCompleted)
+	part := openPart{number: ev.Part}
+	switch ev.PartKind {
+	case dialogue.ThinkingPart:
+		part.item = e.add(&outputItem{kind: reasoningItem, id: nativeID(ev.Thinking)})
+	case dialogue.CallPart:
+		part.item = e.openCall(ev.Call)
+	case dialogue.MediaPart:
+		part.item = e.openImage(ev.Media)
+	case dialogue.ServerPart:
+		if ev.Origin == dialogue.Responses && len(ev.Opaque) > 0 {
+			part.item = e.add(&outputItem{kind: opaqueItem, opaque: append(json.RawMessage(nil), ev.Opaque...)})
+		}
+	}
+	e.parts = append(e.parts, part)
+}
+
+// nativeID is the id that a reasoning item of this shape's own upstream must
+// keep: it and the encrypted content belong together.
+func nativeID(t *dialogue.Thinking) string {
+	if t == nil || t.Origin != dialogue.Responses {
+		return ""
+	}
+	return t.ItemID
+}
+
+// openText adds a part to the message under way, or begins one. Text parts that
+// follow each other are one message, as vendors write it.
+func (e *emitter) openText(ev *dialogue.Event) {
+	it := e.message()
+	if it == nil {
+		it = e.add(&outputItem{kind: messageItem})
+	}
+	part := openPart{number: ev.Part, item: it, content: len(it.contents)}
+	it.contents = append(it.contents, content{refusal: ev.PartKind == dialogue.RefusalPart})
+	e.parts = append(e.parts, part)
+	if !e.stream {
+		return
+	}
+	e.contentEvent("response.content_part.added", part)
+	e.w.Key("part")
+	it.contents[part.content].append(&e.w)
+	e.done()
+}
+
+// message is the message that is being written, if it is the last item.
+func (e *emitter) message() *outputItem {
+	if len(e.items) == 0 {
+		return nil
+	}
+	it := e.items[len(e.items)-1]
+	if it.kind != messageItem || it.status != statusInProgress {
+		return nil
+	}
+	return it
+}
+
+// finishMessage ends the message that waited for more text. A part that is
+// still open keeps it open until it closes.
+func (e *emitter) finishMessage(status string) {
+	it := e.message()
+	if it == nil {
+		return
+	}
+	for i := range it.contents {
+		if !it.contents[i].closed {
+			return
+		}
+	}
+	e.finish(it, status)
+}
+
+func (e *emitter) openCall(c *dialogue.Call) *outputItem {
+	it := &outputItem{kind: callItem, callID: c.ID, name: c.Name, namespace: c.Namespace}
+	tool := e.tool(c.Name)
+	if it.namespace == "" {
+		it.namespace, it.name = unqualified(e.req.Body, c.Name)
+	}
+	if it.callID == "" {
+		it.callID = "call_" + e.env.ID()
+	}
+	if c.Custom || tool != nil && tool.Kind == dialogue.CustomTool {
+		it.kind = customItem
+		if !c.Custom {
+			it.unwrap = new(unwrapper)
+		}
+	}
+	return e.add(it)
+}
+
+func (e *emitter) tool(name string) *dialogue.Tool {
+	for i := range e.req.Tools {
+		if e.req.Tools[i].Name == name {
+			return &e.req.Tools[i]
+		}
+	}
+	return nil
+}
+
+// openImage writes an image by value as the item of the vendor's own image
+// tool, which is the only place for one.
+func (e *emitter) openImage(m *dialogue.Media) *outputItem {
+	if m == nil || m.Kind != dialogue.Image || m.Base64 == "" {
+		return nil
+	}
+	it := e.add(&outputItem{kind: imageItem})
+	it.text = []byte(m.Base64)
+	return it
+}
+
+// add announces a new item. output_index is its place in the final output.
+func (e *emitter) add(it *outputItem) *outputItem {
+	it.index = len(e.items)
+	it.status = statusInProgress
+	if it.id == "" && it.kind != opaqueItem {
+		it.id = prefixes[it.kind] + e.env.ID()
+	}
+	e.items = append(e.items, it)
+	e.itemEvent("response.output_item.added", it, true)
+	return it
+}
+
+func (e *emitter) itemEvent(kind string, it *outputItem, fresh bool) {
+	if !e.stream {
+		return
+	}
+	e.event(kind)
+	e.w.Key("output_index").Int(int64(it.index))
+	e.w.Key("item")
+	it.append(&e.w, fresh)
+	e.done()
+}
+
+func (e *emitter) finish(it *outputItem, status string) {
+	it.status = status
+	e.itemEvent("response.output_item.done", it, false)
+}
