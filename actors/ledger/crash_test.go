@@ -1,0 +1,217 @@
+package ledger_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
+	store := journal.NewMemory()
+	s := open(t, store)
+	about := func(r string) *state.Receipt { return &state.Receipt{Request: r, Model: "m", Key: "key_1"} }
+	_, posted, err := s.Post(ctx, "7", []state.Posting{{Kind: state.Credit, Amount: 100}, {Kind: state.Begin, Amount: 10, Receipt: about("told")},
+		{Kind: state.Begin, Amount: 20, Receipt: about("silent")}, {Kind: state.Begin, Amount: 30, Receipt: about("video")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Post(ctx, "7", []state.Posting{{Kind: state.Progress, Hold: posted[1].Sequence, Amount: 4}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+
+	s = open(t, store)
+	video := func(h state.Hold) bool { return h.Receipt.Request == "video" }
+	for range 2 { // a second crash does nothing twice
+		if _, err := ledger.Recover(ctx, s, video); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Account("7"); got.Spent != 4 || got.Held != 30 {
+			t.Errorf("got %+v, want what was told spent and the video held", got)
+		}
+	}
+	for request, charged := range map[string]int64{"told": 4, "silent": 0} {
+		r, err := s.Receipts(ctx, "7", request)
+		if err != nil || len(r) != 1 || r[0].Charged != charged || r[0].Reason != ledger.ReasonCrash {
+			t.Errorf("receipt of %s: %+v, %v", request, r, err)
+		}
+	}
+	sys := kittest.Start(t)
+	t.Cleanup(func() { s.Close() })
+	c := start(t, sys, s)
+	if _, err := c.Resume(ctx, "7", "told"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("resumed what has ended: %v", err)
+	}
+	h, err := c.Resume(ctx, "7", "video")
+	if err != nil || h.Amount() != 30 {
+		t.Fatalf("resume: %v", err)
+	}
+	if err := h.Settle(ctx, ledger.Settlement{Amount: 25, Reason: "finished"}); err != nil {
+		t.Fatal(err)
+	}
+	if books, err := s.CheckBooks(ctx); err != nil || books.Spent != 29 || books.Held != 0 {
+		t.Errorf("books: %+v, %v", books, err)
+	}
+}
+
+// child recovers what the one before it left, holds and settles until it is
+// killed, and prints every acknowledged settlement.
+func child() bool {
+	dir := os.Getenv(crashDir)
+	if dir == "" {
+		return false
+	}
+	if err := moveMoney(dir); err != nil {
+		fmt.Println("error", err)
+	}
+	return true
+}
+
+func moveMoney(dir string) error {
+	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	if err != nil {
+		return err
+	}
+	s, err := state.Open(store, time.Now)
+	if err != nil {
+		return err
+	}
+	if _, err := ledger.Recover(ctx, s, nil); err != nil {
+		return err
+	}
+	sys := kit.NewSystem(kit.Options{Logger: quiet})
+	c, err := ledger.New(sys, s)
+	if err != nil {
+		return err
+	}
+	if err := c.Credit(ctx, "7", 1_000_000, "cycle"); err != nil {
+		return err
+	}
+	var out sync.Mutex // one line is one write
+	say := func(format string, args ...any) {
+		out.Lock()
+		defer out.Unlock()
+		fmt.Printf(format+"\n", args...)
+	}
+	say("credit 1000000")
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(w)))
+			for n := 0; ; n++ {
+				id := fmt.Sprintf("req_%d-%d-%d", os.Getpid(), w, n)
+				h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: 100, Durable: n%2 == 0})
+				if errors.Is(err, state.ErrInsufficient) {
+					continue
+				}
+				if err != nil {
+					say("error %v", err)
+					return
+				}
+				switch random.IntN(8) {
+				case 0:
+					h.Progress(random.Int64N(100)) // and leaves it for Recover
+				case 1:
+					h.Release("end", nil)
+				default:
+					amount := random.Int64N(150)
+					if err := h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished"}); err != nil {
+						say("error %v", err)
+						return
+					}
+					say("settle %s %d", id, amount)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+func TestKilledLedgerBalances(t *testing.T) {
+	dir, cycles := t.TempDir(), 6
+	if testing.Short() {
+		cycles = 2
+	}
+	settled := map[string]int64{}
+	credits := int64(0)
+	for range cycles {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), crashDir+"="+dir)
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(pipe)
+		for n := 0; lines.Scan(); n++ {
+			var id string
+			var amount int64
+			switch line := lines.Text(); {
+			case strings.HasPrefix(line, "error"):
+				t.Error("child:", line)
+			case strings.HasPrefix(line, "credit"):
+				credits += 1_000_000
+			default:
+				if _, err := fmt.Sscanf(line, "settle %s %d", &id, &amount); err != nil {
+					t.Fatalf("child: %q", line)
+				}
+				settled[id] = amount
+			}
+			if n == 300 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Error("the child ended by itself")
+		}
+		checkKilled(t, dir, settled, credits)
+	}
+	t.Logf("%d acknowledged settlements survived %d kills", len(settled), cycles)
+}
+
+func checkKilled(t *testing.T, dir string, settled map[string]int64, credits int64) {
+	t.Helper()
+	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s := open(t, store)
+	defer s.Close()
+	if _, err := s.CheckBooks(ctx); err != nil {
+		t.Errorf("as the kill left it: %v", err)
+	}
+	for range 2 {
+		if _, err := ledger.Recover(ctx, s, nil); err != nil {
+			t.Fatal(err)
+		}
+		books, err := s.CheckBooks(ctx)
+		if err != nil || books.Open != 0 || books.Held != 0 || books.Credits != credits {
+			t.Errorf("recovered: %+v, %v, want %d credited", books, err, credits)
+		}
+	}
+	for id, amount := range settled {
+		r, err := s.Receipts(ctx, "7", id)
+		if err != nil || len(r) != 1 || r[0].Charged != amount || r[0].Reason != "finished" {
+			t.Fatalf("%s was settled at %d: got %+v, %v", id, amount, r, err)
+		}
+	}
+}
