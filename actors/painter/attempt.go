@@ -151,13 +151,6 @@ func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, *failure) {
 	return nil, &failure{Failure: &upstream.Failure{Class: upstream.NotSent, Err: told, RetryAfter: r.RetryAfter}, gated: true}
 }
 
-// kinds are the failure classes as the throttle calls them.
-var kinds = [...]throttle.Kind{
-	upstream.NotSent: throttle.NotSent, upstream.MaybeSent: throttle.Transient, upstream.RateLimited: throttle.RateLimited,
-	upstream.Overloaded: throttle.Overloaded, upstream.Transient: throttle.Transient, upstream.CallerFault: throttle.CallerFault,
-	upstream.Credential: throttle.Credential, upstream.Cancelled: throttle.Cancelled, upstream.TimedOut: throttle.Transient,
-}
-
 // tell is what the throttle learns of one call.
 func (a *attempt) tell(f *failure, u *picture.Usage) throttle.Outcome {
 	if f == nil {
@@ -171,7 +164,7 @@ func (a *attempt) tell(f *failure, u *picture.Usage) throttle.Outcome {
 	if refused && a.provider.SpareKeys(a.svc.Now()) > 0 {
 		return throttle.Outcome{Kind: throttle.CallerFault} // it is about one key, not about the provider
 	}
-	return throttle.Outcome{Kind: kinds[f.Class], RetryAfter: f.RetryAfter}
+	return throttle.Outcome{Kind: throttle.KindOf(f.Class), RetryAfter: f.RetryAfter}
 }
 
 func callerFault(err error) *failure {

@@ -53,7 +53,7 @@ func (a *attempt) ended(c *telemetry.Call, reply *picture.Reply, f *failure) {
 	}
 	failure := ""
 	if f != nil {
-		failure = kinds[f.Class].String()
+		failure = throttle.KindOf(f.Class).String()
 	}
 	c.End(failure, cost)
 }

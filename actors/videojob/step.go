@@ -10,7 +10,6 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
@@ -305,18 +304,11 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	return bill.Amount, hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt})
 }
 
-// kinds are the failure classes as the throttle calls them.
-var kinds = [...]throttle.Kind{
-	upstream.NotSent: throttle.NotSent, upstream.MaybeSent: throttle.Transient, upstream.RateLimited: throttle.RateLimited,
-	upstream.Overloaded: throttle.Overloaded, upstream.Transient: throttle.Transient, upstream.CallerFault: throttle.CallerFault,
-	upstream.Credential: throttle.Credential, upstream.Cancelled: throttle.Cancelled, upstream.TimedOut: throttle.Transient,
-}
-
 // told is what the throttle learns of one call.
 func told(err error) throttle.Outcome {
 	if err == nil {
 		return throttle.Outcome{Kind: throttle.Success}
 	}
 	f := failure(err)
-	return throttle.Outcome{Kind: kinds[f.Class], RetryAfter: f.RetryAfter}
+	return throttle.Outcome{Kind: throttle.KindOf(f.Class), RetryAfter: f.RetryAfter}
 }
