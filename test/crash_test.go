@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,73 @@ func TestStoredResponsesSurviveAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// The id of a stream is good from its first event: what a kill leaves of it has
+// failed, and a background response beside it goes on.
+func TestAStreamThatAKillCutsHasFailed(t *testing.T) {
+	c := harness.CatchAll(harness.Provider{Shape: "sandbox"})
+	c.Data = t.TempDir()
+	g, err := harness.Launch(harness.Binary(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := begin(t, g, `{"model":"m","input":"[sandbox: stall=2]","stream":true}`)
+	if got := field(t, ask(t, g, http.MethodGet, "/v1/responses/"+cut, ""), "status"); got != "in_progress" {
+		t.Errorf("while it streams it is %q", got)
+	}
+	lasting := field(t, ask(t, g, http.MethodPost, "/v1/responses", `{"model":"m","input":"[sandbox: delay=30s]","background":true}`), "id")
+	if err := g.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	g, err = harness.Launch(harness.Binary(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Kill() }()
+	var failed struct {
+		ID, Status string
+		Error      struct{ Code, Message string }
+	}
+	if err := json.Unmarshal(ask(t, g, http.MethodGet, "/v1/responses/"+cut, ""), &failed); err != nil {
+		t.Fatal(err)
+	}
+	if failed.ID != cut || failed.Status != "failed" || failed.Error.Code != "server_error" || failed.Error.Message == "" {
+		t.Errorf("after the kill it is %+v", failed)
+	}
+	ask(t, g, http.MethodGet, "/v1/responses/"+cut+"/input_items", "")
+	if got := field(t, ask(t, g, http.MethodGet, "/v1/responses/"+lasting, ""), "status"); got != "queued" {
+		t.Errorf("the background response is %q", got)
+	}
+}
+
+// begin starts a stream that lasts as long as the gateway, and returns the id that
+// its first event tells.
+func begin(t *testing.T, g *harness.Gateway, body string) string {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, g.URL+"/v1/responses", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+harness.TestKey)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var ev struct{ Response struct{ ID string } }
+			if err := json.Unmarshal([]byte(data), &ev); err != nil || ev.Response.ID == "" {
+				t.Fatalf("the stream begins with %s: %v", data, err)
+			}
+			return ev.Response.ID
+		}
+	}
+	t.Fatalf("no event: %v", lines.Err())
+	return ""
 }
 
 func ask(t *testing.T, g *harness.Gateway, method, path, body string) []byte {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sourcegraph/conc/pool"
+
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
@@ -15,13 +17,25 @@ import (
 // as Job.Order is. An error is what the response fails with.
 type Again func(ctx context.Context, id string, request []byte) (*translator.Order, error)
 
+// abreast is how many responses are settled at once, so that the store writes
+// them together.
+const abreast = 64
+
 // Resume goes on with the responses whose work ended with an earlier process:
-// each is begun again from its request, or fails if that cannot be. It runs once,
-// before anything is served. That a run began is durable before it begins, so
-// that however processes end, no response is begun more than maxTries times, and
+// each is begun again from its request, or fails if that cannot be. Those whose
+// clients read them fail: their connections are gone. It runs once, before
+// anything is served. That a run began is durable before it begins, so that
+// however processes end, no response is begun more than maxTries times, and
 // never twice at once.
 func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int, err error) {
-	for _, h := range g.store.Responses(state.ResponseFilter{Unfinished: true}) {
+	left := g.store.Responses(state.ResponseFilter{Unfinished: true})
+	if failed, err = g.failRead(ctx, left); err != nil {
+		return 0, failed, err
+	}
+	for _, h := range left {
+		if !h.Background {
+			continue
+		}
 		r, err := g.store.Response(ctx, h.ID, h.Owner)
 		if errors.Is(err, state.ErrNotFound) {
 			continue // it expired just now
@@ -49,6 +63,28 @@ func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int
 var errRestarted = &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI,
 	Message: "the gateway was restarted while the response was under way"}
 
+// failRead settles the responses whose clients were reading them.
+func (g *Registry) failRead(ctx context.Context, left []state.ResponseHeader) (failed int, err error) {
+	p := pool.New().WithErrors().WithContext(ctx).WithFirstError().WithMaxGoroutines(abreast)
+	for _, h := range left {
+		if h.Background {
+			continue
+		}
+		failed++
+		p.Go(func(ctx context.Context) error {
+			r, err := g.store.Response(ctx, h.ID, h.Owner)
+			if err == nil {
+				err = g.fail(&r, errRestarted)
+			}
+			if err != nil && !errors.Is(err, state.ErrNotFound) { // it expired just now
+				return fmt.Errorf("settle response %s: %w", h.ID, err)
+			}
+			return nil
+		})
+	}
+	return failed, p.Wait()
+}
+
 // restore makes another run of a stored response.
 func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again Again) (*run, error) {
 	job := Job{ID: r.ID, Owner: r.Owner, Queued: r.Body, Streamed: r.Streamed, run: r.Runs + 1}
@@ -74,7 +110,8 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 }
 
 // fail settles a response that cannot go on. Its event is numbered beyond those
-// that were told and not kept, so that whoever resumes is told.
+// that were told and not kept, so that whoever resumes is told; only the streams
+// of background responses can be resumed.
 func (g *Registry) fail(r *state.StoredResponse, cause error) error {
 	var told *dialogue.Error
 	if !errors.As(cause, &told) {
@@ -83,7 +120,7 @@ func (g *Registry) fail(r *state.StoredResponse, cause error) error {
 	body := responses.Failed(r.Body, told)
 	number := int64(max(r.Runs, 1)) * maxLog
 	var log []byte
-	if r.Streamed {
+	if r.Streamed && r.Background {
 		log = failedEvent(body, number)
 	}
 	return g.update(r.ID, r.Owner, body, log, number)

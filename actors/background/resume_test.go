@@ -3,6 +3,7 @@ package background_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,33 @@ func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
 		})
 		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "not known here any more") {
 			t.Errorf("%d resumed, %d failed: %s", resumed, failed, got.Body)
+		}
+	})
+}
+
+func TestAResponseWhoseClientReadItFails(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.simulate = dribble
+		lasting := s.begin()
+		for i := range 100 {
+			err := s.store.PutResponse(t.Context(), state.StoredResponse{Body: []byte(`{"status":"in_progress","output":[]}`),
+				ResponseHeader: state.ResponseHeader{ID: fmt.Sprint("resp_read", i), Owner: owner, Status: "in_progress", Streamed: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		kittest.Pass(time.Second)
+		if resumed, failed := s.restart(s.again); resumed != 1 || failed != 100 {
+			t.Errorf("%d resumed, %d failed", resumed, failed)
+		}
+		for i := range 100 {
+			got := s.stored(fmt.Sprint("resp_read", i))
+			if got.Status != "failed" || !strings.Contains(string(got.Body), `"code":"server_error"`) || got.EventSize != 0 {
+				t.Errorf("%+v: %s", got.ResponseHeader, got.Body)
+			}
+		}
+		if got := s.stored(lasting); got.Status != "queued" {
+			t.Errorf("the background response is %s", got.Status)
 		}
 	})
 }

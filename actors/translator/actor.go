@@ -175,7 +175,7 @@ func (r *request) giveUp(c actor.Context, f *upstream.Failure, o *opening) {
 	if o != nil {
 		r.conduit.outcome.Meta = *o.meta
 		// Nothing has been sent: the window has room.
-		if r.conduit.send(r.ctx, Frame{Meta: o.meta, Data: o.data}) != nil {
+		if r.conduit.send(r.ctx, Frame{Meta: o.meta, Data: o.data, Failed: f.Err}) != nil {
 			o.data.Free()
 		}
 	}

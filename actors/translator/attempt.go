@@ -377,7 +377,7 @@ func (a *attempt) lastWords(f *upstream.Failure) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWordsWait)
 	defer cancel()
-	if a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: last}) != nil {
+	if a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: last, Failed: f.Err}) != nil {
 		last.Free()
 	}
 	a.conduit.outcome.Err = f.Err

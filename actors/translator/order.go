@@ -53,6 +53,8 @@ type Frame struct {
 	// Err, only in a first frame, which then is the last one too, is the
 	// failure of a request of which nothing was sent yet.
 	Err *dialogue.Error
+	// Failed, only in a last frame, says that Data ends a stream that failed.
+	Failed *dialogue.Error
 }
 
 // Meta is what the door needs for the headers of a reply.

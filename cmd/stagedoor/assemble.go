@@ -164,7 +164,7 @@ func (g *gateway) resume(ctx context.Context, doors *text.Doors) error {
 		return storageError(err)
 	}
 	if resumed+failed > 0 {
-		g.logger.Info("background responses of an earlier process", "begun_again", resumed, "failed", failed)
+		g.logger.Info("responses that an earlier process left", "begun_again", resumed, "failed", failed)
 	}
 	return nil
 }

@@ -98,6 +98,7 @@ type visit struct {
 	head    shapes.Head
 	plan    []catalog.Candidate
 	pass    *throttle.Pass
+	record  *record // of a response that is stored; else nil
 }
 
 func (v *visit) serve() {
@@ -273,6 +274,7 @@ func (v *visit) run(o *translator.Order) {
 //go:noinline
 func (v *visit) settle(reply *translator.Reply) {
 	out := reply.Outcome()
+	v.record.close(&out)
 	v.pass.Release(used(&out))
 	v.note(&out)
 	v.trace(&out)
@@ -308,6 +310,12 @@ func (v *visit) write(reply *translator.Reply) {
 	v.headers(first.Meta)
 	if v.mode() == shapes.Whole {
 		v.writeWhole(reply, first)
+		return
+	}
+	if refused := v.record.open(&first); refused != nil {
+		first.Data.Free()
+		v.rest(reply, refused)
+		v.answer(refused)
 		return
 	}
 	v.writeStream(reply, first)
@@ -346,6 +354,9 @@ func (v *visit) writeStream(reply *translator.Reply, f translator.Frame) {
 	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()
 	for {
+		if f.Failed != nil {
+			v.record.fail(&f)
+		}
 		err := out.Send(f.Data.B)
 		f.Data.Free()
 		if err != nil {

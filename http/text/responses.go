@@ -13,7 +13,6 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/background"
-	"stagedoor/actors/translator"
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
@@ -43,7 +42,8 @@ func (v *visit) serveResponses() {
 	o := v.order()
 	o.PreviousResponseID = previous
 	if v.head.Store {
-		o.Complete = v.keeper(own)
+		v.record = &record{visit: v, own: own}
+		o.Complete = v.record.complete
 	}
 	v.run(o)
 }
@@ -100,36 +100,6 @@ func (v *visit) expand(id string) error {
 func previousNotFound() *dialogue.Error {
 	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "previous_response_id",
 		Code: "previous_response_not_found", Message: "previous_response_id: there is no stored response with this id"}
-}
-
-// keeper stores a finished response before its client sees the last of it, so
-// that its id is good the moment it is known.
-func (v *visit) keeper(own []byte) func(context.Context, translator.Meta, []byte) ([]byte, *dialogue.Error) {
-	return func(ctx context.Context, m translator.Meta, last []byte) ([]byte, *dialogue.Error) {
-		doc := last
-		if inner := gjson.GetBytes(last, "response"); inner.IsObject() {
-			doc = []byte(inner.Raw)
-		}
-		if !responses.Terminal(responses.Status(doc)) || gjson.GetBytes(doc, "id").String() == "" {
-			return nil, nil // an error event: there is nothing to keep
-		}
-		h := state.ResponseHeader{ID: gjson.GetBytes(doc, "id").String(), Owner: v.owner(), Previous: v.head.PreviousResponseID,
-			Model: v.head.Model, Status: responses.Status(doc), Streamed: v.head.Stream}
-		if m.Untouched {
-			h.Provider = m.Provider
-		}
-		err := v.doors.Store.PutResponse(ctx, state.StoredResponse{ResponseHeader: h, Body: bytes.Clone(doc),
-			Input: items(responses.InputItems(own, v.doors.Env.ID))})
-		if err == nil || errors.Is(err, state.ErrExists) {
-			v.doors.items.add(h.ID, doc)
-			return nil, nil
-		}
-		e := storeError(err, "store")
-		failed := responses.Failed(doc, e)
-		event, _ := sjson.SetRawBytes([]byte(`{"type":"response.failed"}`), "response", failed)
-		event, _ = sjson.SetBytes(event, "sequence_number", gjson.GetBytes(last, "sequence_number").Int())
-		return event, e
-	}
 }
 
 // items makes a JSON array of stored items.

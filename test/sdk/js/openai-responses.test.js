@@ -75,6 +75,16 @@ suite('openai: responses', () => {
     await assert.rejects(client.responses.retrieve(made.id), OpenAI.NotFoundError);
   });
 
+  test('a stream can be read by its id from its first event on', async () => {
+    const seen = [];
+    for await (const event of await client.responses.create({ model, input: prompts.plain, stream: true })) {
+      const id = event.response?.id;
+      if (id) seen.push((await client.responses.retrieve(id)).status);
+    }
+    assert.ok(['in_progress', 'completed'].includes(seen[0]), seen[0]);
+    assert.equal(seen.at(-1), 'completed');
+  });
+
   test('errors have the class the client knows', async () => {
     const wrong = new OpenAI({ apiKey: wrongKey, baseURL: `${url}/v1`, maxRetries: 0 });
     await assert.rejects(wrong.responses.create({ model, input: 'x' }), OpenAI.AuthenticationError);
