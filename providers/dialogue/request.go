@@ -94,6 +94,10 @@ type Request struct {
 	// 8 MB); the pipeline reports it like what an encoder loses.
 	Lost []string
 
+	// Unsaid names the members within those fields that the form does not hold
+	// ("messages.content.context"). See Report.LoseUnsaid.
+	Unsaid []string
+
 	// Extra holds the top-level fields the decoder knows but the form does not
 	// (including unknown ones). They are only for the same shape; an encoder of
 	// another shape records each as lost.
@@ -105,6 +109,12 @@ type Field struct {
 	Name  string
 	Value json.RawMessage
 }
+
+// Items of Include that every shape understands in its own way.
+const (
+	IncludeEncrypted = "reasoning.encrypted_content"
+	IncludeLogProbs  = "message.output_text.logprobs"
+)
 
 // Role is who speaks in a turn. Tool results belong to the user.
 type Role string

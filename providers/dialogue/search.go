@@ -7,21 +7,28 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// searchLimits are the members that bound a provider-run web search, in the
-// words of all shapes.
-var searchLimits = []string{"search_context_size", "user_location", "filters", "allowed_domains", "blocked_domains", "max_uses"}
+// searchFrame are the members of a web search that are no limits of it.
+var searchFrame = []string{"type", "name", "cache_control"}
 
-// LoseSearch records the limits in options that an encoder does not keep.
-// options are a web search as its client wrote it: a tool, or chat's
-// web_search_options; they may be empty.
+// LoseSearch records the members of options that an encoder does not keep: each
+// bounds the search, or says what comes back of it. options are a provider-run
+// web search as its client wrote it: a tool, or chat's web_search_options; they
+// may be empty.
 func (r *Report) LoseSearch(options json.RawMessage, kept ...string) {
 	if len(options) == 0 {
 		return
 	}
-	all := gjson.ParseBytes(options)
-	for _, name := range searchLimits {
-		if v := all.Get(name); v.Exists() && v.Type != gjson.Null && !slices.Contains(kept, name) {
-			r.Lose("web_search:" + name)
+	gjson.ParseBytes(options).ForEach(func(name, v gjson.Result) bool {
+		switch {
+		case slices.Contains(searchFrame, name.Str), slices.Contains(kept, name.Str):
+		case name.Str == "external_web_access":
+			// The one switch that is on where it is not given.
+			if v.Type == gjson.False {
+				r.Lose("web_search:" + name.Str)
+			}
+		case !silent(v):
+			r.Lose("web_search:" + name.Str)
 		}
-	}
+		return true
+	})
 }

@@ -56,6 +56,8 @@ func (d *decoder) field(name string, v gjson.Result) {
 		req.Parallel = boolean(v)
 	case "response_format":
 		req.Output = output(v)
+		req.UnreadBut("response_format", v, "type", "json_schema")
+		req.UnreadBut("response_format.json_schema", v.Get("json_schema"), "name", "description", "strict", "schema")
 	case "reasoning_effort":
 		// Chat clients can show thoughts, so asking for effort asks for them.
 		req.Reasoning = dialogue.Reasoning{Effort: v.Str, Include: v.Str != "none"}

@@ -27,8 +27,13 @@ func (d *decoder) messages(list gjson.Result) {
 }
 
 func (d *decoder) message(m gjson.Result) {
-	switch role := m.Get("role").String(); role {
+	role := m.Get("role").String()
+	d.req.UnreadBut("messages", m, messageFields...)
+	switch role {
 	case "system", "developer":
+		if m.Get("name").String() != "" {
+			d.lose("name") // one prompt is made of all of them
+		}
 		d.system(m)
 	case "user":
 		d.turn(dialogue.User, m, d.parts(m.Get("content")))
@@ -38,6 +43,11 @@ func (d *decoder) message(m gjson.Result) {
 		d.turn(dialogue.User, gjson.Result{}, []dialogue.Part{d.answer(role, m)})
 	}
 }
+
+// messageFields are the members of a message that are read. What a tool is called
+// stands in its call, too.
+var messageFields = []string{"role", "content", "name", "refusal", "audio", "tool_calls", "function_call", "tool_call_id",
+	"reasoning_content", "reasoning", "reasoning_details"}
 
 func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part) {
 	d.req.Turns = append(d.req.Turns, dialogue.Turn{Role: role, Name: m.Get("name").String(), Parts: parts})
@@ -63,6 +73,11 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 	}
 	var parts []dialogue.Part
 	chunks.Array(content).ForEach(func(_, v gjson.Result) bool {
+		kind := v.Get("type").Str
+		d.req.UnreadBut("messages.content", v, "type", kind, "cache_control")
+		if known := partFields[kind]; known != nil {
+			d.req.UnreadBut("messages.content."+kind, v.Get(kind), known...)
+		}
 		if p, ok := d.part(v); ok {
 			p.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
 			parts = append(parts, p)
@@ -74,6 +89,13 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 		parts = append(parts, dialogue.Part{Kind: dialogue.TextPart})
 	}
 	return parts
+}
+
+// partFields are the members of what the parts of a kind hold.
+var partFields = map[string][]string{
+	"image_url":   {"url", "detail"},
+	"input_audio": {"data", "format"},
+	"file":        {"filename", "file_id", "file_data"},
 }
 
 func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
@@ -177,6 +199,7 @@ func (d *decoder) spoken(m gjson.Result) []dialogue.Part {
 }
 
 func (d *decoder) call(v gjson.Result) *dialogue.Call {
+	d.req.UnreadBut("messages.tool_calls", v, "id", "type", "index", "function", "custom", "extra_content")
 	c := &dialogue.Call{ID: v.Get("id").String(), Signature: v.Get("extra_content.google.thought_signature").String()}
 	if custom := v.Get("custom"); custom.IsObject() {
 		c.Custom, c.Name, c.Args = true, custom.Get("name").String(), custom.Get("input").String()

@@ -15,12 +15,17 @@ func (d *decoder) tooling(name string, v gjson.Result) {
 	switch name {
 	case "tools":
 		chunks.Array(v).ForEach(func(_, t gjson.Result) bool {
+			if kind := t.Get("type").Str; kind == "function" || kind == "custom" {
+				d.req.UnreadBut("tools", t, "type", kind, "cache_control")
+				d.req.UnreadBut("tools."+kind, t.Get(kind), definitionFields...)
+			}
 			d.req.Tools = append(d.req.Tools, readTool(t))
 			return true
 		})
 	case "functions":
 		d.req.LegacyFunctions = true
 		chunks.Array(v).ForEach(func(_, f gjson.Result) bool {
+			d.req.UnreadBut("functions", f, definitionFields...)
 			d.req.Tools = append(d.req.Tools, functionTool(f))
 			return true
 		})
@@ -30,6 +35,9 @@ func (d *decoder) tooling(name string, v gjson.Result) {
 		d.req.ToolChoice = readFunctionCall(v)
 	}
 }
+
+// definitionFields are the members of a definition that are read.
+var definitionFields = []string{"name", "description", "parameters", "strict", "format"}
 
 func readTool(v gjson.Result) dialogue.Tool {
 	var t dialogue.Tool

@@ -277,6 +277,7 @@ func (e *encoder) modalities() error {
 
 // extras are for clients of this shape only; of others they are lost.
 func (e *encoder) extras() error {
+	e.rep.LoseUnsaid(e.req, dialogue.Chat)
 	for _, f := range e.req.Extra {
 		if e.req.Inbound == dialogue.Chat {
 			e.KeyOf(f.Name).Raw(f.Value)

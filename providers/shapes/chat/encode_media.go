@@ -12,10 +12,14 @@ func (e *encoder) media(p dialogue.Part) error {
 	m := p.Media
 	switch {
 	case m.Text != "":
+		e.rep.LoseFileName(m)
 		e.text(m.Text)
 		return nil
 	case m.FileID != "":
 		return e.fileID(p)
+	}
+	if m.Kind != dialogue.File {
+		e.rep.LoseFileName(m)
 	}
 	switch m.Kind {
 	case dialogue.Image:

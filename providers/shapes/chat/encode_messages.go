@@ -163,6 +163,9 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
 		if t == nil {
 			continue
 		}
+		if t.Encrypted != "" && t.Text != "" {
+			e.rep.Lose("thinking:encrypted") // only its summary is told
+		}
 		text += t.Text
 		if raw := returned(t); raw != nil {
 			chunks.Array(gjson.ParseBytes(raw)).ForEach(func(_, v gjson.Result) bool {
@@ -242,20 +245,23 @@ func (e *encoder) answer(id string, r *dialogue.Result) (media []dialogue.Part) 
 		e.String("(no result)").End()
 		return nil
 	}
-	text, media := resultText(r)
+	text, media := resultText(r, e.rep)
 	_ = e.content(text)
 	e.End()
 	return media
 }
 
 // resultText splits a result into text parts, at least one, and media.
-func resultText(r *dialogue.Result) (text, media []dialogue.Part) {
+func resultText(r *dialogue.Result, rep *dialogue.Report) (text, media []dialogue.Part) {
 	for _, p := range r.Parts {
 		switch {
 		case p.Kind == dialogue.MediaPart && p.Media.Text == "":
 			media = append(media, p)
 		case p.Kind == dialogue.MediaPart:
+			rep.LoseFileName(p.Media)
 			text = append(text, dialogue.Part{Text: p.Media.Text})
+		case p.Kind == dialogue.ServerPart:
+			rep.Lose("server_tool")
 		case p.Text != "":
 			text = append(text, dialogue.Part{Text: p.Text})
 		}
@@ -291,7 +297,7 @@ func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (boo
 		switch p.Kind {
 		case dialogue.ResultPart:
 			if !answered[p.Result] {
-				content = append(content, orphan(p.Result)...)
+				content = append(content, orphan(p.Result, e.rep)...)
 			}
 		case dialogue.SystemPart:
 			if err := flush(); err != nil {
@@ -313,8 +319,8 @@ func (e *encoder) user(t dialogue.Turn, answered map[*dialogue.Result]bool) (boo
 	return said, err
 }
 
-func orphan(r *dialogue.Result) []dialogue.Part {
-	text, media := resultText(r)
+func orphan(r *dialogue.Result, rep *dialogue.Report) []dialogue.Part {
+	text, media := resultText(r, rep)
 	name := r.CallID
 	if name == "" {
 		name = r.Name

@@ -430,7 +430,7 @@ func TestASearchKeepsItsOptionsAndTellsOfOthers(t *testing.T) {
 	}{
 		"its own": {dialogue.Request{WebSearch: true, SearchOptions: json.RawMessage(`{"search_context_size":"low"}`)}, `{"search_context_size":"low"}`, ""},
 		"a tool's": {dialogue.Request{Tools: []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialogue.Messages,
-			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}}, `{}`, "web_search:blocked_domains,web_search:max_uses"},
+			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}}, `{}`, "web_search:max_uses,web_search:blocked_domains"},
 	} {
 		c.req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}}}
 		got, rep := encoded(t, &c.req)

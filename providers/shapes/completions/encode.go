@@ -2,6 +2,7 @@ package completions
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"stagedoor/providers/dialogue"
@@ -15,6 +16,9 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 	if len(req.Tools) > 0 {
 		return shapes.Call{}, dialogue.Unsupported("tools", "are not supported by the chosen model")
 	}
+	if slices.ContainsFunc(req.Modalities, func(m string) bool { return strings.EqualFold(m, "audio") || strings.EqualFold(m, "image") }) {
+		return shapes.Call{}, dialogue.Unsupported("modalities", "the chosen model answers in text only")
+	}
 	text, err := render(req, rep)
 	if err != nil {
 		return shapes.Call{}, err
@@ -25,6 +29,7 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 	w.Object().Key("model").String(t.Model)
 	w.Key("prompt").String(text)
 	limits(w, req, t, rep)
+	rep.LoseUnsaid(req, dialogue.Completions)
 	for _, f := range req.Extra {
 		if req.Inbound == dialogue.Completions {
 			w.KeyOf(f.Name).Raw(f.Value)
@@ -106,6 +111,8 @@ func lost(req *dialogue.Request, rep *dialogue.Report) {
 		{len(req.Metadata) > 0 && req.Inbound != dialogue.Messages, "metadata"},
 		{req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier"},
 		{req.CacheKey != "", "prompt_cache_key"},
+		{req.Parallel != nil && !*req.Parallel, "parallel_tool_calls"},
+		{req.Store != nil && *req.Store && req.Inbound == dialogue.Chat, "store"},
 	} {
 		if l.given {
 			rep.Lose(l.name)
@@ -138,6 +145,9 @@ func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if text == "" && t.Role == dialogue.Assistant {
+			continue // it only thought
+		}
 		if open = t.Role == dialogue.Assistant; open {
 			lines = append(lines, "Assistant: "+text)
 		} else {
@@ -153,11 +163,15 @@ func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
 // said is the text of a turn. Thoughts are not said; what is no text is refused.
 func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
 	var b strings.Builder
+	if t.Name != "" {
+		rep.Lose("name")
+	}
 	for _, p := range t.Parts {
 		switch {
 		case p.Kind == dialogue.TextPart, p.Kind == dialogue.SystemPart, p.Kind == dialogue.RefusalPart:
 			b.WriteString(p.Text)
 		case p.Kind == dialogue.MediaPart && p.Media.Text != "":
+			rep.LoseFileName(p.Media)
 			b.WriteString(p.Media.Text)
 		case p.Kind == dialogue.MediaPart:
 			return "", dialogue.Unsupported("messages", "the chosen model takes text only, not "+string(p.Media.Kind)+" input")

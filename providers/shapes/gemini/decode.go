@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -87,12 +88,27 @@ func (d *decoder) system(v gjson.Result) {
 		add(v.Str)
 		return
 	}
+	d.unread("systemInstruction", v, "role", "parts", "text")
 	parts := field(v, "parts")
 	if !parts.Exists() {
 		add(str(field(v, "text")))
 		return
 	}
-	each(parts, func(_ int, v gjson.Result) bool { add(str(field(v, "text"))); return true })
+	each(parts, func(_ int, v gjson.Result) bool {
+		d.unread("systemInstruction.parts", v, "text")
+		add(str(field(v, "text")))
+		return true
+	})
+}
+
+// unread records the members of object that are not among those known.
+func (d *decoder) unread(path string, object gjson.Result, known ...string) {
+	fields(object, func(name string, v gjson.Result) bool {
+		if !slices.Contains(known, name) {
+			d.req.Unread(path, name, v)
+		}
+		return true
+	})
 }
 
 func (d *decoder) generation(name string, v gjson.Result) {
@@ -161,6 +177,8 @@ func (d *decoder) thinking(name string, v gjson.Result) {
 		default:
 			r.Budget = &n
 		}
+	default:
+		d.req.Unread("generationConfig.thinkingConfig", name, v)
 	}
 }
 

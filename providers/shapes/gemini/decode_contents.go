@@ -15,13 +15,32 @@ import (
 // of old clients, speak for the user.
 func (d *decoder) content(v gjson.Result) {
 	t := turn{d: d, Turn: dialogue.Turn{Role: dialogue.User}}
+	d.unread("contents", v, "role", "parts")
 	if str(field(v, "role")) == "model" {
 		t.Role = dialogue.Assistant
 	}
-	each(field(v, "parts"), func(_ int, v gjson.Result) bool { t.part(readPart(v)); return true })
+	each(field(v, "parts"), func(_ int, v gjson.Result) bool {
+		p := readPart(v)
+		if p.extended {
+			d.unread("contents.parts", v, p.data, "thought", "thoughtSignature")
+		}
+		if known := dataFields[p.data]; known != nil {
+			d.unread("contents.parts."+p.data, p.value, known...)
+		}
+		t.part(p)
+		return true
+	})
 	if len(t.Parts) > 0 {
 		d.req.Turns = append(d.req.Turns, t.Turn)
 	}
+}
+
+// dataFields are the members of a part's data that are read.
+var dataFields = map[string][]string{
+	"inlineData":       {"mimeType", "data", "displayName"},
+	"fileData":         {"mimeType", "fileUri", "displayName"},
+	"functionCall":     {"id", "name", "args"},
+	"functionResponse": {"id", "name", "response", "parts"},
 }
 
 // wirePart is a part with its members told apart.

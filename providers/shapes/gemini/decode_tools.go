@@ -44,6 +44,8 @@ func (d *decoder) function(v gjson.Result) {
 			t.Schema, t.GeminiSchema = raw(v), true
 		case "parametersJsonSchema":
 			t.Schema = raw(v)
+		default:
+			d.req.Unread("tools.functionDeclarations", name, v)
 		}
 		return true
 	})
@@ -52,6 +54,8 @@ func (d *decoder) function(v gjson.Result) {
 
 func (d *decoder) toolConfig(v gjson.Result) {
 	config := field(v, "functionCallingConfig")
+	d.unread("toolConfig", v, "functionCallingConfig")
+	d.unread("toolConfig.functionCallingConfig", config, "mode", "allowedFunctionNames")
 	var names []string
 	if allowed := field(config, "allowedFunctionNames"); allowed.Exists() {
 		each(allowed, func(_ int, v gjson.Result) bool { names = append(names, str(v)); return true })

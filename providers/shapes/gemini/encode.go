@@ -81,9 +81,6 @@ func (e *encoder) system() {
 		if p.Text != "" {
 			texts = append(texts, p.Text)
 		}
-		if len(p.CacheHint) > 0 {
-			e.rep.Lose("cache_control")
-		}
 	}
 	if len(texts) == 0 {
 		return
@@ -252,6 +249,7 @@ func (e *encoder) extra() {
 // lost records the parameters this shape has no word for.
 func (e *encoder) lost() {
 	r := e.req
+	e.rep.LoseUnsaid(r, dialogue.Gemini)
 	for _, p := range []struct {
 		name  string
 		given bool

@@ -51,6 +51,9 @@ func callKey(id, name string) string {
 // index finds all calls and results, and refuses results that no one can read.
 func (h *historian) index() error {
 	for _, t := range h.e.req.Turns {
+		if t.Name != "" {
+			h.e.rep.Lose("name")
+		}
 		for _, p := range t.Parts {
 			switch {
 			case p.Kind == dialogue.CallPart && p.Call != nil:
@@ -78,9 +81,6 @@ func foreignFile() error {
 }
 
 func (h *historian) place(role dialogue.Role, p dialogue.Part) error {
-	if len(p.CacheHint) > 0 {
-		h.e.rep.Lose("cache_control")
-	}
 	switch p.Kind {
 	case dialogue.SystemPart:
 		role = dialogue.User
@@ -156,6 +156,7 @@ func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	if m.Detail != "" && m.Detail != "auto" {
 		e.rep.Lose("detail")
 	}
+	e.rep.LoseFileName(m)
 	return m
 }
 
@@ -384,6 +385,9 @@ func (e *encoder) answerParts(parts []dialogue.Part) {
 func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 	var inside []*dialogue.Media
 	for _, p := range r.Parts {
+		if p.Kind == dialogue.ServerPart {
+			e.rep.Lose("server_tool_blocks")
+		}
 		if p.Kind != dialogue.MediaPart {
 			continue
 		}

@@ -82,9 +82,6 @@ func (e *encoder) declare(t dialogue.Tool) {
 	if t.Description != "" {
 		w.Key("description").String(t.Description)
 	}
-	if len(t.CacheHint) > 0 {
-		e.rep.Lose("cache_control")
-	}
 	if t.Kind == dialogue.CustomTool {
 		if len(t.Format) > 0 {
 			e.rep.Lose("tools:format")

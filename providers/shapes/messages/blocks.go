@@ -13,6 +13,7 @@ import (
 // have it, is what other shapes know as a late system message.
 func (d *decoder) turn(v gjson.Result) dialogue.Turn {
 	role := v.Get("role").String()
+	d.req.UnreadBut("messages", v, "role", "content")
 	turn := dialogue.Turn{Role: dialogue.User}
 	if role == "assistant" {
 		turn.Role = dialogue.Assistant
@@ -42,7 +43,12 @@ func (d *decoder) content(v gjson.Result) []dialogue.Part {
 
 func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
 	p := dialogue.Part{CacheHint: raw(b.Get("cache_control"))}
-	switch kind := b.Get("type").String(); kind {
+	kind := b.Get("type").String()
+	if known := blockFields[kind]; known != nil {
+		d.req.UnreadBut("messages.content", b, known...)
+		d.req.UnreadBut("messages.content.source", b.Get("source"), "type", "media_type", "data", "url", "file_id", "content")
+	}
+	switch kind {
 	case "text":
 		p.Text, p.Citations = b.Get("text").String(), raw(b.Get("citations"))
 		if p.Citations != nil {
@@ -53,6 +59,7 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
 		keep(&p, b)
 	case "search_result":
 		p.Text = strings.TrimSpace(b.Get("title").String() + "\n" + b.Get("source").String() + "\n" + plain(b))
+		d.nested("messages.content.content", b.Get("content"))
 		keep(&p, b)
 	case "image":
 		p.Kind, p.Media = dialogue.MediaPart, media(dialogue.Image, b)
@@ -77,6 +84,29 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
 		keep(&p, b)
 	}
 	return append(parts, p)
+}
+
+// blockFields are the members of a block that are read. caller stands in
+// every call that comes back with the history, and says nothing of what was called.
+var blockFields = map[string][]string{
+	"text":            {"type", "text", "cache_control"},
+	"mid_conv_system": {"type", "content", "cache_control"},
+	"search_result":   {"type", "title", "source", "content", "cache_control"},
+	"image":           {"type", "source", "cache_control"},
+	"document":        {"type", "source", "title", "cache_control"},
+	"tool_use":        {"type", "id", "name", "input", "cache_control", "caller"},
+	"tool_result":     {"type", "tool_use_id", "content", "is_error", "cache_control"},
+}
+
+// nested looks at blocks of which nothing but what they show is read.
+func (d *decoder) nested(path string, blocks gjson.Result) {
+	if !blocks.IsArray() {
+		return
+	}
+	blocks.ForEach(func(_, b gjson.Result) bool {
+		d.req.UnreadBut(path, b, "type", "text", "source")
+		return true
+	})
 }
 
 // call reads a tool_use. A thought signature, which the block has no place for,
@@ -130,6 +160,7 @@ func media(kind dialogue.MediaKind, b gjson.Result) *dialogue.Media {
 // shape's document can: they follow it as parts of their own.
 func (d *decoder) document(parts []dialogue.Part, p dialogue.Part, b gjson.Result) []dialogue.Part {
 	p.Kind, p.Media = dialogue.MediaPart, media(dialogue.File, b)
+	d.nested("messages.content.source.content", b.Get("source.content"))
 	var images []dialogue.Part
 	b.Get("source.content").ForEach(func(_, e gjson.Result) bool {
 		if e.Get("type").String() == "image" {

@@ -114,11 +114,13 @@ func (e *encoder) lose() {
 		{"verbosity", r.Verbosity != ""},
 		{"prompt_cache_key", r.CacheKey != ""},
 		{"metadata", len(r.Metadata) > 0},
+		{"store", r.Inbound == dialogue.Chat && r.Store != nil && *r.Store},
 	} {
 		if l.given {
 			e.rep.Lose(l.name)
 		}
 	}
+	e.rep.LoseUnsaid(r, dialogue.Messages)
 	if r.Inbound != dialogue.Messages {
 		for _, f := range r.Extra {
 			e.rep.Lose(f.Name)

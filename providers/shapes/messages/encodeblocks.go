@@ -225,6 +225,12 @@ func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	if kind == "document" && m.Name != "" {
 		w.Key("title").String(cut(m.Name, maxTitle))
 	}
+	if kind == "image" {
+		e.rep.LoseFileName(&m)
+	}
+	if m.Detail != "" && m.Detail != "auto" {
+		e.rep.Lose("detail")
+	}
 	writeHint(w, p.CacheHint)
 	return w.End().Buf, nil
 }

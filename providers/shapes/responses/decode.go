@@ -111,19 +111,13 @@ func (d *decoder) user(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// Items of include that mean something in other shapes.
-const (
-	includeEncrypted = "reasoning.encrypted_content"
-	includeLogProbs  = "message.output_text.logprobs"
-)
-
 func (d *decoder) include(v gjson.Result) *dialogue.Error {
 	v.ForEach(func(_, item gjson.Result) bool {
 		d.req.Include = append(d.req.Include, item.Str)
 		switch item.Str {
-		case includeEncrypted:
+		case dialogue.IncludeEncrypted:
 			d.req.Reasoning.EncryptedContent = true
-		case includeLogProbs:
+		case dialogue.IncludeLogProbs:
 			d.req.LogProbs = true
 		}
 		return true
@@ -132,6 +126,7 @@ func (d *decoder) include(v gjson.Result) *dialogue.Error {
 }
 
 func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
+	d.req.UnreadBut("reasoning", v, "effort", "summary", "generate_summary")
 	r := &d.req.Reasoning
 	r.Effort = v.Get("effort").Str
 	if r.Summary = v.Get("summary").Str; r.Summary == "" {
@@ -142,6 +137,8 @@ func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
 }
 
 func (d *decoder) text(v gjson.Result) *dialogue.Error {
+	d.req.UnreadBut("text", v, "verbosity", "format")
+	d.req.UnreadBut("text.format", v.Get("format"), "type", "name", "description", "strict", "schema")
 	d.req.Verbosity = v.Get("verbosity").Str
 	d.req.Output = readFormat(v.Get("format"))
 	return nil

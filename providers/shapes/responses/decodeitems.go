@@ -36,7 +36,11 @@ func (d *decoder) turn(role dialogue.Role, parts ...dialogue.Part) {
 }
 
 func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
-	switch kind := itemType(item); kind {
+	kind := itemType(item)
+	if known := itemFields[kind]; known != nil {
+		d.req.UnreadBut("input", item, known...)
+	}
+	switch kind {
 	case "message":
 		d.message(item)
 	case "function_call", "custom_tool_call":
@@ -44,7 +48,7 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 	case "function_call_output", "custom_tool_call_output":
 		d.turn(dialogue.User, dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{
 			CallID: item.Get("call_id").Str,
-			Parts:  contentParts(item.Get("output")),
+			Parts:  d.contentParts(item.Get("output")),
 			Custom: kind == "custom_tool_call_output",
 		}})
 	case "reasoning":
@@ -58,6 +62,29 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// itemFields are the members of an item that are read, and those that only say
+// how it came to be: its id and its status.
+var itemFields = map[string][]string{
+	"message":                 {"type", "id", "status", "role", "content"},
+	"function_call":           {"type", "id", "status", "call_id", "name", "namespace", "arguments"},
+	"custom_tool_call":        {"type", "id", "status", "call_id", "name", "namespace", "input"},
+	"function_call_output":    {"type", "id", "status", "call_id", "output"},
+	"custom_tool_call_output": {"type", "id", "status", "call_id", "output"},
+	"reasoning":               {"type", "id", "status", "summary", "content", "encrypted_content"},
+}
+
+// partFields are the members of a content part that are read. The log
+// probabilities of what was said are no part of what is asked.
+var partFields = map[string][]string{
+	"input_text":  {"type", "text"},
+	"output_text": {"type", "text", "logprobs"},
+	"text":        {"type", "text"},
+	"refusal":     {"type", "refusal"},
+	"input_image": {"type", "image_url", "file_id", "detail"},
+	"input_file":  {"type", "filename", "file_data", "file_url", "file_id"},
+	"input_audio": {"type", "input_audio"},
+}
+
 // authorOf tells who writes items of a type that only this shape has.
 func authorOf(kind string) dialogue.Role {
 	if strings.HasSuffix(kind, "_output") || strings.HasSuffix(kind, "_response") {
@@ -67,7 +94,7 @@ func authorOf(kind string) dialogue.Role {
 }
 
 func (d *decoder) message(item gjson.Result) {
-	parts := contentParts(item.Get("content"))
+	parts := d.contentParts(item.Get("content"))
 	switch item.Get("role").Str {
 	case "assistant":
 		// A client that sends our items back brings the id under which the
@@ -88,29 +115,36 @@ func (d *decoder) message(item gjson.Result) {
 // and at their place in the dialogue afterwards.
 func (d *decoder) system(parts []dialogue.Part) {
 	if len(d.req.Turns) == 0 {
-		d.req.System = append(d.req.System, texts(parts, dialogue.TextPart)...)
+		d.req.System = append(d.req.System, d.texts(parts, dialogue.TextPart)...)
 		return
 	}
-	d.turn(dialogue.User, texts(parts, dialogue.SystemPart)...)
+	d.turn(dialogue.User, d.texts(parts, dialogue.SystemPart)...)
 }
 
-func texts(parts []dialogue.Part, kind dialogue.PartKind) []dialogue.Part {
+// texts is what a system message says: it can show nothing.
+func (d *decoder) texts(parts []dialogue.Part, kind dialogue.PartKind) []dialogue.Part {
 	var out []dialogue.Part
 	for _, p := range parts {
 		if p.Kind == dialogue.TextPart && p.Text != "" {
 			out = append(out, dialogue.Part{Kind: kind, Text: p.Text})
+		}
+		if p.Kind == dialogue.MediaPart {
+			d.req.Lost = append(d.req.Lost, "system:"+string(p.Media.Kind))
 		}
 	}
 	return out
 }
 
 // contentParts reads the content of a message or the output of a call.
-func contentParts(v gjson.Result) []dialogue.Part {
+func (d *decoder) contentParts(v gjson.Result) []dialogue.Part {
 	if v.Type == gjson.String {
 		return []dialogue.Part{{Kind: dialogue.TextPart, Text: v.Str}}
 	}
 	var parts []dialogue.Part
 	v.ForEach(func(_, p gjson.Result) bool {
+		if known := partFields[p.Get("type").Str]; known != nil {
+			d.req.UnreadBut("input.content", p, known...)
+		}
 		if part, ok := readPart(p); ok {
 			parts = append(parts, part)
 		}
@@ -201,6 +235,9 @@ func audioMIME(format string) string {
 // or one that carries nothing but its summary.
 func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
 	shown := summaryText(item)
+	if len(item.Get("summary.#.text").Array()) > 0 {
+		d.req.Unread("input", "content", item.Get("content")) // the summary stands for it
+	}
 	carrier := item.Get("encrypted_content").Str
 	if t, ok := d.env.Sealer.Open(carrier); ok {
 		if t.Text == "" {

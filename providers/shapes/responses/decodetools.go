@@ -24,6 +24,7 @@ func (d *decoder) tool(tool gjson.Result, namespace string) {
 	kind := tool.Get("type").Str
 	switch {
 	case kind == "namespace":
+		d.req.UnreadBut("tools", tool, "type", "name", "tools")
 		name := tool.Get("name").Str
 		tool.Get("tools").ForEach(func(_, member gjson.Result) bool {
 			d.tool(member, name)
@@ -31,6 +32,7 @@ func (d *decoder) tool(tool gjson.Result, namespace string) {
 		})
 		return
 	case kind == "function" || kind == "custom":
+		d.req.UnreadBut("tools", tool, "type", "name", "description", "parameters", "strict", "format", "function", "custom")
 		d.req.Tools = append(d.req.Tools, readTool(tool, namespace))
 		return
 	}

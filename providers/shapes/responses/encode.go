@@ -333,10 +333,10 @@ func (e *encoder) storage() {
 	}
 	include := slices.Clone(e.req.Include)
 	if e.foreign && (e.thinks() || e.req.Reasoning.Effort != "") {
-		include = append(include, includeEncrypted) // refused by models that do not think
+		include = append(include, dialogue.IncludeEncrypted) // refused by models that do not think
 	}
-	if e.req.LogProbs && !slices.Contains(include, includeLogProbs) {
-		include = append(include, includeLogProbs)
+	if e.req.LogProbs && !slices.Contains(include, dialogue.IncludeLogProbs) {
+		include = append(include, dialogue.IncludeLogProbs)
 	}
 	if len(include) == 0 {
 		return
@@ -351,6 +351,7 @@ func (e *encoder) storage() {
 // leaveOut sends on what only this shape knows, and records what it does not
 // have (translation.md 4.1).
 func (e *encoder) leaveOut() {
+	e.rep.LoseUnsaid(e.req, dialogue.Responses)
 	for _, f := range e.req.Extra {
 		if e.foreign {
 			e.rep.Lose(f.Name)
@@ -367,6 +368,7 @@ func (e *encoder) leaveOut() {
 		{"presence_penalty", matters(e.req.PresencePenalty)},
 		{"frequency_penalty", matters(e.req.FrequencyPenalty)},
 		{"logit_bias", len(e.req.LogitBias) > 0},
+		{"store", e.req.Inbound == dialogue.Chat && e.req.Store != nil && *e.req.Store},
 		{"best_of", e.req.BestOf > 1},
 		{"metadata", len(e.req.Metadata) > 0 && !e.sibling() && e.req.User == ""},
 	} {

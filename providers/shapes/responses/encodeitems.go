@@ -57,9 +57,6 @@ func (it *items) turn(t *dialogue.Turn) *dialogue.Error {
 }
 
 func (it *items) part(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
-	if len(p.CacheHint) > 0 {
-		it.rep.Lose("cache_control")
-	}
 	switch p.Kind {
 	case dialogue.TextPart:
 		it.text(string(role), p.Text)
@@ -121,7 +118,7 @@ func (it *items) media(role dialogue.Role, p *dialogue.Part) *dialogue.Error {
 		return nil
 	}
 	var w jsonw.Writer
-	if err := appendMedia(&w, p); err != nil {
+	if err := it.appendMedia(&w, p); err != nil {
 		return err
 	}
 	it.gather(string(role)).Raw(w.Buf)
@@ -320,6 +317,9 @@ func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
 	media := false
 	for i := range r.Parts {
 		media = media || r.Parts[i].Kind == dialogue.MediaPart
+		if r.Parts[i].Kind == dialogue.ServerPart {
+			it.rep.Lose("server_tool")
+		}
 	}
 	if !media {
 		return w.String(said).Buf, nil
@@ -332,10 +332,10 @@ func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
 		p := &r.Parts[i]
 		switch {
 		case p.Kind == dialogue.MediaPart:
-			if err := appendMedia(&w, p); err != nil {
+			if err := it.appendMedia(&w, p); err != nil {
 				return nil, err
 			}
-		case !r.IsError:
+		case !r.IsError && p.Kind != dialogue.ServerPart:
 			appendText(&w, p.Text)
 		}
 	}
@@ -361,10 +361,13 @@ func (it *items) server(p *dialogue.Part) {
 }
 
 // appendMedia writes a content part for p.
-func appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error {
+func (it *items) appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error {
 	m := p.Media
 	if m.FileID != "" && p.Origin != dialogue.Responses && p.Origin != dialogue.Chat {
 		return dialogue.Unsupported("file_id", "belongs to another provider")
+	}
+	if m.Kind != dialogue.File || m.Text != "" || m.URL != "" {
+		it.rep.LoseFileName(m)
 	}
 	switch m.Kind {
 	case dialogue.Image:

@@ -39,9 +39,6 @@ func (e *encoder) has(kind dialogue.ToolKind) bool {
 
 // tool writes one tool and reports whether the shape has it.
 func (e *encoder) tool(w *jsonw.Writer, t *dialogue.Tool) bool {
-	if len(t.CacheHint) > 0 {
-		e.rep.Lose("cache_control")
-	}
 	if t.Origin == dialogue.Responses && len(t.Opaque) > 0 {
 		w.Raw(t.Opaque)
 		return true

@@ -1,0 +1,88 @@
+package dialogue
+
+import (
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// Unread records a member of a request that its decoder has no use for, under
+// the path of the object it stands in. Members that say nothing are not told:
+// null, false and what is empty are what a client gets that leaves them out, and
+// SDKs write them when they send an answer back as history.
+func (r *Request) Unread(path, name string, v gjson.Result) {
+	if len(r.Unsaid) >= maxLosses || silent(v) {
+		return
+	}
+	if name = path + "." + name; !slices.Contains(r.Unsaid, name) {
+		r.Unsaid = append(r.Unsaid, name)
+	}
+}
+
+// UnreadBut records the members of object that are not among those known.
+func (r *Request) UnreadBut(path string, object gjson.Result, known ...string) {
+	if !object.IsObject() {
+		return
+	}
+	object.ForEach(func(name, v gjson.Result) bool {
+		if !slices.Contains(known, name.Str) {
+			r.Unread(path, name.Str, v)
+		}
+		return true
+	})
+}
+
+// silent reports whether a value is the same as none: so is an object of which
+// every member is, as {"enabled":false}.
+func silent(v gjson.Result) bool {
+	if v.Type != gjson.JSON {
+		return blank(v)
+	}
+	speaks := false
+	v.ForEach(func(_, member gjson.Result) bool {
+		speaks = v.IsArray() || !blank(member)
+		return !speaks
+	})
+	return !speaks
+}
+
+func blank(v gjson.Result) bool {
+	return v.Type == gjson.Null || v.Type == gjson.False || v.Type == gjson.String && v.Str == ""
+}
+
+// LoseUnsaid records what a decoder found and the form does not hold, for an
+// upstream of shape to. Messages and gemini play what is their own back as their
+// client wrote it; the others write it anew, also for their own.
+func (r *Report) LoseUnsaid(req *Request, to Shape) {
+	native := to == req.Inbound
+	if !native || to != Messages && to != Gemini {
+		for _, name := range req.Unsaid {
+			r.Lose(name)
+		}
+	}
+	for _, item := range req.Include {
+		if !native && item != IncludeEncrypted && item != IncludeLogProbs {
+			r.Lose("include:" + item)
+		}
+	}
+	if to != Messages && hinted(req) {
+		r.Lose("cache_control")
+	}
+}
+
+// hinted reports whether a client has marked anything for caching.
+func hinted(req *Request) bool {
+	marked := func(p Part) bool {
+		return len(p.CacheHint) > 0 || p.Result != nil && slices.ContainsFunc(p.Result.Parts, func(p Part) bool { return len(p.CacheHint) > 0 })
+	}
+	return slices.ContainsFunc(req.System, marked) ||
+		slices.ContainsFunc(req.Tools, func(t Tool) bool { return len(t.CacheHint) > 0 }) ||
+		slices.ContainsFunc(req.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Parts, marked) })
+}
+
+// LoseFileName records the name or title of a file that is sent without it.
+func (r *Report) LoseFileName(m *Media) {
+	if m.Name != "" {
+		r.Lose("file:name")
+	}
+}

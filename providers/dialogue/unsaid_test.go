@@ -1,0 +1,60 @@
+package dialogue_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+)
+
+func TestWhatSaysNothingIsNotUnsaid(t *testing.T) {
+	for value, told := range map[string]bool{
+		`null`: false, `false`: false, `""`: false, `[]`: false, `{}`: false, `{"enabled":false}`: false, `{"a":null,"b":""}`: false,
+		`true`: true, `0`: true, `"x"`: true, `[null]`: true, `{"enabled":true}`: true, `{"a":null,"b":{}}`: true,
+	} {
+		var r dialogue.Request
+		r.UnreadBut("messages", gjson.Parse(`{"role":"user","x":`+value+`}`), "role")
+		if got := strings.Join(r.Unsaid, ","); (got == "messages.x") != told {
+			t.Errorf("%s: got %q", value, got)
+		}
+	}
+}
+
+func TestUnsaidIsBounded(t *testing.T) {
+	var r dialogue.Request
+	for i := range 100_000 {
+		r.UnreadBut("tools", gjson.Parse(fmt.Sprintf(`{"x%d":1}`, i)))
+	}
+	if n := len(r.Unsaid); n != 64 {
+		t.Errorf("%d names are kept", n)
+	}
+}
+
+func TestUnsaidIsToldToWhomItIsLost(t *testing.T) {
+	hint := json.RawMessage(`{"type":"ephemeral"}`)
+	marked := dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{Parts: []dialogue.Part{{Text: "r", CacheHint: hint}}}}
+	for _, c := range []struct {
+		from, to dialogue.Shape
+		want     string
+	}{
+		{dialogue.Messages, dialogue.Messages, ""},
+		{dialogue.Messages, dialogue.Chat, "tools.x,cache_control"},
+		{dialogue.Chat, dialogue.Chat, "tools.x,cache_control"},
+		{dialogue.Chat, dialogue.Messages, "tools.x"},
+		{dialogue.Responses, dialogue.Responses, "tools.x,cache_control"},
+		{dialogue.Responses, dialogue.Gemini, "tools.x,include:file_search_call.results,cache_control"},
+	} {
+		req := dialogue.Request{Inbound: c.from, Unsaid: []string{"tools.x"}, Turns: []dialogue.Turn{{Parts: []dialogue.Part{marked}}}}
+		if c.from == dialogue.Responses {
+			req.Include = []string{dialogue.IncludeEncrypted, "file_search_call.results"}
+		}
+		var rep dialogue.Report
+		if rep.LoseUnsaid(&req, c.to); rep.Header() != c.want {
+			t.Errorf("%s -> %s: got %q, want %q", c.from, c.to, rep.Header(), c.want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+)
+
+// noVault remembers nothing.
+type noVault struct{}
+
+func (noVault) Remember(string, string)      {}
+func (noVault) Recall(string) (string, bool) { return "", false }
+
+func newEnv() *dialogue.Env {
+	made := 0
+	return &dialogue.Env{
+		Now:    func() time.Time { return time.Unix(1_700_000_000, 0) },
+		ID:     func() string { made++; return "made" + strconv.Itoa(made) },
+		Sealer: dialogue.NewSealer([]byte("secret")),
+		Vault:  noVault{},
+	}
+}
+
+// able is a target that can do everything its shape can.
+func able(shape dialogue.Shape) dialogue.Target {
+	thinking := dialogue.ThinkingImplicit
+	if shape == dialogue.Messages || shape == dialogue.Gemini {
+		thinking = dialogue.ThinkingBudget
+	}
+	return dialogue.Target{Shape: shape, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{
+		StructuredOutputs: true, Thinking: thinking, ImagesIn: true, FilesIn: true, AudioIn: true,
+		JSONSchema: true, SystemTurns: true, Sampling: true, Prefill: true,
+	}}
+}
+
+// trace is what can be seen of a request.
+type trace struct{ body, losses, refused string }
+
+// translated is all that a request has become: what the upstream reads, what the
+// client is told of it, or why it was refused.
+func translated(in, out shapes.Shape, body []byte) (trace, error) {
+	env, inbound := newEnv(), shapes.Inbound{Path: "/v1", SystemTurns: true}
+	if in.Name() == dialogue.Gemini {
+		inbound.Model = "m"
+	}
+	if _, err := in.Check(body, inbound); err != nil {
+		return trace{}, err
+	}
+	req, err := in.Decode(body, inbound, env)
+	if err != nil {
+		return trace{refused: err.Error()}, nil
+	}
+	rep := new(dialogue.Report)
+	for _, name := range req.Lost {
+		rep.Lose(name)
+	}
+	call, err := out.Encode(req, able(out.Name()), rep, env)
+	if err != nil {
+		return trace{refused: err.Error()}, nil
+	}
+	return trace{body: string(call.Body), losses: strings.Join(rep.Losses(), ",") + rep.Degraded}, nil
+}
+
+// without calls f with the JSON of v less one of its members or elements, for
+// each of them at every depth, and the place of what is left out.
+func without(v any, f func(place string, body []byte)) {
+	write := func(place string) {
+		var w bytes.Buffer
+		enc := json.NewEncoder(&w)
+		enc.SetEscapeHTML(false)
+		if enc.Encode(v) == nil {
+			f(place, w.Bytes())
+		}
+	}
+	var walk func(node any, place string, put func(any))
+	walk = func(node any, place string, put func(any)) {
+		switch node := node.(type) {
+		case map[string]any:
+			for _, name := range sortedKeys(node) {
+				kept := node[name]
+				delete(node, name)
+				write(place + "." + name)
+				node[name] = kept
+				walk(kept, place+"."+name, func(v any) { node[name] = v })
+			}
+		case []any:
+			for i, kept := range node {
+				put(slices.Delete(slices.Clone(node), i, i+1))
+				write(place + "[" + strconv.Itoa(i) + "]")
+				put(node)
+				walk(kept, place+"["+strconv.Itoa(i)+"]", func(v any) { node[i] = v })
+			}
+		}
+	}
+	walk(v, "", func(any) {})
+}
+
+func sortedKeys(m map[string]any) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// untold are the members that are rightly neither sent nor told of: nothing that
+// the model reads or does is another without them.
+var untold = regexp.MustCompile(strings.Join([]string{
+	`\.type$`,                                                              // and the rest of the object tells which it is
+	`^\.contents\[\d\]\.role$`,                                             // the user's is understood
+	`\.thinking\.display$`, `\.includeThoughts$`, `\.(generate_)?summary$`, // how the reply is shown
+	`\.signature$`, `\.thoughtSignature$`, // proofs, to their own makers only
+	`\.functionResponse\.id$`,                                         // paired by name
+	`\.source\.media_type$`, `\.functionResponse\.parts.*\.mimeType$`, // can be told from the data
+	`^\.input\[\d\]\.(id|status)$`, `\.logprobs\b`, `\.caller\b`, // how history came to be
+}, "|"))
+
+// TestNothingIsSilentlyLost leaves out each member of the requests in testdata,
+// which hold what the vendors' schemas have. It must make a difference: to what is
+// sent, or to what the client is told.
+func TestNothingIsSilentlyLost(t *testing.T) {
+	for _, in := range All {
+		seeds, err := os.ReadFile("testdata/" + string(in.Name()) + ".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(seeds)) {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			for _, out := range All {
+				if in.Name() != out.Name() {
+					traced(t, in, out, line)
+				}
+			}
+		}
+	}
+}
+
+func traced(t *testing.T, in, out shapes.Shape, seed string) {
+	var v any
+	d := json.NewDecoder(strings.NewReader(seed))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s: %v", seed, err)
+	}
+	whole, err := translated(in, out, []byte(seed))
+	if err != nil {
+		t.Fatalf("%s is refused: %v", seed, err)
+	}
+	if whole.refused != "" {
+		return
+	}
+	told := map[string]bool{} // places whose loss is told as a whole
+	without(v, func(place string, body []byte) {
+		less, err := translated(in, out, body)
+		if err != nil || less.refused != "" {
+			return
+		}
+		for p := place; p != ""; p = p[:max(strings.LastIndexAny(p, ".["), 0)] {
+			if told[p] {
+				return
+			}
+		}
+		switch {
+		case less.body == whole.body && less.losses != whole.losses:
+			told[place] = true
+		case less == whole && !untold.MatchString(place):
+			t.Errorf("%s -> %s: no trace of %s in %.300s\nof %s", in.Name(), out.Name(), place, whole, seed)
+		}
+	})
+}
+
+// TestNothingIsToldThatIsNot sends what SDKs write when a conversation goes on:
+// nulls, empty lists and defaults around what was said.
+func TestNothingIsToldThatIsNot(t *testing.T) {
+	for in, body := range map[dialogue.Shape]string{
+		dialogue.Chat: `{"model":"m","max_completion_tokens":99,"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi","name":null},
+			{"role":"assistant","content":null,"refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":[
+				{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+			{"role":"tool","tool_call_id":"c1","name":"f","content":"r"}],
+			"tools":[{"type":"function","function":{"name":"f","description":null,"parameters":{"type":"object","properties":{}},"strict":false}}],
+			"n":1,"store":false,"stream":true,"stream_options":{"include_usage":true}}`,
+		dialogue.Responses: `{"model":"m","max_output_tokens":99,"instructions":"s","input":[{"role":"user","content":"hi"},
+			{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a","annotations":[],"logprobs":[]}]},
+			{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","status":"completed"},
+			{"type":"function_call_output","call_id":"c1","output":"r"}],
+			"tools":[{"type":"function","name":"f","description":null,"parameters":{"type":"object","properties":{}},"strict":false}],
+			"include":["reasoning.encrypted_content"],"store":true}`,
+		dialogue.Completions: `{"model":"m","prompt":"hi","max_tokens":99,"n":1,"echo":false,"suffix":null,"logprobs":null}`,
+		dialogue.Messages: `{"model":"m","max_tokens":99,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},
+			{"role":"assistant","content":[{"type":"text","text":"a","citations":null},{"type":"tool_use","id":"t1","name":"f","input":{},"caller":{"type":"direct"}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"r","is_error":false}]}],
+			"tools":[{"type":"custom","name":"f","description":"d","input_schema":{"type":"object","properties":{}}}]}`,
+		dialogue.Gemini: `{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"a"},{"functionCall":{"id":"c1","name":"f","args":{}}}]},
+			{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"r"}}}]}],
+			"systemInstruction":{"parts":[{"text":"s"}]},"generationConfig":{"maxOutputTokens":99,"candidateCount":1},
+			"tools":[{"functionDeclarations":[{"name":"f","description":"d"}]}]}`,
+	} {
+		for _, out := range All {
+			got, err := translated(ByName()[in], out, []byte(body))
+			if err != nil {
+				t.Fatalf("%s: %v", in, err)
+			}
+			if got.losses != "" {
+				t.Errorf("%s -> %s: told to be lost: %s", in, out.Name(), got.losses)
+			}
+		}
+	}
+}
