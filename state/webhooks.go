@@ -19,15 +19,12 @@ const (
 	EventVideoFailed    = "video.failed"
 )
 
-// EventTypes are all of them.
-func EventTypes() []string { return []string{EventVideoCompleted, EventVideoFailed} }
-
 // Webhook says whom to tell of what. Addresses and secrets are the sender's
 // business: they are in no table.
 type Webhook struct {
 	ID    string // the same as long as it is the same place
 	Owner Owner  // whose events; "": everybody's
-	// Types are the events it is told of, of EventTypes; nil: all.
+	// Types are the events it is told of, nil: all.
 	Types []string
 }
 

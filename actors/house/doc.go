@@ -11,9 +11,12 @@
 //	│     └ r            one request
 //	├ painter            parent of the requests for pictures     (actors/painter)
 //	│  └ r               one of them
+//	├ videos             parent of the video jobs under way      (actors/videojob)
+//	│  └ v               one of them
 //	├ providers          parent of the throttles
 //	│  └ p/<provider>    one provider's rate-limiting mailbox     (actors/throttle)
 //	├ tokens             users, sessions, apps and their tokens   (actors/tokens)
+//	├ webhooks           tries to deliver what is due             (actors/webhook)
 //	└ background         parent of the background responses       (actors/background)
 //	   └ <id>            one of them
 package house

@@ -87,11 +87,6 @@ type LaneMailbox struct {
 
 var _ actor.Mailbox = (*LaneMailbox)(nil)
 
-// NewLaneMailbox is for actors spawned without Props; Props makes its own.
-func NewLaneMailbox(config Lanes) *LaneMailbox {
-	return &LaneMailbox{config: config, kind: new(kind)}
-}
-
 // RegisterHandlers implements actor.Mailbox. The PID can be found by name a
 // moment before this call, so messages may be waiting already.
 func (m *LaneMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {

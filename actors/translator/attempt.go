@@ -444,13 +444,6 @@ func (a *attempt) learn(u dialogue.Usage, r dialogue.Reason) {
 	a.conduit.flow.Progress(max(u.OutputTotal, a.counted.output))
 }
 
-// kinds are the failure classes as the throttle calls them.
-var kinds = [...]throttle.Kind{
-	upstream.NotSent: throttle.NotSent, upstream.MaybeSent: throttle.Transient, upstream.RateLimited: throttle.RateLimited,
-	upstream.Overloaded: throttle.Overloaded, upstream.Transient: throttle.Transient, upstream.CallerFault: throttle.CallerFault,
-	upstream.Credential: throttle.Credential, upstream.Cancelled: throttle.Cancelled, upstream.TimedOut: throttle.Transient,
-}
-
 // outcome is what the throttle is told of the attempt.
 func (a *attempt) outcome(f *upstream.Failure) throttle.Outcome {
 	return a.outcomeOf(f, a.conduit.outcome.Usage)
@@ -466,7 +459,7 @@ func (a *attempt) outcomeOf(f *upstream.Failure, u dialogue.Usage) throttle.Outc
 	if f == nil {
 		return o
 	}
-	o.Kind, o.RetryAfter = kinds[f.Class], f.RetryAfter
+	o.Kind, o.RetryAfter = throttle.KindOf(f.Class), f.RetryAfter
 	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
 	if refused && a.provider.SpareKeys(a.svc.env.Now()) > 0 {
 		// It is about one key, not about the provider: the others need no rest.

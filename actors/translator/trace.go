@@ -43,7 +43,7 @@ func className(f *upstream.Failure) string {
 	if f == nil {
 		return ""
 	}
-	return kinds[f.Class].String()
+	return throttle.KindOf(f.Class).String()
 }
 
 // begin begins a call of the upstream, below the request's span. What came

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -128,6 +127,3 @@ func (a *API) describe(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Cache-Control", "public, max-age=300")
 	w.Write(a.description)
 }
-
-// Serves tells whether a path is the API's.
-func Serves(path string) bool { return path == Prefix || strings.HasPrefix(path, Prefix+"/") }
