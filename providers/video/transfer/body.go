@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"os"
 	"strings"
+	"sync"
 
 	"stagedoor/providers/picture"
 	"stagedoor/providers/video"
@@ -50,12 +52,15 @@ func (b *Body) Open() (io.ReadCloser, error) {
 	return &reader{body: b, rest: b.pieces, now: strings.NewReader("")}, nil
 }
 
-// reader is a Body on its way.
+// reader is a Body on its way. Transports may close it while they read.
 type reader struct {
 	body *Body
 	rest []piece
 	now  io.Reader
-	file io.Closer // that now reads from, or nil
+
+	mu     sync.Mutex
+	file   io.Closer // that now reads from, or nil
+	closed bool
 }
 
 // Read implements io.Reader.
@@ -76,7 +81,12 @@ func (r *reader) Read(p []byte) (int, error) {
 
 // next turns to the next piece; the error is io.EOF if there is none.
 func (r *reader) next() error {
-	if err := r.Close(); err != nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return os.ErrClosed // nobody would close what is opened now
+	}
+	if err := r.leave(); err != nil {
 		return err
 	}
 	if len(r.rest) == 0 {
@@ -101,6 +111,14 @@ func (r *reader) next() error {
 
 // Close implements io.Closer.
 func (r *reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.leave()
+}
+
+// leave closes the file that was being read. mu is held.
+func (r *reader) leave() error {
 	if r.file == nil {
 		return nil
 	}
