@@ -210,6 +210,7 @@ func (d *decoder) call(v gjson.Result) *dialogue.Call {
 		return c
 	}
 	f := v.Get("function")
+	d.req.UnreadBut("messages.tool_calls.function", f, "name", "arguments")
 	c.Name, c.Args = f.Get("name").String(), f.Get("arguments").String()
 	return c
 }

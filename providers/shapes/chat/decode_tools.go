@@ -30,6 +30,7 @@ func (d *decoder) tooling(name string, v gjson.Result) {
 			return true
 		})
 	case "tool_choice":
+		d.req.UnreadBut(name, v, "type", "name", "function", "custom", "allowed_tools")
 		d.req.ToolChoice = readChoice(v)
 	case "function_call":
 		d.req.ToolChoice = readFunctionCall(v)

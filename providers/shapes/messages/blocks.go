@@ -56,6 +56,7 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
 		}
 	case "mid_conv_system":
 		p.Kind, p.Text = dialogue.SystemPart, plain(b)
+		d.nested("messages.content.content", b.Get("content"))
 		keep(&p, b)
 	case "search_result":
 		p.Text = strings.TrimSpace(b.Get("title").String() + "\n" + b.Get("source").String() + "\n" + plain(b))

@@ -118,11 +118,12 @@ func sortedKeys(m map[string]any) []string {
 // the model reads or does is another without them.
 var untold = regexp.MustCompile(strings.Join([]string{
 	`\.type$`,                                                              // and the rest of the object tells which it is
+	`^\.tool_choice.*\.mode$`,                                              // of a choice between all of them
 	`^\.contents\[\d\]\.role$`,                                             // the user's is understood
 	`\.thinking\.display$`, `\.includeThoughts$`, `\.(generate_)?summary$`, // how the reply is shown
 	`\.signature$`, `\.thoughtSignature$`, // proofs, to their own makers only
-	`\.functionResponse\.id$`,                                         // paired by name
-	`\.source\.media_type$`, `\.functionResponse\.parts.*\.mimeType$`, // can be told from the data
+	`\.functionResponse\.id$`,                                                                  // paired by name
+	`\.source\.media_type$`, `\.functionResponse\.parts.*\.mimeType$`, `\.fileData\.mimeType$`, // can be told from the data
 	`^\.input\[\d\]\.(id|status)$`, `\.logprobs\b`, `\.caller\b`, // how history came to be
 }, "|"))
 

@@ -144,6 +144,7 @@ func (d *decoder) contentParts(v gjson.Result) []dialogue.Part {
 	v.ForEach(func(_, p gjson.Result) bool {
 		if known := partFields[p.Get("type").Str]; known != nil {
 			d.req.UnreadBut("input.content", p, known...)
+			d.req.UnreadBut("input.content.input_audio", p.Get("input_audio"), "data", "format")
 		}
 		if part, ok := readPart(p); ok {
 			parts = append(parts, part)

@@ -99,6 +99,9 @@ func unqualified(body []byte, full string) (namespace, name string) {
 
 func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
 	d.req.ToolChoice = readChoice(v)
+	if len(d.req.ToolChoice.Opaque) == 0 {
+		d.req.UnreadBut("tool_choice", v, "type", "name", "namespace", "function", "custom", "allowed_tools", "mode", "tools")
+	}
 	return nil
 }
 
