@@ -205,14 +205,18 @@ func TestOneStreamAtATime(t *testing.T) {
 }
 
 // A connection that its server ends while it is idle, and says so, is nobody's
-// business.
+// business. A request that is written in the very instant is lost with it, and is for
+// another attempt: the requests here come when the server has been heard.
 func TestStaleHTTP2ConnectionIsInvisible(t *testing.T) {
 	server := newServer(t)
 	config := issue(t, newAuthority(t), time.Now().Add(time.Hour))
+	left := make(chan struct{}, 1)
 	addr, err := server.HTTP2(config, "stale", func(s *faultd.Stream) {
 		goodStream(s)
 		s.GoAway(s.ID, faultd.NoError)
+		s.Heard()
 		s.Leave()
+		left <- struct{}{}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -223,5 +227,6 @@ func TestStaleHTTP2ConnectionIsInvisible(t *testing.T) {
 		for _, bad := range answered.judge(w.ask(t, b.gateway, "stale"), w, cases.Chat, false, nil) {
 			t.Error(bad)
 		}
+		await(t, left, "the end of the connection")
 	}
 }

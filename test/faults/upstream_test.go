@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"stagedoor/test/cases"
 	"stagedoor/test/faults/faultd"
@@ -164,22 +163,25 @@ func TestStalePooledConnectionIsInvisible(t *testing.T) {
 // A response that the upstream glued on behind another must not become the answer to
 // a later request (faults.md U12). net/http drops a connection that speaks
 // unasked, but only once its reader has looked again: a request in that very
-// instant could still take it, so the requests here leave it the instant.
+// instant could still take it, so the requests here come when it is dropped.
 func TestGluedResponseIsNobodysAnswer(t *testing.T) {
 	t.Parallel()
+	dropped := make(chan struct{}, 1)
 	glued := func(c *faultd.Conn) {
 		good(c, faultd.Wires[cases.Chat], false)
 		other := strings.Replace(faultd.Wires[cases.Chat].Whole, faultd.Text, "meant for somebody else", 1)
 		c.Whole(http.StatusOK, "application/json", other)
-		c.KeepAlive()
+		if c.Stall() {
+			dropped <- struct{}{}
+		}
 	}
 	w := way{cases.Chat, false}
 	b := newBench(t, []cell{{name: "glued", upstream: cases.Chat, timeouts: patient, script: glued}})
 	for range 20 {
-		time.Sleep(50 * time.Millisecond)
 		reply := w.ask(t, b.gateway, "glued")
 		for _, bad := range answered.judge(reply, w, cases.Chat, false, []string{"somebody else"}) {
 			t.Error(bad)
 		}
+		await(t, dropped, "the end of the connection")
 	}
 }

@@ -110,16 +110,22 @@ func (g *gateway) list() []job {
 // A gateway that is killed in any state of a job, and started again, has it made
 // once and paid once; or, where nobody can know, says so and takes no money.
 func TestAKilledGatewayLosesNoVideoAndMakesNoneTwice(t *testing.T) {
-	create := func(g *gateway, p *provider, hold string) {
-		p.holding(hold)
-		go g.ask("POST", "/v1/videos", `{"prompt":"a cat"}`, &job{})
-		if hold != "" {
+	create := func(g *gateway) bool { return g.ask("POST", "/v1/videos", `{"prompt":"a cat"}`, &job{}) }
+	submitting := func(hold string) func(*gateway, *provider) {
+		return func(g *gateway, p *provider) {
+			p.holding(hold)
+			go create(g)
 			<-p.held
 		}
 	}
-	reach := func(status string) func(*gateway, *provider) {
+	// A client is answered when it is written down that the provider has its job:
+	// until then "queued" says less.
+	reach := func(status, hold string) func(*gateway, *provider) {
 		return func(g *gateway, p *provider) {
-			create(g, p, "")
+			p.holding(hold)
+			if !create(g) {
+				g.t.Fatal("not created")
+			}
 			await(g.t, status, func() bool { l := g.list(); return len(l) == 1 && l[0].Status == status && len(p.jobs()) == 1 })
 		}
 	}
@@ -128,11 +134,11 @@ func TestAKilledGatewayLosesNoVideoAndMakesNoneTwice(t *testing.T) {
 		until func(*gateway, *provider)
 		lost  bool // unless the provider honours keys
 	}{
-		{"submitting, not heard", func(g *gateway, p *provider) { create(g, p, "before") }, true},
-		{"submitting, heard", func(g *gateway, p *provider) { create(g, p, "after") }, true},
-		{"queued", reach("queued"), false},
-		{"in progress", reach("in_progress"), false},
-		{"completed", reach("completed"), false},
+		{"submitting, not heard", submitting("before"), true},
+		{"submitting, heard", submitting("after"), true},
+		{"queued", reach("queued", "polls"), false},
+		{"in progress", reach("in_progress", ""), false},
+		{"completed", reach("completed", ""), false},
 	} {
 		for _, idempotent := range []bool{true, false} {
 			name := c.state

@@ -26,7 +26,7 @@ type provider struct {
 	box string // of the simulator
 
 	mu   sync.Mutex
-	hold string        // "before" or "after" a submission; "": never
+	hold string        // "before" or "after" a submission, or "polls"; "": never
 	held chan struct{} // told when one is held
 	over chan struct{} // closed at the end of the test
 }
@@ -64,16 +64,17 @@ func newProvider(t *testing.T) *provider {
 }
 
 // door holds submissions before the simulator hears of them, or after it has
-// answered, until who sent them is gone.
+// answered, or else polls, until who sent them is gone.
 func (p *provider) door(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		hold := ""
-		if r.Method == http.MethodPost {
-			p.mu.Lock()
-			hold = p.hold
-			p.mu.Unlock()
+		p.mu.Lock()
+		hold := p.hold
+		p.mu.Unlock()
+		if (hold == "polls") != (r.Method == http.MethodGet) {
+			hold = ""
 		}
 		switch hold {
+		case "polls":
 		case "before":
 			_, _ = io.Copy(io.Discard, r.Body) // a server hears of a lost client only behind the body
 		case "after":

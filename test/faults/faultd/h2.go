@@ -55,6 +55,7 @@ type Stream struct {
 type H2 struct {
 	conn net.Conn
 	gone chan struct{} // closed when the peer's side has ended
+	pong chan struct{} // told when the peer has answered a ping
 
 	mu sync.Mutex
 }
@@ -71,7 +72,7 @@ func (s *Server) HTTP2(config *tls.Config, name string, script func(*Stream), se
 	config = config.Clone()
 	config.NextProtos = []string{"h2"}
 	return s.Listen(func(raw net.Conn) {
-		h := &H2{conn: tls.Server(raw, config), gone: make(chan struct{})}
+		h := &H2{conn: tls.Server(raw, config), gone: make(chan struct{}), pong: make(chan struct{}, 1)}
 		var scripts sync.WaitGroup
 		h.serve(settings, func(id uint32, body []byte) {
 			s.mu.Lock()
@@ -118,6 +119,11 @@ func (h *H2) serve(settings []Setting, begin func(id uint32, body []byte)) {
 			h.frame(frameSettings, flagEnd, 0, nil)
 		case kind == framePing && flags&flagEnd == 0:
 			h.frame(framePing, flagEnd, 0, payload)
+		case kind == framePing:
+			select {
+			case h.pong <- struct{}{}:
+			default: // nobody waits for it
+			}
 		case kind == frameData:
 			bodies[id] = append(bodies[id], payload...)
 			if n := uint32(len(payload)); n > 0 && !shut {
@@ -148,6 +154,16 @@ func (h *H2) frame(kind, flags byte, id uint32, payload []byte) {
 // GoAway says that streams above last were not looked at.
 func (h *H2) GoAway(last, code uint32) {
 	h.frame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
+}
+
+// Heard waits until the peer has dealt with all that it was sent, which it says by
+// answering a ping, or has gone.
+func (h *H2) Heard() {
+	h.frame(framePing, 0, 0, make([]byte, 8))
+	select {
+	case <-h.pong:
+	case <-h.gone:
+	}
 }
 
 // Drop closes the connection with RST.
