@@ -13,9 +13,9 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// message is anything a request actor accepts besides the library's own. The
-// set is closed, and only pointers are in it.
-type message interface{ requestMessage() }
+// message is anything a request's actor or their parent accept besides the library's
+// own. The set is closed, and only pointers are in it.
+type message interface{ painterMessage() }
 
 // attemptEnded is the pump's last act: outcome or failure.
 type attemptEnded struct {
@@ -23,7 +23,7 @@ type attemptEnded struct {
 	failure *failure // nil: outcome is a good one, and settled
 }
 
-func (*attemptEnded) requestMessage() {}
+func (*attemptEnded) painterMessage() {}
 
 // IgnoreDeadLetterLogging: a request that was stopped does not wait for its pump.
 func (*attemptEnded) IgnoreDeadLetterLogging() {}
@@ -32,12 +32,12 @@ func (*attemptEnded) IgnoreDeadLetterLogging() {}
 // not.
 type cancelledWaiting struct{}
 
-func (*cancelledWaiting) requestMessage() {}
+func (*cancelledWaiting) painterMessage() {}
 
 // IgnoreDeadLetterLogging: the wait may be over.
 func (*cancelledWaiting) IgnoreDeadLetterLogging() {}
 
-var _, _ message = (*attemptEnded)(nil), (*cancelledWaiting)(nil)
+var _ = []message{(*open)(nil), (*cut)(nil), (*swept)(nil), (*attemptEnded)(nil), (*cancelledWaiting)(nil)}
 
 // request is the control plane of one request. Its state is private to Receive.
 // It is never restarted: what may have been made is not made again.

@@ -40,6 +40,9 @@ func (o *open) end(err *dialogue.Error) {
 // still in its mailbox.
 type cut struct{ cause error }
 
+func (*open) painterMessage() {}
+func (*cut) painterMessage()  {}
+
 // How failures are treated: a request is stopped, because it has ended with an
 // error (request.Failed) and a new actor could not go on with it. The parent is
 // the system's to restart.
@@ -67,6 +70,8 @@ func newParent(s *Service) *parent {
 
 // swept ends a sweep.
 type swept struct{}
+
+func (*swept) painterMessage() {}
 
 // Receive implements actor.Actor.
 func (p *parent) Receive(c actor.Context) {

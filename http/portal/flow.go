@@ -61,8 +61,8 @@ func (v *visit) forgotten(id string) {
 		Message: "The flow has the requests under way and those that ended last, failures longer than others. The log and the traces have the id for longer."})
 }
 
-// pathRequest is the page of one request. Ids that are known need no escaping: the
-// gateway made them.
+// pathRequest is the page of one request. Ids that are known need no escaping: where
+// clients choose them they are letters, digits, _ and -.
 func pathRequest(id string) string { return pathFlowRequests + "/" + id }
 
 func (v *visit) cancelRequest() {
