@@ -77,7 +77,7 @@ type app struct {
 func run(ctx context.Context, args []string, env func(string) (string, bool), out, errOut io.Writer) error {
 	a := &app{env: env, out: out, errOut: errOut}
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
 	return root.ExecuteContext(ctx)
 }
 
