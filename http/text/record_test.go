@@ -208,6 +208,37 @@ func TestAnUntouchedStreamIsStoredByItsProvidersID(t *testing.T) {
 	}
 }
 
+func TestAnEndThatCannotBeStoredIsNotTold(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		nativeStream(nativeCreated, nativeDelta)(w, r)
+		close(began)
+		<-goOn
+		nativeStream(nativeDone)(w, r)
+	})
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	s := g.listen(t).stream(t, "POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`)
+	s.event(t)
+	<-began
+	g.state.Close()
+	close(goOn)
+	rest, err := io.ReadAll(s.body)
+	s.Close()
+	if told := string(rest); err != nil || strings.Contains(told, "response.completed") || strings.Count(told, "event: response.failed\n") != 1 {
+		t.Errorf("told %v, %s", err, told)
+	}
+	if r := g.get("resp_native"); r.get("status").String() != "in_progress" {
+		t.Errorf("kept %s", r.body)
+	}
+	g.log.mu.Lock()
+	defer g.log.mu.Unlock()
+	if !strings.Contains(g.log.buf.String(), `"response not stored"`) {
+		t.Error("nobody is told that it stays in progress")
+	}
+}
+
 // A stream that failed before any piece of answer is sent as a whole, and its id
 // is told all the same.
 func TestAResponseThatFailedAtOnceIsStored(t *testing.T) {
