@@ -134,7 +134,18 @@ func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *fai
 	} else {
 		reply, f = a.askOrYield(ctx, p)
 	}
+	if reply != nil {
+		trim(reply, p.request.N)
+	}
 	return reply, f
+}
+
+// trim leaves out what was not asked for: the client pays for no more than that, and
+// each image may have to be fetched and kept.
+func trim(reply *picture.Reply, n int) {
+	if n = max(n, 1); len(reply.Images) > n {
+		reply.Images, reply.Raw = reply.Images[:n], nil
+	}
 }
 
 // askOrYield asks, and once more without what the upstream may have refused the

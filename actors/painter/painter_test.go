@@ -145,6 +145,27 @@ func TestARequestEndsOnce(t *testing.T) {
 }
 
 // A panic of one request's pump leaves the others alone.
+// An upstream that sends more than it was asked for does not make its client pay for
+// it, nor the gateway fetch and keep it.
+func TestNobodyPaysForImagesThatWereNotAskedFor(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.paint = func(_ context.Context, _ *picture.Request, _ http.Header, emit func(*picture.Event) error) error {
+			ev := done(one, one, one)
+			ev.Done.Raw = []byte("{}")
+			return emit(ev)
+		}
+		reply := s.begin(t.Context(), false)
+		<-reply.Done()
+		out := reply.Outcome()
+		if out.Err != nil || len(out.Reply.Images) != 1 || out.Delivered != 1 || out.Reply.Raw != nil {
+			t.Errorf("%+v %+v", out, out.Reply)
+		}
+		if told := s.settled(); told.Delivered != 1 {
+			t.Errorf("settled for %d images", told.Delivered)
+		}
+	})
+}
+
 func TestAPanicEndsItsRequestOnly(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.paint = func(ctx context.Context, r *picture.Request, _ http.Header, emit func(*picture.Event) error) error {
