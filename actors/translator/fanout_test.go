@@ -114,3 +114,30 @@ func TestFanOutGivesRenamedToolsTheirNamesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestFanOutFillsEachCall asks for more choices than one call of the shape makes.
+func TestFanOutFillsEachCall(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		var asked atomic.Int64
+		spec := catalog.Provider{Name: "a", Shape: dialogue.Gemini, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1}
+		s.add(spec, &fake{scripts: []script{func(c *call) (*http.Response, error) {
+			n := max(gjson.Get(c.body, "generationConfig.candidateCount").Int(), 1)
+			asked.Add(n)
+			var candidates []string
+			for i := range n {
+				candidates = append(candidates, fmt.Sprintf(`{"index":%d,"content":{"role":"model","parts":[{"text":"one of %d"}]},"finishReason":"STOP"}`, i, n))
+			}
+			return document(200, `{"candidates":[`+strings.Join(candidates, ",")+`],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8}}`)(c)
+		}}})
+		got := s.ask(s.order(dialogue.Chat, strings.Replace(fourChoices, `"n":4`, `"n":19`, 1)))
+		choices := gjson.Get(got.text, "choices").Array()
+		if got.status != 200 || len(choices) != 19 || asked.Load() != 19 || gjson.Get(got.text, "usage.prompt_tokens").Int() != 9 {
+			t.Fatalf("%d were asked for: %d %v %s", asked.Load(), got.status, got.err, got.text)
+		}
+		for i, want := range map[int]string{0: "one of 8", 8: "one of 8", 15: "one of 8", 16: "one of 3", 18: "one of 3"} {
+			if c := choices[i]; c.Get("index").Int() != int64(i) || c.Get("message.content").Str != want {
+				t.Errorf("choice %d: %s", i, c.Raw)
+			}
+		}
+	})
+}
