@@ -86,10 +86,11 @@ func (s *Service) forget(ctx context.Context, v *state.Video) {
 	defer cancel()
 	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: v.Key, Class: throttle.Background, Last: true})
 	if err == nil {
-		err = p.Video.Delete(ctx, v.UpstreamID)
-		permit.Release(told(ignoring(err, video.ErrLost)))
+		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
+		err = ignoring(p.Video.Delete(ctx, v.UpstreamID), video.ErrLost)
+		permit.Release(told(err))
 	}
-	if err = ignoring(err, video.ErrLost); err != nil {
+	if err != nil {
 		s.System.Logger().Warn("video not deleted at its provider", "video", v.ID, "cause", err)
 	}
 }
