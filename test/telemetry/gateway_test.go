@@ -180,7 +180,8 @@ func (g *gateway) awaitReady() {
 	g.t.Fatalf("the gateway was not ready within 20 s\n%s", g.log())
 }
 
-func (g *gateway) api(method, path, body string) {
+// api asks the interface for operators and returns its answer.
+func (g *gateway) api(method, path, body string) string {
 	g.t.Helper()
 	r, err := http.NewRequest(method, g.url+"/admin/v1"+path, strings.NewReader(body))
 	if err != nil {
@@ -193,10 +194,11 @@ func (g *gateway) api(method, path, body string) {
 		g.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode >= 300 {
-		text, _ := io.ReadAll(res.Body)
-		g.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, text)
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		g.t.Fatalf("%s %s: %d %s, %v", method, path, res.StatusCode, text, err)
 	}
+	return string(text)
 }
 
 var ids atomic.Int64
@@ -228,6 +230,42 @@ func (g *gateway) ask(path, body string, headers ...string) (id string, status i
 	return id, res.StatusCode, string(text)
 }
 
+// queue sends a request twice, to a provider that takes one at a time. The second,
+// whose id and status it returns, waits in the queue until the first is through.
+func (g *gateway) queue(u *upstream, path, body string) (id string, status int) {
+	g.t.Helper()
+	release := u.stall()
+	defer release()
+	var both sync.WaitGroup
+	both.Go(func() { g.ask(path, body) })
+	g.awaitPhases(1, 0)
+	both.Go(func() { id, status, _ = g.ask(path, body) })
+	g.awaitPhases(1, 1)
+	release()
+	both.Wait()
+	return id, status
+}
+
+// awaitPhases waits until so many requests wait for an answer and in a queue.
+func (g *gateway) awaitPhases(waiting, queued int) {
+	g.t.Helper()
+	var now struct {
+		Load struct {
+			Phases struct{ Waiting, Queued int }
+		}
+	}
+	for range 400 {
+		if err := json.Unmarshal([]byte(g.api("GET", "/flow", "")), &now); err != nil {
+			g.t.Fatal(err)
+		}
+		if now.Load.Phases.Waiting == waiting && now.Load.Phases.Queued == queued {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	g.t.Fatalf("%+v are under way after 20 s, want %d waiting and %d queued", now.Load.Phases, waiting, queued)
+}
+
 // chat is a request that is good in the shapes of chat and of messages.
 func chat(model string, stream bool) string {
 	return fmt.Sprintf(`{"model":%q,"stream":%t,"max_tokens":50,"messages":[{"role":"user","content":%q}]}`, model, stream, secretPrompt)
@@ -240,8 +278,10 @@ type upstream struct {
 	// next are the statuses of the next calls; then it is 200.
 	next []int
 	// wait is how long a call takes.
-	wait  time.Duration
-	heard []http.Header
+	wait time.Duration
+	// stalled holds all calls until it is closed; nil: none is held.
+	stalled chan struct{}
+	heard   []http.Header
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -265,6 +305,15 @@ func (u *upstream) slow(d time.Duration) {
 	u.wait = d
 }
 
+// stall holds all calls from now on, until release is called.
+func (u *upstream) stall() (release func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	stalled := make(chan struct{})
+	u.stalled = stalled
+	return sync.OnceFunc(func() { close(stalled) })
+}
+
 // lastHeader is a header of the last call.
 func (u *upstream) lastHeader(name string) string {
 	u.mu.Lock()
@@ -278,12 +327,15 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	u.mu.Lock()
 	u.heard = append(u.heard, r.Header.Clone())
-	status, wait := http.StatusOK, u.wait
+	status, wait, stalled := http.StatusOK, u.wait, u.stalled
 	if len(u.next) > 0 {
 		status, u.next = u.next[0], u.next[1:]
 	}
 	u.mu.Unlock()
 	time.Sleep(wait)
+	if stalled != nil {
+		<-stalled
+	}
 	if status != http.StatusOK {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)

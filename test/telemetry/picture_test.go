@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
@@ -65,15 +64,7 @@ func TestPicturesThatQueueHaveASpanForIt(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
 	g := start(t, u, traces(exports(c)["http"]))
-	u.slow(300 * time.Millisecond)
-	first := make(chan struct{})
-	go func() {
-		defer close(first)
-		g.ask("/v1/images/generations", painting)
-	}()
-	time.Sleep(100 * time.Millisecond)
-	id, status, _ := g.ask("/v1/images/generations", painting)
-	<-first
+	id, status := g.queue(u, "/v1/images/generations", painting)
 	if status != 200 {
 		t.Fatalf("status %d", status)
 	}

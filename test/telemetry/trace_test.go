@@ -174,15 +174,7 @@ func TestWaitsInAQueueHaveASpan(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
 	g := start(t, u, traces(exports(c)["grpc"]))
-	u.slow(300 * time.Millisecond)
-	first := make(chan struct{})
-	go func() {
-		defer close(first)
-		g.ask("/v1/chat/completions", chat("narrow", false))
-	}()
-	time.Sleep(100 * time.Millisecond)
-	id, status, _ := g.ask("/v1/chat/completions", chat("narrow", false))
-	<-first
+	id, status := g.queue(u, "/v1/chat/completions", chat("narrow", false))
 	if status != 200 {
 		t.Fatalf("status %d", status)
 	}
@@ -237,14 +229,14 @@ func TestOtherCallersAreLinkedToAndUpstreamsToldNothing(t *testing.T) {
 func TestFailedAndSlowRequestsAreKeptWhateverTheSample(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(t, u, traces(exports(c)["grpc"], "sample", 0, "slow", "250ms"))
+	g := start(t, u, traces(exports(c)["grpc"], "sample", 0, "slow", "2s"))
 	fast, _, _ := g.ask("/v1/chat/completions", chat("priced", true))
 	u.will(503)
 	retried, status, _ := g.ask("/v1/chat/completions", chat("priced", true))
 	if status != 200 {
 		t.Fatalf("status %d", status)
 	}
-	u.slow(300 * time.Millisecond)
+	u.slow(2 * time.Second)
 	slow, _, _ := g.ask("/v1/chat/completions", chat("priced", false))
 	for _, id := range []string{retried, slow} {
 		server, spans := c.await(t, id, 6)
