@@ -64,8 +64,23 @@ func submitted(v state.Video, id string, s video.Status, now time.Time) state.Vi
 	return observed(v, s, now)
 }
 
-// contentLife is how long content is offered if its provider does not say.
-const contentLife = 24 * time.Hour
+// How long content is offered if its provider does not say, and at most: the record
+// stays for as long.
+const (
+	contentLife = 24 * time.Hour
+	mostLife    = 366 * 24 * time.Hour
+)
+
+// expiry is when the content of a job goes that is completed now.
+func expiry(said, now time.Time) time.Time {
+	if said.IsZero() {
+		return now.Add(contentLife)
+	}
+	if most := now.Add(mostLife); said.After(most) {
+		return most
+	}
+	return said
+}
 
 // mostProgress is what a job has made that has not ended.
 const mostProgress = 99
@@ -75,10 +90,7 @@ const mostProgress = 99
 func observed(v state.Video, s video.Status, now time.Time) state.Video {
 	switch s.State {
 	case video.Completed:
-		v.Phase, v.Completed, v.Expires = state.VideoFinalizing, now, s.Expires
-		if v.Expires.IsZero() {
-			v.Expires = now.Add(contentLife)
-		}
+		v.Phase, v.Completed, v.Expires = state.VideoFinalizing, now, expiry(s.Expires, now)
 		return v
 	case video.Failed:
 		fault := s.Error

@@ -58,6 +58,11 @@ func TestSettledIsWhatWasObserved(t *testing.T) {
 	if v.Phase != state.VideoCompleted || v.Progress != 100 || v.Cost != 7 || !v.Until.Equal(at.Add(time.Hour+time.Minute)) {
 		t.Errorf("%+v", v)
 	}
+	// A provider that says "for ever" does not have the record kept for ever.
+	v = settled(observed(state.Video{Phase: state.VideoInProgress}, video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)}, at), 7, at, time.Minute)
+	if last := at.Add(mostLife); !v.Expires.Equal(last) || !v.Until.Equal(last.Add(time.Minute)) {
+		t.Errorf("for ever: %+v", v)
+	}
 	v = settled(late(state.Video{Phase: state.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
 	if v.Phase != state.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline || !v.Until.Equal(at.Add(time.Minute)) {
 		t.Errorf("%+v", v)
