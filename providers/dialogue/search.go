@@ -3,6 +3,7 @@ package dialogue
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -20,6 +21,8 @@ func (r *Report) LoseSearch(options json.RawMessage, kept ...string) {
 	}
 	gjson.ParseBytes(options).ForEach(func(name, v gjson.Result) bool {
 		switch {
+		case strings.HasPrefix(name.Str, "googleSearch") && v.IsObject():
+			r.LoseSearch(json.RawMessage(v.Raw), kept...) // a tool is the one member of its object
 		case slices.Contains(searchFrame, name.Str), slices.Contains(kept, name.Str):
 		case name.Str == "external_web_access":
 			// The one switch that is on where it is not given.

@@ -1,6 +1,7 @@
 package dialogue
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -50,6 +51,19 @@ func blank(v gjson.Result) bool {
 	return v.Type == gjson.Null || v.Type == gjson.False || v.Type == gjson.String && v.Str == ""
 }
 
+// LoseField records a field that is not sent, unless it says nothing.
+func (r *Report) LoseField(name string, value json.RawMessage) {
+	if len(value) > 0 && !silent(gjson.ParseBytes(value)) {
+		r.Lose(name)
+	}
+}
+
+// Matters reports whether a penalty is given and not zero, its default.
+func Matters(n json.Number) bool {
+	f, err := n.Float64()
+	return n != "" && (err != nil || f != 0)
+}
+
 // LoseUnsaid records what a decoder found and the form does not hold, for an
 // upstream of shape to. Messages and gemini play what is their own back as their
 // client wrote it; the others write it anew, also for their own.
@@ -59,6 +73,9 @@ func (r *Report) LoseUnsaid(req *Request, to Shape) {
 		for _, name := range req.Unsaid {
 			r.Lose(name)
 		}
+	}
+	if !native && req.Inbound != Responses && req.Store != nil && *req.Store {
+		r.Lose("store") // what responses clients want kept is kept here
 	}
 	for _, item := range req.Include {
 		if !native && item != IncludeEncrypted && item != IncludeLogProbs {

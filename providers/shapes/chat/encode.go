@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -239,8 +238,11 @@ func (e *encoder) identity() error {
 	if near {
 		e.raw("metadata", req.Metadata)
 		e.word("service_tier", req.ServiceTier)
-	} else if req.ServiceTier != "" && req.ServiceTier != "auto" {
-		e.rep.Lose("service_tier")
+	} else {
+		e.rep.LoseField("metadata", req.Metadata)
+		if req.ServiceTier != "" && req.ServiceTier != "auto" {
+			e.rep.Lose("service_tier")
+		}
 	}
 	e.word("prompt_cache_key", req.CacheKey)
 	e.word("verbosity", req.Verbosity)
@@ -269,8 +271,13 @@ func (e *encoder) modalities() error {
 		}
 		return nil
 	}
-	if slices.ContainsFunc(e.req.Modalities, func(m string) bool { return strings.EqualFold(m, "audio") }) {
-		return dialogue.Unsupported("modalities", "the chosen model's provider needs a voice for audio output, which this request cannot name")
+	for _, m := range e.req.Modalities {
+		switch strings.ToLower(m) {
+		case "audio":
+			return dialogue.Unsupported("modalities", "the chosen model's provider needs a voice for audio output, which this request cannot name")
+		case "image":
+			return dialogue.Unsupported("modalities", "the chosen model answers in text only")
+		}
 	}
 	return nil
 }
@@ -282,7 +289,7 @@ func (e *encoder) extras() error {
 		if e.req.Inbound == dialogue.Chat {
 			e.KeyOf(f.Name).Raw(f.Value)
 		} else {
-			e.rep.Lose(f.Name)
+			e.rep.LoseField(f.Name, f.Value)
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 		if req.Inbound == dialogue.Completions {
 			w.KeyOf(f.Name).Raw(f.Value)
 		} else {
-			rep.Lose(f.Name)
+			rep.LoseField(f.Name, f.Value)
 		}
 	}
 	if req.Stream {
@@ -53,6 +53,9 @@ func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 		rep.Degrade(dialogue.ModelUnsupported)
 	}
 }
+
+// maxLogProbs is how many alternatives a token can come with.
+const maxLogProbs = 5
 
 func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) {
 	switch {
@@ -76,7 +79,9 @@ func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dial
 	if req.LogProbs {
 		n := int64(0)
 		if req.TopLogProbs != nil {
-			n = min(*req.TopLogProbs, 5)
+			if n = min(*req.TopLogProbs, maxLogProbs); n < *req.TopLogProbs {
+				rep.Lose("logprobs:truncated")
+			}
 		}
 		w.Key("logprobs").Int(n)
 	}
@@ -100,19 +105,18 @@ func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dial
 // lost are wishes that a model of this kind has no idea of.
 func lost(req *dialogue.Request, rep *dialogue.Report) {
 	r := req.Reasoning
+	rep.LoseField("metadata", req.Metadata)
 	for _, l := range []struct {
 		given bool
 		name  string
 	}{
 		{req.TopK != nil, "top_k"},
 		{r.Effort != "" && r.Effort != "none" || r.Budget != nil || r.Adaptive, "reasoning"},
-		{req.Verbosity != "", "verbosity"},
+		{req.Verbosity != "" && req.Verbosity != "medium", "verbosity"},
 		{req.WebSearch, "web_search"},
-		{len(req.Metadata) > 0 && req.Inbound != dialogue.Messages, "metadata"},
 		{req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier"},
 		{req.CacheKey != "", "prompt_cache_key"},
 		{req.Parallel != nil && !*req.Parallel, "parallel_tool_calls"},
-		{req.Store != nil && *req.Store && req.Inbound == dialogue.Chat, "store"},
 	} {
 		if l.given {
 			rep.Lose(l.name)

@@ -239,7 +239,7 @@ func (e *encoder) extra() {
 	for _, f := range e.req.Extra {
 		switch {
 		case e.req.Inbound != dialogue.Gemini:
-			e.rep.Lose(f.Name)
+			e.rep.LoseField(f.Name, f.Value)
 		case !strings.HasPrefix(f.Name, configPrefix):
 			e.w.KeyOf(f.Name).Raw(f.Value)
 		}
@@ -249,19 +249,21 @@ func (e *encoder) extra() {
 // lost records the parameters this shape has no word for.
 func (e *encoder) lost() {
 	r := e.req
+	if r.Output.Description != "" {
+		e.rep.Lose("response_format:description")
+	}
+	e.rep.LoseField("logit_bias", r.LogitBias)
+	e.rep.LoseField("metadata", r.Metadata)
 	e.rep.LoseUnsaid(r, dialogue.Gemini)
 	for _, p := range []struct {
 		name  string
 		given bool
 	}{
-		{"logit_bias", len(r.LogitBias) > 0},
 		{"parallel_tool_calls", r.Parallel != nil && !*r.Parallel},
 		{"user", r.User != ""},
-		{"metadata", len(r.Metadata) > 0},
 		{"prompt_cache_key", r.CacheKey != ""},
-		{"verbosity", r.Verbosity != ""},
+		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
 		{"suffix", r.Suffix != ""},
-		{"store", r.Inbound == dialogue.Chat && r.Store != nil && *r.Store},
 	} {
 		if p.given {
 			e.rep.Lose(p.name)

@@ -17,7 +17,7 @@ func num[T int64 | bool](v T) *T { return &v }
 func TestEncodeSaysEveryParameter(t *testing.T) {
 	req := &dialogue.Request{Inbound: dialogue.Chat, System: []dialogue.Part{text("A"), text("B")}, Turns: []dialogue.Turn{user(text("hi"))},
 		Temperature: "0", TopP: "0.50", TopK: num[int64](5), MaxTokens: num[int64](300), Stop: []string{"1", "", "2", "3", "4", "5", "6"}, Seed: "7",
-		PresencePenalty: "1", FrequencyPenalty: "-1", N: 2, LogProbs: true, TopLogProbs: num[int64](3), LogitBias: json.RawMessage(`{}`), User: "u",
+		PresencePenalty: "1", FrequencyPenalty: "-1", N: 2, LogProbs: true, TopLogProbs: num[int64](3), LogitBias: json.RawMessage(`{"5":1}`), User: "u",
 		Reasoning: dialogue.Reasoning{Effort: "low"}, Output: dialogue.Output{Mode: dialogue.OutputJSON}}
 	body, rep := encode(t, req, target())
 	want := `{"systemInstruction":{"parts":[{"text":"A"},{"text":"B"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]}],` +

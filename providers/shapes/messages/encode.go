@@ -107,23 +107,25 @@ func (e *encoder) lose() {
 		given bool
 	}{
 		{"seed", r.Seed != ""},
-		{"presence_penalty", r.PresencePenalty != ""},
-		{"frequency_penalty", r.FrequencyPenalty != ""},
-		{"logit_bias", len(r.LogitBias) > 0},
+		{"presence_penalty", dialogue.Matters(r.PresencePenalty)},
+		{"frequency_penalty", dialogue.Matters(r.FrequencyPenalty)},
 		{"logprobs", r.LogProbs || r.TopLogProbs != nil},
-		{"verbosity", r.Verbosity != ""},
+		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
 		{"prompt_cache_key", r.CacheKey != ""},
-		{"metadata", len(r.Metadata) > 0},
-		{"store", r.Inbound == dialogue.Chat && r.Store != nil && *r.Store},
 	} {
 		if l.given {
 			e.rep.Lose(l.name)
 		}
 	}
+	if r.Output.Description != "" {
+		e.rep.Lose("response_format:description")
+	}
+	e.rep.LoseField("logit_bias", r.LogitBias)
+	e.rep.LoseField("metadata", r.Metadata)
 	e.rep.LoseUnsaid(r, dialogue.Messages)
 	if r.Inbound != dialogue.Messages {
 		for _, f := range r.Extra {
-			e.rep.Lose(f.Name)
+			e.rep.LoseField(f.Name, f.Value)
 		}
 	}
 }
@@ -293,6 +295,9 @@ func (e *encoder) tier() string {
 	case "standard_only":
 		return tier
 	case "default", "flex":
+		if tier == "flex" {
+			e.rep.Lose("service_tier") // slower and cheaper, which standard is not
+		}
 		return "standard_only"
 	default:
 		e.rep.Lose("service_tier")

@@ -179,7 +179,7 @@ func TestParametersFitTheModel(t *testing.T) {
 		{name: "another vendor's tool", req: dialogue.Request{MaxTokens: n(9), Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "mcp", Origin: dialogue.Responses}}}, want: `{"tools":null}`, losses: "tools:mcp"},
 		{name: "stop without blanks", req: dialogue.Request{MaxTokens: n(9), Stop: []string{"a", " "}}, want: `{"stop_sequences":["a"]}`, losses: "stop"},
 		{name: "user", req: dialogue.Request{MaxTokens: n(9), User: "u", Metadata: json.RawMessage(`{"a":"b"}`)}, want: `{"metadata":{"user_id":"u"}}`, losses: "metadata"},
-		{name: "tiers", req: dialogue.Request{MaxTokens: n(9), ServiceTier: "flex"}, want: `{"service_tier":"standard_only"}`},
+		{name: "tiers", req: dialogue.Request{MaxTokens: n(9), ServiceTier: "flex"}, want: `{"service_tier":"standard_only"}`, losses: "service_tier"},
 		{name: "unknown tiers", req: dialogue.Request{MaxTokens: n(9), ServiceTier: "priority"}, want: `{"service_tier":null}`, losses: "service_tier"},
 		{name: "any JSON degrades", req: dialogue.Request{MaxTokens: n(9), Output: dialogue.Output{Mode: dialogue.OutputJSON}}, want: `{"output_config":null}`},
 		{name: "system is joined in order", req: dialogue.Request{MaxTokens: n(9), System: []dialogue.Part{text("a"), text(""), text("b")}}, want: `{"system":"a\n\nb"}`},

@@ -182,15 +182,30 @@ func (e *encoder) webSearch(foreign json.RawMessage) []byte {
 	w.Object()
 	w.Key("type").String(webSearchType)
 	w.Key("name").String(webSearchName)
-	if domains := options.Get("filters.allowed_domains"); domains.IsArray() && len(domains.Array()) > 0 {
-		w.Key("allowed_domains").RawString(domains.Raw)
-	}
+	e.domains(w, options.Get("filters"))
 	place := options.Get("user_location")
 	if inner := place.Get("approximate"); inner.IsObject() {
 		place = inner
 	}
 	writePlace(w, place)
 	return w.End().Buf
+}
+
+// domains bounds a search by a list of what it may find, or of what it may not:
+// the vendor takes one of them.
+func (e *encoder) domains(w *jsonw.Writer, filters gjson.Result) {
+	bounded := false
+	for _, name := range []string{"allowed_domains", "blocked_domains"} {
+		list := filters.Get(name)
+		switch {
+		case !list.IsArray() || len(list.Array()) == 0:
+		case bounded:
+			e.rep.Lose("web_search:" + name)
+		default:
+			w.Key(name).RawString(list.Raw)
+			bounded = true
+		}
+	}
 }
 
 func writePlace(w *jsonw.Writer, place gjson.Result) {

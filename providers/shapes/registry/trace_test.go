@@ -71,17 +71,23 @@ func translated(in, out shapes.Shape, body []byte) (trace, error) {
 	return trace{body: string(call.Body), losses: strings.Join(rep.Losses(), ",") + rep.Degraded}, nil
 }
 
+// written is the JSON of v, the members of an object in the order of their names:
+// what is told of a request is told in the order in which it is read.
+func written(t *testing.T, v any) []byte {
+	t.Helper()
+	var w bytes.Buffer
+	enc := json.NewEncoder(&w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return w.Bytes()
+}
+
 // without calls f with the JSON of v less one of its members or elements, for
 // each of them at every depth, and the place of what is left out.
-func without(v any, f func(place string, body []byte)) {
-	write := func(place string) {
-		var w bytes.Buffer
-		enc := json.NewEncoder(&w)
-		enc.SetEscapeHTML(false)
-		if enc.Encode(v) == nil {
-			f(place, w.Bytes())
-		}
-	}
+func without(t *testing.T, v any, f func(place string, body []byte)) {
+	write := func(place string) { f(place, written(t, v)) }
 	var walk func(node any, place string, put func(any))
 	walk = func(node any, place string, put func(any)) {
 		switch node := node.(type) {
@@ -116,16 +122,34 @@ func sortedKeys(m map[string]any) []string {
 
 // untold are the members that are rightly neither sent nor told of: nothing that
 // the model reads or does is another without them.
-var untold = regexp.MustCompile(strings.Join([]string{
-	`\.type$`,                                                              // and the rest of the object tells which it is
-	`^\.tool_choice.*\.mode$`,                                              // of a choice between all of them
-	`^\.contents\[\d\]\.role$`,                                             // the user's is understood
-	`\.thinking\.display$`, `\.includeThoughts$`, `\.(generate_)?summary$`, // how the reply is shown
-	`\.signature$`, `\.thoughtSignature$`, // proofs, to their own makers only
-	`\.functionResponse\.id$`,                                                                  // paired by name
-	`\.source\.media_type$`, `\.functionResponse\.parts.*\.mimeType$`, `\.fileData\.mimeType$`, // can be told from the data
-	`^\.input\[\d\]\.(id|status)$`, `\.logprobs\b`, `\.caller\b`, // how history came to be
-}, "|"))
+var untold = []struct {
+	place *regexp.Regexp
+	why   string
+}{
+	{regexp.MustCompile(`\.type$`), "the other members of the object tell which it is"},
+	{regexp.MustCompile(`^\.tool_choice.*\.mode$`), "auto is understood"},
+	{regexp.MustCompile(`\.strict$`), "true, where every schema binds"},
+	{regexp.MustCompile(`\.text\.format\.name$`), "schemas have no names elsewhere"},
+	{regexp.MustCompile(`^\.tools\[\d\]\.name$`), "of a web search, which has but one"},
+	{regexp.MustCompile(`\.propertyOrdering\b`), "the properties stand in this order"},
+	{regexp.MustCompile(`^\.contents\[\d\]\.role$|^\.systemInstruction\.role$`), "the user's is understood, the system's is its place"},
+	{regexp.MustCompile(`\.thinking\.display$|\.includeThoughts$|\.(generate_)?summary$`), "how the reply is shown"},
+	{regexp.MustCompile(`^\.include\[0\]$`), "reasoning.encrypted_content: what the reply holds"},
+	{regexp.MustCompile(`\.signature$|\.thoughtSignature$`), "a proof, to its own maker only"},
+	{regexp.MustCompile(`\.encrypted_content$`), "the thought is told of"},
+	{regexp.MustCompile(`\.functionResponse\.id$`), "paired by name"},
+	{regexp.MustCompile(`\.source\.media_type$|\.functionResponse\.parts.*\.mimeType$|\.fileData\.mimeType$`), "told from the data"},
+	{regexp.MustCompile(`^\.input\[\d\]\.(id|status)$|\.logprobs\b|\.caller\b`), "how history came to be"},
+}
+
+func rightlyUntold(place string) bool {
+	for _, u := range untold {
+		if u.place.MatchString(place) {
+			return true
+		}
+	}
+	return false
+}
 
 // TestNothingIsSilentlyLost leaves out each member of the requests in testdata,
 // which hold what the vendors' schemas have. It must make a difference: to what is
@@ -156,32 +180,42 @@ func traced(t *testing.T, in, out shapes.Shape, seed string) {
 	if err := d.Decode(&v); err != nil {
 		t.Fatalf("%s: %v", seed, err)
 	}
-	whole, err := translated(in, out, []byte(seed))
+	whole, err := translated(in, out, written(t, v))
 	if err != nil {
 		t.Fatalf("%s is refused: %v", seed, err)
 	}
 	if whole.refused != "" {
 		return
 	}
-	told := map[string]bool{} // places whose loss is told as a whole
-	without(v, func(place string, body []byte) {
+	var same, told []string
+	differs := map[string]bool{} // places in which something makes a difference
+	without(t, v, func(place string, body []byte) {
 		less, err := translated(in, out, body)
 		if err != nil || less.refused != "" {
 			return
 		}
-		for p := place; p != ""; p = p[:max(strings.LastIndexAny(p, ".["), 0)] {
-			if told[p] {
-				return
-			}
+		if less == whole {
+			same = append(same, place)
+			return
 		}
-		switch {
-		case less.body == whole.body && less.losses != whole.losses:
-			told[place] = true
-		case less == whole && !untold.MatchString(place):
-			t.Errorf("%s -> %s: no trace of %s in %.300s\nof %s", in.Name(), out.Name(), place, whole, seed)
+		if less.body == whole.body {
+			told = append(told, place)
+		}
+		for p := above(place); p != ""; p = above(p) {
+			differs[p] = true
 		}
 	})
+	for _, place := range same {
+		// What stands in something that is lost as a whole is lost with it.
+		whole := slices.ContainsFunc(told, func(p string) bool { return !differs[p] && strings.HasPrefix(place, p) })
+		if !whole && !rightlyUntold(place) {
+			t.Errorf("%s -> %s: no trace of %s in\n%s", in.Name(), out.Name(), place, seed)
+		}
+	}
 }
+
+// above is the place of the object or list in which something stands.
+func above(place string) string { return place[:max(strings.LastIndexAny(place, ".["), 0)] }
 
 // TestNothingIsToldThatIsNot sends what SDKs write when a conversation goes on:
 // nulls, empty lists and defaults around what was said.
@@ -192,21 +226,23 @@ func TestNothingIsToldThatIsNot(t *testing.T) {
 				{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
 			{"role":"tool","tool_call_id":"c1","name":"f","content":"r"}],
 			"tools":[{"type":"function","function":{"name":"f","description":null,"parameters":{"type":"object","properties":{}},"strict":false}}],
-			"n":1,"store":false,"stream":true,"stream_options":{"include_usage":true}}`,
+			"n":1,"store":false,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"metadata":{},"modalities":["text"],
+			"verbosity":"medium","prediction":null,"stream":true,"stream_options":{"include_usage":true}}`,
 		dialogue.Responses: `{"model":"m","max_output_tokens":99,"instructions":"s","input":[{"role":"user","content":"hi"},
 			{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a","annotations":[],"logprobs":[]}]},
 			{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","status":"completed"},
 			{"type":"function_call_output","call_id":"c1","output":"r"}],
 			"tools":[{"type":"function","name":"f","description":null,"parameters":{"type":"object","properties":{}},"strict":false}],
-			"include":["reasoning.encrypted_content"],"store":true}`,
+			"include":["reasoning.encrypted_content"],"store":true,"metadata":{},"text":{"format":{"type":"text"},"verbosity":"medium"}}`,
 		dialogue.Completions: `{"model":"m","prompt":"hi","max_tokens":99,"n":1,"echo":false,"suffix":null,"logprobs":null}`,
 		dialogue.Messages: `{"model":"m","max_tokens":99,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},
 			{"role":"assistant","content":[{"type":"text","text":"a","citations":null},{"type":"tool_use","id":"t1","name":"f","input":{},"caller":{"type":"direct"}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"r","is_error":false}]}],
-			"tools":[{"type":"custom","name":"f","description":"d","input_schema":{"type":"object","properties":{}}}]}`,
+			"tools":[{"type":"custom","name":"f","description":"d","input_schema":{"type":"object","properties":{}}}],
+			"metadata":{"user_id":null},"mcp_servers":[]}`,
 		dialogue.Gemini: `{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"a"},{"functionCall":{"id":"c1","name":"f","args":{}}}]},
 			{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"r"}}}]}],
-			"systemInstruction":{"parts":[{"text":"s"}]},"generationConfig":{"maxOutputTokens":99,"candidateCount":1},
+			"systemInstruction":{"parts":[{"text":"s"}]},"generationConfig":{"maxOutputTokens":99,"candidateCount":1},"safetySettings":[],"labels":{},
 			"tools":[{"functionDeclarations":[{"name":"f","description":"d"}]}]}`,
 	} {
 		for _, out := range All {

@@ -3,7 +3,6 @@ package responses
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -56,6 +55,8 @@ func (e *encoder) refuse() *dialogue.Error {
 	switch {
 	case slices.Contains(e.req.Modalities, "audio"):
 		return dialogue.Unsupported("modalities", "this model cannot answer with audio")
+	case slices.Contains(e.req.Modalities, "image"):
+		return dialogue.Unsupported("modalities", "this model answers in text only")
 	case e.req.Suffix != "":
 		return dialogue.Unsupported("suffix", "this model cannot fill in before a suffix")
 	}
@@ -354,7 +355,7 @@ func (e *encoder) leaveOut() {
 	e.rep.LoseUnsaid(e.req, dialogue.Responses)
 	for _, f := range e.req.Extra {
 		if e.foreign {
-			e.rep.Lose(f.Name)
+			e.rep.LoseField(f.Name, f.Value)
 			continue
 		}
 		e.w.KeyOf(f.Name).Raw(f.Value)
@@ -365,21 +366,16 @@ func (e *encoder) leaveOut() {
 	}{
 		{"stop", len(e.req.Stop) > 0},
 		{"seed", e.req.Seed != ""},
-		{"presence_penalty", matters(e.req.PresencePenalty)},
-		{"frequency_penalty", matters(e.req.FrequencyPenalty)},
-		{"logit_bias", len(e.req.LogitBias) > 0},
-		{"store", e.req.Inbound == dialogue.Chat && e.req.Store != nil && *e.req.Store},
+		{"presence_penalty", dialogue.Matters(e.req.PresencePenalty)},
+		{"frequency_penalty", dialogue.Matters(e.req.FrequencyPenalty)},
 		{"best_of", e.req.BestOf > 1},
-		{"metadata", len(e.req.Metadata) > 0 && !e.sibling() && e.req.User == ""},
 	} {
 		if f.given {
 			e.rep.Lose(f.name)
 		}
 	}
-}
-
-// matters reports whether a penalty is given and not zero, its default.
-func matters(n json.Number) bool {
-	f, err := n.Float64()
-	return n != "" && (err != nil || f != 0)
+	e.rep.LoseField("logit_bias", e.req.LogitBias)
+	if !e.sibling() {
+		e.rep.LoseField("metadata", e.req.Metadata)
+	}
 }

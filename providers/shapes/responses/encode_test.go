@@ -83,7 +83,7 @@ func TestParametersWithoutAPlaceAreLost(t *testing.T) {
 	req := &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, MaxTokens: &small, TopK: &k,
 		Stop: []string{"x"}, Seed: "1", PresencePenalty: "0.5", FrequencyPenalty: "0", LogitBias: json.RawMessage(`{"1":2}`), Temperature: "0",
 		Echo:  true, // the emitter of the client's shape sees to it
-		Extra: []dialogue.Field{{Name: "prediction"}}, User: strings.Repeat("u", 80), LogProbs: true, ServiceTier: "flex", CacheKey: "k", Verbosity: "low"}
+		Extra: []dialogue.Field{{Name: "prediction", Value: json.RawMessage(`{"type":"content"}`)}}, User: strings.Repeat("u", 80), LogProbs: true, ServiceTier: "flex", CacheKey: "k", Verbosity: "low"}
 	body, rep := encode(t, req)
 	want(t, "losses", rep.Header(), "max_tokens:raised,top_k,prediction,stop,seed,presence_penalty,logit_bias")
 	for path, wanted := range map[string]string{
