@@ -1,0 +1,222 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// OpenBolt opens the store in dir, making both if need be. A file that the last
+// process did not close is checked page by page first; a damaged one is refused.
+func OpenBolt(dir string, o Options) (*Bolt, error) {
+	o = o.filled()
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	path := filepath.Join(dir, FileName)
+	if err := create(path, o); err != nil {
+		return nil, fmt.Errorf("make store in %s: %w", dir, err)
+	}
+	b, err := open(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("open store in %s: %w", dir, err)
+	}
+	return b, nil
+}
+
+func open(path string, o Options) (*Bolt, error) {
+	db, err := openFile(path, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bolt{db: db, dir: filepath.Dir(path), lowWater: o.LowWater, freeSpace: o.freeSpace}
+	if err := b.prepare(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return b, nil
+}
+
+// create makes the file if there is none: under another name first, so that a
+// file under its own name is never an unfinished one. bbolt would take an empty
+// file for a new store, and so hide that everything in it was lost. Link, unlike
+// Rename, does not replace the file of a process that started at the same time.
+func create(path string, o Options) error {
+	if info, err := os.Stat(path); err == nil {
+		if info.Size() == 0 {
+			return &CorruptError{Table: "file", Reason: "is empty"}
+		}
+		return nil
+	}
+	o.openFile = os.OpenFile
+	err := arrive(path, os.Link, func(tmp *os.File) error {
+		b, err := open(tmp.Name(), o)
+		if err != nil {
+			return err
+		}
+		return b.Close()
+	})
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(filepath.Clean(dir)))
+}
+
+// openFile opens the file and takes its lock. While it waited for the lock
+// another file may have taken the name (Compact): what is then written to this
+// one would be lost, so it is opened again.
+func openFile(path string, o Options) (*bbolt.DB, error) {
+	const most = 3
+	for try := 1; ; try++ {
+		db, file, err := openOnce(path, o)
+		if err != nil {
+			return nil, err
+		}
+		named, err := os.Stat(path)
+		if err == nil {
+			var have os.FileInfo
+			if have, err = file.Stat(); err == nil && os.SameFile(named, have) {
+				return db, nil
+			}
+		}
+		if err = errors.Join(err, db.Close()); err != nil {
+			return nil, err
+		}
+		if try == most {
+			return nil, fmt.Errorf("%w: its file is replaced again and again", ErrLocked)
+		}
+	}
+}
+
+// openOnce opens what the path names. bbolt reads a damaged file with panics and
+// memory faults; here they become errors.
+func openOnce(path string, o Options) (db *bbolt.DB, file *os.File, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, &CorruptError{Table: "file", Reason: unreadable(file, r)}
+			if file != nil {
+				unlock(file) // bbolt's mapping keeps the lock beyond Close
+				file.Close()
+			}
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:      o.Timeout,
+		FreelistType: bbolt.FreelistMapType,
+		ReadOnly:     o.readOnly,
+		// Else its check has nothing to look at.
+		PreLoadFreelist: o.readOnly,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := o.openFile(name, flag, mode)
+			file = f
+			return f, err
+		},
+	})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, nil, fmt.Errorf("%w: stop it, or choose another data directory", ErrLocked)
+	case errors.As(err, new(*os.PathError)), errors.As(err, new(syscall.Errno)):
+		return nil, nil, err // the system's, not the file's
+	case err != nil:
+		return nil, nil, &CorruptError{Table: "file", Reason: unreadable(file, err)}
+	}
+	return db, file, nil
+}
+
+// unreadable tells why bbolt could not read a file. Most are cut off, of which bbolt
+// only says that it met a fault.
+func unreadable(file *os.File, cause any) string {
+	if file != nil {
+		info, err := file.Stat()
+		m, metaErr := readMetas(file, os.Getpagesize())
+		if err == nil && metaErr == nil && info.Size() < m.size() {
+			return fmt.Sprintf("has %d bytes of %d", info.Size(), m.size())
+		}
+	}
+	return fmt.Sprintf("cannot be read (%v)", cause)
+}
+
+// prepare checks what is there and leaves the mark that the store is in use.
+func (b *Bolt) prepare() error {
+	clean, err := b.inspect()
+	if err != nil {
+		return err
+	}
+	if !clean {
+		if err := b.verify(); err != nil {
+			return err
+		}
+	}
+	return b.update(func(tx *bbolt.Tx) error {
+		for _, t := range tables {
+			if _, err := tx.CreateBucketIfNotExists([]byte(t)); err != nil {
+				return err
+			}
+		}
+		bucket, err := tx.CreateBucketIfNotExists(own)
+		if err != nil {
+			return err
+		}
+		b.lsn.Store(ownLSN(tx))
+		return errors.Join(bucket.Put(schemaKey, []byte{schemaVersion}), bucket.Delete(cleanKey))
+	})
+}
+
+// inspect looks at the store's own records and tells whether the last process
+// closed it. A new file counts as closed.
+func (b *Bolt) inspect() (clean bool, err error) {
+	err = b.view("file", func(tx *bbolt.Tx) error {
+		info, err := os.Stat(b.db.Path())
+		if err != nil {
+			return err
+		}
+		if info.Size() < tx.Size() {
+			return &CorruptError{Table: "file", Reason: fmt.Sprintf("has %d bytes of %d", info.Size(), tx.Size())}
+		}
+		m, err := b.metas()
+		if err != nil {
+			return err
+		}
+		b.cutBack = m.torn()
+		bucket := tx.Bucket(own)
+		if bucket == nil {
+			first, _ := tx.Cursor().First()
+			if first != nil {
+				return &CorruptError{Table: "file", Reason: "is not a store"}
+			}
+			clean = true
+			return nil
+		}
+		v := bucket.Get(schemaKey)
+		if len(v) != 1 {
+			return &CorruptError{Table: "file", Reason: "has no schema version"}
+		}
+		if v[0] > schemaVersion {
+			return fmt.Errorf("%w: schema %d, this one knows %d", ErrSchema, v[0], schemaVersion)
+		}
+		for _, t := range tables {
+			if tx.Bucket([]byte(t)) == nil && v[0] >= laterTables[t] {
+				return &CorruptError{Table: t, Reason: "is missing"}
+			}
+		}
+		clean = bucket.Get(cleanKey) != nil
+		return nil
+	})
+	return clean, err
+}
