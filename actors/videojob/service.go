@@ -276,8 +276,7 @@ func (s *Service) begin(ctx context.Context, v state.Video) (state.Video, bool, 
 	// Whoever leaves does not take the job along.
 	_, err := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &begin{run: r})
 	if err != nil {
-		// The record is there: the next start goes on with it.
-		return v, false, shuttingDown(err)
+		return s.withdraw(v, err)
 	}
 	patience := time.NewTimer(s.Config.Wait)
 	defer patience.Stop()
@@ -294,6 +293,25 @@ func (s *Service) begin(ctx context.Context, v state.Video) (state.Video, bool, 
 		v = now
 	}
 	return v, false, nil
+}
+
+// withdraw takes back a job whose actor could not begin: its client is told so and
+// asks again. The next start settles it. One that is gone on with all the same, by an
+// actor that was adopted meanwhile, is the client's.
+func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error) {
+	_, err := state.Do(context.Background(), s.State, func(tx *state.Tx) (state.Video, error) {
+		now, ok := tx.View().AnyVideo(v.ID)
+		if !ok || now.Phase != v.Phase || now.Attempts != v.Attempts {
+			return now, errStale
+		}
+		gone := failed(now, "", "", tx.Now())
+		gone.Deleted = tx.Now()
+		return tx.PutVideo(gone)
+	})
+	if now, ok := s.State.View().Video(v.ID, v.Owner); ok && errors.Is(err, errStale) {
+		return now, false, nil
+	}
+	return v, false, shuttingDown(cause)
 }
 
 // decided waits for an answer that is on its way: a refusal is told when its money
