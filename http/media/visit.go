@@ -46,6 +46,7 @@ func (v *visit) identify(scope string) error {
 	_, span := telemetry.Start(v.r.Context(), telemetry.SpanAuth)
 	key, err := v.doors.Auth.Authenticate(v.r, false)
 	if err == nil {
+		v.key = key // the log names it, too, if it may not do this
 		err = v.doors.Auth.Permit(&key, v.r, scope, "")
 	}
 	if err != nil {
@@ -55,7 +56,6 @@ func (v *visit) identify(scope string) error {
 	}
 	span.SetAttributes(telemetry.KeyID.String(key.ID))
 	span.End()
-	v.key = key
 	return nil
 }
 
