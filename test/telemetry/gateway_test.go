@@ -238,32 +238,47 @@ func (g *gateway) queue(u *upstream, path, body string) (id string, status int) 
 	defer release()
 	var both sync.WaitGroup
 	both.Go(func() { g.ask(path, body) })
-	g.awaitPhases(1, 0)
+	g.awaitGates(0)
 	both.Go(func() { id, status, _ = g.ask(path, body) })
-	g.awaitPhases(1, 1)
+	g.awaitGates(1)
 	release()
 	both.Wait()
 	return id, status
 }
 
-// awaitPhases waits until so many requests wait for an answer and in a queue.
-func (g *gateway) awaitPhases(waiting, queued int) {
+// awaitGates waits until one request is in flight and so many are in the providers'
+// queues, for long enough that their wait has a span.
+func (g *gateway) awaitGates(queued int) {
 	g.t.Helper()
-	var now struct {
-		Load struct {
-			Phases struct{ Waiting, Queued int }
-		}
-	}
+	var inFlight, waiting, long int
 	for range 400 {
-		if err := json.Unmarshal([]byte(g.api("GET", "/flow", "")), &now); err != nil {
+		var list struct {
+			Data []struct {
+				InFlight int `json:"in_flight"`
+				Queues   []struct {
+					Count    int
+					OldestMs int64 `json:"oldest_ms"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(g.api("GET", "/providers", "")), &list); err != nil {
 			g.t.Fatal(err)
 		}
-		if now.Load.Phases.Waiting == waiting && now.Load.Phases.Queued == queued {
+		inFlight, waiting, long = 0, 0, 0
+		for _, p := range list.Data {
+			inFlight += p.InFlight
+			for _, q := range p.Queues {
+				if waiting += q.Count; q.OldestMs > 1 {
+					long++
+				}
+			}
+		}
+		if inFlight == 1 && waiting == queued && long == queued {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	g.t.Fatalf("%+v are under way after 20 s, want %d waiting and %d queued", now.Load.Phases, waiting, queued)
+	g.t.Fatalf("after 20 s %d requests are in flight and %d in queues, want 1 and %d", inFlight, waiting, queued)
 }
 
 // chat is a request that is good in the shapes of chat and of messages.
