@@ -397,7 +397,7 @@ func TestDamagedFileIsNeverReadAsGood(t *testing.T) {
 // damage leaves the two meta pages alone unless it cuts: bbolt cannot tell a
 // damaged one from a commit that a power cut tore, and goes back to the other.
 func damage(random *rand.Rand, good []byte) []byte {
-	data, metas := clone(good), 2*os.Getpagesize()
+	data, metas := clone(good), 2*pageSize
 	rest := len(data) - metas
 	switch random.IntN(4) {
 	case 0: // cut off

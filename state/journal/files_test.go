@@ -50,6 +50,13 @@ func onlyStore(t *testing.T, dir string, names ...string) {
 func TestCompactKeepsRecordsAndGivesBackSpace(t *testing.T) {
 	dir := t.TempDir()
 	b := filled(t, dir)
+	for _, value := range []string{strings.Repeat("v", 16<<10), ""} { // pages that are free in the end
+		for i := range 200 {
+			if err := write(b, Key, fmt.Sprintf("large%03d", i), value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	want, lsn := export(t, b), b.Stats().LSN
 	b.Close()
 	sizes, err := Compact(ctx, dir, Options{LowWater: -1})

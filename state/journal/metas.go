@@ -19,11 +19,25 @@ type metas struct {
 // size, flags, root, free list, high-water mark, transaction, checksum.
 const (
 	metaMagic = 0xED0CDAED
+	metaPage  = 8
 	metaHigh  = 40
 	metaTxid  = 48
 	metaSum   = 56
 	metaSize  = 64
 )
+
+// pageSizeOf is how many bytes the pages of a file have, as its first one says.
+func pageSizeOf(file io.ReaderAt) int {
+	page := make([]byte, metaSize)
+	if _, err := file.ReadAt(page, pageHeader); err != nil || binary.NativeEndian.Uint32(page) != metaMagic {
+		return pageSize
+	}
+	size := binary.NativeEndian.Uint32(page[metaPage:])
+	if size < 1<<10 || size > 64<<10 || size&(size-1) != 0 {
+		return pageSize
+	}
+	return int(size)
+}
 
 // readMetas reads both pages of a file whose pages have pageSize bytes.
 func readMetas(file io.ReaderAt, pageSize int) (metas, error) {

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 )
 
 // TestTornCommitIsCutBackAndTold: bbolt cannot tell a commit that a power cut tore
 // from one that the disk damaged. Either way the one before is in force, and
 // Stats say so; a store without any whole commit is refused.
 func TestTornCommitIsCutBackAndTold(t *testing.T) {
-	origin, page := t.TempDir(), os.Getpagesize()
+	origin, page := t.TempDir(), pageSize
 	b := openBolt(t, origin, Options{})
 	const records = 20
 	for i := range records {
@@ -84,7 +86,7 @@ func TestTornCommitIsCutBackAndTold(t *testing.T) {
 // TestFileThatWasCutOffSaysHowMuchIsLeft: what every commit built on is not there, so
 // there is nothing to cut back to.
 func TestFileThatWasCutOffSaysHowMuchIsLeft(t *testing.T) {
-	origin, page := t.TempDir(), int64(os.Getpagesize())
+	origin, page := t.TempDir(), int64(pageSize)
 	b := openBolt(t, origin, Options{})
 	for i := range 20 {
 		if err := write(b, Key, fmt.Sprintf("k%02d", i), "v"); err != nil {
@@ -107,5 +109,49 @@ func TestFileThatWasCutOffSaysHowMuchIsLeft(t *testing.T) {
 		if want := fmt.Sprintf("has %d bytes of %d", size, m.size()); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: %v, want that the file %s", size, err, want)
 		}
+	}
+}
+
+// TestOlderPagesAreKeptUntilCompaction: files were made with the system's pages once.
+func TestOlderPagesAreKeptUntilCompaction(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: 4 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pages := func() int {
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		return pageSizeOf(file)
+	}
+	b := openBolt(t, dir, Options{})
+	for i := range 100 {
+		if err := write(b, Key, fmt.Sprintf("k%02d", i), "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := pages(); got != 4<<10 {
+		t.Errorf("pages of %d bytes after writes", got)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compact(t.Context(), dir, Options{LowWater: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := pages(); got != pageSize {
+		t.Errorf("pages of %d bytes after compaction", got)
+	}
+	b = openBolt(t, dir, Options{})
+	n := 0
+	if _, err := b.Load(ctx, []Table{Key}, func(Table, Record) error { n++; return nil }); err != nil || n != 100 {
+		t.Errorf("%d records, %v", n, err)
 	}
 }
