@@ -13,23 +13,26 @@ const (
 // promptTokens guesses the tokens of a request's body: a token is four bytes,
 // but not of what is no text. It errs on the high side, since names and
 // punctuation of the JSON count, too.
+//
+// A run that is long enough has one of every mediaRun bytes in it: only those are
+// looked at, and what is around them.
 func promptTokens(body []byte) int64 {
-	if len(body) < mediaRun {
-		return tokens.Guess(len(body))
-	}
-	text, media, run := len(body), int64(0), 0
-	for _, c := range body {
-		if base64Digit[c] {
-			run++
+	text, media := len(body), int64(0)
+	for at := mediaRun - 1; at < len(body); at += mediaRun {
+		if !base64Digit[body[at]] {
 			continue
 		}
-		if run >= mediaRun {
+		from, to := at, at+1
+		for from > 0 && base64Digit[body[from-1]] {
+			from--
+		}
+		for to < len(body) && base64Digit[body[to]] {
+			to++
+		}
+		if run := to - from; run >= mediaRun {
 			text, media = text-run, media+mediaTokens
 		}
-		run = 0
-	}
-	if run >= mediaRun {
-		text, media = text-run, media+mediaTokens
+		at += (to - 1 - at) / mediaRun * mediaRun // the last of them in this run
 	}
 	return tokens.Guess(text) + media
 }
