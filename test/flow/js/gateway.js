@@ -1,18 +1,9 @@
 // The gateway under test, started by ../run.sh: requests that are under way there, and
 // a browser that is signed in.
 import assert from 'node:assert/strict';
-import { visit } from '../../oauth/js/chromium.js';
+import { issuer, key, signedIn } from '../../oauth/js/signedin.js';
 
-function need(name) {
-  const value = process.env[name];
-  assert.ok(value, `${name} is not set; start the suite with ../run.sh`);
-  return value;
-}
-
-export const issuer = need('STAGEDOOR_URL').replace(/\/$/, '');
-const username = need('STAGEDOOR_USERNAME');
-const password = need('STAGEDOOR_PASSWORD');
-const key = need('STAGEDOOR_KEY');
+export { issuer };
 
 // ask begins a stream. What comes of it is in done: { id, text }.
 export async function ask(t, play, model = 'm1') {
@@ -37,27 +28,9 @@ export async function film(prompt) {
   return (await r.json()).id;
 }
 
-let state;
-
 // open opens a page of who administers. before prepares it.
 export async function open(t, browser, path, options = {}, before = async () => {}) {
-  state ??= await signIn(browser);
-  const page = await visit(t, browser, { storageState: state, ...options });
-  await before(page);
-  await page.goto(issuer + path);
+  const page = await signedIn(t, browser, path, options, before);
   await page.locator('#line', { hasText: /^live$/ }).waitFor();
   return page;
-}
-
-async function signIn(browser) {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.goto(`${issuer}/signin`);
-  await page.fill('#username', username);
-  await page.fill('#password', password);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL(`${issuer}/account`);
-  const cookies = await context.storageState();
-  await context.close();
-  return cookies;
 }
