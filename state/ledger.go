@@ -271,7 +271,7 @@ func (p *poster) enter(e Entry) uint64 {
 	if (e.Kind == Settle || e.Kind == Release) && e.Hold == 0 {
 		e.Hold = e.Sequence
 	}
-	p.tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: p.tx.sequenceKey(e.Sequence), Value: p.tx.paper.keep(e.encode(p.tx.paper.sheet(), p.at))})
+	p.tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: p.tx.sequenceKey(e.Sequence), Value: p.tx.paper.keep(e.encode(p.tx.paper.sheet(), p.at))})
 	return e.Sequence
 }
 

@@ -76,7 +76,7 @@ func receiptKey(request, account string, hold uint64) []byte {
 func (tx *Tx) putReceipt(r *Receipt, ended []byte) {
 	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), r.Hold)
 	key = tx.paper.keep(key)
-	tx.op(journal.Op{Kind: journal.Put, Table: journal.Receipt, Key: key, Value: tx.paper.keep(r.encode(tx.paper.sheet(), ended))})
+	tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Receipt, Key: key, Value: tx.paper.keep(r.encode(tx.paper.sheet(), ended))})
 }
 
 // encode appends the receipt as it is kept. ended is r.Ended.

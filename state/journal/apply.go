@@ -1,142 +1,138 @@
 package journal
 
 import (
-	"bytes"
-	"fmt"
-	"slices"
+	"context"
+	"encoding/binary"
 
 	"go.etcd.io/bbolt"
 )
 
 // appended are the tables whose keys nearly always follow all those before them:
-// their pages are filled to the brim, since nothing will come between, and what
-// follows the last key is new.
+// their pages are filled to the brim, since little will come between.
 var appended = []Table{Ledger, Receipt}
 
 const brim = 0.95
 
-// writer applies the batches of one commit. What it looked up for one operation
-// serves the next ones: a commit is many operations on few tables.
-type writer struct {
-	tx      *bbolt.Tx
-	buckets []bucket
-	room    []byte // for sealed values
+// draft is a commit that is being decided: what its batches come to, on what the
+// store holds and what those before them did.
+type draft struct {
+	snapshot
+	frame []byte  // what the redo log will hold; keys and values of changes are in it
+	own   overlay // the changes
 }
 
-// bucket is a table in a commit.
-type bucket struct {
-	*bbolt.Bucket
-	table Table
-	// last is a key that none in the table lies behind, of an appended one; nil: not
-	// known.
-	last []byte
-}
-
-func newWriter(tx *bbolt.Tx, batches []Batch) *writer {
-	size := 0
+// newDraft decides a commit. The error is a *ConflictError where a condition does
+// not hold.
+func newDraft(s snapshot, batches []Batch) (*draft, error) {
+	size := frameHeader + frameEnd
 	for _, b := range batches {
 		for i := range b.Ops {
-			if op := &b.Ops[i]; op.Kind == Put {
-				size += sealHeader + len(op.Value)
-			}
+			size += opHeader + len(b.Ops[i].Key) + len(b.Ops[i].Value)
 		}
 	}
-	return &writer{tx: tx, room: make([]byte, 0, size)}
-}
-
-func (w *writer) bucket(t Table) *bucket {
-	for i := range w.buckets {
-		if w.buckets[i].table == t {
-			return &w.buckets[i]
-		}
-	}
-	b := bucket{Bucket: w.tx.Bucket([]byte(t)), table: t}
-	if slices.Contains(appended, t) {
-		b.FillPercent = brim
-		// Before any operation: bbolt never finds the last key of a bucket whose
-		// last page was emptied in the same transaction.
-		last, _ := b.Cursor().Last()
-		b.last = clone(last)
-	}
-	w.buckets = append(w.buckets, b)
-	return &w.buckets[len(w.buckets)-1]
-}
-
-func (w *writer) apply(batches []Batch) error {
+	d := &draft{snapshot: s, frame: make([]byte, frameHeader, size)}
 	for i, batch := range batches {
 		for _, c := range batch.Pre {
-			have, err := w.bucket(c.Table).revision(c.Key)
+			have, err := d.revision(c.Table.index(), c.Key)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if have != c.Rev {
-				return &ConflictError{Batch: i, Cond: c, Have: have}
+				return nil, &ConflictError{Batch: i, Cond: c, Have: have}
 			}
 		}
 		for j := range batch.Ops {
-			if err := w.op(&batch.Ops[j]); err != nil {
-				return err
+			if err := d.op(&batch.Ops[j]); err != nil {
+				return nil, err
 			}
 		}
 	}
+	return d, nil
+}
+
+func (d *draft) op(op *Op) error {
+	t := op.Table.index()
+	switch op.Kind {
+	case Put:
+		rev := uint64(0)
+		if !op.New {
+			var err error
+			if rev, err = d.revision(t, op.Key); err != nil {
+				return err
+			}
+		}
+		d.put(t, op.Key, rev+1, op.Value)
+	case Delete:
+		d.remove(t, op.Key)
+	case DeletePrefix:
+		return d.removePrefix(t, op.Key)
+	}
 	return nil
 }
 
-func (w *writer) op(op *Op) error {
-	b := w.bucket(op.Table)
-	switch op.Kind {
-	case Put:
-		rev, err := b.before(op.Key)
-		if err != nil {
-			return err
-		}
-		return b.Put(op.Key, w.seal(op, rev+1))
-	case Delete:
-		return b.Delete(op.Key)
-	case DeletePrefix:
-		return b.deletePrefix(op.Key)
-	}
-	return fmt.Errorf("%w: operation %d", ErrInvalid, op.Kind)
+func (d *draft) put(t int, key []byte, rev uint64, value []byte) {
+	key = d.key(t, key)
+	d.frame = binary.AppendUvarint(d.frame, uint64(1+sealHeader+len(value)))
+	n := len(d.frame)
+	d.frame = appendSealed(d.frame, tables[t], key, rev, value)
+	d.own.put(change{table: t, key: key, sealed: d.frame[n:len(d.frame):len(d.frame)]})
 }
 
-// seal seals a value into what newWriter made room for.
-func (w *writer) seal(op *Op, rev uint64) []byte {
-	n := len(w.room)
-	w.room = appendSealed(w.room, op.Table, op.Key, rev, op.Value)
-	return w.room[n:len(w.room):len(w.room)]
+func (d *draft) remove(t int, key []byte) {
+	key = d.key(t, key)
+	d.frame = binary.AppendUvarint(d.frame, 0)
+	d.own.put(change{table: t, key: key})
 }
 
-// before is the revision that a record has before it is written.
-func (b *bucket) before(key []byte) (uint64, error) {
-	if b.last != nil && bytes.Compare(key, b.last) > 0 {
-		b.last = key
-		return 0, nil
-	}
-	return b.revision(key)
+// key writes the beginning of a change and returns the key in it.
+func (d *draft) key(t int, key []byte) []byte {
+	d.frame = append(append(d.frame, byte(len(tables[t]))), tables[t]...)
+	d.frame = binary.AppendUvarint(d.frame, uint64(len(key)))
+	n := len(d.frame)
+	d.frame = append(d.frame, key...)
+	return d.frame[n:len(d.frame):len(d.frame)]
 }
 
 // revision is the one that a record has; 0: there is none.
-func (b *bucket) revision(key []byte) (uint64, error) {
-	v := b.Get(key)
-	if v == nil {
+func (d *draft) revision(t int, key []byte) (uint64, error) {
+	sealed, found := d.own.get(t, key)
+	if !found {
+		sealed = d.snapshot.get(t, key)
+	}
+	if sealed == nil {
 		return 0, nil
 	}
-	rev, _, err := unseal(b.table, key, v)
+	rev, _, err := unseal(tables[t], key, sealed)
 	return rev, err
 }
 
-// deletePrefix collects before it deletes: a cursor of bbolt may skip a record
-// after its page was rebalanced.
-func (b *bucket) deletePrefix(prefix []byte) error {
+func (d *draft) removePrefix(t int, prefix []byte) error {
 	var keys [][]byte
-	c := b.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, clone(k))
+	to := prefixEnd(prefix)
+	news := collect(t, prefix, to, &d.own, d.newest, d.older)
+	err := scan(context.Background(), d.tx, tables[t], news, prefix, to, 0, func(r Record) error {
+		keys = append(keys, clone(r.Key))
+		return nil
+	})
+	for _, key := range keys {
+		d.remove(t, key)
 	}
-	for _, k := range keys {
-		if err := b.Delete(k); err != nil {
-			return err
+	return err
+}
+
+// snapshot is what a store holds at one moment: the file's tables and, over them,
+// what the file does not have yet.
+type snapshot struct {
+	tx            *bbolt.Tx
+	newest, older *overlay
+}
+
+// get returns a record's sealed value; nil: there is no such record.
+func (s *snapshot) get(t int, key []byte) []byte {
+	for _, o := range []*overlay{s.newest, s.older} {
+		if sealed, found := o.get(t, key); found {
+			return sealed
 		}
 	}
-	return nil
+	return valueOf(s.tx, tables[t], key)
 }

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +31,14 @@ type Options struct {
 	LowWater int64
 
 	readOnly bool // see ReadBolt
+	bare     bool // without a redo log: of a file that has no name yet
 
-	// For tests of faults: where free space is read, and how the file is opened.
+	// For tests of faults: where free space is read, and how files are opened.
 	freeSpace func(dir string) (int64, error)
 	openFile  func(name string, flag int, mode os.FileMode) (*os.File, error)
+
+	// For tests: see redoSize and checkpointAfter.
+	redoSize, checkpointAfter int64
 }
 
 const (
@@ -57,23 +60,43 @@ func (o Options) filled() Options {
 	if o.openFile == nil {
 		o.openFile = os.OpenFile
 	}
+	if o.redoSize == 0 {
+		o.redoSize = redoSize
+	}
+	if o.checkpointAfter == 0 {
+		o.checkpointAfter = checkpointAfter
+	}
 	return o
 }
 
-// Bolt is a Store in one file of bbolt.
+// Bolt is a Store in one file of bbolt, with a redo log before it while it is in use.
 type Bolt struct {
 	db        *bbolt.DB
 	dir       string
 	readOnly  bool
+	bare      bool
 	lowWater  int64
 	cutBack   bool // see Stats
 	freeSpace func(dir string) (int64, error)
 	commits   atomic.Uint64
 	lsn       atomic.Uint64
+	txid      atomic.Uint64 // of bbolt's last commit
 	poison    atomic.Pointer[error]
 
+	redoSize, checkpointAfter int64
+
+	// writing is held by whoever commits, and guards these.
 	writing sync.Mutex
-	txid    uint64 // of bbolt's last commit; guarded by writing
+	redo    [len(redoNames)]redoLog
+	using   int // which of them
+	running *checkpoint
+
+	// What is durable and not in bbolt's file: newest grows with every commit, older
+	// (nil: there is none) is on its way into the file and does not change. Only who
+	// holds writing changes newest. Who reads begins its transaction of bbolt under
+	// the lock, too: the two then are of one moment.
+	layers        sync.RWMutex
+	newest, older *overlay
 
 	// mu is held shared by everything that uses db and exclusively by Close.
 	mu     sync.RWMutex
@@ -88,11 +111,12 @@ var (
 	schemaKey = []byte("schema") // one byte: the layout's version
 	lsnKey    = []byte("lsn")    // 8 bytes
 	cleanKey  = []byte("clean")  // there if the last process closed the store
+	idKey     = []byte("id")     // 16 random bytes; see storeID
 )
 
 // schemaVersion counts what an older program would not understand; see
 // laterTables.
-const schemaVersion = 6
+const schemaVersion = 7
 
 // Commit implements Store.
 func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {
@@ -109,46 +133,69 @@ func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {
 			return 0, err
 		}
 	}
-	var lsn uint64
-	err = b.update(func(tx *bbolt.Tx) error {
-		if err := newWriter(tx, batches).apply(batches); err != nil {
-			return err
-		}
-		if !writes(batches) {
-			return errNothing
-		}
-		bucket := tx.Bucket(own)
-		lsn = b.lsn.Load() + 1
-		return bucket.Put(lsnKey, binary.BigEndian.AppendUint64(nil, lsn))
-	})
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if p := b.poison.Load(); p != nil {
+		return 0, *p // since use
+	}
+	lsn := b.lsn.Load()
+	err = b.commit(batches, lsn+1)
 	switch {
-	case err == nil:
-		b.lsn.Store(lsn)
-		b.commits.Add(1)
+	case err == nil && !writes(batches):
 		return LSN(lsn), nil
-	case errors.Is(err, errNothing):
-		return LSN(b.lsn.Load()), nil
-	case errors.Is(err, ErrConflict):
-		return 0, err
-	case errors.Is(err, ErrPoisoned), errors.Is(err, ErrReadOnly):
+	case err == nil:
+		b.lsn.Store(lsn + 1)
+		b.commits.Add(1)
+		return LSN(lsn + 1), nil
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrReadOnly):
 		return 0, err
 	}
-	poisoned := fmt.Errorf("%w: %w", ErrPoisoned, err)
-	b.poison.CompareAndSwap(nil, &poisoned)
-	return 0, poisoned
+	return 0, b.poisoned(err)
 }
 
-// errNothing ends a transaction that only checked conditions.
-var errNothing = errors.New("nothing to write")
+// commit decides the batches and makes what they come to durable. The caller holds
+// writing.
+func (b *Bolt) commit(batches []Batch, lsn uint64) error {
+	var d *draft
+	err := guarded("file", func() error {
+		var s snapshot
+		tx, err := b.begin(func(newest, older *overlay) { s.newest, s.older = newest, older })
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		s.tx = tx
+		d, err = newDraft(s, batches)
+		return err
+	})
+	if err != nil || !writes(batches) {
+		return err
+	}
+	d.own.lsn = lsn
+	if b.bare || b.readOnly {
+		return b.update(func(tx *bbolt.Tx) error { return errors.Join(d.own.fold(tx), putLSN(tx, lsn)) })
+	}
+	if err := b.turn(int64(len(d.frame)) + frameEnd); err != nil {
+		return err
+	}
+	err = b.redo[b.using].append(lsn, d.frame)
+	if errors.Is(err, errNoSpace) && slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	if err != nil {
+		return err
+	}
+	b.layers.Lock()
+	b.newest.add(&d.own)
+	b.layers.Unlock()
+	return nil
+}
 
-// update runs one write transaction. Those of the same moment wait here for each
-// other, so poison is looked at again inside.
+// update runs one write transaction of bbolt.
 func (b *Bolt) update(fn func(*bbolt.Tx) error) (err error) {
 	if b.readOnly {
 		return fmt.Errorf("%w: it was opened only to be read", ErrReadOnly)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -165,7 +212,7 @@ func (b *Bolt) update(fn func(*bbolt.Tx) error) (err error) {
 	})
 	switch {
 	case err == nil:
-		b.txid = txid
+		b.txid.Store(txid)
 	case b.onlyFull(err):
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
@@ -225,7 +272,7 @@ func (b *Bolt) metas() (metas, error) {
 // onlyFull tells whether a commit failed for want of space and certainly changed
 // nothing: the pages it wrote are part of no tree, and both meta pages are as the
 // commit before left them. Then nothing is lost and nothing in doubt, and there
-// may be room for the next one. The caller holds writing.
+// may be room for the next one. Nobody else is in a write transaction.
 func (b *Bolt) onlyFull(err error) bool {
 	full := slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) })
 	// bbolt tells of a file that cannot grow without the system's error; of one
@@ -234,7 +281,7 @@ func (b *Bolt) onlyFull(err error) bool {
 		return false
 	}
 	m, readErr := b.metas()
-	return readErr == nil && !m.torn() && m.last() == b.txid
+	return readErr == nil && !m.torn() && m.last() == b.txid.Load()
 }
 
 // noRoom are the system's words for a full disk: no space, no quota, a file as
@@ -249,6 +296,12 @@ func (b *Bolt) Backup(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer release()
+	b.writing.Lock()
+	err = b.flush()
+	b.writing.Unlock()
+	if err != nil {
+		return err
+	}
 	return b.db.View(func(tx *bbolt.Tx) error {
 		_, err := tx.WriteTo(untilDone{ctx, w})
 		return err
@@ -284,16 +337,18 @@ func (b *Bolt) Stats() Stats {
 	if b.closed {
 		return s
 	}
-	if info, err := os.Stat(b.db.Path()); err == nil {
-		s.Size = info.Size()
+	for _, path := range append(b.redoPaths(), b.db.Path()) {
+		if info, err := os.Stat(path); err == nil {
+			s.Size += info.Size()
+		}
 	}
 	pages := b.db.Stats()
 	s.Free = int64(pages.FreePageN+pages.PendingPageN) * int64(b.db.Info().PageSize)
 	return s
 }
 
-// Close implements Store. It leaves the mark that spares the next process the
-// check, unless the store is poisoned.
+// Close implements Store. It leaves the file alone, without a redo log, and with the
+// mark that spares the next process the check, unless the store is poisoned.
 func (b *Bolt) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -301,9 +356,16 @@ func (b *Bolt) Close() error {
 		return nil
 	}
 	b.closed = true
-	var err error
-	if b.poison.Load() == nil && !b.readOnly {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if b.readOnly || b.poison.Load() != nil {
+		_ = b.running.outcome() // that of a store that failed
+		return errors.Join(b.closeRedo(false), b.db.Close())
+	}
+	err := b.flush()
+	if err == nil {
 		err = b.update(func(tx *bbolt.Tx) error { return tx.Bucket(own).Put(cleanKey, []byte{1}) })
 	}
+	err = errors.Join(err, b.closeRedo(err == nil))
 	return errors.Join(err, b.db.Close())
 }

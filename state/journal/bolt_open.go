@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -35,11 +36,29 @@ func open(path string, o Options) (*Bolt, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bolt{db: db, dir: filepath.Dir(path), lowWater: o.LowWater, freeSpace: o.freeSpace}
+	b := newBolt(db, path, o)
 	if err := b.prepare(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return b, nil
+}
+
+func newBolt(db *bbolt.DB, path string, o Options) *Bolt {
+	b := &Bolt{db: db, dir: filepath.Dir(path), readOnly: o.readOnly, bare: o.bare, lowWater: o.LowWater, freeSpace: o.freeSpace,
+		redoSize: o.redoSize, checkpointAfter: o.checkpointAfter, newest: &overlay{}}
+	for i, path := range b.redoPaths() {
+		b.redo[i] = redoLog{path: path, most: o.redoSize, open: o.openFile}
+	}
+	return b
+}
+
+// redoPaths are where the files of the redo log are, while there are any.
+func (b *Bolt) redoPaths() []string {
+	var paths []string
+	for _, name := range redoNames {
+		paths = append(paths, filepath.Join(b.dir, name))
+	}
+	return paths
 }
 
 // create makes the file if there is none: under another name first, so that a
@@ -53,7 +72,10 @@ func create(path string, o Options) error {
 		}
 		return nil
 	}
-	o.openFile = os.OpenFile
+	if err := noRedo(filepath.Dir(path)); err != nil {
+		return err
+	}
+	o.openFile, o.bare = os.OpenFile, true
 	err := arrive(path, os.Link, func(tmp *os.File) error {
 		b, err := open(tmp.Name(), o)
 		if err != nil {
@@ -65,6 +87,16 @@ func create(path string, o Options) error {
 		return nil
 	}
 	return err
+}
+
+// noRedo refuses to make a store beside the redo log of one that is not there.
+func noRedo(dir string) error {
+	for _, name := range redoNames {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+			return errors.Join(damaged("is not there, but its %s is", name), err)
+		}
+	}
+	return nil
 }
 
 func makeDir(dir string) error {
@@ -170,7 +202,8 @@ func (b *Bolt) prepare() error {
 			return err
 		}
 	}
-	return b.update(func(tx *bbolt.Tx) error {
+	var id storeID
+	if err := b.update(func(tx *bbolt.Tx) error {
 		for _, t := range tables {
 			if _, err := tx.CreateBucketIfNotExists([]byte(t)); err != nil {
 				return err
@@ -180,9 +213,52 @@ func (b *Bolt) prepare() error {
 		if err != nil {
 			return err
 		}
-		b.lsn.Store(ownLSN(tx))
-		return errors.Join(bucket.Put(schemaKey, []byte{schemaVersion}), bucket.Delete(cleanKey))
-	})
+		if copy(id[:], bucket.Get(idKey)) == 0 {
+			rand.Read(id[:])
+		}
+		return errors.Join(bucket.Put(idKey, id[:]), bucket.Put(schemaKey, []byte{schemaVersion}), bucket.Delete(cleanKey))
+	}); err != nil {
+		return err
+	}
+	for i := range b.redo {
+		b.redo[i].id = id
+	}
+	if err := b.recover(id); err != nil {
+		return err
+	}
+	if b.bare {
+		return nil
+	}
+	if b.newest.lsn != 0 {
+		if err := b.fold(b.newest); err != nil {
+			return err
+		}
+		b.newest = &overlay{}
+	}
+	return b.closeRedo(true)
+}
+
+// recover takes up what the last process made durable and did not put into bbolt's
+// file.
+func (b *Bolt) recover(id storeID) error {
+	var lsn uint64
+	if err := b.view("file", func(tx *bbolt.Tx) error { lsn = ownLSN(tx); return nil }); err != nil {
+		return err
+	}
+	if !b.bare {
+		redo, err := readRedo(b.dir, id, lsn)
+		if err != nil {
+			return err
+		}
+		for _, f := range redo.commits {
+			if err := f.addTo(b.newest); err != nil {
+				return err
+			}
+		}
+		b.cutBack = b.cutBack || redo.torn
+	}
+	b.lsn.Store(max(lsn, b.newest.lsn))
+	return nil
 }
 
 // inspect looks at the store's own records and tells whether the last process

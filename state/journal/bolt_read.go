@@ -17,13 +17,12 @@ func (b *Bolt) Load(ctx context.Context, tables []Table, fn func(Table, Record) 
 		return 0, err
 	}
 	defer release()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var lsn LSN
-	err = b.db.View(func(tx *bbolt.Tx) error {
-		lsn = LSN(ownLSN(tx))
-		for _, t := range tables {
+	err = b.read(tables, nil, nil, func(tx *bbolt.Tx, news [][]change, at uint64) error {
+		lsn = LSN(at)
+		for i, t := range tables {
 			each := func(rec Record) error { return fn(t, rec) }
-			if err := scan(ctx, tx, t, nil, nil, 0, each); err != nil {
+			if err := scan(ctx, tx, t, news[i], nil, nil, 0, each); err != nil {
 				return err
 			}
 		}
@@ -42,19 +41,34 @@ func (b *Bolt) Get(ctx context.Context, table Table, key []byte) (rec Record, er
 		return Record{}, err
 	}
 	defer release()
-	err = b.view(table, func(tx *bbolt.Tx) error {
-		v := valueOf(tx, table, key)
+	found := func(v []byte) error {
 		if v == nil {
 			return fmt.Errorf("%w: %s/%q", ErrNotFound, table, key)
 		}
 		rev, payload, err := unseal(table, key, v)
 		rec = Record{Key: clone(key), Value: clone(payload), Rev: rev}
 		return err
-	})
+	}
+	if v, ok := b.recent(table.index(), key); ok {
+		err = found(v)
+	} else {
+		err = b.view(table, func(tx *bbolt.Tx) error { return found(valueOf(tx, table, key)) })
+	}
 	if err != nil {
 		return Record{}, err
 	}
 	return rec, nil
+}
+
+// recent returns the sealed value of a record (nil: it was removed) that bbolt's file
+// may not have yet. One that was never there is not found.
+func (b *Bolt) recent(t int, key []byte) (sealed []byte, found bool) {
+	b.layers.RLock()
+	defer b.layers.RUnlock()
+	if sealed, found = b.newest.get(t, key); !found {
+		sealed, found = b.older.get(t, key)
+	}
+	return sealed, found
 }
 
 // Range implements Store.
@@ -64,8 +78,9 @@ func (b *Bolt) Range(ctx context.Context, table Table, from, to []byte, limit in
 		return err
 	}
 	defer release()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	return b.db.View(func(tx *bbolt.Tx) error { return scan(ctx, tx, table, from, to, limit, fn) })
+	return b.read([]Table{table}, from, to, func(tx *bbolt.Tx, news [][]change, _ uint64) error {
+		return scan(ctx, tx, table, news[0], from, to, limit, fn)
+	})
 }
 
 // Changes implements Store: the lock on the file lets nobody else write.
@@ -78,38 +93,107 @@ func (b *Bolt) Changes(ctx context.Context, _ LSN, _ func(Change) error) (LSN, e
 	return LSN(b.lsn.Load()), nil
 }
 
-// scan is the one loop over records. A fault of the file is told apart from a
-// panic of fn, which is the caller's.
-func scan(ctx context.Context, tx *bbolt.Tx, t Table, from, to []byte, limit int, fn func(Record) error) error {
-	if !t.known() {
-		return fmt.Errorf("%w: no table %q", ErrInvalid, string(t))
+// read runs fn on what the store holds at one moment: a transaction of bbolt, what
+// is to be laid over from <= key < to of each table, and the last commit in both.
+func (b *Bolt) read(of []Table, from, to []byte, fn func(tx *bbolt.Tx, news [][]change, lsn uint64) error) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for _, t := range of {
+		if !t.known() {
+			return fmt.Errorf("%w: no table %q", ErrInvalid, string(t))
+		}
 	}
+	var news [][]change
+	var lsn uint64
+	tx, err := b.begin(func(newest, older *overlay) {
+		for _, t := range of {
+			news = append(news, collect(t.index(), from, to, newest, older))
+		}
+		if lsn = newest.lsn; lsn == 0 && older != nil {
+			lsn = older.lsn
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return fn(tx, news, max(lsn, ownLSN(tx)))
+}
+
+// begin starts a transaction that reads, and shows fn what is to be laid over it.
+func (b *Bolt) begin(fn func(newest, older *overlay)) (*bbolt.Tx, error) {
+	b.layers.RLock()
+	defer b.layers.RUnlock()
+	fn(b.newest, b.older)
+	return b.db.Begin(false)
+}
+
+// scan is the one loop over records: those of the file and, in their places, those
+// that are laid over them. A fault of the file is told apart from a panic of fn,
+// which is the caller's.
+func scan(ctx context.Context, tx *bbolt.Tx, t Table, news []change, from, to []byte, limit int, fn func(Record) error) error {
+	advance := fileRecords(tx, t, from, to)
+	old, err := advance()
+	for n, steps := 0, 0; limit <= 0 || n < limit; steps++ {
+		if err == nil && steps%256 == 0 {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		rec := old
+		if len(news) > 0 && (old.Key == nil || bytes.Compare(news[0].key, old.Key) <= 0) {
+			replaced := bytes.Equal(news[0].key, old.Key)
+			rec, err = news[0].record()
+			news = news[1:]
+			if err == nil && replaced {
+				old, err = advance()
+			}
+			if err != nil || rec.Rev == 0 {
+				continue // damaged, or removed
+			}
+		} else if old.Key != nil {
+			old, err = advance()
+		} else {
+			return nil
+		}
+		if fnErr := fn(rec); fnErr != nil {
+			return fnErr
+		}
+		n++
+	}
+	return nil
+}
+
+// record is what a change leaves; without a revision: none.
+func (c *change) record() (Record, error) {
+	if c.sealed == nil {
+		return Record{}, nil
+	}
+	rev, payload, err := unseal(tables[c.table], c.key, c.sealed)
+	return Record{Key: c.key, Value: payload, Rev: rev}, err
+}
+
+// fileRecords returns what returns the file's records one by one; without a key:
+// there is no more.
+func fileRecords(tx *bbolt.Tx, t Table, from, to []byte) func() (Record, error) {
 	bucket := tx.Bucket([]byte(t))
-	if bucket == nil {
-		return nil // an older store that is only read
+	if bucket == nil { // an older store that is only read
+		return func() (Record, error) { return Record{}, nil }
 	}
 	c := bucket.Cursor()
 	next := func() ([]byte, []byte) { return c.Seek(from) }
 	if len(from) == 0 {
 		next = c.First
 	}
-	for n := 0; limit <= 0 || n < limit; n++ {
-		if n%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
+	return func() (Record, error) {
 		rec, err := step(t, next)
-		if err != nil {
-			return err
-		}
-		if rec.Key == nil || (to != nil && bytes.Compare(rec.Key, to) >= 0) {
-			return nil
-		}
-		if err := fn(rec); err != nil {
-			return err
+		if err != nil || rec.Key == nil || (to != nil && bytes.Compare(rec.Key, to) >= 0) {
+			next = func() ([]byte, []byte) { return nil, nil }
+			return Record{}, err
 		}
 		next = c.Next
+		return rec, nil
 	}
-	return nil
 }
 
 func step(t Table, next func() ([]byte, []byte)) (rec Record, err error) {
@@ -126,16 +210,20 @@ func step(t Table, next func() ([]byte, []byte)) (rec Record, err error) {
 	return Record{Key: k, Value: payload, Rev: rev}, err
 }
 
-// view runs a read transaction whose function only reads: what it panics with is
-// the file's fault.
-func (b *Bolt) view(where Table, fn func(*bbolt.Tx) error) (err error) {
+// view runs a read transaction of the file whose function only reads.
+func (b *Bolt) view(where Table, fn func(*bbolt.Tx) error) error {
+	return guarded(where, func() error { return b.db.View(fn) })
+}
+
+// guarded runs what only reads: what it panics with is the file's fault.
+func guarded(where Table, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = &CorruptError{Table: where, Reason: fmt.Sprintf("cannot be read (%v)", r)}
 		}
 	}()
-	return b.db.View(fn)
+	return fn()
 }
 
 func ownLSN(tx *bbolt.Tx) uint64 {
@@ -143,6 +231,10 @@ func ownLSN(tx *bbolt.Tx) uint64 {
 		return binary.BigEndian.Uint64(v)
 	}
 	return 0
+}
+
+func putLSN(tx *bbolt.Tx, lsn uint64) error {
+	return tx.Bucket(own).Put(lsnKey, binary.BigEndian.AppendUint64(nil, lsn))
 }
 
 func valueOf(tx *bbolt.Tx, t Table, key []byte) []byte {

@@ -106,7 +106,8 @@ func TestCheckPassesGoodFiles(t *testing.T) {
 // abandon closes the file as the end of the process would: without the mark.
 func abandon(t testing.TB, b *Bolt) {
 	t.Helper()
-	if err := b.db.Close(); err != nil {
+	_ = b.running.outcome()
+	if err := errors.Join(b.closeRedo(false), b.db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	b.closed = true
@@ -346,7 +347,7 @@ func replace(t testing.TB, dir string, data []byte) {
 func TestDamagedFileIsNeverReadAsGood(t *testing.T) {
 	const records = 400
 	origin := t.TempDir()
-	b := openBolt(t, origin, Options{})
+	b := openBolt(t, origin, Options{bare: true})
 	value := strings.Repeat("v", 100)
 	for i := range records {
 		if err := write(b, []Table{Key, User, Body, Meta}[i%4], fmt.Sprintf("k%04d", i), value); err != nil {

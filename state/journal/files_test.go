@@ -158,7 +158,7 @@ func TestBackupIsAStoreMadeWhileOthersWrite(t *testing.T) {
 	if _, err := BackupFile(ctx, memory, filepath.Join(dir, "m.db")); err == nil {
 		t.Error("memory was backed up")
 	}
-	onlyStore(t, dir, FileName)
+	onlyStore(t, dir, FileName, redoNames[0], redoNames[1])
 }
 
 func TestOnlyReadMeansUnchanged(t *testing.T) {

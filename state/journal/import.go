@@ -29,9 +29,12 @@ func Import(ctx context.Context, dir string, r io.Reader, check func(Store) erro
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return Header{}, fmt.Errorf("import: there is a store in %s: choose an empty directory", dir)
 	}
+	if err := noRedo(dir); err != nil {
+		return Header{}, fmt.Errorf("import: %w", err)
+	}
 	var h Header
 	err := arrive(path, os.Link, func(tmp *os.File) error {
-		b, err := open(tmp.Name(), Options{LowWater: -1}.filled())
+		b, err := open(tmp.Name(), Options{LowWater: -1, bare: true}.filled())
 		if err != nil {
 			return err
 		}

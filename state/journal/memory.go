@@ -74,7 +74,11 @@ func (m *Memory) Commit(ctx context.Context, batches []Batch) (LSN, error) {
 func (op Op) applyTo(tree *iradix.Tree) *iradix.Tree {
 	switch op.Kind {
 	case Put:
-		tree, _, _ = tree.Insert(clone(op.Key), cell{clone(op.Value), rev(tree, op.Key) + 1})
+		before := uint64(0)
+		if !op.New {
+			before = rev(tree, op.Key)
+		}
+		tree, _, _ = tree.Insert(clone(op.Key), cell{clone(op.Value), before + 1})
 	case Delete:
 		tree, _, _ = tree.Delete(op.Key)
 	default:

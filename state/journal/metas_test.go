@@ -17,14 +17,14 @@ import (
 // Stats say so; a store without any whole commit is refused.
 func TestTornCommitIsCutBackAndTold(t *testing.T) {
 	origin, page := t.TempDir(), pageSize
-	b := openBolt(t, origin, Options{})
+	b := openBolt(t, origin, Options{bare: true})
 	const records = 20
 	for i := range records {
 		if err := write(b, Key, fmt.Sprintf("k%02d", i), "v"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	last := int(b.txid % 2)
+	last := int(b.txid.Load() % 2)
 	abandon(t, b)
 	good, err := os.ReadFile(filepath.Join(origin, FileName))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestTornCommitIsCutBackAndTold(t *testing.T) {
 // there is nothing to cut back to.
 func TestFileThatWasCutOffSaysHowMuchIsLeft(t *testing.T) {
 	origin, page := t.TempDir(), int64(pageSize)
-	b := openBolt(t, origin, Options{})
+	b := openBolt(t, origin, Options{bare: true})
 	for i := range 20 {
 		if err := write(b, Key, fmt.Sprintf("k%02d", i), "v"); err != nil {
 			t.Fatal(err)

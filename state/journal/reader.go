@@ -16,6 +16,7 @@ import (
 func ReadBolt(path string, o Options) (*Bolt, error) {
 	o = o.filled()
 	o.readOnly = true
+	o.bare = filepath.Base(path) != FileName // a backup has no redo log
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -29,7 +30,7 @@ func ReadBolt(path string, o Options) (*Bolt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read store %s: %w", path, err)
 	}
-	b := &Bolt{db: db, dir: filepath.Dir(path), readOnly: true, freeSpace: o.freeSpace}
+	b := newBolt(db, path, o)
 	if err := b.examine(); err != nil {
 		return nil, fmt.Errorf("read store %s: %w", path, errors.Join(err, db.Close()))
 	}
@@ -44,11 +45,16 @@ func (b *Bolt) examine() error {
 	if err := b.verify(); err != nil {
 		return err
 	}
-	return b.view("file", func(tx *bbolt.Tx) error {
-		if tx.Bucket(own) == nil {
+	var id storeID
+	if err := b.view("file", func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket(own)
+		if bucket == nil {
 			return damaged("is not a store")
 		}
-		b.lsn.Store(ownLSN(tx))
+		copy(id[:], bucket.Get(idKey))
 		return nil
-	})
+	}); err != nil {
+		return err
+	}
+	return b.recover(id)
 }

@@ -91,6 +91,9 @@ type Op struct {
 	Table Table
 	Key   []byte
 	Value []byte
+	// New: nobody has written Key before, so that its revision is 1 and need not be
+	// looked up.
+	New bool
 }
 
 // Stats are figures for an operator.

@@ -1,5 +1,7 @@
 package journal
 
+import "slices"
+
 // Table names a set of records. The name is the bucket on disk and never
 // changes; a table that is no longer used keeps its name taken.
 type Table string
@@ -50,11 +52,7 @@ var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }
 
-func (t Table) known() bool {
-	for _, k := range tables {
-		if k == t {
-			return true
-		}
-	}
-	return false
-}
+func (t Table) known() bool { return t.index() >= 0 }
+
+// index is the table's place in tables; -1: there is no such table.
+func (t Table) index() int { return slices.Index(tables[:], t) }

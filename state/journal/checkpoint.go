@@ -1,0 +1,124 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// checkpointAfter is how many bytes the redo log gets before what it holds goes into
+// bbolt's file, beside the commits that come then.
+const checkpointAfter = 4 << 20
+
+// checkpoint is the changes of many commits on their way into bbolt's file.
+type checkpoint struct {
+	done chan struct{} // closed when it has an outcome
+	err  error         // set then
+}
+
+// ended tells whether none is on its way.
+func (c *checkpoint) ended() bool {
+	if c == nil {
+		return true
+	}
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome waits for it.
+func (c *checkpoint) outcome() error {
+	if c == nil {
+		return nil
+	}
+	<-c.done
+	return c.err
+}
+
+// turn sees to it that the redo log takes n bytes more, and that what it has held
+// long enough goes into bbolt's file. The caller holds writing.
+func (b *Bolt) turn(n int64) error {
+	l := &b.redo[b.using]
+	full := l.used() > 0 && l.at+n > b.redoSize
+	if !full && l.used() < b.checkpointAfter {
+		return nil
+	}
+	if !b.running.ended() && !full {
+		return nil
+	}
+	err := b.freeze()
+	if full {
+		return err
+	}
+	return nil // there is room still; the next commit tries again
+}
+
+// freeze starts a checkpoint of all that is not in bbolt's file, and lets commits go
+// on in the other file of the log. One that is on its way, or found no room, ends
+// first. The caller holds writing.
+func (b *Bolt) freeze() error {
+	if err := b.running.outcome(); err != nil {
+		b.running = b.start(b.older)
+		if err := b.running.outcome(); err != nil {
+			return err
+		}
+	}
+	if b.newest.lsn == 0 {
+		return nil
+	}
+	b.layers.Lock()
+	b.older, b.newest = b.newest, &overlay{}
+	b.layers.Unlock()
+	b.running = b.start(b.older)
+	b.using = 1 - b.using
+	return b.redo[b.using].rewind()
+}
+
+// flush puts all that is durable into bbolt's file. The caller holds writing.
+func (b *Bolt) flush() error {
+	if err := b.freeze(); err != nil {
+		return err
+	}
+	return b.running.outcome()
+}
+
+// start runs a checkpoint beside the commits. Whoever holds writing waits for it
+// before there is another, and Close before it lets go of the file.
+func (b *Bolt) start(o *overlay) *checkpoint {
+	c := &checkpoint{done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		if c.err = b.fold(o); c.err != nil {
+			return
+		}
+		b.layers.Lock()
+		b.older = nil
+		b.layers.Unlock()
+	}()
+	return c
+}
+
+// fold puts an overlay into bbolt's file. The redo log still has all of it, so a full
+// disk is nothing but a reason to try again.
+func (b *Bolt) fold(o *overlay) error {
+	err := b.update(func(tx *bbolt.Tx) error {
+		return errors.Join(o.fold(tx), putLSN(tx, o.lsn))
+	})
+	if err != nil && !errors.Is(err, ErrReadOnly) {
+		return b.poisoned(err)
+	}
+	return err
+}
+
+// poisoned stops the store for good.
+func (b *Bolt) poisoned(err error) error {
+	if !errors.Is(err, ErrPoisoned) {
+		err = fmt.Errorf("%w: %w", ErrPoisoned, err)
+	}
+	b.poison.CompareAndSwap(nil, &err)
+	return err
+}
