@@ -90,6 +90,26 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestAskWithinEndsWithItsTime(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		silent := spawn(t, sys, nil)
+		quick := spawn(t, sys, func(c actor.Context) {
+			if q, ok := c.Message().(*question); ok {
+				q.Resolve(2*q.number, nil)
+			}
+		})
+		for range 3 { // with the timers of those before
+			began := time.Now()
+			if _, err := kit.AskWithin(time.Hour, sys, silent, &question{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
+				t.Errorf("got %v after %s", err, time.Since(began))
+			}
+			if got, err := kit.AskWithin(time.Hour, sys, quick, &question{number: 21}); got != 42 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		}
+	})
+}
+
 func TestAskOfDeadActorFailsAtOnce(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		pid := spawn(t, sys, nil)

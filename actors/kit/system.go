@@ -44,6 +44,7 @@ type System struct {
 	beside     sync.WaitGroup
 	goroutines atomic.Int64
 	crashed    atomic.Int64
+	timers     sync.Pool // of *time.Timer, stopped: see AskWithin
 
 	waiting atomic.Int64 // len(waiters), read without the lock on every stop
 	mu      sync.Mutex

@@ -82,7 +82,7 @@ type Settlement struct {
 	// Reason is how it ended.
 	Reason string
 	// Receipt tells the rest: model, provider, attempts, usage, prices, flags. It
-	// may be nil, and must not change afterwards.
+	// may be nil, and is the ledger's from here on.
 	Receipt *state.Receipt
 }
 
@@ -171,6 +171,13 @@ func (h *Hold) Progress(amount int64) {
 // if ctx ends it is settled all the same.
 func (h *Hold) Settle(ctx context.Context, s Settlement) error {
 	_, err := kit.Ask(ctx, h.client.system, h.pid, &settling{hold: h.hold, settlement: s})
+	h.settled(s.Amount, err)
+	return refusal(err)
+}
+
+// SettleWithin is Settle for who has left and can't call it off: it waits for d.
+func (h *Hold) SettleWithin(d time.Duration, s Settlement) error {
+	_, err := kit.AskWithin(d, h.client.system, h.pid, &settling{hold: h.hold, settlement: s})
 	h.settled(s.Amount, err)
 	return refusal(err)
 }

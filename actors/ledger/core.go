@@ -27,17 +27,26 @@ const (
 
 // hold is money kept for a request. The account's actor owns it.
 type hold struct {
-	id      uint64 // sequence of its begin; 0: the journal does not know it
-	begun   bool   // its begin is under way, or done
-	waited  bool   // somebody waits for its begin
-	amount  int64
-	purse   *purse // of its key; nil: it has none
-	phase   phase
-	began   time.Time
-	receipt state.Receipt // what is known of it already; it does not change
+	id     uint64 // sequence of its begin; 0: the journal does not know it
+	begun  bool   // its begin is under way, or done
+	waited bool   // somebody waits for its begin
+	amount int64
+	purse  *purse // of its key; nil: it has none
+	phase  phase
+	began  time.Time
+	known  known // does not change
 	// outcome is what those who end it again are told.
 	outcome error
 	also    []waiter // ended it again while it was ending
+}
+
+// known is what a receipt says from the beginning.
+type known struct{ request, key, model, provider string }
+
+func knownOf(r *state.Receipt) known { return known{r.Request, r.Key, r.Model, r.Provider} }
+
+func (k *known) receipt() *state.Receipt {
+	return &state.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider}
 }
 
 // waiter is somebody who is told when something is durable.
@@ -79,8 +88,8 @@ type core struct {
 func newCore(a state.Account, holds []state.Hold, b books) *core {
 	c := &core{credits: a.Credits, spent: a.Spent, books: b, purses: make(map[string]*purse), open: make(map[*hold]struct{})}
 	for i := range holds {
-		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, receipt: holds[i].Receipt}
-		h.purse = c.purse(h.receipt.Key)
+		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, known: knownOf(&holds[i].Receipt)}
+		h.purse = c.purse(h.known.key)
 		c.open[h] = struct{}{}
 		c.hold(h, h.amount)
 	}
@@ -112,7 +121,7 @@ func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waite
 	if err := c.covers(now, p, amount); err != nil {
 		return nil, err
 	}
-	h := &hold{amount: amount, purse: p, began: now, receipt: receipt}
+	h := &hold{amount: amount, purse: p, began: now, known: knownOf(&receipt)}
 	c.hold(h, amount)
 	c.open[h] = struct{}{}
 	if w == nil {
@@ -120,7 +129,7 @@ func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waite
 		return h, nil
 	}
 	h.begun, h.waited = true, true
-	c.push(op{kind: state.Begin, hold: h, amount: amount, receipt: &h.receipt, waiter: w})
+	c.push(op{kind: state.Begin, hold: h, amount: amount, receipt: h.known.receipt(), waiter: w})
 	return h, nil
 }
 
@@ -177,7 +186,7 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 		default:
 			flags = append(flags, FlagExhausted)
 		}
-		flagged := *o.receipt // it may be the begin's, or be settled again
+		flagged := *o.receipt // it may be settled again
 		flagged.Flags = slices.Concat(flagged.Flags, flags)
 		o.receipt = &flagged
 		amount = h.amount + o.extra
@@ -233,15 +242,14 @@ func (c *core) again(h *hold, w waiter) error {
 	return errPending
 }
 
-// merge is what the receipt says, on top of what was known at the begin.
+// merge completes a receipt with what was known at the begin.
 func (h *hold) merge(r *state.Receipt) *state.Receipt {
 	if r == nil {
-		return &h.receipt
+		return h.known.receipt()
 	}
-	m := *r
-	m.Request, m.Key, m.Model = h.receipt.Request, h.receipt.Key, cmp.Or(m.Model, h.receipt.Model)
-	m.Provider = cmp.Or(m.Provider, h.receipt.Provider)
-	return &m
+	r.Request, r.Key = h.known.request, h.known.key
+	r.Model, r.Provider = cmp.Or(r.Model, h.known.model), cmp.Or(r.Provider, h.known.provider)
+	return r
 }
 
 // adjust corrects the credits. What is taken is gone at once, what is given can
@@ -339,7 +347,7 @@ func (c *core) overdue(now time.Time) []op {
 		}
 		if h.phase == open && !h.begun {
 			h.begun = true
-			batch = append(batch, op{kind: state.Begin, hold: h, amount: h.amount, receipt: &h.receipt})
+			batch = append(batch, op{kind: state.Begin, hold: h, amount: h.amount, receipt: h.known.receipt()})
 		}
 		c.unwritten = c.unwritten[1:]
 	}
@@ -465,7 +473,7 @@ func (c *core) moving(request string) bool {
 		return true
 	}
 	for h := range c.open {
-		if h.receipt.Request == request {
+		if h.known.request == request {
 			return true
 		}
 	}
@@ -476,7 +484,7 @@ func (c *core) moving(request string) bool {
 func (c *core) find(request string) *hold {
 	var found *hold
 	for h := range c.open {
-		if h.receipt.Request == request && h.phase == open && (found == nil || h.began.Before(found.began)) {
+		if h.known.request == request && h.phase == open && (found == nil || h.began.Before(found.began)) {
 			found = h
 		}
 	}

@@ -222,10 +222,8 @@ func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
 		return nil
 	}
 	// The client's leaving must not take the settlement along.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	ctx, span := telemetry.Start(ctx, telemetry.SpanSettle)
-	err := t.hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
+	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
+	err := t.hold.SettleWithin(patience, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
 	settled(span, bill.Amount, end.String(), err)
 	if err == nil {
 		t.ended = true
