@@ -92,4 +92,3 @@ func AskWithin[T any](d time.Duration, s *System, to *actor.PID, message Asker[T
 		return zero, context.DeadlineExceeded
 	}
 }
-
