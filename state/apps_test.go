@@ -10,7 +10,7 @@ import (
 
 func TestAppsSurviveARestart(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	want := state.App{ClientID: "ci_a", Secret: hash(1), Previous: hash(2), PreviousUntil: start.Add(time.Hour),
 		Owner: 7, Name: `<b>"A" & ü`, RedirectURI: "https://a.example/cb?x=1&y=<2>"}
 	must(t, s, func(tx *state.Tx) (err error) { want, err = tx.AddApp(want); return err })
@@ -23,7 +23,7 @@ func TestAppsSurviveARestart(t *testing.T) {
 			t.Errorf("%s: it was kept", name)
 		}
 	}
-	s = open(t, store, clock.now)
+	s = open(t, store, clock.Now)
 	for _, got := range [][]state.App{s.View().Apps(7), s.View().Apps(0)} {
 		if len(got) != 1 || got[0].RedirectURI != want.RedirectURI || got[0].Name != want.Name || !got[0].PreviousUntil.Equal(want.PreviousUntil) {
 			t.Errorf("got %+v, want %+v", got, want)

@@ -52,7 +52,7 @@ func BenchmarkDurableDo(b *testing.B) {
 
 // BenchmarkKey is the lookup of every request: hash, find, ask.
 func BenchmarkKey(b *testing.B) {
-	s := open(b, journal.NewMemory(), newClock().now)
+	s := open(b, journal.NewMemory(), newClock().Now)
 	var secret string
 	for i := range 1000 {
 		made, k, err := state.NewKey(start, seeded(uint64(i)))

@@ -9,7 +9,7 @@ import (
 
 func TestDisabledUsersAreBlockedAtOnceAndAfterARestart(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	put := func(s *state.State, u state.User) state.User {
 		t.Helper()
 		u, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
@@ -36,7 +36,7 @@ func TestDisabledUsersAreBlockedAtOnceAndAfterARestart(t *testing.T) {
 		t.Error("a user who was just disabled is not blocked")
 	}
 	s.Close()
-	s = open(t, store, clock.now)
+	s = open(t, store, clock.Now)
 	if !s.Blocked("Anna") || !s.Blocked("Bob") {
 		t.Error("after a restart disabled users are not blocked")
 	}

@@ -31,12 +31,12 @@ func TestClockSetBackRevivesNothing(t *testing.T) {
 	}{{"running", false, false}, {"restarted", true, false}, {"killed", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			clock, store := newClock(), journal.NewMemory()
-			s := open(t, store, clock.now)
+			s := open(t, store, clock.Now)
 			must(t, s, access(1, start.Add(time.Minute)))
 			if !lives(s, 1) {
 				t.Fatal("not alive to begin with")
 			}
-			clock.add(2 * time.Minute)
+			clock.Add(2 * time.Minute)
 			if lives(s, 1) {
 				t.Fatal("alive after it expired")
 			}
@@ -49,21 +49,21 @@ func TestClockSetBackRevivesNothing(t *testing.T) {
 			if c.restart {
 				s.Close()
 			}
-			clock.add(-time.Hour)
+			clock.Add(-time.Hour)
 			if c.restart || c.kill {
-				s = open(t, store, clock.now)
+				s = open(t, store, clock.Now)
 			}
 			before := s.Now()
 			if lives(s, 1) || before.Before(start.Add(2*time.Minute)) {
 				t.Errorf("revived: it is %v", before)
 			}
-			clock.add(time.Minute)
+			clock.Add(time.Minute)
 			if after := s.Now(); after.Sub(before) != 30*time.Second {
 				t.Errorf("a minute of a slow clock is %v, want half speed", after.Sub(before))
 			}
-			clock.add(3 * time.Hour)
-			if now := s.Now(); !now.Equal(clock.now()) {
-				t.Errorf("it is %v, not %v: the clock does not catch up", now, clock.now())
+			clock.Add(3 * time.Hour)
+			if now := s.Now(); !now.Equal(clock.Now()) {
+				t.Errorf("it is %v, not %v: the clock does not catch up", now, clock.Now())
 			}
 		})
 	}
@@ -71,13 +71,13 @@ func TestClockSetBackRevivesNothing(t *testing.T) {
 
 func TestClockSetForwardExpiresEarly(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	must(t, s, access(1, start.Add(time.Hour)))
-	clock.add(24 * time.Hour)
+	clock.Add(24 * time.Hour)
 	if lives(s, 1) {
 		t.Error("alive a day later")
 	}
-	clock.add(-24 * time.Hour)
+	clock.Add(-24 * time.Hour)
 	if lives(s, 1) {
 		t.Error("expired things stay expired")
 	}
@@ -85,7 +85,7 @@ func TestClockSetForwardExpiresEarly(t *testing.T) {
 
 func TestMarkIsRareAndPartOfOtherCommits(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	mark := func() (rev uint64) {
 		rec, err := store.Get(ctx, journal.Meta, []byte("clock/mark"))
 		if err != nil {
@@ -97,16 +97,16 @@ func TestMarkIsRareAndPartOfOtherCommits(t *testing.T) {
 		if err := s.AddKey(ctx, newKey(t, i)); err != nil {
 			t.Fatal(err)
 		}
-		clock.add(time.Second)
+		clock.Add(time.Second)
 	}
 	if lsn := s.Stats().Journal.LSN; lsn != 5 || mark() != 1 {
 		t.Errorf("%d commits, mark written %d times, want 5 and 1", lsn, mark())
 	}
-	clock.add(time.Minute)
+	clock.Add(time.Minute)
 	if n, err := s.Sweep(ctx, 0); n != 0 || err != nil || mark() != 2 {
 		t.Errorf("sweep: %d, %v, mark written %d times", n, err, mark())
 	}
-	clock.add(time.Second)
+	clock.Add(time.Second)
 	s.Close()
 	if mark() != 3 {
 		t.Error("Close does not keep the time")

@@ -18,7 +18,7 @@ import (
 func TestFoldingKeepsEverySum(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
-		s, err := state.Open(store, clock.now)
+		s, err := state.Open(store, clock.Now)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -60,10 +60,10 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 				kind := rapid.SampledFrom([]state.EntryKind{state.Extend, state.Settle, state.Release, state.Progress}).Draw(rt, "kind")
 				enter(h.Account, state.Posting{Kind: kind, Hold: h.ID, Amount: amount.Draw(rt, "amount"), Receipt: &h.Receipt})
 			},
-			"time": func(rt *rapid.T) { clock.add(time.Hour) },
+			"time": func(rt *rapid.T) { clock.Add(time.Hour) },
 			"fold": func(rt *rapid.T) {
 				before, held := s.Accounts(), s.Holds("")
-				n, err := s.Fold(ctx, clock.now().Add(-time.Duration(rapid.IntRange(-1, 2).Draw(rt, "hours"))*time.Hour), rapid.IntRange(1, 5).Draw(rt, "limit"))
+				n, err := s.Fold(ctx, clock.Now().Add(-time.Duration(rapid.IntRange(-1, 2).Draw(rt, "hours"))*time.Hour), rapid.IntRange(1, 5).Draw(rt, "limit"))
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 			},
 			"restart": func(rt *rapid.T) {
 				s.Close()
-				if s, err = state.Open(store, clock.now); err != nil {
+				if s, err = state.Open(store, clock.Now); err != nil {
 					rt.Fatal(err)
 				}
 			},
@@ -95,14 +95,14 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 
 func TestFoldTakesOldEntriesWithTheirReceipts(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Settle, Held: 5, Amount: 5, Receipt: about("old")})
-	clock.add(time.Hour)
+	clock.Add(time.Hour)
 	post(t, s, "a", state.Posting{Kind: state.Settle, Held: 7, Amount: 7, Receipt: about("new")})
-	if n, err := s.Fold(ctx, clock.now(), 0); n != 2 || err != nil {
+	if n, err := s.Fold(ctx, clock.Now(), 0); n != 2 || err != nil {
 		t.Fatalf("got %d, %v", n, err)
 	}
-	if n, err := s.Fold(ctx, clock.now(), 0); n != 0 || err != nil {
+	if n, err := s.Fold(ctx, clock.Now(), 0); n != 0 || err != nil {
 		t.Errorf("again: got %d, %v", n, err)
 	}
 	if _, err := s.Receipts(ctx, "a", "old"); !errors.Is(err, state.ErrNotFound) {
@@ -122,16 +122,16 @@ func TestFoldTakesOldEntriesWithTheirReceipts(t *testing.T) {
 // TestFoldsOfOneMomentCountOnce: and postings beside them are not disturbed.
 func TestFoldsOfOneMomentCountOnce(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	for range 200 {
 		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 1})
 	}
-	clock.add(time.Hour)
+	clock.Add(time.Hour)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 20 {
-				if _, err := s.Fold(ctx, clock.now(), 7); err != nil {
+				if _, err := s.Fold(ctx, clock.Now(), 7); err != nil {
 					t.Error(err)
 				}
 				if _, err := s.History(ctx, "a", 0, 1000); err != nil {
@@ -160,11 +160,11 @@ func TestBooksNoticeAWrongCheckpoint(t *testing.T) {
 		"none":        {Kind: journal.Delete, Table: journal.Folded, Key: []byte("a")},
 	} {
 		clock, store := newClock(), journal.NewMemory()
-		s := open(t, store, clock.now)
+		s := open(t, store, clock.Now)
 		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10})
-		clock.add(time.Hour)
+		clock.Add(time.Hour)
 		post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 20})
-		if n, err := s.Fold(ctx, clock.now(), 0); n != 1 || err != nil {
+		if n, err := s.Fold(ctx, clock.Now(), 0); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		if _, err := s.CheckBooks(ctx); err != nil {

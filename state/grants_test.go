@@ -12,7 +12,7 @@ import (
 
 func TestGrantsAreListedByUserAndAppWithoutRevoked(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	for n, parties := range [][2]int64{{1, 1}, {1, 2}, {2, 1}, {1, 1}, {1, 256}, {256, 1}} {
 		must(t, s, func(tx *state.Tx) error {
 			return tx.PutGrant(state.Grant{ID: fmt.Sprint("grt_", n), User: parties[0], App: parties[1], Family: hash(n),
@@ -41,6 +41,6 @@ func TestGrantsAreListedByUserAndAppWithoutRevoked(t *testing.T) {
 		if g, ok := s.View().GrantByFamily(hash(0)); !ok || g.Live(start) || g.Reason != "first" || !g.Revoked.Equal(start) {
 			t.Errorf("the revoked one: got %+v, %v", g, ok)
 		}
-		s = open(t, store, newClock().now)
+		s = open(t, store, newClock().Now)
 	}
 }

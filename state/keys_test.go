@@ -16,7 +16,7 @@ import (
 
 func TestKeyLife(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	k := newKey(t, 1)
 	k.User, k.Scopes, k.Models = "usr_1", []string{}, []string{"gpt-*"}
 	k.Limits, k.Budget = state.Limits{RPM: 60, TPM: 1e6, Concurrency: 3}, 5_000_000
@@ -44,13 +44,13 @@ func TestKeyLife(t *testing.T) {
 	if got, _ := s.Key(k.Hash); got.Enabled || got.Models[0] != "claude-*" {
 		t.Errorf("after ChangeKey: got %+v", got)
 	}
-	clock.add(time.Minute)
+	clock.Add(time.Minute)
 	for range 2 {
 		revoked, err := s.RevokeKey(ctx, k.ID)
 		if err != nil || !revoked.Revoked.Equal(start.Add(time.Minute)) {
 			t.Errorf("RevokeKey: got %v, %v", revoked.Revoked, err)
 		}
-		clock.add(time.Minute)
+		clock.Add(time.Minute)
 	}
 	sameAfterReload(t, s, store)
 	if err := s.RemoveKey(ctx, k.ID); err != nil {
@@ -119,7 +119,7 @@ func TestChangedHashFindsOnlyTheNewOne(t *testing.T) {
 
 func TestKeysAreListedByFilterInOrder(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	for i := range 6 {
 		k := newKey(t, 5-i)
 		k.User = fmt.Sprint("usr_", (5-i)%2)
@@ -133,7 +133,7 @@ func TestKeysAreListedByFilterInOrder(t *testing.T) {
 	if _, err := s.RevokeKey(ctx, newKey(t, 4).ID); err != nil {
 		t.Fatal(err)
 	}
-	clock.add(time.Hour)
+	clock.Add(time.Hour)
 	for want, f := range map[string]state.KeyFilter{
 		"key 0,key 1,key 2,key 3,key 4,key 5": {},
 		"key 0,key 2,key 4":                   {User: "usr_0"},

@@ -118,11 +118,11 @@ func TestHistoryIsNewestFirstAndOneAccounts(t *testing.T) {
 
 func TestSequencesGoOnAfterARestart(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10}, state.Posting{Kind: state.Begin, Amount: 5, Receipt: about("r")})
 	post(t, s, "b", state.Posting{Kind: state.Credit, Amount: 10})
 	s.Close()
-	s = open(t, store, newClock().now)
+	s = open(t, store, newClock().Now)
 	_, posted := post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 1})
 	if posted[0].Sequence != 4 {
 		t.Errorf("got sequence %d, want 4", posted[0].Sequence)
@@ -137,14 +137,14 @@ func TestSequencesGoOnAfterARestart(t *testing.T) {
 
 func TestReceiptTellsOnlyItsOwner(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	r := about("req_1")
 	r.Prices = []state.PriceRow{{What: "input", Quantity: 10, Price: 3, Per: 1_000_000}}
 	_, posted := post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 10}, state.Posting{Kind: state.Begin, Amount: 5, Receipt: r})
 	if _, err := s.Receipts(ctx, "a", "req_1"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("before the end: got %v, want ErrNotFound", err)
 	}
-	clock.add(time.Second)
+	clock.Add(time.Second)
 	post(t, s, "a", state.Posting{Kind: state.Settle, Hold: posted[1].Sequence, Amount: 3, Reason: "stop", Receipt: r},
 		state.Posting{Kind: state.Release, Held: 2, Reason: "refused", Receipt: r})
 	got, err := s.Receipts(ctx, "a", "req_1")
@@ -170,7 +170,7 @@ func TestBooksBalanceWhateverIsPosted(t *testing.T) {
 	kinds := []state.EntryKind{state.Credit, state.Adjust, state.Begin, state.Extend, state.Settle, state.Release, state.Progress}
 	rapid.Check(t, func(rt *rapid.T) {
 		store := journal.NewMemory()
-		s := open(t, store, newClock().now)
+		s := open(t, store, newClock().Now)
 		for range rapid.IntRange(1, 20).Draw(rt, "commands") {
 			account := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "account")
 			postings := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) state.Posting {
@@ -186,7 +186,7 @@ func TestBooksBalanceWhateverIsPosted(t *testing.T) {
 			rt.Fatal(err)
 		}
 		s.Close()
-		again := open(t, store, newClock().now)
+		again := open(t, store, newClock().Now)
 		defer again.Close()
 		if after, err := again.CheckBooks(ctx); err != nil || after != before {
 			rt.Fatalf("after reloading: got %+v, %v, want %+v", after, err, before)
@@ -211,7 +211,7 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			store := journal.NewMemory()
-			s := open(t, store, newClock().now)
+			s := open(t, store, newClock().Now)
 			post(t, s, "a", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Begin, Amount: 10, Receipt: about("r")},
 				state.Posting{Kind: state.Settle, Hold: 2, Amount: 8, Receipt: about("r")}, state.Posting{Kind: state.Begin, Amount: 20, Receipt: about("q")},
 				state.Posting{Kind: state.Settle, Held: 5, Amount: 0, Receipt: about("p")})
@@ -222,7 +222,7 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 			if _, err := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{tt.op}}}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := open(t, store, newClock().now).CheckBooks(ctx); !errors.Is(err, journal.ErrCorrupt) {
+			if _, err := open(t, store, newClock().Now).CheckBooks(ctx); !errors.Is(err, journal.ErrCorrupt) {
 				t.Errorf("got %v, want ErrCorrupt", err)
 			}
 		})
@@ -235,7 +235,7 @@ func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本"}))
 	number := rapid.Int64Range(0, 1<<50)
 	rapid.Check(t, func(rt *rapid.T) {
-		s := open(t, journal.NewMemory(), newClock().now)
+		s := open(t, journal.NewMemory(), newClock().Now)
 		defer s.Close()
 		n := func(name string) int64 { return number.Draw(rt, name) }
 		r := state.Receipt{Request: "r", Prices: []state.PriceRow{}, Key: text.Draw(rt, "key"), Model: text.Draw(rt, "model"), Upstream: text.Draw(rt, "upstream"), Provider: text.Draw(rt, "provider"),

@@ -11,21 +11,15 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // TestStateIsItsModel drives random commands, some of which refuse or panic half
 // way or meet a store that refuses, beside a model that is two maps.
 func TestStateIsItsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		clock, full := newClock(), false
-		store := &faulty{Store: journal.NewMemory()}
-		store.before = func([]journal.Batch) error {
-			if full {
-				return journal.ErrReadOnly
-			}
-			return nil
-		}
-		s := open(t, store, clock.now)
+		clock, store := newClock(), statetest.NewFaulty()
+		s := open(t, store, clock.Now)
 		defer s.Close()
 		keys, held := map[string]state.Key{}, map[string]state.ResponseHeader{}
 		pool := rapid.IntRange(0, 5)
@@ -47,7 +41,9 @@ func TestStateIsItsModel(t *testing.T) {
 				steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 					return step{pool.Draw(rt, "key"), rapid.StringN(0, 3, -1).Draw(rt, "name"), rapid.Bool().Draw(rt, "rotate"), rapid.Bool().Draw(rt, "remove")}
 				}), 1, 4).Draw(rt, "steps")
-				full = end == "full"
+				if end == "full" {
+					store.Refuse(journal.ErrReadOnly)
+				}
 				_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) {
 					for _, step := range steps {
 						k := newKey(t, step.key)
@@ -76,7 +72,7 @@ func TestStateIsItsModel(t *testing.T) {
 					}
 					return 0, nil
 				})
-				full = false
+				store.Refuse(nil)
 				var panicked *state.PanicError
 				switch {
 				case end == "keep" && err == nil:
@@ -90,7 +86,7 @@ func TestStateIsItsModel(t *testing.T) {
 			},
 			"put": func(rt *rapid.T) {
 				r := newResponse(pool.Draw(rt, "response"), rapid.SampledFrom([]string{"queued", "completed"}).Draw(rt, "status"))
-				r.Expires = clock.now().Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "ttl")) * time.Second)
+				r.Expires = clock.Now().Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "ttl")) * time.Second)
 				_, there := held[r.ID]
 				if err := s.PutResponse(ctx, r); (err == nil) == there {
 					rt.Fatalf("put: got %v, there %v", err, there)
@@ -102,7 +98,7 @@ func TestStateIsItsModel(t *testing.T) {
 			"update": func(rt *rapid.T) {
 				id := newResponse(pool.Draw(rt, "response"), "").ID
 				h, there := held[id]
-				ok := there && !h.Finished() && clock.now().Before(h.Expires)
+				ok := there && !h.Finished() && clock.Now().Before(h.Expires)
 				if _, err := s.UpdateResponse(ctx, id, me, state.ResponseUpdate{Status: "failed"}); (err == nil) != ok {
 					rt.Fatalf("update: got %v, want ok %v", err, ok)
 				}
@@ -114,7 +110,7 @@ func TestStateIsItsModel(t *testing.T) {
 			"delete": func(rt *rapid.T) {
 				id := newResponse(pool.Draw(rt, "response"), "").ID
 				h, there := held[id]
-				ok := there && clock.now().Before(h.Expires)
+				ok := there && clock.Now().Before(h.Expires)
 				if err := s.DeleteResponse(ctx, id, me); (err == nil) != ok {
 					rt.Fatalf("delete: got %v, want ok %v", err, ok)
 				}
@@ -123,10 +119,10 @@ func TestStateIsItsModel(t *testing.T) {
 				}
 			},
 			"sweep": func(rt *rapid.T) {
-				clock.add(time.Duration(rapid.IntRange(0, 100).Draw(rt, "seconds")) * time.Second)
+				clock.Add(time.Duration(rapid.IntRange(0, 100).Draw(rt, "seconds")) * time.Second)
 				want := 0
 				for id, h := range held {
-					if !clock.now().Before(h.Expires) {
+					if !clock.Now().Before(h.Expires) {
 						delete(held, id)
 						want++
 					}
@@ -149,7 +145,7 @@ func TestStateIsItsModel(t *testing.T) {
 				}
 				live := 0
 				for id, want := range held {
-					if !clock.now().Before(want.Expires) {
+					if !clock.Now().Before(want.Expires) {
 						continue
 					}
 					live++

@@ -12,13 +12,13 @@ import (
 
 func TestPausesSurviveARestartUntilTheyAreEnded(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	for _, name := range []string{"up", "a b/ü"} {
 		must(t, s, func(tx *state.Tx) error { return tx.Pause(name) })
-		clock.add(time.Hour)
+		clock.Add(time.Hour)
 	}
 	must(t, s, func(tx *state.Tx) error { return tx.Pause("up") }) // it is
-	s = open(t, store, clock.now)
+	s = open(t, store, clock.Now)
 	all := s.View().Pauses()
 	if len(all) != 2 || all[0].Provider != "a b/ü" || all[1].Provider != "up" || !all[1].Since.Equal(start) || !all[0].Since.Equal(start.Add(time.Hour)) {
 		t.Fatalf("got %+v", all)
@@ -27,7 +27,7 @@ func TestPausesSurviveARestartUntilTheyAreEnded(t *testing.T) {
 		t.Error("a part of a name is paused")
 	}
 	must(t, s, func(tx *state.Tx) error { tx.EndPause("up"); tx.EndPause("never"); return nil })
-	s = open(t, store, clock.now)
+	s = open(t, store, clock.Now)
 	if all := s.View().Pauses(); len(all) != 1 || all[0].Provider != "a b/ü" {
 		t.Errorf("after one has ended: %+v", all)
 	}

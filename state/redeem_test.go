@@ -26,7 +26,7 @@ func mint(t testing.TB, s *state.State, n uint64, amount int64) (string, state.R
 
 func TestCodeIsRedeemedOnce(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	code, _ := mint(t, s, 1, 5_000_000)
 	var wg sync.WaitGroup
 	var won, lost atomic.Int32
@@ -47,7 +47,7 @@ func TestCodeIsRedeemedOnce(t *testing.T) {
 		t.Errorf("got %d winners, %d losers, %+v", won.Load(), lost.Load(), s.Account("a"))
 	}
 	s.Close()
-	s = open(t, store, newClock().now)
+	s = open(t, store, newClock().Now)
 	if _, _, err := s.Redeem(ctx, "b", code); !errors.Is(err, state.ErrRedeemed) {
 		t.Errorf("after a restart: got %v, want ErrRedeemed", err)
 	}
@@ -59,7 +59,7 @@ func TestCodeIsRedeemedOnce(t *testing.T) {
 // What is good for nothing any more is shown as what it is, and not for ever.
 func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	used, _ := mint(t, s, 1, 1_000_000)
 	_, cancelled := mint(t, s, 2, 1_000_000)
 	_, open := mint(t, s, 3, 1_000_000)
@@ -70,7 +70,7 @@ func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{state.RedeemUsed, state.RedeemCancelled, state.RedeemOpen} {
-		if got := s.RedeemCodes()[i].State(clock.now()); got != want {
+		if got := s.RedeemCodes()[i].State(clock.Now()); got != want {
 			t.Errorf("code %d: got %s, want %s", i, got, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
 	if now, later := expiring.State(start), expiring.State(start.Add(time.Hour)); now != state.RedeemOpen || later != state.RedeemExpired {
 		t.Errorf("expiring: got %s, then %s", now, later)
 	}
-	clock.add(state.RedeemedFor)
+	clock.Add(state.RedeemedFor)
 	if _, err := s.Sweep(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
 
 func TestCodesAreTypedAnyhowButNotGuessed(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	for i, typed := range []func(string) string{
 		strings.ToLower,
 		func(c string) string { return strings.ReplaceAll(c, "-", "") },
@@ -114,7 +114,7 @@ func TestCodesAreTypedAnyhowButNotGuessed(t *testing.T) {
 	if err := s.AddRedeemCodes(ctx, []state.RedeemCode{c}); err != nil {
 		t.Fatal(err)
 	}
-	clock.add(time.Hour)
+	clock.Add(time.Hour)
 	if _, _, err := s.Redeem(ctx, "a", code); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("expired: got %v, want ErrNotFound", err)
 	}

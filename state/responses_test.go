@@ -39,7 +39,7 @@ func put(t testing.TB, s *state.State, r state.StoredResponse) state.StoredRespo
 
 func TestResponseLife(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	r := newResponse(1, "in_progress")
 	r.Background, r.Streamed, r.Provider, r.LastEvent = true, true, "p", 77
 	put(t, s, r)
@@ -192,7 +192,7 @@ func TestFirstEndOfAResponseCounts(t *testing.T) {
 
 func TestEventsAreResumedAfterANumber(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	neighbour := put(t, s, newResponse(2, "in_progress"))
 	r := put(t, s, newResponse(1, "in_progress"))
 	appendTo := func(id string, last int64, log string) error {
@@ -271,7 +271,7 @@ func TestWatchFollowsAResponseToItsEnd(t *testing.T) {
 
 func TestChainIsTheConversationInOrder(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	previous := ""
 	var ids []string
 	for i := range 4 {
@@ -300,7 +300,7 @@ func TestChainIsTheConversationInOrder(t *testing.T) {
 	if _, err := s.Chain(ctx, "resp_x", me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("unknown: got %v, want ErrNotFound", err)
 	}
-	clock.add(time.Hour)
+	clock.Add(time.Hour)
 	if _, err := s.Chain(ctx, ids[3], me); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("expired: got %v, want ErrNotFound", err)
 	}
@@ -354,14 +354,14 @@ func TestChainIsBounded(t *testing.T) {
 
 func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	const n = 25
 	for i := range n {
 		r := newResponse(i, "completed")
 		r.Expires = start.Add(time.Duration(i+1) * 20 * time.Second)
 		put(t, s, r)
 	}
-	clock.add(200 * time.Second) // ten have expired, the last one just now
+	clock.Add(200 * time.Second) // ten have expired, the last one just now
 	if got := len(s.Responses(state.ResponseFilter{})); got != n-10 {
 		t.Errorf("listed: got %d, want %d", got, n-10)
 	}
@@ -380,7 +380,7 @@ func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 	if got := s.Stats().Responses; got != n-10 {
 		t.Errorf("kept: got %d, want %d", got, n-10)
 	}
-	clock.add(24 * time.Hour)
+	clock.Add(24 * time.Hour)
 	if got, err := s.Sweep(ctx, 0); err != nil || got != n-10 {
 		t.Errorf("Sweep: got %d, %v, want %d", got, err, n-10)
 	}
@@ -388,7 +388,7 @@ func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 }
 
 func TestSweepKeepsTheNewest(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now, state.MaxResponses(5))
+	s := open(t, journal.NewMemory(), newClock().Now, state.MaxResponses(5))
 	for i := range 10 {
 		status := "completed"
 		if i == 1 {
@@ -416,7 +416,7 @@ func TestSweepKeepsTheNewest(t *testing.T) {
 
 func TestUnfinishedResponsesAreFoundAgain(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	for i, status := range []string{"queued", "completed", "in_progress", "failed", "cancelled", "incomplete"} {
 		r := newResponse(i, status)
 		if i == 2 {
@@ -425,7 +425,7 @@ func TestUnfinishedResponsesAreFoundAgain(t *testing.T) {
 		put(t, s, r)
 	}
 	s.Close()
-	s = open(t, store, newClock().now)
+	s = open(t, store, newClock().Now)
 	got := s.Responses(state.ResponseFilter{Unfinished: true})
 	if len(got) != 2 || got[0].Status != "queued" || got[1].Status != "in_progress" {
 		t.Errorf("got %+v", got)
@@ -437,7 +437,7 @@ func TestUnfinishedResponsesAreFoundAgain(t *testing.T) {
 
 func TestBrokenStoreReadsAreUnavailable(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	r := put(t, s, newResponse(1, "completed"))
 	store.Close()
 	if _, err := s.Response(ctx, r.ID, me); !errors.Is(err, state.ErrUnavailable) {

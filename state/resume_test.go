@@ -10,7 +10,7 @@ import (
 
 func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	r := newResponse(1, "queued")
 	r.Request, r.Runs = []byte(`{"a":1}`), 1
 	put(t, s, r)

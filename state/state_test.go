@@ -19,10 +19,11 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 func TestMain(m *testing.M) {
-	if child() {
+	if statetest.Child(writeUntilKilled) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -33,21 +34,8 @@ var (
 	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-// clock is a time that a test sets.
-type clock struct{ at atomic.Pointer[time.Time] }
-
-func newClock() *clock {
-	c := new(clock)
-	c.at.Store(&start)
-	return c
-}
-
-func (c *clock) now() time.Time { return *c.at.Load() }
-
-func (c *clock) add(d time.Duration) {
-	t := c.now().Add(d)
-	c.at.Store(&t)
-}
+// newClock stands at start.
+func newClock() *statetest.Clock { return statetest.NewClock(start) }
 
 // seeded is random bytes that are the same in every run.
 func seeded(n uint64) io.Reader {
@@ -68,7 +56,7 @@ func open(t testing.TB, store journal.Store, now func() time.Time, options ...st
 
 func newState(t testing.TB) *state.State {
 	t.Helper()
-	return open(t, journal.NewMemory(), newClock().now)
+	return open(t, journal.NewMemory(), newClock().Now)
 }
 
 func newKey(t testing.TB, n int) state.Key {
@@ -79,21 +67,6 @@ func newKey(t testing.TB, n int) state.Key {
 	}
 	k.Name = fmt.Sprint("key ", n)
 	return k
-}
-
-// faulty is a store whose commits can be held and made to fail.
-type faulty struct {
-	journal.Store
-	before func([]journal.Batch) error // instead of the commit, if it returns an error
-}
-
-func (f *faulty) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
-	if f.before != nil {
-		if err := f.before(b); err != nil {
-			return 0, err
-		}
-	}
-	return f.Store.Commit(ctx, b)
 }
 
 func TestAcknowledgedIsVisible(t *testing.T) {
@@ -118,7 +91,8 @@ func TestAcknowledgedIsVisible(t *testing.T) {
 func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		store := &faulty{Store: journal.NewMemory(), before: func([]journal.Batch) error { <-hold; return nil }}
+		store := statetest.NewFaulty()
+		store.Before(func([]journal.Batch) error { <-hold; return nil })
 		s := open(t, store, time.Now)
 		k := newKey(t, 1)
 		changed, done := s.WatchKeys(), make(chan error, 1)
@@ -173,10 +147,11 @@ func gather(t *testing.T, s *state.State, hold chan struct{}, commands []func(*s
 
 // held is a store that waits for the channel in its first commit, counts the
 // others and lets each fail with err.
-func held(err error) (*faulty, chan struct{}, *atomic.Int32) {
+func held(err error) (*statetest.Faulty, chan struct{}, *atomic.Int32) {
 	hold, commits := make(chan struct{}), new(atomic.Int32)
 	first := true
-	return &faulty{Store: journal.NewMemory(), before: func([]journal.Batch) error {
+	store := statetest.NewFaulty()
+	store.Before(func([]journal.Batch) error {
 		if first {
 			first = false
 			<-hold
@@ -184,7 +159,8 @@ func held(err error) (*faulty, chan struct{}, *atomic.Int32) {
 		}
 		commits.Add(1)
 		return err
-	}}, hold, commits
+	})
+	return store, hold, commits
 }
 
 func TestGroupIsOneCommitAndRefusalsLeaveNoTrace(t *testing.T) {
@@ -283,7 +259,7 @@ func TestFailedGroupLeavesNoTrace(t *testing.T) {
 						t.Error("Failed is not closed")
 					}
 				}
-				store.before = nil
+				store.Before(nil)
 				if err := s.AddKey(ctx, a); errors.Is(err, state.ErrUnavailable) != c.permanent {
 					t.Errorf("afterwards: got %v, permanent %v", err, c.permanent)
 				}
@@ -331,7 +307,7 @@ func TestContextErrorMeansNotRun(t *testing.T) {
 
 func TestCloseAnswersEverybody(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	var wg sync.WaitGroup
 	var added atomic.Int64
 	for w := range 8 {
@@ -352,7 +328,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	if err := s.AddKey(ctx, newKey(t, 99)); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("after Close: got %v, want ErrUnavailable", err)
 	}
-	again := open(t, store, newClock().now)
+	again := open(t, store, newClock().Now)
 	if n := len(again.Keys(state.KeyFilter{})); int64(n) != added.Load() {
 		t.Errorf("kept %d of %d acknowledged", n, added.Load())
 	}
@@ -360,7 +336,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 
 func TestSecretIsMadeOnce(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	var wg sync.WaitGroup
 	got := make([][]byte, 16)
 	for i := range got {
@@ -377,7 +353,7 @@ func TestSecretIsMadeOnce(t *testing.T) {
 		t.Errorf("another name: got the same secret, %v", err)
 	}
 	s.Close()
-	again, err := open(t, store, newClock().now).Secret(ctx, "sealer", 32)
+	again, err := open(t, store, newClock().Now).Secret(ctx, "sealer", 32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +366,7 @@ func TestSecretIsMadeOnce(t *testing.T) {
 		name string
 		size int
 	}{{"sealer", 64}, {"short", 8}, {"", 32}, {"a/b", 32}} {
-		if _, err := open(t, store, newClock().now).Secret(ctx, c.name, c.size); !errors.Is(err, state.ErrInvalid) {
+		if _, err := open(t, store, newClock().Now).Secret(ctx, c.name, c.size); !errors.Is(err, state.ErrInvalid) {
 			t.Errorf("%q of %d bytes: got %v, want ErrInvalid", c.name, c.size, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	must(t, s, func(tx *state.Tx) error {
 		var errs []error
 		for n := range 10 {
@@ -30,12 +30,12 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 		limit int
 		want  int
 	}{{0, 0, 4}, {59 * time.Second, 0, 0}, {time.Second, 0, 4}, {5 * time.Minute, 7, 7}, {0, 0, 13}, {time.Hour, 0, 12}, {0, 0, 0}} {
-		clock.add(c.after)
+		clock.Add(c.after)
 		if n, err := s.Sweep(ctx, c.limit); err != nil || n != c.want {
-			t.Errorf("at %v: got %d, %v, want %d", clock.now().Sub(start), n, err, c.want)
+			t.Errorf("at %v: got %d, %v, want %d", clock.Now().Sub(start), n, err, c.want)
 		}
 	}
-	again := open(t, store, clock.now)
+	again := open(t, store, clock.Now)
 	if n := len(again.View().Sessions(1)) + len(again.View().Grants(1, 0)); n != 0 {
 		t.Errorf("%d are back after a restart", n)
 	}
@@ -43,7 +43,7 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 
 func TestSweepForgetsUsedCodesInTime(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	var codes []state.RedeemCode
 	var texts []string
 	for n := range 3 {
@@ -60,14 +60,14 @@ func TestSweepForgetsUsedCodesInTime(t *testing.T) {
 	if _, _, err := s.Redeem(ctx, "a", texts[0]); err != nil {
 		t.Fatal(err)
 	}
-	clock.add(state.RedeemedFor - time.Second)
+	clock.Add(state.RedeemedFor - time.Second)
 	if n, err := s.Sweep(ctx, 0); n != 0 || err != nil {
 		t.Errorf("early: %d, %v", n, err)
 	}
 	if _, _, err := s.Redeem(ctx, "b", texts[0]); !errors.Is(err, state.ErrRedeemed) {
 		t.Errorf("got %v, want ErrRedeemed", err)
 	}
-	clock.add(2 * time.Hour)
+	clock.Add(2 * time.Hour)
 	if n, err := s.Sweep(ctx, 0); n != 2 || err != nil {
 		t.Errorf("in time: %d, %v, want the used one and the expired one", n, err)
 	}
@@ -79,7 +79,7 @@ func TestSweepForgetsUsedCodesInTime(t *testing.T) {
 // A payment is remembered as long as it is promised, and no longer.
 func TestSweepForgetsPaymentsInTime(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	must(t, s, func(tx *state.Tx) error {
 		_, posted, err := tx.Post("a", []state.Posting{{Kind: state.Credit, Amount: 10, Once: "p1"}})
 		if err != nil {
@@ -91,9 +91,9 @@ func TestSweepForgetsPaymentsInTime(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{state.PaymentMemory - time.Second, 0}, {time.Second, 1}, {0, 0}} {
-		clock.add(c.after)
+		clock.Add(c.after)
 		if n, err := s.Sweep(ctx, 0); n != c.want || err != nil {
-			t.Errorf("at %v: got %d, %v, want %d", clock.now().Sub(start), n, err, c.want)
+			t.Errorf("at %v: got %d, %v, want %d", clock.Now().Sub(start), n, err, c.want)
 		}
 	}
 	if a := s.Account("a"); a.Credits != 10 {

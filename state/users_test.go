@@ -42,13 +42,13 @@ func twin(h state.Hash) state.Hash {
 
 func TestUsersAreNumberedAndNamedOnce(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	for i, name := range []string{"Ada", "Grace", "Edsger"} {
 		if u := addUser(t, s, name); u.ID != int64(i+1) || !u.Created.Equal(start) {
 			t.Errorf("got %+v", u)
 		}
 	}
-	s = open(t, store, newClock().now)
+	s = open(t, store, newClock().Now)
 	if u := addUser(t, s, "Barbara"); u.ID != 4 {
 		t.Errorf("after a restart: got id %d", u.ID)
 	}

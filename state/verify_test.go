@@ -15,7 +15,7 @@ import (
 func furnished(t *testing.T) *journal.Memory {
 	t.Helper()
 	clock, store := newClock(), journal.NewMemory()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	must(t, s, func(tx *state.Tx) error {
 		u, err := tx.AddUser(state.User{Username: "anna", Status: state.UserActive})
 		if err != nil {
@@ -38,8 +38,8 @@ func furnished(t *testing.T) *journal.Memory {
 	}
 	post(t, s, "1", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Begin, Amount: 10, Receipt: about("r1")},
 		state.Posting{Kind: state.Settle, Held: 5, Amount: 3, Receipt: about("r2")})
-	clock.add(time.Hour)
-	if n, err := s.Fold(ctx, clock.now(), 2); n != 2 || err != nil {
+	clock.Add(time.Hour)
+	if n, err := s.Fold(ctx, clock.Now(), 2); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
 	s.Close()
@@ -147,7 +147,7 @@ func TestExportedStateIsTheSameState(t *testing.T) {
 	if err != nil || !v.Sound() {
 		t.Errorf("%+v, %v", v, err)
 	}
-	s := open(t, copied, newClock().now)
+	s := open(t, copied, newClock().Now)
 	if _, ok := s.Key(newKey(t, 1).Hash); !ok {
 		t.Error("the key does not work")
 	}

@@ -20,7 +20,7 @@ func changed(v state.View, after int64) (ids []string, last int64) {
 // Whoever knows the number of the last change it heard of learns the rest, each
 // job once, deleted ones included, and nothing of others.
 func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now)
+	s := open(t, journal.NewMemory(), newClock().Now)
 	var all []state.Video
 	for i := range 5 {
 		all = append(all, putVideo(t, s, newVideo(i, state.VideoQueued)))
@@ -63,10 +63,10 @@ func TestChangesOfVideosAreFoundByNumber(t *testing.T) {
 
 func TestNumbersOfChangesRiseAcrossRestarts(t *testing.T) {
 	store, clock := journal.NewMemory(), newClock()
-	s := open(t, store, clock.now)
+	s := open(t, store, clock.Now)
 	before := putVideo(t, s, newVideo(1, state.VideoQueued))
 	s.Close()
-	s = open(t, store, newClock().now) // the same time again
+	s = open(t, store, newClock().Now) // the same time again
 	if v := putVideo(t, s, newVideo(2, state.VideoQueued)); v.Changed <= before.Changed {
 		t.Errorf("%d after %d", v.Changed, before.Changed)
 	}

@@ -33,10 +33,10 @@ func tryVideo(s *state.State, v state.Video) (state.Video, error) {
 
 func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
 	store := journal.NewMemory()
-	s := open(t, store, newClock().now)
+	s := open(t, store, newClock().Now)
 	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
 	s.Close()
-	s = open(t, store, newClock().now)
+	s = open(t, store, newClock().Now)
 	if got, ok := s.View().Video(v.ID, me); !ok || got.Prompt != "a cat" || got.Revision != 1 || got.Status() != "queued" {
 		t.Fatalf("%+v, %v", got, ok)
 	}
@@ -53,7 +53,7 @@ func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
 
 // What a client can see goes forward only and is counted.
 func TestVideosGoForward(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now)
+	s := open(t, journal.NewMemory(), newClock().Now)
 	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
 	step := func(revision int64, change func(*state.Video)) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestVideosGoForward(t *testing.T) {
 }
 
 func TestVideosAreListedInPages(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now)
+	s := open(t, journal.NewMemory(), newClock().Now)
 	var ids []string
 	for n := range 7 {
 		v := newVideo(n, state.VideoCompleted)
@@ -143,7 +143,7 @@ func TestVideosAreListedInPages(t *testing.T) {
 }
 
 func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now)
+	s := open(t, journal.NewMemory(), newClock().Now)
 	mine, theirs := newVideo(1, state.VideoQueued), newVideo(2, state.VideoQueued)
 	theirs.Owner = other
 	mine, theirs = putVideo(t, s, mine), putVideo(t, s, theirs)
@@ -178,7 +178,7 @@ func TestWatchersHearOfTheirOwnVideos(t *testing.T) {
 }
 
 func TestAClientsKeyFindsItsVideo(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now)
+	s := open(t, journal.NewMemory(), newClock().Now)
 	v := newVideo(1, state.VideoCompleted)
 	v.Once, v.Asked = "again", hash(7)
 	v = putVideo(t, s, v)
@@ -197,11 +197,11 @@ func TestAClientsKeyFindsItsVideo(t *testing.T) {
 
 func TestVideosAreSweptAfterTheirTime(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	old, running := newVideo(1, state.VideoCompleted), newVideo(2, state.VideoQueued)
 	old.Until = start.Add(time.Minute)
 	old, running = putVideo(t, s, old), putVideo(t, s, running)
-	clock.add(2 * time.Minute)
+	clock.Add(2 * time.Minute)
 	if n, err := s.Sweep(ctx, 0); n != 1 || err != nil {
 		t.Errorf("swept %d, %v", n, err)
 	}

@@ -32,7 +32,7 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := journal.NewMemory()
-			s := open(t, store, newClock().now)
+			s := open(t, store, newClock().Now)
 			s.SetWebhooks([]state.Webhook{c.webhook})
 			v := putVideo(t, s, newVideo(1, state.VideoQueued))
 			v.Phase = c.phase
@@ -42,7 +42,7 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 				putVideo(t, s, v) // changes nothing about the end
 			}
 			s.Close()
-			s = open(t, store, newClock().now)
+			s = open(t, store, newClock().Now)
 			got := outbox(s, "wh_1")
 			if c.want == "" {
 				if len(got) != 0 {
@@ -59,7 +59,7 @@ func TestTheEndOfAVideoIsAnnouncedOnceToWhoWantsIt(t *testing.T) {
 
 // Whose client was told that there is no job has none to be told of.
 func TestARefusedVideoIsNotAnnounced(t *testing.T) {
-	s := open(t, journal.NewMemory(), newClock().now)
+	s := open(t, journal.NewMemory(), newClock().Now)
 	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
 	v := putVideo(t, s, newVideo(1, state.VideoSubmitting))
 	v.Phase, v.Deleted = state.VideoFinalizing, start
@@ -73,7 +73,7 @@ func TestARefusedVideoIsNotAnnounced(t *testing.T) {
 
 func TestDeliveriesAreInTheOrderInWhichTheyAreDue(t *testing.T) {
 	clock := newClock()
-	s := open(t, journal.NewMemory(), clock.now)
+	s := open(t, journal.NewMemory(), clock.Now)
 	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}, {ID: "wh_12"}})
 	for i := range 3 {
 		v := newVideo(i, state.VideoQueued)
@@ -105,7 +105,7 @@ func TestDeliveriesAreInTheOrderInWhichTheyAreDue(t *testing.T) {
 	if err := s.PostponeDelivery(ctx, first[0].ID, start); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	clock.add(state.DeliveryTTL + 2*time.Hour)
+	clock.Add(state.DeliveryTTL + 2*time.Hour)
 	if _, err := s.Sweep(ctx, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -25,35 +25,25 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // owner is whose responses they are.
 const owner state.Owner = "key:k"
 
-// slow is a store whose commits take as long as they are told to.
-type slow struct {
-	journal.Store
-	mu    sync.Mutex
-	pause time.Duration
-	err   error
-}
-
-func (s *slow) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN, error) {
-	s.mu.Lock()
-	pause, err := s.pause, s.err
-	s.mu.Unlock()
-	time.Sleep(pause)
-	if err != nil {
-		return 0, err
+// slow makes a commit take as long as d.
+func slow(d time.Duration) statetest.Hook {
+	return func([]journal.Batch) error {
+		time.Sleep(d)
+		return nil
 	}
-	return s.Store.Commit(ctx, batches)
 }
 
 // stage is a registry over a provider that does what body tells it.
 type stage struct {
 	t        *testing.T
 	sys      *kit.System
-	journal  *slow
+	journal  *statetest.Faulty
 	store    *state.State
 	service  *translator.Service
 	registry *background.Registry
@@ -71,7 +61,7 @@ func (noVault) Recall(string) (string, bool) { return "", false }
 func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
-		s := &stage{t: t, sys: sys, journal: &slow{Store: journal.NewMemory()}}
+		s := &stage{t: t, sys: sys, journal: statetest.NewFaulty()}
 		s.simulate = func(_ context.Context, say func(string) error) error { return say("Hello") }
 		var err error
 		if s.store, err = state.Open(s.journal, time.Now); err != nil {
@@ -258,15 +248,13 @@ func TestAResponseRunsAndIsKept(t *testing.T) {
 
 func TestTheIdIsNotToldBeforeItIsDurable(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.journal.pause = time.Second
+		s.journal.Before(slow(time.Second))
 		start := time.Now()
 		s.start()
 		if took := time.Since(start); took < time.Second {
 			t.Errorf("told after %s", took)
 		}
-		s.journal.mu.Lock()
-		s.journal.err = errors.New("disk full")
-		s.journal.mu.Unlock()
+		s.journal.Refuse(errors.New("disk full"))
 		if err := s.registry.Start(context.Background(), s.job()); err == nil {
 			t.Error("told without a record")
 		}
@@ -276,7 +264,7 @@ func TestTheIdIsNotToldBeforeItIsDurable(t *testing.T) {
 // What has begun goes on whether or not its client waited for the id.
 func TestAClientThatLeavesChangesNothing(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.journal.pause = time.Second
+		s.journal.Before(slow(time.Second))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		job := s.job()
@@ -370,7 +358,7 @@ func TestCancelAgainstTheEnd(t *testing.T) {
 	for at := time.Duration(0); at <= 3*time.Second; at += 250 * time.Millisecond {
 		t.Run(at.String(), func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
-				s.journal.pause = 300 * time.Millisecond
+				s.journal.Before(slow(300 * time.Millisecond))
 				s.simulate = func(ctx context.Context, say func(string) error) error {
 					if err := say("Hello"); err != nil {
 						return err

@@ -19,6 +19,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 type noVault struct{}
@@ -296,23 +297,10 @@ func TestStopEndsWhatRuns(t *testing.T) {
 	})
 }
 
-// brittle is a store that fails a house's start once it is broken.
-type brittle struct {
-	journal.Store
-	broken bool
-}
-
-func (b *brittle) Commit(ctx context.Context, batches []journal.Batch) (journal.LSN, error) {
-	if b.broken {
-		return 0, errors.New("broken")
-	}
-	return b.Store.Commit(ctx, batches)
-}
-
 func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		journal := &brittle{Store: journal.NewMemory()}
-		store, err := state.Open(journal, time.Now)
+		faulty := statetest.NewFaulty()
+		store, err := state.Open(faulty, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +310,7 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		journal.broken = true
+		faulty.Refuse(errors.New("broken"))
 		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Vault: noVault{}}
 		if _, err := house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
 			t.Error("started")

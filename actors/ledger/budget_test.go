@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 func addKey(t *testing.T, s *state.State, id string, budget int64, w state.Window) {
@@ -42,7 +43,7 @@ func spend(t *testing.T, c *ledger.Client, id, key string, amount, charge int64)
 }
 
 func TestBudgetIsNeverExceeded(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 1_000_000)
 		addKey(t, s, "key_1", 1000, "")
 		addKey(t, s, "key_2", 0, "")
@@ -73,7 +74,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 }
 
 func TestBudgetRefusalNamesIt(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 10_000_000)
 		addKey(t, s, "key_1", 1_250_000, state.WindowMonth)
 		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r", Amount: 1_250_001, Key: "key_1"})
@@ -86,7 +87,7 @@ func TestBudgetRefusalNamesIt(t *testing.T) {
 
 // A changed budget counts at once, for a hold that is open, too.
 func TestBudgetChangesAtOnce(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 1_000_000)
 		addKey(t, s, "key_1", 100, "")
 		set := func(budget int64) {
@@ -126,7 +127,7 @@ func TestBudgetChangesAtOnce(t *testing.T) {
 }
 
 func TestBudgetOfADayComesBack(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 1_000_000)
 		addKey(t, s, "day", 100, state.WindowDay)
 		addKey(t, s, "month", 100, state.WindowMonth)

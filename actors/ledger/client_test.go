@@ -13,10 +13,11 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 func TestHoldSettleRelease(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_0", Amount: 1})
 		var e *dialogue.Error
 		if !errors.Is(err, state.ErrInsufficient) || !errors.As(err, &e) || e.Status != 429 || e.Type != "insufficient_quota" || e.Code != "insufficient_quota" || !e.NoRetry {
@@ -68,7 +69,7 @@ func TestHoldSettleRelease(t *testing.T) {
 }
 
 func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 10)
 		h := hold(t, c, "7", "req_a", 10) // the actor is up and knows of ten
 		credit(t, c, "7", 5)
@@ -115,7 +116,7 @@ func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
 // TestJournalOfAHold: a short hold is one entry, a long one is there to be found
 // after a crash, a durable one at once.
 func TestJournalOfAHold(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 100)
 		short := hold(t, c, "7", "req_short", 10)
 		kittest.Pass(10 * time.Millisecond)
@@ -158,11 +159,11 @@ func TestJournalOfAHold(t *testing.T) {
 }
 
 func TestFullDiskChargesNobodyAndForgetsNothing(t *testing.T) {
-	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *faulty) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		credit(t, c, "7", 100)
 		a, b := hold(t, c, "7", "req_a", 40), hold(t, c, "7", "req_b", 40)
 		kittest.Pass(time.Second)
-		store.full.Store(true)
+		store.Refuse(journal.ErrReadOnly)
 		err := a.Settle(ctx, ledger.Settlement{Amount: 30, Reason: "finished"})
 		var e *dialogue.Error
 		if !errors.Is(err, state.ErrUnavailable) || !errors.As(err, &e) || e.Status != 503 {
@@ -176,7 +177,7 @@ func TestFullDiskChargesNobodyAndForgetsNothing(t *testing.T) {
 		}
 		b.Release("refused", nil)
 		kittest.Pass(10 * time.Second)
-		store.full.Store(false)
+		store.Refuse(nil)
 		kittest.Pass(2 * time.Second)
 		if open := s.Holds(""); len(open) != 1 {
 			t.Errorf("the release was not tried again: %+v", open)

@@ -1,14 +1,11 @@
 package ledger_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +14,10 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
+
+const crashWriters = 8
 
 func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	store := journal.NewMemory()
@@ -67,20 +67,9 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	}
 }
 
-// child recovers what the one before it left, holds and settles until it is
-// killed, and prints every acknowledged settlement.
-func child() bool {
-	dir := os.Getenv(crashDir)
-	if dir == "" {
-		return false
-	}
-	if err := moveMoney(dir); err != nil {
-		fmt.Println("error", err)
-	}
-	return true
-}
-
-func moveMoney(dir string) error {
+// moveMoney recovers what the process before it left, holds and settles until it
+// is killed, and says every acknowledged settlement.
+func moveMoney(dir string, say statetest.Say) error {
 	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
 	if err != nil {
 		return err
@@ -100,45 +89,39 @@ func moveMoney(dir string) error {
 	if err := c.Credit(ctx, "7", 1_000_000, "cycle"); err != nil {
 		return err
 	}
-	var out sync.Mutex // one line is one write
-	say := func(format string, args ...any) {
-		out.Lock()
-		defer out.Unlock()
-		fmt.Printf(format+"\n", args...)
-	}
 	say("credit 1000000")
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(w)))
-			for n := 0; ; n++ {
-				id := fmt.Sprintf("req_%d-%d-%d", os.Getpid(), w, n)
-				h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: 100, Durable: n%2 == 0})
-				if errors.Is(err, state.ErrInsufficient) {
-					continue
-				}
-				if err != nil {
-					say("error %v", err)
-					return
-				}
-				switch random.IntN(8) {
-				case 0:
-					h.Progress(random.Int64N(100)) // and leaves it for Recover
-				case 1:
-					h.Release("end", nil)
-				default:
-					amount := random.Int64N(150)
-					if err := h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished"}); err != nil {
-						say("error %v", err)
-						return
-					}
-					say("settle %s %d", id, amount)
-				}
-			}
-		})
+	failures := make(chan error, crashWriters)
+	for w := range crashWriters {
+		go func() { failures <- settleMoney(c, w, say) }()
 	}
-	wg.Wait()
-	return nil
+	return <-failures
+}
+
+// settleMoney is one writer.
+func settleMoney(c *ledger.Client, w int, say statetest.Say) error {
+	random := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(w)))
+	for n := 0; ; n++ {
+		id := fmt.Sprintf("req_%d-%d-%d", os.Getpid(), w, n)
+		h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: 100, Durable: n%2 == 0})
+		if errors.Is(err, state.ErrInsufficient) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		switch random.IntN(8) {
+		case 0:
+			h.Progress(random.Int64N(100)) // and leaves it for Recover
+		case 1:
+			h.Release("end", nil)
+		default:
+			amount := random.Int64N(150)
+			if err := h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished"}); err != nil {
+				return err
+			}
+			say("settle", id, amount)
+		}
+	}
 }
 
 func TestKilledLedgerBalances(t *testing.T) {
@@ -149,39 +132,18 @@ func TestKilledLedgerBalances(t *testing.T) {
 	settled := map[string]int64{}
 	credits := int64(0)
 	for range cycles {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), crashDir+"="+dir)
-		pipe, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(pipe)
-		for n := 0; lines.Scan(); n++ {
+		statetest.Kill(t, dir, func(line string) {
+			if strings.HasPrefix(line, "credit") {
+				credits += 1_000_000
+				return
+			}
 			var id string
 			var amount int64
-			switch line := lines.Text(); {
-			case strings.HasPrefix(line, "error"):
-				t.Error("child:", line)
-			case strings.HasPrefix(line, "credit"):
-				credits += 1_000_000
-			default:
-				if _, err := fmt.Sscanf(line, "settle %s %d", &id, &amount); err != nil {
-					t.Fatalf("child: %q", line)
-				}
-				settled[id] = amount
+			if _, err := fmt.Sscanf(line, "settle %s %d", &id, &amount); err != nil {
+				t.Fatalf("child: %q", line)
 			}
-			if n == 300 {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if err := cmd.Wait(); err == nil {
-			t.Error("the child ended by itself")
-		}
+			settled[id] = amount
+		})
 		checkKilled(t, dir, settled, credits)
 	}
 	t.Logf("%d acknowledged settlements survived %d kills", len(settled), cycles)

@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,28 +11,16 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 func TestMain(m *testing.M) {
-	if !child() {
+	if !statetest.Child(moveMoney) {
 		os.Exit(m.Run())
 	}
 }
 
 var ctx = context.Background()
-
-// faulty is a store that can be told to refuse writes.
-type faulty struct {
-	journal.Store
-	full atomic.Bool
-}
-
-func (f *faulty) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
-	if f.full.Load() {
-		return 0, journal.ErrReadOnly
-	}
-	return f.Store.Commit(ctx, b)
-}
 
 func open(tb testing.TB, store journal.Store) *state.State {
 	tb.Helper()
@@ -54,9 +41,9 @@ func start(tb testing.TB, sys *kit.System, s *state.State) *ledger.Client {
 }
 
 // run runs body with a ledger in a bubble of fake time and checks the books.
-func run(t *testing.T, body func(t *testing.T, c *ledger.Client, s *state.State, store *faulty)) {
+func run(t *testing.T, body func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty)) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
-		store := &faulty{Store: journal.NewMemory()}
+		store := statetest.NewFaulty()
 		s := open(t, store)
 		c := start(t, sys, s)
 		body(t, c, s, store)

@@ -3,7 +3,6 @@ package meter_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,33 +14,21 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 var ctx = context.Background()
 
-// faulty is a store that can be told to refuse writes.
-type faulty struct {
-	journal.Store
-	full atomic.Bool
-}
-
-func (f *faulty) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
-	if f.full.Load() {
-		return 0, journal.ErrReadOnly
-	}
-	return f.Store.Commit(ctx, b)
-}
-
 type fixture struct {
 	t      *testing.T
-	store  *faulty
+	store  *statetest.Faulty
 	state  *state.State
 	ledger *ledger.Client
 	now    time.Time
 }
 
 func newFixture(t *testing.T, credits int64) *fixture {
-	f := &fixture{t: t, store: &faulty{Store: journal.NewMemory()}, now: time.Now()}
+	f := &fixture{t: t, store: statetest.NewFaulty(), now: time.Now()}
 	var err error
 	if f.state, err = state.Open(f.store, time.Now); err != nil {
 		t.Fatal(err)
@@ -255,14 +242,14 @@ func TestUnwrittenSettlementIsNotCharged(t *testing.T) {
 	f := newFixture(t, 1000)
 	m := f.meter(nil)
 	begin(t, m, candidate(t, 10))
-	f.store.full.Store(true)
+	f.store.Refuse(journal.ErrReadOnly)
 	o := outcome(50)
 	err := m.End(ctx, o)
 	if err == nil || err.Status != 503 {
 		t.Fatalf("got %v, want a 503", err)
 	}
 	o.Err = err // which is what becomes of the request
-	f.store.full.Store(false)
+	f.store.Refuse(nil)
 	if err := m.End(ctx, o); err != nil {
 		t.Error(err)
 	}

@@ -33,7 +33,7 @@ func TestClockMovesReviveNothing(t *testing.T) {
 			}
 			b.creds.Secret = secret
 			moved := func(by time.Duration) {
-				b.clock.add(by)
+				b.clock.Add(by)
 				if restarts {
 					b.reopen(t, tokens.Config{})
 				}

@@ -41,7 +41,7 @@ func BenchmarkDurableExchange(b *testing.B) {
 			codes := make([]string, b.N)
 			share(b.N, 64, func(i int) {
 				if i%50 == 0 {
-					s.clock.add(time.Millisecond)
+					s.clock.Add(time.Millisecond)
 				}
 				codes[i] = approveAsSomebody(b, s, i)
 			})
@@ -120,7 +120,7 @@ func BenchmarkLookup(b *testing.B) {
 	var access string
 	for range 200 {
 		access = s.tokens(b).Access
-		s.clock.add(time.Millisecond)
+		s.clock.Add(time.Millisecond)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,14 +1,11 @@
 package tokens_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,16 +15,13 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
-
-// crashDir tells a test binary that it is the process that is killed.
-const crashDir = "STAGEDOOR_TEST_CRASH_DIR"
 
 const crashWriters = 8
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashDir); dir != "" {
-		fmt.Println("error", child(dir))
+	if statetest.Child(writeUntilKilled) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -48,30 +42,22 @@ func open(dir string) (*tokens.Client, *state.State, func(), error) {
 	return c, s, func() { _ = errors.Join(sys.Stop(ctx), s.Close(), store.Close()) }, err
 }
 
-// child goes through the protocol until it is killed, and prints what was
-// acknowledged: who, which step, and what came of it.
-func child(dir string) error {
+// writeUntilKilled goes through the protocol, and says what was acknowledged: who, which step, and what came of it.
+func writeUntilKilled(dir string, say statetest.Say) error {
 	c, s, _, err := open(dir)
 	if err != nil {
 		return err
 	}
-	var out sync.Mutex // one line is one write
-	say := func(words ...any) {
-		out.Lock()
-		defer out.Unlock()
-		fmt.Println(words...)
-	}
-	var wg sync.WaitGroup
 	failures := make(chan error, crashWriters)
 	for w := range crashWriters {
-		wg.Go(func() { failures <- live(c, s, fmt.Sprintf("%d-%d", os.Getpid(), w), say) })
+		go func() { failures <- live(c, s, fmt.Sprintf("%d-%d", os.Getpid(), w), say) }()
 	}
 	return <-failures
 }
 
 // live is one writer: a user with an app, and one grant after the other. Every
 // second one is revoked.
-func live(c *tokens.Client, s *state.State, who string, say func(...any)) error {
+func live(c *tokens.Client, s *state.State, who string, say statetest.Say) error {
 	u, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
 		return tx.AddUser(state.User{Username: who, Status: state.UserActive})
 	})
@@ -130,7 +116,11 @@ func TestKilledRegistryForgetsNothingItAcknowledged(t *testing.T) {
 	}
 	writers, acknowledged := map[string]*told{}, 0
 	for range cycles {
-		acknowledged += killDuringWrites(t, dir, writers)
+		acknowledged += statetest.Kill(t, dir, func(line string) {
+			if !record(writers, strings.Fields(line)) {
+				t.Errorf("child: %s", line)
+			}
+		})
 		checkTold(t, dir, writers)
 		clear(writers) // what was checked was used up by that
 	}
@@ -140,36 +130,8 @@ func TestKilledRegistryForgetsNothingItAcknowledged(t *testing.T) {
 	t.Logf("%d acknowledged steps survived %d kills", acknowledged, cycles)
 }
 
-func killDuringWrites(t *testing.T, dir string, writers map[string]*told) int {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), crashDir+"="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines, n := bufio.NewScanner(out), 0
-	for ; lines.Scan(); n++ {
-		if !record(writers, strings.Fields(lines.Text())) {
-			t.Errorf("child: %s", lines.Text())
-		}
-		if n == 300 {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil {
-		t.Error("the child ended by itself")
-	}
-	return n
-}
-
 func record(writers map[string]*told, words []string) bool {
-	if len(words) < 2 || words[0] == "error" {
+	if len(words) < 2 {
 		return false
 	}
 	w := writers[words[0]]

@@ -3,32 +3,19 @@ package tokens_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
-// full is a store that refuses to write while it is told to.
-type full struct {
-	journal.Store
-	is atomic.Bool
-}
-
-func (f *full) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
-	if f.is.Load() {
-		return 0, journal.ErrReadOnly
-	}
-	return f.Store.Commit(ctx, b)
-}
-
 func TestFullDiskUsesNothingUp(t *testing.T) {
-	store := &full{Store: journal.NewMemory()}
+	store := statetest.NewFaulty()
 	b := newBenchOn(t, store, tokens.Config{})
 	code, pair := b.code(t), b.tokens(t)
-	store.is.Store(true)
+	store.Refuse(journal.ErrReadOnly)
 	for name, try := range map[string]func() error{
 		"exchange": func() error { return second(b.exchange(code)) },
 		"refresh":  func() error { return second(b.refresh(pair.Refresh)) },
@@ -41,7 +28,7 @@ func TestFullDiskUsesNothingUp(t *testing.T) {
 		}
 	}
 	b.alive(t, pair)
-	store.is.Store(false)
+	store.Refuse(nil)
 	if _, err := b.exchange(code); err != nil {
 		t.Errorf("the code afterwards: %v", err)
 	}
@@ -82,31 +69,18 @@ func TestStoppedRegistryAnswers(t *testing.T) {
 	}
 }
 
-// cutOff is a store whose process dies once it has committed: nobody hears of it.
-type cutOff struct {
-	journal.Store
-	is atomic.Bool
-}
-
-func (c *cutOff) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
-	lsn, err := c.Store.Commit(ctx, b)
-	if err == nil && c.is.Load() {
-		return 0, journal.ErrPoisoned
-	}
-	return lsn, err
-}
-
 // TestCodeIsUsedWhoeverHeardTheAnswer: B4. The exchange was written and its answer
 // lost; the next process knows the code as used, and its user can begin again.
 func TestCodeIsUsedWhoeverHeardTheAnswer(t *testing.T) {
-	store := &cutOff{Store: journal.NewMemory()}
+	store := statetest.NewFaulty()
 	b := newBenchOn(t, store, tokens.Config{})
 	code := b.code(t)
-	store.is.Store(true)
+	// As if the process died once it had committed: nobody hears of it.
+	store.After(func([]journal.Batch) error { return journal.ErrPoisoned })
 	if pair, err := b.exchange(code); !errors.Is(err, tokens.ErrUnavailable) || pair.Access != "" {
 		t.Errorf("got %+v, %v, want ErrUnavailable", pair, err)
 	}
-	store.is.Store(false)
+	store.After(nil)
 	b.reopen(t, tokens.Config{})
 	if pair, err := b.exchange(code); !errors.Is(err, tokens.ErrInvalidGrant) || pair.Access != "" {
 		t.Errorf("again: got %+v, %v, want ErrInvalidGrant", pair, err)

@@ -238,7 +238,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			b := newBench(t, tokens.Config{RefreshGrace: grace})
 			refused, issued := 0, 0
 			for seed := range uint64(histories / 2) {
-				b.clock.add(time.Hour) // the grants of the history before are not in the way
+				b.clock.Add(time.Hour) // the grants of the history before are not in the way
 				history := recorded(t, b, seed)
 				if got := porcupine.CheckOperationsTimeout(lineages(grace > 0), history, patience); got != porcupine.Ok {
 					t.Fatalf("history %d: %s", seed, got)

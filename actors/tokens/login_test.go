@@ -70,7 +70,7 @@ func TestUserSignsInAndOut(t *testing.T) {
 
 func TestSessionsEnd(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, b *bench, u tokens.User){
-		"expiry": func(_ *testing.T, b *bench, _ tokens.User) { b.clock.add(14 * 24 * time.Hour) },
+		"expiry": func(_ *testing.T, b *bench, _ tokens.User) { b.clock.Add(14 * 24 * time.Hour) },
 		"new password": func(t *testing.T, b *bench, u tokens.User) {
 			if err := b.SetPassword(ctx, u.ID, "battery staple"); err != nil {
 				t.Fatal(err)
@@ -105,7 +105,7 @@ func TestSessionsEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.clock.add(time.Second)
+			b.clock.Add(time.Second)
 			end(t, b, u)
 			if _, err := b.Session(ctx, cookie); !errors.Is(err, tokens.ErrNoSession) {
 				t.Errorf("got %v, want ErrNoSession", err)
@@ -126,7 +126,7 @@ func TestSessionIsSeenToTheHour(t *testing.T) {
 		after time.Duration
 		seen  time.Duration
 	}{{0, 0}, {59 * time.Minute, 0}, {time.Minute, time.Hour}, {59 * time.Minute, time.Hour}} {
-		b.clock.add(c.after)
+		b.clock.Add(c.after)
 		if s, err := b.Session(ctx, cookie); err != nil || !s.Seen.Equal(start.Add(c.seen)) {
 			t.Errorf("got %v, %v, want %v", s.Seen, err, c.seen)
 		}
@@ -177,7 +177,7 @@ func TestGuessingPasswordsIsSlow(t *testing.T) {
 	if _, _, err := b.login("other", secretWord); err != nil {
 		t.Errorf("another user: %v", err)
 	}
-	b.clock.add(time.Minute)
+	b.clock.Add(time.Minute)
 	if _, _, err := b.login("grace", secretWord); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}

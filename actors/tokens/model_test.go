@@ -59,10 +59,10 @@ func TestRegistryIsItsModel(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"approve": func(*rapid.T) {
-				all = append(all, &family{code: b.code(t), made: b.clock.now(), accesses: map[string]time.Time{}})
+				all = append(all, &family{code: b.code(t), made: b.clock.Now(), accesses: map[string]time.Time{}})
 			},
 			"exchange": func(rt *rapid.T) {
-				f, now := pick(rt), b.clock.now()
+				f, now := pick(rt), b.clock.Now()
 				good := f.codeGood(now)
 				pair, err := b.exchange(f.code)
 				outcome(rt, err, good)
@@ -74,13 +74,13 @@ func TestRegistryIsItsModel(t *testing.T) {
 				}
 			},
 			"inject": func(rt *rapid.T) {
-				f, now := pick(rt), b.clock.now()
+				f, now := pick(rt), b.clock.Now()
 				_, err := b.Exchange(ctx, tokens.Exchange{Client: other, Code: f.code, RedirectURI: callback})
 				outcome(rt, err, false)
 				f.dead = f.dead || f.used || f.codeGood(now)
 			},
 			"refresh": func(rt *rapid.T) {
-				f, now := pick(rt), b.clock.now()
+				f, now := pick(rt), b.clock.Now()
 				if len(f.refresh) == 0 {
 					rt.Skip("no token yet")
 				}
@@ -134,7 +134,7 @@ func TestRegistryIsItsModel(t *testing.T) {
 				}
 			},
 			"wait": func(rt *rapid.T) {
-				b.clock.add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 2 * time.Hour, 20 * 24 * time.Hour}).Draw(rt, "time"))
+				b.clock.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 2 * time.Hour, 20 * 24 * time.Hour}).Draw(rt, "time"))
 			},
 			"sweep": func(rt *rapid.T) {
 				if _, err := b.state.Sweep(ctx, rapid.IntRange(1, 5).Draw(rt, "limit")); err != nil {
@@ -143,7 +143,7 @@ func TestRegistryIsItsModel(t *testing.T) {
 			},
 			"restart": func(*rapid.T) { b.reopen(t, tokens.Config{}) },
 			"": func(rt *rapid.T) {
-				now, live := b.clock.now(), 0
+				now, live := b.clock.Now(), 0
 				for _, f := range all {
 					for token := range f.accesses {
 						if _, err := b.Lookup(token); (err == nil) != f.accessGood(token, now) {

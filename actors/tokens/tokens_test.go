@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 const (
@@ -30,26 +30,13 @@ var (
 	home  = netip.MustParseAddr("192.0.2.1")
 )
 
-// clock is a time that a test sets.
-type clock struct{ at atomic.Pointer[time.Time] }
-
-func newClock() *clock {
-	c := new(clock)
-	c.at.Store(&start)
-	return c
-}
-
-func (c *clock) now() time.Time { return *c.at.Load() }
-
-func (c *clock) add(d time.Duration) {
-	t := c.now().Add(d)
-	c.at.Store(&t)
-}
+// newClock stands at start.
+func newClock() *statetest.Clock { return statetest.NewClock(start) }
 
 // bench is a registry with a user, and an app of his.
 type bench struct {
 	*tokens.Client
-	clock *clock
+	clock *statetest.Clock
 	store journal.Store
 	state *state.State
 	sys   *kit.System
@@ -85,12 +72,12 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 func (b *bench) open(t testing.TB, config tokens.Config) {
 	t.Helper()
 	var err error
-	if b.state, err = state.Open(b.store, b.clock.now); err != nil {
+	if b.state, err = state.Open(b.store, b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
 	s := b.state
 	t.Cleanup(func() { s.Close() })
-	if b.Client, err = tokens.Start(tokens.Options{System: b.sys, State: b.state, Now: b.clock.now, Config: config}); err != nil {
+	if b.Client, err = tokens.Start(tokens.Options{System: b.sys, State: b.state, Now: b.clock.Now, Config: config}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -114,7 +101,7 @@ func (b *bench) register(t testing.TB, name, redirect string) (tokens.App, token
 }
 
 func (b *bench) approval() tokens.Approval {
-	return tokens.Approval{User: b.user.ID, AuthTime: b.clock.now(), ClientID: b.app.ClientID, RedirectURI: b.app.RedirectURI,
+	return tokens.Approval{User: b.user.ID, AuthTime: b.clock.Now(), ClientID: b.app.ClientID, RedirectURI: b.app.RedirectURI,
 		Scopes: tokens.Scopes(), Consented: true}
 }
 
@@ -225,7 +212,7 @@ func TestCodeMisuse(t *testing.T) {
 		"unknown code":               {change: func(_ *bench, e *tokens.Exchange) { e.Code = "ac_x" }, want: tokens.ErrInvalidGrant},
 		"changed code":               {change: func(_ *bench, e *tokens.Exchange) { e.Code = e.Code[:20] + "A" + e.Code[21:] }, want: tokens.ErrInvalidGrant},
 		"no code":                    {change: func(_ *bench, e *tokens.Exchange) { e.Code = "" }, want: tokens.ErrInvalidGrant},
-		"expired":                    {change: func(b *bench, e *tokens.Exchange) { b.clock.add(time.Minute) }, want: tokens.ErrInvalidGrant, burnt: true},
+		"expired":                    {change: func(b *bench, e *tokens.Exchange) { b.clock.Add(time.Minute) }, want: tokens.ErrInvalidGrant, burnt: true},
 		"another app's":              {change: func(b *bench, e *tokens.Exchange) { e.Client = b.other }, want: tokens.ErrInvalidGrant, burnt: true},
 		"other redirect":             {change: func(_ *bench, e *tokens.Exchange) { e.RedirectURI += "/" }, want: tokens.ErrInvalidGrant, burnt: true},
 		"no redirect":                {change: func(_ *bench, e *tokens.Exchange) { e.RedirectURI = "" }, want: tokens.ErrInvalidGrant, burnt: true},
@@ -290,7 +277,7 @@ func TestReplayedCodeEndsWhatItBrought(t *testing.T) {
 		"same request":     func(*bench, *tokens.Exchange) {},
 		"other redirect":   func(_ *bench, e *tokens.Exchange) { e.RedirectURI = "https://evil.example/" },
 		"other client":     func(b *bench, e *tokens.Exchange) { e.Client = b.other },
-		"after its expiry": func(b *bench, _ *tokens.Exchange) { b.clock.add(time.Hour) },
+		"after its expiry": func(b *bench, _ *tokens.Exchange) { b.clock.Add(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tokens.Config{})
@@ -349,7 +336,7 @@ func TestReusedRefreshTokenEndsTheFamily(t *testing.T) {
 				}
 			}
 			if generations == 1 {
-				b.clock.add(grace) // two generations back there is none
+				b.clock.Add(grace) // two generations back there is none
 			}
 			if _, err := b.refresh(first.Refresh); !errors.Is(err, tokens.ErrInvalidGrant) {
 				t.Errorf("%s, %d generations: got %v, want ErrInvalidGrant", name, generations, err)
@@ -387,7 +374,7 @@ func TestLostAnswerIsGivenOnceMoreWithinTheGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reopen(t, tokens.Config{RefreshGrace: 10 * time.Second})
-	b.clock.add(9 * time.Second)
+	b.clock.Add(9 * time.Second)
 	again, err := b.refresh(first.Refresh)
 	if err != nil {
 		t.Fatal(err)
@@ -463,25 +450,25 @@ func TestThingsExpireOnTime(t *testing.T) {
 	const day = 24 * time.Hour
 	b := newBench(t, tokens.Config{})
 	pair := b.tokens(t)
-	b.clock.add(7199 * time.Second)
+	b.clock.Add(7199 * time.Second)
 	b.alive(t, pair)
-	b.clock.add(time.Second)
+	b.clock.Add(time.Second)
 	if _, err := b.Lookup(pair.Access); !errors.Is(err, tokens.ErrInvalidToken) {
 		t.Errorf("after 7200 s: got %v", err)
 	}
-	b.clock.add(30*day - 7201*time.Second)
+	b.clock.Add(30*day - 7201*time.Second)
 	next, err := b.refresh(pair.Refresh)
 	if err != nil {
 		t.Fatalf("a second before 30 days: %v", err)
 	}
-	b.clock.add(30*day - time.Second)
+	b.clock.Add(30*day - time.Second)
 	if next, err = b.refresh(next.Refresh); err != nil {
 		t.Fatalf("30 days anew with the rotation: %v", err)
 	}
-	b.clock.add(30 * day)
+	b.clock.Add(30 * day)
 	b.dead(t, next)
 	code := b.code(t)
-	b.clock.add(59 * time.Second)
+	b.clock.Add(59 * time.Second)
 	if _, err := b.exchange(code); err != nil {
 		t.Errorf("a code after 59 s: %v", err)
 	}
@@ -490,7 +477,7 @@ func TestThingsExpireOnTime(t *testing.T) {
 func TestSweepRemovesOnlyWhatIsDead(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	old, unused := b.tokens(t), b.code(t)
-	b.clock.add(2 * time.Hour)
+	b.clock.Add(2 * time.Hour)
 	kept := b.tokens(t)
 	sweepAll := func() (n int) {
 		for {
@@ -513,7 +500,7 @@ func TestSweepRemovesOnlyWhatIsDead(t *testing.T) {
 	if _, err := b.refresh(old.Refresh); err != nil {
 		t.Errorf("a refresh token outlives its access token: %v", err)
 	}
-	b.clock.add(100 * 24 * time.Hour)
+	b.clock.Add(100 * 24 * time.Hour)
 	if n := sweepAll(); n != 2+2+1 {
 		t.Errorf("two grants, two access tokens, one consent: got %d", n)
 	}
@@ -566,8 +553,8 @@ func TestEarlierYesCovers(t *testing.T) {
 		"same":          {scopes: []string{"profile", "balance"}, want: true},
 		"fewer now":     {scopes: []string{"balance", "profile"}, want: true},
 		"more now":      {scopes: []string{"profile"}},
-		"after 89 days": {scopes: tokens.Scopes(), between: func(_ *testing.T, b *bench) { b.clock.add(90*24*time.Hour - time.Second) }, want: true},
-		"after 90 days": {scopes: tokens.Scopes(), between: func(_ *testing.T, b *bench) { b.clock.add(90 * 24 * time.Hour) }},
+		"after 89 days": {scopes: tokens.Scopes(), between: func(_ *testing.T, b *bench) { b.clock.Add(90*24*time.Hour - time.Second) }, want: true},
+		"after 90 days": {scopes: tokens.Scopes(), between: func(_ *testing.T, b *bench) { b.clock.Add(90 * 24 * time.Hour) }},
 		"narrower yes afterwards": {scopes: tokens.Scopes(), between: func(t *testing.T, b *bench) {
 			a := b.approval()
 			a.Scopes = []string{"profile"}
@@ -636,7 +623,7 @@ func TestAutomaticGrantsAreFew(t *testing.T) {
 	if b.AutoApproved(auto) {
 		t.Error("the eleventh in an hour is approved")
 	}
-	b.clock.add(time.Hour)
+	b.clock.Add(time.Hour)
 	if !b.AutoApproved(auto) {
 		t.Error("after an hour it is not approved")
 	}
@@ -647,7 +634,7 @@ func TestOldestGrantsGoFirst(t *testing.T) {
 	var pairs []tokens.Tokens
 	for range 101 {
 		pairs = append(pairs, b.tokens(t))
-		b.clock.add(time.Millisecond)
+		b.clock.Add(time.Millisecond)
 	}
 	b.dead(t, pairs[0])
 	b.alive(t, pairs[1])
@@ -764,7 +751,7 @@ func TestOldSecretEndsAfterADay(t *testing.T) {
 	rotate := func() tokens.ClientCredentials {
 		t.Helper()
 		secret, app, err := b.RotateSecret(ctx, b.app.ID)
-		if err != nil || !app.PreviousSecretUntil.Equal(b.clock.now().Add(24*time.Hour)) {
+		if err != nil || !app.PreviousSecretUntil.Equal(b.clock.Now().Add(24*time.Hour)) {
 			t.Fatalf("got %+v, %v", app, err)
 		}
 		return tokens.ClientCredentials{ID: app.ClientID, Secret: secret, From: home}
@@ -776,10 +763,10 @@ func TestOldSecretEndsAfterADay(t *testing.T) {
 		}
 	}
 	second := rotate()
-	b.clock.add(24*time.Hour - time.Second)
+	b.clock.Add(24*time.Hour - time.Second)
 	works("old", old, true)
 	works("new", second, true)
-	b.clock.add(time.Second)
+	b.clock.Add(time.Second)
 	works("old after a day", old, false)
 	works("new after a day", second, true)
 	third := rotate()

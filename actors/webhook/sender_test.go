@@ -25,6 +25,7 @@ import (
 	"stagedoor/actors/webhook"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -56,7 +57,7 @@ func (s *stage) start(endpoints ...webhook.Endpoint) {
 	if s.state, err = state.Open(s.store, func() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }); err != nil {
 		s.t.Fatal(err)
 	}
-	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(&locked{w: s.logs}, nil))})
+	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
 	if s.hooks, err = webhook.Start(system, s.state); err != nil {
 		s.t.Fatal(err)
 	}
@@ -117,17 +118,6 @@ func await(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not within 10 s: %s", what)
 		}
 	}
-}
-
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }
 
 // A receiver keeps what it was sent and answers what it is told to.
@@ -286,26 +276,11 @@ func TestASilentEndpointHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// fickle is a store whose disk is full for a while.
-type fickle struct {
-	journal.Store
-	full    atomic.Bool
-	refused atomic.Int32
-}
-
-func (f *fickle) Commit(ctx context.Context, b []journal.Batch) (journal.LSN, error) {
-	if f.full.Load() {
-		f.refused.Add(1)
-		return 0, fmt.Errorf("%w: too little disk space", journal.ErrReadOnly)
-	}
-	return f.Store.Commit(ctx, b)
-}
-
 // A disk that is full when tries end must not cost their endpoint its places: once
 // there is room, all that was left is delivered.
 func TestAFullDiskDoesNotSilenceAnEndpoint(t *testing.T) {
 	s, r := newStage(t), newReceiver(t, 200)
-	store := &fickle{Store: journal.NewMemory()}
+	store := statetest.NewFaulty()
 	s.store = store
 	e := r.endpoint(t, "wh_1")
 	s.start()
@@ -313,10 +288,14 @@ func TestAFullDiskDoesNotSilenceAnEndpoint(t *testing.T) {
 	for range 6 { // more than an endpoint has places
 		s.finish(state.VideoCompleted)
 	}
-	store.full.Store(true)
+	var refused atomic.Int32
+	store.Before(func([]journal.Batch) error {
+		refused.Add(1)
+		return fmt.Errorf("%w: too little disk space", journal.ErrReadOnly)
+	})
 	s.configure(e)
-	await(t, "tries end that cannot be kept", func() bool { return store.refused.Load() >= 4 })
-	store.full.Store(false)
+	await(t, "tries end that cannot be kept", func() bool { return refused.Load() >= 4 })
+	store.Before(nil)
 	await(t, "the rest is delivered", func() bool { n, _ := s.waiting(e); return n == 0 })
 	if n := len(r.all()); n != 6 {
 		t.Errorf("told %d times, want 6: what was not kept need not be told again", n)
