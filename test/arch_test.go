@@ -32,6 +32,10 @@ var arrows = map[string][]string{
 // shape: nothing else does.
 var shapesMeet = []string{"providers/shapes/registry"}
 
+// testSupport are the packages besides the room test that are made for tests only:
+// they may import testing, and nothing that is shipped may import them.
+var testSupport = []string{"actors/kit/kittest", "state/journal/conformance", "state/statetest"}
+
 // bareGo lists the files that may start a goroutine with a go statement, with the
 // reason. Everywhere else goroutines are started through conc or actors/kit, which
 // carry a panic to the owner instead of ending the process (faults.md 4).
@@ -147,6 +151,24 @@ func TestNoShapeKnowsAnother(t *testing.T) {
 		for _, imported := range s.imports(t) {
 			if other, ok := shapeOf(imported, shapes); ok && other != own {
 				t.Errorf("%s imports %s: shapes meet in providers/dialogue only", s.path, imported)
+			}
+		}
+	}
+}
+
+func TestWhatIsShippedImportsNoTestSupport(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || s.room() == "test" || slices.Contains(testSupport, s.dir()) {
+			continue
+		}
+		for _, imported := range s.imports(t) {
+			if slices.Contains(testSupport, imported) {
+				t.Errorf("%s imports %s, which is for tests", s.path, imported)
+			}
+		}
+		for _, spec := range s.file.Imports {
+			if spec.Path.Value == `"testing"` {
+				t.Errorf("%s imports testing: a package for tests is listed in testSupport", s.path)
 			}
 		}
 	}
