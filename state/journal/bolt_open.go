@@ -235,7 +235,7 @@ func (b *Bolt) prepare() error {
 		}
 		b.newest = &overlay{}
 	}
-	return b.closeRedo(true)
+	return b.removeRedo(b.redoPaths())
 }
 
 // recover takes up what the last process made durable and did not put into bbolt's

@@ -105,6 +105,25 @@ func TestNobodyWritesToAReplacedFile(t *testing.T) {
 	}
 }
 
+// TestCompactLeavesTheLogOfItsSuccessor: who opens the new file as soon as it has its
+// name has a log that is not Compact's to remove.
+func TestCompactLeavesTheLogOfItsSuccessor(t *testing.T) {
+	dir := t.TempDir()
+	filled(t, dir).Close()
+	old := openBolt(t, dir, Options{})
+	if _, err := old.compact(ctx, filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	successor := openBolt(t, dir, Options{})
+	if err := errors.Join(write(successor, User, "acknowledged", "v"), old.Close()); err != nil {
+		t.Fatal(err)
+	}
+	abandon(t, successor)
+	if _, err := openBolt(t, dir, Options{}).Get(ctx, User, []byte("acknowledged")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBackupIsAStoreMadeWhileOthersWrite(t *testing.T) {
 	dir := t.TempDir()
 	b := filled(t, dir)

@@ -176,17 +176,29 @@ func (l *redoLog) close() error {
 	return err
 }
 
-// closeRedo closes the log, and removes it where all that it holds is in the file.
+// closeRedo closes the log and, where all that it holds is in the file, removes what
+// this process made of it: others may have their own there, if the file under this
+// name is another one by now (see Compact).
 func (b *Bolt) closeRedo(folded bool) error {
 	var err error
+	var made []string
 	for i := range b.redo {
+		if b.redo[i].file != nil {
+			made = append(made, b.redo[i].path)
+		}
 		err = errors.Join(err, b.redo[i].close())
 	}
-	if err != nil || !folded || b.bare {
+	if err != nil || !folded {
 		return err
 	}
+	return b.removeRedo(made)
+}
+
+// removeRedo removes files of the log.
+func (b *Bolt) removeRedo(paths []string) error {
+	var err error
 	removed := false
-	for _, path := range b.redoPaths() {
+	for _, path := range paths {
 		switch e := os.Remove(path); {
 		case e == nil:
 			removed = true
