@@ -106,11 +106,16 @@ func TestCheckPassesGoodFiles(t *testing.T) {
 // abandon closes the file as the end of the process would: without the mark.
 func abandon(t testing.TB, b *Bolt) {
 	t.Helper()
-	_ = b.running.outcome()
-	if err := errors.Join(b.closeRedo(false), b.db.Close()); err != nil {
+	if err := drop(b); err != nil {
 		t.Fatal(err)
 	}
 	b.closed = true
+}
+
+// drop lets go of a store as the end of its process does.
+func drop(b *Bolt) error {
+	_ = b.running.outcome()
+	return errors.Join(b.closeRedo(false), b.db.Close())
 }
 
 func TestSecondProcessIsRefused(t *testing.T) {
