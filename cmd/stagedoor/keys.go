@@ -80,23 +80,31 @@ func (a *app) withKeys(o *overrides, use func(keyStore) error) error {
 	return a.withData(o, func(c *admin.Client) error { return use(c) }, func(s *state.State) error { return use(directKeys{s}) })
 }
 
-// withData lets running work on the gateway that runs on the data directory, or
-// stopped on the directory itself if none does.
-func (a *app) withData(o *overrides, running func(*admin.Client) error, stopped func(*state.State) error) error {
-	data, err := a.dataOf(o)
-	if err != nil {
-		return err
+// reach is the data directory and the gateway that runs on it; nil: none does.
+func (a *app) reach(o *overrides) (data string, running *admin.Client, err error) {
+	if data, err = a.dataOf(o); err != nil {
+		return "", nil, err
 	}
 	socket, err := controlSocket(data)
 	if err != nil {
+		return "", nil, err
+	}
+	running, err = admin.Dial(socket)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return data, nil, nil
+	}
+	return data, running, err
+}
+
+// withData lets running work on the gateway that runs on the data directory, or
+// stopped on the directory itself if none does.
+func (a *app) withData(o *overrides, running func(*admin.Client) error, stopped func(*state.State) error) error {
+	data, client, err := a.reach(o)
+	if err != nil {
 		return err
 	}
-	client, err := admin.Dial(socket)
-	if err == nil {
+	if client != nil {
 		return running(client)
-	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
 	}
 	store, err := openStore(data)
 	if err != nil {
@@ -292,7 +300,7 @@ type keyLine struct {
 func keyLines(keys []state.Key, now time.Time) []keyLine {
 	lines := make([]keyLine, 0, len(keys))
 	for _, k := range keys {
-		lines = append(lines, keyLine{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: stateOf(&k, now),
+		lines = append(lines, keyLine{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
 			Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked})
 	}
 	return lines
@@ -316,18 +324,6 @@ func listed(set []string) string {
 		return "none"
 	}
 	return strings.Join(set, ",")
-}
-
-func stateOf(k *state.Key, now time.Time) string {
-	switch {
-	case !k.Revoked.IsZero():
-		return "revoked"
-	case !k.Expires.IsZero() && !now.Before(k.Expires):
-		return "expired"
-	case !k.Enabled:
-		return "disabled"
-	}
-	return "active"
 }
 
 func (a *app) keysRevoke(o *overrides) *cobra.Command {

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"stagedoor/http/admin"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
@@ -151,21 +148,13 @@ meanwhile. The configuration can ask for copies at an interval: backups.`,
 }
 
 func (a *app) backup(ctx context.Context, o *overrides, path string) (bytes int64, err error) {
-	data, err := a.dataOf(o)
+	data, client, err := a.reach(o)
 	if err != nil {
 		return 0, err
 	}
-	socket, err := controlSocket(data)
-	if err != nil {
-		return 0, err
-	}
-	client, err := admin.Dial(socket)
-	switch {
-	case err == nil:
+	if client != nil {
 		b, err := client.Backup(ctx, path)
 		return b.Bytes, err
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
-		return 0, err
 	}
 	err = reading(filepath.Join(data, journal.FileName), func(s journal.Store) error {
 		bytes, err = journal.BackupFile(ctx, s, path)

@@ -12,7 +12,6 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
-	"stagedoor/http/admin"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/overview"
 )
@@ -75,16 +74,11 @@ func (a *app) withGateway(o *overrides, f *topFlags, use func(*adminapi.Client) 
 	if err := a.existing(o); err != nil {
 		return err
 	}
-	data, err := a.dataOf(o)
+	data, client, err := a.reach(o)
 	if err != nil {
 		return err
 	}
-	socket, err := controlSocket(data)
-	if err != nil {
-		return err
-	}
-	client, err := admin.Dial(socket)
-	if err != nil {
+	if client == nil {
 		return fmt.Errorf("no gateway runs on %s", data)
 	}
 	return use(client.API())

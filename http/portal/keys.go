@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/pages"
@@ -41,7 +40,7 @@ func (v *visit) keyLines(keys []state.Key) []pages.Key {
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
 		spent := spends.KeySpend(k.ID)
-		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: statusOf(k, now), Scopes: k.Scopes, Models: k.Models,
+		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {
@@ -59,18 +58,6 @@ func networkTexts(networks []netip.Prefix) []string {
 		texts = append(texts, n.String())
 	}
 	return texts
-}
-
-func statusOf(k *state.Key, now time.Time) string {
-	switch {
-	case !k.Revoked.IsZero():
-		return "revoked"
-	case !k.Expires.IsZero() && !now.Before(k.Expires):
-		return "expired"
-	case !k.Enabled:
-		return "disabled"
-	}
-	return "active"
 }
 
 // createKey makes a key and shows its secret, once.
