@@ -77,19 +77,7 @@ func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt,
 	if checkID(request) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
 	}
-	var found []Receipt
-	err := s.store.Range(ctx, journal.Receipt, []byte(request+"\x00"), []byte(request+"\x01"), maxReceipts, func(rec journal.Record) error {
-		r, err := decodeReceipt(rec)
-		found = append(found, r)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
-	}
-	return found, nil
+	return s.receiptsOf(ctx, request, []byte(request+"\x00"), []byte(request+"\x01"))
 }
 
 func (s *State) receipt(ctx context.Context, e *Entry) (Receipt, error) {

@@ -158,6 +158,11 @@ func (s *State) Receipts(ctx context.Context, account, request string) ([]Receip
 	}
 	from := receiptPrefix(request, account)
 	to := append(from[:len(from)-1:len(from)-1], 1)
+	return s.receiptsOf(ctx, request, from, to)
+}
+
+// receiptsOf reads the receipts of an id within a range of keys.
+func (s *State) receiptsOf(ctx context.Context, request string, from, to []byte) ([]Receipt, error) {
 	var found []Receipt
 	err := s.store.Range(ctx, journal.Receipt, from, to, maxReceipts, func(rec journal.Record) error {
 		r, err := decodeReceipt(rec)

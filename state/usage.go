@@ -35,11 +35,12 @@ type UsageRow struct {
 
 // Count adds a receipt.
 func (u *UsageRow) Count(r *Receipt) {
-	u.merge(&UsageRow{Requests: 1, Amount: r.Charged, InputTokens: r.Usage.Input, CachedTokens: r.Usage.CacheRead,
+	u.Add(&UsageRow{Requests: 1, Amount: r.Charged, InputTokens: r.Usage.Input, CachedTokens: r.Usage.CacheRead,
 		OutputTokens: r.Usage.Output, Images: r.Usage.Images, Seconds: r.Usage.Seconds})
 }
 
-func (u *UsageRow) merge(o *UsageRow) {
+// Add adds the numbers of another row.
+func (u *UsageRow) Add(o *UsageRow) {
 	u.Requests += o.Requests
 	u.InputTokens += o.InputTokens
 	u.CachedTokens += o.CachedTokens
@@ -172,7 +173,7 @@ func (q *UsageQuery) sum(sums map[UsageRow]*UsageRow, rec journal.Record) error 
 		row = &fresh
 		sums[name] = row
 	}
-	row.merge(&u)
+	row.Add(&u)
 	return nil
 }
 

@@ -66,22 +66,17 @@ func (c *call) getUsage() (any, error) {
 		return nil, err
 	}
 	out := Usage{From: from.UTC().Format(time.DateOnly), To: to.UTC().Format(time.DateOnly), Data: []UsageRow{}}
+	var total state.UsageRow
 	for i := range rows {
 		u := &rows[i]
-		sum := UsageSum{Requests: u.Requests, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, OutputTokens: u.OutputTokens,
-			Images: u.Images, Seconds: u.Seconds, Amount: u.Amount}
-		out.Data = append(out.Data, UsageRow{Day: u.Day, User: u.Account, Key: u.Key, Model: u.Model, UsageSum: sum})
-		out.Total.add(&sum)
+		total.Add(u)
+		out.Data = append(out.Data, UsageRow{Day: u.Day, User: u.Account, Key: u.Key, Model: u.Model, UsageSum: usageSum(u)})
 	}
+	out.Total = usageSum(&total)
 	return out, nil
 }
 
-func (s *UsageSum) add(o *UsageSum) {
-	s.Requests += o.Requests
-	s.InputTokens += o.InputTokens
-	s.CachedTokens += o.CachedTokens
-	s.OutputTokens += o.OutputTokens
-	s.Images += o.Images
-	s.Seconds += o.Seconds
-	s.Amount += o.Amount
+func usageSum(u *state.UsageRow) UsageSum {
+	return UsageSum{Requests: u.Requests, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, OutputTokens: u.OutputTokens,
+		Images: u.Images, Seconds: u.Seconds, Amount: u.Amount}
 }

@@ -73,23 +73,13 @@ func NewUsage(rows []state.UsageRow, o UsageOptions) Usage {
 		return cmp.Or(strings.Compare(b.Day, a.Day), cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Model, b.Model))
 	})
 	for i := range rows {
-		add(&u.Total, &rows[i])
+		u.Total.Add(&rows[i])
 	}
 	return u
 }
 
 func (o *UsageOptions) address(measure, from, to string) string {
 	return o.Path + "?" + url.Values{"show": {measure}, "from": {from}, "to": {to}}.Encode() + "#usage"
-}
-
-func add(sum, r *state.UsageRow) {
-	sum.Requests += r.Requests
-	sum.InputTokens += r.InputTokens
-	sum.CachedTokens += r.CachedTokens
-	sum.OutputTokens += r.OutputTokens
-	sum.Images += r.Images
-	sum.Seconds += r.Seconds
-	sum.Amount += r.Amount
 }
 
 // Plot is bars by day, each of parts by model. It is a drawing without words, so
