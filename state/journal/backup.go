@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"go.etcd.io/bbolt"
 )
 
 // BackupFile writes a backup of s to path and looks at every page of it before it
@@ -20,7 +22,11 @@ func BackupFile(ctx context.Context, s Store, path string) (size int64, err erro
 		return 0, fmt.Errorf("back up: %w", err)
 	}
 	err = arrive(path, os.Link, func(tmp *os.File) error {
-		if err := errors.Join(s.Backup(ctx, tmp), tmp.Sync()); err != nil {
+		write := func(ctx context.Context, tmp *os.File) error { return s.Backup(ctx, tmp) }
+		if b, ok := s.(*Bolt); ok {
+			write = b.copy
+		}
+		if err := errors.Join(write(ctx, tmp), tmp.Sync()); err != nil {
 			return err
 		}
 		info, err := tmp.Stat()
@@ -38,6 +44,46 @@ func BackupFile(ctx context.Context, s Store, path string) (size int64, err erro
 		return 0, fmt.Errorf("back up to %s: %w", path, err)
 	}
 	return size, nil
+}
+
+// copy writes to tmp what the store holds at one moment: the file, and over it what
+// the file does not have yet. The store itself is only read.
+func (b *Bolt) copy(ctx context.Context, tmp *os.File) error {
+	release, err := b.use(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	var news [][]change
+	var lsn uint64
+	if err := b.read(Tables(), nil, nil, func(tx *bbolt.Tx, over [][]change, at uint64) error {
+		if at != ownLSN(tx) {
+			news, lsn = over, at
+		}
+		_, err := tx.WriteTo(untilDone{ctx, tmp})
+		return err
+	}); err != nil || lsn == 0 {
+		return err
+	}
+	return guarded("file", func() error { return overwrite(tmp.Name(), news, lsn) })
+}
+
+// overwrite puts the changes of each table, up to a commit, into the file of a store.
+// It syncs nothing.
+func overwrite(path string, news [][]change, lsn uint64) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true})
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for i, changes := range news {
+			if err := foldTable(tx, tables[i], changes); err != nil {
+				return err
+			}
+		}
+		return putLSN(tx, lsn)
+	})
+	return errors.Join(err, db.Close())
 }
 
 // arrive makes a file that has its name only once it is whole and durable. name

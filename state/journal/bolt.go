@@ -173,7 +173,7 @@ func (b *Bolt) commit(batches []Batch, lsn uint64) error {
 	}
 	d.own.lsn = lsn
 	if b.bare || b.readOnly {
-		return b.update(func(tx *bbolt.Tx) error { return errors.Join(d.own.fold(tx), putLSN(tx, lsn)) })
+		return b.update(d.own.fold)
 	}
 	if err := b.turn(int64(len(d.frame)) + frameEnd); err != nil {
 		return err
@@ -289,7 +289,8 @@ func (b *Bolt) onlyFull(err error) bool {
 var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 
 // Backup implements Store. The copy is a store of its own: put it into an empty
-// directory as FileName.
+// directory as FileName. What is in the redo log goes into the file first, so that
+// BackupFile is what a store can do that is only read, or has no room.
 func (b *Bolt) Backup(ctx context.Context, w io.Writer) error {
 	release, err := b.use(ctx)
 	if err != nil {

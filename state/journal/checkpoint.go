@@ -3,8 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-
-	"go.etcd.io/bbolt"
 )
 
 // checkpointAfter is how many bytes the redo log gets before what it holds goes into
@@ -51,10 +49,10 @@ func (b *Bolt) turn(n int64) error {
 		return nil
 	}
 	err := b.freeze()
-	if full {
-		return err
+	if !full && errors.Is(err, ErrReadOnly) {
+		return nil // there is room in the log still; the next commit tries again
 	}
-	return nil // there is room still; the next commit tries again
+	return err
 }
 
 // freeze starts a checkpoint of all that is not in bbolt's file, and lets commits go
@@ -105,9 +103,7 @@ func (b *Bolt) start(o *overlay) *checkpoint {
 // fold puts an overlay into bbolt's file. The redo log still has all of it, so a full
 // disk is nothing but a reason to try again.
 func (b *Bolt) fold(o *overlay) error {
-	err := b.update(func(tx *bbolt.Tx) error {
-		return errors.Join(o.fold(tx), putLSN(tx, o.lsn))
-	})
+	err := b.update(o.fold)
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return b.poisoned(err)
 	}

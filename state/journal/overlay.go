@@ -112,27 +112,34 @@ func collect(table int, from, to []byte, layers ...*overlay) []change {
 	return kept
 }
 
-// fold puts everything into the file's tables, in key order: bbolt is fastest so.
+// fold puts everything into the file's tables.
 func (o *overlay) fold(tx *bbolt.Tx) error {
 	for i := range o.tables {
-		changes := collect(i, nil, nil, o)
-		if len(changes) == 0 {
-			continue
+		if err := foldTable(tx, tables[i], collect(i, nil, nil, o)); err != nil {
+			return err
 		}
-		bucket := tx.Bucket([]byte(tables[i]))
-		if slices.Contains(appended, tables[i]) {
-			bucket.FillPercent = brim
+	}
+	return putLSN(tx, o.lsn)
+}
+
+// foldTable puts changes, in key order, into a table of the file: bbolt is fastest so.
+func foldTable(tx *bbolt.Tx, t Table, changes []change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	bucket := tx.Bucket([]byte(t))
+	if slices.Contains(appended, t) {
+		bucket.FillPercent = brim
+	}
+	for _, c := range changes {
+		var err error
+		if c.sealed == nil {
+			err = bucket.Delete(c.key)
+		} else {
+			err = bucket.Put(c.key, c.sealed)
 		}
-		for _, c := range changes {
-			var err error
-			if c.sealed == nil {
-				err = bucket.Delete(c.key)
-			} else {
-				err = bucket.Put(c.key, c.sealed)
-			}
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
