@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -90,13 +89,7 @@ func TestAStreamThatAKillCutsHasFailed(t *testing.T) {
 // its first event tells.
 func begin(t *testing.T, g *harness.Gateway, body string) string {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, g.URL+"/v1/responses", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+harness.TestKey)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	res, err := g.Send(http.MethodPost, "/v1/responses", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,27 +108,14 @@ func begin(t *testing.T, g *harness.Gateway, body string) string {
 	return ""
 }
 
+// ask asks for what there is.
 func ask(t *testing.T, g *harness.Gateway, method, path, body string) []byte {
 	t.Helper()
-	req, err := http.NewRequest(method, g.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	status, reply := g.Ask(t, method, path, body)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, status, reply)
 	}
-	req.Header.Set("Authorization", "Bearer "+harness.TestKey)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, b)
-	}
-	return b
+	return reply
 }
 
 // terminal is the response object of a stream's last event.

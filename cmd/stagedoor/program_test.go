@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,27 +28,9 @@ const patience = 20 * time.Second
 type program struct {
 	t           testing.TB
 	cmd         *exec.Cmd
-	out, errOut output
+	out, errOut harness.Buffer
 	exit        chan struct{}
 	URL         string
-}
-
-// output collects what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 var listening = regexp.MustCompile(`msg=serving listen=\[?([0-9.:]+)`)

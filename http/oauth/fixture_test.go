@@ -1,7 +1,6 @@
 package oauth_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -24,6 +23,7 @@ import (
 	"stagedoor/http/oauth"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/test/harness"
 )
 
 const (
@@ -46,7 +46,7 @@ type service struct {
 	secret   string
 	user     tokens.User
 	offset   *atomic.Int64 // how far the clock was moved
-	log      *logBuffer
+	log      *harness.Buffer
 	auto     oauth.Auto // what the configuration says at the moment
 }
 
@@ -56,23 +56,6 @@ type options struct {
 	topUpURL string
 	redirect string
 	config   tokens.Config
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // accounts are balances by username.
@@ -109,7 +92,7 @@ func start(t *testing.T, change func(*options)) *service {
 	if change != nil {
 		change(&o)
 	}
-	s := &service{t: t, offset: new(atomic.Int64), log: new(logBuffer), auto: o.auto}
+	s := &service{t: t, offset: new(atomic.Int64), log: new(harness.Buffer), auto: o.auto}
 	began := time.Now()
 	now := func() time.Time { return began.Add(time.Duration(s.offset.Load())) }
 	store := journal.NewMemory()

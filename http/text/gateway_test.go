@@ -1,7 +1,6 @@
 package text_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"io"
@@ -27,6 +26,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/test/harness"
 )
 
 // A gateway is the assembled doors behind the assembled server, with the
@@ -47,23 +47,12 @@ type gateway struct {
 }
 
 // logs is what was logged.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
+type logs struct{ harness.Buffer }
 
 // lines are the lines of requests.
 func (l *logs) lines() []gjson.Result {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var out []gjson.Result
-	for _, line := range strings.Split(l.buf.String(), "\n") {
+	for _, line := range strings.Split(l.String(), "\n") {
 		if v := gjson.Parse(line); v.Get("msg").String() == "request" {
 			out = append(out, v)
 		}

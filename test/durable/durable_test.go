@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -34,7 +33,7 @@ func sandbox(data string) harness.Config {
 func store(t *testing.T, g *harness.Gateway, n int) (status int, id, code string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"m","input":"[sandbox: pace=max] %s"}`, strings.Repeat("x", n))
-	status, reply := ask(t, g, http.MethodPost, "/v1/responses", body)
+	status, reply := g.Ask(t, http.MethodPost, "/v1/responses", body)
 	var r struct {
 		ID    string
 		Error *struct{ Code string }
@@ -46,26 +45,6 @@ func store(t *testing.T, g *harness.Gateway, n int) (status int, id, code string
 		code = r.Error.Code
 	}
 	return status, r.ID, code
-}
-
-func ask(t *testing.T, g *harness.Gateway, method, path, body string) (int, []byte) {
-	t.Helper()
-	req, err := http.NewRequest(method, g.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+harness.TestKey)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	reply, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, reply
 }
 
 // patience is how long a command may take on a loaded machine.
@@ -150,7 +129,7 @@ func TestFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		t.Fatalf("%d kept, %d refused: nothing was tested", len(kept), refused)
 	}
 	for _, path := range []string{"/v1/responses/" + kept[0], "/v1/models", "/readyz"} {
-		if status, reply := ask(t, g, http.MethodGet, path, ""); status != http.StatusOK {
+		if status, reply := g.Ask(t, http.MethodGet, path, ""); status != http.StatusOK {
 			t.Errorf("GET %s on a full disk: %d %s", path, status, reply)
 		}
 	}
@@ -160,7 +139,7 @@ func TestFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	does(t, "nothing is wrong", "state", "verify", "--data", data)
 	g = launch(t, harness.Binary(t), sandbox(data))
 	for _, id := range kept {
-		if status, reply := ask(t, g, http.MethodGet, "/v1/responses/"+id, ""); status != http.StatusOK {
+		if status, reply := g.Ask(t, http.MethodGet, "/v1/responses/"+id, ""); status != http.StatusOK {
 			t.Errorf("%s was acknowledged: %d %s", id, status, reply)
 		}
 	}
@@ -241,7 +220,7 @@ func TestBackupOfARunningGatewayIsAGateway(t *testing.T) {
 
 	g = launch(t, harness.Binary(t), sandbox(restored))
 	for _, id := range before {
-		if status, reply := ask(t, g, http.MethodGet, "/v1/responses/"+id, ""); status != http.StatusOK {
+		if status, reply := g.Ask(t, http.MethodGet, "/v1/responses/"+id, ""); status != http.StatusOK {
 			t.Errorf("%s: %d %s", id, status, reply)
 		}
 	}

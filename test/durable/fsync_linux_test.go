@@ -87,7 +87,7 @@ func TestFailingSyncRefusesWritesAndLosesNothing(t *testing.T) {
 	g = launch(t, harness.Binary(t), sandbox(data))
 	defer stop(t, g)
 	for _, id := range kept {
-		if status, reply := ask(t, g, http.MethodGet, "/v1/responses/"+id, ""); status != http.StatusOK {
+		if status, reply := g.Ask(t, http.MethodGet, "/v1/responses/"+id, ""); status != http.StatusOK {
 			t.Errorf("%s was acknowledged: %d %s", id, status, reply)
 		}
 	}

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +25,7 @@ type Gateway struct {
 	Key string
 
 	cmd  *exec.Cmd
-	logs *logBuffer
+	logs Buffer
 	dir  string
 	exit chan struct{} // closed when the process has ended
 	err  error         // how it ended; read after exit
@@ -84,7 +82,7 @@ func Spawn(binary string, c Config, adapt ...func(*exec.Cmd)) (*Gateway, error) 
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{URL: "http://" + c.Listen[0], Key: c.Keys[0].Key, dir: dir, logs: &logBuffer{}, exit: make(chan struct{})}
+	g := &Gateway{URL: "http://" + c.Listen[0], Key: c.Keys[0].Key, dir: dir, exit: make(chan struct{})}
 	if err := g.run(binary, c, adapt...); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -102,7 +100,7 @@ func (g *Gateway) run(binary string, c Config, adapt ...func(*exec.Cmd)) error {
 	}
 	g.cmd = exec.Command(binary, "serve", "--config", file)
 	g.cmd.Dir = g.dir
-	g.cmd.Stdout, g.cmd.Stderr = g.logs, g.logs
+	g.cmd.Stdout, g.cmd.Stderr = &g.logs, &g.logs
 	for _, change := range adapt {
 		change(g.cmd)
 	}
@@ -198,24 +196,6 @@ func FreeAddr() (string, error) {
 		}
 		return l.Addr().String(), l.Close()
 	}
-}
-
-// logBuffer takes output from the process while tests read it.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

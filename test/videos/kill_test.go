@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -80,14 +79,7 @@ type job struct {
 
 // ask is false if the gateway did not answer.
 func (g *gateway) ask(method, path, body string, into any) bool {
-	req, err := http.NewRequest(method, g.URL+path, strings.NewReader(body))
-	if err != nil {
-		g.t.Error(err)
-		return false
-	}
-	req.Header.Set("Authorization", "Bearer "+harness.TestKey)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	res, err := g.Send(method, path, body)
 	if err != nil {
 		return false
 	}
