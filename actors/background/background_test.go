@@ -20,6 +20,7 @@ import (
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/shapes/responses"
@@ -51,11 +52,6 @@ type stage struct {
 	ids      int
 }
 
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
-
 // play runs body on a stage whose provider says hello, and checks that nothing
 // is left.
 func play(t *testing.T, body func(t *testing.T, s *stage)) {
@@ -68,7 +64,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 			t.Fatal(err)
 		}
 		defer s.store.Close()
-		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: s.id}
+		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: dialoguetest.NoVault{}, ID: s.id}
 		gate, err := throttle.Spawn(sys, "p/sim", throttle.Config{})
 		if err != nil {
 			t.Fatal(err)

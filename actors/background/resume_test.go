@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
@@ -38,7 +39,7 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	cancel()
 	s.service.Drain(ctx, 5*time.Second)
 	kittest.Pass(time.Second)
-	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: s.id}
+	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: dialoguetest.NoVault{}, ID: s.id}
 	next := kit.NewSystem(kit.Options{Logger: s.sys.Logger(), MaxIdle: -1})
 	s.t.Cleanup(func() { _ = next.Stop(context.Background()) })
 	gate, err := throttle.Spawn(next, "p/sim", throttle.Config{})

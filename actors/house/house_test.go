@@ -15,17 +15,13 @@ import (
 	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
 )
-
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
 
 // stage is a house whose sandbox answers after a while.
 type stage struct {
@@ -46,7 +42,7 @@ func begin(t *testing.T, journal journal.Store) *stage {
 	}
 	var mu sync.Mutex
 	n := byte(0)
-	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: func() string {
+	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: dialoguetest.NoVault{}, ID: func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
@@ -311,7 +307,7 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		faulty.Refuse(errors.New("broken"))
-		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Vault: noVault{}}
+		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Vault: dialoguetest.NoVault{}}
 		if _, err := house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
 			t.Error("started")
 		}

@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes/chat"
@@ -51,11 +52,6 @@ type gateway struct {
 	mu    sync.Mutex
 	later time.Duration // the clock of addresses is ahead by this
 }
-
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
 
 func newID() string {
 	id, err := state.NewID("", time.Now(), rand.Reader)
@@ -112,7 +108,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if g.blobs, err = blobs.Open(t.TempDir(), 1<<20, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
+	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: dialoguetest.NoVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	recent := flow.New(time.Now)
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,

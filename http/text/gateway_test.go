@@ -22,6 +22,7 @@ import (
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
@@ -59,11 +60,6 @@ func (l *logs) lines() []gjson.Result {
 	}
 	return out
 }
-
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
 
 func newID() string {
 	id, err := state.NewID("", time.Now(), rand.Reader)
@@ -105,7 +101,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: noVault{}}
+	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: dialoguetest.NoVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	recent := flow.New(time.Now)
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})

@@ -6,26 +6,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/chat"
 )
 
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
-
-func newEnv() *dialogue.Env {
-	n := 0
-	return &dialogue.Env{Now: func() time.Time { return time.Unix(1760000000, 0) },
-		ID:     func() string { n++; return fmt.Sprint("id", n) },
-		Sealer: dialogue.NewSealer([]byte("secret")), Vault: noVault{}}
-}
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_760_000_000, "id") }
 
 // delta is a chunk of one choice.
 func delta(d, finish string) string {

@@ -6,27 +6,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/completions"
 )
 
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
-
-func newEnv() *dialogue.Env {
-	n := 0
-	return &dialogue.Env{Now: func() time.Time { return time.Unix(1760000000, 0) },
-		ID:     func() string { n++; return fmt.Sprint("id", n) },
-		Sealer: dialogue.NewSealer([]byte("secret")), Vault: noVault{}}
-}
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_760_000_000, "id") }
 
 func param(err error) string {
 	if e := new(dialogue.Error); errors.As(err, &e) {

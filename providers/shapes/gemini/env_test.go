@@ -1,31 +1,15 @@
 package gemini_test
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 )
 
-// vault is a Vault without bounds.
-type vault map[string]string
-
-func (v vault) Remember(id, signature string)   { v[id] = signature }
-func (v vault) Recall(id string) (string, bool) { s, ok := v[id]; return s, ok }
-
-// newEnv counts where a gateway throws dice.
-func newEnv() *dialogue.Env {
-	n := 0
-	return &dialogue.Env{
-		Now:    func() time.Time { return time.Unix(1760000000, 0) },
-		ID:     func() string { n++; return fmt.Sprintf("id%d", n) },
-		Sealer: dialogue.NewSealer([]byte("test")),
-		Vault:  vault{},
-	}
-}
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_760_000_000, "id") }
 
 func inbound() shapes.Inbound { return shapes.Inbound{Model: "gemini-2.5-flash"} }
 

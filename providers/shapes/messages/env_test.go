@@ -2,32 +2,13 @@ package messages
 
 import (
 	"encoding/json"
-	"strconv"
 	"testing"
-	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
-// vault is a dialogue.Vault for one test.
-type vault map[string]string
-
-func (v vault) Remember(callID, signature string) { v[callID] = signature }
-
-func (v vault) Recall(callID string) (string, bool) {
-	signature, ok := v[callID]
-	return signature, ok
-}
-
-func newEnv() *dialogue.Env {
-	made := 0
-	return &dialogue.Env{
-		Now:    func() time.Time { return time.Unix(1_700_000_000, 0) },
-		ID:     func() string { made++; return "made" + strconv.Itoa(made) },
-		Sealer: dialogue.NewSealer([]byte("secret")),
-		Vault:  vault{},
-	}
-}
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") }
 
 // model is a target that can do everything, and thinks with a budget.
 func model() dialogue.Target {

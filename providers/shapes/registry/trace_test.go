@@ -9,27 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 )
 
-// noVault remembers nothing.
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
-
-func newEnv() *dialogue.Env {
-	made := 0
-	return &dialogue.Env{
-		Now:    func() time.Time { return time.Unix(1_700_000_000, 0) },
-		ID:     func() string { made++; return "made" + strconv.Itoa(made) },
-		Sealer: dialogue.NewSealer([]byte("secret")),
-		Vault:  noVault{},
-	}
-}
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") }
 
 // able is a target that can do everything its shape can.
 func able(shape dialogue.Shape) dialogue.Target {

@@ -6,35 +6,17 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
 )
 
-// vault is a memory of signatures that forgets nothing.
-type vault map[string]string
-
-func (v vault) Remember(id, signature string) { v[id] = signature }
-
-func (v vault) Recall(id string) (string, bool) {
-	s, ok := v[id]
-	return s, ok
-}
-
-func newEnv() *dialogue.Env {
-	n := 0
-	return &dialogue.Env{
-		Now:    func() time.Time { return time.Unix(1_800_000_000, 0) },
-		ID:     func() string { n++; return fmt.Sprintf("id%d", n) },
-		Sealer: dialogue.NewSealer([]byte("secret")),
-		Vault:  vault{},
-	}
-}
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_800_000_000, "id") }
 
 func newTarget() dialogue.Target {
 	return dialogue.Target{Shape: dialogue.Responses, Model: "up", MaxOutputTokens: 8192,
