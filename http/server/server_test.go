@@ -465,19 +465,7 @@ func TestAStreamOfHTTP2ThatIsNotReadEnds(t *testing.T) {
 			}
 			ended <- err
 		}))
-		certificate := certify(t)
-		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
-		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-		var wg sync.WaitGroup
-		wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open), "", "") })
-		defer wg.Wait()
-		defer s.Close()
-		roots := x509.NewCertPool()
-		roots.AddCert(certificate.Leaf)
-		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},
-			DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
-		defer transport.CloseIdleConnections()
-		client := &http.Client{Transport: transport}
+		client := serveHTTP2(t, s)
 		start := time.Now()
 		res, err := client.Get("https://gateway.test/large")
 		if err != nil || res.ProtoMajor != 2 {
@@ -511,19 +499,7 @@ func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 		entered <- struct{}{}
 		<-r.Context().Done()
 	}))
-	certificate := certify(t)
-	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
-	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	var wg sync.WaitGroup
-	wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open), "", "") })
-	defer wg.Wait()
-	defer s.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(certificate.Leaf)
-	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
+	client := serveHTTP2(t, s)
 	for range 1000 {
 		ctx, reset := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, "GET", "https://gateway.test/slow", nil)
@@ -547,6 +523,26 @@ func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 	}
 	res.Body.Close()
 	running.Wait()
+}
+
+// serveHTTP2 serves until the test ends, and returns a client that speaks HTTP/2.
+func serveHTTP2(t *testing.T, s *Server) *http.Client {
+	t.Helper()
+	certificate := certify(t)
+	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	var wg sync.WaitGroup
+	wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open), "", "") })
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate.Leaf)
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		s.Close()
+		wg.Wait()
+	})
+	return &http.Client{Transport: transport}
 }
 
 // certify makes a certificate for gateway.test.
