@@ -97,13 +97,7 @@ func (s *stream) begin(ev *dialogue.Event) {
 // identify makes what a reply is known by: an id of our own, the model as the
 // client asked for it, and a time.
 func identify(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (id, model string, created int64) {
-	model, created = req.Model, ev.Created
-	if model == "" {
-		model = ev.Model
-	}
-	if created <= 0 {
-		created = env.Now().Unix()
-	}
+	model, created = chunks.Stamp(req, env, ev)
 	return "chatcmpl-" + env.ID(), model, created
 }
 
@@ -131,8 +125,7 @@ func (s *stream) chunk(dst []byte, choice int) []byte {
 	return dst
 }
 
-// done ends a chunk behind the delta's last member. Chunks of a client that
-// asked for usage say null until the last (wire/chat.md 5).
+// done ends a chunk behind the delta's last member.
 func (s *stream) done(dst, logprobs []byte, reason string) []byte {
 	dst = append(dst, `},"logprobs":`...)
 	if len(logprobs) > 0 {
@@ -142,16 +135,7 @@ func (s *stream) done(dst, logprobs []byte, reason string) []byte {
 	} else {
 		dst = append(dst, "null"...)
 	}
-	dst = append(dst, `,"finish_reason":`...)
-	if reason == "" {
-		dst = append(dst, "null}]"...)
-	} else {
-		dst = append(append(append(dst, '"'), reason...), `"}]`...)
-	}
-	if s.req.IncludeUsage {
-		dst = append(dst, `,"usage":null`...)
-	}
-	return append(dst, "}\n\n"...)
+	return chunks.AppendEnd(dst, reason, s.req)
 }
 
 // piece is a chunk whose delta has one string member.

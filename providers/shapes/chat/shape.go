@@ -5,8 +5,6 @@
 package chat
 
 import (
-	"net/http"
-
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
@@ -17,7 +15,7 @@ import (
 // Shape is the chat-completions shape.
 var Shape shapes.Shape = shape{}
 
-type shape struct{}
+type shape struct{ chunks.Family }
 
 // path of an upstream call, below the provider's base address.
 const path = "/chat/completions"
@@ -29,9 +27,6 @@ func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return 
 func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
 	return decode(body, env)
 }
-
-// ChecksSyntax implements shapes.SyntaxChecker.
-func (shape) ChecksSyntax() {}
 
 func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	return encode(req, t, rep, env)
@@ -68,21 +63,4 @@ func hasContent(choice gjson.Result) bool {
 		return !found
 	})
 	return found
-}
-
-func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
-	return chunks.DecodeError(status, header, body)
-}
-
-func (shape) Envelope(err *dialogue.Error) []byte { return chunks.Envelope(err) }
-
-func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
-
-func (shape) MaxChoices() int { return chunks.MaxChoices }
-
-func (shape) Heartbeat(mode shapes.Mode) []byte {
-	if mode == shapes.Whole {
-		return nil
-	}
-	return []byte(chunks.Heartbeat)
 }

@@ -37,13 +37,7 @@ func (w *writer) begin(ev *dialogue.Event) {
 	if w.head != nil {
 		return
 	}
-	model, created := w.req.Model, ev.Created
-	if model == "" {
-		model = ev.Model
-	}
-	if created <= 0 {
-		created = w.env.Now().Unix()
-	}
+	model, created := chunks.Stamp(w.req, w.env, ev)
 	j := jsonw.Writer{Buf: make([]byte, 0, 192)}
 	j.Object().Key("id").String("cmpl-" + w.env.ID())
 	j.Key("object").String("text_completion")
@@ -173,16 +167,7 @@ func (s *stream) chunk(dst []byte, choice int, text string, logprobs json.RawMes
 	} else {
 		dst = append(dst, "null"...)
 	}
-	dst = append(dst, `,"finish_reason":`...)
-	if word == "" {
-		dst = append(dst, "null}]"...)
-	} else {
-		dst = append(append(append(dst, '"'), word...), `"}]`...)
-	}
-	if s.req.IncludeUsage {
-		dst = append(dst, `,"usage":null`...)
-	}
-	return append(dst, "}\n\n"...)
+	return chunks.AppendEnd(dst, word, s.req)
 }
 
 // end writes usage, once and only if it was asked for.

@@ -5,8 +5,6 @@
 package completions
 
 import (
-	"net/http"
-
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
@@ -18,7 +16,7 @@ import (
 // Shape is the text-completions shape.
 var Shape shapes.Shape = shape{}
 
-type shape struct{}
+type shape struct{ chunks.Family }
 
 // path of an upstream call, below the provider's base address.
 const path = "/completions"
@@ -30,9 +28,6 @@ func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return 
 func (shape) Decode(body []byte, _ shapes.Inbound, _ *dialogue.Env) (*dialogue.Request, error) {
 	return decode(body)
 }
-
-// ChecksSyntax implements shapes.SyntaxChecker.
-func (shape) ChecksSyntax() {}
 
 func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
 	return encode(req, t, rep)
@@ -60,21 +55,4 @@ func (shape) NewParser(*dialogue.Env) shapes.Parser { return &parser{} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return &chunks.Tap{Options: o, Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }}
-}
-
-func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
-	return chunks.DecodeError(status, header, body)
-}
-
-func (shape) Envelope(err *dialogue.Error) []byte { return chunks.Envelope(err) }
-
-func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
-
-func (shape) MaxChoices() int { return chunks.MaxChoices }
-
-func (shape) Heartbeat(mode shapes.Mode) []byte {
-	if mode == shapes.Whole {
-		return nil
-	}
-	return []byte(chunks.Heartbeat)
 }
