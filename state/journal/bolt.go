@@ -90,6 +90,9 @@ type Bolt struct {
 	redo    [len(redoNames)]redoLog
 	using   int // which of them
 	running *checkpoint
+	// The log is the last process's still: the file had no room for what it holds.
+	// Nothing is written to it before it has.
+	inherited bool
 
 	// What is durable and not in bbolt's file: newest grows with every commit, older
 	// (nil: there is none) is on its way into the file and does not change. Only who

@@ -229,13 +229,21 @@ func (b *Bolt) prepare() error {
 	if b.bare {
 		return nil
 	}
-	if b.newest.lsn != 0 {
-		if err := b.fold(b.newest); err != nil {
-			return err
-		}
-		b.newest = &overlay{}
+	return b.inherit()
+}
+
+// inherit puts what the last process left in the log into the file. Where there is no
+// room for it, it stays there, and the store only reads.
+func (b *Bolt) inherit() error {
+	if b.newest.lsn == 0 {
+		return b.removeRedo(b.redoPaths())
 	}
-	return b.removeRedo(b.redoPaths())
+	b.older, b.newest = b.newest, &overlay{}
+	b.running, b.inherited = b.start(b.older), true
+	if err := b.freeze(); !errors.Is(err, ErrReadOnly) {
+		return err
+	}
+	return nil
 }
 
 // recover takes up what the last process made durable and did not put into bbolt's

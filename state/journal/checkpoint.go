@@ -41,7 +41,7 @@ func (c *checkpoint) outcome() error {
 // long enough goes into bbolt's file. The caller holds writing.
 func (b *Bolt) turn(n int64) error {
 	l := &b.redo[b.using]
-	full := l.used() > 0 && l.at+n > b.redoSize
+	full := b.inherited || l.used() > 0 && l.at+n > b.redoSize
 	if !full && l.used() < b.checkpointAfter {
 		return nil
 	}
@@ -64,6 +64,12 @@ func (b *Bolt) freeze() error {
 		if err := b.running.outcome(); err != nil {
 			return err
 		}
+	}
+	if b.inherited {
+		if err := b.removeRedo(b.redoPaths()); err != nil {
+			return err
+		}
+		b.inherited = false
 	}
 	if b.newest.lsn == 0 {
 		return nil

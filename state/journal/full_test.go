@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package journal
 
@@ -73,5 +73,76 @@ func TestFullDiskLosesNothingAndIsNotForEver(t *testing.T) {
 	n := 0
 	if err := b.Range(ctx, Body, nil, nil, 0, func(Record) error { n++; return nil }); err != nil || n != len(kept)+1 {
 		t.Errorf("%d records, %v, want %d: a refused one is there", n, err, len(kept)+1)
+	}
+}
+
+// TestCheckpointWithoutRoomIsNoLoss: commits go on in the log until that is full, and
+// nothing is lost by closing and opening meanwhile.
+func TestCheckpointWithoutRoomIsNoLoss(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		dir := t.TempDir()
+		o := Options{checkpointAfter: 32 << 10, redoSize: 256 << 10}
+		b := openBolt(t, dir, o)
+		value := strings.Repeat("v", 4<<10)
+		var kept []string
+		put := func() error {
+			key := fmt.Sprintf("k%04d", len(kept))
+			err := write(b, Body, key, value)
+			if err == nil {
+				kept = append(kept, key)
+			}
+			return err
+		}
+		free := limitFiles(t, 1<<20)
+		before, refused := 0, 0
+		for refused < 5 {
+			err := put()
+			switch {
+			case errors.Is(err, ErrReadOnly) && !errors.Is(err, ErrPoisoned):
+				refused++
+			case err != nil || refused > 0:
+				t.Fatalf("after %d commits, %d refused: %v", len(kept), refused, err)
+			case b.running != nil && b.running.ended() && b.running.err != nil:
+				before++
+			}
+		}
+		if before < 10 {
+			t.Errorf("%d commits went on in the log", before)
+		}
+		if r, err := b.Get(ctx, Body, []byte(kept[len(kept)-1])); err != nil || string(r.Value) != value {
+			t.Errorf("reading: %v", err)
+		}
+		if closes {
+			if err := b.Close(); !errors.Is(err, ErrReadOnly) {
+				t.Errorf("Close: %v", err)
+			}
+			b = openBolt(t, dir, o)
+			n := 0
+			if _, err := b.Load(ctx, []Table{Body}, func(Table, Record) error { n++; return nil }); err != nil || n != len(kept) {
+				t.Errorf("opened without room: %d records, %v, want %d", n, err, len(kept))
+			}
+			for range 3 {
+				if err := put(); !errors.Is(err, ErrReadOnly) || errors.Is(err, ErrPoisoned) {
+					t.Errorf("writing to it: %v", err)
+				}
+			}
+		}
+		free()
+		for range 100 {
+			if err := put(); err != nil {
+				t.Fatalf("with room again: %v", err)
+			}
+		}
+		abandon(t, b)
+		b = openBolt(t, dir, Options{})
+		for _, key := range kept {
+			if r, err := b.Get(ctx, Body, []byte(key)); err != nil || string(r.Value) != value {
+				t.Errorf("%s was acknowledged: %v", key, err)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		onlyStore(t, dir, FileName)
 	}
 }
