@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"stagedoor/state"
-	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
 )
 
@@ -17,11 +15,7 @@ const crashWriters = 8
 // writeUntilKilled stores responses and says the id of every one that was
 // acknowledged.
 func writeUntilKilled(dir string, say statetest.Say) error {
-	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
-	if err != nil {
-		return err
-	}
-	s, err := state.Open(store, time.Now)
+	s, _, err := statetest.OpenDir(dir)
 	if err != nil {
 		return err
 	}
@@ -63,13 +57,11 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 
 func checkAcknowledged(t *testing.T, dir string, acknowledged map[string]bool) {
 	t.Helper()
-	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	s, end, err := statetest.OpenDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	s := open(t, store, time.Now)
-	defer s.Close()
+	defer end()
 	for id := range acknowledged {
 		r, err := s.Response(ctx, id, "key:k")
 		if err != nil || string(r.Body) != `{"id":"`+id+`"}` {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
@@ -70,11 +69,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 // moveMoney recovers what the process before it left, holds and settles until it
 // is killed, and says every acknowledged settlement.
 func moveMoney(dir string, say statetest.Say) error {
-	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
-	if err != nil {
-		return err
-	}
-	s, err := state.Open(store, time.Now)
+	s, _, err := statetest.OpenDir(dir)
 	if err != nil {
 		return err
 	}
@@ -151,13 +146,11 @@ func TestKilledLedgerBalances(t *testing.T) {
 
 func checkKilled(t *testing.T, dir string, settled map[string]int64, credits int64) {
 	t.Helper()
-	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	s, end, err := statetest.OpenDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	s := open(t, store)
-	defer s.Close()
+	defer end()
 	if _, err := s.CheckBooks(ctx); err != nil {
 		t.Errorf("as the kill left it: %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
-	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
 )
 
@@ -29,17 +28,13 @@ func TestMain(m *testing.M) {
 
 // open starts a registry on a directory.
 func open(dir string) (*tokens.Client, *state.State, func(), error) {
-	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	s, end, err := statetest.OpenDir(dir)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s, err := state.Open(store, time.Now)
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, store.Close())
-	}
 	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
 	c, err := tokens.Start(tokens.Options{System: sys, State: s, Now: time.Now})
-	return c, s, func() { _ = errors.Join(sys.Stop(ctx), s.Close(), store.Close()) }, err
+	return c, s, func() { _ = errors.Join(sys.Stop(ctx), end()) }, err
 }
 
 // writeUntilKilled goes through the protocol, and says what was acknowledged: who, which step, and what came of it.
