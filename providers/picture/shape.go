@@ -43,6 +43,15 @@ type Yielder interface {
 	Yield(r *Request, model string, refused *dialogue.Error) (less *Request, lost []string)
 }
 
+// Unstreamed is the part of a Shape that never asks for a stream. Such shapes embed
+// it.
+type Unstreamed struct{}
+
+// Event implements Shape.
+func (Unstreamed) Event(*Request, string, []byte) (*Event, error) {
+	return nil, dialogue.BadUpstream("a stream that was not asked for")
+}
+
 // Call is an upstream request in the making; it is always a POST.
 type Call struct {
 	Path   string // below the provider's base_url: "/images/generations"

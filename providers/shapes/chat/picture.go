@@ -17,7 +17,10 @@ import (
 // its parts.
 var Pictures picture.Shape = pictures{}
 
-type pictures struct{ shape }
+type pictures struct {
+	shape
+	picture.Unstreamed
+}
 
 // MaxImages implements picture.Shape: an answer is asked for one.
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
@@ -110,9 +113,4 @@ func pictureUsage(v gjson.Result) *picture.Usage {
 	u.InputText = max(dialogue.Told(total.InputTotal)-u.InputImage, 0)
 	u.OutputText = max(dialogue.Told(total.OutputTotal)-u.OutputImage, 0)
 	return u
-}
-
-// Event implements picture.Shape: nothing is streamed.
-func (pictures) Event(*picture.Request, string, []byte) (*picture.Event, error) {
-	return nil, dialogue.BadUpstream("a stream that was not asked for")
 }

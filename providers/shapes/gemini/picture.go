@@ -17,7 +17,10 @@ import (
 // responseModalities IMAGE (wire/gemini.md 2).
 var Pictures picture.Shape = pictures{}
 
-type pictures struct{ shape }
+type pictures struct {
+	shape
+	picture.Unstreamed
+}
 
 // MaxImages implements picture.Shape: an answer has one.
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
@@ -162,9 +165,4 @@ func modality(details gjson.Result) (tokens int64) {
 		return true
 	})
 	return tokens
-}
-
-// Event implements picture.Shape: nothing is streamed.
-func (pictures) Event(*picture.Request, string, []byte) (*picture.Event, error) {
-	return nil, dialogue.BadUpstream("a stream that was not asked for")
 }
