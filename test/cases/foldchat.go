@@ -7,10 +7,10 @@ import (
 
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
-func (f *folder) chat(events []Event) object {
-	out := object{"_done": false, "_error": nil}
-	choices, calls := row{}, map[int]row{}
-	chunks := 0
+// chunksOf are the chunks of a reply, and a fold that tells how it ended and what
+// it used.
+func chunksOf(events []Event) (out object, chunks []object) {
+	out = object{"_done": false, "_error": nil}
 	for _, e := range events {
 		d := e.body()
 		switch {
@@ -21,11 +21,19 @@ func (f *folder) chat(events []Event) object {
 			out["_error"] = d["error"]
 			continue
 		}
-		chunks++
-		keepFirst(out, d, "id", "model", "created", "object", "service_tier", "system_fingerprint")
 		if d["usage"] != nil {
 			out["usage"] = d["usage"]
 		}
+		chunks = append(chunks, d)
+	}
+	return out, chunks
+}
+
+func (f *folder) chat(events []Event) object {
+	choices, calls := row{}, map[int]row{}
+	out, chunks := chunksOf(events)
+	for _, d := range chunks {
+		keepFirst(out, d, "id", "model", "created", "object", "service_tier", "system_fingerprint")
 		for _, c := range f.list(d, "choices") {
 			f.chatChoice(asObject(c), choices, calls)
 		}
@@ -33,7 +41,7 @@ func (f *folder) chat(events []Event) object {
 	for i, row := range calls {
 		asObject(choices[i]["message"])["tool_calls"] = row.sorted()
 	}
-	out["choices"], out["_chunks"] = choices.sorted(), number(chunks)
+	out["choices"], out["_chunks"] = choices.sorted(), number(len(chunks))
 	return out
 }
 
@@ -107,22 +115,10 @@ func (f *folder) function(to object, k string, part object) {
 }
 
 func (f *folder) completions(events []Event) object {
-	out := object{"_done": false, "_error": nil}
 	choices := row{}
-	for _, e := range events {
-		d := e.body()
-		switch {
-		case e.done():
-			out["_done"] = true
-			continue
-		case !isEmpty(d["error"]):
-			out["_error"] = d["error"]
-			continue
-		}
+	out, chunks := chunksOf(events)
+	for _, d := range chunks {
 		keepFirst(out, d, "id", "model", "created", "object")
-		if d["usage"] != nil {
-			out["usage"] = d["usage"]
-		}
 		for _, v := range f.list(d, "choices") {
 			c := asObject(v)
 			i := intOr(c["index"], 0)
