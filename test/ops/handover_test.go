@@ -153,12 +153,10 @@ func TestABackgroundResponseEndsWithItsKey(t *testing.T) {
 	}
 }
 
-// Without a data directory there is no next process that could go on, and whoever
-// watches is told so.
-func TestABackgroundResponseInMemoryFails(t *testing.T) {
-	g, err := harness.Launch(harness.Binary(t), sandbox("memory", "100ms"))
-	launch(t, g, err)
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/v1/responses", strings.NewReader(strings.Replace(work, "%", "true", 1)))
+// follow asks for a response whose events come one by one.
+func follow(t *testing.T, g *harness.Gateway, method, path, body string) *http.Response {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, g.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +165,15 @@ func TestABackgroundResponseInMemoryFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// Without a data directory there is no next process that could go on, and whoever
+// watches is told so.
+func TestABackgroundResponseInMemoryFails(t *testing.T) {
+	g, err := harness.Launch(harness.Binary(t), sandbox("memory", "100ms"))
+	launch(t, g, err)
+	r := follow(t, g, http.MethodPost, "/v1/responses", strings.Replace(work, "%", "true", 1))
 	stop(t, g)
 	reply := cases.ReadReply(r)
 	if reply.Aborted || strings.Count(string(reply.Body), "event: response.failed\n") != 1 || strings.Contains(string(reply.Body), "goes on") {
@@ -180,15 +187,7 @@ func TestAWatcherComesAgainAfterARestart(t *testing.T) {
 	binary, c := priced(t)
 	g, err := harness.Launch(binary, c)
 	launch(t, g, err)
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+"/v1/responses", strings.NewReader(strings.Replace(work, "%", "true", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Header.Set("Authorization", "Bearer "+g.Key)
-	r, err := client.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := follow(t, g, http.MethodPost, "/v1/responses", strings.Replace(work, "%", "true", 1))
 	defer r.Body.Close()
 	lines := bufio.NewScanner(r.Body)
 	var id, last, seen string
@@ -216,14 +215,7 @@ func TestAWatcherComesAgainAfterARestart(t *testing.T) {
 	}
 	g, err = harness.Launch(binary, c)
 	launch(t, g, err)
-	q, err = http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL+"/v1/responses/"+id+"?stream=true&starting_after="+seen, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Header.Set("Authorization", "Bearer "+g.Key)
-	if r, err = client.Do(q); err != nil {
-		t.Fatal(err)
-	}
+	r = follow(t, g, http.MethodGet, "/v1/responses/"+id+"?stream=true&starting_after="+seen, "")
 	defer r.Body.Close()
 	var kinds []string
 	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
