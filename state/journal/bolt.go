@@ -288,8 +288,9 @@ func (b *Bolt) onlyFull(err error) bool {
 }
 
 // noRoom are the system's words for a full disk: no space, no quota, a file as
-// large as this process may make it.
-var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
+// large as this process may make it; and for as many open files as there may be, when
+// the redo log is made.
+var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE}
 
 // Backup implements Store. The copy is a store of its own: put it into an empty
 // directory as FileName. What is in the redo log goes into the file first, so that

@@ -263,7 +263,8 @@ func (b *Bolt) recover(id storeID) error {
 				return err
 			}
 		}
-		b.cutBack = b.cutBack || redo.torn
+		// What follows in the log was not lost with a page of the file.
+		b.cutBack = redo.torn || b.cutBack && len(redo.commits) == 0
 	}
 	b.lsn.Store(max(lsn, b.newest.lsn))
 	return nil

@@ -9,13 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.etcd.io/bbolt"
 )
 
 // busy makes the log turn and checkpoints run all the time.
-var busy = Options{checkpointAfter: 1 << 10, redoSize: 4 << 10}
+var busy = Options{LowWater: -1, checkpointAfter: 1 << 10, redoSize: 4 << 10}
 
 // TestReadersSeeOneMoment: whatever is on its way into the file, who reads sees what
 // some commit left, and never an earlier one than before.
@@ -167,6 +168,29 @@ func TestCheckpointThatFailsPoisons(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoFileLeftIsNoLoss: a process that has too many files open cannot make the log,
+// but can when it has fewer.
+func TestNoFileLeftIsNoLoss(t *testing.T) {
+	dir := t.TempDir()
+	openBolt(t, dir, Options{}).Close()
+	none := false
+	b := openBolt(t, dir, Options{openFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		if none {
+			return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+		}
+		return os.OpenFile(name, flag, mode)
+	}})
+	for i, want := range []error{ErrReadOnly, nil, nil} {
+		none = want != nil
+		if err := write(b, Key, fmt.Sprint("k", i), "v"); !errors.Is(err, want) || errors.Is(err, ErrPoisoned) {
+			t.Errorf("write %d: got %v, want %v", i, err, want)
+		}
+	}
+	if st := b.Stats(); st.LSN != 2 {
+		t.Errorf("commit %d, want 2", st.LSN)
 	}
 }
 

@@ -10,9 +10,14 @@ import (
 	"stagedoor/state/journal/conformance"
 )
 
-func TestBoltConforms(t *testing.T) {
+func TestBoltConforms(t *testing.T) { boltConforms(t, journal.Options{LowWater: -1}) }
+
+// TestBusyBoltConforms: with a log that turns, and a checkpoint, every few commits.
+func TestBusyBoltConforms(t *testing.T) { boltConforms(t, journal.Busy) }
+
+func boltConforms(t *testing.T, o journal.Options) {
 	open := func(t testing.TB, dir string) journal.Store {
-		s, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+		s, err := journal.OpenBolt(dir, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ type redoLog struct {
 	at   int64    // where the next frame goes
 }
 
-// errNoSpace: there was no room for the log to grow; nothing was written.
+// errNoSpace: the log could not grow; no frame was written.
 var errNoSpace = errors.New("the redo log cannot grow")
 
 // used tells how many bytes of frames there are.
@@ -114,7 +114,7 @@ func sealFrame(id storeID, lsn uint64, frame []byte) []byte {
 func (l *redoLog) grow(n int64) error {
 	if l.file == nil {
 		if err := l.create(); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errNoSpace, err)
 		}
 	}
 	if l.at+n <= l.size {
@@ -132,7 +132,7 @@ func (l *redoLog) grow(n int64) error {
 func (l *redoLog) create() (err error) {
 	file, err := l.open(l.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoSpace, err)
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -144,7 +144,7 @@ func (l *redoLog) create() (err error) {
 		return err
 	}
 	if _, err := file.WriteAt(redoHead(l.id), 0); err != nil {
-		return fmt.Errorf("%w: %w", errNoSpace, err)
+		return err
 	}
 	if err := errors.Join(file.Sync(), syncDir(filepath.Dir(l.path))); err != nil {
 		return err

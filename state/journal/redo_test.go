@@ -171,6 +171,28 @@ func TestLogIsCutBackToItsLastWholeCommit(t *testing.T) {
 	try("cut in the last frame", good[:end-10], commits-1, true)
 }
 
+// TestDamagedPageThatTheLogMakesGood: what the file lost follows in the log, so nothing
+// was cut back.
+func TestDamagedPageThatTheLogMakesGood(t *testing.T) {
+	dir, _ := logged(t, 5)
+	path := filepath.Join(dir, FileName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := readMetas(bytes.NewReader(data), pageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[int(m.last()%2)*pageSize+pageHeader+metaSum] ^= 1
+	replace(t, dir, data)
+	b := openBolt(t, dir, Options{})
+	n := 0
+	if _, err := b.Load(ctx, []Table{Key}, func(Table, Record) error { n++; return nil }); err != nil || n != 5 || b.Stats().CutBack {
+		t.Errorf("%d records, %v, CutBack %v", n, err, b.Stats().CutBack)
+	}
+}
+
 // TestLogOfAnotherStoreIsRefused: its commits belong to other tables, and its own
 // store may miss them.
 func TestLogOfAnotherStoreIsRefused(t *testing.T) {

@@ -100,14 +100,15 @@ type Op struct {
 type Stats struct {
 	LSN      LSN
 	Commits  uint64 // since the store was opened
-	Size     int64  // bytes of the file; of keys and values in memory
+	Size     int64  // bytes of the file and its redo log; of keys and values in memory
 	Free     int64  // bytes of the file that are free for use
 	DiskFree int64  // bytes free on the disk; -1: not known
 	Full     error  // why commits are refused until there is room, or nil
 	Poisoned error  // why the store stopped, or nil
-	// CutBack: when the store was opened its last commit was not whole, and the
-	// one before it is in force. A power cut does that to a commit that nobody was
-	// told of; damage to the disk can do it to one that was acknowledged.
+	// CutBack: when the store was opened its last commit was not whole, in the redo
+	// log or, where nothing follows there, in the file, and the one before it is in
+	// force. A power cut does that to a commit that nobody was told of; damage to the
+	// disk can do it to one that was acknowledged.
 	CutBack bool
 }
 

@@ -36,6 +36,7 @@ func Run(t *testing.T, s Store) {
 		{"records are kept and numbered", records},
 		{"every kind of value comes back", values},
 		{"what is not there is not found", missing},
+		{"a new record is the first of its key", news},
 		{"conditions decide", conditions},
 		{"a conflict leaves no trace", conflict},
 		{"later batches see earlier ones", order},
@@ -147,6 +148,23 @@ func missing(t *testing.T, s Store) {
 		expect(t, store, journal.Key, key, "", 0)
 	}
 	expect(t, store, journal.User, "ab", "", 0)
+}
+
+// news is about Op.New, which is a promise of the caller, not a condition.
+func news(t *testing.T, s Store) {
+	store := open(t, s)
+	op := put(journal.Ledger, "a", "1")
+	op.New = true
+	commit(t, store, op)
+	expect(t, store, journal.Ledger, "a", "1", 1)
+	commit(t, store, put(journal.Ledger, "a", "2"))
+	expect(t, store, journal.Ledger, "a", "2", 2)
+	commit(t, store, del(journal.Ledger, "a"), op, put(journal.Ledger, "a", "3"))
+	expect(t, store, journal.Ledger, "a", "3", 2)
+	_, err := store.Commit(ctx, []journal.Batch{{Pre: []journal.Cond{cond(journal.Ledger, "a", 0)}, Ops: []journal.Op{op}}})
+	if !errors.Is(err, journal.ErrConflict) {
+		t.Errorf("with a condition that does not hold: %v", err)
+	}
 }
 
 func conditions(t *testing.T, s Store) {
