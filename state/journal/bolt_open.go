@@ -73,6 +73,9 @@ func create(path string, o Options) error {
 		return nil
 	}
 	if err := noRedo(filepath.Dir(path)); err != nil {
+		if _, statErr := os.Stat(path); statErr == nil {
+			return nil // another process was first
+		}
 		return err
 	}
 	o.openFile, o.bare = os.OpenFile, true

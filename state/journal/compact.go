@@ -40,6 +40,12 @@ func Compact(ctx context.Context, dir string, o Options) (Sizes, error) {
 const compactTx = 32 << 20
 
 func (b *Bolt) compact(ctx context.Context, path string) (Sizes, error) {
+	b.writing.Lock()
+	err := b.flush() // the copy is of the file alone
+	b.writing.Unlock()
+	if err != nil {
+		return Sizes{}, err
+	}
 	if err := b.verify(); err != nil {
 		return Sizes{}, err
 	}

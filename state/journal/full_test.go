@@ -5,6 +5,8 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,5 +146,40 @@ func TestCheckpointWithoutRoomIsNoLoss(t *testing.T) {
 			t.Error(err)
 		}
 		onlyStore(t, dir, FileName)
+	}
+}
+
+// TestCompactWithoutRoomForTheLog leaves the file and the log as they are: a copy of
+// the file alone, of as many records, would take the place of both.
+func TestCompactWithoutRoomForTheLog(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{checkpointAfter: 1 << 20, redoSize: 2 << 20}
+	b := openBolt(t, dir, o)
+	value := strings.Repeat("v", 300<<10)
+	for _, v := range []string{"old" + value, "new" + value} {
+		if err := write(b, Body, "k", v); err != nil {
+			t.Fatal(err)
+		}
+		if v[:3] == "new" {
+			continue
+		}
+		b.writing.Lock()
+		if err := b.flush(); err != nil {
+			t.Fatal(err)
+		}
+		b.writing.Unlock()
+	}
+	abandon(t, b)
+	info, err := os.Stat(filepath.Join(dir, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := limitFiles(t, uint64(info.Size()))
+	if _, err := Compact(ctx, dir, Options{LowWater: -1}); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("got %v, want ErrReadOnly", err)
+	}
+	free()
+	if r, err := openBolt(t, dir, o).Get(ctx, Body, []byte("k")); err != nil || string(r.Value) != "new"+value {
+		t.Errorf("got %.3q, %v", r.Value, err)
 	}
 }
