@@ -342,7 +342,11 @@ func (b *Bolt) Stats() Stats {
 	if b.closed {
 		return s
 	}
-	for _, path := range append(b.redoPaths(), b.db.Path()) {
+	paths := []string{b.db.Path()}
+	if !b.bare {
+		paths = append(paths, b.redoPaths()...)
+	}
+	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
 			s.Size += info.Size()
 		}

@@ -139,6 +139,18 @@ func TestBackupHasWhatOnlyTheLogHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("in use", b, 1001)
+	beside := filepath.Join(dir, "backup.db")
+	size, err := BackupFile(ctx, b, beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ReadBolt(beside, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got := r.Stats().Size; got != size {
+		t.Errorf("beside the store's log a backup has %d bytes, want %d", got, size)
+	}
 }
 
 // TestCompactLeavesTheLogOfItsSuccessor: who opens the new file as soon as it has its
