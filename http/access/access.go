@@ -83,6 +83,9 @@ func (a *Reply) Traced(id string) { a.trace = id }
 // Path is as much of a request's path as a line holds.
 func Path(r *http.Request) string { return cut(r.URL.Path) }
 
+// RequestID is the id that the server put on a reply.
+func RequestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+
 // End writes the line. id is the request's.
 func (a *Reply) End(id string) {
 	r := a.request

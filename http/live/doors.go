@@ -131,7 +131,7 @@ func (d *Doors) lifetime(r *http.Request) (context.Context, func()) {
 func (d *Doors) refuse(w http.ResponseWriter, err error) {
 	e := envelope.From(err)
 	if e.Status >= http.StatusInternalServerError && e.Cause != nil {
-		d.options.Logger.Warn("request failed", "request_id", w.Header().Get("X-Request-Id"), "status", e.Status, "cause", e.Cause)
+		d.options.Logger.Warn("request failed", "request_id", access.RequestID(w), "status", e.Status, "cause", e.Cause)
 	}
 	access.Note(w, slog.Any("error", e.Code))
 	envelope.Write(w, envelope.Plain, e)

@@ -133,7 +133,7 @@ func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask,
 
 func (m *maker) closeAsk() {
 	if err := m.ask.Close(); err != nil {
-		m.doors.Logger.Warn("upload not removed", "request_id", requestID(m.w), "cause", err)
+		m.doors.Logger.Warn("upload not removed", "request_id", access.RequestID(m.w), "cause", err)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func (m *maker) discard(o *videojob.Order) {
 	for _, id := range o.Video.Files {
 		if err := m.doors.Content.store.Delete(blobs.ID(id)); err != nil {
-			m.doors.Logger.Warn("upload not removed", "request_id", requestID(m.w), "cause", err)
+			m.doors.Logger.Warn("upload not removed", "request_id", access.RequestID(m.w), "cause", err)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,6 +16,7 @@ import (
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/access"
+	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -43,20 +43,9 @@ type visit struct {
 
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
-	_, span := telemetry.Start(v.r.Context(), telemetry.SpanAuth)
-	key, err := v.doors.Auth.Authenticate(v.r, false)
-	if err == nil {
-		v.key = key // the log names it, too, if it may not do this
-		err = v.doors.Auth.Permit(&key, v.r, scope, "")
-	}
-	if err != nil {
-		telemetry.Fail(span, telemetry.ErrorName(envelope.From(err)))
-		span.End()
-		return err
-	}
-	span.SetAttributes(telemetry.KeyID.String(key.ID))
-	span.End()
-	return nil
+	key, err := admission.Identify(v.doors.Auth, v.r, scope, false)
+	v.key = key // the log names it, too, if it may not do this
+	return err
 }
 
 // admit performs what is left to check once the request is known: its model and
@@ -74,16 +63,9 @@ func (v *visit) admitTo(model string, tokens int) error {
 	if v.plan == nil {
 		return modelNotFound(model)
 	}
-	limits := throttle.KeyLimits{RequestsPerMinute: int(v.key.Limits.RPM), TokensPerMinute: int(v.key.Limits.TPM), MaxInFlight: int(v.key.Limits.Concurrency)}
-	pass, refused := v.doors.Limits.Admit(v.key.ID, limits, tokens, v.doors.Env.Now())
-	if refused != nil {
-		rateHeaders(v.w.Header(), refused.Requests, refused.Tokens)
-		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
-			Message: "the API key is at its limit, try again later", RetryAfter: max(refused.RetryAfter, time.Second)}
-	}
-	rateHeaders(v.w.Header(), pass.Requests, pass.Tokens)
+	pass, err := admission.Count(v.w.Header(), v.doors.Limits, &v.key, tokens, v.doors.Env.Now())
 	v.pass = pass
-	return nil
+	return err
 }
 
 func modelNotFound(model string) *dialogue.Error {
@@ -97,21 +79,6 @@ func short(s string) string {
 	return s[:min(len(s), most)]
 }
 
-// rateHeaders tells a client where its key stands (wire/errors.md 7).
-func rateHeaders(h http.Header, requests, tokens throttle.Level) {
-	for _, of := range []struct {
-		name  string
-		level throttle.Level
-	}{{"Requests", requests}, {"Tokens", tokens}} {
-		if of.level.Limit == 0 {
-			continue
-		}
-		h.Set("X-Ratelimit-Limit-"+of.name, strconv.Itoa(of.level.Limit))
-		h.Set("X-Ratelimit-Remaining-"+of.name, strconv.Itoa(of.level.Remaining))
-		h.Set("X-Ratelimit-Reset-"+of.name, of.level.Reset.Round(time.Millisecond).String())
-	}
-}
-
 // estimate is what the limits reserve: a token is about four bytes. What a
 // picture takes is known only afterwards.
 func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
@@ -119,7 +86,7 @@ func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
 // begin hands the request to the painter. finish must follow, whatever becomes of
 // the client.
 func (v *visit) begin() *painter.Reply {
-	return v.doors.Painter.Begin(v.r.Context(), &painter.Order{ID: requestID(v.w), Request: v.request, Header: v.r.Header,
+	return v.doors.Painter.Begin(v.r.Context(), &painter.Order{ID: access.RequestID(v.w), Request: v.request, Header: v.r.Header,
 		Plan: v.plan, Tenant: v.key.ID, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
 }
 
@@ -134,7 +101,7 @@ func (v *visit) meter() painter.Meter {
 	if v.key.User == "" || v.doors.Ledger == nil || !slices.ContainsFunc(v.plan, priced) {
 		return nil
 	}
-	return meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: requestID(v.w), Account: v.key.User, Key: v.key.ID,
+	return meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: access.RequestID(v.w), Account: v.key.User, Key: v.key.ID,
 		Picture: v.request, Price: price})
 }
 
@@ -165,7 +132,7 @@ func (v *visit) close() {
 		return
 	}
 	if err := v.request.Close(); err != nil {
-		v.doors.Logger.Warn("upload not removed", "request_id", requestID(v.w), "cause", err)
+		v.doors.Logger.Warn("upload not removed", "request_id", access.RequestID(v.w), "cause", err)
 	}
 }
 
@@ -186,12 +153,7 @@ func (v *visit) refuse(err error) {
 
 // answer writes an error.
 func (v *visit) answer(err error) {
-	e := envelope.From(err)
-	if e.Status >= 500 && e.Cause != nil {
-		v.doors.Logger.Warn("request failed", "request_id", requestID(v.w), "status", e.Status, "cause", e.Cause)
-	}
-	access.Note(v.w, slog.String("error", telemetry.ErrorName(e)))
-	envelope.Write(v.w, envelope.Plain, e)
+	admission.Refuse(v.w, v.doors.Logger, envelope.Plain, err)
 }
 
 // note adds what the door knows to the line of the request. out is nil for one
@@ -238,9 +200,6 @@ func (v *visit) trace(out *painter.Outcome) {
 		telemetry.Fail(span, telemetry.ErrorName(out.Err))
 	}
 }
-
-// requestID is the id that the server put on a reply.
-func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
 // writeJSON sends a document.
 func writeJSON(w http.ResponseWriter, body []byte) error {

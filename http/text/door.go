@@ -18,6 +18,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/translator"
 	"stagedoor/http/access"
+	"stagedoor/http/admission"
 	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
@@ -145,32 +146,16 @@ func (v *visit) read() error {
 
 // limit counts the request against its key.
 func (v *visit) limit(tokens int) error {
-	pass, refused := v.doors.Limits.Admit(v.key.ID, limitsOf(&v.key), tokens, v.doors.Env.Now())
-	if refused != nil {
-		rateHeaders(v.w.Header(), refused.Requests, refused.Tokens)
-		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
-			Message: "the API key is at its limit, try again later", RetryAfter: max(refused.RetryAfter, time.Second)}
-	}
-	rateHeaders(v.w.Header(), pass.Requests, pass.Tokens)
+	pass, err := admission.Count(v.w.Header(), v.doors.Limits, &v.key, tokens, v.doors.Env.Now())
 	v.pass = pass
-	return nil
+	return err
 }
 
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
-	_, span := telemetry.Start(v.r.Context(), telemetry.SpanAuth)
-	key, err := v.doors.Auth.Authenticate(v.r, v.shape.Name() == dialogue.Gemini)
-	if err == nil {
-		v.key = key // the log names it, too, if it may not do this
-		err = v.doors.Auth.Permit(&key, v.r, scope, "")
-	}
-	if err != nil {
-		telemetry.Fail(span, telemetry.ErrorName(envelope.From(err)))
-		span.End()
-		return err
-	}
-	span.End()
-	return nil
+	key, err := admission.Identify(v.doors.Auth, v.r, scope, v.shape.Name() == dialogue.Gemini)
+	v.key = key // the log names it, too, if it may not do this
+	return err
 }
 
 // route checks the body by the shape's rules and finds the model.
@@ -229,10 +214,6 @@ func (v *visit) estimate() int {
 	return len(v.payload)/4 + int(max(v.head.MaxTokens, 0))
 }
 
-func limitsOf(k *state.Key) throttle.KeyLimits {
-	return throttle.KeyLimits{RequestsPerMinute: int(k.Limits.RPM), TokensPerMinute: int(k.Limits.TPM), MaxInFlight: int(k.Limits.Concurrency)}
-}
-
 func (v *visit) mode() shapes.Mode {
 	switch {
 	case !v.head.Stream:
@@ -246,7 +227,7 @@ func (v *visit) mode() shapes.Mode {
 
 func (v *visit) order() *translator.Order {
 	return &translator.Order{
-		ID: RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
+		ID: access.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
 		Plan: v.plan, Tenant: v.key.ID, Class: class(v.head.ServiceTier, v.head.Background), Tokens: v.estimate(),
 	}
 }
@@ -422,13 +403,5 @@ func (v *visit) refuse(err error) {
 
 // answer writes an error in the shape's dialect.
 func (v *visit) answer(err error) {
-	e := envelope.From(err)
-	if e.Status >= 500 && e.Cause != nil {
-		v.doors.Logger.Warn("request failed", "request_id", RequestID(v.w), "status", e.Status, "cause", e.Cause)
-	}
-	access.Note(v.w, slog.String("error", telemetry.ErrorName(e)))
-	envelope.Write(v.w, v.shape.Envelope, e)
+	admission.Refuse(v.w, v.doors.Logger, v.shape.Envelope, err)
 }
-
-// RequestID is the id that the server put on a reply.
-func RequestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }

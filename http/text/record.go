@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/translator"
+	"stagedoor/http/access"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
@@ -134,7 +135,7 @@ func (r *record) close(out *translator.Outcome) {
 		return responses.Failed(begun, out.Err)
 	})
 	if r.phase == open {
-		r.visit.doors.Logger.Error("response not stored", "request_id", RequestID(r.visit.w), "response_id", r.id)
+		r.visit.doors.Logger.Error("response not stored", "request_id", access.RequestID(r.visit.w), "response_id", r.id)
 	}
 }
 
