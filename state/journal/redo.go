@@ -320,7 +320,7 @@ func readRedo(dir string, id storeID, lsn uint64) (kept, error) {
 	for _, t := range logs {
 		for _, f := range t.frames {
 			if f.lsn != lsn+1 {
-				return kept{}, damaged("ends with commit %d, and its redo log goes on with %d", lsn, f.lsn)
+				return kept{}, damaged("ends with commit %d, and the redo log beside it goes on with %d (a backup belongs into an empty directory)", lsn, f.lsn)
 			}
 			lsn = f.lsn
 			k.commits = append(k.commits, f)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -325,6 +326,40 @@ func FuzzReadRedo(f *testing.F) {
 		}
 		for _, c := range found.commits {
 			_ = c.addTo(&overlay{})
+		}
+	})
+}
+
+// FuzzReadChanges is about what a frame whose sum is right may hold: it says what it
+// is, or it is refused.
+func FuzzReadChanges(f *testing.F) {
+	d, err := newDraft(snapshot{}, []Batch{{Ops: []Op{
+		{Table: Key, Key: []byte("k"), Value: []byte("v"), New: true}, {Kind: Delete, Table: Ledger, Key: []byte("l")},
+	}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(d.frame[frameHeader:])
+	f.Add([]byte("\x03key\x01k\x00"))
+	f.Fuzz(func(t *testing.T, changes []byte) {
+		c := frame{lsn: 1, changes: changes}
+		var o overlay
+		if c.addTo(&o) != nil {
+			return
+		}
+		again := draft{}
+		for i := range o.tables {
+			for _, c := range o.tables[i].changes {
+				if c.sealed == nil {
+					again.remove(c.table, c.key)
+					continue
+				}
+				again.key(c.table, c.key)
+				again.frame = append(binary.AppendUvarint(again.frame, uint64(1+len(c.sealed))), c.sealed...)
+			}
+		}
+		if len(again.frame) > len(changes) {
+			t.Errorf("%d bytes make changes of %d", len(changes), len(again.frame))
 		}
 	})
 }
