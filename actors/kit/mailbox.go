@@ -71,6 +71,7 @@ type LaneMailbox struct {
 	kind   *kind
 	system *System // nil: it is listed nowhere
 	eager  bool    // see Eager
+	inline bool    // see Inline
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
@@ -129,7 +130,7 @@ func (m *LaneMailbox) PostUserMessage(message any) {
 	wake := m.wake(!m.suspended)
 	m.mu.Unlock()
 	if wake {
-		m.dispatcher.Schedule(m.process)
+		m.schedule()
 	}
 }
 
@@ -143,9 +144,21 @@ func (m *LaneMailbox) PostSystemMessage(message any) {
 	}
 	m.mu.Unlock()
 	if wake {
+		m.schedule()
+	}
+}
+
+// schedule has the mailbox run: here, or on another goroutine.
+func (m *LaneMailbox) schedule() {
+	if m.inline {
+		m.process()
+	} else {
 		m.dispatcher.Schedule(m.process)
 	}
 }
+
+// inlineMost is how many messages a sender handles before it goes its way.
+const inlineMost = 32
 
 // wake decides, under the lock, whether the caller must schedule a run.
 func (m *LaneMailbox) wake(runnable bool) bool {
@@ -234,7 +247,12 @@ func (m *LaneMailbox) batch() (again bool) {
 		m.dispatcher.Schedule(m.process)
 	}()
 	for i := 1; ; i++ {
-		if i > m.dispatcher.Throughput() {
+		switch {
+		case m.inline && i > inlineMost:
+			drained = true
+			m.dispatcher.Schedule(m.process)
+			return false
+		case i > m.dispatcher.Throughput():
 			i = 1
 			runtime.Gosched()
 		}

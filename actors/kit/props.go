@@ -14,6 +14,7 @@ type propsConfig struct {
 	supervisor actor.SupervisorStrategy
 	crowd      bool
 	eager      bool
+	inline     bool
 }
 
 // WithLanes gives the actors a configured mailbox; without it nothing is bounded.
@@ -35,6 +36,13 @@ func Crowd() PropsOption { return func(c *propsConfig) { c.crowd = true } }
 // another one. Their parent waits meanwhile: Started must be short.
 func Eager() PropsOption { return func(c *propsConfig) { c.eager = true } }
 
+// Inline lets the actors handle what they are sent on the goroutine of who sends it,
+// while nobody else does: asking them wakes no other goroutine, and mostly not the
+// asker either. It is for actors that decide in a moment and never take a lock that
+// is held while they are sent something. A sender that finds much to do leaves the
+// rest to a goroutine of the system.
+func Inline() PropsOption { return func(c *propsConfig) { c.inline = true } }
+
 // Props describes actors of a kind: guarded, counted, on warm goroutines, with a
 // mailbox that forgets nobody. Build Props once per kind and give each actor its
 // own data through the closure produce. produce runs for every incarnation and
@@ -54,7 +62,7 @@ func (s *System) Props(kindName string, produce func() actor.Actor, options ...P
 		actor.WithDispatcher(s.dispatcher),
 		actor.WithSupervisor(config.supervisor),
 		actor.WithMailbox(func() actor.Mailbox {
-			return &LaneMailbox{config: config.lanes, kind: k, system: lists, eager: config.eager}
+			return &LaneMailbox{config: config.lanes, kind: k, system: lists, eager: config.eager, inline: config.inline}
 		}),
 	)
 }

@@ -336,7 +336,7 @@ func (p *parent) Receive(ctx actor.Context) {
 		m.Resolve(pid, nil) // somebody asked before
 		return
 	}
-	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} }, kit.Crowd())
+	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} }, kit.Crowd(), kit.Inline())
 	pid, err := c.system.SpawnChild(ctx, props, "account")
 	if err == nil {
 		c.mu.Lock()
