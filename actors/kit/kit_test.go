@@ -3,10 +3,13 @@ package kit_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -542,6 +545,85 @@ func TestEagerActorsHaveBegunWhenTheyAreSpawned(t *testing.T) {
 			t.Errorf("heard %v", got)
 		}
 	})
+}
+
+func TestInlineActorsRunOnTheirSendersGoroutine(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		var self *actor.PID
+		var handled atomic.Int64
+		depth := 0
+		props := sys.Props("inline", func() actor.Actor {
+			return &script{receive: func(c actor.Context) {
+				switch m := c.Message().(type) {
+				case int:
+					if depth++; depth != 1 {
+						t.Error("two messages at a time")
+					}
+					if handled.Add(1); m > 0 {
+						sys.Send(self, m-1) // handled when this is done
+					}
+					depth--
+				case *question:
+					m.Resolve(2*m.number, nil)
+				case string:
+					panic(m)
+				}
+			}}
+		}, kit.Inline())
+		var err error
+		if self, err = sys.SpawnUnique(props, "inline"); err != nil {
+			t.Fatal(err)
+		}
+		sys.Send(self, 5)
+		if n := handled.Load(); n != 6 {
+			t.Errorf("%d messages were handled when the sender went on, want 6", n)
+		}
+		sys.Send(self, 1000)
+		synctest.Wait()
+		if n := handled.Load(); n != 6+1001 {
+			t.Errorf("%d messages were handled in the end", n)
+		}
+		sys.Send(self, "a failure is the actor's, not its sender's")
+		if got, err := kit.Ask(t.Context(), sys, self, &question{number: 21}); got != 42 || err != nil {
+			t.Errorf("after a failure: %d, %v", got, err)
+		}
+	})
+}
+
+// TestInlineActorsHandleEachMessageOnce: whoever sends, one at a time is handled.
+func TestInlineActorsHandleEachMessageOnce(t *testing.T) {
+	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
+	defer sys.Stop(context.Background())
+	handled := 0 // the race detector watches it
+	props := sys.Props("inline", func() actor.Actor {
+		return &script{receive: func(c actor.Context) {
+			switch m := c.Message().(type) {
+			case *question:
+				handled++
+				m.Resolve(m.number, nil)
+			}
+		}}
+	}, kit.Inline())
+	pid, err := sys.SpawnUnique(props, "inline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const senders, each = 8, 500
+	var wg sync.WaitGroup
+	for range senders {
+		wg.Go(func() {
+			for i := range each {
+				if got, err := kit.Ask(t.Context(), sys, pid, &question{number: i}); got != i || err != nil {
+					t.Errorf("got %d, %v, want %d", got, err, i)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if handled != senders*each {
+		t.Errorf("%d handled, want %d", handled, senders*each)
+	}
 }
 
 func TestEagerActorThatFailsToBeginIsSupervised(t *testing.T) {

@@ -3,6 +3,8 @@ package journal
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sourcegraph/conc"
 )
 
 // checkpointAfter is how many bytes the redo log gets before what it holds goes into
@@ -11,6 +13,7 @@ const checkpointAfter = 4 << 20
 
 // checkpoint is the changes of many commits on their way into bbolt's file.
 type checkpoint struct {
+	work conc.WaitGroup
 	done chan struct{} // closed when it has an outcome
 	err  error         // set then
 }
@@ -33,7 +36,7 @@ func (c *checkpoint) outcome() error {
 	if c == nil {
 		return nil
 	}
-	<-c.done
+	c.work.Wait()
 	return c.err
 }
 
@@ -94,7 +97,7 @@ func (b *Bolt) flush() error {
 // before there is another, and Close before it lets go of the file.
 func (b *Bolt) start(o *overlay) *checkpoint {
 	c := &checkpoint{done: make(chan struct{})}
-	go func() {
+	c.work.Go(func() {
 		defer close(c.done)
 		if c.err = b.fold(o); c.err != nil {
 			return
@@ -102,7 +105,7 @@ func (b *Bolt) start(o *overlay) *checkpoint {
 		b.layers.Lock()
 		b.older = nil
 		b.layers.Unlock()
-	}()
+	})
 	return c
 }
 
