@@ -156,6 +156,3 @@ func TestParallelCallsCannotOverdraw(t *testing.T) {
 		t.Errorf("got %d calls admitted, want 10", granted.Load())
 	}
 }
-
-// crashDir tells a test binary that it is the process that is killed.
-const crashDir = "STAGEDOOR_TEST_LEDGER_CRASH_DIR"
