@@ -65,10 +65,10 @@ func uploadFaults() []uploadFault {
 		}, answered, false},
 		// A reset takes with it what has not been read by then.
 		{"u43-reset", "an early answer, then a reset", early(func(c *faultd.Conn) {
-			c.Pause(500 * time.Millisecond)
+			c.Pause(2 * time.Second)
 			c.Reset()
 		}), refused(413), false},
-		{"u43-close", "an early answer, then closed", early(func(c *faultd.Conn) { c.Pause(500 * time.Millisecond) }), refused(413), false},
+		{"u43-close", "an early answer, then closed", early(func(c *faultd.Conn) { c.Pause(2 * time.Second) }), refused(413), false},
 		{"u43-open", "an early answer, and the connection left open", early(func(c *faultd.Conn) { c.Pause(time.Second) }), refused(413), false},
 		{"u5-upload", "a reset in the middle of the upload", func(c *faultd.Conn) {
 			_, _ = io.CopyN(io.Discard, c.Request.Body, 100<<10) // as above
