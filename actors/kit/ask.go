@@ -14,23 +14,34 @@ import (
 //
 //	type stats struct{ kit.Reply[Stats] }
 //
-// The first Resolve or Reject counts, later ones do nothing; neither blocks.
+// The first Resolve or Reject counts, later ones do nothing; neither blocks. An
+// answer that is there when the asker looks, as that of an Inline actor is, costs no
+// channel.
 type Reply[T any] struct {
-	answer  chan answer[T] // capacity 1: answering never waits for the asker
-	settled atomic.Bool
+	phase   atomic.Uint32
+	claimed atomic.Bool // somebody answers
+	value   T
+	err     error
+	wake    chan struct{} // capacity 1: answering never waits for the asker
 }
 
-type answer[T any] struct {
-	value T
-	err   error
-}
+// Phases of a Reply.
+const (
+	unasked  uint32 = iota // sent without Ask: nobody hears the answer
+	asked                  // and not looked for yet
+	awaited                // by somebody who reads wake
+	answered               // value and err are there
+)
 
 // Resolve answers.
 func (r *Reply[T]) Resolve(value T, err error) {
-	if r.answer == nil || !r.settled.CompareAndSwap(false, true) {
-		return // sent without Ask, or answered already
+	if r.phase.Load() == unasked || !r.claimed.CompareAndSwap(false, true) {
+		return
 	}
-	r.answer <- answer[T]{value, err}
+	r.value, r.err = value, err
+	if r.phase.Swap(answered) == awaited {
+		r.wake <- struct{}{}
+	}
 }
 
 // Reject implements Rejecter: the asker gets a *Rejected.
@@ -40,8 +51,20 @@ func (r *Reply[T]) Reject(reason Reason) {
 }
 
 func (r *Reply[T]) open() *Reply[T] {
-	r.answer = make(chan answer[T], 1)
+	r.phase.Store(asked)
 	return r
+}
+
+// await returns what tells that the answer is there; nil: it is already.
+func (r *Reply[T]) await() <-chan struct{} {
+	if r.phase.Load() == answered {
+		return nil
+	}
+	r.wake = make(chan struct{}, 1)
+	if !r.phase.CompareAndSwap(asked, awaited) {
+		return nil
+	}
+	return r.wake
 }
 
 // Rejected is the error of an ask that no actor handled.
@@ -60,9 +83,13 @@ type Asker[T any] interface {
 func Ask[T any](ctx context.Context, s *System, to *actor.PID, message Asker[T]) (T, error) {
 	reply := message.open()
 	s.Send(to, message)
+	wake := reply.await()
+	if wake == nil {
+		return reply.value, reply.err
+	}
 	select {
-	case a := <-reply.answer:
-		return a.value, a.err
+	case <-wake:
+		return reply.value, reply.err
 	case <-ctx.Done():
 		var zero T
 		return zero, context.Cause(ctx)
@@ -74,6 +101,10 @@ func Ask[T any](ctx context.Context, s *System, to *actor.PID, message Asker[T])
 func AskWithin[T any](d time.Duration, s *System, to *actor.PID, message Asker[T]) (T, error) {
 	reply := message.open()
 	s.Send(to, message)
+	wake := reply.await()
+	if wake == nil {
+		return reply.value, reply.err
+	}
 	timer, _ := s.timers.Get().(*time.Timer)
 	if timer == nil {
 		timer = time.NewTimer(d)
@@ -85,8 +116,8 @@ func AskWithin[T any](d time.Duration, s *System, to *actor.PID, message Asker[T
 		s.timers.Put(timer)
 	}()
 	select {
-	case a := <-reply.answer:
-		return a.value, a.err
+	case <-wake:
+		return reply.value, reply.err
 	case <-timer.C:
 		var zero T
 		return zero, context.DeadlineExceeded

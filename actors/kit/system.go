@@ -18,7 +18,7 @@ type Options struct {
 	// Logger is required.
 	Logger *slog.Logger
 	// MaxIdle is how many goroutines stay parked for the next wake-up.
-	// 0: 128; negative: none, as a synctest bubble needs.
+	// 0: 1,024; negative: none, as a synctest bubble needs.
 	MaxIdle int
 	// Report hears of every failure that the system's own back-off handles. It
 	// must not block.
@@ -53,7 +53,9 @@ type System struct {
 	stopped bool
 }
 
-const defaultIdle = 128
+// defaultIdle is enough for a burst of requests that one commit let go. A parked
+// goroutine keeps a few KiB; a new one has to grow its stack first.
+const defaultIdle = 1024
 
 // NewSystem starts a system. The library's metrics stay off: they make a message
 // cost 25 times as much.
