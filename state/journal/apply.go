@@ -25,12 +25,19 @@ type draft struct {
 // not hold.
 func newDraft(s snapshot, batches []Batch) (*draft, error) {
 	size := frameHeader + frameEnd
+	var changes [len(tables)]int
 	for _, b := range batches {
 		for i := range b.Ops {
 			size += opHeader + len(b.Ops[i].Key) + len(b.Ops[i].Value)
+			changes[b.Ops[i].Table.index()]++
 		}
 	}
 	d := &draft{snapshot: s, frame: make([]byte, frameHeader, size)}
+	for t, n := range changes {
+		if n > 0 {
+			d.own.expect(t, n)
+		}
+	}
 	for i, batch := range batches {
 		for _, c := range batch.Pre {
 			have, err := d.revision(c.Table.index(), c.Key)
@@ -75,13 +82,13 @@ func (d *draft) put(t int, key []byte, rev uint64, value []byte) {
 	d.frame = binary.AppendUvarint(d.frame, uint64(1+sealHeader+len(value)))
 	n := len(d.frame)
 	d.frame = appendSealed(d.frame, tables[t], key, rev, value)
-	d.own.put(change{table: t, key: key, sealed: d.frame[n:len(d.frame):len(d.frame)]})
+	d.own.put(t, change{key: key, sealed: d.frame[n:len(d.frame):len(d.frame)]})
 }
 
 func (d *draft) remove(t int, key []byte) {
 	key = d.key(t, key)
 	d.frame = binary.AppendUvarint(d.frame, 0)
-	d.own.put(change{table: t, key: key})
+	d.own.put(t, change{key: key})
 }
 
 // key writes the beginning of a change and returns the key in it.

@@ -143,7 +143,7 @@ func scan(ctx context.Context, tx *bbolt.Tx, t Table, news []change, from, to []
 		rec := old
 		if len(news) > 0 && (old.Key == nil || bytes.Compare(news[0].key, old.Key) <= 0) {
 			replaced := bytes.Equal(news[0].key, old.Key)
-			rec, err = news[0].record()
+			rec, err = news[0].record(t)
 			news = news[1:]
 			if err == nil && replaced {
 				old, err = advance()
@@ -165,11 +165,11 @@ func scan(ctx context.Context, tx *bbolt.Tx, t Table, news []change, from, to []
 }
 
 // record is what a change leaves; without a revision: none.
-func (c *change) record() (Record, error) {
+func (c *change) record(t Table) (Record, error) {
 	if c.sealed == nil {
 		return Record{}, nil
 	}
-	rev, payload, err := unseal(tables[c.table], c.key, c.sealed)
+	rev, payload, err := unseal(t, c.key, c.sealed)
 	return Record{Key: c.key, Value: payload, Rev: rev}, err
 }
 

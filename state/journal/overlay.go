@@ -12,7 +12,6 @@ import (
 // change is what a commit does to a record: the value as it is kept, sealed, or
 // nil for one that is removed.
 type change struct {
-	table  int // index in tables
 	key    []byte
 	sealed []byte
 	order  int // among those that are collected
@@ -30,10 +29,13 @@ type overlay struct {
 // layer is an overlay's part of one table. Most records that are written often are
 // not read before they are in the file, so the index grows when it is asked.
 type layer struct {
-	changes []change // in the order in which they were made
-	index   map[string]int
-	indexed int // how many of them are in index
+	commits [][]change        // in the order in which they were made
+	index   map[string][]byte // of the sealed values, as far as it is made
+	indexed place
 }
+
+// place is where something goes on: in one of the commits, behind some changes.
+type place struct{ commit, change int }
 
 // get returns the newest change of a record; found is false where there is none.
 func (o *overlay) get(table int, key []byte) (sealed []byte, found bool) {
@@ -43,27 +45,44 @@ func (o *overlay) get(table int, key []byte) (sealed []byte, found bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := &o.tables[table]
-	if len(l.changes) == 0 {
+	if len(l.commits) == 0 {
 		return nil, false
 	}
-	if l.index == nil {
-		l.index = map[string]int{}
-	}
-	for ; l.indexed < len(l.changes); l.indexed++ {
-		l.index[string(l.changes[l.indexed].key)] = l.indexed
-	}
-	i, found := l.index[string(key)]
-	if !found {
-		return nil, false
-	}
-	return l.changes[i].sealed, true
+	l.grow()
+	sealed, found = l.index[string(key)]
+	return sealed, found
 }
 
-func (o *overlay) put(c change) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	l := &o.tables[c.table]
-	l.changes = append(l.changes, c)
+// grow brings the index up to the last change.
+func (l *layer) grow() {
+	if l.index == nil {
+		l.index = map[string][]byte{}
+	}
+	for at := &l.indexed; at.commit < len(l.commits); {
+		commit := l.commits[at.commit]
+		for ; at.change < len(commit); at.change++ {
+			l.index[string(commit[at.change].key)] = commit[at.change].sealed
+		}
+		if at.commit == len(l.commits)-1 {
+			return // more may come
+		}
+		*at = place{commit: at.commit + 1}
+	}
+}
+
+// put adds a change to the last commit. Nobody else has o yet.
+func (o *overlay) put(table int, c change) {
+	l := &o.tables[table]
+	if len(l.commits) == 0 {
+		l.commits = make([][]change, 1)
+	}
+	last := &l.commits[len(l.commits)-1]
+	*last = append(*last, c)
+}
+
+// expect makes room for n changes of a table in an empty overlay.
+func (o *overlay) expect(table, n int) {
+	o.tables[table].commits = [][]change{make([]change, 0, n)}
 }
 
 // add puts everything over what o has.
@@ -71,35 +90,50 @@ func (o *overlay) add(newer *overlay) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range newer.tables {
-		o.tables[i].changes = append(o.tables[i].changes, newer.tables[i].changes...)
+		o.tables[i].commits = append(o.tables[i].commits, newer.tables[i].commits...)
 	}
 	o.lsn = newer.lsn
+}
+
+// commitsOf returns the changes of a table so far.
+func (o *overlay) commitsOf(table int) [][]change {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tables[table].commits
 }
 
 // collect returns what the layers, the newest first, change in from <= key < to of
 // a table: the newest change of each record, in key order. A nil to leaves that side
 // open.
 func collect(table int, from, to []byte, layers ...*overlay) []change {
-	var found []change
+	var commits [][]change
+	n := 0
 	for _, o := range slices.Backward(layers) {
-		if o == nil {
-			continue
-		}
-		o.mu.Lock()
-		all := o.tables[table].changes
-		o.mu.Unlock()
-		if from == nil && to == nil {
-			found = append(found, all...)
-			continue
-		}
-		for _, c := range all {
-			if bytes.Compare(c.key, from) >= 0 && (to == nil || bytes.Compare(c.key, to) < 0) {
-				found = append(found, c)
+		commits = append(commits, o.commitsOf(table)...)
+	}
+	for _, c := range commits {
+		n += len(c)
+	}
+	if n == 0 {
+		return nil
+	}
+	found := make([]change, 0, n)
+	sorted := true
+	for _, commit := range commits {
+		for _, c := range commit {
+			if bytes.Compare(c.key, from) < 0 || to != nil && bytes.Compare(c.key, to) >= 0 {
+				continue
 			}
+			c.order = len(found)
+			sorted = sorted && (len(found) == 0 || bytes.Compare(found[len(found)-1].key, c.key) < 0)
+			found = append(found, c)
 		}
 	}
-	for i := range found {
-		found[i].order = i
+	if sorted {
+		return found
 	}
 	slices.SortFunc(found, func(a, b change) int { return cmp.Or(bytes.Compare(a.key, b.key), a.order-b.order) })
 	// Of those of one record the last one counts.

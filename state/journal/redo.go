@@ -44,7 +44,7 @@ const (
 	frameHeader = 4 + 4 + 8 + 8
 	frameEnd    = frameHeader // zeros
 
-	opHeader = 48 // about what an operation takes besides its key and value
+	opHeader = 32 // about what an operation takes besides its key and value
 
 	// redoSize is how long a file of the log gets, unless one commit is longer;
 	// redoStep by how much it grows until it is.
@@ -246,39 +246,39 @@ func readFrame(data []byte, id storeID) (frame, bool) {
 // an error is of a program that wrote something else.
 func (f *frame) addTo(o *overlay) error {
 	for rest := f.changes; len(rest) > 0; {
-		c, n := readChange(rest)
+		table, c, n := readChange(rest)
 		if n == 0 {
 			return damaged("has a redo log with an unknown change in commit %d", f.lsn)
 		}
-		o.put(c)
+		o.put(table, c)
 		rest = rest[n:]
 	}
 	o.lsn = f.lsn
 	return nil
 }
 
-// readChange reads the change at the beginning of b and tells its length; 0: there
-// is none.
-func readChange(b []byte) (c change, n int) {
+// readChange reads the change at the beginning of b, of which table it is, and its
+// length; 0: there is none.
+func readChange(b []byte) (table int, c change, n int) {
 	name, rest, ok := take(b[1:], uint64(b[0]))
-	c.table = Table(name).index()
-	if !ok || c.table < 0 {
-		return change{}, 0
+	table = Table(name).index()
+	if !ok || table < 0 {
+		return 0, change{}, 0
 	}
 	length, n := binary.Uvarint(rest)
 	if c.key, rest, ok = take(rest[max(n, 0):], length); n <= 0 || !ok {
-		return change{}, 0
+		return 0, change{}, 0
 	}
 	length, n = binary.Uvarint(rest)
 	if rest = rest[max(n, 0):]; n <= 0 {
-		return change{}, 0
+		return 0, change{}, 0
 	}
 	if length > 0 {
 		if c.sealed, rest, ok = take(rest, length-1); !ok {
-			return change{}, 0
+			return 0, change{}, 0
 		}
 	}
-	return c, len(b) - len(rest)
+	return table, c, len(b) - len(rest)
 }
 
 func take(b []byte, n uint64) (taken, rest []byte, ok bool) {

@@ -358,12 +358,12 @@ func FuzzReadChanges(f *testing.F) {
 		}
 		again := draft{}
 		for i := range o.tables {
-			for _, c := range o.tables[i].changes {
+			for _, c := range collect(i, nil, nil, &o) {
 				if c.sealed == nil {
-					again.remove(c.table, c.key)
+					again.remove(i, c.key)
 					continue
 				}
-				again.key(c.table, c.key)
+				again.key(i, c.key)
 				again.frame = append(binary.AppendUvarint(again.frame, uint64(1+len(c.sealed))), c.sealed...)
 			}
 		}
