@@ -107,7 +107,7 @@ func (f *folder) write(tx *Tx) (int, error) {
 	for i := range f.entries {
 		e := &f.entries[i]
 		tx.op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: sequenceKey(e.Sequence)})
-		if e.Kind == Settle || e.Kind == Release {
+		if e.ends() {
 			tx.op(journal.Op{Kind: journal.Delete, Table: journal.Receipt, Key: receiptKey(e.Request, e.Account, e.Hold)})
 		}
 	}
@@ -135,9 +135,11 @@ func foldedThrough(txn *memdb.Txn) uint64 {
 // isFolded tells of an entry that is not in the store whether it was folded. What
 // is gone from there already may be shown as there for the rest of its commit, so
 // that is waited for.
-func (s *State) isFolded(ctx context.Context, sequence uint64) bool {
-	err := s.do(ctx, func(*Tx) error { return nil })
-	return err == nil && sequence <= foldedThrough(s.snapshot())
+func (s *State) isFolded(ctx context.Context, sequence uint64) (bool, error) {
+	if err := s.do(ctx, func(*Tx) error { return nil }); err != nil {
+		return false, err
+	}
+	return sequence <= foldedThrough(s.snapshot()), nil
 }
 
 // checkpoint reads an account's; one of which nothing was folded has an empty one.

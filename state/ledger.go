@@ -46,7 +46,14 @@ type Entry struct {
 	Model   string    `json:"model,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	At      time.Time `json:"at"`
+
+	// receipt goes with a Settle or Release: see carried. Those of files of
+	// schema 7 and before have theirs in a table of its own.
+	receipt *Receipt
 }
+
+// ends tells whether e is the terminal entry of a hold.
+func (e *Entry) ends() bool { return e.Kind == Settle || e.Kind == Release }
 
 // Posting is what is to be entered on one account.
 type Posting struct {
@@ -118,8 +125,8 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	return p.account, posted, accounts.put(tx, p.account)
 }
 
-// What a Post comes to, mostly: an entry and a receipt for each settlement; the
-// account, what its key has spent and what was used, once for all.
+// What a Post comes to, mostly: an entry and where its receipt is found for each
+// settlement; the account, what its key has spent and what was used, once for all.
 const (
 	opsPerPosting = 2
 	opsPerPost    = 3
@@ -167,7 +174,7 @@ func (p *poster) move(what *Posting) (uint64, error) {
 		return 0, fmt.Errorf("take %d of account %s: %w", -what.Amount, p.account.ID, ErrInsufficient)
 	}
 	p.account.Credits = sum
-	return p.enter(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}), nil
+	return p.enter(Entry{Kind: what.Kind, Amount: what.Amount, Reason: what.Reason}, nil), nil
 }
 
 func (p *poster) begin(what *Posting) (uint64, error) {
@@ -179,7 +186,7 @@ func (p *poster) begin(what *Posting) (uint64, error) {
 	}
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
-	h := Hold{ID: p.enter(e), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.now), Receipt: *what.Receipt}
+	h := Hold{ID: p.enter(e, nil), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.now), Receipt: *what.Receipt}
 	p.put(h)
 	return h.ID, nil
 }
@@ -216,7 +223,7 @@ func (p *poster) change(what *Posting) (uint64, error) {
 	p.account.Held += what.Amount
 	h.Amount += what.Amount
 	p.put(h)
-	return p.enter(Entry{Kind: Extend, Amount: what.Amount, Hold: h.ID, Request: h.Receipt.Request}), nil
+	return p.enter(Entry{Kind: Extend, Amount: what.Amount, Hold: h.ID, Request: h.Receipt.Request}, nil), nil
 }
 
 // end is the one terminal entry of a hold.
@@ -244,50 +251,57 @@ func (p *poster) end(what *Posting) (uint64, error) {
 		return 0, fmt.Errorf("settle %d of account %s: %w", spent, p.account.ID, ErrInsufficient)
 	}
 	p.account.Spent += spent
-	e := Entry{Kind: what.Kind, Amount: spent, Held: h.Amount, Hold: h.ID, Request: what.Receipt.Request, Model: what.Receipt.Model, Reason: what.Reason}
-	sequence := p.enter(e)
+	receipt := *what.Receipt
+	receipt.Account, receipt.Held, receipt.Charged = p.account.ID, h.Amount, spent
+	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
+	e := Entry{Kind: what.Kind, Amount: spent, Held: h.Amount, Hold: h.ID, Request: receipt.Request, Model: receipt.Model, Reason: what.Reason}
+	sequence := p.enter(e, &receipt)
 	if r != nil {
 		holds.remove(p.tx, r)
 	} else {
 		h.ID = sequence
 	}
-	receipt := *what.Receipt
-	receipt.Account, receipt.Hold, receipt.Held, receipt.Charged = p.account.ID, h.ID, h.Amount, spent
-	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
-	p.tx.putReceipt(&receipt, p.at)
+	receipt.Hold = h.ID
+	p.tx.indexReceipt(&receipt, sequence)
 	if err := p.tally.add(p.tx, &receipt); err != nil {
 		p.broken = err
 	}
 	return sequence, nil
 }
 
-// enter appends an entry to the ledger. It is linked to the one before it of the
-// same account, so that an account's history needs no index.
-func (p *poster) enter(e Entry) uint64 {
+// enter appends an entry to the ledger, with the receipt of a terminal one. It is
+// linked to the one before it of the same account, so that an account's history
+// needs no index.
+func (p *poster) enter(e Entry, r *Receipt) uint64 {
 	*p.tx.ledger++
 	e.Sequence = *p.tx.ledger
 	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.now
 	p.account.Last = e.Sequence
-	if (e.Kind == Settle || e.Kind == Release) && e.Hold == 0 {
-		e.Hold = e.Sequence
-	}
-	p.tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: p.tx.sequenceKey(e.Sequence), Value: p.tx.paper.keep(e.encode(p.tx.paper.sheet(), p.at))})
+	p.tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: p.tx.sequenceKey(e.Sequence), Value: p.tx.paper.keep(e.encode(p.tx.paper.sheet(), p.at, r))})
 	return e.Sequence
 }
 
-// encode appends the entry as it is kept, without its sequence. at is e.At.
-func (e *Entry) encode(b, at []byte) []byte {
+// encode appends the entry as it is kept, without its sequence, and without a hold
+// that has the same one. at is e.At. The receipt is not taken from e, which would
+// make room for each on the heap.
+func (e *Entry) encode(b, at []byte, r *Receipt) []byte {
 	o := object{append(b, '{'), true}
 	o.number("previous", int64(e.Previous))
 	o.text("account", e.Account)
 	o.text("kind", string(e.Kind))
 	o.number("amount", e.Amount)
 	o.number("held", e.Held)
-	o.number("hold", int64(e.Hold))
+	if e.Hold != e.Sequence {
+		o.number("hold", int64(e.Hold))
+	}
 	o.text("request", e.Request)
 	o.text("model", e.Model)
 	o.text("reason", e.Reason)
 	o.stamp("at", at)
+	if r != nil {
+		o.key("receipt")
+		o.b = r.appendCarried(o.b)
+	}
 	return o.end()
 }
 
@@ -307,15 +321,15 @@ func (s *State) History(ctx context.Context, account string, before uint64, limi
 		if at <= foldedThrough(s.snapshot()) {
 			break
 		}
-		e, err := s.entry(ctx, at)
-		if errors.Is(err, journal.ErrNotFound) && s.isFolded(ctx, at) {
-			break
-		}
+		e, err := s.kept(ctx, at)
 		if err != nil {
 			return nil, err
 		}
+		if e == nil {
+			break
+		}
 		if before == 0 || at < before {
-			found = append(found, e)
+			found = append(found, *e)
 		}
 		at = e.Previous
 	}
@@ -330,12 +344,38 @@ func (s *State) entry(ctx context.Context, sequence uint64) (Entry, error) {
 	return decodeEntry(rec)
 }
 
+// kept is an entry that was made, or nil: it was folded.
+func (s *State) kept(ctx context.Context, sequence uint64) (*Entry, error) {
+	e, err := s.entry(ctx, sequence)
+	if err == nil {
+		return &e, nil
+	}
+	if !errors.Is(err, journal.ErrNotFound) {
+		return nil, err
+	}
+	folded, err := s.isFolded(ctx, sequence)
+	if err != nil || folded {
+		return nil, err
+	}
+	return nil, &journal.CorruptError{Table: journal.Ledger, Key: sequenceKey(sequence), Reason: "is missing"}
+}
+
 func decodeEntry(rec journal.Record) (Entry, error) {
 	var e Entry
-	if len(rec.Key) != 8 || json.Unmarshal(rec.Value, &e) != nil {
+	record := struct {
+		*Entry
+		Receipt *carried `json:"receipt"`
+	}{Entry: &e}
+	if len(rec.Key) != 8 || json.Unmarshal(rec.Value, &record) != nil || (record.Receipt != nil && !e.ends()) {
 		return Entry{}, &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: "is not a ledger entry"}
 	}
 	e.Sequence = sequenceOf(rec.Key)
+	if e.ends() && e.Hold == 0 {
+		e.Hold = e.Sequence
+	}
+	if record.Receipt != nil {
+		e.receipt = record.Receipt.of(&e)
+	}
 	return e, nil
 }
 

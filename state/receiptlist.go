@@ -2,10 +2,8 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"stagedoor/state/journal"
@@ -52,7 +50,7 @@ func (s *State) ReceiptList(ctx context.Context, q ReceiptQuery) (found []Receip
 			return found, 0, nil
 		}
 		next = e.Sequence
-		if (e.Kind != Settle && e.Kind != Release) || (!q.To.IsZero() && !e.At.Before(q.To)) {
+		if !e.ends() || (!q.To.IsZero() && !e.At.Before(q.To)) {
 			continue
 		}
 		r, err := s.receipt(ctx, &e)
@@ -80,20 +78,17 @@ func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt,
 	return s.receiptsOf(ctx, request, []byte(request+"\x00"), []byte(request+"\x01"))
 }
 
+// receipt is the one that goes with a terminal entry. One that is a record of its
+// own may have been removed since the entry was read: journal.ErrNotFound.
 func (s *State) receipt(ctx context.Context, e *Entry) (Receipt, error) {
-	rec, err := s.store.Get(ctx, journal.Receipt, append(receiptPrefix(e.Request, e.Account), sequenceKey(e.Hold)...))
+	if e.receipt != nil {
+		return *e.receipt, nil
+	}
+	rec, err := s.store.Get(ctx, journal.Receipt, receiptKey(e.Request, e.Account, e.Hold))
 	if err != nil {
 		return Receipt{}, err
 	}
 	return decodeReceipt(rec)
-}
-
-func decodeReceipt(rec journal.Record) (Receipt, error) {
-	var r Receipt
-	if json.Unmarshal(rec.Value, &r) != nil {
-		return Receipt{}, &journal.CorruptError{Table: journal.Receipt, Key: slices.Clone(rec.Key), Reason: "is not a receipt"}
-	}
-	return r, nil
 }
 
 var errOldest = errors.New("no entry before")

@@ -1,16 +1,21 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"stagedoor/state/journal"
 )
 
 // Receipt says what a request cost and why (decisions, Users and money). It is
-// written in the commit of the hold's terminal entry and never changed.
+// kept in the hold's terminal entry (carried) and never changed. The names are
+// those of files of schema 7 and before, where it was a record of its own.
 type Receipt struct {
 	Request string `json:"request_id"`
 	Account string `json:"account"`
@@ -57,46 +62,74 @@ type PriceRow struct {
 	Per      int64  `json:"per"`
 }
 
-// receiptPrefix finds the receipts of a request. NUL is in neither part. Ids
-// that the gateway makes grow with time, which the durable store is fast with.
-func receiptPrefix(request, account string) []byte {
-	return appendReceiptPrefix(make([]byte, 0, len(request)+len(account)+2+8), request, account)
+// perMillion is what tokens are priced for: the Per of nearly every row.
+const perMillion = 1_000_000
+
+// carried is a receipt as its entry keeps it: without what the entry says itself,
+// since an entry and a receipt are written with every priced request.
+type carried struct {
+	Key      string         `json:"key"`
+	Upstream *string        `json:"upstream_model"` // nil: the model that was asked for
+	Provider string         `json:"provider"`
+	Attempts int            `json:"attempts"`
+	Usage    ReceiptUsage   `json:"usage"`
+	Prices   []carriedPrice `json:"prices"`
+	Flags    []string       `json:"flags"`
+	Began    time.Time      `json:"began"`
 }
 
-func appendReceiptPrefix(key []byte, request, account string) []byte {
-	key = append(append(key, request...), 0)
-	return append(append(key, account...), 0)
+// of is the receipt that an entry carries.
+func (c *carried) of(e *Entry) *Receipt {
+	r := &Receipt{Request: e.Request, Account: e.Account, Hold: e.Hold, Key: c.Key,
+		Model: e.Model, Upstream: e.Model, Provider: c.Provider, Attempts: c.Attempts,
+		Usage: c.Usage, Prices: make([]PriceRow, len(c.Prices)),
+		Held: e.Held, Charged: e.Amount, Reason: e.Reason, Flags: c.Flags, Began: c.Began, Ended: e.At}
+	if c.Upstream != nil {
+		r.Upstream = *c.Upstream
+	}
+	for i, p := range c.Prices {
+		r.Prices[i] = PriceRow(p)
+	}
+	return r
 }
 
-func receiptKey(request, account string, hold uint64) []byte {
-	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), hold)
+// carriedPrice is a price row as [what, quantity, price, per], of which per is left
+// out where it is perMillion.
+type carriedPrice PriceRow
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *carriedPrice) UnmarshalJSON(b []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	p.Per = perMillion
+	into := [...]any{&p.What, &p.Quantity, &p.Price, &p.Per}
+	if len(parts) != len(into) && len(parts) != len(into)-1 {
+		return fmt.Errorf("%w: a price row of %d parts", ErrInvalid, len(parts))
+	}
+	for i, part := range parts {
+		if err := json.Unmarshal(part, into[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// putReceipt writes a receipt. ended is r.Ended as records have it.
-func (tx *Tx) putReceipt(r *Receipt, ended []byte) {
-	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), r.Hold)
-	key = tx.paper.keep(key)
-	tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Receipt, Key: key, Value: tx.paper.keep(r.encode(tx.paper.sheet(), ended))})
-}
-
-// encode appends the receipt as it is kept. ended is r.Ended.
-func (r *Receipt) encode(b, ended []byte) []byte {
+// appendCarried appends what carried reads.
+func (r *Receipt) appendCarried(b []byte) []byte {
 	o := object{append(b, '{'), true}
-	o.text("request_id", r.Request)
-	o.text("account", r.Account)
-	o.number("hold", int64(r.Hold))
 	o.text("key", r.Key)
-	o.text("model", r.Model)
-	o.text("upstream_model", r.Upstream)
+	if r.Upstream != r.Model {
+		o.key("upstream_model")
+		o.b = appendText(o.b, r.Upstream)
+	}
 	o.text("provider", r.Provider)
 	o.number("attempts", int64(r.Attempts))
 	o.key("usage")
 	o.b = r.Usage.appendTo(o.b)
 	o.key("prices")
 	o.b = appendPrices(o.b, r.Prices)
-	o.number("held", r.Held)
-	o.number("charged", r.Charged)
-	o.text("end_reason", r.Reason)
 	if len(r.Flags) > 0 {
 		o.key("flags")
 		o.b = append(o.b, '[')
@@ -109,7 +142,6 @@ func (r *Receipt) encode(b, ended []byte) []byte {
 		o.b = append(o.b, ']')
 	}
 	o.time("began", r.Began)
-	o.stamp("ended", ended)
 	return o.end()
 }
 
@@ -132,17 +164,90 @@ func (u *ReceiptUsage) appendTo(b []byte) []byte {
 func appendPrices(b []byte, rows []PriceRow) []byte {
 	b = append(b, '[')
 	for i := range rows {
+		p := &rows[i]
 		if i > 0 {
 			b = append(b, ',')
 		}
-		o := object{append(b, '{'), true}
-		o.text("what", rows[i].What)
-		o.number("quantity", rows[i].Quantity)
-		o.number("price", rows[i].Price)
-		o.number("per", rows[i].Per)
-		b = o.end()
+		b = appendText(append(b, '['), p.What)
+		b = strconv.AppendInt(append(b, ','), p.Quantity, 10)
+		b = strconv.AppendInt(append(b, ','), p.Price, 10)
+		if p.Per != perMillion {
+			b = strconv.AppendInt(append(b, ','), p.Per, 10)
+		}
+		b = append(b, ']')
 	}
 	return append(b, ']')
+}
+
+// The receipt table leads from requests to the entries with their receipts.
+
+// receiptPrefix finds the receipts of a request. NUL is in neither part. Ids
+// that the gateway makes grow with time, which the durable store is fast with.
+func receiptPrefix(request, account string) []byte {
+	return appendReceiptPrefix(make([]byte, 0, len(request)+len(account)+2+8), request, account)
+}
+
+func appendReceiptPrefix(key []byte, request, account string) []byte {
+	key = append(append(key, request...), 0)
+	return append(append(key, account...), 0)
+}
+
+func receiptKey(request, account string, hold uint64) []byte {
+	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), hold)
+}
+
+// indexReceipt notes which entry carries a receipt. The key has the hold, so where
+// that began and ended in one entry there is nothing to be said.
+func (tx *Tx) indexReceipt(r *Receipt, sequence uint64) {
+	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), r.Hold)
+	op := journal.Op{Kind: journal.Put, New: true, Table: journal.Receipt, Key: tx.paper.keep(key)}
+	if sequence != r.Hold {
+		op.Value = tx.sequenceKey(sequence)
+	}
+	tx.op(op)
+}
+
+// carrier is the sequence of the entry that carries the receipt of a record of the
+// table. 0: the record is the receipt itself, of a file of schema 7 or before.
+func carrier(rec journal.Record) uint64 {
+	switch {
+	case len(rec.Value) == 8:
+		return sequenceOf(rec.Value)
+	case len(rec.Value) == 0 && len(rec.Key) > 8:
+		return sequenceOf(rec.Key[len(rec.Key)-8:])
+	}
+	return 0
+}
+
+// decodeReceipt reads a receipt that is a record of its own.
+func decodeReceipt(rec journal.Record) (Receipt, error) {
+	var r Receipt
+	if json.Unmarshal(rec.Value, &r) != nil {
+		return Receipt{}, corruptReceipt(rec, "is not a receipt")
+	}
+	return r, nil
+}
+
+func corruptReceipt(rec journal.Record, reason string) error {
+	return &journal.CorruptError{Table: journal.Receipt, Key: slices.Clone(rec.Key), Reason: reason}
+}
+
+// follow returns the receipt that a record of the table is or leads to, or nil: it
+// was folded since the record was read.
+func (s *State) follow(ctx context.Context, rec journal.Record) (*Receipt, error) {
+	at := carrier(rec)
+	if at == 0 {
+		r, err := decodeReceipt(rec)
+		return &r, err
+	}
+	e, err := s.kept(ctx, at)
+	if err != nil || e == nil {
+		return nil, err
+	}
+	if e.receipt == nil || !bytes.Equal(receiptKey(e.Request, e.Account, e.Hold), rec.Key) {
+		return nil, corruptReceipt(rec, fmt.Sprintf("leads to entry %d, which has another receipt or none", at))
+	}
+	return e.receipt, nil
 }
 
 // maxReceipts bounds what Receipts returns: clients choose request ids, and may
@@ -163,14 +268,23 @@ func (s *State) Receipts(ctx context.Context, account, request string) ([]Receip
 
 // receiptsOf reads the receipts of an id within a range of keys.
 func (s *State) receiptsOf(ctx context.Context, request string, from, to []byte) ([]Receipt, error) {
-	var found []Receipt
+	var index []journal.Record
 	err := s.store.Range(ctx, journal.Receipt, from, to, maxReceipts, func(rec journal.Record) error {
-		r, err := decodeReceipt(rec)
-		found = append(found, r)
-		return err
+		index = append(index, journal.Record{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value)})
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
+	}
+	var found []Receipt
+	for _, rec := range index {
+		r, err := s.follow(ctx, rec)
+		if err != nil {
+			return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
+		}
+		if r != nil {
+			found = append(found, *r)
+		}
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)

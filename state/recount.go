@@ -21,19 +21,32 @@ func (s *State) recount(ctx context.Context) error {
 		}
 	}
 	rows := map[string]*UsageRow{}
-	err := s.store.Range(ctx, journal.Receipt, nil, nil, 0, func(rec journal.Record) error {
-		r, err := decodeReceipt(rec)
-		if err != nil {
-			return err
-		}
+	count := func(r *Receipt) {
 		u := &UsageRow{Day: dayOf(r.Ended), Account: r.Account, Key: usageName(r.Key), Model: usageName(r.Model)}
 		if have := rows[u.id()]; have != nil {
 			u = have
 		}
 		rows[u.id()] = u
-		u.Count(&r)
-		return nil
+		u.Count(r)
+	}
+	carried := false
+	err := s.store.Range(ctx, journal.Receipt, nil, nil, 0, func(rec journal.Record) error {
+		if carrier(rec) != 0 {
+			carried = true
+			return nil
+		}
+		r, err := decodeReceipt(rec)
+		count(&r)
+		return err
 	})
+	if err == nil && carried {
+		err = s.Ledger(ctx, 0, func(e Entry) error {
+			if e.receipt != nil {
+				count(e.receipt)
+			}
+			return nil
+		})
+	}
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -129,8 +129,11 @@ func form(t journal.Table, r journal.Record) string {
 	case journal.Folded:
 		_, err = decodeCheckpoint(r)
 	case journal.Receipt:
+		if carrier(r) != 0 {
+			return "" // terminals looks where it leads
+		}
 		var receipt Receipt
-		err = json.Unmarshal(r.Value, &receipt)
+		receipt, err = decodeReceipt(r)
 		if err == nil && string(receiptKey(receipt.Request, receipt.Account, receipt.Hold)) != string(r.Key) {
 			return "is another request's receipt"
 		}
@@ -219,32 +222,48 @@ func (v *verifier) responses(ctx context.Context, s *State) error {
 	})
 }
 
-// terminals compares receipts with the ledger entries that they were written with.
+// told is what a record of the receipt table says of the entry that it belongs to:
+// which it is, or, if it is the receipt itself, what was charged.
+type told struct {
+	carrier uint64
+	charged int64
+}
+
+// terminals compares the receipt table with the ledger entries that it was written
+// with.
 func (v *verifier) terminals(ctx context.Context, s *State) error {
-	charged := map[string]int64{}
-	err := v.store.Range(ctx, journal.Receipt, nil, nil, 0, func(r journal.Record) error {
-		var receipt struct {
-			Charged int64 `json:"charged"`
+	index := map[string]told{}
+	err := v.store.Range(ctx, journal.Receipt, nil, nil, 0, func(rec journal.Record) error {
+		have := told{carrier: carrier(rec)}
+		if have.carrier == 0 {
+			r, err := decodeReceipt(rec)
+			if err != nil {
+				return err
+			}
+			have.charged = r.Charged
 		}
-		err := json.Unmarshal(r.Value, &receipt)
-		charged[string(r.Key)] = receipt.Charged
-		return err
+		index[string(rec.Key)] = have
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	err = s.Ledger(ctx, 0, func(e Entry) error {
-		if e.Kind != Settle && e.Kind != Release {
+		if !e.ends() {
 			return nil
 		}
-		key := string(receiptKey(e.Request, e.Account, e.Hold))
-		if amount, ok := charged[key]; !ok || amount != e.Amount {
-			v.find("ledger entry %d charged %d for request %s, and its receipt does not say so", e.Sequence, e.Amount, e.Request)
+		want := told{charged: e.Amount}
+		if e.receipt != nil {
+			want = told{carrier: e.Sequence}
 		}
-		delete(charged, key)
+		key := string(receiptKey(e.Request, e.Account, e.Hold))
+		if have, ok := index[key]; !ok || have != want {
+			v.find("ledger entry %d charged %d for request %s, and no receipt is found that says so", e.Sequence, e.Amount, e.Request)
+		}
+		delete(index, key)
 		return nil
 	})
-	for key := range charged {
+	for key := range index {
 		v.find("%s/%q has no ledger entry", journal.Receipt, key)
 	}
 	return err
