@@ -9,11 +9,11 @@ import (
 )
 
 // Garbage collection costs by the cycle, and a gateway with little to keep
-// would run one for every few megabytes of garbage: a tenth of its time. The
-// heap is therefore let grow to heapFloor between cycles. A heap that is larger
-// than half of that is collected as the runtime would by itself.
+// would run one for every few megabytes of garbage: a tenth of its time. The heap is
+// therefore let grow by heapRoom between cycles. One that is larger than that is
+// collected as the runtime would by itself.
 const (
-	heapFloor  = 128 << 20
+	heapRoom   = 128 << 20
 	usualGC    = 100
 	mostGC     = 3200
 	paceEvery  = time.Second
@@ -44,11 +44,11 @@ func paceGC(ctx context.Context) {
 	}
 }
 
-// gcPercent is the GOGC with which a heap of live bytes grows to heapFloor.
+// gcPercent is the GOGC with which a heap of live bytes grows by heapRoom.
 func gcPercent(live uint64) int {
 	if live == 0 {
 		return mostGC
 	}
-	p := int(heapFloor/live)*100 - 100
+	p := int(heapRoom * 100 / live)
 	return min(max(p, usualGC), mostGC)
 }
