@@ -239,10 +239,7 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	system.Go(self, "journal batch", func(context.Context) any {
 		defer close(flight)
 		m.account, m.results, m.err = store.Post(context.Background(), name, ps)
-		// Whoever waits is told here, past the actor's turn: what they ask it next
-		// comes behind m.
 		system.Send(self, m)
-		m.tell()
 		return nil
 	})
 }
@@ -278,7 +275,7 @@ func (a *account) flushLast() {
 			core.inFlight = nil
 		}
 		m := posted{batch: core.ops}
-		m.account, m.results, m.err = store.Post(context.Background(), name, postings(core.ops))
+		m.account, m.results, m.err = store.Post(context.Background(), name, postings(nil, core.ops))
 		m.tell()
 		return nil
 	})

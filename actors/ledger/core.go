@@ -83,6 +83,8 @@ type core struct {
 	ops       []op    // to be journaled next, in order
 	waiting   int     // those of them that are waited for
 	inFlight  []op
+	spare     []op // room for the next ones
+	sheet     []state.Posting
 }
 
 func newCore(a state.Account, holds []state.Hold, b books) *core {
@@ -326,7 +328,7 @@ func (c *core) next(now time.Time) []state.Posting {
 		// Behind all releases: what they freed may be what these hold.
 		batch = append(batch, c.overdue(now)...)
 	}
-	c.ops = append(make([]op, 0, n), c.ops[n:]...) // as many come again, mostly
+	c.ops, c.spare = append(c.spare, c.ops[n:]...), nil
 	c.waiting = 0
 	for i := range c.ops {
 		if c.ops[i].waiter != nil {
@@ -334,7 +336,8 @@ func (c *core) next(now time.Time) []state.Posting {
 		}
 	}
 	c.inFlight = batch
-	return postings(batch)
+	c.sheet = postings(c.sheet[:0], batch)
+	return c.sheet
 }
 
 // overdue begins the holds that have lived longer than linger.
@@ -354,21 +357,18 @@ func (c *core) overdue(now time.Time) []op {
 	return batch
 }
 
-// postings are what the journal is told. It reads holds, which must not change
-// meanwhile.
-func postings(batch []op) []state.Posting {
-	if len(batch) == 0 {
-		return nil
-	}
-	ps := make([]state.Posting, len(batch))
+// postings are what the journal is told, on a sheet that is used again. It reads
+// holds, which must not change meanwhile.
+func postings(sheet []state.Posting, batch []op) []state.Posting {
+	sheet = slices.Grow(sheet, len(batch))[:len(batch)]
 	for i := range batch {
 		o := &batch[i]
-		ps[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
+		sheet[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
 		if o.hold != nil {
-			ps[i].Hold, ps[i].Held, ps[i].Began = o.hold.id, o.hold.amount, o.hold.began
+			sheet[i].Hold, sheet[i].Held, sheet[i].Began = o.hold.id, o.hold.amount, o.hold.began
 		}
 	}
-	return ps
+	return sheet
 }
 
 // posted is what became of the batch under way. err is of all of it.
@@ -394,7 +394,12 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 			c.refused(o, failure)
 		}
 	}
-	c.ops = append(again, c.ops...)
+	if len(again) > 0 {
+		c.ops = append(again, c.ops...)
+	}
+	clear(batch)
+	clear(c.sheet)
+	c.spare = batch[:0]
 }
 
 // kept follows an op that is durable now.

@@ -112,7 +112,7 @@ type posted struct {
 	err     error
 }
 
-// tell answers those who wait. Being told again does nothing.
+// tell answers those who wait.
 func (m *posted) tell() {
 	for i := range m.batch {
 		err := m.err
@@ -122,6 +122,10 @@ func (m *posted) tell() {
 		tell(&m.batch[i], err)
 	}
 }
+
+// Reject implements kit.Rejecter: the actor has stopped, and those who wait hear of
+// the outcome all the same.
+func (m *posted) Reject(kit.Reason) { m.tell() }
 
 // IgnoreDeadLetterLogging: a stopping actor does not wait for its batch.
 func (*posted) IgnoreDeadLetterLogging() {}
