@@ -56,6 +56,7 @@ type auditor struct {
 	open     map[uint64]*Hold
 	ended    map[uint64]bool
 	folded   uint64
+	last     uint64 // entry that was looked at
 	wrong    []error
 }
 
@@ -85,6 +86,10 @@ func (b *auditor) entry(e *Entry) {
 	if e.Sequence <= b.folded {
 		b.find("entry %d was folded and is still there", e.Sequence)
 	}
+	if e.Sequence <= b.last {
+		b.find("entry %d is on two pages", e.Sequence)
+	}
+	b.last = e.Sequence
 	a := b.accounts[e.Account]
 	if a == nil {
 		a = &Account{ID: e.Account}

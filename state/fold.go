@@ -31,14 +31,16 @@ type Checkpoint struct {
 // folded. Every fold changes it, so of two processes that fold one counts.
 const foldedName = "ledger/folded"
 
-// MaxFold is how many ledger entries one Fold takes at most.
+// MaxFold is how many ledger entries one Fold takes at most, but for the rest of the
+// page that reaches it.
 const MaxFold = 1000
 
-// Fold takes up to limit (MaxFold if 0) of the oldest entries out of the ledger,
-// as far as they were entered before a time: their sums go to the checkpoints of
-// their accounts and they are removed, with the receipts of the requests that
-// they ended, in one commit. It tells how many; if that is limit there may be
-// more. Balances, open holds and what CheckBooks proves stay as they are.
+// Fold takes the oldest entries out of the ledger, page by page until there are
+// limit (MaxFold if 0), as far as they were entered before a time: their sums go to
+// the checkpoints of their accounts and they are removed, with the receipts of the
+// requests that they ended, in one commit. It tells how many; if that is limit or
+// beyond there may be more. Balances, open holds and what CheckBooks proves stay as
+// they are.
 func (s *State) Fold(ctx context.Context, before time.Time, limit int) (int, error) {
 	if limit <= 0 || limit > MaxFold {
 		limit = MaxFold
@@ -48,11 +50,12 @@ func (s *State) Fold(ctx context.Context, before time.Time, limit int) (int, err
 	// A command does not read the disk, so this is before it. Entries never
 	// change, and nobody but Fold writes checkpoints.
 	f := folder{mark: foldedThrough(s.snapshot()), checkpoints: map[string]*Checkpoint{}}
-	err := s.Ledger(ctx, f.mark, func(e Entry) error {
-		if len(f.entries) == limit || !e.At.Before(before) {
+	err := s.pages(ctx, f.mark+1, nil, 0, func(entries []Entry) error {
+		if len(f.entries) >= limit || !entries[0].At.Before(before) {
 			return errEnough
 		}
-		f.entries = append(f.entries, e)
+		f.entries = append(f.entries, entries...)
+		f.pages = append(f.pages, entries[len(entries)-1].Sequence)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
@@ -76,6 +79,7 @@ var errEnough = errors.New("enough")
 type folder struct {
 	mark        uint64 // where it begins
 	entries     []Entry
+	pages       []uint64 // of these, by their last entries
 	checkpoints map[string]*Checkpoint
 }
 
@@ -104,14 +108,15 @@ func (f *folder) write(tx *Tx) (int, error) {
 		}
 		tx.op(journal.Op{Kind: journal.Put, Table: journal.Folded, Key: []byte(account), Value: value})
 	}
+	for _, last := range f.pages {
+		tx.op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: sequenceKey(last)})
+	}
 	for i := range f.entries {
-		e := &f.entries[i]
-		tx.op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: sequenceKey(e.Sequence)})
-		if e.ends() {
+		if e := &f.entries[i]; e.ends() {
 			tx.op(journal.Op{Kind: journal.Delete, Table: journal.Receipt, Key: receiptKey(e.Request, e.Account, e.Hold)})
 		}
 	}
-	through := sequenceKey(f.entries[len(f.entries)-1].Sequence)
+	through := sequenceKey(f.pages[len(f.pages)-1])
 	return len(f.entries), facts.put(tx, fact{Name: foldedName, Value: through})
 }
 

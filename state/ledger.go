@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,6 +102,7 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 		return Account{}, nil, err
 	}
 	p := poster{tx: tx, account: accountOf(tx.mem, account), at: appendTime(nil, tx.now), tally: tally{day: dayOf(tx.now)}}
+	p.page.b = make([]byte, 0, entryRoom*len(postings)+pageRoom)
 	before := p.account.Last
 	tx.batch.Ops = slices.Grow(tx.batch.Ops, opsPerPosting*len(postings)+opsPerPost)
 	posted := make([]Posted, len(postings))
@@ -118,6 +118,7 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	if p.account.Last == before {
 		return p.account, posted, nil
 	}
+	tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: tx.sequenceKey(p.account.Last), Value: p.page.end()})
 	if err := p.tally.keep(tx); err != nil {
 		return Account{}, nil, err
 	}
@@ -125,11 +126,11 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	return p.account, posted, accounts.put(tx, p.account)
 }
 
-// What a Post comes to, mostly: an entry and where its receipt is found for each
-// settlement; the account, what its key has spent and what was used, once for all.
+// What a Post comes to, mostly: where its receipt is found for each settlement; the
+// page, the account, what its key has spent and what was used, once for all.
 const (
-	opsPerPosting = 2
-	opsPerPost    = 3
+	opsPerPosting = 1
+	opsPerPost    = 4
 )
 
 // poster enters postings: checks first, so that a refused one leaves no trace.
@@ -137,6 +138,7 @@ type poster struct {
 	tx      *Tx
 	account Account
 	at      []byte // the time of all of them, as records have it
+	page    pageWriter
 	tally   tally
 	broken  error // a record could not be written: nothing of the command counts
 }
@@ -277,32 +279,8 @@ func (p *poster) enter(e Entry, r *Receipt) uint64 {
 	e.Sequence = *p.tx.ledger
 	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.now
 	p.account.Last = e.Sequence
-	p.tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: p.tx.sequenceKey(e.Sequence), Value: p.tx.paper.keep(e.encode(p.tx.paper.sheet(), p.at, r))})
+	p.page.add(&e, p.at, r)
 	return e.Sequence
-}
-
-// encode appends the entry as it is kept, without its sequence, and without a hold
-// that has the same one. at is e.At. The receipt is not taken from e, which would
-// make room for each on the heap.
-func (e *Entry) encode(b, at []byte, r *Receipt) []byte {
-	o := object{append(b, '{'), true}
-	o.number("previous", int64(e.Previous))
-	o.text("account", e.Account)
-	o.text("kind", string(e.Kind))
-	o.number("amount", e.Amount)
-	o.number("held", e.Held)
-	if e.Hold != e.Sequence {
-		o.number("hold", int64(e.Hold))
-	}
-	o.text("request", e.Request)
-	o.text("model", e.Model)
-	o.text("reason", e.Reason)
-	o.stamp("at", at)
-	if r != nil {
-		o.key("receipt")
-		o.b = r.appendCarried(o.b)
-	}
-	return o.end()
 }
 
 func (p *poster) put(h Hold) {
@@ -316,12 +294,13 @@ func (p *poster) put(h Hold) {
 // that was not folded.
 func (s *State) History(ctx context.Context, account string, before uint64, limit int) ([]Entry, error) {
 	var found []Entry
+	entries := entryReader{state: s}
 	at := s.Account(account).Last
 	for at != 0 && len(found) < limit {
 		if at <= foldedThrough(s.snapshot()) {
 			break
 		}
-		e, err := s.kept(ctx, at)
+		e, err := entries.kept(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -334,59 +313,4 @@ func (s *State) History(ctx context.Context, account string, before uint64, limi
 		at = e.Previous
 	}
 	return found, nil
-}
-
-func (s *State) entry(ctx context.Context, sequence uint64) (Entry, error) {
-	rec, err := s.store.Get(ctx, journal.Ledger, sequenceKey(sequence))
-	if err != nil {
-		return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, unavailable(err))
-	}
-	return decodeEntry(rec)
-}
-
-// kept is an entry that was made, or nil: it was folded.
-func (s *State) kept(ctx context.Context, sequence uint64) (*Entry, error) {
-	e, err := s.entry(ctx, sequence)
-	if err == nil {
-		return &e, nil
-	}
-	if !errors.Is(err, journal.ErrNotFound) {
-		return nil, err
-	}
-	folded, err := s.isFolded(ctx, sequence)
-	if err != nil || folded {
-		return nil, err
-	}
-	return nil, &journal.CorruptError{Table: journal.Ledger, Key: sequenceKey(sequence), Reason: "is missing"}
-}
-
-func decodeEntry(rec journal.Record) (Entry, error) {
-	var e Entry
-	record := struct {
-		*Entry
-		Receipt *carried `json:"receipt"`
-	}{Entry: &e}
-	if len(rec.Key) != 8 || json.Unmarshal(rec.Value, &record) != nil || (record.Receipt != nil && !e.ends()) {
-		return Entry{}, &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: "is not a ledger entry"}
-	}
-	e.Sequence = sequenceOf(rec.Key)
-	if e.ends() && e.Hold == 0 {
-		e.Hold = e.Sequence
-	}
-	if record.Receipt != nil {
-		e.receipt = record.Receipt.of(&e)
-	}
-	return e, nil
-}
-
-// Ledger calls fn with the entries after a sequence number, in order. fn must
-// not call State.
-func (s *State) Ledger(ctx context.Context, after uint64, fn func(Entry) error) error {
-	return s.store.Range(ctx, journal.Ledger, sequenceKey(after+1), nil, 0, func(rec journal.Record) error {
-		e, err := decodeEntry(rec)
-		if err != nil {
-			return err
-		}
-		return fn(e)
-	})
 }

@@ -202,7 +202,9 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 	}{
 		{"a balance", journal.Op{Table: journal.Balance, Key: []byte("a"), Value: []byte(`{"id":"a","credits":100,"spent":9,"held":20,"last":5}`)}},
 		{"an account gone", journal.Op{Kind: journal.Delete, Table: journal.Balance, Key: []byte("a")}},
-		{"an entry gone", journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 2}}},
+		{"a page gone", journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}}},
+		{"an entry gone", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}, Value: []byte(`{"account":"a","entries":[{"kind":"credit","amount":100}]}`)}},
+		{"entries twice", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 6}, Value: []byte(`{"account":"a","previous":4,"entries":[{"kind":"credit"},{"kind":"credit"}]}`)}},
 		{"a hold gone", journal.Op{Kind: journal.DeletePrefix, Table: journal.Hold, Key: []byte{0, 0, 0, 0}}},
 		{"a second end", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`{"previous":5,"account":"a","kind":"settle","amount":0,"held":10,"hold":2}`)}},
 		{"an unknown kind", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`{"previous":5,"account":"a","kind":"gift","amount":1}`)}},

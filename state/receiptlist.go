@@ -99,9 +99,10 @@ func (s *State) backwards(ctx context.Context, account string, before uint64) (f
 	if account == "" {
 		return s.stretches(ctx, before), nil
 	}
+	entries := entryReader{state: s}
 	at := s.Account(account).Last
 	if before != 0 {
-		e, err := s.entry(ctx, before)
+		e, err := entries.entry(ctx, before)
 		switch {
 		case errors.Is(err, journal.ErrNotFound), err == nil && e.Account != account:
 			return nil, fmt.Errorf("%w: there is no such place in the list", ErrInvalid)
@@ -114,7 +115,7 @@ func (s *State) backwards(ctx context.Context, account string, before uint64) (f
 		if at == 0 {
 			return Entry{}, errOldest
 		}
-		e, err := s.entry(ctx, at)
+		e, err := entries.entry(ctx, at)
 		if errors.Is(err, journal.ErrNotFound) {
 			return Entry{}, errOldest // older ones were folded
 		}
@@ -123,33 +124,53 @@ func (s *State) backwards(ctx context.Context, account string, before uint64) (f
 	}, nil
 }
 
-// stretches reads the ledger from its end, some entries at a time.
+// stretches reads the ledger from its end, some pages at a time, down to where it is
+// folded.
 func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, error) {
 	if before == 0 {
 		before = lastEntry(s.snapshot()) + 1
 	}
+	folded := foldedThrough(s.snapshot())
+	// The first stretch may end in the middle of a page, the others end where one
+	// begins, so that no page from there on need be read again.
+	var end []byte
 	var some []Entry
 	return func() (Entry, error) {
 		for len(some) == 0 {
-			if before <= 1 {
+			if before <= folded+1 {
 				return Entry{}, errOldest
 			}
-			from := uint64(1)
-			if before > ledgerStretch {
-				from = before - ledgerStretch
-			}
-			err := s.store.Range(ctx, journal.Ledger, sequenceKey(from), sequenceKey(before), 0, func(rec journal.Record) error {
-				e, err := decodeEntry(rec)
-				some = append(some, e)
-				return err
-			})
-			if err != nil {
+			var err error
+			if some, before, err = s.stretch(ctx, before, end); err != nil {
 				return Entry{}, fmt.Errorf("read the ledger: %w", unavailable(err))
 			}
-			before = from
+			end = sequenceKey(before)
 		}
 		e := some[len(some)-1]
 		some = some[:len(some)-1]
 		return e, nil
 	}
+}
+
+// stretch reads the last entries before a sequence number, and those before on the
+// page of the first of them. Pages from the key end on have none of them. from is
+// where the stretch before ends.
+func (s *State) stretch(ctx context.Context, before uint64, end []byte) (found []Entry, from uint64, err error) {
+	from = before - min(before-1, ledgerStretch)
+	err = s.pages(ctx, from, end, 0, func(entries []Entry) error {
+		for _, e := range entries {
+			if e.Sequence >= before {
+				return errEnough
+			}
+			found = append(found, e)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, 0, err
+	}
+	if len(found) > 0 {
+		from = min(from, found[0].Sequence)
+	}
+	return found, from, nil
 }

@@ -234,13 +234,13 @@ func corruptReceipt(rec journal.Record, reason string) error {
 
 // follow returns the receipt that a record of the table is or leads to, or nil: it
 // was folded since the record was read.
-func (s *State) follow(ctx context.Context, rec journal.Record) (*Receipt, error) {
+func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt, error) {
 	at := carrier(rec)
 	if at == 0 {
-		r, err := decodeReceipt(rec)
-		return &r, err
+		whole, err := decodeReceipt(rec)
+		return &whole, err
 	}
-	e, err := s.kept(ctx, at)
+	e, err := r.kept(ctx, at)
 	if err != nil || e == nil {
 		return nil, err
 	}
@@ -276,9 +276,10 @@ func (s *State) receiptsOf(ctx context.Context, request string, from, to []byte)
 	if err != nil {
 		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
 	}
+	entries := entryReader{state: s}
 	var found []Receipt
 	for _, rec := range index {
-		r, err := s.follow(ctx, rec)
+		r, err := entries.follow(ctx, rec)
 		if err != nil {
 			return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
 		}

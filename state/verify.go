@@ -125,7 +125,7 @@ func form(t journal.Table, r journal.Record) string {
 	var err error
 	switch t {
 	case journal.Ledger:
-		_, err = decodeEntry(r)
+		_, err = decodePage(r)
 	case journal.Folded:
 		_, err = decodeCheckpoint(r)
 	case journal.Receipt:

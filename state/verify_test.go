@@ -36,8 +36,8 @@ func furnished(t *testing.T) *journal.Memory {
 	if _, err := s.UpdateResponse(ctx, "resp_1", me, state.ResponseUpdate{Events: []byte("data"), LastEvent: 3}); err != nil {
 		t.Fatal(err)
 	}
-	post(t, s, "1", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Begin, Amount: 10, Receipt: about("r1")},
-		state.Posting{Kind: state.Settle, Held: 5, Amount: 3, Receipt: about("r2")})
+	post(t, s, "1", state.Posting{Kind: state.Credit, Amount: 100}, state.Posting{Kind: state.Begin, Amount: 10, Receipt: about("r1")})
+	post(t, s, "1", state.Posting{Kind: state.Settle, Held: 5, Amount: 3, Receipt: about("r2")})
 	clock.Add(time.Hour)
 	if n, err := s.Fold(ctx, clock.Now(), 2); n != 2 || err != nil {
 		t.Fatal(n, err)
@@ -103,6 +103,8 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"a user's form":          {replace(journal.User, `"status":1`, `"status":"x"`), "is not what it should be"},
 		"a user's id":            {replace(journal.User, `"id":1`, `"id":2`), "another record's id"},
 		"an entry's form":        {put(journal.Ledger, "12345678", "[]"), "a form that is not known"},
+		"an empty page":          {put(journal.Ledger, "12345678", `{"account":"1","entries":[]}`), "a form that is not known"},
+		"an entry too many":      {replace(journal.Ledger, `"entries":[`, `"entries":[{"kind":"credit"},`), "a form that is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := furnished(t)
