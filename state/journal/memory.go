@@ -227,7 +227,7 @@ func ReadMemory(r io.Reader) (*Memory, error) {
 		if err := checkKey(l.Table, l.Key); err != nil {
 			return nil, fmt.Errorf("read backup: %w", err)
 		}
-		m.trees[l.Table], _, _ = m.trees[l.Table].Insert(l.Key, cell{l.Value, l.Rev})
+		m.trees[l.Table], _, _ = m.trees[l.Table].Insert(l.Key, cell{clone(l.Value), l.Rev}) // nil, where it was empty, is not a value
 	}
 }
 
