@@ -3,6 +3,7 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +117,22 @@ func TestFoldTakesOldEntriesWithTheirReceipts(t *testing.T) {
 	}
 	if a := s.Account("a"); a.Credits != 100 || a.Spent != 12 {
 		t.Errorf("account: %+v", a)
+	}
+}
+
+// TestFoldEndsWithAPage: what was posted together is folded together.
+func TestFoldEndsWithAPage(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.Now)
+	credit := state.Posting{Kind: state.Credit, Amount: 1}
+	for _, size := range []int{2, 3, 1, 1, 4} {
+		post(t, s, "a", slices.Repeat([]state.Posting{credit}, size)...)
+	}
+	clock.Add(time.Hour)
+	for _, c := range []struct{ limit, want int }{{2, 2}, {1, 3}, {3, 6}, {1, 0}} {
+		if n, err := s.Fold(ctx, clock.Now(), c.limit); n != c.want || err != nil {
+			t.Errorf("%d: folded %d, %v, want %d", c.limit, n, err, c.want)
+		}
 	}
 }
 
