@@ -24,8 +24,8 @@ const maxBookErrors = 20
 
 // CheckBooks reads the whole ledger and compares it with the accounts and holds
 // that commands decide on: every sum exact, no account ever overdrawn, every
-// hold begun once and ended at most once. It is for an operator and for tests;
-// nothing may change meanwhile.
+// hold begun once and ended at most once, every entry on one page. It is for an
+// operator and for tests; nothing may change meanwhile.
 func (s *State) CheckBooks(ctx context.Context) (Books, error) {
 	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, ended: map[uint64]bool{}, folded: foldedThrough(s.snapshot())}
 	if err := s.store.Range(ctx, journal.Folded, nil, nil, 0, func(rec journal.Record) error {

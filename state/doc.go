@@ -18,9 +18,9 @@
 // and must not be changed. Large bodies stay in the journal and are read by key.
 //
 // Its time never goes back (Now), so that what has expired stays expired whatever
-// is done to the wall clock. The ledger entry that ends a hold carries its receipt.
-// Old entries become sums (Fold), and Verify proves that nothing is missing of
-// either.
+// is done to the wall clock. What is posted together is one record of the ledger, a
+// page; the entry that ends a hold carries its receipt. Old pages become sums (Fold),
+// and Verify proves that nothing is missing of either.
 //
 // It does not know HTTP, shapes or actors, and it limits nothing: rates, budgets
 // and permissions are checked by those who ask. Keys fixed in the configuration

@@ -17,7 +17,7 @@ const (
 	Grant    Table = "grant"    // OAuth grants, by time-ordered id
 	Token    Table = "atok"     // OAuth access tokens, by time-ordered id
 	Session  Table = "session"  // browser sessions
-	Ledger   Table = "led"      // ledger entries, by sequence; append-only
+	Ledger   Table = "led"      // pages of ledger entries, by the sequence of the last; append-only
 	Balance  Table = "bal"      // accounts: what the ledger adds up to
 	Job      Table = "job"      // video jobs
 	Response Table = "resphead" // headers of stored responses, by time-ordered id
@@ -29,7 +29,7 @@ const (
 	Consent   Table = "consent" // what a user allowed an app, by both
 
 	Hold    Table = "hold"   // holds under way, by the sequence of their begin
-	Receipt Table = "rcpt"   // receipts: cold, by request id, account and sequence
+	Receipt Table = "rcpt"   // which ledger entries carry the receipts: cold, by request id, account and hold
 	Redeem  Table = "redeem" // redeem codes, by time-ordered id
 
 	Spend Table = "spend" // what each key has spent, by key id
