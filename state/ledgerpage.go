@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/state/journal"
 )
 
@@ -123,6 +125,31 @@ func decodePage(rec journal.Record) ([]Entry, error) {
 	return entries, nil
 }
 
+// excerpt is a page with one entry of a page, which is all that needs decoding for
+// that one. What has no such entry, or another form, is returned as it is.
+func excerpt(rec journal.Record, sequence uint64) journal.Record {
+	if len(rec.Key) != 8 || !gjson.ValidBytes(rec.Value) {
+		return rec
+	}
+	page := gjson.ParseBytes(rec.Value)
+	entries := page.Get("entries").Array()
+	n, last := uint64(len(entries)), sequenceOf(rec.Key)
+	if n < 2 || n > last || sequence > last || sequence <= last-n {
+		return rec
+	}
+	previous := sequence - 1
+	if sequence == last-n+1 {
+		previous = page.Get("previous").Uint()
+	}
+	o := newObject(entryRoom + pageRoom)
+	o.text("account", page.Get("account").Str)
+	o.number("previous", int64(previous))
+	o.stamp("at", []byte(page.Get("at").Raw))
+	o.key("entries")
+	o.b = append(append(append(o.b, '['), entries[n-1-(last-sequence)].Raw...), ']')
+	return journal.Record{Key: sequenceKey(sequence), Value: o.end(), Rev: rec.Rev}
+}
+
 func corruptPage(rec journal.Record, reason string) error {
 	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
 }
@@ -182,6 +209,15 @@ func (r *entryReader) onPage(sequence uint64) *Entry {
 		return nil
 	}
 	return &r.page[sequence-r.page[0].Sequence]
+}
+
+// alone makes page that of one entry and reads nothing else of it: pages are long,
+// and who follows an index wants an entry here and there.
+func (r *entryReader) alone(ctx context.Context, sequence uint64) error {
+	return r.state.store.Range(ctx, journal.Ledger, sequenceKey(sequence), nil, 1, func(rec journal.Record) (err error) {
+		r.page, err = decodePage(excerpt(rec, sequence))
+		return err
+	})
 }
 
 // kept is an entry that was made, or nil: it was folded.

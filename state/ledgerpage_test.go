@@ -146,6 +146,10 @@ func TestEveryPageComesBack(t *testing.T) {
 			rt.Errorf("read\n%s, want\n%s", got, want)
 		}
 		for i := range back {
+			one, err := decodePage(excerpt(pageOf(entries...), back[i].Sequence))
+			if err != nil || len(one) != 1 || said(rt, one) != said(rt, back[i:i+1]) {
+				rt.Errorf("alone: read %+v, %v, want %+v", one, err, back[i])
+			}
 			if entries[i].receipt != nil {
 				checkReceipt(rt, back[i].receipt, *entries[i].receipt)
 			}

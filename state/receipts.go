@@ -240,6 +240,9 @@ func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt,
 		whole, err := decodeReceipt(rec)
 		return &whole, err
 	}
+	if err := r.alone(ctx, at); err != nil {
+		return nil, err
+	}
 	e, err := r.kept(ctx, at)
 	if err != nil || e == nil {
 		return nil, err
