@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -222,7 +223,9 @@ func (a *account) tick(c actor.Context) {
 	a.wake(now)
 }
 
-// flush starts the next batch, if there is none under way.
+// flush starts the next batch, if there is none under way. It lands on the goroutine
+// of the journal's writer, which has nothing to do before it has told of this one,
+// unless too many commands wait there: then somebody waits beside.
 func (a *account) flush(self *actor.PID, now time.Time) {
 	ps := a.core.next(now)
 	if len(ps) == 0 {
@@ -236,12 +239,25 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	flight := make(chan struct{})
 	a.flight, a.result = flight, m
 	store, system, name := a.client.store, a.client.system, a.name
-	system.Go(self, "journal batch", func(context.Context) any {
+	post := func(tx *state.Tx) (err error) {
+		m.account, m.results, err = tx.Post(name, ps)
+		return err
+	}
+	landed := func(err error) {
 		defer close(flight)
-		m.account, m.results, m.err = store.Post(context.Background(), name, ps)
+		m.err = err
 		system.Send(self, m)
-		return nil
-	})
+	}
+	switch err := state.Submit(store, post, landed); {
+	case errors.Is(err, state.ErrBusy):
+		system.Go(self, "journal batch", func(context.Context) any {
+			_, err := state.Do(context.Background(), store, func(tx *state.Tx) (none, error) { return none{}, post(tx) })
+			landed(err)
+			return nil
+		})
+	case err != nil:
+		landed(err)
+	}
 }
 
 // land follows the batch that was under way.
