@@ -18,20 +18,26 @@ type object struct {
 func newObject(capacity int) object { return object{append(make([]byte, 0, capacity), '{'), true} }
 
 // paper is where a group of commands writes its records: pieces that are larger
-// than one record, since a group has a thousand of them.
+// than one record, since a group has a thousand of them. The last piece is used
+// again by the next group.
 type paper struct{ b []byte }
 
 const (
 	paperPiece = 16 << 10
+	paperKept  = 256 << 10
 	// paperRoom is what a record takes that fits into what is left of a piece. A
 	// longer one moves the piece, which costs time only.
 	paperRoom = 1 << 10
 )
 
-// sheet is paper to append to; kept tells how much of it was used.
-func (p *paper) sheet() []byte {
-	if cap(p.b)-len(p.b) < paperRoom {
-		p.b = make([]byte, 0, paperPiece)
+// sheet is paper to append to, with room for a record; kept tells how much of it
+// was used.
+func (p *paper) sheet() []byte { return p.large(paperRoom) }
+
+// large is a sheet with room for that many bytes.
+func (p *paper) large(room int) []byte {
+	if cap(p.b)-len(p.b) < room {
+		p.b = make([]byte, 0, max(paperPiece, room))
 	}
 	return p.b[len(p.b):]
 }
@@ -44,6 +50,13 @@ func (p *paper) keep(written []byte) []byte {
 		p.b = p.b[:len(p.b)+n]
 	}
 	return written[:n:n]
+}
+
+// clear lets go of all that was written.
+func (p *paper) clear() {
+	if p.b = p.b[:0]; cap(p.b) > paperKept {
+		p.b = nil
+	}
 }
 
 func (o *object) key(name string) {

@@ -102,7 +102,7 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 		return Account{}, nil, err
 	}
 	p := poster{tx: tx, account: accountOf(tx.mem, account), at: appendTime(nil, tx.now), tally: tally{day: dayOf(tx.now)}}
-	p.page.b = make([]byte, 0, entryRoom*len(postings)+pageRoom)
+	p.page.b = tx.folio.large(entryRoom*len(postings) + pageRoom)
 	before := p.account.Last
 	tx.batch.Ops = slices.Grow(tx.batch.Ops, opsPerPosting*len(postings)+opsPerPost)
 	posted := make([]Posted, len(postings))
@@ -118,7 +118,7 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	if p.account.Last == before {
 		return p.account, posted, nil
 	}
-	tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: tx.sequenceKey(p.account.Last), Value: p.page.end()})
+	tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: tx.sequenceKey(p.account.Last), Value: tx.folio.keep(p.page.end())})
 	if err := p.tally.keep(tx); err != nil {
 		return Account{}, nil, err
 	}

@@ -28,6 +28,7 @@ type State struct {
 	responses    atomic.Int64 // rows in the table of responses
 	maxResponses int
 	ledger       uint64 // sequence of the last ledger entry; the writer's
+	paper, folio paper  // what it writes on; see Tx
 	folding      sync.Mutex
 
 	queue   chan *request

@@ -157,6 +157,8 @@ func (s *State) group(first *request) {
 		_ = tx.run((*Tx).markTime) // a mark that cannot be written is no reason to refuse the rest
 	}
 	err := s.commit(tx)
+	s.paper.clear()
+	s.folio.clear()
 	s.groups.Add(1)
 	s.commands.Add(uint64(len(ran)))
 	for _, r := range ran {
@@ -168,7 +170,8 @@ func (s *State) group(first *request) {
 }
 
 func (s *State) newTx() *Tx {
-	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(), touched: map[record]struct{}{}}
+	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(), touched: map[record]struct{}{},
+		paper: &s.paper, folio: &s.folio}
 }
 
 func (s *State) next(n, size int) *request {

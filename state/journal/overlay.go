@@ -45,12 +45,17 @@ func (o *overlay) get(table int, key []byte) (sealed []byte, found bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := &o.tables[table]
-	if len(l.commits) == 0 {
+	if l.empty() {
 		return nil, false
 	}
 	l.grow()
 	sealed, found = l.index[string(key)]
 	return sealed, found
+}
+
+// empty tells that there are no changes; there may be room for some.
+func (l *layer) empty() bool {
+	return len(l.commits) == 0 || len(l.commits) == 1 && len(l.commits[0]) == 0
 }
 
 // grow brings the index up to the last change.

@@ -19,7 +19,7 @@ type Store interface {
 	// does not hold the error is a *ConflictError. After ErrConflict, ErrInvalid,
 	// ErrReadOnly, ErrClosed or an error of ctx nothing has changed; after any
 	// other error the outcome is unknown and the store is poisoned.
-	// ctx is looked at once, before anything is written.
+	// ctx is looked at once, before anything is written. Nothing of batches is kept.
 	Commit(ctx context.Context, batches []Batch) (LSN, error)
 
 	// Get returns one record, or ErrNotFound. The value is the caller's.
