@@ -29,8 +29,6 @@ type account struct {
 	used   time.Time
 	sick   time.Time     // until when the journal is left alone
 	asked  time.Time     // since when somebody waits who is not in a batch; zero: nobody
-	left   time.Time     // when the last batch left for the journal
-	landed time.Time     // and when it had landed
 	flight chan struct{} // closed when the batch under way has an outcome
 	result *posted       // its outcome, once flight is closed
 	turn   kit.Rejecter  // the message being handled, if somebody waits for it
@@ -179,17 +177,10 @@ func (a *account) enough(now time.Time) bool { return !now.Before(a.departs()) }
 
 // departs is when the next batch should leave.
 func (a *account) departs() time.Time {
-	at := a.asked.Add(a.core.gather())
-	// The journal rests as long as it worked: where it is slow, or the machine
-	// busy, batches grow.
-	rested := a.landed.Add(a.landed.Sub(a.left))
-	switch {
-	case a.core.complete():
+	if a.core.complete() {
 		return a.asked
-	case a.core.ripe() && rested.Before(at):
-		return rested
 	}
-	return at
+	return a.asked.Add(a.core.gather())
 }
 
 func (a *account) wake(now time.Time) {
@@ -234,7 +225,6 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	if a.asked = (time.Time{}); a.core.waiting > 0 {
 		a.asked = now
 	}
-	a.left = now
 	m := &posted{batch: a.core.inFlight}
 	flight := make(chan struct{})
 	a.flight, a.result = flight, m
@@ -262,7 +252,6 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 
 // land follows the batch that was under way.
 func (a *account) land(m *posted) {
-	a.landed = a.used
 	a.core.posted(m.account, m.results, m.err)
 	a.flight, a.result = nil, nil
 	if m.err == nil {

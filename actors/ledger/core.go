@@ -79,7 +79,6 @@ type core struct {
 	purses    map[string]*purse // by key; no more than the account has keys
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
-	ending    int     // of the open ones
 	ops       []op    // to be journaled next, in order
 	waiting   int     // those of them that are waited for
 	inFlight  []op
@@ -196,7 +195,6 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	}
 	o.amount = amount
 	h.phase = ending
-	c.ending++
 	c.push(o)
 	return errPending
 }
@@ -277,20 +275,16 @@ func (c *core) push(o op) {
 	}
 }
 
-// ripe tells whether more requests wait for the journal than will come to it: a
-// commit costs much the same for one as for many, so that it is worth while to
-// let a few more come as long as more are at work than wait.
-func (c *core) ripe() bool { return c.waiting >= len(c.open)-c.ending }
-
 // complete tells whether nobody is at work who might come: all wait.
 func (c *core) complete() bool { return c.waiting >= len(c.open) }
 
 // gather is how long who waits for the journal may wait for company: the longer,
-// the more there is. Where few come a wait would save little.
+// the more there is. A commit costs much the same for one as for many; where few
+// come a wait would save little.
 func (c *core) gather() time.Duration { return time.Duration(min(c.waiting, crowd)) * gatherEach }
 
 const (
-	gatherEach = time.Millisecond
+	gatherEach = 2 * time.Millisecond
 	crowd      = 6
 )
 
@@ -443,7 +437,6 @@ func (c *core) refused(o *op, err error) {
 		}
 	case state.Settle:
 		c.hold(o.hold, -o.extra)
-		c.ending--
 		o.hold.phase = open // its owner may settle it again, or release it
 		for _, w := range o.hold.also {
 			w.done(err)
@@ -457,7 +450,6 @@ func (c *core) refused(o *op, err error) {
 
 func (c *core) finish(h *hold, err error) {
 	h.phase, h.outcome = ended, err
-	c.ending--
 	delete(c.open, h)
 	for _, w := range h.also {
 		w.done(err)
