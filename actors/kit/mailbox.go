@@ -125,6 +125,11 @@ func (m *LaneMailbox) PostUserMessage(message any) {
 		m.reject(message, reason)
 		return
 	}
+	if m.inline && m.empty() && m.wake(!m.suspended) {
+		m.mu.Unlock()
+		m.runFrom(message) // nobody is before it, so it need not wait in a lane
+		return
+	}
 	m.lanes[lane].push(message)
 	m.kind.depth.Add(1)
 	wake := m.wake(!m.suspended)
@@ -132,6 +137,15 @@ func (m *LaneMailbox) PostUserMessage(message any) {
 	if wake {
 		m.schedule()
 	}
+}
+
+// empty tells whether no message waits.
+func (m *LaneMailbox) empty() bool {
+	waiting := m.internal.count
+	for i := range m.lanes {
+		waiting += m.lanes[i].count
+	}
+	return waiting == 0
 }
 
 // PostSystemMessage implements actor.Mailbox.
@@ -224,13 +238,17 @@ func (m *LaneMailbox) reject(message any, reason Reason) {
 // errGoexit is the failure of an actor whose handler ended its goroutine.
 var errGoexit = errors.New("runtime.Goexit in Receive")
 
-func (m *LaneMailbox) run() {
-	for m.batch() {
+func (m *LaneMailbox) run() { m.runFrom(nil) }
+
+// runFrom handles a user's message, if there is one, and then those that wait.
+func (m *LaneMailbox) runFrom(first any) {
+	for m.batch(first) {
+		first = nil
 	}
 }
 
 // batch handles messages until there are none, or one of them panics.
-func (m *LaneMailbox) batch() (again bool) {
+func (m *LaneMailbox) batch(first any) (again bool) {
 	var message any
 	drained := false
 	defer func() {
@@ -257,7 +275,10 @@ func (m *LaneMailbox) batch() (again bool) {
 			runtime.Gosched()
 		}
 		var system bool
-		message, system = m.next()
+		if message = first; message == nil {
+			message, system = m.next()
+		}
+		first = nil
 		switch {
 		case message == nil:
 			drained = true
