@@ -33,6 +33,20 @@ func (a *Account) takes(amount int64) bool { return amount <= a.Available() }
 var accounts = table[Account]{
 	durable: journal.Balance,
 	id:      func(a *Account) string { return a.ID },
+	encode:  (*Account).encode,
+}
+
+func (a *Account) encode() []byte {
+	o := newObject(256)
+	o.text("id", a.ID)
+	o.number("credits", a.Credits)
+	o.number("spent", a.Spent)
+	o.number("held", a.Held)
+	o.number("last", int64(a.Last))
+	if !a.Changed.IsZero() {
+		o.time("changed", a.Changed)
+	}
+	return o.end()
 }
 
 const maxAccount = 128
