@@ -44,7 +44,11 @@ func Do[T any](ctx context.Context, s *State, cmd func(*Tx) (T, error)) (T, erro
 // with what Do would return, in the place of the writer, so it must not wait
 // either. While too many commands wait it is ErrBusy and done is not called.
 func Submit(s *State, cmd func(*Tx) error, done func(error)) error {
-	s.sending.RLock()
+	// Close may wait for somebody who waits for a place in the queue, which only the
+	// writer makes; and it may be the writer who is here, in a done.
+	if !s.sending.TryRLock() {
+		return errClosed
+	}
 	defer s.sending.RUnlock()
 	if err := s.refusal(); err != nil {
 		return err
@@ -122,10 +126,12 @@ func (s *State) enqueue(ctx context.Context, r *request) error {
 // refusal is why no command is taken, or nil. The caller holds sending.
 func (s *State) refusal() error {
 	if s.closed {
-		return fmt.Errorf("%w: closed", ErrUnavailable)
+		return errClosed
 	}
 	return s.Err()
 }
+
+var errClosed = fmt.Errorf("%w: closed", ErrUnavailable)
 
 // write is the goroutine of the writer. It ends when the queue is closed and
 // empty.

@@ -1,13 +1,18 @@
 package state_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 func TestSubmitAnswersFromTheGroup(t *testing.T) {
@@ -79,4 +84,51 @@ func TestSubmitDoesNotWaitInAFullQueue(t *testing.T) {
 			<-answered
 		}
 	})
+}
+
+// told is a context that tells when somebody waits for its end.
+type told struct {
+	context.Context
+	waits func()
+}
+
+func (c told) Done() <-chan struct{} {
+	c.waits()
+	return c.Context.Done()
+}
+
+func TestSubmitInTheWritersPlaceDoesNotWaitForClose(t *testing.T) {
+	store, begun, hold := statetest.NewFaulty(), make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(begun); <-hold })
+	store.Before(func([]journal.Batch) error { once(); return nil })
+	s := open(t, store, time.Now)
+	write := func(tx *state.Tx) error { return tx.PutConsent(state.Consent{User: 1, App: 1, Expires: start}) }
+	ignore := func(error) {}
+	inner := make(chan error, 1)
+	if err := state.Submit(s, write, func(error) { inner <- state.Submit(s, write, ignore) }); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	for !errors.Is(state.Submit(s, write, ignore), state.ErrBusy) {
+	}
+	waits, placed := make(chan struct{}), make(chan error, 1)
+	ctx := told{context.Background(), sync.OnceFunc(func() { close(waits) })}
+	go func() {
+		_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) { return 0, write(tx) })
+		placed <- err
+	}()
+	<-waits // for a place in the queue
+	closed := make(chan struct{})
+	go func() { s.Close(); close(closed) }()
+	for errors.Is(state.Submit(s, write, ignore), state.ErrBusy) {
+		runtime.Gosched() // until Close waits, too
+	}
+	close(hold)
+	if err := <-inner; !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("from the writer's place: got %v", err)
+	}
+	if err := <-placed; err != nil {
+		t.Errorf("who waited for a place: got %v", err)
+	}
+	<-closed
 }
