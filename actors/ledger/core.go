@@ -16,6 +16,10 @@ const linger = 50 * time.Millisecond
 // maxBatch bounds the postings of one commit.
 const maxBatch = 512
 
+// spareMost bounds the room that is kept for the next ones: a crowd that came once
+// would keep its own for as long as somebody comes.
+const spareMost = 2 * maxBatch
+
 // phase is where a hold is in its life.
 type phase uint8
 
@@ -317,10 +321,10 @@ func (c *core) next(now time.Time) []state.Posting {
 		return nil
 	}
 	n := min(len(c.ops), maxBatch)
-	batch := c.ops[:n:n]
+	batch := c.ops[:n]
 	if n == len(c.ops) {
 		// Behind all releases: what they freed may be what these hold.
-		batch = append(batch, c.overdue(now)...)
+		batch = append(batch, c.overdue(now, maxBatch-n)...)
 	}
 	c.ops, c.spare = append(c.spare, c.ops[n:]...), nil
 	c.waiting = 0
@@ -334,10 +338,10 @@ func (c *core) next(now time.Time) []state.Posting {
 	return c.sheet
 }
 
-// overdue begins the holds that have lived longer than linger.
-func (c *core) overdue(now time.Time) []op {
+// overdue begins up to most of the holds that have lived longer than linger.
+func (c *core) overdue(now time.Time, most int) []op {
 	var batch []op
-	for c.trim(); len(c.unwritten) > 0 && len(batch) < maxBatch; c.trim() {
+	for c.trim(); len(c.unwritten) > 0 && len(batch) < most; c.trim() {
 		h := c.unwritten[0]
 		if now.Sub(h.began) < linger {
 			break
@@ -391,9 +395,11 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 	if len(again) > 0 {
 		c.ops = append(again, c.ops...)
 	}
-	clear(batch)
 	clear(c.sheet)
-	c.spare = batch[:0]
+	if cap(batch) <= spareMost {
+		clear(batch[:cap(batch)]) // what was behind it has moved, and is not to be kept
+		c.spare = batch[:0]
+	}
 }
 
 // kept follows an op that is durable now.

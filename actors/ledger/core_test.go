@@ -216,3 +216,35 @@ func (noBooks) KeyEra() uint64 { return 0 }
 func (noBooks) KeyBudget(string) state.Budget { return state.Budget{} }
 
 func (noBooks) KeySpent(key string) state.KeySpend { return state.KeySpend{Key: key} }
+
+// TestBatchesAreBounded: of decisions and of holds that have lived long together, and
+// what a crowd left behind is not kept for those who come after it.
+func TestBatchesAreBounded(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := newCore(state.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{})
+	for i := range 4 * maxBatch {
+		h, err := c.begin(now, 1, state.Receipt{Request: fmt.Sprint("r", i)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%4 == 0 {
+			c.release(h, "done", nil, nil)
+		}
+	}
+	now = now.Add(2 * linger)
+	for round := range 2 {
+		ps := c.next(now)
+		if len(ps) == 0 || len(ps) > maxBatch {
+			t.Fatalf("round %d: a batch of %d, want up to %d", round, len(ps), maxBatch)
+		}
+		c.posted(state.Account{ID: "a", Credits: 1 << 30}, make([]state.Posted, len(ps)), nil)
+	}
+	for range 8 * maxBatch {
+		c.progress(&hold{begun: true, amount: 1}, 1)
+	}
+	ps := c.next(now)
+	c.posted(state.Account{ID: "a", Credits: 1 << 30}, make([]state.Posted, len(ps)), nil)
+	if len(ps) != maxBatch || cap(c.spare) > spareMost {
+		t.Errorf("a batch of %d leaves room for %d, want at most %d", len(ps), cap(c.spare), spareMost)
+	}
+}
