@@ -590,6 +590,36 @@ func TestInlineActorsRunOnTheirSendersGoroutine(t *testing.T) {
 	})
 }
 
+// TestInlineActorOutlivesItsSender: a handler that ends the sender's goroutine with
+// the first message does not end the mailbox.
+func TestInlineActorOutlivesItsSender(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		props := sys.Props("inline", func() actor.Actor {
+			return &script{receive: func(c actor.Context) {
+				switch m := c.Message().(type) {
+				case string:
+					runtime.Goexit()
+				case *question:
+					m.Resolve(2*m.number, nil)
+				}
+			}}
+		}, kit.Inline())
+		pid, err := sys.SpawnUnique(props, "inline")
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			sys.Send(pid, "leave")
+		}()
+		<-gone
+		if got, err := kit.Ask(t.Context(), sys, pid, &question{number: 21}); got != 42 || err != nil {
+			t.Errorf("got %d, %v", got, err)
+		}
+	})
+}
+
 // TestInlineActorsHandleEachMessageOnce: whoever sends, one at a time is handled.
 func TestInlineActorsHandleEachMessageOnce(t *testing.T) {
 	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
