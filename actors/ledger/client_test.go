@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/actors/kit"
@@ -255,6 +256,69 @@ func TestStopJournalsWhatIsDecided(t *testing.T) {
 		}
 		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "x", Amount: 1}); !errors.Is(err, state.ErrUnavailable) {
 			t.Errorf("a hold after the end: %v", err)
+		}
+	})
+}
+
+// TestStoppedAccountTellsOfItsBatch: the system is down when the commit lands, and
+// who waits for it hears of it.
+func TestStoppedAccountTellsOfItsBatch(t *testing.T) {
+	for name, want := range map[string]error{"durable": nil, "refused": journal.ErrReadOnly} {
+		t.Run(name, func(t *testing.T) {
+			kittest.Run(t, func(t *testing.T, sys *kit.System) {
+				store := statetest.NewFaulty()
+				s := open(t, store)
+				c := start(t, sys, s)
+				credit(t, c, "a", 100)
+				h := hold(t, c, "a", "r1", 10)
+				landing := make(chan struct{})
+				store.Before(func([]journal.Batch) error { <-landing; return want })
+				settled := make(chan error, 1)
+				go func() { settled <- h.Settle(ctx, ledger.Settlement{Amount: 7, Reason: "done"}) }()
+				synctest.Wait()
+				if err := sys.Stop(ctx); err != nil {
+					t.Fatal(err)
+				}
+				close(landing)
+				if err := <-settled; (err == nil) != (want == nil) {
+					t.Errorf("got %v, want %v", err, want)
+				}
+				s.Close()
+			})
+		})
+	}
+}
+
+// TestSettlesWhileTheJournalIsBusy: a batch for which there is no place waits for one,
+// and its account goes on meanwhile.
+func TestSettlesWhileTheJournalIsBusy(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
+		credit(t, c, "a", 100)
+		h := hold(t, c, "a", "r1", 10)
+		landing := make(chan struct{})
+		store.Before(func([]journal.Batch) error { <-landing; return nil })
+		post := func(tx *state.Tx) error {
+			_, _, err := tx.Post("b", []state.Posting{{Kind: state.Credit, Amount: 1}})
+			return err
+		}
+		if err := state.Submit(s, post, func(error) {}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the writer hangs in its commit
+		for !errors.Is(state.Submit(s, post, func(error) {}), state.ErrBusy) {
+		}
+		settled := make(chan error, 1)
+		go func() { settled <- h.Settle(ctx, ledger.Settlement{Amount: 7, Reason: "done"}) }()
+		synctest.Wait()
+		if got, want := balance(t, c, "a"), (ledger.Balance{Credits: 100, Held: 10}); got != want {
+			t.Errorf("meanwhile: %+v, want %+v", got, want)
+		}
+		close(landing)
+		if err := <-settled; err != nil {
+			t.Error(err)
+		}
+		if got, want := balance(t, c, "a"), (ledger.Balance{Credits: 100, Spent: 7}); got != want {
+			t.Errorf("in the end: %+v, want %+v", got, want)
 		}
 	})
 }
