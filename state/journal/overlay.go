@@ -125,7 +125,10 @@ func collect(table int, from, to []byte, layers ...*overlay) []change {
 	if n == 0 {
 		return nil
 	}
-	found := make([]change, 0, n)
+	var found []change
+	if from == nil && to == nil {
+		found = make([]change, 0, n) // else mostly a few of thousands
+	}
 	sorted := true
 	for _, commit := range commits {
 		for _, c := range commit {
