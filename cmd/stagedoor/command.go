@@ -18,12 +18,13 @@ import (
 // version is set by the release build.
 var version = ""
 
-// Exit codes, as --help lists them. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of
-// sysexits.h, which service managers know.
+// Exit codes, as --help lists them. 64, 75 and 78 are EX_USAGE, EX_TEMPFAIL and
+// EX_CONFIG of sysexits.h, which service managers know. 2 is never used: the Go
+// runtime exits with it after a fatal error, which a restart does mend.
 const (
 	exitOK      = 0
 	exitFailure = 1
-	exitUsage   = 2
+	exitUsage   = 64
 	exitStorage = 75
 	exitConfig  = 78
 )
@@ -95,7 +96,7 @@ the environment before the configuration file.
 Exit codes:
   0   done, or stopped as asked
   1   failed, or stopped by a second signal
-  2   wrong usage
+  64  wrong usage
   75  the data directory cannot be used: another process has it, or it is broken
   78  the configuration is wrong`,
 		Example: `  stagedoor serve

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 )
 
-func TestWrongUsageEndsWithCode2AndAHint(t *testing.T) {
+func TestWrongUsageEndsWithCode64AndAHint(t *testing.T) {
 	for line, hint := range map[string]string{
 		"wrong":                                `there is no command "stagedoor wrong" (see stagedoor --help)`,
 		"serv":                                 "did you mean serve or users?",
@@ -47,6 +49,27 @@ func TestWrongUsageEndsWithCode2AndAHint(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			command(t, nil, strings.Fields(line)...).check(t, exitUsage, "", hint)
 		})
+	}
+}
+
+// TestAFatalErrorOfGoIsRestartedAndWrongUsageIsNot: the Go runtime ends a process with
+// status 2 after a fatal error such as a stack overflow, so no exit code of the program
+// may be 2, and the service manager must restart after it.
+func TestAFatalErrorOfGoIsRestartedAndWrongUsageIsNot(t *testing.T) {
+	const goFatalError = 2
+	if slices.Contains([]int{exitOK, exitFailure, exitUsage, exitStorage, exitConfig}, goFatalError) {
+		t.Error("the program uses the exit status of a fatal error of the Go runtime")
+	}
+	if exitUsage != 64 {
+		t.Errorf("wrong usage is %d, want EX_USAGE, 64", exitUsage)
+	}
+	unit, err := os.ReadFile("../../deploy/systemd/stagedoor.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("\nRestartPreventExitStatus=%d %d\n", exitUsage, exitConfig)
+	if !strings.Contains(string(unit), want) {
+		t.Errorf("the systemd unit does not have %q", strings.TrimSpace(want))
 	}
 }
 
