@@ -94,7 +94,8 @@ flow: tools ## the pages of what goes on in a browser
 
 .PHONY: soak
 soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n repeats)
-	go test ./actors/tokens -count=1 -run 'TestHistoriesAreLinearizable|OfMany(Exchanges|Refreshes)' -histories=1000
+	go test ./actors/tokens -count=1 -timeout 0 -histories=1000 -races=10000 \
+	  -run 'TestHistoriesAreLinearizable|OfMany(Exchanges|Refreshes)|TestNothingWorksAfterTheRevocation|TestRefreshAgainst'
 	go test ./test/soak -count=1 -v -timeout 0 -run TestNothingAcknowledgedIsLost \
 	  -soak.cycles=$(CYCLES) -soak.seed=$(SEED)
 

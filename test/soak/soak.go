@@ -22,6 +22,9 @@ type Options struct {
 	Seed   uint64 // of the moments of the kills and of what writers do
 	Cycles int
 	Load   time.Duration // how long the load of a cycle lasts at most
+	// Steps, if not 0, replaces Load: in each cycle every writer completes this many
+	// steps, however long that takes on a busy machine, and then the kill comes.
+	Steps int64
 	// Tamper is called with the directory after every kill under load; nil:
 	// nothing is. It is for tests of the oracles.
 	Tamper func(dir string) error
@@ -256,22 +259,34 @@ func (s *soak) killChecking(ctx context.Context) error {
 	return err
 }
 
-// killLoaded lets all writers loose and kills at a moment of it.
+// killLoaded runs all writers at once and kills the gateway under their load.
 func (s *soak) killLoaded(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, len(s.writers))
+	var busy sync.WaitGroup // until every writer has completed Options.Steps
+	busy.Add(len(s.writers))
 	for _, w := range s.writers {
 		go func() {
-			for {
+			done := sync.OnceFunc(busy.Done)
+			defer done()
+			for steps := int64(1); ; steps++ {
 				if err := w.step(ctx); err != nil {
 					ended <- err
 					return
 				}
+				if steps == s.options.Steps {
+					done()
+					<-ctx.Done()
+				}
 			}
 		}()
 	}
-	time.Sleep(s.moment(s.options.Load))
+	if s.options.Steps > 0 {
+		busy.Wait()
+	} else {
+		time.Sleep(s.moment(s.options.Load))
+	}
 	err := s.kill()
 	cancel() // who calls nobody at the moment
 	for range s.writers {
