@@ -13,6 +13,10 @@ var ErrReused = errors.New("the idempotency key was used for another payment")
 
 // Payment remembers a credit or adjustment under a key that its client chose, so
 // that one that is sent again, because its answer got lost, is not made twice.
+//
+// Payments never expire. A wall clock that leaps forward and back would otherwise
+// remove the key of a recent payment, and the same request would be credited twice.
+// Payments are few compared with requests, so keeping their keys is cheap.
 type Payment struct {
 	Account  string    `json:"account"`
 	Once     string    `json:"once"` // the client's key
@@ -21,21 +25,16 @@ type Payment struct {
 	At       time.Time `json:"at"`
 }
 
-// PaymentMemory is how long a payment is remembered.
-const PaymentMemory = 30 * 24 * time.Hour
-
 var payments = table[Payment]{
 	durable: journal.Payment,
 	id:      func(p *Payment) string { return paymentID(p.Account, p.Once) },
-	expires: func(p *Payment) time.Time { return p.At.Add(PaymentMemory) },
 }
 
 func paymentID(account, once string) string { return account + "\x00" + once }
 
 // Payment finds a payment of an account by the key that its client chose.
 func (v View) Payment(account, once string) (Payment, bool) {
-	p, ok := found(payments.get(v.txn, paymentID(account, once)))
-	return p, ok && v.now.Before(p.At.Add(PaymentMemory))
+	return found(payments.get(v.txn, paymentID(account, once)))
 }
 
 // once enters a credit or adjustment unless it was entered under its key before.

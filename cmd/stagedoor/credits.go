@@ -62,7 +62,7 @@ func (a *app) payment(o *overrides, sign int64, c *cobra.Command) *cobra.Command
 			}})
 	}
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the ledger")
-	c.Flags().StringVar(&in.ID, "id", "", "an id of your own: the same payment is not made twice within 30 days")
+	c.Flags().StringVar(&in.ID, "id", "", "an id of your own: a payment with the same id is not made twice")
 	jsonFlag(c, &asJSON)
 	return c
 }

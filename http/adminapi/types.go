@@ -126,7 +126,7 @@ type NewKey struct {
 type Payment struct {
 	Amount int64  `json:"amount" min:"-1000000000000000" max:"1000000000000000" doc:"micro-dollars; negative: taken out"`
 	Reason string `json:"reason,omitzero" doc:"at most 200 bytes, for the ledger"`
-	ID     string `json:"id,omitzero" doc:"the payer's own; a payment with an id that was used for the account in the last 30 days is not made again. The header Idempotency-Key is the same"`
+	ID     string `json:"id,omitzero" doc:"the payer's own; a payment with an id that was used for the account before is not made again. The header Idempotency-Key is the same"`
 }
 
 // Paid answers a payment.

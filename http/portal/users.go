@@ -178,7 +178,7 @@ func (v *visit) moveMoney() {
 	if v.form.Get("kind") == "adjust" {
 		amount, word = -amount, "adjusted"
 	}
-	// Who did it belongs to why. The ledger remembers the form for state.PaymentMemory.
+	// Who did it belongs to why. The ledger keeps the form's id, so a form that is sent twice pays once.
 	payment := ledger.Payment{Account: u.Username, Amount: amount, Reason: fmt.Sprintf("%s (by %s)", reason, v.user.Username), Once: id}
 	again, err := v.options.Ledger.Pay(v.r.Context(), payment)
 	switch {
