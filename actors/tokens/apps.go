@@ -16,7 +16,7 @@ func appOf(a state.App) App {
 }
 
 // RegisterApp makes an app. The secret is shown once. ErrNotFound: no such owner,
-// or disabled; ErrTooMany.
+// or disabled; *TooMany.
 func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a App, err error) {
 	for _, err := range []error{checkName(n.Name), checkDescription(n.Description), checkRedirect(n.RedirectURI)} {
 		if err != nil {
@@ -35,7 +35,7 @@ func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a Ap
 			return App{}, ErrNotFound
 		}
 		if enabledApps(tx.View().Apps(n.Owner)) >= maxApps {
-			return App{}, ErrTooMany
+			return App{}, &TooMany{"enabled apps", maxApps, "disable one first"}
 		}
 		a, err := tx.AddApp(state.App{ClientID: clientID, Secret: state.HashSecret(secret), Owner: n.Owner,
 			Name: n.Name, Description: n.Description, RedirectURI: n.RedirectURI})

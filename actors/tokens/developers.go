@@ -15,7 +15,7 @@ func developerOf(d state.DeveloperToken) DeveloperToken {
 }
 
 // CreateDeveloperToken makes a developer token, which is shown once. ErrNotFound:
-// no such user, or disabled; ErrTooMany.
+// no such user, or disabled; *TooMany.
 func (c *Client) CreateDeveloperToken(ctx context.Context, user int64, name string) (token string, t DeveloperToken, err error) {
 	if err := checkName(name); err != nil {
 		return "", DeveloperToken{}, err
@@ -56,7 +56,7 @@ func roomForDeveloper(tx *state.Tx, user int64) error {
 		}
 	}
 	if live >= maxDevelopers {
-		return ErrTooMany
+		return &TooMany{"developer tokens", maxDevelopers, "revoke one first"}
 	}
 	if len(all) >= keptDevelopers {
 		tx.RemoveDeveloper(oldest)

@@ -50,8 +50,9 @@ var (
 	ErrNotFound        = &Error{"", "not found"}
 	// ErrExists: the username is taken.
 	ErrExists = &Error{"", "already taken"}
-	// ErrTooMany: the user has as many apps or developer tokens as one may have.
-	ErrTooMany = &Error{"", "there are too many already: remove one first"}
+	// ErrTooMany: the user has as many keys, apps or developer tokens as one may have.
+	// It always comes as *TooMany.
+	ErrTooMany = &Error{"", "a limit of the account is reached"}
 	// ErrInvalid always comes as *FieldError.
 	ErrInvalid = &Error{"", "a field breaks a rule"}
 )
@@ -62,6 +63,19 @@ type Limited struct{ RetryAfter time.Duration }
 func (e *Limited) Error() string { return ErrLimited.Description }
 
 func (e *Limited) Unwrap() error { return ErrLimited }
+
+// TooMany is an ErrTooMany that names the limit.
+type TooMany struct {
+	Things string // in the plural
+	Most   int
+	Remedy string // what makes room, as an imperative
+}
+
+func (e *TooMany) Error() string {
+	return fmt.Sprintf("a user may have at most %d %s: %s", e.Most, e.Things, e.Remedy)
+}
+
+func (e *TooMany) Unwrap() error { return ErrTooMany }
 
 // FieldError is an ErrInvalid that names the field and the rule. Both may be
 // shown.

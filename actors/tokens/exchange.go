@@ -13,9 +13,10 @@ import (
 // Exchange redeems a code, once: ErrInvalidClient, ErrInvalidGrant, *Limited.
 //
 // A code that is presented again ends everything its first use brought (RFC 6749
-// 4.1.2). One that is presented with another redirect URI or verifier, or by
-// another client, has leaked: it ends too. Failed authentication does not touch
-// it, nor does a request that is never sent here because a parameter is missing.
+// 4.1.2). A code that another client presents, or that comes with a wrong verifier,
+// has leaked, so it ends too. The code stays usable after a failed authentication,
+// after a wrong redirect URI (its own client has made a mistake), and after a
+// request that lacks a parameter and is therefore never sent here.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 	client := e.Client.identity()
 	random, err := draw(c.random, 2*entropy)
@@ -53,8 +54,11 @@ func (e *Exchange) redeem(tx *state.Tx, g *state.Grant, app state.App) error {
 	if !g.Live(now) || !now.Before(g.Code.Expires) {
 		return ErrInvalidGrant
 	}
-	if g.App != app.ID || g.RedirectURI != e.RedirectURI || !provesChallenge(g.Code.Challenge, e.Verifier) {
+	if g.App != app.ID || !provesChallenge(g.Code.Challenge, e.Verifier) {
 		return refuseAndRevoke(tx, *g, "code_misused")
+	}
+	if g.RedirectURI != e.RedirectURI {
+		return ErrInvalidGrant
 	}
 	if u, ok := tx.View().User(g.User); !ok || !u.Active() {
 		return ErrInvalidGrant

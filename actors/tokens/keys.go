@@ -61,7 +61,7 @@ func (n *NewKey) check() error {
 }
 
 // CreateKey makes a key of a user, whose account it is charged to. The secret is
-// shown once. ErrNotFound: no such user, or disabled; ErrTooMany.
+// shown once. ErrNotFound: no such user, or disabled; *TooMany.
 func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k state.Key, err error) {
 	if err := n.check(); err != nil {
 		return "", state.Key{}, err
@@ -105,7 +105,7 @@ func (c *Client) roomForKey(tx *state.Tx, username string) error {
 		}
 	}
 	if live >= maxKeys {
-		return ErrTooMany
+		return &TooMany{"keys", maxKeys, "revoke one first"}
 	}
 	if len(all) >= keptKeys {
 		return tx.RemoveKey(oldest)

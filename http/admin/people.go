@@ -155,6 +155,10 @@ func refusal(err error) error {
 		return &refused{http.StatusBadRequest, "the username is taken", err}
 	case errors.Is(err, tokens.ErrInvalid):
 		return &refused{http.StatusBadRequest, err.Error(), err}
+	case errors.Is(err, tokens.ErrTooMany):
+		return &refused{http.StatusConflict, err.Error(), err}
+	case errors.Is(err, tokens.ErrLimited):
+		return &refused{http.StatusTooManyRequests, "too many passwords are being hashed, try again later", err}
 	}
 	return err
 }
@@ -162,8 +166,13 @@ func refusal(err error) error {
 // envelope is what a client of the socket is told.
 func (r *refused) envelope() *dialogue.Error {
 	e := &dialogue.Error{Status: r.status, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: r.text, Cause: r.cause}
-	if r.status == http.StatusNotFound {
+	switch r.status {
+	case http.StatusNotFound:
 		e.Type, e.Code = dialogue.TypeNotFound, "not_found"
+	case http.StatusConflict:
+		e.Code = "too_many"
+	case http.StatusTooManyRequests:
+		e.Type, e.Code = dialogue.TypeRateLimit, "rate_limit_exceeded"
 	}
 	return e
 }

@@ -37,7 +37,7 @@ func told(err error) error {
 	case errors.Is(err, tokens.ErrExists), errors.Is(err, state.ErrExists):
 		return conflict("", "already_exists", "there is one already")
 	case errors.Is(err, tokens.ErrTooMany):
-		return conflict("", "too_many", tokens.ErrTooMany.Description)
+		return conflict("", "too_many", err.Error())
 	case errors.Is(err, state.ErrInsufficient):
 		return conflict("amount", "insufficient_balance", "amount: is more than the account has available")
 	case errors.Is(err, state.ErrReused):

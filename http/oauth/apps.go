@@ -117,9 +117,15 @@ func unreadable(err error) error {
 // refuseRegistration answers in the envelope of 2.2.
 func (s *Service) refuseRegistration(w http.ResponseWriter, r *http.Request, err error) {
 	var broken *tokens.FieldError
+	var full *tokens.TooMany
 	f := *refusalOf(err)
-	if errors.As(err, &broken) {
+	switch {
+	case errors.As(err, &broken):
 		f = refusal{status: http.StatusBadRequest, text: broken.Error()}
+	case errors.As(err, &full):
+		f = refusal{status: http.StatusConflict, text: full.Error()}
+	case errors.Is(err, tokens.ErrNotFound): // the owner was disabled after the token had been checked
+		f = refusal{status: http.StatusUnauthorized, text: tokens.ErrNoDeveloper.Description}
 	}
 	if f.status >= http.StatusInternalServerError {
 		s.options.Logger.Error("register an app", "cause", err)

@@ -149,11 +149,45 @@ func TestFailedAuthenticationLeavesTheCode(t *testing.T) {
 	}
 }
 
+func TestWrongRedirectURILeavesTheCode(t *testing.T) {
+	s := start(t, nil)
+	code := s.authorize()
+	for _, uri := range []string{"https://app.example.com/cb/", "https://app.example.com/%63b", "https://evil.example/"} {
+		status, _, body := s.post(pathToken, "grant_type", "authorization_code", "code", code, "redirect_uri", uri,
+			"client_id", s.app.ClientID, "client_secret", s.secret)
+		if status != http.StatusBadRequest || body["error"] != "invalid_grant" {
+			t.Errorf("%s: %d %v", uri, status, body)
+		}
+	}
+	if status, body := s.exchange(code); status != http.StatusOK {
+		t.Errorf("then the right one: %d %v", status, body)
+	}
+}
+
+func TestTheAppBeyondTheLimitIsAConflictThatNamesIt(t *testing.T) {
+	s := start(t, nil)
+	token, _, err := s.registry.CreateDeveloperToken(t.Context(), s.user.ID, "laptop")
+	must(t, err)
+	register := func() (int, map[string]any) {
+		r := httptest.NewRequest("POST", "/api/oauth_apps", strings.NewReader(`{"name":"N","redirect_uri":"https://notes.example.com/cb"}`))
+		r.Header.Set("Authorization", "Bearer "+token)
+		status, _, body := s.send(r)
+		return status, body
+	}
+	for range 99 { // the service starts with one app
+		if status, body := register(); status != http.StatusOK {
+			t.Fatalf("%d %v", status, body)
+		}
+	}
+	status, body := register()
+	if message, _ := body["message"].(string); status != http.StatusConflict || !strings.Contains(message, "at most 100") || body["success"] != false {
+		t.Errorf("the 101st app: %d %v", status, body)
+	}
+}
+
 func TestLeakedCodesEnd(t *testing.T) {
 	for name, misuse := range map[string][]string{
-		"another redirect_uri": {"redirect_uri", "https://app.example.com/cb/"},
-		"re-encoded":           {"redirect_uri", "https://app.example.com/%63b"},
-		"wrong verifier":       {"code_verifier", strings.Repeat("v", 43)},
+		"wrong verifier": {"code_verifier", strings.Repeat("v", 43)},
 	} {
 		s := start(t, nil)
 		code := s.authorize("code_challenge", challenge, "code_challenge_method", "S256")

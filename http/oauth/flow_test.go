@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestWholeFlowAsTheDocumentsHaveIt(t *testing.T) {
 		t.Fatalf("exchange: %d %v", status, body)
 	}
 	status, _, info := s.get("/api/oauth2/userinfo", body["access_token"].(string))
-	want := map[string]any{"id": float64(s.user.ID), "username": "anna", "email": "anna@example.com", "quota": 9249999.0,
+	want := map[string]any{"sub": strconv.FormatInt(s.user.ID, 10), "id": float64(s.user.ID), "username": "anna", "email": "anna@example.com", "quota": 9249999.0,
 		"used_quota": 3250001.0, "balance_formatted": "9.249999", "created_time": float64(s.user.Created.Unix()), "status": 1.0}
 	if status != http.StatusOK || len(info) != len(want) {
 		t.Fatalf("userinfo: %d %v", status, info)
@@ -58,7 +59,7 @@ func TestWholeFlowAsTheDocumentsHaveIt(t *testing.T) {
 
 func TestFieldsOfUserinfoFollowTheScopes(t *testing.T) {
 	s := start(t, nil)
-	always := []string{"created_time", "id", "status"}
+	always := []string{"created_time", "id", "status", "sub"}
 	profile, balance := []string{"email", "username"}, []string{"balance_formatted", "quota", "used_quota"}
 	for scope, want := range map[string][]string{
 		"-": append(profile, always...), "profile": append(profile, always...), "balance": append(balance, always...),
@@ -242,7 +243,7 @@ func must(t *testing.T, err error) {
 
 func TestTopUpLinkWorksOnceAndShowsWhatTheAppMaySee(t *testing.T) {
 	s := start(t, nil)
-	for scope, shown := range map[string][]string{"profile": {"anna"}, "balance": {"$9.249999", "$3.250001"}, "profile balance": {"anna", "$9.249999"}} {
+	for scope, shown := range map[string][]string{"balance": {"$9.249999", "$3.250001"}, "profile balance": {"anna", "$9.249999"}} {
 		access, _ := s.tokens("scope", scope)
 		_, _, body := s.get("/api/oauth2/topup", access)
 		link, _ := body["topup_url"].(string)
@@ -274,6 +275,18 @@ func TestTopUpLinkWorksOnceAndShowsWhatTheAppMaySee(t *testing.T) {
 		thief.cookies["__Host-stagedoor-topup"] = c.cookies["__Host-stagedoor-topup"]
 		if w := thief.do("GET", "/topup", nil); w.Code != http.StatusForbidden {
 			t.Errorf("another browser with the visit's cookie: %d", w.Code)
+		}
+	}
+}
+
+func TestTopUpNeedsTheScopeBalance(t *testing.T) {
+	for _, own := range []string{"", "https://pay.example.org/"} {
+		s := start(t, func(o *options) { o.topUpURL = own })
+		access, _ := s.tokens("scope", "profile")
+		status, h, body := s.get("/api/oauth2/topup", access)
+		if status != http.StatusForbidden || body["error"] != "insufficient_scope" || body["topup_url"] != nil ||
+			!strings.Contains(h.Get("WWW-Authenticate"), `scope="balance"`) {
+			t.Errorf("%d %v %v", status, body, h)
 		}
 	}
 }
@@ -311,7 +324,7 @@ func TestRedeemCodeIsAddedOnce(t *testing.T) {
 
 func TestOperatorsOwnTopUpAddressIsTold(t *testing.T) {
 	s := start(t, func(o *options) { o.topUpURL = "https://pay.example.org/" })
-	access, _ := s.tokens("scope", "profile")
+	access, _ := s.tokens("scope", "balance")
 	if status, _, body := s.get("/api/oauth2/topup", access); status != http.StatusOK || body["topup_url"] != "https://pay.example.org/" {
 		t.Errorf("%d %v", status, body)
 	}

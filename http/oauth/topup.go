@@ -21,6 +21,11 @@ func (s *Service) topUp(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
+	if !a.Allows(tokens.ScopeBalance) {
+		s.refuse(w, r, &refusal{status: http.StatusForbidden, word: "insufficient_scope", text: "the access token lacks the scope balance",
+			challenge: `Bearer realm="oauth", error="insufficient_scope", scope="` + tokens.ScopeBalance + `"`})
+		return
+	}
 	address := s.options.TopUpURL()
 	if address == "" {
 		ticket, err := s.tickets.put(&ticket{user: a.User, profile: a.Allows(tokens.ScopeProfile), balance: a.Allows(tokens.ScopeBalance)})

@@ -2,15 +2,17 @@ package oauth
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/pages"
 )
 
-// userInfo is imagegen-and-oauth.md 2.4. What a scope was not granted for is
-// absent (decisions).
+// userInfo is the reply of imagegen-and-oauth.md 2.4, with sub. A field whose scope
+// was not granted is absent (decisions).
 type userInfo struct {
+	Subject   string  `json:"sub"` // the id as text: OpenID clients refuse a reply without it
 	ID        int64   `json:"id"`
 	Username  *string `json:"username,omitempty"`
 	Email     *string `json:"email,omitempty"`
@@ -28,7 +30,7 @@ func (s *Service) userInfo(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	u := userInfo{ID: a.User.ID, Created: a.User.Created.Unix(), Status: a.User.Status}
+	u := userInfo{Subject: strconv.FormatInt(a.User.ID, 10), ID: a.User.ID, Created: a.User.Created.Unix(), Status: a.User.Status}
 	if a.Allows(tokens.ScopeProfile) {
 		u.Username, u.Email = &a.User.Username, &a.User.Email
 	}

@@ -47,7 +47,7 @@ func (v *visit) problem(err error) (status int, text string) {
 	case errors.As(err, &field):
 		return http.StatusUnprocessableEntity, sentence(field.Error())
 	case errors.Is(err, tokens.ErrTooMany):
-		return http.StatusUnprocessableEntity, "There are as many as one user can have. Revoke one first."
+		return http.StatusUnprocessableEntity, sentence(err.Error())
 	case errors.As(err, &limited):
 		setRetry(v.w.Header(), limited.RetryAfter)
 		return http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."

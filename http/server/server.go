@@ -48,6 +48,9 @@ const (
 	sendBuffer = 128 << 10
 )
 
+// hsts lasts a year. It leaves out subdomains, which may belong to other services.
+var hsts = []string{"max-age=31536000"}
+
 // Options configure a Server.
 type Options struct {
 	Logger *slog.Logger
@@ -74,6 +77,9 @@ type Options struct {
 	Scrape *Scrape
 	// ID makes request ids.
 	ID func() string
+	// HTTPS says that browsers reach the gateway by https, whether it ends TLS itself
+	// or a proxy does. Every reply then has Strict-Transport-Security.
+	HTTPS bool
 	// CertFile and KeyFile make the listeners speak TLS.
 	CertFile, KeyFile string
 	// Health says what is not ready, if anything, besides the drain.
@@ -242,6 +248,9 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		h := w.Header()
 		ids := []string{id}
 		h["X-Request-Id"], h["Request-Id"] = ids, ids
+		if s.options.HTTPS {
+			h["Strict-Transport-Security"] = hsts
+		}
 		if r.ProtoMajor == 2 {
 			w = newStream(w)
 		}

@@ -91,6 +91,31 @@ func TestRequestIDsAreTheClientsOwnIfHarmless(t *testing.T) {
 	}
 }
 
+func TestEveryReplyHasHSTSWhereTheIssuerIsHTTPS(t *testing.T) {
+	for _, https := range []bool{true, false} {
+		full := intake.New(intake.Limits{Requests: 1})
+		s, _ := newServer(t, func(o *Options) { o.HTTPS, o.Intake = https, full })
+		many := httptest.NewRequest("GET", "/healthz", nil)
+		for i := range maxFields + 1 {
+			many.Header.Set(fmt.Sprintf("X-%d", i), "")
+		}
+		replies := map[string]*httptest.ResponseRecorder{
+			"health": get(s, httptest.NewRequest("GET", "/healthz", nil)), "unknown path": get(s, httptest.NewRequest("GET", "/nowhere", nil)),
+			"wrong method": get(s, httptest.NewRequest("PUT", "/v1/models", nil)), "too many headers": get(s, many),
+			"panic": get(s, httptest.NewRequest("GET", "/v1/models", nil)),
+		}
+		if _, _, err := full.Enter(httptest.NewRequest("GET", "/", nil)); err != nil {
+			t.Fatal(err)
+		}
+		replies["overload"] = get(s, httptest.NewRequest("POST", "/v1/messages", nil))
+		for name, w := range replies {
+			if got := w.Header().Get("Strict-Transport-Security"); (got == "max-age=31536000") != https || !https && got != "" {
+				t.Errorf("https %t, %s (status %d): Strict-Transport-Security %q", https, name, w.Code, got)
+			}
+		}
+	}
+}
+
 // Beyond what the process takes on, requests are refused with their body unread,
 // in the shape of their path; whoever watches over it is answered all the same.
 func TestOverloadIsToldAtTheDoor(t *testing.T) {
