@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -329,19 +330,34 @@ func (w *watched) Read(p []byte) (int, error) {
 
 // watchdog cancels a call that is too slow. One timer serves the three clocks:
 // being alive only stores a time, and the timer looks at it when it fires.
+//
+// The runtime keeps a stopped timer, and all that its function refers to, for as
+// long as it likes. So the function of the timer reaches the watchdog through guarded,
+// which stop empties: a call that has ended leaves a few bytes and not its reply.
 type watchdog struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	t      Timeouts
-	start  time.Time
-	last   atomic.Int64 // nanoseconds since start; 0: no headers yet
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
+	guarded *atomic.Pointer[watchdog]
+	t       Timeouts
+	start   time.Time
+	last    atomic.Int64 // nanoseconds since start; 0: no headers yet
+
+	mu      sync.Mutex
+	stopped bool
 }
 
 func (w *watchdog) begin(parent context.Context, t Timeouts) {
 	w.ctx, w.cancel = context.WithCancelCause(parent)
 	w.t, w.start = t, time.Now()
-	w.timer = time.AfterFunc(min(t.FirstByte, t.Total), w.look)
+	guarded := new(atomic.Pointer[watchdog])
+	guarded.Store(w)
+	w.guarded = guarded
+	w.timer = time.AfterFunc(min(t.FirstByte, t.Total), func() {
+		if w := guarded.Load(); w != nil {
+			w.look()
+		}
+	})
 }
 
 func (w *watchdog) alive() { w.last.Store(max(1, int64(time.Since(w.start)))) }
@@ -357,15 +373,29 @@ func (w *watchdog) look() {
 			w.cancel(ErrFirstByte)
 			return
 		}
-		w.timer.Reset(min(w.t.FirstByte, w.t.Total) - now)
+		w.lookAgain(min(w.t.FirstByte, w.t.Total) - now)
 	case now-last >= w.t.Idle:
 		w.cancel(ErrIdle)
 	default:
-		w.timer.Reset(min(w.t.Idle-(now-last), w.t.Total-now))
+		w.lookAgain(min(w.t.Idle-(now-last), w.t.Total-now))
 	}
 }
 
+// lookAgain arms the timer, unless the call has ended while it fired.
+func (w *watchdog) lookAgain(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped {
+		w.timer.Reset(d)
+	}
+}
+
+// stop ends the call's context and its timer. It may be called more than once.
 func (w *watchdog) stop() {
+	w.mu.Lock()
+	w.stopped = true
 	w.timer.Stop()
+	w.mu.Unlock()
+	w.guarded.Store(nil)
 	w.cancel(context.Canceled)
 }
