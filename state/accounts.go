@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-memdb"
@@ -13,8 +14,10 @@ import (
 // dollars. Since spent and held never exceed it, no sum of theirs overflows.
 const MaxCredits = 1_000_000_000_000_000
 
-// Account is what the ledger of one account adds up to, in micro-dollars. Spent
-// and Held together never exceed Credits, whatever happens.
+// Account is what the ledger of one account adds up to, in micro-dollars. A hold is
+// granted only if Spent and Held together stay within Credits. A settlement above its
+// hold may take Spent beyond them: then the account is in debt, Available is negative
+// and no hold is granted before the debt is paid.
 type Account struct {
 	ID      string    `json:"id"`               // as Key.User
 	Credits int64     `json:"credits"`          // all that was ever put in, less adjustments
@@ -24,11 +27,44 @@ type Account struct {
 	Changed time.Time `json:"changed,omitzero"` // when that was
 }
 
-// Available is what can still be held.
+// Available is what can still be held. It is negative while the account is in debt.
 func (a *Account) Available() int64 { return a.Credits - a.Spent - a.Held }
 
-// takes tells whether amount can be added to what is spent and held.
-func (a *Account) takes(amount int64) bool { return amount <= a.Available() }
+// Unfunded reports whether the account belongs to a key without a user. Such an account
+// has no credits; the budget of its key bounds it, and nothing else does.
+func (a *Account) Unfunded() bool { return strings.HasPrefix(a.ID, keyAccount) }
+
+// keyAccount begins the names of the accounts of keys without a user. No username does.
+const keyAccount = "key:"
+
+// AccountOf returns the name of the account that holds the receipts of a key: its user's,
+// or the key's own if it has no user.
+func AccountOf(k *Key) string {
+	if k.User != "" {
+		return k.User
+	}
+	return keyAccount + k.ID
+}
+
+// Charged returns the name of the account that the requests of the key are charged to. It
+// is empty for a key that has neither a user nor a budget: nothing bounds what it spends,
+// so nothing is held for it.
+func (k *Key) Charged() string {
+	if k.User == "" && k.Budget == 0 {
+		return ""
+	}
+	return AccountOf(k)
+}
+
+// takes reports whether amount can be held, or taken out of the credits.
+func (a *Account) takes(amount int64) bool { return a.Unfunded() || amount <= a.Available() }
+
+// owes reports whether amount more can be charged. The bound is far above what any
+// request costs and keeps all sums from overflowing.
+func (a *Account) owes(amount int64) bool { return amount <= maxSpent-a.Spent }
+
+// maxSpent bounds what an account can ever have spent.
+const maxSpent = 1000 * MaxCredits
 
 var accounts = table[Account]{
 	durable: journal.Balance,

@@ -74,6 +74,21 @@ func (o *object) text(name, v string) {
 	}
 }
 
+func (o *object) texts(name string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	o.key(name)
+	o.b = append(o.b, '[')
+	for i, v := range all {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = appendText(o.b, v)
+	}
+	o.b = append(o.b, ']')
+}
+
 func (o *object) number(name string, v int64) {
 	if v != 0 {
 		o.key(name)

@@ -2,17 +2,51 @@ package state
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
-// Budget is what a key may spend and hold in a window. The zero Budget, one
+// A Scope is what a budget bounds: a key, a user or a group of users.
+type Scope struct {
+	Kind ScopeKind
+	ID   string // the id of the key, the name of the user or of the group
+}
+
+// ScopeNamed returns the scope with a durable name.
+func ScopeNamed(name string) Scope {
+	if kind, id, found := strings.Cut(name, ":"); found {
+		return Scope{ScopeKind(kind), id}
+	}
+	return Scope{KeyScope, name}
+}
+
+// ScopeKind says what a Scope names.
+type ScopeKind string
+
+// The kinds of scopes.
+const (
+	KeyScope   ScopeKind = ""
+	UserScope  ScopeKind = "user"
+	GroupScope ScopeKind = "group"
+)
+
+// Name is the durable name of a scope: the key of its KeySpend. No id of a key has a
+// colon in it.
+func (s Scope) Name() string {
+	if s.Kind == KeyScope {
+		return s.ID
+	}
+	return string(s.Kind) + ":" + s.ID
+}
+
+// Budget is what a key, a user or a group may spend and hold in a window. The zero Budget, one
 // without an amount, bounds nothing.
 type Budget struct {
 	Amount int64 // micro-dollars
 	Window Window
 }
 
-// Left is what a key can still hold at now that has spent s and holds held:
+// Left is what a scope can still hold at now that has spent s and holds held:
 // MaxCredits if nothing bounds it, and never below zero.
 func (b Budget) Left(s *KeySpend, held int64, now time.Time) int64 {
 	if b.Amount <= 0 {
@@ -21,16 +55,20 @@ func (b Budget) Left(s *KeySpend, held int64, now time.Time) int64 {
 	return max(b.Amount-s.In(b.Window, now)-held, 0)
 }
 
-// BudgetError says that a key's budget does not cover what is asked.
+// BudgetError says that the budget of a scope does not cover what is asked.
 type BudgetError struct {
-	Key    string // its id
+	Scope  Scope
 	Budget Budget
 	Left   int64 // of the budget
 	Asked  int64
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("%d asked, %d left of the budget of %d (%s) of key %s", e.Asked, e.Left, e.Budget.Amount, e.Budget.Window.Name(), e.Key)
+	what := string(e.Scope.Kind)
+	if e.Scope.Kind == KeyScope {
+		what = "key"
+	}
+	return fmt.Sprintf("%d asked, %d left of the budget of %d (%s) of %s %s", e.Asked, e.Left, e.Budget.Amount, e.Budget.Window.Name(), what, e.Scope.ID)
 }
 
 // Name is the window, WindowTotal for the empty one.
@@ -57,18 +95,33 @@ func (k *Key) State(now time.Time) string {
 // Limit is the key's budget.
 func (k *Key) Limit() Budget { return Budget{Amount: k.Budget, Window: k.Window} }
 
-// KeyBudget is a key's budget as it is now. A key that is not in the store has
-// none.
-func (s *State) KeyBudget(key string) Budget {
-	if r := keys.get(s.snapshot(), key); r != nil {
+// BudgetScopes returns the scopes whose budgets bound the requests of a key that are
+// charged to account, the key's own first. What a request costs is counted for each.
+func (s *State) BudgetScopes(key, account string) []Scope {
+	if key == "" {
+		return nil
+	}
+	return []Scope{{KeyScope, key}}
+}
+
+// BudgetOf returns the budget of a scope as it is now. A key that is not in the store
+// has none.
+func (s *State) BudgetOf(scope Scope) Budget {
+	if scope.Kind != KeyScope {
+		return Budget{}
+	}
+	if r := keys.get(s.snapshot(), scope.ID); r != nil {
 		return r.rec.Limit()
 	}
 	return Budget{}
 }
 
-// KeyEra changes with every change of a key: what was read of keys counts until
-// then. Whoever keeps such a thing reads the era first.
+// KeyEra changes with every change of a key. What was read of scopes and budgets is
+// valid until then. A caller that keeps such a value reads the era first.
 func (s *State) KeyEra() uint64 { return s.keyEra.Load() }
 
 // KeySpent is what a key has spent, as far as it is durable.
 func (s *State) KeySpent(key string) KeySpend { return s.View().KeySpend(key) }
+
+// SpentBy returns what a scope has spent, as far as it is durable.
+func (s *State) SpentBy(scope Scope) KeySpend { return s.View().KeySpend(scope.Name()) }

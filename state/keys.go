@@ -23,7 +23,7 @@ type Key struct {
 	Prefix string `json:"prefix"` // the first 8 characters after "sd-"
 	Hash   Hash   `json:"hash"`
 	Name   string `json:"name"`
-	User   string `json:"user,omitempty"` // "": belongs to nobody and is not charged
+	User   string `json:"user,omitempty"` // "": it belongs to nobody; see Charged
 
 	// Scopes are what it may do: nil everything, empty nothing.
 	Scopes []string `json:"scopes"`

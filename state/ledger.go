@@ -54,6 +54,12 @@ type Entry struct {
 // ends tells whether e is the terminal entry of a hold.
 func (e *Entry) ends() bool { return e.Kind == Settle || e.Kind == Release }
 
+// takes reports whether e needs credits that nothing else has taken. A settlement does
+// not: it may leave a debt.
+func (e *Entry) takes() bool {
+	return e.Amount > 0 && (e.Kind == Begin || e.Kind == Extend) || e.Amount < 0 && e.Kind == Adjust
+}
+
 // Posting is what is to be entered on one account.
 type Posting struct {
 	Kind   EntryKind
@@ -77,9 +83,9 @@ type Posting struct {
 type Posted struct {
 	Sequence uint64
 	Err      error
-	// Spend is what the receipt's key has spent when all postings were entered,
-	// of a Settle with one. It is shared and must not be changed.
-	Spend *KeySpend
+	// Spends are what the scopes of a Settle's receipt have spent when all postings were
+	// entered: its key first, then Receipt.Scopes. They are shared and must not be changed.
+	Spends []*KeySpend
 }
 
 // Post enters postings on an account, in order, each of them or not, and
@@ -109,7 +115,7 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	for i := range postings {
 		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
 		if posted[i].Err == nil {
-			posted[i].Spend = p.tally.spent(&postings[i])
+			posted[i].Spends = p.tally.spent(&postings[i])
 		}
 		if p.broken != nil {
 			return Account{}, nil, p.broken
@@ -246,11 +252,11 @@ func (p *poster) end(what *Posting) (uint64, error) {
 		h = r.rec
 		p.account.Held -= h.Amount
 	}
-	if !p.account.takes(spent) {
+	if !p.account.owes(spent) {
 		if r != nil {
 			p.account.Held += h.Amount
 		}
-		return 0, fmt.Errorf("settle %d of account %s: %w", spent, p.account.ID, ErrInsufficient)
+		return 0, fmt.Errorf("%w: a settlement of %d on account %s", ErrInvalid, spent, p.account.ID)
 	}
 	p.account.Spent += spent
 	receipt := *what.Receipt

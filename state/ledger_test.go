@@ -35,22 +35,20 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 		credits, spent, held int64
 	}{
 		{state.Posting{Kind: state.Begin, Amount: 1, Receipt: about("a")}, state.ErrInsufficient, 0, 0, 0},
-		{state.Posting{Kind: state.Credit, Amount: 100, Reason: "gift"}, nil, 100, 0, 0},                                   // 1
-		{state.Posting{Kind: state.Begin, Amount: 60, Receipt: about("a")}, nil, 100, 0, 60},                               // 2
-		{state.Posting{Kind: state.Begin, Amount: 41, Receipt: about("b")}, state.ErrInsufficient, 100, 0, 60},             //
-		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 41}, state.ErrInsufficient, 100, 0, 60},                        //
-		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 40}, nil, 100, 0, 100},                                         // 3
-		{state.Posting{Kind: state.Adjust, Amount: -1}, state.ErrInsufficient, 100, 0, 100},                                //
-		{state.Posting{Kind: state.Progress, Hold: 2, Amount: 7}, nil, 100, 0, 100},                                        //
-		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 101, Receipt: about("a")}, state.ErrInsufficient, 100, 0, 100}, //
-		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 30, Reason: "stop", Receipt: about("a")}, nil, 100, 30, 0},     // 4
-		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 1, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},        //
-		{state.Posting{Kind: state.Release, Hold: 2, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},                  //
-		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 1}, state.ErrFinished, 100, 30, 0},                             //
-		{state.Posting{Kind: state.Settle, Held: 50, Amount: 20, Receipt: about("c")}, nil, 100, 50, 0},                    // 5
-		{state.Posting{Kind: state.Release, Held: 50, Reason: "refused", Receipt: about("d")}, nil, 100, 50, 0},            // 6
-		{state.Posting{Kind: state.Settle, Held: 50, Amount: 51, Receipt: about("e")}, state.ErrInsufficient, 100, 50, 0},
-		{state.Posting{Kind: state.Adjust, Amount: -50}, nil, 50, 50, 0}, // 7
+		{state.Posting{Kind: state.Credit, Amount: 100, Reason: "gift"}, nil, 100, 0, 0},                               // 1
+		{state.Posting{Kind: state.Begin, Amount: 60, Receipt: about("a")}, nil, 100, 0, 60},                           // 2
+		{state.Posting{Kind: state.Begin, Amount: 41, Receipt: about("b")}, state.ErrInsufficient, 100, 0, 60},         //
+		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 41}, state.ErrInsufficient, 100, 0, 60},                    //
+		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 40}, nil, 100, 0, 100},                                     // 3
+		{state.Posting{Kind: state.Adjust, Amount: -1}, state.ErrInsufficient, 100, 0, 100},                            //
+		{state.Posting{Kind: state.Progress, Hold: 2, Amount: 7}, nil, 100, 0, 100},                                    //
+		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 30, Reason: "stop", Receipt: about("a")}, nil, 100, 30, 0}, // 4
+		{state.Posting{Kind: state.Settle, Hold: 2, Amount: 1, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},    //
+		{state.Posting{Kind: state.Release, Hold: 2, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},              //
+		{state.Posting{Kind: state.Extend, Hold: 2, Amount: 1}, state.ErrFinished, 100, 30, 0},                         //
+		{state.Posting{Kind: state.Settle, Held: 50, Amount: 20, Receipt: about("c")}, nil, 100, 50, 0},                // 5
+		{state.Posting{Kind: state.Release, Held: 50, Reason: "refused", Receipt: about("d")}, nil, 100, 50, 0},        // 6
+		{state.Posting{Kind: state.Adjust, Amount: -50}, nil, 50, 50, 0},                                               // 7
 		{state.Posting{Kind: state.Credit, Amount: -1}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: state.Begin, Amount: -1, Receipt: about("f")}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: state.Begin, Amount: 0, Receipt: about("")}, state.ErrInvalid, 50, 50, 0},
@@ -60,6 +58,14 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 		{state.Posting{Kind: state.Begin, Amount: 1}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: state.Release, Held: 1}, state.ErrInvalid, 50, 50, 0},
 		{state.Posting{Kind: "gift", Amount: 1}, state.ErrInvalid, 50, 50, 0},
+		{state.Posting{Kind: state.Credit, Amount: 10}, nil, 60, 50, 0},                                               // 8
+		{state.Posting{Kind: state.Begin, Amount: 5, Receipt: about("g")}, nil, 60, 50, 5},                            // 9
+		{state.Posting{Kind: state.Settle, Hold: 9, Amount: 25, Reason: "stop", Receipt: about("g")}, nil, 60, 75, 0}, // 10: a debt
+		{state.Posting{Kind: state.Begin, Amount: 0, Receipt: about("h")}, state.ErrInsufficient, 60, 75, 0},          //
+		{state.Posting{Kind: state.Settle, Held: 1, Amount: 2, Reason: "stop", Receipt: about("i")}, nil, 60, 77, 0},  // 11
+		{state.Posting{Kind: state.Credit, Amount: 18}, nil, 78, 77, 0},                                               // 12
+		{state.Posting{Kind: state.Begin, Amount: 1, Receipt: about("j")}, nil, 78, 77, 1},                            // 13
+		{state.Posting{Kind: state.Settle, Hold: 13, Amount: 1, Reason: "stop", Receipt: about("j")}, nil, 78, 78, 0}, // 14
 	}
 	for i, step := range steps {
 		a, posted := post(t, s, "7", step.what)
@@ -74,7 +80,7 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 		}
 	}
 	books, err := s.CheckBooks(ctx)
-	if err != nil || books.Entries != 7 || books.Open != 0 || books.Spent != 50 {
+	if err != nil || books.Entries != 14 || books.Open != 0 || books.Spent != 78 {
 		t.Errorf("books: got %+v, %v", books, err)
 	}
 }

@@ -150,7 +150,7 @@ func (m *ledgerModel) draw(open *[]Hold) (Posting, *Entry) {
 	case kind == 0:
 		return Posting{Kind: Credit, Amount: -1}, nil
 	case kind == 1:
-		return Posting{Kind: Settle, Hold: m.ended, Held: 3, Amount: MaxCredits, Receipt: about}, nil
+		return Posting{Kind: Settle, Hold: m.ended, Held: 3, Amount: MaxCredits + 1, Receipt: about}, nil
 	case kind == 2:
 		return Posting{Kind: Begin, Amount: amount, Receipt: about}, &Entry{Kind: Begin, Amount: amount, Request: about.Request, Model: "m"}
 	case kind == 3 && h != nil:

@@ -21,6 +21,8 @@ type Receipt struct {
 	Account string `json:"account"`
 	Hold    uint64 `json:"hold"` // sequence of the hold's begin, by which the ledger finds it
 	Key     string `json:"key,omitempty"`
+	// Scopes are the names of the other scopes whose spending it counts for.
+	Scopes []string `json:"budget_scopes,omitempty"`
 
 	Model    string `json:"model,omitempty"`          // as it was asked for
 	Upstream string `json:"upstream_model,omitempty"` // as the provider names it
@@ -69,6 +71,7 @@ const perMillion = 1_000_000
 // since an entry and a receipt are written with every priced request.
 type carried struct {
 	Key      string         `json:"key"`
+	Scopes   []string       `json:"budget_scopes"`
 	Upstream *string        `json:"upstream_model"` // nil: the model that was asked for
 	Provider string         `json:"provider"`
 	Attempts int            `json:"attempts"`
@@ -80,7 +83,7 @@ type carried struct {
 
 // of is the receipt that an entry carries.
 func (c *carried) of(e *Entry) *Receipt {
-	r := &Receipt{Request: e.Request, Account: e.Account, Hold: e.Hold, Key: c.Key,
+	r := &Receipt{Request: e.Request, Account: e.Account, Hold: e.Hold, Key: c.Key, Scopes: c.Scopes,
 		Model: e.Model, Upstream: e.Model, Provider: c.Provider, Attempts: c.Attempts,
 		Usage: c.Usage, Prices: make([]PriceRow, len(c.Prices)),
 		Held: e.Held, Charged: e.Amount, Reason: e.Reason, Flags: c.Flags, Began: c.Began, Ended: e.At}
@@ -120,6 +123,7 @@ func (p *carriedPrice) UnmarshalJSON(b []byte) error {
 func (r *Receipt) appendCarried(b []byte) []byte {
 	o := object{append(b, '{'), true}
 	o.text("key", r.Key)
+	o.texts("budget_scopes", r.Scopes)
 	if r.Upstream != r.Model {
 		o.key("upstream_model")
 		o.b = appendText(o.b, r.Upstream)
@@ -130,17 +134,7 @@ func (r *Receipt) appendCarried(b []byte) []byte {
 	o.b = r.Usage.appendTo(o.b)
 	o.key("prices")
 	o.b = appendPrices(o.b, r.Prices)
-	if len(r.Flags) > 0 {
-		o.key("flags")
-		o.b = append(o.b, '[')
-		for i, f := range r.Flags {
-			if i > 0 {
-				o.b = append(o.b, ',')
-			}
-			o.b = appendText(o.b, f)
-		}
-		o.b = append(o.b, ']')
-	}
+	o.texts("flags", r.Flags)
 	o.time("began", r.Began)
 	return o.end()
 }

@@ -8,11 +8,11 @@ import (
 	"stagedoor/state/journal"
 )
 
-// KeySpend is what a key has spent, in micro-dollars: settled, not held. Days
-// and months are of UTC. It outlives the key.
+// KeySpend is what a key or another scope has spent, in micro-dollars: settled, not
+// held. Days and months are of UTC. It outlives the key.
 type KeySpend struct {
-	Key      string `json:"key"`
-	Account  string `json:"account"`
+	Key      string `json:"key"`                // Scope.Name
+	Account  string `json:"account,omitempty"`  // of a key
 	Requests int64  `json:"requests,omitempty"` // that ended, charged or not
 	Total    int64  `json:"total,omitempty"`
 	// OfDay was spent on Day and OfMonth in Day's month; see In.

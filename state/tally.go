@@ -13,6 +13,8 @@ type tally struct {
 	spends []*KeySpend
 	usages []*UsageRow
 
+	alone []*KeySpend // the answer to the posting before, if it was of a key alone
+
 	// lately is where the receipt before was counted, of key and model.
 	lately     *UsageRow
 	key, model string
@@ -21,7 +23,10 @@ type tally struct {
 // add counts a receipt that was just written.
 func (t *tally) add(tx *Tx, r *Receipt) error {
 	if checkID(r.Key) == nil {
-		t.spend(tx, r).add(r.Charged, t.day)
+		t.spend(tx, r.Key, r.Account).add(r.Charged, t.day)
+	}
+	for _, scope := range r.Scopes {
+		t.spend(tx, scope, "").add(r.Charged, t.day)
 	}
 	u, err := t.usage(tx, r)
 	if err != nil {
@@ -31,34 +36,48 @@ func (t *tally) add(tx *Tx, r *Receipt) error {
 	return nil
 }
 
-func (t *tally) spend(tx *Tx, r *Receipt) *KeySpend {
-	if s := t.spentBy(r.Key); s != nil {
+func (t *tally) spend(tx *Tx, scope, account string) *KeySpend {
+	if s := t.spentBy(scope); s != nil {
 		return s
 	}
-	s := &KeySpend{Key: r.Key}
-	if have := spends.get(tx.mem, r.Key); have != nil {
+	s := &KeySpend{Key: scope}
+	if have := spends.get(tx.mem, scope); have != nil {
 		*s = have.rec
 	}
-	s.Account = r.Account
+	s.Account = account
 	t.spends = append(t.spends, s)
 	return s
 }
 
-func (t *tally) spentBy(key string) *KeySpend {
+func (t *tally) spentBy(scope string) *KeySpend {
 	for _, s := range t.spends {
-		if s.Key == key {
+		if s.Key == scope {
 			return s
 		}
 	}
 	return nil
 }
 
-// spent is what Posted tells of the key of a posting.
-func (t *tally) spent(what *Posting) *KeySpend {
-	if what.Kind != Settle || what.Receipt == nil || checkID(what.Receipt.Key) != nil {
+// spent is what Posted tells of the scopes of a posting.
+func (t *tally) spent(what *Posting) []*KeySpend {
+	if what.Kind != Settle || what.Receipt == nil {
 		return nil
 	}
-	return t.spentBy(what.Receipt.Key)
+	r := what.Receipt
+	if len(r.Scopes) == 0 && t.alone != nil && t.alone[0].Key == r.Key {
+		return t.alone // nearly always: one key settles a whole batch
+	}
+	var all []*KeySpend
+	if checkID(r.Key) == nil {
+		all = append(all, t.spentBy(r.Key))
+	}
+	for _, scope := range r.Scopes {
+		all = append(all, t.spentBy(scope))
+	}
+	if len(all) == 1 && len(r.Scopes) == 0 {
+		t.alone = all
+	}
+	return all
 }
 
 func (t *tally) usage(tx *Tx, r *Receipt) (u *UsageRow, err error) {

@@ -51,7 +51,7 @@ func TestUsageTellsWhoSpentWhat(t *testing.T) {
 	mustPost(t, s, "ben", settle("r4", "key_c", "m1", 5000))
 	now = now.Add(24 * time.Hour) // the next month, too
 	posted := mustPost(t, s, "anna", settle("r5", "key_a", "m1", 7))
-	if got := posted[0].Spend; got == nil || got.Total != 127 || got.OfDay != 7 || got.OfMonth != 7 {
+	if got := posted[0].Spends[0]; got.Total != 127 || got.OfDay != 7 || got.OfMonth != 7 {
 		t.Errorf("the posting tells %+v, want 127 in all and 7 of day and month", got)
 	}
 	from, to := now.AddDate(0, 0, -3), now

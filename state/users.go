@@ -46,6 +46,9 @@ func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.
 const MaxUsername = 64
 
 func (u *User) check() error {
+	if strings.HasPrefix(u.Username, keyAccount) {
+		return fmt.Errorf("%w: a username that begins with %q", ErrInvalid, keyAccount)
+	}
 	if u.Username == "" || len(u.Username) > MaxUsername || u.Status < UserActive || u.Status > UserDisabled {
 		return fmt.Errorf("%w: user %d", ErrInvalid, u.ID)
 	}

@@ -40,7 +40,7 @@ func (a *account) Receive(c actor.Context) {
 	case *actor.Started:
 		a.timer = a.client.system.NewTimer(c.Self())
 		a.used = time.Now()
-		a.core = newCore(a.client.store.Account(a.name), a.client.store.Holds(a.name), a.client.store)
+		a.core = newCore(a.client.store.Account(a.name), a.client.store.Holds(a.name), a.client.store, &a.client.shared)
 		a.wake(a.used)
 	case *actor.Stopping:
 		a.client.forget(a.name, c.Self())
@@ -108,7 +108,7 @@ func (a *account) handle(m message) {
 		m.Resolve(a.core.moving(m.request), nil)
 	case *roomAsk:
 		a.refresh()
-		m.Resolve(a.core.room(a.used, m.hold.purse), nil)
+		m.Resolve(a.core.room(a.used, m.hold.bounds), nil)
 	case *posted:
 		a.land(m)
 	}

@@ -23,7 +23,7 @@ func TestBatchDeparts(t *testing.T) {
 		{"a crowd of many", 1000, 100, crowd * gatherEach},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCore(state.Account{}, nil, noBooks{})
+			c := newCore(state.Account{}, nil, noBooks{}, new(shared))
 			for i := range tt.open {
 				h := &hold{}
 				c.open[h] = struct{}{}

@@ -33,6 +33,7 @@ type Client struct {
 	mu       sync.RWMutex
 	accounts map[string]*actor.PID
 
+	shared shared
 	counts counts
 }
 
@@ -165,9 +166,8 @@ func (h *Hold) Progress(amount int64) {
 	h.client.system.Send(h.pid, &progressing{h.hold, amount})
 }
 
-// Settle ends the hold with a charge and returns when that is durable. A charge
-// above the hold is taken from what the account has besides, never from what it
-// has not. If it fails the hold is open still, to be settled again or released;
+// Settle ends the hold with a charge and returns when that is durable. A charge above
+// the hold and above what the account has besides leaves a debt. If it fails the hold is open still, to be settled again or released;
 // if ctx ends it is settled all the same.
 func (h *Hold) Settle(ctx context.Context, s Settlement) error {
 	_, err := kit.Ask(ctx, h.client.system, h.pid, &settling{hold: h.hold, settlement: s})
@@ -354,11 +354,12 @@ func refusal(err error) error {
 	return Refusal(err)
 }
 
-// overBudget names the budget to whoever sent the key, whose it is.
+// overBudget names the budget to the client.
 func overBudget(e *state.BudgetError) string {
+	what := map[state.ScopeKind]string{state.KeyScope: "API key", state.UserScope: "user", state.GroupScope: "group"}[e.Scope.Kind]
 	span := map[state.Window]string{state.WindowDay: " a day", state.WindowMonth: " a month"}[e.Budget.Window]
-	return fmt.Sprintf("the API key's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",
-		dollars(e.Budget.Amount), span, dollars(e.Left))
+	return fmt.Sprintf("the %s's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",
+		what, dollars(e.Budget.Amount), span, dollars(e.Left))
 }
 
 // dollars writes micro-dollars.

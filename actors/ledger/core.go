@@ -35,7 +35,7 @@ type hold struct {
 	begun  bool   // its begin is under way, or done
 	waited bool   // somebody waits for its begin
 	amount int64
-	purse  *purse // of its key; nil: it has none
+	bounds *bounds
 	phase  phase
 	began  time.Time
 	known  known // does not change
@@ -45,12 +45,15 @@ type hold struct {
 }
 
 // known is what a receipt says from the beginning.
-type known struct{ request, key, model, provider string }
+type known struct {
+	request, key, model, provider string
+	scopes                        []string
+}
 
-func knownOf(r *state.Receipt) known { return known{r.Request, r.Key, r.Model, r.Provider} }
+func knownOf(r *state.Receipt) known { return known{r.Request, r.Key, r.Model, r.Provider, r.Scopes} }
 
 func (k *known) receipt() *state.Receipt {
-	return &state.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider}
+	return &state.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider, Scopes: k.scopes}
 }
 
 // waiter is somebody who is told when something is durable.
@@ -74,13 +77,17 @@ func (o *op) patient() bool { return o.waiter == nil && o.kind != state.Settle }
 // core decides about one account. All amounts are micro-dollars below
 // state.MaxCredits, so that no sum of them overflows.
 type core struct {
-	credits int64 // durable
-	spent   int64 // durable
-	held    int64 // of all open holds, journaled or not
-	debits  int64 // taken from credits, not durable yet
+	account  string
+	unfunded bool  // see state.Account.Unfunded
+	credits  int64 // durable
+	spent    int64 // durable
+	held     int64 // of all open holds, journaled or not
+	debits   int64 // taken from credits, not durable yet
 
-	books     books
-	purses    map[string]*purse // by key; no more than the account has keys
+	budgets   budgets
+	shared    *shared
+	scopes    map[state.Scope]*allowance
+	keys      map[string]*bounds
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
 	ops       []op    // to be journaled next, in order
@@ -90,18 +97,25 @@ type core struct {
 	sheet     []state.Posting
 }
 
-func newCore(a state.Account, holds []state.Hold, b books) *core {
-	c := &core{credits: a.Credits, spent: a.Spent, books: b, purses: make(map[string]*purse), open: make(map[*hold]struct{})}
+func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
+	c := &core{account: a.ID, unfunded: a.Unfunded(), credits: a.Credits, spent: a.Spent, budgets: b, shared: s,
+		scopes: make(map[state.Scope]*allowance), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
 	for i := range holds {
 		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, known: knownOf(&holds[i].Receipt)}
-		h.purse = c.purse(h.known.key)
+		h.bounds = c.boundsNamed(&holds[i].Receipt)
 		c.open[h] = struct{}{}
 		c.hold(h, h.amount)
 	}
 	return c
 }
 
-func (c *core) available() int64 { return c.credits - c.debits - c.spent - c.held }
+// available is what can be held. It is negative while the account is in debt.
+func (c *core) available() int64 {
+	if c.unfunded {
+		return state.MaxCredits - c.held
+	}
+	return c.credits - c.debits - c.spent - c.held
+}
 
 // idle: nothing would be forgotten with this core.
 func (c *core) idle() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
@@ -122,12 +136,12 @@ func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waite
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
-	p := c.purse(receipt.Key)
-	if err := c.covers(now, p, amount); err != nil {
+	b := c.boundsOf(receipt.Key)
+	if err := c.take(now, b, amount); err != nil {
 		return nil, err
 	}
-	h := &hold{amount: amount, purse: p, began: now, known: knownOf(&receipt)}
-	c.hold(h, amount)
+	receipt.Scopes = b.names
+	h := &hold{amount: amount, bounds: b, began: now, known: knownOf(&receipt)}
 	c.open[h] = struct{}{}
 	if w == nil {
 		c.unwritten = append(c.unwritten, h)
@@ -146,10 +160,9 @@ func (c *core) extend(now time.Time, h *hold, amount int64) error {
 	if h.phase != open {
 		return state.ErrFinished
 	}
-	if err := c.covers(now, h.purse, amount); err != nil {
+	if err := c.take(now, h.bounds, amount); err != nil {
 		return err
 	}
-	c.hold(h, amount)
 	h.amount += amount
 	if h.begun {
 		c.push(op{kind: state.Extend, hold: h, amount: amount})
@@ -164,15 +177,16 @@ func (c *core) progress(h *hold, amount int64) {
 	}
 }
 
-// Flags of a settlement that the account's balance made.
+// Flags of a settlement above its hold.
 const (
-	FlagOverHold  = "over_hold"         // it cost more than was held
-	FlagExhausted = "balance_exhausted" // and more than there was: the rest is not charged
-	FlagBudget    = "budget_exhausted"  // and more than its key may spend: likewise
+	FlagOverHold = "over_hold" // it cost more than was held
+	// FlagOverrun: and more than the account had or a budget covered. All of it is
+	// charged, and no hold is granted before the debt is paid or the budget comes back.
+	FlagOverrun = "overrun"
 )
 
-// settle ends a hold with a charge. What exceeds the hold is taken from what is
-// available and in the key's budget, and not charged where nothing is.
+// settle ends a hold with a charge. What exceeds the hold is charged, too, whether the
+// account has it or not: what a request costs does not depend on what was held for it.
 func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	if h.phase != open {
 		return c.again(h, w)
@@ -181,20 +195,14 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	c.withdraw(h)
 	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
 	if amount > h.amount {
-		room := c.room(now, h.purse)
-		o.extra = min(amount-h.amount, room)
+		o.extra = amount - h.amount
 		flags := []string{FlagOverHold}
-		switch {
-		case h.amount+o.extra == amount:
-		case room < c.available():
-			flags = append(flags, FlagBudget)
-		default:
-			flags = append(flags, FlagExhausted)
+		if o.extra > c.room(now, h.bounds) {
+			flags = append(flags, FlagOverrun)
 		}
 		flagged := *o.receipt // it may be settled again
 		flagged.Flags = slices.Concat(flagged.Flags, flags)
 		o.receipt = &flagged
-		amount = h.amount + o.extra
 		c.hold(h, o.extra)
 	}
 	o.amount = amount
@@ -251,7 +259,7 @@ func (h *hold) merge(r *state.Receipt) *state.Receipt {
 	if r == nil {
 		return h.known.receipt()
 	}
-	r.Request, r.Key = h.known.request, h.known.key
+	r.Request, r.Key, r.Scopes = h.known.request, h.known.key, h.known.scopes
 	r.Model, r.Provider = cmp.Or(r.Model, h.known.model), cmp.Or(r.Provider, h.known.provider)
 	return r
 }
@@ -338,7 +346,9 @@ func (c *core) next(now time.Time) []state.Posting {
 	return c.sheet
 }
 
-// overdue begins up to most of the holds that have lived longer than linger.
+// overdue begins up to most of the holds that have lived longer than linger. The journal
+// refuses them while the account is in debt. Then a crash would release them, as it would
+// have before.
 func (c *core) overdue(now time.Time, most int) []op {
 	var batch []op
 	for c.trim(); len(c.unwritten) > 0 && len(batch) < most; c.trim() {
@@ -408,10 +418,12 @@ func (c *core) kept(o *op, p *state.Posted) {
 	case state.Begin:
 		o.hold.id = p.Sequence
 	case state.Settle:
-		c.hold(o.hold, -o.hold.amount-o.extra)
-		if o.hold.purse != nil && p.Spend != nil {
-			o.hold.purse.spend = *p.Spend
+		for i, spend := range p.Spends {
+			if i < len(o.hold.bounds.all) {
+				o.hold.bounds.all[i].settled(spend)
+			}
 		}
+		c.hold(o.hold, -o.hold.amount-o.extra)
 		c.finish(o.hold, nil)
 	case state.Adjust:
 		c.debits += min(o.amount, 0)

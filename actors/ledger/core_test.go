@@ -21,6 +21,8 @@ type answers struct {
 
 func (a *answers) done(err error) { a.told++; a.err = err }
 
+var keyOne = state.Scope{Kind: state.KeyScope, ID: "key_1"}
+
 // TestCoreNeverOverdraws drives a core with anything, beside a journal that
 // sometimes fails, and reads the books at the end.
 func TestCoreNeverOverdraws(t *testing.T) {
@@ -45,11 +47,12 @@ func coreNeverOverdraws(rt *rapid.T) {
 	if err := store.AddKey(ctx, state.Key{ID: "key_1", Hash: state.Hash{1}, Budget: budget}); err != nil {
 		rt.Fatal(err)
 	}
-	c := newCore(store.Account("a"), nil, store)
+	c := newCore(store.Account("a"), nil, store, new(shared))
 	var holds []*hold
 	var waiting []*answers
 	var flying []state.Posting
 	requests := 0
+	indebted := false // at some time
 	wait := func() *answers {
 		a := new(answers)
 		waiting = append(waiting, a)
@@ -71,8 +74,10 @@ func coreNeverOverdraws(rt *rapid.T) {
 				rt.Fatal(err)
 			}
 			for i, r := range results {
-				// An extension whose begin failed is refused: the next begin is of all.
-				if r.Err != nil && flying[i].Kind != state.Extend && flying[i].Kind != state.Progress {
+				// An extension whose begin failed is refused, and so is a late begin while the
+				// account is in debt. The settlement is of all then.
+				late := flying[i].Kind == state.Begin && indebted
+				if r.Err != nil && flying[i].Kind != state.Extend && flying[i].Kind != state.Progress && !late {
 					rt.Fatalf("the journal refused %+v: %v", flying[i], r.Err)
 				}
 			}
@@ -89,7 +94,11 @@ func coreNeverOverdraws(rt *rapid.T) {
 				w, waiting = a, append(waiting, a)
 			}
 			key := rapid.SampledFrom([]string{"", "key_1"}).Draw(rt, "key")
-			h, err := c.begin(now, amount.Draw(rt, "amount"), state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
+			asked, room := amount.Draw(rt, "amount"), c.available()
+			h, err := c.begin(now, asked, state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
+			if err == nil && asked > room {
+				rt.Fatalf("%d was held of an account with %d available", asked, room)
+			}
 			if err == nil {
 				holds = append(holds, h)
 			} else {
@@ -99,8 +108,11 @@ func coreNeverOverdraws(rt *rapid.T) {
 		"extend":   func(rt *rapid.T) { _ = c.extend(now, pick(rt), amount.Draw(rt, "amount")) },
 		"progress": func(rt *rapid.T) { c.progress(pick(rt), amount.Draw(rt, "amount")) },
 		"settle": func(rt *rapid.T) {
-			h, a := pick(rt), wait()
-			if err := c.settle(now, h, &Settlement{Amount: amount.Draw(rt, "amount"), Reason: "finished"}, a); !errors.Is(err, errPending) {
+			h, a, charge := pick(rt), wait(), amount.Draw(rt, "amount")
+			if h.phase == open {
+				indebted = indebted || charge-h.amount > c.room(now, h.bounds)
+			}
+			if err := c.settle(now, h, &Settlement{Amount: charge, Reason: "finished"}, a); !errors.Is(err, errPending) {
 				a.done(err)
 			}
 		},
@@ -128,10 +140,10 @@ func coreNeverOverdraws(rt *rapid.T) {
 			for h := range c.open {
 				sum += h.amount
 			}
-			if c.available() < 0 || c.held < sum {
+			if c.available() < 0 && !indebted || c.held < sum {
 				rt.Fatalf("credits %d, debits %d, spent %d, held %d, open %d", c.credits, c.debits, c.spent, c.held, sum)
 			}
-			if p := c.purses["key_1"]; p != nil && (p.held < 0 || p.spend.Total+p.held > budget) {
+			if p := c.scopes[keyOne]; p != nil && (p.held < 0 || p.spend.Total+p.held > budget && !indebted) {
 				rt.Fatalf("a key with a budget of %d has spent %d and holds %d", budget, p.spend.Total, p.held)
 			}
 		},
@@ -160,8 +172,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 	if err != nil || books.Held != 0 || books.Open != 0 || books.Spent != c.spent || books.Credits != c.credits {
 		rt.Fatalf("books: %+v, %v; core: credits %d, spent %d", books, err, c.credits, c.spent)
 	}
-	if p := c.purses["key_1"]; p != nil && (p.held != 0 || p.spend.Total != store.KeySpent("key_1").Total) {
-		rt.Fatalf("the key's purse is %+v, the store has %+v", *p, store.KeySpent("key_1"))
+	if p := c.scopes[keyOne]; p != nil && (p.held != 0 || p.spend.Total != store.KeySpent("key_1").Total) {
+		rt.Fatalf("the key has spent %+v and holds %d, the store has %+v", p.spend, p.held, store.KeySpent("key_1"))
 	}
 	for i, a := range waiting {
 		if a.told != 1 {
@@ -182,14 +194,14 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		{"less", 100, 0, 10, 3, 3, nil},
 		{"negative", 100, 0, 10, -5, 0, nil},
 		{"beyond, from what is left", 100, 50, 10, 30, 30, []string{FlagOverHold}},
-		{"beyond all there is", 100, 50, 10, 90, 50, []string{FlagOverHold, FlagExhausted}},
-		{"beyond, and nothing left", 100, 90, 10, 11, 10, []string{FlagOverHold, FlagExhausted}},
-		{"beyond all reason", 100, 0, 10, 1 << 62, 100, []string{FlagOverHold, FlagExhausted}},
+		{"beyond all there is", 100, 50, 10, 90, 90, []string{FlagOverHold, FlagOverrun}},
+		{"beyond, and nothing left", 100, 90, 10, 11, 11, []string{FlagOverHold, FlagOverrun}},
+		{"beyond all reason", 100, 0, 10, 1 << 62, state.MaxCredits, []string{FlagOverHold, FlagOverrun}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
-			c := newCore(state.Account{Credits: tt.credits}, nil, noBooks{})
+			c := newCore(state.Account{Credits: tt.credits}, nil, noBooks{}, new(shared))
 			if _, err := c.begin(now, tt.other, state.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -213,15 +225,17 @@ type noBooks struct{}
 
 func (noBooks) KeyEra() uint64 { return 0 }
 
-func (noBooks) KeyBudget(string) state.Budget { return state.Budget{} }
+func (noBooks) BudgetScopes(string, string) []state.Scope { return nil }
 
-func (noBooks) KeySpent(key string) state.KeySpend { return state.KeySpend{Key: key} }
+func (noBooks) BudgetOf(state.Scope) state.Budget { return state.Budget{} }
+
+func (noBooks) SpentBy(s state.Scope) state.KeySpend { return state.KeySpend{Key: s.Name()} }
 
 // TestBatchesAreBounded: of decisions and of holds that have lived long together, and
 // what a crowd left behind is not kept for those who come after it.
 func TestBatchesAreBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := newCore(state.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{})
+	c := newCore(state.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{}, new(shared))
 	for i := range 4 * maxBatch {
 		h, err := c.begin(now, 1, state.Receipt{Request: fmt.Sprint("r", i)}, nil)
 		if err != nil {

@@ -1,6 +1,8 @@
 // Package ledger moves money: it holds what a request may cost before it is
-// made, settles what it did cost after it, and gives back the rest. Spent and
-// held together never exceed an account's credits, whatever the concurrency.
+// made, settles what it did cost after it, and gives back the rest. A hold is granted
+// only if spent and held together stay within the account's credits and within every
+// budget that applies, whatever the concurrency. A settlement charges what the request
+// cost: above its hold it may leave a debt, which blocks new holds until it is paid.
 //
 // It is for whoever does paid work: translator and media jobs. It knows neither
 // HTTP nor users; an account is the text that keys carry as their user. Work of

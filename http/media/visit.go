@@ -98,10 +98,11 @@ func (v *visit) meter() painter.Meter {
 		price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
 	}
 	priced := func(c catalog.Candidate) bool { return !price(&c).Zero() }
-	if v.key.User == "" || v.doors.Ledger == nil || !slices.ContainsFunc(v.plan, priced) {
+	account := v.key.Charged()
+	if account == "" || v.doors.Ledger == nil || !slices.ContainsFunc(v.plan, priced) {
 		return nil
 	}
-	return meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: access.RequestID(v.w), Account: v.key.User, Key: v.key.ID,
+	return meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: access.RequestID(v.w), Account: account, Key: v.key.ID,
 		Picture: v.request, Price: price})
 }
 

@@ -21,10 +21,11 @@ import (
 // machinery included.
 func (v *visit) meter(o *translator.Order) {
 	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
-	if v.key.User == "" || v.doors.Ledger == nil || !slices.ContainsFunc(o.Plan, priced) {
+	account := v.key.Charged()
+	if account == "" || v.doors.Ledger == nil || !slices.ContainsFunc(o.Plan, priced) {
 		return
 	}
-	o.Meter = meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: v.key.User, Key: v.key.ID,
+	o.Meter = meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: account, Key: v.key.ID,
 		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: o.Head.N, Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
 }
 
@@ -104,7 +105,7 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 // then if it held anything.
 func (d *Doors) find(ctx context.Context, key *state.Key, request string) ([]state.Receipt, error) {
 	free := d.unheld(key, request)
-	all, moving, err := d.settled(ctx, key.User, request)
+	all, moving, err := d.settled(ctx, state.AccountOf(key), request)
 	if !errors.Is(err, state.ErrNotFound) {
 		return all, err
 	}

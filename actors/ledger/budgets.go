@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"sync"
+	"time"
+
+	"stagedoor/state"
+)
+
+// allowance is what one scope (a key, a user or a group) has spent and holds, and its
+// budget. Spent and held together stay within the budget, except for settlements above
+// their hold. It is safe for concurrent use, because the accounts of a group's members
+// share the group's allowance.
+type allowance struct {
+	scope   state.Scope
+	budgets budgets
+
+	mu     sync.Mutex
+	spend  state.KeySpend // durable
+	held   int64          // of all open holds, journaled or not
+	budget state.Budget
+	era    uint64 // of the keys when budget was read, plus one; 0: it was not read
+}
+
+// budgets is where scopes, their budgets and their spending are read. They are read anew
+// after any change of a key, so a changed budget counts at once, also for streams under way.
+type budgets interface {
+	KeyEra() uint64
+	BudgetScopes(key, account string) []state.Scope
+	BudgetOf(scope state.Scope) state.Budget
+	SpentBy(scope state.Scope) state.KeySpend
+}
+
+func newAllowance(scope state.Scope, b budgets) *allowance {
+	return &allowance{scope: scope, budgets: b, spend: b.SpentBy(scope)}
+}
+
+// left returns the budget and what is left of it. a.mu must be held.
+func (a *allowance) left(now time.Time) (state.Budget, int64) {
+	if era := a.budgets.KeyEra() + 1; a.era != era {
+		a.budget, a.era = a.budgets.BudgetOf(a.scope), era
+	}
+	return a.budget, a.budget.Left(&a.spend, a.held, now)
+}
+
+// hold adds amount to what is held, or returns a *state.BudgetError and changes nothing.
+func (a *allowance) hold(now time.Time, amount int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b, left := a.left(now); amount > left {
+		return &state.BudgetError{Scope: a.scope, Budget: b, Left: left, Asked: amount}
+	}
+	a.held += amount
+	return nil
+}
+
+// move changes what is held without a check.
+func (a *allowance) move(delta int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held += delta
+}
+
+// settled takes over what the scope has spent in all. Commits of different accounts may
+// be reported in another order than they were made, so the one that counted more
+// requests is the later one.
+func (a *allowance) settled(spend *state.KeySpend) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if spend.Requests >= a.spend.Requests {
+		a.spend = *spend
+	}
+}
+
+func (a *allowance) room(now time.Time) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, left := a.left(now)
+	return left
+}
+
+// shared are the allowances of groups, which several accounts draw on.
+type shared struct {
+	mu     sync.Mutex
+	scopes map[state.Scope]*allowance
+}
+
+func (s *shared) find(scope state.Scope, b budgets) *allowance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.scopes[scope]
+	if a == nil {
+		if s.scopes == nil {
+			s.scopes = make(map[state.Scope]*allowance)
+		}
+		a = newAllowance(scope, b)
+		s.scopes[scope] = a
+	}
+	return a
+}
+
+// bounds are the allowances that bound the requests of one key, as they are in era.
+type bounds struct {
+	all   []*allowance
+	names []string // of those that are not the key's, for receipts
+	era   uint64
+}
+
+// boundsOf finds the allowances of a key. There are no more of them than the account has
+// keys.
+func (c *core) boundsOf(key string) *bounds {
+	era := c.budgets.KeyEra()
+	b := c.keys[key]
+	if b != nil && b.era == era {
+		return b
+	}
+	b = &bounds{era: era}
+	for _, scope := range c.budgets.BudgetScopes(key, c.account) {
+		b.all = append(b.all, c.allowance(scope))
+		if scope.Kind != state.KeyScope {
+			b.names = append(b.names, scope.Name())
+		}
+	}
+	c.keys[key] = b
+	return b
+}
+
+// boundsNamed finds the allowances of a hold of the process before, whose receipt says
+// for which scopes it counts.
+func (c *core) boundsNamed(r *state.Receipt) *bounds {
+	b := &bounds{names: r.Scopes}
+	if r.Key != "" {
+		b.all = append(b.all, c.allowance(state.Scope{Kind: state.KeyScope, ID: r.Key}))
+	}
+	for _, name := range r.Scopes {
+		b.all = append(b.all, c.allowance(state.ScopeNamed(name)))
+	}
+	return b
+}
+
+func (c *core) allowance(scope state.Scope) *allowance {
+	if scope.Kind == state.GroupScope {
+		return c.shared.find(scope, c.budgets)
+	}
+	a := c.scopes[scope]
+	if a == nil {
+		// Nothing of it is under way here, so what is durable is all there is.
+		a = newAllowance(scope, c.budgets)
+		c.scopes[scope] = a
+	}
+	return a
+}
+
+// hold changes what is held, without a check.
+func (c *core) hold(h *hold, delta int64) {
+	c.held += delta
+	for _, a := range h.bounds.all {
+		a.move(delta)
+	}
+}
+
+// take adds amount to what is held, or refuses what the account does not have or a
+// budget does not cover, and changes nothing.
+func (c *core) take(now time.Time, b *bounds, amount int64) error {
+	if amount > c.available() {
+		return c.insufficient(amount)
+	}
+	for i, a := range b.all {
+		if err := a.hold(now, amount); err != nil {
+			for _, before := range b.all[:i] {
+				before.move(-amount)
+			}
+			return err
+		}
+	}
+	c.held += amount
+	return nil
+}
+
+// room is what can be held in addition: of the account and of every budget.
+func (c *core) room(now time.Time, b *bounds) int64 {
+	room := c.available()
+	for _, a := range b.all {
+		room = min(room, a.room(now))
+	}
+	return max(room, 0)
+}
