@@ -35,11 +35,38 @@ type Key struct {
 	// AllowIPs are where it may be used from; none: anywhere.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
 	Enabled  bool           `json:"enabled"`
+	// DisabledBy is the party that disabled the key; "" while it is enabled. See OwnerMayEnable.
+	DisabledBy Party `json:"disabled_by,omitempty"`
 
 	Created time.Time `json:"created,omitzero"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
 }
+
+// Party is one of the two parties that can disable a key.
+type Party string
+
+// The parties.
+const (
+	PartyOwner    Party = "owner"
+	PartyOperator Party = "operator"
+)
+
+// SetEnabled enables or disables the key in the name of a party. A key that the operator has disabled stays the
+// operator's when its owner disables it, too.
+func (k *Key) SetEnabled(enabled bool, by Party) {
+	switch {
+	case enabled:
+		by = ""
+	case !k.Enabled && !k.OwnerMayEnable():
+		by = PartyOperator
+	}
+	k.Enabled, k.DisabledBy = enabled, by
+}
+
+// OwnerMayEnable reports whether the key's owner disabled it. Keys of older files do not say who disabled them,
+// and are enabled by the operator only.
+func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
 
 // Limits are what a key may use at most; 0: no limit of its own.
 type Limits struct {
@@ -68,6 +95,9 @@ func (k *Key) check() error {
 	}
 	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 || k.Budget < 0 {
 		return fmt.Errorf("%w: key %s has a negative limit", ErrInvalid, k.ID)
+	}
+	if k.DisabledBy != "" && k.DisabledBy != PartyOwner && k.DisabledBy != PartyOperator {
+		return fmt.Errorf("%w: key %s was disabled by %q", ErrInvalid, k.ID, k.DisabledBy)
 	}
 	if k.Budget > MaxCredits || !k.Window.Known() {
 		return fmt.Errorf("%w: key %s has a budget of %d for %q", ErrInvalid, k.ID, k.Budget, k.Window)

@@ -53,6 +53,8 @@ var (
 	// ErrTooMany: the user has as many keys, apps or developer tokens as one may have.
 	// It always comes as *TooMany.
 	ErrTooMany = &Error{"", "a limit of the account is reached"}
+	// ErrOperatorOnly: the operator disabled the key, and only the operator can enable it.
+	ErrOperatorOnly = &Error{"", "the operator disabled this key, and only the operator can enable it"}
 	// ErrInvalid always comes as *FieldError.
 	ErrInvalid = &Error{"", "a field breaks a rule"}
 )

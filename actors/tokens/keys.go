@@ -123,14 +123,17 @@ func (c *Client) UserKeys(user int64) []state.Key {
 	return v.Keys(u.Username)
 }
 
-// EnableKey says whether a user's key may be used. ErrNotFound: the user has no
-// such key, or it was revoked.
+// EnableKey says in the name of its user whether a key may be used. ErrNotFound: the
+// user has no such key, or it was revoked. ErrOperatorOnly: the operator disabled it.
 func (c *Client) EnableKey(ctx context.Context, user int64, id string, enabled bool) error {
 	return c.changeKey(ctx, user, id, func(k *state.Key, _ time.Time) error {
 		if !k.Revoked.IsZero() {
 			return ErrNotFound
 		}
-		k.Enabled = enabled
+		if enabled && !k.Enabled && !k.OwnerMayEnable() {
+			return ErrOperatorOnly
+		}
+		k.SetEnabled(enabled, state.PartyOwner)
 		return nil
 	})
 }

@@ -97,3 +97,75 @@ func TestAUsersKeysAreBounded(t *testing.T) {
 		t.Errorf("%d keys are kept", n)
 	}
 }
+
+func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	budget, month := int64(7_000_000), state.WindowMonth
+	rpm, tpm, slots := int64(60), int64(1000), int64(4)
+	_, k, err := b.IssueKey(ctx, b.user.Username, tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &rpm, TPM: &tpm, Concurrency: &slots},
+		Budget: tokens.BudgetChange{Amount: &budget, Window: &month}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	five, zero, day := int64(5), int64(0), state.WindowDay
+	for _, step := range []struct {
+		name   string
+		change tokens.KeyChange
+		limits state.Limits
+		budget state.Budget
+	}{
+		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}}, state.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, state.Budget{Amount: 7_000_000, Window: month}},
+		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{Amount: 7_000_000, Window: month}},
+		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{Amount: 5, Window: month}},
+		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{Amount: 5, Window: day}},
+		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{}},
+		{"nothing", tokens.KeyChange{}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{}},
+	} {
+		got, err := b.UpdateKey(ctx, k.ID, step.change)
+		if err != nil || got.Limits != step.limits || got.Limit() != step.budget || got.Name != k.Name || !got.Enabled {
+			t.Errorf("%s: %+v, %v", step.name, got, err)
+		}
+	}
+	var broken *tokens.FieldError
+	if _, err := b.UpdateKey(ctx, k.ID, tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}); !errors.As(err, &broken) || broken.Field != "budget" {
+		t.Errorf("a window without an amount: %v", err)
+	}
+}
+
+func TestOnlyThePartyThatDisabledAKeyEnablesIt(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	_, k, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "laptop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := func(enabled bool) error {
+		_, err := b.UpdateKey(ctx, k.ID, tokens.KeyChange{Enabled: &enabled})
+		return err
+	}
+	owner := func(enabled bool) error { return b.EnableKey(ctx, b.user.ID, k.ID, enabled) }
+	for _, step := range []struct {
+		name    string
+		by      func(bool) error
+		enabled bool
+		want    error
+		after   bool
+	}{
+		{"the owner disables", owner, false, nil, false},
+		{"the owner enables", owner, true, nil, true},
+		{"the operator disables", operator, false, nil, false},
+		{"the owner cannot enable", owner, true, tokens.ErrOperatorOnly, false},
+		{"the owner disables it, too", owner, false, nil, false},
+		{"and cannot enable it after that", owner, true, tokens.ErrOperatorOnly, false},
+		{"the operator enables", operator, true, nil, true},
+		{"the owner disables again", owner, false, nil, false},
+		{"the operator disables it, too", operator, false, nil, false},
+		{"the owner cannot take that back", owner, true, tokens.ErrOperatorOnly, false},
+		{"the operator enables at last", operator, true, nil, true},
+		{"enabling an enabled key changes nothing", owner, true, nil, true},
+	} {
+		err := step.by(step.enabled)
+		if !errors.Is(err, step.want) || (err == nil) != (step.want == nil) || b.UserKeys(b.user.ID)[0].Enabled != step.after {
+			t.Errorf("%s: %v, %+v", step.name, err, b.UserKeys(b.user.ID)[0])
+		}
+	}
+}

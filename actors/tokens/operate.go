@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -64,11 +65,62 @@ type KeyChange struct {
 	Name     *string
 	Scopes   *[]string
 	Models   *[]string
-	Limits   *state.Limits
-	Budget   *state.Budget
+	Limits   LimitsChange
+	Budget   BudgetChange
 	AllowIPs *[]netip.Prefix
 	Expires  *time.Time
 	Enabled  *bool
+}
+
+// LimitsChange is what an update changes of limits. A nil limit stays, and 0 removes it.
+type LimitsChange struct{ RPM, TPM, Concurrency *int64 }
+
+func (l *LimitsChange) check() error {
+	for _, limit := range []struct {
+		name  string
+		value *int64
+	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"concurrency", l.Concurrency}} {
+		if limit.value != nil && *limit.value < 0 {
+			return &FieldError{"limits." + limit.name, "must not be negative"}
+		}
+	}
+	return nil
+}
+
+func (l *LimitsChange) apply(to *state.Limits) {
+	set(&to.RPM, l.RPM)
+	set(&to.TPM, l.TPM)
+	set(&to.Concurrency, l.Concurrency)
+}
+
+// BudgetChange is what an update changes of a budget. A nil field stays, and an Amount of 0 removes the
+// budget with its window.
+type BudgetChange struct {
+	Amount *int64 // micro-dollars
+	Window *state.Window
+}
+
+func (b *BudgetChange) check() error {
+	switch {
+	case b.Amount != nil && (*b.Amount < 0 || *b.Amount > state.MaxCredits):
+		return &FieldError{"budget", "must be between 0 and 1000000000 dollars"}
+	case b.Window != nil && !b.Window.Known():
+		return &FieldError{"budget", "must have the window total, day or month"}
+	}
+	return nil
+}
+
+// apply returns a FieldError if the change names a window and there is no amount that it could be for.
+func (b *BudgetChange) apply(to state.Budget) (state.Budget, error) {
+	set(&to.Amount, b.Amount)
+	set(&to.Window, b.Window)
+	if to.Amount == 0 {
+		if b.Window != nil && b.Amount == nil {
+			return to, &FieldError{"budget", "must have an amount: there is none yet that the window could be for"}
+		}
+		return state.Budget{}, nil
+	}
+	return to, nil
 }
 
 // maxNetworks bounds the allowlist of a key: each request looks through it.
@@ -82,18 +134,12 @@ func (k *KeyChange) check(now time.Time) error {
 		return &FieldError{"scopes", "must be some of " + strings.Join(state.Scopes(), ", ")}
 	case k.Models != nil && !validModels(*k.Models):
 		return &FieldError{"models", "must be at most 50 names or patterns of at most 200 bytes"}
-	case k.Limits != nil && min(k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency) < 0:
-		return &FieldError{"limits", "must not be negative"}
-	case k.Budget != nil && (k.Budget.Amount < 0 || k.Budget.Amount > state.MaxCredits):
-		return &FieldError{"budget", "must be between 0 and 1000000000 dollars"}
-	case k.Budget != nil && !k.Budget.Window.Known():
-		return &FieldError{"budget", "must have the window total, day or month"}
 	case k.AllowIPs != nil && len(*k.AllowIPs) > maxNetworks:
 		return &FieldError{"allow_ips", "must be at most 100 addresses and networks"}
 	case k.Expires != nil && !k.Expires.IsZero() && !k.Expires.After(now):
 		return &FieldError{"expires", "must be in the future"}
 	}
-	return nil
+	return cmp.Or(k.Limits.check(), k.Budget.check())
 }
 
 func validModels(models []string) bool {
@@ -102,17 +148,19 @@ func validModels(models []string) bool {
 	})
 }
 
-func (k *KeyChange) apply(to *state.Key) {
+func (k *KeyChange) apply(to *state.Key) error {
 	set(&to.Name, k.Name)
 	set(&to.Scopes, k.Scopes)
 	set(&to.Models, k.Models)
-	set(&to.Limits, k.Limits)
+	k.Limits.apply(&to.Limits)
 	set(&to.AllowIPs, k.AllowIPs)
 	set(&to.Expires, k.Expires)
-	set(&to.Enabled, k.Enabled)
-	if k.Budget != nil {
-		to.Budget, to.Window = k.Budget.Amount, k.Budget.Window
+	if k.Enabled != nil {
+		to.SetEnabled(*k.Enabled, state.PartyOperator)
 	}
+	budget, err := k.Budget.apply(to.Limit())
+	to.Budget, to.Window = budget.Amount, budget.Window
+	return err
 }
 
 func set[T any](to, from *T) {
@@ -131,7 +179,9 @@ func (c *Client) IssueKey(ctx context.Context, username string, want KeyChange) 
 	if secret, k, err = state.NewKey(now, c.random); err != nil {
 		return "", state.Key{}, err
 	}
-	want.apply(&k)
+	if err := want.apply(&k); err != nil {
+		return "", state.Key{}, err
+	}
 	k, err = decide(ctx, c, nil, func(tx *state.Tx) (state.Key, error) {
 		if username != "" {
 			u, ok := tx.View().UserByName(username)
@@ -148,7 +198,7 @@ func (c *Client) IssueKey(ctx context.Context, username string, want KeyChange) 
 	return secret, k, nil
 }
 
-// UpdateKey changes a key, at once for all requests. ErrNotFound: no such key.
+// UpdateKey changes a key as an operator wants it, at once for all requests. ErrNotFound: no such key.
 // ErrInvalid: it was revoked, for good.
 func (c *Client) UpdateKey(ctx context.Context, id string, change KeyChange) (state.Key, error) {
 	if err := change.check(c.state.View().Now()); err != nil {
@@ -162,7 +212,9 @@ func (c *Client) UpdateKey(ctx context.Context, id string, change KeyChange) (st
 		if !k.Revoked.IsZero() {
 			return state.Key{}, &FieldError{"id", "is of a key that was revoked"}
 		}
-		change.apply(&k)
+		if err := change.apply(&k); err != nil {
+			return state.Key{}, err
+		}
 		return k, tx.PutKey(k)
 	})
 }

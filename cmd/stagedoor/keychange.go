@@ -42,6 +42,13 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 	if len(k.AllowIPs) > 0 {
 		from = strings.Join(k.AllowIPs, ",")
 	}
+	status := k.State
+	if k.DisabledBy != nil && status == "disabled" {
+		status += " by its " + *k.DisabledBy
+		if *k.DisabledBy == string(state.PartyOperator) {
+			status = "disabled by the operator"
+		}
+	}
 	expires := day(k.Expires)
 	if expires == "" {
 		expires = "never"
@@ -58,7 +65,7 @@ budget       %s
 spent        %s; today %s, this month %s
 allowed from %s
 expires      %s
-`, k.ID, k.Prefix, printable(k.Name), printable(k.User), k.State, set(k.Scopes), set(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
+`, k.ID, k.Prefix, printable(k.Name), printable(k.User), status, set(k.Scopes), set(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
 		budget, inDollars(k.Spent.Total), inDollars(k.Spent.Day), inDollars(k.Spent.Month), from, expires)
 	return err
 }
@@ -85,6 +92,24 @@ func (b *budgetFlags) check() error {
 	return nil
 }
 
+// change is what the flags that were given change of a budget.
+func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[adminapi.BudgetChange], err error) {
+	if err := b.check(); err != nil || !given("budget") && !given("budget-window") {
+		return change, err
+	}
+	var fields adminapi.BudgetChange
+	if given("budget") {
+		if b.amount == 0 {
+			return adminapi.Null[adminapi.BudgetChange](), nil
+		}
+		fields.Amount = (*int64)(&b.amount)
+	}
+	if given("budget-window") {
+		fields.Window = &b.window
+	}
+	return adminapi.Some(fields), nil
+}
+
 func (a *app) keysUpdate(o *overrides) *cobra.Command {
 	var w wanted
 	var b budgetFlags
@@ -92,24 +117,18 @@ func (a *app) keysUpdate(o *overrides) *cobra.Command {
 	c := &cobra.Command{
 		Use: "update ID", Short: "Change a key, at once for all requests", Args: one("the id of a key, as keys list shows it"),
 		Long: `Change a key, at once for all requests, those of a running gateway too. Flags
-that are not given change nothing; of the limits all are replaced if one is given.`,
+that are not given change nothing.`,
 		Example: `  stagedoor keys update key_019a... --budget 20 --budget-window month
   stagedoor keys update key_019a... --scope all --model '*' --expires-in 0
   stagedoor keys update key_019a... --disabled`,
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
 			change, err := w.change(c.Flags().Changed, time.Now())
+			if err == nil {
+				change.Budget, err = b.change(c.Flags().Changed)
+			}
 			if err != nil {
 				return err
-			}
-			if c.Flags().Changed("budget") || c.Flags().Changed("budget-window") {
-				if err := b.check(); err != nil {
-					return err
-				}
-				change.Budget = adminapi.Null[adminapi.Budget]()
-				if b.amount > 0 {
-					change.Budget = adminapi.Some(adminapi.Budget{Amount: int64(b.amount), Window: b.window})
-				}
 			}
 			if c.Flags().Changed("disabled") {
 				enabled := !disabled
@@ -160,14 +179,18 @@ func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyCha
 		change.Models = some(k.models, "*")
 	}
 	if given("allow-ip") {
-		networks := k.allow
-		if slices.Contains(networks, "any") {
-			networks = []string{}
-		}
-		change.AllowIPs = &networks
+		change.AllowIPs = some(k.allow, "any")
 	}
-	if given("rpm") || given("tpm") || given("concurrency") {
-		change.Limits = &adminapi.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
+	var limits adminapi.LimitsChange
+	for _, limit := range []struct {
+		flag  string
+		value int64
+		to    *adminapi.Optional[int64]
+	}{{"rpm", k.rpm, &limits.RPM}, {"tpm", k.tpm, &limits.TPM}, {"concurrency", k.concurrency, &limits.Concurrency}} {
+		if given(limit.flag) {
+			*limit.to = adminapi.Some(limit.value)
+			change.Limits = adminapi.Some(limits)
+		}
 	}
 	if given("expires-in") {
 		change.Expires = adminapi.Null[time.Time]()

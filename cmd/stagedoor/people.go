@@ -18,6 +18,7 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
 	"stagedoor/state"
 )
 
@@ -25,7 +26,6 @@ import (
 // the data directory of one that is not running.
 type people interface {
 	AddUser(ctx context.Context, u admin.Person) (admin.Person, error)
-	ChangeUser(ctx context.Context, c admin.PersonChange) (admin.Person, error)
 	Users(ctx context.Context) ([]admin.Person, error)
 	AddApp(ctx context.Context, a admin.App) (admin.App, error)
 	AddDeveloperToken(ctx context.Context, t admin.DeveloperToken) (admin.DeveloperToken, error)
@@ -117,7 +117,7 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
   stagedoor users update bob --disabled
   stagedoor users update bob --disabled=false --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
-			change := admin.PersonChange{Username: args[0]}
+			var change adminapi.UserChange
 			if c.Flags().Changed("email") {
 				change.Email = &email
 			}
@@ -138,16 +138,20 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
 				}
 				change.Password = &password
 			}
-			if change == (admin.PersonChange{Username: args[0]}) {
+			if change == (adminapi.UserChange{}) {
 				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email or --password-stdin", errUsage)
 			}
-			return a.withPeople(c.Context(), o, func(p people) error {
-				u, err := p.ChangeUser(c.Context(), change)
+			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+				id, err := userID(c.Context(), api, args[0])
 				if err != nil {
 					return err
 				}
+				var u adminapi.User
+				if err := api.Do(c.Context(), "PATCH", "/users/"+id, nil, change, &u); err != nil {
+					return err
+				}
 				if asJSON {
-					return json.NewEncoder(a.out).Encode(u)
+					return printJSON(a.out, u)
 				}
 				_, err = fmt.Fprintf(a.out, "changed user %s (%d)\n", u.Username, u.ID)
 				return err

@@ -55,7 +55,7 @@ func Serve(ctx context.Context, l net.Listener, s *state.State, registry *tokens
 	}
 }
 
-// Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST, PATCH
+// Handler is the API: GET, POST /keys and DELETE /keys/{id}; GET, POST
 // /users; POST /apps, /developer-tokens and /backups; PUT /token.
 //
 // Beside it is the API of administration, for which whoever opens the socket needs

@@ -63,33 +63,6 @@ func personOf(u tokens.User) Person {
 	return Person{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix()}
 }
 
-// PersonChange is what to change about a user; nil: it stays.
-type PersonChange struct {
-	Username string  `json:"username"` // whose
-	Email    *string `json:"email,omitempty"`
-	Password *string `json:"password,omitempty"`
-	Status   *int    `json:"status,omitempty"`
-	Admin    *bool   `json:"admin,omitempty"`
-}
-
-// ChangeUser changes an account. What comes before a refused change is kept.
-func (p People) ChangeUser(ctx context.Context, c PersonChange) (Person, error) {
-	u, err := p.Registry.UserByName(c.Username)
-	if err == nil && c.Email != nil {
-		u, err = p.Registry.SetEmail(ctx, u.ID, *c.Email)
-	}
-	if err == nil && c.Password != nil {
-		err = p.Registry.SetPassword(ctx, u.ID, *c.Password)
-	}
-	if err == nil && c.Status != nil {
-		u, err = p.Registry.SetUserStatus(ctx, u.ID, *c.Status)
-	}
-	if err == nil && c.Admin != nil {
-		u, err = p.Registry.SetAdmin(ctx, u.ID, *c.Admin)
-	}
-	return personOf(u), refusal(err)
-}
-
 // AddApp registers an app.
 func (p People) AddApp(ctx context.Context, a App) (App, error) {
 	owner, err := p.Registry.UserByName(a.Owner)
@@ -117,7 +90,6 @@ func (p People) routes(mux *http.ServeMux) {
 		answer(w, all, err)
 	})
 	mux.HandleFunc("POST /users", post(p.AddUser))
-	mux.HandleFunc("PATCH /users", post(p.ChangeUser))
 	mux.HandleFunc("POST /apps", post(p.AddApp))
 	mux.HandleFunc("POST /developer-tokens", post(p.AddDeveloperToken))
 }
@@ -180,11 +152,6 @@ func (r *refused) envelope() *dialogue.Error {
 // AddUser makes an account.
 func (c *Client) AddUser(ctx context.Context, u Person) (made Person, err error) {
 	return made, c.do(ctx, http.MethodPost, "/users", u, &made)
-}
-
-// ChangeUser changes an account.
-func (c *Client) ChangeUser(ctx context.Context, u PersonChange) (changed Person, err error) {
-	return changed, c.do(ctx, http.MethodPatch, "/users", u, &changed)
 }
 
 // Users lists all accounts.

@@ -233,6 +233,9 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	free := b.want(b.call("POST", "/keys", ``), 201, "scopes", "<nil>", "user", "").say("id")
 	b.want(b.call("PATCH", "/keys/"+key, `{"scopes":null,"models":[],"expires":null,"allow_ips":[],"enabled":false}`), 200,
 		"scopes", "<nil>", "models", "[]", "expires", "<nil>", "allow_ips", "[]", "state", "disabled", "budget.amount", 5000, "name", "laptop")
+	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":900,"concurrency":null},"budget":{"amount":6}}`), 200, "limits.rpm", 60, "limits.tpm", 900,
+		"limits.concurrency", "<nil>", "budget.amount", 6, "budget.window", "month", "disabled_by", "operator")
+	b.want(b.call("PATCH", "/keys/"+key, `{"limits":{"tpm":0},"budget":{"window":"day"}}`), 200, "limits.rpm", 60, "limits.tpm", "<nil>", "budget.amount", 6, "budget.window", "day")
 	b.want(b.call("PATCH", "/keys/"+key, `{"budget":null,"enabled":true,"name":"desk"}`), 200, "budget", "<nil>", "state", "active", "name", "desk", "limits.rpm", 60)
 	b.want(b.call("GET", "/keys?user=anna", ""), 200, "data.0.id", key, "next", "<nil>")
 	b.want(b.call("GET", "/keys?limit=1", ""), 200, "next", key)
@@ -392,11 +395,16 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"GET /users/99", ``, 404, "id"},
 		{"GET /users/x", ``, 404, "id"},
 		{"PATCH /users/1", `{"status":3}`, 400, "status"},
+		{"PATCH /users/1", `{"email":null}`, 400, "email"},
+		{"PATCH /keys/key_x", `{"name":null}`, 400, "name"},
+		{"PATCH /keys/key_x", `{"budget":{"amount":null}}`, 400, "budget.amount"},
+		{"PATCH /keys/key_x", `{"budget":{"amount":0}}`, 400, "budget.amount"},
+		{"PATCH /keys/key_x", `{"limits":{"rpm":-1}}`, 400, "limits.rpm"},
 		{"PATCH /users/1", `{"username":"b"}`, 400, "username"},
 		{"POST /keys", `{"user":"nobody"}`, 404, "user"},
 		{"POST /keys", `{"scopes":["fly"]}`, 400, "scopes"},
 		{"POST /keys", `{"scopes":[7]}`, 400, "scopes[0]"},
-		{"POST /keys", `{"limits":{"rpm":-1}}`, 400, "limits"},
+		{"POST /keys", `{"limits":{"rpm":-1}}`, 400, "limits.rpm"},
 		{"POST /keys", `{"limits":{"rps":1}}`, 400, "limits.rps"},
 		{"POST /keys", `{"budget":{"amount":0}}`, 400, "budget.amount"},
 		{"POST /keys", `{"budget":{"amount":1.5}}`, 400, "budget.amount"},

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,11 +100,40 @@ func decode[T any](c *call) (T, error) {
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
-	err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true))
-	if err == nil {
-		return in, nil
+	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil {
+		return in, unreadable(err)
 	}
-	return in, unreadable(err)
+	if c.r.Method == http.MethodPatch {
+		return in, refuseNulls(body, reflect.TypeFor[T](), "")
+	}
+	return in, nil
+}
+
+// refuseNulls returns an error that names the first member of an update that is null although its field has no
+// use for null. The decoder reads such a member as absent, so the update would say that it succeeded and change
+// nothing.
+func refuseNulls(body []byte, t reflect.Type, prefix string) error {
+	if o, ok := reflect.Zero(t).Interface().(interface{ element() any }); ok {
+		t = reflect.TypeOf(o.element())
+	}
+	var members map[string]jsontext.Value
+	if t.Kind() != reflect.Struct || json.Unmarshal(body, &members) != nil {
+		return nil // not an object of known members
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		value, given := members[name]
+		switch {
+		case !given:
+		case f.Type.Kind() == reflect.Pointer && value.Kind() == 'n':
+			return dialogue.Invalid(prefix+name, "must not be null")
+		default:
+			if err := refuseNulls(value, f.Type, prefix+name+"."); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // unreadable names the member that is wrong.

@@ -29,11 +29,23 @@ func (c *call) key(k *state.Key) Key {
 	v := c.State.View()
 	now := v.Now()
 	spent := v.KeySpend(k.ID)
-	return Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled,
+	return Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled, DisabledBy: disabledBy(k),
 		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
 		Spent:    Spent{Requests: spent.Requests, Total: spent.Total, Day: spent.In(state.WindowDay, now), Month: spent.In(state.WindowMonth, now)},
 		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
 		Created:  k.Created, Expires: moment(k.Expires), Revoked: moment(k.Revoked)}
+}
+
+// disabledBy is null for an enabled key.
+func disabledBy(k *state.Key) *string {
+	if k.Enabled {
+		return nil
+	}
+	by := string(state.PartyOperator)
+	if k.OwnerMayEnable() {
+		by = string(state.PartyOwner)
+	}
+	return &by
 }
 
 func list(set []string) *[]string {
@@ -79,24 +91,38 @@ func (c *call) createKey() (any, error) {
 // change reads what the registry does not: networks and null.
 func (k *KeyChange) change() (tokens.KeyChange, error) {
 	out := tokens.KeyChange{Name: k.Name, Scopes: k.Scopes.ref(), Models: k.Models.ref(), Expires: k.Expires.ref(), Enabled: k.Enabled}
-	if k.Limits != nil {
-		limits := state.Limits(*k.Limits)
-		out.Limits = &limits
+	if l := k.Limits.Value; l != nil {
+		out.Limits = tokens.LimitsChange{RPM: l.RPM.ref(), TPM: l.TPM.ref(), Concurrency: l.Concurrency.ref()}
+	} else if k.Limits.Given {
+		out.Limits = tokens.LimitsChange{RPM: new(int64), TPM: new(int64), Concurrency: new(int64)}
 	}
-	if b := k.Budget.ref(); b != nil {
-		if b.Amount <= 0 && k.Budget.Value != nil {
-			return out, dialogue.Invalid("budget.amount", "must be above 0, or budget null for none")
-		}
-		out.Budget = &state.Budget{Amount: b.Amount, Window: state.Window(b.Window)}
+	budget, err := budgetChange(k.Budget)
+	if err != nil {
+		return out, err
 	}
-	if k.AllowIPs != nil {
-		networks, err := state.ParseNetworks(*k.AllowIPs)
+	out.Budget = budget
+	if list := k.AllowIPs.ref(); list != nil {
+		networks, err := state.ParseNetworks(*list)
 		if err != nil {
 			return out, dialogue.Invalid("allow_ips", "must be addresses and networks like 192.0.2.1 and 2001:db8::/32")
 		}
 		out.AllowIPs = &networks
 	}
 	return out, nil
+}
+
+// budgetChange reads null as no budget. An amount of 0 is refused, because null is how a budget is removed.
+func budgetChange(o Optional[BudgetChange]) (tokens.BudgetChange, error) {
+	switch b := o.Value; {
+	case !o.Given:
+		return tokens.BudgetChange{}, nil
+	case b == nil:
+		return tokens.BudgetChange{Amount: new(int64)}, nil
+	case b.Amount != nil && *b.Amount <= 0:
+		return tokens.BudgetChange{}, dialogue.Invalid("budget.amount", "must be above 0, or budget null for none")
+	default:
+		return tokens.BudgetChange{Amount: b.Amount, Window: (*state.Window)(b.Window)}, nil
+	}
 }
 
 func (c *call) getKey() (any, error) {

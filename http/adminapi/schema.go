@@ -83,16 +83,20 @@ func (s schemas) members(t reflect.Type, properties map[string]any, required *[]
 
 // annotate adds what the tags of a field say.
 func annotate(schema map[string]any, f reflect.StructField) map[string]any {
+	value := schema // what is not null, if the field can be null
+	if alternatives, ok := schema["anyOf"].([]any); ok {
+		value = alternatives[0].(map[string]any)
+	}
 	if enum := f.Tag.Get("enum"); enum != "" {
 		var words []any
 		for w := range strings.SplitSeq(enum, ",") {
-			words = append(words, wordOf(w, schema["type"] == "integer"))
+			words = append(words, wordOf(w, value["type"] == "integer"))
 		}
-		schema["enum"] = words
+		value["enum"] = words
 	}
 	for tag, keyword := range map[string]string{"min": "minimum", "max": "maximum"} {
 		if text := f.Tag.Get(tag); text != "" {
-			schema[keyword] = wordOf(text, true)
+			value[keyword] = wordOf(text, true)
 		}
 	}
 	if doc := f.Tag.Get("doc"); doc != "" {

@@ -65,6 +65,19 @@ type Limits struct {
 	Concurrency int64 `json:"concurrency,omitzero" min:"0" doc:"requests at a time; 0: no limit"`
 }
 
+// LimitsChange changes limits; what is absent stays.
+type LimitsChange struct {
+	RPM         Optional[int64] `json:"rpm,omitzero" min:"0" doc:"requests a minute; 0 or null: no limit"`
+	TPM         Optional[int64] `json:"tpm,omitzero" min:"0" doc:"tokens a minute; 0 or null: no limit"`
+	Concurrency Optional[int64] `json:"concurrency,omitzero" min:"0" doc:"requests at a time; 0 or null: no limit"`
+}
+
+// BudgetChange changes a budget; what is absent stays.
+type BudgetChange struct {
+	Amount *int64  `json:"amount,omitzero" min:"1" doc:"micro-dollars"`
+	Window *string `json:"window,omitzero" enum:"total,day,month" doc:"what it is for; days and months are of UTC; total for a new budget"`
+}
+
 // Budget bounds what a key may spend.
 type Budget struct {
 	Amount int64  `json:"amount" min:"1" doc:"micro-dollars"`
@@ -81,21 +94,22 @@ type Spent struct {
 
 // Key is a gateway key. The key itself is not among it.
 type Key struct {
-	ID       string     `json:"id"`
-	Prefix   string     `json:"prefix" doc:"how the key begins"`
-	Name     string     `json:"name"`
-	User     string     `json:"user" doc:"the username that is charged; empty: nobody is"`
-	State    string     `json:"state" enum:"active,disabled,expired,revoked"`
-	Enabled  bool       `json:"enabled"`
-	Scopes   *[]string  `json:"scopes" doc:"what it may do; null: everything"`
-	Models   *[]string  `json:"models" doc:"patterns of the models it may use; null: all"`
-	Limits   Limits     `json:"limits"`
-	Budget   *Budget    `json:"budget" doc:"null: none"`
-	Spent    Spent      `json:"spent"`
-	AllowIPs []string   `json:"allow_ips" doc:"networks it may come from; empty: any"`
-	Created  time.Time  `json:"created"`
-	Expires  *time.Time `json:"expires" doc:"null: never"`
-	Revoked  *time.Time `json:"revoked" doc:"null: it is not"`
+	ID         string     `json:"id"`
+	Prefix     string     `json:"prefix" doc:"how the key begins"`
+	Name       string     `json:"name"`
+	User       string     `json:"user" doc:"the username that is charged; empty: nobody is"`
+	State      string     `json:"state" enum:"active,disabled,expired,revoked"`
+	Enabled    bool       `json:"enabled"`
+	DisabledBy *string    `json:"disabled_by" enum:"owner,operator" doc:"who disabled it: its user can enable it only if it was the user (owner); null: it is enabled"`
+	Scopes     *[]string  `json:"scopes" doc:"what it may do; null: everything"`
+	Models     *[]string  `json:"models" doc:"patterns of the models it may use; null: all"`
+	Limits     Limits     `json:"limits"`
+	Budget     *Budget    `json:"budget" doc:"null: none"`
+	Spent      Spent      `json:"spent"`
+	AllowIPs   []string   `json:"allow_ips" doc:"networks it may come from; empty: any"`
+	Created    time.Time  `json:"created"`
+	Expires    *time.Time `json:"expires" doc:"null: never"`
+	Revoked    *time.Time `json:"revoked" doc:"null: it is not"`
 }
 
 // CreatedKey is a key that was just made.
@@ -106,14 +120,14 @@ type CreatedKey struct {
 
 // KeyChange changes a key; what is absent stays.
 type KeyChange struct {
-	Name     *string             `json:"name,omitzero" doc:"1 to 100 characters"`
-	Scopes   Optional[[]string]  `json:"scopes,omitzero" doc:"null: everything; empty: nothing"`
-	Models   Optional[[]string]  `json:"models,omitzero" doc:"null: all; empty: none"`
-	Limits   *Limits             `json:"limits,omitzero" doc:"all of them are replaced"`
-	Budget   Optional[Budget]    `json:"budget,omitzero" doc:"null: none"`
-	AllowIPs *[]string           `json:"allow_ips,omitzero" doc:"addresses and networks; empty: any"`
-	Expires  Optional[time.Time] `json:"expires,omitzero" doc:"null: never"`
-	Enabled  *bool               `json:"enabled,omitzero"`
+	Name     *string                `json:"name,omitzero" doc:"1 to 100 characters"`
+	Scopes   Optional[[]string]     `json:"scopes,omitzero" doc:"null: everything; empty: nothing"`
+	Models   Optional[[]string]     `json:"models,omitzero" doc:"null: all; empty: none"`
+	Limits   Optional[LimitsChange] `json:"limits,omitzero" doc:"null: none at all"`
+	Budget   Optional[BudgetChange] `json:"budget,omitzero" doc:"null: none"`
+	AllowIPs Optional[[]string]     `json:"allow_ips,omitzero" doc:"addresses and networks; null or empty: any"`
+	Expires  Optional[time.Time]    `json:"expires,omitzero" doc:"null: never"`
+	Enabled  *bool                  `json:"enabled,omitzero"`
 }
 
 // NewKey makes a key. What is absent is as free as can be.

@@ -19,6 +19,7 @@ type Key struct {
 	User             string // whose it is, in lists of several users' keys
 	UserPath         string // "": not a registered user
 	Status           string // active, disabled, expired, revoked
+	OperatorOnly     bool   // the operator disabled it, and only the operator can enable it
 	Scopes, Models   []string
 	RPM, TPM, Slots  int64  // limits; 0: none
 	Budget           int64  // micro-dollars; 0: none

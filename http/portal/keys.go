@@ -40,7 +40,7 @@ func (v *visit) keyLines(keys []state.Key) []pages.Key {
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
 		spent := spends.KeySpend(k.ID)
-		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), Scopes: k.Scopes, Models: k.Models,
+		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {

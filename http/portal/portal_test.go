@@ -237,6 +237,15 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	if k, _ := h.state.Key(state.HashSecret(secret)); k.Enabled {
 		t.Error("the key works")
 	}
+	owner := h.signedIn("anna")
+	owner.expect(owner.get("/account/keys"), http.StatusOK, "by the operator")
+	if strings.Contains(owner.page, k.ID+"/enable") {
+		t.Error("the owner is offered to enable a key that the operator disabled")
+	}
+	owner.expect(owner.post("/account/keys/"+k.ID+"/enable"), http.StatusForbidden, "only the operator can enable it")
+	if k, _ := h.state.Key(state.HashSecret(secret)); k.Enabled {
+		t.Error("the owner enabled a key that the operator disabled")
+	}
 	v.get("/admin/keys")
 	v.sentTo(v.post("/admin/keys/"+k.ID+"/enable"), "/admin/keys?done=key_enabled")
 	v.get("/admin/keys")

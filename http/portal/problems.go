@@ -46,6 +46,8 @@ func (v *visit) problem(err error) (status int, text string) {
 	switch {
 	case errors.As(err, &field):
 		return http.StatusUnprocessableEntity, sentence(field.Error())
+	case errors.Is(err, tokens.ErrOperatorOnly):
+		return http.StatusForbidden, "The operator disabled this key, and only the operator can enable it."
 	case errors.Is(err, tokens.ErrTooMany):
 		return http.StatusUnprocessableEntity, sentence(err.Error())
 	case errors.As(err, &limited):
