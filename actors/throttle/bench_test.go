@@ -55,7 +55,7 @@ func BenchmarkKeys(b *testing.B) {
 	limits := throttle.KeyLimits{RequestsPerMinute: 1e9, TokensPerMinute: 1e9, MaxInFlight: 1e6}
 	b.ReportAllocs()
 	for b.Loop() {
-		pass, refused := keys.Admit("k", limits, 100, time.Now())
+		pass, refused := admit(keys, "k", limits, 100, time.Now())
 		if refused != nil {
 			b.Fatal(refused)
 		}

@@ -56,18 +56,21 @@ func NewKeys(max int) *Keys {
 
 // Pass is an admitted request of a key. Release gives its place back, once.
 type Pass struct {
-	// Requests and Tokens are the levels after this request, for headers.
+	// Requests and Tokens are the levels after the last call, for headers.
 	Requests, Tokens Level
 
 	shard    *keyShard
 	key      *keyState
+	limits   KeyLimits
 	charge   time.Duration
 	released atomic.Bool
 }
 
-// Admit counts a request of tokens (estimated) for a key, or refuses it with the
-// time after which it would be admitted.
-func (k *Keys) Admit(key string, limits KeyLimits, tokens int, now time.Time) (*Pass, *Refused) {
+// Admit counts a request for a key by its request rate and its concurrency, which can
+// be told before its body is read. A refusal costs nothing and says after which time
+// the request would be admitted. An admitted request has used one of the rate, whatever
+// becomes of it. It should call Charge as soon as its tokens are known.
+func (k *Keys) Admit(key string, limits KeyLimits, now time.Time) (*Pass, *Refused) {
 	if limits.none() {
 		return &Pass{}, nil
 	}
@@ -76,20 +79,38 @@ func (k *Keys) Admit(key string, limits KeyLimits, tokens int, now time.Time) (*
 	defer shard.mu.Unlock()
 	s := shard.get(key, now, k.most)
 	s.configure(now, limits)
-	if refused := s.refuse(now, limits, tokens); refused != nil {
+	if refused := s.refuse(now, limits); refused != nil {
 		return nil, refused
 	}
 	s.requests.take(1)
 	s.inFlight++
-	pass := &Pass{shard: shard, key: s, charge: s.tokens.take(tokens)}
-	pass.Requests, pass.Tokens = s.requests.level(now), s.tokens.level(now)
-	return pass, nil
+	return &Pass{shard: shard, key: s, limits: limits, Requests: s.requests.level(now), Tokens: s.tokens.level(now)}, nil
+}
+
+// Charge counts the tokens of an admitted request, as they are estimated, or refuses
+// it with the time after which they would fit. It is called once, before Release.
+func (p *Pass) Charge(tokens int, now time.Time) *Refused {
+	if p.key == nil {
+		return nil
+	}
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	s := p.key
+	s.configure(now, p.limits)
+	p.Requests = s.requests.level(now)
+	if wait := s.tokens.wait(tokens); wait > 0 {
+		return s.refused(now, wait, LimitTokens)
+	}
+	p.charge = s.tokens.take(tokens)
+	p.Tokens = s.tokens.level(now)
+	return nil
 }
 
 // Release replaces the estimate by the tokens used; below zero: not known, the
-// estimate stays. Later calls do nothing. It works on a forgotten key, too.
+// estimate stays. Later calls and those of a nil Pass do nothing. It works on a forgotten
+// key, too.
 func (p *Pass) Release(tokensUsed int) {
-	if p.key == nil || p.released.Swap(true) {
+	if p == nil || p.key == nil || p.released.Swap(true) {
 		return
 	}
 	p.shard.mu.Lock()
@@ -108,22 +129,23 @@ func (s *keyState) configure(now time.Time, limits KeyLimits) {
 	s.tokens.refill(now)
 }
 
-func (s *keyState) refuse(now time.Time, limits KeyLimits, tokens int) *Refused {
+func (s *keyState) refuse(now time.Time, limits KeyLimits) *Refused {
 	var wait time.Duration
 	var limit string
 	if limits.MaxInFlight > 0 && s.inFlight >= limits.MaxInFlight {
-		// Nobody knows when one ends; a client that comes back in a second is cheap.
+		// The end of a request cannot be foreseen; a client that comes back in a second is cheap.
 		wait, limit = minRetry, LimitConcurrency
 	}
 	if w := s.requests.wait(1); w > wait {
 		wait, limit = w, LimitRequests
 	}
-	if w := s.tokens.wait(tokens); w > wait {
-		wait, limit = w, LimitTokens
-	}
 	if limit == "" {
 		return nil
 	}
+	return s.refused(now, wait, limit)
+}
+
+func (s *keyState) refused(now time.Time, wait time.Duration, limit string) *Refused {
 	return &Refused{Reason: LimitReached, RetryAfter: wait, Limit: limit,
 		Requests: s.requests.level(now), Tokens: s.tokens.level(now)}
 }

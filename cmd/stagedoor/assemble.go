@@ -31,6 +31,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 // gateway is the assembled program: the only place that knows everybody.
@@ -46,6 +47,7 @@ type gateway struct {
 	overview *overview.Overview
 	auth     *auth.Authenticator
 	intake   *intake.Intake
+	watchers *share.Pool
 	server   *server.Server
 	admin    *adminapi.API
 	// telemetry is nil until it was set up.
@@ -127,7 +129,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.auth = auth.New(g.state, g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
 		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
-	g.intake = intake.New(intake.Limits{})
+	g.intake, g.watchers = intake.New(intake.Limits{}), share.New(share.Watchers, 0, 1)
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
@@ -193,6 +195,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
 	g.intake.Set(intake.Limits{Requests: c.Limits.Requests, BodyBytes: int64(c.Limits.BodyMiB) << 20})
+	g.watchers.Resize(int64(c.Limits.Watchers))
 	inForce := *c
 	if before := g.config.Load(); before != nil {
 		if names := fixed(before, c); len(names) > 0 {

@@ -13,28 +13,117 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
+	"stagedoor/http/intake"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 )
 
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// code is the code of an error, "" of none.
+func code(t *testing.T, err error) string {
+	t.Helper()
+	var e *dialogue.Error
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &e) || e.Status != 429 || e.RetryAfter < time.Second:
+		t.Fatalf("got %+v, want a 429 that says when to come back", err)
+	}
+	return e.Code.(string)
+}
+
 func TestClientIsToldWhereItsKeyStands(t *testing.T) {
-	limits, now := throttle.NewKeys(10), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	limits := throttle.NewKeys(10)
 	key := state.Key{ID: "key_1", Limits: state.Limits{RPM: 1}}
-	for i, want := range []struct{ remaining, code string }{{"0", ""}, {"0", "rate_limit_exceeded"}} {
-		h := make(http.Header)
-		pass, err := admission.Count(h, limits, &key, 5, now)
-		var refused *dialogue.Error
-		if errors.As(err, &refused) != (want.code != "") || (pass == nil) != (want.code != "") {
+	for i, want := range []string{"", "rate_limit_exceeded"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
+		pass, err := admission.Admit(w, r, limits, &key, now)
+		if got := code(t, err); got != want || (pass == nil) != (want != "") {
 			t.Fatalf("request %d: got %v, %v", i, pass, err)
 		}
-		if refused != nil && (refused.Status != 429 || refused.Code != want.code || refused.RetryAfter < time.Second) {
-			t.Errorf("request %d: got %+v", i, refused)
-		}
-		if h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Ratelimit-Remaining-Requests") != want.remaining || h.Get("X-Ratelimit-Reset-Requests") == "" {
+		h := w.Header()
+		if h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Ratelimit-Remaining-Requests") != "0" || h.Get("X-Ratelimit-Reset-Requests") == "" {
 			t.Errorf("request %d: got %v", i, h)
 		}
 		if h.Get("X-Ratelimit-Limit-Tokens") != "" {
 			t.Errorf("request %d: a limit the key does not have is told: %v", i, h)
+		}
+	}
+}
+
+func TestTokensAreCountedOnceTheyAreKnown(t *testing.T) {
+	limits := throttle.NewKeys(10)
+	key := state.Key{ID: "key_1", Limits: state.Limits{TPM: 100}}
+	for i, want := range []string{"", "rate_limit_exceeded"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
+		pass, err := admission.Admit(w, r, limits, &key, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := code(t, admission.Charge(w, pass, 80, now)); got != want {
+			t.Errorf("request %d: got %q", i, got)
+		}
+		if left := w.Header().Get("X-Ratelimit-Remaining-Tokens"); left != "20" {
+			t.Errorf("request %d: %q tokens are left", i, left)
+		}
+	}
+}
+
+// A key's requests that are under way are refused by its concurrency, and its owner's
+// by the owner's share; what is refused holds nothing of either.
+func TestConcurrencyAndShareAreCheckedBeforeTheBody(t *testing.T) {
+	limits, i := throttle.NewKeys(10), intake.New(intake.Limits{Requests: 4})
+	one := state.Key{ID: "one", User: "u", Limits: state.Limits{Concurrency: 1}}
+	free := state.Key{ID: "free", User: "u"}
+	ask := func(key *state.Key) (end func(), got string) {
+		body := strings.NewReader("{}")
+		counted, s, err := i.Enter(httptest.NewRequest(http.MethodPost, "/", body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass, err := admission.Admit(httptest.NewRecorder(), counted, limits, key, now)
+		if body.Len() != 2 {
+			t.Error("the body was read")
+		}
+		end = func() { pass.Release(0); s.End() }
+		if err != nil {
+			end()
+		}
+		return end, code(t, err)
+	}
+	end, got := ask(&one)
+	if got != "" {
+		t.Fatal(got)
+	}
+	if _, got := ask(&one); got != "rate_limit_exceeded" {
+		t.Errorf("a second request of a key with concurrency 1: %q", got)
+	}
+	if _, got := ask(&free); got != "" {
+		t.Errorf("another key of the user: %q", got)
+	}
+	end()
+	again, got := ask(&one)
+	if got != "" {
+		t.Errorf("after the first has ended: %q", got)
+	}
+	defer again()
+	if _, got := ask(&free); got != "requests_share_exceeded" {
+		t.Errorf("beyond the user's share: %q", got)
+	}
+}
+
+// A watcher counts by the rate of its key and not by its concurrency.
+func TestWatchersCountByTheRateOnly(t *testing.T) {
+	limits := throttle.NewKeys(10)
+	key := state.Key{ID: "key_1", Limits: state.Limits{RPM: 3, Concurrency: 1}}
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+	if _, err := admission.Admit(w, r, limits, &key, now); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "", "rate_limit_exceeded"} {
+		if got := code(t, admission.AdmitWatcher(w, r, limits, &key, now)); got != want {
+			t.Errorf("watcher %d: %q", i, got)
 		}
 	}
 }

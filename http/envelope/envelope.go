@@ -5,6 +5,7 @@ package envelope
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
+	"stagedoor/state/share"
 )
 
 // Dialect writes the body of an error for the clients of one shape.
@@ -52,9 +54,45 @@ func From(err error) *dialogue.Error {
 	if errors.As(err, &e) {
 		return e
 	}
+	var refused *share.Refused
+	if errors.As(err, &refused) {
+		return ofPool(refused)
+	}
 	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error",
 		Message: "the gateway met an internal error", Cause: err}
 }
+
+// ofPool is the refusal of a pool: 429 where the owner's share is used up, 503 where
+// all of it is.
+func ofPool(r *share.Refused) *dialogue.Error {
+	if !r.Share {
+		return Overloaded(r.Pool)
+	}
+	return &dialogue.Error{Status: http.StatusTooManyRequests, Type: dialogue.TypeRateLimit, Code: r.Pool + "_share_exceeded",
+		Message: "the user or key has as much of the gateway's " + pools[r.Pool] + " as it may have at a time: " +
+			"try again when some of it has ended", RetryAfter: again()}
+}
+
+// Overloaded is the refusal where a pool is used up.
+func Overloaded(pool string) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeOverloaded, Code: "overloaded",
+		Message: "the gateway has no room for more " + pools[pool] + ", try again", RetryAfter: again()}
+}
+
+// pools are the names of the pools as messages have them. An error has the code
+// requests_share_exceeded if the owner's share of the pool "requests" is used up.
+var pools = map[string]string{
+	share.Requests: "requests", share.Bodies: "request bodies", share.Background: "background responses", share.Videos: "video jobs",
+	share.Content: "pictures and uploads", share.Watchers: "connections that watch",
+}
+
+// Those who are refused together should not come back together.
+const (
+	soonest = time.Second
+	spread  = 4 * time.Second
+)
+
+func again() time.Duration { return soonest + rand.N(spread) }
 
 // status keeps a code that net/http would panic on, or that is no error, from
 // getting out.

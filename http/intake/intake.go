@@ -1,18 +1,22 @@
-// Package intake bounds what the whole process takes on at once: requests under
-// way and bytes of their bodies (faults.md 1.6 and 3). What is beyond is refused
-// at the door, before its body is read, so that an overload costs those who are
-// turned away and nobody else. Limits of one key or one provider are the
-// throttles' business.
+// Package intake bounds what the whole process takes on at once: requests under way and
+// bytes of their bodies (faults.md 1.6 and 3). A request beyond that is refused before
+// its body is read, so that an overload costs only those who are refused. Both are
+// divided among the owners of requests by the rule of stagedoor/state/share. Limits of
+// one key or one provider are in actors/throttle.
 package intake
 
 import (
+	"context"
 	"io"
-	"math/rand/v2"
 	"net/http"
-	"sync/atomic"
-	"time"
+	"net/netip"
+	"strconv"
+	"strings"
 
+	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // Limits are what an Intake takes on. Zero values: any amount.
@@ -21,88 +25,157 @@ type Limits struct {
 	BodyBytes int64
 }
 
+// leastBody is how much of a body an owner may send while that is free, even where
+// its share is smaller: one text request of the largest size.
+const leastBody = 32 << 20
+
 // Intake counts. It is safe for concurrent use.
 type Intake struct {
-	limits   atomic.Pointer[Limits]
-	requests atomic.Int64
-	bytes    atomic.Int64
+	requests, bodies *share.Pool
+	// Operators have a reserve beyond the limits, so that they can look at an overload
+	// and end it. It is bounded, because anybody may ask for their paths.
+	reservedRequests, reservedBodies *share.Pool
 }
 
-// New makes an Intake.
-func New(l Limits) *Intake {
-	i := new(Intake)
-	i.Set(l)
-	return i
-}
-
-// Set changes the limits at once. What is under way stays.
-func (i *Intake) Set(l Limits) { i.limits.Store(&l) }
-
-// Reserve is what those who operate the gateway may take beyond the limits: who
-// cannot look cannot help. It is bounded, because anybody may ask for their paths.
 const (
 	reserveRequests = 64
 	reserveBytes    = 1 << 20
 )
 
-// Enter takes a request on, or says why not. It is to be served as counted
-// returns it: its body is counted as it arrives, for a length is only somebody's
-// word until then. The caller ends the Share.
+// New makes an Intake.
+func New(l Limits) *Intake {
+	return &Intake{
+		requests:         share.New(share.Requests, int64(l.Requests), 1),
+		bodies:           share.New(share.Bodies, l.BodyBytes, leastBody),
+		reservedRequests: share.New(share.Requests, reserveRequests, 1),
+		reservedBodies:   share.New(share.Bodies, reserveBytes, 1),
+	}
+}
+
+// Set changes the limits at once. What is under way stays.
+func (i *Intake) Set(l Limits) {
+	i.requests.Resize(int64(l.Requests))
+	i.bodies.Resize(l.BodyBytes)
+}
+
+// Pools returns the pools of requests and of bytes of bodies, for metrics.
+func (i *Intake) Pools() (requests, bodies *share.Pool) { return i.requests, i.bodies }
+
+// Enter takes a request on, or returns the error that refuses it. The request counts
+// for its client's address until Claim names its owner. It must be served as Enter
+// returns it, because its body is counted as it arrives: the length in its header is
+// only a claim. The caller ends the Share.
 func (i *Intake) Enter(r *http.Request) (counted *http.Request, s *Share, err error) {
-	return i.enter(r, 0, 0)
+	s = &Share{Context: r.Context(), owner: address(r), requests: i.requests, bodies: i.bodies, length: r.ContentLength}
+	if i.requests.Take(s.owner, 1) != nil {
+		// An address is not an owner whose fault it is: many clients may have it.
+		return nil, nil, envelope.Overloaded(share.Requests)
+	}
+	return s.counted(r), s, nil
 }
 
 // EnterReserved is Enter for an operator's request, for which there is the reserve.
 func (i *Intake) EnterReserved(r *http.Request) (counted *http.Request, s *Share, err error) {
-	return i.enter(r, reserveRequests, reserveBytes)
+	if counted, s, err = i.Enter(r); err == nil && (r.ContentLength == 0 || i.bodies.Check(s.owner, max(r.ContentLength, 1)) == nil) {
+		return counted, s, nil
+	}
+	if s != nil {
+		s.End()
+	}
+	s = &Share{Context: r.Context(), owner: address(r), requests: i.reservedRequests, bodies: i.reservedBodies, length: r.ContentLength}
+	if s.requests.Take(s.owner, 1) != nil {
+		return nil, nil, envelope.Overloaded(share.Requests)
+	}
+	return s.counted(r), s, nil
 }
 
-func (i *Intake) enter(r *http.Request, requests, bytes int64) (counted *http.Request, s *Share, err error) {
-	l := i.limits.Load()
-	if n := i.requests.Add(1); l.Requests > 0 && n > int64(l.Requests)+requests {
-		i.requests.Add(-1)
-		return nil, nil, overloaded()
+// counted is r as it is served: with the Share as its context and, if it has one, as
+// its body. It is a copy, because net/http looks at its own request's body when the
+// reply begins, to see whether what is left of it is worth reading.
+func (s *Share) counted(r *http.Request) *http.Request {
+	counted := r.WithContext(s)
+	if r.ContentLength != 0 {
+		s.body = r.Body
+		counted.Body = s
 	}
-	// What can never fit is the door's to refuse: it says so, where this would say
-	// to try again.
-	if r.ContentLength > 0 && r.ContentLength <= l.BodyBytes && i.bytes.Load()+r.ContentLength > l.BodyBytes+bytes {
-		i.requests.Add(-1)
-		return nil, nil, overloaded()
-	}
-	s = &Share{intake: i, reserve: bytes}
-	if r.ContentLength == 0 {
-		return r, s, nil
-	}
-	// A copy: net/http looks at its own request's body when the reply begins, to
-	// see whether what is left of it is worth reading.
-	s.request, s.body = *r, r.Body
-	s.request.Body = s
-	return &s.request, s, nil
+	return counted
 }
 
-// Share is what one request holds of an Intake. It is the request's body, too,
-// and belongs to whoever reads that.
+// address is the owner of a request whose key is not known: its client's address, or
+// the network of one customer.
+func address(r *http.Request) string {
+	host := r.RemoteAddr
+	if n := strings.LastIndexByte(host, ':'); n >= 0 {
+		host = host[:n]
+	}
+	if !strings.HasPrefix(host, "[") {
+		return host
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err != nil || a.Unmap().Is4() {
+		return host
+	}
+	network, _ := a.WithZone("").Prefix(64)
+	return network.String()
+}
+
+// Share is what one request holds of an Intake. It is the request's context and body,
+// too, and belongs to the handler that reads that.
 type Share struct {
-	intake  *Intake
-	request http.Request // as it is served
-	body    io.ReadCloser
-	held    int64
-	reserve int64 // bytes beyond the limit
+	context.Context
+	owner            string
+	requests, bodies *share.Pool
+	body             io.ReadCloser
+	length           int64 // of the body, as its header claims; -1: not known
+	held             int64
+}
+
+type key struct{}
+
+// Value implements context.Context.
+func (s *Share) Value(of any) any {
+	if of == (key{}) {
+		return s
+	}
+	return s.Context.Value(of)
+}
+
+// Claim counts a request for its owner from now on, or returns the error that refuses
+// it, because the owner's share is used up or there is no room for its body. A request
+// that came without an Intake is not counted.
+func Claim(ctx context.Context, owner state.Owner) error {
+	s, ok := ctx.Value(key{}).(*Share)
+	if !ok || s.owner == string(owner) {
+		return nil
+	}
+	if err := s.requests.Move(s.owner, string(owner), 1); err != nil {
+		return envelope.From(err)
+	}
+	s.bodies.Give(s.owner, s.held)
+	s.owner = string(owner)
+	s.bodies.Adopt(s.owner, s.held)
+	// A body that can never fit is refused with its own error when it is read.
+	if most := s.bodies.Most(); s.length > 0 && (most == 0 || s.length <= most) {
+		if err := s.bodies.Check(s.owner, s.length-s.held); err != nil {
+			return envelope.From(err)
+		}
+	}
+	return nil
 }
 
 // Read implements io.Reader. Its error is a *dialogue.Error if there is no room
 // for more.
 func (s *Share) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
-	s.held += int64(n)
-	most := s.intake.limits.Load().BodyBytes
-	switch taken := s.intake.bytes.Add(int64(n)); {
-	case most == 0 || taken <= most+s.reserve:
+	refused := s.bodies.Take(s.owner, int64(n))
+	if refused == nil {
+		s.held += int64(n)
 		return n, err
-	case s.held > most:
-		return 0, tooLarge()
 	}
-	return 0, overloaded()
+	if most := s.bodies.Most(); s.held+int64(n) > most {
+		return 0, tooLarge(most)
+	}
+	return 0, envelope.From(refused)
 }
 
 // Close implements io.Closer.
@@ -110,24 +183,21 @@ func (s *Share) Close() error { return s.body.Close() }
 
 // End gives back what the request held. Nothing may be read afterwards.
 func (s *Share) End() {
-	s.intake.requests.Add(-1)
-	s.intake.bytes.Add(-s.held)
+	s.requests.Give(s.owner, 1)
+	s.bodies.Give(s.owner, s.held)
 	s.held = 0
 }
 
-// Those who are refused together should not come back together.
-const (
-	soonest = time.Second
-	spread  = 4 * time.Second
-)
-
 // tooLarge is about a body for which there will never be room.
-func tooLarge() *dialogue.Error {
+func tooLarge(most int64) *dialogue.Error {
 	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
-		Message: "the request body is larger than all that the gateway takes at a time"}
+		Message: "the request body is larger than " + size(most) + ", the most that the gateway takes of one client at a time"}
 }
 
-func overloaded() *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeOverloaded, Code: "overloaded",
-		Message: "the gateway has all the requests it can take, try again", RetryAfter: soonest + rand.N(spread)}
+// size is a number of bytes as a message has it.
+func size(n int64) string {
+	if n >= 1<<20 {
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
 }

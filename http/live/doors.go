@@ -10,22 +10,24 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"stagedoor/actors/throttle"
 	"stagedoor/http/access"
 	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
-
-// MaxPerOwner is how many watchers one owner may have at a time. A watcher costs
-// tens of kilobytes; whoever needs more watches all jobs with one.
-const MaxPerOwner = 2000
 
 // Options are what the doors are made of.
 type Options struct {
 	Logger *slog.Logger
 	State  *state.State
 	Auth   *auth.Authenticator
+	// Limits are the keys' own.
+	Limits *throttle.Keys
+	// Watchers is the pool of all that watch. A watcher costs tens of kilobytes.
+	Watchers *share.Pool
 	// Sessions knows the people who are signed in; nil: only keys may watch.
 	Sessions Sessions
 	// Origin is how browsers reach the gateway, scheme://host[:port], beside the
@@ -43,7 +45,6 @@ type Doors struct {
 	stop context.CancelCauseFunc
 
 	mu       sync.Mutex
-	watchers map[state.Owner]int
 	all      int
 	gone     chan struct{} // closed when the last one has left after Drain
 	draining bool
@@ -54,7 +55,7 @@ var errDraining = errors.New("the gateway is shutting down")
 
 // New makes the doors.
 func New(o Options) *Doors {
-	d := &Doors{options: o, watchers: make(map[state.Owner]int), gone: make(chan struct{})}
+	d := &Doors{options: o, gone: make(chan struct{})}
 	d.upgrader = newUpgrader()
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
 	return d
@@ -92,19 +93,17 @@ func (d *Doors) Watching() int {
 	return d.all
 }
 
-// enter counts a watcher in. Whoever entered leaves.
+// enter counts a watcher in. The caller calls leave when its watching has ended.
 func (d *Doors) enter(owner state.Owner) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.draining:
+	if d.draining {
 		return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "shutting_down",
 			Message: errDraining.Error(), RetryAfter: time.Second}
-	case d.watchers[owner] >= MaxPerOwner:
-		return &dialogue.Error{Status: http.StatusTooManyRequests, Type: dialogue.TypeRateLimit, Code: "too_many_watchers",
-			Message: "too many connections watch already, one of them can watch everything", RetryAfter: 10 * time.Second}
 	}
-	d.watchers[owner]++
+	if err := d.options.Watchers.Take(string(owner), 1); err != nil {
+		return err
+	}
 	d.all++
 	return nil
 }
@@ -112,9 +111,7 @@ func (d *Doors) enter(owner state.Owner) error {
 func (d *Doors) leave(owner state.Owner) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.watchers[owner]--; d.watchers[owner] == 0 {
-		delete(d.watchers, owner)
-	}
+	d.options.Watchers.Give(string(owner), 1)
 	if d.all--; d.all == 0 && d.draining {
 		close(d.gone)
 	}

@@ -25,7 +25,7 @@ const stillEvery = 2 * sse.HeartbeatEvery
 
 // JobEvents streams one job until it ends: GET /v1/videos/{id}/events.
 func (d *Doors) JobEvents(w http.ResponseWriter, r *http.Request) {
-	v, after, err := d.admit(r)
+	v, after, err := d.admit(w, r)
 	if err != nil {
 		d.refuse(w, err)
 		return
@@ -47,7 +47,7 @@ func (d *Doors) JobEvents(w http.ResponseWriter, r *http.Request) {
 
 // AllEvents streams every job of the viewer: GET /v1/videos/events.
 func (d *Doors) AllEvents(w http.ResponseWriter, r *http.Request) {
-	v, after, err := d.admit(r)
+	v, after, err := d.admit(w, r)
 	if err != nil {
 		d.refuse(w, err)
 		return
@@ -56,8 +56,8 @@ func (d *Doors) AllEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit finds out who watches and from which change on; 0: from the beginning.
-func (d *Doors) admit(r *http.Request) (*viewer, int64, error) {
-	v, err := d.identify(r)
+func (d *Doors) admit(w http.ResponseWriter, r *http.Request) (*viewer, int64, error) {
+	v, err := d.identify(w, r)
 	if err != nil {
 		return nil, 0, err
 	}

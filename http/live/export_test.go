@@ -2,15 +2,13 @@ package live
 
 import "stagedoor/state"
 
-// Fill enters as many watchers of an owner as there may be.
-func (d *Doors) Fill(owner state.Owner) (leave func()) {
-	for range MaxPerOwner {
-		if err := d.enter(owner); err != nil {
-			panic(err)
-		}
+// Fill enters as many watchers of an owner as there may be, and returns how many.
+func (d *Doors) Fill(owner state.Owner) (n int, leave func()) {
+	for d.enter(owner) == nil {
+		n++
 	}
-	return func() {
-		for range MaxPerOwner {
+	return n, func() {
+		for range n {
 			d.leave(owner)
 		}
 	}

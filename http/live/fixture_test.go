@@ -15,10 +15,12 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"stagedoor/actors/throttle"
 	"stagedoor/http/auth"
 	"stagedoor/http/live"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 const (
@@ -60,7 +62,8 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t, state: kept, pipes: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
 	s.auth = auth.New(nil, time.Now)
 	s.keys(key, foreign, noVideos)
-	s.doors = live.New(live.Options{Logger: slog.New(slog.DiscardHandler), State: kept, Auth: s.auth, Sessions: s, Origin: "https://gateway.example", Now: time.Now})
+	const watchers = 100
+	s.doors = live.New(live.Options{Logger: slog.New(slog.DiscardHandler), State: kept, Auth: s.auth, Limits: throttle.NewKeys(100), Watchers: share.New(share.Watchers, watchers, 1), Sessions: s, Origin: "https://gateway.example", Now: time.Now})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/videos/events", s.doors.AllEvents)
 	mux.HandleFunc("GET /v1/videos/live", s.doors.Jobs)

@@ -29,7 +29,7 @@ const MaxIDs = 1000
 //	{"type":"ready","revision":n}     the snapshot is complete
 //	{"type":"error","error":{...}}    of what the client said; the socket stays
 func (d *Doors) Jobs(w http.ResponseWriter, r *http.Request) {
-	v, err := d.identify(r)
+	v, err := d.identify(w, r)
 	if err != nil {
 		d.refuse(w, err)
 		return

@@ -303,13 +303,17 @@ func TestAnySourceCanBeServed(t *testing.T) {
 	})
 }
 
-func TestOneOwnerHasABoundedNumberOfWatchers(t *testing.T) {
+func TestOneOwnerHasHalfOfTheFreeWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		leave := s.doors.Fill(me)
+		n, leave := s.doors.Fill(me)
 		defer leave()
-		if reply, _ := s.get("/v1/videos/events", key); reply.StatusCode != 429 || reply.Header.Get("Retry-After") == "" {
-			t.Errorf("got %d", reply.StatusCode)
+		if n != 50 {
+			t.Errorf("one owner has %d of 100 watchers", n)
+		}
+		reply, body := s.get("/v1/videos/events", key)
+		if text, _ := body.ReadString('}'); reply.StatusCode != 429 || reply.Header.Get("Retry-After") == "" || !strings.Contains(text, "watchers_share_exceeded") {
+			t.Errorf("got %d, %s", reply.StatusCode, text)
 		}
 		if reply, _ := s.get("/v1/videos/events", foreign); reply.StatusCode != 200 {
 			t.Errorf("somebody else gets %d", reply.StatusCode)

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 
+	"stagedoor/http/admission"
+	"stagedoor/http/intake"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 )
@@ -30,12 +32,19 @@ type viewer struct {
 // identify finds out who asks: by key if one was sent, else by the session of a
 // browser, which can set no headers here. A key in the query is not looked at: it
 // would be in every log on the way.
-func (d *Doors) identify(r *http.Request) (*viewer, error) {
+func (d *Doors) identify(w http.ResponseWriter, r *http.Request) (*viewer, error) {
 	v := &viewer{doors: d, r: r}
-	if err := v.recognise(); err != nil {
-		return nil, err
+	key, err := v.recognise()
+	if err == nil {
+		err = d.SameOrigin(r)
 	}
-	return v, d.SameOrigin(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.key == "":
+		return v, intake.Claim(r.Context(), v.owner)
+	}
+	return v, admission.AdmitWatcher(w, r, d.options.Limits, &key, d.options.Now())
 }
 
 // SameOrigin refuses what a page of another origin asks: browsers send cookies
@@ -49,32 +58,32 @@ func (d *Doors) SameOrigin(r *http.Request) error {
 	return nil
 }
 
-// recognise looks who it is. It is asked again now and then: keys are revoked and
+// recognise finds the key, or the session, that r was sent with. It is asked again now and then: keys are revoked and
 // people sign out while they watch.
-func (v *viewer) recognise() error {
+func (v *viewer) recognise() (state.Key, error) {
 	d := v.doors
 	if d.options.Sessions != nil && !sendsKey(v.r) {
 		user, err := d.options.Sessions.Member(v.r)
 		if err != nil {
-			return err
+			return state.Key{}, err
 		}
 		if user != "" {
 			v.owner = state.OwnerOf("", user)
-			return nil
+			return state.Key{}, nil
 		}
 	}
 	key, err := d.options.Auth.Authenticate(v.r, false)
 	if err != nil {
-		return err
+		return key, err
 	}
 	v.owner, v.key = state.OwnerOf(key.ID, key.User), key.ID
-	return d.options.Auth.Permit(&key, v.r, scope, "")
+	return key, d.options.Auth.Permit(&key, v.r, scope, "")
 }
 
 // still fails if the viewer may not watch any more what it watches.
 func (v *viewer) still() error {
 	again := &viewer{doors: v.doors, r: v.r}
-	if err := again.recognise(); err != nil {
+	if _, err := again.recognise(); err != nil {
 		return err
 	}
 	if again.owner != v.owner {

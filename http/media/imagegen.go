@@ -38,12 +38,10 @@ func (d *Doors) ImagegenRoutes(handle func(pattern string, h http.HandlerFunc)) 
 func (d *Doors) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{doors: d, w: w, r: r}
+		defer func() { v.pass.Release(0) }() // unless it was released by what was used
 		if err := v.imagegen(route); err != nil {
 			v.refuse(err)
 			v.close()
-			if v.pass != nil {
-				v.pass.Release(0)
-			}
 			return
 		}
 		reply := v.begin()
@@ -67,6 +65,9 @@ func (d *Doors) Imagegen(route *imagegen.Route) http.HandlerFunc {
 // limits bound.
 func (v *visit) imagegen(route *imagegen.Route) error {
 	if err := v.identify(imagegenScope); err != nil {
+		return err
+	}
+	if err := v.enter(); err != nil {
 		return err
 	}
 	in, files, err := v.doors.readImagegen(v.w, v.r, route)

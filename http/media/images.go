@@ -76,7 +76,11 @@ func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Reque
 // images is what both doors do.
 func (d *Doors) images(w http.ResponseWriter, r *http.Request, read func(*visit) (*picture.Request, error)) {
 	v := &visit{doors: d, w: w, r: r}
+	defer func() { v.pass.Release(0) }() // unless it was released by what was used
 	err := v.identify(imagesScope)
+	if err == nil {
+		err = v.enter()
+	}
 	if err == nil {
 		v.request, err = read(v)
 	}
@@ -88,7 +92,6 @@ func (d *Doors) images(w http.ResponseWriter, r *http.Request, read func(*visit)
 		v.close()
 		return
 	}
-	defer v.pass.Release(0) // unless it was released by what was used
 	emit := images.NewEmitter(v.request, d.resolve, d.Env.Now)
 	reply := v.begin()
 	if v.request.Stream {

@@ -70,8 +70,14 @@ func (u *upload) tooLarge() *dialogue.Error {
 		Message: fmt.Sprintf("the request body is larger than %d MiB", u.limit>>20)}
 }
 
+// broken is what a client is told of a body that could not be read. A reader may say
+// that itself.
 func (u *upload) broken(err error) *dialogue.Error {
 	u.w.Header().Set("Connection", "close")
+	var told *dialogue.Error
+	if errors.As(err, &told) {
+		return told
+	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return &dialogue.Error{Status: http.StatusRequestTimeout, Type: dialogue.TypeInvalidRequest, Code: "request_timeout",

@@ -61,6 +61,10 @@ func (m *maker) make(op video.Operation) (state.Video, error) {
 	if err := m.identify(state.ScopeVideos); err != nil {
 		return none, err
 	}
+	if err := m.enter(); err != nil {
+		return none, err
+	}
+	defer m.pass.Release(0) // how long a video takes is no matter of the key's concurrency
 	var err error
 	if m.ask, err = m.read(op); err != nil {
 		return none, err
@@ -75,7 +79,6 @@ func (m *maker) make(op video.Operation) (state.Video, error) {
 	if err := m.admitTo(m.model(), len(m.ask.Prompt)/4+1); err != nil {
 		return none, err
 	}
-	defer m.pass.Release(0) // how long a video takes is no matter of the key's concurrency
 	return m.begin()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/actors/videojob"
 	"stagedoor/http/access"
+	"stagedoor/http/intake"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -30,6 +31,9 @@ func (m *maker) discard(o *videojob.Order) {
 func (d *Doors) reader(w http.ResponseWriter, r *http.Request, read func(*visit) error) {
 	v := &visit{doors: d, w: w, r: r}
 	err := v.identify(state.ScopeVideos)
+	if err == nil {
+		err = intake.Claim(r.Context(), v.owner())
+	}
 	if err == nil {
 		err = read(v)
 	}

@@ -26,7 +26,7 @@ import (
 
 // visit is one request for pictures at its door. Its checks come in the order of
 // decisions.md, so that whoever breaks several rules hears of the first:
-// identify, what the shape says, admit.
+// identify, enter, what the shape says, admit.
 type visit struct {
 	doors *Doors
 	w     http.ResponseWriter
@@ -48,8 +48,16 @@ func (v *visit) identify(scope string) error {
 	return err
 }
 
+// enter counts the request against its key's limits that do not depend on its body.
+// The caller releases v.pass, also after a later error.
+func (v *visit) enter() error {
+	pass, err := admission.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
+	v.pass = pass
+	return err
+}
+
 // admit performs what is left to check once the request is known: its model and
-// the key's own limits.
+// the key's limit of tokens.
 func (v *visit) admit() error { return v.admitTo(v.request.Model, v.estimate()) }
 
 // admitTo admits a request to a model. What it takes is estimated in tokens.
@@ -63,9 +71,7 @@ func (v *visit) admitTo(model string, tokens int) error {
 	if v.plan == nil {
 		return modelNotFound(model)
 	}
-	pass, err := admission.Count(v.w.Header(), v.doors.Limits, &v.key, tokens, v.doors.Env.Now())
-	v.pass = pass
-	return err
+	return admission.Charge(v.w, v.pass, tokens, v.doors.Env.Now())
 }
 
 func modelNotFound(model string) *dialogue.Error {

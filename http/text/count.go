@@ -64,6 +64,8 @@ func (v *visit) count(c counter) {
 }
 
 func (v *visit) counted(c counter) (body []byte, estimated bool, err error) {
+	// It counts as a request, but uses no tokens.
+	defer func() { v.pass.Release(0) }()
 	if err := v.read(); err != nil {
 		return nil, false, err
 	}
@@ -75,11 +77,6 @@ func (v *visit) counted(c counter) (body []byte, estimated bool, err error) {
 	if err := v.route(); err != nil {
 		return nil, false, err
 	}
-	// It counts as a request, but uses no tokens.
-	if err := v.limit(0); err != nil {
-		return nil, false, err
-	}
-	defer v.pass.Release(0)
 	if body := v.asked(c); body != nil {
 		return body, false, nil
 	}

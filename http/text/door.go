@@ -102,6 +102,7 @@ type visit struct {
 }
 
 func (v *visit) serve() {
+	defer func() { v.pass.Release(0) }() // unless it was released by what was used
 	if err := v.admit(); err != nil {
 		v.refuse(err)
 		if v.body != nil {
@@ -109,7 +110,6 @@ func (v *visit) serve() {
 		}
 		return
 	}
-	defer v.pass.Release(0) // unless it was released by what was used
 	if v.shape.Name() == dialogue.Responses {
 		v.serveResponses()
 		return
@@ -125,14 +125,20 @@ func (v *visit) admit() error {
 	if err := v.route(); err != nil {
 		return err
 	}
-	return v.limit(v.estimate())
+	return admission.Charge(v.w, v.pass, v.estimate(), v.doors.Env.Now())
 }
 
-// read finds out who asks and reads the body.
+// read checks the key and its limits, and then reads the body. The caller releases
+// v.pass, also after an error.
 func (v *visit) read() error {
 	if err := v.identify(scopes[v.shape.Name()]); err != nil {
 		return err
 	}
+	pass, err := admission.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
+	if err != nil {
+		return err
+	}
+	v.pass = pass
 	b, err := readBody(v.w, v.r)
 	if err != nil {
 		return err
@@ -142,13 +148,6 @@ func (v *visit) read() error {
 		return nil // in check, with the rules
 	}
 	return checkJSON(v.payload)
-}
-
-// limit counts the request against its key.
-func (v *visit) limit(tokens int) error {
-	pass, err := admission.Count(v.w.Header(), v.doors.Limits, &v.key, tokens, v.doors.Env.Now())
-	v.pass = pass
-	return err
 }
 
 // identify checks key and scope.

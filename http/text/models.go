@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
+	"stagedoor/http/intake"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
@@ -104,7 +105,10 @@ func (d *Doors) modelsKey(w http.ResponseWriter, r *http.Request) (state.Key, er
 		return key, err
 	}
 	access.Note(w, slog.String("key", key.ID))
-	return key, d.Auth.Permit(&key, r, state.ScopeModels, "")
+	if err := d.Auth.Permit(&key, r, state.ScopeModels, ""); err != nil {
+		return key, err
+	}
+	return key, intake.Claim(r.Context(), state.OwnerOf(key.ID, key.User))
 }
 
 func (d *Doors) modelsDialect(r *http.Request) envelope.Dialect {

@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/meter"
 	"stagedoor/actors/translator"
 	"stagedoor/http/envelope"
+	"stagedoor/http/intake"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -90,6 +91,9 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 		return nil, err
 	}
 	if err := d.Auth.Permit(&key, r, "", ""); err != nil {
+		return nil, err
+	}
+	if err := intake.Claim(r.Context(), state.OwnerOf(key.ID, key.User)); err != nil {
 		return nil, err
 	}
 	all, err := d.find(r.Context(), &key, r.PathValue("request_id"))

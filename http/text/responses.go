@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/background"
 	"stagedoor/http/access"
 	"stagedoor/http/envelope"
+	"stagedoor/http/intake"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
@@ -178,7 +179,11 @@ func (v *visit) keepAlive(ctx context.Context, out *sse.Writer) (stop func()) {
 // stored is a request about a stored response.
 func (d *Doors) stored(w http.ResponseWriter, r *http.Request) (*visit, state.ResponseHeader, bool) {
 	v := &visit{doors: d, shape: d.Shapes[dialogue.Responses], w: w, r: r}
-	if err := v.identify(state.ScopeResponses); err != nil {
+	err := v.identify(state.ScopeResponses)
+	if err == nil {
+		err = intake.Claim(r.Context(), v.owner())
+	}
+	if err != nil {
 		v.refuse(err)
 		return nil, state.ResponseHeader{}, false
 	}

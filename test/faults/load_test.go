@@ -21,11 +21,11 @@ import (
 )
 
 // single is a gateway before one upstream, with the program's limits changed.
-func single(t *testing.T, script faultd.Script, limits *harness.Limits) (*harness.Gateway, *faultd.Server) {
+func single(t *testing.T, script faultd.Script, limits *harness.Limits, keys ...harness.Key) (*harness.Gateway, *faultd.Server) {
 	t.Helper()
 	server := newServer(t)
 	server.Handle("m", script)
-	return harness.Start(t, harness.Config{Limits: limits,
+	return harness.Start(t, harness.Config{Limits: limits, Keys: keys,
 		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", APIKeys: []string{upstreamKey}, Timeouts: &patient}},
 		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
 	}), server
@@ -131,28 +131,59 @@ func TestStalledReadersAreDropped(t *testing.T) {
 	}
 }
 
-// Beyond what the process takes on, requests hear so at once; health is answered,
-// and the places are free again when their requests end (faults.md 1.6).
+// Beyond what the process takes on, requests are refused at once; health is answered,
+// and the places are free again when their requests end (faults.md 1.6). One key cannot
+// take all of them.
 func TestOverloadIsToldAtOnce(t *testing.T) {
 	const places = 5
 	release := make(chan struct{})
+	var keys []harness.Key
+	for n := range places {
+		keys = append(keys, harness.Key{Key: fmt.Sprint("sd-test-", n), Name: fmt.Sprint("test ", n)})
+	}
 	g, server := single(t, func(c *faultd.Conn) {
 		<-release
 		answering(c)
-	}, &harness.Limits{Requests: places, BodyMiB: 1, FailedKeys: 3})
+	}, &harness.Limits{Requests: places, BodyMiB: 1, FailedKeys: 3}, keys...)
 	var wg sync.WaitGroup
-	for range places {
+	askAs := func(w way, key string) *cases.Reply {
+		r := w.request(t.Context(), t, g, "m")
+		cases.Authorize(r, w.inbound, key)
+		response, err := client.Do(r)
+		if err != nil {
+			t.Errorf("no reply: %v", err)
+			return &cases.Reply{}
+		}
+		return cases.ReadReply(response)
+	}
+	taken := 0
+	take := func(key string) {
+		w := way{cases.Chat, true}
 		wg.Go(func() {
-			w := way{cases.Chat, true}
-			for _, bad := range answered.judge(w.ask(t, g, "m"), w, cases.Chat, false, nil) {
+			for _, bad := range answered.judge(askAs(w, key), w, cases.Chat, false, nil) {
 				t.Errorf("a request that was taken on: %s", bad)
 			}
 		})
-	}
-	for deadline := time.Now().Add(5 * time.Second); server.Calls("m") < places; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the requests do not reach the upstream")
+		taken++
+		for deadline := time.Now().Add(5 * time.Second); server.Calls("m") < taken; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the requests do not reach the upstream")
+			}
 		}
+	}
+	for range places / 2 {
+		take(keys[0].Key)
+	}
+	w := way{cases.Chat, true}
+	reply := askAs(w, keys[0].Key)
+	for _, bad := range refused(429).judge(reply, w, cases.Chat, false, nil) {
+		t.Errorf("a key that has its share: %s", bad)
+	}
+	if reply.Header.Get("Retry-After") == "" {
+		t.Error("a key that has its share is not told when to come back")
+	}
+	for n := 1; taken < places; n++ {
+		take(keys[n].Key)
 	}
 	for _, w := range ways() {
 		began := time.Now()

@@ -66,6 +66,7 @@ type Admin struct {
 type Process struct {
 	Requests   int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: any number"`
 	BodyMiB    int `yaml:"body_mib" doc:"mebibytes of request bodies held at a time, more are answered 503; 0: any amount"`
+	Watchers   int `yaml:"watchers" doc:"event streams, WebSockets and long polls at a time, more are answered 503; 0: any number"`
 	ContentMiB int `yaml:"content_mib" doc:"mebibytes on disk of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
 	FailedKeys int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
 }
@@ -185,7 +186,7 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
-		Limits:    Process{Requests: 20000, BodyMiB: 512, ContentMiB: 4096, FailedKeys: 300},
+		Limits:    Process{Requests: 20000, BodyMiB: 512, Watchers: 4096, ContentMiB: 4096, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
 		Videos:    defaultVideos,
