@@ -128,7 +128,7 @@ func decodePage(rec journal.Record) ([]Entry, error) {
 // excerpt is a page with one entry of a page, which is all that needs decoding for
 // that one. What has no such entry, or another form, is returned as it is.
 func excerpt(rec journal.Record, sequence uint64) journal.Record {
-	if len(rec.Key) != 8 || !gjson.ValidBytes(rec.Value) {
+	if len(rec.Key) != 8 || !json.Valid(rec.Value) {
 		return rec
 	}
 	page := gjson.ParseBytes(rec.Value)

@@ -131,20 +131,20 @@ func (r *StoredResponse) check() error {
 	if len(r.Input) == 0 {
 		r.Input = json.RawMessage("[]")
 	}
-	if !gjson.ValidBytes(r.Input) || !gjson.ParseBytes(r.Input).IsArray() {
+	if !json.Valid(r.Input) || !gjson.ParseBytes(r.Input).IsArray() {
 		return fmt.Errorf("%w: the input of response %s is not an array", ErrInvalid, r.ID)
 	}
 	if len(r.Body)+len(r.Input) > MaxResponseBytes || len(r.Request) > MaxResponseBytes {
 		return fmt.Errorf("response %s: %w", r.ID, ErrTooLarge)
 	}
-	if len(r.Request) > 0 && !gjson.ValidBytes(r.Request) {
+	if len(r.Request) > 0 && !json.Valid(r.Request) {
 		return fmt.Errorf("%w: the request of response %s is not JSON", ErrInvalid, r.ID)
 	}
 	return checkBody(r.ID, r.Body)
 }
 
 func checkBody(id string, body []byte) error {
-	if !gjson.ValidBytes(body) || !gjson.ParseBytes(body).IsObject() {
+	if !json.Valid(body) || !gjson.ParseBytes(body).IsObject() {
 		return fmt.Errorf("%w: the body of response %s is not an object", ErrInvalid, id)
 	}
 	return nil

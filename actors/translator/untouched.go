@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
@@ -144,6 +145,9 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
 	if !looksWhole(ev.Data) {
 		return u.refusedInBody(dialogue.BadUpstream("an event that is no JSON object"))
+	}
+	if bad := fields.CheckReplyLimits("event", ev.Data); bad != nil {
+		return u.refusedInBody(bad)
 	}
 	if !utf8.Valid(ev.Data) {
 		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 const (
@@ -99,6 +100,9 @@ func decode[T any](c *call) (T, error) {
 	body := c.body
 	if len(body) == 0 {
 		body = []byte("{}")
+	}
+	if fault := fields.Explain(body); fault.Flaw.OverLimit() {
+		return in, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body " + fault.Rule()}
 	}
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil {
 		return in, unreadable(err)

@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/http/access"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/state"
 )
 
@@ -57,7 +58,7 @@ func (j *jobs) Hear(message []byte) {
 }
 
 func (j *jobs) obey(message []byte) *dialogue.Error {
-	if !gjson.ValidBytes(message) {
+	if !fields.ValidLenient(message) {
 		return &dialogue.Error{Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "a message must be one JSON object in a text frame"}
 	}
 	m := gjson.ParseBytes(message)

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"stagedoor/actors/painter"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
@@ -196,9 +194,13 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if !fields.Valid(body) || jsontext.Value(body).Kind() != '{' {
-		return nil, &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
+	if !fields.ValidObject(body) {
+		e := &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
 			Message: "the request body must be one valid JSON object without duplicate names"}
+		if fault := fields.Explain(body); fault.Flaw.OverLimit() {
+			e.Message = "the request body " + fault.Rule()
+		}
+		return nil, e
 	}
 	return body, nil
 }

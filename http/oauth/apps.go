@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/providers/fields"
 )
 
 // envelope is the answer of application registration (imagegen-and-oauth.md
@@ -86,6 +87,9 @@ func readRegistration(w http.ResponseWriter, r *http.Request) (tokens.NewApp, er
 	body, err := readBody(w, r)
 	if err != nil {
 		return tokens.NewApp{}, err
+	}
+	if fault := fields.Explain(body); fault.Flaw.OverLimit() {
+		return tokens.NewApp{}, &refusal{status: http.StatusBadRequest, text: "the body " + fault.Rule()}
 	}
 	var in registration
 	if err := json.Unmarshal(body, &in); err != nil {

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/upstream"
@@ -170,76 +168,40 @@ func badBody(err error) *dialogue.Error {
 
 // checkJSON wants one JSON object without duplicate names, not too deep.
 func checkJSON(b []byte) error {
-	if fields.Valid(b) && jsontext.Value(b).Kind() == '{' {
+	if fields.ValidObject(b) {
 		return nil
 	}
 	return explainJSON(b)
 }
 
-// depth is the deepest nesting of b, counted without regard to syntax.
-func depth(b []byte) int {
-	level, deepest := 0, 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			i = stringEnd(b, i)
-		case '{', '[':
-			level++
-			deepest = max(deepest, level)
-		case '}', ']':
-			level--
-		}
-	}
-	return deepest
-}
-
-// stringEnd is the index of the quote that ends the string begun at i.
-func stringEnd(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		n := bytes.IndexAny(b[i:], `"\`)
-		if n < 0 {
-			return len(b)
-		}
-		if i += n; b[i] == '"' {
-			return i
-		}
-		i++ // whatever is escaped
-	}
-	return len(b)
-}
-
 // explainJSON says what is wrong with b, which is not a valid object.
 func explainJSON(b []byte) error {
+	fault := fields.Explain(b)
 	switch {
 	case len(bytes.TrimLeft(b, " \t\r\n")) == 0:
 		return invalidJSON("the request body is empty, a JSON object is expected")
-	case depth(b) > fields.MaxDepth:
-		return invalidJSON("the request body is nested deeper than " + strconv.Itoa(fields.MaxDepth) + " levels")
-	case jsontext.Value(b).IsValid():
+	case fault.Flaw == fields.Sound:
 		return invalidJSON("the request body must be a JSON object")
-	}
-	dec := jsontext.NewDecoder(bytes.NewReader(b))
-	_, err := dec.ReadValue()
-	if err == nil {
-		_, err = dec.ReadToken()
-		if err == nil {
-			return invalidJSON("the request body has something after its JSON object")
-		}
-	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName) {
-		name := strings.ReplaceAll(strings.TrimPrefix(string(syntax.JSONPointer), "/"), "/", ".")
-		if len(name) > maxParam {
-			name = strings.ToValidUTF8(name[:maxParam], "") + "..."
-		}
-		e := dialogue.Invalid(name, "must not occur twice in its object")
+	case fault.Flaw == fields.RepeatedName:
+		e := dialogue.Invalid(shortParam(fault.Path), "must not occur twice in its object")
 		e.Code = "duplicate_key"
 		return e
+	case fault.Flaw.OverLimit():
+		e := invalidJSON("the request body " + fault.Rule())
+		e.Param = shortParam(fault.Path)
+		return e
+	case fault.Offset == len(b):
+		return invalidJSON("the request body is not valid JSON: it ends too early")
 	}
-	if errors.As(err, &syntax) {
-		return invalidJSON("the request body is not valid JSON, see byte " + strconv.FormatInt(syntax.ByteOffset, 10))
+	return invalidJSON("the request body is not valid JSON, see byte " + strconv.Itoa(fault.Offset))
+}
+
+// shortParam cuts a path that is made of the client's own names.
+func shortParam(path string) string {
+	if len(path) <= maxParam {
+		return path
 	}
-	return invalidJSON("the request body is not valid JSON: it ends too early")
+	return strings.ToValidUTF8(path[:maxParam], "") + "..."
 }
 
 func invalidJSON(message string) *dialogue.Error {

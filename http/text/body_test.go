@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -21,6 +22,9 @@ func TestBodiesThatAreNotOneJSONObjectAreRefused(t *testing.T) {
 		{"depth 129", nested(129), "invalid_json", ""},
 		{"a million brackets", strings.Repeat("[", 1_000_000), "invalid_json", ""},
 		{"a million objects", strings.Repeat(`{"a":`, 200_000), "invalid_json", ""},
+		{"10,000 names", `{` + good + `,"metadata":null,"x":{` + manyNames(10_000) + `}}`, "", ""},
+		{"10,001 names", `{` + good + `,"x":{"y":[0,{` + manyNames(10_001) + `}]}}`, "invalid_json", "x.y.1"},
+		{"10,001 names at the top", `{` + good + `,` + manyNames(9_999) + `}`, "invalid_json", ""},
 		{"brackets in strings", `{` + good + `,"x":"` + strings.Repeat(`[\"`, 1000) + `"}`, "", ""},
 		{"empty", "", "invalid_json", ""},
 		{"white space", " \n", "invalid_json", ""},
@@ -57,6 +61,15 @@ func TestBodiesThatAreNotOneJSONObjectAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s %q", c.name, r.status, r.body, c.code, c.param)
 		}
 	}
+}
+
+// manyNames are n members of an object.
+func manyNames(n int) string {
+	b := []byte(`"n0":0`)
+	for i := 1; i < n; i++ {
+		b = fmt.Appendf(b, `,"n%d":0`, i)
+	}
+	return string(b)
 }
 
 func TestMediaTypes(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := &dialogue.Error{Status: status, Type: typeOf(status),
 		Message: fmt.Sprintf("the upstream provider returned status %d", status)}
-	if len(body) > maxErrorBody || !gjson.ValidBytes(body) {
+	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
 	read(e, gjson.ParseBytes(body))

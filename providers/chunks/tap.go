@@ -71,8 +71,11 @@ func (t *Tap) look(name string, data []byte) (v shapes.Verdict, settled bool) {
 		t.err = Failure(chunk)
 		return shapes.Failed, true
 	}
-	if !chunk.IsObject() || !gjson.ValidBytes(data) {
+	if !chunk.IsObject() {
 		t.err = dialogue.BadUpstream("event is not a JSON object")
+		return shapes.Failed, true
+	}
+	if t.err = fields.CheckReply("event", data); t.err != nil {
 		return shapes.Failed, true
 	}
 	if u := chunk.Get("usage"); u.IsObject() {
@@ -139,9 +142,10 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 		}
 		return nil
 	})
+	if bad := r.BadReply("reply"); bad != nil {
+		return nil, bad
+	}
 	switch {
-	case !r.Whole():
-		return nil, dialogue.BadUpstream("reply is not a JSON object")
 	case failed:
 		return nil, Failure(gjson.ParseBytes(body))
 	case !listed:

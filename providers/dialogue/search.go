@@ -16,13 +16,17 @@ var searchFrame = []string{"type", "name", "cache_control"}
 // web search as its client wrote it: a tool, or chat's web_search_options; they
 // may be empty.
 func (r *Report) LoseSearch(options json.RawMessage, kept ...string) {
+	r.loseSearch(options, kept, 0)
+}
+
+func (r *Report) loseSearch(options json.RawMessage, kept []string, depth int) {
 	if len(options) == 0 {
 		return
 	}
 	gjson.ParseBytes(options).ForEach(func(name, v gjson.Result) bool {
 		switch {
-		case strings.HasPrefix(name.Str, "googleSearch") && v.IsObject():
-			r.LoseSearch(json.RawMessage(v.Raw), kept...) // a tool is the one member of its object
+		case depth == 0 && strings.HasPrefix(name.Str, "googleSearch") && v.IsObject():
+			r.loseSearch(json.RawMessage(v.Raw), kept, depth+1) // a tool is the one member of its object
 		case slices.Contains(searchFrame, name.Str), slices.Contains(kept, name.Str):
 		case name.Str == "external_web_access":
 			// The one switch that is on where it is not given.

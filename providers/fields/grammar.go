@@ -6,18 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep the values of a text may be nested (faults.md 3). Each
-// level costs the walker a stack frame, so there must be a bound.
-const MaxDepth = 128
-
 // Valid reports whether text is one JSON value by the strict rules that client
 // requests are held to: the grammar of RFC 8259, UTF-8 without any gap, no lone
-// surrogates, no name twice in an object, at most MaxDepth levels. It agrees
-// with jsontext.Value.IsValid up to that depth, and takes about half its
-// time on long conversations.
-func Valid(text []byte) bool {
+// surrogates, no name twice in an object, and the limits MaxDepth and MaxNames.
+// It agrees with jsontext.Value.IsValid within those limits, and takes about half
+// its time on long conversations.
+func Valid(text []byte) bool { return ValidWithin(text, MaxDepth) }
+
+// ValidWithin is Valid with another limit than MaxDepth.
+func ValidWithin(text []byte, depth int) bool {
 	r := NewReader(text)
 	defer r.Free()
+	r.deepest = depth
+	r.Skip()
+	return r.Whole()
+}
+
+// ValidObject reports whether text is valid by the rules of Valid, and an object.
+func ValidObject(text []byte) bool {
+	r := NewReader(text)
+	defer r.Free()
+	if r.Peek() != Object {
+		return false
+	}
 	r.Skip()
 	return r.Whole()
 }
@@ -78,9 +89,8 @@ func (r *Reader) array() {
 // open enters an object or array and reports whether there is anything in it.
 func (r *Reader) open(end byte) bool {
 	r.pos++
-	if r.depth++; r.depth > MaxDepth {
-		r.damage()
-		return false
+	if r.depth++; r.depth > r.deepest {
+		return r.refuse(TooDeep)
 	}
 	if r.eat(end) {
 		r.depth--
@@ -115,8 +125,15 @@ func (r *Reader) member(in *scope) []byte {
 	if escaped { // "\u006e" is n: no way around a rule
 		name = []byte(Unquote(r.buf[start:r.pos]))
 	}
-	if !r.eat(':') || !r.lenient && r.repeated(in, name) {
+	switch in.count++; {
+	case !r.eat(':'):
 		r.damage()
+	case in.count > MaxNames:
+		r.pos = start
+		r.refuse(TooManyNames)
+	case !r.lenient && r.repeated(in, name):
+		r.pos = start
+		r.refuse(RepeatedName)
 	}
 	return name
 }
@@ -168,6 +185,7 @@ func (r *Reader) text() (escaped bool) {
 				n = r.character(b[i:])
 			}
 			if n == 0 {
+				r.pos = i
 				r.damage()
 				return escaped
 			}
@@ -198,6 +216,7 @@ func (r *Reader) rest(i int) (escaped bool) {
 		}
 		i += n
 	}
+	r.pos = i
 	r.damage()
 	return escaped
 }
@@ -332,8 +351,13 @@ func digitsEnd(b []byte, i int) int {
 
 // damage ends the walk: what has been read so far is not the beginning of a
 // JSON text. It returns false.
-func (r *Reader) damage() bool {
-	r.broken = true
+func (r *Reader) damage() bool { return r.refuse(Malformed) }
+
+// refuse ends the walk at the first rule that the text breaks. It returns false.
+func (r *Reader) refuse(flaw Flaw) bool {
+	if r.flaw == Sound {
+		r.flaw, r.at = flaw, r.pos
+	}
 	r.pos = len(r.buf)
 	return false
 }

@@ -35,7 +35,9 @@ type Reader struct {
 	// lenient lets pass what no parser stumbles over: names that occur twice
 	// and bytes that are not UTF-8.
 	lenient bool
-	broken  bool
+	deepest int  // levels that values may be nested
+	flaw    Flaw // Sound until the text breaks a rule
+	at      int  // where it does
 }
 
 // step is one level of the path: a name, or an index if name is nil.
@@ -49,15 +51,16 @@ var readers = sync.Pool{New: func() any { return &Reader{path: make([]step, 0, 8
 // NewReader reads text, which it does not write to, by the rules of Valid.
 func NewReader(text []byte) *Reader {
 	r := readers.Get().(*Reader)
-	r.buf = text
+	r.buf, r.deepest = text, MaxDepth
 	return r
 }
 
 // NewLenientReader reads what others than clients have written: names may occur
-// twice, and strings may hold anything that ends at their quote.
+// twice, strings may hold anything that ends at their quote, and values may be
+// nested MaxReplyDepth levels deep.
 func NewLenientReader(text []byte) *Reader {
 	r := NewReader(text)
-	r.lenient = true
+	r.lenient, r.deepest = true, MaxReplyDepth
 	return r
 }
 
@@ -73,7 +76,7 @@ func (r *Reader) Free() {
 // Whole reports whether everything was read, and was JSON.
 func (r *Reader) Whole() bool {
 	r.space()
-	return !r.broken && r.pos == len(r.buf) && r.depth == 0 && len(r.buf) > 0
+	return r.flaw == Sound && r.pos == len(r.buf) && r.depth == 0 && len(r.buf) > 0
 }
 
 // Pos is the offset of the next unread byte.
@@ -114,7 +117,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 	in := scope{base: len(r.names)}
 	for {
 		name := r.member(&in)
-		if r.broken {
+		if r.flaw != Sound {
 			return nil
 		}
 		if err := r.each(step{name: name}, func() error { return member(name) }); err != nil {

@@ -2,11 +2,12 @@ package fields
 
 import "bytes"
 
-// scope finds names that occur twice in one object.
+// scope counts the names of one object and finds those that occur twice.
 type scope struct {
-	base int    // where its names start in Reader.names
-	seen uint64 // a Bloom filter: most names are new, and are not compared with any
-	many map[string]struct{}
+	count int
+	base  int    // where its names start in Reader.names
+	seen  uint64 // a Bloom filter: most names are new, and are not compared with any
+	many  map[string]struct{}
 }
 
 // fewNames is how many names are compared one by one. Beyond it a map keeps the

@@ -23,11 +23,12 @@ func Members(text []byte) []Member {
 	if r.Peek() != Object || !r.open('}') {
 		return list
 	}
+	var in scope
 	for {
 		r.space()
 		m := Member{Start: r.pos}
-		name := r.member(nil)
-		if r.broken {
+		name := r.member(&in)
+		if r.flaw != Sound {
 			return list
 		}
 		m.Name = unsafe.String(unsafe.SliceData(name), len(name))
@@ -47,6 +48,21 @@ func Members(text []byte) []Member {
 // text must be cloned.
 func View(text []byte) gjson.Result {
 	return gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
+}
+
+// MemberOf is the member of object called name, which may come from outside:
+// gjson's Get would read a path of its own language in it.
+func MemberOf(object gjson.Result, name string) (found gjson.Result) {
+	if !object.IsObject() {
+		return found
+	}
+	object.ForEach(func(key, v gjson.Result) bool {
+		if key.Str == name {
+			found = v
+		}
+		return !found.Exists()
+	})
+	return found
 }
 
 // Elements lists where the elements of the array text stand.

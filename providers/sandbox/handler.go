@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
 )
@@ -114,7 +113,7 @@ func (d *delivery) run(in shapes.Inbound) *dialogue.Error {
 	if err != nil {
 		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Message: "the body is too large or incomplete"}
 	}
-	if !jsontext.Value(body).IsValid() {
+	if !fields.ValidWithin(body, fields.MaxReplyDepth) { // a gateway may have moved strings of a request into it
 		return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body is not valid JSON"}
 	}
 	head, err := d.shape.Check(body, in)

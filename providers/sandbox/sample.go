@@ -10,6 +10,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/fields"
 )
 
 // tries is how often a sample is made anew, with other choices, when the
@@ -20,7 +22,7 @@ const tries = 12
 // how: the same one for the same schema. For what is not a schema it makes an
 // empty object.
 func Sample(raw json.RawMessage) json.RawMessage {
-	if !gjson.ValidBytes(raw) {
+	if !fields.ValidLenient(raw) {
 		return json.RawMessage("{}")
 	}
 	root := gjson.ParseBytes(raw)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // Text is a field of a form.
@@ -49,7 +50,7 @@ var objects = map[string]bool{referenceField: true, "video": true}
 
 func fieldValue(f Text) (any, error) {
 	if objects[f.Name] && strings.HasPrefix(strings.TrimSpace(f.Value), "{") {
-		if !json.Valid([]byte(f.Value)) {
+		if !fields.Valid([]byte(f.Value)) {
 			return nil, dialogue.Invalid(f.Name, "must be a JSON object")
 		}
 		return json.RawMessage(f.Value), nil

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/video/mp4"
 )
@@ -44,7 +44,7 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	body, err := readJSON(r)
 	if err == nil {
-		in.addObject("", gjson.ParseBytes(body))
+		in.addObject("", gjson.ParseBytes(body), 0)
 	}
 	return in, err
 }
@@ -55,7 +55,7 @@ func readJSON(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if !jsontext.Value(body).IsValid() || !gjson.ParseBytes(body).IsObject() {
+	if !fields.ValidWithin(body, fields.MaxReplyDepth) || !gjson.ParseBytes(body).IsObject() {
 		return nil, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body is not a JSON object"}
 	}
 	return body, nil
@@ -69,15 +69,15 @@ func unreadable(err error) *dialogue.Error {
 }
 
 // addObject adds the members of an object, and those of objects in it.
-func (in *input) addObject(prefix string, object gjson.Result) {
+func (in *input) addObject(prefix string, object gjson.Result, depth int) {
 	object.ForEach(func(key, v gjson.Result) bool {
 		name := key.String()
 		if prefix != "" {
 			name = prefix + "[" + name + "]"
 		}
 		switch {
-		case v.IsObject() && prefix == "":
-			in.addObject(name, v)
+		case v.IsObject() && depth == 0 && prefix == "":
+			in.addObject(name, v, depth+1)
 		case v.Type != gjson.Null:
 			in.values[name] = v.String()
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/picture"
 )
@@ -24,7 +25,7 @@ func (s *server) callModel(w http.ResponseWriter, r *http.Request) error {
 		return unreadable(err)
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
-	good := gjson.ValidBytes(body)
+	good := fields.ValidLenient(body)
 	switch {
 	case good && method == "predictLongRunning":
 		return s.predictLongRunning(w, r, model, body)

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/picture"
 )
@@ -44,10 +45,10 @@ func (s *server) vendorPictures(name string, third bool) handle {
 func vendorRequest(in *input, op picture.Operation, third bool) (*picture.Request, error) {
 	if text := in.values["image_request"]; text != "" {
 		object := gjson.Parse(text)
-		if !gjson.Valid(text) || !object.IsObject() {
+		if !fields.ValidLenientString(text) || !object.IsObject() {
 			return nil, dialogue.Invalid("image_request", "must be a JSON object")
 		}
-		in.addObject("image_request", object)
+		in.addObject("image_request", object, 0)
 	}
 	get := func(names ...string) string {
 		for _, name := range names {

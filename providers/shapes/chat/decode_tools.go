@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -115,7 +116,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 		allowed := v.Get("allowed_tools")
 		c := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: allowed.Get("mode").String() == "required"}
 		chunks.Array(allowed.Get("tools")).ForEach(func(_, t gjson.Result) bool {
-			c.Names = append(c.Names, t.Get(t.Get("type").String()).Get("name").String())
+			c.Names = append(c.Names, fields.MemberOf(t, t.Get("type").String()).Get("name").String())
 			return true
 		})
 		return c

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // messages writes the conversation in the order the shape demands: after an
@@ -206,7 +207,7 @@ func (e *encoder) arguments(args string) string {
 	switch {
 	case strings.TrimSpace(args) == "":
 		return "{}"
-	case gjson.Valid(args):
+	case fields.ValidLenientString(args):
 		return args
 	}
 	e.rep.Lose("tool_calls:arguments")

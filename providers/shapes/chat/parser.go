@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // parser reads a chat reply, chunk by chunk or whole. A whole reply goes the
@@ -35,6 +36,10 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
 		return
 	}
+	if bad := fields.CheckReplyLimits("event", data); bad != nil {
+		p.fail(emit, bad)
+		return
+	}
 	if name == "error" {
 		p.fail(emit, chunks.Failure(chunk))
 		return
@@ -48,8 +53,12 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	reply := gjson.ParseBytes(body)
-	if !reply.IsObject() || !gjson.ValidBytes(body) {
+	if !reply.IsObject() {
 		p.fail(emit, dialogue.BadUpstream("reply is not a JSON object"))
+		return
+	}
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		p.fail(emit, bad)
 		return
 	}
 	p.chunk(reply, "message", emit)

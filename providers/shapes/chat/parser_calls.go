@@ -5,6 +5,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // call is the state of one tool call. It is opened when its id and name are
@@ -161,7 +162,7 @@ func (c *choice) closeCall(k *call) {
 // be a placeholder that the real ones follow.
 func (c *choice) closeComplete() {
 	for _, k := range c.calls {
-		if k.opened && !k.closed && !k.custom && len(k.args) > len("{}") && gjson.ValidBytes(k.args) {
+		if k.opened && !k.closed && !k.custom && len(k.args) > len("{}") && fields.ValidLenient(k.args) {
 			c.closeCall(k)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/picture"
 )
@@ -65,8 +66,8 @@ func pictureFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 
 // Body implements picture.Shape.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
-	if !gjson.ValidBytes(body) {
-		return nil, dialogue.BadUpstream("a reply that is no JSON")
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		return nil, bad
 	}
 	v := gjson.ParseBytes(body)
 	if e := v.Get("error"); e.IsObject() {

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -32,7 +33,7 @@ func customCall(req *dialogue.Request, c *dialogue.Call) (custom, unwrap bool) {
 // unwrapped is the string inside a custom tool's arguments, or the arguments if
 // they are something else.
 func unwrapped(args string) string {
-	if !gjson.Valid(args) {
+	if !fields.ValidLenientString(args) {
 		return args
 	}
 	value, members := "", 0

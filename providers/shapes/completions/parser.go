@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // parser reads a reply of this shape. Streamed and whole replies have the same
@@ -38,9 +39,12 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	chunk := gjson.ParseBytes(data)
+	overLimit := fields.CheckReplyLimits("event", data)
 	switch {
 	case !chunk.IsObject():
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
+	case overLimit != nil:
+		p.fail(emit, overLimit)
 	case name == "error":
 		p.fail(emit, chunks.Failure(chunk))
 	default:
@@ -54,8 +58,12 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	reply := gjson.ParseBytes(body)
-	if !reply.IsObject() || !gjson.ValidBytes(body) {
+	if !reply.IsObject() {
 		p.fail(emit, dialogue.BadUpstream("reply is not a JSON object"))
+		return
+	}
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		p.fail(emit, bad)
 		return
 	}
 	p.chunk(reply, emit)

@@ -53,7 +53,7 @@ func (c *partialCall) piece(v gjson.Result) {
 			return
 		}
 	}
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "stringValue":
 			at.kind = '"'

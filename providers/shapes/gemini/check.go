@@ -20,7 +20,7 @@ func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
 	}
 	c := checker{head: shapes.Head{Model: in.Model, Stream: in.Stream, IncludeUsage: true, MaxTokens: -1, N: 1}}
 	var bad *flaw
-	fields(doc, func(name string, v gjson.Result) bool {
+	eachMember(doc, func(name string, v gjson.Result) bool {
 		bad = c.member(name, v).in(name)
 		return bad == nil
 	})
@@ -90,7 +90,7 @@ func checkContent(v gjson.Result) (bad *flaw) {
 		return broken("", "must be an object")
 	}
 	parts := false
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "role":
 			bad = want(knownRole(v), "must be user or model").in(name)
@@ -138,7 +138,7 @@ func checkPart(v gjson.Result) (bad *flaw) {
 		return broken("", "must be an object")
 	}
 	data := 0
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		if name == "thoughtSignature" {
 			bad = want(v.Type == gjson.String, "must be a string").in(name)
 			return bad == nil
@@ -289,7 +289,7 @@ func (c *checker) generation(v gjson.Result) (bad *flaw) {
 	}
 	var mime string
 	var schema, jsonSchema bool
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		if b, ok := ranges[name]; ok {
 			bad = b.check(v).in(name)
 		}
@@ -357,7 +357,7 @@ func checkThinking(v gjson.Result) (bad *flaw) {
 		return broken("", "must be an object")
 	}
 	var budget, level bool
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "thinkingBudget":
 			budget = true

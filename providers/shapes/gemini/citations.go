@@ -51,7 +51,7 @@ func grounded(metadata string, text []byte) (out []dialogue.Citation) {
 
 func source(chunk gjson.Result) dialogue.Citation {
 	c := dialogue.Citation{Origin: dialogue.Gemini}
-	fields(chunk, func(_ string, v gjson.Result) bool { // web, retrievedContext, maps
+	eachMember(chunk, func(_ string, v gjson.Result) bool { // web, retrievedContext, maps
 		c.URL, c.Title = str(field(v, "uri")), str(field(v, "title"))
 		return c.URL == ""
 	})

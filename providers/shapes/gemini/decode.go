@@ -16,7 +16,7 @@ func (shape) Decode(body []byte, in shapes.Inbound, env *dialogue.Env) (*dialogu
 	d := decoder{env: env, req: &dialogue.Request{
 		Inbound: dialogue.Gemini, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
 	}}
-	fields(gjson.ParseBytes(body), func(name string, v gjson.Result) bool {
+	eachMember(gjson.ParseBytes(body), func(name string, v gjson.Result) bool {
 		d.member(name, v)
 		return true
 	})
@@ -39,7 +39,7 @@ func (d *decoder) member(name string, v gjson.Result) {
 	case "systemInstruction":
 		d.system(v)
 	case "generationConfig":
-		fields(v, func(name string, v gjson.Result) bool { d.generation(name, v); return true })
+		eachMember(v, func(name string, v gjson.Result) bool { d.generation(name, v); return true })
 		d.output(v)
 	case "tools":
 		each(v, func(_ int, v gjson.Result) bool { d.tool(v); return true })
@@ -103,7 +103,7 @@ func (d *decoder) system(v gjson.Result) {
 
 // unread records the members of object that are not among those known.
 func (d *decoder) unread(path string, object gjson.Result, known ...string) {
-	fields(object, func(name string, v gjson.Result) bool {
+	eachMember(object, func(name string, v gjson.Result) bool {
 		if !slices.Contains(known, name) {
 			d.req.Unread(path, name, v)
 		}
@@ -143,7 +143,7 @@ func (d *decoder) generation(name string, v gjson.Result) {
 			return true
 		})
 	case "thinkingConfig":
-		fields(v, func(name string, v gjson.Result) bool { d.thinking(name, v); return true })
+		eachMember(v, func(name string, v gjson.Result) bool { d.thinking(name, v); return true })
 	case "responseMimeType", "responseSchema", "responseJsonSchema": // see output
 	default:
 		r.Extra = append(r.Extra, dialogue.Field{Name: "generationConfig." + name, Value: raw(v)})

@@ -55,7 +55,7 @@ type wirePart struct {
 
 func readPart(v gjson.Result) wirePart {
 	p := wirePart{whole: v}
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "text", "inlineData", "fileData", "functionCall", "functionResponse",
 			"executableCode", "codeExecutionResult", "toolCall", "toolResponse":

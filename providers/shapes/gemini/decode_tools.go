@@ -12,7 +12,7 @@ import (
 // tool reads one element of tools: each of its members is a tool, or a list of
 // them, of its own.
 func (d *decoder) tool(v gjson.Result) {
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "functionDeclarations":
 			each(v, func(_ int, v gjson.Result) bool { d.function(v); return true })
@@ -34,7 +34,7 @@ func serverTool(kind dialogue.ToolKind, name string, v gjson.Result) dialogue.To
 
 func (d *decoder) function(v gjson.Result) {
 	t := dialogue.Tool{Kind: dialogue.FunctionTool, Origin: dialogue.Gemini}
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "name":
 			t.Name = str(v)

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -426,7 +425,7 @@ func writeResponse(w *jsonw.Writer, r *dialogue.Result) {
 	}
 	text := textOf(r)
 	trimmed := strings.TrimSpace(text)
-	structured := trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && gjson.Valid(trimmed)
+	structured := trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && fields.ValidLenientString(trimmed)
 	switch {
 	case r.IsError:
 		w.Object().Key("error").String(text).End()

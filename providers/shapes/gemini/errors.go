@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -79,7 +80,7 @@ func wordFor(status int) word {
 // DecodeError reads a refusal in any of the forms seen in the wild.
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	err := unreadable(status)
-	if len(body) <= maxErrorBody && gjson.ValidBytes(body) {
+	if len(body) <= maxErrorBody && fields.ValidLenient(body) {
 		err = readError(status, gjson.ParseBytes(body))
 	}
 	return err

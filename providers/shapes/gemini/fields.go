@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/fields"
 )
 
 // camel brings a field name to lowerCamelCase. A leading underscore, which
@@ -29,9 +31,9 @@ func camel(name string) string {
 	return string(out)
 }
 
-// fields calls f for every member of an object that is not null, under its
+// eachMember calls f for every member of an object that is not null, under its
 // lowerCamelCase name, until f is false.
-func fields(object gjson.Result, f func(name string, v gjson.Result) bool) {
+func eachMember(object gjson.Result, f func(name string, v gjson.Result) bool) {
 	if !object.IsObject() {
 		return
 	}
@@ -42,7 +44,7 @@ func fields(object gjson.Result, f func(name string, v gjson.Result) bool) {
 
 // field is the member of an object with this lowerCamelCase name.
 func field(object gjson.Result, name string) (found gjson.Result) {
-	fields(object, func(n string, v gjson.Result) bool {
+	eachMember(object, func(n string, v gjson.Result) bool {
 		if n == name {
 			found = v
 		}
@@ -71,7 +73,7 @@ func number(v gjson.Result) (json.Number, bool) {
 	case gjson.Number:
 		return json.Number(v.Raw), true
 	case gjson.String:
-		if n := gjson.Parse(v.Str); n.Type == gjson.Number && gjson.Valid(v.Str) {
+		if n := gjson.Parse(v.Str); n.Type == gjson.Number && fields.ValidLenientString(v.Str) {
 			return json.Number(n.Raw), true
 		}
 	}

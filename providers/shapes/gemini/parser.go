@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -71,8 +72,8 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 }
 
 func (p *parser) document(data []byte) {
-	if !gjson.ValidBytes(data) {
-		p.fail(dialogue.BadUpstream("reply is not JSON"))
+	if bad := fields.CheckReply("reply", data); bad != nil {
+		p.fail(bad)
 		return
 	}
 	doc := gjson.ParseBytes(data)
@@ -89,7 +90,7 @@ func (p *parser) document(data []byte) {
 // chunk takes one GenerateContentResponse.
 func (p *parser) chunk(doc gjson.Result) {
 	var id, model, candidates, usage, feedback, failure gjson.Result
-	fields(doc, func(name string, v gjson.Result) bool {
+	eachMember(doc, func(name string, v gjson.Result) bool {
 		switch name {
 		case "candidates":
 			candidates = v
@@ -181,7 +182,7 @@ func (p *parser) at(position int, v gjson.Result) *candidate {
 
 func (p *parser) candidate(position int, v gjson.Result) {
 	var index, content, finish, message, grounding, citations, logprobs gjson.Result
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "index":
 			index = v
@@ -354,7 +355,7 @@ func (p *parser) logprobs(c *candidate, v gjson.Result) {
 func (p *parser) call(c *candidate, part wirePart) {
 	var id, name, args, pieces gjson.Result
 	more := false
-	fields(part.value, func(field string, v gjson.Result) bool {
+	eachMember(part.value, func(field string, v gjson.Result) bool {
 		switch field {
 		case "id":
 			id = v

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
-
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -51,10 +50,10 @@ func writeArgs(w *jsonw.Writer, args string, custom bool) (wrapped bool) {
 	case args == "" || args == "null":
 		w.Object().End()
 		return false
-	case args[0] == '{' && gjson.Valid(args):
+	case args[0] == '{' && fields.ValidLenientString(args):
 		w.RawString(strings.ToValidUTF8(args, "\ufffd"))
 		return false
-	case gjson.Valid(args) && utf8.ValidString(args):
+	case fields.ValidLenientString(args) && utf8.ValidString(args):
 		w.Object().Key("input").RawString(args).End()
 	default:
 		w.Object().Key("input").String(args).End()

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/picture"
 )
@@ -94,8 +95,8 @@ var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT"
 
 // Body implements picture.Shape.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
-	if !gjson.ValidBytes(body) {
-		return nil, dialogue.BadUpstream("a reply that is no JSON")
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		return nil, bad
 	}
 	v := gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body))) // not written to any more
 	if field(v, "error").Exists() {

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -48,8 +49,9 @@ func (t *tap) Event(_ string, data []byte) ([]byte, shapes.Verdict, bool) {
 	case string(trimmed) == "[DONE]":
 		t.done = true
 		return nil, shapes.Drop, false
-	case !gjson.ValidBytes(data):
-		return nil, t.fail(dialogue.BadUpstream("event is not JSON")), false
+	}
+	if bad := fields.CheckReply("event", data); bad != nil {
+		return nil, t.fail(bad), false
 	}
 	doc := gjson.ParseBytes(data)
 	named, content, err := t.look(doc)
@@ -73,7 +75,7 @@ func (t *tap) look(doc gjson.Result) (named, content bool, err *dialogue.Error) 
 	if doc.IsArray() || !doc.IsObject() {
 		return false, false, readError(0, doc)
 	}
-	fields(doc, func(name string, v gjson.Result) bool {
+	eachMember(doc, func(name string, v gjson.Result) bool {
 		switch name {
 		case "error":
 			err = readError(0, doc)
@@ -94,7 +96,7 @@ func (t *tap) look(doc gjson.Result) (named, content bool, err *dialogue.Error) 
 }
 
 func (t *tap) candidate(v gjson.Result) (content bool) {
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "content":
 			parts := field(v, "parts")
@@ -123,8 +125,8 @@ func (t *tap) renamed(data []byte) []byte {
 
 // Body looks at a whole reply.
 func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
-	if !gjson.ValidBytes(body) {
-		return nil, dialogue.BadUpstream("reply is not JSON")
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		return nil, bad
 	}
 	doc := gjson.ParseBytes(body)
 	failed := doc.IsObject() && field(doc, "error").Exists() || doc.IsArray() && doc.Get("0.error").Exists()

@@ -19,7 +19,7 @@ var noCounts = counts{-1, -1, -1, -1, -1, -1, -1, -1}
 // read takes what a usageMetadata tells and reports whether anything changed.
 func (c *counts) read(v gjson.Result) bool {
 	before := *c
-	fields(v, func(name string, v gjson.Result) bool {
+	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "promptTokenCount":
 			take(&c.prompt, v)

@@ -19,8 +19,8 @@ const maxReplied = 64
 
 // Body implements picture.Shape.
 func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
-	if !gjson.ValidBytes(body) {
-		return nil, dialogue.BadUpstream("the reply is not JSON")
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		return nil, bad
 	}
 	v := fields.View(body)
 	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {

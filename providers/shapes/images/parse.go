@@ -9,13 +9,14 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/picture"
 )
 
 // Body implements picture.Shape.
 func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
-	if !gjson.ValidBytes(body) {
-		return nil, dialogue.BadUpstream("a reply that is no JSON")
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		return nil, bad
 	}
 	v := gjson.Parse(view(body))
 	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
@@ -40,8 +41,8 @@ func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event
 	if string(data) == "[DONE]" {
 		return nil, nil
 	}
-	if !gjson.ValidBytes(data) {
-		return nil, dialogue.BadUpstream("an event that is no JSON")
+	if bad := fields.CheckReply("event", data); bad != nil {
+		return nil, bad
 	}
 	data = append([]byte(nil), data...) // the pictures in it are kept
 	v := gjson.Parse(view(data))

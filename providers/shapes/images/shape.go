@@ -9,6 +9,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/picture"
 )
@@ -30,7 +31,7 @@ func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bear
 // DecodeError implements picture.Shape.
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	e := chunks.DecodeError(status, header, body)
-	if gjson.ValidBytes(body) {
+	if fields.ValidLenient(body) {
 		e.ModerationDetails = moderation(gjson.GetBytes(body, "error.moderation_details"))
 	}
 	return e

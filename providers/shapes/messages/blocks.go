@@ -18,7 +18,7 @@ func (d *decoder) turn(v gjson.Result) dialogue.Turn {
 	if role == "assistant" {
 		turn.Role = dialogue.Assistant
 	}
-	turn.Parts = d.content(v.Get("content"))
+	turn.Parts = d.content(v.Get("content"), 0)
 	if role == "system" {
 		for i := range turn.Parts {
 			if turn.Parts[i].Kind == dialogue.TextPart {
@@ -29,24 +29,28 @@ func (d *decoder) turn(v gjson.Result) dialogue.Turn {
 	return turn
 }
 
-func (d *decoder) content(v gjson.Result) []dialogue.Part {
+// content reads the blocks of a turn, and at depth 1 those of a tool's result.
+func (d *decoder) content(v gjson.Result, depth int) []dialogue.Part {
 	if v.Type == gjson.String {
 		return []dialogue.Part{{Text: v.Str}}
 	}
 	var parts []dialogue.Part
 	v.ForEach(func(_, b gjson.Result) bool {
-		parts = d.block(parts, b)
+		parts = d.block(parts, b, depth)
 		return true
 	})
 	return parts
 }
 
-func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
+func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dialogue.Part {
 	p := dialogue.Part{CacheHint: raw(b.Get("cache_control"))}
 	kind := b.Get("type").String()
 	if known := blockFields[kind]; known != nil {
 		d.req.UnreadBut("messages.content", b, known...)
 		d.req.UnreadBut("messages.content.source", b.Get("source"), "type", "media_type", "data", "url", "file_id", "content")
+	}
+	if depth > 0 && kind == "tool_result" {
+		kind = "" // Check refuses it
 	}
 	switch kind {
 	case "text":
@@ -74,7 +78,7 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result) []dialogue.Part {
 		p.Kind = dialogue.ResultPart
 		p.Result = &dialogue.Result{
 			CallID:  b.Get("tool_use_id").String(),
-			Parts:   d.content(b.Get("content")),
+			Parts:   d.content(b.Get("content"), depth+1),
 			IsError: b.Get("is_error").Bool(),
 		}
 	case "thinking", "redacted_thinking":

@@ -55,7 +55,7 @@ func (c *checker) turn(v gjson.Result) *fault {
 	case !content.IsArray():
 		return broken("must be a string or an array of blocks").in("content")
 	}
-	return each(content, checkBlock).in("content")
+	return each(content, func(b gjson.Result) *fault { return checkBlock(b, 0) }).in("content")
 }
 
 func (c *checker) system(v gjson.Result) *fault {
@@ -69,7 +69,7 @@ func (c *checker) system(v gjson.Result) *fault {
 		if b.Get("type").String() != "text" {
 			return broken("must be text").in("type")
 		}
-		return checkBlock(b)
+		return checkBlock(b, 0)
 	})
 }
 
@@ -87,15 +87,14 @@ func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
 		return sourceRule, true
 	case "tool_use":
 		return toolUseRule, true
-	case "tool_result":
-		return toolResultRule, true
-	case "search_result", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "mid_conv_system":
+	case "search_result", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "mid_conv_system", "tool_result":
 		return nil, true
 	}
 	return nil, strings.HasSuffix(kind, "_tool_result")
 }
 
-func checkBlock(v gjson.Result) *fault {
+// checkBlock checks a block of a turn, and at depth 1 one of a tool's result.
+func checkBlock(v gjson.Result, depth int) *fault {
 	if !v.IsObject() {
 		return broken("must be an object")
 	}
@@ -107,7 +106,12 @@ func checkBlock(v gjson.Result) *fault {
 	if !known {
 		return broken("is not a kind of content block").in("type")
 	}
-	if rule == nil {
+	switch {
+	case kind.Str == "tool_result" && depth > 0: // each level would be read once more for every level around it
+		return broken("must not be tool_result inside a tool_result").in("type")
+	case kind.Str == "tool_result":
+		return checkResult(v, depth)
+	case rule == nil:
 		return nil
 	}
 	return rule(v)
@@ -176,7 +180,7 @@ func toolUseRule(v gjson.Result) *fault {
 	return nil
 }
 
-func toolResultRule(v gjson.Result) *fault {
+func checkResult(v gjson.Result, depth int) *fault {
 	if f := required(v, "tool_use_id"); f != nil {
 		return f
 	}
@@ -188,6 +192,6 @@ func toolResultRule(v gjson.Result) *fault {
 		if b.Get("type").String() == "tool_reference" {
 			return nil
 		}
-		return checkBlock(b)
+		return checkBlock(b, depth+1)
 	}).in("content")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -93,19 +94,19 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":{}},{"type":"thinking","thinking":"t","signature":"s"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"}]}}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		head, err := Shape.Check(body, inbound())
-		if err != nil || !valid(body) {
+		if err != nil || !fields.ValidLenient(body) {
 			return
 		}
 		env := newEnv()
 		rep := new(dialogue.Report)
-		if c, err := Shape.Patch(body, inbound(), head, model(), rep, env); err == nil && !valid(c.Body) {
+		if c, err := Shape.Patch(body, inbound(), head, model(), rep, env); err == nil && !fields.ValidLenient(c.Body) {
 			t.Errorf("patched into %s", c.Body)
 		}
 		req, err := Shape.Decode(body, inbound(), env)
 		if err != nil {
 			return
 		}
-		if c, err := Shape.Encode(req, model(), rep, env); err == nil && !valid(c.Body) {
+		if c, err := Shape.Encode(req, model(), rep, env); err == nil && !fields.ValidLenient(c.Body) {
 			t.Errorf("encoded into %s", c.Body)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -99,14 +100,14 @@ func object(args string) (input []byte, whole bool) {
 	if args == "" || args == "null" {
 		return []byte("{}"), true
 	}
-	if !valid([]byte(args)) {
+	if !fields.ValidLenientString(args) {
 		return member("_raw", quoted(args)), false
 	}
 	switch args[0] {
 	case '{':
 		return []byte(strings.ToValidUTF8(args, "\uFFFD")), true
 	case '"': // some clients quote the object once more
-		if inner := strings.TrimSpace(gjson.Parse(args).Str); strings.HasPrefix(inner, "{") && valid([]byte(inner)) {
+		if inner := strings.TrimSpace(gjson.Parse(args).Str); strings.HasPrefix(inner, "{") && fields.ValidLenientString(inner) {
 			return []byte(inner), true
 		}
 	}

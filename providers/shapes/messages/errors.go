@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // Limits of what an upstream's refusal may say (wire/errors.md 4 rule 5).
@@ -50,7 +51,7 @@ func typeOf(status int) string {
 // the vendor (wire/errors.md 4 rule 6).
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	err := &dialogue.Error{Status: status, Type: typeOf(status), Message: fmt.Sprintf("the upstream provider returned status %d", status)}
-	if len(body) <= maxErrorBody && valid(body) {
+	if len(body) <= maxErrorBody && fields.ValidLenient(body) {
 		readError(err, gjson.ParseBytes(body))
 	}
 	err.NoRetry = strings.EqualFold(header.Get("x-should-retry"), "false")

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // parser reads one reply of a messages upstream (translation.md 12.2).
@@ -42,8 +43,8 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
 		return
 	}
-	if !valid(data) {
-		p.fail(dialogue.BadUpstream("event is not JSON"), emit)
+	if bad := fields.CheckReply("event", data); bad != nil {
+		p.fail(bad, emit)
 		return
 	}
 	doc := gjson.ParseBytes(data)
@@ -90,8 +91,8 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	if p.done {
 		return
 	}
-	if !valid(body) {
-		p.fail(dialogue.BadUpstream("body is not JSON"), emit)
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		p.fail(bad, emit)
 		return
 	}
 	doc := gjson.ParseBytes(body)

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // openBlock is a block of the reply that is not closed yet.
@@ -149,7 +150,7 @@ func (b *openBlock) thinking() *dialogue.Thinking {
 
 // replay is a server's block with the input that streamed after it.
 func (b *openBlock) replay() json.RawMessage {
-	if len(b.input) > 0 && valid(b.input) {
+	if len(b.input) > 0 && fields.ValidLenient(b.input) {
 		if whole, err := sjson.SetRaw(b.opaque, "input", strings.ToValidUTF8(string(b.input), "\uFFFD")); err == nil {
 			return json.RawMessage(whole)
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
 )
@@ -71,8 +72,7 @@ func (t *tap) stop(reason gjson.Result) {
 }
 
 func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
-	if !valid(body) {
-		t.err = dialogue.BadUpstream("body is not JSON")
+	if t.err = fields.CheckReply("reply", body); t.err != nil {
 		return nil, t.err
 	}
 	doc := view(body)

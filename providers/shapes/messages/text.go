@@ -7,14 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// lenient is how an upstream's JSON is read: its strings are made valid when
-// they are written again, and the last of two equal names counts nowhere.
-var lenient = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
-
-// valid reports whether data is JSON that is not nested beyond reason; what
-// reads it afterwards trusts that.
-func valid(data []byte) bool { return jsontext.Value(data).IsValid(lenient...) }
-
 // joiner puts together characters that an upstream has split over two strings:
 // a delta may end with the first half of a surrogate pair and the next begin
 // with the second (translation.md 12.4).

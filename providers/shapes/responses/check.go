@@ -16,9 +16,9 @@ import (
 // it means "not given" everywhere.
 type rule func(c *checker, path string, v gjson.Result) *dialogue.Error
 
-// fields are the rules of gateway.md 4.5, by name. A field that is not here is
+// rules are those of gateway.md 4.5, by name. A field that is not here is
 // unknown and passes.
-var fields = map[string]rule{
+var rules = map[string]rule{
 	"model":                  checkModel,
 	"input":                  checkInput,
 	"instructions":           text(0),
@@ -68,7 +68,7 @@ func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) {
 	c := checker{head: shapes.Head{MaxTokens: -1, N: 1, Store: true}}
 	var broken *dialogue.Error
 	root.ForEach(func(key, v gjson.Result) bool {
-		if check, ok := fields[key.Str]; ok && v.Type != gjson.Null {
+		if check, ok := rules[key.Str]; ok && v.Type != gjson.Null {
 			broken = check(&c, key.Str, v)
 		}
 		return broken == nil

@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 func checkTools(_ *checker, path string, v gjson.Result) *dialogue.Error {
@@ -13,9 +14,12 @@ func checkTools(_ *checker, path string, v gjson.Result) *dialogue.Error {
 	return each(path, v, checkTool)
 }
 
-// checkTool knows the client's own tools. Tool types are an open set: a type it
-// does not know passes, and so does one without a name.
-func checkTool(at string, tool gjson.Result) *dialogue.Error {
+func checkTool(at string, tool gjson.Result) *dialogue.Error { return checkToolAt(at, tool, 0) }
+
+// checkToolAt knows the client's own tools. Tool types are an open set: a type it
+// does not know passes, and so does one without a name. At depth 1 it checks the
+// tools of a namespace.
+func checkToolAt(at string, tool gjson.Result, depth int) *dialogue.Error {
 	if !tool.IsObject() {
 		return dialogue.Invalid(at, "must be an object")
 	}
@@ -27,7 +31,10 @@ func checkTool(at string, tool gjson.Result) *dialogue.Error {
 	case "function", "custom":
 		return checkClientTool(at, definition(tool))
 	case "namespace":
-		return checkNamespace(at, tool)
+		if depth > 0 {
+			return dialogue.Invalid(at+".type", "must not be a namespace inside a namespace")
+		}
+		return checkNamespace(at, tool, depth)
 	case "":
 		return dialogue.Invalid(at+".type", "must be a string")
 	}
@@ -37,7 +44,7 @@ func checkTool(at string, tool gjson.Result) *dialogue.Error {
 // definition is the object that holds name and parameters. Some clients nest it
 // under the tool's type, as the chat shape does.
 func definition(tool gjson.Result) gjson.Result {
-	if inner := tool.Get(tool.Get("type").Str); inner.IsObject() && !tool.Get("name").Exists() {
+	if inner := fields.MemberOf(tool, tool.Get("type").Str); inner.IsObject() && !tool.Get("name").Exists() {
 		return inner
 	}
 	return tool
@@ -61,7 +68,7 @@ func checkClientTool(at string, tool gjson.Result) *dialogue.Error {
 	return nil
 }
 
-func checkNamespace(at string, tool gjson.Result) *dialogue.Error {
+func checkNamespace(at string, tool gjson.Result, depth int) *dialogue.Error {
 	if err := nameMember(at, tool, "name"); err != nil {
 		return err
 	}
@@ -69,7 +76,9 @@ func checkNamespace(at string, tool gjson.Result) *dialogue.Error {
 	if !members.IsArray() {
 		return dialogue.Invalid(at+".tools", "must be an array")
 	}
-	return each(at+".tools", members, checkTool)
+	return each(at+".tools", members, func(at string, tool gjson.Result) *dialogue.Error {
+		return checkToolAt(at, tool, depth+1)
+	})
 }
 
 var checkChoiceWord = enum("none", "auto", "required")

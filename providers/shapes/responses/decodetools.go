@@ -10,7 +10,7 @@ import (
 
 func (d *decoder) tools(v gjson.Result) *dialogue.Error {
 	v.ForEach(func(_, tool gjson.Result) bool {
-		d.tool(tool, "")
+		d.tool(tool, "", 0)
 		return true
 	})
 	return nil
@@ -20,14 +20,14 @@ func (d *decoder) tools(v gjson.Result) *dialogue.Error {
 // are all that the rest of the gateway knows of it: no other shape has
 // namespaces, and two of them may have members of one name. The emitter finds
 // the way back in the request's body.
-func (d *decoder) tool(tool gjson.Result, namespace string) {
+func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 	kind := tool.Get("type").Str
 	switch {
-	case kind == "namespace":
+	case kind == "namespace" && depth == 0: // there are no namespaces in namespaces
 		d.req.UnreadBut("tools", tool, "type", "name", "tools")
 		name := tool.Get("name").Str
 		tool.Get("tools").ForEach(func(_, member gjson.Result) bool {
-			d.tool(member, name)
+			d.tool(member, name, depth+1)
 			return true
 		})
 		return

@@ -3,9 +3,8 @@ package responses
 import (
 	"encoding/json"
 
-	"github.com/tidwall/gjson"
-
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // close ends a part, and its item if that has no other part to come.
@@ -27,7 +26,7 @@ func (e *emitter) close(ev *dialogue.Event) {
 		e.closeThought(p.item, ev.Thinking)
 	case callItem, customItem:
 		e.closeCall(p.item, ev)
-		if p.item.kind == callItem && !gjson.ValidBytes(p.item.text) {
+		if p.item.kind == callItem && !fields.ValidLenient(p.item.text) {
 			e.finish(p.item, statusIncomplete) // cut off: why, only the end tells
 			return
 		}

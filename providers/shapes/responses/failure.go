@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -27,7 +28,7 @@ const (
 // family are known to send: {"error": "text"}, {"message"}, {"detail"}.
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := &dialogue.Error{Status: status, Type: typeOf(status), Message: "the upstream provider refused the request"}
-	if len(body) > maxErrorBody || !gjson.ValidBytes(body) {
+	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
 	root := gjson.ParseBytes(body)

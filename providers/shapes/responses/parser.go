@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // parser reads one reply. It expects little of the upstream: events may be
@@ -89,8 +90,8 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	}
 	p.emit = emit
 	defer func() { p.emit = nil }()
-	if !gjson.ValidBytes(data) {
-		p.fail(dialogue.BadUpstream("stream event is not JSON"))
+	if bad := fields.CheckReply("event", data); bad != nil {
+		p.fail(bad)
 		return
 	}
 	root := gjson.ParseBytes(data)
@@ -111,8 +112,8 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	}
 	p.emit = emit
 	defer func() { p.emit = nil }()
-	if !gjson.ValidBytes(body) {
-		p.fail(dialogue.BadUpstream("body is not JSON"))
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		p.fail(bad)
 		return
 	}
 	root := gjson.ParseBytes(body)

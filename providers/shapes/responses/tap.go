@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -138,8 +139,8 @@ func (t *tap) nameless(data []byte) ([]byte, shapes.Verdict, bool) {
 
 // Body looks at a whole reply.
 func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
-	if !gjson.ValidBytes(body) {
-		return nil, dialogue.BadUpstream("body is not JSON")
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		return nil, bad
 	}
 	root := gjson.ParseBytes(body)
 	status := root.Get("status").Str

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/transfer"
 )
@@ -28,7 +29,7 @@ const (
 
 // decode reads an operation; ok is false if body is none.
 func decode(body []byte) (op operation, ok bool) {
-	if !gjson.ValidBytes(body) {
+	if !fields.ValidLenient(body) {
 		return op, false
 	}
 	doc := gjson.ParseBytes(body)
@@ -96,7 +97,7 @@ var kinds = map[string]string{
 func decodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	e := chunks.DecodeError(status, header, body)
 	e.Code = nil // the status once more
-	if !gjson.ValidBytes(body) {
+	if !fields.ValidLenient(body) {
 		return e
 	}
 	inner := gjson.GetBytes(body, "error")

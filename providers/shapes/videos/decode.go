@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/fields"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 )
@@ -34,7 +35,7 @@ func orStandard(code string) string {
 // decode reads a job object; ok is false if body is none. Of a failed job the
 // fault is as the provider says it, and not fit for clients yet.
 func decode(body []byte) (id string, s video.Status, ok bool) {
-	if !gjson.ValidBytes(body) {
+	if !fields.ValidLenient(body) {
 		return "", s, false
 	}
 	doc := gjson.ParseBytes(body)

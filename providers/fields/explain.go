@@ -1,0 +1,77 @@
+package fields
+
+import "strconv"
+
+// A Fault is the first rule that a request's text breaks, and where.
+type Fault struct {
+	Flaw   Flaw
+	Offset int    // of the byte at fault; the text's length if the text ends too early
+	Path   string // RepeatedName: of the member. TooManyNames: of the object. Else empty
+}
+
+// Rule completes a sentence that begins with the name of the text.
+func (f Fault) Rule() string { return f.Flaw.rule(MaxDepth) }
+
+// Explain finds the first rule of Valid that text breaks. The work is linear in
+// the length of text.
+func Explain(text []byte) Fault {
+	r := NewReader(text)
+	defer r.Free()
+	r.Skip()
+	end := r.pos
+	switch {
+	case r.Whole():
+		return Fault{}
+	case r.flaw == Sound: // something stands behind the value, or there is no value
+		return Fault{Flaw: Malformed, Offset: end}
+	case r.flaw == RepeatedName:
+		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, true)}
+	case r.flaw == TooManyNames:
+		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, false)}
+	}
+	return Fault{Flaw: r.flaw, Offset: r.at}
+}
+
+// pathAt is the path of the member whose name begins at offset, or of the object
+// around that. The text before offset must be sound.
+func pathAt(text []byte, offset int, member bool) string {
+	var path []step
+	inName := false // the next string is the name of a member
+	for i := 0; i < len(text) && (i < offset || member && i == offset); i++ {
+		switch text[i] {
+		case '{':
+			path, inName = append(path, step{name: []byte{}}), true
+		case '[':
+			path, inName = append(path, step{}), false
+		case '}', ']':
+			path = path[:len(path)-1]
+		case ',':
+			last := &path[len(path)-1]
+			last.index++
+			inName = last.name != nil
+		case '"':
+			r := Reader{buf: text, pos: i, lenient: true}
+			r.text()
+			if inName {
+				path[len(path)-1].name = []byte(Unquote(text[i:r.pos]))
+				inName = false
+			}
+			i = r.pos - 1
+		}
+	}
+	if !member && len(path) > 0 {
+		path = path[:len(path)-1]
+	}
+	var b []byte
+	for i, s := range path {
+		if i > 0 {
+			b = append(b, '.')
+		}
+		if s.name == nil {
+			b = strconv.AppendInt(b, int64(s.index), 10)
+		} else {
+			b = append(b, s.name...)
+		}
+	}
+	return string(b)
+}

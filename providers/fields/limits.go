@@ -1,0 +1,129 @@
+package fields
+
+import (
+	"strconv"
+	"unsafe"
+
+	"stagedoor/providers/dialogue"
+)
+
+// Limits of the texts that clients and upstreams send. Every text from outside
+// is read within them before anything else looks at it, so that a small text
+// cannot cost much time, memory or stack.
+const (
+	// MaxDepth is how deep a client may nest the values of a request, and of the
+	// JSON inside its strings (faults.md 3). Tool schemas, the deepest texts in use,
+	// stay below 64 levels; each level costs a walker one stack frame.
+	MaxDepth = 128
+	// MaxReplyDepth is the same for upstreams. It is higher because a reply repeats
+	// what its request said, and strings of it as objects, some levels further in.
+	MaxReplyDepth = 512
+	// MaxNames is how many names one object may have, in requests and replies.
+	MaxNames = 10_000
+)
+
+// shallow is a length up to which no JSON text can break a limit: each level takes
+// two bytes.
+const shallow = 2 * MaxReplyDepth
+
+// Flaw says which rule a text breaks.
+type Flaw uint8
+
+// Flaws of texts. Sound is none.
+const (
+	Sound Flaw = iota
+	Malformed
+	TooDeep
+	TooManyNames
+	RepeatedName
+)
+
+// OverLimit reports whether the text may be JSON, but more of it than is read.
+func (f Flaw) OverLimit() bool { return f == TooDeep || f == TooManyNames }
+
+// rule completes a sentence that begins with the text's name.
+func (f Flaw) rule(deepest int) string {
+	switch f {
+	case TooDeep:
+		return "is nested deeper than " + strconv.Itoa(deepest) + " levels"
+	case TooManyNames:
+		return "has an object of more than " + strconv.Itoa(MaxNames) + " names"
+	case RepeatedName:
+		return "has the same name twice in an object"
+	}
+	return "is not valid JSON"
+}
+
+// ValidLenient reports whether text is one JSON value within the limits of
+// upstreams. Use it in place of gjson.ValidBytes, which has no limits.
+func ValidLenient(text []byte) bool { return lenientFlaw(text, MaxReplyDepth) == Sound }
+
+// ValidLenientString is ValidLenient for a string.
+func ValidLenientString(text string) bool { return ValidLenient(bytesOf(text)) }
+
+func lenientFlaw(text []byte, deepest int) Flaw {
+	r := NewLenientReader(text)
+	defer r.Free()
+	r.deepest = deepest
+	r.Skip()
+	if r.flaw == Sound && !r.Whole() {
+		return Malformed
+	}
+	return r.flaw
+}
+
+// bytesOf views text without copying it. The bytes must not be written to.
+func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
+// CheckReply returns the error for a reply or event of an upstream that is not
+// one JSON value within the limits, nil for one that is. what names the text.
+func CheckReply(what string, text []byte) *dialogue.Error {
+	r := NewLenientReader(text)
+	defer r.Free()
+	r.Skip()
+	return r.BadReply(what)
+}
+
+// BadReply is CheckReply for what the reader has read.
+func (r *Reader) BadReply(what string) *dialogue.Error {
+	switch {
+	case r.Whole():
+		return nil
+	case r.flaw.OverLimit():
+		return overLimit(what, r.flaw)
+	}
+	return dialogue.BadUpstream(what + " is not JSON")
+}
+
+// CheckReplyLimits is CheckReply for texts whose syntax is checked elsewhere or
+// not at all: it returns an error only for those over the limits. Texts of the
+// usual length of an event cost nothing.
+func CheckReplyLimits(what string, text []byte) *dialogue.Error {
+	if len(text) <= shallow {
+		return nil
+	}
+	if flaw := lenientFlaw(text, MaxReplyDepth); flaw.OverLimit() {
+		return overLimit(what, flaw)
+	}
+	return nil
+}
+
+// overLimit tells the client the rule, which says nothing about the upstream that
+// the client may not know.
+func overLimit(what string, flaw Flaw) *dialogue.Error {
+	e := dialogue.BadUpstream(what + " " + flaw.rule(MaxReplyDepth))
+	e.Message += ": the " + what + " " + flaw.rule(MaxReplyDepth)
+	return e
+}
+
+// CheckInner returns the error for a string of a client's request that holds JSON
+// over the limits. A string that holds anything else passes. param names the field.
+func CheckInner(param, text string) error {
+	if len(text) <= MaxDepth {
+		return nil
+	}
+	if flaw := lenientFlaw(bytesOf(text), MaxDepth); flaw.OverLimit() {
+		return dialogue.Invalid(param, "must not hold JSON that "+flaw.rule(MaxDepth))
+	}
+	return nil
+}

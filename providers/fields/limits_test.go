@@ -1,0 +1,89 @@
+package fields_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"stagedoor/providers/fields"
+)
+
+func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+
+// wide is an object of n names.
+func wide(n int) string {
+	b := []byte("{")
+	for i := range n {
+		b = fmt.Appendf(b, `"n%d":0,`, i)
+	}
+	return string(append(b[:len(b)-1], '}'))
+}
+
+func TestRequestsKeepTheLimits(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       fields.Flaw
+		path       string
+	}{
+		{"as deep as may be", nested(fields.MaxDepth), fields.Sound, ""},
+		{"too deep", nested(fields.MaxDepth + 1), fields.TooDeep, ""},
+		{"too deep, 7 MB", strings.Repeat("[", 7<<20), fields.TooDeep, ""},
+		{"as wide as may be", wide(fields.MaxNames), fields.Sound, ""},
+		{"too wide", wide(fields.MaxNames + 1), fields.TooManyNames, ""},
+		{"a million names inside", `{"a":[0,{"b":"x","\"c":` + wide(1_000_000) + `}]}`, fields.TooManyNames, `a.1."c`},
+		{"twice", `{"a":[{"b":{"c":1,"\u0063":2}}]}`, fields.RepeatedName, "a.0.b.c"},
+		{"cut", `{"a":`, fields.Malformed, ""},
+		{"two", `{}{}`, fields.Malformed, ""},
+	} {
+		if got := fields.Explain([]byte(c.text)); got.Flaw != c.want || got.Path != c.path {
+			t.Errorf("%s: got %v at %q, want %v at %q", c.name, got.Flaw, got.Path, c.want, c.path)
+		}
+		if got := fields.Valid([]byte(c.text)); got != (c.want == fields.Sound) {
+			t.Errorf("%s: Valid says %v", c.name, got)
+		}
+	}
+}
+
+func TestRepliesKeepTheLimits(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"as deep as may be", nested(fields.MaxReplyDepth), ""},
+		{"too deep", nested(fields.MaxReplyDepth + 1), "the event is nested deeper than 512 levels"},
+		{"too deep, 7 MB", strings.Repeat(`{"a":`, 7<<18), "the event is nested deeper than 512 levels"},
+		{"names twice", `{"a":1,"a":2}`, ""},
+		{"too wide", wide(fields.MaxNames + 1), "the event has an object of more than 10000 names"},
+	} {
+		checked, limited := fields.CheckReply("event", []byte(c.text)), fields.CheckReplyLimits("event", []byte(c.text))
+		if c.want == "" {
+			if checked != nil || limited != nil || !fields.ValidLenientString(c.text) {
+				t.Errorf("%s: refused: %v, %v", c.name, checked, limited)
+			}
+			continue
+		}
+		if checked == nil || checked.Status != 502 || !strings.HasSuffix(checked.Message, c.want) || fields.ValidLenientString(c.text) {
+			t.Errorf("%s: got %v, want 502 and %s", c.name, checked, c.want)
+		}
+		if len(c.text) > 2*fields.MaxReplyDepth && (limited == nil || limited.Message != checked.Message) {
+			t.Errorf("%s: the limits alone: got %v", c.name, limited)
+		}
+	}
+	if bad := fields.CheckReplyLimits("event", []byte(strings.Repeat("x", 9999))); bad != nil {
+		t.Errorf("syntax is not a limit: %v", bad)
+	}
+}
+
+func TestJSONInsideStringsKeepsTheLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		nested(fields.MaxDepth):               "",
+		"prose [[" + strings.Repeat("[", 999): "",
+		strings.Repeat("[", 7<<20):            "messages.0.content: must not hold JSON that is nested deeper than 128 levels",
+		wide(fields.MaxNames + 1):             "messages.0.content: must not hold JSON that has an object of more than 10000 names",
+	} {
+		got := ""
+		if err := fields.CheckInner("messages.0.content", text); err != nil {
+			_, got, _ = strings.Cut(err.Error(), ": ")
+		}
+		if got != want {
+			t.Errorf("%.20q: got %q, want %q", text, got, want)
+		}
+	}
+}
