@@ -16,6 +16,14 @@ type Consent struct {
 	App     int64     `json:"app"`
 	Given   []Given   `json:"given"`
 	Expires time.Time `json:"expires"` // of the last of them
+	// Used are the authorization requests that a code was made for.
+	Used []Used `json:"used,omitempty"`
+}
+
+// Used marks something that works once. The mark is kept until the thing has expired.
+type Used struct {
+	ID      string    `json:"id"`
+	Expires time.Time `json:"expires"`
 }
 
 // Given is one yes.

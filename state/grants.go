@@ -34,6 +34,9 @@ type Grant struct {
 	Expires time.Time `json:"expires"`
 	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
 	Reason  string    `json:"reason,omitempty"` // of the revocation
+
+	// TopUps are the top-up links of the app that were opened.
+	TopUps []Used `json:"top_ups,omitempty"`
 }
 
 // Code is the authorization code of a grant.

@@ -28,7 +28,8 @@ func (c *Client) AutoApproved(a Approval) bool {
 // Approve makes a grant and its authorization code. ErrInvalidClient: no such
 // app, or disabled; ErrInvalidRequest: another redirect URI, or a bad challenge;
 // ErrInvalidScope: an unknown one, or none; ErrConsentRequired; ErrNotFound: no
-// such user, or disabled.
+// such user, or disabled; ErrUsed: the request has got its code; *Limited: the user
+// approved too many requests of the app in a short time.
 func (c *Client) Approve(ctx context.Context, a Approval) (code string, err error) {
 	random, err := draw(c.random, familial+entropy)
 	if err != nil {
@@ -105,17 +106,26 @@ func (a *Approval) permitted(v state.View, app state.App, before []state.Grant) 
 	return nil
 }
 
-// remember keeps a fresh yes for the next time.
+// remember keeps a fresh yes for the next time, and marks the request as used.
 func (a *Approval) remember(tx *state.Tx, app state.App, lifetime time.Duration) error {
-	if !a.Consented {
+	if !a.Consented && a.Request.ID == "" {
 		return nil
 	}
 	consent, ok := tx.View().Consent(a.User, app.ID)
 	if !ok {
 		consent = state.Consent{User: a.User, App: app.ID}
 	}
-	given := state.Given{RedirectURI: a.RedirectURI, Scopes: ordered(a.Scopes), Expires: tx.Now().Add(lifetime)}
-	return tx.PutConsent(consent.With(given, tx.Now()))
+	if a.Request.ID != "" {
+		var err error
+		if consent.Used, err = a.Request.use(consent.Used, tx.Now()); err != nil {
+			return err
+		}
+	}
+	if a.Consented {
+		given := state.Given{RedirectURI: a.RedirectURI, Scopes: ordered(a.Scopes), Expires: tx.Now().Add(lifetime)}
+		consent = consent.With(given, tx.Now())
+	}
+	return tx.PutConsent(consent)
 }
 
 // dropOldest makes room for one more grant.

@@ -47,7 +47,9 @@ var (
 	ErrNoDeveloper = &Error{"", "the developer token is invalid or revoked"}
 	// ErrConsentRequired: the user has to be asked before this app gets a code.
 	ErrConsentRequired = &Error{"", "consent is required"}
-	ErrNotFound        = &Error{"", "not found"}
+	// ErrUsed: the form or link worked before, and works once.
+	ErrUsed     = &Error{"", "used already"}
+	ErrNotFound = &Error{"", "not found"}
 	// ErrExists: the username is taken.
 	ErrExists = &Error{"", "already taken"}
 	// ErrTooMany: the user has as many keys, apps or developer tokens as one may have.

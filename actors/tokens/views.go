@@ -90,6 +90,8 @@ type Approval struct {
 	RedirectURI string
 	Scopes      []string // from ParseScopes
 	Challenge   string   // PKCE code_challenge, S256; "": none
+	// Request is the authorization request, which gets one code.
+	Request Once
 	// Consented: the user just said yes to exactly this, on the consent page or
 	// by typing credentials on a sign-in page that named app, host and scopes.
 	// Otherwise an earlier yes must cover it, else it is ErrConsentRequired.

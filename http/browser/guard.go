@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"crypto/cipher"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Options struct {
 	// Origin is how browsers reach the pages, scheme://host[:port], whoever ends
 	// its TLS.
 	Origin string
-	// Key authenticates form tokens.
+	// Key authenticates form tokens, and the key of sealed texts is derived from it.
 	Key    []byte
 	Now    func() time.Time
 	Random io.Reader
@@ -38,15 +39,20 @@ type Guard struct {
 	secure         bool   // reached by https
 	session, guest string // names of cookies
 	origin         *http.CrossOriginProtection
+	box            cipher.AEAD // of sealed texts
 }
 
 // hostPrefix makes browsers refuse a cookie of that name from any host but this
 // one, subdomains and plain http included.
 const hostPrefix = "__Host-"
 
-// New makes a Guard. Its error is about the origin.
+// New makes a Guard. Its error is about the origin or the key.
 func New(o Options) (*Guard, error) {
-	g := &Guard{options: o, secure: strings.HasPrefix(o.Origin, "https:"), origin: http.NewCrossOriginProtection()}
+	box, err := newBox(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{options: o, secure: strings.HasPrefix(o.Origin, "https:"), origin: http.NewCrossOriginProtection(), box: box}
 	g.session, g.guest = g.CookieName("session"), g.CookieName("guest")
 	return g, g.origin.AddTrustedOrigin(o.Origin)
 }

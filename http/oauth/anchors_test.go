@@ -25,7 +25,7 @@ type anchor struct {
 var anchors = []anchor{
 	// The integration tests of fosite, most of which Authelia's fork has, too.
 	{from: "fosite", name: "a code for a scope that there is not", play: func(t *testing.T, s *service) {
-		if q := returned(t, s.browser().do("GET", s.query("scope", "profile unheard-of"), nil)); q.Get("error") != "invalid_scope" || q.Has("code") {
+		if q := returned(t, s.signedIn().do("GET", s.query("scope", "profile unheard-of"), nil)); q.Get("error") != "invalid_scope" || q.Has("code") {
 			t.Errorf("got %v", q)
 		}
 	}},
@@ -57,7 +57,7 @@ var anchors = []anchor{
 		}
 	}},
 	{from: "fosite", name: "a plain challenge", play: func(t *testing.T, s *service) {
-		if q := returned(t, s.browser().do("GET", s.query("code_challenge", challenge, "code_challenge_method", "plain"), nil)); q.Get("error") != "invalid_request" {
+		if q := returned(t, s.signedIn().do("GET", s.query("code_challenge", challenge, "code_challenge_method", "plain"), nil)); q.Get("error") != "invalid_request" {
 			t.Errorf("got %v", q)
 		}
 	}},
@@ -68,7 +68,7 @@ var anchors = []anchor{
 	}},
 	{from: "fosite", name: "implicit and hybrid flows", play: func(t *testing.T, s *service) {
 		for _, kind := range []string{"token", "id_token", "code token", "code id_token", "code id_token token"} {
-			if q := returned(t, s.browser().do("GET", s.query("response_type", kind), nil)); q.Get("error") != "unsupported_response_type" || q.Has("access_token") {
+			if q := returned(t, s.signedIn().do("GET", s.query("response_type", kind), nil)); q.Get("error") != "unsupported_response_type" || q.Has("access_token") {
 				t.Errorf("%s: got %v", kind, q)
 			}
 		}
@@ -234,6 +234,14 @@ func TestWhatOthersLearntToTest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// signedIn returns a browser in which anna has signed in.
+func (s *service) signedIn() *client {
+	s.t.Helper()
+	c := s.browser()
+	c.signIn(c.do("GET", s.query(), nil), "anna")
+	return c
 }
 
 func (s *service) authentication() []string {

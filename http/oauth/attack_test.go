@@ -2,9 +2,11 @@ package oauth_test
 
 import (
 	"encoding/base64"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -109,10 +111,13 @@ func TestPagesAreAloneAndUnframed(t *testing.T) {
 	}
 }
 
-// E1 and the order of wire/oauth.md 1: what is wrong after the address is known
-// goes to the app, with state and iss.
-func TestOtherMistakesGoToTheApp(t *testing.T) {
+// E1 and the order of wire/oauth.md 1: what is wrong after the address is known goes to
+// the app, with state and iss, when the user has signed in. Before that it is a page
+// whose link goes there (RFC 9700 4.11.2).
+func TestMistakesOfAnAppAreShownBeforeSignInAndRedirectedAfter(t *testing.T) {
 	s := start(t, nil)
+	user := s.browser()
+	user.signIn(user.do("GET", s.query(), nil), "anna")
 	for name, test := range map[string]struct {
 		pairs []string
 		want  string
@@ -142,17 +147,29 @@ func TestOtherMistakesGoToTheApp(t *testing.T) {
 		"challenge of 42":          {[]string{"code_challenge", challenge[:42], "code_challenge_method", "S256"}, "invalid_request", "xyz"},
 		"challenge with padding":   {[]string{"code_challenge", challenge + "=", "code_challenge_method", "S256"}, "invalid_request", "xyz"},
 	} {
-		w := s.browser().do("GET", s.query(test.pairs...), nil)
+		page := s.browser().do("GET", s.query(test.pairs...), nil)
+		if page.Code != http.StatusBadRequest || page.Header().Get("Location") != "" || !strings.Contains(page.Body.String(), test.want) {
+			t.Errorf("%s, before sign-in: %d to %q\n%s", name, page.Code, page.Header().Get("Location"), page.Body)
+		}
+		link := backLink.FindStringSubmatch(page.Body.String())
+		w := user.do("GET", s.query(test.pairs...), nil)
 		q := returned(t, w)
 		if w.Code != http.StatusFound || !strings.HasPrefix(w.Header().Get("Location"), callback+"?error=") || q.Get("error") != test.want ||
 			q.Get("state") != test.state || q.Get("iss") != issuer || q.Has("code") || len(q["state"]) > 1 {
 			t.Errorf("%s: %d to %q, want %s", name, w.Code, w.Header().Get("Location"), test.want)
 		}
-		if h := w.Header(); h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "no-referrer" {
-			t.Errorf("%s: headers %v", name, h)
+		if link == nil || html.UnescapeString(link[1]) != w.Header().Get("Location") {
+			t.Errorf("%s: the link %q does not lead where the redirect does", name, link)
+		}
+		for which, h := range map[string]http.Header{"redirect": w.Header(), "page": page.Header()} {
+			if h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "no-referrer" {
+				t.Errorf("%s, %s: headers %v", name, which, h)
+			}
 		}
 	}
 }
+
+var backLink = regexp.MustCompile(`<a class="button primary" href="([^"]*)">Go back to app\.example\.com</a>`)
 
 func TestScopesAreNormalised(t *testing.T) {
 	s := start(t, nil)
@@ -260,7 +277,7 @@ func TestForeignFormsAreRefused(t *testing.T) {
 		"the page of another's consent": func() *httptest.ResponseRecorder {
 			c, _ := consent("anna")
 			_, form := consent("mallory")
-			return c.do("GET", "/api/oauth2/consent?transaction="+form.Get("id"), nil)
+			return c.do("GET", "/api/oauth2/consent?request="+form.Get("id"), nil)
 		},
 	} {
 		w := attack()
@@ -286,7 +303,7 @@ func TestGetNeverDecides(t *testing.T) {
 	s := start(t, nil)
 	c := s.browser()
 	form := with(formOf(t, c.follow(c.signIn(c.do("GET", s.query(), nil), "anna"))), "decision", "allow")
-	w := c.do("GET", "/api/oauth2/consent?transaction="+form.Get("id")+"&"+form.Encode(), nil)
+	w := c.do("GET", "/api/oauth2/consent?request="+form.Get("id")+"&"+form.Encode(), nil)
 	if w.Header().Get("Location") != "" {
 		t.Errorf("status %d to %q", w.Code, w.Header().Get("Location"))
 	}
@@ -340,7 +357,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 		c := s.browser()
 		form := formOf(t, c.do("GET", s.query(), nil))
 		w := c.do("POST", "/api/oauth2/sign-in?"+name+"=//evil.example", with(form, "username", "anna", "password", password, name, "//evil.example"))
-		if to := w.Header().Get("Location"); !strings.HasPrefix(to, "/api/oauth2/consent?transaction=") {
+		if to := w.Header().Get("Location"); !strings.HasPrefix(to, "/api/oauth2/consent?request=") {
 			t.Errorf("%s: sent to %q", name, to)
 		}
 	}
@@ -431,18 +448,35 @@ func TestMetadataListsWhatWorks(t *testing.T) {
 	}
 }
 
-func TestMemoryOfUnfinishedTransactionsIsBounded(t *testing.T) {
+// TestAFloodOfRequestsEndsNobodysSignIn: what a browser has begun is not kept in a place
+// from which strangers could push it out.
+func TestAFloodOfRequestsEndsNobodysSignIn(t *testing.T) {
 	s := start(t, nil)
+	access, _ := s.tokens()
 	c := s.browser()
 	first := c.do("GET", s.query(), nil)
-	for range 10_000 {
-		c.do("GET", s.query(), nil)
+	link := s.linkOf(access)
+	payer := s.browser()
+	page := payer.follow(payer.do("GET", s.linkOf(access), nil))
+	for range 10_001 {
+		s.browser().do("GET", s.query(), nil)
 	}
-	if w := c.signIn(first, "anna"); w.Code != http.StatusBadRequest {
-		t.Errorf("the oldest of 10,001 is still there: %d", w.Code)
+	for range 10_001 {
+		s.get("/api/oauth2/topup", access)
 	}
-	if w := c.follow(c.signIn(c.do("GET", s.query(), nil), "anna")); w.Code != http.StatusOK {
-		t.Errorf("the newest: %d", w.Code)
+	flooder := s.browser()
+	flooder.signIn(flooder.do("GET", s.query(), nil), "anna")
+	for range 10_001 {
+		flooder.do("GET", "/topup?account=own", nil)
+	}
+	if w := c.follow(c.signIn(first, "anna")); w.Code != http.StatusOK {
+		t.Errorf("the sign-in that was under way: %d", w.Code)
+	}
+	if w := s.browser().do("GET", link, nil); w.Code != http.StatusSeeOther {
+		t.Errorf("the top-up link: %d", w.Code)
+	}
+	if w := payer.do("POST", "/topup", with(formOf(t, page), "code", "GOOD")); w.Code != http.StatusSeeOther {
+		t.Errorf("the top-up page that was open: %d", w.Code)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/browser"
@@ -21,12 +22,46 @@ type request struct {
 	state     string
 	challenge string
 	auto      Auto // what auto_authorize is worth; AutoNever if it was not sent
+	once      tokens.Once
 }
 
-// transaction is a request between its pages. It belongs to one browser.
-type transaction struct {
-	request *request
-	binding string
+// sealedRequest is a request as it travels between its pages. The app is looked up
+// again at every step.
+type sealedRequest struct {
+	ClientID    string    `json:"c"`
+	RedirectURI string    `json:"r"`
+	Scopes      []string  `json:"s"`
+	State       []byte    `json:"t"` // any bytes
+	Challenge   string    `json:"p,omitempty"`
+	Auto        Auto      `json:"a"`
+	ID          string    `json:"i"`
+	Expires     time.Time `json:"e"`
+}
+
+const purposeRequest = "authorization request"
+
+// seal returns the request for the next page of a browser.
+func (s *Service) seal(req *request, v *browser.Visitor) (string, error) {
+	return s.options.Browser.Seal(purposeRequest, v, stepLife, sealedRequest{ClientID: req.app.ClientID, RedirectURI: req.app.RedirectURI,
+		Scopes: req.scopes, State: []byte(req.state), Challenge: req.challenge, Auto: req.auto, ID: req.once.ID, Expires: req.once.Expires})
+}
+
+// unseal reads the request that a browser has come back with. The page is what is
+// wrong with it, if anything.
+func (s *Service) unseal(text string, v *browser.Visitor) (*request, int, *pages.Failure) {
+	var in sealedRequest
+	switch err := s.options.Browser.Unseal(purposeRequest, v, text, &in); {
+	case errors.Is(err, browser.ErrExpired), err == nil && !s.options.Now().Before(in.Expires):
+		return nil, http.StatusBadRequest, failureStale
+	case err != nil:
+		return nil, http.StatusForbidden, failureForeign
+	}
+	app, err := s.options.Registry.AppByClientID(in.ClientID)
+	if err != nil || !app.Disabled.IsZero() || app.RedirectURI != in.RedirectURI {
+		return nil, http.StatusBadRequest, failureChanged
+	}
+	return &request{app: app, scopes: in.Scopes, state: string(in.State), challenge: in.Challenge, auto: in.Auto,
+		once: tokens.Once{ID: in.ID, Expires: in.Expires}}, 0, nil
 }
 
 // authorize begins (imagegen-and-oauth.md 4.4).
@@ -50,14 +85,34 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	if query.count("state") <= 1 && len(query.get("state")) <= maxState {
 		req.state = query.get("state")
 	}
+	v, err := s.options.Browser.Welcome(w, r)
+	if err != nil {
+		s.busy(w, r, err)
+		return
+	}
 	if err := req.read(query); err != nil {
-		s.redirect(w, r, http.StatusFound, req, err)
+		s.refuseRequest(w, r, req, &v, err)
 		return
 	}
 	if query.get("auto_authorize") == "true" {
 		req.auto = s.options.Auto()
 	}
-	s.begin(w, r, req)
+	s.begin(w, r, req, &v)
+}
+
+// refuseRequest tells the app of a mistake in its request: by a redirect if the user has
+// signed in, else by a page from which the user may go back to the app.
+func (s *Service) refuseRequest(w http.ResponseWriter, r *http.Request, req *request, v *browser.Visitor, err error) {
+	if v.SignedIn() {
+		s.redirect(w, r, http.StatusFound, req, err)
+		return
+	}
+	f := refusalOf(err)
+	host, _ := hostOf(req.app.RedirectURI)
+	s.fail(w, r, http.StatusBadRequest, &pages.Failure{Title: "The app sent a wrong request",
+		Message: "The app that sent you here made a mistake, so you cannot sign in for it. You can go back to it and tell its maker.",
+		Detail:  f.word + ": " + f.text,
+		Back:    &pages.Link{Name: "Go back to " + host, Path: s.appAddress(req, "error", f.word, "error_description", f.text)}})
 }
 
 // identify finds the app. As long as it and its address are not certain, nobody
@@ -126,30 +181,32 @@ func (q *request) read(query params) error {
 	return nil
 }
 
-// begin asks whoever sits there, unless nothing needs to be asked.
-func (s *Service) begin(w http.ResponseWriter, r *http.Request, req *request) {
-	v, err := s.options.Browser.Welcome(w, r)
-	if err != nil {
-		s.redirect(w, r, http.StatusFound, req, err)
-		return
-	}
+// begin shows the first page of a request, or answers it at once if nothing has to be
+// asked.
+func (s *Service) begin(w http.ResponseWriter, r *http.Request, req *request, v *browser.Visitor) {
 	if v.SignedIn() && req.auto != AutoNever && deliberate(r) {
-		code, err := s.approve(r.Context(), req, &v, false)
+		code, err := s.approve(r.Context(), req, v, false)
 		if !errors.Is(err, tokens.ErrConsentRequired) {
 			s.conclude(w, r, http.StatusFound, req, code, err)
 			return
 		}
 	}
-	id, err := s.transactions.put(&transaction{request: req, binding: v.Binding()})
+	var err error
+	if req.once.ID, err = s.options.Browser.NewID(); err != nil {
+		s.busy(w, r, err)
+		return
+	}
+	req.once.Expires = s.options.Now().Add(requestLife)
+	sealed, err := s.seal(req, v)
 	if err != nil {
-		s.redirect(w, r, http.StatusFound, req, err)
+		s.busy(w, r, err)
 		return
 	}
 	if v.SignedIn() {
-		s.write(w, r, http.StatusOK, s.consentView(id, req, &v))
+		s.write(w, r, http.StatusOK, s.consentView(sealed, req, v))
 		return
 	}
-	s.write(w, r, http.StatusOK, s.signInView(id, req, &v))
+	s.write(w, r, http.StatusOK, s.signInView(sealed, req, v))
 }
 
 // prefetching tells whether nobody has asked for the page yet.
@@ -170,7 +227,7 @@ func deliberate(r *http.Request) bool {
 // approve gets the code for a request.
 func (s *Service) approve(ctx context.Context, req *request, v *browser.Visitor, consented bool) (string, error) {
 	return s.options.Registry.Approve(ctx, tokens.Approval{User: v.Session.User.ID, AuthTime: v.Session.Created, ClientID: req.app.ClientID,
-		RedirectURI: req.app.RedirectURI, Scopes: req.scopes, Challenge: req.challenge, Consented: consented})
+		RedirectURI: req.app.RedirectURI, Scopes: req.scopes, Challenge: req.challenge, Request: req.once, Consented: consented})
 }
 
 // conclude sends the browser back with a code, or with why there is none.
@@ -179,8 +236,9 @@ func (s *Service) conclude(w http.ResponseWriter, r *http.Request, status int, r
 	case errors.Is(err, tokens.ErrInvalidClient), errors.Is(err, tokens.ErrInvalidRequest):
 		// The app changed under the user's hands; where it was is no longer known
 		// to be its place.
-		s.fail(w, r, http.StatusBadRequest, &pages.Failure{Title: "The app has changed",
-			Message: "The app was switched off or has moved since you came here. Go back to it and start again."})
+		s.fail(w, r, http.StatusBadRequest, failureChanged)
+	case errors.Is(err, tokens.ErrUsed):
+		s.fail(w, r, http.StatusBadRequest, failureStale)
 	case errors.Is(err, tokens.ErrNotFound):
 		s.redirect(w, r, status, req, errDenied)
 	case err != nil:

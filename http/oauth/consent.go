@@ -7,11 +7,11 @@ import (
 	"stagedoor/http/pages"
 )
 
-func (s *Service) consentView(id string, req *request, v *browser.Visitor) *pages.Consent {
-	return &pages.Consent{Form: s.form(pathConsent, purposeConsent, id, v), App: appView(req), Username: v.Session.User.Username}
+func (s *Service) consentView(sealed string, req *request, v *browser.Visitor) *pages.Consent {
+	return &pages.Consent{Form: s.form(pathConsent, purposeConsent, sealed, v), App: appView(req), Username: v.Session.User.Username}
 }
 
-// consentPage shows the page of a transaction that has just got its user.
+// consentPage shows the page of a request whose user has just signed in.
 func (s *Service) consentPage(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.open(w, r)
 	switch {
@@ -19,7 +19,7 @@ func (s *Service) consentPage(w http.ResponseWriter, r *http.Request) {
 	case !t.visitor.SignedIn():
 		s.fail(w, r, http.StatusBadRequest, failureStale)
 	default:
-		s.write(w, r, http.StatusOK, s.consentView(t.id, t.request, &t.visitor))
+		s.write(w, r, http.StatusOK, s.consentView(t.sealed, t.request, &t.visitor))
 	}
 }
 
@@ -33,7 +33,7 @@ func (s *Service) consent(w http.ResponseWriter, r *http.Request) {
 	case "allow":
 		s.allow(w, r, t)
 	case "deny":
-		s.deny(w, r, t)
+		s.deny(w, t)
 	case "switch":
 		s.switchAccount(w, r, t)
 	default:
@@ -46,20 +46,12 @@ func (s *Service) allow(w http.ResponseWriter, r *http.Request, t step) {
 		s.fail(w, r, http.StatusForbidden, failureForeign)
 		return
 	}
-	if _, ok := s.transactions.take(t.id); !ok {
-		s.fail(w, r, http.StatusBadRequest, failureStale) // sent twice
-		return
-	}
 	code, err := s.approve(r.Context(), t.request, &t.visitor, true)
 	s.conclude(w, r, http.StatusSeeOther, t.request, code, err)
 }
 
 // switchAccount signs out and asks for other credentials.
 func (s *Service) switchAccount(w http.ResponseWriter, r *http.Request, t step) {
-	if _, ok := s.transactions.take(t.id); !ok {
-		s.fail(w, r, http.StatusBadRequest, failureStale)
-		return
-	}
 	v, err := s.options.Browser.SignOut(w, r)
 	if err != nil {
 		s.busy(w, r, err)

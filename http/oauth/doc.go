@@ -12,7 +12,12 @@
 //	        |  +- signed in, and this was approved before ---> redirect with code
 //	        +- redirect_uri not to be trusted ---> a page, never a redirect
 //
-// Between the steps a transaction holds the request. It is kept here and only
-// its id travels, so that nothing a browser sends can change it, and it belongs
-// to the browser it began in.
+// Between the pages the request travels in the browser, sealed (browser.Guard.Seal):
+// the browser cannot read or change it, no other browser can use it, and a flood of
+// requests cannot push it out of the gateway's memory. The registry notes that a request
+// has got its code, or that a top-up link was opened, in the record of the user and app.
+//
+// Errors of authorize go to the app when the user has signed in. Until then they are a
+// page with a link to the app, because nobody has vouched for the app yet and a redirect
+// would let it use the gateway's address as bait (RFC 9700 4.11.2).
 package oauth

@@ -48,6 +48,7 @@ type service struct {
 	offset   *atomic.Int64 // how far the clock was moved
 	log      *harness.Buffer
 	auto     oauth.Auto // what the configuration says at the moment
+	codes    *codes
 }
 
 type options struct {
@@ -69,19 +70,20 @@ func (a accounts) Balance(account string) (credits, spent, held int64) {
 type codes struct {
 	mu   sync.Mutex
 	open map[string]int64
-	used map[string]bool
+	// credited is the account by code.
+	credited map[string]string
 }
 
-func (c *codes) Redeem(_ context.Context, _, code string) (int64, error) {
+func (c *codes) Redeem(_ context.Context, account, code string) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch amount, ok := c.open[code]; {
 	case !ok:
 		return 0, state.ErrNotFound
-	case c.used[code]:
+	case c.credited[code] != "":
 		return 0, state.ErrRedeemed
 	default:
-		c.used[code] = true
+		c.credited[code] = account
 		return amount, nil
 	}
 }
@@ -92,7 +94,8 @@ func start(t *testing.T, change func(*options)) *service {
 	if change != nil {
 		change(&o)
 	}
-	s := &service{t: t, offset: new(atomic.Int64), log: new(harness.Buffer), auto: o.auto}
+	s := &service{t: t, offset: new(atomic.Int64), log: new(harness.Buffer), auto: o.auto,
+		codes: &codes{open: map[string]int64{"GOOD": 5_000_000}, credited: map[string]string{}}}
 	began := time.Now()
 	now := func() time.Time { return began.Add(time.Duration(s.offset.Load())) }
 	store := journal.NewMemory()
@@ -112,8 +115,8 @@ func start(t *testing.T, change func(*options)) *service {
 	}
 	mux := http.NewServeMux()
 	oauth.New(oauth.Options{Logger: slog.New(slog.NewTextHandler(s.log, nil)), Registry: s.registry, Browser: guard,
-		Accounts: accounts{"anna": {12_500_000, 3_250_001}}, Redeemer: &codes{open: map[string]int64{"GOOD": 5_000_000}, used: map[string]bool{}},
-		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL }, Now: now, Random: rand.Reader}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
+		Accounts: accounts{"anna": {12_500_000, 3_250_001}}, Redeemer: s.codes,
+		Issuer: o.issuer, Auto: func() oauth.Auto { return s.auto }, TopUpURL: func() string { return o.topUpURL }, Now: now}).Routes(func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, h) })
 	s.handler = mux
 	s.user = s.addUser("anna")
 	if s.secret, s.app, err = s.registry.RegisterApp(t.Context(), tokens.NewApp{Owner: s.user.ID, Name: "Weather", Description: "Forecasts", RedirectURI: o.redirect}); err != nil {
@@ -187,19 +190,16 @@ func (s *service) query(pairs ...string) string {
 	return authorizeAt + "?" + q.Encode()
 }
 
-var hiddenField = regexp.MustCompile(`<input type="hidden" name="(id|token)" value="([^"]*)">`)
+var hiddenFields = regexp.MustCompile(`<input type="hidden" name="id" value="([^"]*)">\s*<input type="hidden" name="token" value="([^"]*)">`)
 
-// formOf is the hidden part of the first form of a page.
+// formOf is the hidden part of the first form of a page, other than that of signing out.
 func formOf(t *testing.T, w *httptest.ResponseRecorder) url.Values {
 	t.Helper()
-	form := url.Values{}
-	for _, m := range hiddenField.FindAllStringSubmatch(w.Body.String(), 2) {
-		form.Set(m[1], html.UnescapeString(m[2]))
-	}
-	if len(form) != 2 {
+	m := hiddenFields.FindStringSubmatch(w.Body.String())
+	if m == nil {
 		t.Fatalf("no form on the page, status %d:\n%s", w.Code, w.Body)
 	}
-	return form
+	return url.Values{"id": {html.UnescapeString(m[1])}, "token": {html.UnescapeString(m[2])}}
 }
 
 func with(form url.Values, pairs ...string) url.Values {

@@ -1,11 +1,14 @@
 package oauth_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,41 +244,104 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestTopUpLinkWorksOnceAndShowsWhatTheAppMaySee(t *testing.T) {
+// topUpLink is the path of a fresh top-up link of anna's.
+func (s *service) topUpLink() string {
+	s.t.Helper()
+	access, _ := s.tokens("scope", "balance")
+	return s.linkOf(access)
+}
+
+func (s *service) linkOf(access string) string {
+	s.t.Helper()
+	_, _, body := s.get("/api/oauth2/topup", access)
+	address, _ := body["topup_url"].(string)
+	if !strings.HasPrefix(address, issuer+"/topup?ticket=") || strings.Contains(address, access) {
+		s.t.Fatalf("topup_url %q", address)
+	}
+	return strings.TrimPrefix(address, issuer)
+}
+
+func TestTopUpLinkWorksOnceInOneBrowser(t *testing.T) {
 	s := start(t, nil)
-	for scope, shown := range map[string][]string{"balance": {"$9.249999", "$3.250001"}, "profile balance": {"anna", "$9.249999"}} {
-		access, _ := s.tokens("scope", scope)
-		_, _, body := s.get("/api/oauth2/topup", access)
-		link, _ := body["topup_url"].(string)
-		if !strings.HasPrefix(link, issuer+"/topup?ticket=") || strings.Contains(link, access) {
-			t.Fatalf("topup_url %q", link)
+	target := s.topUpLink()
+	c := s.browser()
+	if w := c.do("HEAD", target, nil); w.Code != http.StatusNoContent {
+		t.Errorf("HEAD: %d", w.Code)
+	}
+	page := c.follow(c.do("GET", target, nil))
+	for _, text := range []string{"<bdi>anna</bdi>", "$9.249999", "$3.250001"} {
+		if !strings.Contains(page.Body.String(), text) {
+			t.Errorf("the page lacks %s", text)
 		}
-		target := strings.TrimPrefix(link, issuer)
-		c := s.browser()
-		if w := c.do("HEAD", target, nil); w.Code != http.StatusNoContent {
-			t.Errorf("HEAD: %d", w.Code)
+	}
+	for name, again := range map[string]*client{"the same browser": c, "another": s.browser()} {
+		if w := again.do("GET", target, nil); w.Code != http.StatusBadRequest {
+			t.Errorf("a second time in %s: %d", name, w.Code)
 		}
-		page := c.follow(c.do("GET", target, nil))
-		for _, text := range []string{"anna", "$9.249999", "$3.250001"} {
-			want := false
-			for _, s := range shown {
-				want = want || strings.HasPrefix(text, s) || scope == "profile balance"
-			}
-			if got := strings.Contains(page.Body.String(), text); got != want {
-				t.Errorf("scope %s: %s on the page: %t, want %t", scope, text, got, want)
-			}
+	}
+	if w := s.browser().do("GET", "/topup", nil); w.Code != http.StatusForbidden {
+		t.Errorf("a browser without the link: %d", w.Code)
+	}
+	thief := s.browser()
+	thief.do("GET", s.query(), nil) // has a guest cookie of its own
+	thief.cookies["__Host-stagedoor-topup"] = c.cookies["__Host-stagedoor-topup"]
+	if w := thief.do("GET", "/topup", nil); w.Code != http.StatusForbidden {
+		t.Errorf("another browser with the cookie of the page: %d", w.Code)
+	}
+}
+
+func TestTopUpLinkEndsWithTheGrantOfItsApp(t *testing.T) {
+	s := start(t, nil)
+	target := s.topUpLink()
+	must(t, s.registry.RevokeUserApp(t.Context(), s.user.ID, s.app.ID))
+	if w := s.browser().do("GET", target, nil); w.Code != http.StatusBadRequest {
+		t.Errorf("status %d", w.Code)
+	}
+}
+
+// TestTopUpPageNamesTheAccountAndAsksBeforeCreditingAnother: a user who follows a link of
+// another account must not pay for it unknowingly.
+func TestTopUpPageNamesTheAccountAndAsksBeforeCreditingAnother(t *testing.T) {
+	s := start(t, nil)
+	s.addUser("bob")
+	bob := s.browser()
+	bob.signIn(bob.do("GET", s.query(), nil), "bob")
+	page := bob.follow(bob.do("GET", s.topUpLink(), nil))
+	for _, text := range []string{"signed in as <strong><bdi>bob</bdi>", "Credit the account of <strong><bdi>anna</bdi>", "Top up your own account"} {
+		if !strings.Contains(page.Body.String(), text) {
+			t.Errorf("the page lacks %q:\n%s", text, page.Body)
 		}
-		if w := c.do("GET", target, nil); w.Code != http.StatusBadRequest {
-			t.Errorf("the second time: %d", w.Code)
+	}
+	for _, confirm := range []string{"", "bob", "yes"} {
+		w := bob.do("POST", "/topup", with(formOf(t, page), "code", "GOOD", "confirm", confirm))
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "Confirm that the code is for the account of anna") {
+			t.Errorf("confirm %q: %d\n%s", confirm, w.Code, w.Body)
 		}
-		if w := s.browser().do("GET", "/topup", nil); w.Code != http.StatusForbidden {
-			t.Errorf("another browser: %d", w.Code)
-		}
-		thief := s.browser()
-		thief.cookies["__Host-stagedoor-topup"] = c.cookies["__Host-stagedoor-topup"]
-		if w := thief.do("GET", "/topup", nil); w.Code != http.StatusForbidden {
-			t.Errorf("another browser with the visit's cookie: %d", w.Code)
-		}
+	}
+	if len(s.codes.credited) != 0 {
+		t.Fatalf("credited %v", s.codes.credited)
+	}
+	done := bob.follow(bob.do("POST", "/topup", with(formOf(t, page), "code", "GOOD", "confirm", "anna")))
+	if !strings.Contains(done.Body.String(), "added to the balance of anna") || s.codes.credited["GOOD"] != "anna" {
+		t.Errorf("credited %v\n%s", s.codes.credited, done.Body)
+	}
+	// The own account needs no confirmation.
+	own := bob.follow(bob.do("GET", "/topup?account=own", nil))
+	if strings.Contains(own.Body.String(), "confirm") || !strings.Contains(own.Body.String(), "<bdi>bob</bdi>") {
+		t.Errorf("the own account:\n%s", own.Body)
+	}
+}
+
+func TestTopUpFormCreditsTheAccountThatItsPageNamed(t *testing.T) {
+	s := start(t, nil)
+	s.addUser("bob")
+	bob := s.browser()
+	bob.signIn(bob.do("GET", s.query(), nil), "bob")
+	own := bob.follow(bob.do("GET", "/topup?account=own", nil))
+	bob.follow(bob.do("GET", s.topUpLink(), nil)) // in another tab
+	w := bob.do("POST", "/topup", with(formOf(t, own), "code", "GOOD", "confirm", "anna"))
+	if w.Code != http.StatusForbidden || len(s.codes.credited) != 0 {
+		t.Errorf("status %d, credited %v", w.Code, s.codes.credited)
 	}
 }
 
@@ -291,22 +357,19 @@ func TestTopUpNeedsTheScopeBalance(t *testing.T) {
 	}
 }
 
-func TestTopUpTicketExpires(t *testing.T) {
+func TestTopUpLinkExpires(t *testing.T) {
 	s := start(t, nil)
-	access, _ := s.tokens()
-	_, _, body := s.get("/api/oauth2/topup", access)
+	target := s.topUpLink()
 	s.pass(10*time.Minute + time.Second)
-	if w := s.browser().do("GET", strings.TrimPrefix(body["topup_url"].(string), issuer), nil); w.Code != http.StatusBadRequest {
+	if w := s.browser().do("GET", target, nil); w.Code != http.StatusBadRequest {
 		t.Errorf("status %d", w.Code)
 	}
 }
 
 func TestRedeemCodeIsAddedOnce(t *testing.T) {
 	s := start(t, nil)
-	access, _ := s.tokens()
-	_, _, body := s.get("/api/oauth2/topup", access)
 	c := s.browser()
-	page := c.follow(c.do("GET", strings.TrimPrefix(body["topup_url"].(string), issuer), nil))
+	page := c.follow(c.do("GET", s.topUpLink(), nil))
 	if w := c.do("POST", "/topup", with(formOf(t, page), "code", "WRONG")); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "no such code") {
 		t.Errorf("wrong code: %d", w.Code)
 	}
@@ -400,7 +463,43 @@ func TestStaleAndRepeatedFormsGetNoCode(t *testing.T) {
 	t.Run("sign-in twice", func(t *testing.T) {
 		c := s.browser()
 		page := c.do("GET", s.query("auto_authorize", "true"), nil)
+		guest := c.cookies["__Host-stagedoor-guest"]
 		codeOf(t, c.signIn(page, "anna"))
+		if w := c.signIn(page, "anna"); w.Code != http.StatusForbidden {
+			t.Errorf("status %d", w.Code)
+		}
+		again := s.browser() // a second click before the first answer
+		again.cookies["__Host-stagedoor-guest"] = guest
+		if w := again.signIn(page, "anna"); w.Code != http.StatusBadRequest {
+			t.Errorf("at the same time: status %d to %q", w.Code, w.Header().Get("Location"))
+		}
+	})
+	t.Run("consent many times at once", func(t *testing.T) {
+		c := s.browser()
+		form := with(formOf(t, c.follow(c.signIn(c.do("GET", s.query(), nil), "anna"))), "decision", "allow")
+		var wg sync.WaitGroup
+		var codes atomic.Int32
+		for range 16 {
+			one := &client{s, maps.Clone(c.cookies), http.Header{}}
+			wg.Go(func() {
+				if w := one.do("POST", "/api/oauth2/consent", form); strings.Contains(w.Header().Get("Location"), "?code=") {
+					codes.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if codes.Load() != 1 {
+			t.Errorf("%d codes", codes.Load())
+		}
+	})
+	t.Run("step by step for more than half an hour", func(t *testing.T) {
+		c := s.browser()
+		page := c.do("GET", s.query(), nil)
+		for range 3 {
+			s.pass(9 * time.Minute)
+			page = c.follow(c.decide(c.follow(c.signIn(page, "anna")), "switch"))
+		}
+		s.pass(4 * time.Minute)
 		if w := c.signIn(page, "anna"); w.Code != http.StatusBadRequest {
 			t.Errorf("status %d", w.Code)
 		}

@@ -21,10 +21,17 @@ func (s *Service) redirect(w http.ResponseWriter, r *http.Request, status int, r
 	s.send(w, status, req, "error", f.word, "error_description", f.text)
 }
 
-// send sends the browser back to the app with parameters, to which state and iss
-// are added (RFC 9207). What the registered address has of its own stays as it is,
-// byte by byte.
+// send sends the browser back to the app with parameters.
 func (s *Service) send(w http.ResponseWriter, status int, req *request, pairs ...string) {
+	pages.NoStore(w.Header())
+	w.Header().Set("Location", s.appAddress(req, pairs...))
+	w.WriteHeader(status)
+}
+
+// appAddress returns the registered address of the app with parameters, to which state
+// and iss are added (RFC 9207). What the registered address has of its own stays as it
+// is, byte by byte.
+func (s *Service) appAddress(req *request, pairs ...string) string {
 	if req.state != "" {
 		pairs = append(pairs, "state", req.state)
 	}
@@ -45,9 +52,7 @@ func (s *Service) send(w http.ResponseWriter, status int, req *request, pairs ..
 		separator = '&'
 		b.WriteString(pairs[i] + "=" + url.QueryEscape(pairs[i+1]))
 	}
-	pages.NoStore(w.Header())
-	w.Header().Set("Location", b.String())
-	w.WriteHeader(status)
+	return b.String()
 }
 
 // hostOf is what people are told of an address: where it is.

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -51,7 +50,6 @@ type Options struct {
 	// TopUpURL replaces the gateway's own top-up page; "": it does not.
 	TopUpURL func() string
 	Now      func() time.Time
-	Random   io.Reader
 }
 
 // Paths of the service.
@@ -69,35 +67,23 @@ const (
 	pathTopUpPage  = "/topup"
 )
 
-// Bounds of what is kept between two requests. The oldest goes first.
+// Lifetimes of what browsers carry, sealed, from one page to the next.
 const (
-	maxTransactions = 10_000
-	transactionLife = 10 * time.Minute
-	maxTickets      = 10_000
-	ticketLife      = 10 * time.Minute
-	maxVisits       = 10_000
-	visitLife       = 30 * time.Minute
+	stepLife    = 10 * time.Minute // one page of an authorization request
+	requestLife = 30 * time.Minute // all of its pages together
+	linkLife    = 10 * time.Minute // a top-up link
+	topUpLife   = 30 * time.Minute // the top-up page that a link has opened
 )
 
-// Service serves the routes. Any goroutine may use it.
+// Service serves the routes. It keeps nothing between two requests, so any number of
+// requests of one client takes nothing away from another. Any goroutine may use it.
 type Service struct {
-	options      Options
-	metadata     []byte
-	transactions *shelf[*transaction]
-	tickets      *shelf[*ticket]
-	visits       *shelf[*visit]
+	options  Options
+	metadata []byte
 }
 
 // New makes a Service.
-func New(o Options) *Service {
-	return &Service{
-		options:      o,
-		metadata:     describe(o.Issuer),
-		transactions: newShelf[*transaction](o, maxTransactions, transactionLife),
-		tickets:      newShelf[*ticket](o, maxTickets, ticketLife),
-		visits:       newShelf[*visit](o, maxVisits, visitLife),
-	}
-}
+func New(o Options) *Service { return &Service{options: o, metadata: describe(o.Issuer)} }
 
 // Routes calls handle with every method, path and handler of the service.
 func (s *Service) Routes(handle func(pattern string, h http.HandlerFunc)) {

@@ -11,7 +11,7 @@ import (
 	"stagedoor/http/pages"
 )
 
-// Purposes of form tokens; each goes with the id of what it is about.
+// Purposes of form tokens; each goes with what the form is about.
 const (
 	purposeSignIn  = "sign-in "
 	purposeConsent = "consent "
@@ -23,13 +23,15 @@ var (
 		Message: "This page was used already, or was open for too long. Go back to the app and start again."}
 	failureForeign = &pages.Failure{Title: "Please start again",
 		Message: "This form does not belong to this browser's session. Go back to the app and start again."}
+	failureChanged = &pages.Failure{Title: "The app has changed",
+		Message: "The app was switched off or has moved since you came here. Go back to it and start again."}
 	failureBroken = &pages.Failure{Title: "The form is broken", Message: "What your browser sent cannot be read. Go back and try again."}
 	failureBusy   = &pages.Failure{Title: "Not available", Message: "The service cannot do this at the moment. Try again in a minute."}
 )
 
-func (s *Service) signInView(id string, req *request, v *browser.Visitor) *pages.SignIn {
+func (s *Service) signInView(sealed string, req *request, v *browser.Visitor) *pages.SignIn {
 	app := appView(req)
-	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, id, v), App: &app, Consents: req.auto == AutoLogin}
+	return &pages.SignIn{Form: s.form(pathSignIn, purposeSignIn, sealed, v), App: &app, Consents: req.auto == AutoLogin}
 }
 
 func (s *Service) form(action, purpose, id string, v *browser.Visitor) pages.Form {
@@ -41,43 +43,39 @@ func appView(req *request) pages.App {
 	return pages.App{Name: req.app.Name, Description: req.app.Description, Host: host, Loopback: loopback, Scopes: req.scopes}
 }
 
-// step is a transaction that a browser has come back to.
+// step is a request that a browser has come back with.
 type step struct {
-	id      string
+	sealed  string
 	visitor browser.Visitor
-	*transaction
+	*request
 }
 
-// open finds the transaction a page is asked for.
+// open reads the request a page is asked for.
 func (s *Service) open(w http.ResponseWriter, r *http.Request) (step, bool) {
 	query, err := parseQuery(r)
 	if err != nil || query.repeated() {
 		s.fail(w, r, http.StatusBadRequest, failureBroken)
 		return step{}, false
 	}
-	return s.resume(w, r, query.get("transaction"))
+	return s.resume(w, r, query.get("request"))
 }
 
-// resume finds a transaction of the browser that r comes from.
-func (s *Service) resume(w http.ResponseWriter, r *http.Request, id string) (step, bool) {
-	t, ok := s.transactions.get(id)
-	if !ok {
-		s.fail(w, r, http.StatusBadRequest, failureStale)
-		return step{}, false
-	}
+// resume reads a sealed request of the browser that r comes from.
+func (s *Service) resume(w http.ResponseWriter, r *http.Request, sealed string) (step, bool) {
 	v, err := s.options.Browser.Visitor(r)
 	if err != nil {
 		s.busy(w, r, err)
 		return step{}, false
 	}
-	if v.Binding() == "" || v.Binding() != t.binding {
-		s.fail(w, r, http.StatusForbidden, failureForeign)
+	req, status, failure := s.unseal(sealed, &v)
+	if failure != nil {
+		s.fail(w, r, status, failure)
 		return step{}, false
 	}
-	return step{id, v, t}, true
+	return step{sealed, v, req}, true
 }
 
-// submit reads a form that continues a transaction.
+// submit reads a form that continues a request.
 func (s *Service) submit(w http.ResponseWriter, r *http.Request, purpose string) (step, params, bool) {
 	form, err := readForm(w, r)
 	if err != nil || form.repeated() {
@@ -92,14 +90,14 @@ func (s *Service) submit(w http.ResponseWriter, r *http.Request, purpose string)
 	if !ok {
 		return t, form, false
 	}
-	if s.options.Browser.CheckForm(r, &t.visitor, purpose+t.id, form.get("token")) != nil {
+	if s.options.Browser.CheckForm(r, &t.visitor, purpose+t.sealed, form.get("token")) != nil {
 		s.fail(w, r, http.StatusForbidden, failureForeign)
 		return t, form, false
 	}
 	return t, form, true
 }
 
-// signInPage shows the page of a transaction whose user wants another account.
+// signInPage shows the page of a request whose user wants another account.
 func (s *Service) signInPage(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.open(w, r)
 	switch {
@@ -107,7 +105,7 @@ func (s *Service) signInPage(w http.ResponseWriter, r *http.Request) {
 	case t.visitor.SignedIn():
 		s.fail(w, r, http.StatusBadRequest, failureStale)
 	default:
-		s.write(w, r, http.StatusOK, s.signInView(t.id, t.request, &t.visitor))
+		s.write(w, r, http.StatusOK, s.signInView(t.sealed, t.request, &t.visitor))
 	}
 }
 
@@ -118,7 +116,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if form.get("decision") == "deny" {
-		s.deny(w, r, t)
+		s.deny(w, t)
 		return
 	}
 	login := tokens.Login{Username: form.get("username"), Password: form.get("password"), From: auth.Remote(r)}
@@ -127,16 +125,12 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) {
 		s.signInAgain(w, r, t, login.Username, err)
 		return
 	}
-	if _, ok := s.transactions.take(t.id); !ok {
-		s.fail(w, r, http.StatusBadRequest, failureStale) // sent twice
-		return
-	}
 	s.signedIn(w, r, t.request, &v)
 }
 
 // signInAgain shows the form once more, with what was wrong.
 func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, t step, username string, err error) {
-	view := s.signInView(t.id, t.request, &t.visitor)
+	view := s.signInView(t.sealed, t.request, &t.visitor)
 	view.Username = username
 	status := http.StatusForbidden
 	switch {
@@ -170,25 +164,22 @@ func (s *Service) signedIn(w http.ResponseWriter, r *http.Request, req *request,
 	s.goOn(w, r, req, v, pathConsent)
 }
 
-// goOn sends a browser that has just changed its session to the next page, with
-// a transaction of that session.
+// goOn sends a browser that has just changed its session to the next page, with the
+// request sealed for that session.
 func (s *Service) goOn(w http.ResponseWriter, r *http.Request, req *request, v *browser.Visitor, path string) {
-	id, err := s.transactions.put(&transaction{request: req, binding: v.Binding()})
+	sealed, err := s.seal(req, v)
 	if err != nil {
-		s.redirect(w, r, http.StatusSeeOther, req, err)
+		s.busy(w, r, err)
 		return
 	}
 	pages.NoStore(w.Header())
-	w.Header().Set("Location", path+"?"+url.Values{"transaction": {id}}.Encode())
+	w.Header().Set("Location", path+"?"+url.Values{"request": {sealed}}.Encode())
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// deny ends a transaction as its user wishes.
-func (s *Service) deny(w http.ResponseWriter, r *http.Request, t step) {
-	if _, ok := s.transactions.take(t.id); !ok {
-		s.fail(w, r, http.StatusBadRequest, failureStale)
-		return
-	}
+// deny tells the app that the user said no. It changes nothing here, so a form that is
+// sent twice does no harm.
+func (s *Service) deny(w http.ResponseWriter, t step) {
 	s.send(w, http.StatusSeeOther, t.request, "error", errDenied.word, "error_description", errDenied.text)
 }
 

@@ -6,6 +6,8 @@ type Failure struct {
 	Message string
 	// Detail is shown as it is, as text: the value that was refused, say.
 	Detail string
+	// Back leads to the app that sent the browser here; nil: the page has no link.
+	Back *Link
 }
 
 func (f *Failure) frame() frame {

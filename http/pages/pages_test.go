@@ -30,8 +30,8 @@ func TestEveryPageIsDrawn(t *testing.T) {
 	app := App{Name: "Weather", Host: "app.example.com", Scopes: []string{"profile", "balance"}}
 	for name, v := range map[string]View{
 		"sign in": &SignIn{Form: Form{"/a", "i", "t"}}, "sign in to an app": &SignIn{App: &app, Consents: true, Username: "u", Problem: "p"},
-		"consent": &Consent{App: app, Username: "anna"}, "failure": &Failure{Title: "T", Message: "m", Detail: "<b>"},
-		"top up": &TopUp{Username: "anna", Figures: &Figures{1, 2}, Notice: "n"}, "bare top up": &TopUp{Problem: "p", Code: "c"},
+		"consent": &Consent{App: app, Username: "anna"}, "failure": &Failure{Title: "T", Message: "m", Detail: "<b>", Back: &Link{Name: "<b>", Path: "https://a.example/cb?error=x"}},
+		"top up": &TopUp{Username: "anna", Figures: Figures{1, 2}, Notice: "n"}, "another account": &TopUp{Desk: &desk, Username: "anna", SignedInAs: "b<b>", Problem: "p", Code: "c"},
 		"sign in to the account": &SignIn{Next: "/account", Notice: "n"}, "account": &Account{Desk: desk, Usage: usage},
 		"keys": &Keys{Desk: desk, Keys: []Key{key, {Status: "revoked"}, {Status: "disabled"}}, Entry: KeyEntry{Name: "<b>", Scopes: []Choice{{"chat", true}}, Window: "month"}},
 		"apps": &Apps{Desk: desk, Apps: []Allowed{{App: app, ID: 1, Grants: 2}}}, "no apps": &Apps{Desk: desk},

@@ -3,12 +3,15 @@ package pages
 // TopUp shows what an account has and takes redeem codes (decisions, Top-up).
 type TopUp struct {
 	Form
-	Desk     *Desk    // of who is signed in, if anybody
-	Username string   // whose account it is; "": not to be shown, as the next
-	Figures  *Figures // nil
-	Code     string   // as typed before
-	Notice   string
-	Problem  string
+	Desk     *Desk  // of the user who is signed in; nil: nobody is
+	Username string // whose account is credited
+	// SignedInAs is set if the user who is signed in is another one. The form then asks
+	// for a confirmation.
+	SignedInAs string
+	Figures    Figures
+	Code       string // as typed before
+	Notice     string
+	Problem    string
 }
 
 // Figures are what an account has, in micro-dollars.
@@ -22,6 +25,9 @@ func (t *TopUp) frame() frame {
 	f.wide = false
 	return f
 }
+
+// OwnPath is where the user who is signed in tops up their own account.
+func (t *TopUp) OwnPath() string { return t.Desk.TopUp }
 
 // Balance is Remaining as text.
 func (f *Figures) Balance() string { return Dollars(f.Remaining) }

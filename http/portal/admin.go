@@ -159,13 +159,13 @@ func (v *visit) mint() {
 		return
 	}
 	id := v.form.Get("id")
-	if !v.sent.first(id) {
+	if !v.sent.first(v.user.ID, id) {
 		v.codesAgain(http.StatusConflict, problemSent)
 		return
 	}
 	codes, _, err := v.options.Ledger.Mint(v.r.Context(), int(count), amount, v.user.Username, expires, v.options.Random)
 	if err != nil {
-		v.sent.again(id)
+		v.sent.again(v.user.ID, id)
 		v.codesAgain(v.problem(err))
 		return
 	}

@@ -87,13 +87,13 @@ func (v *visit) developerView() *pages.DeveloperTokens {
 // createDeveloperToken makes a token and shows it, once.
 func (v *visit) createDeveloperToken() {
 	id := v.form.Get("id")
-	if !v.sent.first(id) {
+	if !v.sent.first(v.user.ID, id) {
 		v.developerAgain(http.StatusConflict, problemSent)
 		return
 	}
 	token, made, err := v.options.Registry.CreateDeveloperToken(v.r.Context(), v.user.ID, v.form.Get("name"))
 	if err != nil {
-		v.sent.again(id)
+		v.sent.again(v.user.ID, id)
 		v.developerAgain(v.problem(err))
 		return
 	}

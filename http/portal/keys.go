@@ -71,7 +71,7 @@ func (v *visit) createKey() {
 // shows the form and why.
 func (v *visit) makeKey(user int64, again func(status int, problem string)) (name, secret string, ok bool) {
 	id := v.form.Get("id")
-	if !v.sent.first(id) {
+	if !v.sent.first(v.user.ID, id) {
 		again(http.StatusConflict, problemSent)
 		return "", "", false
 	}
@@ -80,7 +80,7 @@ func (v *visit) makeKey(user int64, again func(status int, problem string)) (nam
 		secret, _, err = v.options.Registry.CreateKey(v.r.Context(), n)
 	}
 	if err != nil {
-		v.sent.again(id)
+		v.sent.again(v.user.ID, id)
 		again(v.problem(err))
 		return "", "", false
 	}

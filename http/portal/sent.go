@@ -1,22 +1,22 @@
 package portal
 
 import (
-	"container/list"
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"sync"
 	"time"
 )
 
-// sent remembers which forms were sent, so that a second click or a reload does
-// not make a second key. (Payments have the ledger to remember them.) It forgets
-// after a day, and the oldest when there are too many: it guards against
-// accidents. Who wants to send a form twice can open it twice.
+// sent remembers which forms a user has sent, so that a second click or a reload does
+// not make a second key. (Payments have the ledger to remember them.) It forgets after a
+// day, and the oldest form of a user when that user has sent too many. It guards against
+// accidents: a user who wants to send a form twice can open it twice.
 type sent struct {
-	now  func() time.Time
-	mu   sync.Mutex
-	ids  map[string]*list.Element
-	list *list.List // of sentForm, by age
+	now   func() time.Time
+	mu    sync.Mutex
+	users map[int64][]sentForm // oldest first
+	tidy  time.Time            // when old forms of all users were last removed
 }
 
 type sentForm struct {
@@ -25,13 +25,13 @@ type sentForm struct {
 }
 
 const (
-	maxSent  = 10_000
+	maxSent  = 100 // of one user
 	sentLife = 24 * time.Hour
 	formID   = 16 // bytes
 )
 
 func newSent(now func() time.Time) *sent {
-	return &sent{now: now, ids: map[string]*list.Element{}, list: list.New()}
+	return &sent{now: now, users: map[int64][]sentForm{}}
 }
 
 // newFormID is the id of a form that is drawn.
@@ -46,35 +46,43 @@ func isFormID(id string) bool {
 	return err == nil && len(raw) == formID
 }
 
-// first tells whether the form was not sent before, and notes that it was now.
-func (s *sent) first(id string) bool {
+// first says whether the user had not sent the form before, and notes it.
+func (s *sent) first(user int64, id string) bool {
 	if !isFormID(id) {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ids[id] != nil {
+	now := s.now()
+	s.removeOld(now)
+	forms := s.users[user]
+	if slices.ContainsFunc(forms, func(f sentForm) bool { return f.id == id }) {
 		return false
 	}
-	now := s.now()
-	s.ids[id] = s.list.PushBack(sentForm{id, now})
-	for e := s.list.Front(); e != nil; e = s.list.Front() {
-		f := e.Value.(sentForm)
-		if len(s.ids) <= maxSent && now.Sub(f.at) < sentLife {
-			break
-		}
-		delete(s.ids, f.id)
-		s.list.Remove(e)
+	if len(forms) >= maxSent {
+		forms = slices.Delete(forms, 0, 1)
 	}
+	s.users[user] = append(forms, sentForm{id, now})
 	return true
 }
 
-// again lets a form be sent once more: what it asked for was refused.
-func (s *sent) again(id string) {
+// removeOld forgets expired forms, once an hour at most.
+func (s *sent) removeOld(now time.Time) {
+	if now.Sub(s.tidy) < time.Hour {
+		return
+	}
+	s.tidy = now
+	for user, forms := range s.users {
+		forms = slices.DeleteFunc(forms, func(f sentForm) bool { return now.Sub(f.at) >= sentLife })
+		if s.users[user] = forms; len(forms) == 0 {
+			delete(s.users, user)
+		}
+	}
+}
+
+// again lets the user send a form once more, because what it asked for was refused.
+func (s *sent) again(user int64, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.ids[id]; e != nil {
-		delete(s.ids, id)
-		s.list.Remove(e)
-	}
+	s.users[user] = slices.DeleteFunc(s.users[user], func(f sentForm) bool { return f.id == id })
 }

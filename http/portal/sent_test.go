@@ -9,27 +9,36 @@ func TestFormIsSentOnceUnlessItWasRefused(t *testing.T) {
 	now := time.Unix(0, 0)
 	s := newSent(func() time.Time { return now })
 	id := newFormID()
-	if !s.first(id) || s.first(id) {
+	if !s.first(1, id) || s.first(1, id) {
 		t.Error("a form is sent once")
 	}
-	s.again(id)
-	if !s.first(id) {
+	s.again(1, id)
+	if !s.first(1, id) {
 		t.Error("a refused form may be sent again")
 	}
 	for _, id := range []string{"", "x", id[:8], id + "00"} {
-		if s.first(id) {
+		if s.first(1, id) {
 			t.Errorf("%q is an id", id)
 		}
 	}
-	for range maxSent + 10 {
-		s.first(newFormID())
+	now = now.Add(sentLife)
+	s.first(2, newFormID())
+	if len(s.users) != 1 {
+		t.Errorf("old forms of %d users are kept", len(s.users)-1)
 	}
-	if len(s.ids) != maxSent || s.list.Len() != maxSent {
-		t.Errorf("%d forms are kept", len(s.ids))
+}
+
+func TestAFloodOfFormsOfOneUserForgetsNobodyElses(t *testing.T) {
+	s := newSent(time.Now)
+	id := newFormID()
+	s.first(1, id)
+	for range 20_000 {
+		s.first(2, newFormID())
 	}
-	now = now.Add(sentLife + time.Second)
-	s.first(newFormID())
-	if len(s.ids) != 1 {
-		t.Errorf("%d old forms are kept", len(s.ids))
+	if s.first(1, id) {
+		t.Error("the form of another user was forgotten")
+	}
+	if n := len(s.users[2]); n != maxSent {
+		t.Errorf("%d forms of one user are kept", n)
 	}
 }

@@ -40,7 +40,7 @@ func (v *visit) usersView() *pages.Users {
 // administrator: a stolen session must not make a second one.
 func (v *visit) createUser() {
 	id := v.form.Get("id")
-	if !v.sent.first(id) {
+	if !v.sent.first(v.user.ID, id) {
 		v.usersAgain(http.StatusConflict, problemSent)
 		return
 	}
@@ -52,10 +52,10 @@ func (v *visit) createUser() {
 	}
 	switch {
 	case errors.Is(err, tokens.ErrExists):
-		v.sent.again(id)
+		v.sent.again(v.user.ID, id)
 		v.usersAgain(http.StatusConflict, "There is a user of this name.")
 	case err != nil:
-		v.sent.again(id)
+		v.sent.again(v.user.ID, id)
 		v.usersAgain(v.problem(err))
 	default:
 		v.options.Logger.Info("user created by an administrator", "user", u.ID, "by", v.user.ID)
