@@ -26,6 +26,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 	"stagedoor/state/statetest"
 )
 
@@ -514,26 +515,39 @@ func TestADrainCutsAResponseAndKeepsThat(t *testing.T) {
 	}
 }
 
-func TestTooManyAtOnceAreRefused(t *testing.T) {
+// One owner has half of the responses that may be under way, and others find room.
+func TestOneOwnerCannotTakeAllBackgroundResponses(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.simulate = dribble
-		started := 0
-		for range 600 {
+		start := func(of state.Owner) error {
 			job := s.job()
-			job.Streamed = false
-			err := s.registry.Start(context.Background(), job)
-			var refused *dialogue.Error
-			switch {
-			case err == nil:
-				started++
-			case !errors.As(err, &refused) || refused.Status != 429 || refused.RetryAfter == 0:
-				t.Fatalf("refused with %v", err)
+			job.Owner, job.Streamed = of, false
+			return s.registry.Start(context.Background(), job)
+		}
+		fill := func(of state.Owner) (started int) {
+			for {
+				err := start(of)
+				var refused *share.Refused
+				switch {
+				case err == nil:
+					started++
+					continue
+				case !errors.As(err, &refused) || !refused.Share || refused.Pool != share.Background:
+					t.Fatalf("refused with %v", err)
+				}
+				return started
 			}
 		}
-		if started != 512 {
-			t.Errorf("%d were started", started)
+		if n := fill(owner); n != 256 {
+			t.Errorf("one owner started %d of 512", n)
+		}
+		if n := fill("key:other"); n != 128 {
+			t.Errorf("a second owner started %d", n)
 		}
 		kittest.Pass(time.Minute)
+		if used := s.registry.Slots().Used(); used != 0 {
+			t.Errorf("%d slots are taken when all have ended", used)
+		}
 		s.start() // there is room again
 	})
 }

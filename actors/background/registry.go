@@ -12,9 +12,9 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/translator"
-	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // maxRuns bounds how many responses may be under way in the background.
@@ -59,13 +59,19 @@ type Registry struct {
 	store      *state.State
 	now        func() time.Time
 
+	slots *share.Pool // of maxRuns
+
 	mu   sync.Mutex
 	runs map[string]*run
 }
 
+// Slots returns the pool of responses under way, for metrics.
+func (g *Registry) Slots() *share.Pool { return g.slots }
+
 // NewRegistry makes a registry. Resume goes on with what an earlier process left.
 func NewRegistry(system *kit.System, tr *translator.Service, store *state.State, now func() time.Time) (*Registry, error) {
-	g := &Registry{system: system, translator: tr, store: store, now: now, runs: make(map[string]*run)}
+	g := &Registry{system: system, translator: tr, store: store, now: now, runs: make(map[string]*run),
+		slots: share.New(share.Background, maxRuns, 1)}
 	var err error
 	props := system.Props("background", func() actor.Actor { return &parent{reg: g} }, kit.WithSupervisor(stopAlways))
 	g.parent, err = system.SpawnUnique(props, "background")
@@ -73,15 +79,16 @@ func NewRegistry(system *kit.System, tr *translator.Service, store *state.State,
 }
 
 // Start makes the job durable and runs it. A client that leaves meanwhile
-// changes nothing: nobody waits for a background response.
+// changes nothing: nobody waits for a background response. The error is a
+// *share.Refused if there is no room for a further one.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
 	r := newRun(job)
 	r.origin = telemetry.OriginOf(ctx)
-	if !g.enter(r) {
-		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded",
-			Message: "too many background responses are under way, try again later", RetryAfter: 5 * time.Second}
+	if err := g.slots.Take(string(job.Owner), 1); err != nil {
+		return err
 	}
+	g.enter(r)
 	ctx = context.WithoutCancel(ctx)
 	err := g.store.PutResponse(ctx, state.StoredResponse{
 		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Order.Head.Model,
@@ -141,14 +148,11 @@ func (p *parent) begin(c actor.Context, m *begin) {
 	m.Resolve(struct{}{}, err)
 }
 
-func (g *Registry) enter(r *run) bool {
+// enter keeps a run that has a slot; forget gives that back.
+func (g *Registry) enter(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.runs) >= maxRuns {
-		return false
-	}
 	g.runs[r.job.ID] = r
-	return true
 }
 
 func (g *Registry) forget(r *run) {
@@ -156,7 +160,10 @@ func (g *Registry) forget(r *run) {
 	r.finish()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.runs, r.job.ID)
+	if g.runs[r.job.ID] == r {
+		delete(g.runs, r.job.ID)
+		g.slots.Give(string(r.job.Owner), 1)
+	}
 }
 
 func (g *Registry) find(id string, owner state.Owner) *run {

@@ -99,9 +99,8 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 		return nil, err
 	}
 	run := newRun(job)
-	if !g.enter(run) {
-		return nil, errRestarted // there were not so many
-	}
+	g.slots.Adopt(string(run.job.Owner), 1)
+	g.enter(run)
 	if _, err = g.store.UpdateResponse(ctx, r.ID, r.Owner, state.ResponseUpdate{Run: true}); err != nil {
 		g.forget(run)
 		return nil, errRestarted

@@ -23,20 +23,21 @@ func restartAlways(system *kit.System) *kit.Backoff {
 // stopped.
 type parent struct {
 	svc  *Service
-	live map[string]struct{} // ids of actors
+	live map[string]string // jobs by the id of their actor
 }
 
 // Receive implements actor.Actor.
 func (p *parent) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		p.live = make(map[string]struct{})
+		p.live = make(map[string]string)
 		p.adopt(c)
 	case *adopted:
 		m.Resolve(struct{}{}, nil)
 	case *begin:
 		p.begin(c, m)
 	case *actor.Terminated:
+		p.svc.slots.release(p.live[m.Who.GetId()])
 		delete(p.live, m.Who.GetId())
 		p.count()
 	}
@@ -46,8 +47,14 @@ func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
 
 // adopt goes on with the jobs that have not ended.
 func (p *parent) adopt(c actor.Context) {
-	unfinished := p.svc.State.View().UnfinishedVideos()
+	view := p.svc.State.View()
+	p.svc.slots.releaseEnded(func(id string) bool {
+		v, ok := view.AnyVideo(id)
+		return ok && v.Final()
+	})
+	unfinished := view.UnfinishedVideos()
 	for n := range unfinished {
+		p.svc.slots.adopt(unfinished[n].ID, unfinished[n].Owner)
 		r := newRun(unfinished[n].ID)
 		r.known, r.after = true, spread(&unfinished[n], n)
 		r.told.Store(true)
@@ -75,7 +82,7 @@ func (p *parent) spawn(c actor.Context, r *run) error {
 	props := p.svc.System.Props("video", func() actor.Actor { return &job{svc: p.svc, run: r} }, kit.WithSupervisor(restartAlways(p.svc.System)))
 	pid, err := p.svc.System.SpawnChild(c, props, "v")
 	if err == nil {
-		p.live[pid.GetId()] = struct{}{}
+		p.live[pid.GetId()] = r.id
 		p.count()
 	}
 	return err

@@ -23,6 +23,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/share"
 )
 
 // Provider is a provider as far as videos are concerned.
@@ -79,6 +80,7 @@ type Service struct {
 	Options
 	parent    *actor.PID
 	live      atomic.Int64 // actors there are; the parent's
+	slots     *slots
 	telemetry atomic.Pointer[telemetry.Telemetry]
 	making    sync.Map // by owner and key, a channel that is closed when the job is made
 }
@@ -86,7 +88,7 @@ type Service struct {
 // New starts the service, and goes on with the jobs of earlier processes.
 func New(o Options) (*Service, error) {
 	o.Config = o.Config.filled()
-	s := &Service{Options: o}
+	s := &Service{Options: o, slots: newSlots(int64(o.Config.Most))}
 	var err error
 	props := o.System.Props("videos", func() actor.Actor { return &parent{svc: s} }, kit.WithSupervisor(restartAlways(o.System)))
 	if s.parent, err = o.System.SpawnUnique(props, "videos"); err != nil {
@@ -122,7 +124,8 @@ var errOnce = errors.New("the key was used for another job")
 
 // Create begins a job. It returns when the provider has taken it, has refused it,
 // which is the error and leaves no job, or has been silent for a while; the job
-// goes on then, as it does when ctx ends. again tells that the client had begun
+// goes on then, as it does when ctx ends. A *share.Refused is the error of a job for
+// which there is no room. again tells that the client had begun
 // it before under the same key.
 func (s *Service) Create(ctx context.Context, o *Order) (v state.Video, again bool, err error) {
 	if v, again, err = s.record(ctx, o); err != nil || again {
@@ -146,10 +149,14 @@ func (s *Service) record(ctx context.Context, o *Order) (v state.Video, again bo
 		return v, false, err
 	}
 	v.Traceparent = telemetry.Traceparent(ctx)
-	if s.live.Load() >= int64(s.Config.Most) {
-		return v, false, tooMany()
+	if err := s.slots.take(v.ID, v.Owner); err != nil {
+		return v, false, err
 	}
-	return s.accept(ctx, v)
+	kept, again, err := s.accept(ctx, v)
+	if err != nil || again {
+		s.slots.release(v.ID)
+	}
+	return kept, again, err
 }
 
 // enter lets one at a time make a job under the same key of a client's: of two
@@ -311,6 +318,7 @@ func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error
 	if now, ok := s.State.View().Video(v.ID, v.Owner); ok && errors.Is(err, errStale) {
 		return now, false, nil
 	}
+	s.slots.release(v.ID)
 	return v, false, shuttingDown(cause)
 }
 
@@ -327,6 +335,9 @@ func (s *Service) decided(r *run, v state.Video) (state.Video, bool, error) {
 	}
 }
 
+// Slots returns the pool of jobs under way, for metrics.
+func (s *Service) Slots() *share.Pool { return s.slots.pool }
+
 // InFlight is how many jobs are under way.
 func (s *Service) InFlight() int { return int(s.live.Load()) }
 
@@ -334,11 +345,6 @@ func (s *Service) InFlight() int { return int(s.live.Load()) }
 func (s *Service) open(id string) (io.ReadCloser, error) {
 	file, _, err := s.Files.Open(blobs.ID(id), s.Now())
 	return file, err
-}
-
-func tooMany() *dialogue.Error {
-	return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded", RetryAfter: 30 * time.Second,
-		Message: "too many videos are being made, try again later"}
 }
 
 func internal(cause error) *dialogue.Error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stagedoor/actors/kit/kittest"
@@ -13,6 +14,8 @@ import (
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 func TestAVideoIsMadeAndPaid(t *testing.T) {
@@ -380,4 +383,36 @@ func TestPanicsAreSurvived(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One owner has half of the jobs that may be under way. The next process counts the
+// jobs that it goes on with, and a job that has ended gives its slot back.
+func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, vendor := journal.NewMemory(), newVendor()
+		p := start(t, store, vendor, nil)
+		p.credit()
+		p.svc.Slots().Resize(4)
+		p.create(order("first"))
+		p.create(order("second"))
+		var refused *share.Refused
+		if _, _, err := p.svc.Create(t.Context(), order("third")); !errors.As(err, &refused) || !refused.Share || refused.Pool != share.Videos {
+			t.Errorf("a third job of four: %v", err)
+		}
+		other := order("another")
+		other.Video.Owner, other.Video.Account = "key:other", ""
+		p.create(other)
+		p.end()
+		p = start(t, store, vendor, nil)
+		slots := p.svc.Slots()
+		if slots.Used() != 3 || slots.Held(string(owner)) != 2 {
+			t.Errorf("the next process counts %d jobs, %d of the first owner", slots.Used(), slots.Held(string(owner)))
+		}
+		kittest.Pass(5 * time.Minute)
+		if used := slots.Used(); used != 0 {
+			t.Errorf("%d slots are taken when all jobs have ended", used)
+		}
+		p.end()
+		time.Sleep(5 * time.Second) // the actor library's last timer
+	})
 }

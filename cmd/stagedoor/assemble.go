@@ -135,7 +135,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	}
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
+		Limits: g.house.Keys(), Watchers: g.watchers, Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err

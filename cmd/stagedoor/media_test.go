@@ -21,7 +21,7 @@ func TestContentIsBoundedBySettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := strings.Repeat("x", 1<<20+1)
-	if _, err := s.content.Put(strings.NewReader(large), "image/png", 1<<30, time.Now().Add(time.Hour)); !errors.Is(err, blobs.ErrFull) {
+	if _, err := s.content.Put("a", strings.NewReader(large), "image/png", 1<<30, time.Now().Add(time.Hour)); !errors.Is(err, blobs.ErrFull) {
 		t.Errorf("more than there may be: %v", err)
 	}
 }

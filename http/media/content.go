@@ -14,7 +14,9 @@ import (
 
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/share"
 )
 
 const (
@@ -41,9 +43,18 @@ func NewContent(store *blobs.Store, secret []byte, public string, now func() tim
 	return &Content{store: store, secret: secret, now: now, public: strings.TrimRight(public, "/")}
 }
 
-// Keep stores a picture and returns its address. It is durable by then.
-func (c *Content) Keep(r *http.Request, mediaType string, content io.Reader) (string, error) {
-	info, err := c.store.Put(content, mediaType, maxContent, c.now().Add(contentLife))
+// Room returns the error that Keep would return now, so that a request can be refused
+// before its pictures are made.
+func (c *Content) Room(owner state.Owner) error {
+	if err := c.store.Room(string(owner), 1); err != nil {
+		return notKept(err)
+	}
+	return nil
+}
+
+// Keep stores a picture of an owner and returns its address. It is durable by then.
+func (c *Content) Keep(r *http.Request, owner state.Owner, mediaType string, content io.Reader) (string, error) {
+	info, err := c.store.Put(string(owner), content, mediaType, maxContent, c.now().Add(contentLife))
 	if err != nil {
 		return "", notKept(err)
 	}
@@ -58,7 +69,10 @@ func notKept(err error) *dialogue.Error {
 	e := &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "storage_unavailable", Cause: err,
 		Message: "the gateway cannot keep pictures at the moment: try again later, or ask for b64_json", RetryAfter: 5 * time.Second}
 	var corrupt base64.CorruptInputError
+	var refused *share.Refused
 	switch {
+	case errors.As(err, &refused):
+		return envelope.From(err)
 	case errors.Is(err, blobs.ErrFull):
 		e.Code, e.RetryAfter = "storage_full", time.Minute
 	case errors.Is(err, blobs.ErrTooLarge), errors.As(err, &corrupt):

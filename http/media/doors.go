@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/mask"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // Options are what the doors need of the house.
@@ -31,6 +32,9 @@ type Options struct {
 	Catalog func() *catalog.Catalog
 	// Limits are the keys' own.
 	Limits *throttle.Keys
+	// Watchers is the pool of long polls, among others that watch; nil: they are not
+	// bounded.
+	Watchers *share.Pool
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
 	// Content is what was made and is handed out by address.
@@ -47,7 +51,12 @@ type Doors struct {
 }
 
 // New makes the doors.
-func New(o Options) *Doors { return &Doors{Options: o, masks: mask.NewJudge()} }
+func New(o Options) *Doors {
+	if o.Watchers == nil {
+		o.Watchers = share.New(share.Watchers, 0, 1)
+	}
+	return &Doors{Options: o, masks: mask.NewJudge()}
+}
 
 // resolve is the name under which the catalogue knows a model.
 func (d *Doors) resolve(model string) string {

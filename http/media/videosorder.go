@@ -3,6 +3,7 @@ package media
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"time"
 
@@ -88,10 +89,12 @@ func (m *maker) keepFiles(o *videojob.Order) (err error) {
 func (m *maker) keep(o *videojob.Order, content io.Reader, f video.File, limit int64) (*video.File, error) {
 	// Who is served later than a job may take is not served at all.
 	const life = 24 * time.Hour
-	info, err := m.doors.Content.store.Put(content, f.Type, limit, m.doors.Env.Now().Add(life))
+	info, err := m.doors.Content.store.Put(string(m.owner()), content, f.Type, limit, m.doors.Env.Now().Add(life))
 	if err != nil {
 		told := notKept(err)
-		told.Message = "the gateway cannot keep uploads at the moment, try again later"
+		if told.Status == http.StatusServiceUnavailable {
+			told.Message = "the gateway cannot keep uploads at the moment, try again later"
+		}
 		return nil, told
 	}
 	o.Video.Files = []string{string(info.ID)}

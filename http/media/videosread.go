@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/actors/videojob"
 	"stagedoor/http/access"
+	"stagedoor/http/admission"
 	"stagedoor/http/intake"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
@@ -70,6 +71,13 @@ func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
+		if wait > 0 {
+			leave, err := v.watch()
+			if err != nil {
+				return err
+			}
+			defer leave()
+		}
 		id := r.PathValue("id")
 		job, ok := d.await(r.Context(), id, v.owner(), wait)
 		if !ok {
@@ -82,6 +90,18 @@ func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
 		_ = writeJSON(w, videos.Object(&job)) // whoever has left does not read
 		return nil
 	})
+}
+
+// watch counts a long poll in. The caller calls leave when it has been answered.
+func (v *visit) watch() (leave func(), err error) {
+	if err := admission.AdmitWatcher(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now()); err != nil {
+		return nil, err
+	}
+	owner := string(v.owner())
+	if err := v.doors.Watchers.Take(owner, 1); err != nil {
+		return nil, err
+	}
+	return func() { v.doors.Watchers.Give(owner, 1) }, nil
 }
 
 // longestVideoWait bounds ?wait.

@@ -56,9 +56,14 @@ func (v *visit) enter() error {
 	return err
 }
 
-// admit performs what is left to check once the request is known: its model and
-// the key's limit of tokens.
-func (v *visit) admit() error { return v.admitTo(v.request.Model, v.estimate()) }
+// admit performs what is left to check once the request is known: its model, the
+// key's limit of tokens, and room for the pictures if they are to have addresses.
+func (v *visit) admit() error {
+	if err := v.admitTo(v.request.Model, v.estimate()); err != nil || v.request.Inline {
+		return err
+	}
+	return v.doors.Content.Room(v.owner())
+}
 
 // admitTo admits a request to a model. What it takes is estimated in tokens.
 func (v *visit) admitTo(model string, tokens int) error {
@@ -114,7 +119,7 @@ func (v *visit) meter() painter.Meter {
 
 // keep makes a picture available under an address of the gateway's own.
 func (v *visit) keep(_ context.Context, mediaType string, content io.Reader) (string, error) {
-	return v.doors.Content.Keep(v.r, mediaType, content)
+	return v.doors.Content.Keep(v.r, v.owner(), mediaType, content)
 }
 
 // finish gives back what the request holds, once it is over, and tells the log.

@@ -26,6 +26,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // Options are what the doors need of the house.
@@ -46,6 +47,9 @@ type Options struct {
 	Flow *flow.Registry
 	// Metrics count streams; nil: nobody does.
 	Metrics *telemetry.Metrics
+	// Watchers is the pool of streams of background responses, among others that
+	// watch; nil: they are not bounded.
+	Watchers *share.Pool
 	// Background runs responses nobody waits for. Durable says that what Store
 	// keeps is there for the next process, which then goes on with them.
 	Background *background.Registry
@@ -59,7 +63,12 @@ type Doors struct {
 }
 
 // New makes the doors.
-func New(o Options) *Doors { return &Doors{Options: o, items: newItemIndex(maxItems)} }
+func New(o Options) *Doors {
+	if o.Watchers == nil {
+		o.Watchers = share.New(share.Watchers, 0, 1)
+	}
+	return &Doors{Options: o, items: newItemIndex(maxItems)}
+}
 
 // scopes are the key scopes of the shapes (decisions.md).
 var scopes = map[dialogue.Shape]string{

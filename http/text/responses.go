@@ -14,6 +14,7 @@ import (
 
 	"stagedoor/actors/background"
 	"stagedoor/http/access"
+	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
 	"stagedoor/http/intake"
 	"stagedoor/http/sse"
@@ -21,6 +22,7 @@ import (
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // serveResponses adds to the door what only the responses shape has: history by
@@ -129,6 +131,14 @@ func storeError(err error, param string) *dialogue.Error {
 
 // runInBackground starts a response nobody waits for.
 func (v *visit) runInBackground(own []byte, previous string) {
+	if v.head.Stream {
+		leave, err := v.watch()
+		if err != nil {
+			v.refuse(err)
+			return
+		}
+		defer leave()
+	}
 	id := "resp_" + v.doors.Env.ID()
 	o, err := v.backgroundOrder(id, previous)
 	if err != nil {
@@ -140,10 +150,11 @@ func (v *visit) runInBackground(own []byte, previous string) {
 		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream, Request: v.keep(own)})
 	if err != nil {
 		var e *dialogue.Error
-		if !errors.As(err, &e) {
-			e = storeError(err, "background")
+		var full *share.Refused
+		if !errors.As(err, &e) && !errors.As(err, &full) {
+			err = storeError(err, "background")
 		}
-		v.refuse(e)
+		v.refuse(err)
 		return
 	}
 	v.pass.Release(-1) // what it will use is not known yet
@@ -153,6 +164,16 @@ func (v *visit) runInBackground(own []byte, previous string) {
 		return
 	}
 	writeJSON(v.w, http.StatusOK, queued)
+}
+
+// watch counts a stream of a background response in. The caller calls leave when it
+// has ended.
+func (v *visit) watch() (leave func(), err error) {
+	owner := string(v.owner())
+	if err := v.doors.Watchers.Take(owner, 1); err != nil {
+		return nil, err
+	}
+	return func() { v.doors.Watchers.Give(owner, 1) }, nil
 }
 
 // follow streams a background response from an event on: live, or from the store.
@@ -219,6 +240,16 @@ func (d *Doors) Response(w http.ResponseWriter, r *http.Request) {
 			v.refuse(dialogue.Invalid("stream", "only a background response that was created with stream: true can be streamed again"))
 			return
 		}
+		if err := admission.AdmitWatcher(w, r, d.Limits, &v.key, d.Env.Now()); err != nil {
+			v.refuse(err)
+			return
+		}
+		leave, err := v.watch()
+		if err != nil {
+			v.refuse(err)
+			return
+		}
+		defer leave()
 		v.follow(h.ID, after)
 		return
 	}

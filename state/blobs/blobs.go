@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"stagedoor/state/share"
 )
 
 // Errors of a Store.
@@ -31,20 +34,33 @@ type Info struct {
 	MediaType string
 	Size      int64
 	Expires   time.Time
+	// Owner is the tag of the owner that it counts for, see OwnerTag; "": none.
+	Owner string
 }
+
+// OwnerTag is the tag of an owner: part of a hash, since it is in names of files.
+func OwnerTag(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8])
+}
+
+// leastContent is how much an owner may keep while that is free, even where its share
+// is smaller: one video of the largest size.
+const leastContent = 100 << 20
 
 // Store keeps blobs in a directory of its own. Safe for concurrent use.
 type Store struct {
 	dir string
 
+	room *share.Pool // bytes of blobs, and of those being written
+
 	mu    sync.Mutex
-	max   int64
 	blobs map[ID]Info
-	used  int64 // bytes of blobs, and of those being written
 }
 
 // Open reads the directory, made if it is missing, and removes what was left
-// half-written or has expired by now. max bounds the bytes of all blobs.
+// half-written or has expired by now. max bounds the bytes of all blobs, of which one
+// owner may have its share.
 func Open(dir string, max int64, now time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -53,7 +69,7 @@ func Open(dir string, max int64, now time.Time) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, max: max, blobs: make(map[ID]Info)}
+	s := &Store{dir: dir, room: share.New(share.Content, max, leastContent), blobs: make(map[ID]Info)}
 	for _, e := range entries {
 		if err := s.adopt(e, now); err != nil {
 			return nil, err
@@ -82,15 +98,16 @@ func (s *Store) adopt(e os.DirEntry, now time.Time) error {
 	}
 	info.Size = stat.Size()
 	s.blobs[info.ID] = info
-	s.used += info.Size
+	s.room.Adopt(info.Owner, info.Size)
 	return nil
 }
 
-// Put keeps what r brings, at most limit bytes, until expires. When it returns
-// without an error, the blob survives a crash. Errors are ErrTooLarge, ErrFull,
-// or what r or the disk says; nothing is left behind then.
-func (s *Store) Put(r io.Reader, mediaType string, limit int64, expires time.Time) (Info, error) {
-	info := Info{ID: newID(), MediaType: mediaType, Expires: expires.Truncate(time.Second)}
+// Put keeps what r brings, at most limit bytes, until expires. It counts for an owner.
+// When it returns without an error, the blob survives a crash. Errors are ErrTooLarge,
+// ErrFull, a *share.Refused if the owner's share is used up, or what r or the disk says;
+// nothing is left behind then.
+func (s *Store) Put(owner string, r io.Reader, mediaType string, limit int64, expires time.Time) (Info, error) {
+	info := Info{ID: newID(), MediaType: mediaType, Expires: expires.Truncate(time.Second), Owner: OwnerTag(owner)}
 	name, ok := info.name()
 	if !ok {
 		return Info{}, fmt.Errorf("media type %q cannot be kept", mediaType)
@@ -99,7 +116,7 @@ func (s *Store) Put(r io.Reader, mediaType string, limit int64, expires time.Tim
 	if err != nil {
 		return Info{}, err
 	}
-	w := &writer{store: s, file: file, limit: limit}
+	w := &writer{room: s.room, owner: info.Owner, file: file, limit: limit}
 	if err := w.fill(r); err != nil {
 		return Info{}, w.discard(err)
 	}
@@ -139,7 +156,7 @@ func (s *Store) Delete(id ID) error {
 	info, ok := s.blobs[id]
 	if ok {
 		delete(s.blobs, id)
-		s.used -= info.Size
+		s.room.Give(info.Owner, info.Size)
 	}
 	s.mu.Unlock()
 	if !ok {
@@ -171,34 +188,22 @@ func (s *Store) Sweep(now time.Time) (int, error) {
 }
 
 // SetMax bounds the bytes of all blobs anew. What is over stays until it expires.
-func (s *Store) SetMax(max int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.max = max
-}
+func (s *Store) SetMax(max int64) { s.room.Resize(max) }
 
 // Used is how many bytes are kept.
-func (s *Store) Used() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
+func (s *Store) Used() int64 { return s.room.Used() }
 
-// reserve takes room for n more bytes.
-func (s *Store) reserve(n int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used+n > s.max {
-		return false
+// Room returns the error that Put would return for n bytes of an owner, because its
+// share is used up or there is no room.
+func (s *Store) Room(owner string, n int64) error { return refusal(s.room.Check(OwnerTag(owner), n)) }
+
+// refusal is ErrFull where the whole store is full.
+func refusal(err error) error {
+	var refused *share.Refused
+	if errors.As(err, &refused) && !refused.Share {
+		return ErrFull
 	}
-	s.used += n
-	return true
-}
-
-func (s *Store) giveBack(n int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used -= n
+	return err
 }
 
 func newID() ID {

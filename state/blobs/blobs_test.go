@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"stagedoor/state/blobs"
+	"stagedoor/state/share"
 )
 
 var now = time.Unix(1_800_000_000, 0)
@@ -28,7 +30,7 @@ func open(t *testing.T, dir string, max int64) *blobs.Store {
 
 func put(t *testing.T, s *blobs.Store, content string, life time.Duration) blobs.Info {
 	t.Helper()
-	info, err := s.Put(strings.NewReader(content), "image/png", 1<<20, now.Add(life))
+	info, err := s.Put("a", strings.NewReader(content), "image/png", 1<<20, now.Add(life))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,39 +108,66 @@ func TestBlobsSurviveTheProcess(t *testing.T) {
 
 func TestTheStoreIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, 10)
+	s := open(t, dir, 20)
 	put(t, s, "12345678", time.Hour)
 	for name, tc := range map[string]struct {
 		r     io.Reader
 		limit int64
 		want  error
 	}{
-		"full":      {strings.NewReader("123"), 100, blobs.ErrFull},
 		"too large": {strings.NewReader("123"), 2, blobs.ErrTooLarge},
 		"cut off":   {iotest.ErrReader(io.ErrUnexpectedEOF), 100, io.ErrUnexpectedEOF},
 	} {
-		if _, err := s.Put(tc.r, "image/png", tc.limit, now.Add(time.Hour)); !errors.Is(err, tc.want) {
+		if _, err := s.Put("b", tc.r, "image/png", tc.limit, now.Add(time.Hour)); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s.Used() != 8 || len(names(t, dir)) != 1 {
+	if _, err := s.Put("b", strings.NewReader("12345"), "image/png", 100, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put("c", strings.NewReader("12345678"), "image/png", 100, now.Add(time.Hour)); !errors.Is(err, blobs.ErrFull) {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	if s.Used() != 13 || len(names(t, dir)) != 2 {
 		t.Errorf("%d bytes, %v", s.Used(), names(t, dir))
 	}
-	put(t, s, "12", time.Hour)
-	s.SetMax(11)
-	put(t, s, "3", time.Hour)
 	s.SetMax(1) // less than there is
-	if _, err := s.Put(strings.NewReader("4"), "image/png", 100, now.Add(time.Hour)); !errors.Is(err, blobs.ErrFull) || s.Used() != 11 {
+	if _, err := s.Put("c", strings.NewReader("4"), "image/png", 100, now.Add(time.Hour)); !errors.Is(err, blobs.ErrFull) || s.Used() != 13 {
 		t.Errorf("%v, %d bytes", err, s.Used())
+	}
+}
+
+// One owner has half of the store, also of what an earlier process has kept for it.
+func TestOneOwnerCannotTakeTheWholeStore(t *testing.T) {
+	dir := t.TempDir()
+	greedy := func(s *blobs.Store) error {
+		_, err := s.Put("greedy", strings.NewReader("123456"), "image/png", 100, now.Add(time.Hour))
+		return err
+	}
+	s := open(t, dir, 20)
+	if err := greedy(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*blobs.Store{s, open(t, dir, 20)} {
+		var refused *share.Refused
+		if err := greedy(s); !errors.As(err, &refused) || !refused.Share || refused.Pool != share.Content {
+			t.Errorf("beyond its share: %v", err)
+		}
+		if err := s.Room("greedy", 5); !errors.As(err, &refused) {
+			t.Errorf("room beyond its share: %v", err)
+		}
+	}
+	if _, err := s.Put("late", strings.NewReader("1234567"), "image/png", 100, now.Add(time.Hour)); err != nil {
+		t.Errorf("another owner: %v", err)
 	}
 }
 
 func TestManyAtOnceStayBelowTheBound(t *testing.T) {
 	s := open(t, t.TempDir(), 50<<10)
 	var wg sync.WaitGroup
-	for range 20 {
+	for i := range 20 {
 		wg.Go(func() {
-			_, err := s.Put(bytes.NewReader(make([]byte, 10<<10)), "image/png", 1<<20, now.Add(time.Hour))
+			_, err := s.Put(strconv.Itoa(i), bytes.NewReader(make([]byte, 10<<10)), "image/png", 1<<20, now.Add(time.Hour))
 			if err != nil && !errors.Is(err, blobs.ErrFull) {
 				t.Error(err)
 			}
@@ -172,7 +201,7 @@ func TestReadersKeepWhatIsDeleted(t *testing.T) {
 func TestOnlyPlainMediaTypesAreKept(t *testing.T) {
 	s := open(t, t.TempDir(), 1<<20)
 	for _, media := range []string{"", "image", "image/../../x", "image/svg+xml", "text/html; charset=utf-8"} {
-		if _, err := s.Put(strings.NewReader("x"), media, 10, now.Add(time.Hour)); err == nil {
+		if _, err := s.Put("a", strings.NewReader("x"), media, 10, now.Add(time.Hour)); err == nil {
 			t.Errorf("%q was kept", media)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"stagedoor/state/share"
 )
 
 // halfPattern names files that are being written.
@@ -13,7 +15,8 @@ const halfPattern = "half-*"
 // writer fills one file, and has room reserved for every byte of it before it is
 // written, so that many at once cannot fill more than the store may.
 type writer struct {
-	store *Store
+	room  *share.Pool
+	owner string
 	file  *os.File
 	limit int64
 	n     int64 // written, and reserved
@@ -35,8 +38,11 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.n+more > w.limit {
 		return 0, fmt.Errorf("%w: over %d bytes", ErrTooLarge, w.limit)
 	}
-	if !w.store.reserve(more) {
-		return 0, ErrFull
+	if err := w.room.Take(w.owner, more); err != nil {
+		if w.n+more > w.room.Most() {
+			return 0, ErrFull // it is more than any owner may have
+		}
+		return 0, refusal(err)
 	}
 	w.n += more
 	return w.file.Write(p)
@@ -44,7 +50,7 @@ func (w *writer) Write(p []byte) (int, error) {
 
 // discard takes everything back, because of err.
 func (w *writer) discard(err error) error {
-	w.store.giveBack(w.n)
+	w.room.Give(w.owner, w.n)
 	if closed := w.file.Close(); closed != nil && !errors.Is(closed, os.ErrClosed) {
 		err = errors.Join(err, closed)
 	}
