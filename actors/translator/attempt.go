@@ -183,7 +183,7 @@ func (a *attempt) openUntouched(ctx context.Context) (*untouched, *upstream.Fail
 		a.ended(seen, className(f))
 		return nil, f
 	}
-	o := shapes.TapOptions{Stream: a.order.Head.Stream, HideUsage: !a.order.Head.IncludeUsage}
+	o := shapes.TapOptions{Stream: a.order.Head.Stream, HideUsage: !a.order.Head.IncludeUsage, Choices: a.order.Head.Choices()}
 	if t.Model != a.order.Head.Model {
 		o.Model = a.order.Head.Model
 	}
@@ -209,7 +209,7 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 			return nil, err
 		}
 		req.Renamed = sent.Renamed
-		return a.producer(call), nil
+		return a.producer(call, sent.N*max(len(sent.Prompts), 1)), nil
 	}
 	return a.translate(ctx, req, produce)
 }

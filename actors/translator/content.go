@@ -22,5 +22,5 @@ func (a *attempt) overhearer(c *telemetry.Call) shapes.Parser {
 	if !c.KeepsContent() {
 		return nil
 	}
-	return a.shape.NewParser(a.svc.env)
+	return a.shape.NewParser(a.order.Head.Choices(), a.svc.env)
 }

@@ -225,7 +225,7 @@ func (t *translated) failed() *Buffer {
 }
 
 // producer makes a producer of one upstream call.
-func (a *attempt) producer(call shapes.Call) producer {
+func (a *attempt) producer(call shapes.Call, choices int) producer {
 	return a.watched(call.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		key := a.takeKey()
 		reply, f := a.send(ctx, call, key)
@@ -233,7 +233,7 @@ func (a *attempt) producer(call shapes.Call) producer {
 			return f
 		}
 		defer reply.Close()
-		return readReply(reply, a.shape.NewParser(a.svc.env), func(ev *dialogue.Event) {
+		return readReply(reply, a.shape.NewParser(choices, a.svc.env), func(ev *dialogue.Event) {
 			if ev.Kind == dialogue.EventError {
 				a.judge(key, a.refusedInBody(ev.Err))
 			}
@@ -258,14 +258,23 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, emit func(*dialogue.
 	}
 	pending := 0
 	for !parser.Done() {
+		if parser.Answered() && !events.Buffered() {
+			reply.EndWithin(usageWait)
+		}
 		ev, err := events.Next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || err != nil && parser.Answered() {
 			return atEOF(parser, emit)
 		}
 		if err != nil {
 			return reply.Failed(err)
 		}
-		parser.Event(ev.Name, ev.Data, emit)
+		switch bad := checkEvent(ev.Data); {
+		case bad == nil:
+			parser.Event(ev.Name, ev.Data, emit)
+		case !parser.Answered():
+			emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})
+			return nil
+		}
 		if pending += len(ev.Data); events.Buffered() && pending < flushAt {
 			continue
 		}

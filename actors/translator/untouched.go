@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 	"unicode/utf8"
 
 	"stagedoor/actors/telemetry"
@@ -18,6 +19,10 @@ import (
 // holdLimit bounds what is held back while waiting for the first piece of
 // answer. Past it the reply is committed and failures become stream errors.
 const holdLimit = 64 << 10
+
+// usageWait bounds how long an upstream may take to tell the usage, or to end its
+// reply, once the answer is whole. Its client waits as long for the end.
+const usageWait = 2 * time.Second
 
 // flushAt ends a frame although more events are at hand.
 const flushAt = 32 << 10
@@ -110,14 +115,17 @@ func (u *untouched) otherForm(ctx context.Context, reply *upstream.Reply) *upstr
 		return callerFault(err)
 	}
 	return u.runTranslated(ctx, req, func(_ context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
-		return readReply(reply, u.shape.NewParser(u.svc.env), emit, flush)
+		return readReply(reply, u.shape.NewParser(u.order.Head.Choices(), u.svc.env), emit, flush)
 	})
 }
 
 func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *upstream.EventReader) *upstream.Failure {
 	for !u.tap.Done() {
+		if u.tap.Answered() && !events.Buffered() {
+			reply.EndWithin(usageWait)
+		}
 		ev, err := events.Next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || err != nil && u.tap.Answered() {
 			return u.eof(ctx)
 		}
 		if err != nil {
@@ -143,10 +151,10 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 
 // event appends one event as the client gets it.
 func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
-	if !looksWhole(ev.Data) {
-		return u.refusedInBody(dialogue.BadUpstream("an event that is no JSON object"))
-	}
-	if bad := fields.CheckReplyLimits("event", ev.Data); bad != nil {
+	if bad := checkEvent(ev.Data); bad != nil {
+		if u.tap.Answered() {
+			return nil
+		}
 		return u.refusedInBody(bad)
 	}
 	if !utf8.Valid(ev.Data) {
@@ -212,11 +220,21 @@ func (u *untouched) begun() bool {
 // has any.
 var replacement = []byte("\ufffd")
 
-// looksWhole tells an event of any shape from garbage by its two ends; what is
-// between them is the client's to parse, as it would be without a gateway.
-func looksWhole(data []byte) bool {
-	data = bytes.TrimSpace(data)
-	return len(data) > 1 && data[0] == '{' && data[len(data)-1] == '}' || string(data) == "[DONE]"
+// checkEvent returns the error for an event that no shape has: its data is neither
+// a JSON object within the limits nor the word [DONE]. Names may occur twice, and
+// strings may hold bytes that are not UTF-8. The same rule binds every upstream,
+// whatever shape its client speaks.
+func checkEvent(data []byte) *dialogue.Error {
+	r := fields.NewLenientReader(data)
+	defer r.Free()
+	if r.Peek() != fields.Object {
+		if string(bytes.TrimSpace(data)) == "[DONE]" {
+			return nil
+		}
+		return dialogue.BadUpstream("an event that is not a JSON object")
+	}
+	r.Skip()
+	return r.BadReply("event")
 }
 
 // flush sends what there is.
@@ -233,7 +251,8 @@ func (u *untouched) flush(ctx context.Context) *upstream.Failure {
 	return nil
 }
 
-// eof is the end of the body before the terminal event.
+// eof is the end of the body before the terminal event, or of the wait for the
+// usage of an answer that is whole.
 func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 	owed, bad := u.tap.EOF()
 	if bad != nil {
@@ -246,6 +265,7 @@ func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 		}
 	}
 	if u.ended = true; len(owed) > 0 {
+		u.out = u.out.ready()
 		u.out.B = append(u.out.B, owed...)
 	}
 	if f := u.flush(ctx); f != nil {

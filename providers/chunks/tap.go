@@ -2,8 +2,10 @@ package chunks
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -24,7 +26,7 @@ type Tap struct {
 	counted  bool
 	reason   dialogue.Reason
 	finished [maxChoices / 64]uint64 // a bit for each choice that has
-	ended    bool                    // some choice has
+	ended    int                     // how many choices have
 	content  bool
 	done     bool
 	err      *dialogue.Error
@@ -49,67 +51,98 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 		t.done = true
 		return nil, shapes.Forward, false
 	}
-	hasUsage, hasFinish := told(data, usageWord), told(data, finishWord)
-	if !t.content || hasUsage || hasFinish || name == "error" || told(data, errorWord) {
-		if v, settled := t.look(name, data); settled {
+	verdict := shapes.Forward
+	if !t.content || t.ended > 0 || told(data, usageWord) || told(data, finishWord) || name == "error" || told(data, errorWord) {
+		left, v := t.look(name, data)
+		if v == shapes.Drop || v == shapes.Failed {
 			return nil, v, false
 		}
+		data, verdict = left, v
 	}
 	if t.Options.Model != "" {
 		if replaced, ok := withModel(data, t.Options.Model); ok {
-			return replaced, shapes.Replace, t.content
+			data, verdict = replaced, shapes.Replace
 		}
 	}
-	return nil, shapes.Forward, t.content
+	if verdict == shapes.Forward {
+		data = nil
+	}
+	return data, verdict, t.content
 }
 
-// look parses an event that may be more than a piece of text. settled says that
-// the verdict is final.
-func (t *Tap) look(name string, data []byte) (v shapes.Verdict, settled bool) {
+// look parses an event that may be more than a piece of text, and returns what
+// is left of it. Once every choice has ended, an event that is not JSON is
+// dropped, because the answer is whole.
+func (t *Tap) look(name string, data []byte) (left []byte, v shapes.Verdict) {
+	answered := t.Answered()
 	chunk := gjson.ParseBytes(data)
-	if e := chunk.Get("error"); name == "error" || e.Exists() && e.Type != gjson.Null {
+	if name == "error" || Failed(chunk) {
 		t.err = Failure(chunk)
-		return shapes.Failed, true
+		return nil, shapes.Failed
 	}
 	if !chunk.IsObject() {
+		if answered {
+			return nil, shapes.Drop
+		}
 		t.err = dialogue.BadUpstream("event is not a JSON object")
-		return shapes.Failed, true
+		return nil, shapes.Failed
 	}
-	if t.err = fields.CheckReply("event", data); t.err != nil {
-		return shapes.Failed, true
+	if bad := fields.CheckReply("event", data); bad != nil {
+		if answered {
+			return nil, shapes.Drop
+		}
+		t.err = bad
+		return nil, shapes.Failed
 	}
-	if u := chunk.Get("usage"); u.IsObject() {
-		t.take(u)
+	usage := chunk.Get("usage").IsObject()
+	if usage {
+		t.take(chunk.Get("usage"))
 	}
-	choices, repeated := 0, 0
+	var going []string // choices that had not ended before
+	choices := 0
 	Array(chunk.Get("choices")).ForEach(func(_, c gjson.Result) bool {
 		choices++
+		index := c.Get("index").Int()
+		if answered || t.over(index) {
+			return true // fault U27: a choice ends once
+		}
+		going = append(going, c.Raw)
 		t.content = t.content || t.Content(c)
-		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" && !t.finish(c.Get("index").Int(), word.Str) {
-			repeated++
+		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
+			t.finish(index, word.Str)
 		}
 		return true
 	})
 	switch {
-	case choices == 0 && t.Options.HideUsage && chunk.Get("usage").IsObject():
-		return shapes.Drop, true // openai clients index choices[0]
-	case choices > 0 && repeated == choices:
-		return shapes.Drop, true // fault U27: a choice ends once
+	case len(going) == 0 && usage && t.Options.HideUsage:
+		return nil, shapes.Drop // openai clients index choices[0]
+	case len(going) == choices:
+		return data, shapes.Forward
+	case len(going) == 0 && !usage:
+		return nil, shapes.Drop
 	}
-	return shapes.Forward, false
+	left, err := sjson.SetRawBytes(data, "choices", []byte("["+strings.Join(going, ",")+"]"))
+	if err != nil {
+		return nil, shapes.Drop // sjson does not write what it cannot read
+	}
+	return left, shapes.Replace
 }
 
-// finish notes how a choice ended, and reports whether it is news.
-func (t *Tap) finish(index int64, word string) (first bool) {
-	if index >= 0 && index < maxChoices {
-		bit := uint64(1) << (index % 64)
-		if t.finished[index/64]&bit != 0 {
-			return false
-		}
-		t.finished[index/64] |= bit
+// over reports whether a choice has ended.
+func (t *Tap) over(index int64) bool {
+	return index >= 0 && index < maxChoices && t.finished[index/64]&(1<<(index%64)) != 0
+}
+
+// finish notes how a choice ended. What it says after that does not count.
+func (t *Tap) finish(index int64, word string) {
+	if t.over(index) {
+		return
 	}
-	t.reason, t.ended = Reason(word), true
-	return true
+	if index >= 0 && index < maxChoices {
+		t.finished[index/64] |= 1 << (index % 64)
+	}
+	t.reason = Reason(word)
+	t.ended++
 }
 
 func (t *Tap) take(v gjson.Result) {
@@ -190,12 +223,15 @@ func (t *Tap) EOF() ([]byte, *dialogue.Error) {
 	switch {
 	case t.done:
 		return nil, nil
-	case !t.ended:
+	case t.ended == 0:
 		return nil, dialogue.Incomplete()
 	}
 	t.done = true
 	return []byte(Done), nil
 }
+
+// Answered implements shapes.Tap.
+func (t *Tap) Answered() bool { return t.done || t.ended >= max(t.Options.Choices, 1) }
 
 // Err implements shapes.Tap.
 func (t *Tap) Err() *dialogue.Error { return t.err }

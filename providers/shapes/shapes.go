@@ -40,8 +40,9 @@ type Shape interface {
 
 	// NewEmitter writes events to the client that made req.
 	NewEmitter(req *dialogue.Request, mode Mode, env *dialogue.Env) Emitter
-	// NewParser reads an upstream's reply to a Call made by Encode.
-	NewParser(env *dialogue.Env) Parser
+	// NewParser reads an upstream's reply to a Call made by Encode, which asked
+	// for this many choices; 0 means one.
+	NewParser(choices int, env *dialogue.Env) Parser
 	// NewTap watches an upstream's reply to a Call made by Patch.
 	NewTap(o TapOptions, env *dialogue.Env) Tap
 
@@ -97,6 +98,7 @@ type Head struct {
 	MaxTokens    int64 // -1: not given
 	N            int   // choices asked for, at least 1
 	ServiceTier  string
+	Prompts      int // completions: the prompts of a list; 0 stands for one
 	// Structured: the request asks for JSON or a schema.
 	Structured bool
 	// Plain: Check has seen that Patch has nothing to do but to rename the model
@@ -109,6 +111,9 @@ type Head struct {
 	Background         bool
 	Store              bool // responses: default true; chat: default false
 }
+
+// Choices is how many choices a reply to the request has.
+func (h *Head) Choices() int { return max(h.N, 1) * max(h.Prompts, 1) }
 
 // Call is an upstream request in the making.
 type Call struct {
@@ -140,6 +145,10 @@ type Parser interface {
 	Body(body []byte, emit func(*dialogue.Event))
 	// EOF says that a streamed body ended cleanly.
 	EOF(emit func(*dialogue.Event))
+	// Answered reports whether every choice has said why it ended. From then on
+	// only usage, an error and the end may follow: the parser ignores whatever else
+	// comes, and EOF ends the reply well.
+	Answered() bool
 	// Done reports whether End or Error was emitted.
 	Done() bool
 }
@@ -153,6 +162,8 @@ type TapOptions struct {
 	HideUsage bool
 	Stream    bool
 	Array     bool
+	// Choices is how many the request asks for; 0 means one.
+	Choices int
 }
 
 // Verdict is what becomes of an event on the untouched lane.
@@ -177,6 +188,8 @@ type Tap interface {
 	Body(body []byte) ([]byte, *dialogue.Error)
 	// Err is set once Event has returned Failed.
 	Err() *dialogue.Error
+	// Answered is Parser.Answered. What a choice says is dropped from then on.
+	Answered() bool
 	// Done reports whether the terminal event has passed; what follows is dropped.
 	Done() bool
 	// EOF says that the body ended cleanly. It returns bytes still owed to the

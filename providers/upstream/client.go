@@ -120,6 +120,7 @@ type Reply struct {
 	in     watched
 	to     url.URL
 	length int64
+	tail   *time.Timer // of EndWithin
 }
 
 // Do sends call. authorize sets the shape's key header. A nil error means that
@@ -181,16 +182,27 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 		up.revoke()
 		return nil, err
 	}
-	r.answered(res)
+	if f := r.answered(res); f != nil {
+		watch.stop()
+		up.revoke()
+		return nil, f
+	}
 	return r, nil
 }
 
-// answered takes what a provider's headers say.
-func (r *Reply) answered(res *http.Response) {
-	r.watch.alive()
+// answered takes what a provider's headers say. A provider that switches
+// protocols, which no request asks for, is refused: the context of a request
+// does not end reads of such a connection.
+func (r *Reply) answered(res *http.Response) *Failure {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		res.Body.Close()
+		return failed(context.Background(), errSwitched, false)
+	}
+	r.watch.answered()
 	r.Status, r.Header, r.body, r.length = res.StatusCode, res.Header, res.Body, res.ContentLength
 	r.in = watched{r: res.Body, watch: &r.watch}
 	r.src = &r.in
+	return nil
 }
 
 var (
@@ -208,8 +220,19 @@ func fields(h http.Header) int {
 	return n
 }
 
+// EndWithin bounds what is left of the call: reads fail once d has passed. It is
+// meant for an answer that is whole but for its usage.
+func (r *Reply) EndWithin(d time.Duration) {
+	if r.tail == nil {
+		r.tail = time.AfterFunc(d, func() { r.watch.cancel(ErrIdle) })
+	}
+}
+
 // Close ends the call. The connection is kept if the body was read to its end.
 func (r *Reply) Close() {
+	if r.tail != nil {
+		r.tail.Stop()
+	}
 	r.body.Close()
 	r.watch.stop()
 	r.sent.revoke()
@@ -358,6 +381,12 @@ func (w *watchdog) begin(parent context.Context, t Timeouts) {
 			w.look()
 		}
 	})
+}
+
+// answered starts the clock between two reads, which may be the shorter one.
+func (w *watchdog) answered() {
+	w.alive()
+	w.timer.Reset(min(w.t.Idle, w.t.Total-time.Since(w.start)))
 }
 
 func (w *watchdog) alive() { w.last.Store(max(1, int64(time.Since(w.start)))) }

@@ -80,7 +80,7 @@ func failed(ctx context.Context, err error, sent bool) *Failure {
 		if timedOut(err) {
 			f.Err.Status, f.Err.Type = 504, dialogue.TypeTimeout
 		}
-	case !sent && (errors.Is(err, errManyFields) || strings.Contains(err.Error(), "malformed HTTP")):
+	case !sent && (errors.Is(err, errManyFields) || errors.Is(err, errSwitched) || strings.Contains(err.Error(), "malformed HTTP")):
 		f.Err.Message, f.Err.Code = "the upstream provider sent an invalid response", "upstream_invalid_response"
 	default:
 		f.Err.Message, f.Err.Code = "the connection to the upstream provider broke", "upstream_reset"
@@ -206,6 +206,8 @@ func clampRetry(seconds float64) time.Duration {
 
 // errNotTaken ends the transport's own attempts: nothing was looked at.
 var errNotTaken = &unreached{errors.New("no connection takes the request")}
+
+var errSwitched = errors.New("the upstream switched to another protocol unasked")
 
 var errManyFields = errors.New("more header fields than anybody needs")
 

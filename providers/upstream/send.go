@@ -111,7 +111,9 @@ func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http
 	if err != nil {
 		return failed(reply.watch.ctx, err, false)
 	}
-	reply.answered(res)
+	if f := reply.answered(res); f != nil {
+		return f
+	}
 	return nil
 }
 

@@ -275,6 +275,20 @@ func framingFaults() []fault {
 	}
 }
 
+// reasonLast are the shapes whose answer is whole with the reason why it ended.
+var reasonLast = []cases.Shape{cases.Chat, cases.Completions, cases.Gemini}
+
+// spoiltEnd streams a good answer up to its reason, and then ends it otherwise.
+func spoiltEnd(c *faultd.Conn, w faultd.Wire, end func(*faultd.Conn)) {
+	c.StartStream()
+	events := slices.DeleteFunc(w.Stream(), func(e string) bool { return e == "data: [DONE]\n\n" })
+	for _, e := range events {
+		c.Chunk(e)
+	}
+	c.Pause(20 * time.Millisecond)
+	end(c)
+}
+
 func streamFaults() []fault {
 	twice := func(c *faultd.Conn, w faultd.Wire, _ bool) {
 		events := append(w.Stream(), w.End[len(w.End)-1], w.Delta(90, "late"))
@@ -329,6 +343,16 @@ func streamFaults() []fault {
 			sendStream(c, strings.Replace(content(w, true), `"finish_reason":"stop"`, `"finish_reason":null`, 1))
 		}, either(answered, brokenOff)).
 			with(func(f *fault) { f.shapes, f.untranslated = []cases.Shape{cases.Chat, cases.Completions}, true }),
+		streamRow("u42", "no [DONE] after the reason", func(c *faultd.Conn, w faultd.Wire, _ bool) { spoiltEnd(c, w, (*faultd.Conn).EndChunks) }, answered).
+			with(func(f *fault) { f.shapes = reasonLast }),
+		streamRow("u43", "a reset after the reason", func(c *faultd.Conn, w faultd.Wire, _ bool) { spoiltEnd(c, w, (*faultd.Conn).Reset) }, answered).
+			with(func(f *fault) { f.shapes = reasonLast }),
+		streamRow("u44", "silence after the reason", func(c *faultd.Conn, w faultd.Wire, _ bool) {
+			spoiltEnd(c, w, func(c *faultd.Conn) { c.Stall() })
+		}, answered).with(func(f *fault) { f.shapes = reasonLast }),
+		streamRow("u45", "an event that is not JSON", func(c *faultd.Conn, w faultd.Wire, _ bool) {
+			sendStream(c, w.Begun()+"data: {\"choices\":[}\n\n"+strings.Join(w.End, ""))
+		}, brokenOff),
 		streamRow("u30", "tool arguments that are no JSON and no id", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			delta := strings.Replace(w.Delta(0, ""), `"content":""`, `"tool_calls":[{"index":3,"function":{"name":"f","arguments":"{\"a\":"}}]`, 1)
 			sendStream(c, w.Start[0]+delta+strings.Replace(strings.Join(w.End, ""), `"stop"`, `"tool_calls"`, 1))
@@ -374,6 +398,10 @@ func contentFaults() []fault {
 			}
 			c.Whole(200, "application/json", nonsense.Replace(w.Whole))
 		}, answered),
+		row("u46", "another protocol", func(c *faultd.Conn, _ faultd.Wire, _ bool) {
+			c.Head(101, "Connection: Upgrade", "Upgrade: x")
+			c.Stall()
+		}, refused(502)),
 		row("u33a", "no content", bare(204), refused(502)),
 		row("u33b", "partial content", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			c.Whole(206, "application/json", w.Whole, "Content-Range: bytes 0-9/100")

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -14,6 +15,7 @@ import (
 // same way as one large delta, so the two cannot differ.
 type parser struct {
 	env     *dialogue.Env
+	wanted  int            // choices
 	ev      dialogue.Event // reused for every event
 	choices []*choice
 	usage   dialogue.Usage
@@ -32,6 +34,10 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	chunk := gjson.ParseBytes(data)
+	if p.Answered() && name != "error" && !chunks.Failed(chunk) {
+		p.learn(chunk.Get("usage"))
+		return
+	}
 	if !chunk.IsObject() {
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
 		return
@@ -87,6 +93,11 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 	p.finish(emit) // fails if nothing came at all
 }
 
+// Answered implements shapes.Parser.
+func (p *parser) Answered() bool {
+	return len(p.choices) >= max(p.wanted, 1) && !slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
+}
+
 // Done implements shapes.Parser.
 func (p *parser) Done() bool { return p.done }
 
@@ -123,12 +134,7 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 		p.fail(emit, chunks.Failure(v))
 		return
 	}
-	if h.usage.IsObject() {
-		if !p.counted {
-			p.usage, p.counted = dialogue.NoUsage, true
-		}
-		p.usage.Merge(chunks.Usage(h.usage))
-	}
+	p.learn(h.usage)
 	if !p.started && (h.id != "" || h.choices.IsArray() && len(h.choices.Raw) > len("[]")) {
 		p.start(h, emit)
 	}
@@ -143,6 +149,17 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 		position++
 		return true
 	})
+}
+
+// learn takes what a chunk says of the usage.
+func (p *parser) learn(usage gjson.Result) {
+	if !usage.IsObject() {
+		return
+	}
+	if !p.counted {
+		p.usage, p.counted = dialogue.NoUsage, true
+	}
+	p.usage.Merge(chunks.Usage(usage))
 }
 
 func (p *parser) start(h head, emit func(*dialogue.Event)) {

@@ -35,7 +35,7 @@ func parse(t testing.TB, chunks []string, each func(*dialogue.Event)) *dialogue.
 
 func drive(t testing.TB, each func(*dialogue.Event), feed func(shapes.Parser, func(*dialogue.Event))) *dialogue.Folder {
 	t.Helper()
-	p, f, check := chat.Shape.NewParser(newEnv()), new(dialogue.Folder), order{t: t}
+	p, f, check := chat.Shape.NewParser(1, newEnv()), new(dialogue.Folder), order{t: t}
 	feed(p, func(ev *dialogue.Event) {
 		check.take(ev)
 		copied := *ev
@@ -430,7 +430,7 @@ func FuzzParser(f *testing.F) {
 
 func BenchmarkDelta(b *testing.B) {
 	env := newEnv()
-	p, em := chat.Shape.NewParser(env), chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, env)
+	p, em := chat.Shape.NewParser(1, env), chat.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, env)
 	data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1760000000,"model":"gpt-5.1","choices":[{"index":0,"delta":{"content":" the quick brown fox"},"logprobs":null,"finish_reason":null}],"usage":null}`)
 	out := make([]byte, 0, 4096)
 	emit := func(ev *dialogue.Event) { out = em.Emit(out[:0], ev) }

@@ -43,7 +43,9 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return newStream(req, env)
 }
 
-func (shape) NewParser(env *dialogue.Env) shapes.Parser { return &parser{env: env} }
+func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
+	return &parser{wanted: choices, env: env}
+}
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return &chunks.Tap{Options: o, Content: hasContent}

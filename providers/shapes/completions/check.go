@@ -22,7 +22,6 @@ var rules = map[string]fields.Rule{
 	"temperature":       fields.Between(0, 2),
 	"top_p":             fields.Between(0, 1),
 	"user":              fields.Of(fields.String),
-	"prompt":            prompt,
 }
 
 // checker holds what Check learns on its one way through a request.
@@ -80,6 +79,8 @@ func (k *checker) field(name []byte) error {
 		return k.Count(0, 20, func(n int64) { k.bestOf = n })
 	case "stream_options":
 		return k.StreamOptions()
+	case "prompt":
+		return k.prompt()
 	}
 	if rule, ok := rules[string(name)]; ok {
 		return rule(k.Reader)
@@ -89,7 +90,8 @@ func (k *checker) field(name []byte) error {
 
 // prompt is a string, a list of strings, a list of tokens or a list of such
 // lists.
-func prompt(r *fields.Reader) error {
+func (k *checker) prompt() error {
+	r := k.Reader
 	if r.Peek() == fields.String {
 		r.Skip()
 		return nil
@@ -118,6 +120,9 @@ func prompt(r *fields.Reader) error {
 	})
 	if err == nil && n == 0 {
 		return r.Broken("must not be empty")
+	}
+	if kind != fields.Number {
+		k.Head.Prompts = n
 	}
 	return err
 }

@@ -112,7 +112,7 @@ func TestEncodeTakesTextOnly(t *testing.T) {
 }
 
 func play(req *dialogue.Request, mode shapes.Mode, chunks ...string) string {
-	p, em := completions.Shape.NewParser(newEnv()), completions.Shape.NewEmitter(req, mode, newEnv())
+	p, em := completions.Shape.NewParser(1, newEnv()), completions.Shape.NewEmitter(req, mode, newEnv())
 	var out []byte
 	emit := func(ev *dialogue.Event) { out = em.Emit(out, ev) }
 	for _, c := range chunks {

@@ -2,6 +2,7 @@ package completions
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -13,6 +14,7 @@ import (
 // parser reads a reply of this shape. Streamed and whole replies have the same
 // form, so a whole one is a single large chunk.
 type parser struct {
+	wanted  int            // choices
 	ev      dialogue.Event // reused for every event
 	choices []*choice
 	usage   dialogue.Usage
@@ -41,6 +43,8 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	chunk := gjson.ParseBytes(data)
 	overLimit := fields.CheckReplyLimits("event", data)
 	switch {
+	case p.Answered() && name != "error" && !chunks.Failed(chunk):
+		p.learn(chunk.Get("usage"))
 	case !chunk.IsObject():
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
 	case overLimit != nil:
@@ -90,20 +94,20 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 	p.finish(emit)
 }
 
+// Answered implements shapes.Parser.
+func (p *parser) Answered() bool {
+	return len(p.choices) >= max(p.wanted, 1) && !slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
+}
+
 // Done implements shapes.Parser.
 func (p *parser) Done() bool { return p.done }
 
 func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
-	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
+	if chunks.Failed(v) {
 		p.fail(emit, chunks.Failure(v))
 		return
 	}
-	if u := v.Get("usage"); u.IsObject() {
-		if !p.counted {
-			p.usage, p.counted = dialogue.NoUsage, true
-		}
-		p.usage.Merge(chunks.Usage(u))
-	}
+	p.learn(v.Get("usage"))
 	choices := v.Get("choices")
 	if !choices.IsArray() {
 		return
@@ -119,6 +123,17 @@ func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 		position++
 		return true
 	})
+}
+
+// learn takes what a chunk says of the usage.
+func (p *parser) learn(usage gjson.Result) {
+	if !usage.IsObject() {
+		return
+	}
+	if !p.counted {
+		p.usage, p.counted = dialogue.NoUsage, true
+	}
+	p.usage.Merge(chunks.Usage(usage))
 }
 
 func (p *parser) piece(v gjson.Result, position int, emit func(*dialogue.Event)) {

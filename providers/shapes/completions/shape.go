@@ -51,7 +51,7 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return &stream{writer: w}
 }
 
-func (shape) NewParser(*dialogue.Env) shapes.Parser { return &parser{} }
+func (shape) NewParser(choices int, _ *dialogue.Env) shapes.Parser { return &parser{wanted: choices} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return &chunks.Tap{Options: o, Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }}

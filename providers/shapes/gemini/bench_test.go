@@ -12,7 +12,7 @@ import (
 // client of this shape through the neutral form.
 func BenchmarkChunk(b *testing.B) {
 	env := newEnv()
-	p := gemini.Shape.NewParser(env)
+	p := gemini.Shape.NewParser(1, env)
 	e := gemini.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, env)
 	data := []byte(chunk(`{"text":"Hello, world"}`))
 	buf := make([]byte, 0, 4096)

@@ -209,7 +209,7 @@ func TestRepliesMakeTheRound(t *testing.T) {
 	env := newEnv()
 	e := gemini.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Whole, env)
 	var out []byte
-	gemini.Shape.NewParser(env).Body([]byte(in), func(ev *dialogue.Event) { out = e.Emit(out, ev) })
+	gemini.Shape.NewParser(1, env).Body([]byte(in), func(ev *dialogue.Event) { out = e.Emit(out, ev) })
 	if string(out) != in {
 		t.Errorf("got  %s\nwant %s", out, in)
 	}

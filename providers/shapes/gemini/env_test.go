@@ -65,7 +65,7 @@ func fold(t *testing.T, env *dialogue.Env, whole bool, chunks ...string) *dialog
 	t.Helper()
 	f := new(dialogue.Folder)
 	w := watch{t: t, open: map[[2]int]bool{}}
-	p := gemini.Shape.NewParser(env)
+	p := gemini.Shape.NewParser(1, env)
 	emit := func(ev *dialogue.Event) { w.see(ev); f.Add(ev) }
 	if whole {
 		p.Body([]byte(chunks[0]), emit)

@@ -87,7 +87,7 @@ func FuzzReply(f *testing.F) {
 		w := watch{t: t, open: map[[2]int]bool{}}
 		e := gemini.Shape.NewEmitter(&dialogue.Request{}, shapes.Mode(mode%3), env)
 		tap := gemini.Shape.NewTap(shapes.TapOptions{Model: "m", Stream: true}, env)
-		p := gemini.Shape.NewParser(env)
+		p := gemini.Shape.NewParser(1, env)
 		var out []byte
 		failed := false
 		emit := func(ev *dialogue.Event) {

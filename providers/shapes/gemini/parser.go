@@ -14,8 +14,8 @@ import (
 )
 
 // NewParser reads replies of an upstream of this shape.
-func (shape) NewParser(env *dialogue.Env) shapes.Parser {
-	return &parser{env: env, counts: noCounts}
+func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
+	return &parser{env: env, wanted: choices, counts: noCounts}
 }
 
 // maxIndex bounds the candidate indices that are believed.
@@ -26,6 +26,7 @@ const maxIndex = 127
 // every candidate has said why it stopped.
 type parser struct {
 	env        *dialogue.Env
+	wanted     int                   // candidates
 	emit       func(*dialogue.Event) // of the call in progress
 	ev         dialogue.Event        // reused for every event
 	started    bool
@@ -39,6 +40,14 @@ type parser struct {
 
 func (p *parser) Done() bool { return p.done }
 
+// Answered implements shapes.Parser. A blocked prompt has no candidates.
+func (p *parser) Answered() bool {
+	if p.blocked != "" && len(p.candidates) == 0 {
+		return true
+	}
+	return len(p.candidates) >= max(p.wanted, 1) && !slices.ContainsFunc(p.candidates, func(c *candidate) bool { return !c.finished })
+}
+
 // Event takes one chunk. Some relays end the stream as another shape does, with
 // [DONE]; that is taken for the end of the body.
 func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
@@ -50,6 +59,10 @@ func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	p.emit = emit
+	if doc := gjson.ParseBytes(data); p.Answered() && !field(doc, "error").Exists() {
+		p.learn(field(doc, "usageMetadata"))
+		return
+	}
 	p.document(data)
 }
 
@@ -112,10 +125,7 @@ func (p *parser) chunk(doc gjson.Result) {
 		return
 	}
 	p.start(str(id), str(model))
-	if usage.Exists() && p.counts.read(usage) {
-		p.usage = p.counts.usage()
-		p.send(dialogue.Event{Kind: dialogue.EventUsage, Usage: &p.usage})
-	}
+	p.learn(usage)
 	if reason := str(field(feedback, "blockReason")); reason != "" && reason != "BLOCK_REASON_UNSPECIFIED" {
 		p.blocked = reason
 	}
@@ -124,6 +134,13 @@ func (p *parser) chunk(doc gjson.Result) {
 			p.candidate(i, v)
 			return !p.done
 		})
+	}
+}
+
+func (p *parser) learn(usage gjson.Result) {
+	if usage.Exists() && p.counts.read(usage) {
+		p.usage = p.counts.usage()
+		p.send(dialogue.Event{Kind: dialogue.EventUsage, Usage: &p.usage})
 	}
 }
 
@@ -202,7 +219,7 @@ func (p *parser) candidate(position int, v gjson.Result) {
 		return true
 	})
 	c := p.at(position, index)
-	if c == nil {
+	if c == nil || c.finished {
 		return
 	}
 	if parts := field(content, "parts"); parts.Exists() {

@@ -184,7 +184,7 @@ func TestLogProbsTakeTheNeutralForm(t *testing.T) {
 }
 
 func TestNothingFollowsTheEnd(t *testing.T) {
-	p := gemini.Shape.NewParser(newEnv())
+	p := gemini.Shape.NewParser(1, newEnv())
 	n := 0
 	emit := func(*dialogue.Event) { n++ }
 	p.Event("", []byte(`{"error":{"message":"x"}}`), emit)

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -19,18 +20,36 @@ func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 }
 
 type tap struct {
-	options  shapes.TapOptions
-	counts   counts
-	reason   dialogue.Reason
-	calls    bool
-	finished bool // some candidate said why it stopped, or the prompt was blocked
-	done     bool
-	err      *dialogue.Error
+	options shapes.TapOptions
+	counts  counts
+	reason  dialogue.Reason
+	calls   bool
+	blocked bool                        // the prompt was
+	over    [(maxIndex + 1) / 64]uint64 // a bit for each candidate that said why it stopped
+	ended   int                         // how many have
+	done    bool
+	err     *dialogue.Error
+}
+
+// seen is what one chunk holds.
+type seen struct {
+	named   bool // it says the model
+	content bool // it holds a part of the answer
+	usage   bool
+	// going are the candidates that had not ended before, of all that there are.
+	going []string
+	all   int
+	err   *dialogue.Error
 }
 
 func (t *tap) Err() *dialogue.Error  { return t.err }
 func (t *tap) Done() bool            { return t.done }
 func (t *tap) Usage() dialogue.Usage { return t.counts.usage() }
+
+// Answered implements shapes.Tap. A blocked prompt has no candidates.
+func (t *tap) Answered() bool {
+	return t.done || t.ended >= max(t.options.Choices, 1) || t.blocked && t.ended == 0
+}
 
 // Reason is STOP with calls: a turn to the client's tools.
 func (t *tap) Reason() dialogue.Reason {
@@ -51,17 +70,29 @@ func (t *tap) Event(_ string, data []byte) ([]byte, shapes.Verdict, bool) {
 		return nil, shapes.Drop, false
 	}
 	if bad := fields.CheckReply("event", data); bad != nil {
+		if t.Answered() {
+			return nil, shapes.Drop, false
+		}
 		return nil, t.fail(bad), false
 	}
-	doc := gjson.ParseBytes(data)
-	named, content, err := t.look(doc)
-	if err != nil {
-		return nil, t.fail(err), false
+	in := t.look(gjson.ParseBytes(data))
+	if in.err != nil {
+		return nil, t.fail(in.err), false
 	}
-	if named && t.options.Model != "" {
-		return t.renamed(data), shapes.Replace, content
+	verdict := shapes.Forward
+	if len(in.going) < in.all {
+		if len(in.going) == 0 && !in.usage {
+			return nil, shapes.Drop, false
+		}
+		data, verdict = withCandidates(data, in.going), shapes.Replace
 	}
-	return nil, shapes.Forward, content
+	if in.named && t.options.Model != "" {
+		data, verdict = t.renamed(data), shapes.Replace
+	}
+	if verdict == shapes.Forward {
+		data = nil
+	}
+	return data, verdict, in.content
 }
 
 func (t *tap) fail(err *dialogue.Error) shapes.Verdict {
@@ -69,33 +100,61 @@ func (t *tap) fail(err *dialogue.Error) shapes.Verdict {
 	return shapes.Failed
 }
 
-// look learns from one chunk. named: it says the model. content: it holds a
-// part of the answer.
-func (t *tap) look(doc gjson.Result) (named, content bool, err *dialogue.Error) {
+// withCandidates replaces the candidates of a chunk.
+func withCandidates(data []byte, list []string) []byte {
+	var changed []byte
+	var err error
+	if len(list) == 0 {
+		changed, err = sjson.DeleteBytes(data, "candidates")
+	} else {
+		changed, err = sjson.SetRawBytes(data, "candidates", []byte("["+strings.Join(list, ",")+"]"))
+	}
+	return edit(data, changed, err)
+}
+
+// look learns from one chunk.
+func (t *tap) look(doc gjson.Result) (in seen) {
 	if doc.IsArray() || !doc.IsObject() {
-		return false, false, readError(0, doc)
+		return seen{err: readError(0, doc)}
 	}
 	eachMember(doc, func(name string, v gjson.Result) bool {
 		switch name {
 		case "error":
-			err = readError(0, doc)
+			in.err = readError(0, doc)
 		case "modelVersion":
-			named = true
+			in.named = true
 		case "usageMetadata":
+			in.usage = true
 			t.counts.read(v)
 		case "promptFeedback":
-			if str(field(v, "blockReason")) != "" {
-				t.finished, t.reason, content = true, dialogue.ReasonFilter, true
+			if str(field(v, "blockReason")) != "" && t.ended == 0 {
+				t.blocked, t.reason, in.content = true, dialogue.ReasonFilter, true
 			}
 		case "candidates":
-			each(v, func(_ int, v gjson.Result) bool { content = t.candidate(v) || content; return true })
+			each(v, func(i int, v gjson.Result) bool {
+				in.all++
+				if content, going := t.candidate(i, v); going {
+					in.going = append(in.going, v.Raw)
+					in.content = in.content || content
+				}
+				return true
+			})
 		}
-		return err == nil
+		return in.err == nil
 	})
-	return named, content, err
+	return in
 }
 
-func (t *tap) candidate(v gjson.Result) (content bool) {
+// candidate learns from one candidate. going is false if it had ended before.
+func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
+	index := int64(position)
+	if told := field(v, "index"); told.Exists() {
+		index, _ = integer(told)
+	}
+	known := index >= 0 && index <= maxIndex
+	if t.Answered() || known && t.over[index/64]&(1<<(index%64)) != 0 {
+		return false, false
+	}
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "content":
@@ -106,12 +165,16 @@ func (t *tap) candidate(v gjson.Result) (content bool) {
 			}
 		case "finishReason":
 			if reason, told := reasonOf(str(v)); told {
-				t.reason, t.finished, content = reason, true, true
+				t.reason, content = reason, true
+				t.ended++
+				if known {
+					t.over[index/64] |= 1 << (index % 64)
+				}
 			}
 		}
 		return true
 	})
-	return content
+	return content, true
 }
 
 // renamed puts the name the client used into the reply.
@@ -133,13 +196,13 @@ func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	if !failed && (!doc.IsObject() || !field(doc, "candidates").Exists() && !field(doc, "promptFeedback").Exists()) {
 		return nil, dialogue.BadUpstream("reply without candidates and promptFeedback")
 	}
-	named, _, err := t.look(doc)
-	if err != nil {
-		t.err = err
-		return nil, err
+	in := t.look(doc)
+	if in.err != nil {
+		t.err = in.err
+		return nil, t.err
 	}
 	t.done = true
-	if named && t.options.Model != "" {
+	if in.named && t.options.Model != "" {
 		return t.renamed(body), nil
 	}
 	return body, nil
@@ -147,7 +210,7 @@ func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 
 // EOF is the regular end of a stream of this shape, if there was a reason for it.
 func (t *tap) EOF() ([]byte, *dialogue.Error) {
-	if t.err != nil || t.finished {
+	if t.err != nil || t.ended > 0 || t.blocked {
 		return nil, t.err
 	}
 	return nil, dialogue.Incomplete()

@@ -29,7 +29,7 @@ func BenchmarkCheck(b *testing.B) {
 // BenchmarkDelta is one text delta through parser and emitter.
 func BenchmarkDelta(b *testing.B) {
 	env := newEnv()
-	p := Shape.NewParser(env)
+	p := Shape.NewParser(1, env)
 	e := Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, env)
 	var out []byte
 	emit := func(ev *dialogue.Event) { out = e.Emit(out[:0], ev) }

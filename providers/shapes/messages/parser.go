@@ -39,6 +39,10 @@ const (
 
 func (p *parser) Done() bool { return p.done }
 
+// Answered is Done: the shape has a terminal event, and nothing comes after the
+// reason but that.
+func (p *parser) Answered() bool { return p.done }
+
 func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
 		return

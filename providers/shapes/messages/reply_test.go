@@ -19,7 +19,7 @@ func sse(data string) (name string, body []byte) {
 
 // parsed reads a stream and draws its events in one line.
 func parsed(lines ...string) string {
-	p := Shape.NewParser(newEnv())
+	p := Shape.NewParser(1, newEnv())
 	var out []string
 	emit := func(ev *dialogue.Event) { out = append(out, draw(ev)) }
 	for _, l := range lines {
@@ -157,7 +157,7 @@ func TestParserReadsWholeBodies(t *testing.T) {
 		`<html>`:            `error(502 api_error the upstream provider sent an invalid response)`,
 	} {
 		var out []string
-		p := Shape.NewParser(newEnv())
+		p := Shape.NewParser(1, newEnv())
 		p.Body([]byte(body), func(ev *dialogue.Event) { out = append(out, draw(ev)) })
 		if got := strings.Join(out, " "); got != want || !p.Done() {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -372,7 +372,7 @@ func FuzzParser(f *testing.F) {
 		env := newEnv()
 		watch := &order{t: t}
 		emitter := Shape.NewEmitter(&dialogue.Request{}, shapes.Stream, env)
-		p := Shape.NewParser(env)
+		p := Shape.NewParser(1, env)
 		var out []byte
 		emit := func(ev *dialogue.Event) { watch.see(ev); out = emitter.Emit(out, ev) }
 		for _, l := range strings.Split(lines, "\n") {
@@ -386,7 +386,7 @@ func FuzzParser(f *testing.F) {
 				t.Errorf("wrote %q", event)
 			}
 		}
-		p = Shape.NewParser(env)
+		p = Shape.NewParser(1, env)
 		watch = &order{t: t}
 		p.Body([]byte(body), watch.see)
 		watch.end()

@@ -60,7 +60,7 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return &streamEmitter{head: head{req: req, env: env}}
 }
 
-func (shape) NewParser(*dialogue.Env) shapes.Parser { return &parser{usage: untold} }
+func (shape) NewParser(int, *dialogue.Env) shapes.Parser { return &parser{usage: untold} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return &tap{options: o, usage: untold}

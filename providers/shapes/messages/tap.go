@@ -92,6 +92,8 @@ func (t *tap) Err() *dialogue.Error { return t.err }
 
 func (t *tap) Done() bool { return t.done }
 
+func (t *tap) Answered() bool { return t.done }
+
 func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	if t.done {
 		return nil, nil

@@ -211,11 +211,11 @@ func TestPingsAreComments(t *testing.T) {
 
 func BenchmarkParseAndEmitDelta(b *testing.B) {
 	env := newEnv()
-	p := responses.Shape.NewParser(env)
+	p := responses.Shape.NewParser(1, env)
 	var dst []byte
 	var e shapes.Emitter
 	fresh := func() {
-		p = responses.Shape.NewParser(env)
+		p = responses.Shape.NewParser(1, env)
 		e = responses.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, env)
 	}
 	emit := func(ev *dialogue.Event) { dst = e.Emit(dst[:0], ev) }

@@ -140,6 +140,9 @@ func notAResponse(root gjson.Result) *dialogue.Error {
 	return nil
 }
 
+// Answered is Done: the terminal event has everything in it.
+func (p *parser) Answered() bool { return p.done }
+
 // EOF says that the stream ended. Without a terminal event the reply is cut.
 func (p *parser) EOF(emit func(*dialogue.Event)) {
 	if p.done {

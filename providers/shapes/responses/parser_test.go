@@ -70,7 +70,7 @@ func (w *wellFormed) add(ev *dialogue.Event) {
 func parse(t testing.TB, lines string) *dialogue.Folder {
 	t.Helper()
 	w := &wellFormed{t: t, open: map[int]bool{}}
-	p := responses.Shape.NewParser(newEnv())
+	p := responses.Shape.NewParser(1, newEnv())
 	for line := range strings.Lines(lines) {
 		if line = strings.TrimSpace(line); line != "" {
 			p.Event("", []byte(line), w.add)
@@ -197,7 +197,7 @@ func TestWholeBodiesThatAreNoAnswerFail(t *testing.T) {
 		`{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}]}`: "text(a) 4",
 	} {
 		w := &wellFormed{t: t, open: map[int]bool{}}
-		responses.Shape.NewParser(newEnv()).Body([]byte(body), w.add)
+		responses.Shape.NewParser(1, newEnv()).Body([]byte(body), w.add)
 		want(t, body, summary(&w.folder), wanted)
 	}
 }
@@ -209,7 +209,7 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string) {
 		parse(t, stream)
 		w := &wellFormed{t: t, open: map[int]bool{}}
-		p := responses.Shape.NewParser(newEnv())
+		p := responses.Shape.NewParser(1, newEnv())
 		e := responses.Shape.NewEmitter(&dialogue.Request{Model: "m"}, shapes.Stream, newEnv())
 		var out []byte
 		p.Body([]byte(stream), func(ev *dialogue.Event) {

@@ -39,7 +39,7 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return newEmitter(req, mode, env)
 }
 
-func (shape) NewParser(env *dialogue.Env) shapes.Parser { return &parser{env: env} }
+func (shape) NewParser(_ int, env *dialogue.Env) shapes.Parser { return &parser{env: env} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return &tap{options: o, usage: dialogue.NoUsage, seq: -1}

@@ -158,6 +158,7 @@ func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 
 func (t *tap) Err() *dialogue.Error    { return t.err }
 func (t *tap) Done() bool              { return t.done }
+func (t *tap) Answered() bool          { return t.done }
 func (t *tap) Usage() dialogue.Usage   { return t.usage }
 func (t *tap) Reason() dialogue.Reason { return t.reason }
 
