@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
@@ -37,6 +38,9 @@ type translated struct {
 	failure *upstream.Failure
 	usage   dialogue.Usage
 	loose   looseEnds
+	// arguments are those of the calls that are open, by choice and part: the
+	// client's shape may want them as an object.
+	arguments map[[2]int]*fields.Nesting
 }
 
 // runTranslated performs an attempt through the dialogue. Each attempt has its
@@ -82,7 +86,21 @@ func (t *translated) event(ev *dialogue.Event) {
 		if ev.Call != nil {
 			t.counted.text(ev.Call.Name)
 		}
+		if ev.PartKind == dialogue.CallPart && ev.Call != nil && !ev.Call.Custom {
+			if t.arguments == nil {
+				t.arguments = make(map[[2]int]*fields.Nesting)
+			}
+			t.arguments[[2]int{ev.Choice, ev.Part}] = new(fields.Nesting)
+		}
+	case dialogue.EventClose:
+		delete(t.arguments, [2]int{ev.Choice, ev.Part})
 	case dialogue.EventDelta:
+		if n := t.arguments[[2]int{ev.Choice, ev.Part}]; n != nil {
+			if bad := n.Add("call", ev.Text); bad != nil {
+				t.fail(t.refusedInBody(bad))
+				return
+			}
+		}
 		t.content = true
 		t.counted.text(ev.Text)
 	case dialogue.EventFinish:

@@ -118,12 +118,27 @@ func overLimit(what string, flaw Flaw) *dialogue.Error {
 
 // CheckInner returns the error for a string of a client's request that holds JSON
 // over the limits. A string that holds anything else passes. param names the field.
-func CheckInner(param, text string) error {
+func CheckInner(param, text string) *dialogue.Error {
 	if len(text) <= MaxDepth {
 		return nil
 	}
 	if flaw := lenientFlaw(bytesOf(text), MaxDepth); flaw.OverLimit() {
 		return dialogue.Invalid(param, "must not hold JSON that "+flaw.rule(MaxDepth))
+	}
+	return nil
+}
+
+// CheckInnerParts is CheckInner for each text of what a tool answered.
+func CheckInnerParts(param string, parts []dialogue.Part) *dialogue.Error {
+	for _, p := range parts {
+		if err := CheckInner(param, p.Text); err != nil {
+			return err
+		}
+		if p.Media != nil {
+			if err := CheckInner(param, p.Media.Text); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -71,6 +71,27 @@ func TestRepliesKeepTheLimits(t *testing.T) {
 	}
 }
 
+func TestPiecesOfJSONKeepTheLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		nested(fields.MaxReplyDepth):                       "",
+		nested(fields.MaxReplyDepth + 1):                   "the call is nested deeper than 512 levels",
+		wide(fields.MaxNames):                              "",
+		wide(fields.MaxNames + 1):                          "the call has an object of more than 10000 names",
+		`{"a":"` + strings.Repeat(`[{\"::`, 20_000) + `"}`: "",
+	} {
+		var n fields.Nesting
+		got := ""
+		for rest := text; rest != "" && got == ""; rest = rest[min(len(rest), 7):] {
+			if bad := n.Add("call", rest[:min(len(rest), 7)]); bad != nil {
+				_, got, _ = strings.Cut(bad.Message, ": ")
+			}
+		}
+		if got != want {
+			t.Errorf("%.20q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestJSONInsideStringsKeepsTheLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		nested(fields.MaxDepth):               "",

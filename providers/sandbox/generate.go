@@ -64,7 +64,7 @@ type voice struct {
 func (p *player) play() error {
 	voices := make([]*voice, min(max(p.req.N, 1)*max(len(p.req.Prompts), 1), mostChoices))
 	usage := dialogue.NoUsage
-	usage.InputTotal, usage.OutputTotal, usage.Reasoning = p.inputTokens(), 0, 0
+	usage.InputTotal, usage.OutputTotal, usage.Reasoning = tokens.Request(p.req), 0, 0
 	for i := range voices {
 		voices[i] = &voice{answer: compose(p.req, &p.script, i, p.env.ID), choice: i}
 		usage.OutputTotal += voices[i].count(everyKind)
@@ -89,15 +89,6 @@ func (p *player) play() error {
 		}
 	}
 	return p.emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage}, dialogue.Event{Kind: dialogue.EventEnd})
-}
-
-func (p *player) inputTokens() int64 {
-	n := tokens.Request(p.req)
-	for _, raw := range p.req.Prompts {
-		text, _ := dialogue.PromptText(raw)
-		n += tokens.Text(text)
-	}
-	return n
 }
 
 // talk delivers all voices, a token of each in turn, as choices are computed

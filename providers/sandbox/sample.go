@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func Sample(raw json.RawMessage) json.RawMessage {
 	root := gjson.ParseBytes(raw)
 	s := sampler{root: root}
 	first := s.sample()
-	if !s.delicate || s.spent() {
+	if !s.delicate || s.spent() || len(raw) > mostChecked {
 		return first
 	}
 	check := compile(raw)
@@ -76,8 +77,11 @@ const (
 	fullDepth   = 4    // levels that get their optional members
 	sampleNodes = 8000 // schemas and values looked at
 	sampleWork  = 4 << 20
-	longest     = 4096 // characters of a string
+	sampleBytes = 64 << 10 // of a sample; what would follow is null
+	longest     = 4096     // characters of a string
 	mostItems   = 64
+	mostWords   = 1000     // of an enum that are looked at
+	mostChecked = 16 << 10 // bytes of a schema that a sample is checked against
 )
 
 // sampler makes one value. try varies its choices.
@@ -209,7 +213,7 @@ func (v view) strictest(keyword string, stricter func(a, b float64) bool) (best 
 // value appends a value; number tells siblings apart that must differ.
 func (s *sampler) value(dst []byte, v view, depth, number int) []byte {
 	s.nodes++
-	if depth > sampleDepth || s.spent() {
+	if depth > sampleDepth || s.spent() || len(dst) > sampleBytes {
 		return append(dst, "null"...)
 	}
 	if c := v.get("const"); c.Exists() {
@@ -244,21 +248,28 @@ func (v view) enum() []gjson.Result {
 		if !e.IsArray() {
 			continue
 		}
+		some := firstOf(e, mostWords)
 		if first {
-			words, first = e.Array(), false
+			words, first = some, false
 			continue
 		}
-		both := words[:0:0]
-		for _, w := range words {
-			for _, o := range e.Array() {
-				if w.Raw == o.Raw {
-					both = append(both, w)
-				}
-			}
+		allowed := make(map[string]bool, len(some))
+		for _, w := range some {
+			allowed[w.Raw] = true
 		}
-		words = both
+		words = slices.DeleteFunc(words, func(w gjson.Result) bool { return !allowed[w.Raw] })
 	}
 	return words
+}
+
+// firstOf lists the first n elements of an array.
+func firstOf(array gjson.Result, n int) []gjson.Result {
+	var list []gjson.Result
+	array.ForEach(func(_, v gjson.Result) bool {
+		list = append(list, v)
+		return len(list) < n
+	})
+	return list
 }
 
 // kind chooses a type: one that is named, else one that the keywords imply.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -75,6 +77,37 @@ func TestSamplesSatisfyTheirSchema(t *testing.T) {
 		}
 		if again := sandbox.Sample([]byte(schema)); !bytes.Equal(again, got) {
 			t.Errorf("%s made %s, then %s", schema, got, again)
+		}
+	}
+}
+
+// TestSamplesAreBounded: a schema of a few bytes may ask for a billion items of a million characters.
+func TestSamplesAreBounded(t *testing.T) {
+	many := func(format string) string {
+		var b strings.Builder
+		for i := range 20_000 {
+			fmt.Fprintf(&b, format, i)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	long := `{"type":"string","minLength":1000000000}`
+	for range 6 {
+		long = `{"type":"array","minItems":1000000000,"items":` + long + `}`
+	}
+	for name, schema := range map[string]string{
+		"items of items": long,
+		"required":       `{"type":"object","required":[` + many(`"n%d",`) + `]}`,
+		"properties":     `{"type":"object","properties":{` + many(`"n%d":{},`) + `}}`,
+		"enums":          `{"allOf":[{"enum":[` + many(`"n%d",`) + `]},{"enum":[` + many(`"m%d",`) + `]}]}`,
+		"choices":        `{"oneOf":[` + many(`{"type":"array","minItems":1000000000,"items":{"const":%d}},`) + `]}`,
+		"places":         `{"type":"array","prefixItems":[` + many(`{"const":%d},`) + `]}`,
+	} {
+		if testing.AllocsPerRun(1, func() {
+			if n := len(sandbox.Sample([]byte(schema))); n > 256<<10 {
+				t.Errorf("%s: a sample of %d bytes", name, n)
+			}
+		}) > float64(len(schema)+200_000) {
+			t.Errorf("%s: more work than the schema is worth", name)
 		}
 	}
 }

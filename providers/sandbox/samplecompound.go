@@ -16,12 +16,14 @@ type property struct {
 // properties joins the properties of all schemas of the view, in order.
 func (v view) properties() []property {
 	var out []property
+	places := map[string]int{}
 	for _, schema := range v {
 		schema.Get("properties").ForEach(func(key, value gjson.Result) bool {
-			i := slices.IndexFunc(out, func(p property) bool { return p.name == key.Str })
-			if i < 0 {
+			i, known := places[key.Str]
+			if !known {
 				out = append(out, property{name: key.Str})
 				i = len(out) - 1
+				places[key.Str] = i
 			}
 			out[i].schemas = append(out[i].schemas, value)
 			return len(out) < sampleNodes
@@ -33,7 +35,7 @@ func (v view) properties() []property {
 func (v view) required() map[string]bool {
 	out := map[string]bool{}
 	for _, schema := range v {
-		for _, name := range schema.Get("required").Array() {
+		for _, name := range firstOf(schema.Get("required"), sampleNodes) {
 			out[name.Str] = true
 		}
 	}
@@ -67,7 +69,7 @@ func (s *sampler) object(dst []byte, v view, depth int) []byte {
 		return append(dst, `"sandbox"`...)
 	}
 	for _, name := range v.names() {
-		if required[name] {
+		if required[name] && len(dst) <= sampleBytes {
 			add(name, extra)
 		}
 	}
@@ -81,9 +83,11 @@ func (s *sampler) object(dst []byte, v view, depth int) []byte {
 // names lists the required names in order.
 func (v view) names() []string {
 	var out []string
+	seen := map[string]bool{}
 	for _, schema := range v {
-		for _, name := range schema.Get("required").Array() {
-			if !slices.Contains(out, name.Str) {
+		for _, name := range firstOf(schema.Get("required"), sampleNodes) {
+			if !seen[name.Str] {
+				seen[name.Str] = true
 				out = append(out, name.Str)
 			}
 		}
@@ -103,9 +107,9 @@ func (s *sampler) all(schemas []gjson.Result, depth int) view {
 }
 
 func (s *sampler) array(dst []byte, v view, depth int) []byte {
-	places, items := v.get("prefixItems").Array(), v.get("items")
+	places, items := firstOf(v.get("prefixItems"), sampleNodes), v.get("items")
 	if items.IsArray() {
-		places, items = items.Array(), v.get("additionalItems")
+		places, items = firstOf(items, sampleNodes), v.get("additionalItems")
 	}
 	least, bound := v.least("minItems")
 	most, limited := v.most("maxItems")

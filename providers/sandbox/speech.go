@@ -74,14 +74,15 @@ func talk(p prompt, r *rand.Rand, length int) []string {
 const (
 	quoted   = 80  // characters of the prompt that are repeated
 	answered = 400 // characters of a tool's result
+	repeated = 32  // results and media that are named
 )
 
 func opening(p prompt) string {
 	var b strings.Builder
-	for _, result := range p.results {
+	for _, result := range p.results[:min(len(p.results), repeated)] {
 		fmt.Fprintf(&b, "The tool answered: %s. ", clipped(result, answered))
 	}
-	for _, kind := range p.media {
+	for _, kind := range p.media[:min(len(p.media), repeated)] {
 		fmt.Fprintf(&b, "I have received your %s. ", kind)
 	}
 	switch text := strings.TrimSpace(p.text); {

@@ -5,7 +5,13 @@ import "unicode/utf8"
 // Pieces cuts s into the pieces its tokens stand for; joined they are s again.
 // Tokens that hold only a part of a character are put together, so a piece may
 // count for more than one token, but every piece is valid UTF-8 if s is.
+//
+// A text of more than maxPieced bytes is cut by length, because the vocabulary
+// takes about a microsecond for each byte.
 func Pieces(s string) []string {
+	if len(s) > maxPieced {
+		return cutByLength(s)
+	}
 	c, err := codec()
 	if err != nil {
 		return []string{s}
@@ -26,4 +32,21 @@ func Pieces(s string) []string {
 		out = append(out, open)
 	}
 	return out
+}
+
+const (
+	maxPieced = 256 << 10
+	longPiece = 1 << 10
+)
+
+func cutByLength(s string) []string {
+	out := make([]string, 0, len(s)/longPiece+1)
+	for len(s) > longPiece+utf8.UTFMax {
+		end := longPiece
+		for end < longPiece+utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end++
+		}
+		out, s = append(out, s[:end]), s[end:]
+	}
+	return append(out, s)
 }

@@ -43,45 +43,71 @@ func Text(s string) int64 {
 // cost more than it is worth.
 func Guess(bytes int) int64 { return int64(bytes+3) / 4 }
 
-// Request counts the input tokens of a request.
-func Request(r *dialogue.Request) int64 {
-	n := int64(perReply)
-	for _, p := range r.System {
-		n += perMessage + Text(p.Text)
+// maxCounted is how many bytes are looked up in the vocabulary, which takes about
+// a microsecond for each.
+const maxCounted = 1 << 20
+
+// counter counts the texts of one request.
+type counter struct{ bytes, tokens int64 }
+
+func (c *counter) text(s string) int64 {
+	known := s
+	if left := maxCounted - c.bytes; int64(len(s)) > left {
+		known = s[:left]
 	}
-	for _, t := range r.Turns {
-		n += perMessage + parts(t.Parts)
+	n := Text(known)
+	c.bytes, c.tokens = c.bytes+int64(len(known)), c.tokens+n
+	if rest := int64(len(s) - len(known)); rest > 0 {
+		n += rest * c.tokens / c.bytes
 	}
-	for _, t := range r.Tools {
-		n += perTool + Text(t.Name) + Text(t.Description) + Text(string(t.Schema))
-	}
-	return n + Text(string(r.Output.Schema))
+	return n
 }
 
-func parts(ps []dialogue.Part) int64 {
+// Request counts the input tokens of a request. Text beyond the first maxCounted
+// bytes is taken to be like the text before.
+func Request(r *dialogue.Request) int64 {
+	var c counter
+	n := int64(perReply)
+	for _, p := range r.System {
+		n += perMessage + c.text(p.Text)
+	}
+	for _, t := range r.Turns {
+		n += perMessage + c.parts(t.Parts, 0)
+	}
+	for _, t := range r.Tools {
+		n += perTool + c.text(t.Name) + c.text(t.Description) + c.text(string(t.Schema))
+	}
+	for _, raw := range r.Prompts {
+		text, _ := dialogue.PromptText(raw)
+		n += c.text(text)
+	}
+	return n + c.text(string(r.Output.Schema))
+}
+
+func (c *counter) parts(ps []dialogue.Part, depth int) int64 {
 	var n int64
 	for _, p := range ps {
-		n += Text(p.Text)
+		n += c.text(p.Text)
 		if p.Call != nil {
-			n += perTool + Text(p.Call.Name) + Text(p.Call.Args)
+			n += perTool + c.text(p.Call.Name) + c.text(p.Call.Args)
 		}
-		if p.Result != nil {
-			n += perTool + parts(p.Result.Parts) + Text(string(p.Result.Object))
+		if p.Result != nil && depth == 0 {
+			n += perTool + c.parts(p.Result.Parts, 1) + c.text(string(p.Result.Object))
 		}
 		if p.Thinking != nil {
-			n += Text(p.Thinking.Text)
+			n += c.text(p.Thinking.Text)
 		}
 		if p.Media != nil {
-			n += media(p.Media)
+			n += c.media(p.Media)
 		}
 	}
 	return n
 }
 
-func media(m *dialogue.Media) int64 {
+func (c *counter) media(m *dialogue.Media) int64 {
 	switch {
 	case m.Text != "":
-		return Text(m.Text)
+		return c.text(m.Text)
 	case m.Kind == dialogue.Image:
 		return perImage
 	default:

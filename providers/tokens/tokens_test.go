@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"strings"
 	"testing"
 
 	"stagedoor/providers/dialogue"
@@ -12,6 +13,22 @@ func TestTextIsCountedByTheVocabulary(t *testing.T) {
 		if got := tokens.Text(text); got != want {
 			t.Errorf("%q has %d tokens, want %d", text, got, want)
 		}
+	}
+}
+
+// TestLongRequestsAreCountedByTheirBeginning: looking up 32 MB would take half a minute.
+func TestLongRequestsAreCountedByTheirBeginning(t *testing.T) {
+	request := func(n int) *dialogue.Request {
+		part := dialogue.Part{Kind: dialogue.TextPart, Text: strings.Repeat("hello world ", n)}
+		return &dialogue.Request{Turns: []dialogue.Turn{{Parts: []dialogue.Part{part, part}}}}
+	}
+	short, long := tokens.Request(request(40_000)), tokens.Request(request(400_000))
+	if ratio := float64(long) / float64(short); ratio < 9.9 || ratio > 10.1 {
+		t.Errorf("%d tokens, ten times the text has %d", short, long)
+	}
+	few := testing.AllocsPerRun(1, func() { tokens.Request(request(80_000)) })
+	if many := testing.AllocsPerRun(1, func() { tokens.Request(request(800_000)) }); many > 2*few {
+		t.Errorf("%v allocations, %v for ten times the text", few, many)
 	}
 }
 

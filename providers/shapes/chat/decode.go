@@ -18,6 +18,7 @@ type decoder struct {
 	user      string          // deprecated, counts if safety_identifier is absent
 	custom    map[string]bool // ids of custom calls seen so far
 	functions []pendingFunction
+	err       *dialogue.Error // the first string inside that is over the limits
 }
 
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
@@ -26,8 +27,11 @@ func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 		if v.Type != gjson.Null {
 			d.field(name.String(), v)
 		}
-		return true
+		return d.err == nil
 	})
+	if d.err != nil {
+		return nil, d.err
+	}
 	if d.req.MaxTokens == nil {
 		d.req.MaxTokens = d.maxTokens
 	}

@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // maxImage is what an image may weigh, decoded (gateway.md 4.3 and 8).
@@ -20,10 +21,35 @@ const maxImage = 8 << 20
 type pendingFunction struct{ name, id string }
 
 func (d *decoder) messages(list gjson.Result) {
+	i := 0
 	chunks.Array(list).ForEach(func(_, m gjson.Result) bool {
 		d.message(m)
+		d.checkInner("messages."+strconv.Itoa(i), m)
+		i++
+		return d.err == nil
+	})
+}
+
+// checkInner looks at the strings of a message that targets of other shapes read
+// as JSON: arguments of calls and what tools answered.
+func (d *decoder) checkInner(at string, m gjson.Result) {
+	check := func(at, text string) {
+		if d.err == nil {
+			d.err = fields.CheckInner(at, text)
+		}
+	}
+	if f := m.Get("function_call.arguments"); f.Exists() {
+		check(at+".function_call.arguments", f.Str)
+	}
+	i := 0
+	chunks.Array(m.Get("tool_calls")).ForEach(func(_, v gjson.Result) bool {
+		check(at+".tool_calls."+strconv.Itoa(i)+".function.arguments", v.Get("function.arguments").Str)
+		i++
 		return true
 	})
+	if role := m.Get("role").Str; d.err == nil && (role == "tool" || role == "function") {
+		d.err = fields.CheckInnerParts(at+".content", d.req.Turns[len(d.req.Turns)-1].Parts[0].Result.Parts)
+	}
 }
 
 func (d *decoder) message(m gjson.Result) {

@@ -2,11 +2,13 @@ package messages
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -20,15 +22,34 @@ func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue
 	}}
 	gjson.ParseBytes(body).ForEach(func(key, value gjson.Result) bool {
 		d.field(key.Str, value)
-		return true
+		return d.err == nil
 	})
+	if d.err != nil {
+		return nil, d.err
+	}
 	return d.req, nil
+}
+
+// checkResults looks at what tools answered in the last turn, which targets of
+// other shapes read as JSON.
+func checkResults(turns []dialogue.Turn) *dialogue.Error {
+	i := len(turns) - 1
+	for j, p := range turns[i].Parts {
+		if p.Result != nil {
+			at := "messages." + strconv.Itoa(i) + ".content." + strconv.Itoa(j) + ".content"
+			if bad := fields.CheckInnerParts(at, p.Result.Parts); bad != nil {
+				return bad
+			}
+		}
+	}
+	return nil
 }
 
 // decoder reads one request that has passed Check.
 type decoder struct {
 	req *dialogue.Request
 	env *dialogue.Env
+	err *dialogue.Error // the first result of a tool that is over the limits
 }
 
 func (d *decoder) field(name string, v gjson.Result) {
@@ -56,7 +77,8 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "messages":
 		v.ForEach(func(_, turn gjson.Result) bool {
 			req.Turns = append(req.Turns, d.turn(turn))
-			return true
+			d.err = checkResults(req.Turns)
+			return d.err == nil
 		})
 	case "tools":
 		v.ForEach(func(_, tool gjson.Result) bool {

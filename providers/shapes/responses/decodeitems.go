@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // input reads the items, each into a turn of its own: grouping them is the
@@ -44,11 +45,19 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 	case "message":
 		d.message(item)
 	case "function_call", "custom_tool_call":
-		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.CallPart, Call: readCall(item)})
+		call := readCall(item)
+		if bad := fields.CheckInner("input."+strconv.Itoa(i)+".arguments", call.Args); bad != nil && !call.Custom {
+			return bad
+		}
+		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.CallPart, Call: call})
 	case "function_call_output", "custom_tool_call_output":
+		parts := d.contentParts(item.Get("output"))
+		if bad := fields.CheckInnerParts("input."+strconv.Itoa(i)+".output", parts); bad != nil {
+			return bad
+		}
 		d.turn(dialogue.User, dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{
 			CallID: item.Get("call_id").Str,
-			Parts:  d.contentParts(item.Get("output")),
+			Parts:  parts,
 			Custom: kind == "custom_tool_call_output",
 		}})
 	case "reasoning":
