@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -96,19 +97,32 @@ func (k *Key) State(now time.Time) string {
 func (k *Key) Limit() Budget { return Budget{Amount: k.Budget, Window: k.Window} }
 
 // BudgetScopes returns the scopes whose budgets bound the requests of a key that are
-// charged to account, the key's own first. What a request costs is counted for each.
+// charged to account, beside the user's: the key's own and the group's. What a request
+// costs is counted for each.
 func (s *State) BudgetScopes(key, account string) []Scope {
-	if key == "" {
-		return nil
+	var all []Scope
+	if key != "" {
+		all = append(all, Scope{KeyScope, key})
 	}
-	return []Scope{{KeyScope, key}}
+	if u := s.roster.find(account); u != nil {
+		if g := s.roster.groupOf(u); g != nil {
+			all = append(all, g.Scope())
+		}
+	}
+	return all
 }
 
 // BudgetOf returns the budget of a scope as it is now. A key that is not in the store
 // has none.
 func (s *State) BudgetOf(scope Scope) Budget {
-	if scope.Kind != KeyScope {
+	switch scope.Kind {
+	case UserScope:
+		if u := s.roster.find(scope.ID); u != nil {
+			return u.Ceiling.Limit()
+		}
 		return Budget{}
+	case GroupScope:
+		return s.groupBudget(scope.ID)
 	}
 	if r := keys.get(s.snapshot(), scope.ID); r != nil {
 		return r.rec.Limit()
@@ -116,7 +130,18 @@ func (s *State) BudgetOf(scope Scope) Budget {
 	return Budget{}
 }
 
-// KeyEra changes with every change of a key. What was read of scopes and budgets is
+func (s *State) groupBudget(id string) Budget {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return Budget{}
+	}
+	if g := s.roster.groupOf(&User{Group: n}); g != nil {
+		return g.Ceiling.Limit()
+	}
+	return Budget{}
+}
+
+// KeyEra changes with every change of a key, a user or a group. What was read of scopes and budgets is
 // valid until then. A caller that keeps such a value reads the era first.
 func (s *State) KeyEra() uint64 { return s.keyEra.Load() }
 
@@ -124,4 +149,17 @@ func (s *State) KeyEra() uint64 { return s.keyEra.Load() }
 func (s *State) KeySpent(key string) KeySpend { return s.View().KeySpend(key) }
 
 // SpentBy returns what a scope has spent, as far as it is durable.
-func (s *State) SpentBy(scope Scope) KeySpend { return s.View().KeySpend(scope.Name()) }
+func (s *State) SpentBy(scope Scope) KeySpend { return s.View().SpentBy(scope) }
+
+// SpentBy returns what a scope has spent. For a user it is the sum of what the user's keys have spent, so a
+// budget counts what was spent before it was set, too.
+func (v View) SpentBy(scope Scope) KeySpend {
+	if scope.Kind != UserScope {
+		return v.KeySpend(scope.Name())
+	}
+	sum := KeySpend{Key: scope.Name()}
+	for _, s := range v.KeySpends(scope.ID) {
+		sum.join(&s)
+	}
+	return sum
+}

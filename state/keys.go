@@ -188,7 +188,9 @@ func (s *State) WatchKeys() <-chan struct{} {
 // and active: nobody could see or fill another account.
 func (s *State) AddKeyOfUser(ctx context.Context, k Key) error {
 	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
-		if u, ok := tx.View().UserByName(k.User); k.User != "" && (!ok || !u.Active()) {
+		if u, ok := tx.View().UserByName(k.User); ok && u.Active() {
+			k.User = u.Username
+		} else if k.User != "" {
 			return struct{}{}, fmt.Errorf("%w: there is no user %q, or it is disabled", ErrInvalid, k.User)
 		}
 		return struct{}{}, tx.AddKey(k)

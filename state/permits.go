@@ -50,9 +50,9 @@ func (k *Key) Permits(scope, model string, ip netip.Addr, now time.Time) error {
 		return ErrKeyDisabled
 	case !k.allows(ip):
 		return ErrAddressForbidden
-	case scope != "" && k.Scopes != nil && !slices.Contains(k.Scopes, scope):
+	case !permitsScope(k.Scopes, scope):
 		return ErrScopeForbidden
-	case model != "" && k.Models != nil && !slices.ContainsFunc(k.Models, func(g string) bool { return MatchModel(g, model) }):
+	case !permitsModel(k.Models, model):
 		return ErrModelForbidden
 	}
 	return nil

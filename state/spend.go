@@ -65,6 +65,24 @@ func (s *KeySpend) add(amount int64, today string) {
 	s.OfMonth += amount
 }
 
+// join adds what another key has spent. A sum of an older day or month does not count for the newer one.
+func (s *KeySpend) join(o *KeySpend) {
+	if o.Day > s.Day {
+		if s.OfDay = 0; o.month() > s.month() {
+			s.OfMonth = 0
+		}
+		s.Day = o.Day
+	}
+	s.Requests += o.Requests
+	s.Total += o.Total
+	if o.Day == s.Day {
+		s.OfDay += o.OfDay
+	}
+	if o.month() == s.month() {
+		s.OfMonth += o.OfMonth
+	}
+}
+
 func (s *KeySpend) month() string {
 	if s.Day == "" {
 		return ""

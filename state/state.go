@@ -15,13 +15,13 @@ import (
 // State is the tables and their one writer. Its methods may be called by many
 // goroutines.
 type State struct {
-	store   journal.Store
-	mem     *memdb.MemDB
-	now     func() time.Time // of clock
-	clock   clock
-	hot     keyring       // the keys by hash, for the lookup of every request
-	keyEra  atomic.Uint64 // see KeyEra
-	blocked blocked       // the disabled users, for the same
+	store  journal.Store
+	mem    *memdb.MemDB
+	now    func() time.Time // of clock
+	clock  clock
+	hot    keyring       // the keys by hash, for the lookup of every request
+	keyEra atomic.Uint64 // see KeyEra
+	roster roster        // what restricts users, for the same
 
 	webhooks atomic.Pointer[[]Webhook] // who is told of what
 
@@ -49,7 +49,7 @@ var hot = []interface {
 	schema() *memdb.TableSchema
 	decoder
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
-	&users, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
+	&users, &groups, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
 	&spends, &payments, &videos, &deliveries}
 
 // Option changes what Open does.
@@ -119,7 +119,7 @@ func (s *State) load() error {
 	s.restoreClock()
 	s.responses.Store(int64(responses.count(s.snapshot())))
 	s.hot.fill(s.snapshot())
-	s.blocked.fill(s.snapshot())
+	s.roster.fill(s.snapshot())
 	s.ledger = lastEntry(s.snapshot())
 	return nil
 }

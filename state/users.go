@@ -31,6 +31,9 @@ type User struct {
 	// Admin: may administer the gateway in a browser. Pages neither give nor
 	// take it.
 	Admin bool `json:"admin,omitempty"`
+	// Ceiling is what the user may do at most, whatever the user's keys allow.
+	Ceiling Ceiling `json:"ceiling,omitzero"`
+	Group   int64   `json:"group,omitempty"` // id of the group that the user is in; 0: none
 	// Epoch grows when all sessions are to end: those of an earlier one are void.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
@@ -38,6 +41,9 @@ type User struct {
 
 // Active tells whether the account may be used.
 func (u *User) Active() bool { return u.Status == UserActive }
+
+// restricted reports whether a request of the user's keys can be refused for the user's sake.
+func (u *User) restricted() bool { return !u.Active() || u.Ceiling.Restricts() || u.Group != 0 }
 
 // LogValue keeps all but the harmless out of logs.
 func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.ID)) }
@@ -52,6 +58,9 @@ func (u *User) check() error {
 	if u.Username == "" || len(u.Username) > MaxUsername || u.Status < UserActive || u.Status > UserDisabled {
 		return fmt.Errorf("%w: user %d", ErrInvalid, u.ID)
 	}
+	if err := u.Ceiling.check(); err != nil {
+		return fmt.Errorf("user %d: %w", u.ID, err)
+	}
 	return nil
 }
 
@@ -61,7 +70,8 @@ var users = table[User]{
 	durable: journal.User,
 	id:      func(u *User) string { return number(u.ID) },
 	more: map[string]*memdb.IndexSchema{
-		byName: {Name: byName, Unique: true, Indexer: index[User](func(u *User) []byte { return folded(u.Username) })},
+		byName:  {Name: byName, Unique: true, Indexer: index[User](func(u *User) []byte { return folded(u.Username) })},
+		byGroup: byGroupIndex,
 	},
 }
 
@@ -103,6 +113,9 @@ func (tx *Tx) PutUser(u User) error {
 	}
 	if other := users.first(tx.mem, byName, folded(u.Username)); other != nil && other.rec.ID != u.ID {
 		return fmt.Errorf("username %q: %w", u.Username, ErrExists)
+	}
+	if u.Group != 0 && groups.get(tx.mem, number(u.Group)) == nil {
+		return fmt.Errorf("group %d: %w", u.Group, ErrNotFound)
 	}
 	return users.put(tx, u)
 }

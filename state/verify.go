@@ -161,6 +161,12 @@ func (v *verifier) references(view View) {
 			v.find("%s belongs to app %d, which is not there", what, id)
 		}
 	}
+	users.from(view.txn, byID, nil, func(r *row[User]) bool {
+		if _, ok := view.Group(r.rec.Group); !ok && r.rec.Group != 0 {
+			v.find("user %d is in group %d, which is not there", r.rec.ID, r.rec.Group)
+		}
+		return true
+	})
 	apps.from(view.txn, byID, nil, func(r *row[App]) bool { user(fmt.Sprintf("app %d", r.rec.ID), r.rec.Owner); return true })
 	sessions.from(view.txn, byID, nil, func(r *row[Session]) bool { user("session "+r.rec.ID, r.rec.User); return true })
 	developers.from(view.txn, byID, nil, func(r *row[DeveloperToken]) bool {

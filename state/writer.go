@@ -228,7 +228,11 @@ func (s *State) publish(tx *Tx) {
 			s.hot.change(c)
 			s.keyEra.Add(1)
 		case users.name():
-			s.blocked.change(c)
+			s.roster.changeUser(c)
+			s.keyEra.Add(1)
+		case groups.name():
+			s.roster.changeGroup(c)
+			s.keyEra.Add(1)
 		case responses.name():
 			s.responses.Add(weight(c.after) - weight(c.before))
 		}

@@ -16,8 +16,9 @@ type allowance struct {
 	budgets budgets
 
 	mu     sync.Mutex
-	spend  state.KeySpend // durable
-	held   int64          // of all open holds, journaled or not
+	spend  state.KeySpend   // durable
+	held   int64            // of all open holds, journaled or not
+	heldBy map[string]int64 // of a group: the part of held that each account holds
 	budget state.Budget
 	era    uint64 // of the keys when budget was read, plus one; 0: it was not read
 }
@@ -39,26 +40,57 @@ func newAllowance(scope state.Scope, b budgets) *allowance {
 func (a *allowance) left(now time.Time) (state.Budget, int64) {
 	if era := a.budgets.KeyEra() + 1; a.era != era {
 		a.budget, a.era = a.budgets.BudgetOf(a.scope), era
+		if a.scope.Kind == state.UserScope {
+			a.spend = a.budgets.SpentBy(a.scope) // it is not followed while there is no budget
+		}
 	}
 	return a.budget, a.budget.Left(&a.spend, a.held, now)
 }
 
-// hold adds amount to what is held, or returns a *state.BudgetError and changes nothing.
-func (a *allowance) hold(now time.Time, amount int64) error {
+// hold adds amount to what an account holds, or returns a *state.BudgetError and changes nothing.
+func (a *allowance) hold(now time.Time, account string, amount int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if b, left := a.left(now); amount > left {
 		return &state.BudgetError{Scope: a.scope, Budget: b, Left: left, Asked: amount}
 	}
-	a.held += amount
+	a.add(account, amount)
 	return nil
 }
 
-// move changes what is held without a check.
-func (a *allowance) move(delta int64) {
+// move changes what an account holds without a check.
+func (a *allowance) move(account string, delta int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.add(account, delta)
+}
+
+// add is move with a.mu held.
+func (a *allowance) add(account string, delta int64) {
 	a.held += delta
+	if a.heldBy == nil {
+		return
+	}
+	if a.heldBy[account] += delta; a.heldBy[account] == 0 {
+		delete(a.heldBy, account)
+	}
+}
+
+// forget takes back all that an account holds.
+func (a *allowance) forget(account string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.add(account, -a.heldBy[account])
+}
+
+// refresh reads what a user has spent. Only the actor of the user's account settles, so what is durable then
+// is all that it has settled.
+func (a *allowance) refresh() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.budget.Amount > 0 {
+		a.spend = a.budgets.SpentBy(a.scope)
+	}
 }
 
 // settled takes over what the scope has spent in all. Commits of different accounts may
@@ -94,15 +126,39 @@ func (s *shared) find(scope state.Scope, b budgets) *allowance {
 			s.scopes = make(map[state.Scope]*allowance)
 		}
 		a = newAllowance(scope, b)
+		a.heldBy = make(map[string]int64)
 		s.scopes[scope] = a
 	}
 	return a
 }
 
-// bounds are the allowances that bound the requests of one key, as they are in era.
+// load counts the open holds that the process before has left. Those of an account are counted again when its
+// actor starts.
+func (s *shared) load(holds []state.Hold, b budgets) {
+	for i := range holds {
+		for _, name := range holds[i].Receipt.Scopes {
+			if scope := state.ScopeNamed(name); scope.Kind == state.GroupScope {
+				s.find(scope, b).move(holds[i].Account, holds[i].Amount)
+			}
+		}
+	}
+}
+
+// forget takes back what an account holds of all groups. Its actor is about to start and to count the open
+// holds of the account, so what an actor that failed before has counted must not stay.
+func (s *shared) forget(account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.scopes {
+		a.forget(account)
+	}
+}
+
+// bounds are the allowances that bound the requests of one key, as they are in era: the key's, the group's and,
+// last, the user's.
 type bounds struct {
 	all   []*allowance
-	names []string // of those that are not the key's, for receipts
+	names []string // of groups, for receipts; what a user has spent is the sum over the user's keys
 	era   uint64
 }
 
@@ -121,6 +177,7 @@ func (c *core) boundsOf(key string) *bounds {
 			b.names = append(b.names, scope.Name())
 		}
 	}
+	b.all = append(b.all, c.user)
 	c.keys[key] = b
 	return b
 }
@@ -135,6 +192,7 @@ func (c *core) boundsNamed(r *state.Receipt) *bounds {
 	for _, name := range r.Scopes {
 		b.all = append(b.all, c.allowance(state.ScopeNamed(name)))
 	}
+	b.all = append(b.all, c.user)
 	return b
 }
 
@@ -155,7 +213,7 @@ func (c *core) allowance(scope state.Scope) *allowance {
 func (c *core) hold(h *hold, delta int64) {
 	c.held += delta
 	for _, a := range h.bounds.all {
-		a.move(delta)
+		a.move(c.account, delta)
 	}
 }
 
@@ -166,9 +224,9 @@ func (c *core) take(now time.Time, b *bounds, amount int64) error {
 		return c.insufficient(amount)
 	}
 	for i, a := range b.all {
-		if err := a.hold(now, amount); err != nil {
+		if err := a.hold(now, c.account, amount); err != nil {
 			for _, before := range b.all[:i] {
-				before.move(-amount)
+				before.move(c.account, -amount)
 			}
 			return err
 		}

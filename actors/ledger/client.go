@@ -40,6 +40,7 @@ type Client struct {
 // New starts the ledger. Recover comes first.
 func New(system *kit.System, store *state.State) (*Client, error) {
 	c := &Client{system: system, store: store, accounts: make(map[string]*actor.PID)}
+	c.shared.load(store.Holds(""), store)
 	props := system.Props("ledger", func() actor.Actor { return &parent{client: c} }, kit.WithSupervisor(resume(system)))
 	var err error
 	c.parent, err = system.SpawnUnique(props, "ledger")

@@ -86,6 +86,7 @@ type core struct {
 
 	budgets   budgets
 	shared    *shared
+	user      *allowance // of all requests of the account
 	scopes    map[state.Scope]*allowance
 	keys      map[string]*bounds
 	open      map[*hold]struct{}
@@ -100,6 +101,8 @@ type core struct {
 func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
 	c := &core{account: a.ID, unfunded: a.Unfunded(), credits: a.Credits, spent: a.Spent, budgets: b, shared: s,
 		scopes: make(map[state.Scope]*allowance), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
+	c.user = newAllowance(state.Scope{Kind: state.UserScope, ID: a.ID}, b)
+	s.forget(a.ID)
 	for i := range holds {
 		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, known: knownOf(&holds[i].Receipt)}
 		h.bounds = c.boundsNamed(&holds[i].Receipt)
@@ -385,6 +388,7 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 	c.inFlight = nil
 	if err == nil {
 		c.credits, c.spent = account.Credits, account.Spent
+		c.user.refresh()
 	}
 	var again []op
 	for i := range batch {

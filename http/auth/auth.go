@@ -25,6 +25,8 @@ type Keys interface {
 	KeyByID(id string) (state.Key, error)
 	// Blocked tells whether an account is that of a disabled user.
 	Blocked(account string) bool
+	// UserPermits checks a scope and a model against the ceilings of an account's user and group.
+	UserPermits(account, scope, model string) error
 }
 
 // Authenticator knows the keys of the configuration and those of the store.
@@ -178,6 +180,9 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 		now = a.now()
 	}
 	err := key.Permits(scope, model, from, now)
+	if err == nil && a.store != nil {
+		err = a.store.UserPermits(key.User, scope, model)
+	}
 	switch {
 	case err == nil:
 		return nil

@@ -31,6 +31,8 @@ func (k keys) KeyByID(id string) (state.Key, error) {
 	return state.Key{}, state.ErrNotFound
 }
 
+func (k keys) UserPermits(account, scope, model string) error { return nil }
+
 func (k keys) Blocked(account string) bool { return account == "disabled" }
 
 func key(id, secret string) state.Key {

@@ -40,14 +40,16 @@ const (
 	Folded Table = "ledfold" // what the removed ledger entries of each account add up to: cold
 
 	Delivery Table = "hook" // webhooks under way, by event and endpoint
+
+	Group Table = "group" // groups of users
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery}
+	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, Group}
 
 // laterTables tells the schema since which a table is there: in an older file it
 // is not missing but new.
-var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3, Spend: 4, Usage: 4, Folded: 5, Payment: 5, Delivery: 6}
+var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3, Spend: 4, Usage: 4, Folded: 5, Payment: 5, Delivery: 6, Group: 9}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

@@ -1,0 +1,87 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Ceiling is what a user, or each member of a group, may do at most, whatever the keys of the user
+// allow. The zero Ceiling restricts nothing.
+type Ceiling struct {
+	// Scopes are what the keys may do: nil everything, empty nothing.
+	Scopes []string `json:"scopes"`
+	// Models are globs of public model ids: nil all of them, empty none.
+	Models []string `json:"models"`
+	Budget int64    `json:"budget,omitempty"` // micro-dollars; 0: none set
+	Window Window   `json:"budget_window,omitempty"`
+	// NoKeys: the user may create neither keys nor developer tokens, and existing developer tokens are refused.
+	NoKeys bool `json:"no_keys,omitempty"`
+}
+
+// Limit is the ceiling's budget.
+func (c *Ceiling) Limit() Budget { return Budget{Amount: c.Budget, Window: c.Window} }
+
+// Restricts reports whether the ceiling restricts anything.
+func (c *Ceiling) Restricts() bool {
+	return c.Scopes != nil || c.Models != nil || c.Budget != 0 || c.NoKeys
+}
+
+func (c *Ceiling) check() error {
+	if c.Budget < 0 || c.Budget > MaxCredits || !c.Window.Known() {
+		return fmt.Errorf("%w: a budget of %d for %q", ErrInvalid, c.Budget, c.Window)
+	}
+	for _, scope := range c.Scopes {
+		if !slices.Contains(scopes, scope) {
+			return fmt.Errorf("%w: the unknown scope %q", ErrInvalid, scope)
+		}
+	}
+	return nil
+}
+
+func (c *Ceiling) permits(scope, model string) error {
+	switch {
+	case !permitsScope(c.Scopes, scope):
+		return ErrScopeForbidden
+	case !permitsModel(c.Models, model):
+		return ErrModelForbidden
+	}
+	return nil
+}
+
+// permitsScope reports whether a set of scopes permits scope. An empty scope is not checked.
+func permitsScope(set []string, scope string) bool {
+	return scope == "" || set == nil || slices.Contains(set, scope)
+}
+
+// permitsModel reports whether a set of globs permits model. An empty model is not checked.
+func permitsModel(globs []string, model string) bool {
+	if model == "" || globs == nil {
+		return true
+	}
+	for _, glob := range globs {
+		if MatchModel(glob, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// CeilingError says that the ceiling of a key's user or of the user's group does not permit what the key does.
+type CeilingError struct {
+	owner string // "user" or "group"
+	cause error  // ErrScopeForbidden or ErrModelForbidden
+}
+
+func (e *CeilingError) Error() string {
+	what := "use the scope"
+	if e.cause == ErrModelForbidden {
+		what = "use the model"
+	}
+	if e.owner == "group" {
+		return "the group of the key's user may not " + what
+	}
+	return "the key's user may not " + what
+}
+
+// Unwrap returns ErrScopeForbidden or ErrModelForbidden.
+func (e *CeilingError) Unwrap() error { return e.cause }

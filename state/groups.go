@@ -1,0 +1,129 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"stagedoor/state/journal"
+)
+
+// Group is some users with one ceiling and one budget. The ceiling restricts each member beside the member's
+// own, so that both must permit something. The budget is for all members together. A user is in at most one group.
+type Group struct {
+	ID      int64     `json:"id"` // 1, 2, ...; never given twice
+	Name    string    `json:"name"`
+	Ceiling Ceiling   `json:"ceiling"`
+	Created time.Time `json:"created"`
+}
+
+func (g *Group) check() error {
+	if g.ID < 1 || g.Name == "" || len(g.Name) > MaxUsername {
+		return fmt.Errorf("%w: group %d", ErrInvalid, g.ID)
+	}
+	if err := g.Ceiling.check(); err != nil {
+		return fmt.Errorf("group %d: %w", g.ID, err)
+	}
+	return nil
+}
+
+// Scope is the scope of the group's budget.
+func (g *Group) Scope() Scope { return Scope{GroupScope, fmt.Sprint(g.ID)} }
+
+var groups = table[Group]{
+	durable: journal.Group,
+	id:      func(g *Group) string { return number(g.ID) },
+	more: map[string]*memdb.IndexSchema{
+		byName: {Name: byName, Unique: true, Indexer: index[Group](func(g *Group) []byte { return folded(g.Name) })},
+	},
+}
+
+const byGroup = "group"
+
+// byGroupIndex finds the members of a group.
+var byGroupIndex = &memdb.IndexSchema{Name: byGroup, AllowMissing: true, Indexer: index[User](func(u *User) []byte {
+	if u.Group == 0 {
+		return nil
+	}
+	return numbers(u.Group)
+})}
+
+// Group returns a group.
+func (v View) Group(id int64) (Group, bool) { return found(groups.get(v.txn, number(id))) }
+
+// GroupByName finds a group whatever the case of its name.
+func (v View) GroupByName(name string) (Group, bool) {
+	return found(groups.first(v.txn, byName, folded(name)))
+}
+
+// Groups lists the groups by id.
+func (v View) Groups() []Group { return records(groups.under(v.txn, byID, nil)) }
+
+// Members lists the users of a group by id.
+func (v View) Members(group int64) []User {
+	return records(users.under(v.txn, byGroup, numbers(group)))
+}
+
+// MayCreateKeys reports whether the ceilings of a user and of the user's group let the user create keys and
+// developer tokens.
+func (v View) MayCreateKeys(u *User) bool {
+	g, _ := v.Group(u.Group)
+	return !u.Ceiling.NoKeys && !g.Ceiling.NoKeys
+}
+
+// ScopesOf returns the scopes that the ceilings of a user and of the user's group leave the user's keys.
+func (v View) ScopesOf(u *User) []string {
+	g, _ := v.Group(u.Group)
+	var left []string
+	for _, scope := range scopes {
+		if permitsScope(u.Ceiling.Scopes, scope) && permitsScope(g.Ceiling.Scopes, scope) {
+			left = append(left, scope)
+		}
+	}
+	return left
+}
+
+// lastGroupName is the fact that holds the id of the last group that was made. An id is not given again when
+// its group is deleted, because the group's spending is counted under it.
+const lastGroupName = "group/last"
+
+// AddGroup keeps a new group under the next id, which it returns with it. Two groups can't have one name:
+// ErrExists.
+func (tx *Tx) AddGroup(g Group) (Group, error) {
+	g.ID = 1
+	if last := facts.get(tx.mem, lastGroupName); last != nil && len(last.rec.Value) == 8 {
+		g.ID = int64(binary.BigEndian.Uint64(last.rec.Value)) + 1
+	}
+	g.Created = tx.now
+	if err := tx.PutGroup(g); err != nil {
+		return Group{}, err
+	}
+	return g, facts.put(tx, fact{Name: lastGroupName, Value: binary.BigEndian.AppendUint64(nil, uint64(g.ID))})
+}
+
+// PutGroup keeps g. Two groups can't have one name: ErrExists.
+func (tx *Tx) PutGroup(g Group) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if other := groups.first(tx.mem, byName, folded(g.Name)); other != nil && other.rec.ID != g.ID {
+		return fmt.Errorf("group %q: %w", g.Name, ErrExists)
+	}
+	return groups.put(tx, g)
+}
+
+// RemoveGroup forgets a group without members; an unknown one is ErrNotFound. What its members have spent stays
+// on record.
+func (tx *Tx) RemoveGroup(id int64) error {
+	r := groups.get(tx.mem, number(id))
+	if r == nil {
+		return fmt.Errorf("group %d: %w", id, ErrNotFound)
+	}
+	if len(tx.View().Members(id)) > 0 {
+		return fmt.Errorf("%w: group %d has members", ErrInvalid, id)
+	}
+	groups.remove(tx, r)
+	return nil
+}

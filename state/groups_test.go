@@ -1,0 +1,171 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// change runs a command.
+func change[T any](t *testing.T, s *state.State, cmd func(*state.Tx) (T, error)) T {
+	t.Helper()
+	v, err := state.Do(ctx, s, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func keepUser(t *testing.T, s *state.State, u state.User) state.User {
+	t.Helper()
+	u.Status = state.UserActive
+	return change(t, s, func(tx *state.Tx) (state.User, error) { return tx.AddUser(u) })
+}
+
+func addGroup(t *testing.T, s *state.State, name string, c state.Ceiling) state.Group {
+	t.Helper()
+	return change(t, s, func(tx *state.Tx) (state.Group, error) { return tx.AddGroup(state.Group{Name: name, Ceiling: c}) })
+}
+
+func TestCeilingsOfUserAndGroupBothBindAndOutliveARestart(t *testing.T) {
+	clock, store := newClock(), journal.NewMemory()
+	s := open(t, store, clock.Now)
+	staff := addGroup(t, s, "Staff", state.Ceiling{Scopes: []string{state.ScopeChat, state.ScopeImages}, Models: []string{"gpt-*"}})
+	anna := keepUser(t, s, state.User{Username: "Anna", Group: staff.ID, Ceiling: state.Ceiling{Scopes: []string{state.ScopeChat, state.ScopeVideos}}})
+	keepUser(t, s, state.User{Username: "bob"})
+	check := func(s *state.State) {
+		t.Helper()
+		for _, c := range []struct {
+			account, scope, model string
+			want                  error
+		}{
+			{"Anna", state.ScopeChat, "gpt-4o", nil},
+			{"ANNA", state.ScopeImages, "", state.ErrScopeForbidden}, // the user's own ceiling
+			{"anna", state.ScopeVideos, "", state.ErrScopeForbidden}, // the group's
+			{"Anna", "", "claude", state.ErrModelForbidden},
+			{"Anna", "", "", nil},
+			{"bob", state.ScopeVideos, "claude", nil},
+			{"nobody", state.ScopeVideos, "claude", nil},
+			{"", state.ScopeVideos, "claude", nil},
+		} {
+			if err := s.UserPermits(c.account, c.scope, c.model); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("%+v: got %v", c, err)
+			}
+		}
+		if left := s.View().ScopesOf(&anna); !slices.Equal(left, []string{state.ScopeChat}) {
+			t.Errorf("keys of Anna may do %v", left)
+		}
+	}
+	check(s)
+	s.Close()
+	s = open(t, store, clock.Now)
+	check(s)
+	s.Close()
+	if v, err := state.Verify(ctx, store); err != nil || !v.Sound() {
+		t.Errorf("%v, %v", v.Problems, err)
+	}
+}
+
+func TestACeilingChangesAtOnce(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	g := addGroup(t, s, "staff", state.Ceiling{})
+	u := keepUser(t, s, state.User{Username: "anna", Group: g.ID})
+	era := s.KeyEra()
+	changed := func(what string) {
+		t.Helper()
+		if s.KeyEra() == era {
+			t.Errorf("%s: budgets that were read before still count", what)
+		}
+		era = s.KeyEra()
+	}
+	g.Ceiling.Models = []string{}
+	change(t, s, func(tx *state.Tx) (any, error) { return nil, tx.PutGroup(g) })
+	changed("group")
+	if s.UserPermits("anna", "", "m") == nil {
+		t.Error("the group's ceiling does not count")
+	}
+	u.Group = 0
+	change(t, s, func(tx *state.Tx) (any, error) { return nil, tx.PutUser(u) })
+	changed("member")
+	if err := s.UserPermits("anna", "", "m"); err != nil {
+		t.Errorf("a former member: %v", err)
+	}
+}
+
+func TestGroupRules(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	g := addGroup(t, s, "staff", state.Ceiling{NoKeys: true})
+	u := keepUser(t, s, state.User{Username: "anna", Group: g.ID})
+	if s.View().MayCreateKeys(&u) {
+		t.Error("a member may create keys")
+	}
+	for name, c := range map[string]struct {
+		cmd  func(*state.Tx) error
+		want error
+	}{
+		"a taken name":    {func(tx *state.Tx) error { _, err := tx.AddGroup(state.Group{Name: "STAFF"}); return err }, state.ErrExists},
+		"no name":         {func(tx *state.Tx) error { _, err := tx.AddGroup(state.Group{}); return err }, state.ErrInvalid},
+		"unknown scope":   {func(tx *state.Tx) error { g := g; g.Ceiling.Scopes = []string{"x"}; return tx.PutGroup(g) }, state.ErrInvalid},
+		"negative budget": {func(tx *state.Tx) error { g := g; g.Ceiling.Budget = -1; return tx.PutGroup(g) }, state.ErrInvalid},
+		"with members":    {func(tx *state.Tx) error { return tx.RemoveGroup(g.ID) }, state.ErrInvalid},
+		"unknown":         {func(tx *state.Tx) error { return tx.RemoveGroup(9) }, state.ErrNotFound},
+		"unknown group":   {func(tx *state.Tx) error { u := u; u.Group = 9; return tx.PutUser(u) }, state.ErrNotFound},
+		"user's scope":    {func(tx *state.Tx) error { u := u; u.Ceiling.Scopes = []string{"x"}; return tx.PutUser(u) }, state.ErrInvalid},
+	} {
+		if _, err := state.Do(ctx, s, func(tx *state.Tx) (any, error) { return nil, c.cmd(tx) }); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if members := s.View().Members(g.ID); len(members) != 1 || members[0].ID != u.ID {
+		t.Errorf("members %+v", members)
+	}
+	u.Group = 0
+	change(t, s, func(tx *state.Tx) (any, error) { return nil, tx.PutUser(u) })
+	change(t, s, func(tx *state.Tx) (any, error) { return nil, tx.RemoveGroup(g.ID) })
+	if next := addGroup(t, s, "staff", state.Ceiling{}); next.ID != 2 {
+		t.Errorf("the id %d was given again, and what was spent under it", next.ID)
+	}
+}
+
+func TestUserPermitsAllocatesNothing(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	g := addGroup(t, s, "staff", state.Ceiling{Models: []string{"gpt-*"}})
+	for i := range 300 {
+		keepUser(t, s, state.User{Username: fmt.Sprint("Anna", i), Group: g.ID, Ceiling: state.Ceiling{Scopes: []string{state.ScopeChat}}})
+	}
+	allocs := testing.AllocsPerRun(100, func() {
+		if s.Blocked("Anna7") || s.UserPermits("ANNA7", state.ScopeChat, "gpt-4o") != nil {
+			t.Error("refused")
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations a request", allocs)
+	}
+}
+
+// TestAUserHasSpentWhatTheKeysHaveSpent: of the day and the month that the newest of them is in.
+func TestAUserHasSpentWhatTheKeysHaveSpent(t *testing.T) {
+	clock := newClock()
+	s := open(t, journal.NewMemory(), clock.Now)
+	spend := func(request, key string, amount int64) {
+		t.Helper()
+		_, posted, err := s.Post(ctx, "anna", []state.Posting{{Kind: state.Credit, Amount: amount}, {Kind: state.Settle, Amount: amount, Held: amount,
+			Receipt: &state.Receipt{Request: request, Key: key}}})
+		if err != nil || posted[1].Err != nil {
+			t.Fatal(err, posted)
+		}
+	}
+	spend("r1", "key_1", 5)
+	clock.Add(24 * time.Hour)
+	spend("r2", "key_2", 7)
+	spend("r3", "key_1", 1)
+	sum, now := s.SpentBy(state.Scope{Kind: state.UserScope, ID: "anna"}), clock.Now()
+	if sum.Total != 13 || sum.In(state.WindowDay, now) != 8 || sum.Requests != 3 {
+		t.Errorf("%+v", sum)
+	}
+}
