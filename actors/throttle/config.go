@@ -2,8 +2,10 @@ package throttle
 
 import "time"
 
-// The classes of service. Lower goes first; a ticket that has waited for half
-// of its time moves up one, so that none starves.
+// The classes of service. In each round every key that waits has one turn. The keys with
+// the lowest class have theirs first, and a turn of a key that has only Background requests
+// is worth a quarter. A request that has waited for half of its time goes before the other
+// requests of its own key, and before no other key's.
 const (
 	Interactive = iota
 	Normal

@@ -81,7 +81,7 @@ func (c *core) acquire(now time.Time, t *ticket) {
 		c.refuse(t, Refused{Reason: TooLate, RetryAfter: c.coolUntil.Sub(now)})
 	case !t.deadline.IsZero() && !now.Before(t.deadline):
 		c.refuse(t, Refused{Reason: Expired, RetryAfter: c.honest(now, t)})
-	case !c.queue.blocked(t.class) && c.ready(now, t):
+	case c.queue.total == 0 && c.ready(now, t):
 		c.grant(now, t)
 	default:
 		c.enqueue(now, t)
@@ -104,12 +104,11 @@ func (c *core) enqueue(now time.Time, t *ticket) {
 	c.queue.push(t)
 }
 
-// makeRoom says whether a ticket may queue. Where all places are taken, the key
-// that holds most of them gives up its newest, if it has more than the asker:
-// one flood cannot close the door for everybody.
+// makeRoom says whether a ticket may queue. Where all places are taken, a key that holds
+// more of them than the asking one gives up its newest, so one flood cannot close the
+// queue to the other keys.
 func (c *core) makeRoom(now time.Time, t *ticket) bool {
-	own := c.queue.count(t.key, t.class)
-	if own >= c.config.QueuePerKey {
+	if c.queue.count(t.key, t.class) >= c.config.QueuePerKey {
 		return false
 	}
 	room := c.config.QueueTotal
@@ -119,11 +118,10 @@ func (c *core) makeRoom(now time.Time, t *ticket) bool {
 	if c.queue.total < room {
 		return true
 	}
-	f := c.queue.longest(t.class)
-	if f == nil || f.class == t.class && f.count <= own+1 {
+	last := c.queue.excess(t.key, t.class)
+	if last == nil {
 		return false
 	}
-	last := f.tail
 	wait := c.honest(now, last)
 	c.queue.remove(last)
 	c.refuse(last, Refused{Reason: Shed, RetryAfter: wait})

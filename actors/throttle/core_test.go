@@ -92,22 +92,28 @@ func (w *world) check(t *rapid.T, config Config) {
 		}
 	}
 	due := 0
-	for class := range w.core.queue.classes {
-		r, n := &w.core.queue.classes[class], 0
-		for _, f := range r.flows {
-			if f.count == 0 {
-				t.Fatalf("an empty flow is kept")
-			}
-			n += f.count
-			for k := f.head; k != nil; k = k.next {
-				if k.index >= 0 {
-					due++
+	q, listed := &w.core.queue, 0
+	for which, r := range []*round{&q.current, &q.later} {
+		for class := range r {
+			for f := r[class].first; f != nil; f = f.next {
+				listed++
+				if f.count == 0 || f != q.flows[f.key] || f.in != &r[class] || f.class() != class || f.done != (which == 1) {
+					t.Fatalf("the flow %+v is in the list of class %d of round %d", f, class, which)
+				}
+				n := 0
+				for k := range f.upTo(Background) {
+					if n++; k.index >= 0 {
+						due++
+					}
+				}
+				if n != f.count || n != f.classes[0]+f.classes[1]+f.classes[2] {
+					t.Fatalf("key %s counts %d, has %d", f.key, f.count, n)
 				}
 			}
 		}
-		if n != r.total {
-			t.Fatalf("class %d counts %d, has %d", class, r.total, n)
-		}
+	}
+	if listed != len(q.flows) {
+		t.Fatalf("%d flows are listed, %d known", listed, len(q.flows))
 	}
 	if due != len(w.core.queue.due) {
 		t.Fatalf("heap holds %d, want %d", len(w.core.queue.due), due)

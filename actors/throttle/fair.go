@@ -5,41 +5,65 @@ import (
 	"time"
 )
 
-// queue holds the waiting tickets: three classes in strict order, in each class
-// a deficit round robin over keys, in each key first come first served. A heap
-// of due times finds deadlines and tickets that have aged.
+// queue holds the waiting tickets. Keys take turns: in each round, every key that waits
+// gets one turn, so a key's share depends on how many keys wait and on nothing that the
+// key does. The class of a key's best ticket decides how early in the round its turn
+// comes, and the class of its tickets which of them the turn is spent on. A ticket that
+// has waited for long moves up among the tickets of its own key only. A heap of due times
+// finds deadlines and tickets that have aged.
 type queue struct {
-	classes [classCount]round
-	due     dueHeap
-	total   int
-}
-
-// round is the round robin of one class.
-type round struct {
 	flows   map[string]*flow
-	current *flow // in a ring; nil: empty
-	total   int
-	tokens  int
+	current round // keys that have their turn yet to come, or are in it
+	later   round // keys that have had it
+	// spent are the keys that have had their turn in this round and left: a key that asks
+	// again each time it is served must not get a turn each time.
+	spent  map[string]struct{}
+	begun  int // keys that were there when this round began
+	joined int // keys that have joined it since
+	due    dueHeap
+	total  int
 }
 
-// flow is one key's tickets in one class. It exists only while it has some.
+// round is the keys of one round, by class and then in the order in which they came.
+type round [classCount]ring
+
+// ring is a list of flows.
+type ring struct{ first, last *flow }
+
+// flow is one key's tickets. It exists only while it has some.
 type flow struct {
 	key        string
-	class      int
-	head, tail *ticket
+	ranks      [classCount + 1]line // of tickets that have aged, then by class
+	classes    [classCount]int      // how many tickets of each class
 	count      int
 	tokens     int
 	deficit    int
-	visited    bool // this turn's quantum was given
+	turn       bool // it is in its turn, and has got the quantum
+	done       bool // it has had its turn in this round
+	in         *ring
 	next, prev *flow
 }
 
-// A key may spend quantum in one turn; the most expensive ticket costs maxCost,
-// so a turn is found in maxCost/quantum rounds at the latest.
+// rankAged is the line of tickets that have aged.
+const rankAged = 0
+
+// rankOf is the line of a class.
+func rankOf(class int) int { return class + 1 }
+
+// line is a list of tickets, first come first served.
+type line struct{ first, last *ticket }
+
+// A turn is worth a quantum by the class of the key's best ticket, and the most expensive
+// ticket costs maxCost, so a turn is found in maxCost rounds at the latest. Requests that
+// are in no hurry pay for that with a smaller share.
+var quantum = [classCount]int{Interactive: 4, Normal: 4, Background: 1}
+
 const (
-	quantum       = 4
 	maxCost       = 64
 	tokensPerCost = 512
+	// extraTurns is how many keys may join a round beyond as many as began it. Later ones
+	// join the next, so that a round ends however many new keys come.
+	extraTurns = 16
 )
 
 // costOf weighs a ticket. Where tokens are limited, they are what keys share.
@@ -51,38 +75,195 @@ func costOf(tokens int, limited bool) int {
 }
 
 func (q *queue) push(t *ticket) {
-	q.classes[t.class].push(t)
+	f := q.flows[t.key]
+	if f == nil {
+		f = q.join(t.key)
+	}
+	t.flow = f
+	f.ranks[t.rank].append(t)
+	f.classes[t.class]++
+	f.count++
+	f.tokens += t.tokens
+	q.place(f)
 	q.total++
 	if !t.due.IsZero() {
 		heap.Push(&q.due, t)
 	}
 }
 
-func (q *queue) remove(t *ticket) {
-	q.classes[t.class].remove(t)
-	q.total--
-	if t.index >= 0 {
-		heap.Remove(&q.due, t.index)
+// join makes the flow of a key that has no tickets yet.
+func (q *queue) join(key string) *flow {
+	if q.flows == nil {
+		q.flows, q.spent = make(map[string]*flow), make(map[string]struct{})
 	}
+	if q.total == 0 {
+		q.begin()
+	}
+	f := &flow{key: key}
+	if _, spent := q.spent[key]; spent || q.joined >= q.begun+extraTurns {
+		f.done = true
+	}
+	q.joined++
+	q.flows[key] = f
+	return f
 }
 
-// peek is the ticket whose turn it is. It stays so until it is removed or a
-// lower class gets a ticket.
-func (q *queue) peek() *ticket {
-	for i := range q.classes {
-		if t := q.classes[i].peek(); t != nil {
+// begin starts a new round.
+func (q *queue) begin() {
+	q.current, q.later = q.later, round{}
+	for i := range q.current {
+		for f := q.current[i].first; f != nil; f = f.next {
+			f.done, f.in = false, &q.current[i]
+		}
+	}
+	clear(q.spent)
+	q.begun, q.joined = len(q.flows), 0
+}
+
+// class is that of the flow's best ticket.
+func (f *flow) class() int {
+	for class, n := range f.classes {
+		if n > 0 {
+			return class
+		}
+	}
+	return Background
+}
+
+// head is the ticket that the flow's turn is spent on.
+func (f *flow) head() *ticket {
+	for i := range f.ranks {
+		if t := f.ranks[i].first; t != nil {
 			return t
 		}
 	}
 	return nil
 }
 
+// place puts the flow in the list where it belongs, at its end if it was in another one.
+func (q *queue) place(f *flow) {
+	to := &q.current[f.class()]
+	if f.done {
+		to = &q.later[f.class()]
+	}
+	if f.in == to {
+		return
+	}
+	f.leave()
+	f.in, f.prev, f.next = to, to.last, nil
+	if to.last == nil {
+		to.first = f
+	} else {
+		to.last.next = f
+	}
+	to.last = f
+}
+
+func (f *flow) leave() {
+	if f.in == nil {
+		return
+	}
+	if f.prev == nil {
+		f.in.first = f.next
+	} else {
+		f.prev.next = f.next
+	}
+	if f.next == nil {
+		f.in.last = f.prev
+	} else {
+		f.next.prev = f.prev
+	}
+	f.in, f.next, f.prev = nil, nil, nil
+}
+
+func (q *queue) remove(t *ticket) {
+	f := t.flow
+	f.ranks[t.rank].remove(t)
+	t.flow = nil
+	f.classes[t.class]--
+	f.count--
+	f.tokens -= t.tokens
+	q.total--
+	if t.index >= 0 {
+		heap.Remove(&q.due, t.index)
+	}
+	if f.count > 0 {
+		q.place(f)
+		return
+	}
+	f.leave()
+	delete(q.flows, f.key)
+	if f.turn || f.done {
+		q.spent[f.key] = struct{}{}
+	}
+}
+
+func (l *line) append(t *ticket) {
+	t.prev, t.next = l.last, nil
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+func (l *line) remove(t *ticket) {
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.next, t.prev = nil, nil
+}
+
+// peek is the ticket whose turn it is. It stays so until it is removed or a key with a
+// better class joins the round.
+func (q *queue) peek() *ticket {
+	for q.total > 0 {
+		f := q.current.best()
+		if f == nil {
+			q.begin()
+			continue
+		}
+		if !f.turn {
+			f.turn = true
+			f.deficit += quantum[f.class()]
+		}
+		if t := f.head(); f.deficit >= t.cost {
+			return t
+		}
+		f.turn, f.done = false, true
+		q.place(f)
+	}
+	return nil
+}
+
+// best is the flow whose turn is next.
+func (r *round) best() *flow {
+	for i := range r {
+		if f := r[i].first; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// serve removes a ticket that had its turn and charges its flow for it.
+func (q *queue) serve(t *ticket) {
+	t.flow.deficit -= t.cost
+	q.remove(t)
+}
+
 // any is some ticket, for flushing.
 func (q *queue) any() *ticket {
-	for i := range q.classes {
-		if f := q.classes[i].current; f != nil {
-			return f.head
-		}
+	for _, f := range q.flows {
+		return f.head()
 	}
 	return nil
 }
@@ -95,165 +276,130 @@ func (q *queue) firstDue() *ticket {
 	return q.due[0]
 }
 
-// promote moves a ticket up one class, and from now on only its deadline counts.
+// promote puts a ticket that has aged before the others of its own key. The turns of the
+// key stay as they are. From now on only the ticket's deadline counts.
 func (q *queue) promote(t *ticket) {
-	q.remove(t)
-	t.class--
-	t.aged = true
-	t.due = t.deadline
-	q.push(t)
+	f := t.flow
+	f.ranks[t.rank].remove(t)
+	t.rank = rankAged
+	f.ranks[t.rank].append(t)
+	heap.Remove(&q.due, t.index)
+	if t.due = t.deadline; !t.due.IsZero() {
+		heap.Push(&q.due, t)
+	}
 }
 
-// count is how many tickets a key has waiting in a class.
+// count is how many tickets of a class a key has waiting.
 func (q *queue) count(key string, class int) int {
-	if f := q.classes[class].flows[key]; f != nil {
-		return f.count
+	if f := q.flows[key]; f != nil {
+		return f.classes[class]
 	}
 	return 0
 }
 
-// blocked says whether a ticket of this class would have others before it.
-func (q *queue) blocked(class int) bool {
-	for i := range class + 1 {
-		if q.classes[i].total > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// ahead is how many tickets, and tokens of tickets, will probably be served
-// before a new one: all of the lower classes, the key's own, and from each other
-// key of the class as many as the key itself will have had turns.
+// ahead is how many tickets, and tokens of tickets, will probably be served before a new
+// one: the key's own that are not less urgent, and of each other key as many as it will
+// have turns until then.
 func (q *queue) ahead(key string, class int) (tickets, tokens int) {
-	for i := range class {
-		tickets += q.classes[i].total
-		tokens += q.classes[i].tokens
-	}
-	r := &q.classes[class]
-	if r.current == nil {
-		return tickets, tokens
-	}
-	own := q.count(key, class)
-	f := r.current
-	for { // the ring: a map of as many flows takes five times as long
-		n := min(f.count, own+1)
-		if f.key == key {
-			n = own
+	turns := 0
+	if f := q.flows[key]; f != nil {
+		for t := range f.upTo(class) {
+			turns++
+			tokens += t.tokens
 		}
-		tickets += n
-		tokens += f.tokens / f.count * n
-		if f = f.next; f == r.current {
-			return tickets, tokens
+		tickets = turns
+		if f.done {
+			turns++
 		}
+	} else if _, spent := q.spent[key]; spent {
+		turns++
 	}
+	now, nowTokens := q.current.turns(key, class, turns)
+	then, thenTokens := q.later.turns(key, class, turns-1)
+	return tickets + now + then, tokens + nowTokens + thenTokens
 }
 
-// longest is the flow with most tickets among those a ticket of this class may
-// push out, lowest priority first.
-func (q *queue) longest(class int) *flow {
-	for i := classCount - 1; i >= class; i-- {
-		var best *flow
-		for _, f := range q.classes[i].flows {
-			if best == nil || f.count > best.count {
-				best = f
+// turns is how many tickets, and tokens of them, other keys of the round have served when
+// each of them has had so many turns, and one more if its class goes first.
+func (r *round) turns(key string, class, turns int) (tickets, tokens int) {
+	for i := range r {
+		n := turns
+		if i <= class {
+			n++
+		}
+		for f := r[i].first; f != nil && n > 0; f = f.next { // a map of as many flows takes five times as long
+			if f.key == key {
+				continue
+			}
+			most := min(n, f.count)
+			tickets += most
+			tokens += f.tokens / f.count * most
+		}
+	}
+	return tickets, tokens
+}
+
+// upTo yields the tickets of the flow that are served before a new one of the class.
+func (f *flow) upTo(class int) func(func(*ticket) bool) {
+	return func(yield func(*ticket) bool) {
+		for i := range rankOf(class) + 1 {
+			for t := f.ranks[i].first; t != nil; t = t.next {
+				if !yield(t) {
+					return
+				}
 			}
 		}
-		if best != nil {
-			return best
+	}
+}
+
+// excess is a ticket that gives up its place for a new one of the key and class, because
+// the queue is full: the newest of the key that has most, if that is more than the asking
+// key would have, or as many and in less of a hurry; else a less urgent one of the asking
+// key. It is nil if there is none.
+func (q *queue) excess(key string, class int) *ticket {
+	own := 1
+	if f := q.flows[key]; f != nil {
+		own += f.count
+	}
+	var most *flow
+	for _, f := range q.flows {
+		if f.key == key || f.count < own || f.count == own && f.worst() <= class {
+			continue
 		}
+		if most == nil || f.count > most.count || f.count == most.count && f.worst() > most.worst() {
+			most = f
+		}
+	}
+	if most != nil {
+		return most.newest(most.worst())
+	}
+	if f := q.flows[key]; f != nil && f.worst() > class {
+		return f.newest(f.worst())
 	}
 	return nil
 }
 
-func (r *round) push(t *ticket) {
-	f := r.flows[t.key]
-	if f == nil {
-		f = r.join(t.key, t.class)
-	}
-	t.flow, t.prev, t.next = f, f.tail, nil
-	if f.tail == nil {
-		f.head = t
-	} else {
-		f.tail.next = t
-	}
-	f.tail = t
-	f.count++
-	f.tokens += t.tokens
-	r.total++
-	r.tokens += t.tokens
-}
-
-// join adds a flow at the end of the round that is under way.
-func (r *round) join(key string, class int) *flow {
-	f := &flow{key: key, class: class}
-	if r.flows == nil {
-		r.flows = make(map[string]*flow)
-	}
-	r.flows[key] = f
-	if r.current == nil {
-		f.next, f.prev = f, f
-		r.current = f
-		return f
-	}
-	f.next, f.prev = r.current, r.current.prev
-	f.prev.next, f.next.prev = f, f
-	return f
-}
-
-func (r *round) remove(t *ticket) {
-	f := t.flow
-	if t.prev == nil {
-		f.head = t.next
-	} else {
-		t.prev.next = t.next
-	}
-	if t.next == nil {
-		f.tail = t.prev
-	} else {
-		t.next.prev = t.prev
-	}
-	t.flow, t.next, t.prev = nil, nil, nil
-	f.count--
-	f.tokens -= t.tokens
-	r.total--
-	r.tokens -= t.tokens
-	if f.count == 0 {
-		r.leave(f)
-	}
-}
-
-func (r *round) leave(f *flow) {
-	delete(r.flows, f.key)
-	f.prev.next, f.next.prev = f.next, f.prev
-	if r.current != f {
-		return
-	}
-	r.current = f.next
-	if f.next == f {
-		r.current = nil
-	}
-}
-
-func (r *round) peek() *ticket {
-	for f := r.current; f != nil; f = r.current {
-		if !f.visited {
-			f.visited = true
-			f.deficit += quantum
+// worst is the class of the flow's least urgent ticket.
+func (f *flow) worst() int {
+	for class := classCount - 1; class > Interactive; class-- {
+		if f.classes[class] > 0 {
+			return class
 		}
-		if f.deficit >= f.head.cost {
-			return f.head
+	}
+	return Interactive
+}
+
+// newest is the ticket of a class that came last.
+func (f *flow) newest(class int) *ticket {
+	if t := f.ranks[rankOf(class)].last; t != nil {
+		return t
+	}
+	for t := f.ranks[rankAged].last; t != nil; t = t.prev {
+		if t.class == class {
+			return t
 		}
-		f.visited = false
-		r.current = f.next
 	}
 	return nil
-}
-
-// serve removes a ticket that had its turn and charges its flow for it.
-func (q *queue) serve(t *ticket) {
-	t.flow.deficit -= t.cost
-	q.remove(t)
 }
 
 // dueHeap implements heap.Interface.
@@ -281,12 +427,12 @@ func (h *dueHeap) Pop() any {
 	return t
 }
 
-// ageAfter is when a ticket without a deadline moves up a class.
+// ageAfter is when a ticket without a deadline moves up among those of its key.
 const ageAfter = 5 * time.Second
 
 // schedule sets when the queue must look at a new ticket.
 func (t *ticket) schedule() {
-	t.index, t.due = -1, t.deadline
+	t.index, t.rank, t.due = -1, rankOf(t.class), t.deadline
 	if t.class == Interactive {
 		return
 	}

@@ -53,10 +53,8 @@ func (c *core) stats(now time.Time) Stats {
 	if s.Breaker == Open {
 		s.ReopensIn = max(c.breaker.until.Sub(now), 0)
 	}
-	for class := range c.queue.classes {
-		for _, f := range c.queue.classes[class].flows {
-			s.Queues = append(s.Queues, KeyQueue{f.key, class, f.count, now.Sub(f.head.asked)})
-		}
+	for _, f := range c.queue.flows {
+		s.Queues = append(s.Queues, f.queues(now)...)
 	}
 	slices.SortFunc(s.Queues, func(a, b KeyQueue) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Key, b.Key))
@@ -68,4 +66,22 @@ func (c *core) stats(now time.Time) Stats {
 		s.Outcomes[Kind(k).String()] = c.shared.outcomes[k].Load()
 	}
 	return s
+}
+
+// queues describes the flow's tickets, by class.
+func (f *flow) queues(now time.Time) []KeyQueue {
+	var all []KeyQueue
+	for class, n := range f.classes {
+		if n == 0 {
+			continue
+		}
+		q := KeyQueue{Key: f.key, Class: class, Count: n}
+		for t := range f.upTo(class) {
+			if t.class == class {
+				q.Oldest = max(q.Oldest, now.Sub(t.asked))
+			}
+		}
+		all = append(all, q)
+	}
+	return all
 }

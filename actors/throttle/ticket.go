@@ -18,8 +18,8 @@ type ticket struct {
 
 	cost     int       // in the round robin
 	due      time.Time // when the queue must look at it again
-	aged     bool
-	flow     *flow // nil: not queued
+	rank     int       // its line in the flow
+	flow     *flow     // nil: not queued
 	next     *ticket
 	prev     *ticket
 	index    int // in the heap of due times; -1: not in it

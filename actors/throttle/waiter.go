@@ -1,6 +1,8 @@
 package throttle
 
-import "time"
+import (
+	"time"
+)
 
 // Waiter is a request in the queue.
 type Waiter struct {
@@ -11,54 +13,34 @@ type Waiter struct {
 	Waited   time.Duration
 }
 
-// turn is a flow's part in a round that is only thought of.
-type turn struct {
-	next    *ticket
-	deficit int
-	visited bool
-}
-
 // waiters lists the tickets in the order in which they would be served. It changes
-// nothing: the rounds are gone through on copies.
+// nothing, because it plays the rounds on a copy.
 func (q *queue) waiters(now time.Time) []Waiter {
 	all := make([]Waiter, 0, q.total)
-	for i := range q.classes {
-		for turns := q.classes[i].turns(); len(turns) > 0; {
-			turns = served(turns, func(t *ticket) {
-				all = append(all, Waiter{ID: t.id, Key: t.key, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)})
-			})
-		}
+	played := q.copy()
+	for t := played.peek(); t != nil; t = played.peek() {
+		all = append(all, Waiter{ID: t.id, Key: t.key, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)})
+		played.serve(t)
 	}
 	return all
 }
 
-// turns are the flows of a class, beginning with the one whose turn it is.
-func (r *round) turns() []turn {
-	var all []turn
-	for f := r.current; f != nil; {
-		all = append(all, turn{f.head, f.deficit, f.visited})
-		if f = f.next; f == r.current {
-			break
+// copy returns a queue with the same tickets and turns, which knows no due times.
+func (q *queue) copy() *queue {
+	c := &queue{flows: make(map[string]*flow, len(q.flows)), spent: make(map[string]struct{}), begun: q.begun, joined: q.joined, total: q.total}
+	for _, r := range []*round{&q.current, &q.later} {
+		for i := range r {
+			for f := r[i].first; f != nil; f = f.next {
+				twin := &flow{key: f.key, classes: f.classes, count: f.count, tokens: f.tokens, deficit: f.deficit, turn: f.turn, done: f.done}
+				for rank := range f.ranks {
+					for t := f.ranks[rank].first; t != nil; t = t.next {
+						twin.ranks[rank].append(&ticket{id: t.id, key: t.key, class: t.class, rank: t.rank, tokens: t.tokens, cost: t.cost, asked: t.asked, flow: twin, index: -1})
+					}
+				}
+				c.flows[f.key] = twin
+				c.place(twin)
+			}
 		}
 	}
-	return all
-}
-
-// served goes round once, and returns the flows that have tickets left.
-func served(turns []turn, serve func(*ticket)) (left []turn) {
-	for _, f := range turns {
-		if !f.visited {
-			f.deficit += quantum
-		}
-		for f.next != nil && f.deficit >= f.next.cost {
-			serve(f.next)
-			f.deficit -= f.next.cost
-			f.next = f.next.next
-		}
-		f.visited = false
-		if f.next != nil {
-			left = append(left, f)
-		}
-	}
-	return left
+	return c
 }

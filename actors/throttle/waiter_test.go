@@ -17,6 +17,7 @@ func TestWaitersAreListedInTheOrderTheyAreServed(t *testing.T) {
 			for i := range n {
 				tk := &ticket{id: fmt.Sprint(q.total, "-", i), key: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"),
 					class: rapid.IntRange(Interactive, Background).Draw(t, "class"), cost: rapid.IntRange(1, maxCost).Draw(t, "cost"), asked: now, index: -1}
+				tk.rank = rankOf(tk.class)
 				q.push(tk)
 			}
 		}
