@@ -117,7 +117,7 @@ func (c *Call) See(ev *dialogue.Event) {
 	}
 	switch ev.Kind {
 	case dialogue.EventStart:
-		c.reply.ID, c.reply.Model = ev.ID, ev.Model
+		c.reply.ID, c.reply.Model = dialogue.ShortName(ev.ID), dialogue.ShortName(ev.Model)
 	case dialogue.EventDelta:
 		c.Piece()
 		c.Hear(ev)
@@ -142,7 +142,7 @@ func (c *Call) Told(u dialogue.Usage, reasons ...dialogue.Reason) {
 // Named keeps what the reply calls itself.
 func (c *Call) Named(id, model string) {
 	if c != nil {
-		c.reply.ID, c.reply.Model = id, model
+		c.reply.ID, c.reply.Model = dialogue.ShortName(id), dialogue.ShortName(model)
 	}
 }
 

@@ -41,6 +41,10 @@ func (c *Checker) Model() (err error) {
 	if c.Head.Model, err = c.Text(); err == nil && c.Head.Model == "" {
 		return c.Broken("must not be empty")
 	}
+	if bad := dialogue.CheckModel("model", c.Head.Model); bad != nil {
+		c.Head.Model = "" // nor is it kept of a request that is refused
+		return bad
+	}
 	return err
 }
 

@@ -3,7 +3,9 @@ package dialogue
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"stagedoor/providers/jsonw"
 )
@@ -55,6 +57,27 @@ const (
 func Invalid(param, rule string) *Error {
 	return &Error{Status: 400, Type: TypeInvalidRequest, Param: param, Code: "invalid_value",
 		Message: fmt.Sprintf("%s: %s", param, rule)}
+}
+
+// MaxName is how many characters a name may have that is kept: in the ledger, in
+// metrics, in logs.
+const MaxName = 256
+
+// CheckModel returns the error for a model's name that is too long, else nil.
+// model is where the name stands in the request.
+func CheckModel(param, model string) *Error {
+	if len(model) > MaxName && utf8.RuneCountInString(model) > MaxName {
+		return Invalid(param, fmt.Sprintf("must not be longer than %d characters", MaxName))
+	}
+	return nil
+}
+
+// ShortName cuts a name that an upstream has sent to what may be kept.
+func ShortName(name string) string {
+	if len(name) <= MaxName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:MaxName], "")
 }
 
 // Missing is a 400 for a required field that was not given.

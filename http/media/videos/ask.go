@@ -161,6 +161,9 @@ func (c *checker) model() error {
 	case s == "":
 		return dialogue.Invalid("model", "must not be empty")
 	}
+	if bad := dialogue.CheckModel("model", s); bad != nil {
+		return bad
+	}
 	c.ask.Model = s
 	return nil
 }

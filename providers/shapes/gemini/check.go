@@ -18,6 +18,9 @@ func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
 	if !doc.IsObject() {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
 	}
+	if bad := dialogue.CheckModel("model", in.Model); bad != nil {
+		return shapes.Head{}, bad
+	}
 	c := checker{head: shapes.Head{Model: in.Model, Stream: in.Stream, IncludeUsage: true, MaxTokens: -1, N: 1}}
 	var bad *flaw
 	eachMember(doc, func(name string, v gjson.Result) bool {

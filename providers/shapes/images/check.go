@@ -70,7 +70,10 @@ func check(in input, op picture.Operation, resolve Resolve) (*picture.Request, e
 
 func (c *checker) model() (string, error) {
 	model, err := c.in.text("model")
+	bad := dialogue.CheckModel("model", model)
 	switch {
+	case bad != nil:
+		return "", bad
 	case err != nil || model != "":
 		return model, err
 	case c.in.given("model"):

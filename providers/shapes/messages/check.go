@@ -1,7 +1,9 @@
 package messages
 
 import (
+	"strconv"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
@@ -103,6 +105,9 @@ func (c *checker) whole() *fault {
 func (c *checker) model(v gjson.Result) *fault {
 	if v.Type != gjson.String || v.Str == "" {
 		return broken("must be a non-empty string")
+	}
+	if utf8.RuneCountInString(v.Str) > dialogue.MaxName {
+		return broken("must not be longer than " + strconv.Itoa(dialogue.MaxName) + " characters")
 	}
 	c.head.Model, c.sawModel = v.Str, true
 	return nil

@@ -181,6 +181,9 @@ func checkModel(c *checker, path string, v gjson.Result) *dialogue.Error {
 	if v.Type != gjson.String {
 		return dialogue.Invalid(path, "must be a string")
 	}
+	if bad := dialogue.CheckModel(path, v.Str); bad != nil {
+		return bad
+	}
 	c.head.Model = v.Str
 	return nil
 }
