@@ -74,21 +74,6 @@ func (o *object) text(name, v string) {
 	}
 }
 
-func (o *object) texts(name string, all []string) {
-	if len(all) == 0 {
-		return
-	}
-	o.key(name)
-	o.b = append(o.b, '[')
-	for i, v := range all {
-		if i > 0 {
-			o.b = append(o.b, ',')
-		}
-		o.b = appendText(o.b, v)
-	}
-	o.b = append(o.b, ']')
-}
-
 func (o *object) number(name string, v int64) {
 	if v != 0 {
 		o.key(name)
@@ -103,12 +88,6 @@ func (o *object) time(name string, v time.Time) {
 
 func appendTime(b []byte, v time.Time) []byte {
 	return append(v.AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
-}
-
-// stamp is a time that was written before.
-func (o *object) stamp(name string, v []byte) {
-	o.key(name)
-	o.b = append(o.b, v...)
 }
 
 func (o *object) end() []byte { return append(o.b, '}') }

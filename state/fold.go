@@ -50,12 +50,13 @@ func (s *State) Fold(ctx context.Context, before time.Time, limit int) (int, err
 	// A command does not read the disk, so this is before it. Entries never
 	// change, and nobody but Fold writes checkpoints.
 	f := folder{mark: foldedThrough(s.snapshot()), checkpoints: map[string]*Checkpoint{}}
-	err := s.pages(ctx, f.mark+1, nil, 0, func(entries []Entry) error {
-		if len(f.entries) >= limit || !entries[0].At.Before(before) {
+	err := s.pages(ctx, f.mark+1, 0, func(entries []Entry) error {
+		last := &entries[len(entries)-1]
+		if len(f.entries) >= limit || !last.At.Before(before) {
 			return errEnough
 		}
 		f.entries = append(f.entries, entries...)
-		f.pages = append(f.pages, entries[len(entries)-1].Sequence)
+		f.pages = append(f.pages, last.Sequence)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
@@ -113,7 +114,8 @@ func (f *folder) write(tx *Tx) (int, error) {
 	}
 	for i := range f.entries {
 		if e := &f.entries[i]; e.ends() {
-			tx.op(journal.Op{Kind: journal.Delete, Table: journal.Receipt, Key: receiptKey(e.Request, e.Account, e.Hold)})
+			key := receiptKey(e.Request, e.Account, e.Sequence)
+			tx.op(journal.Op{Kind: journal.Delete, Table: receiptTable(key), Key: key})
 		}
 	}
 	through := sequenceKey(f.pages[len(f.pages)-1])

@@ -32,23 +32,21 @@ const (
 
 // Entry is one entry of the ledger. Entries are appended and never changed.
 type Entry struct {
-	Sequence uint64    `json:"-"`                  // its key
-	Previous uint64    `json:"previous,omitempty"` // of the same account
-	Account  string    `json:"account"`
-	Kind     EntryKind `json:"kind"`
-	Amount   int64     `json:"amount"`
-	Held     int64     `json:"held,omitempty"`
+	Sequence uint64
+	Previous uint64 // of the same account
+	Account  string
+	Kind     EntryKind
+	Amount   int64
+	Held     int64
 	// Hold is the Begin's sequence. A hold that begins and ends in one commit
 	// has one entry for both, whose Hold is its own sequence.
-	Hold    uint64    `json:"hold,omitempty"`
-	Request string    `json:"request,omitempty"`
-	Model   string    `json:"model,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	At      time.Time `json:"at"`
+	Hold    uint64
+	Request string
+	Model   string
+	Reason  string
+	At      time.Time
 
-	// receipt goes with a Settle or Release: see carried. Those of files of
-	// schema 7 and before have theirs in a table of its own.
-	receipt *Receipt
+	receipt *Receipt // of a Settle or Release
 }
 
 // ends tells whether e is the terminal entry of a hold.
@@ -107,8 +105,8 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	if err := checkAccount(account); err != nil {
 		return Account{}, nil, err
 	}
-	p := poster{tx: tx, account: accountOf(tx.mem, account), at: appendTime(nil, tx.now), tally: tally{day: dayOf(tx.now)}}
-	p.page.b = tx.folio.large(entryRoom*len(postings) + pageRoom)
+	p := poster{tx: tx, account: accountOf(tx.mem, account), tally: tally{day: dayOf(tx.now)}}
+	p.page.begin(tx.folio.large(entryRoom*len(postings)+pageRoom), tx.names)
 	before := p.account.Last
 	tx.batch.Ops = slices.Grow(tx.batch.Ops, opsPerPosting*len(postings)+opsPerPost)
 	posted := make([]Posted, len(postings))
@@ -143,7 +141,6 @@ const (
 type poster struct {
 	tx      *Tx
 	account Account
-	at      []byte // the time of all of them, as records have it
 	page    pageWriter
 	tally   tally
 	broken  error // a record could not be written: nothing of the command counts
@@ -285,7 +282,10 @@ func (p *poster) enter(e Entry, r *Receipt) uint64 {
 	e.Sequence = *p.tx.ledger
 	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.now
 	p.account.Last = e.Sequence
-	p.page.add(&e, p.at, r)
+	if e.Hold == 0 {
+		e.Hold = e.ownHold()
+	}
+	p.page.add(&e, r)
 	return e.Sequence
 }
 

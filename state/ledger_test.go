@@ -202,6 +202,9 @@ func TestBooksBalanceWhateverIsPosted(t *testing.T) {
 
 // TestCheckBooksFindsWhatIsWrong alters the tables behind the state's back.
 func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
+	gift := func(sequence, previous uint64) state.Entry {
+		return state.Entry{Sequence: sequence, Previous: previous, Account: "a", Kind: state.Credit, At: start}
+	}
 	tests := []struct {
 		name string
 		op   journal.Op
@@ -209,11 +212,11 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 		{"a balance", journal.Op{Table: journal.Balance, Key: []byte("a"), Value: []byte(`{"id":"a","credits":100,"spent":9,"held":20,"last":5}`)}},
 		{"an account gone", journal.Op{Kind: journal.Delete, Table: journal.Balance, Key: []byte("a")}},
 		{"a page gone", journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}}},
-		{"an entry gone", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}, Value: []byte(`{"account":"a","entries":[{"kind":"credit","amount":100}]}`)}},
-		{"entries twice", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 6}, Value: []byte(`{"account":"a","previous":4,"entries":[{"kind":"credit"},{"kind":"credit"}]}`)}},
+		{"an entry gone", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}, Value: state.PageOf(state.Entry{Sequence: 5, Account: "a", Kind: state.Credit, Amount: 100, At: start})}},
+		{"entries twice", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 6}, Value: state.PageOf(gift(5, 4), gift(6, 5))}},
 		{"a hold gone", journal.Op{Kind: journal.DeletePrefix, Table: journal.Hold, Key: []byte{0, 0, 0, 0}}},
-		{"a second end", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`{"previous":5,"account":"a","kind":"settle","amount":0,"held":10,"hold":2}`)}},
-		{"an unknown kind", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`{"previous":5,"account":"a","kind":"gift","amount":1}`)}},
+		{"a second end", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: state.PageOf(state.Entry{Sequence: 9, Previous: 5, Account: "a", Kind: state.Settle, Held: 10, Hold: 2, At: start})}},
+		{"an unknown kind", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: state.PageOf(state.Entry{Sequence: 9, Previous: 5, Account: "a", Kind: "gift", Amount: 1, At: start})}},
 		{"no entry", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`[]`)}},
 	}
 	for _, tt := range tests {

@@ -53,42 +53,14 @@ func (s *State) ReceiptList(ctx context.Context, q ReceiptQuery) (found []Receip
 		if !e.ends() || (!q.To.IsZero() && !e.At.Before(q.To)) {
 			continue
 		}
-		r, err := s.receipt(ctx, &e)
-		switch {
-		case errors.Is(err, journal.ErrNotFound):
-			continue
-		case err != nil:
-			return nil, 0, fmt.Errorf("read receipt %q: %w", e.Request, unavailable(err))
-		case q.Key != "" && r.Key != q.Key:
+		if e.receipt == nil || q.Key != "" && e.receipt.Key != q.Key {
 			continue
 		}
-		if found = append(found, r); len(found) == q.Limit {
+		if found = append(found, *e.receipt); len(found) == q.Limit {
 			return found, next, nil
 		}
 	}
 	return found, next, nil
-}
-
-// RequestReceipts returns the receipts of requests with this id of all accounts,
-// at most 100.
-func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt, error) {
-	if checkID(request) != nil {
-		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
-	}
-	return s.receiptsOf(ctx, request, []byte(request+"\x00"), []byte(request+"\x01"))
-}
-
-// receipt is the one that goes with a terminal entry. One that is a record of its
-// own may have been removed since the entry was read: journal.ErrNotFound.
-func (s *State) receipt(ctx context.Context, e *Entry) (Receipt, error) {
-	if e.receipt != nil {
-		return *e.receipt, nil
-	}
-	rec, err := s.store.Get(ctx, journal.Receipt, receiptKey(e.Request, e.Account, e.Hold))
-	if err != nil {
-		return Receipt{}, err
-	}
-	return decodeReceipt(rec)
 }
 
 var errOldest = errors.New("no entry before")
@@ -131,9 +103,6 @@ func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, err
 		before = lastEntry(s.snapshot()) + 1
 	}
 	folded := foldedThrough(s.snapshot())
-	// The first stretch may end in the middle of a page, the others end where one
-	// begins, so that no page from there on need be read again.
-	var end []byte
 	var some []Entry
 	return func() (Entry, error) {
 		for len(some) == 0 {
@@ -141,10 +110,9 @@ func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, err
 				return Entry{}, errOldest
 			}
 			var err error
-			if some, before, err = s.stretch(ctx, before, end); err != nil {
+			if some, before, err = s.stretch(ctx, before); err != nil {
 				return Entry{}, fmt.Errorf("read the ledger: %w", unavailable(err))
 			}
-			end = sequenceKey(before)
 		}
 		e := some[len(some)-1]
 		some = some[:len(some)-1]
@@ -153,11 +121,10 @@ func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, err
 }
 
 // stretch reads the last entries before a sequence number, and those before on the
-// page of the first of them. Pages from the key end on have none of them. from is
-// where the stretch before ends.
-func (s *State) stretch(ctx context.Context, before uint64, end []byte) (found []Entry, from uint64, err error) {
+// page of the first of them. from is where the stretch before ends.
+func (s *State) stretch(ctx context.Context, before uint64) (found []Entry, from uint64, err error) {
 	from = before - min(before-1, ledgerStretch)
-	err = s.pages(ctx, from, end, 0, func(entries []Entry) error {
+	err = s.pages(ctx, from, 0, func(entries []Entry) error {
 		for _, e := range entries {
 			if e.Sequence >= before {
 				return errEnough

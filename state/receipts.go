@@ -3,19 +3,21 @@ package state
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"stagedoor/state/journal"
 )
 
 // Receipt says what a request cost and why (decisions, Users and money). It is
-// kept in the hold's terminal entry (carried) and never changed. The names are
-// those of files of schema 7 and before, where it was a record of its own.
+// kept in the hold's terminal entry and never changed. A hold under way has what is
+// known of its receipt as JSON.
 type Receipt struct {
 	Request string `json:"request_id"`
 	Account string `json:"account"`
@@ -67,182 +69,83 @@ type PriceRow struct {
 // perMillion is what tokens are priced for: the Per of nearly every row.
 const perMillion = 1_000_000
 
-// carried is a receipt as its entry keeps it: without what the entry says itself,
-// since an entry and a receipt are written with every priced request.
-type carried struct {
-	Key      string         `json:"key"`
-	Scopes   []string       `json:"budget_scopes"`
-	Upstream *string        `json:"upstream_model"` // nil: the model that was asked for
-	Provider string         `json:"provider"`
-	Attempts int            `json:"attempts"`
-	Usage    ReceiptUsage   `json:"usage"`
-	Prices   []carriedPrice `json:"prices"`
-	Flags    []string       `json:"flags"`
-	Began    time.Time      `json:"began"`
-}
+// The receipt tables lead from requests to the entries with their receipts. They have a record for each, whose value is
+// empty and whose key is
+//
+//	slot of the request 8 | hash of the account 8 | sequence of the entry 8
+//
+// Both hashes are cut, so the entry tells whether it is the one that was looked for.
 
-// of is the receipt that an entry carries.
-func (c *carried) of(e *Entry) *Receipt {
-	r := &Receipt{Request: e.Request, Account: e.Account, Hold: e.Hold, Key: c.Key, Scopes: c.Scopes,
-		Model: e.Model, Upstream: e.Model, Provider: c.Provider, Attempts: c.Attempts,
-		Usage: c.Usage, Prices: make([]PriceRow, len(c.Prices)),
-		Held: e.Held, Charged: e.Amount, Reason: e.Reason, Flags: c.Flags, Began: c.Began, Ended: e.At}
-	if c.Upstream != nil {
-		r.Upstream = *c.Upstream
-	}
-	for i, p := range c.Prices {
-		r.Prices[i] = PriceRow(p)
-	}
-	return r
-}
-
-// carriedPrice is a price row as [what, quantity, price, per], of which per is left
-// out where it is perMillion.
-type carriedPrice PriceRow
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *carriedPrice) UnmarshalJSON(b []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	p.Per = perMillion
-	into := [...]any{&p.What, &p.Quantity, &p.Price, &p.Per}
-	if len(parts) != len(into) && len(parts) != len(into)-1 {
-		return fmt.Errorf("%w: a price row of %d parts", ErrInvalid, len(parts))
-	}
-	for i, part := range parts {
-		if err := json.Unmarshal(part, into[i]); err != nil {
-			return err
+// requestSlot is where a request is in the receipt table. Ids that NewID made are there by their time, which the
+// durable store is fast with: the newest records are in few pages. Clients may send other ids, which are there by
+// their hash in a table of their own, since pages that are filled to the brim suit only the first. The highest bit
+// tells them apart.
+func requestSlot(request string) (slot [8]byte) {
+	const digits = 48
+	if i := len(request) - digits; i > 0 && request[i-1] == '_' {
+		if _, err := hex.Decode(slot[:], []byte(request[i:i+2*len(slot)])); err == nil && slot[0]&0x80 == 0 {
+			return slot
 		}
 	}
-	return nil
+	sum := sha256.Sum256([]byte(request))
+	copy(slot[:], sum[:])
+	slot[0] |= 0x80
+	return slot
 }
 
-// appendCarried appends what carried reads.
-func (r *Receipt) appendCarried(b []byte) []byte {
-	o := object{append(b, '{'), true}
-	o.text("key", r.Key)
-	o.texts("budget_scopes", r.Scopes)
-	if r.Upstream != r.Model {
-		o.key("upstream_model")
-		o.b = appendText(o.b, r.Upstream)
+// receiptTable is the table that has a key which begins with a slot.
+func receiptTable(key []byte) journal.Table {
+	if key[0]&0x80 != 0 {
+		return journal.ByHash
 	}
-	o.text("provider", r.Provider)
-	o.number("attempts", int64(r.Attempts))
-	o.key("usage")
-	o.b = r.Usage.appendTo(o.b)
-	o.key("prices")
-	o.b = appendPrices(o.b, r.Prices)
-	o.texts("flags", r.Flags)
-	o.time("began", r.Began)
-	return o.end()
+	return journal.Receipt
 }
 
-func (u *ReceiptUsage) appendTo(b []byte) []byte {
-	o := object{append(b, '{'), true}
-	o.number("input_tokens", u.Input)
-	o.number("cached_input_tokens", u.CacheRead)
-	o.number("cache_write_tokens", u.CacheWrite)
-	o.number("output_tokens", u.Output)
-	o.number("reasoning_tokens", u.Reasoning)
-	o.number("images", u.Images)
-	o.number("seconds", u.Seconds)
-	if u.Estimated {
-		o.key("estimated")
-		o.b = append(o.b, "true"...)
-	}
-	return o.end()
-}
-
-func appendPrices(b []byte, rows []PriceRow) []byte {
-	b = append(b, '[')
-	for i := range rows {
-		p := &rows[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendText(append(b, '['), p.What)
-		b = strconv.AppendInt(append(b, ','), p.Quantity, 10)
-		b = strconv.AppendInt(append(b, ','), p.Price, 10)
-		if p.Per != perMillion {
-			b = strconv.AppendInt(append(b, ','), p.Per, 10)
-		}
-		b = append(b, ']')
-	}
-	return append(b, ']')
-}
-
-// The receipt table leads from requests to the entries with their receipts.
-
-// receiptPrefix finds the receipts of a request. NUL is in neither part. Ids
-// that the gateway makes grow with time, which the durable store is fast with.
+// receiptPrefix finds the receipts of a request of an account.
 func receiptPrefix(request, account string) []byte {
-	return appendReceiptPrefix(make([]byte, 0, len(request)+len(account)+2+8), request, account)
+	return appendReceiptPrefix(make([]byte, 0, 24), request, account)
 }
 
 func appendReceiptPrefix(key []byte, request, account string) []byte {
-	key = append(append(key, request...), 0)
-	return append(append(key, account...), 0)
+	slot, sum := requestSlot(request), sha256.Sum256([]byte(account))
+	return append(append(key, slot[:]...), sum[:8]...)
 }
 
-func receiptKey(request, account string, hold uint64) []byte {
-	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), hold)
+func receiptKey(request, account string, sequence uint64) []byte {
+	return binary.BigEndian.AppendUint64(receiptPrefix(request, account), sequence)
 }
 
-// indexReceipt notes which entry carries a receipt. The key has the hold, so where
-// that began and ended in one entry there is nothing to be said.
+// indexReceipt notes which entry carries a receipt.
 func (tx *Tx) indexReceipt(r *Receipt, sequence uint64) {
-	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), r.Hold)
-	op := journal.Op{Kind: journal.Put, New: true, Table: journal.Receipt, Key: tx.paper.keep(key)}
-	if sequence != r.Hold {
-		op.Value = tx.sequenceKey(sequence)
-	}
-	tx.op(op)
+	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), sequence)
+	tx.op(journal.Op{Kind: journal.Put, New: true, Table: receiptTable(key), Key: tx.paper.keep(key)})
 }
 
-// carrier is the sequence of the entry that carries the receipt of a record of the
-// table. 0: the record is the receipt itself, of a file of schema 7 or before.
-func carrier(rec journal.Record) uint64 {
-	switch {
-	case len(rec.Value) == 8:
-		return sequenceOf(rec.Value)
-	case len(rec.Value) == 0 && len(rec.Key) > 8:
-		return sequenceOf(rec.Key[len(rec.Key)-8:])
-	}
-	return 0
+// isIndex tells whether a record of a receipt table has the form that it must have.
+func isIndex(t journal.Table, rec journal.Record) bool {
+	return len(rec.Key) == 24 && len(rec.Value) == 0 && receiptTable(rec.Key) == t
 }
 
-// decodeReceipt reads a receipt that is a record of its own.
-func decodeReceipt(rec journal.Record) (Receipt, error) {
-	var r Receipt
-	if json.Unmarshal(rec.Value, &r) != nil {
-		return Receipt{}, corruptReceipt(rec, "is not a receipt")
-	}
-	return r, nil
+// indexedBy tells whether e carries the receipt to which a key of the table leads.
+func (e *Entry) indexedBy(key []byte) bool {
+	return e.receipt != nil && bytes.Equal(receiptKey(e.Request, e.Account, e.Sequence), key)
 }
 
-func corruptReceipt(rec journal.Record, reason string) error {
-	return &journal.CorruptError{Table: journal.Receipt, Key: slices.Clone(rec.Key), Reason: reason}
-}
-
-// follow returns the receipt that a record of the table is or leads to, or nil: it
-// was folded since the record was read.
+// follow returns the receipt that a record of the table leads to, or nil: it was folded since the record was read.
 func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt, error) {
-	at := carrier(rec)
-	if at == 0 {
-		whole, err := decodeReceipt(rec)
-		return &whole, err
+	corrupt := func(reason string) error {
+		return &journal.CorruptError{Table: receiptTable(rec.Key), Key: slices.Clone(rec.Key), Reason: reason}
 	}
-	if err := r.alone(ctx, at); err != nil {
-		return nil, err
+	if !isIndex(receiptTable(rec.Key), rec) {
+		return nil, corrupt("leads to no entry")
 	}
+	at := sequenceOf(rec.Key[16:])
 	e, err := r.kept(ctx, at)
 	if err != nil || e == nil {
 		return nil, err
 	}
-	if e.receipt == nil || !bytes.Equal(receiptKey(e.Request, e.Account, e.Hold), rec.Key) {
-		return nil, corruptReceipt(rec, fmt.Sprintf("leads to entry %d, which has another receipt or none", at))
+	if !e.indexedBy(rec.Key) {
+		return nil, corrupt(fmt.Sprintf("leads to entry %d, which has another receipt or none", at))
 	}
 	return e.receipt, nil
 }
@@ -251,41 +154,56 @@ func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt,
 // choose the same one for ever.
 const maxReceipts = 100
 
-// Receipts returns the receipts of an account's requests with this id, oldest
-// first, at most 100. An id that a client chose may stand for several requests;
+// Receipts returns the receipts of an account's requests with this id, those that
+// ended first first, at most 100. An id that a client chose may stand for several requests;
 // each was held and charged on its own. Those of another account do not exist.
 func (s *State) Receipts(ctx context.Context, account, request string) ([]Receipt, error) {
 	if checkID(request) != nil || checkAccount(account) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
 	}
-	from := receiptPrefix(request, account)
-	to := append(from[:len(from)-1:len(from)-1], 1)
-	return s.receiptsOf(ctx, request, from, to)
+	return s.receiptsOf(ctx, receiptPrefix(request, account), func(r *Receipt) bool {
+		return r.Request == request && r.Account == account
+	})
 }
 
-// receiptsOf reads the receipts of an id within a range of keys.
-func (s *State) receiptsOf(ctx context.Context, request string, from, to []byte) ([]Receipt, error) {
+// RequestReceipts returns the receipts of requests with this id of all accounts, by account, at most 100.
+func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt, error) {
+	if checkID(request) != nil {
+		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
+	}
+	slot := requestSlot(request)
+	found, err := s.receiptsOf(ctx, slot[:], func(r *Receipt) bool { return r.Request == request })
+	slices.SortStableFunc(found, func(a, b Receipt) int { return strings.Compare(a.Account, b.Account) })
+	return found, err
+}
+
+// receiptsOf reads the receipts whose keys begin with prefix, as far as they are the ones that were looked for.
+func (s *State) receiptsOf(ctx context.Context, prefix []byte, wanted func(*Receipt) bool) ([]Receipt, error) {
 	var index []journal.Record
-	err := s.store.Range(ctx, journal.Receipt, from, to, maxReceipts, func(rec journal.Record) error {
+	// A prefix that ends with 0xff has no simple end, so what is behind it is read and left.
+	err := s.store.Range(ctx, receiptTable(prefix), prefix, nil, maxReceipts, func(rec journal.Record) error {
+		if !bytes.HasPrefix(rec.Key, prefix) {
+			return errEnough
+		}
 		index = append(index, journal.Record{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value)})
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, fmt.Errorf("read receipts: %w", unavailable(err))
 	}
 	entries := entryReader{state: s}
 	var found []Receipt
 	for _, rec := range index {
 		r, err := entries.follow(ctx, rec)
 		if err != nil {
-			return nil, fmt.Errorf("read receipt %q: %w", request, unavailable(err))
+			return nil, fmt.Errorf("read receipts: %w", unavailable(err))
 		}
-		if r != nil {
+		if r != nil && wanted(r) {
 			found = append(found, *r)
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
+		return nil, fmt.Errorf("read receipts: %w", ErrNotFound)
 	}
 	return found, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -27,56 +26,6 @@ func withReceipt(e Entry, r Receipt) Receipt {
 		r.Prices = []PriceRow{}
 	}
 	return r
-}
-
-// checkReceipt: got is what the form of schema 7 gave for want.
-func checkReceipt(t rapid.TB, got *Receipt, want Receipt) {
-	t.Helper()
-	old, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was, err := decodeReceipt(journal.Record{Value: old})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, &was) {
-		t.Errorf("got %+v, want %+v", got, was)
-	}
-}
-
-// asBefore gives pages the form of schema 7: each entry is a record of its own, and
-// so is its receipt. Which are those of which this is true of their first entry.
-func asBefore(t rapid.TB, store journal.Store, which func(*Entry) bool) {
-	t.Helper()
-	var ops []journal.Op
-	put := func(table journal.Table, key []byte, v any) {
-		value, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ops = append(ops, journal.Op{Table: table, Key: key, Value: value})
-	}
-	err := store.Range(context.Background(), journal.Ledger, nil, nil, 0, func(rec journal.Record) error {
-		entries, err := decodePage(rec)
-		if err != nil || !which(&entries[0]) {
-			return err
-		}
-		for _, e := range entries {
-			if e.receipt != nil {
-				put(journal.Receipt, receiptKey(e.Request, e.Account, e.Hold), e.receipt)
-			}
-			if e.Hold == e.Sequence {
-				e.Hold = 0
-			}
-			put(journal.Ledger, sequenceKey(e.Sequence), e)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	commitAll(t, store, ops)
 }
 
 func commitAll(t rapid.TB, store journal.Store, ops []journal.Op) {
@@ -114,13 +63,9 @@ func TestIndexLeadsToTheEntry(t *testing.T) {
 	s := ledgerState(t, store, &noon)
 	defer s.Close()
 	trade(t, s) // anna's: 2, 3 and 4 begin, 5 to 9 end
-	for _, c := range []struct {
-		request string
-		hold    uint64
-		want    []byte
-	}{{"mine", 2, sequenceKey(5)}, {"mine", 6, []byte{}}, {"theirs", 3, sequenceKey(7)}, {"mine", 8, []byte{}}, {"own_anna", 9, []byte{}}} {
-		if rec, err := store.Get(ctx, journal.Receipt, receiptKey(c.request, "anna", c.hold)); err != nil || !bytes.Equal(rec.Value, c.want) {
-			t.Errorf("%s of hold %d: got %q, %v, want %q", c.request, c.hold, rec.Value, err, c.want)
+	for sequence, request := range map[uint64]string{5: "mine", 6: "mine", 7: "theirs", 8: "mine", 9: "own_anna"} {
+		if rec, err := store.Get(ctx, journal.ByHash, receiptKey(request, "anna", sequence)); err != nil || len(rec.Value) != 0 || len(rec.Key) != 24 {
+			t.Errorf("%s of entry %d: got %+v, %v", request, sequence, rec, err)
 		}
 	}
 	for request, want := range map[string][]int64{"mine": {40, 7, 8}, "theirs": {0}, "own_anna": {9}} {
@@ -173,65 +118,47 @@ func seen(t *testing.T, s *State) string {
 	return b.String()
 }
 
-// TestOldReceiptsAreReadBesideNewOnes: a store in which some receipts are records of
-// their own tells the same as one in which all are carried, and none after them.
-func TestOldReceiptsAreReadBesideNewOnes(t *testing.T) {
-	for name, old := range map[string]func(*Entry) bool{
-		"none":       func(*Entry) bool { return false },
-		"some":       func(e *Entry) bool { return e.Sequence%2 == 0 },
-		"the others": func(e *Entry) bool { return e.Sequence%2 != 0 },
-		"all":        func(*Entry) bool { return true },
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx := context.Background()
-			now := noon
-			store, err := journal.OpenBolt(t.TempDir(), journal.Options{LowWater: -1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			s := ledgerState(t, store, &now)
-			trade(t, s)
-			want := seen(t, s)
-			s.Close()
-			asBefore(t, store, old)
+// TestGatewayRequestsAreIndexedByTime: the newest records are in few pages of the durable store.
+func TestGatewayRequestsAreIndexedByTime(t *testing.T) {
+	before := []byte{}
+	for n := range 100 {
+		id, err := NewID("req_", noon.Add(time.Duration(n)*time.Second), strings.NewReader(strings.Repeat("x", 18)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot := requestSlot(id)
+		if bytes.Compare(before, slot[:]) >= 0 {
+			t.Fatalf("%x is not behind %x", slot, before)
+		}
+		before = slot[:]
+	}
+	for _, id := range []string{"a", "req_", "req_" + strings.Repeat("g", 48), "req-" + strings.Repeat("0", 48), "req_" + strings.Repeat("f", 48)} {
+		if slot := requestSlot(id); slot[0]&0x80 == 0 {
+			t.Errorf("%q: %x is among those of the gateway", id, slot)
+		}
+	}
+}
 
-			s = ledgerState(t, store, &now)
-			defer s.Close()
-			if got := seen(t, s); got != want {
-				t.Errorf("got\n%s, want\n%s", got, want)
-			}
-			var text bytes.Buffer
-			if _, err := journal.Export(ctx, store, &text); err != nil {
-				t.Fatal(err)
-			}
-			sound := func(store journal.Store) error {
-				if v, err := Verify(ctx, store); err != nil || !v.Sound() {
-					return fmt.Errorf("%+v, %w", v, errors.Join(err, errors.New("not sound")))
-				}
-				return nil
-			}
-			if _, err := journal.Import(ctx, t.TempDir()+"/copy", &text, sound); err != nil {
-				t.Errorf("its copy: %v", err)
-			}
-			now = now.Add(time.Hour)
-			for left := 18; left > 0; { // entries
-				if err := sound(store); err != nil {
-					t.Fatalf("%d left: %v", left, err)
-				}
-				n, err := s.Fold(ctx, now, 3)
-				if n < 2 || n > 5 || err != nil { // it ends with a page, of up to 3
-					t.Fatalf("%d left: folded %d, %v", left, n, err)
-				}
-				left -= n
-			}
-			if err := sound(store); err != nil {
-				t.Fatal(err)
-			}
-			if some, err := s.some(ctx, journal.Receipt); some || err != nil {
-				t.Errorf("receipts are left (%v)", err)
-			}
-		})
+// TestOthersWithTheSameSlotAreLeftOut: keys are cut hashes, so what they lead to is looked at.
+func TestOthersWithTheSameSlotAreLeftOut(t *testing.T) {
+	ctx := context.Background()
+	s := ledgerState(t, journal.NewMemory(), &noon)
+	defer s.Close()
+	mustPost(t, s, "anna", Posting{Kind: Credit, Amount: 1_000_000})
+	ids := []string{"req_" + strings.Repeat("0", 47) + "1", "req_" + strings.Repeat("0", 47) + "2", "video_" + strings.Repeat("0", 47) + "1"}
+	for i, id := range ids {
+		mustPost(t, s, "anna", settle(id, "key_a", "m", int64(10+i)))
+	}
+	for i, id := range ids {
+		if got, err := s.Receipts(ctx, "anna", id); err != nil || len(got) != 1 || got[0].Request != id || got[0].Charged != int64(10+i) {
+			t.Errorf("%s: got %+v, %v", id, got, err)
+		}
+		if got, err := s.RequestReceipts(ctx, id); err != nil || len(got) != 1 || got[0].Request != id {
+			t.Errorf("%s of anybody: got %+v, %v", id, got, err)
+		}
+		if got, err := s.Receipts(ctx, "bert", id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s of bert: got %+v, %v", id, got, err)
+		}
 	}
 }
 
@@ -245,13 +172,13 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 	defer s.Close()
 	trade(t, s)
 	read := func(key []byte) journal.Record {
-		rec, err := store.Get(ctx, journal.Receipt, key)
+		rec, err := store.Get(ctx, journal.ByHash, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return rec
 	}
-	folded, lost := read(receiptKey("mine", "anna", 2)), read(receiptKey("mine", "anna", 8))
+	folded, lost := read(receiptKey("mine", "anna", 5)), read(receiptKey("mine", "anna", 8))
 	now = now.Add(time.Hour)
 	if n, err := s.Fold(ctx, now, 6); n != 7 || err != nil {
 		t.Fatal(n, err)
@@ -274,31 +201,23 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 
 // TestVerifyFollowsTheIndex changes one record at a time.
 func TestVerifyFollowsTheIndex(t *testing.T) {
-	mine, own := receiptKey("mine", "anna", 2), receiptKey("own_anna", "anna", 9)
+	mine := receiptKey("mine", "anna", 5)
 	index := func(key, value []byte) journal.Op {
-		return journal.Op{Table: journal.Receipt, Key: key, Value: value}
+		return journal.Op{Table: receiptTable(key), Key: key, Value: value}
 	}
-	whole := []byte(`{"request_id":"own_anna","account":"anna","hold":9,"charged":9}`)
-	const nothing, nowhere = "and no receipt is found that says so", "has no ledger entry"
+	const nothing, nowhere, form = "and no receipt is found that says so", "has no ledger entry", "a form that is not known"
 	for name, c := range map[string]struct {
-		old  bool // whether receipts are records of their own
 		op   journal.Op
 		want string
 		read error
 	}{
-		"leads to another entry":    {false, index(mine, sequenceKey(7)), nothing, journal.ErrCorrupt},
-		"leads to an entry without": {false, index(mine, sequenceKey(1)), nothing, journal.ErrCorrupt},
-		"leads nowhere":             {false, index(mine, sequenceKey(99)), nothing, journal.ErrCorrupt},
-		"leads to its hold":         {false, index(mine, nil), nothing, journal.ErrCorrupt},
-		"is not there":              {false, journal.Op{Kind: journal.Delete, Table: journal.Receipt, Key: mine}, nothing, nil},
-		"is too many":               {false, index(receiptKey("mine", "anna", 3), nil), nowhere, journal.ErrCorrupt},
-		"is no key":                 {false, index([]byte("12345678"), nil), "a form that is not known", nil},
-		"is no sequence":            {false, index(mine, []byte("1234567")), "a form that is not known", journal.ErrCorrupt},
-		"is whole beside a new one": {false, index(own, whole), nothing, nil},
-		"old, of another amount":    {true, index(own, bytes.Replace(whole, []byte(`"charged":9`), []byte(`"charged":8`), 1)), nothing, nil},
-		"old, of another hold":      {true, index(own, bytes.Replace(whole, []byte(`"hold":9`), []byte(`"hold":8`), 1)), "another request's receipt", nil},
-		"old, and not there":        {true, journal.Op{Kind: journal.Delete, Table: journal.Receipt, Key: own}, nothing, nil},
-		"old, but leads":            {true, index(own, nil), nothing, nil},
+		"leads to another entry":    {index(receiptKey("mine", "anna", 7), nil), nowhere, journal.ErrCorrupt},
+		"leads to an entry without": {index(receiptKey("mine", "anna", 1), nil), nowhere, journal.ErrCorrupt},
+		"leads nowhere":             {index(receiptKey("mine", "anna", 99), nil), nowhere, journal.ErrCorrupt},
+		"is of another account":     {index(receiptKey("mine", "bert", 5), nil), nowhere, nil},
+		"is not there":              {journal.Op{Kind: journal.Delete, Table: journal.ByHash, Key: mine}, nothing, nil},
+		"is no key":                 {index([]byte("12345678"), nil), form, nil},
+		"has a value":               {index(mine, []byte("1234567")), form, journal.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
@@ -306,9 +225,6 @@ func TestVerifyFollowsTheIndex(t *testing.T) {
 			s := ledgerState(t, store, &noon)
 			defer s.Close()
 			trade(t, s)
-			if c.old {
-				asBefore(t, store, func(*Entry) bool { return true })
-			}
 			commitAll(t, store, []journal.Op{c.op})
 			v, err := Verify(ctx, store)
 			if err != nil || !strings.Contains(strings.Join(v.Problems, "\n"), c.want) {

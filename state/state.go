@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,6 +28,8 @@ type State struct {
 	maxResponses int
 	ledger       uint64 // sequence of the last ledger entry; the writer's
 	paper, folio paper  // what it writes on; see Tx
+	names        map[string]uint64
+	packEntries  int // how many ledger entries make a pack, at least
 	folding      sync.Mutex
 
 	queue   chan *request
@@ -65,9 +66,6 @@ func MaxResponses(n int) Option { return func(s *State) { s.maxResponses = n } }
 // Now for what is made of it.
 func Open(store journal.Store, now func() time.Time, options ...Option) (*State, error) {
 	s := newState(store, now, options...)
-	if err := s.recount(context.Background()); err != nil {
-		return nil, fmt.Errorf("load state: %w", err)
-	}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state: %w", err)
 	}
@@ -83,6 +81,8 @@ func newState(store journal.Store, now func() time.Time, options ...Option) *Sta
 		queue:        make(chan *request, maxQueue),
 		stopped:      make(chan struct{}),
 		failed:       make(chan struct{}),
+		names:        map[string]uint64{},
+		packEntries:  packEntries,
 	}
 	s.now = s.clock.now
 	for _, o := range options {

@@ -29,10 +29,11 @@ type Tx struct {
 	// Of the group so far.
 	batches []journal.Batch
 	done    []change
-	size    int    // bytes of operations
-	paper   *paper // of their keys and values
-	folio   *paper // of the ledger's pages
-	broken  error  // memdb failed half-way: nothing of the group can be kept
+	size    int               // bytes of operations
+	paper   *paper            // of their keys and values
+	folio   *paper            // of the ledger's pages
+	names   map[string]uint64 // in the page that is being written
+	broken  error             // memdb failed half-way: nothing of the group can be kept
 }
 
 // change is one row written. A nil before: it is new; a nil after: it is gone.

@@ -128,14 +128,9 @@ func form(t journal.Table, r journal.Record) string {
 		_, err = decodePage(r)
 	case journal.Folded:
 		_, err = decodeCheckpoint(r)
-	case journal.Receipt:
-		if carrier(r) != 0 {
-			return "" // terminals looks where it leads
-		}
-		var receipt Receipt
-		receipt, err = decodeReceipt(r)
-		if err == nil && string(receiptKey(receipt.Request, receipt.Account, receipt.Hold)) != string(r.Key) {
-			return "is another request's receipt"
+	case journal.Receipt, journal.ByHash:
+		if !isIndex(t, r) { // terminals looks where it leads
+			err = ErrInvalid
 		}
 	case journal.Body:
 		if !json.Valid(r.Value) {
@@ -228,52 +223,48 @@ func (v *verifier) responses(ctx context.Context, s *State) error {
 	})
 }
 
-// told is what a record of the receipt table says of the entry that it belongs to:
-// which it is, or, if it is the receipt itself, what was charged.
-type told struct {
-	carrier uint64
-	charged int64
-}
-
-// terminals compares the receipt table with the ledger entries that it was written
-// with.
+// terminals compares the receipt tables with the ledger entries that it was written with. Keys of different entries
+// differ, so where each terminal entry has its record and there are as many of both, there is no other record. A
+// table of all keys in memory would take gigabytes for a large ledger.
 func (v *verifier) terminals(ctx context.Context, s *State) error {
-	index := map[string]told{}
-	err := v.store.Range(ctx, journal.Receipt, nil, nil, 0, func(rec journal.Record) error {
-		have := told{carrier: carrier(rec)}
-		if have.carrier == 0 {
-			r, err := decodeReceipt(rec)
-			if err != nil {
-				return err
-			}
-			have.charged = r.Charged
-		}
-		index[string(rec.Key)] = have
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = s.Ledger(ctx, 0, func(e Entry) error {
+	records, ended := int64(0), int64(0)
+	err := s.Ledger(ctx, 0, func(e Entry) error {
 		if !e.ends() {
 			return nil
 		}
-		want := told{charged: e.Amount}
-		if e.receipt != nil {
-			want = told{carrier: e.Sequence}
-		}
-		key := string(receiptKey(e.Request, e.Account, e.Hold))
-		if have, ok := index[key]; !ok || have != want {
+		key := receiptKey(e.Request, e.Account, e.Sequence)
+		_, err := v.store.Get(ctx, receiptTable(key), key)
+		if e.receipt == nil || errors.Is(err, journal.ErrNotFound) {
 			v.find("ledger entry %d charged %d for request %s, and no receipt is found that says so", e.Sequence, e.Amount, e.Request)
+			return nil
 		}
-		delete(index, key)
-		return nil
+		ended++
+		return err
 	})
-	for key := range index {
-		v.find("%s/%q has no ledger entry", journal.Receipt, key)
+	for _, t := range receiptTables {
+		if err == nil {
+			err = v.store.Range(ctx, t, nil, nil, 0, func(journal.Record) error { records++; return nil })
+		}
 	}
-	return err
+	if err != nil || records == ended {
+		return err
+	}
+	for _, t := range receiptTables {
+		if err := v.store.Range(ctx, t, nil, nil, 0, func(rec journal.Record) error {
+			e, err := (&entryReader{state: s}).entry(ctx, sequenceOf(rec.Key[16:]))
+			if errors.Is(err, journal.ErrNotFound) || err == nil && !e.indexedBy(rec.Key) {
+				v.find("%s/%q has no ledger entry", t, rec.Key)
+				return nil
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+var receiptTables = []journal.Table{journal.Receipt, journal.ByHash}
 
 // Backup writes a copy of the store to path while the state is in use, and
 // returns its bytes. See journal.BackupFile.

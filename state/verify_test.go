@@ -80,6 +80,13 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 			return journal.Op{Table: table, Key: []byte(key), Value: []byte(value)}
 		}
 	}
+	edit := func(fn func([]state.Entry)) func(*testing.T, journal.Store) journal.Op {
+		return func(t *testing.T, s journal.Store) journal.Op {
+			op := replace(journal.Ledger, "", "")(t, s)
+			op.Value = state.EditPage(journal.Record{Key: op.Key, Value: op.Value}, fn)
+			return op
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(*testing.T, journal.Store) journal.Op
 		want   string
@@ -87,12 +94,14 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"a balance":              {replace(journal.Balance, `"spent":3`, `"spent":2`), "its entries add up to"},
 		"a balance is gone":      {remove(journal.Balance), "account 1 is missing"},
 		"a checkpoint":           {replace(journal.Folded, `"credits":100`, `"credits":99`), "add up"},
-		"a ledger entry":         {replace(journal.Ledger, `"amount":3`, `"amount":4`), "its entries add up to"},
+		"a ledger entry":         {edit(func(e []state.Entry) { e[0].Amount++ }), "its entries add up to"},
 		"a ledger entry is gone": {remove(journal.Ledger), "has no ledger entry"},
 		"a hold is gone":         {remove(journal.Hold), "hold 2 is missing"},
-		"a receipt is gone":      {remove(journal.Receipt), "no receipt is found that says so"},
-		"a receipt's entry":      {replace(journal.Receipt, "", "12345678"), "no receipt is found that says so"},
-		"a receipt's key":        {put(journal.Receipt, "x", "{}"), "another request's receipt"},
+		"a receipt is gone":      {remove(journal.ByHash), "no receipt is found that says so"},
+		"a receipt's request":    {edit(func(e []state.Entry) { e[0].Request = "r3" }), "no receipt is found that says so"},
+		"a receipt's value":      {replace(journal.ByHash, "", "12345678"), "a form that is not known"},
+		"a receipt's key":        {put(journal.Receipt, "x", ""), "a form that is not known"},
+		"a receipt too many":     {put(journal.Receipt, strings.Repeat("x", 24), ""), "has no ledger entry"},
 		"a user is gone":         {remove(journal.User), "user 1, who is not there"},
 		"an app is gone":         {remove(journal.App), "app 1, which is not there"},
 		"a grant is gone":        {remove(journal.Grant), "grant grt_1, which is not there"},
@@ -103,8 +112,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"a user's form":          {replace(journal.User, `"status":1`, `"status":"x"`), "is not what it should be"},
 		"a user's id":            {replace(journal.User, `"id":1`, `"id":2`), "another record's id"},
 		"an entry's form":        {put(journal.Ledger, "12345678", "[]"), "a form that is not known"},
-		"an empty page":          {put(journal.Ledger, "12345678", `{"account":"1","entries":[]}`), "a form that is not known"},
-		"an entry too many":      {replace(journal.Ledger, `"entries":[`, `"entries":[{"kind":"credit"},`), "a form that is not known"},
+		"an entry follows":       {edit(func(e []state.Entry) { e[0].Previous = 1 }), "follows 1, not 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := furnished(t)

@@ -177,7 +177,7 @@ func (s *State) group(first *request) {
 
 func (s *State) newTx() *Tx {
 	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(), touched: map[record]struct{}{},
-		paper: &s.paper, folio: &s.folio}
+		paper: &s.paper, folio: &s.folio, names: s.names}
 }
 
 func (s *State) next(n, size int) *request {

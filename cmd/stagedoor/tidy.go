@@ -18,7 +18,7 @@ const (
 	tidyStep = 100 * time.Millisecond
 )
 
-// keepTidy removes what has expired and folds old ledger entries, until ctx ends.
+// keepTidy removes what has expired, and packs and folds ledger entries, until ctx ends.
 func keepTidy(ctx context.Context, g *gateway) {
 	if g.state.Stats().Journal.CutBack {
 		g.logger.Warn("the last commit was not whole and was cut back; if the power did not fail, run stagedoor state verify and compare with a backup")
@@ -35,6 +35,10 @@ func keepTidy(ctx context.Context, g *gateway) {
 		err := tidy(ctx, busy, func() (int, error) { return g.state.Sweep(ctx, tidyBatch) })
 		if err != nil && ctx.Err() == nil {
 			g.logger.Warn("what has expired was not removed", "cause", err)
+		}
+		err = tidy(ctx, busy, func() (int, error) { return g.state.Pack(ctx, tidyBatch) })
+		if err != nil && ctx.Err() == nil {
+			g.logger.Warn("ledger entries were not packed", "cause", err)
 		}
 		keep := time.Duration(g.config.Load().Ledger.Keep)
 		if keep == 0 {

@@ -117,10 +117,9 @@ var (
 	idKey     = []byte("id")     // 16 random bytes; see storeID
 )
 
-// schemaVersion counts what an older program would not understand; see
-// laterTables. Since 8 records of table Receipt are empty or a sequence, which one
-// would take for damage. Since 9 there are groups, whose ceilings an older program would not enforce.
-const schemaVersion = 9
+// schemaVersion is that of the tables and their records. A file of another version is
+// refused.
+const schemaVersion = 10
 
 // Commit implements Store.
 func (b *Bolt) Commit(ctx context.Context, batches []Batch) (LSN, error) {
@@ -354,6 +353,10 @@ func (b *Bolt) Stats() Stats {
 	}
 	pages := b.db.Stats()
 	s.Free = int64(pages.FreePageN+pages.PendingPageN) * int64(b.db.Info().PageSize)
+	if info, err := os.Stat(b.db.Path()); err == nil {
+		// bbolt makes its file longer than it needs.
+		_ = b.view("file", func(tx *bbolt.Tx) error { s.Free += info.Size() - tx.Size(); return nil })
+	}
 	return s
 }
 

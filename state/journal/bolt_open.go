@@ -302,11 +302,11 @@ func (b *Bolt) inspect() (clean bool, err error) {
 		if len(v) != 1 {
 			return &CorruptError{Table: "file", Reason: "has no schema version"}
 		}
-		if v[0] > schemaVersion {
-			return fmt.Errorf("%w: schema %d, this one knows %d", ErrSchema, v[0], schemaVersion)
+		if v[0] != schemaVersion {
+			return fmt.Errorf("%w: it has schema %d and this program needs %d", ErrSchema, v[0], schemaVersion)
 		}
 		for _, t := range tables {
-			if tx.Bucket([]byte(t)) == nil && v[0] >= laterTables[t] {
+			if tx.Bucket([]byte(t)) == nil {
 				return &CorruptError{Table: t, Reason: "is missing"}
 			}
 		}

@@ -177,7 +177,7 @@ func (c *change) record(t Table) (Record, error) {
 // there is no more.
 func fileRecords(tx *bbolt.Tx, t Table, from, to []byte) func() (Record, error) {
 	bucket := tx.Bucket([]byte(t))
-	if bucket == nil { // an older store that is only read
+	if bucket == nil { // a damaged file
 		return func() (Record, error) { return Record{}, nil }
 	}
 	c := bucket.Cursor()

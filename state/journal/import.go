@@ -97,7 +97,7 @@ func parseHeader(line []byte) (Header, error) {
 	if err := strict(line, &h); err != nil || h.Format != exportFormat {
 		return Header{}, fmt.Errorf("%w: its first line is no header of one", ErrImport)
 	}
-	if h.Version > exportVersion || h.Schema > schemaVersion {
+	if h.Version != exportVersion || h.Schema != schemaVersion {
 		return Header{}, fmt.Errorf("%w: export version %d, schema %d", ErrSchema, h.Version, h.Schema)
 	}
 	return h, nil

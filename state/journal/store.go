@@ -122,7 +122,7 @@ var (
 	ErrClosed   = errors.New("the store is closed")
 	ErrLocked   = errors.New("another process has the store open")
 	ErrCorrupt  = errors.New("the store is damaged")
-	ErrSchema   = errors.New("the store was written by a newer version")
+	ErrSchema   = errors.New("the store was written by another version")
 )
 
 // ConflictError is an ErrConflict that names the batch and the record.

@@ -6,9 +6,7 @@ import "slices"
 // changes; a table that is no longer used keeps its name taken.
 type Table string
 
-// The tables. Those of accounts, authorizations and jobs are named here before
-// anything uses them, so that most files have the same layout; later ones are
-// in laterTables too.
+// The tables.
 const (
 	Meta     Table = "meta"     // small facts about the installation: generated secrets, marks
 	User     Table = "user"     // accounts
@@ -28,9 +26,10 @@ const (
 	Developer Table = "dev"     // developer tokens, by time-ordered id
 	Consent   Table = "consent" // what a user allowed an app, by both
 
-	Hold    Table = "hold"   // holds under way, by the sequence of their begin
-	Receipt Table = "rcpt"   // which ledger entries carry the receipts: cold, by request id, account and hold
-	Redeem  Table = "redeem" // redeem codes, by time-ordered id
+	Hold    Table = "hold"     // holds under way, by the sequence of their begin
+	Receipt Table = "rcpt"     // which ledger entries carry the receipts: cold, by the time in the request's id
+	ByHash  Table = "rcpthash" // the same, of ids without a time: by their hash
+	Redeem  Table = "redeem"   // redeem codes, by time-ordered id
 
 	Spend Table = "spend" // what each key has spent, by key id
 	Usage Table = "usage" // what was used a day, by day, account, key and model
@@ -45,11 +44,7 @@ const (
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, Group}
-
-// laterTables tells the schema since which a table is there: in an older file it
-// is not missing but new.
-var laterTables = map[Table]byte{Developer: 2, Consent: 2, Hold: 3, Receipt: 3, Redeem: 3, Spend: 4, Usage: 4, Folded: 5, Payment: 5, Delivery: 6, Group: 9}
+	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }

@@ -89,7 +89,7 @@ func halves(t *testing.T, s Store) {
 		"no header":       {join(lines[1:]...), journal.ErrImport},
 		"not JSON":        {[]byte("hello\n"), journal.ErrImport},
 		"unknown members": {bytes.Replace(text, []byte(`{"table":"key"`), []byte(`{"extra":1,"table":"key"`), 1), journal.ErrImport},
-		"newer schema":    {bytes.Replace(text, []byte(`"schema":`), []byte(`"schema":9`), 1), journal.ErrSchema},
+		"newer schema":    {bytes.Replace(text, []byte(`"schema":`), []byte(`"schema":99`), 1), journal.ErrSchema},
 	} {
 		empty := s.New(t)
 		if _, err := journal.Fill(ctx, empty, bytes.NewReader(c.text)); !errors.Is(err, c.want) {

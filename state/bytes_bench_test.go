@@ -1,0 +1,149 @@
+package state_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// benchRequests is how many priced requests BenchmarkBytesPerRequest writes.
+const benchRequests = 100_000
+
+// BenchmarkBytesPerRequest prints what a priced request takes in the store's file: while the gateway
+// runs, after a compaction, and once the ledger is folded. Each request is a posting of its own, as with few
+// requests at a time; 50 users have two keys each, and every tenth request begins with a durable hold. The ids
+// are the gateway's own or, as "client", random ones that clients sent.
+func BenchmarkBytesPerRequest(b *testing.B) {
+	for name, id := range map[string]func(clock time.Time, n int) string{
+		"gateway": func(now time.Time, n int) string {
+			id, err := state.NewID("req_", now, seeded(uint64(n)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			return id
+		},
+		"client": func(_ time.Time, n int) string { h := hash(n); return fmt.Sprintf("%x-%x", h[:8], h[8:16]) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				measureRequests(b, id)
+			}
+		})
+	}
+}
+
+func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
+	dir, clock := b.TempDir(), newClock()
+	store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := open(b, store, clock.Now)
+	for user := range 50 {
+		postOne(b, s, fmt.Sprint("user", user), state.Posting{Kind: state.Credit, Amount: 1e12})
+	}
+	before := used(store)
+	const commit = 100
+	for n := 0; n < benchRequests; n += commit {
+		clock.Add(10 * time.Second)
+		if err := try(s, func(tx *state.Tx) error {
+			for i := n; i < n+commit; i++ {
+				if err := payRequest(tx, id(tx.Now().Add(-time.Duration(i*7919%9973)*time.Millisecond), i), i); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+		if n%10_000 == 0 {
+			pack(b, s)
+		}
+	}
+	pack(b, s)
+	report := func(unit string) {
+		b.ReportMetric(float64(used(store)-before)/benchRequests, unit)
+	}
+	// reopen leaves the redo log out of the figure: it has a fixed size.
+	reopen := func(compact bool) {
+		s.Close()
+		if err := store.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if compact {
+			if _, err := journal.Compact(ctx, dir, journal.Options{LowWater: -1}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if store, err = journal.OpenBolt(dir, journal.Options{LowWater: -1}); err != nil {
+			b.Fatal(err)
+		}
+		s = open(b, store, clock.Now)
+	}
+	reopen(false)
+	b.ReportMetric(float64(store.Stats().Size)/benchRequests, "file-B/request")
+	report("B/request")
+	reopen(true)
+	report("compact-B/request")
+	if v, err := state.Verify(ctx, store); err != nil || !v.Sound() {
+		b.Fatal(v.Problems, err)
+	}
+	for n := state.MaxFold; n >= state.MaxFold; {
+		if n, err = s.Fold(ctx, clock.Now().Add(time.Hour), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reopen(true)
+	report("folded-B/request")
+	s.Close()
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// used is how many bytes of the store's file hold something.
+func used(store journal.Store) int64 { return store.Stats().Size - store.Stats().Free }
+
+// payRequest posts one priced request as the ledger's actor does.
+func payRequest(tx *state.Tx, request string, n int) error {
+	account := fmt.Sprint("user", n%50)
+	in, out := int64(200+n*7919%5000), int64(50+n*104729%900)
+	amount := (in*3 + out*15) / 1000
+	receipt := state.Receipt{Request: request, Key: fmt.Sprintf("key_%048x", n%100*7919), Model: "gpt-5", Upstream: "gpt-5-2026-03-01", Provider: "openai", Attempts: 1,
+		Usage: state.ReceiptUsage{Input: in, Output: out}, Prices: []state.PriceRow{{What: "input", Quantity: in, Price: 3000, Per: 1e6}, {What: "output", Quantity: out, Price: 15000, Per: 1e6}}}
+	end := state.Posting{Kind: state.Settle, Amount: amount, Held: 4 * amount, Reason: "finished", Receipt: &receipt, Began: tx.Now().Add(-time.Duration(n*6151%8000) * 1_000_003)}
+	if n%10 == 0 {
+		begun, err := postTo(tx, account, state.Posting{Kind: state.Begin, Amount: 4 * amount, Receipt: &receipt, Began: end.Began})
+		if err != nil {
+			return err
+		}
+		end.Hold = begun
+	}
+	_, err := postTo(tx, account, end)
+	return err
+}
+
+func postTo(tx *state.Tx, account string, p state.Posting) (uint64, error) {
+	_, posted, err := tx.Post(account, []state.Posting{p})
+	if err != nil {
+		return 0, err
+	}
+	return posted[0].Sequence, posted[0].Err
+}
+
+func postOne(b *testing.B, s *state.State, account string, p state.Posting) {
+	must(b, s, func(tx *state.Tx) error { _, err := postTo(tx, account, p); return err })
+}
+
+// pack does what the tidy loop does.
+func pack(b *testing.B, s *state.State) {
+	for n := state.MaxFold; n >= state.MaxFold; {
+		var err error
+		if n, err = s.Pack(ctx, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
