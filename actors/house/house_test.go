@@ -3,6 +3,7 @@ package house_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -35,6 +36,11 @@ type stage struct {
 // begin starts a house on a store, inside a bubble.
 func begin(t *testing.T, journal journal.Store) *stage {
 	t.Helper()
+	return beginLogging(t, journal, kittest.Logger(t))
+}
+
+func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *stage {
+	t.Helper()
 	s := &stage{t: t}
 	var err error
 	if s.store, err = state.Open(journal, time.Now); err != nil {
@@ -48,7 +54,7 @@ func begin(t *testing.T, journal journal.Store) *stage {
 		n++
 		return strings.Repeat(string('a'+n%26), 32)
 	}}
-	s.House, err = house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
+	s.House, err = house.Start(t.Context(), house.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,5 +62,9 @@ func (h *House) forgetPauses(ctx context.Context) {
 		}
 		return nil
 	})
-	h.options.Logger.Info("pauses of providers that are gone forgotten", "providers", gone, "cause", err)
+	if err != nil {
+		h.options.Logger.Warn("pauses of removed providers could not be ended", "providers", gone, "cause", err)
+		return
+	}
+	h.options.Logger.Info("pauses of removed providers ended", "providers", gone)
 }

@@ -3,6 +3,8 @@ package house_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,8 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
+	"stagedoor/test/harness"
 )
 
 // gatePaused asks a provider's gate itself.
@@ -91,6 +95,25 @@ func TestPauseOfAProviderThatIsGoneIsForgotten(t *testing.T) {
 		}
 		if err := s.SetPaused(t.Context(), "two", true); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("pausing one that is not there: %v", err)
+		}
+		s.end()
+	})
+}
+
+func TestPauseThatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := statetest.NewFaulty(), new(harness.Buffer)
+		s := beginLogging(t, store, slog.New(slog.NewTextHandler(log, nil)))
+		s.mustConfigure(sandbox("one"), sandbox("two"))
+		s.setPaused("one", true)
+		store.Refuse(journal.ErrReadOnly)
+		s.mustConfigure(sandbox("two"))
+		store.Refuse(nil)
+		if _, ok := s.Pause("one"); !ok {
+			t.Error("the pause was ended")
+		}
+		if got := log.String(); !strings.Contains(got, "could not be ended") || strings.Contains(got, "pauses of removed providers ended") {
+			t.Errorf("the log says %s", got)
 		}
 		s.end()
 	})

@@ -42,7 +42,7 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 						b.Error(err)
 						return
 					}
-					bill := ledger.Charge(ledger.Work{Price: price, Told: usage(1000, 100), Counted: dialogue.NoUsage, Delivered: true})
+					bill := ledger.Charge(ledger.Work{Price: price, Told: usage(1000, 100), Counted: dialogue.NoUsage})
 					receipt := &state.Receipt{Model: "m", Upstream: "m", Provider: "p", Attempts: 1, Usage: bill.Usage, Prices: bill.Prices}
 					if err := h.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: "finished", Receipt: receipt}); err != nil {
 						b.Error(err)

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -13,15 +15,16 @@ type End uint8
 const (
 	// Finished: the client has the whole answer. Its usage is charged.
 	Finished End = iota
-	// Refused: by the gateway or the provider, before any answer. Nothing.
+	// Refused: by the gateway or the provider, before any answer. Nothing is charged.
 	Refused
-	// Failed: the provider failed. What was delivered before, so nothing if
+	// Failed: the provider failed. What was delivered before is charged, and nothing if
 	// nothing was.
 	Failed
-	// Left: the client went away. What was delivered to it.
+	// Left: the client went away. The prompt is charged from the moment when the provider
+	// accepted the request, and all that was delivered.
 	Left
-	// Exhausted: the balance ran out and the gateway ended the answer. What was
-	// delivered.
+	// Exhausted: the balance ran out and the gateway ended the answer. It is charged as
+	// Left is.
 	Exhausted
 )
 
@@ -30,17 +33,48 @@ var endReasons = [...]string{Finished: "finished", Refused: "refused", Failed: "
 // String is the end reason in receipts.
 func (e End) String() string { return endReasons[e] }
 
-// Work is a text request that is over.
+// Work is what a provider did for a request that is over. None of its members is what a
+// client said, except for MostOutput, which a client can only raise: a client can raise a
+// hold, but it cannot lower a bill.
 type Work struct {
 	Price *catalog.Price
 	End   End
-	// Delivered: the client has, or could have, a part of the answer.
-	Delivered bool
-	// Told is what the provider said, as far as it said anything; Counted is the
-	// gateway's own count of the prompt and of what was delivered.
+	// Accepted: the provider answered the request with a 2xx status.
+	Accepted bool
+	// Told is the usage that the provider reported. Counted is the gateway's own count of
+	// the prompt and of the output that was delivered.
 	Told, Counted dialogue.Usage
-	// MaxOutput is how many tokens were asked for at most; 0: not said.
-	MaxOutput int64
+	// MostOutput is the most output tokens that the model gives to all choices together. If
+	// Exact, the catalogue says so. Otherwise it is a default, and more that was delivered is
+	// charged.
+	MostOutput int64
+	Exact      bool
+	// Media: the work is priced by its units below, and by tokens only if the price is.
+	Media bool
+	// Images are the finished images that were delivered, and Seconds those of video.
+	Images, Seconds int64
+	// Partials are the partial images that were delivered. Begun are the images that had a
+	// partial one and were not delivered themselves, and Whole are those of them whose last
+	// partial image is the picture, as it is with quality high.
+	Partials, Begun, Whole int64
+}
+
+// delivered reports whether the client got anything.
+func (w *Work) delivered() bool {
+	return w.Counted.OutputTotal > 0 || w.Images > 0 || w.Partials > 0 || w.Seconds > 0
+}
+
+// charged reports whether anything is charged at all.
+func (w *Work) charged() bool {
+	switch w.End {
+	case Finished:
+		return true
+	case Failed:
+		return w.delivered()
+	case Left, Exhausted:
+		return w.Accepted || w.delivered()
+	}
+	return false
 }
 
 // Bill is what a request costs and why.
@@ -51,8 +85,8 @@ type Bill struct {
 	Flags  []string
 }
 
-// Flags of odd usage. What is flagged was not believed: the gateway's own count
-// stands in for it.
+// Flags of odd usage. What is flagged was not believed. The gateway's own count stands in
+// for it, and for a count beyond all reason the most that the model gives.
 const (
 	FlagMissing       = "usage_missing"
 	FlagNegative      = "usage_negative"
@@ -61,38 +95,77 @@ const (
 	FlagPartial       = "usage_partial" // the answer was cut off: what was told is not the whole
 )
 
-// A number of tokens is absurd beyond tenfold what it should be at most
-// (faults.md U29). What should come in is an estimate, and pictures and files by
-// reference make it a bad one, so that bound is at least beyond any context.
+// A number of input tokens is absurd beyond tenfold what it should be at most (faults.md
+// U29). What should come in is an estimate, and media by reference make it a bad one, so
+// that bound is at least beyond any context.
 const (
 	absurdFactor = 10
 	absurdInput  = 4_000_000
-	absurdOutput = 4_000_000
 )
 
-// Charge is the bill of a text request.
+// Charge returns the bill for a request of any kind: text, images, videos and the image
+// vendor's routes. It is the one place that decides what is charged.
 func Charge(w Work) Bill {
 	var b Bill
-	if w.Price.Zero() || w.End == Refused || (!w.Delivered && w.End != Finished) {
+	if !w.charged() {
 		return b
 	}
-	j := judge{told: w.Told, counted: w.Counted}
-	if w.MaxOutput > 0 {
-		// The count is a guess by lengths, frames included.
-		j.counted.OutputTotal = min(w.Counted.OutputTotal, w.MaxOutput)
+	if !w.Media || w.Price.PerToken() {
+		b = tokens(&w)
+	}
+	if w.Media {
+		b.add(&w)
+	}
+	return b
+}
+
+// tokens is the part of a bill that is counted in tokens.
+func tokens(w *Work) Bill {
+	j := judge{told: w.Told, counted: w.Counted, most: max(w.MostOutput, 0)}
+	if !w.Exact {
+		j.most = max(j.most, w.Counted.OutputTotal)
 	}
 	u := dialogue.NoUsage
-	u.InputTotal = j.believe(w.Told.InputTotal, w.Counted.InputTotal, max(absurdInput, saturate(w.Counted.InputTotal)))
-	limit := int64(absurdOutput)
-	if w.MaxOutput > 0 {
-		limit = saturate(w.MaxOutput)
-	}
-	u.OutputTotal = j.output(w.End, limit)
+	u.InputTotal = j.input()
+	u.OutputTotal = j.output(w.End)
 	j.parts(&u)
 	u.Estimated = j.estimated || w.Told.Estimated
-	b.Amount = min(w.Price.Tokens(u), state.MaxCredits)
-	b.Usage, b.Prices, b.Flags = used(u), rows(w.Price, u), j.flags
-	return b
+	return Bill{Amount: min(w.Price.Tokens(u), state.MaxCredits), Usage: used(u), Prices: rows(w.Price, u), Flags: j.flags}
+}
+
+// add adds what is counted in images and seconds. Where partial images have a price, an
+// image that was begun and not delivered costs its partial ones. Where they have none, a
+// client that leaves with a partial image pays for the picture. A picture that its last
+// partial image shows is paid for however the request ended.
+func (b *Bill) add(w *Work) {
+	var p catalog.Price
+	if w.Price != nil {
+		p = *w.Price
+	}
+	images := max(w.Images, 0) + max(w.Whole, 0)
+	if p.PerPartial == 0 && w.End != Failed {
+		images = max(w.Images, 0) + max(w.Begun, w.Whole, 0)
+	}
+	b.Usage.Images, b.Usage.Seconds = images, max(w.Seconds, 0)
+	b.unit("images", images, p.PerImage)
+	b.unit("partial_images", max(w.Partials, 0), p.PerPartial)
+	b.unit("video_seconds", max(w.Seconds, 0), p.PerSecond)
+}
+
+// unit adds one product to a bill.
+func (b *Bill) unit(what string, n, each int64) {
+	if each = max(each, 0); n == 0 || each == 0 {
+		return
+	}
+	b.Amount = saturating(b.Amount, multiply(n, each))
+	b.Prices = append(b.Prices, state.PriceRow{What: what, Quantity: n, Price: each, Per: 1})
+}
+
+func saturating(a, b int64) int64 {
+	if a > state.MaxCredits-min(b, state.MaxCredits) {
+		return state.MaxCredits
+	}
+	return a + b
 }
 
 func saturate(n int64) int64 {
@@ -105,55 +178,59 @@ func saturate(n int64) int64 {
 // judge decides which numbers are believed.
 type judge struct {
 	told, counted dialogue.Usage
+	most          int64 // output tokens
 	flags         []string
 	estimated     bool
 }
 
 func (j *judge) flag(name string) {
-	for _, f := range j.flags {
-		if f == name {
-			return
-		}
+	if !slices.Contains(j.flags, name) {
+		j.flags = append(j.flags, name)
 	}
-	j.flags = append(j.flags, name)
 }
 
-// believe returns what was told, or what was counted if that can't be.
-func (j *judge) believe(told, counted, limit int64) int64 {
+// input judges the count of input tokens.
+func (j *judge) input() int64 {
+	told, counted := j.told.InputTotal, dialogue.Told(j.counted.InputTotal)
 	switch {
 	case told == notTold:
 		j.flag(FlagMissing)
 	case told < 0:
 		j.flag(FlagNegative)
-	case told > limit:
+	case told > max(absurdInput, saturate(counted)):
 		j.flag(FlagAbsurd)
 	default:
 		return told
 	}
 	j.estimated = true
-	return dialogue.Told(counted)
+	return counted
 }
 
 const notTold = -1
 
-// output judges the count of output tokens. Of an answer that was cut off a
-// provider may have told the beginning only.
-func (j *judge) output(end End, limit int64) int64 {
+// output judges the count of output tokens. A provider may have told only the beginning of
+// an answer that was cut off. More than the model gives is charged as the most it gives.
+func (j *judge) output(end End) int64 {
 	told, counted := j.told.OutputTotal, dialogue.Told(j.counted.OutputTotal)
-	if end == Finished {
-		if told == 0 && counted > 0 {
-			j.flag(FlagContradicting)
-			j.estimated = true
-			return counted
-		}
-		return j.believe(told, counted, limit)
-	}
-	if told == notTold || (told >= 0 && told < counted) {
-		j.flag(FlagPartial)
+	cut := end != Finished
+	switch {
+	case told > j.most:
+		j.flag(FlagAbsurd)
 		j.estimated = true
-		return counted
+		return j.most
+	case cut && (told == notTold || told >= 0 && told < counted):
+		j.flag(FlagPartial)
+	case told == notTold:
+		j.flag(FlagMissing)
+	case told < 0:
+		j.flag(FlagNegative)
+	case told == 0 && counted > 0:
+		j.flag(FlagContradicting)
+	default:
+		return told
 	}
-	return j.believe(told, counted, limit)
+	j.estimated = true
+	return min(counted, j.most)
 }
 
 // parts takes over the counts that are parts of the totals, as far as they fit
@@ -195,6 +272,9 @@ func used(u dialogue.Usage) state.ReceiptUsage {
 
 // rows are the products that catalog.Price.Tokens adds up.
 func rows(p *catalog.Price, u dialogue.Usage) []state.PriceRow {
+	if p.Zero() {
+		return nil
+	}
 	out := make([]state.PriceRow, 0, 2) // input and output, mostly
 	row := func(what string, tokens, price, otherwise int64) {
 		if price == 0 {

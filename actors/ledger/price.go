@@ -58,36 +58,14 @@ func Affordable(p *catalog.Price, amount, promptTokens int64) int64 {
 
 const million = 1_000_000
 
-// Images is the price of n images, made or to be made.
+// Images is the bill for n images, made or to be made.
 func Images(p *catalog.Price, n int64) Bill {
-	return units(p, "images", n, perImage)
+	return Charge(Work{Price: p.ByUnit(), Media: true, Images: n})
 }
 
-// Video is the price of seconds of video.
+// Video is the bill for seconds of video, made or to be made.
 func Video(p *catalog.Price, seconds int64) Bill {
-	return units(p, "video_seconds", seconds, perSecond)
-}
-
-func perImage(p *catalog.Price, u *state.ReceiptUsage, n int64) int64 {
-	u.Images = n
-	return p.PerImage
-}
-
-func perSecond(p *catalog.Price, u *state.ReceiptUsage, n int64) int64 {
-	u.Seconds = n
-	return p.PerSecond
-}
-
-func units(p *catalog.Price, what string, n int64, price func(*catalog.Price, *state.ReceiptUsage, int64) int64) Bill {
-	var b Bill
-	n = max(n, 0)
-	if p == nil {
-		p = &catalog.Price{}
-	}
-	each := max(price(p, &b.Usage, n), 0)
-	b.Amount = multiply(n, each)
-	b.Prices = []state.PriceRow{{What: what, Quantity: n, Price: each, Per: 1}}
-	return b
+	return Charge(Work{Price: p.ByUnit(), Media: true, Seconds: seconds})
 }
 
 // multiply saturates at what an account can have.

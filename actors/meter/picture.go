@@ -11,6 +11,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/tokens"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 )
 
@@ -60,8 +61,10 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 	if p.price.Zero() {
 		return nil
 	}
-	u := p.guess(p.request.Picture.N)
-	need := saturating(ledger.Images(p.price, int64(p.request.Picture.N)).Amount, ledger.Estimate(p.price, u.InputTotal, u.OutputTotal))
+	n := int64(max(p.request.Picture.N, 1))
+	u := p.guess(n, n*int64(p.request.Picture.Partials))
+	units := ledger.Charge(ledger.Work{Price: p.price.ByUnit(), Media: true, Images: n, Partials: n * int64(p.request.Picture.Partials)})
+	need := saturating(units.Amount, ledger.Estimate(p.price, u.InputTotal, u.OutputTotal))
 	if p.hold != nil && need <= p.hold.Amount() {
 		return nil
 	}
@@ -103,18 +106,22 @@ const (
 	sourceTokens  = 6500
 )
 
-// guess is the usage of n images, on the high side.
-func (p *Picture) guess(n int) dialogue.Usage {
+// guess is the usage of images and partial images, on the high side.
+func (p *Picture) guess(images, partials int64) dialogue.Usage {
 	r := p.request.Picture
-	each := int64(pictureTokens)
-	if area := r.Size.Pixels(); area > pictureArea {
-		each = each * area / pictureArea
-	}
 	u := dialogue.NoUsage
 	u.InputTotal = max(1, tokens.Guess(len(r.Prompt))) + int64(len(r.Files()))*sourceTokens
-	u.OutputTotal = each*int64(n) + int64(r.Partials)*partialTokens
+	u.OutputTotal = times(p.each(), images) + partials*partialTokens
 	u.Estimated = true
 	return u
+}
+
+// each is what one image may cost in tokens.
+func (p *Picture) each() int64 {
+	if area := p.request.Picture.Size.Pixels(); area > pictureArea {
+		return pictureTokens * area / pictureArea
+	}
+	return pictureTokens
 }
 
 // End implements painter.Meter.
@@ -133,7 +140,7 @@ func (p *Picture) End(ctx context.Context, o *painter.Outcome) *dialogue.Error {
 		p.ended = true
 		release(ctx, func() { p.hold.Release(reasonUnwritten, receipt) }, reasonUnwritten)
 		return nil
-	case end != ledger.Finished:
+	case bill.Amount == 0 && end != ledger.Finished:
 		p.ended = true
 		release(ctx, func() { p.hold.Release(end.String(), receipt) }, end.String())
 		return nil
@@ -147,33 +154,33 @@ func (p *Picture) End(ctx context.Context, o *painter.Outcome) *dialogue.Error {
 		return nil
 	}
 	p.failed = true
+	if o.Err != nil { // nobody comes again
+		p.ended = true
+		p.hold.Release(reasonUnwritten, receipt)
+	}
 	return ledger.Refusal(err)
 }
 
-// bill is what was delivered: images by their price, tokens by theirs.
+// bill is what the provider did: images by their price, tokens by theirs.
 func (p *Picture) bill(o *painter.Outcome, end ledger.End) ledger.Bill {
-	if end != ledger.Finished {
-		return ledger.Bill{}
+	w := ledger.Work{Price: p.price, End: end, Accepted: o.Accepted, Media: true, Told: o.Usage.Tokens(),
+		Images: int64(o.Delivered), Partials: int64(o.Partials), Begun: int64(o.Begun), Whole: int64(o.Whole)}
+	rendered := w.Images + max(w.Begun, w.Whole)
+	if end == ledger.Failed {
+		rendered = w.Images + w.Whole
 	}
-	b := ledger.Charge(ledger.Work{Price: p.price, End: end, Delivered: o.Delivered > 0, Told: o.Usage.Tokens(), Counted: p.guess(o.Delivered)})
-	if p.price.Input == 0 && p.price.Output == 0 {
-		b = ledger.Bill{} // tokens do not matter, nor that nobody counted them
-	}
-	images := ledger.Images(p.price, int64(o.Delivered))
-	b.Amount = saturating(b.Amount, images.Amount)
-	b.Usage.Images = images.Usage.Images
-	if p.price.PerImage > 0 {
-		b.Prices = append(b.Prices, images.Prices...)
-	}
-	return b
+	w.Counted = p.guess(rendered, w.Partials)
+	// Models say nowhere how many tokens a picture may take, so the bound is far away.
+	w.MostOutput = times(p.guess(int64(max(p.request.Picture.N, 1)), w.Partials).OutputTotal, 10)
+	return ledger.Charge(w)
 }
 
-// endOf is how the request ended. A picture is delivered as a whole or not at all.
+// endOf is how the request ended.
 func endOf(o *painter.Outcome) ledger.End {
 	switch {
 	case o.Err == nil:
 		return ledger.Finished
-	case o.Err.Status == statusClientLeft:
+	case o.Err.Status == upstream.StatusClientLeft:
 		return ledger.Left
 	case o.Err.Status < 500:
 		return ledger.Refused

@@ -40,8 +40,9 @@ type Request struct {
 	Body    []byte // only measured
 	// MaxTokens is the most a choice may have; 0 or less: not said.
 	MaxTokens int64
-	Choices   int
-	Stream    bool
+	// Choices is how many answers the provider makes.
+	Choices int
+	Stream  bool
 	// Lasting work is begun again by the next process if this one ends first, so
 	// what was done of it till then is not charged.
 	Lasting bool
@@ -57,7 +58,8 @@ type Text struct {
 	mu      sync.Mutex // End may come twice at once
 	price   *catalog.Price
 	hold    *ledger.Hold
-	most    int64 // output tokens the candidate's model gives at most
+	most    int64 // output tokens the candidate's model gives at most, for all choices
+	exact   bool  // the catalogue says so
 	covered int64 // output tokens the hold pays for
 	dry     bool  // the account had nothing more
 	enough  bool
@@ -86,15 +88,20 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate) (tight bool, ref
 		return false, nil
 	}
 	t.price, t.enough, t.dry = c.Price, false, false
+	output, all := t.outputTokens(c)
+	t.most, t.exact = c.MaxOutput()
+	t.most = times(t.most, int64(t.request.Choices))
+	if !t.exact {
+		t.most = max(t.most, all)
+	}
 	if t.price.Zero() {
 		return false, nil
 	}
-	output, all := t.outputTokens(c)
 	need := ledger.Estimate(t.price, t.prompt, output)
 	if err := t.keep(ctx, need); err != nil {
 		return false, ledger.Refusal(err)
 	}
-	t.most, t.noted, t.notedAt = all, 0, t.now()
+	t.noted, t.notedAt = 0, t.now()
 	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)
 	if output == all {
 		return false, nil
@@ -110,7 +117,8 @@ func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 		all = times(t.request.MaxTokens, n)
 		return all, all
 	}
-	all = times(c.Target(c.Provider.Shape).MaxOutputTokens, n)
+	most, _ := c.MaxOutput()
+	all = times(most, n)
 	if !t.request.Stream {
 		return all, all
 	}
@@ -118,7 +126,7 @@ func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 }
 
 func times(a, n int64) int64 {
-	if a > state.MaxCredits/n {
+	if n > 0 && a > state.MaxCredits/n {
 		return state.MaxCredits
 	}
 	return a * n
@@ -207,8 +215,8 @@ func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
 		return nil
 	}
 	end := t.end(o)
-	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Delivered: t.enough || o.Committed && o.Counted > 0,
-		Told: o.Usage, Counted: t.counted(o), MaxOutput: max(t.request.MaxTokens, 0) * int64(t.request.Choices)})
+	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Told: o.Usage, Counted: t.counted(o),
+		MostOutput: t.most, Exact: t.exact})
 	receipt := &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
 		Usage: bill.Usage, Prices: bill.Prices, Flags: bill.Flags}
 	switch {
@@ -250,7 +258,7 @@ func (t *Text) end(o *translator.Outcome) ledger.End {
 		return ledger.Finished
 	case t.request.Lasting && errors.Is(o.Err, upstream.ErrDraining):
 		return ledger.Refused
-	case o.Err.Status == statusClientLeft:
+	case o.Err.Status == upstream.StatusClientLeft:
 		return ledger.Left
 	case !o.Committed && o.Err.Status < 500:
 		return ledger.Refused
@@ -258,12 +266,12 @@ func (t *Text) end(o *translator.Outcome) ledger.End {
 	return ledger.Failed
 }
 
-// statusClientLeft is how upstream.Cancelled names a client that has left.
-const statusClientLeft = 499
-
 // counted is the gateway's own count.
 func (t *Text) counted(o *translator.Outcome) dialogue.Usage {
 	u := dialogue.NoUsage
-	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, o.Counted, true
+	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, 0, true
+	if o.Committed || o.Err == nil || o.Err.Status == upstream.StatusClientLeft {
+		u.OutputTotal = o.Counted
+	}
 	return u
 }

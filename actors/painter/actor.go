@@ -152,6 +152,9 @@ func (r *request) facts(m *attemptEnded) facts {
 func (r *request) fail(c actor.Context, err *dialogue.Error) {
 	o := r.last
 	o.Reply, o.Delivered, o.Err = nil, 0, err
+	if err.Status == upstream.StatusClientLeft {
+		o.Delivered = o.Made
+	}
 	r.over(c, o, false)
 }
 

@@ -33,7 +33,7 @@ type attempt struct {
 	deadline  time.Time
 
 	shape  picture.Shape // nil: the sandbox
-	mu     sync.Mutex    // of report, while several calls are under way
+	mu     sync.Mutex    // of report and out, while several calls are under way
 	report dialogue.Report
 	out    Outcome
 }

@@ -63,6 +63,13 @@ type Outcome struct {
 	// Delivered is how many images there are to be paid for.
 	Delivered int
 	Usage     *picture.Usage
+	// Accepted: the provider answered a call of the last attempt with a 2xx status.
+	Accepted bool
+	// Made is how many images the provider delivered, also if the client has left since.
+	Made int
+	// Partials are the partial images that were passed on, Begun the images that had one,
+	// and Whole those of them whose last partial image is the picture.
+	Partials, Begun, Whole int
 	// Committed: the client has seen a partial image.
 	Committed bool
 }

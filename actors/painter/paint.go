@@ -19,8 +19,50 @@ const maxAtOnce = 8
 
 // part is one of the calls that together make the reply.
 type part struct {
-	request *picture.Request
-	call    *picture.Call // nil: the sandbox
+	request  *picture.Request
+	call     *picture.Call // nil: the sandbox
+	partials *partials
+}
+
+// partials counts the partial images of one call. A call that streams makes one image.
+type partials struct {
+	sent  int
+	whole bool // the last of them is the picture
+}
+
+// passed counts a partial image that was passed on.
+func (a *attempt) passed(n *partials, r *picture.Request, p *picture.Partial) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.out.Committed = true
+	a.out.Partials++
+	if n.sent++; n.sent == 1 {
+		a.out.Begun++
+	}
+	if !n.whole && r.Quality == "high" && p.Index+1 >= r.Partials {
+		n.whole = true
+		a.out.Whole++
+	}
+}
+
+// made counts the images of a call that succeeded. They are no longer begun ones.
+func (a *attempt) made(n *partials, reply *picture.Reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.out.Made += reply.Delivered()
+	if n.sent > 0 {
+		a.out.Begun--
+	}
+	if n.whole {
+		a.out.Whole--
+	}
+}
+
+// accept notes that the provider took the request.
+func (a *attempt) accept() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.out.Accepted = true
 }
 
 // parts divides the request into calls of as many images as one can make, and
@@ -28,7 +70,7 @@ type part struct {
 func (a *attempt) parts() ([]part, *failure) {
 	r := a.order.Request
 	if a.shape == nil {
-		return []part{{request: r}}, nil
+		return []part{{request: r, partials: new(partials)}}, nil
 	}
 	most := max(a.shape.MaxImages(r, a.candidate.Model), 1)
 	var parts []part
@@ -39,7 +81,7 @@ func (a *attempt) parts() ([]part, *failure) {
 		if err != nil {
 			return nil, callerFault(err)
 		}
-		parts = append(parts, part{&sub, call})
+		parts = append(parts, part{&sub, call, new(partials)})
 	}
 	return parts, nil
 }
@@ -130,12 +172,13 @@ func (a *attempt) one(ctx context.Context, p part) (reply *picture.Reply, f *fai
 	ctx, call := a.begin(ctx, p)
 	defer func() { a.ended(call, reply, f) }()
 	if p.call == nil {
-		reply, f = a.simulate(ctx, p.request)
+		reply, f = a.simulate(ctx, p)
 	} else {
 		reply, f = a.askOrYield(ctx, p)
 	}
 	if reply != nil {
 		trim(reply, p.request.N)
+		a.made(p.partials, reply)
 	}
 	return reply, f
 }
@@ -164,7 +207,7 @@ func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *fail
 	if err != nil {
 		return nil, f
 	}
-	reply, again := a.ask(ctx, part{less, call})
+	reply, again := a.ask(ctx, part{less, call, p.partials})
 	if again != nil {
 		return nil, again
 	}
@@ -177,12 +220,13 @@ func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *fail
 }
 
 // simulate lets the embedded sandbox answer.
-func (a *attempt) simulate(ctx context.Context, r *picture.Request) (*picture.Reply, *failure) {
+func (a *attempt) simulate(ctx context.Context, p part) (*picture.Reply, *failure) {
 	var done *picture.Reply
 	var stopped *failure
-	err := a.svc.Simulate(ctx, r, a.order.Header, func(ev *picture.Event) error {
+	err := a.svc.Simulate(ctx, p.request, a.order.Header, func(ev *picture.Event) error {
+		a.accept()
 		if done == nil {
-			done, stopped = a.event(ctx, ev)
+			done, stopped = a.event(ctx, p, ev)
 		}
 		if stopped != nil {
 			return stopped
@@ -236,6 +280,7 @@ func (a *attempt) read(ctx context.Context, p part, reply *upstream.Reply) (*pic
 		refused := upstream.Refused(a.order.Request.Inbound, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.secrets()...)
 		return nil, &failure{Failure: refused, refused: true}
 	}
+	a.accept()
 	if reply.IsStream() {
 		return a.events(ctx, p, reply)
 	}
@@ -274,7 +319,7 @@ func (a *attempt) events(ctx context.Context, p part, reply *upstream.Reply) (*p
 		if ev == nil {
 			continue
 		}
-		if made, f := a.event(ctx, ev); made != nil || f != nil {
+		if made, f := a.event(ctx, p, ev); made != nil || f != nil {
 			if made != nil && !p.request.Stream {
 				made.Raw = nil // it is an event
 			}
@@ -285,7 +330,7 @@ func (a *attempt) events(ctx context.Context, p part, reply *upstream.Reply) (*p
 }
 
 // event passes a partial image on, or returns the reply.
-func (a *attempt) event(ctx context.Context, ev *picture.Event) (*picture.Reply, *failure) {
+func (a *attempt) event(ctx context.Context, p part, ev *picture.Event) (*picture.Reply, *failure) {
 	if ev.Done != nil || ev.Partial == nil {
 		return ev.Done, nil
 	}
@@ -300,6 +345,6 @@ func (a *attempt) event(ctx context.Context, ev *picture.Event) (*picture.Reply,
 	if err := a.reply.send(ctx, meta, ev.Partial); err != nil {
 		return nil, &failure{Failure: upstream.CancelledBy(err)}
 	}
-	a.out.Committed = true
+	a.passed(p.partials, p.request, ev.Partial)
 	return nil, nil
 }

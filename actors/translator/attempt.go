@@ -38,6 +38,7 @@ type attempt struct {
 	counted  counter
 	metaSent bool
 	left     atomic.Pointer[upstream.Remaining] // calls of a fan-out share it
+	accepted atomic.Bool                        // see Outcome.Accepted
 	// failStream writes the terminal error event of the stream under way; nil:
 	// no stream is. It is kept for the case that the pump panics.
 	failStream func(dst []byte, err *dialogue.Error) []byte
@@ -73,6 +74,7 @@ func (a *attempt) run(ctx context.Context) *attemptEnded {
 	}
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = dialogue.NoUsage, 0, 0 // an earlier attempt's are not this one's
 	f := a.permitted(ctx)
+	a.conduit.outcome.Accepted = a.accepted.Load()
 	if a.last != nil {
 		a.lastWords(f)
 	}
@@ -248,6 +250,7 @@ func (a *attempt) simulated(req *dialogue.Request) producer {
 	return a.watched(a.order.Head.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		var stopped *upstream.Failure
 		err := a.provider.Simulate(ctx, req, a.order.In.Header, func(ev *dialogue.Event) error {
+			a.accepted.Store(true)
 			emit(ev)
 			if stopped = flush(); stopped != nil {
 				return stopped
@@ -299,6 +302,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	}
 	a.notice(reply)
 	if reply.Status == http.StatusOK {
+		a.accepted.Store(true)
 		return reply, nil
 	}
 	defer reply.Close()

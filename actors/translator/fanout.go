@@ -160,11 +160,21 @@ func (m *merger) event(i, base int, ev *dialogue.Event) {
 			return
 		}
 		total := m.total()
+		for _, u := range m.usage { // what one call did not tell is not known of all of them
+			total.InputTotal, total.OutputTotal = unlessMissing(total.InputTotal, u.InputTotal), unlessMissing(total.OutputTotal, u.OutputTotal)
+		}
 		m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
 	}
 	moved := *ev
 	moved.Choice += base
 	m.emit(&moved)
+}
+
+func unlessMissing(sum, of int64) int64 {
+	if of == dialogue.NoUsage.OutputTotal {
+		return of
+	}
+	return sum
 }
 
 // total sums what the calls were told.

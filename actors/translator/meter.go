@@ -6,6 +6,7 @@ import (
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
 )
@@ -90,24 +91,23 @@ type counter struct {
 	output int64
 	pieces int64
 	bytes  int
-	frame  int // the shortest event so far: what is not text in each
 }
 
 // text counts a piece of answer.
 func (c *counter) text(s string) { c.add(len(s)) }
 
-// event counts an event that is forwarded unread. The shortest one seen stands
-// for the frame that all of them have, and for one byte of text.
-func (c *counter) event(length int) {
-	if c.frame == 0 || length < c.frame {
-		c.frame = length
-	}
-	c.add(length - c.frame + 1)
-}
+// event counts an event of a provider that is forwarded.
+func (c *counter) event(data []byte) { c.add(shapes.AnswerBytes(data)) }
+
+// piece counts an event as one token.
+func (c *counter) piece() { c.add(1) }
 
 // add counts bytes of one piece. Most upstreams send a token a piece, of any length:
 // a guess for each would round every one of them up.
 func (c *counter) add(bytes int) {
+	if bytes == 0 {
+		return
+	}
 	c.pieces++
 	c.bytes += bytes
 	c.output = max(c.pieces, tokens.Guess(c.bytes))

@@ -21,23 +21,18 @@ func TestPiecesAreCountedAsAboutTheirTokens(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		pieces []string
-		uneven bool // the shortest piece tells what of an event is not text
 	}{
-		{"a token each", tokens.Pieces(whole), true},
-		{"a word each", strings.SplitAfter(whole, " "), true},
-		{"lines", cut(80), false},
-		{"all at once", []string{whole}, false},
+		{"a token each", tokens.Pieces(whole)},
+		{"a word each", strings.SplitAfter(whole, " ")},
+		{"lines", cut(80)},
+		{"all at once", []string{whole}},
 	} {
 		var read, unread counter
 		for _, p := range c.pieces {
 			read.text(p)
-			unread.event(200 + len(p))
+			unread.event([]byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"` + p + `"}}]}`))
 		}
-		ways := map[string]int64{"read": read.output}
-		if c.uneven {
-			ways["unread"] = unread.output
-		}
-		for way, n := range ways {
+		for way, n := range map[string]int64{"read": read.output, "unread": unread.output} {
 			if n < real*7/10 || n > real*14/10 {
 				t.Errorf("%s, %s: %d tokens were counted, there are %d", c.name, way, n, real)
 			}

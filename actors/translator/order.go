@@ -77,6 +77,8 @@ type Outcome struct {
 	Counted int64
 	// Err is the failure the client was told of, if any.
 	Err *dialogue.Error
+	// Accepted: the provider of the last attempt answered with a 2xx status.
+	Accepted bool
 	// Committed: the client got (the beginning of) an answer.
 	Committed bool
 }

@@ -95,7 +95,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 		out = bytes.ToValidUTF8(out, replacement)
 	}
 	buf.B = out
-	u.counted.output = tokens.Guess(len(out))
+	u.counted.output = tokens.Guess(shapes.AnswerBytes(out))
 	u.learn(u.tap.Usage(), u.tap.Reason())
 	if !u.hooked() {
 		return nil
@@ -194,7 +194,11 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 	if content {
 		u.content = true
 		u.call.Piece()
-		u.counted.event(len(ev.Data))
+		if u.order.Meter != nil {
+			u.counted.event(ev.Data)
+		} else {
+			u.counted.piece() // nothing is charged by it
+		}
 	}
 	if u.ended = u.tap.Done(); u.ended && !u.begun() {
 		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()} // an end without a beginning

@@ -27,7 +27,7 @@ func (v *visit) meter(o *translator.Order) {
 		return
 	}
 	o.Meter = meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: account, Key: v.key.ID,
-		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: o.Head.N, Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
+		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
 }
 
 // receipt is what GET /v1/receipts/{request_id} answers.

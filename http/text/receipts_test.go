@@ -112,8 +112,9 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 		{"whole", askFor("dear", `,"max_tokens":60`), answerJSON(200, wholeAnswer), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
 		{"streamed", askFor("dear", `,"max_tokens":60,"stream":true`), answerStream(chunk("a"), chunk("b"), lastChunk, fmt.Sprintf(usageChunk, 50), "[DONE]"), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
 		{"streamed, DONE forgotten", askFor("dear", `,"max_tokens":60,"stream":true`), answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 50)), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
-		{"streamed, absurd usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, 101), "[DONE]"), 140, `{"input_tokens":100,"output_tokens":4,"estimated":true}`, `["usage_absurd","over_hold"]`},
-		{"streamed, negative usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, -50), "[DONE]"), 140, `{"input_tokens":100,"output_tokens":4,"estimated":true}`, `["usage_negative","over_hold"]`},
+		{"streamed, absurd usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, 8193), "[DONE]"), 100 + 81_920, `{"input_tokens":100,"output_tokens":8192,"estimated":true}`, `["usage_absurd","over_hold","overrun"]`},
+		{"streamed, a limit that the provider ignored", askFor("dear", `,"max_completion_tokens":1,"stream":true`), answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 5000), "[DONE]"), 50_100, `{"input_tokens":100,"output_tokens":5000}`, `["over_hold","overrun"]`},
+		{"streamed, negative usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, -50), "[DONE]"), 130, `{"input_tokens":100,"output_tokens":3,"estimated":true}`, `["usage_negative","over_hold"]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 			got := g.receipt(t, r)
 			if got.Get("charged").Int() != tt.charged || got.Get("usage").Raw != tt.usage || got.Get("flags").Raw != tt.flags || got.Get("end_reason").String() != "finished" ||
 				got.Get("provider").String() != "vendor" || got.Get("model").String() != "dear" || got.Get("attempts").Int() != 1 || got.Get("key").String() != "key_user7" ||
-				got.Get("held").Int() < 100 || got.Get("prices.#").Int() != 2 {
+				got.Get("held").Int() < 30 || got.Get("prices.#").Int() != 2 {
 				t.Errorf("got %s", got.Raw)
 			}
 		})
@@ -411,4 +412,52 @@ func TestSandboxIsChargedToo(t *testing.T) {
 	if charged[0] <= 0 || charged[0] != charged[1] {
 		t.Errorf("got %v", charged)
 	}
+}
+
+// TestWhatAClientAsksForDoesNotLowerItsBill: several prompts and best_of are several answers,
+// in the hold and in the bill.
+func TestWhatAClientAsksForDoesNotLowerItsBill(t *testing.T) {
+	prompts := strings.TrimSuffix(strings.Repeat(`"a",`, 500), ",")
+	tests := []struct {
+		name, body string
+		out, held  int64
+	}{
+		{"500 prompts", `{"model":"old","max_tokens":10,"prompt":[` + prompts + `]}`, 16_000, 50_000},
+		{"best_of", `{"model":"old","max_tokens":10,"best_of":20,"prompt":"a"}`, 4_000, 2_000},
+		{"prompts, each several times", `{"model":"old","max_tokens":10,"n":3,"prompt":["a","b"]}`, 60, 600},
+		{"token lists are prompts", `{"model":"old","max_tokens":10,"prompt":[[1,2],[3]]}`, 20, 200},
+		{"one list of tokens is one prompt", `{"model":"old","max_tokens":10,"prompt":[1,2,3]}`, 10, 100},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := fmt.Sprintf(`{"id":"c","object":"text_completion","created":1,"model":"old","choices":[{"index":0,"text":"hi","finish_reason":"stop"}],"usage":{"prompt_tokens":500,"completion_tokens":%d,"total_tokens":1}}`, tt.out)
+			u := newUpstream(t, answerJSON(200, answer))
+			g, _ := priced(t, 10_000_000, nil, func(g *gateway) {
+				g.provider(catalog.Provider{Name: "old", Shape: dialogue.Completions, BaseURL: u.URL + "/v1", APIKeys: []string{"k"}},
+					catalog.Model{Pattern: "old", Price: dear, MaxOutputTokens: 1000})
+			})
+			r := g.do("POST", "/v1/completions", tt.body, g.as("user7")...)
+			if r.status != 200 {
+				t.Fatalf("got %d %s", r.status, r.body)
+			}
+			got := g.receipt(t, r)
+			if got.Get("charged").Int() != 500+10*tt.out || got.Get("held").Int() < tt.held || got.Get("held").Int() > tt.held+3_000 {
+				t.Errorf("charged %d and held %d, want %d and about %d: %s", got.Get("charged").Int(), got.Get("held").Int(), 500+10*tt.out, tt.held, got.Raw)
+			}
+		})
+	}
+}
+
+func TestBudgetOfAKeyWithoutAUserCounts(t *testing.T) {
+	g, _ := priced(t, 0, answerJSON(200, wholeAnswer))
+	g.key("lonely", func(k *state.Key) { k.Budget = 1000 })
+	body := askFor("dear", `,"max_tokens":60`)
+	r := g.do("POST", "/v1/chat/completions", body, g.as("lonely")...)
+	if r.status != 200 {
+		t.Fatalf("got %d %s", r.status, r.body)
+	}
+	if got := g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("lonely")...); got.get("charged").Int() != 600 {
+		t.Errorf("the receipt says %s", got.body)
+	}
+	want(t, g.do("POST", "/v1/chat/completions", body, g.as("lonely")...), 429, "insufficient_quota")
 }

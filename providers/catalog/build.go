@@ -154,7 +154,8 @@ func (b *builder) route(at string, m *Model, r *Route, pattern bool) Candidate {
 	}
 	b.common(at, r.Capabilities, r.MaxOutputTokens, r.Price)
 	c := Candidate{Provider: p, Model: cmp.Or(r.Model, "*"), weight: max(r.Weight, 1), overrides: [2]*CapabilityOverrides{m.Capabilities, r.Capabilities},
-		maxOutputTokens: cmp.Or(r.MaxOutputTokens, m.MaxOutputTokens, defaultMaxOutputTokens), Price: cmp.Or(r.Price, m.Price)}
+		maxOutputTokens: cmp.Or(r.MaxOutputTokens, m.MaxOutputTokens, defaultMaxOutputTokens),
+		exactMax:        r.MaxOutputTokens > 0 || m.MaxOutputTokens > 0, Price: cmp.Or(r.Price, m.Price)}
 	if !pattern {
 		c.Model = strings.Replace(c.Model, "*", VendorName(m.Pattern), 1)
 	}

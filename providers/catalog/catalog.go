@@ -37,6 +37,7 @@ type Candidate struct {
 	weight          int
 	overrides       [2]*CapabilityOverrides // of the model, of the route
 	maxOutputTokens int64
+	exactMax        bool
 	targets         []dialogue.Target // of the text shapes, if the name is fixed
 }
 
@@ -53,6 +54,10 @@ func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 	}
 	return t
 }
+
+// MaxOutput returns the most output tokens that the model gives to one choice. exact tells
+// that the catalogue says so; otherwise it is a default.
+func (c *Candidate) MaxOutput() (tokens int64, exact bool) { return c.maxOutputTokens, c.exactMax }
 
 // Provider finds a provider by name; nil: there is none.
 func (c *Catalog) Provider(name string) *Provider { return c.providers[name] }

@@ -9,19 +9,34 @@ import (
 
 // Price is what a model costs, in micro-dollars: per million tokens, per image,
 // per second of video. CachedInput, CacheWrite and Reasoning left at zero cost
-// what the tokens they are part of cost.
+// what the tokens they are part of cost. PerPartial is for each partial image of a stream.
+// Left at zero, partial images cost nothing beside their picture.
 type Price struct {
 	Input, Output       int64
 	CachedInput         int64
 	CacheWrite          int64
 	Reasoning           int64
 	PerImage, PerSecond int64
+	PerPartial          int64
 }
 
 const million = 1_000_000
 
 // Zero reports whether the price is nothing, whatever is used. A nil Price is.
 func (p *Price) Zero() bool { return p == nil || *p == Price{} }
+
+// PerToken reports whether tokens cost anything.
+func (p *Price) PerToken() bool {
+	return p != nil && (p.Input != 0 || p.Output != 0 || p.CachedInput != 0 || p.CacheWrite != 0 || p.Reasoning != 0)
+}
+
+// ByUnit returns the prices that are not for tokens.
+func (p *Price) ByUnit() *Price {
+	if p == nil {
+		return nil
+	}
+	return &Price{PerImage: p.PerImage, PerSecond: p.PerSecond, PerPartial: p.PerPartial}
+}
 
 // Tokens is the cost of a reply in micro-dollars, rounded up once, so that many
 // small requests cost no more than rounding allows. Counts an upstream invents

@@ -1,6 +1,9 @@
 package dialogue
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math"
+)
 
 // EventKind says which fields of an Event are set.
 type EventKind uint8
@@ -138,11 +141,17 @@ func (u *Usage) Merge(later Usage) {
 // Told returns n, or 0 where n is "not told".
 func Told(n int64) int64 { return max(n, 0) }
 
-// Add sums what both tell: the usage of several calls that made one reply.
+// Add sums what both tell: the usage of several calls that made one reply. A count that one
+// of them told below zero makes the sum Below: what the others told is not all of it. Sums
+// that do not fit saturate.
 func (u *Usage) Add(other Usage) {
 	add := func(sum *int64, n int64) {
-		if n >= 0 {
-			*sum = max(*sum, 0) + n
+		switch {
+		case n < -1 || *sum < -1:
+			*sum = Below
+		case n >= 0:
+			have := max(*sum, 0)
+			*sum = have + min(n, math.MaxInt64-have)
 		}
 	}
 	add(&u.InputTotal, other.InputTotal)

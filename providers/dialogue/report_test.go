@@ -2,6 +2,7 @@ package dialogue_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -43,5 +44,32 @@ func TestLossesAreBoundedAndToldOnce(t *testing.T) {
 	}
 	if got := r.Header(); len(got) > 1024 || strings.HasSuffix(got, ",") || !strings.HasPrefix(got, "seed,") {
 		t.Errorf("the header has %d bytes: %.80s", len(got), got)
+	}
+}
+
+func TestSumsOfUsageKeepTheMarkOfANegativeCount(t *testing.T) {
+	told := func(in, out int64) dialogue.Usage {
+		u := dialogue.NoUsage
+		u.InputTotal, u.OutputTotal = in, out
+		return u
+	}
+	for _, tt := range []struct {
+		name  string
+		parts []dialogue.Usage
+		want  dialogue.Usage
+	}{
+		{"positive", []dialogue.Usage{told(1, 2), told(3, 4)}, told(4, 6)},
+		{"one tells nothing", []dialogue.Usage{told(1, 2), dialogue.NoUsage}, told(1, 2)},
+		{"the last is negative", []dialogue.Usage{told(1, 2), told(3, dialogue.Below)}, told(4, dialogue.Below)},
+		{"the first is negative", []dialogue.Usage{told(1, -50), told(3, 4)}, told(4, dialogue.Below)},
+		{"beyond what fits", []dialogue.Usage{told(math.MaxInt64, 1), told(3, math.MaxInt64)}, told(math.MaxInt64, math.MaxInt64)},
+	} {
+		sum := dialogue.NoUsage
+		for _, u := range tt.parts {
+			sum.Add(u)
+		}
+		if sum != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, sum, tt.want)
+		}
 	}
 }

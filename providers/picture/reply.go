@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"math"
 	"time"
 
 	"stagedoor/providers/dialogue"
@@ -105,19 +106,26 @@ type Usage struct {
 	OutputText, OutputImage int64
 }
 
-// Input and Output are the totals.
-func (u *Usage) Input() int64 { return u.InputText + u.InputImage }
+// Input returns the total of input tokens. It is dialogue.Below if a part of it is negative.
+func (u *Usage) Input() int64 { return sum(u.InputText, u.InputImage) }
 
-// Output is the total.
-func (u *Usage) Output() int64 { return u.OutputText + u.OutputImage }
+// Output returns the total of output tokens, as Input does.
+func (u *Usage) Output() int64 { return sum(u.OutputText, u.OutputImage) }
 
 // Add sums the usage of several calls that made one reply.
 func (u *Usage) Add(o *Usage) {
-	u.InputText += o.InputText
-	u.InputImage += o.InputImage
-	u.CachedInput += o.CachedInput
-	u.OutputText += o.OutputText
-	u.OutputImage += o.OutputImage
+	u.InputText = sum(u.InputText, o.InputText)
+	u.InputImage = sum(u.InputImage, o.InputImage)
+	u.CachedInput = sum(u.CachedInput, o.CachedInput)
+	u.OutputText = sum(u.OutputText, o.OutputText)
+	u.OutputImage = sum(u.OutputImage, o.OutputImage)
+}
+
+func sum(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return dialogue.Below
+	}
+	return a + min(b, math.MaxInt64-a)
 }
 
 // Tokens is the usage in the form that prices are applied to.

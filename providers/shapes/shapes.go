@@ -99,6 +99,9 @@ type Head struct {
 	N            int   // choices asked for, at least 1
 	ServiceTier  string
 	Prompts      int // completions: the prompts of a list; 0 stands for one
+	// Answers is how many answers the provider makes, if that is more than N: for each of
+	// several prompts, and of best_of.
+	Answers int
 	// Structured: the request asks for JSON or a schema.
 	Structured bool
 	// Plain: Check has seen that Patch has nothing to do but to rename the model

@@ -102,7 +102,7 @@ func CancelledBy(cause error) *Failure {
 		return &Failure{Class: Cancelled, Err: &dialogue.Error{Status: 503, Type: dialogue.TypeOverloaded,
 			Code: "shutting_down", Message: "the gateway is shutting down, try again", RetryAfter: time.Second, Cause: cause}}
 	default:
-		return &Failure{Class: Cancelled, Err: &dialogue.Error{Status: 499, Type: dialogue.TypeAPI,
+		return &Failure{Class: Cancelled, Err: &dialogue.Error{Status: StatusClientLeft, Type: dialogue.TypeAPI,
 			Code: "client_closed_request", Message: "the client closed the request", Cause: cause}}
 	}
 }
@@ -169,6 +169,9 @@ func aboutSchema(e *dialogue.Error) bool {
 // outputParameters are the names under which shapes ask for structured output.
 var outputParameters = []string{"response_format", "output_config", "output_format", "text.format",
 	"responseschema", "response_schema", "response_json_schema", "responsejsonschema"}
+
+// StatusClientLeft is the status of a request whose client has left. It is never sent.
+const StatusClientLeft = 499
 
 // MaxClientRetryAfter is the longest Retry-After a client is sent: SDKs sleep
 // for whatever they are told.

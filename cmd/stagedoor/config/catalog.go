@@ -98,7 +98,7 @@ func (p *Price) catalog() *catalog.Price {
 		return nil
 	}
 	return &catalog.Price{Input: int64(p.Input), Output: int64(p.Output), CachedInput: int64(p.CachedInput), CacheWrite: int64(p.CacheWrite),
-		Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond)}
+		Reasoning: int64(p.Reasoning), PerImage: int64(p.PerImage), PerSecond: int64(p.PerSecond), PerPartial: int64(p.PerPartial)}
 }
 
 // fixedKeyID is the id of a key of the file.

@@ -137,7 +137,7 @@ type Model struct {
 	Fallback        []Target      `yaml:"fallback" doc:"tried when all targets failed"`
 	Aliases         Strings       `yaml:"aliases" doc:"further names of the same model"`
 	Capabilities    *Capabilities `yaml:"capabilities" doc:"what it can do, where its name does not tell"`
-	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"what a missing max_tokens becomes where one is needed"`
+	MaxOutputTokens int           `yaml:"max_output_tokens" doc:"the most output tokens of one answer: what a missing max_tokens becomes where one is needed, and the most that is charged; 8192 if not given"`
 	Price           *Price        `yaml:"price" doc:"what it costs"`
 }
 
@@ -172,6 +172,7 @@ type Price struct {
 	CacheWrite  Money `yaml:"cache_write" doc:"a million tokens written to a cache"`
 	Reasoning   Money `yaml:"reasoning" doc:"a million reasoning tokens, where they differ from output"`
 	PerImage    Money `yaml:"per_image" doc:"one image"`
+	PerPartial  Money `yaml:"per_partial" doc:"one partial image of a stream; without it partial images cost nothing beside their picture"`
 	PerSecond   Money `yaml:"per_second" doc:"one second of video"`
 }
 

@@ -39,6 +39,9 @@ func check(body []byte) (shapes.Head, error) {
 	if err := k.together(); err != nil {
 		return shapes.Head{}, err
 	}
+	if answers := max(k.Head.Prompts, 1) * max(k.Head.N, int(k.bestOf)); answers > k.Head.N {
+		k.Head.Answers = answers
+	}
 	k.Head.Plain = !k.UsageSaid || k.Head.IncludeUsage
 	return k.Head, nil
 }
