@@ -13,10 +13,18 @@ import (
 // It holds back people's passwords, which can be guessed. Clients' secrets can't:
 // for them it only keeps those who are wrong from being answered at leisure, and
 // who is right passes whatever others do under his name.
+//
+// Each kind of subject has a table of its own, so that cheap failures of one kind cannot
+// push out what is known of another.
 type limiter struct {
-	entries map[subject]*list.Element
+	tables [subjectKinds]table
+	most   int // subjects of one kind
+}
+
+// table holds the subjects of one kind, of which the longest unused is forgotten first.
+type table struct {
+	entries map[string]*list.Element
 	recent  *list.List // of *attempts, the last used first
-	most    int
 }
 
 // subject is whom a failure concerns.
@@ -28,16 +36,18 @@ type subject struct {
 type subjectKind uint8
 
 const (
-	byAccount subjectKind = iota
+	byDevice         subjectKind = iota // an account in a browser that has signed in to it before
+	byAccountAddress                    // an account, from one address
+	byAccount                           // an account, from all browsers that are not known
 	byApp
 	byLoginAddress
 	bySecretAddress
 	subjectKinds
 )
 
-// free is how many failures in a window cost nothing. Many people may share an
-// address.
-var free = [subjectKinds]int{byAccount: 5, byApp: 5, byLoginAddress: 20, bySecretAddress: 20}
+// free is how many failures in a window cost nothing. Many people may share an address,
+// and strangers at one address must not use up what an account has.
+var free = [subjectKinds]int{byDevice: 5, byAccountAddress: 5, byAccount: 20, byApp: 5, byLoginAddress: 20, bySecretAddress: 20}
 
 const (
 	window      = time.Minute
@@ -46,7 +56,7 @@ const (
 	forgiveness = 15 * time.Minute // after a pause without another failure
 	inFlight    = time.Second      // when those may have been decided that are being checked
 
-	maxSubjects = 100_000
+	maxSubjects = 20_000 // of one kind
 )
 
 // attempts is what is known of one subject.
@@ -60,10 +70,24 @@ type attempts struct {
 }
 
 func newLimiter(most int) *limiter {
-	return &limiter{entries: map[subject]*list.Element{}, recent: list.New(), most: most}
+	l := &limiter{most: most}
+	for i := range l.tables {
+		l.tables[i] = table{map[string]*list.Element{}, list.New()}
+	}
+	return l
 }
 
-func accountSubject(username string) subject { return subject{byAccount, strings.ToLower(username)} }
+// loginSubjects returns whom a login concerns. A browser that has signed in to the account
+// before is counted alone (OWASP's device cookies), so strangers who guess cannot lock its
+// user out, wherever they are.
+func loginSubjects(l Login) []subject {
+	name := strings.ToLower(l.Username)
+	if l.Device != "" {
+		return []subject{{byDevice, l.Device + " " + name}}
+	}
+	from := addressSubject(byLoginAddress, l.From)
+	return []subject{{byAccountAddress, from.name + " " + name}, {byAccount, name}, from}
+}
 
 // addressSubject is who an address is likely to be: one with IPv6 has at least
 // 64 bits to choose from.
@@ -81,7 +105,7 @@ func addressSubject(kind subjectKind, ip netip.Addr) subject {
 func (l *limiter) wait(now time.Time, subjects ...subject) time.Duration {
 	var wait time.Duration
 	for _, s := range subjects {
-		if e := l.entries[s]; e != nil {
+		if e := l.tables[s.kind].entries[s.name]; e != nil {
 			wait = max(wait, e.Value.(*attempts).until.Sub(now))
 		}
 	}
@@ -123,8 +147,11 @@ func (l *limiter) settle(now time.Time, o outcome, subjects ...subject) {
 		switch {
 		case o == failed:
 			a.fail(now)
-		case o == succeeded && s.kind == byAccount:
+		case o == succeeded && (s.kind == byDevice || s.kind == byAccountAddress):
 			a.failures, a.pauses = 0, 0
+		}
+		if a.pending == 0 && a.failures == 0 && a.pauses == 0 {
+			l.tables[s.kind].forget(s.name)
 		}
 	}
 }
@@ -137,17 +164,22 @@ func (l *limiter) fail(now time.Time, subjects ...subject) {
 }
 
 func (l *limiter) get(s subject) *attempts {
-	if e := l.entries[s]; e != nil {
-		l.recent.MoveToFront(e)
+	t := &l.tables[s.kind]
+	if e := t.entries[s.name]; e != nil {
+		t.recent.MoveToFront(e)
 		return e.Value.(*attempts)
 	}
-	if len(l.entries) >= l.most {
-		last := l.recent.Back()
-		delete(l.entries, l.recent.Remove(last).(*attempts).subject)
+	if len(t.entries) >= l.most {
+		t.forget(t.recent.Back().Value.(*attempts).subject.name)
 	}
 	a := &attempts{subject: s}
-	l.entries[s] = l.recent.PushFront(a)
+	t.entries[s.name] = t.recent.PushFront(a)
 	return a
+}
+
+func (t *table) forget(name string) {
+	t.recent.Remove(t.entries[name])
+	delete(t.entries, name)
 }
 
 // count is the failures in the window that now is in.
@@ -161,9 +193,10 @@ func (a *attempts) count(now time.Time) int {
 	return a.failures
 }
 
-// allowed is how many failures in a window cost nothing: after a pause none.
+// allowed is how many failures in a window cost nothing. After a pause there are none,
+// except for an account as a whole: one stranger's failure must not extend its pause.
 func (a *attempts) allowed() int {
-	if a.pauses > 0 {
+	if a.pauses > 0 && a.subject.kind != byAccount {
 		return 1
 	}
 	return free[a.subject.kind]

@@ -9,7 +9,7 @@ import (
 
 var (
 	begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ada   = accountSubject("Ada")
+	ada   = loginSubjects(Login{Username: "Ada"})[0]
 )
 
 func TestPausesGrowToAQuarterOfAnHour(t *testing.T) {
@@ -23,7 +23,7 @@ func TestPausesGrowToAQuarterOfAnHour(t *testing.T) {
 	}
 	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, longPause, longPause} {
 		until := now.Add(want - time.Second)
-		if wait := l.admit(now, accountSubject("ADA")); wait != want-time.Second {
+		if wait := l.admit(now, loginSubjects(Login{Username: "ADA"})[0]); wait != want-time.Second {
 			t.Fatalf("got %v, want %v", wait, want-time.Second)
 		}
 		if l.admit(until.Add(-1), ada) == 0 {
@@ -78,8 +78,8 @@ func TestManyAtOnceAreNoWayAround(t *testing.T) {
 			admitted++
 		}
 	}
-	if admitted != free[byAccount] {
-		t.Errorf("got %d at once, want %d", admitted, free[byAccount])
+	if admitted != free[byAccountAddress] {
+		t.Errorf("got %d at once, want %d", admitted, free[byAccountAddress])
 	}
 	for range admitted {
 		l.settle(begin, failed, ada)
@@ -123,7 +123,7 @@ func TestAddressesAreWhoTheyAre(t *testing.T) {
 
 func TestTheLongestUnusedIsForgotten(t *testing.T) {
 	l := newLimiter(3)
-	name := func(i int) subject { return accountSubject(fmt.Sprint("user", i)) }
+	name := func(i int) subject { return subject{byDevice, fmt.Sprint("user", i)} }
 	for i := range 3 {
 		for range 5 {
 			l.fail(begin, name(i))
@@ -136,8 +136,39 @@ func TestTheLongestUnusedIsForgotten(t *testing.T) {
 			t.Errorf("user %d: pauses %v, want %v", i, got, want)
 		}
 	}
-	if len(l.entries) != 3 || l.recent.Len() != 3 {
-		t.Errorf("kept %d and %d", len(l.entries), l.recent.Len())
+	kept := &l.tables[byDevice]
+	if len(kept.entries) != 3 || kept.recent.Len() != 3 {
+		t.Errorf("kept %d and %d", len(kept.entries), kept.recent.Len())
+	}
+	for i := range 10 {
+		l.fail(begin, subject{bySecretAddress, fmt.Sprint(i)})
+	}
+	if l.wait(begin, name(0)) == 0 {
+		t.Error("failures of another kind pushed out a user")
+	}
+	for i := range 10 { // attempts that were not decided leave nothing behind
+		l.admit(begin, subject{byAccount, fmt.Sprint(i)})
+		l.settle(begin, undecided, subject{byAccount, fmt.Sprint(i)})
+	}
+	if n := len(l.tables[byAccount].entries); n != 0 {
+		t.Errorf("%d undecided attempts are kept", n)
+	}
+}
+
+// TestOneFailureDoesNotExtendThePauseOfAnAccount: else a stranger with one guess a pause
+// could keep all unknown browsers of a user out.
+func TestOneFailureDoesNotExtendThePauseOfAnAccount(t *testing.T) {
+	l, account := newLimiter(10), subject{byAccount, "ada"}
+	for range free[byAccount] {
+		l.fail(begin, account)
+	}
+	now := begin.Add(firstPause)
+	if l.wait(now.Add(-1), account) == 0 || l.wait(now, account) != 0 {
+		t.Error("the pause is not a minute")
+	}
+	l.fail(now, account)
+	if wait := l.wait(now, account); wait != 0 {
+		t.Errorf("one failure later: wait %v", wait)
 	}
 }
 

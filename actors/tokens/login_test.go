@@ -169,9 +169,9 @@ func TestGuessingPasswordsIsSlow(t *testing.T) {
 		}
 	}
 	var limited *tokens.Limited
-	_, _, err := b.Login(ctx, tokens.Login{Username: "GRACE", Password: secretWord, From: netip.MustParseAddr("198.51.100.7")})
+	_, _, err := b.login("GRACE", secretWord)
 	if !errors.Is(err, tokens.ErrLimited) || !errors.As(err, &limited) || limited.RetryAfter != time.Minute {
-		t.Errorf("the sixth, right and from elsewhere: got %v", err)
+		t.Errorf("the sixth, right: got %v", err)
 	}
 	b.signUp(t, "other")
 	if _, _, err := b.login("other", secretWord); err != nil {
@@ -180,6 +180,47 @@ func TestGuessingPasswordsIsSlow(t *testing.T) {
 	b.clock.Add(time.Minute)
 	if _, _, err := b.login("grace", secretWord); err != nil {
 		t.Errorf("after the pause: %v", err)
+	}
+}
+
+// TestStrangersCannotLockAUserOut: guesses of one stranger hold up that stranger, and
+// guesses of many hold up browsers that have never signed in.
+func TestStrangersCannotLockAUserOut(t *testing.T) {
+	b := newBench(t, tokens.Config{})
+	b.signUp(t, "grace")
+	guess := func(from netip.Addr) error {
+		_, _, err := b.Login(ctx, tokens.Login{Username: "grace", Password: "wrong", From: from})
+		return err
+	}
+	right := func(from, device string) error {
+		_, _, err := b.Login(ctx, tokens.Login{Username: "grace", Password: secretWord, From: netip.MustParseAddr(from), Device: device})
+		return err
+	}
+	for range 10 {
+		guess(home)
+	}
+	if err := right("198.51.100.7", ""); err != nil {
+		t.Errorf("an unknown browser, after guesses from another address: %v", err)
+	}
+	for i := range 40 {
+		guess(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
+	}
+	if err := right("198.51.100.8", ""); !errors.Is(err, tokens.ErrLimited) {
+		t.Errorf("an unknown browser, after guesses from many addresses: %v", err)
+	}
+	for range 3 {
+		if err := right(home.String(), "known"); err != nil {
+			t.Errorf("a known browser at the address of a stranger: %v", err)
+		}
+	}
+	for i := range 6 {
+		_, _, err := b.Login(ctx, tokens.Login{Username: "grace", Password: "wrong", From: home, Device: "stolen"})
+		if want := map[bool]error{true: tokens.ErrLogin, false: tokens.ErrLimited}[i < 5]; !errors.Is(err, want) {
+			t.Errorf("guess %d of a known browser: %v, want %v", i+1, err, want)
+		}
+	}
+	if err := right(home.String(), "known"); err != nil {
+		t.Errorf("another known browser: %v", err)
 	}
 }
 

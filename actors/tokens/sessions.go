@@ -36,7 +36,7 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 
 // admitLogin checks a login if the limiter lets it, and tells it how that ended.
 func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
-	subjects := []subject{accountSubject(l.Username), addressSubject(byLoginAddress, l.From)}
+	subjects := loginSubjects(l)
 	if err := askAdmission(ctx, c, subjects); err != nil {
 		return state.User{}, err
 	}

@@ -37,6 +37,9 @@ type Login struct {
 	Username string
 	Password string
 	From     netip.Addr // who asks; the zero Addr is one more address
+	// Device names a browser that is known to have signed in to this account before; "":
+	// the browser is not known. It is the caller's to be sure of that.
+	Device string
 }
 
 // Session is a login in a browser. ID is not the cookie and may be shown; it is

@@ -122,10 +122,15 @@ func wellFormed(guest string) bool {
 // ends: nobody can plant a session, nor a guest, and find it signed in later.
 // Errors are the registry's.
 func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request, l tokens.Login) (Visitor, error) {
+	known := g.device(r)
+	if known.knows(l.Username) {
+		l.Device = known.ID
+	}
 	value, s, err := g.options.Registry.Login(r.Context(), l)
 	if err != nil {
 		return Visitor{}, err
 	}
+	g.remember(w, known, &s.User)
 	if old, err := r.Cookie(g.session); err == nil {
 		// A session left behind is no reason to refuse a new one.
 		_ = g.options.Registry.Logout(r.Context(), old.Value)

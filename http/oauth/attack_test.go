@@ -3,6 +3,7 @@ package oauth_test
 import (
 	"encoding/base64"
 	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -375,6 +376,50 @@ func TestWrongPasswordsAreSlowedDown(t *testing.T) {
 	w := c.do("POST", "/api/oauth2/sign-in", with(form, "password", password))
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || c.cookies["__Host-stagedoor-session"] != "" {
 		t.Errorf("the sixth: status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+// TestStrangersCannotLockOutAUserInAKnownBrowser: wrong passwords of others hold up
+// neither a browser that has signed in before nor a new one at another address.
+func TestStrangersCannotLockOutAUserInAKnownBrowser(t *testing.T) {
+	s := start(t, nil)
+	s.addUser("mallory")
+	known := s.browser()
+	known.signIn(known.do("GET", s.query(), nil), "anna")
+	device := known.cookies["__Host-stagedoor-device"]
+	other := s.browser()
+	other.signIn(other.do("GET", s.query(), nil), "mallory")
+	if device == "" || other.cookies["__Host-stagedoor-device"] == "" {
+		t.Fatal("a browser that has signed in keeps no device cookie")
+	}
+	attempt := func(password string, cookies map[string]string) int {
+		c := s.browser()
+		maps.Copy(c.cookies, cookies)
+		form := formOf(t, c.do("GET", s.query(), nil))
+		return c.do("POST", "/api/oauth2/sign-in", with(form, "username", "anna", "password", password)).Code
+	}
+	for range 10 {
+		attempt("wrong", nil)
+	}
+	for name, test := range map[string]struct {
+		cookies map[string]string
+		want    int
+	}{
+		"an unknown browser at the stranger's address": {nil, http.StatusTooManyRequests},
+		"a browser that another user is known in":      {map[string]string{"__Host-stagedoor-device": other.cookies["__Host-stagedoor-device"]}, http.StatusTooManyRequests},
+		"an invented device":                           {map[string]string{"__Host-stagedoor-device": device[:len(device)-4] + "AAAA"}, http.StatusTooManyRequests},
+		"the known browser":                            {map[string]string{"__Host-stagedoor-device": device}, http.StatusSeeOther},
+	} {
+		if got := attempt(password, test.cookies); got != test.want {
+			t.Errorf("%s: status %d, want %d", name, got, test.want)
+		}
+	}
+	codes := map[int]int{}
+	for range 10 {
+		codes[attempt("wrong", map[string]string{"__Host-stagedoor-device": device})]++
+	}
+	if codes[http.StatusForbidden] != 5 || codes[http.StatusTooManyRequests] != 5 {
+		t.Errorf("ten guesses in a known browser: %v", codes)
 	}
 }
 

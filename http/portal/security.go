@@ -30,7 +30,8 @@ func (v *visit) changePassword() {
 		v.securityAgain(http.StatusUnprocessableEntity, "The two new passwords differ.")
 		return
 	}
-	login := tokens.Login{Username: v.user.Username, Password: v.form.Get("old"), From: auth.Remote(v.r)}
+	login := tokens.Login{Username: v.user.Username, Password: v.form.Get("old"), From: auth.Remote(v.r),
+		Device: "session " + v.visitor.Session.ID} // so that strangers cannot keep the user from changing it
 	err := v.options.Registry.ChangePassword(v.r.Context(), login, fresh)
 	if errors.Is(err, tokens.ErrLogin) {
 		v.securityAgain(http.StatusForbidden, "The current password is wrong.")
