@@ -109,6 +109,12 @@ func NotFound(path string) *dialogue.Error {
 		Message: "unknown path " + printable(path)}
 }
 
+// ModelNotFound is the error for a model that is not served.
+func ModelNotFound(name string) *dialogue.Error {
+	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "model", Code: "model_not_found",
+		Message: "the model " + printable(name) + " is not served here"}
+}
+
 // MethodNotAllowed is the 405 of a path that is served for other methods.
 func MethodNotAllowed(method string, allow []string) *dialogue.Error {
 	return &dialogue.Error{Status: 405, Type: dialogue.TypeInvalidRequest, Code: "method_not_allowed",

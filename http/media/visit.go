@@ -2,7 +2,6 @@ package media
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/state"
 )
@@ -74,14 +72,9 @@ func (v *visit) admitTo(model string, tokens int) error {
 		v.plan = v.doors.planFor(model)
 	}
 	if v.plan == nil {
-		return modelNotFound(model)
+		return envelope.ModelNotFound(model)
 	}
 	return admission.Charge(v.w, v.pass, tokens, v.doors.Env.Now())
-}
-
-func modelNotFound(model string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("the model %q does not exist here", short(model))}
 }
 
 // short cuts what a client sent to what a message or log line can bear.

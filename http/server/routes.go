@@ -165,7 +165,13 @@ func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 	if r.missing != nil && !unclean(req.URL.Path) && r.missing(w, req) {
 		return
 	}
-	envelope.Write(w, r.dialect(req.URL.Path), envelope.NotFound(req.URL.Path))
+	err := envelope.NotFound(req.URL.Path)
+	for _, models := range []string{"/v1/models/", "/v1beta/models/"} {
+		if name, ok := strings.CutPrefix(req.URL.Path, models); ok {
+			err = envelope.ModelNotFound(name)
+		}
+	}
+	envelope.Write(w, r.dialect(req.URL.Path), err)
 }
 
 // unclean paths are served nowhere; net/http would redirect them.

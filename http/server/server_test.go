@@ -155,8 +155,26 @@ func TestPathsThatAreServedNowhere(t *testing.T) {
 			continue
 		}
 		e := envelopeOf(t, path, w)
-		if code := e["code"]; code != "unknown_url" && code != 404. {
-			t.Errorf("%.60s: code %v", path, code)
+		want := any("unknown_url")
+		switch {
+		case strings.HasPrefix(path, "/v1beta/"):
+			want = 404. // the third shape's errors have no words
+		case strings.HasPrefix(path, "/v1/models/"):
+			want = "model_not_found"
+		}
+		if e["code"] != want {
+			t.Errorf("%.60s: code %v, want %v", path, e["code"], want)
+		}
+	}
+}
+
+func TestAModelsNameInAPathHasNoDotSegments(t *testing.T) {
+	s, _ := newServer(t, nil)
+	for _, path := range []string{"/v1beta/models/cheap-/../dear:generateContent", "/v1beta/models/cheap-%2F..%2Fdear:streamGenerateContent",
+		"/v1beta/models/cheap-/%2e%2E/dear:countTokens", "/v1/models/cheap-/../dear:generateContent", "/v1beta/models/../models/m:generateContent"} {
+		w := get(s, httptest.NewRequest("POST", path, nil))
+		if w.Code != 404 || !strings.Contains(w.Body.String(), "is not served here") {
+			t.Errorf("%s: %d, %s", path, w.Code, w.Body)
 		}
 	}
 }

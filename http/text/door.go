@@ -180,7 +180,7 @@ func (v *visit) route() error {
 		v.plan = v.doors.planFor(head.Model)
 	}
 	if v.plan == nil {
-		return modelNotFound(head.Model)
+		return envelope.ModelNotFound(head.Model)
 	}
 	return nil
 }

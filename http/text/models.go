@@ -143,7 +143,7 @@ func (d *Doors) oneModel(w http.ResponseWriter, r *http.Request, id string) (cat
 	}
 	plan := d.planFor(id)
 	if plan == nil {
-		return catalog.ModelInfo{}, modelNotFound(id)
+		return catalog.ModelInfo{}, envelope.ModelNotFound(id)
 	}
 	return catalog.ModelInfo{ID: id, OwnedBy: plan[0].Provider.Name}, nil
 }

@@ -75,11 +75,6 @@ func find(list []catalog.ModelInfo, id string) int {
 	return slices.IndexFunc(list, func(m catalog.ModelInfo) bool { return m.ID == id })
 }
 
-func modelNotFound(id string) *dialogue.Error {
-	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "model", Code: "model_not_found",
-		Message: "the model " + strconv.QuoteToASCII(short(id)) + " is not served here"}
-}
-
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h["Content-Type"] = jsonType

@@ -85,7 +85,8 @@ type Resolved struct {
 
 // Resolve finds the entry for a name: an exact one, else that of the most
 // specific pattern. A pattern for the documents' names of media models is one for
-// the vendors', too, and the other way round (decisions.md, names).
+// the vendors', too, and the other way round (decisions.md, names). No pattern
+// matches a name that would lead elsewhere in a provider's path.
 func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if e := c.exact[name]; e != nil {
 		if e.pattern {
@@ -93,7 +94,7 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 		}
 		return Resolved{e, e.name}, true
 	}
-	if name == "" {
+	if name == "" || climbs(name) {
 		return Resolved{}, false
 	}
 	public, vendor := PublicName(name), VendorName(name)

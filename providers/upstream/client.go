@@ -82,7 +82,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{base: base, timeouts: o.Timeouts.withDefaults(), headers: o.Headers, keys: NewKeys(o.APIKeys), transport: o.Transport}
 	if c.transport == nil {
-		c.transport = newTransport(c.timeouts, newGuard(base.Hostname()))
+		c.transport = newTransport(c.timeouts)
 	}
 	return c, nil
 }
@@ -128,10 +128,13 @@ type Reply struct {
 // more than MaxKept bytes is the caller's again when Do has failed or the Reply
 // is closed; a smaller one never is.
 func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
-	r := &Reply{to: *c.base} // all that a call needs, in one piece
+	to, err := c.below(call.Path)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	r := &Reply{to: to} // all that a call needs, in one piece
 	watch, up := &r.watch, &r.sent
 	watch.begin(ctx, c.timeouts)
-	r.to.Path = join(r.to.Path, call.Path)
 	r.to.RawQuery = call.Query
 	h := call.Header
 	if h == nil {

@@ -13,8 +13,8 @@ import (
 // newTransport is one pool of connections per provider. Compression is not
 // asked for: replies are small, and a stream that is inflated is a stream that
 // is buffered. What comes compressed all the same is inflated by call.body.
-func newTransport(t Timeouts, g *guard) *http.Transport {
-	d := dialer{tcp: net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive, ControlContext: g.control}, handshake: t.Connect}
+func newTransport(t Timeouts) *http.Transport {
+	d := dialer{tcp: net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive, ControlContext: control}, handshake: t.Connect}
 	return &http.Transport{
 		DialContext:            d.plain,
 		DialTLSContext:         d.secure,

@@ -3,44 +3,69 @@ package upstream
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"testing"
 	"time"
 )
 
-// guardOf is one of a provider whose name resolves to these addresses.
-func guardOf(addresses ...string) *guard {
-	return &guard{base: "api.example.com", lookup: func(context.Context, string, string) ([]netip.Addr, error) {
-		var out []netip.Addr
-		for _, a := range addresses {
-			out = append(out, netip.MustParseAddr(a))
-		}
-		return out, nil
-	}}
-}
-
-func TestNamedHostsAreNotInside(t *testing.T) {
+func TestAProviderNamesNoPrivateAddress(t *testing.T) {
 	theirs := context.WithValue(t.Context(), named{}, true)
 	for name, c := range map[string]struct {
 		ctx     context.Context
-		guard   *guard
 		address string
 		refused bool
 	}{
-		"a public one":                          {theirs, guardOf("8.8.8.8"), "1.1.1.1:443", false},
-		"a private one":                         {theirs, guardOf("8.8.8.8"), "10.0.0.1:443", true},
-		"the metadata of a cloud":               {theirs, guardOf("8.8.8.8"), "169.254.169.254:80", true},
-		"this machine, as IPv6":                 {theirs, guardOf("8.8.8.8"), "[::ffff:127.0.0.1]:80", true},
-		"no address":                            {theirs, guardOf("8.8.8.8"), "localhost:80", true},
-		"a neighbour of a private provider":     {theirs, guardOf("10.0.0.2", "10.0.0.3"), "10.0.0.1:443", false},
-		"one inside, of a provider that is not": {theirs, guardOf("10.0.0.2", "8.8.8.8"), "10.0.0.1:443", true},
-		"of a provider that nobody knows":       {theirs, guardOf(), "10.0.0.1:443", true},
-		"the operator's own":                    {t.Context(), guardOf("8.8.8.8"), "10.0.0.1:443", false},
+		"a public one":              {theirs, "1.1.1.1:443", false},
+		"a private one":             {theirs, "10.0.0.1:443", true},
+		"the metadata of a cloud":   {theirs, "169.254.169.254:80", true},
+		"this machine":              {theirs, "127.0.0.1:80", true},
+		"this machine, as IPv6":     {theirs, "[::ffff:127.0.0.1]:80", true},
+		"no address":                {theirs, "localhost:80", true},
+		"one that the operator set": {t.Context(), "10.0.0.1:443", false},
 	} {
-		if err := c.guard.control(c.ctx, "tcp", c.address, nil); (err != nil) != c.refused {
+		if err := control(c.ctx, "tcp", c.address, nil); (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A local provider may send the gateway to its own address and to public ones.
+func TestALocalProviderNamesNoOtherLocalAddress(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server was called") }))
+	defer other.Close()
+	var own *httptest.Server
+	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, other.URL+"/latest", http.StatusFound)
+		case "/around":
+			http.Redirect(w, r, own.URL+"/file", http.StatusFound)
+		}
+	}))
+	defer own.Close()
+	c, err := New(Options{BaseURL: own.URL + "/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, port, _ := net.SplitHostPort(own.Listener.Addr().String())
+	for location, want := range map[string]bool{
+		own.URL + "/file":                          true,
+		own.URL + "/around":                        true,
+		"/around":                                  true,
+		own.URL + "/away":                          false,
+		other.URL + "/file":                        false,
+		"http://localhost:" + port + "/file":       false, // another name of the same machine
+		"http://[::ffff:7f00:1]:" + port + "/file": false,
+	} {
+		reply, err := c.Send(t.Context(), Request{Method: http.MethodGet, Location: location}, nil, "")
+		if (err == nil) != want {
+			t.Errorf("%s: %v", location, err)
+		}
+		if err == nil {
+			reply.Close()
 		}
 	}
 }
@@ -50,7 +75,7 @@ func TestNamesThatResolveInsideAreNotCalled(t *testing.T) {
 	called := false
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer inside.Close()
-	transport := newTransport(Timeouts{Connect: time.Second}, guardOf("8.8.8.8"))
+	transport := newTransport(Timeouts{Connect: time.Second})
 	defer transport.CloseIdleConnections()
 	c, err := New(Options{BaseURL: "http://api.example.com/v1", Transport: transport})
 	if err != nil {

@@ -45,14 +45,10 @@ var leaks = []struct {
 // scrub makes a text of an upstream fit for a client: no address, no key, and
 // not longer than anybody reads. secrets are the keys of the provider.
 func scrub(text string, secrets []string) string {
-	for _, s := range secrets {
-		if len(s) >= shortestSecret {
-			text = strings.ReplaceAll(text, s, redacted)
-		}
-	}
 	if len(text) > 4*maxMessage {
 		text = text[:4*maxMessage] // what follows is hardly ever shown, and never searched
 	}
+	text = withoutSecrets(text, secrets)
 	for _, leak := range leaks {
 		text = leak.pattern.ReplaceAllString(text, leak.with)
 	}
@@ -87,6 +83,9 @@ func scrubbed(e *dialogue.Error, secrets []string) dialogue.Error {
 		if word(string(code), secrets) == "" {
 			clean.Code = nil
 		}
+	}
+	if details := string(e.ModerationDetails); scrub(details, secrets) != details {
+		clean.ModerationDetails = nil
 	}
 	return clean
 }

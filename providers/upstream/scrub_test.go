@@ -1,8 +1,13 @@
 package upstream_test
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -47,6 +52,57 @@ func TestAddressesAndKeysNeverReachAClient(t *testing.T) {
 	} {
 		if got := told(c.message); got != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.message, got, c.want)
+		}
+	}
+}
+
+func TestNoFormOfAProvidersKeyReachesAClient(t *testing.T) {
+	const key = "Zx9/qW+7<Lm>&Tt-0123456789_abcdefg"
+	quoted, err := json.Marshal(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every := func(format string) (out string) {
+		for i := range len(key) {
+			out += fmt.Sprintf(format, key[i])
+		}
+		return out
+	}
+	forms := map[string]string{
+		"itself":                  key,
+		"in capitals":             strings.ToUpper(key),
+		"its first 8 characters":  key[:8],
+		"its first 9 characters":  key[:9],
+		"its last 8 characters":   key[len(key)-8:],
+		"a piece of it":           key[5:17],
+		"shortened for display":   key[:12] + "..." + key[len(key)-9:],
+		"base64":                  base64.StdEncoding.EncodeToString([]byte(key)),
+		"base64 without padding":  base64.RawStdEncoding.EncodeToString([]byte(key)),
+		"base64 for URLs":         base64.URLEncoding.EncodeToString([]byte(key)),
+		"base64 of its beginning": base64.StdEncoding.EncodeToString([]byte(key[:12])),
+		"base64 of a header":      base64.StdEncoding.EncodeToString([]byte("Bearer " + key)),
+		"base64 of user and key":  base64.StdEncoding.EncodeToString([]byte("user:" + key + "\n")),
+		"hexadecimal":             hex.EncodeToString([]byte(key)),
+		"hexadecimal in capitals": strings.ToUpper(hex.EncodeToString([]byte(key))),
+		"a query":                 url.QueryEscape(key),
+		"a path":                  url.PathEscape(key),
+		"a query in small hex":    strings.ToLower(url.QueryEscape(key)),
+		"percent encoded":         every("%%%02X"),
+		"percent encoded, small":  every("%%%02x"),
+		"JSON":                    string(quoted),
+		"JSON with escaped slash": strings.ReplaceAll(string(quoted), "/", `\/`),
+	}
+	for name, form := range forms {
+		e := upstream.InStream(dialogue.Chat, &dialogue.Error{Status: 400, Message: "the word " + form + " was refused", Param: form, Type: form, Code: form,
+			ModerationDetails: json.RawMessage(`{"input":` + strconv.Quote(form) + `}`)}, "another-key-entirely", key).Err
+		if got := strings.Trim(strings.ReplaceAll(e.Message, "[redacted]", ""), "."); len(got) > len("the word  was refused")+12 {
+			t.Errorf("%s: the message is %q", name, e.Message)
+		}
+		if !strings.HasPrefix(e.Message, "the word ") || !strings.HasSuffix(e.Message, " was refused") {
+			t.Errorf("%s: more than the key is gone: %q", name, e.Message)
+		}
+		if e.Param != "" || e.Type != "" || e.Code != nil || e.ModerationDetails != nil {
+			t.Errorf("%s: got %+v", name, e)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"stagedoor/providers/dialogue"
 )
@@ -61,10 +62,9 @@ func (c *Client) address(r Request) (*url.URL, error) {
 	if r.Location != "" {
 		return c.follow(c.base, r.Location, 0)
 	}
-	u := *c.base
-	u.Path = join(u.Path, r.Path)
+	u, err := c.below(r.Path)
 	u.RawQuery = r.Query
-	return &u, nil
+	return &u, err
 }
 
 // follow never goes from an encrypted address to a plain one.
@@ -77,6 +77,21 @@ func (c *Client) follow(from *url.URL, location string, hop int) (*url.URL, erro
 	return to, nil
 }
 
+// own reports whether an address is the provider's: scheme, host and port are.
+func (c *Client) own(to *url.URL) bool {
+	return to.Scheme == c.base.Scheme && strings.EqualFold(to.Hostname(), c.base.Hostname()) && portOf(to) == portOf(c.base)
+}
+
+func portOf(u *url.URL) string {
+	switch port := u.Port(); {
+	case port != "":
+		return port
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
 // hop asks one address.
 func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http.Header, key string), key string) error {
 	h := r.Header.Clone()
@@ -87,10 +102,9 @@ func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http
 		h["User-Agent"] = userAgent
 	}
 	ctx := reply.watch.ctx
-	if to.Host != c.base.Host {
+	if !c.own(to) {
 		ctx = context.WithValue(ctx, named{}, true)
-	}
-	if to.Scheme == c.base.Scheme && to.Host == c.base.Host {
+	} else {
 		for k, v := range c.headers {
 			h.Set(k, v)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -73,10 +74,21 @@ func TestSendFollowsDownloadsWithoutTheKeyToOtherHosts(t *testing.T) {
 			http.Redirect(w, r, "/loop", http.StatusFound)
 			return
 		}
-		http.Redirect(w, r, other.URL+"/x", http.StatusFound)
+		http.Redirect(w, r, "http://files.test/x", http.StatusFound)
 	}))
 	defer srv.Close()
-	c := client(t, srv.URL)
+	// A transport of its own stands for a public network.
+	public := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "files.test:80" {
+			address = other.Listener.Addr().String()
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	c, err := upstream.New(upstream.Options{BaseURL: srv.URL, Headers: map[string]string{"X-Org": "o"}, Transport: public})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
 	r, err := c.Send(context.Background(), upstream.Request{Method: "GET", Location: srv.URL + "/file"}, bearer, "k")
 	if err != nil {
 		t.Fatal(err)

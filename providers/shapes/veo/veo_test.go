@@ -1,8 +1,10 @@
 package veo_test
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,9 +22,15 @@ import (
 
 func at(t *testing.T, h http.Handler) *veo.Provider {
 	t.Helper()
+	return atOver(t, h, nil)
+}
+
+// atOver is at with a transport in place of the network.
+func atOver(t *testing.T, h http.Handler, transport http.RoundTripper) *veo.Provider {
+	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	c, err := upstream.New(upstream.Options{BaseURL: srv.URL + "/v1beta", APIKeys: []string{"secret-key"}})
+	c, err := upstream.New(upstream.Options{BaseURL: srv.URL + "/v1beta", APIKeys: []string{"secret-key"}, Transport: transport})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +185,17 @@ func TestKeyIsNeverSentToAnotherHost(t *testing.T) {
 		io.WriteString(w, "MOVIE")
 	}))
 	defer files.Close()
+	const public = "http://files.test"
+	network := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "files.test:80" {
+			address = files.Listener.Addr().String()
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	defer network.CloseIdleConnections()
 	for _, how := range []string{"at once", "redirected"} {
-		p := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			uri := files.URL + "/f"
+		p := atOver(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			uri := public + "/f"
 			if how == "redirected" {
 				uri = "http://" + r.Host + "/v1beta/files/f"
 			}
@@ -187,11 +203,11 @@ func TestKeyIsNeverSentToAnotherHost(t *testing.T) {
 				if r.Header.Get("X-Goog-Api-Key") != "secret-key" {
 					t.Error("the provider itself was not shown the key")
 				}
-				http.Redirect(w, r, files.URL+"/f", http.StatusFound)
+				http.Redirect(w, r, public+"/f", http.StatusFound)
 				return
 			}
 			io.WriteString(w, `{"name":"o","done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"`+uri+`"}}]}}}`)
-		}))
+		}), network)
 		c, err := p.Content(t.Context(), "o", video.Video, "")
 		if err != nil {
 			t.Fatal(how, err)
