@@ -15,7 +15,7 @@ func developerOf(d state.DeveloperToken) DeveloperToken {
 }
 
 // CreateDeveloperToken makes a developer token, which is shown once. ErrNotFound:
-// no such user, or disabled; *TooMany.
+// no such user, or disabled; *TooMany; ErrKeysForbidden.
 func (c *Client) CreateDeveloperToken(ctx context.Context, user int64, name string) (token string, t DeveloperToken, err error) {
 	if err := checkName(name); err != nil {
 		return "", DeveloperToken{}, err
@@ -24,8 +24,12 @@ func (c *Client) CreateDeveloperToken(ctx context.Context, user int64, name stri
 		return "", DeveloperToken{}, err
 	}
 	t, err = decide(ctx, c, nil, func(tx *state.Tx) (DeveloperToken, error) {
-		if u, ok := tx.View().User(user); !ok || !u.Active() {
+		u, ok := tx.View().User(user)
+		switch {
+		case !ok || !u.Active():
 			return DeveloperToken{}, ErrNotFound
+		case !tx.View().MayCreateKeys(&u):
+			return DeveloperToken{}, ErrKeysForbidden
 		}
 		if err := roomForDeveloper(tx, user); err != nil {
 			return DeveloperToken{}, err
@@ -86,7 +90,7 @@ func (c *Client) DeveloperTokens(user int64) []DeveloperToken {
 	return each(c.state.View().Developers(user), developerOf)
 }
 
-// Developer is the user of a developer token, else ErrNoDeveloper.
+// Developer is the user of a developer token, else ErrNoDeveloper, or ErrKeysForbidden if the user may not use it.
 func (c *Client) Developer(token string) (User, error) {
 	hash, ok := kindDeveloper.hashOf(token)
 	if !ok {
@@ -100,6 +104,9 @@ func (c *Client) Developer(token string) (User, error) {
 	u, ok := v.User(d.User)
 	if !ok || !u.Active() {
 		return User{}, ErrNoDeveloper
+	}
+	if !v.MayCreateKeys(&u) {
+		return User{}, ErrKeysForbidden
 	}
 	return userOf(u), nil
 }

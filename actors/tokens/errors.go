@@ -55,6 +55,10 @@ var (
 	// ErrTooMany: the user has as many keys, apps or developer tokens as one may have.
 	// It always comes as *TooMany.
 	ErrTooMany = &Error{"", "a limit of the account is reached"}
+	// ErrKeysForbidden: the ceiling of the user or of the user's group forbids to create keys and tokens.
+	ErrKeysForbidden = &Error{"", "this user may not create keys or tokens: ask the operator for one"}
+	// ErrHasMembers: the group cannot be deleted.
+	ErrHasMembers = &Error{"", "the group has members: remove them first"}
 	// ErrOperatorOnly: the operator disabled the key, and only the operator can enable it.
 	ErrOperatorOnly = &Error{"", "the operator disabled this key, and only the operator can enable it"}
 	// ErrInvalid always comes as *FieldError.

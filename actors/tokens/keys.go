@@ -1,9 +1,9 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,20 +30,19 @@ type NewKey struct {
 	// AllowIPs are the networks it may come from; nil: any.
 	AllowIPs []netip.Prefix
 	Expires  time.Time // zero: never
+	// Operator: an operator makes the key, so it does not matter what the user may create.
+	Operator bool
 }
 
 func (n *NewKey) check() error {
 	if err := checkName(n.Name); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(n.Scopes, func(s string) bool { return !contains(state.Scopes(), s) }) {
-		return &FieldError{"scopes", "must be some of " + strings.Join(state.Scopes(), ", ")}
+	if err := cmp.Or(checkScopes(n.Scopes), checkModels(n.Models)); err != nil {
+		return err
 	}
 	if n.Scopes != nil && len(n.Scopes) == 0 {
 		return &FieldError{"scopes", "must not be empty"}
-	}
-	if len(n.Models) > maxModels || slices.ContainsFunc(n.Models, func(m string) bool { return m == "" || len(m) > maxModel || !isPlain(m, "") }) {
-		return &FieldError{"models", "must be at most 50 names or patterns of at most 200 bytes"}
 	}
 	if n.Limits.RPM < 0 || n.Limits.TPM < 0 || n.Limits.Concurrency < 0 {
 		return &FieldError{"limits", "must not be negative"}
@@ -61,7 +60,8 @@ func (n *NewKey) check() error {
 }
 
 // CreateKey makes a key of a user, whose account it is charged to. The secret is
-// shown once. ErrNotFound: no such user, or disabled; *TooMany.
+// shown once. ErrNotFound: no such user, or disabled; *TooMany;
+// ErrKeysForbidden.
 func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k state.Key, err error) {
 	if err := n.check(); err != nil {
 		return "", state.Key{}, err
@@ -80,6 +80,9 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k stat
 		if !ok || !u.Active() {
 			return state.Key{}, ErrNotFound
 		}
+		if err := n.allowed(tx.View(), &u); err != nil {
+			return state.Key{}, err
+		}
 		if err := c.roomForKey(tx, u.Username); err != nil {
 			return state.Key{}, err
 		}
@@ -90,6 +93,20 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k stat
 		return "", state.Key{}, err
 	}
 	return secret, k, nil
+}
+
+// allowed refuses what the ceilings of the user and of the user's group do not let the user create.
+func (n *NewKey) allowed(v state.View, u *state.User) error {
+	if n.Operator {
+		return nil
+	}
+	if !v.MayCreateKeys(u) {
+		return ErrKeysForbidden
+	}
+	if left := v.ScopesOf(u); !covers(left, n.Scopes) {
+		return &FieldError{"scopes", "must be some of what you may do: " + strings.Join(left, ", ")}
+	}
+	return nil
 }
 
 // roomForKey forgets the oldest key that was revoked if there are too many.

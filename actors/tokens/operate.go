@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	"stagedoor/state"
@@ -17,6 +15,7 @@ type UserChange struct {
 	Password *string // all sessions end
 	Status   *int    // StatusDisabled: all sessions end
 	Admin    *bool
+	Ceiling  CeilingChange
 }
 
 // UpdateUser changes an account: all that is asked or nothing.
@@ -29,6 +28,9 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 	if s := change.Status; s != nil && *s != StatusActive && *s != StatusDisabled {
 		return User{}, &FieldError{"status", "must be 1 (active) or 2 (disabled)"}
 	}
+	if err := change.Ceiling.check(); err != nil {
+		return User{}, err
+	}
 	hash := ""
 	if change.Password != nil {
 		err := checkPassword(*change.Password)
@@ -39,7 +41,7 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 			return User{}, err
 		}
 	}
-	return c.changeUser(ctx, id, func(u *state.User) {
+	return c.changeUser(ctx, id, func(u *state.User) error {
 		if change.Email != nil {
 			u.Email = *change.Email
 		}
@@ -55,6 +57,7 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 		if hash != "" || change.Status != nil && *change.Status == StatusDisabled {
 			u.Epoch++
 		}
+		return change.Ceiling.apply(&u.Ceiling)
 	})
 }
 
@@ -130,22 +133,13 @@ func (k *KeyChange) check(now time.Time) error {
 	switch {
 	case k.Name != nil && checkName(*k.Name) != nil:
 		return checkName(*k.Name)
-	case k.Scopes != nil && slices.ContainsFunc(*k.Scopes, func(s string) bool { return !contains(state.Scopes(), s) }):
-		return &FieldError{"scopes", "must be some of " + strings.Join(state.Scopes(), ", ")}
-	case k.Models != nil && !validModels(*k.Models):
-		return &FieldError{"models", "must be at most 50 names or patterns of at most 200 bytes"}
 	case k.AllowIPs != nil && len(*k.AllowIPs) > maxNetworks:
 		return &FieldError{"allow_ips", "must be at most 100 addresses and networks"}
 	case k.Expires != nil && !k.Expires.IsZero() && !k.Expires.After(now):
 		return &FieldError{"expires", "must be in the future"}
 	}
-	return cmp.Or(k.Limits.check(), k.Budget.check())
-}
-
-func validModels(models []string) bool {
-	return len(models) <= maxModels && !slices.ContainsFunc(models, func(m string) bool {
-		return m == "" || len(m) > maxModel || !isPlain(m, "")
-	})
+	ceiling := CeilingChange{Scopes: k.Scopes, Models: k.Models, Budget: k.Budget}
+	return cmp.Or(ceiling.check(), k.Limits.check())
 }
 
 func (k *KeyChange) apply(to *state.Key) error {

@@ -186,6 +186,6 @@ func (c *Client) EndSession(ctx context.Context, user int64, id string) error {
 
 // EndSessions ends all of a user's sessions.
 func (c *Client) EndSessions(ctx context.Context, user int64) error {
-	_, err := c.changeUser(ctx, user, func(u *state.User) { u.Epoch++ })
+	_, err := c.changeUser(ctx, user, func(u *state.User) error { u.Epoch++; return nil })
 	return err
 }

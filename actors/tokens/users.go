@@ -51,9 +51,10 @@ func (c *Client) SetPassword(ctx context.Context, user int64, password string) e
 	if err != nil {
 		return err
 	}
-	_, err = c.changeUser(ctx, user, func(u *state.User) {
+	_, err = c.changeUser(ctx, user, func(u *state.User) error {
 		u.Password = hash
 		u.Epoch++
+		return nil
 	})
 	return err
 }
@@ -91,13 +92,13 @@ func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, 
 	if err := checkEmail(email); err != nil {
 		return User{}, err
 	}
-	return c.changeUser(ctx, user, func(u *state.User) { u.Email = email })
+	return c.changeUser(ctx, user, func(u *state.User) error { u.Email = email; return nil })
 }
 
 // SetAdmin says whether a user may administer the gateway. It counts at once, in
 // sessions that exist, too.
 func (c *Client) SetAdmin(ctx context.Context, user int64, admin bool) (User, error) {
-	return c.changeUser(ctx, user, func(u *state.User) { u.Admin = admin })
+	return c.changeUser(ctx, user, func(u *state.User) error { u.Admin = admin; return nil })
 }
 
 // SetUserStatus enables or disables an account. While it is disabled its
@@ -107,21 +108,24 @@ func (c *Client) SetUserStatus(ctx context.Context, user int64, status int) (Use
 	if status != StatusActive && status != StatusDisabled {
 		return User{}, &FieldError{"status", "must be 1 (active) or 2 (disabled)"}
 	}
-	return c.changeUser(ctx, user, func(u *state.User) {
+	return c.changeUser(ctx, user, func(u *state.User) error {
 		if status == StatusDisabled {
 			u.Epoch++
 		}
 		u.Status = state.UserStatus(status)
+		return nil
 	})
 }
 
-func (c *Client) changeUser(ctx context.Context, id int64, change func(*state.User)) (User, error) {
+func (c *Client) changeUser(ctx context.Context, id int64, change func(*state.User) error) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
 		u, ok := tx.View().User(id)
 		if !ok {
 			return User{}, ErrNotFound
 		}
-		change(&u)
+		if err := change(&u); err != nil {
+			return User{}, err
+		}
 		return userOf(u), tx.PutUser(u)
 	})
 }

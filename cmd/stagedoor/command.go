@@ -113,7 +113,7 @@ Exit codes:
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w (see %s --help)", errUsage, err, c.CommandPath())
 	})
-	root.AddCommand(a.serveCommand(), a.configCommand(), a.keysCommand(), a.usersCommand(), a.appsCommand(), a.creditsCommand(), a.codesCommand(), a.receiptsCommand(), a.usageCommand(), a.adminCommand(), a.topCommand(), a.stateCommand(), a.modelsCommand(), a.sandboxCommand(), a.videosCommand(), a.doctorCommand(), a.healthcheckCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.configCommand(), a.keysCommand(), a.usersCommand(), a.groupsCommand(), a.appsCommand(), a.creditsCommand(), a.codesCommand(), a.receiptsCommand(), a.usageCommand(), a.adminCommand(), a.topCommand(), a.stateCommand(), a.modelsCommand(), a.sandboxCommand(), a.videosCommand(), a.doctorCommand(), a.healthcheckCommand(), a.versionCommand())
 	root.SetOut(a.out) // before completion is made, which remembers it
 	root.SetErr(a.errOut)
 	root.InitDefaultHelpCmd()

@@ -28,16 +28,6 @@ func (a *app) keysShow(o *overrides) *cobra.Command {
 }
 
 func printKey(out io.Writer, k *adminapi.Key) error {
-	set := func(s *[]string) string {
-		if s == nil {
-			return listed(nil)
-		}
-		return listed(append([]string{}, *s...))
-	}
-	budget := "none"
-	if b := k.Budget; b != nil {
-		budget = inDollars(b.Amount) + " (" + b.Window + ")"
-	}
 	from := "anywhere"
 	if len(k.AllowIPs) > 0 {
 		from = strings.Join(k.AllowIPs, ",")
@@ -65,8 +55,8 @@ budget       %s
 spent        %s; today %s, this month %s
 allowed from %s
 expires      %s
-`, k.ID, k.Prefix, printable(k.Name), printable(k.User), status, set(k.Scopes), set(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
-		budget, inDollars(k.Spent.Total), inDollars(k.Spent.Day), inDollars(k.Spent.Month), from, expires)
+`, k.ID, k.Prefix, printable(k.Name), printable(k.User), status, setText(k.Scopes), setText(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
+		budgetText(k.Budget), inDollars(k.Spent.Total), inDollars(k.Spent.Day), inDollars(k.Spent.Month), from, expires)
 	return err
 }
 

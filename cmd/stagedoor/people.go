@@ -111,13 +111,19 @@ func (a *app) usersCreate(o *overrides) *cobra.Command {
 func (a *app) usersUpdate(o *overrides) *cobra.Command {
 	var email string
 	var administers, disabled, fromInput, asJSON bool
+	var ceiling ceilingFlags
 	c := &cobra.Command{
-		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password", Args: oneName("the name of one user"),
+		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling", Args: oneName("the name of one user"),
 		Example: `  stagedoor users update anna --admin
   stagedoor users update bob --disabled
+  stagedoor users update bob --scope chat --model 'gpt-*' --budget 20 --budget-window month --create-keys=false
   stagedoor users update bob --disabled=false --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var change adminapi.UserChange
+			var err error
+			if change.Ceiling, err = ceiling.change(c.Flags().Changed); err != nil {
+				return err
+			}
 			if c.Flags().Changed("email") {
 				change.Email = &email
 			}
@@ -139,7 +145,8 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
 				change.Password = &password
 			}
 			if change == (adminapi.UserChange{}) {
-				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email or --password-stdin", errUsage)
+				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email, --password-stdin, "+
+					"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window", errUsage)
 			}
 			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 				id, err := userID(c.Context(), api, args[0])
@@ -162,6 +169,7 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
 	c.Flags().BoolVar(&administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
 	c.Flags().BoolVar(&disabled, "disabled", false, "may do nothing; --disabled=false: again")
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read a new password from the first line of standard input; all sessions end")
+	ceiling.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -34,9 +34,13 @@ func (a *app) aboutUser(o *overrides, c *cobra.Command, method, path string) *co
 			if asJSON {
 				return printJSON(a.out, u)
 			}
+			group := "none"
+			if u.Group != nil {
+				group = printable(u.Group.Name)
+			}
 			status := map[int]string{1: "active", 2: "disabled"}[u.Status]
-			_, err = fmt.Fprintf(a.out, "id         %d\nname       %s\nemail      %s\nstatus     %s\navailable  %s\nspent      %s\nheld       %s\n",
-				u.ID, u.Username, u.Email, status, inDollars(u.Balance.Available), inDollars(u.Balance.Spent), inDollars(u.Balance.Held))
+			_, err = fmt.Fprintf(a.out, "id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\nheld         %s\ngroup        %s\n%s",
+				u.ID, u.Username, u.Email, status, inDollars(u.Balance.Available), inDollars(u.Balance.Held), group, ceilingText(&u.Ceiling, &u.Spent))
 			return err
 		})
 	}

@@ -127,6 +127,8 @@ func refusal(err error) error {
 		return &refused{http.StatusBadRequest, "the username is taken", err}
 	case errors.Is(err, tokens.ErrInvalid):
 		return &refused{http.StatusBadRequest, err.Error(), err}
+	case errors.Is(err, tokens.ErrKeysForbidden):
+		return &refused{http.StatusForbidden, err.Error(), err}
 	case errors.Is(err, tokens.ErrTooMany):
 		return &refused{http.StatusConflict, err.Error(), err}
 	case errors.Is(err, tokens.ErrLimited):

@@ -223,6 +223,29 @@ func TestEveryRouteAnswersAsDescribed(t *testing.T) {
 	b.want(b.call("DELETE", "/users/"+id+"/sessions", ""), 200, "id", id)
 	b.want(b.call("DELETE", "/users/3", ""), 200, "status", 2)
 
+	g := b.want(b.call("POST", "/groups", `{"name":"staff","ceiling":{"scopes":["chat"],"budget":{"amount":900,"window":"day"},"create_keys":false}}`), 201,
+		"name", "staff", "ceiling.scopes", "[chat]", "ceiling.models", "<nil>", "ceiling.budget.amount", 900, "ceiling.create_keys", false, "members", 0).say("id")
+	b.want(b.call("POST", "/groups", `{"name":"guests"}`), 201, "ceiling.create_keys", true, "ceiling.scopes", "<nil>")
+	b.want(b.call("PATCH", "/groups/"+g, `{"ceiling":{"budget":{"amount":1000}}}`), 200, "ceiling.budget.amount", 1000, "ceiling.budget.window", "day",
+		"ceiling.scopes", "[chat]", "ceiling.create_keys", false, "name", "staff")
+	b.want(b.call("PATCH", "/groups/"+g, `{"name":"crew","ceiling":null}`), 200, "ceiling.budget", "<nil>", "ceiling.scopes", "<nil>", "ceiling.create_keys", true, "name", "crew")
+	b.want(b.call("POST", "/groups/"+g+"/members", `{"user":"ANNA"}`), 200, "members", 1)
+	b.want(b.call("POST", "/groups/"+g+"/members", `{"user":"anna"}`), 200, "members", 1)
+	b.want(b.call("POST", "/groups/2/members", `{"user":"anna"}`), 400, "error.param", "user")
+	b.want(b.call("GET", "/groups/"+g+"/members", ""), 200, "data.0.username", "anna", "next", "<nil>")
+	b.want(b.call("GET", "/users/"+id, ""), 200, "group.name", "crew", "ceiling.budget", "<nil>")
+	b.want(b.call("DELETE", "/groups/"+g, ""), 409, "error.code", "has_members")
+	b.want(b.call("DELETE", "/groups/2/members/anna", ""), 404, "error.param", "user")
+	b.want(b.call("DELETE", "/groups/"+g+"/members/anna", ""), 200, "members", 0)
+	b.want(b.call("GET", "/groups?name=CREW", ""), 200, "data.0.id", g)
+	b.want(b.call("GET", "/groups?limit=1", ""), 200, "data.0.id", g, "next", g)
+	b.want(b.call("DELETE", "/groups/"+g, ""), 200, "name", "crew")
+	b.want(b.call("GET", "/groups/2", ""), 200, "name", "guests")
+	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":{"models":["m*"],"budget":{"amount":70}}}`), 200, "ceiling.models", "[m*]", "ceiling.budget.amount", 70,
+		"ceiling.budget.window", "total", "email", "", "admin", true)
+	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":{"models":null,"create_keys":false}}`), 200, "ceiling.models", "<nil>", "ceiling.budget.amount", 70, "ceiling.create_keys", false)
+	b.want(b.call("PATCH", "/users/"+id, `{"ceiling":null}`), 200, "ceiling.budget", "<nil>", "ceiling.create_keys", true)
+
 	k := b.want(b.call("POST", "/keys", `{"user":"Anna","name":"laptop","scopes":["chat"],"models":["m*"],"limits":{"rpm":60},
 		"budget":{"amount":5000,"window":"month"},"allow_ips":["192.0.2.1"],"expires":"2126-01-02T15:04:05Z"}`), 201,
 		"user", "anna", "state", "active", "budget.amount", 5000, "budget.window", "month", "limits.rpm", 60, "allow_ips.0", "192.0.2.1/32", "expires", "2126-01-02T15:04:05Z")
@@ -396,6 +419,17 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"GET /users/x", ``, 404, "id"},
 		{"PATCH /users/1", `{"status":3}`, 400, "status"},
 		{"PATCH /users/1", `{"email":null}`, 400, "email"},
+		{"PATCH /users/1", `{"ceiling":{"create_keys":null}}`, 400, "ceiling.create_keys"},
+		{"PATCH /users/1", `{"ceiling":{"scopes":["x"]}}`, 400, "scopes"},
+		{"PATCH /users/1", `{"ceiling":{"budget":{"window":"day"}}}`, 400, "budget"},
+		{"POST /groups", `{}`, 400, "name"},
+		{"POST /groups", `{"name":"a b"}`, 400, "name"},
+		{"POST /groups", `{"name":"x","ceiling":{"models":[""]}}`, 400, "models"},
+		{"PATCH /groups/9", `{"name":"x"}`, 404, "id"},
+		{"GET /groups/x", ``, 404, "id"},
+		{"GET /groups/9/members", ``, 404, "id"},
+		{"POST /groups/9/members", `{"user":"anna"}`, 404, "id"},
+		{"POST /groups/9/members", `{}`, 400, "user"},
 		{"PATCH /keys/key_x", `{"name":null}`, 400, "name"},
 		{"PATCH /keys/key_x", `{"budget":{"amount":null}}`, 400, "budget.amount"},
 		{"PATCH /keys/key_x", `{"budget":{"amount":0}}`, 400, "budget.amount"},

@@ -38,6 +38,8 @@ func told(err error) error {
 		return conflict("", "already_exists", "there is one already")
 	case errors.Is(err, tokens.ErrTooMany):
 		return conflict("", "too_many", err.Error())
+	case errors.Is(err, tokens.ErrHasMembers):
+		return conflict("id", "has_members", tokens.ErrHasMembers.Description)
 	case errors.Is(err, state.ErrInsufficient):
 		return conflict("amount", "insufficient_balance", "amount: is more than the account has available")
 	case errors.Is(err, state.ErrReused):

@@ -28,10 +28,9 @@ const noKey = "there is no such key"
 func (c *call) key(k *state.Key) Key {
 	v := c.State.View()
 	now := v.Now()
-	spent := v.KeySpend(k.ID)
 	return Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled, DisabledBy: disabledBy(k),
 		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
-		Spent:    Spent{Requests: spent.Requests, Total: spent.Total, Day: spent.In(state.WindowDay, now), Month: spent.In(state.WindowMonth, now)},
+		Spent:    spentBy(v, state.Scope{Kind: state.KeyScope, ID: k.ID}),
 		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
 		Created:  k.Created, Expires: moment(k.Expires), Revoked: moment(k.Revoked)}
 }
@@ -159,7 +158,7 @@ func (c *call) revokeKey() (any, error) {
 
 // routes is the whole table.
 func routes() []route {
-	return slices.Concat(userRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes, usageRoutes, flowRoutes)
+	return slices.Concat(userRoutes, groupRoutes, keyRoutes, accountRoutes, codeRoutes, appRoutes, receiptRoutes, usageRoutes, flowRoutes)
 }
 
 // Parameters of every list.

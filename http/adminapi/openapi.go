@@ -52,7 +52,7 @@ func (s schemas) operation(rt *route) map[string]any {
 	params := []any{}
 	for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
 		kind := map[string]any{"type": "string"}
-		if m[1] == "id" && (rt.group == "users" || rt.group == "apps") {
+		if m[1] == "id" && (rt.group == "users" || rt.group == "apps" || rt.group == "groups") {
 			kind = map[string]any{"type": "integer", "minimum": 1}
 		}
 		params = append(params, map[string]any{"name": m[1], "in": "path", "required": true, "schema": kind})

@@ -27,13 +27,71 @@ type Account struct {
 
 // User is an account of a person.
 type User struct {
-	ID       int64   `json:"id"`
-	Username string  `json:"username"`
-	Email    string  `json:"email"`
-	Status   int     `json:"status" enum:"1,2" doc:"1: active, 2: disabled"`
-	Admin    bool    `json:"admin" doc:"may administer the gateway in a browser"`
-	Created  int64   `json:"created_time" doc:"seconds since 1970"`
-	Balance  Balance `json:"balance"`
+	ID       int64      `json:"id"`
+	Username string     `json:"username"`
+	Email    string     `json:"email"`
+	Status   int        `json:"status" enum:"1,2" doc:"1: active, 2: disabled"`
+	Admin    bool       `json:"admin" doc:"may administer the gateway in a browser"`
+	Created  int64      `json:"created_time" doc:"seconds since 1970"`
+	Balance  Balance    `json:"balance"`
+	Ceiling  Ceiling    `json:"ceiling" doc:"what none of the user's keys exceeds"`
+	Spent    Spent      `json:"spent" doc:"by the user's keys"`
+	Group    *GroupName `json:"group" doc:"the group that the user is in; null: none"`
+}
+
+// Ceiling is what a user, or each member of a group, may do at most.
+type Ceiling struct {
+	Scopes     *[]string `json:"scopes" doc:"what keys may do; null: everything"`
+	Models     *[]string `json:"models" doc:"patterns of the models that keys may use; null: all"`
+	Budget     *Budget   `json:"budget" doc:"for all keys together, and for all members of a group; null: none"`
+	CreateKeys bool      `json:"create_keys" doc:"whether keys and developer tokens may be created on the account page; if not, existing developer tokens are refused"`
+}
+
+// CeilingChange changes a ceiling; what is absent stays.
+type CeilingChange struct {
+	Scopes     Optional[[]string]     `json:"scopes,omitzero" doc:"null: everything; empty: nothing"`
+	Models     Optional[[]string]     `json:"models,omitzero" doc:"null: all; empty: none"`
+	Budget     Optional[BudgetChange] `json:"budget,omitzero" doc:"null: none"`
+	CreateKeys *bool                  `json:"create_keys,omitzero"`
+}
+
+// GroupName names a group.
+type GroupName struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+// Group is some users with one ceiling and one budget.
+type Group struct {
+	ID      int64     `json:"id"`
+	Name    string    `json:"name"`
+	Ceiling Ceiling   `json:"ceiling" doc:"it binds beside the ceiling of each member"`
+	Spent   Spent     `json:"spent" doc:"by users while they were members"`
+	Members int       `json:"members" doc:"how many users are in it"`
+	Created time.Time `json:"created"`
+}
+
+// NewGroup makes a group.
+type NewGroup struct {
+	Name    string                  `json:"name" doc:"1 to 64 letters, digits and ._@+-"`
+	Ceiling Optional[CeilingChange] `json:"ceiling,omitzero" doc:"absent: it restricts nothing"`
+}
+
+// GroupChange changes a group; what is absent stays.
+type GroupChange struct {
+	Name    *string                 `json:"name,omitzero"`
+	Ceiling Optional[CeilingChange] `json:"ceiling,omitzero" doc:"null: it restricts nothing"`
+}
+
+// Member is a user in a group.
+type Member struct {
+	ID       int64  `json:"id"`
+	Username string `json:"username"`
+}
+
+// NewMember names the user to add.
+type NewMember struct {
+	User string `json:"user" doc:"a username"`
 }
 
 // CreatedUser is a user who was just made.
@@ -52,10 +110,11 @@ type NewUser struct {
 
 // UserChange changes a user; what is absent stays.
 type UserChange struct {
-	Email    *string `json:"email,omitzero"`
-	Password *string `json:"password,omitzero" doc:"8 to 512 bytes; ends all sessions"`
-	Status   *int    `json:"status,omitzero" enum:"1,2" doc:"1: active, 2: disabled, which ends all sessions"`
-	Admin    *bool   `json:"admin,omitzero"`
+	Email    *string                 `json:"email,omitzero"`
+	Password *string                 `json:"password,omitzero" doc:"8 to 512 bytes; ends all sessions"`
+	Status   *int                    `json:"status,omitzero" enum:"1,2" doc:"1: active, 2: disabled, which ends all sessions"`
+	Admin    *bool                   `json:"admin,omitzero"`
+	Ceiling  Optional[CeilingChange] `json:"ceiling,omitzero" doc:"null: it restricts nothing"`
 }
 
 // Limits are what a key may use at most; 0: no limit of its own.

@@ -8,6 +8,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
+	"stagedoor/state"
 )
 
 var userRoutes = []route{
@@ -28,7 +29,14 @@ const noUser = "there is no such user"
 
 func (c *call) user(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
-	return User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix(), Balance: b}, about(err, "id", noUser)
+	v := c.State.View()
+	kept, _ := v.User(u.ID)
+	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix(), Balance: b,
+		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, state.Scope{Kind: state.UserScope, ID: u.Username})}
+	if g, ok := v.Group(kept.Group); ok {
+		out.Group = &GroupName{ID: g.ID, Name: g.Name}
+	}
+	return out, about(err, "id", noUser)
 }
 
 // balance counts what is held and not journaled, too, if the account is at work.
@@ -122,7 +130,11 @@ func (c *call) updateUser() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.changeUser(tokens.UserChange{Email: in.Email, Password: in.Password, Status: in.Status, Admin: in.Admin})
+	ceiling, err := ceilingChange(in.Ceiling)
+	if err != nil {
+		return nil, err
+	}
+	return c.changeUser(tokens.UserChange{Email: in.Email, Password: in.Password, Status: in.Status, Admin: in.Admin, Ceiling: ceiling})
 }
 
 func (c *call) disableUser() (any, error) {

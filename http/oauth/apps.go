@@ -67,8 +67,12 @@ func (s *Service) developer(r *http.Request) (tokens.User, error) {
 		return tokens.User{}, &f
 	}
 	u, err := s.options.Registry.Developer(token)
-	if err == nil {
+	switch {
+	case err == nil:
 		return u, nil
+	case errors.Is(err, tokens.ErrKeysForbidden):
+		return tokens.User{}, &refusal{status: http.StatusForbidden, text: "the user of this developer token may not register apps",
+			challenge: `Bearer realm="oauth", error="insufficient_scope", scope="` + tokens.ScopeDeveloper + `"`}
 	}
 	if _, err := s.options.Registry.Lookup(token); err == nil {
 		return tokens.User{}, &refusal{status: http.StatusForbidden, text: "an app's access token cannot register apps: a developer token is needed",

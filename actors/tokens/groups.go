@@ -1,0 +1,176 @@
+package tokens
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"stagedoor/state"
+)
+
+// maxGroups is how many groups there can be.
+const maxGroups = 1000
+
+// CeilingChange is what an update changes of a ceiling; nil: it stays. What a pointer points at may be nil, for
+// everything and all as in state.Ceiling.
+type CeilingChange struct {
+	Scopes     *[]string
+	Models     *[]string
+	Budget     BudgetChange
+	CreateKeys *bool
+}
+
+// Unrestricted is the change that takes a ceiling away.
+func Unrestricted() CeilingChange {
+	may := true
+	return CeilingChange{Scopes: new([]string), Models: new([]string), Budget: BudgetChange{Amount: new(int64)}, CreateKeys: &may}
+}
+
+func (c *CeilingChange) check() error {
+	if c.Scopes != nil {
+		if err := checkScopes(*c.Scopes); err != nil {
+			return err
+		}
+	}
+	if c.Models != nil {
+		if err := checkModels(*c.Models); err != nil {
+			return err
+		}
+	}
+	return c.Budget.check()
+}
+
+func (c *CeilingChange) apply(to *state.Ceiling) error {
+	set(&to.Scopes, c.Scopes)
+	set(&to.Models, c.Models)
+	if c.CreateKeys != nil {
+		to.NoKeys = !*c.CreateKeys
+	}
+	budget, err := c.Budget.apply(to.Limit())
+	to.Budget, to.Window = budget.Amount, budget.Window
+	return err
+}
+
+func checkScopes(scopes []string) error {
+	if slices.ContainsFunc(scopes, func(s string) bool { return !contains(state.Scopes(), s) }) {
+		return &FieldError{"scopes", "must be some of " + strings.Join(state.Scopes(), ", ")}
+	}
+	return nil
+}
+
+func checkModels(models []string) error {
+	if len(models) > maxModels || slices.ContainsFunc(models, func(m string) bool { return m == "" || len(m) > maxModel || !isPlain(m, "") }) {
+		return &FieldError{"models", "must be at most 50 names or patterns of at most 200 bytes"}
+	}
+	return nil
+}
+
+// GroupChange is what UpdateGroup changes; nil: it stays.
+type GroupChange struct {
+	Name    *string // 1 to 64 letters, digits and ._@+- ; unique whatever the case
+	Ceiling CeilingChange
+}
+
+func (g *GroupChange) check() error {
+	if g.Name != nil {
+		if err := checkGroupName(*g.Name); err != nil {
+			return err
+		}
+	}
+	return g.Ceiling.check()
+}
+
+func (g *GroupChange) apply(to *state.Group) error {
+	set(&to.Name, g.Name)
+	return g.Ceiling.apply(&to.Ceiling)
+}
+
+func checkGroupName(name string) error {
+	if checkUsername(name) != nil {
+		return &FieldError{"name", "must have 1 to 64 letters, digits and . _ @ + - only"}
+	}
+	return nil
+}
+
+// CreateGroup makes a group without members. ErrExists: the name is taken; *TooMany.
+func (c *Client) CreateGroup(ctx context.Context, name string, ceiling CeilingChange) (state.Group, error) {
+	change := GroupChange{Name: &name, Ceiling: ceiling}
+	if err := change.check(); err != nil {
+		return state.Group{}, err
+	}
+	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
+		if len(tx.View().Groups()) >= maxGroups {
+			return state.Group{}, &TooMany{"groups", maxGroups, "delete one first"}
+		}
+		var g state.Group
+		if err := change.apply(&g); err != nil {
+			return state.Group{}, err
+		}
+		return tx.AddGroup(g)
+	})
+}
+
+// UpdateGroup changes a group, at once for all requests of its members. ErrNotFound; ErrExists: the name is taken.
+func (c *Client) UpdateGroup(ctx context.Context, id int64, change GroupChange) (state.Group, error) {
+	if err := change.check(); err != nil {
+		return state.Group{}, err
+	}
+	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
+		g, ok := tx.View().Group(id)
+		if !ok {
+			return state.Group{}, ErrNotFound
+		}
+		if err := change.apply(&g); err != nil {
+			return state.Group{}, err
+		}
+		return g, tx.PutGroup(g)
+	})
+}
+
+// DeleteGroup forgets a group without members and returns it as it was. ErrNotFound; ErrHasMembers.
+func (c *Client) DeleteGroup(ctx context.Context, id int64) (state.Group, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
+		g, ok := tx.View().Group(id)
+		switch {
+		case !ok:
+			return state.Group{}, ErrNotFound
+		case len(tx.View().Members(id)) > 0:
+			return state.Group{}, ErrHasMembers
+		}
+		return g, tx.RemoveGroup(id)
+	})
+}
+
+// AddMember puts a user into a group; the user of a name that is in it already stays. ErrNotFound: no such group.
+// *FieldError: no such user, or the user is in another group.
+func (c *Client) AddMember(ctx context.Context, group int64, username string) (state.Group, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
+		g, ok := tx.View().Group(group)
+		if !ok {
+			return state.Group{}, ErrNotFound
+		}
+		u, ok := tx.View().UserByName(username)
+		switch {
+		case !ok:
+			return state.Group{}, &FieldError{"user", "must be the name of a user"}
+		case u.Group != 0 && u.Group != group:
+			other, _ := tx.View().Group(u.Group)
+			return state.Group{}, &FieldError{"user", "is in the group " + other.Name + " already: remove the user there first"}
+		}
+		u.Group = group
+		return g, tx.PutUser(u)
+	})
+}
+
+// RemoveMember takes a user out of a group. ErrNotFound: no such group, or the user is not in it.
+func (c *Client) RemoveMember(ctx context.Context, group int64, username string) (state.Group, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
+		g, ok := tx.View().Group(group)
+		u, known := tx.View().UserByName(username)
+		if !ok || !known || u.Group != group {
+			return state.Group{}, ErrNotFound
+		}
+		u.Group = 0
+		return g, tx.PutUser(u)
+	})
+}

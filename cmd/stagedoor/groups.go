@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/http/adminapi"
+	"stagedoor/state"
+)
+
+func (a *app) groupsCommand() *cobra.Command {
+	var o overrides
+	c := &cobra.Command{
+		Use: "groups", Short: "Create, list, change and delete groups of users", Args: noArgs,
+		Long: `Create, list, change and delete groups of users. A group has a ceiling that binds each
+member beside the member's own, and a budget for all members together. A user is in at most
+one group. Changes act at once, also on a running gateway.`,
+		RunE: help,
+	}
+	dataFlags(c, &o)
+	c.AddCommand(a.groupsCreate(&o), a.groupsList(&o), a.groupsShow(&o), a.groupsUpdate(&o), a.groupsDelete(&o), a.groupsAdd(&o), a.groupsRemove(&o))
+	return c
+}
+
+// ceilingFlags are the ceiling of a user or group as flags.
+type ceilingFlags struct {
+	scopes, models []string
+	noScopes       bool
+	createKeys     bool
+	budget         budgetFlags
+}
+
+func (f *ceilingFlags) flags(c *cobra.Command) {
+	set := c.Flags()
+	set.StringSliceVar(&f.scopes, "scope", nil, "what keys may do, one or more of all, "+strings.Join(state.Scopes(), ", "))
+	set.BoolVar(&f.noScopes, "no-scopes", false, "keys may do nothing")
+	set.StringSliceVar(&f.models, "model", nil, "model names or patterns that keys may use; '*': all")
+	set.BoolVar(&f.createKeys, "create-keys", true, "may create keys and developer tokens on the account page; --create-keys=false: may not")
+	f.budget.flags(c)
+	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
+}
+
+// change is what the flags that were given change of a ceiling.
+func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[adminapi.CeilingChange], error) {
+	var none adminapi.Optional[adminapi.CeilingChange]
+	if err := (&wanted{scopes: f.scopes, models: f.models}).blank(); err != nil {
+		return none, err
+	}
+	if f.noScopes && len(f.scopes) > 0 {
+		return none, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
+	}
+	budget, err := f.budget.change(given)
+	if err != nil {
+		return none, err
+	}
+	change := adminapi.CeilingChange{Budget: budget}
+	switch {
+	case f.noScopes:
+		change.Scopes = adminapi.Some([]string{})
+	case given("scope"):
+		change.Scopes = some(f.scopes, "all")
+	}
+	if given("model") {
+		change.Models = some(f.models, "*")
+	}
+	if given("create-keys") {
+		change.CreateKeys = &f.createKeys
+	}
+	if !change.Scopes.Given && !change.Models.Given && !change.Budget.Given && change.CreateKeys == nil {
+		return none, nil
+	}
+	return adminapi.Some(change), nil
+}
+
+func (a *app) groupsCreate(o *overrides) *cobra.Command {
+	var f ceilingFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Create a group", Args: oneName("the name of one group"),
+		Example: `  stagedoor groups create staff --model 'gpt-*' --budget 500 --budget-window month
+  stagedoor groups create guests --scope chat --create-keys=false`,
+		RunE: func(c *cobra.Command, args []string) error {
+			ceiling, err := f.change(c.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			in := adminapi.NewGroup{Name: args[0], Ceiling: ceiling}
+			return ask(c, a, o, asJSON, asking[adminapi.Group]{method: "POST", path: "/groups", in: in, show: printGroup})
+		},
+	}
+	f.flags(c)
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func (a *app) groupsList(o *overrides) *cobra.Command {
+	return list(a, o, listing[adminapi.Group]{
+		short: "List groups", path: "/groups",
+		head: "ID NAME MEMBERS SCOPES MODELS CREATE-KEYS BUDGET SPENT CREATED",
+		cells: func(g *adminapi.Group) []any {
+			return []any{g.ID, g.Name, g.Members, setText(g.Ceiling.Scopes), setText(g.Ceiling.Models), g.Ceiling.CreateKeys,
+				budgetText(g.Ceiling.Budget), inDollars(g.Spent.Total), day(&g.Created)}
+		},
+	})
+}
+
+func (a *app) groupsShow(o *overrides) *cobra.Command {
+	var members adminapi.List[adminapi.Member]
+	act := func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (adminapi.Group, error) {
+		return g, api.Do(c.Context(), "GET", groupPath(g)+"/members", url.Values{"limit": {"500"}}, nil, &members)
+	}
+	return a.aboutGroup(o, &cobra.Command{Use: "show NAME", Short: "Show a group, its members and what they have spent"}, 1, act,
+		func(out io.Writer, g *adminapi.Group) error {
+			names := make([]string, len(members.Data))
+			for i, m := range members.Data {
+				names[i] = printable(m.Username)
+			}
+			if members.Next != nil {
+				names = append(names, "...")
+			}
+			err := printGroup(out, g)
+			if err == nil && len(names) > 0 {
+				_, err = fmt.Fprintf(out, "users        %s\n", strings.Join(names, ", "))
+			}
+			return err
+		})
+}
+
+func (a *app) groupsUpdate(o *overrides) *cobra.Command {
+	var f ceilingFlags
+	var name string
+	c := &cobra.Command{
+		Use: "update NAME", Short: "Change a group, at once for all requests of its members",
+		Long: `Change a group, at once for all requests of its members. Flags that are not given change
+nothing.`,
+		Example: `  stagedoor groups update staff --budget 700
+  stagedoor groups update staff --scope all --model '*' --budget 0 --create-keys`,
+	}
+	a.aboutGroup(o, c, 1, func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
+		ceiling, err := f.change(c.Flags().Changed)
+		if err != nil {
+			return out, err
+		}
+		change := adminapi.GroupChange{Ceiling: ceiling}
+		if c.Flags().Changed("name") {
+			change.Name = &name
+		}
+		if change.Name == nil && !ceiling.Given {
+			return out, fmt.Errorf("%w: say what to change: --name, --scope, --no-scopes, --model, --create-keys, --budget or --budget-window", errUsage)
+		}
+		return out, api.Do(c.Context(), "PATCH", groupPath(g), nil, change, &out)
+	}, printGroup)
+	c.Flags().StringVar(&name, "name", "", "a new name")
+	f.flags(c)
+	return c
+}
+
+func (a *app) groupsDelete(o *overrides) *cobra.Command {
+	return a.aboutGroup(o, &cobra.Command{Use: "delete NAME", Short: "Delete a group that has no members"}, 1,
+		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
+			return out, api.Do(c.Context(), "DELETE", groupPath(g), nil, nil, &out)
+		}, said("deleted the group %s\n"))
+}
+
+func (a *app) groupsAdd(o *overrides) *cobra.Command {
+	return a.aboutGroup(o, &cobra.Command{Use: "add NAME USER", Short: "Add a user to a group"}, 2,
+		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
+			return out, api.Do(c.Context(), "POST", groupPath(g)+"/members", nil, adminapi.NewMember{User: args[1]}, &out)
+		}, printGroup)
+}
+
+func (a *app) groupsRemove(o *overrides) *cobra.Command {
+	return a.aboutGroup(o, &cobra.Command{Use: "remove NAME USER", Short: "Remove a user from a group"}, 2,
+		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
+			return out, api.Do(c.Context(), "DELETE", groupPath(g)+"/members/"+url.PathEscape(args[1]), nil, nil, &out)
+		}, printGroup)
+}
+
+func groupPath(g adminapi.Group) string { return "/groups/" + strconv.FormatInt(g.ID, 10) }
+
+// aboutGroup is a command about one group, which is found by its name.
+func (a *app) aboutGroup(o *overrides, c *cobra.Command, args int, act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
+	show func(io.Writer, *adminapi.Group) error) *cobra.Command {
+	var asJSON bool
+	c.Args = exactly(args, "the name of a group")
+	if args == 2 {
+		c.Args = exactly(args, "the names of a group and a user")
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+			g, err := groupNamed(c.Context(), api, args[0])
+			if err == nil {
+				g, err = act(c, api, g, args)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, g)
+			}
+			return show(a.out, &g)
+		})
+	}
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminapi.Group, error) {
+	var found adminapi.List[adminapi.Group]
+	if err := api.Do(ctx, "GET", "/groups", url.Values{"name": {name}}, nil, &found); err != nil {
+		return adminapi.Group{}, err
+	}
+	if len(found.Data) == 0 {
+		return adminapi.Group{}, errors.New("there is no such group")
+	}
+	return found.Data[0], nil
+}
+
+func said(format string) func(io.Writer, *adminapi.Group) error {
+	return func(out io.Writer, g *adminapi.Group) error {
+		_, err := fmt.Fprintf(out, format, printable(g.Name))
+		return err
+	}
+}
+
+func printGroup(out io.Writer, g *adminapi.Group) error {
+	_, err := fmt.Fprintf(out, "id           %d\nname         %s\nmembers      %d\n%s", g.ID, printable(g.Name), g.Members, ceilingText(&g.Ceiling, &g.Spent))
+	return err
+}
+
+// ceilingText is a ceiling and what counts for its budget.
+func ceilingText(c *adminapi.Ceiling, s *adminapi.Spent) string {
+	return fmt.Sprintf("scopes       %s\nmodels       %s\ncreate keys  %t\nbudget       %s\nspent        %s; today %s, this month %s\n",
+		setText(c.Scopes), setText(c.Models), c.CreateKeys, budgetText(c.Budget), inDollars(s.Total), inDollars(s.Day), inDollars(s.Month))
+}
+
+func setText(s *[]string) string {
+	if s == nil {
+		return listed(nil)
+	}
+	return listed(append([]string{}, *s...))
+}
+
+func budgetText(b *adminapi.Budget) string {
+	if b == nil {
+		return "none"
+	}
+	return inDollars(b.Amount) + " (" + b.Window + ")"
+}

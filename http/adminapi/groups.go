@@ -1,0 +1,176 @@
+package adminapi
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+var groupRoutes = []route{
+	{method: "GET", path: "/groups", name: "listGroups", group: "groups", summary: "List groups by id", out: List[Group]{}, status: http.StatusOK,
+		query: []param{{name: "name", doc: "only the group of this name, whatever its case"}, limitParam, afterParam}, serve: (*call).listGroups},
+	{method: "POST", path: "/groups", name: "createGroup", group: "groups", summary: "Create a group", in: NewGroup{}, out: Group{},
+		status: http.StatusCreated, serve: (*call).createGroup},
+	{method: "GET", path: "/groups/{id}", name: "getGroup", group: "groups", summary: "Get a group", out: Group{}, status: http.StatusOK,
+		serve: (*call).getGroup},
+	{method: "PATCH", path: "/groups/{id}", name: "updateGroup", group: "groups", summary: "Change a group, at once for all requests of its members",
+		in: GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*call).updateGroup},
+	{method: "DELETE", path: "/groups/{id}", name: "deleteGroup", group: "groups", summary: "Delete a group that has no members", out: Group{},
+		status: http.StatusOK, serve: (*call).deleteGroup},
+	{method: "GET", path: "/groups/{id}/members", name: "listMembers", group: "groups", summary: "List the users in a group by id", out: List[Member]{},
+		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*call).listMembers},
+	{method: "POST", path: "/groups/{id}/members", name: "addMember", group: "groups",
+		summary: "Add a user, who must not be in another group. Adding a member again changes nothing", in: NewMember{}, out: Group{},
+		status: http.StatusOK, serve: (*call).addMember},
+	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups", summary: "Remove a user, by username",
+		out: Group{}, status: http.StatusOK, serve: (*call).removeMember},
+}
+
+const noGroup = "there is no such group"
+
+func (c *call) group(g *state.Group) Group {
+	v := c.State.View()
+	return Group{ID: g.ID, Name: g.Name, Ceiling: ceilingOf(&g.Ceiling), Spent: spentBy(v, g.Scope()), Members: len(v.Members(g.ID)), Created: g.Created}
+}
+
+func ceilingOf(c *state.Ceiling) Ceiling {
+	return Ceiling{Scopes: list(c.Scopes), Models: list(c.Models), Budget: budgetOf(c.Limit()), CreateKeys: !c.NoKeys}
+}
+
+func spentBy(v state.View, scope state.Scope) Spent {
+	now, s := v.Now(), v.SpentBy(scope)
+	return Spent{Requests: s.Requests, Total: s.Total, Day: s.In(state.WindowDay, now), Month: s.In(state.WindowMonth, now)}
+}
+
+// ceilingChange reads null as no ceiling.
+func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
+	switch c := o.Value; {
+	case !o.Given:
+		return tokens.CeilingChange{}, nil
+	case c == nil:
+		return tokens.Unrestricted(), nil
+	default:
+		budget, err := budgetChange(c.Budget)
+		return tokens.CeilingChange{Scopes: c.Scopes.ref(), Models: c.Models.ref(), Budget: budget, CreateKeys: c.CreateKeys}, err
+	}
+}
+
+func (c *call) listGroups() (any, error) {
+	v := c.State.View()
+	all := v.Groups()
+	if name := c.query.Get("name"); name != "" {
+		all = nil
+		if g, ok := v.GroupByName(name); ok {
+			all = append(all, g)
+		}
+	}
+	some, err := page(c, all, func(g *state.Group) string { return strconv.FormatInt(g.ID, 10) })
+	return List[Group]{Data: each(some.Data, c.group), Next: some.Next}, err
+}
+
+// answerGroup makes a reply of what the registry returned.
+func (c *call) answerGroup(g state.Group, err error) (any, error) {
+	if errors.Is(err, tokens.ErrExists) {
+		return nil, conflict("name", "already_exists", "name: is taken")
+	}
+	if err != nil {
+		return nil, about(err, "id", noGroup)
+	}
+	return c.group(&g), nil
+}
+
+func (c *call) createGroup() (any, error) {
+	in, err := decode[NewGroup](c)
+	if err != nil {
+		return nil, err
+	}
+	if in.Name == "" {
+		return nil, dialogue.Missing("name")
+	}
+	change, err := ceilingChange(in.Ceiling)
+	if err != nil {
+		return nil, err
+	}
+	return c.answerGroup(c.Registry.CreateGroup(c.r.Context(), in.Name, change))
+}
+
+func (c *call) getGroup() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	g, ok := c.State.View().Group(id)
+	if !ok {
+		return nil, notFound("id", noGroup)
+	}
+	return c.group(&g), nil
+}
+
+func (c *call) updateGroup() (any, error) {
+	in, err := decode[GroupChange](c)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	change, err := ceilingChange(in.Ceiling)
+	if err != nil {
+		return nil, err
+	}
+	return c.answerGroup(c.Registry.UpdateGroup(c.r.Context(), id, tokens.GroupChange{Name: in.Name, Ceiling: change}))
+}
+
+func (c *call) deleteGroup() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	return c.answerGroup(c.Registry.DeleteGroup(c.r.Context(), id))
+}
+
+func (c *call) listMembers() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	v := c.State.View()
+	if _, ok := v.Group(id); !ok {
+		return nil, notFound("id", noGroup)
+	}
+	some, err := page(c, v.Members(id), func(u *state.User) string { return strconv.FormatInt(u.ID, 10) })
+	members := each(some.Data, func(u *state.User) Member { return Member{ID: u.ID, Username: u.Username} })
+	return List[Member]{Data: members, Next: some.Next}, err
+}
+
+func (c *call) addMember() (any, error) {
+	in, err := decode[NewMember](c)
+	if err != nil {
+		return nil, err
+	}
+	if in.User == "" {
+		return nil, dialogue.Missing("user")
+	}
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	return c.answerGroup(c.Registry.AddMember(c.r.Context(), id, in.User))
+}
+
+func (c *call) removeMember() (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	g, err := c.Registry.RemoveMember(c.r.Context(), id, c.r.PathValue("user"))
+	if err != nil {
+		return nil, about(err, "user", "there is no such group, or the user is not in it")
+	}
+	return c.group(&g), nil
+}
