@@ -12,6 +12,7 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/translator"
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/share"
@@ -42,6 +43,11 @@ type Job struct {
 // maxTries bounds how often a response is begun: what ends every process that
 // works on it must not do so for ever.
 const maxTries = 3
+
+// size is what the job holds in memory.
+func (j *Job) size() int64 {
+	return int64(len(j.Order.Body) + len(j.Queued) + len(j.Input) + len(j.Request))
+}
 
 // lasts reports whether the response is begun again should its process end.
 func (j *Job) lasts() bool { return len(j.Request) > 0 && j.run < maxTries }
@@ -83,12 +89,17 @@ func NewRegistry(system *kit.System, tr *translator.Service, store *state.State,
 // *share.Refused if there is no room for a further one.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
-	r := newRun(job)
+	r := newRun(job, g.translator.Memory())
 	r.origin = telemetry.OriginOf(ctx)
 	if err := g.slots.Take(string(job.Owner), 1); err != nil {
 		return err
 	}
 	g.enter(r)
+	// The request of the client ends now, and with it the count of its body.
+	if err := r.memory.Grow(job.size()); err != nil {
+		g.forget(r)
+		return dialogue.NoMemory(err)
+	}
 	ctx = context.WithoutCancel(ctx)
 	err := g.store.PutResponse(ctx, state.StoredResponse{
 		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Order.Head.Model,
@@ -158,6 +169,9 @@ func (g *Registry) enter(r *run) {
 func (g *Registry) forget(r *run) {
 	r.cancel(context.Canceled)
 	r.finish()
+	r.mu.Lock()
+	r.memory.End()
+	r.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.runs[r.job.ID] == r {

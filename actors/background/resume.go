@@ -98,9 +98,10 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 	if job.Order, err = again(ctx, r.ID, job.Request); err != nil {
 		return nil, err
 	}
-	run := newRun(job)
+	run := newRun(job, g.translator.Memory())
 	g.slots.Adopt(string(run.job.Owner), 1)
 	g.enter(run)
+	run.memory.Adopt(job.size())
 	if _, err = g.store.UpdateResponse(ctx, r.ID, r.Owner, state.ResponseUpdate{Run: true}); err != nil {
 		g.forget(run)
 		return nil, errRestarted

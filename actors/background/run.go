@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
@@ -51,10 +52,11 @@ type run struct {
 	done    bool
 
 	origin telemetry.Origin // the request that asked for it
+	memory memory.Claim     // for the job and its events; under mu once it runs
 }
 
-func newRun(job Job) *run {
-	r := &run{job: job, changed: make(chan struct{})}
+func newRun(job Job, budget *memory.Budget) *run {
+	r := &run{job: job, changed: make(chan struct{}), memory: budget.Claim()}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }
@@ -88,6 +90,7 @@ func (r *run) add(frame []byte) error {
 func (r *run) append(e Event) {
 	r.events = append(r.events, e)
 	r.size += len(e.Raw)
+	r.memory.Adopt(int64(len(e.Raw)))
 }
 
 // renumbered is an event of a run whose numbers begin at from.

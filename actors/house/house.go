@@ -258,7 +258,7 @@ func (h *House) build(ctx context.Context, spec *catalog.Provider, before *trans
 	if spec.Shape == catalog.Sandbox {
 		p.Simulate = h.options.Simulate
 	}
-	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers,
+	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers, Memory: h.options.Env.Memory,
 		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
 	if err != nil {
 		return nil, err

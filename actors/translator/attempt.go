@@ -1,6 +1,7 @@
 package translator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
@@ -43,6 +45,7 @@ type attempt struct {
 	// no stream is. It is kept for the case that the pump panics.
 	failStream func(dst []byte, err *dialogue.Error) []byte
 	told       bool // the stream's terminal event is on its way
+	memory     memory.Claim
 	// last, if set, ends a stream that failed. Its client has, or has coming, a
 	// piece of the answer.
 	last *Buffer
@@ -67,6 +70,7 @@ const lastWordsWait = 5 * time.Second
 // have, the whole reply.
 func (a *attempt) run(ctx context.Context) *attemptEnded {
 	a.meta = Meta{Provider: a.candidate.Provider.Name, Attempts: a.number}
+	a.memory = a.svc.env.Memory.Claim()
 	if !a.deadline.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, a.deadline, upstream.ErrTotal)
@@ -74,6 +78,7 @@ func (a *attempt) run(ctx context.Context) *attemptEnded {
 	}
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = dialogue.NoUsage, 0, 0 // an earlier attempt's are not this one's
 	f := a.permitted(ctx)
+	a.memory.End()
 	a.conduit.outcome.Accepted = a.accepted.Load()
 	if a.last != nil {
 		a.lastWords(f)
@@ -269,7 +274,18 @@ func (a *attempt) simulated(req *dialogue.Request) producer {
 	})
 }
 
+// translationBytes is about what the neutral form of a body and its encoding for the
+// upstream take in memory, beside the body. Text costs its bytes in both, an object its
+// fields besides.
+func translationBytes(body []byte) int64 {
+	const perByte, perObject = 3, 512
+	return perByte*int64(len(body)) + perObject*int64(bytes.Count(body, []byte{'{'}))
+}
+
 func (a *attempt) decode() (*dialogue.Request, error) {
+	if err := a.memory.Grow(translationBytes(a.order.Body)); err != nil {
+		return nil, dialogue.NoMemory(err)
+	}
 	req, err := a.order.Inbound.Decode(a.order.Body, a.order.In, a.svc.env)
 	if err != nil {
 		return nil, err
@@ -362,6 +378,7 @@ func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
 	if ctx.Err() != nil {
 		return cancelled(ctx) // whoever produces the data may not look at it
 	}
+	data.count(a.svc.env.Memory)
 	if err := a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: data}); err != nil {
 		return upstream.CancelledBy(err)
 	}

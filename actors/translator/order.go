@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 )
 
@@ -84,7 +85,23 @@ type Outcome struct {
 }
 
 // Buffer is a pooled byte slice. Whoever received it frees it.
-type Buffer struct{ B []byte }
+type Buffer struct {
+	B      []byte
+	memory memory.Claim // for B, if it is large
+}
+
+// largeReply is the size from which on a piece of a reply is counted while it waits for
+// its client.
+const largeReply = 256 << 10
+
+// count counts a large piece in the memory of all requests. It is there already, so it
+// is not refused.
+func (b *Buffer) count(budget *memory.Budget) {
+	if len(b.B) >= largeReply {
+		b.memory = budget.Claim()
+		b.memory.Adopt(int64(cap(b.B)))
+	}
+}
 
 var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 4<<10)} }}
 
@@ -115,6 +132,7 @@ func (b *Buffer) Free() {
 	if b == nil {
 		return
 	}
+	b.memory.End()
 	if cap(b.B) > maxPooled {
 		return
 	}

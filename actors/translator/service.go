@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
@@ -112,6 +113,9 @@ type carried struct {
 	conduit conduit
 	open    open
 }
+
+// Memory returns what bounds the memory of requests.
+func (s *Service) Memory() *memory.Budget { return s.env.Memory }
 
 // InFlight is how many requests are under way.
 func (s *Service) InFlight() int { return s.inFlight.Count() }

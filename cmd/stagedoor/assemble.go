@@ -27,6 +27,7 @@ import (
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
@@ -48,6 +49,8 @@ type gateway struct {
 	auth     *auth.Authenticator
 	intake   *intake.Intake
 	watchers *share.Pool
+	memory   *memory.Budget
+	limits   memoryInForce // under reloading
 	server   *server.Server
 	admin    *adminapi.API
 	// telemetry is nil until it was set up.
@@ -113,7 +116,8 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.startTelemetry(ctx, c); err != nil {
 		return err
 	}
-	env := newEnv(secret)
+	g.memory = memory.New(0)
+	env := newEnv(secret, g.memory)
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
@@ -194,8 +198,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
-	g.intake.Set(intake.Limits{Requests: c.Limits.Requests, BodyBytes: int64(c.Limits.BodyMiB) << 20})
-	g.watchers.Resize(int64(c.Limits.Watchers))
+	g.limit(&c.Limits)
 	inForce := *c
 	if before := g.config.Load(); before != nil {
 		if names := fixed(before, c); len(names) > 0 {
@@ -207,6 +210,27 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	}
 	g.config.Store(&inForce)
 	return nil
+}
+
+// limit puts the limits of the whole process in force.
+func (g *gateway) limit(configured *config.Process) {
+	allowed := allowedMemory(os.DirFS("/"), configured.MemoryMiB)
+	limitMemory(allowed)
+	limits := withMemory(*configured, allowed)
+	g.memory.Set(workBytes(allowed))
+	g.intake.Set(intake.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
+	g.watchers.Resize(int64(limits.Watchers))
+	if inForce := (memoryInForce{allowed, limits}); inForce != g.limits {
+		g.limits = inForce
+		g.logger.Info("limits of the process", "memory_mib", allowed>>20, "requests", limits.Requests,
+			"body_mib", limits.BodyMiB, "watchers", limits.Watchers)
+	}
+}
+
+// memoryInForce is what was logged last.
+type memoryInForce struct {
+	allowed int64
+	limits  config.Process
 }
 
 // warnOfNobodys names the keys of users that there are not: what they cost is
@@ -244,8 +268,8 @@ func (g *gateway) close(ctx context.Context) {
 }
 
 // newEnv is time, randomness and memory as the real program has them.
-func newEnv(secret []byte) *dialogue.Env {
-	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Vault: newVault(vaultSize)}
+func newEnv(secret []byte, budget *memory.Budget) *dialogue.Env {
+	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Vault: newVault(vaultSize), Memory: budget}
 }
 
 // newID is an identifier body that grows with time, which the durable store is

@@ -33,7 +33,8 @@ has mistakes.`,
 			if err != nil {
 				return err
 			}
-			memory, _ := groupMemory(os.DirFS("/"))
+			memory := allowedMemory(os.DirFS("/"), cfg.Limits.MemoryMiB)
+			cfg.Limits = withMemory(cfg.Limits, memory)
 			report := doctor.Examine(c.Context(), doctor.Options{Config: cfg, Offline: offline, Running: runs(cfg.Data), Memory: memory})
 			if asJSON {
 				err = printJSON(a.out, report)

@@ -3,13 +3,14 @@ package main
 import (
 	"bufio"
 	"io/fs"
-	"log/slog"
 	"math"
 	"os"
 	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"stagedoor/cmd/stagedoor/config"
 )
 
 const (
@@ -20,18 +21,90 @@ const (
 	memoryShare = 90
 )
 
-// limitMemory has the runtime collect garbage sooner where the control group
-// allows little memory, in place of being killed. An operator's own GOMEMLIMIT
-// rules.
-func limitMemory(log *slog.Logger) {
+// unknownMemory is assumed where the system does not say how much memory it has.
+const unknownMemory = 2 << 30
+
+// allowedMemory returns the bytes that the process may use: what the configuration says,
+// else GOMEMLIMIT, else most of what the control group or the machine has.
+func allowedMemory(root fs.FS, configuredMiB int) int64 {
+	if configuredMiB > 0 {
+		return int64(configuredMiB) << 20 / 100 * memoryShare
+	}
 	if os.Getenv(memoryVariable) != "" {
-		return
+		if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // else it is "off"
+			return limit
+		}
 	}
-	if most, ok := groupMemory(os.DirFS("/")); ok {
-		limit := most / 100 * memoryShare
-		debug.SetMemoryLimit(limit)
-		log.Info("memory limited by the control group", "group_bytes", most, "limit_bytes", limit)
+	most, ok := groupMemory(root)
+	if machine := machineMemory(root); !ok || machine < most {
+		most = machine
 	}
+	return most / 100 * memoryShare
+}
+
+// collectShare is the per cent of the allowed memory from which on the runtime collects
+// garbage all the time. It exceeds that for moments, when large bodies grow at once.
+const collectShare = 95
+
+// limitMemory has the runtime collect garbage sooner where there is little memory, in
+// place of being killed. An operator's own GOMEMLIMIT rules.
+func limitMemory(allowed int64) {
+	if os.Getenv(memoryVariable) == "" {
+		debug.SetMemoryLimit(allowed / 100 * collectShare)
+	}
+}
+
+// Shares of the memory that is left beside the program itself.
+const (
+	// programBytes is what the program has resident without requests.
+	programBytes = 48 << 20
+	// bodyFactor is how much memory a byte of a body takes while it arrives and is sent on.
+	bodyFactor = 2
+	// requestBytes is what a small request under way takes: two connections with their
+	// buffers, three goroutines and the request itself.
+	requestBytes = 64 << 10
+	// watcherBytes is the same for a watcher and its queue.
+	watcherBytes = 64 << 10
+	mostRequests = 20_000
+	mostWatchers = 4096
+)
+
+// roomForRequests returns the bytes that requests may take, of all that the process may
+// use.
+func roomForRequests(allowed int64) int64 { return max(allowed-programBytes, allowed/4) }
+
+// workBytes returns the share of all that requests take beside their bodies:
+// translation, large replies, background responses.
+func workBytes(allowed int64) int64 { return roomForRequests(allowed) / 2 }
+
+// withMemory returns limits with shares of the memory in place of zeros.
+func withMemory(limits config.Process, allowed int64) config.Process {
+	room := roomForRequests(allowed)
+	if limits.BodyMiB == 0 {
+		limits.BodyMiB = int(max(room/2/bodyFactor>>20, 1))
+	}
+	if limits.Requests == 0 {
+		limits.Requests = int(min(room/4/requestBytes, mostRequests))
+	}
+	if limits.Watchers == 0 {
+		limits.Watchers = int(min(room/8/watcherBytes, mostWatchers))
+	}
+	return limits
+}
+
+// machineMemory returns the memory of the machine.
+func machineMemory(root fs.FS) int64 {
+	text, err := fs.ReadFile(root, "proc/meminfo")
+	if err != nil {
+		return unknownMemory // no Linux
+	}
+	_, line, _ := strings.Cut(string(text), "MemTotal:")
+	line, _, _ = strings.Cut(line, "kB")
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil || n <= 0 {
+		return unknownMemory
+	}
+	return n << 10
 }
 
 // groupMemory is the least limit of memory of the process's control group and

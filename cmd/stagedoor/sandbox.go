@@ -84,7 +84,7 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime tim
 }
 
 func sandboxModel(pace string) (*sandbox.Model, error) {
-	m := &sandbox.Model{Env: newEnv(nil)}
+	m := &sandbox.Model{Env: newEnv(nil, nil)}
 	if pace == "" {
 		return m, nil
 	}

@@ -73,7 +73,6 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 	if err != nil {
 		return err
 	}
-	limitMemory(log)
 	listeners, err := openListeners(ctx, c.Listen)
 	if err != nil {
 		return err

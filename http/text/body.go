@@ -120,7 +120,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 			return tooLarge()
 		}
 		if len(b.b) == cap(b.b) {
-			b.b = append(b.b, 0)[:len(b.b)]
+			b.grow(r.ContentLength)
 		}
 		n, err := r.Body.Read(b.b[len(b.b):min(cap(b.b), maxBody+1)])
 		b.b = b.b[:len(b.b)+n]
@@ -138,6 +138,18 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 		}
 		_ = rc.SetReadDeadline(bodyDeadline(start, now, len(b.b)))
 	}
+}
+
+// grow doubles the buffer, but not beyond a length that the client has announced: by now
+// it has sent enough of the body for its word to count.
+func (b *body) grow(length int64) {
+	room := 2 * cap(b.b)
+	if length >= int64(len(b.b)) {
+		room = min(room, int(min(length, maxBody))+1)
+	}
+	more := make([]byte, len(b.b), max(room, len(b.b)+1))
+	copy(more, b.b)
+	b.b = more
 }
 
 // bodyDeadline is when the next piece of a body must have come, n bytes of which

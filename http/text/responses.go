@@ -38,6 +38,12 @@ func (v *visit) serveResponses() {
 		v.refuse(err)
 		return
 	}
+	claim := v.doors.Env.Memory.Claim()
+	defer claim.End()
+	if err := claim.Grow(v.storedBytes(own)); err != nil {
+		v.refuse(dialogue.NoMemory(err))
+		return
+	}
 	if v.head.Background {
 		v.runInBackground(own, previous)
 		return
@@ -49,6 +55,17 @@ func (v *visit) serveResponses() {
 		o.Complete = v.record.complete
 	}
 	v.run(o)
+}
+
+// storedBytes is about what storing the request takes in memory for a while, and the
+// history that was put before it.
+func (v *visit) storedBytes(own []byte) int64 {
+	const perByte = 4 // items, their record and its way into the store
+	n := 2 * int64(len(v.payload)-len(own))
+	if v.head.Store || v.head.Background {
+		n += perByte * int64(len(own))
+	}
+	return n
 }
 
 func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User) }

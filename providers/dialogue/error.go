@@ -2,12 +2,15 @@ package dialogue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"stagedoor/providers/jsonw"
+	"stagedoor/providers/memory"
 )
 
 // Error is a failure on its way to a client: the fields of the one envelope
@@ -98,6 +101,23 @@ func Unsupported(param, why string) *Error {
 func BadUpstream(detail string) *Error {
 	return &Error{Status: 502, Type: TypeAPI, Code: "upstream_invalid_response",
 		Message: "the upstream provider sent an invalid response", Cause: fmt.Errorf("%s", detail)}
+}
+
+// Those who are refused together should not come back together.
+const (
+	overloadWait   = time.Second
+	overloadSpread = 4 * time.Second
+)
+
+// NoMemory is the refusal of a request that a memory.Budget has no room for. err is that
+// of the claim.
+func NoMemory(err error) *Error {
+	if errors.Is(err, memory.ErrTooLarge) {
+		return &Error{Status: 413, Type: TypeTooLarge, Code: "request_too_large", Cause: err,
+			Message: "the request takes more memory than the gateway has for all requests: send a smaller one"}
+	}
+	return &Error{Status: 503, Type: TypeOverloaded, Code: "overloaded", Cause: err, RetryAfter: overloadWait + rand.N(overloadSpread),
+		Message: "the gateway has no memory left for this request at the moment, try again"}
 }
 
 // Incomplete is the failure of a reply whose upstream stopped before saying

@@ -3,6 +3,8 @@ package dialogue
 import (
 	"encoding/json"
 	"time"
+
+	"stagedoor/providers/memory"
 )
 
 // Shape names an API shape that clients or providers speak.
@@ -377,6 +379,8 @@ type Env struct {
 	ID     func() string
 	Sealer *Sealer
 	Vault  Vault // never nil
+	// Memory bounds what requests take beyond their bodies; nil: nothing does.
+	Memory *memory.Budget
 }
 
 // PromptText is the text of one of Request.Prompts, or false if it is a list of

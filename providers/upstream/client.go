@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 )
 
@@ -62,6 +64,7 @@ type Client struct {
 	headers   map[string]string
 	transport http.RoundTripper
 	keys      *Keys
+	memory    *memory.Budget
 }
 
 // Options configure a Client.
@@ -72,6 +75,8 @@ type Options struct {
 	Headers  map[string]string // sent with every call
 	// Transport replaces the network, for tests and for the embedded sandbox.
 	Transport http.RoundTripper
+	// Memory counts large replies; nil: they are not counted.
+	Memory *memory.Budget
 }
 
 // New makes a Client.
@@ -80,7 +85,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: base, timeouts: o.Timeouts.withDefaults(), headers: o.Headers, keys: NewKeys(o.APIKeys), transport: o.Transport}
+	c := &Client{base: base, timeouts: o.Timeouts.withDefaults(), headers: o.Headers, keys: NewKeys(o.APIKeys), transport: o.Transport, memory: o.Memory}
 	if c.transport == nil {
 		c.transport = newTransport(c.timeouts)
 	}
@@ -121,6 +126,7 @@ type Reply struct {
 	to     url.URL
 	length int64
 	tail   *time.Timer // of EndWithin
+	memory memory.Claim
 }
 
 // Do sends call. authorize sets the shape's key header. A nil error means that
@@ -132,7 +138,7 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if err != nil {
 		return nil, unusable(err)
 	}
-	r := &Reply{to: to} // all that a call needs, in one piece
+	r := &Reply{to: to, memory: c.memory.Claim()} // all that a call needs, in one piece
 	watch, up := &r.watch, &r.sent
 	watch.begin(ctx, c.timeouts)
 	r.to.RawQuery = call.Query
@@ -239,6 +245,7 @@ func (r *Reply) Close() {
 	r.body.Close()
 	r.watch.stop()
 	r.sent.revoke()
+	r.memory.End()
 }
 
 // Drain reads a little more, so that a connection whose reply is complete but
@@ -273,7 +280,9 @@ func (r *Reply) Events() (*EventReader, error) {
 	if err := r.decompress(); err != nil {
 		return nil, r.Failed(err)
 	}
-	return NewEventReader(r.src), nil
+	events := NewEventReader(r.src)
+	events.grown = r.grown
+	return events, nil
 }
 
 // ReadAll reads the whole body into buf, which may be nil.
@@ -286,13 +295,42 @@ func (r *Reply) ReadAll(buf []byte) ([]byte, error) {
 		return nil, r.Failed(err)
 	}
 	if n := int(min(r.length, int64(limit))) + 1; cap(buf) < n && r.length >= 0 {
+		if err := r.grown(0, n); err != nil {
+			return nil, err
+		}
 		buf = make([]byte, 0, n)
 	}
-	b, err := readAll(r.src, buf[:0], limit)
+	b, err := readAll(r.src, buf[:0], limit, r.grown)
 	if err != nil {
 		return b, r.Failed(err)
 	}
 	return b, nil
+}
+
+const (
+	// largeReply is the size from which on a reply, or an event, is counted.
+	largeReply = 256 << 10
+	// replyFactor is how often the bytes of a reply are held at once while it is read
+	// and translated.
+	replyFactor = 4
+)
+
+// grown counts a buffer that grows from one size to another, or refuses that. The
+// upstream has done its work by then, so the call is not made again.
+func (r *Reply) grown(from, to int) error {
+	if to <= largeReply {
+		return nil
+	}
+	if from <= largeReply {
+		from = 0
+	}
+	switch err := r.memory.Grow(replyFactor * int64(to-from)); {
+	case errors.Is(err, memory.ErrTooLarge):
+		return &Failure{Class: CallerFault, Err: dialogue.BadUpstream(fmt.Sprintf("%v: a reply of %d bytes", err, to))}
+	case err != nil:
+		return &Failure{Class: CallerFault, Err: dialogue.NoMemory(err)}
+	}
+	return nil
 }
 
 // Failed classifies an error met while reading the body.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -217,14 +218,20 @@ var errManyFields = errors.New("more header fields than anybody needs")
 // ErrBody is wrapped by errors of reading a body that is not what it says.
 var ErrBody = errors.New("invalid body")
 
-// readAll reads a body of at most limit bytes into buf.
-func readAll(body io.Reader, buf []byte, limit int) ([]byte, error) {
+// readAll reads a body of at most limit bytes into buf. grown may refuse that the buffer
+// grows.
+func readAll(body io.Reader, buf []byte, limit int, grown func(from, to int) error) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
 			if len(buf) >= limit {
 				return buf, fmt.Errorf("%w: over %d bytes", ErrBody, limit)
 			}
-			buf = append(buf, 0)[:len(buf)]
+			more := make([]byte, len(buf), min(max(2*cap(buf), bytes.MinRead), limit+1))
+			if err := grown(cap(buf), cap(more)); err != nil {
+				return buf, err
+			}
+			copy(more, buf)
+			buf = more
 		}
 		n, err := body.Read(buf[len(buf):min(cap(buf), limit+1)])
 		buf = buf[:len(buf)+n]

@@ -39,7 +39,7 @@ func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Head
 	if err != nil {
 		return nil, unusable(err)
 	}
-	reply := &Reply{}
+	reply := &Reply{memory: c.memory.Claim()}
 	reply.watch.begin(ctx, c.timeouts)
 	for hop := 0; ; hop++ {
 		if err := c.hop(reply, r, to, authorize, key); err != nil {

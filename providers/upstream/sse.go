@@ -41,6 +41,8 @@ type EventReader struct {
 	src io.Reader
 	buf []byte
 	err error // what src returned last, kept until the buffer is used up
+	// grown, if set, may refuse that buf grows to hold a large event.
+	grown func(from, to int) error
 
 	start  int // where the event being read began
 	line   int // where the line being read began
@@ -227,7 +229,13 @@ func (r *EventReader) fill() error {
 			r.err = ErrEventTooLarge
 			return r.err
 		}
-		r.move(make([]byte, min(2*len(r.buf), MaxEvent)), 0)
+		more := min(2*len(r.buf), MaxEvent)
+		if r.grown != nil {
+			if r.err = r.grown(len(r.buf), more); r.err != nil {
+				return r.err
+			}
+		}
+		r.move(make([]byte, more), 0)
 	}
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])

@@ -33,7 +33,7 @@ func (c *Config) check(d *decoder) {
 	c.checkAdmin(d)
 	c.checkVideos(d)
 	c.checkWebhooks(d)
-	notNegative(d, "limits", []named{{"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"watchers", c.Limits.Watchers}, {"content_mib", c.Limits.ContentMiB}, {"failed_keys", c.Limits.FailedKeys}})
+	notNegative(d, "limits", []named{{"memory_mib", c.Limits.MemoryMiB}, {"requests", c.Limits.Requests}, {"body_mib", c.Limits.BodyMiB}, {"watchers", c.Limits.Watchers}, {"content_mib", c.Limits.ContentMiB}, {"failed_keys", c.Limits.FailedKeys}})
 	for _, p := range c.Providers {
 		checkProvider(d, "providers."+p.Name, p.Name, &p.Value)
 	}
@@ -173,7 +173,7 @@ type named struct {
 func notNegative(d *decoder, path string, all []named) {
 	for _, n := range all {
 		if n.value < 0 {
-			d.at(join(path, n.name), "expected 0 (no limit) or more")
+			d.at(join(path, n.name), "expected 0 or more")
 		}
 	}
 }

@@ -168,7 +168,7 @@ var mistakes = map[string]struct {
 			"f:2:22: keys[0].name: expected a string",
 			"f:2:40: keys[0].limits.rpm: expected a whole number",
 			"f:2:51: keys[0].limits.tpm: expected a whole number",
-			"f:2:69: keys[0].limits.concurrency: expected 0 (no limit) or more",
+			"f:2:69: keys[0].limits.concurrency: expected 0 or more",
 			`f:2:83: keys[0].scopes[0]: "fly" is not known here, expected all or some of chat`,
 			"f:2:101: keys[0].allow_ips[0]: expected an address or a network",
 			"f:5:14: models.m.targets: is empty, expected at least one target",
@@ -312,10 +312,10 @@ var mistakes = map[string]struct {
 	"limits of the process": {
 		"limits: {requests: -1, body_mib: -2, failed_keys: -3, content_mib: -4}\n",
 		[]string{
-			"f:1:20: limits.requests: expected 0 (no limit) or more",
-			"f:1:34: limits.body_mib: expected 0 (no limit) or more",
-			"f:1:51: limits.failed_keys: expected 0 (no limit) or more",
-			"f:1:68: limits.content_mib: expected 0 (no limit) or more",
+			"f:1:20: limits.requests: expected 0 or more",
+			"f:1:34: limits.body_mib: expected 0 or more",
+			"f:1:51: limits.failed_keys: expected 0 or more",
+			"f:1:68: limits.content_mib: expected 0 or more",
 		},
 	},
 	"no certificate":  {"tls: {cert: /no/such, key: /no/such}\n", []string{"f:1:6: tls: expected a certificate and its key"}},

@@ -53,7 +53,7 @@ func TestReferencesDefaultsAreThoseOfTheGateway(t *testing.T) {
 		"| `listen` | list of texts | 127.0.0.1:8080 |",
 		"| `grace` | duration | 30s |",
 		"| `keep` | duration | 2160h |",
-		"| `requests` | whole number | 20000 |",
+		"| `requests` | whole number | 0 |",
 		"| `first_byte` | duration | 1m |",
 		"| `weight` | whole number | 1 |",
 		"| `level` | `debug`, `info`, `warn`, `error` | info |",

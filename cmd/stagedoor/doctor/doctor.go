@@ -50,7 +50,7 @@ type Options struct {
 	// Running says that a gateway runs on the data directory: it has the
 	// addresses and the store.
 	Running bool
-	// Memory is what the control group allows in bytes; 0: it does not bound it.
+	// Memory is what the process may use in bytes. The limits of Config are shares of it.
 	Memory int64
 }
 

@@ -52,17 +52,18 @@ func judgeFiles(limit uint64, requests int) Check {
 	return Check{name, OK, detail, ""}
 }
 
-// baseMemory is what a gateway with many connections needs besides bodies.
-const baseMemory = 512 << 20
+// leastMemory is what a text request of the largest size needs beside the program.
+const leastMemory = 200 << 20
 
+// memory judges whether bodies leave enough of the memory to what is done with them.
 func memory(most, bodies int64) Check {
 	const name = "memory"
-	if most == 0 {
-		return Check{name, OK, "not bounded by a control group", ""}
-	}
-	detail := fmt.Sprintf("%d MiB by the control group", most>>20)
-	if most < baseMemory+bodies {
+	detail := fmt.Sprintf("%d MiB", most>>20)
+	switch {
+	case bodies > most/2:
 		return Check{name, Warning, detail + fmt.Sprintf(", bodies alone may take %d MiB", bodies>>20), "give it more, or lower limits.body_mib"}
+	case most < leastMemory:
+		return Check{name, Warning, detail, "give it more: large requests are refused"}
 	}
 	return Check{name, OK, detail, ""}
 }
