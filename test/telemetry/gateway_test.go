@@ -82,7 +82,13 @@ type object = map[string]any
 // NAME=value.
 func start(t *testing.T, u *upstream, telemetry object, env ...string) *gateway {
 	t.Helper()
-	g := launch(t, "memory", u, telemetry, env...)
+	return startOn(t, "memory", u, telemetry, env...)
+}
+
+// startOn is start on a data directory.
+func startOn(t *testing.T, data string, u *upstream, telemetry object, env ...string) *gateway {
+	t.Helper()
+	g := launch(t, data, u, telemetry, env...)
 	g.api("POST", "/users", `{"username":"anna"}`)
 	g.api("POST", "/accounts/anna/credits", `{"amount":1000000000,"id":"start"}`)
 	return g

@@ -78,7 +78,7 @@ func busy(t *testing.T, g *gateway, u *upstream) {
 func TestEveryQueryOfDashboardAndAlertsFindsWhatTheGatewaySays(t *testing.T) {
 	t.Parallel()
 	c, u := startCollector(t), newUpstream(t)
-	g := start(t, u, object{"traces": object{"otlp": object{"endpoint": c.grpc, "insecure": true}}, "metrics": object{"prometheus": true}})
+	g := startOn(t, t.TempDir(), u, object{"traces": object{"otlp": object{"endpoint": c.grpc, "insecure": true}}, "metrics": object{"prometheus": true}})
 	busy(t, g, u)
 	series := g.scrape(t)
 	queries := append(dashboard(t), alerts(t)...)

@@ -94,6 +94,8 @@ var figures = []struct {
 	{"stagedoor.journal.commands", counter, "{command}", "Commands that were run."},
 	{"stagedoor.journal.waiting", gauge, "{command}", "Commands that wait for the writer."},
 	{"stagedoor.journal.size", gauge, "By", "Bytes of the store."},
+	{"stagedoor.journal.reusable", gauge, "By", "Bytes of the store's file that it can use again without growing."},
+	{"stagedoor.journal.full", gauge, "{state}", "1: changes are refused until there is room on the disk."},
 	{"stagedoor.journal.disk_free", gauge, "By", "Bytes free on the store's disk."},
 	{"stagedoor.journal.failed", gauge, "{state}", "1: the store failed to write and stopped."},
 	{"stagedoor.telemetry.spans", counter, "{span}", "Spans, by what became of them."},
@@ -236,14 +238,20 @@ func (s sheet) journal(stats state.Stats) {
 	s.put("stagedoor.journal.commands", int64(stats.Commands))
 	s.put("stagedoor.journal.waiting", int64(stats.Waiting))
 	s.put("stagedoor.journal.size", stats.Journal.Size)
+	s.put("stagedoor.journal.reusable", stats.Journal.Free)
+	s.put("stagedoor.journal.full", flag(stats.Journal.Full))
 	if stats.Journal.DiskFree >= 0 {
 		s.put("stagedoor.journal.disk_free", stats.Journal.DiskFree)
 	}
-	failed := int64(0)
-	if stats.Journal.Poisoned != nil {
-		failed = 1
+	s.put("stagedoor.journal.failed", flag(stats.Journal.Poisoned))
+}
+
+// flag is 1 for an error.
+func flag(err error) int64 {
+	if err != nil {
+		return 1
 	}
-	s.put("stagedoor.journal.failed", failed)
+	return 0
 }
 
 func (s sheet) spans() {
