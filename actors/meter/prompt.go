@@ -1,40 +1,47 @@
 package meter
 
-import "stagedoor/providers/tokens"
+import (
+	"bytes"
 
-const (
-	// mediaRun is how long a run of base64 must be to be a picture or a file and
-	// not text.
-	mediaRun = 1 << 10
-	// mediaTokens is what each of those counts, whatever its size.
-	mediaTokens = 2_000
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/tokens"
 )
 
-// promptTokens guesses the tokens of a request's body: a token is four bytes,
-// but not of what is no text. It errs on the high side, since names and
-// punctuation of the JSON count, too.
-//
-// A run that is long enough has one of every mediaRun bytes in it: only those are
-// looked at, and what is around them.
+// mediaRun is how long the shortest run of base64 is that is looked at.
+const mediaRun = 1 << 10
+
+// promptTokens guesses the tokens of a request's body, which is valid JSON: a token is four
+// bytes of text. Only the content of a member that carries media, as the shapes have them,
+// is not text; it counts by its pixels, pages or seconds. The guess errs on the high side,
+// since names and punctuation of the JSON count, too.
 func promptTokens(body []byte) int64 {
-	text, media := len(body), int64(0)
+	if !longRun(body) {
+		return tokens.Guess(len(body))
+	}
+	w := promptWalk{}
+	w.walk(body)
+	return tokens.Guess(len(body)-w.bytes) + w.tokens
+}
+
+// longRun reports whether there is a run of base64 digits that may be media. One of every
+// mediaRun bytes is in such a run, so only those are looked at, and what is around them.
+func longRun(body []byte) bool {
 	for at := mediaRun - 1; at < len(body); at += mediaRun {
 		if !base64Digit[body[at]] {
 			continue
 		}
 		from, to := at, at+1
-		for from > 0 && base64Digit[body[from-1]] {
+		for from > 0 && to-from < mediaRun && base64Digit[body[from-1]] {
 			from--
 		}
-		for to < len(body) && base64Digit[body[to]] {
+		for to < len(body) && to-from < mediaRun && base64Digit[body[to]] {
 			to++
 		}
-		if run := to - from; run >= mediaRun {
-			text, media = text-run, media+mediaTokens
+		if to-from >= mediaRun {
+			return true
 		}
-		at += (to - 1 - at) / mediaRun * mediaRun // the last of them in this run
 	}
-	return tokens.Guess(text) + media
+	return false
 }
 
 var base64Digit = func() (set [256]bool) {
@@ -43,3 +50,118 @@ var base64Digit = func() (set [256]bool) {
 	}
 	return set
 }()
+
+// promptWalk goes through a body once and sums up its media.
+type promptWalk struct {
+	bytes  int   // of the body that are media and not text
+	tokens int64 // that they count
+
+	inside []member
+}
+
+// member is an object or array that the walk is inside of. The elements of an array have its
+// name.
+type member struct {
+	name []byte
+	text bool // all below it is text to the model
+}
+
+func (w *promptWalk) walk(body []byte) {
+	var name []byte
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[':
+			w.enter(name)
+		case '}', ']':
+			name = w.leave()
+		case ',':
+			name = w.last().name // of an element; a member's own name follows
+		case '"':
+			value := body[i+1:]
+			value = value[:shapes.StringEnd(value)]
+			i += 1 + len(value)
+			if rest := bytes.TrimLeft(body[min(i+1, len(body)):], " \t\r\n"); len(rest) > 0 && rest[0] == ':' {
+				name = value
+			} else if len(value) >= mediaRun {
+				w.value(name, value)
+			}
+		}
+	}
+}
+
+func (w *promptWalk) last() member {
+	if n := len(w.inside); n > 0 {
+		return w.inside[n-1]
+	}
+	return member{}
+}
+
+func (w *promptWalk) enter(name []byte) {
+	w.inside = append(w.inside, member{name, w.last().text || isText(name, len(w.inside))})
+}
+
+func (w *promptWalk) leave() (name []byte) {
+	name = w.last().name
+	w.inside = w.inside[:max(len(w.inside)-1, 0)]
+	return name
+}
+
+// isText reports whether all below a member is text to the model: arguments and results of
+// calls, and schemas. The input of a response is a list at the top, and that of a call is an
+// object below.
+func isText(name []byte, depth int) bool {
+	const topList = 2 // depth of the elements of a list at the top
+	switch string(name) {
+	case "args", "response", "parameters", "input_schema", "schema", "parametersJsonSchema", "responseSchema":
+		return true
+	case "input":
+		return depth > topList
+	}
+	return false
+}
+
+// value counts a long string if it is media.
+func (w *promptWalk) value(name, value []byte) {
+	if w.last().text {
+		return
+	}
+	parent := w.last().name
+	content, isURL := dataURL(value)
+	switch string(name) {
+	case "url":
+		if !isURL || string(parent) != "image_url" {
+			return
+		}
+	case "image_url":
+		if !isURL {
+			return
+		}
+	case "file_data":
+	case "data":
+		switch string(parent) {
+		case "source", "inlineData", "inline_data", "input_audio":
+		default:
+			return
+		}
+	default:
+		return
+	}
+	if n, ok := mediaTokens(content); ok {
+		w.bytes += len(value)
+		w.tokens += n
+	}
+}
+
+// dataURL returns the content of a data URL in base64, or value itself.
+func dataURL(value []byte) (content []byte, is bool) {
+	const most = 256 // bytes of a media type
+	if !bytes.HasPrefix(value, []byte("data:")) {
+		return value, false
+	}
+	head := value[:min(len(value), most)]
+	at := bytes.Index(head, []byte(";base64,"))
+	if at < 0 {
+		return value, false
+	}
+	return value[at+len(";base64,"):], true
+}

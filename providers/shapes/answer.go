@@ -26,7 +26,7 @@ func AnswerBytes(data []byte) int {
 			return total
 		}
 		data = data[at+1:]
-		end := stringEnd(data)
+		end := StringEnd(data)
 		text := data[:end]
 		if data = data[min(end+1, len(data)):]; len(data) == 0 {
 			return total
@@ -52,9 +52,9 @@ func repeats(kind []byte) bool {
 	return bytes.HasPrefix(kind, []byte("response.")) && !bytes.HasSuffix(kind, []byte(".delta"))
 }
 
-// stringEnd returns the index of the quote that ends a string whose first quote has been
-// read, or len(s).
-func stringEnd(s []byte) int {
+// StringEnd returns the index of the quote that ends the JSON string whose first quote is just
+// before s, or len(s).
+func StringEnd(s []byte) int {
 	for from := 0; ; {
 		at := bytes.IndexByte(s[from:], '"')
 		if at < 0 {
@@ -92,7 +92,7 @@ func objectEnd(s []byte) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '"':
-			i += 1 + stringEnd(s[i+1:])
+			i += 1 + StringEnd(s[i+1:])
 		case '{':
 			depth++
 		case '}':
