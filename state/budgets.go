@@ -145,6 +145,10 @@ func (s *State) groupBudget(id string) Budget {
 // valid until then. A caller that keeps such a value reads the era first.
 func (s *State) KeyEra() uint64 { return s.keyEra.Load() }
 
+// WatchAccess returns a channel that is closed by the next change of KeyEra. Take it
+// before reading what is to be watched.
+func (s *State) WatchAccess() <-chan struct{} { return *s.access.Load() }
+
 // KeySpent is what a key has spent, as far as it is durable.
 func (s *State) KeySpent(key string) KeySpend { return s.View().KeySpend(key) }
 

@@ -18,9 +18,10 @@ type State struct {
 	mem    *memdb.MemDB
 	now    func() time.Time // of clock
 	clock  clock
-	hot    keyring       // the keys by hash, for the lookup of every request
-	keyEra atomic.Uint64 // see KeyEra
-	roster roster        // what restricts users, for the same
+	hot    keyring                       // the keys by hash, for the lookup of every request
+	keyEra atomic.Uint64                 // see KeyEra
+	access atomic.Pointer[chan struct{}] // see WatchAccess
+	roster roster                        // what restricts users, for the same
 
 	webhooks atomic.Pointer[[]Webhook] // who is told of what
 
@@ -85,6 +86,8 @@ func newState(store journal.Store, now func() time.Time, options ...Option) *Sta
 		packEntries:  packEntries,
 	}
 	s.now = s.clock.now
+	access := make(chan struct{})
+	s.access.Store(&access)
 	for _, o := range options {
 		o(s)
 	}

@@ -222,6 +222,7 @@ func harmless(err error) bool { return errors.Is(err, journal.ErrReadOnly) }
 // publish makes what is durable visible.
 func (s *State) publish(tx *Tx) {
 	tx.mem.Commit()
+	era := s.keyEra.Load()
 	for _, c := range tx.done {
 		switch c.table {
 		case keys.name():
@@ -236,6 +237,10 @@ func (s *State) publish(tx *Tx) {
 		case responses.name():
 			s.responses.Add(weight(c.after) - weight(c.before))
 		}
+	}
+	if s.keyEra.Load() != era {
+		next := make(chan struct{})
+		close(*s.access.Swap(&next))
 	}
 }
 

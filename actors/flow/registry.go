@@ -33,6 +33,7 @@ type Registry struct {
 	ended  ring
 	failed ring
 	spans  Spans
+	guard  atomic.Pointer[guard]
 
 	// Totals of what has ended. What is under way is added by who looks.
 	count    atomic.Int64
@@ -56,6 +57,21 @@ func New(clock func() time.Time) *Registry {
 
 func (r *Registry) now() time.Time { return r.clock() }
 
+// guard is what Guard was called with.
+type guard struct {
+	era   func() uint64
+	stale func()
+}
+
+// Guard has stale called for each request that begins with a key that was found good
+// in an earlier era: the key may have become unusable before the request was among
+// those under way. Video jobs are not guarded.
+func (r *Registry) Guard(era func() uint64, stale func()) {
+	if r != nil {
+		r.guard.Store(&guard{era, stale})
+	}
+}
+
 // Spans takes the spans of requests that are recorded: a processor for whoever makes
 // them.
 func (r *Registry) Spans() *Spans { return &r.spans }
@@ -75,6 +91,9 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 	req.index = len(s.all)
 	s.all = append(s.all, req)
 	s.mu.Unlock()
+	if g := r.guard.Load(); g != nil && !about.Job && about.Era != g.era() {
+		g.stale()
+	}
 	return req
 }
 
@@ -186,12 +205,21 @@ func (r *Registry) Cancel(id string) error {
 	if req == nil {
 		return ErrUnknown
 	}
-	req.shard.mu.Lock()
-	cancel := req.cancel
-	req.shard.mu.Unlock()
-	if cancel == nil {
+	if !req.Cancel(Cancelled) {
 		return ErrOver
 	}
-	cancel(Cancelled)
 	return nil
+}
+
+// Cancel ends a request for a reason that its client is told in its shape's words. It
+// returns false for one that has ended.
+func (r *Request) Cancel(cause error) bool {
+	r.shard.mu.Lock()
+	cancel := r.cancel
+	r.shard.mu.Unlock()
+	if cancel == nil {
+		return false
+	}
+	cancel(cause)
+	return true
 }

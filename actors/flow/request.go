@@ -16,8 +16,10 @@ type About struct {
 	Shape string // of the client
 	// Model is as the client calls it. As much as can be shown of it is copied: it
 	// may lie in a body that goes back to its pool before the request is forgotten.
-	Model  string
-	Key    string // the id of the key it was sent with
+	Model string
+	Key   string // the id of the key it was sent with
+	// Era is that of the keys in which this one was found good, see Registry.Guard.
+	Era    uint64
 	Stream bool
 	// Work says that nobody waits for it: a response in the background.
 	Work bool

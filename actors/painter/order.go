@@ -25,6 +25,8 @@ type Order struct {
 	Plan []catalog.Candidate
 	// Tenant is whom the throttles are fair to: the key's id.
 	Tenant string
+	// Era is that of the keys in which the key was found good, see flow.Registry.Guard.
+	Era    uint64
 	Class  int
 	Tokens int // the estimate the throttles reserve
 	// Meter, if set, holds and settles the request's money.

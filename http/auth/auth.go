@@ -27,6 +27,10 @@ type Keys interface {
 	Blocked(account string) bool
 	// UserPermits checks a scope and a model against the ceilings of an account's user and group.
 	UserPermits(account, scope, model string) error
+	// KeyEra changes with every change of a key, a user or a group, and WatchAccess is
+	// closed by the next one.
+	KeyEra() uint64
+	WatchAccess() <-chan struct{}
 }
 
 // Authenticator knows the keys of the configuration and those of the store.
@@ -36,11 +40,12 @@ type Authenticator struct {
 	now   func() time.Time
 	// failed are the addresses that try keys out.
 	failed *failures
+	watch  *watch
 }
 
 // New makes an Authenticator. store may be nil.
 func New(store Keys, now func() time.Time) *Authenticator {
-	a := &Authenticator{store: store, now: now, failed: newFailures()}
+	a := &Authenticator{store: store, now: now, failed: newFailures(), watch: newWatch()}
 	a.SetFixed(nil)
 	return a
 }
@@ -52,6 +57,8 @@ func (a *Authenticator) SetFixed(keys []state.Key) {
 		byHash[k.Hash] = k
 	}
 	a.fixed.Store(&byHash)
+	a.watch.era.count.Add(1)
+	a.watch.look()
 }
 
 // LimitFailures sets how many unknown keys an address may send in a minute
@@ -71,7 +78,7 @@ func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, er
 	key, ok := a.known(secret)
 	switch {
 	case ok && a.store != nil && a.store.Blocked(key.User):
-		return state.Key{}, unauthorized("invalid_api_key", "the API key cannot be used: its user is disabled")
+		return state.Key{}, userDisabled()
 	case ok:
 		return key, nil
 	}
@@ -89,7 +96,7 @@ func (a *Authenticator) ByID(id string) (state.Key, error) {
 	case !ok:
 		return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here any more")
 	case a.store != nil && a.store.Blocked(key.User):
-		return state.Key{}, unauthorized("invalid_api_key", "the API key cannot be used: its user is disabled")
+		return state.Key{}, userDisabled()
 	}
 	return key, nil
 }
@@ -164,6 +171,13 @@ func bearer(v string) string {
 	return token
 }
 
+func userDisabled() *dialogue.Error { return unusable(errors.New("its user is disabled")) }
+
+// unusable is the error of a key that is known and cannot be used.
+func unusable(why error) *dialogue.Error {
+	return unauthorized("invalid_api_key", "the API key cannot be used: "+why.Error())
+}
+
 func unauthorized(code, message string) *dialogue.Error {
 	return &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: code, Message: message}
 }
@@ -185,9 +199,10 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 	}
 	switch {
 	case err == nil:
+		a.expires(key)
 		return nil
 	case errors.Is(err, state.ErrKeyRevoked), errors.Is(err, state.ErrKeyExpired), errors.Is(err, state.ErrKeyDisabled):
-		return unauthorized("invalid_api_key", "the API key cannot be used: "+err.Error())
+		return unusable(err)
 	}
 	e := &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "permission_denied",
 		Message: "the API key does not permit this: " + err.Error()}

@@ -35,6 +35,10 @@ func (k keys) UserPermits(account, scope, model string) error { return nil }
 
 func (k keys) Blocked(account string) bool { return account == "disabled" }
 
+func (k keys) KeyEra() uint64 { return 0 }
+
+func (k keys) WatchAccess() <-chan struct{} { return nil }
+
 func key(id, secret string) state.Key {
 	return state.Key{ID: id, Hash: state.HashSecret(secret), Enabled: true}
 }

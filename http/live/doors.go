@@ -117,11 +117,13 @@ func (d *Doors) leave(owner state.Owner) {
 	}
 }
 
-// lifetime is the context of one watcher: of its request and of the doors.
-func (d *Doors) lifetime(r *http.Request) (context.Context, func()) {
+// lifetime is the context of one watcher: it ends with its request, with the doors, and
+// with the error of still as soon as the watcher must not watch any more.
+func (d *Doors) lifetime(r *http.Request, still func() error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	release := context.AfterFunc(d.ctx, func() { cancel(errDraining) })
-	return ctx, func() { release(); cancel(context.Canceled) }
+	leave := d.options.Auth.While(still, cancel)
+	return ctx, func() { leave(); release(); cancel(context.Canceled) }
 }
 
 // refuse answers a request that will watch nothing.

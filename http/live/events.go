@@ -87,7 +87,7 @@ func (d *Doors) stream(w http.ResponseWriter, r *http.Request, v *viewer, f foll
 	}
 	defer d.leave(v.owner)
 	access.Note(w, slog.String("key", v.key))
-	ctx, cancel := d.lifetime(r)
+	ctx, cancel := d.lifetime(r, v.still)
 	defer cancel()
 	s := &stream{out: sse.NewWriter(w, "text/event-stream", d.options.Now), still: v.still}
 	if r.Method == http.MethodHead {
@@ -96,6 +96,11 @@ func (d *Doors) stream(w http.ResponseWriter, r *http.Request, v *viewer, f foll
 	err := s.out.Send(opening)
 	if err == nil {
 		err = s.run(ctx, f)
+	}
+	var refused *dialogue.Error
+	if errors.As(err, &refused) {
+		event := append(refused.AppendJSON([]byte("event: error\ndata: {\"error\":")), "}\n\n"...)
+		_ = s.out.Send(event) // the stream is over either way
 	}
 	access.Note(w, slog.Int("events", s.told))
 	if !errors.Is(err, errEnd) && r.Context().Err() != nil {

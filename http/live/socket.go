@@ -93,7 +93,7 @@ func (d *Doors) Serve(w http.ResponseWriter, r *http.Request, who Watcher, sourc
 	}
 	defer conn.Close()
 	access.Outcome(w, http.StatusSwitchingProtocols)
-	ctx, cancel := d.lifetime(r)
+	ctx, cancel := d.lifetime(r, who.Still)
 	defer cancel()
 	s := &socket{conn: conn, heard: make(chan []byte), source: source, still: who.Still}
 	s.run(ctx, cancel)

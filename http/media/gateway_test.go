@@ -35,17 +35,20 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 // A gateway is the assembled media doors behind the assembled server.
 type gateway struct {
-	t      *testing.T
-	url    string
-	house  *house.House
-	state  *state.State
-	blobs  *blobs.Store
-	now    func() time.Time
-	secret string // of the key that requests are sent with
+	auth     *auth.Authenticator
+	watchers *share.Pool
+	t        *testing.T
+	url      string
+	house    *house.House
+	state    *state.State
+	blobs    *blobs.Store
+	now      func() time.Time
+	secret   string // of the key that requests are sent with
 	// videos makes the clients of providers of videos; nil: nobody makes any.
 	videos func(*catalog.Provider, *upstream.Client) video.Upstream
 
@@ -125,6 +128,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 		{ID: "o", Name: "o", Hash: state.HashSecret("sd-other"), User: "8", Enabled: true},
 		{ID: "nobodys", Name: "nobodys", Hash: state.HashSecret("sd-nobodys"), Enabled: true},
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})
+	g.auth, g.watchers = keys, share.New(share.Watchers, 100, 1)
 	g.secret = "sd-test"
 	if err := g.house.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
 		t.Fatal(err)
@@ -133,7 +137,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Translator: g.house.Translator(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
 	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Painter: g.house.Painter(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
+		Limits: g.house.Keys(), Watchers: g.watchers, Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
 	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: known, ID: newID}).Handler())
 	g.url = front.URL
 	t.Cleanup(func() {

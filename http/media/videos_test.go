@@ -25,6 +25,7 @@ import (
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
+	"stagedoor/state"
 )
 
 // perSecond is a price that is easy to count.
@@ -585,5 +586,38 @@ func TestVideosAreListed(t *testing.T) {
 	}
 	if got, more := page("?order=asc&limit=3"); !slices.Equal(got, ids[:3]) || !more {
 		t.Errorf("ascending: %v %v", got, more)
+	}
+}
+
+// A long poll uses one of its key's requests per minute and one of its owner's
+// watchers, and is answered at once when its key is revoked.
+func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	g, _ := openStudio(t, time.Hour)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { g.auth.EndRevoked(ctx, nil) })
+	defer wg.Wait()
+	defer cancel()
+	limited := state.Key{ID: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true, Limits: state.Limits{RPM: 2}}
+	g.auth.SetFixed([]state.Key{limited})
+	at := "/v1/videos/" + g.begun("/v1/videos", `{"prompt":"a cat"}`)
+	answered := make(chan *reply, 1)
+	go func() { answered <- g.send("GET", at+"?wait=50s", "", "") }()
+	for g.watchers.Held("user:7") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	g.refused(g.send("GET", at+"?wait=1s", "", ""), 429, "rate_limit_exceeded", "")
+	if r := g.send("GET", at, "", ""); r.status != 200 {
+		t.Errorf("a request that does not wait: %d %s", r.status, r.body)
+	}
+	began := time.Now()
+	g.auth.SetFixed(nil)
+	g.refused(<-answered, 401, "invalid_api_key", "")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("answered after %s", took)
+	}
+	for g.watchers.Used() > 0 {
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -44,7 +44,9 @@ func (d *Doors) VideoContent(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		content, err := d.Videos.Content(r.Context(), &job, variant, rangeOf(r, tag))
+		ctx, leave := d.Auth.Watch(r, &v.key)
+		defer leave()
+		content, err := d.Videos.Content(ctx, &job, variant, rangeOf(r, tag))
 		if err != nil {
 			w.Header().Del("Etag")
 			return err

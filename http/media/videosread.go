@@ -71,15 +71,22 @@ func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
+		ctx := r.Context()
 		if wait > 0 {
 			leave, err := v.watch()
 			if err != nil {
 				return err
 			}
 			defer leave()
+			ctx, leave = d.Auth.Watch(r, &v.key)
+			defer leave()
 		}
 		id := r.PathValue("id")
-		job, ok := d.await(r.Context(), id, v.owner(), wait)
+		job, ok := d.await(ctx, id, v.owner(), wait)
+		var refused *dialogue.Error
+		if errors.As(context.Cause(ctx), &refused) { // the key was revoked meanwhile
+			return refused
+		}
 		if !ok {
 			return videoNotFound(id)
 		}

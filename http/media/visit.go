@@ -31,6 +31,7 @@ type visit struct {
 	r     *http.Request
 
 	key     state.Key
+	era     uint64 // of the keys, before this one was looked up
 	request *picture.Request
 	plan    []catalog.Candidate
 	pass    *throttle.Pass
@@ -41,6 +42,7 @@ type visit struct {
 
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
+	v.era = v.doors.Auth.Era()
 	key, err := admission.Identify(v.doors.Auth, v.r, scope, false)
 	v.key = key // the log names it, too, if it may not do this
 	return err
@@ -91,7 +93,7 @@ func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
 // the client.
 func (v *visit) begin() *painter.Reply {
 	return v.doors.Painter.Begin(v.r.Context(), &painter.Order{ID: access.RequestID(v.w), Request: v.request, Header: v.r.Header,
-		Plan: v.plan, Tenant: v.key.ID, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
+		Plan: v.plan, Tenant: v.key.ID, Era: v.era, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
 }
 
 // meter has the key's user charged (decisions, Users and money). Keys that belong

@@ -73,6 +73,7 @@ func (d *Doors) Again(ctx context.Context, id string, request []byte) (*translat
 	}
 	shape := d.Shapes[dialogue.Responses]
 	v := &visit{doors: d, shape: shape, w: nobody{"X-Request-Id": {k.RequestID}}, r: r, in: shapes.Inbound{Path: r.URL.Path, Header: r.Header}, payload: k.Body}
+	v.era = d.Auth.Era()
 	if v.key, err = d.Auth.ByID(k.Key); err != nil {
 		return nil, err
 	}

@@ -102,6 +102,7 @@ type visit struct {
 	in    shapes.Inbound
 
 	key     state.Key
+	era     uint64 // of the keys, before this one was looked up
 	body    *body
 	payload []byte // the body, or what became of it
 	head    shapes.Head
@@ -161,6 +162,7 @@ func (v *visit) read() error {
 
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
+	v.era = v.doors.Auth.Era()
 	key, err := admission.Identify(v.doors.Auth, v.r, scope, v.shape.Name() == dialogue.Gemini)
 	v.key = key // the log names it, too, if it may not do this
 	return err
@@ -236,7 +238,7 @@ func (v *visit) mode() shapes.Mode {
 func (v *visit) order() *translator.Order {
 	return &translator.Order{
 		ID: access.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
-		Plan: v.plan, Tenant: v.key.ID, Class: class(v.head.ServiceTier, v.head.Background), Tokens: v.estimate(),
+		Plan: v.plan, Tenant: v.key.ID, Era: v.era, Class: class(v.head.ServiceTier, v.head.Background), Tokens: v.estimate(),
 	}
 }
 

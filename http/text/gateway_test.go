@@ -33,6 +33,7 @@ import (
 // A gateway is the assembled doors behind the assembled server, with the
 // sandbox at full pace for every model no other provider serves.
 type gateway struct {
+	flow    *flow.Registry
 	t       testing.TB
 	server  *server.Server
 	auth    *auth.Authenticator
@@ -103,8 +104,8 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	}
 	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: dialoguetest.NoVault{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
-	recent := flow.New(time.Now)
-	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})
+	g.flow = flow.New(time.Now)
+	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	g.auth = auth.New(g.state, time.Now)
 	known := registry.ByName()
 	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
+		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow})
 	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: known, ID: newID})
 	t.Cleanup(g.close)
 	g.key("all", nil)

@@ -21,6 +21,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes/responses"
+	"stagedoor/providers/upstream"
 	"stagedoor/state"
 	"stagedoor/state/share"
 )
@@ -196,17 +197,32 @@ func (v *visit) watch() (leave func(), err error) {
 // follow streams a background response from an event on: live, or from the store.
 func (v *visit) follow(id string, after int64) {
 	out := sse.NewWriter(v.w, "text/event-stream", v.doors.Env.Now)
-	ctx, cancel := context.WithCancel(v.r.Context())
-	defer cancel()
+	ctx, leave := v.doors.Auth.Watch(v.r, &v.key)
+	defer leave()
 	stop := v.keepAlive(ctx, out)
 	defer stop()
-	live, _ := v.doors.Background.Watch(ctx, id, v.owner(), after, out.SendLocked)
-	if live {
-		return
-	}
-	_ = v.doors.Store.Events(ctx, id, v.owner(), after, func(log []byte) error {
-		return out.SendLocked(eventsAfter(log, after))
+	var last []byte // event that was sent
+	live, _ := v.doors.Background.Watch(ctx, id, v.owner(), after, func(raw []byte) error {
+		last = raw
+		return out.SendLocked(raw)
 	})
+	if !live {
+		_ = v.doors.Store.Events(ctx, id, v.owner(), after, func(log []byte) error {
+			return out.SendLocked(eventsAfter(log, after))
+		})
+	}
+	var refused *dialogue.Error
+	if errors.As(context.Cause(ctx), &refused) {
+		_ = out.SendLocked(responses.StreamError(refused, numberOf(last, after))) // the stream is over either way
+	}
+}
+
+// numberOf is the sequence number of an event, otherwise one that is 0 or more.
+func numberOf(raw []byte, otherwise int64) int64 {
+	if ev, err := upstream.NewEventReader(bytes.NewReader(raw)).Next(); err == nil {
+		return gjson.GetBytes(ev.Data, "sequence_number").Int()
+	}
+	return max(otherwise, 0)
 }
 
 // keepAlive sends heartbeats beside a sender that waits elsewhere.

@@ -122,7 +122,8 @@ func (p *player) talk(voices []*voice) (ended bool, err error) {
 // broken carries out the fault. A failure has an event of its own.
 func (p *player) broken() error {
 	err := p.failure()
-	if failure := new(dialogue.Error); errors.As(err, &failure) {
+	// A cancellation may have a *dialogue.Error as its cause, too, and is not the reply's.
+	if failure := new(dialogue.Error); p.ctx.Err() == nil && errors.As(err, &failure) {
 		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: failure})
 	}
 	return err

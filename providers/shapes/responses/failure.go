@@ -178,6 +178,12 @@ func failureCode(err *dialogue.Error) string {
 	return "server_error"
 }
 
+// StreamError is the event that ends a stream of a response which itself goes on: a
+// client that resumes behind the event's number gets all that follows it.
+func StreamError(err *dialogue.Error, sequence int64) []byte {
+	return appendErrorEvent(nil, err, sequence)
+}
+
 // appendErrorEvent writes the error event of a stream that has no response
 // object yet. It carries the vendor's flat members and the nested object: some
 // clients raise an exception on one of them only.
