@@ -27,7 +27,7 @@ func Plain(err *dialogue.Error) []byte {
 // Write answers with err. Anything that is not a *dialogue.Error is a 500 that
 // says nothing of its cause.
 func Write(w http.ResponseWriter, dialect Dialect, err error) {
-	e := From(err)
+	e := sendable(From(err))
 	h := w.Header()
 	if e.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="stagedoor"`)
@@ -44,7 +44,7 @@ func Write(w http.ResponseWriter, dialect Dialect, err error) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Del("Cache-Control")
-	w.WriteHeader(status(e.Status))
+	w.WriteHeader(e.Status)
 	w.Write(body)
 }
 
@@ -94,13 +94,23 @@ const (
 
 func again() time.Duration { return soonest + rand.N(spread) }
 
-// status keeps a code that net/http would panic on, or that is no error, from
-// getting out.
-func status(code int) int {
-	if code < 400 || code > 599 {
-		return http.StatusInternalServerError
+// sendable returns e with a status that may be sent. net/http would panic on some, and
+// upstream.StatusClientLeft is for logs only: a client that is still there after all is
+// told to try again.
+func sendable(e *dialogue.Error) *dialogue.Error {
+	status := e.Status
+	switch {
+	case status == upstream.StatusClientLeft:
+		status = http.StatusServiceUnavailable
+	case status < 400 || status > 599:
+		status = http.StatusInternalServerError
 	}
-	return code
+	if status == e.Status {
+		return e
+	}
+	sent := *e
+	sent.Status = status
+	return &sent
 }
 
 // NotFound is the 404 of a path that nothing is served at.

@@ -11,6 +11,8 @@ import (
 
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/gemini"
+	"stagedoor/providers/upstream"
 )
 
 func TestStatusAndHeadersFollowTheError(t *testing.T) {
@@ -66,5 +68,24 @@ func TestWhatAClientSentIsQuotedAndCut(t *testing.T) {
 	}
 	if e := envelope.MethodNotAllowed("PUT", []string{"GET", "HEAD"}); e.Status != 405 || !strings.Contains(e.Message, "GET or HEAD") {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestTheStatusOfAClientThatLeftIsNeverSent: neither as status nor in a body, whatever
+// made the error.
+func TestTheStatusOfAClientThatLeftIsNeverSent(t *testing.T) {
+	left := upstream.CancelledBy(upstream.ErrClient).Err
+	refused := upstream.Refused(dialogue.Gemini, 499, nil, &dialogue.Error{Status: 499, Message: "Client Closed Request"}).Err
+	for name, e := range map[string]*dialogue.Error{"the gateway's own": left, "an upstream's": refused} {
+		for shape, dialect := range map[string]envelope.Dialect{"plain": envelope.Plain, "gemini": gemini.Shape.Envelope} {
+			w := httptest.NewRecorder()
+			envelope.Write(w, dialect, e)
+			if w.Code < 500 || w.Code > 503 || strings.Contains(w.Body.String(), "499") {
+				t.Errorf("%s, %s: sent %d %s", name, shape, w.Code, w.Body)
+			}
+		}
+	}
+	if left.Status != upstream.StatusClientLeft {
+		t.Errorf("the log would say %d", left.Status)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ type Content struct {
 }
 
 // NewContent makes a Content over store. secret signs; public is the address that
-// clients reach the gateway at, "": the one that a request came to.
+// clients reach the gateway at, "": the one of the listener that a request came to.
 func NewContent(store *blobs.Store, secret []byte, public string, now func() time.Time) *Content {
 	return &Content{store: store, secret: secret, now: now, public: strings.TrimRight(public, "/")}
 }
@@ -81,8 +82,10 @@ func notKept(err error) *dialogue.Error {
 	return e
 }
 
-// base is how the client reaches the gateway. Forwarded headers are not believed:
-// who stands behind a proxy configures the address.
+// base is how the client reaches the gateway: the configured address, else the one that
+// its connection came to. Host and forwarded headers are the client's words, and an
+// address that is made of them could point anywhere: a gateway behind a proxy needs the
+// configured one.
 func (c *Content) base(r *http.Request) string {
 	if c.public != "" {
 		return c.public
@@ -91,7 +94,11 @@ func (c *Content) base(r *http.Request) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return "" // no connection: a path is all there is
+	}
+	return scheme + "://" + local.String()
 }
 
 // sign binds an address to one blob and one expiry.

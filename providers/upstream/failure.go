@@ -140,6 +140,9 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 	case status == 408, status == 409, status == 425:
 		f.Class = Transient
 		e.Status = 503
+	case status == StatusClientLeft: // some proxies say so of the gateway
+		f.Class = Transient
+		e.Status = 502
 	case status >= 500:
 		f.Class = Transient
 	case status < 400:
