@@ -14,6 +14,7 @@ FUZZTIME ?= 10s
 BENCH    ?= .
 CYCLES   ?= 200
 SEED     ?= 0
+SIZE     ?= 262144
 JOBS     ?= 4
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := $(addsuffix /js/node_modules/.package-lock.json,test/oauth test/sdk)
@@ -134,6 +135,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
 	  done; \
 	done
+
+.PHONY: sizes
+sizes: ## time and memory of every handler and parser by the size of its input (SIZE=bytes, eight times that too)
+	go test ./test/sizes ./cmd/stagedoor -count=1 -v -timeout 0 -run 'CostsWhat|CostWhat|InOnePass' -sizes.bytes=$(SIZE) | grep -v '^=== '
 
 .PHONY: tools
 tools: # what the tests need besides Go; installed where that is possible

@@ -37,6 +37,7 @@ type translated struct {
 
 	failure *upstream.Failure
 	usage   dialogue.Usage
+	parts   int // that have been opened
 	loose   looseEnds
 	// arguments are those of the calls that are open, by choice and part: the
 	// client's shape may want them as an object.
@@ -77,6 +78,10 @@ func (t *translated) event(ev *dialogue.Event) {
 	case dialogue.EventStart:
 		t.started = true
 	case dialogue.EventOpen:
+		if t.parts++; t.parts > fields.MaxParts {
+			t.fail(t.refusedInBody(fields.TooManyParts()))
+			return
+		}
 		if name, ok := t.renamed(ev); ok {
 			call := *ev.Call
 			call.Name = name

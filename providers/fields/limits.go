@@ -20,6 +20,9 @@ const (
 	MaxReplyDepth = 512
 	// MaxNames is how many names one object may have, in requests and replies.
 	MaxNames = 10_000
+	// MaxParts is how many parts one reply may have: items, blocks, calls. Each
+	// becomes several hundred bytes of a reply in another shape, from as few as two.
+	MaxParts = 4096
 )
 
 // shallow is a length up to which no JSON text can break a limit: each level takes
@@ -113,6 +116,14 @@ func CheckReplyLimits(what string, text []byte) *dialogue.Error {
 func overLimit(what string, flaw Flaw) *dialogue.Error {
 	e := dialogue.BadUpstream(what + " " + flaw.rule(MaxReplyDepth))
 	e.Message += ": the " + what + " " + flaw.rule(MaxReplyDepth)
+	return e
+}
+
+// TooManyParts is the error for a reply of more than MaxParts parts.
+func TooManyParts() *dialogue.Error {
+	rule := "has more than " + strconv.Itoa(MaxParts) + " parts"
+	e := dialogue.BadUpstream("reply " + rule)
+	e.Message += ": the reply " + rule
 	return e
 }
 

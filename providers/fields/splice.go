@@ -114,6 +114,11 @@ func Splice(text []byte, edits []Edit) []byte {
 // Without returns the object or array text without the listed members, commas
 // mended; everything else stays as it was written.
 func Without(text []byte, all []Member, drop func(i int) bool) []byte {
+	return Splice(text, Drop(all, drop))
+}
+
+// Drop lists the edits of Without. They keep clear of the members that stay.
+func Drop(all []Member, drop func(i int) bool) []Edit {
 	var edits []Edit
 	kept := -1 // the last member that stays
 	for i := range all {
@@ -130,5 +135,5 @@ func Without(text []byte, all []Member, drop func(i int) bool) []byte {
 			edits = append(edits, Edit{Start: all[i].Start, End: all[i].End})
 		}
 	}
-	return Splice(text, edits)
+	return edits
 }

@@ -119,7 +119,7 @@ func (s *sampler) view(schema gjson.Result, depth int) view {
 		return len(v) < mostItems
 	})
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if branches := schema.Get(key).Array(); len(branches) > 0 {
+		if branches := firstOf(schema.Get(key), mostItems); len(branches) > 0 {
 			s.delicate = true
 			v = append(v, s.view(branches[s.branch(branches, depth)], depth+1)...)
 		}
@@ -168,8 +168,10 @@ func (s *sampler) resolve(ref string) gjson.Result {
 func member(v gjson.Result, name string) gjson.Result {
 	var found gjson.Result
 	if v.IsArray() {
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.Array()) {
-			found = v.Array()[i]
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < mostWords {
+			if list := firstOf(v, i+1); i < len(list) {
+				found = list[i]
+			}
 		}
 		return found
 	}
@@ -299,11 +301,12 @@ func (v view) kinds() []string {
 			continue
 		}
 		names := map[string]bool{}
-		for _, n := range t.Array() {
+		listed := firstOf(t, mostItems)
+		for _, n := range listed {
 			names[n.Str] = true
 		}
 		if first {
-			for _, n := range t.Array() {
+			for _, n := range listed {
 				if n.Str != "null" {
 					kinds = append(kinds, n.Str)
 				}

@@ -3,13 +3,13 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
 )
@@ -74,30 +74,37 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 // stand on with them, of other parts only the signature. A content that loses
 // its last part goes whole, for an empty one is refused.
 func unseal(body []byte) []byte {
-	doc := gjson.ParseBytes(body)
-	contents := doc.Get("contents")
-	if !contents.IsArray() {
-		return body
-	}
-	list := contents.Array()
-	for i := len(list) - 1; i >= 0; i-- {
-		parts := field(list[i], "parts")
-		if !parts.IsArray() || !strings.Contains(parts.Raw, `"sd1.`) {
-			continue
+	for _, m := range fields.Members(body) {
+		if m.Name == "contents" {
+			return fields.Splice(body, []fields.Edit{{Start: m.Value, End: m.End, With: unsealedContents(body[m.Value:m.End])}})
 		}
-		body = setParts(body, "contents."+strconv.Itoa(i), unsealedParts(parts))
 	}
 	return body
 }
 
-func setParts(body []byte, content string, parts []json.RawMessage) []byte {
-	if len(parts) == 0 {
-		changed, err := sjson.DeleteBytes(body, content)
-		return edit(body, changed, err)
+// unsealedContents changes all contents in one pass, however many there are.
+func unsealedContents(contents []byte) []byte {
+	all := fields.Elements(contents)
+	emptied := make(map[int]bool)
+	var edits []fields.Edit
+	for i, m := range all {
+		content := contents[m.Value:m.End]
+		if !bytes.Contains(content, []byte(`"sd1.`)) {
+			continue
+		}
+		for _, inner := range fields.Members(content) {
+			parts := fields.View(content[inner.Value:inner.End])
+			if camel(inner.Name) != "parts" || !parts.IsArray() {
+				continue
+			}
+			kept := unsealedParts(parts)
+			if emptied[i] = len(kept) == 0; !emptied[i] {
+				with := append([]byte{'['}, bytes.Join(bytesOf(kept), []byte{','})...)
+				edits = append(edits, fields.Edit{Start: m.Value + inner.Value, End: m.Value + inner.End, With: append(with, ']')})
+			}
+		}
 	}
-	joined := append([]byte{'['}, bytes.Join(bytesOf(parts), []byte{','})...)
-	changed, err := sjson.SetRawBytes(body, content+".parts", append(joined, ']'))
-	return edit(body, changed, err)
+	return fields.Splice(contents, append(edits, fields.Drop(all, func(i int) bool { return emptied[i] })...))
 }
 
 func bytesOf(list []json.RawMessage) [][]byte {

@@ -107,11 +107,18 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	p.start(doc, emit)
 	index := int64(0)
 	doc.Get("content").ForEach(func(_, block gjson.Result) bool {
+		if index == fields.MaxParts {
+			p.fail(fields.TooManyParts(), emit)
+			return false
+		}
 		p.openBlock(index, block, emit)
 		p.closeIndex(index, emit)
 		index++
 		return true
 	})
+	if p.done {
+		return
+	}
 	p.stop(doc)
 	p.finish(emit)
 }

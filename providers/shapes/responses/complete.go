@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // complete takes an item as it is at its end: what no delta brought is emitted
@@ -115,6 +116,10 @@ func (p *parser) finish(response gjson.Result) {
 	i := 0
 	streamed := len(p.items)
 	response.Get("output").ForEach(func(_, v gjson.Result) bool {
+		if i == fields.MaxParts {
+			p.fail(fields.TooManyParts())
+			return false
+		}
 		it := p.match(i, streamed, v)
 		if it == nil {
 			it = p.announce(i, v)
@@ -123,6 +128,9 @@ func (p *parser) finish(response gjson.Result) {
 		i++
 		return true
 	})
+	if p.done {
+		return
+	}
 	for _, it := range p.items {
 		p.closeItem(it)
 	}

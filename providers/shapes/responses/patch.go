@@ -2,12 +2,12 @@ package responses
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
 )
@@ -93,17 +93,24 @@ func (p *patch) dropSealed(rep *dialogue.Report) {
 	if !bytes.Contains(p.body, []byte(`"encrypted_content"`)) {
 		return
 	}
-	var sealed []int
-	i := 0
-	gjson.GetBytes(p.body, "input").ForEach(func(_, item gjson.Result) bool {
-		if dialogue.Sealed(item.Get("encrypted_content").Str) {
-			sealed = append(sealed, i)
+	for _, m := range fields.Members(p.body) {
+		if m.Name != "input" {
+			continue
 		}
-		i++
-		return true
-	})
-	for j := len(sealed) - 1; j >= 0; j-- {
-		p.remove("input." + strconv.Itoa(sealed[j]))
-		rep.Lose("thinking")
+		input := p.body[m.Value:m.End]
+		all := fields.Elements(input)
+		edits := fields.Drop(all, func(i int) bool {
+			item := fields.View(input[all[i].Value:all[i].End])
+			sealed := dialogue.Sealed(item.Get("encrypted_content").Str)
+			if sealed {
+				rep.Lose("thinking")
+			}
+			return sealed
+		})
+		for i := range edits {
+			edits[i].Start, edits[i].End = edits[i].Start+m.Value, edits[i].End+m.Value
+		}
+		p.body = fields.Splice(p.body, edits)
+		return
 	}
 }

@@ -1,0 +1,302 @@
+package sizes_test
+
+import (
+	"flag"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/sandbox"
+	"stagedoor/providers/schema"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/upstream"
+	"stagedoor/test/sizes"
+)
+
+// size is the smaller of the two sizes of an input.
+var size = flag.Int("sizes.bytes", 8<<10, "bytes of the smaller input; the other one has eight times as many")
+
+func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") }
+
+// requests are requests with a place for a value in each member that is read.
+var requests = map[dialogue.Shape][]string{
+	dialogue.Chat: {
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"x":%}`,
+		`{"model":"m","messages":[{"role":"user","content":%}]}`,
+		`{"model":"m","messages":%}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":%}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":%}}}}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},{"role":"tool","tool_call_id":"c","content":%}]}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":%}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":%}`,
+	},
+	dialogue.Completions: {`{"model":"m","prompt":"hi","x":%}`, `{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","logit_bias":%}`},
+	dialogue.Messages: {
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"x":%}`,
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`,
+		`{"model":"m","max_tokens":9,"messages":%}`,
+		`{"model":"m","max_tokens":9,"system":%,"messages":[{"role":"user","content":"hi"}]}`,
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f","input_schema":{"type":"object","properties":%}}]}`,
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{"a":%}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":%}]}]}`,
+	},
+	dialogue.Responses: {
+		`{"model":"m","input":"hi","x":%}`, `{"model":"m","input":%}`, `{"model":"m","input":"hi","instructions":%}`,
+		`{"model":"m","input":"hi","tools":%}`, `{"model":"m","input":"hi","metadata":%}`,
+		`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":%}}]}`,
+		`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":%},{"type":"function_call_output","call_id":"c","output":%}]}`,
+	},
+	dialogue.Gemini: {
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"x":%}`,
+		`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`,
+		`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":%}}}]}]}`,
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":%}}]}]}`,
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":%,"responseMimeType":"application/json"}}`,
+	},
+}
+
+// replies are whole replies and events of upstreams, by the name of the event.
+var replies = map[dialogue.Shape]struct {
+	whole  []string
+	events map[string][]string
+}{
+	dialogue.Chat: {
+		[]string{
+			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":%},"finish_reason":"stop"}]}`,
+			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":"hi","x":%},"finish_reason":"stop"}]}`,
+			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},"finish_reason":"tool_calls"}]}`,
+			`{"id":"i","choices":%}`,
+		},
+		map[string][]string{"": {
+			`{"id":"i","choices":[{"index":0,"delta":{"content":%}}]}`, `{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}],"x":%}`,
+			`{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":%}}]}}]}`,
+			`{"error":%}`, `{"usage":%,"choices":[]}`,
+		}},
+	},
+	dialogue.Completions: {
+		[]string{`{"id":"i","choices":[{"index":0,"text":%,"finish_reason":"stop"}]}`, `{"id":"i","choices":%}`},
+		map[string][]string{"": {`{"id":"i","choices":[{"index":0,"text":%}]}`, `{"id":"i","choices":[],"x":%}`}},
+	},
+	dialogue.Messages: {
+		[]string{
+			`{"id":"i","type":"message","role":"assistant","content":[{"type":"text","text":%}],"stop_reason":"end_turn"}`,
+			`{"id":"i","type":"message","role":"assistant","content":%,"stop_reason":"end_turn"}`,
+			`{"id":"i","type":"message","role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":%}],"stop_reason":"tool_use"}`,
+		},
+		map[string][]string{
+			"content_block_start": {`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":%}}`},
+			"content_block_delta": {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%}}`},
+			"message_start":       {`{"type":"message_start","message":{"id":"i","x":%}}`},
+			"error":               {`{"type":"error","error":%}`},
+		},
+	},
+	dialogue.Responses: {
+		[]string{
+			`{"id":"i","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":%}]}]}`,
+			`{"id":"i","object":"response","status":"completed","output":%}`,
+			`{"id":"i","object":"response","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f","arguments":%}]}`,
+		},
+		map[string][]string{
+			"response.output_text.delta": {`{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":%}`},
+			"response.created":           {`{"type":"response.created","response":{"id":"i","tools":%}}`},
+			"response.completed":         {`{"type":"response.completed","response":{"id":"i","status":"completed","output":%}}`},
+		},
+	},
+	dialogue.Gemini: {
+		[]string{
+			`{"candidates":[{"content":{"parts":[{"text":%}]},"finishReason":"STOP"}]}`, `{"candidates":%}`,
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":%}}}]},"finishReason":"STOP"}]}`,
+		},
+		map[string][]string{"": {`{"candidates":[{"content":{"parts":[{"text":%}]}}]}`, `{"candidates":[],"x":%}`}},
+	},
+}
+
+func in(template string) func(string) string {
+	return func(value string) string { return strings.ReplaceAll(template, "%", value) }
+}
+
+// inbound are the shapes in a fixed order.
+func inbound() []dialogue.Shape { return slices.Sorted(maps.Keys(requests)) }
+
+func target(shape dialogue.Shape) dialogue.Target {
+	return dialogue.Target{Shape: shape, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{StructuredOutputs: true,
+		ImagesIn: true, FilesIn: true, AudioIn: true, JSONSchema: true, SystemTurns: true, Sampling: true, Prefill: true}}
+}
+
+// TestRequestsCostWhatTheirSizeIsWorth: Check, Patch, Decode and Encode are linear in time and memory.
+func TestRequestsCostWhatTheirSizeIsWorth(t *testing.T) {
+	var subjects []sizes.Subject
+	for _, name := range inbound() {
+		shape := registry.ByName()[name]
+		for _, template := range requests[name] {
+			subjects = append(subjects, sizes.Subject{Name: "requests of " + string(name), Input: in(template), Read: func(input string) {
+				readRequest(shape, []byte(input))
+			}})
+		}
+	}
+	sizes.Table(t, sizes.Check(t, *size, subjects))
+}
+
+// TestSealedCarriersAreDroppedInOnePass: a request may hold a hundred thousand of them.
+func TestSealedCarriersAreDroppedInOnePass(t *testing.T) {
+	var subjects []sizes.Subject
+	for _, c := range []struct {
+		shape          dialogue.Shape
+		template, item string
+	}{
+		{dialogue.Responses, `{"model":"m","input":%}`, `{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`},
+		{dialogue.Gemini, `{"contents":%}`, `{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`},
+		{dialogue.Gemini, `{"contents":%}`, `{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`},
+		{dialogue.Messages, `{"model":"m","max_tokens":9,"messages":%}`,
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"sd1.chat.x.y"},{"type":"text","text":"x"}]}`},
+		{dialogue.Chat, `{"model":"m","messages":%}`,
+			`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`},
+	} {
+		shape := registry.ByName()[c.shape]
+		subjects = append(subjects, sizes.Subject{Name: "sealed carriers in " + string(c.shape), Input: in(c.template),
+			Forms: []sizes.Form{sizes.Repeat("sealed carriers", c.item)}, Read: func(input string) { readRequest(shape, []byte(input)) }})
+	}
+	sizes.Table(t, sizes.Check(t, 4**size, subjects))
+}
+
+func readRequest(shape shapes.Shape, body []byte) {
+	inbound := shapes.Inbound{Model: "m"}
+	if _, ok := shape.(shapes.SyntaxChecker); !ok && !fields.ValidObject(body) {
+		fields.Explain(body)
+		return
+	}
+	head, err := shape.Check(body, inbound)
+	if err != nil {
+		return
+	}
+	_, _ = shape.Patch(body, inbound, head, target(shape.Name()), new(dialogue.Report), newEnv())
+	req, err := shape.Decode(body, inbound, newEnv())
+	if err != nil {
+		return
+	}
+	for _, other := range registry.ByName() {
+		_, _ = other.Encode(req, target(other.Name()), new(dialogue.Report), newEnv())
+	}
+}
+
+// TestRepliesCostWhatTheirSizeIsWorth: parsers, taps and emitters are linear in time and memory.
+func TestRepliesCostWhatTheirSizeIsWorth(t *testing.T) {
+	var subjects []sizes.Subject
+	for _, name := range inbound() {
+		shape := registry.ByName()[name]
+		for _, template := range replies[name].whole {
+			subjects = append(subjects,
+				sizes.Subject{Name: "replies of " + string(name) + ", translated", Input: in(template), Read: func(input string) { parse(shape, "", input, true) }},
+				sizes.Subject{Name: "replies of " + string(name) + ", passed through", Input: in(template), Read: func(input string) {
+					_, _ = shape.NewTap(shapes.TapOptions{Model: "m"}, newEnv()).Body([]byte(input))
+				}})
+		}
+		for _, event := range slices.Sorted(maps.Keys(replies[name].events)) {
+			for _, template := range replies[name].events[event] {
+				subjects = append(subjects,
+					sizes.Subject{Name: "events of " + string(name) + ", translated", Input: in(template), Read: func(input string) { parse(shape, event, input, false) }},
+					sizes.Subject{Name: "events of " + string(name) + ", passed through", Input: in(template), Read: func(input string) { tap(shape, event, input) }})
+			}
+		}
+	}
+	sizes.Table(t, sizes.Check(t, *size, subjects))
+}
+
+// parse reads a reply and writes it for a client of each shape in turn.
+func parse(shape shapes.Shape, event, input string, whole bool) {
+	for _, client := range registry.ByName() {
+		mode := shapes.Stream
+		if whole {
+			mode = shapes.Whole
+		}
+		emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name()}, mode, newEnv()), []byte(nil)
+		emit := func(ev *dialogue.Event) { out = emitter.Emit(out[:0], ev) }
+		parser := shape.NewParser(1, newEnv())
+		if whole {
+			parser.Body([]byte(input), emit)
+			continue
+		}
+		parser.Event(event, []byte(input), emit)
+		parser.EOF(emit)
+	}
+}
+
+func tap(shape shapes.Shape, event, input string) {
+	t := shape.NewTap(shapes.TapOptions{Model: "m", Stream: true}, newEnv())
+	if fields.CheckReplyLimits("event", []byte(input)) == nil {
+		t.Event(event, []byte(input))
+	}
+}
+
+// TestManyEventsCostWhatTheirSizeIsWorth: what a parser keeps of the events before is not read again for each.
+func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
+	streams := map[string][2]string{
+		"chat, arguments in pieces":      {string(dialogue.Chat), `{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`},
+		"chat, text in pieces":           {string(dialogue.Chat), `{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}]}`},
+		"messages, arguments in pieces":  {string(dialogue.Messages), `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"[1,"}}`},
+		"responses, arguments in pieces": {string(dialogue.Responses), `{"type":"response.function_call_arguments.delta","item_id":"i","output_index":0,"delta":"[1,"}`},
+		"gemini, text in pieces":         {string(dialogue.Gemini), `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`},
+	}
+	for _, name := range slices.Sorted(maps.Keys(streams)) {
+		shape, event := registry.ByName()[dialogue.Shape(streams[name][0])], []byte(streams[name][1])
+		read := func(n int) sizes.Cost {
+			return sizes.Measure(func() {
+				for _, client := range registry.ByName() {
+					emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name()}, shapes.Stream, newEnv()), []byte(nil)
+					parser := shape.NewParser(1, newEnv())
+					emit := func(ev *dialogue.Event) { out = emitter.Emit(out[:0], ev) }
+					for range n {
+						parser.Event("", event, emit)
+					}
+					parser.EOF(emit)
+				}
+			})
+		}
+		n := *size / 64
+		grown := 0.0
+		for range 3 {
+			if grown = float64(read(8*n).CPU) / float64(max(read(n).CPU, sizes.Unit)); grown <= sizes.Growth {
+				break
+			}
+		}
+		if grown > sizes.Growth {
+			t.Errorf("%s: %.1f times the time for 8 times as many events", name, grown)
+		}
+	}
+}
+
+// TestOtherReadersCostWhatTheirInputIsWorth: the event reader, schemas and samples.
+func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
+	subjects := []sizes.Subject{
+		{Name: "reader of events, data", Input: in("data: %\n\n"), Read: readEvents},
+		{Name: "reader of events, lines", Input: func(v string) string { return strings.ReplaceAll("data: "+v, ",", "\ndata: ") + "\n\n" }, Read: readEvents},
+		{Name: "reader of events, names", Input: in("event: %\n: %\nid: %\ndata: {}\n\n"), Read: readEvents},
+		{Name: "schemas", Input: in(`{"type":"object","properties":{"a":%},"required":%,"$defs":%}`), Read: readSchema},
+		{Name: "schemas, alternatives", Input: in(`{"anyOf":%,"allOf":%,"enum":%}`), Read: readSchema},
+	}
+	sizes.Table(t, sizes.Check(t, *size, subjects))
+}
+
+func readEvents(input string) {
+	r := upstream.NewEventReader(strings.NewReader(input))
+	for {
+		if _, err := r.Next(); err != nil {
+			return
+		}
+	}
+}
+
+func readSchema(input string) {
+	raw := []byte(input)
+	if !fields.Valid(raw) {
+		return
+	}
+	sandbox.Sample(raw)
+	sandbox.Sample(schema.FromGemini(raw))
+	sandbox.Sample(schema.ToolForMessages(raw, false))
+}
