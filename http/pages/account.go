@@ -38,8 +38,10 @@ func (k *Key) Active() bool { return k.Status == "active" }
 // Keys lists a user's keys and makes new ones.
 type Keys struct {
 	Desk
-	Keys  []Key
-	Entry KeyEntry
+	Limits    []Limits // what restricts the user
+	Forbidden bool     // the user may not create keys
+	Keys      []Key
+	Entry     KeyEntry
 }
 
 // KeyEntry is the form for a new key as it was typed.
@@ -83,9 +85,10 @@ func (a *Apps) frame() frame { return a.at(placeApps, "apps.html", "Authorised a
 // DeveloperTokens lists a user's developer tokens and makes new ones.
 type DeveloperTokens struct {
 	Desk
-	Tokens []DeveloperToken
-	FormID string
-	Name   string // as typed before
+	Forbidden bool // the user may neither create tokens nor use them
+	Tokens    []DeveloperToken
+	FormID    string
+	Name      string // as typed before
 }
 
 // DeveloperToken is one in a list.

@@ -46,6 +46,9 @@ type OneUser struct {
 	Keys   []Key
 	Entry  KeyEntry
 	Usage  Usage
+
+	Ceiling          CeilingEntry
+	Group, GroupPath string // the group of the user; "": none
 }
 
 func (u *OneUser) frame() frame { return u.at(placeUsers, "user.html", u.User.Username) }

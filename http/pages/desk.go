@@ -48,6 +48,7 @@ const (
 	placeAdmin    place = "/admin"
 
 	placeUsers     place = "/admin/users"
+	placeGroups    place = "/admin/groups"
 	placeAdminKeys place = "/admin/keys"
 	placeSpend     place = "/admin/spend"
 	placeCodes     place = "/admin/codes"
@@ -74,7 +75,7 @@ var sections = []struct {
 var offices = []struct {
 	place place
 	name  string
-}{{placeUsers, "Users"}, {placeAdminKeys, "Keys"}, {placeSpend, "Spend"}, {placeCodes, "Redeem codes"},
+}{{placeUsers, "Users"}, {placeGroups, "Groups"}, {placeAdminKeys, "Keys"}, {placeSpend, "Spend"}, {placeCodes, "Redeem codes"},
 	{placeFlow, "Flow"}, {placeProviders, "Providers"}, {placeActors, "Actors"}}
 
 // nav is the main navigation as seen from here.

@@ -75,7 +75,8 @@ func (v *visit) revokeApp() {
 func (v *visit) developerTokens() { v.show(http.StatusOK, v.developerView()) }
 
 func (v *visit) developerView() *pages.DeveloperTokens {
-	view := &pages.DeveloperTokens{Desk: v.desk(), FormID: newFormID()}
+	_, mayCreate := v.restrictions()
+	view := &pages.DeveloperTokens{Desk: v.desk(), Forbidden: !mayCreate, FormID: newFormID()}
 	all := v.options.Registry.DeveloperTokens(v.user.ID)
 	for i := len(all) - 1; i >= 0; i-- {
 		t := &all[i]

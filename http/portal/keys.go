@@ -17,15 +17,24 @@ func (v *visit) keys() { v.show(http.StatusOK, v.keysView()) }
 
 func (v *visit) keysView() *pages.Keys {
 	view := &pages.Keys{Desk: v.desk(), Keys: v.keyLines(v.options.Registry.UserKeys(v.user.ID))}
-	view.Entry = keyEntry(pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
+	limits, mayCreate := v.restrictions()
+	view.Limits, view.Forbidden = limits, !mayCreate
+	view.Entry = keyEntry(v.scopesOf(v.user.ID), pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
 	view.Entry.Open = len(view.Keys) == 0
 	return view
 }
 
-// keyEntry is the empty form for a new key.
-func keyEntry(form pages.Form) pages.KeyEntry {
+// scopesOf are the scopes that the ceilings of a user leave the user's keys.
+func (v *visit) scopesOf(user int64) []string {
+	view := v.options.State.View()
+	u, _ := view.User(user)
+	return view.ScopesOf(&u)
+}
+
+// keyEntry is the empty form for a new key with some of the scopes.
+func keyEntry(scopes []string, form pages.Form) pages.KeyEntry {
 	e := pages.KeyEntry{Form: form}
-	for _, s := range state.Scopes() {
+	for _, s := range scopes {
 		e.Scopes = append(e.Scopes, pages.Choice{Name: s})
 	}
 	return e
@@ -62,20 +71,20 @@ func networkTexts(networks []netip.Prefix) []string {
 
 // createKey makes a key and shows its secret, once.
 func (v *visit) createKey() {
-	if name, secret, ok := v.makeKey(v.user.ID, v.keysAgain); ok {
+	if name, secret, ok := v.makeKey(tokens.NewKey{User: v.user.ID}, v.keysAgain); ok {
 		v.show(http.StatusOK, pages.SecretKey(v.desk(), name, secret, v.example(secret)))
 	}
 }
 
-// makeKey makes the key of a user that the form asks for, once. If it cannot, again
+// makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot, again
 // shows the form and why.
-func (v *visit) makeKey(user int64, again func(status int, problem string)) (name, secret string, ok bool) {
+func (v *visit) makeKey(n tokens.NewKey, again func(status int, problem string)) (name, secret string, ok bool) {
 	id := v.form.Get("id")
 	if !v.sent.first(v.user.ID, id) {
 		again(http.StatusConflict, problemSent)
 		return "", "", false
 	}
-	n, err := v.newKey(user)
+	err := v.readKey(&n)
 	if err == nil {
 		secret, _, err = v.options.Registry.CreateKey(v.r.Context(), n)
 	}
@@ -87,14 +96,13 @@ func (v *visit) makeKey(user int64, again func(status int, problem string)) (nam
 	return n.Name, secret, true
 }
 
-// newKey reads the form.
-func (v *visit) newKey(user int64) (n tokens.NewKey, err error) {
+// readKey reads the form.
+func (v *visit) readKey(n *tokens.NewKey) error {
 	f := fields{form: v.form}
-	n = tokens.NewKey{User: user, Name: f.text("name"), Scopes: v.form["scope"], Models: f.list("models"),
-		AllowIPs: f.networks("allow", "Addresses"),
-		Limits:   state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")},
-		Budget:   f.dollars("budget", "Budget"), Window: state.Window(f.text("window")), Expires: f.lastDay("expiry", "Last day")}
-	return n, f.err
+	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), v.form["scope"], f.list("models"), f.networks("allow", "Addresses")
+	n.Limits = state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")}
+	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), state.Window(f.text("window")), f.lastDay("expiry", "Last day")
+	return f.err
 }
 
 // keysAgain shows the form as it was sent, with what is wrong.

@@ -15,7 +15,7 @@ import (
 
 // pagesOf lists every page by who may see it.
 var memberPages = []string{"/account", "/account/keys", "/account/apps", "/account/tokens", "/account/security", "/signout"}
-var adminPages = []string{"/admin/users", "/admin/users/1", "/admin/keys", "/admin/spend", "/admin/codes"}
+var adminPages = []string{"/admin/users", "/admin/groups", "/admin/users/1", "/admin/keys", "/admin/spend", "/admin/codes"}
 
 func TestWhoIsNotSignedInIsSentToSignInAndBack(t *testing.T) {
 	h := newHouse(t)
@@ -77,7 +77,9 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 		v.expect(v.get(path), http.StatusNotFound, "Not found")
 	}
 	v.get("/account")
-	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/keys/key_1/disable", "/admin/codes"} {
+	for _, path := range []string{"/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/users/1/ceiling",
+		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove", "/admin/groups/1/delete",
+		"/admin/keys/key_1/revoke", "/admin/keys/key_1/disable", "/admin/codes"} {
 		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"), http.StatusNotFound, "Not found")
 		v.get("/account")
 	}
@@ -97,7 +99,9 @@ func TestEveryFormWantsItsOwnBrowser(t *testing.T) {
 	h := newHouse(t)
 	root, anna := h.signedIn("root"), h.signedIn("anna")
 	forms := []string{"/signout", "/account/keys", "/account/keys/key_1/revoke", "/account/apps/1/revoke", "/account/tokens", "/account/tokens/dev_1/revoke",
-		"/account/password", "/account/sessions/end", "/account/sessions/ses_1/end", "/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/keys/key_1/revoke", "/admin/keys/key_1/enable", "/admin/codes"}
+		"/account/password", "/account/sessions/end", "/account/sessions/ses_1/end", "/admin/users", "/admin/users/1/keys", "/admin/users/1/money", "/admin/users/1/status", "/admin/users/1/ceiling",
+		"/admin/groups", "/admin/groups/1/ceiling", "/admin/groups/1/members", "/admin/groups/1/members/1/remove", "/admin/groups/1/delete",
+		"/admin/keys/key_1/revoke", "/admin/keys/key_1/enable", "/admin/codes"}
 	foreign := find(hiddenToken, anna.page)
 	for _, path := range forms {
 		for name, send := range map[string]func() *http.Response{
@@ -433,4 +437,46 @@ func TestDeveloperTokenIsShownOnce(t *testing.T) {
 	if _, err := h.registry.Developer(token); err == nil {
 		t.Error("a revoked token works")
 	}
+}
+
+// TestAdministratorRestrictsUsersAndGroups: an administrator changes ceilings on pages, and a user sees what is
+// restricted and can create nothing beyond it.
+func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
+	h := newHouse(t)
+	v := h.signedIn("root")
+	v.expect(v.get("/admin/groups"), http.StatusOK, "No such groups")
+	v.sentTo(v.post("/admin/groups", "name", "staff"), "/admin/groups/1?done=group_created")
+	v.get("/admin/groups")
+	v.expect(v.post("/admin/groups", "name", "STAFF"), http.StatusConflict, "There is a group of this name")
+	v.expect(v.post("/admin/groups", "name", "a b"), http.StatusUnprocessableEntity, "Name must have")
+	v.expect(v.get("/admin/groups/1"), http.StatusOK, "No members")
+	v.expect(v.post("/admin/groups/1/members", "user", "nobody"), http.StatusUnprocessableEntity, "must be the name of a user")
+	v.sentTo(v.post("/admin/groups/1/members", "user", "ANNA"), "/admin/groups/1?done=member_added")
+	v.get("/admin/groups/1")
+	v.expect(v.post("/admin/groups/1/delete"), http.StatusConflict, "has members")
+	v.get("/admin/groups/1")
+	ceiling := []string{"name", "crew", "scopes_rule", "some", "scope", "chat", "models_rule", "all", "budget", "12.50", "window", "month"}
+	v.expect(v.post("/admin/groups/1/ceiling", "name", "crew"), http.StatusUnprocessableEntity, "must be chosen")
+	v.expect(v.post("/admin/groups/1/ceiling", append(ceiling, "budget", "x")...), http.StatusUnprocessableEntity, `value="x"`)
+	v.sentTo(v.post("/admin/groups/1/ceiling", ceiling...), "/admin/groups/1?done=ceiling_changed")
+	v.expect(v.get("/admin/groups?q=cr"), http.StatusOK, "may chat; models: all; budget $12.50 a month; may not create keys")
+
+	anna := h.signedIn("anna")
+	anna.expect(anna.get("/account/keys"), http.StatusOK, "The operator restricts your group: may chat")
+	anna.expect(anna.get("/account/keys"), http.StatusOK, "You may not create keys")
+	anna.expect(anna.post("/account/keys", "name", "laptop", "id", "00000000000000000000000000000000"), http.StatusForbidden, "You may not create keys")
+	anna.expect(anna.get("/account/tokens"), http.StatusOK, "You may not create tokens")
+
+	path := fmt.Sprintf("/admin/users/%d", h.anna.ID)
+	v.expect(v.get(path), http.StatusOK, "The ceiling of the group")
+	v.sentTo(v.post(path+"/ceiling", "scopes_rule", "some", "models_rule", "some", "models", "gpt-*", "budget", "", "window", "total", "create_keys", "yes"),
+		path+"?done=ceiling_changed")
+	if u, _ := h.state.View().User(h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 || len(u.Ceiling.Models) != 1 || u.Ceiling.NoKeys {
+		t.Errorf("%+v", u.Ceiling)
+	}
+	v.get("/admin/groups/1")
+	v.sentTo(v.post(fmt.Sprintf("/admin/groups/1/members/%d/remove", h.anna.ID)), "/admin/groups/1?done=member_removed")
+	v.get("/admin/groups/1")
+	v.sentTo(v.post("/admin/groups/1/delete"), "/admin/groups?done=group_deleted")
+	v.expect(v.get("/admin/groups/1"), http.StatusNotFound, "Not found")
 }

@@ -31,6 +31,8 @@ var notices = map[string]string{
 	"app_revoked": "The app can no longer see your account.", "token_revoked": "The token was revoked.",
 	"password_changed": "Your password was changed. All other sessions have ended.", "session_ended": "The session has ended.",
 	"credited": "The money was credited.", "adjusted": "The balance was adjusted.",
+	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.", "ceiling_changed": "The change is in force.",
+	"member_added": "The user is in the group.", "member_removed": "The user is no longer in the group.",
 	"user_enabled": "The user is enabled.", "user_disabled": "The user is disabled.",
 	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.", "provider_resumed": "Requests for the provider go on.",
 }
@@ -46,6 +48,10 @@ func (v *visit) problem(err error) (status int, text string) {
 	switch {
 	case errors.As(err, &field):
 		return http.StatusUnprocessableEntity, sentence(field.Error())
+	case errors.Is(err, tokens.ErrKeysForbidden):
+		return http.StatusForbidden, "You may not create keys or tokens. Ask the operator for one."
+	case errors.Is(err, tokens.ErrHasMembers):
+		return http.StatusConflict, "The group has members. Remove them first."
 	case errors.Is(err, tokens.ErrOperatorOnly):
 		return http.StatusForbidden, "The operator disabled this key, and only the operator can enable it."
 	case errors.Is(err, tokens.ErrTooMany):

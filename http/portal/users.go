@@ -121,7 +121,7 @@ func (v *visit) createUserKey() {
 		again(http.StatusUnprocessableEntity, "The user is disabled.")
 		return
 	}
-	if name, secret, ok := v.makeKey(u.ID, again); ok {
+	if name, secret, ok := v.makeKey(tokens.NewKey{User: u.ID, Operator: true}, again); ok {
 		v.options.Logger.Info("key created by an administrator", "user", u.ID, "by", v.user.ID)
 		v.show(http.StatusOK, pages.SecretUserKey(v.desk(), u.Username, pathUser(u.ID), name, secret, v.example(secret)))
 	}
@@ -141,7 +141,12 @@ func (v *visit) showUser(u tokens.User, status int, fill func(*pages.OneUser)) {
 	}
 	view := &pages.OneUser{Desk: v.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
 		Keys: v.keyLines(v.options.Registry.UserKeys(u.ID)), Usage: usage}
-	view.Entry = keyEntry(pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
+	view.Entry = keyEntry(v.scopesOf(u.ID), pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
+	kept, _ := v.options.State.View().User(u.ID)
+	view.Ceiling = ceilingEntry(&kept.Ceiling, pathUser(u.ID)+"/ceiling", view.Token, "all keys of the user")
+	if g, ok := v.options.State.View().Group(kept.Group); ok {
+		view.Group, view.GroupPath = g.Name, pathGroup(g.ID)
+	}
 	fill(view)
 	v.show(status, view)
 }
