@@ -64,7 +64,8 @@ func tell(r state.Receipt) told {
 }
 
 // Receipt is GET /v1/receipts/{request_id}: what a request of this user's cost,
-// and why. Other users' receipts do not exist.
+// and why. Other users' receipts do not exist, nor do those that the key's scopes do
+// not cover (see readable).
 func (d *Doors) Receipt(w http.ResponseWriter, r *http.Request) {
 	dialect := d.Shapes[dialogue.Chat].Envelope
 	all, err := d.receipts(r)
@@ -97,11 +98,31 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 		return nil, err
 	}
 	all, err := d.find(r.Context(), &key, r.PathValue("request_id"))
+	all = slices.DeleteFunc(all, func(r state.Receipt) bool { return !d.readable(&key, &r) })
 	if errors.Is(err, state.ErrNotFound) || err == nil && len(all) == 0 {
 		return nil, &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "request_id", Code: "not_found",
 			Message: "there is no receipt for this request id"}
 	}
 	return all, err
+}
+
+// madeBy are the scopes of requests other than videos. A receipt does not say which of
+// them its request needed.
+var madeBy = []string{state.ScopeChat, state.ScopeResponses, state.ScopeCompletions, state.ScopeMessages, state.ScopeGenerate,
+	state.ScopeImages, state.ScopeImagegen}
+
+// readable reports whether a key may read a receipt of its user: that of a request which
+// it has made itself, or could have made, since it has the scope videos for a video and
+// all scopes of text and pictures for anything else.
+func (d *Doors) readable(key *state.Key, r *state.Receipt) bool {
+	if key.Scopes == nil || r.Key == key.ID {
+		return true
+	}
+	needed := madeBy
+	if _, job := d.Store.View().AnyVideo(r.Request); job || r.Usage.Seconds > 0 {
+		needed = []string{state.ScopeVideos}
+	}
+	return !slices.ContainsFunc(needed, func(scope string) bool { return !slices.Contains(key.Scopes, scope) })
 }
 
 // find looks for what was held first. What held nothing is remembered by others:

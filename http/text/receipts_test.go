@@ -461,3 +461,29 @@ func TestBudgetOfAKeyWithoutAUserCounts(t *testing.T) {
 	}
 	want(t, g.do("POST", "/v1/chat/completions", body, g.as("lonely")...), 429, "insufficient_quota")
 }
+
+// A key without the scopes of a request reads its own receipts only, not those of its
+// user's other keys.
+func TestKeyReadsReceiptsThatItsScopesCover(t *testing.T) {
+	g, _ := priced(t, 1_000_000, answerJSON(200, wholeAnswer))
+	for name, scopes := range map[string][]string{"models": {"models"}, "chat": {"chat"},
+		"makes": {"chat", "responses", "completions", "messages", "generate", "images", "imagegen"}} {
+		g.key(name, func(k *state.Key) { k.User, k.Scopes = "7", scopes })
+	}
+	paid := g.do("POST", "/v1/chat/completions", askFor("dear", ""), g.as("user7")...)
+	g.receipt(t, paid)
+	free := g.do("POST", "/v1/chat/completions", askFor("alpha", ""), g.as("user7")...)
+	own := g.do("POST", "/v1/chat/completions", askFor("dear", ""), g.as("chat")...)
+	g.receipt(t, own)
+	for _, r := range []reply{paid, free} {
+		path := "/v1/receipts/" + r.header.Get("X-Request-Id")
+		for name, status := range map[string]int{"user7": 200, "makes": 200, "models": 404, "chat": 404} {
+			if got := g.do("GET", path, "", g.as(name)...); got.status != status {
+				t.Errorf("the key %s gets %d, want %d: %s", name, got.status, status, got.body)
+			}
+		}
+	}
+	if got := g.do("GET", "/v1/receipts/"+own.header.Get("X-Request-Id"), "", g.as("chat")...); got.status != 200 {
+		t.Errorf("a key's own receipt: %d %s", got.status, got.body)
+	}
+}
