@@ -271,3 +271,8 @@ var receiptTables = []journal.Table{journal.Receipt, journal.ByHash}
 func (s *State) Backup(ctx context.Context, path string) (int64, error) {
 	return journal.BackupFile(ctx, s.store, path)
 }
+
+// BackupChanges writes what has changed since the backup of the path before. See journal.BackupChanges.
+func (s *State) BackupChanges(ctx context.Context, path, before string) (journal.ChangesBackup, error) {
+	return journal.BackupChanges(ctx, s.store, path, before)
+}

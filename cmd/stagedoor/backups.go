@@ -7,25 +7,28 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"stagedoor/state/journal"
 )
 
-// backupName is the name of a copy: in the order of time, without what a file
+// backupName is the name of a backup: in the order of time, without what a file
 // system may not take.
-const backupName = "stagedoor-20060102T150405Z.db"
+const backupName = "stagedoor-20060102T150405Z.backup"
 
-// backupCheck is how often it is looked whether a copy is due.
+// backupCheck is how often it is looked whether a backup is due.
 const backupCheck = 15 * time.Second
 
-// keepBackups makes the copies that the configuration asks for, until ctx ends.
+// keepBackups makes the backups that the configuration asks for, until ctx ends.
 func keepBackups(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(backupCheck)
 	defer tick.Stop()
 	for {
 		c := g.config.Load()
 		if c.Backups.Dir != "" && c.Data != "memory" {
-			b := backups{dir: c.Backups.Dir, every: time.Duration(c.Backups.Every), keep: c.Backups.Keep}
-			switch made, err := b.make(time.Now(), func(path string) error {
-				_, err := g.state.Backup(ctx, path)
+			b := backups{dir: c.Backups.Dir, every: time.Duration(c.Backups.Every), keep: c.Backups.Keep, needs: journal.BackupNeeds}
+			var size journal.ChangesBackup
+			switch made, err := b.make(time.Now(), func(path, before string) (err error) {
+				size, err = g.state.BackupChanges(ctx, path, before)
 				return err
 			}); {
 			case ctx.Err() != nil:
@@ -33,7 +36,7 @@ func keepBackups(ctx context.Context, g *gateway) {
 			case err != nil:
 				g.logger.Error("the store was not backed up", "cause", err)
 			case made != "":
-				g.logger.Info("the store was backed up", "file", made)
+				g.logger.Info("the store was backed up", "file", made, "bytes", size.Size, "written", size.Written)
 			}
 		}
 		select {
@@ -44,41 +47,65 @@ func keepBackups(ctx context.Context, g *gateway) {
 	}
 }
 
-// backups is a directory of copies.
+// backups is a directory of incremental backups.
 type backups struct {
 	dir   string
 	every time.Duration
 	keep  int
+	// needs returns the names of the earlier files that a backup needs.
+	needs func(path string) ([]string, error)
 }
 
-// make makes a copy if one is due, and then removes the oldest ones beyond those
-// to keep. Which there are the directory tells, so that restarts neither make more
-// of them nor put one off. Other files are left alone.
-func (b backups) make(now time.Time, backup func(path string) error) (made string, err error) {
+// make makes a backup if one is due, on top of the newest one, and then removes the
+// oldest ones beyond those to keep, unless one of these needs them. Which there are
+// the directory tells, so that restarts neither make more of them nor put one off.
+// Other files are left alone.
+func (b backups) make(now time.Time, backup func(path, before string) error) (made string, err error) {
 	have, err := b.list()
 	if err != nil {
 		return "", err
 	}
-	// Copies of the future are of a clock that was set back.
+	// Backups of the future are of a clock that was set back.
 	name, earliest := now.UTC().Format(backupName), now.Add(-b.every).UTC().Format(backupName)
 	if slices.ContainsFunc(have, func(n string) bool { return n > earliest && n <= name }) {
 		return "", nil
 	}
-	if err := backup(filepath.Join(b.dir, name)); err != nil {
+	before := ""
+	if len(have) > 0 {
+		before = filepath.Join(b.dir, have[len(have)-1])
+	}
+	if err := backup(filepath.Join(b.dir, name), before); err != nil {
 		return "", err
 	}
 	have = append(have, name)
 	slices.Sort(have)
-	var errs []error
-	for ; len(have) > b.keep; have = have[1:] {
-		if have[0] != name {
-			errs = append(errs, os.Remove(filepath.Join(b.dir, have[0])))
-		}
-	}
-	return name, errors.Join(errs...)
+	return name, b.remove(have, name)
 }
 
-// list is the names of the copies there are, oldest first.
+// remove removes the oldest backups beyond those to keep. made stays.
+func (b backups) remove(have []string, made string) error {
+	old := have[:max(len(have)-b.keep, 0)]
+	keep := map[string]bool{made: true}
+	for _, name := range append(slices.Clone(have[len(old):]), made) {
+		keep[name] = true
+		needed, err := b.needs(filepath.Join(b.dir, name))
+		if err != nil {
+			return err // what a damaged one needs is not known, so all stay
+		}
+		for _, n := range needed {
+			keep[n] = true
+		}
+	}
+	var errs []error
+	for _, name := range old {
+		if !keep[name] {
+			errs = append(errs, os.Remove(filepath.Join(b.dir, name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// list is the names of the backups there are, oldest first.
 func (b backups) list() ([]string, error) {
 	entries, err := os.ReadDir(b.dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -20,12 +20,12 @@ func (a *app) stateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "state", Short: "Verify, back up, move and compact the durable state", Args: noArgs,
 		Long: `Verify, back up, move and compact the durable state. Only backup works on a
-gateway that is running; a backup can be verified and exported in its place. To
-restore one, put it into an empty data directory as ` + journal.FileName + `.`,
+gateway that is running; a backup can be verified and exported in its place, and
+restored into an empty data directory.`,
 		RunE: help,
 	}
 	dataFlags(c, &o)
-	c.AddCommand(a.stateVerify(&o), a.stateBackup(&o), a.stateExport(&o), a.stateImport(&o), a.stateCompact(&o))
+	c.AddCommand(a.stateVerify(&o), a.stateBackup(&o), a.stateRestore(&o), a.stateExport(&o), a.stateImport(&o), a.stateCompact(&o))
 	return c
 }
 
@@ -42,8 +42,20 @@ func (a *app) storeFile(o *overrides, given []string) (string, error) {
 	return filepath.Join(data, journal.FileName), nil
 }
 
-// reading opens a store's file, lets use read it and closes it.
-func reading(path string, use func(journal.Store) error) error {
+// reading opens a store's file, or a backup, lets use read it and closes it.
+func reading(ctx context.Context, path string, use func(journal.Store) error) error {
+	if journal.IsChangesBackup(path) {
+		// Its chunks are in several files. Beside them there is room for the whole.
+		dir, err := os.MkdirTemp(filepath.Dir(path), "reading-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if err := journal.Restore(ctx, path, dir, nil); err != nil {
+			return storageError(err)
+		}
+		path = filepath.Join(dir, journal.FileName)
+	}
 	b, err := journal.ReadBolt(path, journal.Options{Timeout: lockWait})
 	switch {
 	case errors.Is(err, journal.ErrLocked):
@@ -75,7 +87,7 @@ something is.`,
 			if err != nil {
 				return err
 			}
-			return reading(path, func(s journal.Store) error {
+			return reading(c.Context(), path, func(s journal.Store) error {
 				v, err := state.Verify(c.Context(), s)
 				if err != nil {
 					return storageError(err)
@@ -156,11 +168,42 @@ func (a *app) backup(ctx context.Context, o *overrides, path string) (bytes int6
 		b, err := client.Backup(ctx, path)
 		return b.Bytes, err
 	}
-	err = reading(filepath.Join(data, journal.FileName), func(s journal.Store) error {
+	err = reading(ctx, filepath.Join(data, journal.FileName), func(s journal.Store) error {
 		bytes, err = journal.BackupFile(ctx, s, path)
 		return err
 	})
 	return bytes, err
+}
+
+func (a *app) stateRestore(o *overrides) *cobra.Command {
+	return &cobra.Command{
+		Use: "restore BACKUP", Short: "Make a store of a backup", Args: one("the file of a backup"),
+		Long: `Make a store of a backup, in a data directory that has none. It is made only if
+nothing is wrong with it (see verify). An incremental backup, as the configuration
+asks for (backups), needs its earlier files in the directory in which it is.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			data, err := a.dataOf(o)
+			if err != nil {
+				return err
+			}
+			if err := journal.Restore(c.Context(), args[0], data, soundStore(c.Context())); err != nil {
+				return storageError(err)
+			}
+			_, err = fmt.Fprintf(a.out, "restored %s into %s\n", args[0], data)
+			return err
+		},
+	}
+}
+
+// soundStore returns a function that returns an error for a store with which Verify finds something wrong.
+func soundStore(ctx context.Context) func(journal.Store) error {
+	return func(s journal.Store) error {
+		v, err := state.Verify(ctx, s)
+		if err != nil || v.Sound() {
+			return err
+		}
+		return fmt.Errorf("it has %s: %s", counted(len(v.Problems)+v.More, "problem"), v.Problems[0])
+	}
 }
 
 func (a *app) stateExport(o *overrides) *cobra.Command {
@@ -182,7 +225,7 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 			if err != nil {
 				return err
 			}
-			return reading(path, func(s journal.Store) error {
+			return reading(c.Context(), path, func(s journal.Store) error {
 				if len(args) == 0 {
 					_, err := journal.Export(c.Context(), s, a.out)
 					return err
@@ -247,13 +290,7 @@ with the store (see verify).`,
 }
 
 func importInto(ctx context.Context, data string, in io.Reader) (journal.Header, error) {
-	return journal.Import(ctx, data, in, func(s journal.Store) error {
-		v, err := state.Verify(ctx, s)
-		if err != nil || v.Sound() {
-			return err
-		}
-		return fmt.Errorf("the export has %s: %s", counted(len(v.Problems)+v.More, "problem"), v.Problems[0])
-	})
+	return journal.Import(ctx, data, in, soundStore(ctx))
 }
 
 func (a *app) stateCompact(o *overrides) *cobra.Command {

@@ -20,7 +20,7 @@ type Config struct {
 	Providers Map[Provider] `yaml:"providers" doc:"upstream providers by name"`
 	Models    Map[Model]    `yaml:"models" doc:"model names or patterns (claude-*, *) and where they are served"`
 	Limits    Process       `yaml:"limits" doc:"what the whole process takes on"`
-	Backups   Backups       `yaml:"backups" doc:"copies of the store while the gateway runs"`
+	Backups   Backups       `yaml:"backups" doc:"backups of the store while the gateway runs"`
 	Ledger    Ledger        `yaml:"ledger" doc:"the history of money"`
 	Aliases   Map[string]   `yaml:"aliases" doc:"further names of paths, for unmodified clients: /vendor: /imagegen; the longest counts"`
 	OAuth     OAuth         `yaml:"oauth" doc:"the authorization service for other people's apps"`

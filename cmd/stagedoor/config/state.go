@@ -2,11 +2,11 @@ package config
 
 import "time"
 
-// Backups are copies of the store that a running gateway makes.
+// Backups are incremental backups of the store that a running gateway makes.
 type Backups struct {
-	Dir   string   `yaml:"dir" doc:"directory for copies of the store; none: no copies"`
-	Every Duration `yaml:"every" doc:"time between two copies"`
-	Keep  int      `yaml:"keep" doc:"how many copies are kept"`
+	Dir   string   `yaml:"dir" doc:"directory for incremental backups of the store; none: no backups"`
+	Every Duration `yaml:"every" doc:"time between two backups"`
+	Keep  int      `yaml:"keep" doc:"how many backups are kept, with the earlier files that they need"`
 }
 
 // Ledger bounds the history of money.
