@@ -141,10 +141,10 @@ func (r *request) awake() {
 
 func (r *request) facts(m *attemptEnded) facts {
 	p := r.svc.Providers(r.order.Plan[r.progress.candidate].Provider.Name)
-	f := facts{class: m.failure.Class, refused: m.failure.refused, status: m.failure.Err.Status, retryAfter: m.failure.RetryAfter,
+	f := facts{class: m.failure.Class, tooLarge: m.failure.TooLarge, refused: m.failure.refused, status: m.failure.Err.Status, retryAfter: m.failure.RetryAfter,
 		committed: m.outcome.Committed, gated: m.failure.gated, candidates: len(r.order.Plan), remaining: p.Total() - r.svc.Now().Sub(r.started)}
 	if p != nil {
-		f.allowed, f.spareKeys = p.Spec.Retries, p.SpareKeys(r.svc.Now())
+		f.allowed, f.spareKeys = p.Spec.Retries, p.SpareKeys(r.svc.Now(), r.order.Plan[r.progress.candidate].Model)
 	}
 	return f
 }

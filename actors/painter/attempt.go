@@ -128,7 +128,7 @@ func (a *attempt) settle(ctx context.Context) *failure {
 
 // acquire waits for the throttle's permit.
 func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, *failure) {
-	ask := throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Last: a.alone}
+	ask := throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Model: a.candidate.Model, Class: a.order.Class, Tokens: a.order.Tokens, Last: a.alone}
 	if d := a.provider.Spec.Limits.QueueTimeout; d > 0 {
 		ask.Deadline = a.svc.Now().Add(d)
 	}
@@ -154,17 +154,14 @@ func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, *failure) {
 // tell is what the throttle learns of one call.
 func (a *attempt) tell(f *failure, u *picture.Usage) throttle.Outcome {
 	if f == nil {
-		o := throttle.Outcome{Kind: throttle.Success}
+		o := throttle.Outcome{Kind: throttle.Success, Model: a.candidate.Model}
 		if u != nil {
 			o.TokensUsed = int(u.Input() + u.Output())
 		}
 		return o
 	}
-	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
-	if refused && a.provider.SpareKeys(a.svc.Now()) > 0 {
-		return throttle.Outcome{Kind: throttle.CallerFault} // it is about one key, not about the provider
-	}
-	return throttle.Outcome{Kind: throttle.KindOf(f.Class), RetryAfter: f.RetryAfter}
+	kind, wait := a.provider.Judge(f.Failure, a.candidate.Model, a.svc.Now())
+	return throttle.Outcome{Kind: kind, Model: a.candidate.Model, RetryAfter: wait}
 }
 
 func callerFault(err error) *failure {

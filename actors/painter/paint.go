@@ -257,7 +257,7 @@ func (a *attempt) ask(ctx context.Context, p part) (*picture.Reply, *failure) {
 		h.Set("Accept", "text/event-stream")
 	}
 	now := a.svc.Now()
-	key := a.provider.Client.Keys().Take(now)
+	key := a.provider.Client.Keys().Take(now, a.candidate.Model)
 	reply, err := a.provider.Client.Send(ctx, upstream.Request{Method: http.MethodPost, Path: p.call.Path, Query: p.call.Query,
 		Header: h, Body: p.call.Body.Open, Length: p.call.Body.Len()}, a.shape.Authorize, key)
 	if err != nil {
@@ -266,7 +266,7 @@ func (a *attempt) ask(ctx context.Context, p part) (*picture.Reply, *failure) {
 	defer reply.Close()
 	made, f := a.read(ctx, p, reply)
 	if f != nil && key != "" {
-		a.provider.Client.Keys().Judge(key, f.Failure, a.svc.Now())
+		a.provider.Client.Keys().Judge(key, a.candidate.Model, f.Failure, a.svc.Now())
 	}
 	return made, f
 }

@@ -34,6 +34,7 @@ type facts struct {
 	allowed    int  // retries the provider's configuration allows
 	candidates int
 	spareKeys  int
+	tooLarge   bool // the request never fits the target's rate limit
 	remaining  time.Duration
 }
 
@@ -78,7 +79,7 @@ func (f *facts) unmade() bool {
 
 // retryHere says whether the same target deserves another attempt, and when.
 func retryHere(p progress, f facts) (time.Duration, bool) {
-	if p.retries >= f.allowed || f.gated {
+	if p.retries >= f.allowed || f.gated || f.tooLarge {
 		return 0, false
 	}
 	last := p.candidate+1 >= f.candidates

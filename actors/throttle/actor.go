@@ -51,7 +51,7 @@ func (p *provider) Receive(c actor.Context) {
 		p.pump(time.Now())
 	case *cooling:
 		now := time.Now()
-		p.core.cool(now, m.d)
+		p.core.cooling.all(now, m.d)
 		p.pump(now)
 	case *statsAsk:
 		m.Resolve(p.core.stats(time.Now()), nil)

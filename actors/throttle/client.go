@@ -16,6 +16,9 @@ type Ask struct {
 	ID string
 	// Key is whose turn it takes: the tenant. Keys are served in turn.
 	Key string
+	// Model is the provider's name of the model, for which it may have asked to be left
+	// alone; "": the request is about none.
+	Model string
 	// Class is Interactive, Normal or Background.
 	Class int
 	// Tokens is the estimate, settled at release.
@@ -90,7 +93,7 @@ func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
 
 func (c *Client) acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	t := &ticket{
-		id: ask.ID, key: ask.Key, class: ask.Class, tokens: max(ask.Tokens, 0),
+		id: ask.ID, key: ask.Key, model: ask.Model, class: ask.Class, tokens: max(ask.Tokens, 0),
 		asked: time.Now(), deadline: ask.Deadline, last: ask.Last,
 		verdict: make(chan *Refused, 1),
 	}

@@ -15,8 +15,7 @@ type core struct {
 	queue    queue
 	breaker  *breaker
 
-	coolUntil time.Time
-	cooled    int           // cool-downs in a row that the upstream put no number on
+	cooling   coolDowns
 	trial     *ticket       // out while the provider is left alone
 	trialFrom time.Time     // not before; see trials.go
 	service   time.Duration // moving average of how long a place is taken
@@ -77,8 +76,8 @@ func (c *core) acquire(now time.Time, t *ticket) {
 		c.refuse(t, Refused{Reason: Closed, RetryAfter: time.Second})
 	case !admits && c.breaker.state == Open && !c.mayTry(now, t):
 		c.refuse(t, c.broken(now))
-	case c.coolUntil.Sub(now) > longCool && !c.nextTrial(t):
-		c.refuse(t, Refused{Reason: TooLate, RetryAfter: c.coolUntil.Sub(now)})
+	case c.cooling.left(now, t.model) > longCool && !c.nextTrial(t):
+		c.refuse(t, Refused{Reason: TooLate, RetryAfter: c.cooling.left(now, t.model)})
 	case !t.deadline.IsZero() && !now.Before(t.deadline):
 		c.refuse(t, Refused{Reason: Expired, RetryAfter: c.honest(now, t)})
 	case c.queue.total == 0 && c.ready(now, t):
@@ -133,7 +132,7 @@ func (c *core) ready(now time.Time, t *ticket) bool {
 	return !c.paused &&
 		!c.full() &&
 		c.requests.wait(1) == 0 && c.tokens.wait(t.tokens) == 0 &&
-		(!now.Before(c.coolUntil) && c.breaker.admits(now) || c.mayTry(now, t))
+		(c.cooling.left(now, t.model) <= 0 && c.breaker.admits(now) || c.mayTry(now, t))
 }
 
 func (c *core) full() bool {
@@ -147,7 +146,7 @@ func (c *core) grant(now time.Time, t *ticket) {
 	c.shared.inFlight.Add(1)
 	// Before the owner can release: the probe must be known by then.
 	c.breaker.granted(t)
-	if c.leftAlone(now) {
+	if c.leftAlone(now, t.model) {
 		c.trial = t
 	}
 	if t.decide(nil) {
@@ -188,9 +187,12 @@ func (c *core) release(now time.Time, t *ticket, o *Outcome) {
 		c.tokens.settle(0, o.TokensUsed)
 	}
 	c.breaker.record(now, t, o.Kind)
+	if o.Model == "" {
+		o.Model = t.model
+	}
 	c.learn(now, o)
 	if c.trial == t {
-		c.tried(now, o.Kind)
+		c.tried(now, o)
 	}
 }
 
@@ -239,42 +241,14 @@ func (c *core) learn(now time.Time, o *Outcome) {
 	if o.RemainingTokens != nil {
 		c.tokens.lower(*o.RemainingTokens)
 	}
-	c.cool(now, o.exhausted())
+	c.cooling.one(now, o.Model, o.exhausted())
 	switch o.Kind {
 	case Success:
-		c.cooled = 0
+		c.cooling.served(now, o.Model)
 	case RateLimited:
-		c.cool(now, c.backOff(now, o.RetryAfter))
+		c.cooling.refused(now, o.Model, o.RetryAfter)
 	case Overloaded:
-		c.cool(now, o.RetryAfter)
-	}
-}
-
-const (
-	minRetry   = time.Second
-	maxCool    = time.Hour
-	firstCool  = time.Second
-	maxBackOff = 30 * time.Second
-)
-
-// backOff is the cool-down for a 429: what it says, else twice as long each time
-// it is met again. Others that were under way at the same time do not add to it.
-func (c *core) backOff(now time.Time, said time.Duration) time.Duration {
-	if said > 0 {
-		return said
-	}
-	if now.Before(c.coolUntil) {
-		return 0
-	}
-	d := min(firstCool<<min(c.cooled, 5), maxBackOff)
-	c.cooled++
-	return d
-}
-
-// cool sends nothing for d. A cool-down is never shortened.
-func (c *core) cool(now time.Time, d time.Duration) {
-	if until := now.Add(min(d, maxCool)); d > 0 && until.After(c.coolUntil) {
-		c.coolUntil = until
+		c.cooling.all(now, o.RetryAfter)
 	}
 }
 
@@ -311,12 +285,20 @@ func (c *core) pump(now time.Time) time.Time {
 	if !c.breaker.admits(now) && c.breaker.state == Open {
 		c.flush(c.broken(now))
 	}
-	t := c.queue.peek()
-	for ; t != nil && c.ready(now, t); t = c.queue.peek() {
+	t := c.next(now)
+	for ; t != nil && c.ready(now, t); t = c.next(now) {
 		c.queue.serve(t)
 		c.grant(now, t)
 	}
 	return c.wake(now, t)
+}
+
+// next is the ticket whose turn it is among those whose models do not cool.
+func (c *core) next(now time.Time) *ticket {
+	if !c.cooling.active(now) {
+		return c.queue.peek(nil)
+	}
+	return c.queue.peek(func(t *ticket) bool { return c.cooling.left(now, t.model) <= 0 || c.mayTry(now, t) })
 }
 
 // sweep handles the tickets whose time has come: to expire, or to move up.
@@ -332,26 +314,29 @@ func (c *core) sweep(now time.Time) {
 	}
 }
 
-// wake is the earliest of the next due ticket and the time when the head t may
-// go. A head that waits for a place has no time: a release brings it.
+// wake is when pump has something to do again: at the next due ticket, at the end of a
+// cool-down, or when the head t may go. A head that waits for a place has no time, because
+// a release brings it.
 func (c *core) wake(now time.Time, t *ticket) time.Time {
-	if t == nil {
-		if c.coolUntil.After(now) {
-			return c.coolUntil // requests may be counted by atomics again
-		}
-		return time.Time{}
-	}
 	var next time.Time
-	if d := c.queue.firstDue(); d != nil {
-		next = d.due
+	earlier := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 	}
-	if c.paused || c.full() || c.breaker.state == HalfOpen && c.breaker.probe != nil {
+	if d := c.queue.firstDue(); d != nil {
+		earlier(d.due)
+	}
+	if !c.paused {
+		earlier(c.cooling.next(now)) // with an empty queue, too: requests may pass by atomics again
+		if c.queue.total > 0 && c.trialFrom.After(now) {
+			earlier(c.trialFrom)
+		}
+	}
+	if t == nil || c.paused || c.full() || c.breaker.state == HalfOpen && c.breaker.probe != nil {
 		return next
 	}
-	wait := max(c.requests.wait(1), c.tokens.wait(t.tokens), c.rest(now, t))
-	if at := now.Add(wait); next.IsZero() || at.Before(next) {
-		return at
-	}
+	earlier(now.Add(max(c.requests.wait(1), c.tokens.wait(t.tokens), c.rest(now, t))))
 	return next
 }
 
@@ -404,5 +389,5 @@ func (c *core) places() int {
 // breaker's counters have to hear of it.
 func (c *core) free(now time.Time) bool {
 	return c.config.unlimited() && c.breaker.state == Shut &&
-		!c.paused && !c.closed && c.queue.total == 0 && !now.Before(c.coolUntil)
+		!c.paused && !c.closed && c.queue.total == 0 && !c.cooling.active(now)
 }

@@ -130,10 +130,10 @@ func (f *flow) class() int {
 	return Background
 }
 
-// head is the ticket that the flow's turn is spent on.
-func (f *flow) head() *ticket {
-	for i := range f.ranks {
-		if t := f.ranks[i].first; t != nil {
+// head is the ticket that the flow's turn is spent on, of those that can be served.
+func (f *flow) head(can func(*ticket) bool) *ticket {
+	for t := range f.upTo(Background) {
+		if can == nil || can(t) {
 			return t
 		}
 	}
@@ -222,21 +222,29 @@ func (l *line) remove(t *ticket) {
 	t.next, t.prev = nil, nil
 }
 
-// peek is the ticket whose turn it is. It stays so until it is removed or a key with a
-// better class joins the round.
-func (q *queue) peek() *ticket {
-	for q.total > 0 {
+// peek is the ticket whose turn it is among those that can be served (all of them if can
+// is nil); nil if there is none. A key that has none of these loses its turn. The answer
+// stays the same until the ticket is removed or a key with a better class joins the round.
+func (q *queue) peek(can func(*ticket) bool) *ticket {
+	for idle := 0; q.total > 0 && idle <= len(q.flows); {
 		f := q.current.best()
 		if f == nil {
 			q.begin()
 			continue
 		}
-		if !f.turn {
+		t := f.head(can)
+		switch {
+		case t == nil:
+			idle++
+		case !f.turn:
 			f.turn = true
 			f.deficit += quantum[f.class()]
-		}
-		if t := f.head(); f.deficit >= t.cost {
-			return t
+			fallthrough
+		default:
+			if f.deficit >= t.cost {
+				return t
+			}
+			idle = 0
 		}
 		f.turn, f.done = false, true
 		q.place(f)
@@ -263,7 +271,7 @@ func (q *queue) serve(t *ticket) {
 // any is some ticket, for flushing.
 func (q *queue) any() *ticket {
 	for _, f := range q.flows {
-		return f.head()
+		return f.head(nil)
 	}
 	return nil
 }

@@ -48,6 +48,8 @@ func (k Kind) unspent() bool {
 // Outcome is what a permit's owner learned. Only Kind is needed.
 type Outcome struct {
 	Kind Kind
+	// Model is the model that a cool-down is about; "": that of the Ask.
+	Model string
 	// RetryAfter is the upstream's, for RateLimited and Overloaded.
 	RetryAfter time.Duration
 	// TokensUsed replaces the estimate; 0: not known, the estimate stays,

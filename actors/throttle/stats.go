@@ -14,7 +14,7 @@ type Stats struct {
 	Tokens      Level
 	Queued      int
 	Queues      []KeyQueue    // longest first
-	CoolDown    time.Duration // left
+	CoolDown    time.Duration // left, of the model that cools longest
 	Breaker     State
 	ReopensIn   time.Duration // until the next probe, when open
 	Paused      bool
@@ -41,7 +41,7 @@ func (c *core) stats(now time.Time) Stats {
 		Requests:    c.requests.level(now),
 		Tokens:      c.tokens.level(now),
 		Queued:      c.queue.total,
-		CoolDown:    max(c.coolUntil.Sub(now), 0),
+		CoolDown:    c.cooling.longest(now),
 		Breaker:     c.breaker.state,
 		Paused:      c.paused,
 		Service:     c.service,

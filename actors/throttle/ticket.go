@@ -10,6 +10,7 @@ import (
 type ticket struct {
 	id       string
 	key      string
+	model    string
 	class    int
 	tokens   int
 	asked    time.Time

@@ -18,7 +18,7 @@ type Waiter struct {
 func (q *queue) waiters(now time.Time) []Waiter {
 	all := make([]Waiter, 0, q.total)
 	played := q.copy()
-	for t := played.peek(); t != nil; t = played.peek() {
+	for t := played.peek(nil); t != nil; t = played.peek(nil) {
 		all = append(all, Waiter{ID: t.id, Key: t.key, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)})
 		played.serve(t)
 	}

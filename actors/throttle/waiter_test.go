@@ -23,14 +23,14 @@ func TestWaitersAreListedInTheOrderTheyAreServed(t *testing.T) {
 		}
 		push(rapid.IntRange(0, 30).Draw(t, "first"))
 		for range rapid.IntRange(0, 10).Draw(t, "served") {
-			if tk := q.peek(); tk != nil {
+			if tk := q.peek(nil); tk != nil {
 				q.serve(tk)
 			}
 		}
 		push(rapid.IntRange(0, 5).Draw(t, "later"))
 		told := q.waiters(now)
 		for i, w := range told {
-			tk := q.peek()
+			tk := q.peek(nil)
 			if tk == nil || tk.id != w.ID || w.Position != i+1 {
 				t.Fatalf("place %d is told to be %s, was %+v", i+1, w.ID, tk)
 			}

@@ -196,12 +196,12 @@ func (r *request) awake() {
 func (r *request) facts(f *upstream.Failure, budget bool) facts {
 	p := r.svc.providers(r.order.Plan[r.progress.candidate].Provider.Name)
 	now := r.svc.env.Now()
-	facts := facts{class: f.Class, schema: f.Schema, structured: r.order.Head.Structured, retryAfter: f.RetryAfter,
+	facts := facts{class: f.Class, schema: f.Schema, tooLarge: f.TooLarge, structured: r.order.Head.Structured, retryAfter: f.RetryAfter,
 		committed: r.conduit.committed, candidates: len(r.order.Plan), budget: budget, remaining: p.Total() - now.Sub(r.started)}
 	var refused *throttle.Refused
 	facts.gated = errors.As(f, &refused)
 	if p != nil {
-		facts.allowed, facts.spareKeys = p.Spec.Retries, p.SpareKeys(now)
+		facts.allowed, facts.spareKeys = p.Spec.Retries, p.SpareKeys(now, r.order.Plan[r.progress.candidate].Model)
 	}
 	return facts
 }

@@ -122,7 +122,7 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 
 // ask is what the throttle is told of the request.
 func (a *attempt) ask() throttle.Ask {
-	return throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline(), Last: a.alone}
+	return throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Model: a.candidate.Model, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline(), Last: a.alone}
 }
 
 func (a *attempt) queueDeadline() time.Time {
@@ -306,7 +306,7 @@ func (a *attempt) takeKey() string {
 	if only, ok := keys.Only(); ok {
 		return only
 	}
-	return keys.Take(a.svc.env.Now())
+	return keys.Take(a.svc.env.Now(), a.candidate.Model)
 }
 
 // send makes the upstream call and turns an error status into a failure.
@@ -346,7 +346,7 @@ func (a *attempt) notice(reply *upstream.Reply) {
 // judge benches a key for a refusal, whether it came as a status or in a reply.
 func (a *attempt) judge(key string, f *upstream.Failure) {
 	if f != nil && key != "" {
-		a.provider.Client.Keys().Judge(key, f, a.svc.env.Now())
+		a.provider.Client.Keys().Judge(key, a.candidate.Model, f, a.svc.env.Now())
 	}
 }
 
@@ -472,7 +472,7 @@ func (a *attempt) outcome(f *upstream.Failure) throttle.Outcome {
 
 // outcomeOf is what the throttle is told of one call.
 func (a *attempt) outcomeOf(f *upstream.Failure, u dialogue.Usage) throttle.Outcome {
-	o := throttle.Outcome{Kind: throttle.Success, TokensUsed: int(dialogue.Told(u.InputTotal) + dialogue.Told(u.OutputTotal))}
+	o := throttle.Outcome{Kind: throttle.Success, Model: a.candidate.Model, TokensUsed: int(dialogue.Told(u.InputTotal) + dialogue.Told(u.OutputTotal))}
 	if left := a.left.Load(); left != nil {
 		o.RemainingRequests, o.ResetRequests = left.Requests, left.ResetRequests
 		o.RemainingTokens, o.ResetTokens = left.Tokens, left.ResetTokens
@@ -480,12 +480,7 @@ func (a *attempt) outcomeOf(f *upstream.Failure, u dialogue.Usage) throttle.Outc
 	if f == nil {
 		return o
 	}
-	o.Kind, o.RetryAfter = throttle.KindOf(f.Class), f.RetryAfter
-	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
-	if refused && a.provider.SpareKeys(a.svc.env.Now()) > 0 {
-		// It is about one key, not about the provider: the others need no rest.
-		o.Kind, o.RetryAfter = throttle.CallerFault, 0
-	}
+	o.Kind, o.RetryAfter = a.provider.Judge(f, a.candidate.Model, a.svc.env.Now())
 	return o
 }
 

@@ -268,6 +268,64 @@ func TestAnUpstreamsRefusalOfOurKeyIsNotTheClients(t *testing.T) {
 	})
 }
 
+// TestARequestThatNeverFitsHoldsUpNobodyElse: a 429 about the size of one request is not
+// tried again where it cannot fit, goes to another target, and cools nothing.
+func TestARequestThatNeverFitsHoldsUpNobodyElse(t *testing.T) {
+	large := document(429, `{"error":{"message":"Request too large for m on tokens per min (TPM): Limit 30000, Requested 41000.","type":"tokens","code":"rate_limit_exceeded"}}`)
+	for _, keys := range [][]string{{"k1"}, {"k1", "k2"}} {
+		play(t, func(t *testing.T, s *stage) {
+			f := &fake{scripts: []script{large, document(200, chatWhole)}}
+			s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 2}, f)
+			got := s.ask(s.order(dialogue.Chat, chatAsk))
+			if got.status != 429 || !got.err.NoRetry || f.count() != 1 {
+				t.Errorf("the large request: %d %v after %d calls", got.status, got.err, f.count())
+			}
+			kittest.Quiesce()
+			for range 5 {
+				if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 0 {
+					t.Errorf("another request: %d after %s: %v", got.status, got.took, got.err)
+				}
+			}
+		})
+	}
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("small", dialogue.Chat, large)
+		s.upstream("big", dialogue.Chat, document(200, chatWhole))
+		if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 0 || s.fakes["small"].count() != 1 {
+			t.Errorf("another target: %d after %s: %v", got.status, got.took, got.err)
+		}
+	})
+}
+
+// TestARateLimitOfOneModelLeavesTheOthersAlone: the provider's other models are asked at
+// once, with one key and with several.
+func TestARateLimitOfOneModelLeavesTheOthersAlone(t *testing.T) {
+	for _, keys := range [][]string{{"k1"}, {"k1", "k2"}} {
+		play(t, func(t *testing.T, s *stage) {
+			f := &fake{scripts: []script{func(c *call) (*http.Response, error) {
+				if strings.Contains(c.body, `"busy"`) {
+					return withHeader(document(429, chatRefuse), "Retry-After", "30")(c)
+				}
+				return document(200, chatWhole)(c)
+			}}}
+			s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 1}, f)
+			busy := s.order(dialogue.Chat, chatAsk)
+			s.targets[0].Model = "busy"
+			busy.Plan = s.plan()
+			s.targets[0].Model = "m"
+			if got := s.ask(busy); got.status != 429 {
+				t.Errorf("the busy model: %d", got.status)
+			}
+			kittest.Quiesce()
+			for range 3 {
+				if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 0 {
+					t.Errorf("%d keys, another model: %d after %s: %v", len(keys), got.status, got.took, got.err)
+				}
+			}
+		})
+	}
+}
+
 func TestALongRetryAfterIsPassedOn(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialogue.Chat, withHeader(document(429, chatRefuse), "Retry-After", "30"))

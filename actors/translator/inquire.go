@@ -58,7 +58,7 @@ func (s *Service) inquire(ctx context.Context, p *Provider, o *Order, call shape
 
 // fetch makes a call whose reply is one JSON document.
 func (s *Service) fetch(ctx context.Context, p *Provider, shape shapes.Shape, call shapes.Call) ([]byte, *upstream.Failure) {
-	key := p.Client.Keys().Take(s.env.Now())
+	key := p.Client.Keys().Take(s.env.Now(), "")
 	reply, err := p.Client.Do(ctx, call, shape.Authorize, key)
 	if err != nil {
 		return nil, upstream.Broken(err)
@@ -67,7 +67,7 @@ func (s *Service) fetch(ctx context.Context, p *Provider, shape shapes.Shape, ca
 	body, err := reply.ReadAll(nil)
 	if reply.Status != http.StatusOK {
 		f := upstream.Refused(shape.Name(), reply.Status, reply.Header, shape.DecodeError(reply.Status, reply.Header, body))
-		p.Client.Keys().Judge(key, f, s.env.Now())
+		p.Client.Keys().Judge(key, "", f, s.env.Now())
 		return nil, f
 	}
 	if err != nil || !reply.IsJSON() {

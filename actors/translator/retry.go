@@ -31,6 +31,7 @@ type progress struct {
 type facts struct {
 	class      upstream.Class
 	schema     bool // the failure was about the schema
+	tooLarge   bool // the request never fits the target's rate limit
 	structured bool
 	retryAfter time.Duration
 	committed  bool
@@ -83,7 +84,7 @@ func decide(p progress, f facts) (progress, verdict, time.Duration) {
 
 // retryHere says whether the same target deserves another attempt, and when.
 func retryHere(p progress, f facts) (time.Duration, bool) {
-	if p.retries >= f.allowed || f.gated {
+	if p.retries >= f.allowed || f.gated || f.tooLarge {
 		return 0, false
 	}
 	last := p.candidate+1 >= f.candidates

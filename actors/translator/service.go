@@ -29,17 +29,35 @@ type Provider struct {
 	Simulate Simulator
 }
 
-// SpareKeys is how many of the provider's keys can be used now, after one of
+// SpareKeys is how many of the provider's keys can be used for a model now, after one of
 // them was refused; 0 if that was the only one.
-func (p *Provider) SpareKeys(now time.Time) int {
+func (p *Provider) SpareKeys(now time.Time, model string) int {
 	if p.Client == nil {
 		return 0
 	}
-	resting, all := p.Client.Keys().Benched(now)
-	if resting == 0 {
+	keys := p.Client.Keys()
+	usable, all := keys.Usable(model, now), len(keys.All())
+	if usable == all {
 		return max(all-1, 0) // the refused one does not rest yet
 	}
-	return all - resting
+	return usable
+}
+
+// Judge is what the throttle is told of a failed call for a model, and for how long the
+// model should be left alone. A refusal of one key says nothing about the others, and a
+// request that can never fit says nothing about other requests.
+func (p *Provider) Judge(f *upstream.Failure, model string, now time.Time) (throttle.Kind, time.Duration) {
+	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
+	if f.TooLarge || refused && p.SpareKeys(now, model) > 0 {
+		return throttle.CallerFault, 0
+	}
+	wait := f.RetryAfter
+	if f.Class == upstream.RateLimited && p.Client != nil {
+		if rest := p.Client.Keys().Rest(model, now); rest > 0 {
+			wait = rest // until the first key may be used again
+		}
+	}
+	return throttle.KindOf(f.Class), wait
 }
 
 // Total is how long a request may take from beginning to end, all attempts

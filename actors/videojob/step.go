@@ -135,6 +135,7 @@ func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Perm
 	ask := throttle.Ask{Key: s.video.Key, Class: class, Deadline: now.Add(gateTime), Last: true}
 	if next(&s.video) == submit {
 		ask.ID = s.video.ID // its place is shown; a poll's is nobody's business
+		ask.Model = s.video.UpstreamModel
 	}
 	permit, err := p.Gate.Acquire(ctx, ask)
 	if err == nil {
@@ -310,5 +311,8 @@ func told(err error) throttle.Outcome {
 		return throttle.Outcome{Kind: throttle.Success}
 	}
 	f := failure(err)
+	if f.TooLarge { // it says nothing about other requests
+		return throttle.Outcome{Kind: throttle.CallerFault}
+	}
 	return throttle.Outcome{Kind: throttle.KindOf(f.Class), RetryAfter: f.RetryAfter}
 }

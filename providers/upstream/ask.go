@@ -21,7 +21,7 @@ type Dialect struct {
 // Keys may be of several accounts, and what one has made is unknown to another:
 // a request that is answered 404 is sent again with each of the others.
 func (c *Client) Ask(ctx context.Context, r Request, d Dialect) (*Reply, error) {
-	first := c.keys.Take(time.Now())
+	first := c.keys.Take(time.Now(), r.Model)
 	reply, err := c.askAs(ctx, r, d, first)
 	if !NotFound(err) {
 		return reply, err
@@ -62,7 +62,7 @@ func (c *Client) askAs(ctx context.Context, r Request, d Dialect, key string) (*
 	}
 	f := Refused(d.Shape, reply.Status, reply.Header, d.DecodeError(reply.Status, reply.Header, body), c.keys.All()...)
 	if key != "" {
-		c.keys.Judge(key, f, time.Now())
+		c.keys.Judge(key, r.Model, f, time.Now())
 	}
 	return nil, f
 }

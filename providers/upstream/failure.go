@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,9 @@ type Failure struct {
 	// Schema: the upstream refused the schema of a structured output, so the
 	// request may be tried again without it.
 	Schema bool
+	// TooLarge: the request is larger than the provider's rate limit ever allows, so
+	// waiting does not help, and the failure says nothing about other requests.
+	TooLarge bool
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }
@@ -130,6 +134,8 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 			Message: "the upstream provider refused the gateway's credentials", Cause: &told}
 	case status == 429:
 		f.Class = RateLimited
+		f.TooLarge = f.RetryAfter == 0 && neverFits(decoded.Message)
+		e.NoRetry = e.NoRetry || f.TooLarge
 	case status == 529:
 		f.Class = Overloaded
 		if inbound != dialogue.Messages {
@@ -156,6 +162,26 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 // InStream classifies an error event that arrived inside a 200 reply.
 func InStream(inbound dialogue.Shape, e *dialogue.Error, secrets ...string) *Failure {
 	return Refused(inbound, max(e.Status, 400), nil, e, secrets...)
+}
+
+// limitAndRequested finds the numbers in "Limit 30,000, Requested 41,000", in lower case
+// and without commas.
+var limitAndRequested = regexp.MustCompile(`\blimit:? ?([0-9]{1,12})\b[^.]{0,80}?\brequested:? ?([0-9]{1,12})\b`)
+
+// neverFits guesses from the message of a 429 that names no time whether it is about the
+// size of this one request. Vendors have no code for it.
+func neverFits(message string) bool {
+	text := strings.ToLower(message)
+	if strings.Contains(text, "request too large") || strings.Contains(text, "request is too large") || strings.Contains(text, "tokens must be reduced") {
+		return true
+	}
+	m := limitAndRequested.FindStringSubmatch(strings.ReplaceAll(text, ",", ""))
+	if m == nil {
+		return false
+	}
+	limit, err := strconv.Atoi(m[1])
+	requested, err2 := strconv.Atoi(m[2])
+	return err == nil && err2 == nil && requested > limit
 }
 
 // aboutSchema guesses whether a 400 complains of the schema of a structured

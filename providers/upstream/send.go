@@ -26,6 +26,8 @@ type Request struct {
 	// none. Length is its bytes, -1 if they are not known.
 	Body   func() (io.ReadCloser, error)
 	Length int64
+	// Model is what a rate limit that the provider reports is about; "": no model.
+	Model string
 }
 
 // maxRedirects bounds the way to a download. Other calls follow none.

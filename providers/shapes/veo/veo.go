@@ -49,6 +49,7 @@ func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec, ope
 		return "", video.Status{}, err
 	}
 	r := request(spec, parameters, uri, open)
+	r.Model = spec.Model
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}

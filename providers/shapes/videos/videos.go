@@ -52,6 +52,7 @@ func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec, ope
 	if err != nil {
 		return "", video.Status{}, err
 	}
+	r.Model = spec.Model
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}

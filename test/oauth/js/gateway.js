@@ -46,10 +46,18 @@ export class Browser {
     return this.open(action[1], form);
   }
 
-  // authorize signs in, decides, and returns where the browser is sent.
+  links = 0; // to the app that were followed
+
+  // authorize signs in, decides, and returns where the browser is sent. From a page that
+  // shows an error it follows the link to the app.
   async authorize(address, decision = 'allow') {
     let answer = await this.open(address);
     while (!answer.location?.startsWith(redirectUri)) {
+      const link = /<a class="button primary" href="([^"]+)">Go back to/.exec(answer.page);
+      if (link) {
+        this.links++;
+        return new URL(link[1].replaceAll('&amp;', '&'));
+      }
       if (answer.location) answer = await this.open(answer.location);
       else if (/name="password"/.test(answer.page)) answer = await this.submit(answer, { username, password });
       else answer = await this.submit(answer, { decision });

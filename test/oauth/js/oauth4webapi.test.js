@@ -11,8 +11,8 @@ async function discover() {
   return oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, { algorithm: 'oauth2', ...insecure }));
 }
 
-// authorize does the first half: the callback's parameters, as they are judged.
-async function authorize(as, { scope = 'profile balance', decision } = {}) {
+// authorize does the first half, up to the callback.
+async function authorize(as, { scope = 'profile balance', decision, browser = new Browser() } = {}) {
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
   const url = new URL(as.authorization_endpoint);
@@ -20,7 +20,7 @@ async function authorize(as, { scope = 'profile balance', decision } = {}) {
     client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope, state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256',
   });
-  const callback = await new Browser().authorize(url.href, decision);
+  const callback = await browser.authorize(url.href, decision);
   return { verifier, state, callback };
 }
 
@@ -36,7 +36,9 @@ for (const [name, authentication] of Object.entries({ post: oauth.ClientSecretPo
     assert.equal(first.expires_in, 7200);
     assert.equal(first.scope, 'profile balance');
 
-    const info = await (await oauth.protectedResourceRequest(first.access_token, 'GET', new URL(as.userinfo_endpoint), undefined, undefined, insecure)).json();
+    const info = await oauth.processUserInfoResponse(as, client, oauth.skipSubjectCheck,
+      await oauth.userInfoRequest(as, client, first.access_token, insecure));
+    assert.equal(info.sub, String(info.id));
     assert.equal(info.username, username);
     assert.match(info.balance_formatted, /^-?\d+\.\d{2,6}$/);
 
@@ -59,10 +61,16 @@ test('denial is an error it understands', async () => {
   assert.throws(() => oauth.validateAuthResponse(as, client, callback, state), { error: 'access_denied' });
 });
 
-test('an unknown scope is an error it understands', async () => {
+test('an unknown scope is an error it understands, behind a page until the user has signed in', async () => {
   const as = await discover();
-  const { state, callback } = await authorize(as, { scope: 'admin' });
-  assert.throws(() => oauth.validateAuthResponse(as, client, callback, state), { error: 'invalid_scope' });
+  const browser = new Browser();
+  const first = await authorize(as, { scope: 'admin', browser });
+  assert.equal(browser.links, 1);
+  assert.throws(() => oauth.validateAuthResponse(as, client, first.callback, first.state), { error: 'invalid_scope' });
+  await authorize(as, { browser });
+  const second = await authorize(as, { scope: 'admin', browser });
+  assert.equal(browser.links, 1);
+  assert.throws(() => oauth.validateAuthResponse(as, client, second.callback, second.state), { error: 'invalid_scope' });
 });
 
 test('a wrong or missing iss, as in a mix-up, is refused by it', async () => {

@@ -23,7 +23,8 @@ for (const [name, authentication] of Object.entries({
     const first = await client.authorizationCodeGrant(config, callback, { pkceCodeVerifier, expectedState });
     assert.equal(first.expiresIn(), 7200);
 
-    const info = await (await client.fetchProtectedResource(config, first.access_token, new URL(config.serverMetadata().userinfo_endpoint), 'GET')).json();
+    const info = await client.fetchUserInfo(config, first.access_token, client.skipSubjectCheck);
+    assert.equal(info.sub, String(info.id));
     assert.equal(info.username, username);
 
     const second = await client.refreshTokenGrant(config, first.refresh_token);

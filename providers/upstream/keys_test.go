@@ -1,0 +1,68 @@
+package upstream_test
+
+import (
+	"testing"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+func TestARateLimitRestsItsKeyForItsModelOnly(t *testing.T) {
+	k, now := upstream.NewKeys([]string{"k1", "k2"}), time.Unix(1000, 0)
+	limited := &upstream.Failure{Class: upstream.RateLimited, RetryAfter: time.Minute}
+	taken := func(model string) map[string]bool {
+		keys := map[string]bool{}
+		for range 4 {
+			keys[k.Take(now, model)] = true
+		}
+		return keys
+	}
+	k.Judge("k1", "busy", limited, now)
+	if got := taken("busy"); got["k1"] || !got["k2"] {
+		t.Errorf("for the model: %v", got)
+	}
+	if got := taken("idle"); !got["k1"] || !got["k2"] {
+		t.Errorf("for another model: %v", got)
+	}
+	if k.Usable("busy", now) != 1 || k.Usable("idle", now) != 2 || k.Rest("busy", now) != 0 {
+		t.Errorf("usable: %d and %d, rest %v", k.Usable("busy", now), k.Usable("idle", now), k.Rest("busy", now))
+	}
+	k.Judge("k2", "busy", &upstream.Failure{Class: upstream.RateLimited, RetryAfter: 20 * time.Second}, now)
+	if k.Rest("busy", now) != 20*time.Second || k.Rest("idle", now) != 0 {
+		t.Errorf("both refused: the model rests for %v", k.Rest("busy", now))
+	}
+	k.Judge("k1", "idle", &upstream.Failure{Class: upstream.RateLimited, TooLarge: true}, now)
+	if k.Usable("idle", now) != 2 {
+		t.Error("a request that can never fit rests a key")
+	}
+	k.Judge("k1", "idle", &upstream.Failure{Class: upstream.Credential}, now)
+	if got := taken("other"); got["k1"] {
+		t.Error("a key whose credentials were refused is used for another model")
+	}
+	if resting, of := k.Benched(now); resting != 2 || of != 2 {
+		t.Errorf("%d of %d rest", resting, of)
+	}
+	now = now.Add(upstream.Bench)
+	if resting, _ := k.Benched(now); resting != 0 || len(taken("busy")) != 2 {
+		t.Errorf("%d rest after their time", resting)
+	}
+}
+
+func TestARequestThatNeverFitsIsKnownByItsMessage(t *testing.T) {
+	for message, want := range map[string]bool{
+		"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 41000. The input or output tokens must be reduced in order to run successfully.": true,
+		"Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30,000, Requested 41,000.":                                                                                             true,
+		"Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000.":                                                                                    false,
+		"Rate limit reached for requests": false, "": false, "limit 10": false, "Limit: 3, requested: 4": true,
+	} {
+		f := upstream.Refused(dialogue.Chat, 429, nil, &dialogue.Error{Status: 429, Message: message})
+		if f.TooLarge != want || f.Err.NoRetry != want || f.Class != upstream.RateLimited {
+			t.Errorf("%q: too large %t, no retry %t", message, f.TooLarge, f.Err.NoRetry)
+		}
+	}
+	f := upstream.Refused(dialogue.Chat, 429, map[string][]string{"Retry-After": {"2"}}, &dialogue.Error{Status: 429, Message: "request too large"})
+	if f.TooLarge {
+		t.Error("the provider named a time, so waiting helps")
+	}
+}
