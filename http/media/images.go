@@ -3,6 +3,7 @@ package media
 import (
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,6 +177,14 @@ func (s *stream) end(reply *painter.Reply) {
 	}
 }
 
+// memberNames are the members that the doors of pictures and videos read in JSON.
+var memberNames = fields.NewNames("aspect_ratio", "background", "character_reference_images", "characters", "color_palette",
+	"custom_model_uri", "describe_model_version", "detail", "file_id", "id", "image", "image_file", "image_request", "image_url",
+	"image_weight", "images", "input_fidelity", "input_reference", "magic_prompt", "magic_prompt_option", "magic_prompt_version", "mask",
+	"model", "moderation", "n", "negative_prompt", "num_images", "output_compression", "output_format", "partial_images", "prompt",
+	"quality", "rendering_speed", "resemblance", "resolution", "response_format", "seconds", "seed", "size", "stream", "style",
+	"style_codes", "style_preset", "style_reference_images", "style_type", "user", "video")
+
 // readJSON reads a body that says it is JSON, and is one object.
 func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -194,10 +203,14 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if !fields.ValidObject(body) {
+	if !fields.ValidObject(body, memberNames) {
 		e := &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
 			Message: "the request body must be one valid JSON object without duplicate names"}
-		if fault := fields.Explain(body); fault.Flaw.OverLimit() {
+		switch fault := fields.ExplainNames(body, memberNames); {
+		case fault.Flaw == fields.MisspelledName:
+			e = dialogue.Invalid(short(fault.Path), "must be written "+strconv.Quote(fault.Name))
+			e.Code = "misspelled_name"
+		case fault.Flaw.OverLimit():
 			e.Message = "the request body " + fault.Rule()
 		}
 		return nil, e

@@ -178,17 +178,18 @@ func badBody(err error) *dialogue.Error {
 		Message: "the request body could not be read to its end", Cause: err}
 }
 
-// checkJSON wants one JSON object without duplicate names, not too deep.
-func checkJSON(b []byte) error {
-	if fields.ValidObject(b) {
+// checkJSON wants one JSON object without duplicate names, not too deep, with names
+// of the shape spelled as they are read.
+func checkJSON(b []byte, names *fields.Names) error {
+	if fields.ValidObject(b, names) {
 		return nil
 	}
-	return explainJSON(b)
+	return explainJSON(b, names)
 }
 
 // explainJSON says what is wrong with b, which is not a valid object.
-func explainJSON(b []byte) error {
-	fault := fields.Explain(b)
+func explainJSON(b []byte, names *fields.Names) error {
+	fault := fields.ExplainNames(b, names)
 	switch {
 	case len(bytes.TrimLeft(b, " \t\r\n")) == 0:
 		return invalidJSON("the request body is empty, a JSON object is expected")
@@ -197,6 +198,10 @@ func explainJSON(b []byte) error {
 	case fault.Flaw == fields.RepeatedName:
 		e := dialogue.Invalid(shortParam(fault.Path), "must not occur twice in its object")
 		e.Code = "duplicate_key"
+		return e
+	case fault.Flaw == fields.MisspelledName:
+		e := dialogue.Invalid(shortParam(fault.Path), "must be written "+strconv.Quote(fault.Name))
+		e.Code = "misspelled_name"
 		return e
 	case fault.Flaw.OverLimit():
 		e := invalidJSON("the request body " + fault.Rule())

@@ -48,7 +48,10 @@ func TestBodiesThatAreNotOneJSONObjectAreRefused(t *testing.T) {
 		{"duplicate of a long name", `{` + good + `,"` + strings.Repeat("n", 999) + `":1,"` + strings.Repeat("n", 999) + `":2}`, "duplicate_key", strings.Repeat("n", 256) + "..."},
 		{"nested duplicate", `{` + good + `,"metadata":{"a":"1","a":"2"}}`, "duplicate_key", "metadata.a"},
 		{"duplicate in a list", `{"model":"alpha","messages":[{"role":"user","role":"system","content":"hi"}]}`, "duplicate_key", "messages.0.role"},
-		{"other case is another name", `{` + good + `,"Model":"beta"}`, "", ""},
+		{"another case", `{` + good + `,"Model":"beta"}`, "misspelled_name", "Model"},
+		{"another case, deep", `{"model":"alpha","messages":[{"role":"user","content":"hi","\u0052ole":"system"}]}`, "misspelled_name", "messages.0.Role"},
+		{"a folded sign", `{` + good + `,"\u017ftream":true}`, "misspelled_name", "\u017ftream"},
+		{"another case among a client's own names", `{` + good + `,"metadata":{"Model":"beta"}}`, "", ""},
 	} {
 		r := g.do("POST", asks[0].path, c.body, "Content-Type", "application/json")
 		if c.code == "" {

@@ -157,7 +157,7 @@ func (v *visit) read() error {
 	if _, ok := v.shape.(shapes.SyntaxChecker); ok {
 		return nil // in check, with the rules
 	}
-	return checkJSON(v.payload)
+	return checkJSON(v.payload, v.shape.Names())
 }
 
 // identify checks key and scope.
@@ -193,7 +193,7 @@ func (v *visit) route() error {
 func (v *visit) check() (shapes.Head, error) {
 	head, err := v.shape.Check(v.payload, v.in)
 	if err != nil {
-		if bad := checkJSON(v.payload); bad != nil {
+		if bad := checkJSON(v.payload, v.shape.Names()); bad != nil {
 			return head, bad
 		}
 	}

@@ -17,8 +17,8 @@ type Checker struct {
 }
 
 // NewChecker begins the check of a body. Free ends it.
-func NewChecker(body []byte) Checker {
-	return Checker{Reader: fields.NewReader(body), Head: shapes.Head{N: 1, MaxTokens: -1}}
+func NewChecker(body []byte, names *fields.Names) Checker {
+	return Checker{Reader: fields.NewReader(body).Knowing(names), Head: shapes.Head{N: 1, MaxTokens: -1}}
 }
 
 // Walk calls field for each top-level field, up to the first error.

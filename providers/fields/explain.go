@@ -1,12 +1,16 @@
 package fields
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // A Fault is the first rule that a request's text breaks, and where.
 type Fault struct {
 	Flaw   Flaw
 	Offset int    // of the byte at fault; the text's length if the text ends too early
-	Path   string // RepeatedName: of the member. TooManyNames: of the object. Else empty
+	Path   string // RepeatedName, MisspelledName: of the member. TooManyNames: of the object. Else empty
+	Name   string // MisspelledName: as it must be written
 }
 
 // Rule completes a sentence that begins with the name of the text.
@@ -14,8 +18,11 @@ func (f Fault) Rule() string { return f.Flaw.rule(MaxDepth) }
 
 // Explain finds the first rule of Valid that text breaks. The work is linear in
 // the length of text.
-func Explain(text []byte) Fault {
-	r := NewReader(text)
+func Explain(text []byte) Fault { return ExplainNames(text, nil) }
+
+// ExplainNames is Explain for a text that was read with names.
+func ExplainNames(text []byte, names *Names) Fault {
+	r := NewReader(text).Knowing(names)
 	defer r.Free()
 	r.Skip()
 	end := r.pos
@@ -26,6 +33,9 @@ func Explain(text []byte) Fault {
 		return Fault{Flaw: Malformed, Offset: end}
 	case r.flaw == RepeatedName:
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, true)}
+	case r.flaw == MisspelledName:
+		path := pathAt(text, r.at, true)
+		return Fault{Flaw: r.flaw, Offset: r.at, Path: path, Name: names.nameOf(path[strings.LastIndexByte(path, '.')+1:])}
 	case r.flaw == TooManyNames:
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, false)}
 	}

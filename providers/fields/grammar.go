@@ -23,8 +23,9 @@ func ValidWithin(text []byte, depth int) bool {
 }
 
 // ValidObject reports whether text is valid by the rules of Valid, and an object.
-func ValidObject(text []byte) bool {
-	r := NewReader(text)
+// names may be nil.
+func ValidObject(text []byte, names *Names) bool {
+	r := NewReader(text).Knowing(names)
 	defer r.Free()
 	if r.Peek() != Object {
 		return false
@@ -63,9 +64,15 @@ func (r *Reader) object() {
 	}
 	in := scope{base: len(r.names)}
 	for {
-		r.member(&in)
+		name := r.member(&in)
 		r.space()
-		r.value()
+		if r.known != nil && r.pos < len(r.buf) && r.buf[r.pos] == '{' && freeForm(name) {
+			r.free++
+			r.value()
+			r.free--
+		} else {
+			r.value()
+		}
 		if !r.more('}') {
 			break
 		}
@@ -131,6 +138,16 @@ func (r *Reader) member(in *scope) []byte {
 	case in.count > MaxNames:
 		r.pos = start
 		r.refuse(TooManyNames)
+	case r.known != nil && r.free == 0 && !(r.known.lower && plainLower(name)):
+		as, ok := r.known.read(name)
+		switch {
+		case !ok:
+			r.pos = start
+			r.refuse(MisspelledName)
+		case r.repeated(in, as):
+			r.pos = start
+			r.refuse(RepeatedName)
+		}
 	case !r.lenient && r.repeated(in, name):
 		r.pos = start
 		r.refuse(RepeatedName)

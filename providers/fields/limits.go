@@ -39,6 +39,7 @@ const (
 	TooDeep
 	TooManyNames
 	RepeatedName
+	MisspelledName
 )
 
 // OverLimit reports whether the text may be JSON, but more of it than is read.
@@ -53,6 +54,8 @@ func (f Flaw) rule(deepest int) string {
 		return "has an object of more than " + strconv.Itoa(MaxNames) + " names"
 	case RepeatedName:
 		return "has the same name twice in an object"
+	case MisspelledName:
+		return "has a name in other letters than its own"
 	}
 	return "is not valid JSON"
 }

@@ -38,6 +38,8 @@ type Reader struct {
 	deepest int  // levels that values may be nested
 	flaw    Flaw // Sound until the text breaks a rule
 	at      int  // where it does
+	known   *Names
+	free    int // how many objects around have names of the client's choice
 }
 
 // step is one level of the path: a name, or an index if name is nil.
@@ -52,6 +54,13 @@ var readers = sync.Pool{New: func() any { return &Reader{path: make([]step, 0, 8
 func NewReader(text []byte) *Reader {
 	r := readers.Get().(*Reader)
 	r.buf, r.deepest = text, MaxDepth
+	return r
+}
+
+// Knowing makes the reader refuse names that only fold to one of names, and returns
+// the reader.
+func (r *Reader) Knowing(names *Names) *Reader {
+	r.known = names
 	return r
 }
 
@@ -120,8 +129,15 @@ func (r *Reader) Object(member func(name []byte) error) error {
 		if r.flaw != Sound {
 			return nil
 		}
+		free := r.known != nil && r.Peek() == Object && freeForm(name)
+		if free {
+			r.free++
+		}
 		if err := r.each(step{name: name}, func() error { return member(name) }); err != nil {
 			return err
+		}
+		if free {
+			r.free--
 		}
 		if !r.more('}') {
 			break

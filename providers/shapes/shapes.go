@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // Shape is everything the gateway knows of one API shape: how its clients ask
@@ -22,6 +23,10 @@ type Shape interface {
 	// request, so it is cheap. body is valid JSON without duplicate names, unless
 	// the shape is a SyntaxChecker.
 	Check(body []byte, in Inbound) (Head, error)
+
+	// Names are the member names that the shape reads in requests. body has none that
+	// only folds to one of them.
+	Names() *fields.Names
 
 	// Decode builds the neutral form of a request that Check has passed.
 	// What only this shape can say goes to Extra; errors are *dialogue.Error.

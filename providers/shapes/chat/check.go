@@ -49,7 +49,7 @@ type checker struct {
 }
 
 func check(body []byte) (shapes.Head, error) {
-	k := &checker{Checker: chunks.NewChecker(body), maxTokens: -1}
+	k := &checker{Checker: chunks.NewChecker(body, memberNames), maxTokens: -1}
 	defer k.Free()
 	if err := k.Walk(k.field); err != nil {
 		return shapes.Head{}, err

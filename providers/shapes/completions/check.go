@@ -31,7 +31,7 @@ type checker struct {
 }
 
 func check(body []byte) (shapes.Head, error) {
-	k := &checker{Checker: chunks.NewChecker(body), bestOf: -1}
+	k := &checker{Checker: chunks.NewChecker(body, memberNames), bestOf: -1}
 	defer k.Free()
 	if err := k.Walk(k.field); err != nil {
 		return shapes.Head{}, err
