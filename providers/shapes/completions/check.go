@@ -2,6 +2,7 @@ package completions
 
 import (
 	"math"
+	"strconv"
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
@@ -91,6 +92,10 @@ func (k *checker) field(name []byte) error {
 	return nil
 }
 
+// maxPrompts bounds the prompts of one request: each is answered, and a few bytes
+// become more than a thousand.
+const maxPrompts = 2048
+
 // prompt is a string, a list of strings, a list of tokens or a list of such
 // lists.
 func (k *checker) prompt() error {
@@ -105,6 +110,9 @@ func (k *checker) prompt() error {
 	kind, n := fields.Invalid, 0
 	err := r.Array(func(i int) error {
 		n = i + 1
+		if n > maxPrompts && kind != fields.Number {
+			return dialogue.Invalid("prompt", "must not hold more than "+strconv.Itoa(maxPrompts)+" prompts")
+		}
 		if i == 0 {
 			kind = r.Peek()
 		} else if r.Peek() != kind {
