@@ -177,3 +177,71 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 		}
 	})
 }
+
+// What a member of a group holds counts for the others after a restart, also before the member's account has an
+// actor again. Users draw on the budget of their group at the same time and never exceed it.
+func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		store := journal.NewMemory()
+		s := open(t, store)
+		c := start(t, sys, s)
+		group, err := state.Do(ctx, s, func(tx *state.Tx) (state.Group, error) {
+			g, err := tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Budget: 1000}})
+			for _, name := range []string{"a", "b", "c", "d"} {
+				if err == nil {
+					_, err = tx.AddUser(state.User{Username: name, Status: state.UserActive, Group: g.ID})
+				}
+			}
+			return g, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"a", "b", "c", "d"}
+		for _, name := range names {
+			credit(t, c, name, 1_000_000)
+		}
+		granted := func(c *ledger.Client, account, id string, amount int64, durable bool) *ledger.Hold {
+			h, err := c.Hold(ctx, ledger.Ask{Account: account, RequestID: id, Amount: amount, Key: "key_" + account, Durable: durable})
+			var over *state.BudgetError
+			if err != nil && !errors.As(err, &over) {
+				t.Error(err)
+			}
+			return h
+		}
+		var wg sync.WaitGroup
+		for i := range 400 {
+			wg.Go(func() {
+				if h := granted(c, names[i%4], fmt.Sprint("r", i), 7, false); h != nil {
+					if err := h.Settle(ctx, ledger.Settlement{Amount: 7, Reason: "finished"}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		left := 1000 - s.SpentBy(group.Scope()).Total
+		if left < 0 || left > 500 {
+			t.Errorf("%d left of 1000, after 400 requests for 7", left)
+		}
+		if granted(c, "a", "video", left-1, true) == nil {
+			t.Fatal("what is left of the budget was refused")
+		}
+		s.Close() // as a crash leaves it
+		s = open(t, store)
+		defer s.Close()
+		again := start(t, kittest.Start(t), s)
+		if granted(again, "b", "r1", 2, false) != nil {
+			t.Error("the open hold of another member was forgotten")
+		}
+		if granted(again, "b", "r2", 1, false) == nil {
+			t.Error("what is left of the budget was refused")
+		}
+		if h, err := again.Resume(ctx, "a", "video"); err != nil || h == nil {
+			t.Fatal(err)
+		}
+		if granted(again, "c", "r3", 1, false) != nil {
+			t.Error("the hold was forgotten when its account got an actor")
+		}
+	})
+}

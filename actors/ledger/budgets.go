@@ -80,7 +80,10 @@ func (a *allowance) add(account string, delta int64) {
 func (a *allowance) forget(account string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.add(account, -a.heldBy[account])
+	if held := a.heldBy[account]; held != 0 {
+		a.add(account, -held)
+		a.spend = a.budgets.SpentBy(a.scope) // what the account has settled last was perhaps not reported
+	}
 }
 
 // refresh reads what a user has spent. Only the actor of the user's account settles, so what is durable then

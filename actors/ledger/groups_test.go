@@ -78,6 +78,12 @@ func checkGroupBudget(rt *rapid.T) {
 		"the actor is lost": func(rt *rapid.T) {
 			m := pick(rt)
 			m.land(rt, store, false)
+			if m.flying = postings(nil, m.core.ops); len(m.flying) > 0 { // as account.flushLast does
+				if _, _, err := store.Post(context.Background(), m.name, m.flying); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			m.flying = nil
 			m.core, m.holds = newCore(store.Account(m.name), store.Holds(m.name), store, common), nil
 			for h := range m.core.open {
 				m.holds = append(m.holds, h)

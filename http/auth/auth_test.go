@@ -13,6 +13,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/journal"
 )
 
 const secret, other = "sd-first-secret", "sd-second-secret"
@@ -254,5 +255,42 @@ func TestKeysOfDisabledUsersAreRefused(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || !strings.Contains(refused.Message, "disabled") {
 			t.Errorf("%s: %v", sent, err)
 		}
+	}
+}
+
+// TestCeilingsAreChecked: the refusal names whose ceiling it is, and is a 403 like that of a key's own limits.
+func TestCeilingsAreChecked(t *testing.T) {
+	s, err := state.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := state.Do(t.Context(), s, func(tx *state.Tx) (any, error) {
+		g, err := tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Models: []string{"gpt-*"}}})
+		if err == nil {
+			_, err = tx.AddUser(state.User{Username: "anna", Status: state.UserActive, Group: g.ID, Ceiling: state.Ceiling{Scopes: []string{state.ScopeChat}}})
+		}
+		return nil, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a := auth.New(s, time.Now)
+	key := &state.Key{ID: "fixed", User: "anna", Enabled: true} // one of the configuration file, too
+	r := httptest.NewRequest("POST", "/v1/chat/completions", nil)
+	for _, c := range []struct{ scope, model, code, message string }{
+		{state.ScopeChat, "gpt-4o", "", ""},
+		{state.ScopeImages, "", "permission_denied", "the key's user may not use the scope images"},
+		{state.ScopeChat, "claude", "model_not_allowed", "the group of the key's user may not use the model"},
+	} {
+		var e *dialogue.Error
+		err := a.Permit(key, r, c.scope, c.model)
+		switch {
+		case c.code == "" && err == nil:
+		case !errors.As(err, &e) || e.Status != 403 || e.Code != c.code || !strings.Contains(e.Message, c.message):
+			t.Errorf("%s %s: %v", c.scope, c.model, err)
+		}
+	}
+	if allocs := testing.AllocsPerRun(100, func() { _ = a.Permit(key, r, state.ScopeChat, "gpt-4o") }); allocs != 0 {
+		t.Errorf("%v allocations a request", allocs)
 	}
 }
