@@ -17,21 +17,26 @@ const benchRequests = 100_000
 // requests at a time; 50 users have two keys each, and every tenth request begins with a durable hold. The ids
 // are the gateway's own or, as "client", random ones that clients sent.
 func BenchmarkBytesPerRequest(b *testing.B) {
-	for name, id := range map[string]func(clock time.Time, n int) string{
-		"gateway": func(now time.Time, n int) string {
-			id, err := state.NewID("req_", now, seeded(uint64(n)))
-			if err != nil {
-				b.Fatal(err)
-			}
-			return id
-		},
-		"client": func(_ time.Time, n int) string { h := hash(n); return fmt.Sprintf("%x-%x", h[:8], h[8:16]) },
-	} {
+	for name, id := range requestIDs(b) {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
 				measureRequests(b, id)
 			}
 		})
+	}
+}
+
+// requestIDs make the id of the nth request, which began at a time.
+func requestIDs(t testing.TB) map[string]func(now time.Time, n int) string {
+	return map[string]func(now time.Time, n int) string{
+		"gateway": func(now time.Time, n int) string {
+			id, err := state.NewID("req_", now, seeded(uint64(n)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		},
+		"client": func(_ time.Time, n int) string { h := hash(n); return fmt.Sprintf("%x-%x", h[:8], h[8:16]) },
 	}
 }
 
@@ -42,9 +47,7 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 		b.Fatal(err)
 	}
 	s := open(b, store, clock.Now)
-	for user := range 50 {
-		postOne(b, s, fmt.Sprint("user", user), state.Posting{Kind: state.Credit, Amount: 1e12})
-	}
+	creditUsers(b, s)
 	before := used(store)
 	const commit = 100
 	for n := 0; n < benchRequests; n += commit {
@@ -134,16 +137,24 @@ func postTo(tx *state.Tx, account string, p state.Posting) (uint64, error) {
 	return posted[0].Sequence, posted[0].Err
 }
 
-func postOne(b *testing.B, s *state.State, account string, p state.Posting) {
-	must(b, s, func(tx *state.Tx) error { _, err := postTo(tx, account, p); return err })
+// creditUsers gives the users of payRequest enough.
+func creditUsers(t testing.TB, s *state.State) {
+	must(t, s, func(tx *state.Tx) error {
+		for user := range 50 {
+			if _, err := postTo(tx, fmt.Sprint("user", user), state.Posting{Kind: state.Credit, Amount: 1e12}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // pack does what the tidy loop does.
-func pack(b *testing.B, s *state.State) {
+func pack(t testing.TB, s *state.State) {
 	for n := state.MaxFold; n >= state.MaxFold; {
 		var err error
 		if n, err = s.Pack(ctx, 0); err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 }
