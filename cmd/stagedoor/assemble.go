@@ -144,7 +144,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: known, Intake: g.intake, ID: newID, Health: g.health,
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: known, Intake: g.intake, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
 		HTTPS: strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:")}
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"stagedoor/cmd/stagedoor/config"
 )
@@ -77,6 +78,35 @@ func roomForRequests(allowed int64) int64 { return max(allowed-programBytes, all
 // translation, large replies, background responses.
 func workBytes(allowed int64) int64 { return roomForRequests(allowed) / 2 }
 
+// ownDescriptors is what the store, the log and other files of the process take. A
+// process that may have few leaves a quarter of them.
+const ownDescriptors = 256
+
+// clientDescriptors returns how many of the process's descriptors clients may take: half
+// of what is left beside its own. The other half is for calls to upstreams, which each
+// request may need one for.
+func clientDescriptors(limit uint64) int {
+	most := int(min(limit, 1<<20))
+	return max((most-min(ownDescriptors, most/4))/2, 1)
+}
+
+// descriptorLimit returns how many descriptors the process may have.
+func descriptorLimit() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 1024
+	}
+	return limit.Cur
+}
+
+// connectionBytes is what an open connection takes.
+const connectionBytes = 24 << 10
+
+// connections returns how many clients may be connected at a time.
+func connections(allowed int64) int {
+	return min(clientDescriptors(descriptorLimit()), int(roomForRequests(allowed)/4/connectionBytes))
+}
+
 // withMemory returns limits with shares of the memory in place of zeros.
 func withMemory(limits config.Process, allowed int64) config.Process {
 	room := roomForRequests(allowed)
@@ -84,7 +114,7 @@ func withMemory(limits config.Process, allowed int64) config.Process {
 		limits.BodyMiB = int(max(room/2/bodyFactor>>20, 1))
 	}
 	if limits.Requests == 0 {
-		limits.Requests = int(min(room/4/requestBytes, mostRequests))
+		limits.Requests = min(int(room/4/requestBytes), mostRequests, clientDescriptors(descriptorLimit()))
 	}
 	if limits.Watchers == 0 {
 		limits.Watchers = int(min(room/8/watcherBytes, mostWatchers))

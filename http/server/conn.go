@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"net"
 	"net/http"
 	"sync"
@@ -22,7 +23,8 @@ const (
 // is accepted, so that none slips through in between.
 type listener struct {
 	net.Listener
-	open *atomic.Int64
+	open  *atomic.Int64
+	slots *slots
 
 	stopped, closed chan struct{}
 	stopping        sync.Once
@@ -30,8 +32,8 @@ type listener struct {
 	err             error // of stopping
 }
 
-func newListener(l net.Listener, open *atomic.Int64) *listener {
-	return &listener{Listener: l, open: open, stopped: make(chan struct{}), closed: make(chan struct{})}
+func newListener(l net.Listener, open *atomic.Int64, slots *slots) *listener {
+	return &listener{Listener: l, open: open, slots: slots, stopped: make(chan struct{}), closed: make(chan struct{})}
 }
 
 // Accept implements net.Listener. Between stop and Close it waits.
@@ -39,7 +41,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	l.open.Add(1)
 	c, err := l.Listener.Accept()
 	if err == nil {
-		return &conn{Conn: c, open: l.open}, nil
+		accepted := &conn{Conn: c, open: l.open, slots: l.slots}
+		l.slots.enter(accepted, l.stopped)
+		return accepted, nil
 	}
 	l.open.Add(-1)
 	select {
@@ -71,6 +75,10 @@ func (l *listener) Close() error {
 type conn struct {
 	net.Conn
 	open   *atomic.Int64
+	slots  *slots
+	quiet  *list.Element // in slots, under their lock; nil: it brings a request, or has one
+	waits  atomic.Bool   // whether quiet is set
+	fresh  time.Time     // when it was accepted; zero: it has brought a request before
 	closed atomic.Bool
 	until  atomic.Int64 // the deadline in force, in nanoseconds
 }
@@ -79,8 +87,18 @@ type conn struct {
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.open.Add(-1)
+		defer c.slots.leave(c) // when the descriptor is free
 	}
 	return c.Conn.Close()
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.waits.Load() {
+		c.slots.speak(c)
+	}
+	return n, err
 }
 
 // Write implements net.Conn.

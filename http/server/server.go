@@ -70,6 +70,8 @@ type Options struct {
 	Aliases []Alias
 	// Intake bounds what is under way; nil: nothing does.
 	Intake *intake.Intake
+	// Connections is how many clients may be connected at a time; 0: any number.
+	Connections int
 	// Tracing traces requests, Metrics counts them; nil: nobody does.
 	Tracing *Tracing
 	Metrics *telemetry.Metrics
@@ -92,6 +94,7 @@ type Server struct {
 	http     *http.Server
 	draining atomic.Bool
 	open     atomic.Int64 // connections, and those that may be accepted this moment
+	slots    *slots
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -102,12 +105,13 @@ func New(o Options) *Server {
 	if o.Intake == nil {
 		o.Intake = intake.New(intake.Limits{})
 	}
-	s := &Server{options: o}
+	s := &Server{options: o, slots: newSlots(o.Connections)}
 	s.http = &http.Server{
 		Handler:           s.handler(s.routes(o.Doors)),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		IdleTimeout:       idleTimeout,
+		ConnState:         s.slots.observe,
 		MaxHeaderBytes:    maxHeader,
 		// OPTIONS * is a path nobody serves, not a reply without a request id.
 		DisableGeneralOptionsHandler: true,
@@ -171,7 +175,7 @@ func boundSends(c syscall.RawConn) error {
 func (s *Server) Serve(listeners []net.Listener) error {
 	p := pool.New().WithErrors().WithFirstError()
 	for _, l := range listeners {
-		l := newListener(l, &s.open)
+		l := newListener(l, &s.open, s.slots)
 		s.listening(l)
 		p.Go(func() error {
 			var err error

@@ -311,3 +311,64 @@ func TestAPausedProcessGoesOn(t *testing.T) {
 		t.Error(bad)
 	}
 }
+
+// TestIdleConnectionsDoNotTakeTheDescriptorsOfRequests: with 64 descriptors and 400 idle
+// connections, half of them after a request, streams are answered at once and the store
+// can be written.
+func TestIdleConnectionsDoNotTakeTheDescriptorsOfRequests(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "few-descriptors")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nulimit -n 64\nexec "+harness.Binary(t)+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(t)
+	server.Handle("m", answering)
+	g, err := harness.Launch(script, harness.Config{
+		Data:      t.TempDir(),
+		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", Timeouts: &patient}},
+		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for i := range 400 {
+		c := dial(t, g)
+		defer c.Close() // before the stop, which would wait for a request
+		if i%2 == 0 {
+			if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+				t.Fatalf("connection %d: %v", i, err)
+			}
+		}
+	}
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range 100 {
+		// The store is written for those of the responses shape.
+		w := way{cases.Shapes[i%len(cases.Shapes)], true}
+		wg.Go(func() {
+			reply := w.ask(t, g, "m")
+			if reply.Status == http.StatusTooManyRequests || reply.Status == http.StatusServiceUnavailable {
+				return // there are few places, too
+			}
+			for _, bad := range answered.judge(reply, w, cases.Chat, false, nil) {
+				t.Errorf("beside 400 idle connections: %s: %s", w, bad)
+			}
+		})
+	}
+	wg.Wait()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("100 streams beside 400 idle connections took %s", took)
+	}
+	if logs := g.Logs(); strings.Contains(logs, "too many open files") {
+		t.Error("the process ran out of descriptors")
+	}
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"container/list"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// slots bounds the connections of all listeners, so that the store and the calls to
+// upstreams always have descriptors. A connection beyond the bound takes the place of
+// the one that has been without a request for longest. Where all have one, accepting
+// waits for an end, and the kernel keeps those who come meanwhile.
+type slots struct {
+	most int // 0: no bound
+
+	mu    sync.Mutex
+	used  int
+	quiet list.List     // of *conn: without a request, the one that is so for longest in front
+	freed chan struct{} // has a value if a slot or a quiet connection may have come
+}
+
+func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{}, 1)} }
+
+// enter counts c in. It makes room if there is none, or waits for some until stopped.
+func (s *slots) enter(c *conn, stopped <-chan struct{}) {
+	s.mu.Lock()
+	s.used++
+	s.mu.Unlock()
+	for !s.fits() {
+		again := time.NewTimer(freshTime)
+		select {
+		case <-s.freed:
+		case <-again.C:
+		case <-stopped:
+		}
+		again.Stop()
+		select {
+		case <-stopped:
+			return
+		default:
+		}
+	}
+}
+
+// freshTime is how long a new connection may take to bring its request before others may
+// take its place.
+const freshTime = 250 * time.Millisecond
+
+// fits reports whether no more connections are open than may be, having closed a quiet
+// one if that helps.
+func (s *slots) fits() bool {
+	s.mu.Lock()
+	if s.most == 0 || s.used <= s.most {
+		s.mu.Unlock()
+		return true
+	}
+	var victim *conn
+	for e := s.quiet.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); time.Since(c.fresh) >= freshTime && !c.speaks() {
+			victim = c
+			s.silence(c)
+			break
+		}
+	}
+	s.mu.Unlock()
+	if victim == nil {
+		return false
+	}
+	_ = victim.Close() // which counts it out
+	return true
+}
+
+// leave counts c out.
+func (s *slots) leave(c *conn) {
+	s.mu.Lock()
+	s.used--
+	s.silence(c)
+	s.mu.Unlock()
+	s.wake()
+}
+
+// silence takes c out of the quiet ones. The caller holds mu.
+func (s *slots) silence(c *conn) {
+	if c.quiet != nil {
+		s.quiet.Remove(c.quiet)
+		c.quiet = nil
+		c.waits.Store(false)
+	}
+}
+
+// speak notes that a request arrives on c.
+func (s *slots) speak(c *conn) {
+	s.mu.Lock()
+	s.silence(c)
+	s.mu.Unlock()
+}
+
+func (s *slots) wake() {
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}
+
+// observe is called by net/http when a connection changes its state.
+func (s *slots) observe(raw net.Conn, state http.ConnState) {
+	if t, ok := raw.(*tls.Conn); ok {
+		raw = t.NetConn()
+	}
+	c, ok := raw.(*conn)
+	if !ok || s.most == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.silence(c)
+	c.fresh = time.Time{}
+	if state == http.StateNew {
+		c.fresh = time.Now()
+	}
+	if (state == http.StateNew || state == http.StateIdle) && !c.closed.Load() {
+		c.quiet = s.quiet.PushBack(c)
+		c.waits.Store(true)
+	}
+	full := s.used > s.most
+	s.mu.Unlock()
+	if full {
+		s.wake()
+	}
+}
+
+// speaks reports whether the client has sent something that was not read yet.
+func (c *conn) speaks() bool {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	n := 0
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, _ = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	})
+	return err == nil && n > 0
+}
