@@ -22,7 +22,7 @@ type Consent struct {
 
 // Used marks something that works once. The mark is kept until the thing has expired.
 type Used struct {
-	ID      string    `json:"id"`
+	ID      string    `json:"id,omitempty"` // "": everything that expires no later
 	Expires time.Time `json:"expires"`
 }
 

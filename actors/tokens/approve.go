@@ -28,8 +28,7 @@ func (c *Client) AutoApproved(a Approval) bool {
 // Approve makes a grant and its authorization code. ErrInvalidClient: no such
 // app, or disabled; ErrInvalidRequest: another redirect URI, or a bad challenge;
 // ErrInvalidScope: an unknown one, or none; ErrConsentRequired; ErrNotFound: no
-// such user, or disabled; ErrUsed: the request has got its code; *Limited: the user
-// approved too many requests of the app in a short time.
+// such user, or disabled; ErrUsed: the request has got its code.
 func (c *Client) Approve(ctx context.Context, a Approval) (code string, err error) {
 	random, err := draw(c.random, familial+entropy)
 	if err != nil {

@@ -120,10 +120,6 @@ func (s *Service) openLink(w http.ResponseWriter, r *http.Request, sealed string
 	switch {
 	case errors.Is(err, tokens.ErrUsed), errors.Is(err, tokens.ErrNotFound):
 		s.fail(w, r, http.StatusBadRequest, failureLink)
-	case errors.Is(err, tokens.ErrLimited):
-		f := refusalOf(err)
-		setRetry(w.Header(), f.retry)
-		s.fail(w, r, f.status, failureBusy)
 	case err != nil:
 		s.busy(w, r, err)
 	default:

@@ -56,7 +56,7 @@ export class Browser {
       const link = /<a class="button primary" href="([^"]+)">Go back to/.exec(answer.page);
       if (link) {
         this.links++;
-        return new URL(link[1].replaceAll('&amp;', '&'));
+        return new URL(link[1].replaceAll('&amp;', '&').replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(code)));
       }
       if (answer.location) answer = await this.open(answer.location);
       else if (/name="password"/.test(answer.page)) answer = await this.submit(answer, { username, password });
