@@ -166,8 +166,8 @@ func TestSealedCarriersAreDroppedInOnePass(t *testing.T) {
 
 func readRequest(shape shapes.Shape, body []byte) {
 	inbound := shapes.Inbound{Model: "m"}
-	if _, ok := shape.(shapes.SyntaxChecker); !ok && !fields.ValidObject(body) {
-		fields.Explain(body)
+	if _, ok := shape.(shapes.SyntaxChecker); !ok && !fields.ValidObject(body, shape.Names()) {
+		fields.ExplainNames(body, shape.Names())
 		return
 	}
 	head, err := shape.Check(body, inbound)
