@@ -94,7 +94,9 @@ func eventsAfter(id string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(coldPrefix(id), uint64(sequence))
 }
 
-// PutResponse keeps a new response. Created and Expires are set if they are zero.
+// PutResponse keeps a new response. Created and Expires are set if they are zero. The
+// error is a *QuotaError if its owner keeps as much as it may; a response that is kept
+// may grow beyond that until it has ended.
 func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("store response: %w", err)
@@ -104,6 +106,9 @@ func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
 		if responses.get(tx.mem, r.ID) != nil {
 			return struct{}{}, fmt.Errorf("response %s: %w", r.ID, ErrExists)
+		}
+		if err := s.responseRoom(tx, r.Owner, r.size()); err != nil {
+			return struct{}{}, err
 		}
 		if r.Created.IsZero() {
 			r.Created = tx.now

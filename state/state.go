@@ -26,6 +26,7 @@ type State struct {
 	webhooks atomic.Pointer[[]Webhook] // who is told of what
 
 	responses    atomic.Int64 // rows in the table of responses
+	kept         keeping      // what owners keep of them
 	maxResponses int
 	ledger       uint64 // sequence of the last ledger entry; the writer's
 	paper, folio paper  // what it writes on; see Tx
@@ -86,6 +87,7 @@ func newState(store journal.Store, now func() time.Time, options ...Option) *Sta
 		packEntries:  packEntries,
 	}
 	s.now = s.clock.now
+	s.kept.owners = make(map[Owner]Kept)
 	access := make(chan struct{})
 	s.access.Store(&access)
 	for _, o := range options {
@@ -121,6 +123,10 @@ func (s *State) load() error {
 	s.mem = db
 	s.restoreClock()
 	s.responses.Store(int64(responses.count(s.snapshot())))
+	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
+		s.kept.add(change{after: r})
+		return true
+	})
 	s.hot.fill(s.snapshot())
 	s.roster.fill(s.snapshot())
 	s.ledger = lastEntry(s.snapshot())
@@ -161,12 +167,18 @@ type Stats struct {
 	Commands  uint64
 	Waiting   int // commands in the queue now
 	Responses int
-	Journal   journal.Stats
+	// ResponseBytes are what they take, and ResponsesRefused were beyond a quota.
+	ResponseBytes, ResponsesRefused int64
+	Journal                         journal.Stats
 }
 
 // Stats returns the figures as they are now.
 func (s *State) Stats() Stats {
+	s.kept.mu.Lock()
+	bytes := s.kept.bytes
+	s.kept.mu.Unlock()
 	return Stats{
+		ResponseBytes: bytes, ResponsesRefused: s.kept.refused.Load(),
 		Groups:    s.groups.Load(),
 		Commands:  s.commands.Load(),
 		Waiting:   len(s.queue),

@@ -236,6 +236,7 @@ func (s *State) publish(tx *Tx) {
 			s.keyEra.Add(1)
 		case responses.name():
 			s.responses.Add(weight(c.after) - weight(c.before))
+			s.kept.add(c)
 		}
 	}
 	if s.keyEra.Load() != era {

@@ -126,6 +126,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
+	g.intake, g.watchers = intake.New(intake.Limits{}), share.New(share.Watchers, 0, 1)
 	if err := g.observe(); err != nil {
 		return err
 	}
@@ -133,7 +134,6 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.auth = auth.New(g.state, g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
 		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
-	g.intake, g.watchers = intake.New(intake.Limits{}), share.New(share.Watchers, 0, 1)
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
@@ -220,6 +220,7 @@ func (g *gateway) limit(configured *config.Process) {
 	g.memory.Set(workBytes(allowed))
 	g.intake.Set(intake.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
+	g.state.SetResponseQuota(state.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20})
 	if inForce := (memoryInForce{allowed, limits}); inForce != g.limits {
 		g.limits = inForce
 		g.logger.Info("limits of the process", "memory_mib", allowed>>20, "requests", limits.Requests,

@@ -11,6 +11,7 @@ import (
 	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/server"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // startTelemetry sets up traces and metrics, before anything that is measured.
@@ -26,12 +27,22 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 func (g *gateway) observe() error {
 	g.house.Observe(g.telemetry.Actors)
 	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.gates, Actors: g.house.Stats,
-		State: g.state.Stats, Ledger: g.house.Ledger().Stats})
+		State: g.state.Stats, Ledger: g.house.Ledger().Stats, Pools: g.pools})
 }
 
 // inFlight are the requests under way, by kind.
 func (g *gateway) inFlight() map[string]int {
 	return map[string]int{"text": g.house.Translator().InFlight(), "picture": g.house.Painter().InFlight()}
+}
+
+// pools are the figures of what all requests share.
+func (g *gateway) pools() []share.Stats {
+	requests, bodies := g.intake.Pools()
+	var out []share.Stats
+	for _, p := range []*share.Pool{requests, bodies, g.watchers, g.storage.content.Pool(), g.house.Background().Slots(), g.house.Videos().Slots()} {
+		out = append(out, p.Stats())
+	}
+	return out
 }
 
 // gates are the providers in force, to be asked for their figures.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -32,6 +34,12 @@ func (v *visit) serveResponses() {
 	if err := v.resolve(); err != nil {
 		v.refuse(err)
 		return
+	}
+	if v.head.Store || v.head.Background {
+		if err := v.doors.Store.ResponseRoom(v.owner()); err != nil {
+			v.refuse(storeError(err, "store"))
+			return
+		}
 	}
 	own := v.payload
 	previous, err := v.continueFrom()
@@ -136,7 +144,10 @@ func items(list []jsonRaw) []byte {
 
 // storeError is what a client hears of the store.
 func storeError(err error, param string) *dialogue.Error {
+	var quota *state.QuotaError
 	switch {
+	case errors.As(err, &quota):
+		return overQuota(quota)
 	case errors.Is(err, state.ErrNotFound):
 		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: param, Code: "not_found", Message: "there is no stored response with this id"}
 	case errors.Is(err, state.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
@@ -145,6 +156,25 @@ func storeError(err error, param string) *dialogue.Error {
 		return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second,
 			Message: "the gateway cannot store responses at the moment, try again later or send store: false", Cause: err}
 	}
+}
+
+// overQuota is the error of an owner that keeps as many responses as it may. It is no
+// 429, because it does not pass by itself and SDKs would try again.
+func overQuota(e *state.QuotaError) *dialogue.Error {
+	return &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Param: "store", Code: "storage_quota_exceeded", NoRetry: true,
+		Message: fmt.Sprintf("store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: delete some of them, or send store: false",
+			e.Kept.Responses, e.Kept.Bytes>>20, quotaText(e.Quota))}
+}
+
+func quotaText(q state.Quota) string {
+	text := []string{}
+	if q.Responses > 0 {
+		text = append(text, strconv.Itoa(q.Responses))
+	}
+	if q.Bytes > 0 {
+		text = append(text, strconv.FormatInt(q.Bytes>>20, 10)+" MiB")
+	}
+	return strings.Join(text, " and ")
 }
 
 // runInBackground starts a response nobody waits for.

@@ -341,3 +341,33 @@ func TestABackgroundResponseIsCountedAgainstItsKey(t *testing.T) {
 	}
 	want(t, g.do("POST", "/v1/responses", body, g.as("limited")...), 429, "rate_limit_exceeded")
 }
+
+// An owner that keeps as many responses as it may is refused before the provider is
+// asked, without a word to try again. Others, and requests that store nothing, are served.
+func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
+	u := newUpstream(t, answerJSON(200, wholeAnswer))
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: u.URL + "/v1"}, catalog.Model{Pattern: "dear"})
+	})
+	g.key("other", nil)
+	g.state.SetResponseQuota(state.Quota{Responses: 2, Bytes: 10 << 20})
+	g.create(`{"model":"dear","input":"hi"}`)
+	kept := g.create(`{"model":"dear","input":"hi"}`).get("id").Str
+	asked := len(u.all())
+	for _, body := range []string{`{"model":"dear","input":"hi"}`, `{"model":"dear","input":"hi","stream":true}`, `{"model":"dear","input":"hi","background":true}`} {
+		r := g.do("POST", "/v1/responses", body)
+		want(t, r, 403, "storage_quota_exceeded")
+		if r.header.Get("X-Should-Retry") != "false" || !strings.Contains(r.get("error.message").Str, "2 and 10 MiB") {
+			t.Errorf("%v %s", r.header, r.body)
+		}
+	}
+	if n := len(u.all()); n != asked {
+		t.Errorf("the provider was asked %d times more", n-asked)
+	}
+	g.create(`{"model":"dear","input":"hi","store":false}`)
+	if r := g.do("POST", "/v1/responses", `{"model":"dear","input":"hi"}`, g.as("other")...); r.status != 200 {
+		t.Errorf("another owner: %d %s", r.status, r.body)
+	}
+	g.do("DELETE", "/v1/responses/"+kept, "")
+	g.create(`{"model":"dear","input":"hi"}`)
+}

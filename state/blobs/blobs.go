@@ -193,6 +193,9 @@ func (s *Store) SetMax(max int64) { s.room.Resize(max) }
 // Used is how many bytes are kept.
 func (s *Store) Used() int64 { return s.room.Used() }
 
+// Pool returns the pool of the store's bytes, for metrics.
+func (s *Store) Pool() *share.Pool { return s.room }
+
 // Room returns the error that Put would return for n bytes of an owner, because its
 // share is used up or there is no room.
 func (s *Store) Room(owner string, n int64) error { return refusal(s.room.Check(OwnerTag(owner), n)) }

@@ -56,6 +56,7 @@ type Pool struct {
 	capacity int64 // 0: no bound
 	least    int64
 	used     int64
+	refused  [2]int64         // claims for which there was no room, and those beyond a share
 	owners   map[string]int64 // what each owner holds; owners that hold nothing are not in it
 }
 
@@ -78,7 +79,7 @@ func (p *Pool) Take(owner string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.check(owner, n); err != nil {
-		return err
+		return p.count(err)
 	}
 	p.add(owner, n)
 	return nil
@@ -88,7 +89,7 @@ func (p *Pool) Take(owner string, n int64) error {
 func (p *Pool) Check(owner string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.check(owner, n)
+	return p.count(p.check(owner, n))
 }
 
 // Adopt counts n units that are in use already, such as those of an earlier process,
@@ -110,7 +111,7 @@ func (p *Pool) Move(from, to string, n int64) error {
 	p.add(from, -n)
 	if own := p.owners[to]; p.capacity > 0 && own+n > p.share(own) {
 		p.add(from, n)
-		return &Refused{Pool: p.name, Share: true}
+		return p.count(&Refused{Pool: p.name, Share: true})
 	}
 	p.add(to, n)
 	return nil
@@ -137,6 +138,24 @@ func (p *Pool) Held(owner string) int64 {
 	return p.owners[owner]
 }
 
+// Stats are a pool's figures for an operator.
+type Stats struct {
+	Name     string
+	Used     int64
+	Capacity int64 // 0: no bound
+	Owners   int   // that hold something
+	// Full and Shares count the claims that were refused because the pool was full, or
+	// because the owner's share was used up.
+	Full, Shares int64
+}
+
+// Stats returns the figures as they are now.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{Name: p.name, Used: p.used, Capacity: p.capacity, Owners: len(p.owners), Full: p.refused[0], Shares: p.refused[1]}
+}
+
 // Most returns what one owner may hold when nobody else holds anything; 0 is a pool
 // without a bound. A claim for more than that can never be granted.
 func (p *Pool) Most() int64 {
@@ -148,7 +167,20 @@ func (p *Pool) Most() int64 {
 	return max(p.capacity/2, 1)
 }
 
-func (p *Pool) check(owner string, n int64) error {
+// count counts a refusal, if it is one, and returns it.
+func (p *Pool) count(refused *Refused) error {
+	switch {
+	case refused == nil:
+		return nil
+	case refused.Share:
+		p.refused[1]++
+	default:
+		p.refused[0]++
+	}
+	return refused
+}
+
+func (p *Pool) check(owner string, n int64) *Refused {
 	own := p.owners[owner]
 	switch {
 	case p.capacity == 0:

@@ -64,12 +64,14 @@ type Admin struct {
 
 // Process bounds the whole process (faults.md 3).
 type Process struct {
-	MemoryMiB  int `yaml:"memory_mib" doc:"mebibytes of memory that the limits of 0 are shares of; 0: what the control group allows, else the machine's"`
-	Requests   int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: by the memory, at most 20000"`
-	BodyMiB    int `yaml:"body_mib" doc:"mebibytes of request bodies held at a time, more are answered 503; 0: by the memory"`
-	Watchers   int `yaml:"watchers" doc:"event streams, WebSockets and long polls at a time, more are answered 503; 0: by the memory, at most 4096"`
-	ContentMiB int `yaml:"content_mib" doc:"mebibytes on disk of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
-	FailedKeys int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
+	MemoryMiB       int `yaml:"memory_mib" doc:"mebibytes of memory that the limits of 0 are shares of; 0: what the control group allows, else the machine's"`
+	Requests        int `yaml:"requests" doc:"requests under way at a time, more are answered 503; 0: by the memory, at most 20000"`
+	BodyMiB         int `yaml:"body_mib" doc:"mebibytes of request bodies held at a time, more are answered 503; 0: by the memory"`
+	Watchers        int `yaml:"watchers" doc:"event streams, WebSockets and long polls at a time, more are answered 503; 0: by the memory, at most 4096"`
+	ContentMiB      int `yaml:"content_mib" doc:"mebibytes on disk of pictures that clients have addresses of, for 60 minutes, and of uploads for videos, more are answered 503; 0: any amount"`
+	StoredResponses int `yaml:"stored_responses" doc:"responses that one user, or key without a user, may have stored, more are answered 403; 0: any number"`
+	StoredMiB       int `yaml:"stored_mib" doc:"mebibytes of responses that one user, or key without a user, may have stored, more are answered 403; 0: any amount"`
+	FailedKeys      int `yaml:"failed_keys" doc:"unknown keys that an address may send in a minute before it is answered 429; 0: any number"`
 }
 
 // Log says how to log.
@@ -188,7 +190,7 @@ func Default() *Config {
 			{Name: "sandbox", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "sandbox"}}}},
 			{Name: "*", Value: Model{Targets: []Target{{Provider: "sandbox", Model: "*"}}}},
 		},
-		Limits:    Process{ContentMiB: 4096, FailedKeys: 300},
+		Limits:    Process{ContentMiB: 4096, StoredResponses: 10_000, StoredMiB: 1024, FailedKeys: 300},
 		Backups:   defaultBackups,
 		Ledger:    defaultLedger,
 		Videos:    defaultVideos,

@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // Sources are asked whenever somebody collects, and cost nothing in between.
@@ -24,6 +25,8 @@ type Sources struct {
 	Actors    func() kit.Stats
 	State     func() state.Stats
 	Ledger    func() ledger.Stats
+	// Pools are what all requests share.
+	Pools func() []share.Stats
 }
 
 // Gate is a provider as it is asked for its figures.
@@ -98,6 +101,13 @@ var figures = []struct {
 	{"stagedoor.journal.full", gauge, "{state}", "1: changes are refused until there is room on the disk."},
 	{"stagedoor.journal.disk_free", gauge, "By", "Bytes free on the store's disk."},
 	{"stagedoor.journal.failed", gauge, "{state}", "1: the store failed to write and stopped."},
+	{"stagedoor.responses.stored", gauge, "{response}", "Responses that are stored."},
+	{"stagedoor.responses.size", gauge, "By", "Bytes of the responses that are stored."},
+	{"stagedoor.responses.refused", counter, "{request}", "Requests that were refused because their owner has its quota of stored responses."},
+	{"stagedoor.pool.used", gauge, "{unit}", "What is in use of a pool: requests, bytes, jobs, connections."},
+	{"stagedoor.pool.capacity", gauge, "{unit}", "What a pool has; 0: it has no bound."},
+	{"stagedoor.pool.owners", gauge, "{owner}", "Owners that use a pool."},
+	{"stagedoor.pool.refused", counter, "{claim}", "Claims on a pool that were refused, by reason."},
 	{"stagedoor.telemetry.spans", counter, "{span}", "Spans, by what became of them."},
 }
 
@@ -166,7 +176,14 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	}
 	s.actors(o.sources.Actors())
 	s.ledger(o.sources.Ledger())
-	s.journal(o.sources.State())
+	stored := o.sources.State()
+	s.journal(stored)
+	s.put("stagedoor.responses.stored", int64(stored.Responses))
+	s.put("stagedoor.responses.size", stored.ResponseBytes)
+	s.put("stagedoor.responses.refused", stored.ResponsesRefused)
+	for _, p := range o.sources.Pools() {
+		s.pool(p)
+	}
 	s.spans()
 	return nil
 }
@@ -252,6 +269,15 @@ func flag(err error) int64 {
 		return 1
 	}
 	return 0
+}
+
+func (s sheet) pool(p share.Stats) {
+	name := attribute.String("stagedoor.pool", p.Name)
+	s.put("stagedoor.pool.used", p.Used, name)
+	s.put("stagedoor.pool.capacity", p.Capacity, name)
+	s.put("stagedoor.pool.owners", int64(p.Owners), name)
+	s.put("stagedoor.pool.refused", p.Full, name, telemetry.Reason.String("full"))
+	s.put("stagedoor.pool.refused", p.Shares, name, telemetry.Reason.String("share"))
 }
 
 func (s sheet) spans() {
