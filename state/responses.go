@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-memdb"
@@ -35,6 +36,9 @@ func OwnerOf(keyID, user string) Owner {
 	}
 	return Owner("key:" + keyID)
 }
+
+// Account returns the name of the ledger's account of an owner; see AccountOf.
+func (o Owner) Account() string { return strings.TrimPrefix(string(o), "user:") }
 
 // ResponseHeader is what is hot about a stored response.
 type ResponseHeader struct {

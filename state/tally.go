@@ -115,6 +115,23 @@ func (t *tally) counted(name *UsageRow) *UsageRow {
 	return nil
 }
 
+// CountUsage adds rows without a day to the usage of today: of requests that nothing was held
+// for, so that they have no receipt in the ledger.
+func (tx *Tx) CountUsage(rows []UsageRow) error {
+	day := dayOf(tx.now)
+	for i := range rows {
+		u, err := tx.usage(UsageRow{Day: day, Account: rows[i].Account, Key: usageName(rows[i].Key), Model: usageName(rows[i].Model)})
+		if err != nil {
+			return err
+		}
+		u.Add(&rows[i])
+		if err := usages.put(tx, *u); err != nil { // before the next, which may be beyond the bound
+			return err
+		}
+	}
+	return nil
+}
+
 // keep writes what was counted.
 func (t *tally) keep(tx *Tx) error {
 	for _, s := range t.spends {

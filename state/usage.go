@@ -17,7 +17,7 @@ import (
 )
 
 // UsageRow is what was used and spent, summed up over what its empty fields
-// would tell apart. Only priced requests of keys with an account are in it.
+// would tell apart. Every request that a provider was asked for is in it, priced or not.
 type UsageRow struct {
 	Day     string `json:"day,omitempty"` // 2006-01-02, UTC: when they ended
 	Account string `json:"account,omitempty"`

@@ -33,8 +33,9 @@ type Client struct {
 	mu       sync.RWMutex
 	accounts map[string]*actor.PID
 
-	shared shared
-	counts counts
+	shared    shared
+	uncounted uncounted
+	counts    counts
 }
 
 // New starts the ledger. Recover comes first.
@@ -43,7 +44,11 @@ func New(system *kit.System, store *state.State) (*Client, error) {
 	c.shared.load(store.Holds(""), store)
 	props := system.Props("ledger", func() actor.Actor { return &parent{client: c} }, kit.WithSupervisor(resume(system)))
 	var err error
-	c.parent, err = system.SpawnUnique(props, "ledger")
+	if c.parent, err = system.SpawnUnique(props, "ledger"); err != nil {
+		return nil, err
+	}
+	c.uncounted.client, c.uncounted.rows = c, make(map[usageName]*state.UsageRow)
+	c.uncounted.pid, err = system.SpawnUnique(system.Props("usage", func() actor.Actor { return &counter{client: c} }), "usage")
 	return c, err
 }
 

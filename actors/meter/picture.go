@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/painter"
@@ -33,12 +34,17 @@ type Picture struct {
 	ledger  *ledger.Client
 	request PictureRequest
 
+	held atomic.Bool
+
 	mu     sync.Mutex // End may come twice at once
 	price  *catalog.Price
 	hold   *ledger.Hold
 	failed bool // the settlement could not be written, and the client was told
 	ended  bool
 }
+
+// Held is as Text.Held.
+func (p *Picture) Held() bool { return p.held.Load() }
 
 var _ painter.Meter = (*Picture)(nil)
 
@@ -86,6 +92,7 @@ func (p *Picture) keep(ctx context.Context, c *catalog.Candidate, amount int64) 
 		Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name})
 	if err == nil {
 		p.hold = h
+		p.held.Store(true)
 	}
 	return err
 }

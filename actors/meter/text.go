@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/actors/ledger"
@@ -55,6 +56,8 @@ type Text struct {
 	request Request
 	prompt  int64 // tokens, a guess on the high side
 
+	held atomic.Bool
+
 	mu      sync.Mutex // End may come twice at once
 	price   *catalog.Price
 	hold    *ledger.Hold
@@ -68,6 +71,10 @@ type Text struct {
 	noted   int64 // output tokens at the last note
 	notedAt time.Time
 }
+
+// Held reports whether anything was held for the request, which is counted with the end of its
+// hold then. It may be asked at any time.
+func (t *Text) Held() bool { return t.held.Load() }
 
 var _ translator.Meter = (*Text)(nil)
 
@@ -146,6 +153,7 @@ func (t *Text) keep(ctx context.Context, amount int64) (err error) {
 		Key: t.request.Key, Model: t.request.Model})
 	if err == nil {
 		t.hold = h
+		t.held.Store(true)
 	}
 	return err
 }

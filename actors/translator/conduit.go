@@ -27,6 +27,8 @@ func windowOf(mode shapes.Mode) int {
 // closed exactly once: by the pump that is running, or by the actor if none is.
 type conduit struct {
 	frames chan Frame
+	// ended is Order.Ended.
+	ended func(*Outcome)
 	// after, if set, is told how it went when all is over, unless the request is
 	// settled. It must not wait.
 	after func(Outcome)
@@ -131,6 +133,9 @@ func (c *conduit) close(err *dialogue.Error) {
 	}
 	c.outcome.Committed = c.committed
 	c.flow.End(resultOf(&c.outcome))
+	if c.ended != nil {
+		c.ended(&c.outcome)
+	}
 	if c.after != nil && !c.paid {
 		c.after(c.outcome)
 	}

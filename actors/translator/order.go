@@ -38,6 +38,9 @@ type Order struct {
 	Translate bool
 	// Meter, if set, holds and settles the request's money.
 	Meter Meter
+	// Ended, if set, is called once with how the request went, before its reply ends. It must
+	// not wait.
+	Ended func(o *Outcome)
 	// PreviousResponseID is echoed by a responses reply whose history the door
 	// has already put into Body.
 	PreviousResponseID string

@@ -111,6 +111,7 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 	all.conduit.frames = make(chan Frame, windowOf(order.Mode))
 	all.conduit.metrics, all.conduit.outcome.Usage = s.metrics(), dialogue.NoUsage
 	all.conduit.flow = s.flow.Begin(ctx, about(order), cancel)
+	all.conduit.ended = order.Ended
 	if order.Meter != nil {
 		all.conduit.after = func(out Outcome) { s.afterwards(ctx, order.Meter, out) }
 	}

@@ -283,6 +283,13 @@ func (s *step) settle(ctx context.Context) {
 func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	v := &s.video
 	if v.Account == "" {
+		row := state.UsageRow{Account: v.Owner.Account(), Key: v.Key, Model: v.Model, Requests: 1}
+		if v.Error == nil {
+			row.Seconds = v.Billable
+		}
+		if s.svc.Ledger != nil {
+			s.svc.Ledger.CountUsage(row)
+		}
 		return 0, nil
 	}
 	bill := ledger.Video(&catalog.Price{PerSecond: v.Price}, v.Billable)

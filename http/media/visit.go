@@ -18,6 +18,7 @@ import (
 	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/state"
 )
@@ -37,7 +38,8 @@ type visit struct {
 	pass    *throttle.Pass
 	// price is what a candidate charges, where that depends on the request; nil:
 	// what the catalogue says.
-	price func(*catalog.Candidate) *catalog.Price
+	price   func(*catalog.Candidate) *catalog.Price
+	metered *meter.Picture // nil: the request costs nothing
 }
 
 // identify checks key and scope.
@@ -108,8 +110,9 @@ func (v *visit) meter() painter.Meter {
 	if account == "" || v.doors.Ledger == nil || !slices.ContainsFunc(v.plan, priced) {
 		return nil
 	}
-	return meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: access.RequestID(v.w), Account: account, Key: v.key.ID,
+	v.metered = meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: access.RequestID(v.w), Account: account, Key: v.key.ID,
 		Picture: v.request, Price: price})
+	return v.metered
 }
 
 // keep makes a picture available under an address of the gateway's own.
@@ -130,7 +133,18 @@ func (v *visit) finish(reply *painter.Reply) {
 	}
 	v.pass.Release(used)
 	v.close()
+	v.count(out)
 	v.note(out)
+}
+
+// count counts a request that nothing was held for.
+func (v *visit) count(out *painter.Outcome) {
+	if v.doors.Ledger == nil || v.metered != nil && v.metered.Held() {
+		return
+	}
+	tokens := out.Usage.Tokens()
+	v.doors.Ledger.CountUsage(state.UsageRow{Account: state.AccountOf(&v.key), Key: v.key.ID, Model: v.request.Model, Requests: 1, Images: int64(out.Delivered),
+		InputTokens: dialogue.Told(tokens.InputTotal), CachedTokens: dialogue.Told(tokens.CacheRead), OutputTokens: dialogue.Told(tokens.OutputTotal)})
 }
 
 // close gives back the client's files.

@@ -17,17 +17,37 @@ import (
 	"stagedoor/state"
 )
 
-// meter has the key's user charged for the order (decisions, Users and money).
-// Keys that belong to nobody and models without a price cost nothing, the
-// machinery included.
+// meter has the order charged to the key's user, or to the key's budget, and has everything
+// counted that nothing was held for (decisions, Users and money).
 func (v *visit) meter(o *translator.Order) {
-	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
-	account := v.key.Charged()
-	if account == "" || v.doors.Ledger == nil || !slices.ContainsFunc(o.Plan, priced) {
+	if v.doors.Ledger == nil {
 		return
 	}
-	o.Meter = meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: account, Key: v.key.ID,
+	row := state.UsageRow{Account: state.AccountOf(&v.key), Key: v.key.ID, Model: o.Head.Model, Requests: 1}
+	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
+	account := v.key.Charged()
+	if account == "" || !slices.ContainsFunc(o.Plan, priced) {
+		o.Ended = func(out *translator.Outcome) { v.doors.Ledger.CountUsage(counted(row, out)) }
+		return
+	}
+	m := meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: account, Key: v.key.ID,
 		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
+	o.Meter = m
+	o.Ended = func(out *translator.Outcome) {
+		if !m.Held() {
+			v.doors.Ledger.CountUsage(counted(row, out))
+		}
+	}
+}
+
+// counted adds what a request used to its row.
+func counted(row state.UsageRow, out *translator.Outcome) state.UsageRow {
+	u := &out.Usage
+	row.InputTokens, row.CachedTokens, row.OutputTokens = dialogue.Told(u.InputTotal), dialogue.Told(u.CacheRead), dialogue.Told(u.OutputTotal)
+	if u.OutputTotal < 0 {
+		row.OutputTokens = out.Counted
+	}
+	return row
 }
 
 // receipt is what GET /v1/receipts/{request_id} answers.

@@ -201,6 +201,36 @@ func TestNothingIsChargedWhereNothingIsPriced(t *testing.T) {
 	}
 }
 
+// TestRequestsWithoutAPriceAreCounted: with their tokens, whether their key has a user or not,
+// and each request once.
+func TestRequestsWithoutAPriceAreCounted(t *testing.T) {
+	g, _ := priced(t, 10_000, answerJSON(200, wholeAnswer))
+	g.do("POST", "/v1/chat/completions", askFor("alpha", ""), g.as("user7")...) // a free model
+	g.do("POST", "/v1/chat/completions", askFor("dear", ""))                    // a key without a user
+	g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), g.as("user7")...)
+	var rows []state.UsageRow
+	for deadline := time.Now().Add(5 * time.Second); len(rows) < 3 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var err error
+		rows, err = g.state.Usage(t.Context(), state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(rows) != 3 {
+		t.Fatalf("got %+v", rows)
+	}
+	for _, row := range rows {
+		switch row.Account + " " + row.Model {
+		case "7 alpha", "key:key_all dear", "7 dear":
+		default:
+			t.Errorf("got %+v", row)
+		}
+		if row.Requests != 1 || row.InputTokens == 0 || row.OutputTokens == 0 || (row.Amount > 0) != (row.Account == "7" && row.Model == "dear") {
+			t.Errorf("got %+v", row)
+		}
+	}
+}
+
 // TestWhoCannotPayIsRefused: before the upstream hears of it, in every shape, and
 // told not to try again.
 func TestWhoCannotPayIsRefused(t *testing.T) {

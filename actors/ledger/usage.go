@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"stagedoor/actors/kit"
+	"stagedoor/state"
+)
+
+const (
+	// countEvery is how long the usage of requests without a price is gathered in memory. A
+	// crash loses at most that much of it, and a stop loses nothing.
+	countEvery = time.Second
+	// maxCounted bounds the rows that are gathered. Beyond it the models of a key share one.
+	maxCounted = 4096
+)
+
+// uncounted gathers the usage of requests that nothing is held for. Such a request costs no
+// commit: it adds to a row in memory, and all rows are written together.
+type uncounted struct {
+	client *Client
+	pid    *actor.PID
+
+	mu   sync.Mutex
+	rows map[usageName]*state.UsageRow
+}
+
+type usageName struct{ account, key, model string }
+
+// CountUsage counts a request that nothing was held for, by a row without a day. It does not
+// wait. What a hold is settled or released for is counted with that.
+func (c *Client) CountUsage(row state.UsageRow) {
+	u := &c.uncounted
+	u.mu.Lock()
+	first := len(u.rows) == 0
+	u.add(&row)
+	u.mu.Unlock()
+	if first {
+		c.system.Send(u.pid, &counting{})
+	}
+}
+
+// add adds a row. u.mu must be held.
+func (u *uncounted) add(row *state.UsageRow) {
+	name := usageName{row.Account, row.Key, row.Model}
+	have := u.rows[name]
+	if have == nil && len(u.rows) >= maxCounted {
+		name.model = state.OtherModels
+		have = u.rows[name]
+	}
+	if have == nil {
+		have = &state.UsageRow{Account: name.account, Key: name.key, Model: name.model}
+		u.rows[name] = have
+	}
+	have.Add(row)
+}
+
+// take returns all rows and forgets them.
+func (u *uncounted) take() []state.UsageRow {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := make([]state.UsageRow, 0, len(u.rows))
+	for _, row := range u.rows {
+		all = append(all, *row)
+	}
+	clear(u.rows)
+	return all
+}
+
+// write writes all rows. What cannot be written is gathered on.
+func (u *uncounted) write() error {
+	rows := u.take()
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := state.Do(context.Background(), u.client.store, func(tx *state.Tx) (none, error) { return none{}, tx.CountUsage(rows) })
+	if err == nil {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i := range rows {
+		u.add(&rows[i])
+	}
+	return err
+}
+
+// counting tells the actor that there are rows to be written.
+type counting struct{}
+
+// IgnoreDeadLetterLogging: requests that end while the ledger stops are few.
+func (*counting) IgnoreDeadLetterLogging() {}
+
+// written tells the actor how a write went.
+type written struct{ err error }
+
+// IgnoreDeadLetterLogging: a stopping actor does not wait for its write.
+func (*written) IgnoreDeadLetterLogging() {}
+
+// counter is the actor that writes the rows every countEvery, and once more when it stops.
+type counter struct {
+	client *Client
+	timer  *kit.Timer
+}
+
+// Receive implements actor.Actor.
+func (a *counter) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		a.timer = a.client.system.NewTimer(c.Self())
+	case *counting:
+		a.wake()
+	case *kit.Tick:
+		if a.timer.Fired(m) {
+			a.client.system.Go(c.Self(), "write usage", func(context.Context) any { return &written{a.client.uncounted.write()} })
+		}
+	case *written:
+		if m.err != nil {
+			a.client.system.Logger().Error("usage not written", "cause", m.err)
+			a.wake()
+		}
+	case *kit.Crashed:
+		a.client.system.Logger().Error("writing usage panicked", "stack", string(m.Recovered.Stack))
+	case *actor.Stopping:
+		a.timer.Stop()
+		a.client.system.Go(a.client.parent, "write last usage", func(context.Context) any {
+			if err := a.client.uncounted.write(); err != nil {
+				a.client.system.Logger().Error("usage not written", "cause", err)
+			}
+			return nil
+		})
+	}
+}
+
+func (a *counter) wake() {
+	now := time.Now()
+	a.timer.Wake(now, now.Add(countEvery))
+}

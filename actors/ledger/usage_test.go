@@ -1,0 +1,80 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
+)
+
+func used(t *testing.T, s *state.State) (rows int, total state.UsageRow) {
+	t.Helper()
+	all, err := s.Usage(ctx, state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		total.Add(&all[i])
+	}
+	return len(all), total
+}
+
+// TestUsageWithoutAPriceIsCountedInBatches: of many requests in one commit, within a second,
+// and what could not be written is written later.
+func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
+		count := func() {
+			for i := range 1000 {
+				c.CountUsage(state.UsageRow{Account: "7", Key: "key_1", Model: fmt.Sprint("m", i%3), Requests: 1, InputTokens: 10, OutputTokens: 2})
+			}
+		}
+		store.Refuse(journal.ErrReadOnly)
+		count()
+		kittest.Pass(2 * time.Second)
+		if rows, _ := used(t, s); rows != 0 {
+			t.Errorf("%d rows were written to a store that takes none", rows)
+		}
+		store.Refuse(nil)
+		count()
+		kittest.Pass(2 * time.Second)
+		if rows, total := used(t, s); rows != 3 || total.Requests != 2000 || total.InputTokens != 20_000 || total.OutputTokens != 4000 {
+			t.Errorf("got %d rows with %+v", rows, total)
+		}
+	})
+}
+
+// TestUsageIsBoundedInMemory: names beyond the bound share a row of their key.
+func TestUsageIsBoundedInMemory(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
+		for i := range 5000 {
+			c.CountUsage(state.UsageRow{Account: "7", Key: "key_1", Model: fmt.Sprint("m", i), Requests: 1})
+		}
+		kittest.Pass(2 * time.Second)
+		if rows, total := used(t, s); rows > 501 || total.Requests != 5000 {
+			t.Errorf("got %d rows with %+v", rows, total)
+		}
+	})
+}
+
+func TestUsageIsWrittenWhenTheLedgerStops(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		s := open(t, journal.NewMemory())
+		defer s.Close()
+		start(t, sys, s).CountUsage(state.UsageRow{Account: "7", Key: "key_1", Model: "m", Requests: 1})
+		stop, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if err := sys.Stop(stop); err != nil {
+			t.Fatal(err)
+		}
+		if _, total := used(t, s); total.Requests != 1 {
+			t.Errorf("got %+v, want the one request", total)
+		}
+	})
+}
