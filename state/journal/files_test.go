@@ -127,6 +127,14 @@ func TestBackupHasWhatOnlyTheLogHas(t *testing.T) {
 		if got != want || copied.Stats().LSN != s.Stats().LSN || strings.Count(got, "\n") != wantRecords+1 {
 			t.Errorf("%s: the copy differs: LSN %d, %d lines", name, copied.Stats().LSN, strings.Count(got, "\n"))
 		}
+		path = filepath.Join(t.TempDir(), "changes.backup")
+		if _, err := BackupChanges(ctx, s, path, ""); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		onlyStore(t, filepath.Dir(path), "changes.backup")
+		if restored(t, path) != export(t, s) {
+			t.Errorf("%s: the incremental backup differs", name)
+		}
 	}
 	r, err := ReadBolt(filepath.Join(dir, FileName), Options{})
 	if err != nil {

@@ -54,7 +54,11 @@ func BackupChanges(ctx context.Context, s Store, path, before string) (made Chan
 	w := newChunkWriter(before)
 	err = arrive(path, os.Link, func(tmp *os.File) error {
 		w.out = bufio.NewWriterSize(tmp, 1<<20)
-		if err := s.Backup(ctx, w); err != nil {
+		err := s.Backup(ctx, w)
+		if b, ok := s.(*Bolt); ok && errors.Is(err, ErrReadOnly) {
+			err = b.copyTo(ctx, w, filepath.Dir(path))
+		}
+		if err != nil {
 			return err
 		}
 		if err := errors.Join(w.finish(), tmp.Sync()); err != nil {
@@ -70,6 +74,25 @@ func BackupChanges(ctx context.Context, s Store, path, before string) (made Chan
 		return ChangesBackup{}, fmt.Errorf("back up to %s: %w", path, err)
 	}
 	return made, nil
+}
+
+// copyTo writes to w what the store holds. It is for a store whose file has no room for what is in the redo log, or
+// that is only read: a whole copy is made in dir first.
+func (b *Bolt) copyTo(ctx context.Context, w io.Writer, dir string) error {
+	tmp, err := os.CreateTemp(dir, unfinished)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	defer tmp.Close()
+	if err := b.copy(ctx, tmp); err != nil {
+		return err
+	}
+	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, tmp)
+	return err
 }
 
 // chunkAt is where a chunk is.
