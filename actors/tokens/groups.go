@@ -23,7 +23,8 @@ type CeilingChange struct {
 // Unrestricted is the change that takes a ceiling away.
 func Unrestricted() CeilingChange {
 	may := true
-	return CeilingChange{Scopes: new([]string), Models: new([]string), Budget: BudgetChange{Amount: new(int64)}, CreateKeys: &may}
+	none := BudgetChange{Amount: new(int64)}
+	return CeilingChange{Scopes: new([]string), Models: new([]string), Budget: none, CreateKeys: &may}
 }
 
 func (c *CeilingChange) check() error {
@@ -59,7 +60,8 @@ func checkScopes(scopes []string) error {
 }
 
 func checkModels(models []string) error {
-	if len(models) > maxModels || slices.ContainsFunc(models, func(m string) bool { return m == "" || len(m) > maxModel || !isPlain(m, "") }) {
+	bad := func(m string) bool { return m == "" || len(m) > maxModel || !isPlain(m, "") }
+	if len(models) > maxModels || slices.ContainsFunc(models, bad) {
 		return &FieldError{"models", "must be at most 50 names or patterns of at most 200 bytes"}
 	}
 	return nil
@@ -155,7 +157,8 @@ func (c *Client) AddMember(ctx context.Context, group int64, username string) (s
 			return state.Group{}, &FieldError{"user", "must be the name of a user"}
 		case u.Group != 0 && u.Group != group:
 			other, _ := tx.View().Group(u.Group)
-			return state.Group{}, &FieldError{"user", "is in the group " + other.Name + " already: remove the user there first"}
+			rule := "is in the group " + other.Name + " already: remove the user there first"
+			return state.Group{}, &FieldError{"user", rule}
 		}
 		u.Group = group
 		return g, tx.PutUser(u)

@@ -25,7 +25,8 @@ one group. Changes act at once, also on a running gateway.`,
 		RunE: help,
 	}
 	dataFlags(c, &o)
-	c.AddCommand(a.groupsCreate(&o), a.groupsList(&o), a.groupsShow(&o), a.groupsUpdate(&o), a.groupsDelete(&o), a.groupsAdd(&o), a.groupsRemove(&o))
+	c.AddCommand(a.groupsCreate(&o), a.groupsList(&o), a.groupsShow(&o), a.groupsUpdate(&o), a.groupsDelete(&o),
+		a.groupsAdd(&o), a.groupsRemove(&o))
 	return c
 }
 
@@ -39,10 +40,12 @@ type ceilingFlags struct {
 
 func (f *ceilingFlags) flags(c *cobra.Command) {
 	set := c.Flags()
-	set.StringSliceVar(&f.scopes, "scope", nil, "what keys may do, one or more of all, "+strings.Join(state.Scopes(), ", "))
+	set.StringSliceVar(&f.scopes, "scope", nil,
+		"what keys may do, one or more of all, "+strings.Join(state.Scopes(), ", "))
 	set.BoolVar(&f.noScopes, "no-scopes", false, "keys may do nothing")
 	set.StringSliceVar(&f.models, "model", nil, "model names or patterns that keys may use; '*': all")
-	set.BoolVar(&f.createKeys, "create-keys", true, "may create keys and developer tokens on the account page; --create-keys=false: may not")
+	set.BoolVar(&f.createKeys, "create-keys", true,
+		"may create keys and developer tokens on the account page; --create-keys=false: may not")
 	f.budget.flags(c)
 	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
 }
@@ -92,7 +95,8 @@ func (a *app) groupsCreate(o *overrides) *cobra.Command {
 				return err
 			}
 			in := adminapi.NewGroup{Name: args[0], Ceiling: ceiling}
-			return ask(c, a, o, asJSON, asking[adminapi.Group]{method: "POST", path: "/groups", in: in, show: printGroup})
+			q := asking[adminapi.Group]{method: "POST", path: "/groups", in: in, show: printGroup}
+			return ask(c, a, o, asJSON, q)
 		},
 	}
 	f.flags(c)
@@ -105,8 +109,8 @@ func (a *app) groupsList(o *overrides) *cobra.Command {
 		short: "List groups", path: "/groups",
 		head: "ID NAME MEMBERS SCOPES MODELS CREATE-KEYS BUDGET SPENT CREATED",
 		cells: func(g *adminapi.Group) []any {
-			return []any{g.ID, g.Name, g.Members, setText(g.Ceiling.Scopes), setText(g.Ceiling.Models), g.Ceiling.CreateKeys,
-				budgetText(g.Ceiling.Budget), inDollars(g.Spent.Total), day(&g.Created)}
+			return []any{g.ID, g.Name, g.Members, setText(g.Ceiling.Scopes), setText(g.Ceiling.Models),
+				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), inDollars(g.Spent.Total), day(&g.Created)}
 		},
 	})
 }
@@ -116,7 +120,8 @@ func (a *app) groupsShow(o *overrides) *cobra.Command {
 	act := func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (adminapi.Group, error) {
 		return g, api.Do(c.Context(), "GET", groupPath(g)+"/members", url.Values{"limit": {"500"}}, nil, &members)
 	}
-	return a.aboutGroup(o, &cobra.Command{Use: "show NAME", Short: "Show a group, its members and what they have spent"}, 1, act,
+	c := &cobra.Command{Use: "show NAME", Short: "Show a group, its members and what they have spent"}
+	return a.aboutGroup(o, c, 1, act,
 		func(out io.Writer, g *adminapi.Group) error {
 			names := make([]string, len(members.Data))
 			for i, m := range members.Data {
@@ -143,7 +148,7 @@ nothing.`,
 		Example: `  stagedoor groups update staff --budget 700
   stagedoor groups update staff --scope all --model '*' --budget 0 --create-keys`,
 	}
-	a.aboutGroup(o, c, 1, func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
+	act := func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
 		ceiling, err := f.change(c.Flags().Changed)
 		if err != nil {
 			return out, err
@@ -153,10 +158,12 @@ nothing.`,
 			change.Name = &name
 		}
 		if change.Name == nil && !ceiling.Given {
-			return out, fmt.Errorf("%w: say what to change: --name, --scope, --no-scopes, --model, --create-keys, --budget or --budget-window", errUsage)
+			return out, fmt.Errorf("%w: say what to change: --name, --scope, --no-scopes, --model, --create-keys, "+
+				"--budget or --budget-window", errUsage)
 		}
 		return out, api.Do(c.Context(), "PATCH", groupPath(g), nil, change, &out)
-	}, printGroup)
+	}
+	a.aboutGroup(o, c, 1, act, printGroup)
 	c.Flags().StringVar(&name, "name", "", "a new name")
 	f.flags(c)
 	return c
@@ -172,21 +179,24 @@ func (a *app) groupsDelete(o *overrides) *cobra.Command {
 func (a *app) groupsAdd(o *overrides) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "add NAME USER", Short: "Add a user to a group"}, 2,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
-			return out, api.Do(c.Context(), "POST", groupPath(g)+"/members", nil, adminapi.NewMember{User: args[1]}, &out)
+			in := adminapi.NewMember{User: args[1]}
+			return out, api.Do(c.Context(), "POST", groupPath(g)+"/members", nil, in, &out)
 		}, printGroup)
 }
 
 func (a *app) groupsRemove(o *overrides) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "remove NAME USER", Short: "Remove a user from a group"}, 2,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
-			return out, api.Do(c.Context(), "DELETE", groupPath(g)+"/members/"+url.PathEscape(args[1]), nil, nil, &out)
+			path := groupPath(g) + "/members/" + url.PathEscape(args[1])
+			return out, api.Do(c.Context(), "DELETE", path, nil, nil, &out)
 		}, printGroup)
 }
 
 func groupPath(g adminapi.Group) string { return "/groups/" + strconv.FormatInt(g.ID, 10) }
 
 // aboutGroup is a command about one group, which is found by its name.
-func (a *app) aboutGroup(o *overrides, c *cobra.Command, args int, act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
+func (a *app) aboutGroup(o *overrides, c *cobra.Command, args int,
+	act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
 	show func(io.Writer, *adminapi.Group) error) *cobra.Command {
 	var asJSON bool
 	c.Args = exactly(args, "the name of a group")
@@ -231,14 +241,17 @@ func said(format string) func(io.Writer, *adminapi.Group) error {
 }
 
 func printGroup(out io.Writer, g *adminapi.Group) error {
-	_, err := fmt.Fprintf(out, "id           %d\nname         %s\nmembers      %d\n%s", g.ID, printable(g.Name), g.Members, ceilingText(&g.Ceiling, &g.Spent))
+	_, err := fmt.Fprintf(out, "id           %d\nname         %s\nmembers      %d\n%s",
+		g.ID, printable(g.Name), g.Members, ceilingText(&g.Ceiling, &g.Spent))
 	return err
 }
 
 // ceilingText is a ceiling and what counts for its budget.
 func ceilingText(c *adminapi.Ceiling, s *adminapi.Spent) string {
-	return fmt.Sprintf("scopes       %s\nmodels       %s\ncreate keys  %t\nbudget       %s\nspent        %s; today %s, this month %s\n",
-		setText(c.Scopes), setText(c.Models), c.CreateKeys, budgetText(c.Budget), inDollars(s.Total), inDollars(s.Day), inDollars(s.Month))
+	return fmt.Sprintf("scopes       %s\nmodels       %s\ncreate keys  %t\nbudget       %s\n"+
+		"spent        %s; today %s, this month %s\n",
+		setText(c.Scopes), setText(c.Models), c.CreateKeys, budgetText(c.Budget),
+		inDollars(s.Total), inDollars(s.Day), inDollars(s.Month))
 }
 
 func setText(s *[]string) string {

@@ -11,30 +11,35 @@ import (
 )
 
 var groupRoutes = []route{
-	{method: "GET", path: "/groups", name: "listGroups", group: "groups", summary: "List groups by id", out: List[Group]{}, status: http.StatusOK,
-		query: []param{{name: "name", doc: "only the group of this name, whatever its case"}, limitParam, afterParam}, serve: (*call).listGroups},
-	{method: "POST", path: "/groups", name: "createGroup", group: "groups", summary: "Create a group", in: NewGroup{}, out: Group{},
-		status: http.StatusCreated, serve: (*call).createGroup},
-	{method: "GET", path: "/groups/{id}", name: "getGroup", group: "groups", summary: "Get a group", out: Group{}, status: http.StatusOK,
-		serve: (*call).getGroup},
-	{method: "PATCH", path: "/groups/{id}", name: "updateGroup", group: "groups", summary: "Change a group, at once for all requests of its members",
-		in: GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*call).updateGroup},
-	{method: "DELETE", path: "/groups/{id}", name: "deleteGroup", group: "groups", summary: "Delete a group that has no members", out: Group{},
-		status: http.StatusOK, serve: (*call).deleteGroup},
-	{method: "GET", path: "/groups/{id}/members", name: "listMembers", group: "groups", summary: "List the users in a group by id", out: List[Member]{},
+	{method: "GET", path: "/groups", name: "listGroups", group: "groups", summary: "List groups by id",
+		out: List[Group]{}, status: http.StatusOK,
+		query: []param{{name: "name", doc: "only the group of this name, whatever its case"}, limitParam, afterParam},
+		serve: (*call).listGroups},
+	{method: "POST", path: "/groups", name: "createGroup", group: "groups", summary: "Create a group",
+		in: NewGroup{}, out: Group{}, status: http.StatusCreated, serve: (*call).createGroup},
+	{method: "GET", path: "/groups/{id}", name: "getGroup", group: "groups", summary: "Get a group",
+		out: Group{}, status: http.StatusOK, serve: (*call).getGroup},
+	{method: "PATCH", path: "/groups/{id}", name: "updateGroup", group: "groups",
+		summary: "Change a group, at once for all requests of its members",
+		in:      GroupChange{}, out: Group{}, status: http.StatusOK, serve: (*call).updateGroup},
+	{method: "DELETE", path: "/groups/{id}", name: "deleteGroup", group: "groups",
+		summary: "Delete a group that has no members", out: Group{}, status: http.StatusOK, serve: (*call).deleteGroup},
+	{method: "GET", path: "/groups/{id}/members", name: "listMembers", group: "groups",
+		summary: "List the users in a group by id", out: List[Member]{},
 		query: []param{limitParam, afterParam}, status: http.StatusOK, serve: (*call).listMembers},
 	{method: "POST", path: "/groups/{id}/members", name: "addMember", group: "groups",
-		summary: "Add a user, who must not be in another group. Adding a member again changes nothing", in: NewMember{}, out: Group{},
-		status: http.StatusOK, serve: (*call).addMember},
-	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups", summary: "Remove a user, by username",
-		out: Group{}, status: http.StatusOK, serve: (*call).removeMember},
+		summary: "Add a user, who must not be in another group. Adding a member again changes nothing",
+		in:      NewMember{}, out: Group{}, status: http.StatusOK, serve: (*call).addMember},
+	{method: "DELETE", path: "/groups/{id}/members/{user}", name: "removeMember", group: "groups",
+		summary: "Remove a user, by username", out: Group{}, status: http.StatusOK, serve: (*call).removeMember},
 }
 
 const noGroup = "there is no such group"
 
 func (c *call) group(g *state.Group) Group {
 	v := c.State.View()
-	return Group{ID: g.ID, Name: g.Name, Ceiling: ceilingOf(&g.Ceiling), Spent: spentBy(v, g.Scope()), Members: len(v.Members(g.ID)), Created: g.Created}
+	return Group{ID: g.ID, Name: g.Name, Ceiling: ceilingOf(&g.Ceiling), Spent: spentBy(v, g.Scope()),
+		Members: len(v.Members(g.ID)), Created: g.Created}
 }
 
 func ceilingOf(c *state.Ceiling) Ceiling {
@@ -43,7 +48,8 @@ func ceilingOf(c *state.Ceiling) Ceiling {
 
 func spentBy(v state.View, scope state.Scope) Spent {
 	now, s := v.Now(), v.SpentBy(scope)
-	return Spent{Requests: s.Requests, Total: s.Total, Day: s.In(state.WindowDay, now), Month: s.In(state.WindowMonth, now)}
+	return Spent{Requests: s.Requests, Total: s.Total,
+		Day: s.In(state.WindowDay, now), Month: s.In(state.WindowMonth, now)}
 }
 
 // ceilingChange reads null as no ceiling.
@@ -55,7 +61,8 @@ func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
 		return tokens.Unrestricted(), nil
 	default:
 		budget, err := budgetChange(c.Budget)
-		return tokens.CeilingChange{Scopes: c.Scopes.ref(), Models: c.Models.ref(), Budget: budget, CreateKeys: c.CreateKeys}, err
+		return tokens.CeilingChange{Scopes: c.Scopes.ref(), Models: c.Models.ref(), Budget: budget,
+			CreateKeys: c.CreateKeys}, err
 	}
 }
 

@@ -37,8 +37,8 @@ func (v *visit) groupsView() *pages.Groups {
 }
 
 func groupLine(view state.View, g *state.Group) pages.Group {
-	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(view.Members(g.ID))), Limits: limitsOf(view, "", &g.Ceiling, g.Scope()),
-		Spent: view.SpentBy(g.Scope()).Total, Created: g.Created}
+	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(view.Members(g.ID))),
+		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: view.SpentBy(g.Scope()).Total, Created: g.Created}
 }
 
 // limitsOf is a ceiling as pages show it, and how much of its budget is spent.
@@ -58,7 +58,8 @@ func (v *visit) restrictions() (limits []pages.Limits, mayCreate bool) {
 	view := v.options.State.View()
 	u, _ := view.User(v.user.ID)
 	g, _ := view.Group(u.Group)
-	for _, l := range []pages.Limits{limitsOf(view, "you", &u.Ceiling, state.Scope{Kind: state.UserScope, ID: u.Username}),
+	own := state.Scope{Kind: state.UserScope, ID: u.Username}
+	for _, l := range []pages.Limits{limitsOf(view, "you", &u.Ceiling, own),
 		limitsOf(view, "your group", &g.Ceiling, g.Scope())} {
 		if l.Restricts() {
 			limits = append(limits, l)
@@ -116,14 +117,16 @@ func (v *visit) groupView(g *state.Group) *pages.OneGroup {
 	shown, pager := part(v, pathGroup(g.ID), view.Members(g.ID))
 	page.Pager = pager
 	for i := range shown {
-		page.Members = append(page.Members, pages.User{ID: shown[i].ID, Username: shown[i].Username, Active: shown[i].Active()})
+		u := &shown[i]
+		page.Members = append(page.Members, pages.User{ID: u.ID, Username: u.Username, Active: u.Active()})
 	}
 	return page
 }
 
 // ceilingEntry is the form with the ceiling that is in force.
 func ceilingEntry(c *state.Ceiling, action, token, together string) pages.CeilingEntry {
-	e := pages.CeilingEntry{Action: action, Token: token, Together: together, SomeScopes: c.Scopes != nil, SomeModels: c.Models != nil,
+	e := pages.CeilingEntry{Action: action, Token: token, Together: together,
+		SomeScopes: c.Scopes != nil, SomeModels: c.Models != nil,
 		Models: strings.Join(c.Models, ", "), Window: string(c.Window), CreateKeys: !c.NoKeys}
 	if c.Budget != 0 {
 		e.Budget = pages.Dollars(c.Budget)
@@ -137,7 +140,8 @@ func ceilingEntry(c *state.Ceiling, action, token, together string) pages.Ceilin
 // retypeCeiling fills the form with what was typed.
 func (v *visit) retypeCeiling(e *pages.CeilingEntry) {
 	e.SomeScopes, e.SomeModels = v.form.Get("scopes_rule") == "some", v.form.Get("models_rule") == "some"
-	e.Models, e.Budget, e.Window, e.CreateKeys = v.form.Get("models"), v.form.Get("budget"), v.form.Get("window"), v.form.Has("create_keys")
+	e.Models, e.Budget, e.Window = v.form.Get("models"), v.form.Get("budget"), v.form.Get("window")
+	e.CreateKeys = v.form.Has("create_keys")
 	for i := range e.Scopes {
 		e.Scopes[i].Ticked = slices.Contains(v.form["scope"], e.Scopes[i].Name)
 	}
@@ -157,7 +161,8 @@ func (v *visit) ceiling() (tokens.CeilingChange, error) {
 		models = append([]string{}, f.list("models")...)
 	}
 	amount, window, may := f.dollars("budget", "Budget"), state.Window(f.text("window")), v.form.Has("create_keys")
-	return tokens.CeilingChange{Scopes: &scopes, Models: &models, Budget: tokens.BudgetChange{Amount: &amount, Window: &window}, CreateKeys: &may}, f.err
+	budget := tokens.BudgetChange{Amount: &amount, Window: &window}
+	return tokens.CeilingChange{Scopes: &scopes, Models: &models, Budget: budget, CreateKeys: &may}, f.err
 }
 
 // some reads a choice between all and some. A form without it is refused, because it would take a ceiling away.
@@ -225,7 +230,8 @@ func (v *visit) removeMember() {
 		_, err = v.options.Registry.RemoveMember(v.r.Context(), g.ID, u.Username)
 	}
 	if err == nil {
-		v.options.Logger.Info("user removed from a group by an administrator", "group", g.ID, "user", id, "by", v.user.ID)
+		v.options.Logger.Info("user removed from a group by an administrator",
+			"group", g.ID, "user", id, "by", v.user.ID)
 	}
 	v.concluded(err, pathGroup(g.ID), "member_removed")
 }
