@@ -82,9 +82,9 @@ func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User)
 // continueFrom resolves previous_response_id. A response that this very
 // provider made is left to it; any other history is put into the body, and the
 // id returned, so that the reply can echo it. An id that is kept for somebody
-// else is never passed on: to its provider all gateway keys are one. One that
-// nobody here knows may be from before the gateway, and only its provider can
-// tell.
+// else is never passed on: to its provider all gateway keys are one. One that is
+// not known here may be anybody's, too, or deleted, so it is passed on only to a
+// provider that is configured so.
 func (v *visit) continueFrom() (string, error) {
 	id := v.head.PreviousResponseID
 	if id == "" {
@@ -93,7 +93,7 @@ func (v *visit) continueFrom() (string, error) {
 	h, err := v.doors.Store.ResponseHeader(id, v.owner())
 	if err != nil {
 		native := v.plan[0].Provider.Serves(dialogue.Responses) && !v.head.Background
-		if native && !v.doors.Store.KnowsResponse(id) {
+		if native && v.plan[0].Provider.PassUnknownResponses && !v.doors.Store.KnowsResponse(id) {
 			return "", nil
 		}
 		return "", previousNotFound()
@@ -335,11 +335,24 @@ func (d *Doors) DeleteResponse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.Background.Cancel(r.Context(), h.ID, v.owner())
+	if err := d.deleteUpstream(r.Context(), &h); err != nil {
+		v.refuse(err)
+		return
+	}
 	if err := d.Store.DeleteResponse(r.Context(), h.ID, v.owner()); err != nil {
 		v.refuse(storeError(err, ""))
 		return
 	}
 	writeJSON(w, http.StatusOK, responses.Deleted(h.ID))
+}
+
+// deleteUpstream deletes a response where its provider keeps it. The response is
+// kept here if that fails, so that the client can try again.
+func (d *Doors) deleteUpstream(ctx context.Context, h *state.ResponseHeader) error {
+	if h.Provider == "" {
+		return nil
+	}
+	return d.Translator.DeleteResponse(ctx, h.Provider, h.ID)
 }
 
 // CancelResponse is POST /v1/responses/{id}/cancel.

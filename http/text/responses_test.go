@@ -371,3 +371,64 @@ func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
 	g.do("DELETE", "/v1/responses/"+kept, "")
 	g.create(`{"model":"dear","input":"hi"}`)
 }
+
+// providerOfResponses answers as a provider that keeps responses; deletions are
+// answered with status.
+func providerOfResponses(t *testing.T, deletions *[]string, status int) *upstream {
+	return newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			*deletions = append(*deletions, r.URL.Path)
+			answerJSON(status, `{"id":"resp_kept","object":"response","deleted":true}`)(w, r)
+			return
+		}
+		answerJSON(200, `{"id":"resp_kept","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`)(w, r)
+	})
+}
+
+func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {
+	var deletions []string
+	up := providerOfResponses(t, &deletions, 200)
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	g.create(`{"model":"m","input":"one"}`)
+	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")
+	if len(deletions) != 1 || deletions[0] != "/responses/resp_kept" {
+		t.Errorf("the provider was asked to delete %q", deletions)
+	}
+	before := len(up.all())
+	want(t, g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_kept"}`), 404, "previous_response_not_found")
+	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 404, "response_not_found")
+	if len(up.all()) != before {
+		t.Error("the id of a deleted response was passed on")
+	}
+}
+
+func TestAResponseThatItsProviderKeepsIsKeptHere(t *testing.T) {
+	var deletions []string
+	up := providerOfResponses(t, &deletions, 500)
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	g.create(`{"model":"m","input":"one"}`)
+	if r := g.do("DELETE", "/v1/responses/resp_kept", ""); r.status < 500 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	want(t, g.do("GET", "/v1/responses/resp_kept", ""), 200, "")
+}
+
+func TestUnknownResponsesArePassedOnlyWhereThatIsConfigured(t *testing.T) {
+	for _, pass := range []bool{false, true} {
+		var deletions []string
+		up := providerOfResponses(t, &deletions, 200)
+		g := open(t, func(g *gateway) {
+			g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL, PassUnknownResponses: pass}, catalog.Model{Pattern: "m"})
+		})
+		r := g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_elsewhere"}`)
+		if pass {
+			want(t, r, 200, "")
+		} else {
+			want(t, r, 404, "previous_response_not_found")
+		}
+	}
+}

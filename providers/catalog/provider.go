@@ -49,6 +49,9 @@ type Provider struct {
 	PassTrace bool // send traceparent
 	// Idempotent: it honours Idempotency-Key, so that a submission may be repeated.
 	Idempotent bool
+	// PassUnknownResponses: a previous_response_id that is not known here is left to
+	// the provider.
+	PassUnknownResponses bool
 }
 
 // Serves reports whether the provider speaks a shape itself.

@@ -29,6 +29,7 @@ func (c *Config) CatalogProviders() []catalog.Provider {
 			Timeouts: catalog.Timeouts{Connect: time.Duration(p.Timeouts.Connect), FirstByte: time.Duration(p.Timeouts.FirstByte),
 				Idle: time.Duration(p.Timeouts.Idle), Total: time.Duration(p.Timeouts.Total)},
 			Retries: retries, Headers: headersOf(p.Headers), Idempotent: p.Idempotent,
+			PassUnknownResponses: p.PassUnknownResponses,
 		})
 	}
 	return out

@@ -115,6 +115,8 @@ type Provider struct {
 	Headers  Map[Secret] `yaml:"headers" doc:"sent with every call"`
 	// Idempotent is a promise that vendors' documents do not make.
 	Idempotent bool `yaml:"idempotent" doc:"it honours Idempotency-Key: a video that may have been submitted is submitted again"`
+	// All clients of the gateway are one to the provider.
+	PassUnknownResponses bool `yaml:"pass_unknown_responses" doc:"a previous_response_id that is not known here is passed on, whoever sends it: it may be any client's"`
 }
 
 // Limits bound a provider.

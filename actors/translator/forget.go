@@ -1,0 +1,34 @@
+package translator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// DeleteResponse deletes a response at the provider that keeps it. A provider that
+// does not know the response, or is not configured any more, is no error.
+func (s *Service) DeleteResponse(ctx context.Context, provider, id string) error {
+	p, shape := s.providers(provider), s.shape(dialogue.Responses)
+	if p == nil || p.Client == nil || shape == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
+	defer cancel()
+	reply, err := p.Client.Ask(ctx, upstream.Request{Method: http.MethodDelete, Path: "/responses/" + id},
+		upstream.Dialect{Shape: dialogue.Responses, Authorize: shape.Authorize, DecodeError: shape.DecodeError})
+	var f *upstream.Failure
+	switch {
+	case err == nil:
+		reply.Close()
+		return nil
+	case upstream.NotFound(err):
+		return nil
+	case errors.As(err, &f):
+		return f.Err
+	}
+	return err
+}
