@@ -15,6 +15,7 @@ BENCH    ?= .
 CYCLES   ?= 200
 SEED     ?= 0
 SIZE     ?= 262144
+MUTANTS  ?= .
 JOBS     ?= 4
 PROGRAM  := bin/test/stagedoor
 CLIENTS  := $(addsuffix /js/node_modules/.package-lock.json,test/oauth test/sdk)
@@ -99,6 +100,10 @@ soak: ## kill the loaded gateway CYCLES times and look for what is lost (SEED=n 
 	  -run 'TestHistoriesAreLinearizable|OfMany(Exchanges|Refreshes)|TestNothingWorksAfterTheRevocation|TestRefreshAgainst'
 	go test ./test/soak -count=1 -v -timeout 0 -run TestNothingAcknowledgedIsLost \
 	  -soak.cycles=$(CYCLES) -soak.seed=$(SEED)
+
+.PHONY: mutants
+mutants: ## seed faults one by one and expect the suites to fail (MUTANTS=pattern)
+	go test ./test/mutants -count=1 -v -timeout 0 -run TestEveryMutantIsCaught -mutants '$(MUTANTS)'
 
 .PHONY: lint
 lint: ## formatting, go.mod, go vet and staticcheck

@@ -1,0 +1,482 @@
+package mutants
+
+// Mutant is one seeded fault.
+type Mutant struct {
+	Name string
+	File string // slash-separated, from the module's root
+	Old  string // occurs once in File
+	New  string
+	// Suite is the package whose tests must fail, Run the tests of it to run.
+	Suite, Run string
+}
+
+// Table lists the faults, by the part of the program that they break.
+var Table = []Mutant{
+	{
+		Name: "redo: skip the sync",
+		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
+		Old: `	if err := datasync(l.file); err != nil {
+		return err
+	}
+	l.at += int64(n)`,
+		New: `	l.at += int64(n)`,
+	},
+	{
+		Name: "redo: accept a frame with a wrong checksum",
+		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
+		Old: `size > len(data) || binary.BigEndian.Uint32(data[4:]) != id.checksum(data[8:size])`,
+		New: `size > len(data)`,
+	},
+	{
+		Name: "redo: overwrite the frame before",
+		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
+		Old: `	l.at += int64(n)
+	return nil`,
+		New: `	_ = n
+	return nil`,
+	},
+	{
+		Name: "redo: forget commits of the second file",
+		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
+		Old: `		logs = append(logs, readTape(data[redoHeader:], id, lsn))`,
+		New: `		if len(logs) == 0 {
+			logs = append(logs, readTape(data[redoHeader:], id, lsn))
+		}`,
+	},
+	{
+		Name: "journal: do not show a commit to readers",
+		File: "state/journal/bolt.go", Suite: "./state/journal", Run: ".",
+		Old: `	b.newest.add(&d.own)
+`,
+		New: ``,
+	},
+	{
+		Name: "journal: go on after a failed write",
+		File: "state/journal/checkpoint.go", Suite: "./state/journal", Run: ".",
+		Old: `	b.poison.CompareAndSwap(nil, &err)
+`,
+		New: ``,
+	},
+	{
+		Name: "journal: remove the log before it is folded",
+		File: "state/journal/checkpoint.go", Suite: "./state/journal", Run: ".",
+		Old: `	b.older, b.newest = b.newest, &overlay{}`,
+		New: `	b.older, b.newest = nil, &overlay{}`,
+	},
+	{
+		Name: "ledger: release a hold twice",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	c.withdraw(h)
+	c.hold(h, -h.amount)
+	c.push(op{kind: state.Release`,
+		New: `	c.withdraw(h)
+	c.hold(h, -2*h.amount)
+	c.push(op{kind: state.Release`,
+	},
+	{
+		Name: "ledger: settle a hold that has ended",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	if h.phase != open {
+		return c.again(h, w)
+	}
+	amount := min(max(s.Amount, 0), state.MaxCredits)`,
+		New: `	amount := min(max(s.Amount, 0), state.MaxCredits)`,
+	},
+	{
+		Name: "ledger: hold without looking at the balance",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	if err := c.covers(now, p, amount); err != nil {
+		return nil, err
+	}
+	h := &hold`,
+		New: `	h := &hold`,
+	},
+	{
+		Name: "ledger: extend without looking at the balance",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	if err := c.covers(now, h.purse, amount); err != nil {
+		return err
+	}
+	c.hold(h, amount)`,
+		New: `	c.hold(h, amount)`,
+	},
+	{
+		Name: "ledger: forget a release when its commit fails",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `		case err != nil && o.patient():
+			c.retry(o, &again)
+`,
+		New: ``,
+	},
+	{
+		Name: "ledger: keep a refused settlement closed",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `		o.hold.phase = open // its owner may settle it again, or release it
+`,
+		New: ``,
+	},
+	{
+		Name: "ledger: forget the holds of the last process",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `		c.open[h] = struct{}{}
+		c.hold(h, h.amount)
+	}
+	return c`,
+		New: `		c.open[h] = struct{}{}
+	}
+	return c`,
+	},
+	{
+		Name: "ledger: answer a settlement before it is durable",
+		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	o.amount = amount
+	h.phase = ending
+	c.push(o)
+	return errPending`,
+		New: `	o.amount = amount
+	h.phase = ending
+	c.push(o)
+	return nil`,
+	},
+	{
+		Name: "throttle: let one too many in",
+		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
+		Old: `c.shared.inFlight.Load() >= int64(c.config.MaxInFlight)`,
+		New: `c.shared.inFlight.Load() > int64(c.config.MaxInFlight)`,
+	},
+	{
+		Name: "throttle: drop a wake",
+		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
+		Old: `	if at := now.Add(wait); next.IsZero() || at.Before(next) {
+		return at
+	}
+	return next`,
+		New: `	_ = wait
+	return next`,
+	},
+	{
+		Name: "throttle: never give a place back",
+		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
+		Old: `func (c *core) leave(now time.Time, o *Outcome) {
+	c.shared.inFlight.Add(-1)
+`,
+		New: `func (c *core) leave(now time.Time, o *Outcome) {
+`,
+	},
+	{
+		Name: "throttle: charge for an owner who has left",
+		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
+		Old: `	c.requests.credit += t.requestCharge
+`,
+		New: ``,
+	},
+	{
+		Name: "throttle: forget the cool-down",
+		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
+		Old: `	case RateLimited:
+		c.cool(now, c.backOff(now, o.RetryAfter))
+`,
+		New: ``,
+	},
+	{
+		Name: "throttle: let two probes through",
+		File: "actors/throttle/breaker.go", Suite: "./actors/throttle", Run: ".",
+		Old: `	case HalfOpen:
+		return b.probe == nil
+	}
+	return true`,
+		New: `	}
+	return true`,
+	},
+	{
+		Name: "throttle: give one key every turn",
+		File: "actors/throttle/fair.go", Suite: "./actors/throttle", Run: ".",
+		Old: `		f.visited = false
+		r.current = f.next
+`,
+		New: `		f.visited = false
+`,
+	},
+	{
+		Name: "throttle: fill a bucket twice as fast",
+		File: "actors/throttle/bucket.go", Suite: "./actors/throttle", Run: ".",
+		Old: `b.credit = min(b.credit+min(d, 2*b.burst), b.burst)`,
+		New: `b.credit = min(b.credit+2*min(d, 2*b.burst), b.burst)`,
+	},
+	{
+		Name: "throttle: never free a key's concurrency",
+		File: "actors/throttle/keys.go", Suite: "./actors/throttle", Run: ".",
+		Old: `	p.key.inFlight--
+`,
+		New: ``,
+	},
+	{
+		Name: "tokens: accept a code twice",
+		File: "actors/tokens/exchange.go", Suite: "./actors/tokens", Run: ".",
+		Old: `		g.Code.Used = tx.Now()
+`,
+		New: ``,
+	},
+	{
+		Name: "tokens: keep what a replayed code issued",
+		File: "actors/tokens/exchange.go", Suite: "./actors/tokens", Run: ".",
+		Old: `	if !g.Code.Used.IsZero() {
+		return refuseAndRevoke(tx, *g, "code_replayed")
+	}`,
+		New: `	if !g.Code.Used.IsZero() {
+		return ErrInvalidGrant
+	}`,
+	},
+	{
+		Name: "tokens: accept a code without its verifier",
+		File: "actors/tokens/exchange.go", Suite: "./actors/tokens", Run: ".",
+		Old: `	if challenge == "" || verifier == "" {
+		return challenge == verifier
+	}`,
+		New: `	if challenge == "" || verifier == "" {
+		return true
+	}`,
+	},
+	{
+		Name: "tokens: keep the family after a refresh token is reused",
+		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
+		Old: `	if !g.Refresh.Previous.Equal(hash) || !tx.Now().Before(g.Refresh.PreviousUntil) {
+		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")
+	}`,
+		New: `	if !g.Refresh.Previous.Equal(hash) || !tx.Now().Before(g.Refresh.PreviousUntil) {
+		return Tokens{}, ErrInvalidGrant
+	}`,
+	},
+	{
+		Name: "tokens: let a refresh widen the scopes",
+		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
+		Old: `len(scopes) == 0 || !covers(g.Scopes, scopes) || !covers(g.Scopes, r.Scopes)`,
+		New: `len(scopes) == 0`,
+	},
+	{
+		Name: "tokens: refresh for another app",
+		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
+		Old: `!ok || g.App != app.ID || !g.Live`,
+		New: `!ok || !g.Live`,
+	},
+	{
+		Name: "tokens: serve a disabled user",
+		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
+		Old: `		if u, ok := tx.View().User(g.User); !ok || !u.Active() {
+			return Tokens{}, ErrInvalidGrant
+		}
+`,
+		New: ``,
+	},
+	{
+		Name: "streams: lose the last event",
+		File: "actors/translator/translated.go", Suite: "./actors/translator", Run: ".",
+		Old: `	case err == nil:
+		t.out.B = out
+	case t.conduit`,
+		New: `	case err == nil:
+	case t.conduit`,
+	},
+	{
+		Name: "streams: end a broken stream without an error event",
+		File: "actors/translator/translated.go", Suite: "./actors/translator", Run: ".",
+		Old: `	case streamed && begun:
+		t.last = t.failed()
+`,
+		New: ``,
+	},
+	{
+		Name: "streams: retry after the first byte",
+		File: "actors/translator/retry.go", Suite: "./actors/translator", Run: ".",
+		Old: `	if f.committed || f.class`,
+		New: `	if f.class`,
+	},
+	{
+		Name: "streams: retry without a budget",
+		File: "actors/translator/retry.go", Suite: "./actors/translator", Run: ".",
+		Old: `wait < f.remaining && f.budget {`,
+		New: `wait < f.remaining {`,
+	},
+	{
+		Name: "streams: keep the place in the retry budget",
+		File: "actors/translator/actor.go", Suite: "./actors/translator", Run: ".",
+		Old: `	if r.retrying {
+		r.svc.budget.giveBack()
+	}
+}`,
+		New: `}`,
+	},
+	{
+		Name: "streams: forget to cancel the upstream",
+		File: "actors/translator/service.go", Suite: "./actors/translator", Run: ".",
+		Old: `func (r *Reply) Abandon() { r.cancel(upstream.ErrClient) }`,
+		New: `func (r *Reply) Abandon() {}`,
+	},
+	{
+		Name: "streams: keep the permit after a panic",
+		File: "actors/translator/attempt.go", Suite: "./actors/translator", Run: ".",
+		Old: `	if a.permit != nil {
+		a.permit.Release(a.outcome(failed))
+	}
+	if a.conduit`,
+		New: `	if a.conduit`,
+	},
+	{
+		Name: "videos: submit a second time after a lost answer",
+		File: "actors/videojob/core.go", Suite: "./actors/videojob", Run: ".",
+		Old: `	if v.Phase == state.VideoSubmitting && !idempotent {`,
+		New: `	if v.Phase == state.VideoSubmitting && !idempotent && v.Attempts > 1000 {`,
+	},
+	{
+		Name: "videos: let progress go back",
+		File: "actors/videojob/core.go", Suite: "./actors/videojob", Run: ".",
+		Old: `v.Progress = min(max(v.Progress, s.Progress), mostProgress)`,
+		New: `v.Progress = min(s.Progress, mostProgress)`,
+	},
+	{
+		Name: "videos: retry a submission that may have arrived",
+		File: "actors/videojob/core.go", Suite: "./actors/videojob", Run: ".",
+		Old: `		if idempotent {
+			return refusal{again: true, reached: true, wait: wait}
+		}
+		return refusal{err: unknownFate(err)}`,
+		New: `		return refusal{again: true, reached: true, wait: wait}`,
+	},
+	{
+		Name: "mailbox: drop a wake",
+		File: "actors/kit/mailbox.go", Suite: "./actors/kit", Run: ".",
+		Old: `	wake := m.wake(!m.suspended)
+	m.mu.Unlock()
+	if wake {
+		m.schedule()
+	}
+}
+
+// empty`,
+		New: `	m.wake(!m.suspended)
+	m.mu.Unlock()
+}
+
+// empty`,
+	},
+	{
+		Name: "state: publish what was not committed",
+		File: "state/writer.go", Suite: "./state", Run: ".",
+		Old: `	if err == nil {
+		s.publish(tx)
+		return nil
+	}
+	err = fmt`,
+		New: `	s.publish(tx)
+	if err == nil {
+		return nil
+	}
+	err = fmt`,
+	},
+	{
+		Name: "state: acknowledge a failed commit",
+		File: "state/writer.go", Suite: "./state", Run: ".",
+		Old: `		if err != nil {
+			r.err = err
+		}
+		r.end()`,
+		New: `		r.end()`,
+	},
+	{
+		Name: "state: keep the changes of a refused command",
+		File: "state/tx.go", Suite: "./state", Run: ".",
+		Old: `		tx.undo()`,
+		New: ``,
+	},
+	{
+		Name: "state: keep a revoked key in the fast path",
+		File: "state/writer.go", Suite: "./state", Run: ".",
+		Old: `			s.hot.change(c)
+`,
+		New: ``,
+	},
+	{
+		Name: "events: lose the last event of a body without a blank line",
+		File: "providers/upstream/sse.go", Suite: "./providers/upstream", Run: ".",
+		Old: `	if r.hasData() && errors.Is(r.err, io.EOF) {
+		r.odd = true
+		return r.event(), nil
+	}
+`,
+		New: ``,
+	},
+	{
+		Name: "events: join the lines of an event without a break",
+		File: "providers/upstream/sse.go", Suite: "./providers/upstream", Run: ".",
+		Old: `append(append(append(r.joined[:0], r.data...), '\n'), v...)`,
+		New: `append(append(r.joined[:0], r.data...), v...)`,
+	},
+	{
+		Name: "chat: merge two calls that share an index",
+		File: "providers/shapes/chat/parser_calls.go", Suite: "./test", Run: "TestCases|TestOwnCases",
+		Old: `			if id != "" && name != "" && k.id != "" && k.id != id {
+				continue
+			}
+`,
+		New: ``,
+	},
+	{
+		Name: "chat: give every result to the first call",
+		File: "providers/shapes/chat/encode_messages.go", Suite: "./providers/shapes/...", Run: ".",
+		Old: `!answered[r] && (r.CallID`,
+		New: `(r.CallID`,
+	},
+	{
+		Name: "chat: leave a call without an answer",
+		File: "providers/shapes/chat/encode_messages.go", Suite: "./providers/shapes/...", Run: ".",
+		Old: `		e.String("(no result)").End()
+		return nil`,
+		New: `		e.Null().End()
+		return nil`,
+	},
+	{
+		Name: "gemini: count thoughts twice",
+		File: "providers/shapes/gemini/usage.go", Suite: "./providers/shapes/gemini", Run: ".",
+		Old: `		u.OutputTotal = c.candidates + thoughts`,
+		New: `		u.OutputTotal = c.candidates + 2*thoughts`,
+	},
+	{
+		Name: "gemini: believe a negative count",
+		File: "providers/shapes/gemini/usage.go", Suite: "./providers/shapes/gemini", Run: ".",
+		Old: `	case n >= 0:
+		*count = n`,
+		New: `	case n != 0:
+		*count = n`,
+	},
+	{
+		Name: "messages: leave cached tokens out of the input",
+		File: "providers/shapes/messages/usage.go", Suite: "./providers/shapes/messages", Run: ".",
+		Old: `dialogue.Told(u.input) + dialogue.Told(u.read) + dialogue.Told(n.CacheWrite)`,
+		New: `dialogue.Told(u.input) + dialogue.Told(n.CacheWrite)`,
+	},
+	{
+		Name: "auth: permit a key outside of its addresses",
+		File: "http/auth/auth.go", Suite: "./http/auth", Run: ".",
+		Old: `	if len(key.AllowIPs) > 0 {
+		from = Remote(r)
+	}
+`,
+		New: `	from = netip.MustParseAddr("127.0.0.1")
+	_ = r
+`,
+	},
+	{
+		Name: "auth: accept the key of a disabled user",
+		File: "http/auth/auth.go", Suite: "./http/auth", Run: ".",
+		Old: `	case ok && a.store != nil && a.store.Blocked(key.User):
+		return state.Key{}, unauthorized`,
+		New: `	case false:
+		return state.Key{}, unauthorized`,
+	},
+	{
+		Name: "sse: do not flush",
+		File: "http/sse/sse.go", Suite: "./http/...", Run: ".",
+		Old: `	return s.rc.Flush()`,
+		New: `	return nil`,
+	},
+}
