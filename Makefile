@@ -18,9 +18,10 @@ SIZE     ?= 262144
 MUTANTS  ?= .
 JOBS     ?= 4
 PROGRAM  := bin/test/stagedoor
-CLIENTS  := $(addsuffix /js/node_modules/.package-lock.json,test/oauth test/sdk)
-# Side by side in `make test`, what takes longest first.
-SUITES   := test-race test-program live lint oauth sdk telemetry flow
+CLIENTS  := test/oauth/js test/sdk/js
+# Side by side in `make test`. The first two need only Go, so they compile while the last
+# ones wait for Chromium and the npm packages to be installed.
+SUITES   := test-race lint test-program live oauth sdk telemetry flow
 SOURCES  := find . -name node_modules -prune -o -name '*.go' -print
 
 .PHONY: help
@@ -45,53 +46,54 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: tools program clients ## everything CI checks: lint, tests with the race detector, real clients (JOBS=n at a time)
+test: ## everything CI checks: lint, tests with the race detector, real clients (JOBS=n at a time)
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
-# What needs nothing but the processor gives way to what looks at clocks.
+# Suites that only need the processor give way to those that look at clocks.
 .PHONY: test-race
-test-race: ## the Go tests of the packages with the race detector
-	nice go test -race -vet=off -timeout 8m $$(go list ./... | grep -v '^stagedoor/test')
+test-race: tools-build ## the Go tests of the packages with the race detector
+	nice go test -race -vet=off -ldflags=-w -timeout 8m $$(go list ./... | grep -v '^stagedoor/test')
 
-# Nothing of these is taken from the test cache, which does not see the program.
+# None of these results comes from the test cache, which does not see the program.
 .PHONY: test-program
-test-program: ## the Go tests that look at the running program
+test-program: tools program ## the Go tests that look at the running program
 	go test -count=1 -p 4 -vet=off -timeout 8m ./test/...
 
-# The program that all suites look at, built once.
+# The program that all suites look at. Suites ask for it side by side, and the first one
+# builds it.
 .PHONY: program
 program:
-	@go build -o $(PROGRAM) ./cmd/stagedoor
+	@mkdir -p $(dir $(PROGRAM))
+	@flock $(dir $(PROGRAM)) go build -o $(PROGRAM) ./cmd/stagedoor
 
-# The npm packages of the clients; install scripts are not needed by any of them.
+# The npm packages of the clients. None of them needs its install scripts.
 .PHONY: clients
-clients: tools $(CLIENTS)
-
-$(CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
-	@cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+clients: tools
+	@for dir in $(CLIENTS); do flock "$$dir" sh -c "cd $$dir; [ node_modules/.package-lock.json -nt package-lock.json ] || \
+	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error"; done
 
 .PHONY: test-short
 test-short: ## the Go tests without the slow ones and the race detector
 	go test -short ./...
 
 .PHONY: sdk
-sdk: tools ## the vendors' own clients against the running gateway
+sdk: clients program ## the vendors' own clients against the running gateway
 	test/sdk/run.sh
 
 .PHONY: telemetry
-telemetry: ## traces, metrics, dashboard and alerts against the collector's own receiver
+telemetry: program ## traces, metrics, dashboard and alerts against the collector's own receiver
 	cd test/telemetry && go test -count=1 .
 
 .PHONY: oauth
-oauth: tools ## strict OAuth clients and a browser against the running gateway
+oauth: clients program ## strict OAuth clients and a browser against the running gateway
 	test/oauth/run.sh
 
 .PHONY: live
-live: tools ## the page of video jobs in a browser, and its commands on a terminal
+live: clients program ## the page of video jobs in a browser, and its commands on a terminal
 	test/live/run.sh
 
 .PHONY: flow
-flow: tools ## the pages of what goes on in a browser
+flow: clients program ## the pages of what goes on in a browser
 	test/flow/run.sh
 
 .PHONY: soak
@@ -146,8 +148,12 @@ sizes: ## time and memory of every handler and parser by the size of its input (
 	go test ./test/sizes ./cmd/stagedoor -count=1 -v -timeout 0 -run 'CostsWhat|CostWhat|InOnePass' -sizes.bytes=$(SIZE) | grep -v '^=== '
 
 .PHONY: tools
-tools: # what the tests need besides Go; installed where that is possible
-	@.ci/tools
+tools: ## install what the tests need besides Go, where that is possible
+	@.ci/tools clients
+
+.PHONY: tools-build
+tools-build:
+	@.ci/tools build
 
 .PHONY: clean
 clean: ## remove what was built
