@@ -84,21 +84,22 @@ var Table = []Mutant{
 	},
 	{
 		Name: "ledger: hold without looking at the balance",
-		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
-		Old: `	if err := c.covers(now, p, amount); err != nil {
-		return nil, err
+		File: "actors/ledger/budgets.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	if amount > c.available() {
+		return c.insufficient(amount)
 	}
-	h := &hold`,
-		New: `	h := &hold`,
+`,
+		New: ``,
 	},
 	{
 		Name: "ledger: extend without looking at the balance",
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
-		Old: `	if err := c.covers(now, h.purse, amount); err != nil {
+		Old: `	if err := c.take(now, h.bounds, amount); err != nil {
 		return err
 	}
-	c.hold(h, amount)`,
-		New: `	c.hold(h, amount)`,
+	h.amount += amount`,
+		New: `	c.hold(h, amount)
+	h.amount += amount`,
 	},
 	{
 		Name: "ledger: forget a release when its commit fails",
@@ -191,10 +192,11 @@ var Table = []Mutant{
 	{
 		Name: "throttle: give one key every turn",
 		File: "actors/throttle/fair.go", Suite: "./actors/throttle", Run: ".",
-		Old: `		f.visited = false
-		r.current = f.next
+		Old: `		f.turn, f.done = false, true
+		q.place(f)
 `,
-		New: `		f.visited = false
+		New: `		f.turn = false
+		q.place(f)
 `,
 	},
 	{
@@ -467,16 +469,51 @@ var Table = []Mutant{
 	},
 	{
 		Name: "auth: accept the key of a disabled user",
-		File: "http/auth/auth.go", Suite: "./http/auth", Run: ".",
+		File: "http/auth/auth.go", Suite: "./http/...", Run: ".",
 		Old: `	case ok && a.store != nil && a.store.Blocked(key.User):
-		return state.Key{}, unauthorized`,
-		New: `	case false:
-		return state.Key{}, unauthorized`,
+		return state.Key{}, userDisabled()
+	case ok:`,
+		New: `	case ok:`,
 	},
 	{
 		Name: "sse: do not flush",
 		File: "http/sse/sse.go", Suite: "./http/...", Run: ".",
 		Old: `	return s.rc.Flush()`,
 		New: `	return nil`,
+	},
+	{
+		Name: "ledger: keep a budget's hold after a refusal",
+		File: "actors/ledger/budgets.go", Suite: "./actors/ledger", Run: ".",
+		Old: `			for _, before := range b.all[:i] {
+				before.move(-amount)
+			}
+`,
+		New: `			_ = i
+`,
+	},
+	{
+		Name: "ledger: let a hold pass a budget",
+		File: "actors/ledger/budgets.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	if b, left := a.left(now); amount > left {`,
+		New: `	if b, left := a.left(now); amount > left+1 {`,
+	},
+	{
+		Name: "money: charge nothing to a client that left",
+		File: "actors/ledger/charge.go", Suite: "./actors/ledger", Run: ".",
+		Old: `		return w.Accepted || w.delivered()`,
+		New: `		return false`,
+	},
+	{
+		Name: "money: charge nothing for partial images",
+		File: "actors/ledger/charge.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	b.unit("partial_images", max(w.Partials, 0), p.PerPartial)
+`,
+		New: ``,
+	},
+	{
+		Name: "throttle: age a request into the turns of others",
+		File: "actors/throttle/fair.go", Suite: "./actors/throttle", Run: ".",
+		Old: `			f.deficit += quantum[f.class()]`,
+		New: `			f.deficit += quantum[0]`,
 	},
 }
