@@ -485,7 +485,7 @@ var Table = []Mutant{
 		Name: "ledger: keep a budget's hold after a refusal",
 		File: "actors/ledger/budgets.go", Suite: "./actors/ledger", Run: ".",
 		Old: `			for _, before := range b.all[:i] {
-				before.move(-amount)
+				before.move(c.account, -amount)
 			}
 `,
 		New: `			_ = i
