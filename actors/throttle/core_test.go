@@ -308,3 +308,24 @@ func TestTallyForgetsAfterTheWindow(t *testing.T) {
 		t.Errorf("got %d, want 1", got)
 	}
 }
+
+// A grant costs nothing when its owner has left without the core knowing it: the request
+// and its tokens stay in the buckets, and the place stays free.
+func TestGrantToAnOwnerWhoHasLeftCostsNothing(t *testing.T) {
+	w := newWorld(Config{RequestsPerMinute: 60, TokensPerMinute: 6000, MaxInFlight: 1, Burst: time.Minute})
+	running := w.ask("a", Interactive, 100, 0, false)
+	waiting := w.ask("b", Interactive, 100, 0, false)
+	w.collect(t)
+	if len(w.holding) != 1 || !waiting.abandon() {
+		t.Fatalf("%d hold a place, want the first one to hold it and the second one to wait", len(w.holding))
+	}
+	requests, tokens := w.core.requests.credit, w.core.tokens.credit
+	w.core.release(w.now, running, &Outcome{Kind: Success, TokensUsed: 100})
+	w.core.pump(w.now)
+	if w.core.requests.credit != requests || w.core.tokens.credit != tokens {
+		t.Errorf("buckets hold %v and %v, want %v and %v", w.core.requests.credit, w.core.tokens.credit, requests, tokens)
+	}
+	if n := w.shared.inFlight.Load(); n != 0 || w.core.queue.total != 0 {
+		t.Errorf("%d places are taken and %d requests wait, want none", n, w.core.queue.total)
+	}
+}

@@ -148,12 +148,9 @@ var Table = []Mutant{
 	{
 		Name: "throttle: drop a wake",
 		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
-		Old: `	if at := now.Add(wait); next.IsZero() || at.Before(next) {
-		return at
-	}
-	return next`,
-		New: `	_ = wait
-	return next`,
+		Old: `	earlier(now.Add(max(c.requests.wait(1), c.tokens.wait(t.tokens), c.rest(now, t))))
+`,
+		New: ``,
 	},
 	{
 		Name: "throttle: never give a place back",
@@ -174,8 +171,7 @@ var Table = []Mutant{
 	{
 		Name: "throttle: forget the cool-down",
 		File: "actors/throttle/core.go", Suite: "./actors/throttle", Run: ".",
-		Old: `	case RateLimited:
-		c.cool(now, c.backOff(now, o.RetryAfter))
+		Old: `		c.cooling.refused(now, o.Model, o.RetryAfter)
 `,
 		New: ``,
 	},
@@ -259,7 +255,7 @@ var Table = []Mutant{
 		Name: "tokens: refresh for another app",
 		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
 		Old: `!ok || g.App != app.ID || !g.Live`,
-		New: `!ok || !g.Live`,
+		New: `!ok || app.ID == "" || !g.Live`,
 	},
 	{
 		Name: "tokens: serve a disabled user",
@@ -382,7 +378,8 @@ var Table = []Mutant{
 			r.err = err
 		}
 		r.end()`,
-		New: `		r.end()`,
+		New: `		_ = err
+		r.end()`,
 	},
 	{
 		Name: "state: keep the changes of a refused command",
@@ -415,7 +412,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "chat: merge two calls that share an index",
-		File: "providers/shapes/chat/parser_calls.go", Suite: "./test", Run: "TestCases|TestOwnCases",
+		File: "providers/shapes/chat/parser_calls.go", Suite: "./providers/shapes/chat", Run: ".",
 		Old: `			if id != "" && name != "" && k.id != "" && k.id != id {
 				continue
 			}
@@ -513,7 +510,11 @@ var Table = []Mutant{
 	{
 		Name: "throttle: age a request into the turns of others",
 		File: "actors/throttle/fair.go", Suite: "./actors/throttle", Run: ".",
-		Old: `			f.deficit += quantum[f.class()]`,
-		New: `			f.deficit += quantum[0]`,
+		Old: `	f.ranks[t.rank].append(t)
+	heap.Remove(&q.due, t.index)`,
+		New: `	f.ranks[t.rank].append(t)
+	f.done = false
+	q.place(f)
+	heap.Remove(&q.due, t.index)`,
 	},
 }
