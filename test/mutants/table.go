@@ -255,7 +255,7 @@ var Table = []Mutant{
 		Name: "tokens: refresh for another app",
 		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
 		Old: `!ok || g.App != app.ID || !g.Live`,
-		New: `!ok || app.ID == "" || !g.Live`,
+		New: `!ok || app.ID < 0 || !g.Live`,
 	},
 	{
 		Name: "tokens: serve a disabled user",
