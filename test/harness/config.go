@@ -69,6 +69,8 @@ type Provider struct {
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
 	// Idempotent: it honours the keys of submissions.
 	Idempotent bool `json:"idempotent,omitempty"`
+	// PassUnknownResponses sends on a previous_response_id that the gateway does not know.
+	PassUnknownResponses bool `json:"pass_unknown_responses,omitempty"`
 }
 
 // Timeouts are a provider's four clocks, as durations in text.
