@@ -271,7 +271,7 @@ func (p *painter) draw(seed int64) (*image.NRGBA, error) {
 	case picture.ReplaceBackground:
 		return draw.ReplaceBackground(base, s)
 	case picture.Upscale:
-		return draw.Upscale(base)
+		return draw.Upscale(base), nil
 	}
 	return p.edit(base, s)
 }

@@ -6,106 +6,98 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/draw"
+	"slices"
 
-	"stagedoor/providers/sandbox/clip/scene"
-	"stagedoor/providers/sandbox/draw"
+	sandboxdraw "stagedoor/providers/sandbox/draw"
 )
 
 //go:embed loops/*.mp4
 var loops embed.FS
 
-// Longest is what a clip can be extended to, in seconds (wire/videos.md 1).
+// Properties of every loop. Each second begins with a picture that needs no other, and each sample lasts one frame.
+const (
+	LoopSeconds = 4
+	Rate        = 24 // frames a second
+)
+
+// Longest is the number of seconds that a clip can be extended to (wire/videos.md 1).
 const Longest = 120
 
-// ErrSpec is returned for a clip that there is none of.
+// Sizes lists the sizes of clips (wire/videos.md 2).
+var Sizes = [][2]int{{720, 1280}, {1280, 720}, {1024, 1792}, {1792, 1024}, {1080, 1920}, {1920, 1080}}
+
+// ErrSpec is returned for a size or length that no clip has.
 var ErrSpec = errors.New("there is no clip of that size or length")
 
-// Spec says which clip is meant.
+// Spec selects a clip.
 type Spec struct {
 	Width, Height, Seconds int
-	// Mark stands for prompt and seed: it chooses what is shown, and two clips
-	// with different marks differ.
-	Mark uint64
+	Mark                   uint64 // stands for prompt and seed: clips with different marks differ
 }
 
 // Fits reports whether there are clips of a size.
-func Fits(width, height int) bool {
-	for _, s := range scene.Sizes {
-		if s == [2]int{width, height} {
-			return true
-		}
-	}
-	return false
-}
+func Fits(width, height int) bool { return slices.Contains(Sizes, [2]int{width, height}) }
 
-func (s Spec) check() error {
+// Check returns ErrSpec if there is no such clip.
+func (s Spec) Check() error {
 	if !Fits(s.Width, s.Height) || s.Seconds < 1 || s.Seconds > Longest {
 		return ErrSpec
 	}
 	return nil
 }
 
-func (s Spec) scene() int { return int(s.Mark % uint64(scene.Count)) }
+// Frame draws a moment of the scene that all clips show. phase goes from 0 to 1 in LoopSeconds.
+func Frame(width, height int, phase float64, caption string) (*image.NRGBA, error) {
+	return sandboxdraw.Picture(
+		sandboxdraw.Spec{Prompt: "lanterns adrift", Width: width, Height: height, Phase: phase, Caption: caption},
+	)
+}
 
-// Video makes the MP4. The error is ErrSpec.
+// Video returns the MP4. The error is ErrSpec.
 func Video(s Spec) ([]byte, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	file, err := loops.ReadFile(fmt.Sprintf("loops/%d-%dx%d.mp4", s.scene()+1, s.Width, s.Height))
+	file, err := loops.ReadFile(fmt.Sprintf("loops/%dx%d.mp4", s.Width, s.Height))
 	if err != nil {
 		return nil, err
 	}
-	l, err := parse(file)
-	if err != nil {
-		return nil, err
-	}
-	out := l.repeat(s.Seconds, scene.Rate)
-	// A box that players skip tells clips of the same scene apart.
-	return appendBox(out, "free", binary.BigEndian.AppendUint64(nil, s.Mark)), nil
+	// Players skip the last box. It makes clips with different marks differ.
+	return appendBox(repeatLoop(file, s.Seconds), "free", binary.BigEndian.AppendUint64(nil, s.Mark)), nil
 }
 
-// Thumbnail makes a WebP picture of the clip, half its size. The error is
-// ErrSpec.
+// Thumbnail returns a WebP picture of the clip at half its size. The error is ErrSpec.
 func Thumbnail(s Spec) ([]byte, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	m, err := scene.Frame(s.scene(), s.Width/2, s.Height/2, 0, s.caption())
+	m, err := Frame(
+		s.Width/2,
+		s.Height/2,
+		0,
+		fmt.Sprintf("%d s, %dx%d, take %04x", s.Seconds, s.Width, s.Height, s.Mark>>48),
+	)
 	if err != nil {
 		return nil, err
 	}
-	return draw.Encode(m, draw.WebP, 0)
+	return sandboxdraw.Encode(m, sandboxdraw.WebP, 0)
 }
 
-func (s Spec) caption() string {
-	return fmt.Sprintf("%d s, %dx%d, take %04x", s.Seconds, s.Width, s.Height, s.Mark>>48)
-}
-
-// Of a spritesheet.
-const (
-	sheetColumns = 5
-	sheetRows    = 4
-	sheetScale   = 8 // of the clip's size
-)
-
-// Spritesheet makes a JPEG picture of 20 moments at even distances, row by row.
-// The error is ErrSpec.
+// Spritesheet returns a JPEG picture of 20 moments at even distances, row by row. The error is ErrSpec.
 func Spritesheet(s Spec) ([]byte, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	w, h := s.Width/sheetScale, s.Height/sheetScale
-	sheet := image.NewNRGBA(image.Rect(0, 0, w*sheetColumns, h*sheetRows))
-	for i := range sheetColumns * sheetRows {
-		at := float64(s.Seconds) * float64(i) / (sheetColumns * sheetRows * scene.LoopSeconds)
-		m, err := scene.Frame(s.scene(), w, h, at-float64(int(at)), "")
+	const columns, rows, scale = 5, 4, 8
+	w, h := s.Width/scale, s.Height/scale
+	sheet := image.NewNRGBA(image.Rect(0, 0, w*columns, h*rows))
+	for i := range columns * rows {
+		m, err := Frame(w, h, float64(s.Seconds*i)/(columns*rows*LoopSeconds), "")
 		if err != nil {
 			return nil, err
 		}
-		for y := range h {
-			copy(sheet.Pix[sheet.PixOffset(i%sheetColumns*w, i/sheetColumns*h+y):], m.Pix[y*m.Stride:(y+1)*m.Stride])
-		}
+		draw.Draw(sheet, m.Rect.Add(image.Pt(i%columns*w, i/columns*h)), m, image.Point{}, draw.Src)
 	}
-	return draw.Encode(sheet, draw.JPEG, 80)
+	return sandboxdraw.Encode(sheet, sandboxdraw.JPEG, 80)
 }
