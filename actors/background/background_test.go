@@ -129,7 +129,7 @@ func (s *stage) job() background.Job {
 	id := "resp_" + s.id()
 	return background.Job{ID: id, Owner: owner, Streamed: true, Queued: responses.Queued([]byte(body), id, time.Now()), Input: []byte(`[]`),
 		Order: &translator.Order{ID: "r", Inbound: inbound, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body), ReplyID: id, Translate: true,
-			Plan: []catalog.Candidate{{Provider: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Model: "m"}}, Tenant: "k", Class: throttle.Background}}
+			Plan: []catalog.Candidate{{Provider: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Model: "m"}}, Key: "k", Owner: "key:k", Class: throttle.Background}}
 }
 
 // start starts a job and returns its id.

@@ -124,6 +124,33 @@ func TestFailuresOutliveAFlood(t *testing.T) {
 	}
 }
 
+// Receipts of requests that cost nothing come from here, so one owner must not push out
+// those of others.
+func TestOneOwnerCannotPushOutEndedRequestsOfOthers(t *testing.T) {
+	r := flow.New(time.Now)
+	end := func(owner, id string, status int) {
+		r.Begin(t.Context(), flow.About{ID: id, Owner: owner}, func(error) {}).End(flow.Result{Status: status})
+	}
+	for i := range 100 {
+		end("user:small", fmt.Sprint("small-good-", i), 0)
+		end("user:small", fmt.Sprint("small-bad-", i), 502)
+	}
+	for i := range 5000 {
+		end("user:large", fmt.Sprint("large-good-", i), 0)
+		end("user:large", fmt.Sprint("large-bad-", i), 502)
+	}
+	for i := range 100 {
+		for _, kind := range []string{"good", "bad"} {
+			if id := fmt.Sprint("small-", kind, "-", i); r.Find(id) == nil {
+				t.Errorf("%s is gone", id)
+			}
+		}
+	}
+	if r.Find("large-good-4999") == nil || r.Find("large-bad-4999") == nil || r.Find("large-good-0") != nil {
+		t.Error("the wrong requests of the large owner are remembered")
+	}
+}
+
 func TestNobodyWatches(t *testing.T) {
 	var r *flow.Registry
 	q := r.Begin(t.Context(), flow.About{ID: "a"}, nil)

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/state/share"
 )
 
 // How many requests that ended are remembered. Those that failed have places of
-// their own: a busy gateway would forget them within moments.
+// their own: a busy gateway would forget them within moments. Of both, an owner with many
+// requests pushes out its own.
 const (
 	keepEnded  = 1024
 	keepFailed = 512
@@ -30,8 +32,8 @@ type Registry struct {
 	clock  func() time.Time
 	shards [shardCount]shard
 	next   atomic.Uint64
-	ended  ring
-	failed ring
+	ended  *share.Latest[*Request]
+	failed *share.Latest[*Request]
 	spans  Spans
 	guard  atomic.Pointer[guard]
 
@@ -50,7 +52,7 @@ type shard struct {
 
 // New makes a registry.
 func New(clock func() time.Time) *Registry {
-	r := &Registry{clock: clock, ended: newRing(keepEnded), failed: newRing(keepFailed)}
+	r := &Registry{clock: clock, ended: share.NewLatest[*Request](keepEnded), failed: share.NewLatest[*Request](keepFailed)}
 	r.spans.open = make(map[traceID]*trace)
 	return r
 }
@@ -102,12 +104,12 @@ func (r *Registry) end(req *Request) {
 	req.shard.remove(req)
 	r.count.Add(1)
 	r.output.Add(req.output.Load())
-	places := &r.ended
+	places := r.ended
 	if req.result.Status != 0 {
 		r.failures.Add(1)
-		places = &r.failed
+		places = r.failed
 	}
-	if gone := places.put(req); gone != nil {
+	if gone, full := places.Add(req.Owner, req); full {
 		r.spans.forget(gone.trace)
 	}
 }
@@ -145,7 +147,7 @@ func (r *Registry) Recent() []*Request {
 	if r == nil {
 		return nil
 	}
-	all := r.failed.all(r.ended.all(nil))
+	all := r.failed.All(r.ended.All(nil))
 	slices.SortStableFunc(all, func(a, b *Request) int { return b.over().Compare(a.over()) })
 	return all
 }

@@ -18,6 +18,7 @@ type About struct {
 	// may lie in a body that goes back to its pool before the request is forgotten.
 	Model string
 	Key   string // the id of the key it was sent with
+	Owner string // the user of the key, or the key if it has none
 	// Era is that of the keys in which this one was found good, see Registry.Guard.
 	Era    uint64
 	Stream bool

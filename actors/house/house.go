@@ -277,7 +277,7 @@ func (h *House) build(ctx context.Context, spec *catalog.Provider, before *trans
 
 func limits(spec *catalog.Provider) throttle.Config {
 	return throttle.Config{RequestsPerMinute: spec.Limits.RPM, TokensPerMinute: spec.Limits.TPM, MaxInFlight: spec.Limits.Concurrency,
-		QueuePerKey: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
+		QueuePerOwner: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
 }
 
 // retire ends the throttle of a provider that is gone: who waits is refused,

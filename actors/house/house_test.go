@@ -159,7 +159,7 @@ func (s *stage) ask() <-chan translator.Outcome {
 		s.t.Fatal("no model m")
 	}
 	reply := s.Translator().Begin(context.Background(), &translator.Order{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
-		Plan: r.Plan(func(int) int { return 0 }), Tenant: "k"})
+		Plan: r.Plan(func(int) int { return 0 }), Key: "k", Owner: "key:k"})
 	out := make(chan translator.Outcome, 1)
 	go func() {
 		for f := range reply.Frames() {

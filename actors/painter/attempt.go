@@ -128,7 +128,7 @@ func (a *attempt) settle(ctx context.Context) *failure {
 
 // acquire waits for the throttle's permit.
 func (a *attempt) acquire(ctx context.Context) (*throttle.Permit, *failure) {
-	ask := throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Model: a.candidate.Model, Class: a.order.Class, Tokens: a.order.Tokens, Last: a.alone}
+	ask := throttle.Ask{ID: a.order.ID, Owner: a.order.Owner, Model: a.candidate.Model, Class: a.order.Class, Tokens: a.order.Tokens, Last: a.alone}
 	if d := a.provider.Spec.Limits.QueueTimeout; d > 0 {
 		ask.Deadline = a.svc.Now().Add(d)
 	}

@@ -8,7 +8,8 @@ import (
 // about is what those who look at a request see of its order.
 func about(o *Order) flow.About {
 	r := o.Request
-	return flow.About{ID: o.ID, Shape: string(r.Inbound), Model: r.Model, Key: o.Tenant, Era: o.Era, Stream: r.Stream}
+	return flow.About{ID: o.ID, Shape: string(r.Inbound), Model: r.Model, Key: o.Key, Owner: o.Owner,
+		Era: o.Era, Stream: r.Stream}
 }
 
 // resultOf is what they see of how it ended. A picture's tokens are its upstream's

@@ -25,7 +25,7 @@ func benchmarkGate(b *testing.B, config throttle.Config, parallel int) {
 	b.SetParallelism(parallel)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		ask := throttle.Ask{Key: fmt.Sprint(names.Add(1)), Class: throttle.Normal, Tokens: 100}
+		ask := throttle.Ask{Owner: fmt.Sprint(names.Add(1)), Class: throttle.Normal, Tokens: 100}
 		for pb.Next() {
 			permit, err := client.Acquire(ctx, ask)
 			if err != nil {

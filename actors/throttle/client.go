@@ -14,8 +14,9 @@ import (
 type Ask struct {
 	// ID is the request's, for those who look at the queue.
 	ID string
-	// Key is whose turn it takes: the tenant. Keys are served in turn.
-	Key string
+	// Owner is the user that the request counts for, or the key if it has no user.
+	// Owners take turns.
+	Owner string
 	// Model is the provider's name of the model, for which it may have asked to be left
 	// alone; "": the request is about none.
 	Model string
@@ -93,7 +94,7 @@ func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
 
 func (c *Client) acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	t := &ticket{
-		id: ask.ID, key: ask.Key, model: ask.Model, class: ask.Class, tokens: max(ask.Tokens, 0),
+		id: ask.ID, owner: ask.Owner, model: ask.Model, class: ask.Class, tokens: max(ask.Tokens, 0),
 		asked: time.Now(), deadline: ask.Deadline, last: ask.Last,
 		verdict: make(chan *Refused, 1),
 	}

@@ -2,10 +2,10 @@ package throttle
 
 import "time"
 
-// The classes of service. In each round every key that waits has one turn. The keys with
-// the lowest class have theirs first, and a turn of a key that has only Background requests
+// The classes of service. In each round every owner that waits has one turn. The owners with
+// the lowest class have theirs first, and a turn of an owner that has only Background requests
 // is worth a quarter. A request that has waited for half of its time goes before the other
-// requests of its own key, and before no other key's.
+// requests of its own owner, and before no other owner's.
 const (
 	Interactive = iota
 	Normal
@@ -32,9 +32,9 @@ type Config struct {
 	// Burst is how much unused limit is saved up; 0: one minute's worth.
 	Burst time.Duration
 
-	QueuePerKey int // tickets of one key and class; 0: 64
-	QueueTotal  int // tickets of all keys; 0: four times QueuePerKey
-	Reserve     int // places on top for Interactive; 0: 32
+	QueuePerOwner int // tickets of one owner and class; 0: 64
+	QueueTotal    int // tickets of all owners; 0: four times QueuePerOwner
+	Reserve       int // places on top for Interactive; 0: 32
 	// MaxWait ends every wait, whatever the ticket's deadline; 0: only that does.
 	MaxWait time.Duration
 
@@ -43,8 +43,8 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Burst, time.Minute)
-	setDefault(&c.QueuePerKey, 64)
-	setDefault(&c.QueueTotal, 4*c.QueuePerKey)
+	setDefault(&c.QueuePerOwner, 64)
+	setDefault(&c.QueueTotal, 4*c.QueuePerOwner)
 	setDefault(&c.Reserve, 32)
 	c.RequestsPerMinute = max(c.RequestsPerMinute, 0)
 	c.TokensPerMinute = max(c.TokensPerMinute, 0)

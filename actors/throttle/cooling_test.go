@@ -8,7 +8,7 @@ import (
 
 // of asks for a model.
 func (w *world) of(key, model string, wait time.Duration) *ticket {
-	t := &ticket{key: key, model: model, class: Normal, asked: w.now, verdict: make(chan *Refused, 1)}
+	t := &ticket{owner: key, model: model, class: Normal, asked: w.now, verdict: make(chan *Refused, 1)}
 	if wait > 0 {
 		t.deadline = w.now.Add(wait)
 	}

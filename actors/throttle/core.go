@@ -88,7 +88,7 @@ func (c *core) acquire(now time.Time, t *ticket) {
 }
 
 func (c *core) enqueue(now time.Time, t *ticket) {
-	ahead, tokens := c.queue.ahead(t.key, t.class)
+	ahead, tokens := c.queue.ahead(t.owner, t.class)
 	wait, limit := c.estimate(now, t, ahead, tokens)
 	if !t.deadline.IsZero() && now.Add(wait).After(t.deadline) {
 		c.refuse(t, Refused{Reason: TooLate, RetryAfter: max(wait, minRetry), Limit: limit})
@@ -103,11 +103,11 @@ func (c *core) enqueue(now time.Time, t *ticket) {
 	c.queue.push(t)
 }
 
-// makeRoom says whether a ticket may queue. Where all places are taken, a key that holds
+// makeRoom says whether a ticket may queue. Where all places are taken, an owner that holds
 // more of them than the asking one gives up its newest, so one flood cannot close the
-// queue to the other keys.
+// queue to the other owners.
 func (c *core) makeRoom(now time.Time, t *ticket) bool {
-	if c.queue.count(t.key, t.class) >= c.config.QueuePerKey {
+	if c.queue.count(t.owner, t.class) >= c.config.QueuePerOwner {
 		return false
 	}
 	room := c.config.QueueTotal
@@ -117,7 +117,7 @@ func (c *core) makeRoom(now time.Time, t *ticket) bool {
 	if c.queue.total < room {
 		return true
 	}
-	last := c.queue.excess(t.key, t.class)
+	last := c.queue.excess(t.owner, t.class)
 	if last == nil {
 		return false
 	}
@@ -351,7 +351,7 @@ func (c *core) broken(now time.Time) Refused {
 
 // honest is what to tell a client that asks when to come back.
 func (c *core) honest(now time.Time, t *ticket) time.Duration {
-	tickets, tokens := c.queue.ahead(t.key, t.class)
+	tickets, tokens := c.queue.ahead(t.owner, t.class)
 	if t.flow != nil { // t counted itself
 		tickets, tokens = max(tickets-1, 0), max(tokens-t.tokens, 0)
 	}
@@ -361,7 +361,7 @@ func (c *core) honest(now time.Time, t *ticket) time.Duration {
 
 // estimate is how long t would wait behind so many tickets and their tokens, and
 // the limit that makes it wait longest. Buckets and cool-down are exact, but for other
-// keys' luck; the wait for a place is what places have taken on average.
+// owners' luck; the wait for a place is what places have taken on average.
 func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait time.Duration, limit string) {
 	longer := func(d time.Duration, name string) {
 		if d > wait {

@@ -29,7 +29,7 @@ func newWorld(config Config) *world {
 }
 
 func (w *world) ask(key string, class, tokens int, wait time.Duration, last bool) *ticket {
-	t := &ticket{key: key, class: class, tokens: tokens, asked: w.now, last: last, verdict: make(chan *Refused, 1)}
+	t := &ticket{owner: key, class: class, tokens: tokens, asked: w.now, last: last, verdict: make(chan *Refused, 1)}
 	if wait > 0 {
 		t.deadline = w.now.Add(wait)
 	}
@@ -97,7 +97,7 @@ func (w *world) check(t *rapid.T, config Config) {
 		for class := range r {
 			for f := r[class].first; f != nil; f = f.next {
 				listed++
-				if f.count == 0 || f != q.flows[f.key] || f.in != &r[class] || f.class() != class || f.done != (which == 1) {
+				if f.count == 0 || f != q.flows[f.owner] || f.in != &r[class] || f.class() != class || f.done != (which == 1) {
 					t.Fatalf("the flow %+v is in the list of class %d of round %d", f, class, which)
 				}
 				n := 0
@@ -107,7 +107,7 @@ func (w *world) check(t *rapid.T, config Config) {
 					}
 				}
 				if n != f.count || n != f.classes[0]+f.classes[1]+f.classes[2] {
-					t.Fatalf("key %s counts %d, has %d", f.key, f.count, n)
+					t.Fatalf("key %s counts %d, has %d", f.owner, f.count, n)
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func TestCoreKeepsItsPromises(t *testing.T) {
 			RequestsPerMinute: rapid.SampledFrom([]int{0, 1, 60, 6000}).Draw(t, "rpm"),
 			TokensPerMinute:   rapid.SampledFrom([]int{0, 100, 60_000}).Draw(t, "tpm"),
 			MaxInFlight:       rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "flight"),
-			QueuePerKey:       rapid.IntRange(1, 5).Draw(t, "perKey"),
+			QueuePerOwner:     rapid.IntRange(1, 5).Draw(t, "perKey"),
 			QueueTotal:        rapid.IntRange(1, 12).Draw(t, "total"),
 			Reserve:           rapid.IntRange(1, 3).Draw(t, "reserve"),
 			MaxWait:           rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "maxWait"),
@@ -256,7 +256,7 @@ func TestBucketIsNeverOverdrawn(t *testing.T) {
 
 // Keys with different appetites get the same share of tokens.
 func TestRoundRobinSharesTokens(t *testing.T) {
-	w := newWorld(Config{TokensPerMinute: 6_000_000, MaxInFlight: 1, QueuePerKey: 1000, QueueTotal: 5000})
+	w := newWorld(Config{TokensPerMinute: 6_000_000, MaxInFlight: 1, QueuePerOwner: 1000, QueueTotal: 5000})
 	hold := w.ask("first", Normal, 0, 0, false)
 	sizes := map[string]int{"small": 2048, "middle": 4096, "large": 16384}
 	for range 600 {
@@ -270,7 +270,7 @@ func TestRoundRobinSharesTokens(t *testing.T) {
 	for range 300 {
 		w.collect(t)
 		for _, k := range w.holding {
-			got[k.key] += k.tokens
+			got[k.owner] += k.tokens
 			w.core.release(w.now, k, &Outcome{TokensUsed: k.tokens})
 		}
 		w.holding = nil

@@ -1,7 +1,7 @@
 // Package throttle is the gate in front of one upstream provider: an actor whose
 // mailbox limits requests and tokens per minute and requests in flight, queues
-// what has to wait, fairly between keys, and refuses at the door what cannot be
-// served in time. It also limits the gateway's own keys (Keys).
+// what has to wait, fairly between owners (users, or keys without a user), and refuses
+// at once what cannot be served in time. It also limits the gateway's own keys (Keys).
 //
 // It is not for calling upstreams, nor for choosing one: it is told outcomes and
 // answers with a Permit or a Refused.

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// queue holds the waiting tickets. Keys take turns: in each round, every key that waits
-// gets one turn, so a key's share depends on how many keys wait and on nothing that the
-// key does. The class of a key's best ticket decides how early in the round its turn
+// queue holds the waiting tickets. Owners take turns: in each round, every owner that waits
+// gets one turn, so an owner's share depends on how many owners wait and on nothing that the
+// owner does. The class of an owner's best ticket decides how early in the round its turn
 // comes, and the class of its tickets which of them the turn is spent on. A ticket that
-// has waited for long moves up among the tickets of its own key only. A heap of due times
+// has waited for long moves up among the tickets of its own owner only. A heap of due times
 // finds deadlines and tickets that have aged.
 type queue struct {
 	flows   map[string]*flow
-	current round // keys that have their turn yet to come, or are in it
-	later   round // keys that have had it
-	// spent are the keys that have had their turn in this round and left: a key that asks
+	current round // owners that have their turn yet to come, or are in it
+	later   round // owners that have had it
+	// spent are the owners that have had their turn in this round and left: an owner that asks
 	// again each time it is served must not get a turn each time.
 	spent  map[string]struct{}
-	begun  int // keys that were there when this round began
-	joined int // keys that have joined it since
+	begun  int // owners that were there when this round began
+	joined int // owners that have joined it since
 	due    dueHeap
 	total  int
 }
 
-// round is the keys of one round, by class and then in the order in which they came.
+// round is the owners of one round, by class and then in the order in which they came.
 type round [classCount]ring
 
 // ring is a list of flows.
 type ring struct{ first, last *flow }
 
-// flow is one key's tickets. It exists only while it has some.
+// flow is one owner's tickets. It exists only while it has some.
 type flow struct {
-	key        string
+	owner      string
 	ranks      [classCount + 1]line // of tickets that have aged, then by class
 	classes    [classCount]int      // how many tickets of each class
 	count      int
@@ -53,7 +53,7 @@ func rankOf(class int) int { return class + 1 }
 // line is a list of tickets, first come first served.
 type line struct{ first, last *ticket }
 
-// A turn is worth a quantum by the class of the key's best ticket, and the most expensive
+// A turn is worth a quantum by the class of the owner's best ticket, and the most expensive
 // ticket costs maxCost, so a turn is found in maxCost rounds at the latest. Requests that
 // are in no hurry pay for that with a smaller share.
 var quantum = [classCount]int{Interactive: 4, Normal: 4, Background: 1}
@@ -61,12 +61,12 @@ var quantum = [classCount]int{Interactive: 4, Normal: 4, Background: 1}
 const (
 	maxCost       = 64
 	tokensPerCost = 512
-	// extraTurns is how many keys may join a round beyond as many as began it. Later ones
-	// join the next, so that a round ends however many new keys come.
+	// extraTurns is how many owners may join a round beyond as many as began it. Later ones
+	// join the next, so that a round ends however many new owners come.
 	extraTurns = 16
 )
 
-// costOf weighs a ticket. Where tokens are limited, they are what keys share.
+// costOf weighs a ticket. Where tokens are limited, they are what owners share.
 func costOf(tokens int, limited bool) int {
 	if !limited {
 		return 1
@@ -75,9 +75,9 @@ func costOf(tokens int, limited bool) int {
 }
 
 func (q *queue) push(t *ticket) {
-	f := q.flows[t.key]
+	f := q.flows[t.owner]
 	if f == nil {
-		f = q.join(t.key)
+		f = q.join(t.owner)
 	}
 	t.flow = f
 	f.ranks[t.rank].append(t)
@@ -91,20 +91,20 @@ func (q *queue) push(t *ticket) {
 	}
 }
 
-// join makes the flow of a key that has no tickets yet.
-func (q *queue) join(key string) *flow {
+// join makes the flow of an owner that has no tickets yet.
+func (q *queue) join(owner string) *flow {
 	if q.flows == nil {
 		q.flows, q.spent = make(map[string]*flow), make(map[string]struct{})
 	}
 	if q.total == 0 {
 		q.begin()
 	}
-	f := &flow{key: key}
-	if _, spent := q.spent[key]; spent || q.joined >= q.begun+extraTurns {
+	f := &flow{owner: owner}
+	if _, spent := q.spent[owner]; spent || q.joined >= q.begun+extraTurns {
 		f.done = true
 	}
 	q.joined++
-	q.flows[key] = f
+	q.flows[owner] = f
 	return f
 }
 
@@ -192,9 +192,9 @@ func (q *queue) remove(t *ticket) {
 		return
 	}
 	f.leave()
-	delete(q.flows, f.key)
+	delete(q.flows, f.owner)
 	if f.turn || f.done {
-		q.spent[f.key] = struct{}{}
+		q.spent[f.owner] = struct{}{}
 	}
 }
 
@@ -223,8 +223,8 @@ func (l *line) remove(t *ticket) {
 }
 
 // peek is the ticket whose turn it is among those that can be served (all of them if can
-// is nil); nil if there is none. A key that has none of these loses its turn. The answer
-// stays the same until the ticket is removed or a key with a better class joins the round.
+// is nil); nil if there is none. An owner that has none of these loses its turn. The answer
+// stays the same until the ticket is removed or an owner with a better class joins the round.
 func (q *queue) peek(can func(*ticket) bool) *ticket {
 	for idle := 0; q.total > 0 && idle <= len(q.flows); {
 		f := q.current.best()
@@ -284,8 +284,8 @@ func (q *queue) firstDue() *ticket {
 	return q.due[0]
 }
 
-// promote puts a ticket that has aged before the others of its own key. The turns of the
-// key stay as they are. From now on only the ticket's deadline counts.
+// promote puts a ticket that has aged before the others of its own owner. The turns of the
+// owner stay as they are. From now on only the ticket's deadline counts.
 func (q *queue) promote(t *ticket) {
 	f := t.flow
 	f.ranks[t.rank].remove(t)
@@ -297,20 +297,20 @@ func (q *queue) promote(t *ticket) {
 	}
 }
 
-// count is how many tickets of a class a key has waiting.
-func (q *queue) count(key string, class int) int {
-	if f := q.flows[key]; f != nil {
+// count is how many tickets of a class an owner has waiting.
+func (q *queue) count(owner string, class int) int {
+	if f := q.flows[owner]; f != nil {
 		return f.classes[class]
 	}
 	return 0
 }
 
 // ahead is how many tickets, and tokens of tickets, will probably be served before a new
-// one: the key's own that are not less urgent, and of each other key as many as it will
+// one: the owner's own that are not less urgent, and of each other owner as many as it will
 // have turns until then.
-func (q *queue) ahead(key string, class int) (tickets, tokens int) {
+func (q *queue) ahead(owner string, class int) (tickets, tokens int) {
 	turns := 0
-	if f := q.flows[key]; f != nil {
+	if f := q.flows[owner]; f != nil {
 		for t := range f.upTo(class) {
 			turns++
 			tokens += t.tokens
@@ -319,24 +319,24 @@ func (q *queue) ahead(key string, class int) (tickets, tokens int) {
 		if f.done {
 			turns++
 		}
-	} else if _, spent := q.spent[key]; spent {
+	} else if _, spent := q.spent[owner]; spent {
 		turns++
 	}
-	now, nowTokens := q.current.turns(key, class, turns)
-	then, thenTokens := q.later.turns(key, class, turns-1)
+	now, nowTokens := q.current.turns(owner, class, turns)
+	then, thenTokens := q.later.turns(owner, class, turns-1)
 	return tickets + now + then, tokens + nowTokens + thenTokens
 }
 
-// turns is how many tickets, and tokens of them, other keys of the round have served when
+// turns is how many tickets, and tokens of them, other owners of the round have served when
 // each of them has had so many turns, and one more if its class goes first.
-func (r *round) turns(key string, class, turns int) (tickets, tokens int) {
+func (r *round) turns(owner string, class, turns int) (tickets, tokens int) {
 	for i := range r {
 		n := turns
 		if i <= class {
 			n++
 		}
 		for f := r[i].first; f != nil && n > 0; f = f.next { // a map of as many flows takes five times as long
-			if f.key == key {
+			if f.owner == owner {
 				continue
 			}
 			most := min(n, f.count)
@@ -360,18 +360,18 @@ func (f *flow) upTo(class int) func(func(*ticket) bool) {
 	}
 }
 
-// excess is a ticket that gives up its place for a new one of the key and class, because
-// the queue is full: the newest of the key that has most, if that is more than the asking
-// key would have, or as many and in less of a hurry; else a less urgent one of the asking
-// key. It is nil if there is none.
-func (q *queue) excess(key string, class int) *ticket {
+// excess is a ticket that gives up its place for a new one of the owner and class, because
+// the queue is full: the newest of the owner that has most, if that is more than the asking
+// owner would have, or as many and in less of a hurry; else a less urgent one of the asking
+// owner. It is nil if there is none.
+func (q *queue) excess(owner string, class int) *ticket {
 	own := 1
-	if f := q.flows[key]; f != nil {
+	if f := q.flows[owner]; f != nil {
 		own += f.count
 	}
 	var most *flow
 	for _, f := range q.flows {
-		if f.key == key || f.count < own || f.count == own && f.worst() <= class {
+		if f.owner == owner || f.count < own || f.count == own && f.worst() <= class {
 			continue
 		}
 		if most == nil || f.count > most.count || f.count == most.count && f.worst() > most.worst() {
@@ -381,7 +381,7 @@ func (q *queue) excess(key string, class int) *ticket {
 	if most != nil {
 		return most.newest(most.worst())
 	}
-	if f := q.flows[key]; f != nil && f.worst() > class {
+	if f := q.flows[owner]; f != nil && f.worst() > class {
 		return f.newest(f.worst())
 	}
 	return nil
@@ -435,7 +435,7 @@ func (h *dueHeap) Pop() any {
 	return t
 }
 
-// ageAfter is when a ticket without a deadline moves up among those of its key.
+// ageAfter is when a ticket without a deadline moves up among those of its owner.
 const ageAfter = 5 * time.Second
 
 // schedule sets when the queue must look at a new ticket.

@@ -35,11 +35,11 @@ func (s *steady) read() {
 		select {
 		case refused := <-k.verdict:
 			if refused != nil {
-				s.refused[k.key]++
+				s.refused[k.owner]++
 				continue
 			}
-			s.good[k.key]++
-			s.longest[k.key] = max(s.longest[k.key], s.now.Sub(k.asked))
+			s.good[k.owner]++
+			s.longest[k.owner] = max(s.longest[k.owner], s.now.Sub(k.asked))
 			s.holding = append(s.holding, k)
 		default:
 			still = append(still, k)
@@ -72,7 +72,7 @@ func TestAFloodingKeyNeverDelaysKeysBelowTheirShare(t *testing.T) {
 		patience := rapid.SampledFrom([]time.Duration{0, 200 * time.Second}).Draw(t, "patience")
 		// A round gives each key a quantum, so this is below an equal share of the places.
 		every := (keys+1)/places + 2
-		s := newSteady(Config{MaxInFlight: places, QueuePerKey: 32, QueueTotal: 64})
+		s := newSteady(Config{MaxInFlight: places, QueuePerOwner: 32, QueueTotal: 64})
 		const seconds = 900
 		for second := range seconds {
 			for i := range 2 * places {
@@ -122,7 +122,7 @@ func TestNoClassStarves(t *testing.T) {
 				}
 			},
 		} {
-			s := newSteady(Config{MaxInFlight: 1, QueuePerKey: 32, QueueTotal: 256})
+			s := newSteady(Config{MaxInFlight: 1, QueuePerOwner: 32, QueueTotal: 256})
 			for second := range 3000 {
 				for other := range classCount {
 					if other != class {
@@ -144,7 +144,7 @@ func TestNoClassStarves(t *testing.T) {
 // TestAgeingNeverMovesARequestAheadOfAnotherKey is the measured case: a queue full of one
 // key's requests that have all aged, and a fresh request of another key.
 func TestAgeingNeverMovesARequestAheadOfAnotherKey(t *testing.T) {
-	s := newSteady(Config{MaxInFlight: 1, QueuePerKey: 64})
+	s := newSteady(Config{MaxInFlight: 1, QueuePerOwner: 64})
 	for range 64 {
 		s.submit("flood", Normal, 10*time.Minute)
 	}

@@ -13,7 +13,7 @@ type Stats struct {
 	Requests    Level
 	Tokens      Level
 	Queued      int
-	Queues      []KeyQueue    // longest first
+	Queues      []OwnerQueue  // longest first
 	CoolDown    time.Duration // left, of the model that cools longest
 	Breaker     State
 	ReopensIn   time.Duration // until the next probe, when open
@@ -26,9 +26,9 @@ type Stats struct {
 	Outcomes map[string]int64
 }
 
-// KeyQueue is what one key has waiting in one class.
-type KeyQueue struct {
-	Key    string
+// OwnerQueue is what one owner has waiting in one class.
+type OwnerQueue struct {
+	Owner  string
 	Class  int
 	Count  int
 	Oldest time.Duration // how long the first of them has waited
@@ -56,8 +56,8 @@ func (c *core) stats(now time.Time) Stats {
 	for _, f := range c.queue.flows {
 		s.Queues = append(s.Queues, f.queues(now)...)
 	}
-	slices.SortFunc(s.Queues, func(a, b KeyQueue) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Key, b.Key))
+	slices.SortFunc(s.Queues, func(a, b OwnerQueue) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Owner, b.Owner))
 	})
 	for r := range c.shared.refused {
 		s.Refused[Reason(r).String()] = c.shared.refused[r].Load()
@@ -69,13 +69,13 @@ func (c *core) stats(now time.Time) Stats {
 }
 
 // queues describes the flow's tickets, by class.
-func (f *flow) queues(now time.Time) []KeyQueue {
-	var all []KeyQueue
+func (f *flow) queues(now time.Time) []OwnerQueue {
+	var all []OwnerQueue
 	for class, n := range f.classes {
 		if n == 0 {
 			continue
 		}
-		q := KeyQueue{Key: f.key, Class: class, Count: n}
+		q := OwnerQueue{Owner: f.owner, Class: class, Count: n}
 		for t := range f.upTo(class) {
 			if t.class == class {
 				q.Oldest = max(q.Oldest, now.Sub(t.asked))

@@ -32,7 +32,7 @@ func TestNobodyIsLostWhileLimitsChange(t *testing.T) {
 				for range 500 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(2000))*time.Millisecond)
 					permit, err := client.Acquire(ctx, throttle.Ask{
-						Key: string(rune('a' + g%3)), Class: random.IntN(3), Tokens: random.IntN(100),
+						Owner: string(rune('a' + g%3)), Class: random.IntN(3), Tokens: random.IntN(100),
 						Deadline: time.Now().Add(time.Duration(random.IntN(3000)) * time.Millisecond)})
 					switch _, typed := errors.AsType[*throttle.Refused](err); {
 					case typed:

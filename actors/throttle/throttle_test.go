@@ -136,7 +136,7 @@ func in(d time.Duration) time.Time { return time.Now().Add(d) }
 func TestRequestsPerMinuteAreKept(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 60}, func(t *testing.T, g *gate) {
 		for range 70 {
-			g.request("a", throttle.Ask{Key: "a", Deadline: in(time.Minute), Class: throttle.Normal}, 0, throttle.Outcome{})
+			g.request("a", throttle.Ask{Owner: "a", Deadline: in(time.Minute), Class: throttle.Normal}, 0, throttle.Outcome{})
 		}
 		g.wg.Wait()
 		times := g.served("a")
@@ -200,11 +200,11 @@ func TestInFlightIsKept(t *testing.T) {
 func TestTrickleIsServedBesideAFlood(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 600, Burst: time.Second}, func(t *testing.T, g *gate) {
 		for range 600 {
-			g.request("flood", throttle.Ask{Key: "flood", Class: throttle.Normal, Deadline: in(20 * time.Second)}, 0, throttle.Outcome{})
+			g.request("flood", throttle.Ask{Owner: "flood", Class: throttle.Normal, Deadline: in(20 * time.Second)}, 0, throttle.Outcome{})
 		}
 		kittest.Quiesce()
 		for range 10 {
-			g.request("trickle", throttle.Ask{Key: "trickle", Class: throttle.Normal, Deadline: in(2 * time.Second)}, 0, throttle.Outcome{})
+			g.request("trickle", throttle.Ask{Owner: "trickle", Class: throttle.Normal, Deadline: in(2 * time.Second)}, 0, throttle.Outcome{})
 			kittest.Pass(time.Second)
 		}
 		g.wg.Wait()
@@ -223,19 +223,19 @@ func TestTrickleIsServedBesideAFlood(t *testing.T) {
 }
 
 func TestManyFloodsDoNotCloseTheDoor(t *testing.T) {
-	config := throttle.Config{MaxInFlight: 1, QueuePerKey: 64, QueueTotal: 128, Reserve: 1}
+	config := throttle.Config{MaxInFlight: 1, QueuePerOwner: 64, QueueTotal: 128, Reserve: 1}
 	run(t, config, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
 		for _, key := range []string{"a", "b", "c"} {
 			for range 100 {
-				g.request(key, throttle.Ask{Key: key, Class: throttle.Normal}, 0, throttle.Outcome{})
+				g.request(key, throttle.Ask{Owner: key, Class: throttle.Normal}, 0, throttle.Outcome{})
 			}
 		}
 		kittest.Quiesce()
 		if s := g.stats(); s.Queued != 128 {
 			t.Fatalf("queued %d", s.Queued)
 		}
-		g.request("late", throttle.Ask{Key: "late", Class: throttle.Normal}, 0, throttle.Outcome{})
+		g.request("late", throttle.Ask{Owner: "late", Class: throttle.Normal}, 0, throttle.Outcome{})
 		kittest.Quiesce()
 		held.Release(throttle.Outcome{})
 		g.wg.Wait()
@@ -246,13 +246,13 @@ func TestManyFloodsDoNotCloseTheDoor(t *testing.T) {
 }
 
 func TestInteractiveGoesFirstAndHasAReserve(t *testing.T) {
-	run(t, throttle.Config{MaxInFlight: 1, QueuePerKey: 100, QueueTotal: 4, Reserve: 1}, func(t *testing.T, g *gate) {
+	run(t, throttle.Config{MaxInFlight: 1, QueuePerOwner: 100, QueueTotal: 4, Reserve: 1}, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
 		for range 6 {
-			g.request("normal", throttle.Ask{Key: "k", Class: throttle.Normal}, time.Second, throttle.Outcome{})
+			g.request("normal", throttle.Ask{Owner: "k", Class: throttle.Normal}, time.Second, throttle.Outcome{})
 			kittest.Quiesce()
 		}
-		g.request("urgent", throttle.Ask{Key: "k", Class: throttle.Interactive}, time.Second, throttle.Outcome{})
+		g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive}, time.Second, throttle.Outcome{})
 		kittest.Quiesce()
 		held.Release(throttle.Outcome{})
 		g.wg.Wait()
@@ -268,15 +268,15 @@ func TestInteractiveGoesFirstAndHasAReserve(t *testing.T) {
 func TestBackgroundAgesInsteadOfStarvingBehindItsOwnKey(t *testing.T) {
 	run(t, throttle.Config{MaxInFlight: 1}, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
-		g.request("poll", throttle.Ask{Key: "k", Class: throttle.Background, Deadline: in(20 * time.Second)}, time.Second, throttle.Outcome{})
+		g.request("poll", throttle.Ask{Owner: "k", Class: throttle.Background, Deadline: in(20 * time.Second)}, time.Second, throttle.Outcome{})
 		kittest.Quiesce()
 		for range 10 { // more than can be served, without end
-			g.request("urgent", throttle.Ask{Key: "k", Class: throttle.Interactive, Deadline: in(time.Minute)}, time.Second, throttle.Outcome{})
+			g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)}, time.Second, throttle.Outcome{})
 		}
 		kittest.Quiesce()
 		held.Release(throttle.Outcome{})
 		for range 20 {
-			g.request("urgent", throttle.Ask{Key: "k", Class: throttle.Interactive, Deadline: in(time.Minute)}, time.Second, throttle.Outcome{})
+			g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)}, time.Second, throttle.Outcome{})
 			kittest.Pass(time.Second)
 		}
 		g.wg.Wait()
@@ -680,7 +680,7 @@ func TestWaitAndPositionAreVisible(t *testing.T) {
 		}
 		for i := range 3 {
 			g.wg.Go(func() {
-				p, err := g.Acquire(t.Context(), throttle.Ask{Key: "k"})
+				p, err := g.Acquire(t.Context(), throttle.Ask{Owner: "k"})
 				if err != nil {
 					t.Error(err)
 					return
@@ -694,7 +694,7 @@ func TestWaitAndPositionAreVisible(t *testing.T) {
 		}
 		kittest.Pass(4 * time.Second)
 		s := g.stats()
-		if len(s.Queues) != 1 || s.Queues[0] != (throttle.KeyQueue{Key: "k", Class: 0, Count: 3, Oldest: 4 * time.Second}) {
+		if len(s.Queues) != 1 || s.Queues[0] != (throttle.OwnerQueue{Owner: "k", Class: 0, Count: 3, Oldest: 4 * time.Second}) {
 			t.Errorf("queues %+v", s.Queues)
 		}
 		held.Release(throttle.Outcome{})

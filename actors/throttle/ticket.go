@@ -9,7 +9,7 @@ import (
 // decides or receives; the rest belongs to the core until the verdict is sent.
 type ticket struct {
 	id       string
-	key      string
+	owner    string
 	model    string
 	class    int
 	tokens   int

@@ -7,7 +7,7 @@ import (
 // Waiter is a request in the queue.
 type Waiter struct {
 	ID       string // as its Ask had it
-	Key      string
+	Owner    string
 	Class    int
 	Position int // from 1
 	Waited   time.Duration
@@ -19,7 +19,7 @@ func (q *queue) waiters(now time.Time) []Waiter {
 	all := make([]Waiter, 0, q.total)
 	played := q.copy()
 	for t := played.peek(nil); t != nil; t = played.peek(nil) {
-		all = append(all, Waiter{ID: t.id, Key: t.key, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)})
+		all = append(all, Waiter{ID: t.id, Owner: t.owner, Class: t.class, Position: len(all) + 1, Waited: now.Sub(t.asked)})
 		played.serve(t)
 	}
 	return all
@@ -31,13 +31,13 @@ func (q *queue) copy() *queue {
 	for _, r := range []*round{&q.current, &q.later} {
 		for i := range r {
 			for f := r[i].first; f != nil; f = f.next {
-				twin := &flow{key: f.key, classes: f.classes, count: f.count, tokens: f.tokens, deficit: f.deficit, turn: f.turn, done: f.done}
+				twin := &flow{owner: f.owner, classes: f.classes, count: f.count, tokens: f.tokens, deficit: f.deficit, turn: f.turn, done: f.done}
 				for rank := range f.ranks {
 					for t := f.ranks[rank].first; t != nil; t = t.next {
-						twin.ranks[rank].append(&ticket{id: t.id, key: t.key, class: t.class, rank: t.rank, tokens: t.tokens, cost: t.cost, asked: t.asked, flow: twin, index: -1})
+						twin.ranks[rank].append(&ticket{id: t.id, owner: t.owner, class: t.class, rank: t.rank, tokens: t.tokens, cost: t.cost, asked: t.asked, flow: twin, index: -1})
 					}
 				}
-				c.flows[f.key] = twin
+				c.flows[f.owner] = twin
 				c.place(twin)
 			}
 		}

@@ -15,7 +15,7 @@ func TestWaitersAreListedInTheOrderTheyAreServed(t *testing.T) {
 		now := time.Now()
 		push := func(n int) {
 			for i := range n {
-				tk := &ticket{id: fmt.Sprint(q.total, "-", i), key: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"),
+				tk := &ticket{id: fmt.Sprint(q.total, "-", i), owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"),
 					class: rapid.IntRange(Interactive, Background).Draw(t, "class"), cost: rapid.IntRange(1, maxCost).Draw(t, "cost"), asked: now, index: -1}
 				tk.rank = rankOf(tk.class)
 				q.push(tk)

@@ -122,7 +122,7 @@ func (a *attempt) permitted(ctx context.Context) *upstream.Failure {
 
 // ask is what the throttle is told of the request.
 func (a *attempt) ask() throttle.Ask {
-	return throttle.Ask{ID: a.order.ID, Key: a.order.Tenant, Model: a.candidate.Model, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline(), Last: a.alone}
+	return throttle.Ask{ID: a.order.ID, Owner: a.order.Owner, Model: a.candidate.Model, Class: a.order.Class, Tokens: a.order.Tokens, Deadline: a.queueDeadline(), Last: a.alone}
 }
 
 func (a *attempt) queueDeadline() time.Time {

@@ -39,7 +39,7 @@ func (s *Service) Inquire(ctx context.Context, o *Order, prepare func(dialogue.T
 func (s *Service) inquire(ctx context.Context, p *Provider, o *Order, call shapes.Call) []byte {
 	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
 	defer cancel()
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: o.Tenant, Class: o.Class})
+	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: o.Owner, Class: o.Class})
 	if err != nil {
 		return nil
 	}

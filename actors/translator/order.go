@@ -23,8 +23,9 @@ type Order struct {
 	Body []byte
 	// Plan is what to try, in order; never empty.
 	Plan []catalog.Candidate
-	// Tenant is whom the throttles are fair to: the key's id.
-	Tenant string
+	// Key is the id of the key that the request came with. Owner is its user, or the key if it
+	// has no user: throttles let owners take turns.
+	Key, Owner string
 	// Era is that of the keys in which the key was found good, see flow.Registry.Guard.
 	Era uint64
 	// Class is the priority class of the throttles.

@@ -255,7 +255,7 @@ func (s *stage) order(shape dialogue.Shape, body string) *translator.Order {
 	if head.Stream {
 		mode = shapes.Stream
 	}
-	return &translator.Order{ID: "r1", Inbound: inbound, Mode: mode, In: in, Head: head, Body: []byte(body), Plan: s.plan(), Tenant: "key", Class: throttle.Normal}
+	return &translator.Order{ID: "r1", Inbound: inbound, Mode: mode, In: in, Head: head, Body: []byte(body), Plan: s.plan(), Key: "key", Owner: "key:key", Class: throttle.Normal}
 }
 
 const (

@@ -19,7 +19,7 @@ func (s *Service) Content(ctx context.Context, v *state.Video, variant video.Var
 	if !ok || p.Video == nil {
 		return nil, noRoute(time.Second, nil)
 	}
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: v.Key, Class: throttle.Normal, Deadline: s.Now().Add(gateTime), Last: true})
+	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(gateTime), Last: true})
 	var refused *throttle.Refused
 	switch {
 	case errors.As(err, &refused):
@@ -84,7 +84,7 @@ func (s *Service) forget(ctx context.Context, v *state.Video) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Key: v.Key, Class: throttle.Background, Last: true})
+	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Background, Last: true})
 	if err == nil {
 		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
 		err = ignoring(p.Video.Delete(ctx, v.UpstreamID), video.ErrLost)

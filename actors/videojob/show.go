@@ -28,7 +28,7 @@ func (j *job) show(self *actor.PID) {
 	v := &j.video
 	if j.run.shown == nil {
 		system := j.svc.System
-		j.run.shown = j.svc.Flow.Begin(context.Background(), flow.About{ID: v.ID, Shape: shape, Model: v.Model, Key: v.Key, Work: true, Job: true, Since: v.Created},
+		j.run.shown = j.svc.Flow.Begin(context.Background(), flow.About{ID: v.ID, Shape: shape, Model: v.Model, Key: v.Key, Owner: string(v.Owner), Work: true, Job: true, Since: v.Created},
 			func(cause error) {
 				j.run.end(cause)
 				system.Send(self, &hurried{})

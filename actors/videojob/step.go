@@ -132,7 +132,7 @@ func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Perm
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.run.ended, cancel)() // whose job is ended does not queue for it
-	ask := throttle.Ask{Key: s.video.Key, Class: class, Deadline: now.Add(gateTime), Last: true}
+	ask := throttle.Ask{Owner: string(s.video.Owner), Class: class, Deadline: now.Add(gateTime), Last: true}
 	if next(&s.video) == submit {
 		ask.ID = s.video.ID // its place is shown; a poll's is nobody's business
 		ask.Model = s.video.UpstreamModel

@@ -328,7 +328,7 @@ func (b *bench) tryFlow() {
 		return r, ctx
 	}
 	first, _ := begin("req_a")
-	permit, err := b.gate.Acquire(t.Context(), throttle.Ask{ID: "req_a", Key: "key_1"})
+	permit, err := b.gate.Acquire(t.Context(), throttle.Ask{ID: "req_a", Owner: "key:key_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func (b *bench) tryFlow() {
 	second, ctx := begin("req_b")
 	left := make(chan error)
 	go func() {
-		_, err := b.gate.Acquire(ctx, throttle.Ask{ID: "req_b", Key: "key_1"})
+		_, err := b.gate.Acquire(ctx, throttle.Ask{ID: "req_b", Owner: "key:key_1"})
 		second.End(flow.Result{Status: 503, Code: "cancelled_by_operator"})
 		left <- err
 	}()
@@ -352,7 +352,7 @@ func (b *bench) tryFlow() {
 		"data.0.id", "req_a", "data.0.phase", "replying", "data.0.output_tokens", 7, "data.1.queue_position", 1, "data.0.upstream_model", "m-upstream")
 	b.want(b.call("GET", "/flow?phase=queued&sort=new&limit=1&model=m&key=key_1&provider=up", ""), 200, "matching", 1, "data.0.id", "req_b", "data.1", "<nil>")
 	b.want(b.call("GET", "/flow?model=other", ""), 200, "matching", 0, "data", "[]", "load.in_flight", 2)
-	b.want(b.call("GET", "/providers", ""), 200, "data.0.name", "up", "data.0.queued", 1, "data.0.queues.0.key", "key_1", "data.0.places", 1, "data.0.requests.limit", 60)
+	b.want(b.call("GET", "/providers", ""), 200, "data.0.name", "up", "data.0.queued", 1, "data.0.queues.0.owner", "key:key_1", "data.0.places", 1, "data.0.requests.limit", 60)
 	b.want(b.call("DELETE", "/flow/requests/req_b", ""), 202, "id", "req_b")
 	if err := <-left; !errors.Is(err, flow.Cancelled) {
 		t.Errorf("the request that was cancelled met %v", err)

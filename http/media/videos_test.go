@@ -621,3 +621,33 @@ func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// Pictures and videos take the turns of their key's user at a provider, not of the key.
+func TestPicturesAndVideosTakeTheTurnsOfTheirUser(t *testing.T) {
+	t.Parallel()
+	g, _ := openStudio(t, time.Millisecond)
+	if err := g.house.SetPaused(t.Context(), "studio", true); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { g.generate(object{"model": "video-1"}) })
+	wg.Go(func() { g.send("POST", "/v1/videos", asJSON, `{"prompt":"a cat"}`) })
+	var owners []string
+	for len(owners) < 2 {
+		waiters, err := g.house.Providers()[0].Gate.Queue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners = nil
+		for _, w := range waiters {
+			owners = append(owners, w.Owner)
+		}
+	}
+	if err := g.house.SetPaused(t.Context(), "studio", false); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if !slices.Equal(owners, []string{"user:7", "user:7"}) {
+		t.Errorf("turns are taken by %q", owners)
+	}
+}

@@ -95,7 +95,7 @@ func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
 // the client.
 func (v *visit) begin() *painter.Reply {
 	return v.doors.Painter.Begin(v.r.Context(), &painter.Order{ID: access.RequestID(v.w), Request: v.request, Header: v.r.Header,
-		Plan: v.plan, Tenant: v.key.ID, Era: v.era, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
+		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
 }
 
 // meter has the key's user charged (decisions, Users and money). Keys that belong

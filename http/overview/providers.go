@@ -26,7 +26,7 @@ type Provider struct {
 	Requests  Bucket     `json:"requests"`
 	Tokens    Bucket     `json:"tokens"`
 	Queued    int        `json:"queued"`
-	Queues    []Queue    `json:"queues" doc:"by key and class, the longest first"`
+	Queues    []Queue    `json:"queues" doc:"by owner and class, the longest first"`
 	Keys      KeysState  `json:"keys"`
 	ServiceMs int64      `json:"service_ms" doc:"how long a request takes on average"`
 	Granted   int64      `json:"granted" doc:"requests since the start"`
@@ -44,7 +44,7 @@ type Bucket struct {
 
 // Queue is what one key has waiting in one class.
 type Queue struct {
-	Key      string `json:"key" doc:"the id of the key"`
+	Owner    string `json:"owner" doc:"user:NAME, or key:ID for a key without a user"`
 	Class    string `json:"class" enum:"interactive,normal,background"`
 	Count    int    `json:"count"`
 	OldestMs int64  `json:"oldest_ms" doc:"how long the first of them has waited"`
@@ -111,7 +111,7 @@ func (o *Overview) provider(ctx context.Context, p *translator.Provider) Provide
 	out.InFlight, out.Places, out.Queued = s.InFlight, s.MaxInFlight, s.Queued
 	out.Requests, out.Tokens = bucket(s.Requests), bucket(s.Tokens)
 	for _, q := range s.Queues {
-		out.Queues = append(out.Queues, Queue{q.Key, classes[q.Class], q.Count, q.Oldest.Milliseconds()})
+		out.Queues = append(out.Queues, Queue{q.Owner, classes[q.Class], q.Count, q.Oldest.Milliseconds()})
 	}
 	out.ServiceMs, out.Granted, out.WaitedMs = s.Service.Milliseconds(), s.Granted, s.Waited.Milliseconds()
 	out.Refused, out.Outcomes = counts(s.Refused), counts(s.Outcomes)

@@ -238,7 +238,8 @@ func (v *visit) mode() shapes.Mode {
 func (v *visit) order() *translator.Order {
 	return &translator.Order{
 		ID: access.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
-		Plan: v.plan, Tenant: v.key.ID, Era: v.era, Class: class(v.head.ServiceTier, v.head.Background), Tokens: v.estimate(),
+		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: class(v.head.ServiceTier, v.head.Background),
+		Tokens: v.estimate(),
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -329,4 +331,39 @@ func TestNobodyGetsAnothersBytes(t *testing.T) {
 			t.Errorf("worker %d got %.40q", worker, got)
 		}
 	})
+}
+
+// A user gets one turn in each round at a provider, however many keys it has.
+func TestKeysOfOneUserShareItsTurnsAtAProvider(t *testing.T) {
+	g := open(t)
+	keys := map[string]string{"first": "alice", "second": "alice", "single": ""}
+	for name, user := range keys {
+		g.key(name, func(k *state.Key) { k.User = user })
+	}
+	if err := g.house.SetPaused(t.Context(), "sandbox", true); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for name := range keys {
+		wg.Go(func() { g.do("POST", asks[0].path, asks[0].body, g.as(name)...) })
+	}
+	var owners []string
+	for len(owners) < len(keys) {
+		waiters, err := g.house.Providers()[0].Gate.Queue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners = nil
+		for _, w := range waiters {
+			owners = append(owners, w.Owner)
+		}
+	}
+	if err := g.house.SetPaused(t.Context(), "sandbox", false); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	slices.Sort(owners)
+	if !slices.Equal(owners, []string{"key:key_single", "user:alice", "user:alice"}) {
+		t.Errorf("turns are taken by %q", owners)
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 const (
@@ -21,40 +22,49 @@ const (
 	maxSearch = 200
 )
 
-// itemIndex remembers which response an output item belongs to: two generations
-// of a map, the older of which is dropped when the younger is full. It only
-// saves a search; what it says is looked up in the store, owner and all.
+// itemIndex remembers which response an output item belongs to. It only saves a search: the
+// response it names is looked up in the store, with its owner. When it is full, the owner
+// with most items loses its oldest, so no owner pushes out the items of others.
 type itemIndex struct {
-	mu         sync.Mutex
-	young, old map[string]string // item id to response id
-	most       int
+	mu        sync.Mutex
+	responses map[itemKey]string // by item, the id of the response
+	latest    *share.Latest[itemKey]
+}
+
+// itemKey is an item of an owner. Providers choose the ids of items, so two owners may have
+// items of the same id.
+type itemKey struct {
+	owner state.Owner
+	id    string
 }
 
 func newItemIndex(most int) *itemIndex {
-	return &itemIndex{young: make(map[string]string), most: most}
+	return &itemIndex{responses: make(map[itemKey]string), latest: share.NewLatest[itemKey](most)}
 }
 
-// add notes the output items of a response.
-func (x *itemIndex) add(response string, doc []byte) {
+// add notes the output items of an owner's response.
+func (x *itemIndex) add(owner state.Owner, response string, doc []byte) {
 	items := responses.OutputItems(doc)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, it := range items {
-		if id := gjson.GetBytes(it, "id").String(); id != "" {
-			if len(x.young) >= x.most/2 {
-				x.old, x.young = x.young, make(map[string]string)
-			}
-			x.young[id] = response
+		key := itemKey{owner, gjson.GetBytes(it, "id").String()}
+		if key.id == "" {
+			continue
 		}
+		if _, known := x.responses[key]; !known {
+			if gone, full := x.latest.Add(string(owner), key); full {
+				delete(x.responses, gone)
+			}
+		}
+		x.responses[key] = response
 	}
 }
 
-func (x *itemIndex) find(item string) (response string, ok bool) {
+func (x *itemIndex) find(owner state.Owner, item string) (response string, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if response, ok = x.young[item]; !ok {
-		response, ok = x.old[item]
-	}
+	response, ok = x.responses[itemKey{owner, item}]
 	return response, ok
 }
 
@@ -91,7 +101,7 @@ func (l *library) find(id string) (json.RawMessage, bool) {
 	if it, ok := l.known[id]; ok {
 		return it, true
 	}
-	if response, ok := l.doors.items.find(id); ok {
+	if response, ok := l.doors.items.find(l.owner, id); ok {
 		l.read(response)
 	}
 	for l.known[id] == nil && l.next() {

@@ -82,7 +82,7 @@ func (r *record) complete(_ context.Context, m translator.Meta, last []byte) ([]
 	defer r.mu.Unlock()
 	err := r.put(bytes.Clone(doc), &m)
 	if err == nil {
-		r.visit.doors.items.add(r.id, doc)
+		r.visit.doors.items.add(r.visit.owner(), r.id, doc)
 		return nil, nil
 	}
 	e := storeError(err, "store")

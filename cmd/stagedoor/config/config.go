@@ -124,7 +124,7 @@ type Limits struct {
 	RPM          int      `yaml:"rpm" doc:"requests a minute"`
 	TPM          int      `yaml:"tpm" doc:"tokens a minute"`
 	Concurrency  int      `yaml:"concurrency" doc:"calls at a time"`
-	Queue        int      `yaml:"queue" doc:"requests of one key that may wait"`
+	Queue        int      `yaml:"queue" doc:"requests of one user, or key without a user, that may wait"`
 	QueueTimeout Duration `yaml:"queue_timeout" doc:"how long one may wait"`
 }
 

@@ -442,7 +442,7 @@ class Card {
     const known = [['Speaks', p.shape], ['Queued', count(p.queued)], ['A request takes', p.service_ms ? time(p.service_ms) : ''], ['Let through', count(p.granted)],
       ['Keys that rest', p.keys.of ? `${p.keys.benched} of ${p.keys.of}` : ''], ['Ended', list(p.outcomes)], ['Refused', list(p.refused)]];
     same(this.facts, JSON.stringify(known), () => known.flatMap(([name, value]) => fact(name, value)));
-    this.queue.show(p.queues, (q) => `${q.class} ${q.key}`);
+    this.queue.show(p.queues, (q) => `${q.class} ${q.owner}`);
     this.table.hidden = !p.queues.length;
   }
 }
