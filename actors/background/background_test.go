@@ -65,7 +65,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 			t.Fatal(err)
 		}
 		defer s.store.Close()
-		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: dialoguetest.NoVault{}, ID: s.id}
+		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: s.id}
 		gate, err := throttle.Spawn(sys, "p/sim", throttle.Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	cancel()
 	s.service.Drain(ctx, 5*time.Second)
 	kittest.Pass(time.Second)
-	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: dialoguetest.NoVault{}, ID: s.id}
+	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: s.id}
 	next := kit.NewSystem(kit.Options{Logger: s.sys.Logger(), MaxIdle: -1})
 	s.t.Cleanup(func() { _ = next.Stop(context.Background()) })
 	gate, err := throttle.Spawn(next, "p/sim", throttle.Config{})

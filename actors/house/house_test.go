@@ -48,7 +48,7 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 	}
 	var mu sync.Mutex
 	n := byte(0)
-	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: dialoguetest.NoVault{}, ID: func() string {
+	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
@@ -313,7 +313,7 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		faulty.Refuse(errors.New("broken"))
-		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Vault: dialoguetest.NoVault{}}
+		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Signatures: dialoguetest.NoSignatures{}}
 		if _, err := house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
 			t.Error("started")
 		}

@@ -191,7 +191,7 @@ func (j *judge) flag(name string) {
 
 // input judges the count of input tokens.
 func (j *judge) input() int64 {
-	told, counted := j.told.InputTotal, dialogue.Told(j.counted.InputTotal)
+	told, counted := j.told.InputTotal, dialogue.CountOrZero(j.counted.InputTotal)
 	switch {
 	case told == notTold:
 		j.flag(FlagMissing)
@@ -211,7 +211,7 @@ const notTold = -1
 // output judges the count of output tokens. A provider may have told only the beginning of
 // an answer that was cut off. More than the model gives is charged as the most it gives.
 func (j *judge) output(end End) int64 {
-	told, counted := j.told.OutputTotal, dialogue.Told(j.counted.OutputTotal)
+	told, counted := j.told.OutputTotal, dialogue.CountOrZero(j.counted.OutputTotal)
 	cut := end != Finished
 	switch {
 	case told > j.most:
@@ -244,7 +244,7 @@ func (j *judge) parts(u *dialogue.Usage) {
 }
 
 func sum(a, b int64) int64 {
-	a, b = dialogue.Told(a), dialogue.Told(b)
+	a, b = dialogue.CountOrZero(a), dialogue.CountOrZero(b)
 	if a > state.MaxCredits-min(b, state.MaxCredits) {
 		return state.MaxCredits
 	}
@@ -262,7 +262,7 @@ func (j *judge) part(told, whole int64) int64 {
 		}
 		return whole
 	}
-	return dialogue.Told(told)
+	return dialogue.CountOrZero(told)
 }
 
 func used(u dialogue.Usage) state.ReceiptUsage {

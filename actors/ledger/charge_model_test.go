@@ -16,7 +16,7 @@ import (
 // left, and never above what the model gives.
 func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 	price := &catalog.Price{Input: 1_000_000, Output: 10_000_000}
-	reported := rapid.OneOf(rapid.Int64Range(0, 200), rapid.SampledFrom([]int64{-1, dialogue.Below, -50, 0, 1 << 40}))
+	reported := rapid.OneOf(rapid.Int64Range(0, 200), rapid.SampledFrom([]int64{-1, dialogue.NegativeCount, -50, 0, 1 << 40}))
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.Int64Range(1, 300).Draw(t, "model maximum")
 		prompt := rapid.Int64Range(0, 100).Draw(t, "prompt")

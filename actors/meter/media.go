@@ -49,7 +49,7 @@ func mediaTokens(content []byte) (n int64, known bool) {
 	if _, image, err := picture.Measure(all); err == nil {
 		return min(max(int64(image.Width)*int64(image.Height)/pixelsPerToken, leastImage), mostImage), true
 	}
-	return tokens.Guess(int(size)), picture.Sniff(head) != ""
+	return tokens.Estimate(int(size)), picture.Sniff(head) != ""
 }
 
 // decode reads base64 of either alphabet, with or without padding and with slashes that are

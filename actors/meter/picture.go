@@ -117,7 +117,7 @@ const (
 func (p *Picture) guess(images, partials int64) dialogue.Usage {
 	r := p.request.Picture
 	u := dialogue.NoUsage
-	u.InputTotal = max(1, tokens.Guess(len(r.Prompt))) + int64(len(r.Files()))*sourceTokens
+	u.InputTotal = max(1, tokens.Estimate(len(r.Prompt))) + int64(len(r.Files()))*sourceTokens
 	u.OutputTotal = times(p.each(), images) + partials*partialTokens
 	u.Estimated = true
 	return u

@@ -16,11 +16,11 @@ const mediaRun = 1 << 10
 // since names and punctuation of the JSON count, too.
 func promptTokens(body []byte) int64 {
 	if !longRun(body) {
-		return tokens.Guess(len(body))
+		return tokens.Estimate(len(body))
 	}
 	w := promptWalk{}
 	w.walk(body)
-	return tokens.Guess(len(body)-w.bytes) + w.tokens
+	return tokens.Estimate(len(body)-w.bytes) + w.tokens
 }
 
 // longRun reports whether there is a run of base64 digits that may be media. One of every

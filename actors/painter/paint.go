@@ -195,11 +195,11 @@ func trim(reply *picture.Reply, n int) {
 // request for, if the shape can do without.
 func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *failure) {
 	reply, f := a.ask(ctx, p)
-	y, yields := a.shape.(picture.Yielder)
+	y, yields := a.shape.(picture.Simplifier)
 	if f == nil || !f.refused || !yields {
 		return reply, f
 	}
-	less, lost := y.Yield(p.request, a.candidate.Model, f.Err)
+	less, lost := y.Simplify(p.request, a.candidate.Model, f.Err)
 	if less == nil {
 		return reply, f
 	}

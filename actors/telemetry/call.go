@@ -219,7 +219,7 @@ func cacheWrites(u *dialogue.Usage) int64 {
 	if u.CacheWrite5m < 0 && u.CacheWrite1h < 0 {
 		return -1
 	}
-	return dialogue.Told(u.CacheWrite5m) + dialogue.Told(u.CacheWrite1h)
+	return dialogue.CountOrZero(u.CacheWrite5m) + dialogue.CountOrZero(u.CacheWrite1h)
 }
 
 // Dollars is an amount of micro-dollars for eyes and graphs. Books are kept in

@@ -472,7 +472,7 @@ func (a *attempt) outcome(f *upstream.Failure) throttle.Outcome {
 
 // outcomeOf is what the throttle is told of one call.
 func (a *attempt) outcomeOf(f *upstream.Failure, u dialogue.Usage) throttle.Outcome {
-	o := throttle.Outcome{Kind: throttle.Success, Model: a.candidate.Model, TokensUsed: int(dialogue.Told(u.InputTotal) + dialogue.Told(u.OutputTotal))}
+	o := throttle.Outcome{Kind: throttle.Success, Model: a.candidate.Model, TokensUsed: int(dialogue.CountOrZero(u.InputTotal) + dialogue.CountOrZero(u.OutputTotal))}
 	if left := a.left.Load(); left != nil {
 		o.RemainingRequests, o.ResetRequests = left.Requests, left.ResetRequests
 		o.RemainingTokens, o.ResetTokens = left.Tokens, left.ResetTokens

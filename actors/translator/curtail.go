@@ -43,7 +43,7 @@ func (t *translated) curtail() *upstream.Failure {
 	}
 	usage := t.usage
 	if usage.InputTotal < 0 {
-		usage.InputTotal, usage.Estimated = tokens.Guess(len(t.order.Body)), true
+		usage.InputTotal, usage.Estimated = tokens.Estimate(len(t.order.Body)), true
 	}
 	if usage.OutputTotal < t.counted.output {
 		usage.OutputTotal, usage.Estimated = t.counted.output, true

@@ -110,7 +110,7 @@ func (c *counter) add(bytes int) {
 	}
 	c.pieces++
 	c.bytes += bytes
-	c.output = max(c.pieces, tokens.Guess(c.bytes))
+	c.output = max(c.pieces, tokens.Estimate(c.bytes))
 }
 
 // afterwards lets the meter settle a request that is over, beside everything

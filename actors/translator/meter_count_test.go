@@ -11,7 +11,7 @@ import (
 func TestPiecesAreCountedAsAboutTheirTokens(t *testing.T) {
 	const text = "Costumes hang in the order in which they will be needed, and nobody touches them before the second bell has rung. "
 	whole := strings.Repeat(text, 10)
-	real := tokens.Text(whole)
+	real := tokens.Count(whole)
 	cut := func(n int) (pieces []string) {
 		for s := whole; s != ""; s = s[min(n, len(s)):] {
 			pieces = append(pieces, s[:min(n, len(s))])
@@ -22,7 +22,7 @@ func TestPiecesAreCountedAsAboutTheirTokens(t *testing.T) {
 		name   string
 		pieces []string
 	}{
-		{"a token each", tokens.Pieces(whole)},
+		{"a token each", tokens.Split(whole)},
 		{"a word each", strings.SplitAfter(whole, " ")},
 		{"lines", cut(80)},
 		{"all at once", []string{whole}},

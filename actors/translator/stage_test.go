@@ -165,7 +165,7 @@ func newStage(t testing.TB, sys *kit.System) *stage {
 	n := 0
 	var mu sync.Mutex
 	s := &stage{t: t, sys: sys, providers: make(map[string]*translator.Provider), fakes: make(map[string]*fake)}
-	s.env = &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Vault: noVault{}, ID: func() string {
+	s.env = &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: noVault{}, ID: func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		n++

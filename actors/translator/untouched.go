@@ -95,7 +95,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 		out = bytes.ToValidUTF8(out, replacement)
 	}
 	buf.B = out
-	u.counted.output = tokens.Guess(shapes.AnswerBytes(out))
+	u.counted.output = tokens.Estimate(shapes.AnswerBytes(out))
 	u.learn(u.tap.Usage(), u.tap.Reason())
 	if !u.hooked() {
 		return nil

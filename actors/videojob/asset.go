@@ -30,7 +30,7 @@ func (s *Service) Content(ctx context.Context, v *state.Video, variant video.Var
 	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // unless it was released with what it was used for
 	content, err := p.Video.Content(ctx, v.UpstreamID, variant, byteRange)
 	switch {
-	case err == nil, errors.Is(err, video.ErrLost), errors.Is(err, video.ErrNoVariant):
+	case err == nil, errors.Is(err, video.ErrJobNotFound), errors.Is(err, video.ErrNoVariant):
 		permit.Release(throttle.Outcome{Kind: throttle.Success})
 	default:
 		permit.Release(told(err))
@@ -42,7 +42,7 @@ func contentError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, video.ErrLost):
+	case errors.Is(err, video.ErrJobNotFound):
 		return Expired()
 	case errors.Is(err, video.ErrNoVariant):
 		return dialogue.Invalid("variant", "is not made by the provider of this video")
@@ -87,7 +87,7 @@ func (s *Service) forget(ctx context.Context, v *state.Video) {
 	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Background, Last: true})
 	if err == nil {
 		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
-		err = ignoring(p.Video.Delete(ctx, v.UpstreamID), video.ErrLost)
+		err = ignoring(p.Video.Delete(ctx, v.UpstreamID), video.ErrJobNotFound)
 		permit.Release(told(err))
 	}
 	if err != nil {

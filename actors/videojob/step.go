@@ -249,7 +249,7 @@ func (s *step) poll(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	status, err := p.Video.Poll(limited, s.video.UpstreamID)
-	if errors.Is(err, video.ErrLost) {
+	if errors.Is(err, video.ErrJobNotFound) {
 		permit.Release(throttle.Outcome{Kind: throttle.Success})
 		if s.misses++; s.misses >= mostMisses {
 			s.change(lost(s.video, s.svc.Now()))

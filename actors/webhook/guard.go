@@ -16,7 +16,7 @@ type guard struct{ allow []netip.Prefix }
 
 // permits reports whether a may be called. What the operator allows may be.
 func (g guard) permits(a netip.Addr) bool {
-	return network.Within(network.Plain(a), g.allow) || network.Public(a)
+	return network.IsWithin(network.Normalize(a), g.allow) || network.IsPublic(a)
 }
 
 // control refuses a connection when its address is known: a name is resolved once

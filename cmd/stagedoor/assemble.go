@@ -270,7 +270,7 @@ func (g *gateway) close(ctx context.Context) {
 
 // newEnv is time, randomness and memory as the real program has them.
 func newEnv(secret []byte, budget *memory.Budget) *dialogue.Env {
-	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Vault: newVault(vaultSize), Memory: budget}
+	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Signatures: newVault(vaultSize), Memory: budget}
 }
 
 // newID is an identifier body that grows with time, which the durable store is

@@ -9,7 +9,7 @@ const (
 	vaultBytes = 64 << 20
 )
 
-// vault implements dialogue.Vault in memory: two generations of a map, the
+// vault implements dialogue.SignatureCache in memory: two generations of a map, the
 // older of which is dropped when the younger is full. What it forgets costs a
 // conversation a hint, not its life.
 type vault struct {
@@ -21,7 +21,7 @@ type vault struct {
 
 func newVault(most int) *vault { return &vault{young: make(map[string]string), most: most} }
 
-// Remember implements dialogue.Vault.
+// Remember implements dialogue.SignatureCache.
 func (v *vault) Remember(callID, signature string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -32,7 +32,7 @@ func (v *vault) Remember(callID, signature string) {
 	v.bytes += len(callID) + len(signature)
 }
 
-// Recall implements dialogue.Vault.
+// Recall implements dialogue.SignatureCache.
 func (v *vault) Recall(callID string) (string, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

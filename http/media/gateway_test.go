@@ -111,7 +111,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if g.blobs, err = blobs.Open(t.TempDir(), 1<<20, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: dialoguetest.NoVault{}}
+	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	recent := flow.New(time.Now)
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,

@@ -142,7 +142,7 @@ func (d *Doors) imagegenPlan(model string) []catalog.Candidate {
 			return plan
 		}
 	}
-	if p := c.First(catalog.Imagegen); p != nil {
+	if p := c.FirstServing(catalog.Imagegen); p != nil {
 		return []catalog.Candidate{{Provider: p, Model: model}}
 	}
 	return nil

@@ -144,7 +144,7 @@ func (v *visit) count(out *painter.Outcome) {
 	}
 	tokens := out.Usage.Tokens()
 	v.doors.Ledger.CountUsage(state.UsageRow{Account: state.AccountOf(&v.key), Key: v.key.ID, Model: v.request.Model, Requests: 1, Images: int64(out.Delivered),
-		InputTokens: dialogue.Told(tokens.InputTotal), CachedTokens: dialogue.Told(tokens.CacheRead), OutputTokens: dialogue.Told(tokens.OutputTotal)})
+		InputTokens: dialogue.CountOrZero(tokens.InputTotal), CachedTokens: dialogue.CountOrZero(tokens.CacheRead), OutputTokens: dialogue.CountOrZero(tokens.OutputTotal)})
 }
 
 // close gives back the client's files.

@@ -84,7 +84,7 @@ func (v *visit) counted(c counter) (body []byte, estimated bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return c.reply(tokens.Request(req)), true, nil
+	return c.reply(tokens.CountRequest(req)), true, nil
 }
 
 // asked is a provider's own count, nil if there is none to be had.

@@ -281,7 +281,7 @@ func used(out *translator.Outcome) int {
 	if out.Committed && out.Usage.InputTotal < 0 && out.Usage.OutputTotal < 0 {
 		return -1
 	}
-	return int(dialogue.Told(out.Usage.InputTotal) + dialogue.Told(out.Usage.OutputTotal))
+	return int(dialogue.CountOrZero(out.Usage.InputTotal) + dialogue.CountOrZero(out.Usage.OutputTotal))
 }
 
 // write sends frames to the client until there are none.

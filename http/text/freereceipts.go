@@ -55,8 +55,8 @@ func (d *Doors) shares(key *state.Key, other string) bool {
 // freeReceipt is the receipt of a request that cost nothing.
 func freeReceipt(v *flow.View, account string) state.Receipt {
 	u := &v.Result.Usage
-	used := state.ReceiptUsage{Input: dialogue.Told(u.InputTotal), CacheRead: dialogue.Told(u.CacheRead), CacheWrite: dialogue.Told(u.CacheWrite),
-		Output: v.Output, Reasoning: dialogue.Told(u.Reasoning), Images: int64(v.Result.Images),
+	used := state.ReceiptUsage{Input: dialogue.CountOrZero(u.InputTotal), CacheRead: dialogue.CountOrZero(u.CacheRead), CacheWrite: dialogue.CountOrZero(u.CacheWrite),
+		Output: v.Output, Reasoning: dialogue.CountOrZero(u.Reasoning), Images: int64(v.Result.Images),
 		Estimated: u.Estimated || u.OutputTotal < 0 && v.Output > 0}
 	return state.Receipt{Request: v.ID, Account: account, Key: v.Key, Model: v.Model, Upstream: v.Upstream, Provider: v.Provider, Attempts: v.Attempts,
 		Usage: used, Prices: []state.PriceRow{}, Reason: endReason(v), Began: v.Began, Ended: v.Began.Add(v.Age)}

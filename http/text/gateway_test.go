@@ -102,7 +102,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Vault: dialoguetest.NoVault{}}
+	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.flow = flow.New(time.Now)
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})

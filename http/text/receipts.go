@@ -43,7 +43,7 @@ func (v *visit) meter(o *translator.Order) {
 // counted adds what a request used to its row.
 func counted(row state.UsageRow, out *translator.Outcome) state.UsageRow {
 	u := &out.Usage
-	row.InputTokens, row.CachedTokens, row.OutputTokens = dialogue.Told(u.InputTotal), dialogue.Told(u.CacheRead), dialogue.Told(u.OutputTotal)
+	row.InputTokens, row.CachedTokens, row.OutputTokens = dialogue.CountOrZero(u.InputTotal), dialogue.CountOrZero(u.CacheRead), dialogue.CountOrZero(u.OutputTotal)
 	if u.OutputTotal < 0 {
 		row.OutputTokens = out.Counted
 	}

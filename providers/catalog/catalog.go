@@ -62,10 +62,10 @@ func (c *Candidate) MaxOutput() (tokens int64, exact bool) { return c.maxOutputT
 // Provider finds a provider by name; nil: there is none.
 func (c *Catalog) Provider(name string) *Provider { return c.providers[name] }
 
-// First finds the first provider, in the order of the configuration, that serves a
+// FirstServing finds the first provider, in the order of the configuration, that serves a
 // shape; nil: there is none. The image vendor's routes are served by it where no
 // entry names their model.
-func (c *Catalog) First(shape dialogue.Shape) *Provider {
+func (c *Catalog) FirstServing(shape dialogue.Shape) *Provider {
 	if i := slices.IndexFunc(c.order, func(p *Provider) bool { return p.Serves(shape) }); i >= 0 {
 		return c.order[i]
 	}

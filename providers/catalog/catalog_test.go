@@ -280,10 +280,10 @@ func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
-	if p := c.First(catalog.Imagegen); p == nil || p.Name != "also" {
+	if p := c.FirstServing(catalog.Imagegen); p == nil || p.Name != "also" {
 		t.Errorf("got %v, want also", p)
 	}
-	if p := c.First(catalog.Videos); p != nil {
+	if p := c.FirstServing(catalog.Videos); p != nil {
 		t.Errorf("got %v for a shape nobody serves", p)
 	}
 }

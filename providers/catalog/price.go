@@ -45,14 +45,14 @@ func (p *Price) Tokens(u dialogue.Usage) int64 {
 	if p.Zero() {
 		return 0
 	}
-	read := dialogue.Told(u.CacheRead)
-	written := max(dialogue.Told(u.CacheWrite), addSaturating(dialogue.Told(u.CacheWrite5m), dialogue.Told(u.CacheWrite1h)))
-	reasoning := dialogue.Told(u.Reasoning)
+	read := dialogue.CountOrZero(u.CacheRead)
+	written := max(dialogue.CountOrZero(u.CacheWrite), addSaturating(dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)))
+	reasoning := dialogue.CountOrZero(u.Reasoning)
 	var sum ledger
-	sum.add(max(dialogue.Told(u.InputTotal)-addSaturating(read, written), 0), p.Input)
+	sum.add(max(dialogue.CountOrZero(u.InputTotal)-addSaturating(read, written), 0), p.Input)
 	sum.add(read, orElse(p.CachedInput, p.Input))
 	sum.add(written, orElse(p.CacheWrite, p.Input))
-	sum.add(max(dialogue.Told(u.OutputTotal)-reasoning, 0), p.Output)
+	sum.add(max(dialogue.CountOrZero(u.OutputTotal)-reasoning, 0), p.Output)
 	sum.add(reasoning, orElse(p.Reasoning, p.Output))
 	return sum.total()
 }

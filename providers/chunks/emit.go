@@ -4,7 +4,7 @@ import "stagedoor/providers/dialogue"
 
 // Stamp is what stands beside the id in every chunk of a reply: the model as the
 // client asked for it, and a time.
-func Stamp(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (model string, created int64) {
+func ModelAndTime(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (model string, created int64) {
 	model, created = req.Model, ev.Created
 	if model == "" {
 		model = ev.Model

@@ -33,14 +33,14 @@ func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 }
 
 // Failed reports whether a chunk or a reply says that it is an error.
-func Failed(v gjson.Result) bool {
+func HasError(v gjson.Result) bool {
 	e := v.Get("error")
 	return e.Exists() && e.Type != gjson.Null
 }
 
 // Failure reads the error object of a reply whose HTTP status was 200; the
 // status it should have had follows from its type (faults U24 to U26).
-func Failure(v gjson.Result) *dialogue.Error {
+func DecodeFailure(v gjson.Result) *dialogue.Error {
 	e := &dialogue.Error{Type: dialogue.TypeAPI, Message: "the upstream provider reported an error"}
 	read(e, v)
 	e.Status = statusOf(e)

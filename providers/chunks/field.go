@@ -14,7 +14,7 @@ const MaxChoices = 128
 
 // Field reads a request's field that both shapes have and mean alike. It reports
 // whether the name is one of those.
-func Field(req *dialogue.Request, name string, v gjson.Result) (known bool) {
+func DecodeField(req *dialogue.Request, name string, v gjson.Result) (known bool) {
 	switch name {
 	case "model":
 		req.Model = v.String()
@@ -27,7 +27,7 @@ func Field(req *dialogue.Request, name string, v gjson.Result) (known bool) {
 	case "top_p":
 		req.TopP = json.Number(v.Raw)
 	case "stop":
-		req.Stop = Strings(v)
+		req.Stop = StringList(v)
 	case "seed":
 		req.Seed = json.Number(v.Raw)
 	case "presence_penalty":

@@ -6,13 +6,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Joiner decodes the string fragments of one text. A fragment may end with half
+// FragmentJoiner decodes the string fragments of one text. A fragment may end with half
 // a character, the first of two surrogate escapes; it is kept for the next
 // fragment, since decoding either half alone gives U+FFFD (translation.md 12.4).
-type Joiner struct{ half string }
+type FragmentJoiner struct{ half string }
 
 // Add decodes the next fragment, a JSON string.
-func (j *Joiner) Add(v gjson.Result) string {
+func (j *FragmentJoiner) Add(v gjson.Result) string {
 	if j.half == "" && !endsHalf(v.Raw) {
 		return v.Str
 	}
@@ -27,7 +27,7 @@ func (j *Joiner) Add(v gjson.Result) string {
 }
 
 // Rest is what remains of a text whose other half never came.
-func (j *Joiner) Rest() string {
+func (j *FragmentJoiner) Rest() string {
 	if j.half == "" {
 		return ""
 	}

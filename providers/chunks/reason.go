@@ -4,7 +4,7 @@ import "stagedoor/providers/dialogue"
 
 // Reason reads a finish_reason. Words of other servers are understood, and an
 // unknown one never fails a reply (translation.md 8.2).
-func Reason(word string) dialogue.Reason {
+func ParseFinishReason(word string) dialogue.Reason {
 	switch word {
 	case "stop", "end_turn", "eos", "stop_sequence", "STOP":
 		return dialogue.ReasonStop
@@ -20,7 +20,7 @@ func Reason(word string) dialogue.Reason {
 
 // Word writes a reason for a client of the family; the list is closed. tool is
 // the word for a tool call, which differs by client.
-func Word(r dialogue.Reason, tool string) string {
+func FinishReason(r dialogue.Reason, tool string) string {
 	switch r {
 	case dialogue.ReasonLength, dialogue.ReasonContextWindow:
 		return "length"

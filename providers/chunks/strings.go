@@ -3,12 +3,12 @@ package chunks
 import "github.com/tidwall/gjson"
 
 // Strings reads a string or a list of strings, as stop is written.
-func Strings(v gjson.Result) []string {
+func StringList(v gjson.Result) []string {
 	if !v.IsArray() {
 		return []string{v.String()}
 	}
 	var list []string
-	Array(v).ForEach(func(_, s gjson.Result) bool {
+	OnlyArray(v).ForEach(func(_, s gjson.Result) bool {
 		list = append(list, s.String())
 		return true
 	})

@@ -76,8 +76,8 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 func (t *Tap) look(name string, data []byte) (left []byte, v shapes.Verdict) {
 	answered := t.Answered()
 	chunk := gjson.ParseBytes(data)
-	if name == "error" || Failed(chunk) {
-		t.err = Failure(chunk)
+	if name == "error" || HasError(chunk) {
+		t.err = DecodeFailure(chunk)
 		return nil, shapes.Failed
 	}
 	if !chunk.IsObject() {
@@ -100,7 +100,7 @@ func (t *Tap) look(name string, data []byte) (left []byte, v shapes.Verdict) {
 	}
 	var going []string // choices that had not ended before
 	choices := 0
-	Array(chunk.Get("choices")).ForEach(func(_, c gjson.Result) bool {
+	OnlyArray(chunk.Get("choices")).ForEach(func(_, c gjson.Result) bool {
 		choices++
 		index := c.Get("index").Int()
 		if answered || t.over(index) {
@@ -141,7 +141,7 @@ func (t *Tap) finish(index int64, word string) {
 	if index >= 0 && index < maxChoices {
 		t.finished[index/64] |= 1 << (index % 64)
 	}
-	t.reason = Reason(word)
+	t.reason = ParseFinishReason(word)
 	t.ended++
 }
 
@@ -180,7 +180,7 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	}
 	switch {
 	case failed:
-		return nil, Failure(gjson.ParseBytes(body))
+		return nil, DecodeFailure(gjson.ParseBytes(body))
 	case !listed:
 		return nil, dialogue.BadUpstream("reply has no choices")
 	}

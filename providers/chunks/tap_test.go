@@ -49,7 +49,7 @@ func TestUsageIsReadWhereverItStands(t *testing.T) {
 		t.Errorf("got %+v", u)
 	}
 	u = chunks.Usage(gjson.Parse(`{"prompt_tokens":-1,"completion_tokens":"5","prompt_tokens_details":{"cached_tokens":8},"prompt_cache_hit_tokens":3}`))
-	if u.InputTotal != dialogue.Below || u.OutputTotal != -1 || u.CacheRead != 8 {
+	if u.InputTotal != dialogue.NegativeCount || u.OutputTotal != -1 || u.CacheRead != 8 {
 		t.Errorf("got %+v", u)
 	}
 }

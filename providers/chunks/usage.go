@@ -66,27 +66,27 @@ func count(v gjson.Result, n *int64) {
 	case v.Num >= 0:
 		*n = int64(v.Num)
 	case *n < 0:
-		*n = dialogue.Below
+		*n = dialogue.NegativeCount
 	}
 }
 
 // WriteUsage writes the usage object of gateway.md 2.3.
 func WriteUsage(w *jsonw.Writer, u dialogue.Usage) {
-	in, out := dialogue.Told(u.InputTotal), dialogue.Told(u.OutputTotal)
+	in, out := dialogue.CountOrZero(u.InputTotal), dialogue.CountOrZero(u.OutputTotal)
 	w.Object()
 	w.Key("prompt_tokens").Int(in)
 	w.Key("completion_tokens").Int(out)
 	w.Key("total_tokens").Int(in + out)
 	w.Key("prompt_tokens_details").Object()
-	w.Key("cached_tokens").Int(dialogue.Told(u.CacheRead))
-	w.Key("audio_tokens").Int(dialogue.Told(u.AudioIn))
+	w.Key("cached_tokens").Int(dialogue.CountOrZero(u.CacheRead))
+	w.Key("audio_tokens").Int(dialogue.CountOrZero(u.AudioIn))
 	if written := CacheWritten(u); written > 0 {
 		w.Key("cache_write_tokens").Int(written)
 	}
 	w.End()
 	w.Key("completion_tokens_details").Object()
-	w.Key("reasoning_tokens").Int(dialogue.Told(u.Reasoning))
-	w.Key("audio_tokens").Int(dialogue.Told(u.AudioOut))
+	w.Key("reasoning_tokens").Int(dialogue.CountOrZero(u.Reasoning))
+	w.Key("audio_tokens").Int(dialogue.CountOrZero(u.AudioOut))
 	w.Key("accepted_prediction_tokens").Int(0)
 	w.Key("rejected_prediction_tokens").Int(0)
 	w.End()
@@ -98,5 +98,5 @@ func CacheWritten(u dialogue.Usage) int64 {
 	if u.CacheWrite >= 0 {
 		return u.CacheWrite
 	}
-	return dialogue.Told(u.CacheWrite5m) + dialogue.Told(u.CacheWrite1h)
+	return dialogue.CountOrZero(u.CacheWrite5m) + dialogue.CountOrZero(u.CacheWrite1h)
 }

@@ -4,7 +4,7 @@ import "github.com/tidwall/gjson"
 
 // Array is v if it is an array, else nothing: gjson's ForEach takes a scalar,
 // null included, for a list of one.
-func Array(v gjson.Result) gjson.Result {
+func OnlyArray(v gjson.Result) gjson.Result {
 	if v.IsArray() {
 		return v
 	}
@@ -12,7 +12,7 @@ func Array(v gjson.Result) gjson.Result {
 }
 
 // Object is v if it is an object, else nothing.
-func Object(v gjson.Result) gjson.Result {
+func OnlyObject(v gjson.Result) gjson.Result {
 	if v.IsObject() {
 		return v
 	}

@@ -114,14 +114,14 @@ type Usage struct {
 // NoUsage is a Usage that tells nothing.
 var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
 
-// Below stands for a count that was told and is below zero. It is no more told than
+// NegativeCount stands for a count that was told and is below zero. It is no more told than
 // other negative numbers; who charges for the reply says that there was one.
-const Below = -2
+const NegativeCount = -2
 
 // Merge takes every count that later tells.
 func (u *Usage) Merge(later Usage) {
 	take := func(have *int64, told int64) {
-		if told >= 0 || told == Below && *have < 0 {
+		if told >= 0 || told == NegativeCount && *have < 0 {
 			*have = told
 		}
 	}
@@ -138,17 +138,17 @@ func (u *Usage) Merge(later Usage) {
 	u.Estimated = later.Estimated
 }
 
-// Told returns n, or 0 where n is "not told".
-func Told(n int64) int64 { return max(n, 0) }
+// CountOrZero returns n, or 0 where n is "not told".
+func CountOrZero(n int64) int64 { return max(n, 0) }
 
 // Add sums what both tell: the usage of several calls that made one reply. A count that one
-// of them told below zero makes the sum Below: what the others told is not all of it. Sums
+// of them told below zero makes the sum NegativeCount: what the others told is not all of it. Sums
 // that do not fit saturate.
 func (u *Usage) Add(other Usage) {
 	add := func(sum *int64, n int64) {
 		switch {
 		case n < -1 || *sum < -1:
-			*sum = Below
+			*sum = NegativeCount
 		case n >= 0:
 			have := max(*sum, 0)
 			*sum = have + min(n, math.MaxInt64-have)

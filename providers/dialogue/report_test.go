@@ -60,8 +60,8 @@ func TestSumsOfUsageKeepTheMarkOfANegativeCount(t *testing.T) {
 	}{
 		{"positive", []dialogue.Usage{told(1, 2), told(3, 4)}, told(4, 6)},
 		{"one tells nothing", []dialogue.Usage{told(1, 2), dialogue.NoUsage}, told(1, 2)},
-		{"the last is negative", []dialogue.Usage{told(1, 2), told(3, dialogue.Below)}, told(4, dialogue.Below)},
-		{"the first is negative", []dialogue.Usage{told(1, -50), told(3, 4)}, told(4, dialogue.Below)},
+		{"the last is negative", []dialogue.Usage{told(1, 2), told(3, dialogue.NegativeCount)}, told(4, dialogue.NegativeCount)},
+		{"the first is negative", []dialogue.Usage{told(1, -50), told(3, 4)}, told(4, dialogue.NegativeCount)},
 		{"beyond what fits", []dialogue.Usage{told(math.MaxInt64, 1), told(3, math.MaxInt64)}, told(math.MaxInt64, math.MaxInt64)},
 	} {
 		sum := dialogue.NoUsage

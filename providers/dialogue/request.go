@@ -96,9 +96,9 @@ type Request struct {
 	// 8 MB); the pipeline reports it like what an encoder loses.
 	Lost []string
 
-	// Unsaid names the members within those fields that the form does not hold
-	// ("messages.content.context"). See Report.LoseUnsaid.
-	Unsaid []string
+	// Ignored names the members within those fields that the form does not hold
+	// ("messages.content.context"). See Report.LoseUntranslated.
+	Ignored []string
 
 	// Extra holds the top-level fields the decoder knows but the form does not
 	// (including unknown ones). They are only for the same shape; an encoder of
@@ -362,10 +362,10 @@ type Capabilities struct {
 	Prefill bool
 }
 
-// Vault remembers what a client's shape cannot carry: the thought signature of
+// SignatureCache remembers what a client's shape cannot carry: the thought signature of
 // a tool call, by call id. Implementations are bounded and safe for concurrent
 // use.
-type Vault interface {
+type SignatureCache interface {
 	Remember(callID, signature string)
 	Recall(callID string) (signature string, ok bool)
 }
@@ -376,9 +376,9 @@ type Env struct {
 	Now func() time.Time
 	// ID makes a fresh identifier body (no prefix) that is safe in every shape:
 	// letters and digits only, at least 128 bits.
-	ID     func() string
-	Sealer *Sealer
-	Vault  Vault // never nil
+	ID         func() string
+	Sealer     *Sealer
+	Signatures SignatureCache // never nil
 	// Memory bounds what requests take beyond their bodies; nil: nothing does.
 	Memory *memory.Budget
 }

@@ -40,18 +40,18 @@ func parse(networks ...string) []netip.Prefix {
 	return out
 }
 
-// Public reports whether a is an address of the public internet, however it is
+// IsPublic reports whether a is an address of the public internet, however it is
 // written.
-func Public(a netip.Addr) bool {
-	a = Plain(a)
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !Within(a, closed)
+func IsPublic(a netip.Addr) bool {
+	a = Normalize(a)
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !IsWithin(a, closed)
 }
 
-// Plain is a without its zone, and as IPv4 if it is one in an IPv6 address.
-func Plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// Normalize is a without its zone, and as IPv4 if it is one in an IPv6 address.
+func Normalize(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// Within reports whether a lies in one of the networks.
-func Within(a netip.Addr, networks []netip.Prefix) bool {
+// IsWithin reports whether a lies in one of the networks.
+func IsWithin(a netip.Addr, networks []netip.Prefix) bool {
 	for _, n := range networks {
 		if n.Contains(a) {
 			return true

@@ -9,8 +9,8 @@ import (
 // What models have in common that are asked for a picture in a conversation: they
 // take a prompt and pictures to work on, and little else.
 
-// Unspeakable refuses the wishes without which the picture would be another one.
-func Unspeakable(r *Request) error {
+// CheckConversational refuses the wishes without which the picture would be another one.
+func CheckConversational(r *Request) error {
 	switch {
 	case r.Operation == Describe, r.Operation == Upscale:
 		return dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
@@ -22,8 +22,8 @@ func Unspeakable(r *Request) error {
 	return nil
 }
 
-// Words is the prompt, with what there is no parameter for.
-func Words(r *Request) string {
+// ConversationPrompt is the prompt, with what there is no parameter for.
+func ConversationPrompt(r *Request) string {
 	text := r.Prompt
 	switch r.Operation {
 	case ReplaceBackground:
@@ -41,8 +41,8 @@ func Words(r *Request) string {
 var ratios = []Aspect{{Width: 1, Height: 1}, {Width: 2, Height: 3}, {Width: 3, Height: 2}, {Width: 3, Height: 4}, {Width: 4, Height: 3},
 	{Width: 4, Height: 5}, {Width: 5, Height: 4}, {Width: 9, Height: 16}, {Width: 16, Height: 9}, {Width: 21, Height: 9}}
 
-// Ratio is the nearest of them to what is asked for, "" if nothing is.
-func Ratio(r *Request, rep *dialogue.Report) string {
+// NearestRatio is the nearest of them to what is asked for, "" if nothing is.
+func NearestRatio(r *Request, rep *dialogue.Report) string {
 	want := r.Aspect
 	if r.Size != (Size{}) {
 		want = Aspect(r.Size)
@@ -68,8 +68,8 @@ func apart(a, b Aspect) float64 {
 	return math.Max(d, 1/d)
 }
 
-// LoseUnsaid records what there is no parameter for.
-func LoseUnsaid(r *Request, rep *dialogue.Report) {
+// LoseUnsupported records what there is no parameter for.
+func LoseUnsupported(r *Request, rep *dialogue.Report) {
 	for _, l := range []struct {
 		name string
 		lost bool

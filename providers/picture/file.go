@@ -25,7 +25,7 @@ type File struct {
 // NewFile makes a file of bytes, which must not be written to any more. It fails
 // if they are no picture (ErrFormat, ErrCorrupt).
 func NewFile(name string, data []byte) (*File, error) {
-	f := newFile(name, spool.Bytes(data))
+	f := newFile(name, spool.FromBytes(data))
 	return f, f.inspect()
 }
 

@@ -106,7 +106,7 @@ type Usage struct {
 	OutputText, OutputImage int64
 }
 
-// Input returns the total of input tokens. It is dialogue.Below if a part of it is negative.
+// Input returns the total of input tokens. It is dialogue.NegativeCount if a part of it is negative.
 func (u *Usage) Input() int64 { return sum(u.InputText, u.InputImage) }
 
 // Output returns the total of output tokens, as Input does.
@@ -123,7 +123,7 @@ func (u *Usage) Add(o *Usage) {
 
 func sum(a, b int64) int64 {
 	if a < 0 || b < 0 {
-		return dialogue.Below
+		return dialogue.NegativeCount
 	}
 	return a + min(b, math.MaxInt64-a)
 }

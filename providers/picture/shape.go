@@ -36,19 +36,19 @@ type Shape interface {
 	Authorize(h http.Header, key string)
 }
 
-// Yielder is a Shape of which some upstreams refuse fields that others take.
-type Yielder interface {
-	// Yield is what to ask for instead after a refusal, and the names of what that
+// Simplifier is a Shape of which some upstreams refuse fields that others take.
+type Simplifier interface {
+	// Simplify is what to ask for instead after a refusal, and the names of what that
 	// lost; nil: there is nothing to give up that the refusal may be about.
-	Yield(r *Request, model string, refused *dialogue.Error) (less *Request, lost []string)
+	Simplify(r *Request, model string, refused *dialogue.Error) (less *Request, lost []string)
 }
 
-// Unstreamed is the part of a Shape that never asks for a stream. Such shapes embed
+// NonStreaming is the part of a Shape that never asks for a stream. Such shapes embed
 // it.
-type Unstreamed struct{}
+type NonStreaming struct{}
 
 // Event implements Shape.
-func (Unstreamed) Event(*Request, string, []byte) (*Event, error) {
+func (NonStreaming) Event(*Request, string, []byte) (*Event, error) {
 	return nil, dialogue.BadUpstream("a stream that was not asked for")
 }
 

@@ -43,14 +43,14 @@ func compose(req *dialogue.Request, script *Script, choice int, id func() string
 // speak adds what the client asked for: a refusal, calls, JSON or talk.
 func (a *answer) speak(req *dialogue.Request, script *Script, p prompt, r *rand.Rand, id func() string) {
 	if script.Refuse {
-		a.say(dialogue.RefusalPart, tokens.Pieces("The sandbox was told to refuse this."))
+		a.say(dialogue.RefusalPart, tokens.Split("The sandbox was told to refuse this."))
 		a.reason = dialogue.ReasonFilter
 		return
 	}
 	if tools := chosen(req, p); len(tools) > 0 {
 		for _, t := range tools {
 			call := &dialogue.Call{ID: "call_" + id(), Name: t.Name, Namespace: t.Namespace, Custom: t.Kind == dialogue.CustomTool}
-			a.segments = append(a.segments, segment{kind: dialogue.CallPart, call: call, pieces: tokens.Pieces(arguments(t))})
+			a.segments = append(a.segments, segment{kind: dialogue.CallPart, call: call, pieces: tokens.Split(arguments(t))})
 		}
 		a.reason = dialogue.ReasonTool
 		return
@@ -61,11 +61,11 @@ func (a *answer) speak(req *dialogue.Request, script *Script, p prompt, r *rand.
 		if req.Output.GeminiSchema {
 			raw = schema.FromGemini(raw)
 		}
-		a.say(dialogue.TextPart, tokens.Pieces(string(Sample(raw))))
+		a.say(dialogue.TextPart, tokens.Split(string(Sample(raw))))
 	case req.Output.Mode != dialogue.OutputText:
 		w := jsonw.Writer{}
 		w.Object().Key("reply").String(opening(p)).End()
-		a.say(dialogue.TextPart, tokens.Pieces(string(w.Buf)))
+		a.say(dialogue.TextPart, tokens.Split(string(w.Buf)))
 	default:
 		a.say(dialogue.TextPart, talk(p, r, script.Tokens))
 	}

@@ -64,7 +64,7 @@ type voice struct {
 func (p *player) play() error {
 	voices := make([]*voice, min(max(p.req.N, 1)*max(len(p.req.Prompts), 1), mostChoices))
 	usage := dialogue.NoUsage
-	usage.InputTotal, usage.OutputTotal, usage.Reasoning = tokens.Request(p.req), 0, 0
+	usage.InputTotal, usage.OutputTotal, usage.Reasoning = tokens.CountRequest(p.req), 0, 0
 	for i := range voices {
 		voices[i] = &voice{answer: compose(p.req, &p.script, i, p.env.ID), choice: i}
 		usage.OutputTotal += voices[i].count(everyKind)

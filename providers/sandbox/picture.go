@@ -351,7 +351,7 @@ const (
 
 // usage counts as the vendor does: output by quality and area.
 func (p *painter) usage(reply *picture.Reply) *picture.Usage {
-	u := &picture.Usage{InputText: tokens.Text(p.req.Prompt), InputImage: int64(len(p.req.Sources)) * sourceTokens}
+	u := &picture.Usage{InputText: tokens.Count(p.req.Prompt), InputImage: int64(len(p.req.Sources)) * sourceTokens}
 	for i := range reply.Images {
 		area := int64(reply.Images[i].Width) * int64(reply.Images[i].Height)
 		u.OutputImage += squareTokens[p.req.Quality] * area / squarePixels

@@ -26,7 +26,7 @@ func ask(text string) *dialogue.Request {
 
 // tape records a reply and checks that its events are well formed.
 type tape struct {
-	dialogue.Folder
+	dialogue.ReplyBuilder
 	t      *testing.T
 	kinds  []dialogue.EventKind
 	deltas int
@@ -107,10 +107,10 @@ func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
 func TestTokensAreCountedHonestly(t *testing.T) {
 	for _, n := range []int{1, 7, 200} {
 		r := reply(t, ask("count"), sandbox.Script{Tokens: n})
-		if got := tokens.Text(textOf(r.Choices[0])); got != int64(n) || r.Usage.OutputTotal != int64(n) {
+		if got := tokens.Count(textOf(r.Choices[0])); got != int64(n) || r.Usage.OutputTotal != int64(n) {
 			t.Errorf("tokens=%d: the text has %d, usage says %d", n, got, r.Usage.OutputTotal)
 		}
-		if r.Usage.InputTotal != tokens.Request(ask("count")) {
+		if r.Usage.InputTotal != tokens.CountRequest(ask("count")) {
 			t.Errorf("input tokens: %d", r.Usage.InputTotal)
 		}
 	}

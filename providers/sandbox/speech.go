@@ -37,7 +37,7 @@ var sentences = []string{
 var cut = sync.OnceValue(func() [][]string {
 	out := make([][]string, len(sentences))
 	for i, s := range sentences {
-		out[i] = tokens.Pieces(s)
+		out[i] = tokens.Split(s)
 	}
 	return out
 })
@@ -57,7 +57,7 @@ func dice(req *dialogue.Request, p prompt, choice int) *rand.Rand {
 
 // talk makes the pieces of a free answer.
 func talk(p prompt, r *rand.Rand, length int) []string {
-	pieces := tokens.Pieces(opening(p))
+	pieces := tokens.Split(opening(p))
 	if length == 0 {
 		length = len(pieces) + 12 + r.IntN(36)
 		for len(pieces) < length {
@@ -96,7 +96,7 @@ func opening(p prompt) string {
 
 // muse makes the pieces of a thought.
 func muse(r *rand.Rand, length int) []string {
-	pieces := tokens.Pieces("Let me see what is wanted here.")
+	pieces := tokens.Split("Let me see what is wanted here.")
 	for len(pieces) < length {
 		pieces = append(pieces, cut()[r.IntN(len(sentences))]...)
 	}

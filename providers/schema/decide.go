@@ -7,11 +7,11 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Decide says what of a wish for structured output is encoded for a target, and
+// DecideOutput says what of a wish for structured output is encoded for a target, and
 // records in rep why it is less than was asked for (gateway.md 4.8 rule 6). The
 // schema it returns is in the target's dialect: nothing is left to convert.
 // Toward gemini, GeminiSchema tells responseSchema from responseJsonSchema.
-func Decide(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) dialogue.Output {
+func DecideOutput(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) dialogue.Output {
 	reasons := objections(o, t)
 	for _, reason := range reasons {
 		rep.Degrade(reason)

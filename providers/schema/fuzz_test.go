@@ -49,7 +49,7 @@ func FuzzRewrites(f *testing.F) {
 		check("ToolForGemini", tool)
 		tool, _ = schema.ToolForGeminiJSON(raw)
 		check("ToolForGeminiJSON", tool)
-		schema.Strictable(raw)
+		schema.SupportsStrict(raw)
 	})
 }
 

@@ -228,7 +228,7 @@ func TestStrictable(t *testing.T) {
 		`{"type":"object","anyOf":[],"additionalProperties":false}`: false,
 	}
 	for in, want := range rows {
-		if got := schema.Strictable([]byte(in)); got != want {
+		if got := schema.SupportsStrict([]byte(in)); got != want {
 			t.Errorf("Strictable(%s) = %v", in, got)
 		}
 	}
@@ -272,7 +272,7 @@ func TestDecide(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			var rep dialogue.Report
-			got := schema.Decide(row.o, row.t, &rep)
+			got := schema.DecideOutput(row.o, row.t, &rep)
 			if got.Mode != row.mode || string(got.Schema) != row.schema || rep.Degraded != row.reason {
 				t.Errorf("got mode %d schema %s reason %q, want %d %s %q", got.Mode, got.Schema, rep.Degraded, row.mode, row.schema, row.reason)
 			}

@@ -15,11 +15,11 @@ const (
 	strictProperties = 5000
 )
 
-// Strictable reports whether a schema may be sent with strict true to the chat
+// SupportsStrict reports whether a schema may be sent with strict true to the chat
 // and responses shapes: an object whose every property is required and whose
 // every object is closed, without keywords that strict mode refuses. Strictness
 // changes what a schema means otherwise, so it is never turned on for others.
-func Strictable(raw json.RawMessage) bool {
+func SupportsStrict(raw json.RawMessage) bool {
 	root, ok := parse(raw)
 	if !ok || root.get("type").str() != "object" || root.get("anyOf") != nil {
 		return false

@@ -23,8 +23,10 @@ type File struct {
 	disk    *unnamed // nil: in memory
 }
 
-// Bytes makes a file of bytes, which must not be written to any more.
-func Bytes(data []byte) *File { return &File{content: bytes.NewReader(data), size: int64(len(data))} }
+// FromBytes makes a file of bytes, which must not be written to any more.
+func FromBytes(data []byte) *File {
+	return &File{content: bytes.NewReader(data), size: int64(len(data))}
+}
 
 // Read reads a file of at most limit bytes: a small one into memory, a larger one
 // into a file of dir ("": the system's directory for such). Before anything is
@@ -38,7 +40,7 @@ func Read(r io.Reader, limit int64, dir string, check func(head []byte) error) (
 	case int64(len(head)) > limit:
 		return nil, tooLarge(limit)
 	case len(head) <= memory:
-		return Bytes(head), nil
+		return FromBytes(head), nil
 	}
 	if err := check(head); err != nil {
 		return nil, err

@@ -2,13 +2,13 @@ package tokens
 
 import "unicode/utf8"
 
-// Pieces cuts s into the pieces its tokens stand for; joined they are s again.
+// Split cuts s into the pieces its tokens stand for; joined they are s again.
 // Tokens that hold only a part of a character are put together, so a piece may
 // count for more than one token, but every piece is valid UTF-8 if s is.
 //
 // A text of more than maxPieced bytes is cut by length, because the vocabulary
 // takes about a microsecond for each byte.
-func Pieces(s string) []string {
+func Split(s string) []string {
 	if len(s) > maxPieced {
 		return cutByLength(s)
 	}

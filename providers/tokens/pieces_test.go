@@ -10,7 +10,7 @@ import (
 
 func TestPiecesJoinToTheText(t *testing.T) {
 	for _, s := range []string{"", "hello world", "  two\n\nlines ", "Grüße an 你好 🙂🏳️‍🌈", "{\"a\":1}"} {
-		pieces := tokens.Pieces(s)
+		pieces := tokens.Split(s)
 		if got := strings.Join(pieces, ""); got != s {
 			t.Errorf("pieces of %q join to %q", s, got)
 		}
@@ -20,7 +20,7 @@ func TestPiecesJoinToTheText(t *testing.T) {
 			}
 		}
 	}
-	if n := len(tokens.Pieces("hello world")); n != 2 {
+	if n := len(tokens.Split("hello world")); n != 2 {
 		t.Errorf("hello world has %d pieces, want 2", n)
 	}
 }

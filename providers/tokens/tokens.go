@@ -23,25 +23,25 @@ const (
 
 var codec = sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) })
 
-// Text counts the tokens of s.
-func Text(s string) int64 {
+// Count counts the tokens of s.
+func Count(s string) int64 {
 	if s == "" {
 		return 0
 	}
 	c, err := codec()
 	if err != nil {
-		return Guess(len(s))
+		return Estimate(len(s))
 	}
 	n, err := c.Count(s)
 	if err != nil {
-		return Guess(len(s))
+		return Estimate(len(s))
 	}
 	return int64(n)
 }
 
-// Guess is the rule of thumb of four bytes a token, for where counting would
+// Estimate is the rule of thumb of four bytes a token, for where counting would
 // cost more than it is worth.
-func Guess(bytes int) int64 { return int64(bytes+3) / 4 }
+func Estimate(bytes int) int64 { return int64(bytes+3) / 4 }
 
 // maxCounted is how many bytes are looked up in the vocabulary, which takes about
 // a microsecond for each.
@@ -55,7 +55,7 @@ func (c *counter) text(s string) int64 {
 	if left := maxCounted - c.bytes; int64(len(s)) > left {
 		known = s[:left]
 	}
-	n := Text(known)
+	n := Count(known)
 	c.bytes, c.tokens = c.bytes+int64(len(known)), c.tokens+n
 	if rest := int64(len(s) - len(known)); rest > 0 {
 		n += rest * c.tokens / c.bytes
@@ -63,9 +63,9 @@ func (c *counter) text(s string) int64 {
 	return n
 }
 
-// Request counts the input tokens of a request. Text beyond the first maxCounted
+// CountRequest counts the input tokens of a request. Text beyond the first maxCounted
 // bytes is taken to be like the text before.
-func Request(r *dialogue.Request) int64 {
+func CountRequest(r *dialogue.Request) int64 {
 	var c counter
 	n := int64(perReply)
 	for _, p := range r.System {

@@ -10,7 +10,7 @@ import (
 
 func TestTextIsCountedByTheVocabulary(t *testing.T) {
 	for text, want := range map[string]int64{"": 0, "hello world": 2, "hello hello hello": 3} {
-		if got := tokens.Text(text); got != want {
+		if got := tokens.Count(text); got != want {
 			t.Errorf("%q has %d tokens, want %d", text, got, want)
 		}
 	}
@@ -22,12 +22,12 @@ func TestLongRequestsAreCountedByTheirBeginning(t *testing.T) {
 		part := dialogue.Part{Kind: dialogue.TextPart, Text: strings.Repeat("hello world ", n)}
 		return &dialogue.Request{Turns: []dialogue.Turn{{Parts: []dialogue.Part{part, part}}}}
 	}
-	short, long := tokens.Request(request(40_000)), tokens.Request(request(400_000))
+	short, long := tokens.CountRequest(request(40_000)), tokens.CountRequest(request(400_000))
 	if ratio := float64(long) / float64(short); ratio < 9.9 || ratio > 10.1 {
 		t.Errorf("%d tokens, ten times the text has %d", short, long)
 	}
-	few := testing.AllocsPerRun(1, func() { tokens.Request(request(80_000)) })
-	if many := testing.AllocsPerRun(1, func() { tokens.Request(request(800_000)) }); many > 2*few {
+	few := testing.AllocsPerRun(1, func() { tokens.CountRequest(request(80_000)) })
+	if many := testing.AllocsPerRun(1, func() { tokens.CountRequest(request(800_000)) }); many > 2*few {
 		t.Errorf("%v allocations, %v for ten times the text", few, many)
 	}
 }
@@ -35,7 +35,7 @@ func TestLongRequestsAreCountedByTheirBeginning(t *testing.T) {
 func TestEverythingInARequestCounts(t *testing.T) {
 	text := dialogue.Part{Kind: dialogue.TextPart, Text: "hello world"}
 	base := dialogue.Request{Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{text}}}}
-	least := tokens.Request(&base)
+	least := tokens.CountRequest(&base)
 	more := map[string]dialogue.Request{
 		"system": {System: []dialogue.Part{text}, Turns: base.Turns},
 		"tools":  {Turns: base.Turns, Tools: []dialogue.Tool{{Name: "f", Schema: []byte(`{"type":"object"}`)}}},
@@ -45,7 +45,7 @@ func TestEverythingInARequestCounts(t *testing.T) {
 			{Kind: dialogue.ResultPart, Result: &dialogue.Result{Parts: []dialogue.Part{text}}}}}}},
 	}
 	for name, r := range more {
-		if got := tokens.Request(&r); got <= least {
+		if got := tokens.CountRequest(&r); got <= least {
 			t.Errorf("%s: %d tokens, without it %d", name, got, least)
 		}
 	}

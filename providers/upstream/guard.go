@@ -23,7 +23,7 @@ func control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		return nil
 	}
 	at, err := netip.ParseAddrPort(address)
-	if err != nil || !network.Public(at.Addr()) {
+	if err != nil || !network.IsPublic(at.Addr()) {
 		return errInside
 	}
 	return nil

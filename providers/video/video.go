@@ -131,18 +131,18 @@ type Upstream interface {
 	Idempotent() bool
 	// Submit asks for a job and returns the provider's id for it.
 	Submit(ctx context.Context, key string, spec *Spec, open Opener) (id string, s Status, err error)
-	// Poll tells how a job stands; ErrLost if the provider does not know it.
+	// Poll tells how a job stands; ErrJobNotFound if the provider does not know it.
 	Poll(ctx context.Context, id string) (Status, error)
 	// Content opens an asset of a completed job. byteRange is a Range header's
-	// value or "". ErrLost if it is not there (any more), ErrNoVariant if there is
+	// value or "". ErrJobNotFound if it is not there (any more), ErrNoVariant if there is
 	// none of that kind.
 	Content(ctx context.Context, id string, v Variant, byteRange string) (*Content, error)
-	// Delete removes the job at the provider. ErrLost is success.
+	// Delete removes the job at the provider. ErrJobNotFound is success.
 	Delete(ctx context.Context, id string) error
 }
 
 // Errors of an Upstream.
 var (
-	ErrLost      = errors.New("the provider does not know the job")
-	ErrNoVariant = errors.New("the provider has no such content")
+	ErrJobNotFound = errors.New("the provider does not know the job")
+	ErrNoVariant   = errors.New("the provider has no such content")
 )

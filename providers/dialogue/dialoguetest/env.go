@@ -15,30 +15,30 @@ import (
 func NewEnv(unix int64, prefix string) *dialogue.Env {
 	made := 0
 	return &dialogue.Env{
-		Now:    func() time.Time { return time.Unix(unix, 0) },
-		ID:     func() string { made++; return prefix + strconv.Itoa(made) },
-		Sealer: dialogue.NewSealer([]byte("secret")),
-		Vault:  Vault{},
+		Now:        func() time.Time { return time.Unix(unix, 0) },
+		ID:         func() string { made++; return prefix + strconv.Itoa(made) },
+		Sealer:     dialogue.NewSealer([]byte("secret")),
+		Signatures: SignatureMap{},
 	}
 }
 
-// Vault is a dialogue.Vault without bounds, for one test at a time.
-type Vault map[string]string
+// SignatureMap is a dialogue.SignatureCache without bounds, for one test at a time.
+type SignatureMap map[string]string
 
-// Remember implements dialogue.Vault.
-func (v Vault) Remember(callID, signature string) { v[callID] = signature }
+// Remember implements dialogue.SignatureCache.
+func (v SignatureMap) Remember(callID, signature string) { v[callID] = signature }
 
-// Recall implements dialogue.Vault.
-func (v Vault) Recall(callID string) (signature string, ok bool) {
+// Recall implements dialogue.SignatureCache.
+func (v SignatureMap) Recall(callID string) (signature string, ok bool) {
 	signature, ok = v[callID]
 	return signature, ok
 }
 
-// NoVault is a dialogue.Vault that remembers nothing, for many requests at a time.
-type NoVault struct{}
+// NoSignatures is a dialogue.SignatureCache that remembers nothing, for many requests at a time.
+type NoSignatures struct{}
 
-// Remember implements dialogue.Vault.
-func (NoVault) Remember(string, string) {}
+// Remember implements dialogue.SignatureCache.
+func (NoSignatures) Remember(string, string) {}
 
-// Recall implements dialogue.Vault.
-func (NoVault) Recall(string) (string, bool) { return "", false }
+// Recall implements dialogue.SignatureCache.
+func (NoSignatures) Recall(string) (string, bool) { return "", false }

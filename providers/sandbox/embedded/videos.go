@@ -81,7 +81,7 @@ func (v *Videos) Content(ctx context.Context, id string, variant video.Variant, 
 	asset, err := v.engine.Content(ctx, id, variant)
 	switch {
 	case errors.Is(err, job.ErrExpired), errors.Is(err, job.ErrFailed):
-		return nil, video.ErrLost
+		return nil, video.ErrJobNotFound
 	case err != nil:
 		return nil, failure(ctx, err)
 	}
@@ -136,7 +136,7 @@ var errBusy = &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialo
 func failure(ctx context.Context, err error) error {
 	var told *dialogue.Error
 	switch {
-	case err == nil, errors.Is(err, video.ErrLost), errors.Is(err, video.ErrNoVariant):
+	case err == nil, errors.Is(err, video.ErrJobNotFound), errors.Is(err, video.ErrNoVariant):
 		return err
 	case errors.As(err, &told):
 		return refused(told)

@@ -88,7 +88,7 @@ func TestFaultsAreThoseOfANetwork(t *testing.T) {
 	if _, err := io.ReadAll(c); !errors.As(err, new(*upstream.Failure)) {
 		t.Errorf("download: %v", err)
 	}
-	if _, err := v.Poll(t.Context(), "job_x"); !errors.Is(err, video.ErrLost) {
+	if _, err := v.Poll(t.Context(), "job_x"); !errors.Is(err, video.ErrJobNotFound) {
 		t.Errorf("unknown job: %v", err)
 	}
 }

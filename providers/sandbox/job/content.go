@@ -27,7 +27,7 @@ type Content struct {
 }
 
 // Content opens an asset. The error is ErrNotReady, ErrFailed, ErrExpired,
-// video.ErrLost or video.ErrNoVariant.
+// video.ErrJobNotFound or video.ErrNoVariant.
 func (e *Engine) Content(ctx context.Context, id string, v video.Variant) (*Content, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/video"
 )
 
-// Errors of an Engine, besides video.ErrLost and video.ErrNoVariant.
+// Errors of an Engine, besides video.ErrJobNotFound and video.ErrNoVariant.
 var (
 	ErrBusy     = errors.New("sandbox: too busy to answer, as ordered")
 	ErrCut      = errors.New("sandbox: the connection was lost as ordered")
@@ -120,7 +120,7 @@ type Status struct {
 	Spec Spec
 }
 
-// Poll tells how a job stands. The error is video.ErrLost, or what was ordered.
+// Poll tells how a job stands. The error is video.ErrJobNotFound, or what was ordered.
 func (e *Engine) Poll(ctx context.Context, id string) (Status, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Status{}, err
@@ -152,14 +152,14 @@ func (e *Engine) Peek(id string) (Status, error) {
 func (e *Engine) look(id string) (ticket, Status, error) {
 	t, ok := read(id)
 	if !ok {
-		return t, Status{}, video.ErrLost
+		return t, Status{}, video.ErrJobNotFound
 	}
 	e.mu.Lock()
 	spec, deleted := e.books.about(id)
 	e.mu.Unlock()
 	s, there := t.status(e.Now())
 	if deleted || !there {
-		return t, Status{}, video.ErrLost
+		return t, Status{}, video.ErrJobNotFound
 	}
 	s.ID, s.Spec = id, spec
 	s.Spec.Width, s.Spec.Height, s.Spec.Seconds = t.clip.Width, t.clip.Height, t.clip.Seconds
@@ -209,7 +209,7 @@ func (t *ticket) end(s *Status) (there bool) {
 	return true
 }
 
-// Delete makes a job unknown. The error is video.ErrLost.
+// Delete makes a job unknown. The error is video.ErrJobNotFound.
 func (e *Engine) Delete(id string) error {
 	if _, _, err := e.look(id); err != nil {
 		return err

@@ -76,7 +76,7 @@ func TestJobEndsAsOrdered(t *testing.T) {
 		{"fails", job.Faults{Ending: job.Fails, At: 30}, video.Failed, "video_generation_failed", nil, job.ErrFailed},
 		{"is blocked", job.Faults{Ending: job.Blocked, At: 30}, video.Failed, "moderation_blocked", nil, job.ErrFailed},
 		{"freezes", job.Faults{Ending: job.Freezes, At: 30}, video.InProgress, "", nil, job.ErrNotReady},
-		{"vanishes", job.Faults{Ending: job.Vanishes, At: 30}, "", "", video.ErrLost, video.ErrLost},
+		{"vanishes", job.Faults{Ending: job.Vanishes, At: 30}, "", "", video.ErrJobNotFound, video.ErrJobNotFound},
 	}
 	for _, row := range rows {
 		e, c := engine()
@@ -180,10 +180,10 @@ func TestDeletedJobIsLost(t *testing.T) {
 	if err := e.Delete(id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Poll(t.Context(), id); !errors.Is(err, video.ErrLost) {
+	if _, err := e.Poll(t.Context(), id); !errors.Is(err, video.ErrJobNotFound) {
 		t.Errorf("poll: %v", err)
 	}
-	if err := e.Delete(id); !errors.Is(err, video.ErrLost) {
+	if err := e.Delete(id); !errors.Is(err, video.ErrJobNotFound) {
 		t.Errorf("delete: %v", err)
 	}
 }
@@ -203,7 +203,7 @@ func FuzzPollTakesAnyID(f *testing.F) {
 		if err == nil && (s.Progress < 0 || s.Progress > 100) {
 			t.Errorf("%q: %+v", id, s)
 		}
-		if err != nil && !errors.Is(err, video.ErrLost) && !errors.Is(err, job.ErrBusy) && !errors.Is(err, job.ErrCut) {
+		if err != nil && !errors.Is(err, video.ErrJobNotFound) && !errors.Is(err, job.ErrBusy) && !errors.Is(err, job.ErrCut) {
 			t.Errorf("%q: %v", id, err)
 		}
 	})
@@ -214,7 +214,7 @@ func TestPollsOfVanishedJobsAreCounted(t *testing.T) {
 	id := submit(t, e, "", job.Faults{Ending: job.Vanishes, At: 50})
 	c.pass(time.Hour)
 	for _, asked := range []string{id, id, "job_unknown"} {
-		if _, err := e.Poll(t.Context(), asked); !errors.Is(err, video.ErrLost) {
+		if _, err := e.Poll(t.Context(), asked); !errors.Is(err, video.ErrJobNotFound) {
 			t.Errorf("%s: %v", asked, err)
 		}
 	}

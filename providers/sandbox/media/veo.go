@@ -88,7 +88,7 @@ const download = ":download"
 func (s *server) file(w http.ResponseWriter, r *http.Request) error {
 	id, ok := strings.CutSuffix(r.PathValue("file"), download)
 	if !ok {
-		return lost(video.ErrLost)
+		return lost(video.ErrJobNotFound)
 	}
 	return s.content(w, r, id, video.Video)
 }

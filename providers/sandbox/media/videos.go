@@ -88,7 +88,7 @@ func lost(err error) error {
 		code   string
 		param  string
 	}{
-		{video.ErrLost, 404, "video_not_found", ""},
+		{video.ErrJobNotFound, 404, "video_not_found", ""},
 		{job.ErrExpired, 404, "video_expired", ""},
 		{job.ErrNotReady, 400, "video_not_ready", ""},
 		{job.ErrFailed, 400, "video_failed", ""},

@@ -23,7 +23,7 @@ type decoder struct {
 
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	d := &decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Chat, Body: body}}
-	chunks.Object(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			d.field(name.String(), v)
 		}
@@ -60,8 +60,8 @@ func (d *decoder) field(name string, v gjson.Result) {
 		req.Parallel = boolean(v)
 	case "response_format":
 		req.Output = output(v)
-		req.UnreadBut("response_format", v, "type", "json_schema")
-		req.UnreadBut("response_format.json_schema", v.Get("json_schema"), "name", "description", "strict", "schema")
+		req.RecordIgnoredExcept("response_format", v, "type", "json_schema")
+		req.RecordIgnoredExcept("response_format.json_schema", v.Get("json_schema"), "name", "description", "strict", "schema")
 	case "reasoning_effort":
 		// Chat clients can show thoughts, so asking for effort asks for them.
 		req.Reasoning = dialogue.Reasoning{Effort: v.Str, Include: v.Str != "none"}
@@ -82,11 +82,11 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "web_search_options":
 		req.WebSearch, req.SearchOptions = true, json.RawMessage(v.Raw)
 	case "modalities":
-		req.Modalities = chunks.Strings(v)
+		req.Modalities = chunks.StringList(v)
 	case "tools", "tool_choice", "functions", "function_call":
 		d.tooling(name, v)
 	default:
-		if chunks.Field(req, name, v) {
+		if chunks.DecodeField(req, name, v) {
 			return
 		}
 		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
@@ -104,7 +104,7 @@ func output(v gjson.Result) dialogue.Output {
 		return dialogue.Output{}
 	}
 	o := dialogue.Output{Mode: dialogue.OutputSchema}
-	chunks.Object(v.Get("json_schema")).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(v.Get("json_schema")).ForEach(func(name, v gjson.Result) bool {
 		switch {
 		case v.Type == gjson.Null:
 		case name.Str == "name":

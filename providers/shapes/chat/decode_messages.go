@@ -22,7 +22,7 @@ type pendingFunction struct{ name, id string }
 
 func (d *decoder) messages(list gjson.Result) {
 	i := 0
-	chunks.Array(list).ForEach(func(_, m gjson.Result) bool {
+	chunks.OnlyArray(list).ForEach(func(_, m gjson.Result) bool {
 		d.message(m)
 		d.checkInner("messages."+strconv.Itoa(i), m)
 		i++
@@ -42,7 +42,7 @@ func (d *decoder) checkInner(at string, m gjson.Result) {
 		check(at+".function_call.arguments", f.Str)
 	}
 	i := 0
-	chunks.Array(m.Get("tool_calls")).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(m.Get("tool_calls")).ForEach(func(_, v gjson.Result) bool {
 		check(at+".tool_calls."+strconv.Itoa(i)+".function.arguments", v.Get("function.arguments").Str)
 		i++
 		return true
@@ -54,7 +54,7 @@ func (d *decoder) checkInner(at string, m gjson.Result) {
 
 func (d *decoder) message(m gjson.Result) {
 	role := m.Get("role").String()
-	d.req.UnreadBut("messages", m, messageFields...)
+	d.req.RecordIgnoredExcept("messages", m, messageFields...)
 	switch role {
 	case "system", "developer":
 		if m.Get("name").String() != "" {
@@ -98,11 +98,11 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 		return []dialogue.Part{{Kind: dialogue.TextPart, Text: content.String()}}
 	}
 	var parts []dialogue.Part
-	chunks.Array(content).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(content).ForEach(func(_, v gjson.Result) bool {
 		kind := v.Get("type").Str
-		d.req.UnreadBut("messages.content", v, "type", kind, "cache_control")
+		d.req.RecordIgnoredExcept("messages.content", v, "type", kind, "cache_control")
 		if known := partFields[kind]; known != nil {
-			d.req.UnreadBut("messages.content."+kind, v.Get(kind), known...)
+			d.req.RecordIgnoredExcept("messages.content."+kind, v.Get(kind), known...)
 		}
 		if p, ok := d.part(v); ok {
 			p.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
@@ -211,7 +211,7 @@ func (d *decoder) spoken(m gjson.Result) []dialogue.Part {
 	if m.Get("audio").IsObject() {
 		d.lose("audio") // the id of a stored reply: only its maker knows it
 	}
-	chunks.Array(m.Get("tool_calls")).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(m.Get("tool_calls")).ForEach(func(_, v gjson.Result) bool {
 		parts = append(parts, dialogue.Part{Kind: dialogue.CallPart, Call: d.call(v)})
 		return true
 	})
@@ -225,7 +225,7 @@ func (d *decoder) spoken(m gjson.Result) []dialogue.Part {
 }
 
 func (d *decoder) call(v gjson.Result) *dialogue.Call {
-	d.req.UnreadBut("messages.tool_calls", v, "id", "type", "index", "function", "custom", "extra_content")
+	d.req.RecordIgnoredExcept("messages.tool_calls", v, "id", "type", "index", "function", "custom", "extra_content")
 	c := &dialogue.Call{ID: v.Get("id").String(), Signature: v.Get("extra_content.google.thought_signature").String()}
 	if custom := v.Get("custom"); custom.IsObject() {
 		c.Custom, c.Name, c.Args = true, custom.Get("name").String(), custom.Get("input").String()
@@ -236,7 +236,7 @@ func (d *decoder) call(v gjson.Result) *dialogue.Call {
 		return c
 	}
 	f := v.Get("function")
-	d.req.UnreadBut("messages.tool_calls.function", f, "name", "arguments")
+	d.req.RecordIgnoredExcept("messages.tool_calls.function", f, "name", "arguments")
 	c.Name, c.Args = f.Get("name").String(), f.Get("arguments").String()
 	return c
 }

@@ -15,23 +15,23 @@ import (
 func (d *decoder) tooling(name string, v gjson.Result) {
 	switch name {
 	case "tools":
-		chunks.Array(v).ForEach(func(_, t gjson.Result) bool {
+		chunks.OnlyArray(v).ForEach(func(_, t gjson.Result) bool {
 			if kind := t.Get("type").Str; kind == "function" || kind == "custom" {
-				d.req.UnreadBut("tools", t, "type", kind, "cache_control")
-				d.req.UnreadBut("tools."+kind, t.Get(kind), definitionFields...)
+				d.req.RecordIgnoredExcept("tools", t, "type", kind, "cache_control")
+				d.req.RecordIgnoredExcept("tools."+kind, t.Get(kind), definitionFields...)
 			}
 			d.req.Tools = append(d.req.Tools, readTool(t))
 			return true
 		})
 	case "functions":
 		d.req.LegacyFunctions = true
-		chunks.Array(v).ForEach(func(_, f gjson.Result) bool {
-			d.req.UnreadBut("functions", f, definitionFields...)
+		chunks.OnlyArray(v).ForEach(func(_, f gjson.Result) bool {
+			d.req.RecordIgnoredExcept("functions", f, definitionFields...)
 			d.req.Tools = append(d.req.Tools, functionTool(f))
 			return true
 		})
 	case "tool_choice":
-		d.req.UnreadBut(name, v, "type", "name", "function", "custom", "allowed_tools")
+		d.req.RecordIgnoredExcept(name, v, "type", "name", "function", "custom", "allowed_tools")
 		d.req.ToolChoice = readChoice(v)
 	case "function_call":
 		d.req.ToolChoice = readFunctionCall(v)
@@ -115,7 +115,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 	case "allowed_tools":
 		allowed := v.Get("allowed_tools")
 		c := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Required: allowed.Get("mode").String() == "required"}
-		chunks.Array(allowed.Get("tools")).ForEach(func(_, t gjson.Result) bool {
+		chunks.OnlyArray(allowed.Get("tools")).ForEach(func(_, t gjson.Result) bool {
 			c.Names = append(c.Names, fields.MemberOf(t, t.Get("type").String()).Get("name").String())
 			return true
 		})

@@ -97,7 +97,7 @@ func (s *stream) begin(ev *dialogue.Event) {
 // identify makes what a reply is known by: an id of our own, the model as the
 // client asked for it, and a time.
 func identify(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (id, model string, created int64) {
-	model, created = chunks.Stamp(req, env, ev)
+	model, created = chunks.ModelAndTime(req, env, ev)
 	return "chatcmpl-" + env.ID(), model, created
 }
 
@@ -313,7 +313,7 @@ func (s *stream) finish(dst []byte, ev *dialogue.Event) []byte {
 	if !v.role { // a role must come before the end, even of an empty answer
 		dst = s.piece(dst, ev.Choice, "content", "", nil)
 	}
-	return s.done(s.chunk(dst, ev.Choice), nil, chunks.Word(ev.Reason, toolWord(s.req)))
+	return s.done(s.chunk(dst, ev.Choice), nil, chunks.FinishReason(ev.Reason, toolWord(s.req)))
 }
 
 // toolWord is the finish_reason of a call.

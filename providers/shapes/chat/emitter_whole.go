@@ -12,7 +12,7 @@ import (
 type document struct {
 	req    *dialogue.Request
 	env    *dialogue.Env
-	folder dialogue.Folder
+	folder dialogue.ReplyBuilder
 	start  dialogue.Event
 }
 
@@ -59,7 +59,7 @@ func (d *document) choice(w *jsonw.Writer, index int, c *dialogue.Choice, create
 	} else {
 		w.Null()
 	}
-	w.Key("finish_reason").String(chunks.Word(c.Reason, toolWord(d.req)))
+	w.Key("finish_reason").String(chunks.FinishReason(c.Reason, toolWord(d.req)))
 	w.End()
 }
 

@@ -149,7 +149,7 @@ func effortOf(budget int64) string {
 
 // output decides and writes structured output (gateway.md 4.8).
 func (e *encoder) output() error {
-	o := schema.Decide(e.req.Output, e.t, e.rep)
+	o := schema.DecideOutput(e.req.Output, e.t, e.rep)
 	switch o.Mode {
 	case dialogue.OutputJSON:
 		e.Key("response_format").Object().Key("type").String("json_object").End()
@@ -167,7 +167,7 @@ func (e *encoder) output() error {
 		if o.Description != "" {
 			e.Key("description").String(o.Description)
 		}
-		if o.Strict == nil && bindsSchema(e.req.Inbound) && schema.Strictable(raw) {
+		if o.Strict == nil && bindsSchema(e.req.Inbound) && schema.SupportsStrict(raw) {
 			e.Key("strict").Bool(true)
 		}
 		e.strict(o.Strict, raw, "response_format:strict")
@@ -208,7 +208,7 @@ func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 		return
 	}
 	on := *strict
-	if on && !sameStrict(e.req.Inbound) && !schema.Strictable(raw) {
+	if on && !sameStrict(e.req.Inbound) && !schema.SupportsStrict(raw) {
 		on = false
 		e.rep.Lose(name)
 	}
@@ -284,7 +284,7 @@ func (e *encoder) modalities() error {
 
 // extras are for clients of this shape only; of others they are lost.
 func (e *encoder) extras() error {
-	e.rep.LoseUnsaid(e.req, dialogue.Chat)
+	e.rep.LoseUntranslated(e.req, dialogue.Chat)
 	for _, f := range e.req.Extra {
 		if e.req.Inbound == dialogue.Chat {
 			e.KeyOf(f.Name).Raw(f.Value)

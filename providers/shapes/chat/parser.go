@@ -34,7 +34,7 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	chunk := gjson.ParseBytes(data)
-	if p.Answered() && name != "error" && !chunks.Failed(chunk) {
+	if p.Answered() && name != "error" && !chunks.HasError(chunk) {
 		p.learn(chunk.Get("usage"))
 		return
 	}
@@ -47,7 +47,7 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	if name == "error" {
-		p.fail(emit, chunks.Failure(chunk))
+		p.fail(emit, chunks.DecodeFailure(chunk))
 		return
 	}
 	p.chunk(chunk, "delta", emit)
@@ -113,7 +113,7 @@ type head struct {
 func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)) {
 	var h head
 	failed := false
-	chunks.Object(v).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(v).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "id":
 			h.id = v.Str
@@ -131,7 +131,7 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 		return !failed
 	})
 	if failed {
-		p.fail(emit, chunks.Failure(v))
+		p.fail(emit, chunks.DecodeFailure(v))
 		return
 	}
 	p.learn(h.usage)
@@ -142,7 +142,7 @@ func (p *parser) chunk(v gjson.Result, inside string, emit func(*dialogue.Event)
 		return
 	}
 	position := 0
-	chunks.Array(h.choices).ForEach(func(_, c gjson.Result) bool {
+	chunks.OnlyArray(h.choices).ForEach(func(_, c gjson.Result) bool {
 		if c.IsObject() {
 			p.choice(c, position, inside, emit)
 		}
@@ -171,7 +171,7 @@ func (p *parser) start(h head, emit func(*dialogue.Event)) {
 func (p *parser) choice(v gjson.Result, position int, inside string, emit func(*dialogue.Event)) {
 	index, word := position, ""
 	var said, logprobs gjson.Result
-	chunks.Object(v).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(v).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "index":
 			if v.Type == gjson.Number {

@@ -21,14 +21,14 @@ type call struct {
 	closed bool
 	args   []byte // everything that came
 	sent   int    // of args, as deltas
-	join   chunks.Joiner
+	join   chunks.FragmentJoiner
 }
 
 // call reads one entry of tool_calls: the next piece of a call or a new one.
 func (c *choice) call(v gjson.Result) {
 	var id, name, args gjson.Result
 	index, custom, signature := int64(-1), false, ""
-	chunks.Object(v).ForEach(func(key, v gjson.Result) bool {
+	chunks.OnlyObject(v).ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "index":
 			if v.Type == gjson.Number {

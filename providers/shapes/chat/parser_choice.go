@@ -24,7 +24,7 @@ type choice struct {
 	open    bool
 	kind    dialogue.PartKind // of the open text-like part
 	part    int
-	join    chunks.Joiner
+	join    chunks.FragmentJoiner
 	chars   int // characters of visible text so far
 	base    int // chars when the open text part began
 	details []string
@@ -40,7 +40,7 @@ type choice struct {
 // words and words before calls, whatever the order of the members.
 func (c *choice) delta(said, logprobs gjson.Result) {
 	var content, thought, other, refusal, details, calls, function, annotations, audio gjson.Result
-	chunks.Object(said).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(said).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "content":
 			content = v
@@ -76,7 +76,7 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 		c.say(dialogue.RefusalPart, refusal, gjson.Result{})
 	}
 	c.cite(annotations)
-	chunks.Array(calls).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(calls).ForEach(func(_, v gjson.Result) bool {
 		c.call(v)
 		return true
 	})
@@ -91,12 +91,12 @@ func (c *choice) content(v, logprobs gjson.Result) {
 		c.say(dialogue.TextPart, v, logprobs)
 		return
 	}
-	chunks.Array(v).ForEach(func(_, p gjson.Result) bool {
+	chunks.OnlyArray(v).ForEach(func(_, p gjson.Result) bool {
 		switch p.Get("type").Str {
 		case "text", "output_text":
 			c.say(dialogue.TextPart, p.Get("text"), gjson.Result{})
 		case "thinking":
-			chunks.Array(p.Get("thinking")).ForEach(func(_, t gjson.Result) bool {
+			chunks.OnlyArray(p.Get("thinking")).ForEach(func(_, t gjson.Result) bool {
 				c.say(dialogue.ThinkingPart, t.Get("text"), gjson.Result{})
 				return true
 			})
@@ -113,7 +113,7 @@ func (c *choice) think(text, details gjson.Result) {
 		return
 	}
 	if text.Str == "" {
-		chunks.Array(details).ForEach(func(_, v gjson.Result) bool {
+		chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
 			c.say(dialogue.ThinkingPart, v.Get("text"), gjson.Result{})
 			c.say(dialogue.ThinkingPart, v.Get("summary"), gjson.Result{})
 			return true
@@ -125,7 +125,7 @@ func (c *choice) think(text, details gjson.Result) {
 	if !c.open || c.kind != dialogue.ThinkingPart {
 		c.begin(dialogue.ThinkingPart)
 	}
-	chunks.Array(details).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
 		c.details = append(c.details, v.Raw)
 		return true
 	})
@@ -196,7 +196,7 @@ func (c *choice) closeAll() {
 
 func (c *choice) cite(annotations gjson.Result) {
 	var found []dialogue.Citation
-	chunks.Array(annotations).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(annotations).ForEach(func(_, v gjson.Result) bool {
 		if v.Get("type").Str == "url_citation" {
 			found = append(found, c.citation(v))
 		}
@@ -229,7 +229,7 @@ func (c *choice) source(list []dialogue.Citation) {
 func (c *choice) reason() dialogue.Reason {
 	r := dialogue.ReasonStop
 	if c.word != "" {
-		r = chunks.Reason(c.word)
+		r = chunks.ParseFinishReason(c.word)
 	}
 	switch {
 	case c.called && (r == dialogue.ReasonStop || r == dialogue.ReasonOther):

@@ -20,7 +20,7 @@ var Pictures picture.Shape = pictures{}
 
 type pictures struct {
 	shape
-	picture.Unstreamed
+	picture.NonStreaming
 }
 
 // MaxImages implements picture.Shape: an answer is asked for one.
@@ -29,7 +29,7 @@ func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 // Encode implements picture.Shape. A picture to be changed goes along as a part,
 // before the words that say how.
 func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
-	if err := picture.Unspeakable(r); err != nil {
+	if err := picture.CheckConversational(r); err != nil {
 		return nil, err
 	}
 	body := new(picture.Document)
@@ -40,9 +40,9 @@ func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (
 	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
 		pictureFile(w, body, f)
 	}
-	w.Object().Key("type").String("text").Key("text").String(picture.Words(r)).End()
+	w.Object().Key("type").String("text").Key("text").String(picture.ConversationPrompt(r)).End()
 	w.End().End().End()
-	if ratio := picture.Ratio(r, rep); ratio != "" {
+	if ratio := picture.NearestRatio(r, rep); ratio != "" {
 		w.Key("image_config").Object().Key("aspect_ratio").String(ratio).End()
 	}
 	if r.Seed != nil {
@@ -50,7 +50,7 @@ func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (
 	}
 	w.End()
 	body.JSON(w.Buf)
-	picture.LoseUnsaid(r, rep)
+	picture.LoseUnsupported(r, rep)
 	return &picture.Call{Path: path, Header: make(http.Header), Body: body}, nil
 }
 
@@ -71,12 +71,12 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	}
 	v := gjson.ParseBytes(body)
 	if e := v.Get("error"); e.IsObject() {
-		return nil, chunks.Failure(v)
+		return nil, chunks.DecodeFailure(v)
 	}
 	reply := &picture.Reply{Usage: pictureUsage(v.Get("usage"))}
 	choice := v.Get("choices.0")
 	for _, list := range []string{"message.images", "message.content"} {
-		chunks.Array(choice.Get(list)).ForEach(func(_, part gjson.Result) bool {
+		chunks.OnlyArray(choice.Get(list)).ForEach(func(_, part gjson.Result) bool {
 			if address := part.Get("image_url.url"); address.Type == gjson.String && address.Str != "" {
 				reply.Images = append(reply.Images, pictureAt(address.Str))
 			}
@@ -108,10 +108,10 @@ func pictureUsage(v gjson.Result) *picture.Usage {
 		return nil
 	}
 	total := chunks.Usage(v)
-	u := &picture.Usage{CachedInput: dialogue.Told(total.CacheRead),
+	u := &picture.Usage{CachedInput: dialogue.CountOrZero(total.CacheRead),
 		InputImage:  max(v.Get("prompt_tokens_details.image_tokens").Int(), 0),
 		OutputImage: max(v.Get("completion_tokens_details.image_tokens").Int(), 0)}
-	u.InputText = max(dialogue.Told(total.InputTotal)-u.InputImage, 0)
-	u.OutputText = max(dialogue.Told(total.OutputTotal)-u.OutputImage, 0)
+	u.InputText = max(dialogue.CountOrZero(total.InputTotal)-u.InputImage, 0)
+	u.OutputText = max(dialogue.CountOrZero(total.OutputTotal)-u.OutputImage, 0)
 	return u
 }

@@ -21,7 +21,7 @@ const sealFormat = "stagedoor-sd1"
 func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
 	var parts []dialogue.Part
 	details := m.Get("reasoning_details")
-	chunks.Array(details).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
 		data := v.Get("data")
 		if data.Type != gjson.String {
 			return true
@@ -56,7 +56,7 @@ func readable(m, details gjson.Result) string {
 // detailText joins the readable entries of reasoning_details.
 func detailText(details gjson.Result) string {
 	text := ""
-	chunks.Array(details).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
 		for _, name := range []string{"text", "summary"} {
 			if s := v.Get(name); s.Type == gjson.String {
 				text += s.Str
@@ -71,7 +71,7 @@ func detailText(details gjson.Result) string {
 // so that a server wants them back.
 func sealed(details gjson.Result) bool {
 	found := false
-	chunks.Array(details).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(details).ForEach(func(_, v gjson.Result) bool {
 		found = v.Get("data").Type == gjson.String || v.Get("signature").Type == gjson.String
 		return !found
 	})

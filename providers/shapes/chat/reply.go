@@ -37,7 +37,7 @@ func unwrapped(args string) string {
 		return args
 	}
 	value, members := "", 0
-	chunks.Object(gjson.Parse(args)).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyObject(gjson.Parse(args)).ForEach(func(_, v gjson.Result) bool {
 		members++
 		if v.Type != gjson.String {
 			members++ // not ours
@@ -93,7 +93,7 @@ func joined(arrays []json.RawMessage) json.RawMessage {
 	w := jsonw.Writer{}
 	w.Array()
 	for _, a := range arrays {
-		chunks.Array(gjson.ParseBytes(a)).ForEach(func(_, v gjson.Result) bool {
+		chunks.OnlyArray(gjson.ParseBytes(a)).ForEach(func(_, v gjson.Result) bool {
 			w.RawString(v.Raw)
 			return true
 		})

@@ -23,7 +23,7 @@ func delta(d, finish string) string {
 }
 
 // parse runs a stream through the parser and checks that it is well formed.
-func parse(t testing.TB, chunks []string, each func(*dialogue.Event)) *dialogue.Folder {
+func parse(t testing.TB, chunks []string, each func(*dialogue.Event)) *dialogue.ReplyBuilder {
 	t.Helper()
 	return drive(t, each, func(p shapes.Parser, emit func(*dialogue.Event)) {
 		for _, c := range chunks {
@@ -33,9 +33,9 @@ func parse(t testing.TB, chunks []string, each func(*dialogue.Event)) *dialogue.
 	})
 }
 
-func drive(t testing.TB, each func(*dialogue.Event), feed func(shapes.Parser, func(*dialogue.Event))) *dialogue.Folder {
+func drive(t testing.TB, each func(*dialogue.Event), feed func(shapes.Parser, func(*dialogue.Event))) *dialogue.ReplyBuilder {
 	t.Helper()
-	p, f, check := chat.Shape.NewParser(1, newEnv()), new(dialogue.Folder), order{t: t}
+	p, f, check := chat.Shape.NewParser(1, newEnv()), new(dialogue.ReplyBuilder), order{t: t}
 	feed(p, func(ev *dialogue.Event) {
 		check.take(ev)
 		copied := *ev

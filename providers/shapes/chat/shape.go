@@ -55,7 +55,7 @@ func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 // the role, is none.
 func hasContent(choice gjson.Result) bool {
 	found := false
-	chunks.Object(choice.Get("delta")).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(choice.Get("delta")).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "content", "refusal", "reasoning_content", "reasoning":
 			found = v.Type == gjson.String && v.Str != "" || v.IsArray()

@@ -17,7 +17,7 @@ const defaultMaxTokens = 16
 // (wire/completions.md 4).
 func decode(body []byte) (*dialogue.Request, error) {
 	req := &dialogue.Request{Inbound: dialogue.Completions, Body: body}
-	chunks.Object(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			field(req, name.String(), v)
 		}
@@ -52,7 +52,7 @@ func field(req *dialogue.Request, name string, v gjson.Result) {
 	case "user":
 		req.User = v.String()
 	default:
-		if chunks.Field(req, name, v) {
+		if chunks.DecodeField(req, name, v) {
 			return
 		}
 		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
@@ -65,7 +65,7 @@ func prompts(v gjson.Result) [][]byte {
 		return [][]byte{[]byte(v.Raw)}
 	}
 	var list [][]byte
-	chunks.Array(v).ForEach(func(_, p gjson.Result) bool {
+	chunks.OnlyArray(v).ForEach(func(_, p gjson.Result) bool {
 		list = append(list, []byte(p.Raw))
 		return true
 	})

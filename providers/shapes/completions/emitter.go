@@ -37,7 +37,7 @@ func (w *writer) begin(ev *dialogue.Event) {
 	if w.head != nil {
 		return
 	}
-	model, created := chunks.Stamp(w.req, w.env, ev)
+	model, created := chunks.ModelAndTime(w.req, w.env, ev)
 	j := jsonw.Writer{Buf: make([]byte, 0, 192)}
 	j.Object().Key("id").String("cmpl-" + w.env.ID())
 	j.Key("object").String("text_completion")
@@ -94,7 +94,7 @@ func word(t *text, r dialogue.Reason) string {
 	if t.refused && r == dialogue.ReasonStop {
 		return "content_filter"
 	}
-	return chunks.Word(r, "stop")
+	return chunks.FinishReason(r, "stop")
 }
 
 // stream writes a reply as events.

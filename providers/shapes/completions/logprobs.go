@@ -16,7 +16,7 @@ import (
 func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 	each := func(visit func(token gjson.Result)) {
 		for _, list := range tokens {
-			chunks.Array(gjson.ParseBytes(list)).ForEach(func(_, v gjson.Result) bool {
+			chunks.OnlyArray(gjson.ParseBytes(list)).ForEach(func(_, v gjson.Result) bool {
 				visit(v)
 				return true
 			})
@@ -49,7 +49,7 @@ func writeTop(w *jsonw.Writer, v gjson.Result) {
 			w.KeyOf(token).RawString(v.Get("logprob").Raw)
 		}
 	}
-	chunks.Array(v.Get("top_logprobs")).ForEach(func(_, v gjson.Result) bool {
+	chunks.OnlyArray(v.Get("top_logprobs")).ForEach(func(_, v gjson.Result) bool {
 		entry(v)
 		return true
 	})
@@ -71,7 +71,7 @@ func tokenList(v gjson.Result) json.RawMessage {
 		writeBytes(&w, token.String())
 		w.Key("top_logprobs").Array()
 		if i < len(tops) {
-			chunks.Object(tops[i]).ForEach(func(name, v gjson.Result) bool {
+			chunks.OnlyObject(tops[i]).ForEach(func(name, v gjson.Result) bool {
 				w.Object().Key("token").String(name.String()).Key("logprob").RawString(v.Raw)
 				writeBytes(&w, name.String())
 				w.End()

@@ -27,7 +27,7 @@ type parser struct {
 type choice struct {
 	index int
 	open  bool
-	join  chunks.Joiner
+	join  chunks.FragmentJoiner
 	word  string // finish_reason
 }
 
@@ -43,14 +43,14 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	chunk := gjson.ParseBytes(data)
 	overLimit := fields.CheckReplyLimits("event", data)
 	switch {
-	case p.Answered() && name != "error" && !chunks.Failed(chunk):
+	case p.Answered() && name != "error" && !chunks.HasError(chunk):
 		p.learn(chunk.Get("usage"))
 	case !chunk.IsObject():
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
 	case overLimit != nil:
 		p.fail(emit, overLimit)
 	case name == "error":
-		p.fail(emit, chunks.Failure(chunk))
+		p.fail(emit, chunks.DecodeFailure(chunk))
 	default:
 		p.chunk(chunk, emit)
 	}
@@ -103,8 +103,8 @@ func (p *parser) Answered() bool {
 func (p *parser) Done() bool { return p.done }
 
 func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
-	if chunks.Failed(v) {
-		p.fail(emit, chunks.Failure(v))
+	if chunks.HasError(v) {
+		p.fail(emit, chunks.DecodeFailure(v))
 		return
 	}
 	p.learn(v.Get("usage"))
@@ -118,7 +118,7 @@ func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 		emit(&p.ev)
 	}
 	position := 0
-	chunks.Array(choices).ForEach(func(_, c gjson.Result) bool {
+	chunks.OnlyArray(choices).ForEach(func(_, c gjson.Result) bool {
 		p.piece(c, position, emit)
 		position++
 		return true
@@ -210,7 +210,7 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 	for _, c := range p.choices {
 		p.ev = dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index}
 		if c.word != "" {
-			p.ev.Reason = chunks.Reason(c.word)
+			p.ev.Reason = chunks.ParseFinishReason(c.word)
 		}
 		emit(&p.ev)
 	}

@@ -105,7 +105,7 @@ func (d *decoder) system(v gjson.Result) {
 func (d *decoder) unread(path string, object gjson.Result, known ...string) {
 	eachMember(object, func(name string, v gjson.Result) bool {
 		if !slices.Contains(known, name) {
-			d.req.Unread(path, name, v)
+			d.req.RecordIgnored(path, name, v)
 		}
 		return true
 	})
@@ -178,7 +178,7 @@ func (d *decoder) thinking(name string, v gjson.Result) {
 			r.Budget = &n
 		}
 	default:
-		d.req.Unread("generationConfig.thinkingConfig", name, v)
+		d.req.RecordIgnored("generationConfig.thinkingConfig", name, v)
 	}
 }
 

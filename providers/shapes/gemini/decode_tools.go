@@ -45,7 +45,7 @@ func (d *decoder) function(v gjson.Result) {
 		case "parametersJsonSchema":
 			t.Schema = raw(v)
 		default:
-			d.req.Unread("tools.functionDeclarations", name, v)
+			d.req.RecordIgnored("tools.functionDeclarations", name, v)
 		}
 		return true
 	})

@@ -9,7 +9,7 @@ import (
 // stream is made of, so that the two cannot differ.
 type document struct {
 	frame
-	fold dialogue.Folder
+	fold dialogue.ReplyBuilder
 	done bool
 }
 

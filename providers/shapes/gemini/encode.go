@@ -185,7 +185,7 @@ func (e *encoder) seed(w *jsonw.Writer) {
 }
 
 func (e *encoder) output(w *jsonw.Writer) {
-	o := schema.Decide(e.req.Output, e.target, e.rep)
+	o := schema.DecideOutput(e.req.Output, e.target, e.rep)
 	if o.Mode == dialogue.OutputText {
 		return
 	}
@@ -254,7 +254,7 @@ func (e *encoder) lost() {
 	}
 	e.rep.LoseField("logit_bias", r.LogitBias)
 	e.rep.LoseField("metadata", r.Metadata)
-	e.rep.LoseUnsaid(r, dialogue.Gemini)
+	e.rep.LoseUntranslated(r, dialogue.Gemini)
 	for _, p := range []struct {
 		name  string
 		given bool

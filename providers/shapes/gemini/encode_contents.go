@@ -338,7 +338,7 @@ func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 			sig = ""
 		}
 		if sig == "" {
-			sig, _ = e.env.Vault.Recall(p.Call.ID)
+			sig, _ = e.env.Signatures.Recall(p.Call.ID)
 		}
 		list = append(list, sig)
 	}

@@ -339,7 +339,7 @@ func TestThinkingIsToldInTheModelsWords(t *testing.T) {
 
 func TestSignaturesComeBackWithTheirCalls(t *testing.T) {
 	env := newEnv()
-	env.Vault.Remember("2", "remembered")
+	env.Signatures.Remember("2", "remembered")
 	own := called("1", "f", "")
 	own.Call.Signature = "own"
 	to := target()

@@ -61,9 +61,9 @@ func result(id, answer string) dialogue.Part {
 }
 
 // fold parses a stream, or a whole body if there is one chunk and whole is set.
-func fold(t *testing.T, env *dialogue.Env, whole bool, chunks ...string) *dialogue.Folder {
+func fold(t *testing.T, env *dialogue.Env, whole bool, chunks ...string) *dialogue.ReplyBuilder {
 	t.Helper()
-	f := new(dialogue.Folder)
+	f := new(dialogue.ReplyBuilder)
 	w := watch{t: t, open: map[[2]int]bool{}}
 	p := gemini.Shape.NewParser(1, env)
 	emit := func(ev *dialogue.Event) { w.see(ev); f.Add(ev) }

@@ -414,7 +414,7 @@ func (p *parser) complete(c *candidate) {
 	}
 	c.calls = append(c.calls, call.id)
 	if call.signature != "" {
-		p.env.Vault.Remember(call.id, call.signature)
+		p.env.Signatures.Remember(call.id, call.signature)
 	}
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.CallPart,
 		Call: &dialogue.Call{ID: call.id, Name: call.name}, Origin: dialogue.Gemini})

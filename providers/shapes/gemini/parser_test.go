@@ -139,8 +139,8 @@ func TestUsageAddsUp(t *testing.T) {
 		{`{"promptTokenCount":"7","toolUsePromptTokenCount":3,"candidatesTokenCount":2}`, 10, -1, 2, -1},
 		{`{"promptTokenCount":9,"totalTokenCount":9}`, 9, -1, 0, -1},
 		{`{"promptTokenCount":9,"thoughtsTokenCount":5}`, 9, -1, 5, 5},
-		{`{"promptTokenCount":-4,"candidatesTokenCount":"x"}`, dialogue.Below, -1, -1, -1},
-		{`{"promptTokenCount":4,"candidatesTokenCount":-1}`, 4, -1, dialogue.Below, -1},
+		{`{"promptTokenCount":-4,"candidatesTokenCount":"x"}`, dialogue.NegativeCount, -1, -1, -1},
+		{`{"promptTokenCount":4,"candidatesTokenCount":-1}`, 4, -1, dialogue.NegativeCount, -1},
 	} {
 		f := fold(t, newEnv(), false, strings.TrimSuffix(chunk(`{"text":"a"}`, stop), "}")+`,"usageMetadata":`+row.usage+`}`)
 		u := f.Reply.Usage
@@ -160,7 +160,7 @@ func TestACountOnceToldStands(t *testing.T) {
 func TestSignaturesAreRemembered(t *testing.T) {
 	env := newEnv()
 	fold(t, env, true, chunk(`{"functionCall":{"name":"f"},"thoughtSignature":"S"}`, stop))
-	if s, ok := env.Vault.Recall("call_id1"); !ok || s != "S" {
+	if s, ok := env.Signatures.Recall("call_id1"); !ok || s != "S" {
 		t.Errorf("got %q", s)
 	}
 }

@@ -50,7 +50,7 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	d := decoder{req: &dialogue.Request{}}
 	doc := gjson.ParseBytes(body)
 	d.output(field(doc, "generationConfig"))
-	if d.req.Output.Mode == dialogue.OutputText || schema.Decide(d.req.Output, t, rep).Mode != dialogue.OutputText {
+	if d.req.Output.Mode == dialogue.OutputText || schema.DecideOutput(d.req.Output, t, rep).Mode != dialogue.OutputText {
 		return body
 	}
 	doc.ForEach(func(key, v gjson.Result) bool {

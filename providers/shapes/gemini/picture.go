@@ -20,7 +20,7 @@ var Pictures picture.Shape = pictures{}
 
 type pictures struct {
 	shape
-	picture.Unstreamed
+	picture.NonStreaming
 }
 
 // MaxImages implements picture.Shape: an answer has one.
@@ -29,7 +29,7 @@ func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 // Encode implements picture.Shape. A picture to be changed goes along as a part,
 // before the words that say how.
 func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
-	if err := picture.Unspeakable(r); err != nil {
+	if err := picture.CheckConversational(r); err != nil {
 		return nil, err
 	}
 	body := new(picture.Document)
@@ -40,7 +40,7 @@ func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (
 	for _, f := range append(append([]*picture.File(nil), r.Sources...), r.Styles...) {
 		inlineFile(w, body, f)
 	}
-	w.Object().Key("text").String(picture.Words(r)).End()
+	w.Object().Key("text").String(picture.ConversationPrompt(r)).End()
 	w.End().End().End()
 	w.Key("generationConfig").Object()
 	w.Key("responseModalities").Array().String("TEXT").String("IMAGE").End()
@@ -50,7 +50,7 @@ func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (
 	}
 	w.End().End()
 	body.JSON(w.Buf)
-	picture.LoseUnsaid(r, rep)
+	picture.LoseUnsupported(r, rep)
 	return &picture.Call{Path: modelPath(model) + ":" + generate, Header: make(http.Header), Body: body}, nil
 }
 
@@ -74,7 +74,7 @@ const (
 // pictureFrame writes imageConfig: the nearest ratio, and the size if it is a large one,
 // which older models do not know.
 func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
-	ratio := picture.Ratio(r, rep)
+	ratio := picture.NearestRatio(r, rep)
 	if ratio == "" {
 		return
 	}
@@ -151,10 +151,10 @@ func pictureUsage(v gjson.Result) *picture.Usage {
 	c := noCounts
 	c.read(v)
 	total := c.usage()
-	u := &picture.Usage{CachedInput: dialogue.Told(total.CacheRead),
+	u := &picture.Usage{CachedInput: dialogue.CountOrZero(total.CacheRead),
 		InputImage: modality(field(v, "promptTokensDetails")), OutputImage: modality(field(v, "candidatesTokensDetails"))}
-	u.InputText = max(dialogue.Told(total.InputTotal)-u.InputImage, 0)
-	u.OutputText = max(dialogue.Told(total.OutputTotal)-u.OutputImage, 0)
+	u.InputText = max(dialogue.CountOrZero(total.InputTotal)-u.InputImage, 0)
+	u.OutputText = max(dialogue.CountOrZero(total.OutputTotal)-u.OutputImage, 0)
 	return u
 }
 

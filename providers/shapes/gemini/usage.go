@@ -50,7 +50,7 @@ func take(count *int64, v gjson.Result) {
 	case n >= 0:
 		*count = n
 	case *count < 0:
-		*count = dialogue.Below
+		*count = dialogue.NegativeCount
 	}
 }
 
@@ -70,19 +70,19 @@ func (c *counts) usage() dialogue.Usage {
 	u.CacheRead, u.Reasoning, u.AudioIn, u.AudioOut = c.cached, c.thoughts, c.audioIn, c.audioOut
 	switch {
 	case c.prompt >= 0 || c.tool >= 0:
-		u.InputTotal = dialogue.Told(c.prompt) + dialogue.Told(c.tool)
-	case c.prompt == dialogue.Below:
-		u.InputTotal = dialogue.Below
+		u.InputTotal = dialogue.CountOrZero(c.prompt) + dialogue.CountOrZero(c.tool)
+	case c.prompt == dialogue.NegativeCount:
+		u.InputTotal = dialogue.NegativeCount
 	}
-	switch thoughts := dialogue.Told(c.thoughts); {
+	switch thoughts := dialogue.CountOrZero(c.thoughts); {
 	case c.candidates >= 0:
 		u.OutputTotal = c.candidates + thoughts
 	case c.total >= 0:
-		u.OutputTotal = max(c.total-dialogue.Told(u.InputTotal), thoughts)
+		u.OutputTotal = max(c.total-dialogue.CountOrZero(u.InputTotal), thoughts)
 	case c.thoughts >= 0:
 		u.OutputTotal = thoughts
-	case c.candidates == dialogue.Below:
-		u.OutputTotal = dialogue.Below
+	case c.candidates == dialogue.NegativeCount:
+		u.OutputTotal = dialogue.NegativeCount
 	}
 	return u
 }
@@ -101,8 +101,8 @@ func writeUsage(w *jsonw.Writer, u dialogue.Usage) {
 	w.Key("usageMetadata").Object()
 	count("promptTokenCount", u.InputTotal)
 	count("cachedContentTokenCount", u.CacheRead)
-	count("candidatesTokenCount", dialogue.Told(u.OutputTotal)-dialogue.Told(u.Reasoning))
+	count("candidatesTokenCount", dialogue.CountOrZero(u.OutputTotal)-dialogue.CountOrZero(u.Reasoning))
 	count("thoughtsTokenCount", u.Reasoning)
-	w.Key("totalTokenCount").Int(dialogue.Told(u.InputTotal) + dialogue.Told(u.OutputTotal))
+	w.Key("totalTokenCount").Int(dialogue.CountOrZero(u.InputTotal) + dialogue.CountOrZero(u.OutputTotal))
 	w.End()
 }

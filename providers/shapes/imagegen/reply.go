@@ -24,7 +24,7 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	}
 	v := fields.View(body)
 	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
-		return nil, chunks.Failure(e)
+		return nil, chunks.DecodeFailure(e)
 	}
 	if r.Operation == picture.Describe {
 		return descriptions(v)

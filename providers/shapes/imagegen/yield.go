@@ -8,12 +8,12 @@ import (
 	"stagedoor/providers/picture"
 )
 
-var _ picture.Yielder = shape{}
+var _ picture.Simplifier = shape{}
 
-// Yield implements picture.Yielder: the documents list fields of the third
+// Yield implements picture.Simplifier: the documents list fields of the third
 // generation that the vendor's own routes do not (wire/imagegen.md 5). A refusal
 // that names another field is not about them; the vendor's names none.
-func (shape) Yield(r *picture.Request, model string, refused *dialogue.Error) (*picture.Request, []string) {
+func (shape) Simplify(r *picture.Request, model string, refused *dialogue.Error) (*picture.Request, []string) {
 	if !isV3(model) || refused.Status != http.StatusBadRequest {
 		return nil, nil
 	}

@@ -114,7 +114,7 @@ func usageOf(v gjson.Result) *picture.Usage {
 
 // refusal is an error that came with a status of 200.
 func refusal(v gjson.Result) *dialogue.Error {
-	e := chunks.Failure(v)
+	e := chunks.DecodeFailure(v)
 	e.ModerationDetails = moderation(v.Get("error.moderation_details"))
 	if e.Type == userError {
 		e.Status = 400

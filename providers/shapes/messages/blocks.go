@@ -13,7 +13,7 @@ import (
 // have it, is what other shapes know as a late system message.
 func (d *decoder) turn(v gjson.Result) dialogue.Turn {
 	role := v.Get("role").String()
-	d.req.UnreadBut("messages", v, "role", "content")
+	d.req.RecordIgnoredExcept("messages", v, "role", "content")
 	turn := dialogue.Turn{Role: dialogue.User}
 	if role == "assistant" {
 		turn.Role = dialogue.Assistant
@@ -46,8 +46,8 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dial
 	p := dialogue.Part{CacheHint: raw(b.Get("cache_control"))}
 	kind := b.Get("type").String()
 	if known := blockFields[kind]; known != nil {
-		d.req.UnreadBut("messages.content", b, known...)
-		d.req.UnreadBut("messages.content.source", b.Get("source"), "type", "media_type", "data", "url", "file_id", "content")
+		d.req.RecordIgnoredExcept("messages.content", b, known...)
+		d.req.RecordIgnoredExcept("messages.content.source", b.Get("source"), "type", "media_type", "data", "url", "file_id", "content")
 	}
 	if depth > 0 && kind == "tool_result" {
 		kind = "" // Check refuses it
@@ -109,7 +109,7 @@ func (d *decoder) nested(path string, blocks gjson.Result) {
 		return
 	}
 	blocks.ForEach(func(_, b gjson.Result) bool {
-		d.req.UnreadBut(path, b, "type", "text", "source")
+		d.req.RecordIgnoredExcept(path, b, "type", "text", "source")
 		return true
 	})
 }
@@ -118,7 +118,7 @@ func (d *decoder) nested(path string, blocks gjson.Result) {
 // is recalled.
 func (d *decoder) call(b gjson.Result) *dialogue.Call {
 	c := &dialogue.Call{ID: b.Get("id").String(), Name: b.Get("name").String(), Args: b.Get("input").Raw}
-	c.Signature, _ = d.env.Vault.Recall(c.ID)
+	c.Signature, _ = d.env.Signatures.Recall(c.ID)
 	return c
 }
 

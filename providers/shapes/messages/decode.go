@@ -99,7 +99,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 		req.ServiceTier = v.String()
 	case "metadata":
 		req.User = v.Get("user_id").String()
-		req.UnreadBut(name, v, "user_id")
+		req.RecordIgnoredExcept(name, v, "user_id")
 	default:
 		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
 	}
@@ -125,7 +125,7 @@ func (d *decoder) system(v gjson.Result) []dialogue.Part {
 	}
 	var parts []dialogue.Part
 	v.ForEach(func(_, b gjson.Result) bool {
-		d.req.UnreadBut("system", b, "type", "text", "cache_control")
+		d.req.RecordIgnoredExcept("system", b, "type", "text", "cache_control")
 		parts = append(parts, dialogue.Part{Text: b.Get("text").String(), CacheHint: raw(b.Get("cache_control"))})
 		return true
 	})
@@ -150,7 +150,7 @@ func (d *decoder) tool(v gjson.Result) {
 	}
 	switch kind := v.Get("type").String(); {
 	case clientTool(kind):
-		d.req.UnreadBut("tools", v, "type", "name", "description", "input_schema", "strict", "cache_control")
+		d.req.RecordIgnoredExcept("tools", v, "type", "name", "description", "input_schema", "strict", "cache_control")
 		t.Description = v.Get("description").String()
 		t.Schema = raw(v.Get("input_schema"))
 		if strict := v.Get("strict"); strict.IsBool() {
@@ -167,7 +167,7 @@ func (d *decoder) tool(v gjson.Result) {
 }
 
 func (d *decoder) toolChoice(v gjson.Result) {
-	d.req.UnreadBut("tool_choice", v, "type", "name", "disable_parallel_tool_use")
+	d.req.RecordIgnoredExcept("tool_choice", v, "type", "name", "disable_parallel_tool_use")
 	choice := &dialogue.ToolChoice{}
 	switch v.Get("type").String() {
 	case "auto":
@@ -187,7 +187,7 @@ func (d *decoder) toolChoice(v gjson.Result) {
 }
 
 func (d *decoder) thinking(v gjson.Result) {
-	d.req.UnreadBut("thinking", v, "type", "budget_tokens", "display")
+	d.req.RecordIgnoredExcept("thinking", v, "type", "budget_tokens", "display")
 	r := &d.req.Reasoning
 	r.Include = v.Get("display").String() != "omitted"
 	switch v.Get("type").String() {
@@ -201,8 +201,8 @@ func (d *decoder) thinking(v gjson.Result) {
 }
 
 func (d *decoder) outputConfig(v gjson.Result) {
-	d.req.UnreadBut("output_config", v, "effort", "format")
-	d.req.UnreadBut("output_config.format", v.Get("format"), "type", "schema")
+	d.req.RecordIgnoredExcept("output_config", v, "effort", "format")
+	d.req.RecordIgnoredExcept("output_config.format", v.Get("format"), "type", "schema")
 	d.req.Reasoning.Effort = v.Get("effort").String()
 	if format := v.Get("format"); format.IsObject() {
 		d.req.Output = output(format)

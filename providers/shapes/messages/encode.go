@@ -107,8 +107,8 @@ func (e *encoder) lose() {
 		given bool
 	}{
 		{"seed", r.Seed != ""},
-		{"presence_penalty", dialogue.Matters(r.PresencePenalty)},
-		{"frequency_penalty", dialogue.Matters(r.FrequencyPenalty)},
+		{"presence_penalty", dialogue.NonZero(r.PresencePenalty)},
+		{"frequency_penalty", dialogue.NonZero(r.FrequencyPenalty)},
 		{"logprobs", r.LogProbs || r.TopLogProbs != nil},
 		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
 		{"prompt_cache_key", r.CacheKey != ""},
@@ -122,7 +122,7 @@ func (e *encoder) lose() {
 	}
 	e.rep.LoseField("logit_bias", r.LogitBias)
 	e.rep.LoseField("metadata", r.Metadata)
-	e.rep.LoseUnsaid(r, dialogue.Messages)
+	e.rep.LoseUntranslated(r, dialogue.Messages)
 	if r.Inbound != dialogue.Messages {
 		for _, f := range r.Extra {
 			e.rep.LoseField(f.Name, f.Value)
@@ -252,7 +252,7 @@ func (e *encoder) stop(w *jsonw.Writer) {
 // outputConfig holds two things that know nothing of each other (gateway.md 4.8
 // rule 4).
 func (e *encoder) outputConfig(w *jsonw.Writer, plan reasoning) {
-	out := schema.Decide(e.req.Output, e.target, e.rep)
+	out := schema.DecideOutput(e.req.Output, e.target, e.rep)
 	if out.Mode != dialogue.OutputSchema && plan.effort == "" {
 		return
 	}

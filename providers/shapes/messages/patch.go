@@ -110,7 +110,7 @@ func skipSpace(b []byte, at, step int) int {
 // format edits the schema of a format as structured outputs demand, and reports
 // whether the format may stay at all (gateway.md 4.8).
 func (p *patch) format(v gjson.Result) bool {
-	out := schema.Decide(output(v), p.target, p.rep)
+	out := schema.DecideOutput(output(v), p.target, p.rep)
 	if out.Mode != dialogue.OutputSchema {
 		return false
 	}

@@ -49,7 +49,7 @@ func take(have *int64, told gjson.Result) {
 	case told.Num >= 0:
 		*have = told.Int()
 	case *have < 0:
-		*have = dialogue.Below
+		*have = dialogue.NegativeCount
 	}
 }
 
@@ -59,21 +59,21 @@ func (u *usage) neutral() dialogue.Usage {
 	n.CacheRead, n.CacheWrite5m, n.CacheWrite1h, n.CacheWrite = u.read, u.write5m, u.write1h, u.write
 	n.OutputTotal, n.Reasoning, n.WebSearches = u.output, u.thinking, u.searches
 	if n.CacheWrite < 0 && (u.write5m >= 0 || u.write1h >= 0) {
-		n.CacheWrite = dialogue.Told(u.write5m) + dialogue.Told(u.write1h)
+		n.CacheWrite = dialogue.CountOrZero(u.write5m) + dialogue.CountOrZero(u.write1h)
 	}
 	switch {
 	case u.input >= 0 || u.read >= 0 || n.CacheWrite >= 0:
-		n.InputTotal = dialogue.Told(u.input) + dialogue.Told(u.read) + dialogue.Told(n.CacheWrite)
-	case u.input == dialogue.Below:
-		n.InputTotal = dialogue.Below
+		n.InputTotal = dialogue.CountOrZero(u.input) + dialogue.CountOrZero(u.read) + dialogue.CountOrZero(n.CacheWrite)
+	case u.input == dialogue.NegativeCount:
+		n.InputTotal = dialogue.NegativeCount
 	}
 	return n
 }
 
 // writeUsage writes the usage object of a reply with all its members.
 func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
-	write5m, write1h := dialogue.Told(u.CacheWrite5m), dialogue.Told(u.CacheWrite1h)
-	write, read := u.CacheWrite, dialogue.Told(u.CacheRead)
+	write5m, write1h := dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)
+	write, read := u.CacheWrite, dialogue.CountOrZero(u.CacheRead)
 	if write < 0 {
 		write = write5m + write1h
 	}
@@ -81,7 +81,7 @@ func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
 		write5m = write // the default lifetime
 	}
 	w.Object()
-	w.Key("input_tokens").Int(max(dialogue.Told(u.InputTotal)-read-write, 0))
+	w.Key("input_tokens").Int(max(dialogue.CountOrZero(u.InputTotal)-read-write, 0))
 	w.Key("cache_creation_input_tokens").Int(write)
 	w.Key("cache_read_input_tokens").Int(read)
 	w.Key("cache_creation").Object()
@@ -91,7 +91,7 @@ func writeUsage(w *jsonw.Writer, u *dialogue.Usage) {
 	// Never zero, not even for an empty reply (gateway.md 2.4).
 	w.Key("output_tokens").Int(max(u.OutputTotal, 1))
 	w.Key("output_tokens_details").Object()
-	w.Key("thinking_tokens").Int(dialogue.Told(u.Reasoning))
+	w.Key("thinking_tokens").Int(dialogue.CountOrZero(u.Reasoning))
 	w.End()
 	w.Key("server_tool_use")
 	if searches := u.WebSearches; searches > 0 {

@@ -8,7 +8,7 @@ import (
 // wholeEmitter writes a reply as one message (gateway.md 2.4).
 type wholeEmitter struct {
 	head
-	folder dialogue.Folder
+	folder dialogue.ReplyBuilder
 	over   bool
 }
 

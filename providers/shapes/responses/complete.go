@@ -189,7 +189,7 @@ func readUsage(v gjson.Result) dialogue.Usage {
 		case m.Num >= 0:
 			*n = m.Int()
 		default:
-			*n = dialogue.Below
+			*n = dialogue.NegativeCount
 		}
 	}
 	take(&u.InputTotal, "input_tokens")

@@ -126,7 +126,7 @@ func (d *decoder) include(v gjson.Result) *dialogue.Error {
 }
 
 func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
-	d.req.UnreadBut("reasoning", v, "effort", "summary", "generate_summary")
+	d.req.RecordIgnoredExcept("reasoning", v, "effort", "summary", "generate_summary")
 	r := &d.req.Reasoning
 	r.Effort = v.Get("effort").Str
 	if r.Summary = v.Get("summary").Str; r.Summary == "" {
@@ -137,8 +137,8 @@ func (d *decoder) reasoning(v gjson.Result) *dialogue.Error {
 }
 
 func (d *decoder) text(v gjson.Result) *dialogue.Error {
-	d.req.UnreadBut("text", v, "verbosity", "format")
-	d.req.UnreadBut("text.format", v.Get("format"), "type", "name", "description", "strict", "schema")
+	d.req.RecordIgnoredExcept("text", v, "verbosity", "format")
+	d.req.RecordIgnoredExcept("text.format", v.Get("format"), "type", "name", "description", "strict", "schema")
 	d.req.Verbosity = v.Get("verbosity").Str
 	d.req.Output = readFormat(v.Get("format"))
 	return nil

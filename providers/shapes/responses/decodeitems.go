@@ -39,7 +39,7 @@ func (d *decoder) turn(role dialogue.Role, parts ...dialogue.Part) {
 func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 	kind := itemType(item)
 	if known := itemFields[kind]; known != nil {
-		d.req.UnreadBut("input", item, known...)
+		d.req.RecordIgnoredExcept("input", item, known...)
 	}
 	switch kind {
 	case "message":
@@ -108,7 +108,7 @@ func (d *decoder) message(item gjson.Result) {
 	case "assistant":
 		// A client that sends our items back brings the id under which the
 		// vault knows the signature of their text.
-		if sig, ok := d.env.Vault.Recall(item.Get("id").Str); ok {
+		if sig, ok := d.env.Signatures.Recall(item.Get("id").Str); ok {
 			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart,
 				Thinking: &dialogue.Thinking{Signature: sig, Origin: dialogue.Gemini}})
 		}
@@ -152,8 +152,8 @@ func (d *decoder) contentParts(v gjson.Result) []dialogue.Part {
 	var parts []dialogue.Part
 	v.ForEach(func(_, p gjson.Result) bool {
 		if known := partFields[p.Get("type").Str]; known != nil {
-			d.req.UnreadBut("input.content", p, known...)
-			d.req.UnreadBut("input.content.input_audio", p.Get("input_audio"), "data", "format")
+			d.req.RecordIgnoredExcept("input.content", p, known...)
+			d.req.RecordIgnoredExcept("input.content.input_audio", p.Get("input_audio"), "data", "format")
 		}
 		if part, ok := readPart(p); ok {
 			parts = append(parts, part)
@@ -246,7 +246,7 @@ func audioMIME(format string) string {
 func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
 	shown := summaryText(item)
 	if len(item.Get("summary.#.text").Array()) > 0 {
-		d.req.Unread("input", "content", item.Get("content")) // the summary stands for it
+		d.req.RecordIgnored("input", "content", item.Get("content")) // the summary stands for it
 	}
 	carrier := item.Get("encrypted_content").Str
 	if t, ok := d.env.Sealer.Open(carrier); ok {

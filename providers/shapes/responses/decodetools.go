@@ -24,7 +24,7 @@ func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 	kind := tool.Get("type").Str
 	switch {
 	case kind == "namespace" && depth == 0: // there are no namespaces in namespaces
-		d.req.UnreadBut("tools", tool, "type", "name", "tools")
+		d.req.RecordIgnoredExcept("tools", tool, "type", "name", "tools")
 		name := tool.Get("name").Str
 		tool.Get("tools").ForEach(func(_, member gjson.Result) bool {
 			d.tool(member, name, depth+1)
@@ -32,7 +32,7 @@ func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 		})
 		return
 	case kind == "function" || kind == "custom":
-		d.req.UnreadBut("tools", tool, "type", "name", "description", "parameters", "strict", "format", "function", "custom")
+		d.req.RecordIgnoredExcept("tools", tool, "type", "name", "description", "parameters", "strict", "format", "function", "custom")
 		d.req.Tools = append(d.req.Tools, readTool(tool, namespace))
 		return
 	}
@@ -100,7 +100,7 @@ func unqualified(body []byte, full string) (namespace, name string) {
 func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
 	d.req.ToolChoice = readChoice(v)
 	if len(d.req.ToolChoice.Opaque) == 0 {
-		d.req.UnreadBut("tool_choice", v, "type", "name", "namespace", "function", "custom", "allowed_tools", "mode", "tools")
+		d.req.RecordIgnoredExcept("tool_choice", v, "type", "name", "namespace", "function", "custom", "allowed_tools", "mode", "tools")
 	}
 	return nil
 }

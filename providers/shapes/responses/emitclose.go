@@ -44,7 +44,7 @@ func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
 	c.closed = true
 	if ev.Signature != "" {
 		// The shape has no field for it; the client brings the id back.
-		e.env.Vault.Remember(it.id, ev.Signature)
+		e.env.Signatures.Remember(it.id, ev.Signature)
 	}
 	if e.stream {
 		e.closeTextEvents(p, c)
@@ -117,7 +117,7 @@ func (e *emitter) carrier(it *outputItem, t *dialogue.Thinking) string {
 
 func (e *emitter) closeCall(it *outputItem, ev *dialogue.Event) {
 	if ev.Signature != "" {
-		e.env.Vault.Remember(it.callID, ev.Signature)
+		e.env.Signatures.Remember(it.callID, ev.Signature)
 	}
 	switch {
 	case it.unwrap != nil:

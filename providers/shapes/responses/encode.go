@@ -172,7 +172,7 @@ func (e *encoder) text() {
 // output decides about structured output. The messages shape promises that
 // bounds are stripped, wherever the request goes (gateway.md 4.8 rule 2).
 func (e *encoder) output() dialogue.Output {
-	o := schema.Decide(e.req.Output, e.target, e.rep)
+	o := schema.DecideOutput(e.req.Output, e.target, e.rep)
 	if o.Mode != dialogue.OutputSchema || e.req.Inbound != dialogue.Messages {
 		return o
 	}
@@ -201,7 +201,7 @@ func (e *encoder) format(o dialogue.Output) {
 	switch {
 	case o.Strict != nil:
 		e.w.Key("strict").Bool(*o.Strict)
-	case e.bindsSchema() && schema.Strictable(o.Schema):
+	case e.bindsSchema() && schema.SupportsStrict(o.Schema):
 		e.w.Key("strict").Bool(true)
 	}
 	e.w.Key("schema").Raw(o.Schema)
@@ -352,7 +352,7 @@ func (e *encoder) storage() {
 // leaveOut sends on what only this shape knows, and records what it does not
 // have (translation.md 4.1).
 func (e *encoder) leaveOut() {
-	e.rep.LoseUnsaid(e.req, dialogue.Responses)
+	e.rep.LoseUntranslated(e.req, dialogue.Responses)
 	for _, f := range e.req.Extra {
 		if e.foreign {
 			e.rep.LoseField(f.Name, f.Value)
@@ -366,8 +366,8 @@ func (e *encoder) leaveOut() {
 	}{
 		{"stop", len(e.req.Stop) > 0},
 		{"seed", e.req.Seed != ""},
-		{"presence_penalty", dialogue.Matters(e.req.PresencePenalty)},
-		{"frequency_penalty", dialogue.Matters(e.req.FrequencyPenalty)},
+		{"presence_penalty", dialogue.NonZero(e.req.PresencePenalty)},
+		{"frequency_penalty", dialogue.NonZero(e.req.FrequencyPenalty)},
 		{"best_of", e.req.BestOf > 1},
 	} {
 		if f.given {

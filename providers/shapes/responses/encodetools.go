@@ -74,7 +74,7 @@ func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 // keepsStrict reports whether a strict tool may stay strict. Messages clients
 // mean less by the word: what they call strict may be refused as such here.
 func (e *encoder) keepsStrict(parameters json.RawMessage) bool {
-	if e.req.Inbound != dialogue.Messages || schema.Strictable(parameters) {
+	if e.req.Inbound != dialogue.Messages || schema.SupportsStrict(parameters) {
 		return true
 	}
 	e.rep.Lose("tools:strict")

@@ -166,23 +166,23 @@ func appendUsage(w *jsonw.Writer, u *dialogue.Usage) {
 		w.Null()
 		return
 	}
-	in, out := dialogue.Told(u.InputTotal), dialogue.Told(u.OutputTotal)
+	in, out := dialogue.CountOrZero(u.InputTotal), dialogue.CountOrZero(u.OutputTotal)
 	w.Object()
 	w.Key("input_tokens").Int(in)
 	w.Key("input_tokens_details").Object()
-	w.Key("cached_tokens").Int(dialogue.Told(u.CacheRead))
+	w.Key("cached_tokens").Int(dialogue.CountOrZero(u.CacheRead))
 	if n := cacheWrites(u); n > 0 {
 		w.Key("cache_write_tokens").Int(n)
 	}
 	w.End()
 	w.Key("output_tokens").Int(out)
 	w.Key("output_tokens_details").Object()
-	w.Key("reasoning_tokens").Int(dialogue.Told(u.Reasoning))
+	w.Key("reasoning_tokens").Int(dialogue.CountOrZero(u.Reasoning))
 	w.End()
 	w.Key("total_tokens").Int(in + out)
 	w.End()
 }
 
 func cacheWrites(u *dialogue.Usage) int64 {
-	return max(dialogue.Told(u.CacheWrite), dialogue.Told(u.CacheWrite5m)+dialogue.Told(u.CacheWrite1h))
+	return max(dialogue.CountOrZero(u.CacheWrite), dialogue.CountOrZero(u.CacheWrite5m)+dialogue.CountOrZero(u.CacheWrite1h))
 }

@@ -13,7 +13,7 @@ import (
 // wellFormed fails where a sequence breaks what dialogue.EventKind promises.
 type wellFormed struct {
 	t        testing.TB
-	folder   dialogue.Folder
+	folder   dialogue.ReplyBuilder
 	open     map[int]bool
 	started  bool
 	finished bool
@@ -67,7 +67,7 @@ func (w *wellFormed) add(ev *dialogue.Event) {
 }
 
 // parse reads a stream, one event a line, and checks the sequence.
-func parse(t testing.TB, lines string) *dialogue.Folder {
+func parse(t testing.TB, lines string) *dialogue.ReplyBuilder {
 	t.Helper()
 	w := &wellFormed{t: t, open: map[int]bool{}}
 	p := responses.Shape.NewParser(1, newEnv())
@@ -84,7 +84,7 @@ func parse(t testing.TB, lines string) *dialogue.Folder {
 }
 
 // summary writes a reply in short.
-func summary(f *dialogue.Folder) string {
+func summary(f *dialogue.ReplyBuilder) string {
 	if f.Err != nil {
 		return fmt.Sprintf("error %d %v", f.Err.Status, f.Err.Code)
 	}

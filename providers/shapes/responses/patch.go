@@ -76,7 +76,7 @@ func (p *patch) apply(edit func() ([]byte, error)) {
 // 4.8 rule 6), and leaves verbosity and unknown members beside it.
 func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
 	asked := readFormat(gjson.GetBytes(p.body, "text.format"))
-	kept := schema.Decide(asked, t, rep)
+	kept := schema.DecideOutput(asked, t, rep)
 	switch {
 	case kept.Mode == asked.Mode && bytes.Equal(kept.Schema, asked.Schema):
 	case kept.Mode == dialogue.OutputText:

@@ -69,7 +69,7 @@ func (p *Provider) source(ctx context.Context, s *video.Source) (string, error) 
 		return "", nil
 	}
 	op, err := p.find(ctx, s.ID)
-	if err == video.ErrLost || err == nil && op.uri == "" {
+	if err == video.ErrJobNotFound || err == nil && op.uri == "" {
 		return "", unsupported("video", "the provider of this model does not have it any more")
 	}
 	if f, ok := err.(*upstream.Failure); ok && f.Class != upstream.Cancelled {
@@ -87,11 +87,11 @@ func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
 // find asks for an operation by its name.
 func (p *Provider) find(ctx context.Context, id string) (operation, error) {
 	if !transfer.ValidID(id) {
-		return operation{}, video.ErrLost
+		return operation{}, video.ErrJobNotFound
 	}
 	op, err := p.operation(ctx, upstream.Request{Method: http.MethodGet, Path: version + id})
 	if upstream.NotFound(err) {
-		err = video.ErrLost
+		err = video.ErrJobNotFound
 	}
 	return op, err
 }
@@ -109,7 +109,7 @@ func (p *Provider) operation(ctx context.Context, r upstream.Request) (operation
 	}
 	op, ok := decode(body)
 	if !ok {
-		return operation{}, transfer.Invalid("no operation")
+		return operation{}, transfer.InvalidReply("no operation")
 	}
 	if f := op.status.Error; f != nil {
 		_, message := p.client.Fault(catalog.Veo, f.Code, f.Message)
@@ -128,16 +128,16 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 		return nil, err
 	}
 	if op.uri == "" {
-		return nil, video.ErrLost
+		return nil, video.ErrJobNotFound
 	}
-	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodGet, Location: op.uri, Header: transfer.Header(byteRange)}, dialect)
+	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodGet, Location: op.uri, Header: transfer.DownloadHeader(byteRange)}, dialect)
 	if upstream.NotFound(err) {
-		return nil, video.ErrLost
+		return nil, video.ErrJobNotFound
 	}
 	if err != nil {
 		return nil, err
 	}
-	return transfer.Content(reply, v)
+	return transfer.NewContent(reply, v)
 }
 
 // Delete implements video.Upstream: there is nothing that could be asked for.

@@ -96,7 +96,7 @@ func TestSandboxEndsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Poll(t.Context(), id); !errors.Is(err, video.ErrLost) {
+	if _, err := p.Poll(t.Context(), id); !errors.Is(err, video.ErrJobNotFound) {
 		t.Errorf("vanished: %v", err)
 	}
 }

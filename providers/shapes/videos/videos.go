@@ -62,7 +62,7 @@ func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec, ope
 // Poll implements video.Upstream.
 func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
 	if !known(id) {
-		return video.Status{}, video.ErrLost
+		return video.Status{}, video.ErrJobNotFound
 	}
 	_, s, err := p.job(ctx, upstream.Request{Method: http.MethodGet, Path: root + "/" + id})
 	return s, lost(err)
@@ -81,7 +81,7 @@ func (p *Provider) job(ctx context.Context, r upstream.Request) (string, video.S
 	}
 	id, s, ok := decode(body)
 	if !ok {
-		return "", video.Status{}, transfer.Invalid("no video job")
+		return "", video.Status{}, transfer.InvalidReply("no video job")
 	}
 	s.PollAfter = pollAfter(reply.Header)
 	if s.Error != nil {
@@ -94,9 +94,9 @@ func (p *Provider) job(ctx context.Context, r upstream.Request) (string, video.S
 // Content implements video.Upstream.
 func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byteRange string) (*video.Content, error) {
 	if !known(id) {
-		return nil, video.ErrLost
+		return nil, video.ErrJobNotFound
 	}
-	r := upstream.Request{Method: http.MethodGet, Path: root + "/" + id + "/content", Header: transfer.Header(byteRange)}
+	r := upstream.Request{Method: http.MethodGet, Path: root + "/" + id + "/content", Header: transfer.DownloadHeader(byteRange)}
 	if v != video.Video {
 		r.Query = "variant=" + string(v)
 	}
@@ -104,13 +104,13 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	if err != nil {
 		return nil, missing(lost(err), v)
 	}
-	return transfer.Content(reply, v)
+	return transfer.NewContent(reply, v)
 }
 
 // Delete implements video.Upstream.
 func (p *Provider) Delete(ctx context.Context, id string) error {
 	if !known(id) {
-		return video.ErrLost
+		return video.ErrJobNotFound
 	}
 	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodDelete, Path: root + "/" + id}, dialect)
 	if err != nil {
@@ -125,7 +125,7 @@ func known(id string) bool { return transfer.ValidID(id) && !strings.Contains(id
 
 func lost(err error) error {
 	if upstream.NotFound(err) {
-		return video.ErrLost
+		return video.ErrJobNotFound
 	}
 	return err
 }

@@ -96,10 +96,10 @@ func TestJobIsMadePolledDownloadedAndDeleted(t *testing.T) {
 	if err := p.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Poll(t.Context(), id); !errors.Is(err, video.ErrLost) {
+	if _, err := p.Poll(t.Context(), id); !errors.Is(err, video.ErrJobNotFound) {
 		t.Errorf("after deletion: %v", err)
 	}
-	if err := p.Delete(t.Context(), id); !errors.Is(err, video.ErrLost) {
+	if err := p.Delete(t.Context(), id); !errors.Is(err, video.ErrJobNotFound) {
 		t.Errorf("second deletion: %v", err)
 	}
 }
@@ -217,7 +217,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 			t.Errorf("%d %s: %v", row.status, row.body, err)
 		}
 		if row.status == 404 {
-			if _, err = p.Poll(t.Context(), "v1"); !errors.Is(err, video.ErrLost) {
+			if _, err = p.Poll(t.Context(), "v1"); !errors.Is(err, video.ErrJobNotFound) {
 				t.Errorf("poll: %v", err)
 			}
 		}

@@ -18,8 +18,8 @@ var standard = map[video.Variant]string{video.Video: "video/mp4", video.Thumbnai
 // passed are the headers of a download that say something of the asset itself.
 var passed = []string{"Content-Range", "Etag", "Last-Modified"}
 
-// Header is what a download is asked for with.
-func Header(byteRange string) http.Header {
+// DownloadHeader is what a download is asked for with.
+func DownloadHeader(byteRange string) http.Header {
 	// A range of something compressed would be of no use.
 	h := http.Header{"Accept-Encoding": {"identity"}}
 	if byteRange != "" {
@@ -28,8 +28,8 @@ func Header(byteRange string) http.Header {
 	return h
 }
 
-// Content makes a download of a reply, which it closes if it fails.
-func Content(reply *upstream.Reply, v video.Variant) (*video.Content, error) {
+// NewContent makes a download of a reply, which it closes if it fails.
+func NewContent(reply *upstream.Reply, v video.Variant) (*video.Content, error) {
 	c := &video.Content{Status: reply.Status, Header: make(http.Header, 5)}
 	for _, name := range passed {
 		if value := reply.Header.Get(name); value != "" {
@@ -44,7 +44,7 @@ func Content(reply *upstream.Reply, v video.Variant) (*video.Content, error) {
 	mediaType, ok := typeOf(reply.Header.Get("Content-Type"), v)
 	if !ok || reply.Status != http.StatusOK && reply.Status != http.StatusPartialContent {
 		reply.Close()
-		return nil, Invalid("the content is of another kind")
+		return nil, InvalidReply("the content is of another kind")
 	}
 	c.Header.Set("Content-Type", mediaType)
 	body, err := reply.Body()
@@ -93,9 +93,9 @@ func (d *download) Close() error {
 	return nil
 }
 
-// Invalid is a reply that is not of its shape. It may have been to a request that
+// InvalidReply is a reply that is not of its shape. It may have been to a request that
 // was carried out.
-func Invalid(detail string) *upstream.Failure {
+func InvalidReply(detail string) *upstream.Failure {
 	return &upstream.Failure{Class: upstream.MaybeSent, Err: dialogue.BadUpstream(detail)}
 }
 

@@ -17,8 +17,8 @@ func TestWhatSaysNothingIsNotUnsaid(t *testing.T) {
 		`true`: true, `0`: true, `"x"`: true, `[null]`: true, `{"enabled":true}`: true, `{"a":null,"b":{}}`: true,
 	} {
 		var r dialogue.Request
-		r.UnreadBut("messages", gjson.Parse(`{"role":"user","x":`+value+`}`), "role")
-		if got := strings.Join(r.Unsaid, ","); (got == "messages.x") != told {
+		r.RecordIgnoredExcept("messages", gjson.Parse(`{"role":"user","x":`+value+`}`), "role")
+		if got := strings.Join(r.Ignored, ","); (got == "messages.x") != told {
 			t.Errorf("%s: got %q", value, got)
 		}
 	}
@@ -27,9 +27,9 @@ func TestWhatSaysNothingIsNotUnsaid(t *testing.T) {
 func TestUnsaidIsBounded(t *testing.T) {
 	var r dialogue.Request
 	for i := range 100_000 {
-		r.UnreadBut("tools", gjson.Parse(fmt.Sprintf(`{"x%d":1}`, i)))
+		r.RecordIgnoredExcept("tools", gjson.Parse(fmt.Sprintf(`{"x%d":1}`, i)))
 	}
-	if n := len(r.Unsaid); n != 64 {
+	if n := len(r.Ignored); n != 64 {
 		t.Errorf("%d names are kept", n)
 	}
 }
@@ -48,12 +48,12 @@ func TestUnsaidIsToldToWhomItIsLost(t *testing.T) {
 		{dialogue.Responses, dialogue.Responses, "tools.x,cache_control"},
 		{dialogue.Responses, dialogue.Gemini, "tools.x,include:file_search_call.results,cache_control"},
 	} {
-		req := dialogue.Request{Inbound: c.from, Unsaid: []string{"tools.x"}, Turns: []dialogue.Turn{{Parts: []dialogue.Part{marked}}}}
+		req := dialogue.Request{Inbound: c.from, Ignored: []string{"tools.x"}, Turns: []dialogue.Turn{{Parts: []dialogue.Part{marked}}}}
 		if c.from == dialogue.Responses {
 			req.Include = []string{dialogue.IncludeEncrypted, "file_search_call.results"}
 		}
 		var rep dialogue.Report
-		if rep.LoseUnsaid(&req, c.to); rep.Header() != c.want {
+		if rep.LoseUntranslated(&req, c.to); rep.Header() != c.want {
 			t.Errorf("%s -> %s: got %q, want %q", c.from, c.to, rep.Header(), c.want)
 		}
 	}

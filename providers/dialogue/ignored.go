@@ -7,27 +7,27 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Unread records a member of a request that its decoder has no use for, under
+// RecordIgnored records a member of a request that its decoder has no use for, under
 // the path of the object it stands in. Members that say nothing are not told:
 // null, false and what is empty are what a client gets that leaves them out, and
 // SDKs write them when they send an answer back as history.
-func (r *Request) Unread(path, name string, v gjson.Result) {
-	if len(r.Unsaid) >= maxLosses || silent(v) {
+func (r *Request) RecordIgnored(path, name string, v gjson.Result) {
+	if len(r.Ignored) >= maxLosses || silent(v) {
 		return
 	}
-	if name = path + "." + name; !slices.Contains(r.Unsaid, name) {
-		r.Unsaid = append(r.Unsaid, name)
+	if name = path + "." + name; !slices.Contains(r.Ignored, name) {
+		r.Ignored = append(r.Ignored, name)
 	}
 }
 
-// UnreadBut records the members of object that are not among those known.
-func (r *Request) UnreadBut(path string, object gjson.Result, known ...string) {
+// RecordIgnoredExcept records the members of object that are not among those known.
+func (r *Request) RecordIgnoredExcept(path string, object gjson.Result, known ...string) {
 	if !object.IsObject() {
 		return
 	}
 	object.ForEach(func(name, v gjson.Result) bool {
 		if !slices.Contains(known, name.Str) {
-			r.Unread(path, name.Str, v)
+			r.RecordIgnored(path, name.Str, v)
 		}
 		return true
 	})
@@ -58,19 +58,19 @@ func (r *Report) LoseField(name string, value json.RawMessage) {
 	}
 }
 
-// Matters reports whether a penalty is given and not zero, its default.
-func Matters(n json.Number) bool {
+// NonZero reports whether a penalty is given and not zero, its default.
+func NonZero(n json.Number) bool {
 	f, err := n.Float64()
 	return n != "" && (err != nil || f != 0)
 }
 
-// LoseUnsaid records what a decoder found and the form does not hold, for an
+// LoseUntranslated records what a decoder found and the form does not hold, for an
 // upstream of shape to. Messages and gemini play what is their own back as their
 // client wrote it; the others write it anew, also for their own.
-func (r *Report) LoseUnsaid(req *Request, to Shape) {
+func (r *Report) LoseUntranslated(req *Request, to Shape) {
 	native := to == req.Inbound
 	if !native || to != Messages && to != Gemini {
-		for _, name := range req.Unsaid {
+		for _, name := range req.Ignored {
 			r.Lose(name)
 		}
 	}

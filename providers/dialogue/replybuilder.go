@@ -2,7 +2,7 @@ package dialogue
 
 import "encoding/json"
 
-// Reply is a whole reply: what a Folder makes of a sequence of events.
+// Reply is a whole reply: what a ReplyBuilder makes of a sequence of events.
 type Reply struct {
 	ID, Model string
 	Created   int64
@@ -34,8 +34,8 @@ type ReplyPart struct {
 	closed bool
 }
 
-// Folder folds a sequence of events into a Reply. The zero value is ready.
-type Folder struct {
+// ReplyBuilder folds a sequence of events into a Reply. The zero value is ready.
+type ReplyBuilder struct {
 	Reply Reply
 	Err   *Error
 	Done  bool // End was seen
@@ -43,7 +43,7 @@ type Folder struct {
 }
 
 // Add takes the next event.
-func (f *Folder) Add(ev *Event) {
+func (f *ReplyBuilder) Add(ev *Event) {
 	if !f.began {
 		f.began, f.Reply.Usage = true, NoUsage
 	}
@@ -90,7 +90,7 @@ func (f *Folder) Add(ev *Event) {
 	}
 }
 
-func (f *Folder) choice(i int) *Choice {
+func (f *ReplyBuilder) choice(i int) *Choice {
 	for len(f.Reply.Choices) <= i {
 		f.Reply.Choices = append(f.Reply.Choices, new(Choice))
 	}
