@@ -1,6 +1,40 @@
-// Package dialogue is the neutral form in which the shapes meet: a request is
-// turns of ordered parts, a reply is one sequence of events, whether it was
-// streamed or came whole. It is the union of the shapes, not any one of them,
-// and knows no wire format: that is what the packages under providers/shapes
-// are for. Everything in it belongs to one request; nothing is shared.
+// Package dialogue is the neutral form of text requests and replies, between the shape of a
+// client and the shape of an upstream. A request is a list of turns with ordered parts. A
+// reply is one sequence of events, whether the upstream streamed it or sent it whole. The
+// form is the union of the shapes. It knows no wire format: the packages under
+// providers/shapes decode and encode those.
+//
+// # Usage
+//
+// A decoder turns a client's body into a Request, an encoder writes the Request for a
+// Target, a parser turns the upstream's reply into Events, and an emitter writes the Events
+// for the client. A ReplyBuilder collects Events where a whole reply is needed. A Report
+// records what a translation dropped or changed.
+//
+// # Errors
+//
+// Error carries a failure to the client. Every error code has one constructor, so that it
+// has one status, one type and one wording:
+//
+//	Invalid, Missing, Unsupported   400 for a field that breaks a rule
+//	CheckModel                      400 for a model name that is too long
+//	InvalidJSON, InvalidBody        400 for a body that cannot be read
+//	BodyTimeout                     408 for a body that did not arrive in time
+//	RequestTooLarge, FileTooLarge   413
+//	UnsupportedMediaType            415
+//	NotFound, VideoNotFound         404
+//	IdempotencyKeyReused            409
+//	InsufficientQuota, RateLimited  429
+//	ModerationBlocked               400 for a prompt or picture that moderation refused
+//	ClientClosed                    499, for logs: the client has left
+//	Internal                        500 for a defect of the gateway
+//	BadUpstream, Incomplete         502 for a reply that is broken or cut off
+//	NoRoute, StorageUnavailable     503 for a dependency that is down
+//	NoMemory, ShuttingDown          503, or 413 for a request that can never fit
+//	UpstreamTimeout                 504
+//
+// # Concurrency
+//
+// A Request, a Report, a ReplyBuilder and the Events of a reply belong to one request and
+// are not safe for concurrent use. An Env and a Sealer serve many requests at a time.
 package dialogue

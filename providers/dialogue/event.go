@@ -39,7 +39,7 @@ type Event struct {
 
 	ID      string // Start: the upstream's id
 	Model   string // Start: the model as the upstream names it
-	Created int64  // Start: Unix seconds, 0 if the upstream does not say
+	Created int64  // Start: Unix seconds, 0 if the upstream reports none
 
 	PartKind PartKind // Open: TextPart, ThinkingPart, RefusalPart, CallPart, MediaPart, ServerPart
 	Call     *Call    // Open of a CallPart: ID, Name, Custom; Args stays empty, Deltas carry it
@@ -51,8 +51,8 @@ type Event struct {
 	Citations []Citation      // Delta: citations that belong to the text so far
 	LogProbs  json.RawMessage // Delta: chat's logprobs.content array of these tokens
 
-	// Thinking, on the Close of a ThinkingPart, carries what must come back in
-	// the next turn: signature, redacted data or the encrypted item, with its
+	// Thinking, on the Close of a ThinkingPart, carries the data that the client must send
+	// back in the next turn: signature, redacted data or the encrypted item, with its
 	// Origin. Text is not repeated in it.
 	Thinking *Thinking
 	// Signature, on the Close of a CallPart or TextPart, is Gemini's thoughtSignature.
@@ -67,21 +67,21 @@ type Event struct {
 	Err *Error
 }
 
-// Citation is a source of a piece of answer text, in the form all shapes share.
+// Citation names a source of a piece of answer text, in a form that fits all shapes.
 type Citation struct {
 	URL, Title string
 	// Start and End delimit the text it supports, in characters from the
-	// beginning of the part; both zero if the upstream does not say.
+	// beginning of the part. Both are zero if the upstream reports neither.
 	Start, End int
 	CitedText  string
 	Opaque     json.RawMessage // the origin's own form
 	Origin     Shape
 }
 
-// Reason is why a choice ended.
+// Reason says why a choice ended.
 type Reason uint8
 
-// Reasons. The table of translation.md 8.2 maps them to each shape's words.
+// Reasons of EventFinish. The table of translation.md 8.2 maps them to the words of each shape.
 const (
 	ReasonStop Reason = iota
 	ReasonStopSequence
@@ -95,7 +95,7 @@ const (
 )
 
 // Usage counts tokens. InputTotal includes cached and cache-writing tokens,
-// OutputTotal includes reasoning. A negative number is "not told".
+// OutputTotal includes reasoning. A negative count is unknown.
 type Usage struct {
 	InputTotal   int64
 	CacheRead    int64
@@ -107,22 +107,22 @@ type Usage struct {
 	AudioIn      int64
 	AudioOut     int64
 	WebSearches  int64
-	// Estimated: counted by the gateway, not told by the upstream.
+	// Estimated is set if the gateway counted because the upstream reported nothing.
 	Estimated bool
 }
 
-// NoUsage is a Usage that tells nothing.
+// NoUsage is the Usage in which every count is unknown.
 var NoUsage = Usage{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, false}
 
-// NegativeCount stands for a count that was told and is below zero. It is no more told than
-// other negative numbers; who charges for the reply says that there was one.
+// NegativeCount stands for a count that an upstream reported below zero. It counts as unknown.
+// The caller that charges for the reply reports that it saw one.
 const NegativeCount = -2
 
-// Merge takes every count that later tells.
+// Merge replaces every count that is known in later. Upstreams repeat usage cumulatively.
 func (u *Usage) Merge(later Usage) {
-	take := func(have *int64, told int64) {
-		if told >= 0 || told == NegativeCount && *have < 0 {
-			*have = told
+	take := func(have *int64, reported int64) {
+		if reported >= 0 || reported == NegativeCount && *have < 0 {
+			*have = reported
 		}
 	}
 	take(&u.InputTotal, later.InputTotal)
@@ -138,12 +138,11 @@ func (u *Usage) Merge(later Usage) {
 	u.Estimated = later.Estimated
 }
 
-// CountOrZero returns n, or 0 where n is "not told".
+// CountOrZero returns n, or 0 if n is unknown.
 func CountOrZero(n int64) int64 { return max(n, 0) }
 
-// Add sums what both tell: the usage of several calls that made one reply. A count that one
-// of them told below zero makes the sum NegativeCount: what the others told is not all of it. Sums
-// that do not fit saturate.
+// Add adds the usage of another call for the same reply. A count below zero in one of them makes
+// the sum NegativeCount, because the other one is not the whole. Sums that do not fit saturate.
 func (u *Usage) Add(other Usage) {
 	add := func(sum *int64, n int64) {
 		switch {

@@ -7,12 +7,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// RecordIgnored records a member of a request that its decoder has no use for, under
-// the path of the object it stands in. Members that say nothing are not told:
-// null, false and what is empty are what a client gets that leaves them out, and
-// SDKs write them when they send an answer back as history.
+// RecordIgnored records a member that its decoder does not read, under the path of its
+// object. Null, false and empty values are not recorded: they mean the same as a missing
+// member, and SDKs write them when they send an answer back as history.
 func (r *Request) RecordIgnored(path, name string, v gjson.Result) {
-	if len(r.Ignored) >= maxLosses || silent(v) {
+	if len(r.Ignored) >= maxLosses || isEmpty(v) {
 		return
 	}
 	if name = path + "." + name; !slices.Contains(r.Ignored, name) {
@@ -20,7 +19,7 @@ func (r *Request) RecordIgnored(path, name string, v gjson.Result) {
 	}
 }
 
-// RecordIgnoredExcept records the members of object that are not among those known.
+// RecordIgnoredExcept records the members of object whose names are not in known.
 func (r *Request) RecordIgnoredExcept(path string, object gjson.Result, known ...string) {
 	if !object.IsObject() {
 		return
@@ -33,40 +32,40 @@ func (r *Request) RecordIgnoredExcept(path string, object gjson.Result, known ..
 	})
 }
 
-// silent reports whether a value is the same as none: so is an object of which
-// every member is, as {"enabled":false}.
-func silent(v gjson.Result) bool {
+// isEmpty reports whether a value means the same as a missing one. So does an object whose
+// members are all blank, as {"enabled":false}.
+func isEmpty(v gjson.Result) bool {
 	if v.Type != gjson.JSON {
-		return blank(v)
+		return isBlank(v)
 	}
-	speaks := false
+	found := false
 	v.ForEach(func(_, member gjson.Result) bool {
-		speaks = v.IsArray() || !blank(member)
-		return !speaks
+		found = v.IsArray() || !isBlank(member)
+		return !found
 	})
-	return !speaks
+	return !found
 }
 
-func blank(v gjson.Result) bool {
+func isBlank(v gjson.Result) bool {
 	return v.Type == gjson.Null || v.Type == gjson.False || v.Type == gjson.String && v.Str == ""
 }
 
-// LoseField records a field that is not sent, unless it says nothing.
+// LoseField records a field that is not sent, unless its value is empty.
 func (r *Report) LoseField(name string, value json.RawMessage) {
-	if len(value) > 0 && !silent(gjson.ParseBytes(value)) {
+	if len(value) > 0 && !isEmpty(gjson.ParseBytes(value)) {
 		r.Lose(name)
 	}
 }
 
-// NonZero reports whether a penalty is given and not zero, its default.
+// NonZero reports whether a penalty was given and is not zero, which is its default.
 func NonZero(n json.Number) bool {
 	f, err := n.Float64()
 	return n != "" && (err != nil || f != 0)
 }
 
-// LoseUntranslated records what a decoder found and the form does not hold, for an
-// upstream of shape to. Messages and gemini play what is their own back as their
-// client wrote it; the others write it anew, also for their own.
+// LoseUntranslated records the members of req that an upstream of shape to does not get. The
+// encoders of messages and gemini send parts of their own shape as the client wrote them; all
+// other encoders write every part from the neutral form.
 func (r *Report) LoseUntranslated(req *Request, to Shape) {
 	native := to == req.Inbound
 	if !native || to != Messages && to != Gemini {
@@ -75,29 +74,30 @@ func (r *Report) LoseUntranslated(req *Request, to Shape) {
 		}
 	}
 	if !native && req.Inbound != Responses && req.Store != nil && *req.Store {
-		r.Lose("store") // what responses clients want kept is kept here
+		r.Lose("store") // the gateway stores only responses of the responses shape
 	}
 	for _, item := range req.Include {
 		if !native && item != IncludeEncrypted && item != IncludeLogProbs {
 			r.Lose("include:" + item)
 		}
 	}
-	if to != Messages && hinted(req) {
+	if to != Messages && hasCacheHint(req) {
 		r.Lose("cache_control")
 	}
 }
 
-// hinted reports whether a client has marked anything for caching.
-func hinted(req *Request) bool {
+// hasCacheHint reports whether the client marked any part or tool for caching.
+func hasCacheHint(req *Request) bool {
 	marked := func(p Part) bool {
-		return len(p.CacheHint) > 0 || p.Result != nil && slices.ContainsFunc(p.Result.Parts, func(p Part) bool { return len(p.CacheHint) > 0 })
+		return len(p.CacheHint) > 0 ||
+			p.Result != nil && slices.ContainsFunc(p.Result.Parts, func(p Part) bool { return len(p.CacheHint) > 0 })
 	}
 	return slices.ContainsFunc(req.System, marked) ||
 		slices.ContainsFunc(req.Tools, func(t Tool) bool { return len(t.CacheHint) > 0 }) ||
 		slices.ContainsFunc(req.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Parts, marked) })
 }
 
-// LoseFileName records the name or title of a file that is sent without it.
+// LoseFileName records that a file is sent without its name or title.
 func (r *Report) LoseFileName(m *Media) {
 	if m.Name != "" {
 		r.Lose("file:name")

@@ -11,20 +11,20 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-func TestWhatSaysNothingIsNotUnsaid(t *testing.T) {
-	for value, told := range map[string]bool{
+func TestEmptyMembersAreNotRecordedAsIgnored(t *testing.T) {
+	for value, want := range map[string]bool{
 		`null`: false, `false`: false, `""`: false, `[]`: false, `{}`: false, `{"enabled":false}`: false, `{"a":null,"b":""}`: false,
 		`true`: true, `0`: true, `"x"`: true, `[null]`: true, `{"enabled":true}`: true, `{"a":null,"b":{}}`: true,
 	} {
 		var r dialogue.Request
 		r.RecordIgnoredExcept("messages", gjson.Parse(`{"role":"user","x":`+value+`}`), "role")
-		if got := strings.Join(r.Ignored, ","); (got == "messages.x") != told {
+		if got := strings.Join(r.Ignored, ","); (got == "messages.x") != want {
 			t.Errorf("%s: got %q", value, got)
 		}
 	}
 }
 
-func TestUnsaidIsBounded(t *testing.T) {
+func TestIgnoredMembersAreBounded(t *testing.T) {
 	var r dialogue.Request
 	for i := range 100_000 {
 		r.RecordIgnoredExcept("tools", gjson.Parse(fmt.Sprintf(`{"x%d":1}`, i)))
@@ -34,9 +34,12 @@ func TestUnsaidIsBounded(t *testing.T) {
 	}
 }
 
-func TestUnsaidIsToldToWhomItIsLost(t *testing.T) {
+func TestIgnoredMembersAreLostWhereTheyAreNotSent(t *testing.T) {
 	hint := json.RawMessage(`{"type":"ephemeral"}`)
-	marked := dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{Parts: []dialogue.Part{{Text: "r", CacheHint: hint}}}}
+	marked := dialogue.Part{
+		Kind:   dialogue.ResultPart,
+		Result: &dialogue.Result{Parts: []dialogue.Part{{Text: "r", CacheHint: hint}}},
+	}
 	for _, c := range []struct {
 		from, to dialogue.Shape
 		want     string
@@ -48,7 +51,11 @@ func TestUnsaidIsToldToWhomItIsLost(t *testing.T) {
 		{dialogue.Responses, dialogue.Responses, "tools.x,cache_control"},
 		{dialogue.Responses, dialogue.Gemini, "tools.x,include:file_search_call.results,cache_control"},
 	} {
-		req := dialogue.Request{Inbound: c.from, Ignored: []string{"tools.x"}, Turns: []dialogue.Turn{{Parts: []dialogue.Part{marked}}}}
+		req := dialogue.Request{
+			Inbound: c.from,
+			Ignored: []string{"tools.x"},
+			Turns:   []dialogue.Turn{{Parts: []dialogue.Part{marked}}},
+		}
 		if c.from == dialogue.Responses {
 			req.Include = []string{dialogue.IncludeEncrypted, "file_search_call.results"}
 		}

@@ -2,7 +2,7 @@ package dialogue
 
 import "encoding/json"
 
-// Reply is a whole reply: what a ReplyBuilder makes of a sequence of events.
+// Reply is a whole reply, as a ReplyBuilder collects it from a sequence of events.
 type Reply struct {
 	ID, Model string
 	Created   int64
@@ -10,11 +10,11 @@ type Reply struct {
 	Usage     Usage
 }
 
-// Choice is one answer.
+// Choice is one of the answers in a reply.
 type Choice struct {
-	// Parts in the order they were opened: TextPart (Citations as folded),
-	// ThinkingPart, RefusalPart, CallPart, MediaPart, ServerPart. Call.Args is
-	// whole, "{}" where the upstream sent nothing.
+	// Parts are in the order in which they were opened: TextPart with its Citations,
+	// ThinkingPart, RefusalPart, CallPart, MediaPart, ServerPart. Call.Args is complete,
+	// and "{}" where the upstream sent no arguments.
 	Parts        []ReplyPart
 	LogProbs     []json.RawMessage // the logprobs.content arrays, one per delta that had one
 	Reason       Reason
@@ -23,7 +23,7 @@ type Choice struct {
 	Finished     bool
 }
 
-// ReplyPart is a part of an answer.
+// ReplyPart is a part of an answer with the data that only replies have.
 type ReplyPart struct {
 	Part
 	Number    int // Event.Part
@@ -34,15 +34,15 @@ type ReplyPart struct {
 	closed bool
 }
 
-// ReplyBuilder folds a sequence of events into a Reply. The zero value is ready.
+// ReplyBuilder collects a sequence of events into a Reply. The zero value is ready for use.
 type ReplyBuilder struct {
 	Reply Reply
 	Err   *Error
-	Done  bool // End was seen
+	Done  bool // EventEnd was added
 	began bool
 }
 
-// Add takes the next event.
+// Add adds the next event. It keeps slices of ev, which the caller must not change.
 func (f *ReplyBuilder) Add(ev *Event) {
 	if !f.began {
 		f.began, f.Reply.Usage = true, NoUsage
@@ -97,8 +97,8 @@ func (f *ReplyBuilder) choice(i int) *Choice {
 	return f.Reply.Choices[i]
 }
 
-// part finds the open part with this number; parts are few and the last one is
-// nearly always meant.
+// part returns the open part with this number, or nil. It searches from the end, because the
+// last part is nearly always the one.
 func (c *Choice) part(number int) *ReplyPart {
 	for i := len(c.Parts) - 1; i >= 0; i-- {
 		if c.Parts[i].Number == number && !c.Parts[i].closed {

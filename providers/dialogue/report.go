@@ -13,25 +13,26 @@ const (
 	KeywordsStripped      = "schema_keywords_stripped"
 )
 
-// Report collects what translation did to a request beyond spelling. The zero
-// value is ready; it belongs to one request and is not safe for concurrent use.
+// Report collects the changes that a translation made to the meaning of a request. The zero
+// value is ready for use. A nil *Report records nothing.
 type Report struct {
-	// Degraded is the reason structured output was weakened, or "".
+	// Degraded is the reason for which structured output was weakened, or "".
 	Degraded string
 	losses   []string
 }
 
-// Bounds of what is recorded: fields that nobody knows are lost under the names
-// their client gave them, and it may have given any number of any.
+// Bounds of what is recorded. Unknown fields are recorded under the names that the client
+// gave them, so a client could otherwise fill the header and the log.
 const (
 	maxLosses   = 64
 	maxLossName = 64
-	// unnamed stands for names that would not do in a header.
+	// unnamed replaces a name that is not fit for a header.
 	unnamed = "unknown_field"
 )
 
-// Lose records that something was dropped, changed or invented. Names are
-// short: the parameter's name, or "name:what" ("stop:truncated", "max_tokens:default").
+// Lose records that a parameter was dropped, changed or invented, for the header
+// X-Stagedoor-Losses. A name is the parameter's, perhaps with a detail: "stop:truncated",
+// "max_tokens:default".
 func (r *Report) Lose(name string) {
 	if r == nil || len(r.losses) >= maxLosses {
 		return
@@ -44,8 +45,8 @@ func (r *Report) Lose(name string) {
 	}
 }
 
-// nameable reports whether a name is short and made of what names of parameters
-// and their values are made of.
+// nameable reports whether a name is short and has only characters that names of parameters
+// and their values have.
 func nameable(name string) bool {
 	if name == "" || len(name) > maxLossName {
 		return false
@@ -60,7 +61,7 @@ func nameable(name string) bool {
 	return true
 }
 
-// Degrade records a reason unless one of higher precedence stands already.
+// Degrade records a reason unless one of higher precedence is recorded already.
 func (r *Report) Degrade(reason string) {
 	order := []string{ModelUnsupported, JSONObjectUnsupported, MissingSchema, KeywordsStripped}
 	if r == nil || reason == "" {
@@ -71,11 +72,11 @@ func (r *Report) Degrade(reason string) {
 	}
 }
 
-// Losses lists what was lost, in the order it was recorded.
+// Losses returns the recorded names in the order in which they were recorded.
 func (r *Report) Losses() []string { return r.losses }
 
-// Header is the value of X-Stagedoor-Losses: the names, comma separated, at
-// most 1 KB. It is "" if nothing was lost.
+// Header returns the value of X-Stagedoor-Losses: the names, separated by commas, at most 1 KB.
+// It is "" if nothing was lost.
 func (r *Report) Header() string {
 	const limit = 1024
 	s := strings.Join(r.losses, ",")

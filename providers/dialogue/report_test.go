@@ -29,7 +29,7 @@ func TestLossesOfHostileNamesStayShort(t *testing.T) {
 	}
 }
 
-func TestLossesAreBoundedAndToldOnce(t *testing.T) {
+func TestLossesAreBoundedAndRecordedOnce(t *testing.T) {
 	var r dialogue.Report
 	r.Lose("seed")
 	r.Lose("seed")
@@ -47,8 +47,8 @@ func TestLossesAreBoundedAndToldOnce(t *testing.T) {
 	}
 }
 
-func TestSumsOfUsageKeepTheMarkOfANegativeCount(t *testing.T) {
-	told := func(in, out int64) dialogue.Usage {
+func TestSumsOfUsageStayNegativeOnceACountWas(t *testing.T) {
+	counts := func(in, out int64) dialogue.Usage {
 		u := dialogue.NoUsage
 		u.InputTotal, u.OutputTotal = in, out
 		return u
@@ -58,11 +58,11 @@ func TestSumsOfUsageKeepTheMarkOfANegativeCount(t *testing.T) {
 		parts []dialogue.Usage
 		want  dialogue.Usage
 	}{
-		{"positive", []dialogue.Usage{told(1, 2), told(3, 4)}, told(4, 6)},
-		{"one tells nothing", []dialogue.Usage{told(1, 2), dialogue.NoUsage}, told(1, 2)},
-		{"the last is negative", []dialogue.Usage{told(1, 2), told(3, dialogue.NegativeCount)}, told(4, dialogue.NegativeCount)},
-		{"the first is negative", []dialogue.Usage{told(1, -50), told(3, 4)}, told(4, dialogue.NegativeCount)},
-		{"beyond what fits", []dialogue.Usage{told(math.MaxInt64, 1), told(3, math.MaxInt64)}, told(math.MaxInt64, math.MaxInt64)},
+		{"positive", []dialogue.Usage{counts(1, 2), counts(3, 4)}, counts(4, 6)},
+		{"one is unknown", []dialogue.Usage{counts(1, 2), dialogue.NoUsage}, counts(1, 2)},
+		{"the last is negative", []dialogue.Usage{counts(1, 2), counts(3, dialogue.NegativeCount)}, counts(4, dialogue.NegativeCount)},
+		{"the first is negative", []dialogue.Usage{counts(1, -50), counts(3, 4)}, counts(4, dialogue.NegativeCount)},
+		{"beyond what fits", []dialogue.Usage{counts(math.MaxInt64, 1), counts(3, math.MaxInt64)}, counts(math.MaxInt64, math.MaxInt64)},
 	} {
 		sum := dialogue.NoUsage
 		for _, u := range tt.parts {

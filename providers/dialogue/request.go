@@ -10,7 +10,7 @@ import (
 // Shape names an API shape that clients or providers speak.
 type Shape string
 
-// The five text shapes. Media shapes have names of their own and no dialogue.
+// The five text shapes. The names of the media shapes are in providers/catalog.
 const (
 	Chat        Shape = "chat"        // POST /v1/chat/completions
 	Responses   Shape = "responses"   // POST /v1/responses
@@ -19,17 +19,17 @@ const (
 	Gemini      Shape = "gemini"      // POST /v1beta/models/{model}:generateContent
 )
 
-// Request is one generation request, free of any shape's spelling.
+// Request is one request for text, without the spelling of any shape.
 //
-// Absent is a value of its own: a pointer that is nil, or a json.Number or
-// json.RawMessage that is empty, was not given. Explicit zeros survive.
+// A nil pointer and an empty json.Number or json.RawMessage mean that the client did not give
+// the value. Zeros that the client gave are kept.
 type Request struct {
-	Inbound Shape  // who asked, so in whose words the answer is written
-	Model   string // as the client asked for it
+	Inbound Shape  // of the client: the reply is written in it
+	Model   string // the name in the client's request
 	Stream  bool
 
-	// IncludeUsage is stream_options.include_usage of chat and completions;
-	// the other shapes always report usage, and their decoders set it.
+	// IncludeUsage is stream_options.include_usage of chat and completions. The decoders of
+	// the other shapes set it, because those always report usage.
 	IncludeUsage bool
 
 	System []Part // text parts only: leading system, developer, instructions
@@ -63,18 +63,18 @@ type Request struct {
 
 	Store              *bool
 	PreviousResponseID string
-	// ReplyID is the id a responses reply must have because it was handed out
-	// before (background) or is a key in the store; "": the emitter makes one.
+	// ReplyID is the id that a responses reply must have, because the client already got it
+	// (background) or the store uses it as a key. If it is "", the emitter makes one.
 	ReplyID   string
 	Include   []string // responses: include
-	WebSearch bool     // asked for by web_search_options or a web search tool
-	// SearchOptions are web_search_options as the client wrote them; the other
-	// shapes' limits of a search stand in its tool.
+	WebSearch bool     // set by web_search_options or a web search tool
+	// SearchOptions is web_search_options as the client wrote it. In the other shapes the
+	// limits of a search are members of its tool.
 	SearchOptions json.RawMessage
 	Modalities    []string
 
-	// LegacyFunctions: the client used functions/function_call, so calls are
-	// answered with function_call and finish_reason function_call.
+	// LegacyFunctions is set if the client used functions or function_call. Calls are then
+	// written as function_call, with finish_reason function_call.
 	LegacyFunctions bool
 
 	// Completions only.
@@ -83,26 +83,25 @@ type Request struct {
 	Suffix  string
 	BestOf  int
 
-	// Body is the raw JSON the client sent. A decoder keeps it so that an
-	// encoder or emitter of the same shape can echo what the form cannot say.
+	// Body is the JSON that the client sent. An encoder or emitter of the same shape copies
+	// from it what the neutral form does not hold.
 	Body []byte
 
-	// Renamed maps a tool name as it was sent upstream to the client's own, for
-	// names the target would refuse. Encoders fill it; the pipeline puts
-	// Call.Name of every Open event back, so that parsers need not know.
+	// Renamed maps names of tools as they were sent upstream to the client's names, where the
+	// target would refuse those. Encoders fill it. The translator restores Call.Name in every
+	// Open event, so that parsers do not need it.
 	Renamed map[string]string
 
-	// Lost names what the decoder had to drop (gateway.md 4.3: images over
-	// 8 MB); the pipeline reports it like what an encoder loses.
+	// Lost lists what the decoder had to drop (gateway.md 4.3: images over 8 MB). It is
+	// reported together with the losses of the encoder.
 	Lost []string
 
-	// Ignored names the members within those fields that the form does not hold
+	// Ignored lists the members below the top level that the neutral form does not hold
 	// ("messages.content.context"). See Report.LoseUntranslated.
 	Ignored []string
 
-	// Extra holds the top-level fields the decoder knows but the form does not
-	// (including unknown ones). They are only for the same shape; an encoder of
-	// another shape records each as lost.
+	// Extra holds the top-level fields that the neutral form does not have, unknown ones
+	// included. An encoder of the same shape sends them, any other records them as lost.
 	Extra []Field
 }
 
@@ -112,13 +111,13 @@ type Field struct {
 	Value json.RawMessage
 }
 
-// Items of Include that every shape understands in its own way.
+// Items of Include that have an equivalent in every shape.
 const (
 	IncludeEncrypted = "reasoning.encrypted_content"
 	IncludeLogProbs  = "message.output_text.logprobs"
 )
 
-// Role is who speaks in a turn. Tool results belong to the user.
+// Role names the speaker of a turn. Tool results belong to the user.
 type Role string
 
 // The two roles a turn can have.
@@ -127,8 +126,8 @@ const (
 	Assistant Role = "assistant"
 )
 
-// Turn is one contribution, its parts in the order they were given. Decoders
-// do not merge or split turns; the encoder of the target does.
+// Turn is one message, with its parts in the order of the client. Decoders do not merge or
+// split turns; the encoder of the target does where its shape requires it.
 type Turn struct {
 	Role  Role
 	Name  string // chat's optional participant name
@@ -150,7 +149,7 @@ const (
 	ServerPart                   // Opaque only: server tool use or result of Origin
 )
 
-// Part is a piece of a turn.
+// Part is a piece of a turn. Kind says which of the other fields are set.
 type Part struct {
 	Kind PartKind
 	Text string
@@ -163,13 +162,13 @@ type Part struct {
 	CacheHint json.RawMessage // cache_control, only for messages
 	Citations json.RawMessage // the origin's own citations or annotations
 
-	// Opaque is the part exactly as Origin wrote it. An encoder of the same
-	// shape may send it back verbatim; any other ignores it.
+	// Opaque is the part as it was written in the shape Origin. An encoder of that shape may
+	// send it unchanged; any other ignores it.
 	Origin Shape
 	Opaque json.RawMessage
 }
 
-// MediaKind is the sort of a media part.
+// MediaKind says what a media part contains.
 type MediaKind string
 
 // Kinds of media.
@@ -180,47 +179,47 @@ const (
 	Video MediaKind = "video"
 )
 
-// Media is an image, a document, audio or video: by value, by address or by id.
+// Media is an image, a document, audio or video, given as a value, an address or an id.
 // Exactly one of Base64, URL, FileID and Text is set.
 type Media struct {
 	Kind   MediaKind
 	MIME   string // "image/png"; may be empty with URL or FileID
-	Base64 string // standard base64, never decoded on the way
+	Base64 string // standard base64, passed on without decoding
 	URL    string
-	FileID string // only means something to Origin of the part
+	FileID string // valid only for upstreams of the part's Origin
 	Text   string // a plain text document
 	Name   string // file name or title
 	Detail string // low, high, auto
 }
 
-// Call is a tool call made by the model.
+// Call is a tool call by the model.
 type Call struct {
 	ID        string
 	Name      string
-	Namespace string // responses: namespace the tool lives in
-	// Args is the JSON text of the arguments as it arrived ("" means {}).
-	// For a custom tool it is the free-form input instead.
+	Namespace string // responses: the namespace of the tool
+	// Args is the JSON text of the arguments as it arrived; "" means {}. The Args of a custom
+	// tool are its free-form input.
 	Args   string
 	Custom bool
 	// Signature is Gemini's thoughtSignature of this call.
 	Signature string
 }
 
-// Result answers a Call.
+// Result is the result of a Call.
 type Result struct {
 	CallID  string
-	Name    string // may be empty: then the encoder looks the call up
+	Name    string // "": the encoder finds it by CallID
 	Parts   []Part // text and media
 	IsError bool
-	Custom  bool // answers a custom tool's call
-	// Object is the raw JSON object a gemini client gave as response.
+	Custom  bool // the call was of a custom tool
+	// Object is the JSON object that a gemini client sent as the response.
 	Object json.RawMessage
 }
 
 // Thinking is a piece of the model's reasoning.
 type Thinking struct {
 	Text string
-	// Signature proves the text to Origin: a messages signature, or Gemini's
+	// Signature proves to Origin that the text is its own: a messages signature, or Gemini's
 	// thoughtSignature of visible or empty text.
 	Signature string
 	// Redacted is the data of a redacted_thinking block.
@@ -228,12 +227,12 @@ type Thinking struct {
 	// ItemID and Encrypted belong to a responses reasoning item.
 	ItemID    string
 	Encrypted string
-	// Origin is the shape whose upstream produced it; empty if unknown. Only
-	// an encoder of Origin may send Signature, Redacted or Encrypted.
+	// Origin is the shape of the upstream that produced it, or "" if that is unknown. Only an
+	// encoder of Origin may send Signature, Redacted or Encrypted.
 	Origin Shape
 }
 
-// ToolKind says who runs a tool and how its input looks.
+// ToolKind says whether the client or the provider runs a tool, and in which form its input is.
 type ToolKind string
 
 // Kinds of tools.
@@ -241,10 +240,10 @@ const (
 	FunctionTool  ToolKind = "function"
 	CustomTool    ToolKind = "custom"     // free-form text input
 	WebSearchTool ToolKind = "web_search" // run by the provider; every shape but chat has one
-	OpaqueTool    ToolKind = "opaque"     // run by the provider, Origin's own; see Type
+	OpaqueTool    ToolKind = "opaque"     // run by the provider and known only in Origin; see Type
 )
 
-// Tool is a tool the model may call.
+// Tool is a tool that the model may call.
 type Tool struct {
 	Kind        ToolKind
 	Type        string // the vendor's word for a server tool: "code_execution_20250522"
@@ -252,8 +251,8 @@ type Tool struct {
 	Namespace   string
 	Description string
 	Schema      json.RawMessage // JSON Schema of the arguments as given; nil: none
-	// GeminiSchema: Schema is Gemini's OpenAPI subset (upper-case types,
-	// nullable) rather than JSON Schema.
+	// GeminiSchema is set if Schema is written in Gemini's OpenAPI subset (upper-case types,
+	// nullable) and not in JSON Schema.
 	GeminiSchema bool
 	Strict       *bool
 	Format       json.RawMessage // custom: {type: text} or a grammar
@@ -262,7 +261,7 @@ type Tool struct {
 	Opaque       json.RawMessage
 }
 
-// ChoiceMode is how free the model is to call tools.
+// ChoiceMode says whether the model may or must call tools.
 type ChoiceMode string
 
 // Modes of tool choice.
@@ -280,11 +279,11 @@ type ToolChoice struct {
 	Names    []string
 	Required bool            // ToolAllowed: mode required rather than auto
 	Custom   bool            // ToolNamed: a custom tool
-	Opaque   json.RawMessage // a choice only Origin understands (hosted tools)
+	Opaque   json.RawMessage // a choice that only Origin has (hosted tools)
 	Origin   Shape
 }
 
-// OutputMode is the form asked of the answer.
+// OutputMode is the form that the answer must have.
 type OutputMode uint8
 
 // Output modes.
@@ -294,46 +293,46 @@ const (
 	OutputSchema            // JSON that satisfies Schema
 )
 
-// Output is the structured-output wish of a request (gateway.md 4.8).
+// Output is what a request asks of the form of its answer (gateway.md 4.8).
 type Output struct {
 	Mode        OutputMode
 	Name        string
 	Description string
 	Strict      *bool
-	// Schema is nil when the client asked for a schema and gave none.
+	// Schema is nil if the client asked for a schema and gave none.
 	Schema json.RawMessage
-	// GeminiSchema: Schema is Gemini's OpenAPI subset rather than JSON Schema.
+	// GeminiSchema is set if Schema is written in Gemini's OpenAPI subset.
 	GeminiSchema bool
 }
 
-// Reasoning is how much the model shall think, and what of it is shown.
+// Reasoning says how much the model should think and which part of that the client gets.
 type Reasoning struct {
 	Effort   string // none, minimal, low, medium, high, xhigh, max; "" not given
 	Budget   *int64 // thinking tokens; nil: not given
 	Adaptive bool   // the model decides
 	Disabled bool
-	// Include: the client asked to see thoughts (includeThoughts, summary).
+	// Include is set if the client asked for thoughts (includeThoughts, summary).
 	Include bool
 	Summary string // auto, concise, detailed
-	// EncryptedContent: the client wants reasoning.encrypted_content.
+	// EncryptedContent is set if the client asked for reasoning.encrypted_content.
 	EncryptedContent bool
 }
 
-// Target is the model a request is sent to, as the catalogue knows it.
+// Target is the model that a request is sent to, as the catalogue describes it.
 type Target struct {
 	Provider string
 	Shape    Shape
 	Model    string // the upstream's name for it
 	Caps     Capabilities
-	// MaxOutputTokens is what a missing max_tokens becomes where the shape
-	// needs one. Never zero.
+	// MaxOutputTokens replaces a missing max_tokens where the shape requires one. It is never
+	// zero.
 	MaxOutputTokens int64
-	// NoSchema forces structured output off: the upstream has refused the
-	// schema once already.
+	// NoSchema turns structured output off, because the upstream refused the schema in an
+	// earlier attempt.
 	NoSchema bool
 }
 
-// ThinkingStyle is how a messages or gemini model wants to be told to think.
+// ThinkingStyle says with which parameters a model is asked to think.
 type ThinkingStyle uint8
 
 // Styles of thinking control.
@@ -344,47 +343,45 @@ const (
 	ThinkingImplicit                      // chat, responses: reasoning_effort
 )
 
-// Capabilities are what a model on its provider can do.
+// Capabilities says what a model can do at its provider.
 type Capabilities struct {
 	StructuredOutputs bool
 	Thinking          ThinkingStyle
 	ImagesIn          bool
 	FilesIn           bool
 	AudioIn           bool
-	// JSONSchema: gemini models that take parametersJsonSchema and
+	// JSONSchema is set for gemini models that take parametersJsonSchema and
 	// responseJsonSchema (2.5 and later).
 	JSONSchema bool
-	// SystemTurns: messages models that take role system inside messages.
+	// SystemTurns is set for messages models that take the role system inside messages.
 	SystemTurns bool
-	// Sampling: temperature, top_p and top_k are accepted.
+	// Sampling is set if temperature, top_p and top_k are accepted.
 	Sampling bool
-	// Prefill: a final assistant turn may be continued.
+	// Prefill is set if the model continues a final assistant turn.
 	Prefill bool
 }
 
-// SignatureCache remembers what a client's shape cannot carry: the thought signature of
-// a tool call, by call id. Implementations are bounded and safe for concurrent
-// use.
+// SignatureCache keeps the thought signatures of tool calls by call id, for clients whose
+// shape has no field for them. Implementations are bounded and safe for concurrent use.
 type SignatureCache interface {
 	Remember(callID, signature string)
 	Recall(callID string) (signature string, ok bool)
 }
 
-// Env is what decoders, encoders, parsers and emitters need from outside: time
-// and randomness are given, never made inside. One Env serves many requests.
+// Env gives decoders, encoders, parsers and emitters time, randomness and memory, so that
+// tests can replace them. One Env serves many requests.
 type Env struct {
 	Now func() time.Time
-	// ID makes a fresh identifier body (no prefix) that is safe in every shape:
-	// letters and digits only, at least 128 bits.
+	// ID returns a new identifier without a prefix. It has only letters and digits, which are
+	// safe in every shape, and at least 128 bits.
 	ID         func() string
 	Sealer     *Sealer
 	Signatures SignatureCache // never nil
-	// Memory bounds what requests take beyond their bodies; nil: nothing does.
+	// Memory bounds the memory that requests take beyond their bodies. Nil sets no bound.
 	Memory *memory.Budget
 }
 
-// PromptText is the text of one of Request.Prompts, or false if it is a list of
-// token ids.
+// PromptText returns the text of one of Request.Prompts, or false if it is a list of token ids.
 func PromptText(prompt []byte) (string, bool) {
 	var text string
 	if json.Unmarshal(prompt, &text) != nil {

@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// Sealer wraps what an upstream wants back in the next turn (signatures,
-// redacted or encrypted reasoning) into a string that another shape's client
-// carries for it, and opens only what it sealed itself. Safe for concurrent use.
+// Sealer wraps data that an upstream wants back in the next turn (signatures, redacted or
+// encrypted reasoning) in a string that a client of another shape sends back as it is. It
+// opens only strings that a Sealer with the same secret made. It is safe for concurrent use.
 type Sealer struct{ key [32]byte }
 
-// NewSealer derives its key from secret. Gateways that shall understand each
-// other's carriers need the same secret.
+// NewSealer returns a Sealer whose key is derived from secret. Gateways that serve the same
+// conversations need the same secret.
 func NewSealer(secret []byte) *Sealer {
 	return &Sealer{key: sha256.Sum256(append([]byte("stagedoor seal v1:"), secret...))}
 }
 
 const sealPrefix = "sd1."
 
-// maxSealed bounds what Open will look at. Signatures of megabytes were seen.
+// maxSealed bounds the input of Open. Upstreams have sent signatures of megabytes.
 const maxSealed = 32 << 20
 
-// Seal returns "sd1.<origin>.<payload>.<mac>", all of it base64url or plain
-// letters, so that it survives every shape's carrier field.
+// Seal returns "sd1.<origin>.<payload>.<mac>". It has only letters, digits, '-', '_' and '.',
+// so that every shape's field can carry it.
 func (s *Sealer) Seal(t *Thinking) string {
 	payload, _ := json.Marshal(t) // strings only: cannot fail
 	body := sealPrefix + string(t.Origin) + "." + base64.RawURLEncoding.EncodeToString(payload)
 	return body + "." + s.mac(body)
 }
 
-// Open returns what Seal was given, or false if v is not one of this sealer's
-// seals: foreign, forged or damaged.
+// Open returns the value that Seal got, or false if v was not made with this secret or was
+// changed.
 func (s *Sealer) Open(v string) (*Thinking, bool) {
 	if s == nil || !strings.HasPrefix(v, sealPrefix) || len(v) > maxSealed {
 		return nil, false
@@ -57,8 +57,8 @@ func (s *Sealer) Open(v string) (*Thinking, bool) {
 	return t, true
 }
 
-// Sealed reports whether v looks like a seal of any gateway. Such a value must
-// not be sent to an upstream, whoever sealed it.
+// Sealed reports whether v looks like the output of any gateway's Seal. Such a value must not
+// be sent to an upstream.
 func Sealed(v string) bool { return strings.HasPrefix(v, sealPrefix) }
 
 func (s *Sealer) mac(body string) string {

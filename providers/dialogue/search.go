@@ -8,13 +8,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// searchFrame are the members of a web search that are no limits of it.
+// searchFrame lists the members of a web search tool that do not limit the search.
 var searchFrame = []string{"type", "name", "cache_control"}
 
-// LoseSearch records the members of options that an encoder does not keep: each
-// bounds the search, or says what comes back of it. options are a provider-run
-// web search as its client wrote it: a tool, or chat's web_search_options; they
-// may be empty.
+// LoseSearch records the members of options that are not in kept. Each of them limits the
+// search or its results. options is a web search of the provider as the client wrote it: a
+// tool, or web_search_options of chat. It may be empty.
 func (r *Report) LoseSearch(options json.RawMessage, kept ...string) {
 	r.loseSearch(options, kept, 0)
 }
@@ -26,14 +25,14 @@ func (r *Report) loseSearch(options json.RawMessage, kept []string, depth int) {
 	gjson.ParseBytes(options).ForEach(func(name, v gjson.Result) bool {
 		switch {
 		case depth == 0 && strings.HasPrefix(name.Str, "googleSearch") && v.IsObject():
-			r.loseSearch(json.RawMessage(v.Raw), kept, depth+1) // a tool is the one member of its object
+			r.loseSearch(json.RawMessage(v.Raw), kept, depth+1) // the tool is the only member of its object
 		case slices.Contains(searchFrame, name.Str), slices.Contains(kept, name.Str):
 		case name.Str == "external_web_access":
-			// The one switch that is on where it is not given.
+			// This switch is on by default, so false is the value that matters.
 			if v.Type == gjson.False {
 				r.Lose("web_search:" + name.Str)
 			}
-		case !silent(v):
+		case !isEmpty(v):
 			r.Lose("web_search:" + name.Str)
 		}
 		return true

@@ -1,7 +1,17 @@
-// Package jsonw appends JSON to a byte slice without building a tree first. It
-// is for the hot path, where events of a few dozen bytes are written by the
-// thousand; strings are quoted by jsontext. It does not check the grammar: the
-// tests of its users do.
+// Package jsonw appends JSON to a byte slice without building a tree first. Use it where many
+// small events are written: a value costs no allocation beyond the growth of the buffer.
+// Strings are quoted by jsontext. The package does not check the grammar, so the tests of its
+// callers must parse what they write.
+//
+// # Usage
+//
+//	w := jsonw.Writer{Buf: dst}
+//	w.Object().Key("id").String(id).Key("items").Array()
+//	for _, n := range items {
+//		w.Int(n)
+//	}
+//	w.End().End()
+//	return w.Buf
 package jsonw
 
 import (
@@ -12,25 +22,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Writer appends JSON to Buf. Its zero value is ready; commas are its business.
-// At most 64 levels may be open at once.
+// Writer appends JSON to Buf and writes the commas between values. The zero value is ready for
+// use. At most 64 levels may be open at a time. A Writer is not safe for concurrent use.
 type Writer struct {
 	Buf   []byte
-	array uint64 // bit n: level n is an array
-	more  uint64 // bit n: level n has a member already
+	array uint64 // bit n is set if level n is an array
+	more  uint64 // bit n is set if level n has a member already
 	depth uint
-	keyed bool // a key was written and waits for its value
+	keyed bool // the last thing written was a key
 }
 
-func (w *Writer) value() {
+// beginValue writes the comma before a value, unless a key has just been written.
+func (w *Writer) beginValue() {
 	if w.keyed {
 		w.keyed = false
 		return
 	}
-	w.comma()
+	w.appendComma()
 }
 
-func (w *Writer) comma() {
+func (w *Writer) appendComma() {
 	if w.depth == 0 {
 		return
 	}
@@ -41,8 +52,8 @@ func (w *Writer) comma() {
 	w.more |= bit
 }
 
-func (w *Writer) open(c byte, array bool) *Writer {
-	w.value()
+func (w *Writer) openLevel(c byte, array bool) *Writer {
+	w.beginValue()
 	w.Buf = append(w.Buf, c)
 	w.depth++
 	bit := uint64(1) << (w.depth & 63)
@@ -55,10 +66,10 @@ func (w *Writer) open(c byte, array bool) *Writer {
 }
 
 // Object opens an object; End closes it.
-func (w *Writer) Object() *Writer { return w.open('{', false) }
+func (w *Writer) Object() *Writer { return w.openLevel('{', false) }
 
 // Array opens an array; End closes it.
-func (w *Writer) Array() *Writer { return w.open('[', true) }
+func (w *Writer) Array() *Writer { return w.openLevel('[', true) }
 
 // End closes the innermost object or array.
 func (w *Writer) End() *Writer {
@@ -71,31 +82,31 @@ func (w *Writer) End() *Writer {
 	return w
 }
 
-// Key writes the name of the next member. It must need no escaping; use KeyOf
-// for names that come from outside.
+// Key writes the name of the next member without escaping it. Use KeyOf for names that come
+// from outside.
 func (w *Writer) Key(name string) *Writer {
-	w.comma()
+	w.appendComma()
 	w.Buf = append(append(append(w.Buf, '"'), name...), '"', ':')
 	w.keyed = true
 	return w
 }
 
-// KeyOf writes a name that may need escaping.
+// KeyOf writes the name of the next member and escapes it.
 func (w *Writer) KeyOf(name string) *Writer {
-	w.comma()
+	w.appendComma()
 	w.Buf = append(AppendString(w.Buf, name), ':')
 	w.keyed = true
 	return w
 }
 
-// String writes a string; invalid UTF-8 becomes U+FFFD.
+// String writes a string. Invalid UTF-8 becomes U+FFFD.
 func (w *Writer) String(s string) *Writer {
-	w.value()
+	w.beginValue()
 	w.Buf = AppendString(w.Buf, s)
 	return w
 }
 
-// StringOrNull writes null for "".
+// StringOrNull writes a string, or null for "".
 func (w *Writer) StringOrNull(s string) *Writer {
 	if s == "" {
 		return w.Null()
@@ -105,40 +116,39 @@ func (w *Writer) StringOrNull(s string) *Writer {
 
 // Int writes an integer.
 func (w *Writer) Int(n int64) *Writer {
-	w.value()
+	w.beginValue()
 	w.Buf = strconv.AppendInt(w.Buf, n, 10)
 	return w
 }
 
 // Float writes a number.
 func (w *Writer) Float(f float64) *Writer {
-	w.value()
+	w.beginValue()
 	w.Buf = strconv.AppendFloat(w.Buf, f, 'g', -1, 64)
 	return w
 }
 
 // Bool writes true or false.
 func (w *Writer) Bool(b bool) *Writer {
-	w.value()
+	w.beginValue()
 	w.Buf = strconv.AppendBool(w.Buf, b)
 	return w
 }
 
 // Null writes null.
 func (w *Writer) Null() *Writer {
-	w.value()
+	w.beginValue()
 	w.Buf = append(w.Buf, "null"...)
 	return w
 }
 
-// Raw writes a value that is JSON already; an empty one is written as null.
-// Line ends in it, which can only be space between its parts, are left out: an
-// event's data must be one line.
+// Raw writes a value that is JSON already, or null if v is empty. It leaves out line ends, which
+// in valid JSON are only space between tokens, because the data of an event must be one line.
 func (w *Writer) Raw(v []byte) *Writer {
 	if len(v) == 0 {
 		return w.Null()
 	}
-	w.value()
+	w.beginValue()
 	if bytes.IndexByte(v, '\n') < 0 && bytes.IndexByte(v, '\r') < 0 {
 		w.Buf = append(w.Buf, v...)
 		return w
@@ -151,7 +161,7 @@ func (w *Writer) Raw(v []byte) *Writer {
 	return w
 }
 
-// RawString is Raw for a value held as a string.
+// RawString writes a value as Raw does, without copying the string first.
 func (w *Writer) RawString(v string) *Writer {
 	return w.Raw(unsafe.Slice(unsafe.StringData(v), len(v)))
 }

@@ -1,14 +1,14 @@
-// Package memory bounds the memory that requests take beyond their bodies: the neutral
-// form and the upstream's encoding of a request in translation, large replies of
-// upstreams, and responses that run in the background. Bodies as they arrive are counted
+// Package memory bounds the memory that requests take beyond their bodies: the neutral form
+// and the encoding for the upstream of a request that is translated, large replies, and
+// responses that run in the background. Bodies as they arrive are counted
 // by stagedoor/http/intake. Both limits are shares of one limit, which the program
 // derives from its control group or its machine (cmd/stagedoor/memory.go), so that
 // requests are refused before the kernel kills the process.
 //
 // # Usage
 //
-// Each piece of work has a Claim. It grows by what the work is about to take, and ends
-// with the work. What is counted is an estimate, on the safe side of what was measured.
+// Each piece of work has a Claim. Grow it before the memory is allocated, and End it with the
+// work. The amounts are estimates that are larger than what was measured.
 //
 // # Concurrency
 //
@@ -16,7 +16,7 @@
 //
 // # Errors
 //
-// Grow fails with ErrFull, or with ErrTooLarge for what can never fit.
+// Grow returns ErrFull, or ErrTooLarge if the claim can never fit.
 package memory
 
 import (
@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	// ErrFull is returned while others hold the memory. Trying again later helps.
+	// ErrFull is returned while other claims hold the memory. A later attempt can succeed.
 	ErrFull = errors.New("all memory for requests is in use")
 	// ErrTooLarge is returned for a claim that is larger than the whole budget.
 	ErrTooLarge = errors.New("more memory is needed than the gateway has for requests")
@@ -52,7 +52,7 @@ func (b *Budget) Used() int64 {
 	return b.used.Load()
 }
 
-// Claim is what one piece of work holds of a Budget. The zero Claim has no bound.
+// Claim counts the bytes that one piece of work holds of a Budget. The zero Claim has no bound.
 type Claim struct {
 	budget *Budget
 	held   int64
@@ -61,7 +61,7 @@ type Claim struct {
 // Claim returns a Claim that holds nothing yet.
 func (b *Budget) Claim() Claim { return Claim{budget: b} }
 
-// Grow adds n bytes, or fails and adds nothing.
+// Grow adds n bytes, or returns an error and adds nothing.
 func (c *Claim) Grow(n int64) error {
 	if c.budget == nil {
 		return nil
@@ -78,8 +78,8 @@ func (c *Claim) Grow(n int64) error {
 	return nil
 }
 
-// Adopt adds n bytes that are in use already, whether there is room for them or not, so
-// that others are refused.
+// Adopt adds n bytes that are in use already, even if the budget has no room for them. Later
+// claims are refused instead.
 func (c *Claim) Adopt(n int64) {
 	if c.budget != nil {
 		c.budget.used.Add(n)
@@ -87,7 +87,7 @@ func (c *Claim) Adopt(n int64) {
 	}
 }
 
-// End gives back what the claim holds. It may be called more than once.
+// End returns the bytes of the claim to the budget. It may be called more than once.
 func (c *Claim) End() {
 	if c.budget != nil {
 		c.budget.used.Add(-c.held)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPublic(t *testing.T) {
+func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
 		"127.0.0.1": false, "::1": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false,
@@ -13,21 +13,21 @@ func TestPublic(t *testing.T) {
 		"fe80::1%eth0": false, "fd00::1": false, "ff02::1": false, "::ffff:127.0.0.1": false, "::127.0.0.1": false,
 		"64:ff9b::7f00:1": false, "2002:7f00:1::": false, "2001:db8::1": false,
 	} {
-		if got := Public(netip.MustParseAddr(address)); got != want {
-			t.Errorf("%s: %v", address, got)
+		if got := IsPublic(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: got %v, want %v", address, got, want)
 		}
 	}
-	if Public(netip.Addr{}) {
-		t.Error("no address is a public one")
+	if IsPublic(netip.Addr{}) {
+		t.Error("the zero address is public")
 	}
 }
 
-func TestWithin(t *testing.T) {
+func TestAddressesInIPv6FormAreFoundInIPv4Networks(t *testing.T) {
 	networks := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
-	if a := netip.MustParseAddr("::ffff:10.1.2.3"); !Within(Plain(a), networks) {
+	if a := netip.MustParseAddr("::ffff:10.1.2.3"); !IsWithin(Normalize(a), networks) {
 		t.Errorf("%s is not within %v", a, networks)
 	}
-	if a := netip.MustParseAddr("10.2.0.1"); Within(a, networks) {
+	if a := netip.MustParseAddr("10.2.0.1"); IsWithin(a, networks) {
 		t.Errorf("%s is within %v", a, networks)
 	}
 }

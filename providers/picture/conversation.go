@@ -6,23 +6,28 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// What models have in common that are asked for a picture in a conversation: they
-// take a prompt and pictures to work on, and little else.
+// The functions in this file are for models that make pictures in a conversation. Such models
+// take a prompt and pictures to work on, and few parameters.
 
-// CheckConversational refuses the wishes without which the picture would be another one.
+// CheckConversational returns an error if r has a parameter that such models do not take and
+// without which the picture would be another one.
 func CheckConversational(r *Request) error {
 	switch {
 	case r.Operation == Describe, r.Operation == Upscale:
 		return dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
 	case r.Mask != nil:
-		return dialogue.Unsupported("mask", "the provider of this model knows no masks: say in the prompt what to change")
+		return dialogue.Unsupported(
+			"mask",
+			"the provider of this model knows no masks: say in the prompt what to change",
+		)
 	case r.Background == "transparent":
 		return dialogue.Unsupported("background", "the provider of this model makes no transparent background")
 	}
 	return nil
 }
 
-// ConversationPrompt is the prompt, with what there is no parameter for.
+// ConversationPrompt returns the prompt with the parameters of r that such models take only as
+// words.
 func ConversationPrompt(r *Request) string {
 	text := r.Prompt
 	switch r.Operation {
@@ -37,11 +42,25 @@ func ConversationPrompt(r *Request) string {
 	return text
 }
 
-// ratios are the aspect ratios that such models make.
-var ratios = []Aspect{{Width: 1, Height: 1}, {Width: 2, Height: 3}, {Width: 3, Height: 2}, {Width: 3, Height: 4}, {Width: 4, Height: 3},
-	{Width: 4, Height: 5}, {Width: 5, Height: 4}, {Width: 9, Height: 16}, {Width: 16, Height: 9}, {Width: 21, Height: 9}}
+// ratios lists the aspect ratios that such models make.
+var ratios = []Aspect{
+	{Width: 1, Height: 1},
+	{Width: 2, Height: 3},
+	{Width: 3, Height: 2},
+	{Width: 3, Height: 4},
+	{Width: 4, Height: 3},
+	{
+		Width:  4,
+		Height: 5,
+	},
+	{Width: 5, Height: 4},
+	{Width: 9, Height: 16},
+	{Width: 16, Height: 9},
+	{Width: 21, Height: 9},
+}
 
-// NearestRatio is the nearest of them to what is asked for, "" if nothing is.
+// NearestRatio returns the ratio, as in "16:9", that is nearest to the size or aspect of r, or
+// "" if r has neither. It records a loss if the ratio differs by more than 2 %.
 func NearestRatio(r *Request, rep *dialogue.Report) string {
 	want := r.Aspect
 	if r.Size != (Size{}) {
@@ -52,23 +71,23 @@ func NearestRatio(r *Request, rep *dialogue.Report) string {
 	}
 	best := ratios[0]
 	for _, a := range ratios[1:] {
-		if apart(a, want) < apart(best, want) {
+		if ratioFactor(a, want) < ratioFactor(best, want) {
 			best = a
 		}
 	}
-	if apart(best, want) > 1.02 {
+	if ratioFactor(best, want) > 1.02 {
 		rep.Lose("size:nearest")
 	}
 	return best.Ratio()
 }
 
-// apart is by which factor two ratios differ.
-func apart(a, b Aspect) float64 {
+// ratioFactor returns the factor, at least 1, by which two ratios differ.
+func ratioFactor(a, b Aspect) float64 {
 	d := float64(a.Width) * float64(b.Height) / (float64(a.Height) * float64(b.Width))
 	return math.Max(d, 1/d)
 }
 
-// LoseUnsupported records what there is no parameter for.
+// LoseUnsupported records the parameters of r that such models do not take.
 func LoseUnsupported(r *Request, rep *dialogue.Report) {
 	for _, l := range []struct {
 		name string

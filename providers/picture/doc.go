@@ -1,9 +1,17 @@
-// Package picture is the neutral form of picture work: a Request is what any
-// client can ask for (make, edit, remix, describe, ...), a Reply is what any
-// upstream can answer. Doors in http/media write the one and read the other; a
-// Shape speaks for one kind of upstream, and the embedded sandbox is a
-// Simulator. It is what providers/dialogue is for text, and knows no vendor.
+// Package picture is the neutral form of requests and replies with pictures, as
+// providers/dialogue is for text. A Request covers every operation that a client can ask for
+// (generate, edit, remix, describe and so on), a Reply covers every answer of an upstream. The
+// package knows no vendor.
 //
-// Pictures are large. A File is held once, in memory or on disk, and is read as
-// often as needed; a Form is sent without being built.
+// # Usage
+//
+// The handlers in http/media decode Requests and encode Replies. A Shape encodes the Request
+// for one kind of upstream and decodes its Reply. The embedded sandbox is a Simulator.
+//
+// Pictures are large, so a File is held once, in memory or on disk, and read where it is
+// needed. A Form and a Document read their files while they are sent.
+//
+// # Concurrency
+//
+// A Request must not change once an upstream is asked. A File may be read concurrently.
 package picture

@@ -12,20 +12,20 @@ import (
 	_ "golang.org/x/image/webp"
 )
 
-// Errors of files that are not what they should be.
+// Errors for files that are not pictures.
 var (
 	ErrFormat  = errors.New("file is neither PNG nor JPEG nor WebP")
 	ErrCorrupt = errors.New("file is damaged")
 )
 
-// maxHeader bounds how far the header of a picture is looked for: metadata of a
+// maxHeader bounds the bytes that are searched for the header of a picture. The metadata of a
 // camera can come before it.
 const maxHeader = 1 << 20
 
 var extensions = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
 
-// Sniff tells the type of a picture by its first 12 bytes: "" if it is none that
-// is known here. What a client or an upstream says it is does not count.
+// Sniff returns the media type of a picture from its first 12 bytes, or "" if it is not PNG,
+// JPEG or WebP. Use it in place of the type that a client or an upstream claims.
 func Sniff(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
@@ -38,7 +38,8 @@ func Sniff(head []byte) string {
 	return ""
 }
 
-// Measure reads type and size from the header of a picture, and no more.
+// Measure returns the media type and the size from the header of a picture. It decodes no
+// pixels.
 func Measure(r io.Reader) (mediaType string, size Size, err error) {
 	var head [12]byte
 	n, err := io.ReadFull(r, head[:])
@@ -55,7 +56,7 @@ func Measure(r io.Reader) (mediaType string, size Size, err error) {
 	return mediaType, Size{c.Width, c.Height}, nil
 }
 
-func (f *File) inspect() error {
+func (f *File) readHeader() error {
 	mediaType, size, err := Measure(f.Reader())
 	f.MediaType, f.Width, f.Height = mediaType, size.Width, size.Height
 	return err

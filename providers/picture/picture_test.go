@@ -121,7 +121,8 @@ func TestAFormArrivesAsItWasMade(t *testing.T) {
 			t.Errorf("prompt %q", v)
 		}
 		f := got.File["im%22age"]
-		if len(f) != 1 || f[0].Size != int64(len(data)) || strings.Contains(f[0].Filename, "secret") || f[0].Header.Get("Content-Type") != "image/png" {
+		if len(f) != 1 || f[0].Size != int64(len(data)) || strings.Contains(f[0].Filename, "secret") ||
+			f[0].Header.Get("Content-Type") != "image/png" {
 			t.Errorf("file %+v", f)
 		}
 	}
@@ -146,7 +147,9 @@ func TestADocumentHoldsItsFilesInBase64(t *testing.T) {
 }
 
 func TestImagesCountIfThereIsSomething(t *testing.T) {
-	r := picture.Reply{Images: []picture.Image{{Data: []byte{1}}, {Base64: []byte("AQ==")}, {URL: "https://h/x"}, {Unsafe: true}}}
+	r := picture.Reply{
+		Images: []picture.Image{{Data: []byte{1}}, {Base64: []byte("AQ==")}, {URL: "https://h/x"}, {Unsafe: true}},
+	}
 	if r.Delivered() != 3 {
 		t.Errorf("%d delivered", r.Delivered())
 	}

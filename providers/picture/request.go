@@ -7,10 +7,10 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Operation is what is to be done.
+// Operation says what the client wants done.
 type Operation string
 
-// The operations. The last ones are those of the image vendor's routes
+// The operations. All but Generate and Edit exist only on the image vendor's routes
 // (imagegen-and-oauth.md 4).
 const (
 	Generate          Operation = "generate"
@@ -22,24 +22,23 @@ const (
 	Upscale           Operation = "upscale"
 )
 
-// Request is one request for pictures, checked against the rules of the shape it
-// came in, and free of that shape's spelling. "", 0 and nil are "not given". It
-// is not changed once an upstream is asked.
+// Request is one request for pictures. The rules of the client's shape have been checked, and
+// nothing in it is spelled in a shape's own way. "", 0 and nil mean that the client did not
+// give the parameter. A Request does not change once an upstream is asked.
 type Request struct {
-	// Inbound is the shape of the client, so that an upstream of the same shape
-	// may be sent Body, and generation may be told apart where a shape has several.
+	// Inbound is the shape of the client. An upstream of the same shape may get Body.
 	Inbound dialogue.Shape
-	// Version is the generation of the inbound interface, where it has several:
-	// "V1", "V2" and "V3" of imagegen.
+	// Version is the generation of the client's interface, where the shape has several: "V1",
+	// "V2" and "V3" of imagegen.
 	Version   string
 	Operation Operation
-	Model     string // as the client asked for it
+	Model     string // the name in the client's request
 
 	Prompt         string
 	NegativePrompt string
-	N              int // images asked for, at least 1
+	N              int // number of images, at least 1
 
-	// At most one of Size and Aspect is given; neither is automatic.
+	// At most one of Size and Aspect is given. Without either the model chooses.
 	Size   Size
 	Aspect Aspect
 
@@ -49,54 +48,52 @@ type Request struct {
 	Background   string // auto, transparent, opaque
 	Moderation   string // auto, low
 	Style        string // vivid, natural
-	Fidelity     string // of edits to their sources: high, low
+	Fidelity     string // of an edit to its sources: high, low
 
-	// In the words of imagegen-and-oauth.md.
+	// The following have the values of imagegen-and-oauth.md.
 	StyleType      string // AUTO, GENERAL, ...
 	RenderingSpeed string // TURBO, DEFAULT, QUALITY
 	MagicPrompt    string // AUTO, ON, OFF
 	Seed           *int64
 	ImageWeight    *int // 1..100
 	Resemblance    *int // of an upscaled picture, 1..100
-	Detail         *int // likewise
+	Detail         *int // of an upscaled picture, 1..100
 
-	Sources []*File // what is edited, remixed, described; the first is the main one
+	Sources []*File // the pictures to edit, remix or describe; the first is the main one
 	Mask    *File
-	// MaskKeeps says how Mask is to be read: false, what is transparent is changed
-	// (images); true, what is black is changed and white is kept (imagegen).
+	// MaskKeeps says how Mask marks the part to change: false if that is transparent (images),
+	// true if it is black and the part to keep is white (imagegen).
 	MaskKeeps bool
 	Styles    []*File      // style references
-	Others    []Attachment // files under names that only the inbound shape knows
+	Others    []Attachment // files under names that only the client's shape has
 
 	Stream   bool
-	Partials int // images on the way to the final one, 0..3
+	Partials int // unfinished images to send before the final one, 0..3
 
 	User string
-	// Inline: the client is to get the picture itself. Otherwise it gets an
-	// address.
+	// Inline says that the client gets the picture itself and not an address.
 	Inline bool
 
-	// Extra are the fields the form has no place for, in the order they came.
+	// Extra holds the fields that the neutral form does not have, in the order of the client.
 	Extra []Field
-	// Body is the client's JSON if that is how it asked, for an upstream of its
-	// own shape. It must not be written to.
+	// Body is the client's JSON, for an upstream of the same shape. It is nil if the client
+	// sent a form. It must not be changed.
 	Body []byte
 }
 
-// Attachment is a file under a name of its own.
+// Attachment is a file with the name of its field.
 type Attachment struct {
 	Name string
 	File *File
 }
 
-// Field is a field as it came: a form's text is a JSON string.
+// Field is a field as the client sent it. The text of a form is a JSON string.
 type Field struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// Text is the value as a form has it: a string's characters, any other value's
-// JSON.
+// Text returns the value as a form writes it: a string without quotes, any other value as JSON.
 func (f *Field) Text() string {
 	var s string
 	if json.Unmarshal(f.Value, &s) == nil {
@@ -105,7 +102,7 @@ func (f *Field) Text() string {
 	return string(f.Value)
 }
 
-// Files are all of the request's, in no order that matters.
+// Files returns all files of the request, in no particular order.
 func (r *Request) Files() []*File {
 	files := append(append([]*File(nil), r.Sources...), r.Styles...)
 	for _, a := range r.Others {
@@ -117,7 +114,7 @@ func (r *Request) Files() []*File {
 	return files
 }
 
-// Close gives the files back. Nothing may read them any more.
+// Close closes the files. No reader of them may be in use.
 func (r *Request) Close() error {
 	var errs []error
 	for _, f := range r.Files() {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Size is WIDTHxHEIGHT in pixels; the zero Size is automatic.
+// Size is a width and a height in pixels. The zero Size means that the model chooses.
 type Size struct{ Width, Height int }
 
-// maxDigits bounds an edge, so that no arithmetic on two of them overflows.
+// maxDigits bounds an edge, so that the product of two edges does not overflow.
 const maxDigits = 5
 
-// ParseSize reads "1024x768": plain digits, no leading zero.
-func ParseSize(s string) (Size, bool) { return pair(s, maxDigits) }
+// ParseSize reads a size such as "1024x768". It takes digits without a leading zero only.
+func ParseSize(s string) (Size, bool) { return parsePair(s, maxDigits) }
 
 func (s Size) String() string {
 	if s == (Size{}) {
@@ -21,29 +21,29 @@ func (s Size) String() string {
 	return strconv.Itoa(s.Width) + "x" + strconv.Itoa(s.Height)
 }
 
-// Pixels is the area.
+// Pixels returns the width times the height.
 func (s Size) Pixels() int64 { return int64(s.Width) * int64(s.Height) }
 
-// Aspect is a ratio WIDTH:HEIGHT; the zero Aspect is not given.
+// Aspect is the ratio of width to height. The zero Aspect means that none was given.
 type Aspect struct{ Width, Height int }
 
-// ParseAspect reads "16x9".
+// ParseAspect reads a ratio such as "16x9".
 func ParseAspect(s string) (Aspect, bool) {
-	p, ok := pair(s, 2)
+	p, ok := parsePair(s, 2)
 	return Aspect(p), ok
 }
 
-// Ratio is "16:9".
+// Ratio returns the ratio as in "16:9".
 func (a Aspect) Ratio() string { return strconv.Itoa(a.Width) + ":" + strconv.Itoa(a.Height) }
 
-func pair(s string, digits int) (Size, bool) {
+func parsePair(s string, digits int) (Size, bool) {
 	w, h, ok := strings.Cut(s, "x")
-	width, good := edge(w, digits)
-	height, too := edge(h, digits)
-	return Size{width, height}, ok && good && too
+	width, okWidth := parseEdge(w, digits)
+	height, okHeight := parseEdge(h, digits)
+	return Size{width, height}, ok && okWidth && okHeight
 }
 
-func edge(s string, digits int) (int, bool) {
+func parseEdge(s string, digits int) (int, bool) {
 	if s == "" || len(s) > digits || s[0] == '0' {
 		return 0, false
 	}

@@ -9,46 +9,46 @@ import (
 	"sync"
 )
 
-// memory is up to where a file is held in memory.
-const memory = 256 << 10
+// maxInMemory is the size of the largest file that is held in memory.
+const maxInMemory = 256 << 10
 
-// ErrTooLarge is returned for a file that is larger than it may be.
+// ErrTooLarge is returned for a file that is larger than the limit of Read.
 var ErrTooLarge = errors.New("file is too large")
 
-// File is content that is read as often as needed, by any number of readers at a
-// time, until it is closed.
+// File is the content of an upload. It can be read any number of times, also concurrently,
+// until it is closed.
 type File struct {
 	content io.ReaderAt
 	size    int64
-	disk    *unnamed // nil: in memory
+	disk    *unnamed // nil if the content is in memory
 }
 
-// FromBytes makes a file of bytes, which must not be written to any more.
+// FromBytes returns a File in memory. The caller must not change data afterwards.
 func FromBytes(data []byte) *File {
 	return &File{content: bytes.NewReader(data), size: int64(len(data))}
 }
 
-// Read reads a file of at most limit bytes: a small one into memory, a larger one
-// into a file of dir ("": the system's directory for such). Before anything is
-// written to disk check sees how the file begins, so that it is not filled by
-// what is of no use. Errors are ErrTooLarge, check's, or what r or the disk says.
+// Read reads a file of at most limit bytes, a small one into memory and a larger one into a
+// file in dir. If dir is "", that is the system's directory for temporary files. Before
+// anything is written to disk, check gets the beginning of the file, so that content of no use
+// does not fill the disk. The error is ErrTooLarge, or an error of check, r or the disk.
 func Read(r io.Reader, limit int64, dir string, check func(head []byte) error) (*File, error) {
-	head, err := io.ReadAll(io.LimitReader(r, min(memory, limit)+1))
+	head, err := io.ReadAll(io.LimitReader(r, min(maxInMemory, limit)+1))
 	switch {
 	case err != nil:
 		return nil, err
 	case int64(len(head)) > limit:
 		return nil, tooLarge(limit)
-	case len(head) <= memory:
+	case len(head) <= maxInMemory:
 		return FromBytes(head), nil
 	}
 	if err := check(head); err != nil {
 		return nil, err
 	}
-	return onDisk(io.MultiReader(bytes.NewReader(head), r), limit, dir)
+	return writeToDisk(io.MultiReader(bytes.NewReader(head), r), limit, dir)
 }
 
-func onDisk(r io.Reader, limit int64, dir string) (*File, error) {
+func writeToDisk(r io.Reader, limit int64, dir string) (*File, error) {
 	disk, err := newUnnamed(dir)
 	if err != nil {
 		return nil, err
@@ -65,14 +65,13 @@ func onDisk(r io.Reader, limit int64, dir string) (*File, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: over %d bytes", ErrTooLarge, limit) }
 
-// Len is how many bytes there are.
+// Len returns the number of bytes.
 func (f *File) Len() int64 { return f.size }
 
-// Reader reads the file from its front.
+// Reader returns a reader of the whole file. Readers do not affect each other.
 func (f *File) Reader() *io.SectionReader { return io.NewSectionReader(f.content, 0, f.size) }
 
-// Close gives back what the file takes. It may be called more than once, and on
-// nil.
+// Close frees the memory or disk space. It may be called more than once, and on nil.
 func (f *File) Close() error {
 	if f == nil || f.disk == nil {
 		return nil
@@ -80,10 +79,10 @@ func (f *File) Close() error {
 	return f.disk.close()
 }
 
-// unnamed is an open file without a name, so that it is gone with the process.
+// unnamed is an open file without a name, which the system removes when the process ends.
 type unnamed struct {
 	file *os.File
-	left string // its name, on systems where an open file keeps it
+	name string // set on systems that do not remove the name of an open file
 	once sync.Once
 }
 
@@ -94,7 +93,7 @@ func newUnnamed(dir string) (*unnamed, error) {
 	}
 	u := &unnamed{file: file}
 	if os.Remove(file.Name()) != nil {
-		u.left = file.Name()
+		u.name = file.Name()
 	}
 	return u, nil
 }
@@ -102,8 +101,8 @@ func newUnnamed(dir string) (*unnamed, error) {
 func (u *unnamed) close() (err error) {
 	u.once.Do(func() {
 		err = u.file.Close()
-		if u.left != "" {
-			err = errors.Join(err, os.Remove(u.left))
+		if u.name != "" {
+			err = errors.Join(err, os.Remove(u.name))
 		}
 	})
 	return err

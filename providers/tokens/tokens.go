@@ -1,7 +1,9 @@
-// Package tokens counts tokens the way a common vocabulary (o200k) would. For
-// models of other vendors that is an estimate, good enough to reserve limits
-// and to answer count routes that say so; what is charged is what upstreams
-// tell. The vocabulary is embedded and loaded at its first use.
+// Package tokens counts tokens with a common vocabulary (o200k). For models of other vendors
+// the count is an estimate. It is good enough to reserve limits and to answer the routes that
+// count tokens, and it is not for bills, which use the counts of the upstream. The vocabulary
+// is embedded in the program and loaded at its first use.
+//
+// All functions are safe for concurrent use.
 package tokens
 
 import (
@@ -12,18 +14,18 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Costs of what is not text, in tokens, as the vendors' documents put them.
+// Costs in tokens of content that is not text, from the vendors' documents.
 const (
-	perMessage = 4   // role and separators of a turn
-	perReply   = 3   // what primes the answer
-	perTool    = 8   // frame of a declared tool
-	perImage   = 765 // an image of medium size in high detail
-	perPage    = 1500
+	perMessage = 4    // role and separators of a turn
+	perReply   = 3    // tokens that begin the answer
+	perTool    = 8    // name and separators of a declared tool
+	perImage   = 765  // an image of medium size in high detail
+	perPage    = 1500 // any other file
 )
 
 var codec = sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) })
 
-// Count counts the tokens of s.
+// Count returns the number of tokens of s. It takes about a microsecond for each byte.
 func Count(s string) int64 {
 	if s == "" {
 		return 0
@@ -39,18 +41,17 @@ func Count(s string) int64 {
 	return int64(n)
 }
 
-// Estimate is the rule of thumb of four bytes a token, for where counting would
-// cost more than it is worth.
+// Estimate returns a number of tokens by the rule of four bytes each. Use it where Count would
+// take too long.
 func Estimate(bytes int) int64 { return int64(bytes+3) / 4 }
 
-// maxCounted is how many bytes are looked up in the vocabulary, which takes about
-// a microsecond for each.
+// maxCounted bounds the bytes of one request that are counted with the vocabulary.
 const maxCounted = 1 << 20
 
-// counter counts the texts of one request.
+// counter adds up the texts of one request.
 type counter struct{ bytes, tokens int64 }
 
-func (c *counter) text(s string) int64 {
+func (c *counter) countText(s string) int64 {
 	known := s
 	if left := maxCounted - c.bytes; int64(len(s)) > left {
 		known = s[:left]
@@ -63,51 +64,51 @@ func (c *counter) text(s string) int64 {
 	return n
 }
 
-// CountRequest counts the input tokens of a request. Text beyond the first maxCounted
-// bytes is taken to be like the text before.
+// CountRequest returns the number of input tokens of a request. Text beyond the first
+// maxCounted bytes is taken to have as many tokens for each byte as the text before it.
 func CountRequest(r *dialogue.Request) int64 {
 	var c counter
 	n := int64(perReply)
 	for _, p := range r.System {
-		n += perMessage + c.text(p.Text)
+		n += perMessage + c.countText(p.Text)
 	}
 	for _, t := range r.Turns {
-		n += perMessage + c.parts(t.Parts, 0)
+		n += perMessage + c.countParts(t.Parts, 0)
 	}
 	for _, t := range r.Tools {
-		n += perTool + c.text(t.Name) + c.text(t.Description) + c.text(string(t.Schema))
+		n += perTool + c.countText(t.Name) + c.countText(t.Description) + c.countText(string(t.Schema))
 	}
 	for _, raw := range r.Prompts {
 		text, _ := dialogue.PromptText(raw)
-		n += c.text(text)
+		n += c.countText(text)
 	}
-	return n + c.text(string(r.Output.Schema))
+	return n + c.countText(string(r.Output.Schema))
 }
 
-func (c *counter) parts(ps []dialogue.Part, depth int) int64 {
+func (c *counter) countParts(ps []dialogue.Part, depth int) int64 {
 	var n int64
 	for _, p := range ps {
-		n += c.text(p.Text)
+		n += c.countText(p.Text)
 		if p.Call != nil {
-			n += perTool + c.text(p.Call.Name) + c.text(p.Call.Args)
+			n += perTool + c.countText(p.Call.Name) + c.countText(p.Call.Args)
 		}
 		if p.Result != nil && depth == 0 {
-			n += perTool + c.parts(p.Result.Parts, 1) + c.text(string(p.Result.Object))
+			n += perTool + c.countParts(p.Result.Parts, 1) + c.countText(string(p.Result.Object))
 		}
 		if p.Thinking != nil {
-			n += c.text(p.Thinking.Text)
+			n += c.countText(p.Thinking.Text)
 		}
 		if p.Media != nil {
-			n += c.media(p.Media)
+			n += c.countMedia(p.Media)
 		}
 	}
 	return n
 }
 
-func (c *counter) media(m *dialogue.Media) int64 {
+func (c *counter) countMedia(m *dialogue.Media) int64 {
 	switch {
 	case m.Text != "":
-		return c.text(m.Text)
+		return c.countText(m.Text)
 	case m.Kind == dialogue.Image:
 		return perImage
 	default:

@@ -1,8 +1,8 @@
-// Package video is the neutral form of video jobs: what is asked of a provider,
-// how a job stands, and the few things that every provider of videos can do.
+// Package video is the neutral form of video jobs: the specification of a job, its status, and
+// the interface Upstream that every provider of videos implements.
 //
-// It is for adapters (providers/shapes/videos, veo, the sandbox) on one side and
-// for whoever runs jobs on the other. Adapters keep nothing: a job is found again
-// by the provider's id alone, in another process too. It knows neither the
-// gateway's own ids nor its clients' shape.
+// The adapters providers/shapes/videos, providers/shapes/veo and the sandbox implement
+// Upstream, and actors/videojob calls it. Adapters keep no state: the provider's id is enough
+// to find a job again, also in another process. The package knows neither the gateway's own ids
+// nor the shape of its clients.
 package video

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Operation is what a job makes of what.
+// Operation says from what a job makes its video.
 type Operation string
 
 // The operations (wire/videos.md 1).
@@ -20,52 +20,52 @@ const (
 	Extend Operation = "extend" // the same, made longer
 )
 
-// Spec is what is asked of a provider. It is kept as JSON with its job and does
-// not change.
+// Spec describes the video that a job makes. It is stored as JSON with its job and does not
+// change.
 type Spec struct {
 	Operation Operation `json:"operation"`
-	Model     string    `json:"model"` // the provider's name for it
+	Model     string    `json:"model"` // the provider's name of the model
 	Prompt    string    `json:"prompt"`
-	// Seconds is the length of the whole result, Added what Extend adds to its
+	// Seconds is the length of the whole result, Added the length that Extend adds to its
 	// source.
 	Seconds    int      `json:"seconds"`
 	Added      int      `json:"added,omitempty"`
 	Size       Size     `json:"size"`
 	Reference  *File    `json:"reference,omitempty"` // the first picture
 	Characters []string `json:"characters,omitempty"`
-	// Source is what Remix, Edit and Extend start from.
+	// Source is the video from which Remix, Edit and Extend start.
 	Source *Source `json:"source,omitempty"`
 	User   string  `json:"user,omitempty"`
 }
 
-// Size is in pixels.
+// Size is a width and a height in pixels.
 type Size struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
 }
 
-// String is WIDTHxHEIGHT.
+// String returns WIDTHxHEIGHT.
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
-// File is content kept by the gateway until the job has been submitted.
+// File is a file of the client that the gateway keeps until the job has been submitted.
 type File struct {
-	ID   string `json:"id"` // for an Opener
+	ID   string `json:"id"` // the argument of an Opener
 	Name string `json:"name,omitempty"`
-	Type string `json:"type"` // media type, recognised by content
+	Type string `json:"type"` // media type, recognised by the content
 	Size int64  `json:"size"`
 }
 
-// Opener opens a File's content at its front, as often as asked.
+// Opener opens the content of the File with this ID. It may be called more than once.
 type Opener func(id string) (io.ReadCloser, error)
 
-// Source is a video: of an earlier job of the same provider, by the provider's
-// id, or an uploaded one.
+// Source is a video: the result of an earlier job of the same provider, given by the provider's
+// id, or an uploaded file.
 type Source struct {
 	ID   string `json:"id,omitempty"`
 	File *File  `json:"file,omitempty"`
 }
 
-// State is how far a job is. Completed and Failed are final.
+// State says how far a job has come. Completed and Failed are final.
 type State string
 
 // The states (wire/videos.md 3).
@@ -79,28 +79,27 @@ const (
 // Final reports whether the state never changes again.
 func (s State) Final() bool { return s == Completed || s == Failed }
 
-// Status is a job as its provider tells it.
+// Status is the status of a job as its provider reports it.
 type Status struct {
-	// State is "" if the provider used a word that says nothing: the state before
-	// holds.
+	// State is "" if the provider used an unknown word. The job then keeps its earlier state.
 	State State
-	// Progress is 0..100, or -1 if the provider does not say.
+	// Progress is 0..100, or -1 if the provider reports none.
 	Progress int
-	// Error is why the job failed, in the words a client may read.
+	// Error says why the job failed, in words that a client may read.
 	Error *Fault
-	// Expires is when the content goes; zero: not said.
+	// Expires is the time at which the provider deletes the content. Zero is unknown.
 	Expires time.Time
-	// PollAfter is how long the provider wants not to be asked; 0: not said.
+	// PollAfter is the time after which the provider wants the next Poll. Zero is unknown.
 	PollAfter time.Duration
 }
 
-// Fault is a failed job's error object. Code and Message are safe to show.
+// Fault is the error object of a failed job. Code and Message are safe to show.
 type Fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Variant is which content of a finished job is meant.
+// Variant selects one of the contents of a finished job.
 type Variant string
 
 // The variants.
@@ -110,34 +109,34 @@ const (
 	Spritesheet Variant = "spritesheet"
 )
 
-// Content is an asset on its way. Close must be called.
+// Content is the content of a finished job while it is downloaded. The caller must Close it.
 type Content struct {
 	io.ReadCloser
 	// Status is 200, 206 or 416.
 	Status int
-	// Header has Content-Type, Content-Length and Content-Range as far as known,
-	// ETag and Last-Modified if the provider gave them, and nothing else.
+	// Header has Content-Type, Content-Length, Content-Range, ETag and Last-Modified, as far as
+	// the provider sent them, and nothing else.
 	Header http.Header
 }
 
-// Upstream is one provider of videos. All methods may be called by any goroutine,
-// end with ctx, and fail with *upstream.Failure unless said otherwise.
+// Upstream is one provider of videos. Its methods are safe for concurrent use and return when
+// ctx ends. Their errors are *upstream.Failure unless stated otherwise.
 type Upstream interface {
-	// Supports says whether an operation can be asked for. Where it can't, Submit
-	// is not called.
+	// Supports reports whether the provider has an operation. Submit is called only for
+	// operations that it has.
 	Supports(Operation) bool
-	// Idempotent says whether Submit with the key of an earlier Submit gives its
-	// job instead of another one.
+	// Idempotent reports whether Submit with the key of an earlier Submit returns the job of
+	// that call and makes no second one.
 	Idempotent() bool
-	// Submit asks for a job and returns the provider's id for it.
+	// Submit creates a job and returns the provider's id of it.
 	Submit(ctx context.Context, key string, spec *Spec, open Opener) (id string, s Status, err error)
-	// Poll tells how a job stands; ErrJobNotFound if the provider does not know it.
+	// Poll returns the status of a job, or ErrJobNotFound if the provider does not know it.
 	Poll(ctx context.Context, id string) (Status, error)
-	// Content opens an asset of a completed job. byteRange is a Range header's
-	// value or "". ErrJobNotFound if it is not there (any more), ErrNoVariant if there is
-	// none of that kind.
+	// Content opens a content of a completed job. byteRange is the value of a Range header or
+	// "". The error is ErrJobNotFound if the content does not exist or no longer exists, and
+	// ErrNoVariant if the provider does not make this variant.
 	Content(ctx context.Context, id string, v Variant, byteRange string) (*Content, error)
-	// Delete removes the job at the provider. ErrJobNotFound is success.
+	// Delete removes the job at the provider. Callers take ErrJobNotFound for success.
 	Delete(ctx context.Context, id string) error
 }
 

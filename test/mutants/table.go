@@ -450,8 +450,8 @@ var Table = []Mutant{
 	{
 		Name: "messages: leave cached tokens out of the input",
 		File: "providers/shapes/messages/usage.go", Suite: "./providers/shapes/messages", Run: ".",
-		Old: `dialogue.Told(u.input) + dialogue.Told(u.read) + dialogue.Told(n.CacheWrite)`,
-		New: `dialogue.Told(u.input) + dialogue.Told(n.CacheWrite)`,
+		Old: `dialogue.CountOrZero(u.input) + dialogue.CountOrZero(u.read) + dialogue.CountOrZero(n.CacheWrite)`,
+		New: `dialogue.CountOrZero(u.input) + dialogue.CountOrZero(n.CacheWrite)`,
 	},
 	{
 		Name: "auth: permit a key outside of its addresses",

@@ -1,6 +1,5 @@
-// Package dialoguetest is what tests of shapes, and of what drives them, need of
-// the world: an environment whose time stands and whose ids are counted, and
-// memories of signatures. It is for tests only.
+// Package dialoguetest provides a dialogue.Env for tests of shapes and of their callers. Its
+// clock stands still, its ids are counted, and its signatures are kept in a map or not at all.
 package dialoguetest
 
 import (
@@ -10,8 +9,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// NewEnv returns an environment whose clock stands, whose ids are id1, id2 and so
-// on for the prefix id, and whose vault remembers everything.
+// NewEnv returns an Env whose clock stands at unix, whose ids are id1, id2 and so on for the
+// prefix "id", and whose signature cache keeps everything. Use it in one test at a time.
 func NewEnv(unix int64, prefix string) *dialogue.Env {
 	made := 0
 	return &dialogue.Env{
@@ -22,7 +21,7 @@ func NewEnv(unix int64, prefix string) *dialogue.Env {
 	}
 }
 
-// SignatureMap is a dialogue.SignatureCache without bounds, for one test at a time.
+// SignatureMap is a dialogue.SignatureCache without bounds. It is not safe for concurrent use.
 type SignatureMap map[string]string
 
 // Remember implements dialogue.SignatureCache.
@@ -34,7 +33,7 @@ func (v SignatureMap) Recall(callID string) (signature string, ok bool) {
 	return signature, ok
 }
 
-// NoSignatures is a dialogue.SignatureCache that remembers nothing, for many requests at a time.
+// NoSignatures is a dialogue.SignatureCache that keeps nothing. It is safe for concurrent use.
 type NoSignatures struct{}
 
 // Remember implements dialogue.SignatureCache.

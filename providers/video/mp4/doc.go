@@ -1,4 +1,4 @@
-// Package mp4 recognises videos that clients upload, by their content, and reads
-// from the header how large and how long they are (ISO/IEC 14496-12). It decodes
-// no picture: whether a provider can, the provider says.
+// Package mp4 recognises uploaded MP4 videos by their content and reads their size and length
+// from the header (ISO/IEC 14496-12). It does not decode pictures, so a file that it accepts
+// can still be refused by a provider.
 package mp4

@@ -7,25 +7,25 @@ import (
 	"stagedoor/providers/spool"
 )
 
-// MediaType is that of every File.
+// MediaType is the media type of every File.
 const MediaType = "video/mp4"
 
-// ErrTooLarge is returned for a file that is larger than it may be.
+// ErrTooLarge is returned for a file that is larger than the limit of ReadFile.
 var ErrTooLarge = spool.ErrTooLarge
 
-// File is a video that a client sent. It is read as often as needed, by any number
-// of readers at a time, and Close ends its life.
+// File is a video that a client sent. It can be read any number of times, also concurrently,
+// until Close.
 type File struct {
-	Name string // as the client called it; may be ""
+	Name string // from the client; may be ""
 	Header
 	content *spool.File
 }
 
-// ReadFile reads a file of at most limit bytes: a small one into memory, a larger
-// one into a file of dir that nobody else can find ("": the system's directory for
-// such). Errors are ErrTooLarge, ErrFormat, ErrCorrupt, or what r or the disk says.
+// ReadFile reads a file of at most limit bytes, a small one into memory and a larger one into a
+// file without a name in dir (see providers/spool). The error is ErrTooLarge, ErrFormat or
+// ErrCorrupt, or an error of r or the disk.
 func ReadFile(name string, r io.Reader, limit int64, dir string) (*File, error) {
-	content, err := spool.Read(r, limit, dir, known)
+	content, err := spool.Read(r, limit, dir, checkFormat)
 	if err != nil {
 		return nil, err
 	}
@@ -36,22 +36,21 @@ func ReadFile(name string, r io.Reader, limit int64, dir string) (*File, error) 
 	return &File{Name: name, Header: header, content: content}, nil
 }
 
-// known refuses what does not begin as an MP4 does.
-func known(head []byte) error {
+// checkFormat returns ErrFormat unless head is the beginning of an MP4.
+func checkFormat(head []byte) error {
 	if !Sniff(head) {
 		return ErrFormat
 	}
 	return nil
 }
 
-// Reader reads the file from its front.
+// Reader returns a reader of the whole file.
 func (f *File) Reader() io.ReadSeeker { return f.content.Reader() }
 
-// Len is how many bytes there are.
+// Len returns the number of bytes.
 func (f *File) Len() int64 { return f.content.Len() }
 
-// Close gives back what the file takes. It may be called more than once, and on
-// nil.
+// Close frees the memory or disk space. It may be called more than once, and on nil.
 func (f *File) Close() error {
 	if f == nil {
 		return nil

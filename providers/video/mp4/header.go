@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Errors of files that are not what they should be.
+// Errors for files that are not MP4 videos.
 var (
-	ErrFormat  = errors.New("file is no MP4")
+	ErrFormat  = errors.New("file is not an MP4 video")
 	ErrCorrupt = errors.New("the header of the MP4 cannot be read")
 )
 
-// Header is what a video says of itself.
+// Header is the size and the length of a video, from its header.
 type Header struct {
-	// Width and Height are in pixels, as it is shown.
+	// Width and Height are in pixels, after the rotation that the header asks for.
 	Width, Height int
-	// Duration is the longest that the header tells: whoever pays by it does not
-	// pay less for a header that contradicts itself.
+	// Duration is the longest of the lengths in the header, so that a header that contradicts
+	// itself does not lower the price of a job.
 	Duration time.Duration
 }
 
-// Seconds is how long the video is, with the last second that has begun.
+// Seconds returns the length of the video, rounded up.
 func (h Header) Seconds() int {
 	whole := h.Duration / time.Second
 	if h.Duration%time.Second > 0 {
@@ -33,14 +33,14 @@ func (h Header) Seconds() int {
 	return int(whole)
 }
 
-// Sniff reports whether a file begins as an MP4 does: with a box that names its
-// brand. QuickTime's is not one.
+// Sniff reports whether head, at least 12 bytes, is the beginning of an MP4: a box that names
+// its brand. A QuickTime file is not an MP4.
 func Sniff(head []byte) bool {
 	return len(head) >= 12 && string(head[4:8]) == "ftyp" && string(head[8:12]) != "qt  "
 }
 
-// Inspect reads the header of a file of size bytes. Errors are ErrFormat,
-// ErrCorrupt or what r says.
+// Inspect reads the header of a file of size bytes. The error is ErrFormat or ErrCorrupt, or an
+// error of r.
 func Inspect(r io.ReaderAt, size int64) (Header, error) {
 	var head [12]byte
 	if n, err := r.ReadAt(head[:], 0); err != nil && err != io.EOF {
@@ -48,22 +48,22 @@ func Inspect(r io.ReaderAt, size int64) (Header, error) {
 	} else if !Sniff(head[:n]) {
 		return Header{}, ErrFormat
 	}
-	moov, err := find(r, size, "moov")
+	moov, err := findBox(r, size, "moov")
 	if err != nil {
 		return Header{}, err
 	}
-	return movie(moov)
+	return readMovie(moov)
 }
 
-// Bounds of what is looked at: of a header, and of boxes beside it.
+// Bounds of the header's size and of the number of boxes before it.
 const (
 	maxMovie = 8 << 20
 	maxBoxes = 1 << 10
 )
 
-// find reads the body of a box at the outermost level, wherever it stands: what
-// was not made for streaming has its header last.
-func find(r io.ReaderAt, size int64, kind string) ([]byte, error) {
+// findBox returns the body of the first box of a kind at the outermost level. It skips other
+// boxes, because files that were not made for streaming have their header at the end.
+func findBox(r io.ReaderAt, size int64, kind string) ([]byte, error) {
 	at := int64(0)
 	for range maxBoxes {
 		var head [16]byte
@@ -71,7 +71,7 @@ func find(r io.ReaderAt, size int64, kind string) ([]byte, error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
-		body, length, ok := boxHead(head[:n], size-at)
+		body, length, ok := readBoxHead(head[:n], size-at)
 		switch {
 		case !ok:
 			return nil, ErrCorrupt
@@ -90,9 +90,9 @@ func find(r io.ReaderAt, size int64, kind string) ([]byte, error) {
 	return nil, ErrCorrupt
 }
 
-// boxHead reads the head of a box that begins rest bytes before the end: where its
-// body begins, and its whole length (ISO/IEC 14496-12 4.2).
-func boxHead(head []byte, rest int64) (body, length int64, ok bool) {
+// readBoxHead reads the head of a box that begins rest bytes before the end. body is the offset
+// of its body and length its whole length (ISO/IEC 14496-12 4.2).
+func readBoxHead(head []byte, rest int64) (body, length int64, ok bool) {
 	if len(head) < 8 {
 		return 0, 0, false
 	}
@@ -110,9 +110,9 @@ func boxHead(head []byte, rest int64) (body, length int64, ok bool) {
 	return body, length, length >= body && length <= rest
 }
 
-// child is the body of the first box of a kind in another's; nil if there is none.
+// child returns the body of the first box of a kind inside b, or nil.
 func child(b []byte, kind string) (found []byte) {
-	each(b, func(k string, body []byte) bool {
+	visitBoxes(b, func(k string, body []byte) bool {
 		if k == kind {
 			found = body
 		}
@@ -121,10 +121,10 @@ func child(b []byte, kind string) (found []byte) {
 	return found
 }
 
-// each visits the boxes side by side in b until visit says no, or they end.
-func each(b []byte, visit func(kind string, body []byte) bool) {
+// visitBoxes calls visit for the boxes at the outermost level of b until it returns false.
+func visitBoxes(b []byte, visit func(kind string, body []byte) bool) {
 	for len(b) > 0 {
-		body, length, ok := boxHead(b[:min(16, len(b))], int64(len(b)))
+		body, length, ok := readBoxHead(b[:min(16, len(b))], int64(len(b)))
 		if !ok || !visit(string(b[4:8]), b[body:length]) {
 			return
 		}
@@ -132,42 +132,42 @@ func each(b []byte, visit func(kind string, body []byte) bool) {
 	}
 }
 
-// movie reads a header: that of the movie, and that of its first video.
-func movie(moov []byte) (h Header, err error) {
+// readMovie reads the header of the movie and the header of its first video track.
+func readMovie(moov []byte) (h Header, err error) {
 	found := false
-	each(moov, func(kind string, trak []byte) bool {
-		found = kind == "trak" && h.track(trak)
+	visitBoxes(moov, func(kind string, trak []byte) bool {
+		found = kind == "trak" && h.readTrack(trak)
 		return !found
 	})
 	if !found {
 		return Header{}, ErrCorrupt
 	}
-	h.longer(span(child(moov, "mvhd")))
+	h.extendTo(readSpan(child(moov, "mvhd")))
 	if h.Width <= 0 || h.Height <= 0 || h.Duration <= 0 {
 		return Header{}, ErrCorrupt
 	}
 	return h, nil
 }
 
-// track reads a track; it reports whether it is one of a video.
-func (h *Header) track(trak []byte) bool {
+// readTrack reads the header of a track. It reports whether the track is a video.
+func (h *Header) readTrack(trak []byte) bool {
 	media := child(trak, "mdia")
 	if handler := child(media, "hdlr"); len(handler) < 12 || string(handler[8:12]) != "vide" {
 		return false
 	}
-	h.Width, h.Height = shown(child(trak, "tkhd"))
-	units, scale := span(child(media, "mdhd"))
-	h.longer(units, scale)
-	h.longer(samples(child(child(child(media, "minf"), "stbl"), "stts")), scale)
+	h.Width, h.Height = displaySize(child(trak, "tkhd"))
+	units, scale := readSpan(child(media, "mdhd"))
+	h.extendTo(units, scale)
+	h.extendTo(sampleUnits(child(child(child(media, "minf"), "stbl"), "stts")), scale)
 	return true
 }
 
-// longer has the video be units long at least, of which scale are a second.
-func (h *Header) longer(units, scale uint64) {
+// extendTo makes the video at least units long. A second has scale units.
+func (h *Header) extendTo(units, scale uint64) {
 	if scale == 0 {
 		return
 	}
-	// Of a header that tells more than fits it is enough to know that it is long.
+	// A length that does not fit saturates: every limit refuses it.
 	d := time.Duration(math.MaxInt64)
 	if hi, lo := bits.Mul64(units, uint64(time.Second)); hi < scale {
 		if q, _ := bits.Div64(hi, lo, scale); q < math.MaxInt64 {
@@ -177,9 +177,9 @@ func (h *Header) longer(units, scale uint64) {
 	h.Duration = max(h.Duration, d)
 }
 
-// span is the length in mvhd and mdhd, which begin alike (ISO/IEC 14496-12 8.2.2,
-// 8.4.2): zero if it is not known.
-func span(b []byte) (units, scale uint64) {
+// readSpan returns the length in an mvhd or mdhd box, which begin alike (ISO/IEC 14496-12 8.2.2,
+// 8.4.2). It is zero if the box has none.
+func readSpan(b []byte) (units, scale uint64) {
 	switch {
 	case len(b) >= 32 && b[0] == 1:
 		if units = binary.BigEndian.Uint64(b[24:]); units == math.MaxUint64 {
@@ -195,14 +195,14 @@ func span(b []byte) (units, scale uint64) {
 	return 0, 0
 }
 
-// samples is how long all pictures are together (ISO/IEC 14496-12 8.6.1.2).
-func samples(stts []byte) (units uint64) {
+// sampleUnits returns the sum of the lengths of all pictures (ISO/IEC 14496-12 8.6.1.2).
+func sampleUnits(stts []byte) (units uint64) {
 	if len(stts) < 8 {
 		return 0
 	}
 	const entry = 8
 	for b := stts[8:]; len(b) >= entry; b = b[entry:] {
-		// A product fits; a sum that does not is held at the most there can be.
+		// The product always fits. A sum that does not fit saturates.
 		more := uint64(binary.BigEndian.Uint32(b)) * uint64(binary.BigEndian.Uint32(b[4:]))
 		sum, carry := bits.Add64(units, more, 0)
 		if carry != 0 {
@@ -213,18 +213,18 @@ func samples(stts []byte) (units uint64) {
 	return units
 }
 
-// shown is the size in tkhd, turned as its matrix says: phones film upright by
-// turning (ISO/IEC 14496-12 8.3.2).
-func shown(tkhd []byte) (width, height int) {
-	const least = 84 // of version 0
-	var wide int
+// displaySize returns the size in a tkhd box, rotated as its matrix says. Phones film upright
+// videos as rotated ones (ISO/IEC 14496-12 8.3.2).
+func displaySize(tkhd []byte) (width, height int) {
+	const minSize = 84 // of version 0
+	var extra int
 	if len(tkhd) > 0 && tkhd[0] == 1 {
-		wide = 12 // three times of 64 bits
+		extra = 12 // three times of 64 bits
 	}
-	if len(tkhd) < least+wide {
+	if len(tkhd) < minSize+extra {
 		return 0, 0
 	}
-	matrix, size := tkhd[40+wide:], tkhd[76+wide:]
+	matrix, size := tkhd[40+extra:], tkhd[76+extra:]
 	width, height = int(binary.BigEndian.Uint16(size)), int(binary.BigEndian.Uint16(size[4:]))
 	if binary.BigEndian.Uint32(matrix) == 0 && binary.BigEndian.Uint32(matrix[16:]) == 0 {
 		width, height = height, width

@@ -31,7 +31,8 @@ func TestClipsOfTheSandbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Width != c.width || f.Height != c.height || f.Seconds() != c.seconds || f.Duration != time.Duration(c.seconds)*time.Second {
+		if f.Width != c.width || f.Height != c.height || f.Seconds() != c.seconds ||
+			f.Duration != time.Duration(c.seconds)*time.Second {
 			t.Errorf("%+v is told as %+v", c, f.Header)
 		}
 		if err := f.Close(); err != nil {
@@ -66,7 +67,12 @@ func upright(width, height uint32) []byte {
 
 // turned is one of version 1 by 90 degrees.
 func turned(width, height uint32) []byte {
-	return slices.Concat([]byte{1}, make([]byte, 51), be(0, 1<<16, 0, 0xffff0000, 0, 0, 0, 0, 1<<30), be(width<<16, height<<16))
+	return slices.Concat(
+		[]byte{1},
+		make([]byte, 51),
+		be(0, 1<<16, 0, 0xffff0000, 0, 0, 0, 0, 1<<30),
+		be(width<<16, height<<16),
+	)
 }
 
 func or(b, standard []byte) []byte {

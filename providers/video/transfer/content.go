@@ -12,15 +12,20 @@ import (
 	"stagedoor/providers/video"
 )
 
-// standard are the types of content whose provider does not say (wire/videos.md 5).
-var standard = map[video.Variant]string{video.Video: "video/mp4", video.Thumbnail: "image/webp", video.Spritesheet: "image/jpeg"}
+// defaultTypes has the media types of contents for which the provider sends none
+// (wire/videos.md 5).
+var defaultTypes = map[video.Variant]string{
+	video.Video:       "video/mp4",
+	video.Thumbnail:   "image/webp",
+	video.Spritesheet: "image/jpeg",
+}
 
-// passed are the headers of a download that say something of the asset itself.
-var passed = []string{"Content-Range", "Etag", "Last-Modified"}
+// passedHeaders lists the headers of a download that are passed on.
+var passedHeaders = []string{"Content-Range", "Etag", "Last-Modified"}
 
-// DownloadHeader is what a download is asked for with.
+// DownloadHeader returns the header of a request for a download. byteRange may be "".
 func DownloadHeader(byteRange string) http.Header {
-	// A range of something compressed would be of no use.
+	// The range counts the bytes of the content, so the content must not be compressed.
 	h := http.Header{"Accept-Encoding": {"identity"}}
 	if byteRange != "" {
 		h.Set("Range", byteRange)
@@ -28,23 +33,23 @@ func DownloadHeader(byteRange string) http.Header {
 	return h
 }
 
-// NewContent makes a download of a reply, which it closes if it fails.
+// NewContent returns the download in a reply. It closes the reply if it returns an error.
 func NewContent(reply *upstream.Reply, v video.Variant) (*video.Content, error) {
 	c := &video.Content{Status: reply.Status, Header: make(http.Header, 5)}
-	for _, name := range passed {
+	for _, name := range passedHeaders {
 		if value := reply.Header.Get(name); value != "" {
 			c.Header.Set(name, value)
 		}
 	}
 	if reply.Status == http.StatusRequestedRangeNotSatisfiable {
 		reply.Close()
-		c.ReadCloser = http.NoBody // the range says it all
+		c.ReadCloser = http.NoBody // the header Content-Range has the size
 		return c, nil
 	}
-	mediaType, ok := typeOf(reply.Header.Get("Content-Type"), v)
+	mediaType, ok := contentType(reply.Header.Get("Content-Type"), v)
 	if !ok || reply.Status != http.StatusOK && reply.Status != http.StatusPartialContent {
 		reply.Close()
-		return nil, InvalidReply("the content is of another kind")
+		return nil, InvalidReply("the content is not an image or a video")
 	}
 	c.Header.Set("Content-Type", mediaType)
 	body, err := reply.Body()
@@ -59,20 +64,20 @@ func NewContent(reply *upstream.Reply, v video.Variant) (*video.Content, error) 
 	return c, nil
 }
 
-// typeOf is the media type to pass on. ok is false for an answer that is no
-// asset: a page, or a document about an error.
-func typeOf(told string, v video.Variant) (mediaType string, ok bool) {
-	name, _, err := mime.ParseMediaType(told)
+// contentType returns the media type to pass on. ok is false for types of error pages and
+// documents.
+func contentType(reported string, v video.Variant) (mediaType string, ok bool) {
+	name, _, err := mime.ParseMediaType(reported)
 	switch {
-	case told == "", name == "application/octet-stream", name == "binary/octet-stream":
-		return standard[v], true
+	case reported == "", name == "application/octet-stream", name == "binary/octet-stream":
+		return defaultTypes[v], true
 	case err == nil && (strings.HasPrefix(name, "video/") || strings.HasPrefix(name, "image/") && name != "image/svg+xml"):
 		return name, true
 	}
 	return "", false
 }
 
-// download classifies what goes wrong on the way.
+// download reads the body of a reply and classifies its errors.
 type download struct {
 	reply *upstream.Reply
 	body  io.Reader
@@ -93,29 +98,29 @@ func (d *download) Close() error {
 	return nil
 }
 
-// InvalidReply is a reply that is not of its shape. It may have been to a request that
-// was carried out.
+// InvalidReply returns the failure for a reply that is not of the provider's shape. The provider
+// may have carried out the request.
 func InvalidReply(detail string) *upstream.Failure {
 	return &upstream.Failure{Class: upstream.MaybeSent, Err: dialogue.BadUpstream(detail)}
 }
 
-// maxID bounds the names that providers give.
+// maxID bounds the length of a provider's ids.
 const maxID = 512
 
-// ValidID reports whether a provider's name for something can be a part of a path
-// as it is: words with slashes between.
+// ValidID reports whether a provider's id is safe in the path of a URL without escaping. It may
+// contain slashes.
 func ValidID(id string) bool {
 	if len(id) > maxID {
 		return false
 	}
 	for word := range strings.SplitSeq(id, "/") {
-		if word == "" || word == "." || word == ".." || strings.ContainsFunc(word, unusual) {
+		if word == "" || word == "." || word == ".." || strings.ContainsFunc(word, needsEscaping) {
 			return false
 		}
 	}
 	return true
 }
 
-func unusual(r rune) bool {
+func needsEscaping(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_.~:", r)
 }

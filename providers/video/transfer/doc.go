@@ -1,4 +1,4 @@
-// Package transfer is what adapters of video providers have in common: bodies
-// with files in them, which are read while they are sent, and downloads, which
-// are never held. It knows no provider's shape.
+// Package transfer has the parts that the adapters of video providers share: request bodies
+// that contain files, which are read while they are sent, and downloads, which are passed on
+// without being buffered. It knows no provider's shape.
 package transfer

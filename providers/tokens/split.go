@@ -2,15 +2,13 @@ package tokens
 
 import "unicode/utf8"
 
-// Split cuts s into the pieces its tokens stand for; joined they are s again.
-// Tokens that hold only a part of a character are put together, so a piece may
-// count for more than one token, but every piece is valid UTF-8 if s is.
-//
-// A text of more than maxPieced bytes is cut by length, because the vocabulary
-// takes about a microsecond for each byte.
+// Split returns the texts of the tokens of s in their order. Tokens that hold only a part of a
+// character are joined, so that every piece is valid UTF-8 if s is; such a piece counts for
+// more than one token. A text of more than maxPieced bytes is cut by length, because the
+// vocabulary takes about a microsecond for each byte.
 func Split(s string) []string {
 	if len(s) > maxPieced {
-		return cutByLength(s)
+		return splitByLength(s)
 	}
 	c, err := codec()
 	if err != nil {
@@ -21,15 +19,15 @@ func Split(s string) []string {
 		return []string{s}
 	}
 	out := make([]string, 0, len(raw))
-	open := ""
+	pending := ""
 	for _, piece := range raw {
-		open += piece
-		if utf8.ValidString(open) {
-			out, open = append(out, open), ""
+		pending += piece
+		if utf8.ValidString(pending) {
+			out, pending = append(out, pending), ""
 		}
 	}
-	if open != "" {
-		out = append(out, open)
+	if pending != "" {
+		out = append(out, pending)
 	}
 	return out
 }
@@ -39,7 +37,7 @@ const (
 	longPiece = 1 << 10
 )
 
-func cutByLength(s string) []string {
+func splitByLength(s string) []string {
 	out := make([]string, 0, len(s)/longPiece+1)
 	for len(s) > longPiece+utf8.UTFMax {
 		end := longPiece
