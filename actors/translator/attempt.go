@@ -32,7 +32,8 @@ type attempt struct {
 	entered  time.Time // when the permit was there; zero: the translation has been told of
 	deadline time.Time // of the whole request; zero: the call's own clocks are enough
 
-	shape    shapes.Shape // what the upstream is spoken to in
+	ctx      context.Context // of the request, with its deadline
+	shape    shapes.Shape    // what the upstream is spoken to in
 	report   dialogue.Report
 	meta     Meta
 	permit   *throttle.Permit
@@ -76,6 +77,7 @@ func (a *attempt) run(ctx context.Context) *attemptEnded {
 		ctx, cancel = context.WithDeadlineCause(ctx, a.deadline, upstream.ErrTotal)
 		defer cancel()
 	}
+	a.ctx = ctx
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = dialogue.NoUsage, 0, 0 // an earlier attempt's are not this one's
 	f := a.permitted(ctx)
 	a.memory.End()
@@ -166,6 +168,7 @@ func (a *attempt) callUntouched(ctx context.Context) *upstream.Failure {
 		u.call.Told(a.conduit.outcome.Usage, a.conduit.outcome.Reason)
 		a.ended(u.call, failure)
 	}()
+	defer u.late.close()
 	defer u.reply.Close()
 	f = u.run(ctx, u.reply)
 	a.judge(u.key, f)
@@ -185,8 +188,10 @@ func (a *attempt) openUntouched(ctx context.Context) (*untouched, *upstream.Fail
 	}
 	ctx, seen := a.begin(ctx, call.Stream)
 	key := a.takeKey()
+	ctx, late := a.outlive(ctx)
 	reply, f := a.send(ctx, call, key)
 	if f != nil {
+		late.close()
 		a.ended(seen, className(f))
 		return nil, f
 	}
@@ -194,7 +199,7 @@ func (a *attempt) openUntouched(ctx context.Context) (*untouched, *upstream.Fail
 	if t.Model != a.order.Head.Model {
 		o.Model = a.order.Head.Model
 	}
-	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen, heard: a.overhearer(seen)}
+	u := &untouched{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen, heard: a.overhearer(seen), late: late}
 	if o.Stream {
 		a.failStream = u.tap.Fail
 	}

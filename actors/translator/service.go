@@ -88,11 +88,15 @@ type Service struct {
 	next      atomic.Uint64
 	inFlight  *kit.InFlight
 	flow      *flow.Registry
+	// cutOff ends when requests are cut off by a drain.
+	cutOff    context.Context
+	endCutOff context.CancelFunc
 }
 
 // New starts the service's shards.
 func New(system *kit.System, env *dialogue.Env, known []shapes.Shape, providers Providers) (*Service, error) {
 	s := &Service{env: env, system: system, providers: providers, shapes: make(map[dialogue.Shape]shapes.Shape), inFlight: kit.NewInFlight()}
+	s.cutOff, s.endCutOff = context.WithCancel(context.Background())
 	for _, shape := range known {
 		s.shapes[shape.Name()] = shape
 	}
@@ -145,6 +149,7 @@ func (s *Service) InFlight() int { return s.inFlight.Count() }
 // cancelled. It is called once.
 func (s *Service) Drain(ctx context.Context, grace time.Duration) (cancelled int) {
 	return s.inFlight.Drain(ctx, grace, func() {
+		s.endCutOff()
 		for _, pid := range s.shards {
 			s.system.Send(pid, &cut{upstream.ErrDraining})
 		}

@@ -153,6 +153,8 @@ type stage struct {
 	fakes     map[string]*fake
 	broken    bool
 	targets   []catalog.Route
+	price     *catalog.Price // of the model
+	most      int64          // output tokens the model gives; 0: the default
 }
 
 type noVault struct{}
@@ -230,7 +232,7 @@ func (s *stage) plan() []catalog.Candidate {
 	for _, route := range s.targets {
 		specs = append(specs, *s.providers[route.Provider].Spec)
 	}
-	c, mistakes := catalog.New(specs, []catalog.Model{{Pattern: "m", Targets: s.targets[:1], Fallback: s.targets[1:]}})
+	c, mistakes := catalog.New(specs, []catalog.Model{{Pattern: "m", Price: s.price, MaxOutputTokens: s.most, Targets: s.targets[:1], Fallback: s.targets[1:]}})
 	if len(mistakes) > 0 {
 		s.t.Fatal(mistakes)
 	}

@@ -251,12 +251,14 @@ func (t *translated) failed() *Buffer {
 func (a *attempt) producer(call shapes.Call, choices int) producer {
 	return a.watched(call.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		key := a.takeKey()
+		ctx, late := a.outlive(ctx)
+		defer late.close()
 		reply, f := a.send(ctx, call, key)
 		if f != nil {
 			return f
 		}
 		defer reply.Close()
-		return readReply(reply, a.shape.NewParser(choices, a.svc.env), func(ev *dialogue.Event) {
+		return readReply(reply, a.shape.NewParser(choices, a.svc.env), late, func(ev *dialogue.Event) {
 			if ev.Kind == dialogue.EventError {
 				a.judge(key, a.refusedInBody(ev.Err))
 			}
@@ -265,8 +267,9 @@ func (a *attempt) producer(call shapes.Call, choices int) producer {
 	})
 }
 
-// readReply lets parser make events of a reply, streamed or whole.
-func readReply(reply *upstream.Reply, parser shapes.Parser, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+// readReply lets parser make events of a reply, streamed or whole. late may be nil.
+func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emit func(*dialogue.Event),
+	flush func() *upstream.Failure) *upstream.Failure {
 	if !reply.IsStream() {
 		body, err := reply.ReadAll(nil)
 		if err != nil {
@@ -285,6 +288,13 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, emit func(*dialogue.
 			reply.EndWithin(usageWait)
 		}
 		ev, err := events.Next()
+		if late.left() {
+			if err == nil && parser.Answered() && checkEvent(ev.Data) == nil {
+				parser.Event(ev.Name, ev.Data, usageOnly(emit))
+			}
+			late.parse(events, parser, emit)
+			return cancelled(late.attempt.ctx)
+		}
 		if errors.Is(err, io.EOF) || err != nil && parser.Answered() {
 			return atEOF(parser, emit)
 		}
@@ -298,11 +308,15 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, emit func(*dialogue.
 			emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})
 			return nil
 		}
+		if parser.Answered() {
+			late.whole()
+		}
 		if pending += len(ev.Data); events.Buffered() && pending < flushAt {
 			continue
 		}
 		pending = 0
 		if f := flush(); f != nil {
+			late.parse(events, parser, emit)
 			return f
 		}
 	}

@@ -36,6 +36,7 @@ type untouched struct {
 	tap     shapes.Tap
 	call    *telemetry.Call
 	heard   shapes.Parser // nil: prompts and replies are not kept
+	late    *lateUsage
 	out     *Buffer
 	seen    bool // the first event
 	content bool // a piece of answer has passed
@@ -58,6 +59,7 @@ func (u *untouched) run(ctx context.Context, reply *upstream.Reply) *upstream.Fa
 	}
 	defer func() { u.out.Free() }()
 	if f := u.stream(ctx, reply, events); f != nil {
+		u.late.read(events, u.tap.Done, func(ev *upstream.Event) { u.tap.Event(ev.Name, ev.Data) })
 		u.learn(u.tap.Usage(), u.tap.Reason())
 		u.conclude(f)
 		return f
@@ -115,7 +117,7 @@ func (u *untouched) otherForm(ctx context.Context, reply *upstream.Reply) *upstr
 		return callerFault(err)
 	}
 	return u.runTranslated(ctx, req, func(_ context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
-		return readReply(reply, u.shape.NewParser(u.order.Head.Choices(), u.svc.env), emit, flush)
+		return readReply(reply, u.shape.NewParser(u.order.Head.Choices(), u.svc.env), u.late, emit, flush)
 	})
 }
 
@@ -125,6 +127,12 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 			reply.EndWithin(usageWait)
 		}
 		ev, err := events.Next()
+		if u.late.left() {
+			if err == nil && u.tap.Answered() && checkEvent(ev.Data) == nil {
+				u.tap.Event(ev.Name, ev.Data)
+			}
+			return cancelled(ctx)
+		}
 		if errors.Is(err, io.EOF) || err != nil && u.tap.Answered() {
 			return u.eof(ctx)
 		}
@@ -133,6 +141,9 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 		}
 		if f := u.event(ctx, &ev); f != nil {
 			return f
+		}
+		if u.tap.Answered() {
+			u.late.whole()
 		}
 		hold := !u.content && !u.conduit.committed && !u.tap.Done() && u.out.Len() < holdLimit
 		if hold || (events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
