@@ -1,11 +1,14 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -16,14 +19,13 @@ import (
 	"stagedoor/providers/video"
 )
 
-// Videos is the sandbox as an upstream.
+// Videos implements video.Upstream with the simulator.
 type Videos struct {
 	model  *sandbox.Model
 	engine *job.Engine
 }
 
-// NewVideos makes an upstream of a simulator. engine should be one for the whole
-// process: it knows what was deleted.
+// NewVideos returns an upstream. All upstreams of a process should share one engine, which remembers deleted jobs.
 func NewVideos(model *sandbox.Model, engine *job.Engine) *Videos {
 	return &Videos{model: model, engine: engine}
 }
@@ -51,7 +53,7 @@ func (v *Videos) Submit(ctx context.Context, key string, s *video.Spec, _ video.
 	if s.Source != nil && s.Source.ID != "" {
 		from, err := v.engine.Peek(s.Source.ID)
 		if err != nil || from.State != video.Completed {
-			return "", video.Status{}, refused(dialogue.Unsupported("video", "the sandbox does not have it any more"))
+			return "", video.Status{}, refused(dialogue.Unsupported("video", "the sandbox has no such video any more"))
 		}
 		spec.Source = s.Source.ID
 	}
@@ -61,7 +63,7 @@ func (v *Videos) Submit(ctx context.Context, key string, s *video.Spec, _ video.
 	}
 	status, err := v.engine.Peek(id)
 	if err != nil {
-		// It vanished at once, as ordered: the first poll will tell.
+		// The job vanished at once, as ordered. The first poll will report it.
 		return id, video.Status{State: video.Queued}, nil
 	}
 	return id, status.Status, nil
@@ -76,8 +78,13 @@ func (v *Videos) Poll(ctx context.Context, id string) (video.Status, error) {
 // Delete implements video.Upstream.
 func (v *Videos) Delete(_ context.Context, id string) error { return v.engine.Delete(id) }
 
-// Content implements video.Upstream.
-func (v *Videos) Content(ctx context.Context, id string, variant video.Variant, byteRange string) (*video.Content, error) {
+// Content implements video.Upstream. A Range of several parts is ignored.
+func (v *Videos) Content(
+	ctx context.Context,
+	id string,
+	variant video.Variant,
+	byteRange string,
+) (*video.Content, error) {
 	asset, err := v.engine.Content(ctx, id, variant)
 	switch {
 	case errors.Is(err, job.ErrExpired), errors.Is(err, job.ErrFailed):
@@ -85,35 +92,41 @@ func (v *Videos) Content(ctx context.Context, id string, variant video.Variant, 
 	case err != nil:
 		return nil, failure(ctx, err)
 	}
-	size, err := asset.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, failure(ctx, err)
+	r := &http.Request{Method: http.MethodGet, Header: http.Header{}}
+	if !strings.Contains(byteRange, ",") {
+		r.Header.Set("Range", byteRange)
 	}
-	c := &video.Content{Status: http.StatusOK, Header: http.Header{
-		"Content-Type": {asset.MediaType}, "Etag": {strconv.Quote(id + "-" + string(variant))}}}
-	part := span{0, size}
-	if asked, ok := parseRange(byteRange, size); ok {
-		part, c.Status = asked, http.StatusPartialContent
-		if asked.length == 0 {
-			c.Status = http.StatusRequestedRangeNotSatisfiable
-			c.Header.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
-			c.ReadCloser = http.NoBody
-			return c, nil
-		}
-		c.Header.Set("Content-Range", part.of(size))
+	w := &reply{header: http.Header{}}
+	w.header.Set("Content-Type", asset.MediaType)
+	w.header.Set("Etag", strconv.Quote(id+"-"+string(variant)))
+	http.ServeContent(w, r, "", time.Time{}, asset)
+	w.header.Del("Accept-Ranges")
+	if w.status == http.StatusRequestedRangeNotSatisfiable {
+		w.Reset()
+		w.header = http.Header{"Content-Range": w.header["Content-Range"]}
 	}
-	if _, err := asset.Seek(part.start, io.SeekStart); err != nil {
-		return nil, failure(ctx, err)
-	}
-	c.Header.Set("Content-Length", strconv.FormatInt(part.length, 10))
-	c.ReadCloser = io.NopCloser(&download{ctx: ctx, src: io.LimitReader(asset, part.length)})
-	return c, nil
+	return &video.Content{
+		Status:     w.status,
+		Header:     w.header,
+		ReadCloser: io.NopCloser(&download{ctx: ctx, reply: w}),
+	}, nil
 }
 
-// download classifies the end that was ordered for it.
+// reply keeps a reply of net/http in memory.
+type reply struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+func (w *reply) Header() http.Header    { return w.header }
+func (w *reply) WriteHeader(status int) { w.status = status }
+
+// download reads a reply. One that is shorter than its length was broken off as ordered.
 type download struct {
 	ctx context.Context
-	src io.Reader
+	*reply
+	read int
 }
 
 // Read implements io.Reader.
@@ -121,25 +134,30 @@ func (d *download) Read(p []byte) (int, error) {
 	if err := context.Cause(d.ctx); err != nil {
 		return 0, upstream.CancelledBy(err)
 	}
-	n, err := d.src.Read(p)
-	if err != nil && err != io.EOF {
-		err = failure(d.ctx, err)
+	n, err := d.reply.Read(p)
+	d.read += n
+	if err == io.EOF && d.status != http.StatusRequestedRangeNotSatisfiable &&
+		strconv.Itoa(d.read) != d.header.Get("Content-Length") {
+		return n, failure(d.ctx, job.ErrCut)
 	}
 	return n, err
 }
 
-var errBusy = &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeOverloaded, Code: "sandbox_busy",
-	Message: "the sandbox is too busy to answer as it was told to"}
+var errBusy = &dialogue.Error{
+	Status:  http.StatusServiceUnavailable,
+	Type:    dialogue.TypeOverloaded,
+	Code:    "sandbox_busy",
+	Message: "the sandbox is too busy to answer, as ordered",
+}
 
-// failure classifies an error of the simulator as that of a call over the network
-// would be.
+// failure classifies an error of the simulator as the same error of a call over the network would be.
 func failure(ctx context.Context, err error) error {
-	var told *dialogue.Error
+	var known *dialogue.Error
 	switch {
 	case err == nil, errors.Is(err, video.ErrJobNotFound), errors.Is(err, video.ErrNoVariant):
 		return err
-	case errors.As(err, &told):
-		return refused(told)
+	case errors.As(err, &known):
+		return refused(known)
 	case errors.Is(err, job.ErrBusy):
 		return refused(errBusy)
 	case context.Cause(ctx) != nil:

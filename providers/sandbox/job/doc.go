@@ -1,10 +1,8 @@
-// Package job is the sandbox's video jobs: they take a time, make progress, end
-// well or as ordered, and then have content. The embedded provider and the HTTP
-// upstreams run on the same Engine.
+// Package job runs the simulator's video jobs: they take a time, make progress, end as ordered, and then have content.
+// The embedded provider and the HTTP upstreams use the same Engine.
 //
-// An id says everything about its job (when it began, how long it takes, how it
-// ends, what it shows), so that any Engine of any process can tell how it stands:
-// nothing runs while nobody asks. What an Engine remembers besides is bounded and
-// lost with it: which idempotency key began which job, what was deleted, and the
-// counts of submissions, polls and downloads that tests look at.
+// The id of a job contains its start, its duration, its ending and what it shows. Every Engine of every process can
+// therefore compute the state of a job from its id alone, and no goroutine runs. An Engine additionally remembers which
+// idempotency key began which job, which jobs were deleted, and how often each was submitted, polled and downloaded.
+// This memory is bounded, and it is lost with the process.
 package job

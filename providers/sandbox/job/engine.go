@@ -1,11 +1,14 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"hash/fnv"
+	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,199 +26,286 @@ var (
 	ErrExpired  = errors.New("sandbox: the content has expired")
 )
 
-// Spec is a job to do.
+// Spec describes a job.
 type Spec struct {
 	Model, Prompt          string
 	Seed                   int64
 	Width, Height, Seconds int
-	Source                 string // the id of the job this one is made from
+	Source                 string // id of the job this one is made from
 	Faults                 Faults
 }
 
-// Faults are what was ordered to be unlike a job that goes well.
+// Faults are the ordered deviations from a job that goes well.
 type Faults struct {
 	Time   time.Duration // 0: the engine's
 	Keep   time.Duration // until the content expires; 0: the engine's
 	Ending Ending
-	At     int // percent of progress that Ending comes at
-	// The first polls are answered ErrBusy, those after them ErrCut, and the first
-	// downloads break in the middle.
+	At     int // percent of progress at which Ending comes
+	// The first polls get ErrBusy and the next ones ErrCut. The first downloads break in the middle.
 	BusyPolls, CutPolls, CutDownloads int
 }
 
-// Times of jobs that order none, and bounds of those that do.
+// Times of jobs that order none, and the bound of those that do.
 const (
 	DefaultTime = 10 * time.Second
 	DefaultKeep = time.Hour
 	Longest     = 24 * time.Hour
-	mostFaults  = math.MaxUint8
 )
 
-// Engine does jobs. It is safe for concurrent use; its fields are set before
-// that.
+// Engine runs jobs. It is safe for concurrent use once its fields are set.
 type Engine struct {
 	Now  func() time.Time
 	Time time.Duration // that a job takes; 0: DefaultTime
 	Keep time.Duration // that content is kept; 0: DefaultKeep
 
-	mu    sync.Mutex
-	books books
+	mu      sync.Mutex
+	records map[string]*record
+	keys    map[string]string // idempotency key to id
+	order   []string          // ids, oldest first
 }
 
-// Submit begins a job and returns its id. With the key of an earlier Submit it
-// is that job's id, whatever the spec says; "" is no key. The error is
-// clip.ErrSpec or the end of ctx.
+// Counts says how often a job was submitted, polled and downloaded.
+type Counts struct {
+	ID, Key                       string // Key is the idempotency key
+	Submissions, Polls, Downloads int
+}
+
+type record struct {
+	Counts
+	spec    Spec
+	deleted bool
+}
+
+// mostRecords bounds the memory of an engine. The oldest record is dropped first.
+const mostRecords = 10_000
+
+// record returns the record of an id, a new one if necessary. It is called with the lock held.
+func (e *Engine) record(id string) *record {
+	if r := e.records[id]; r != nil {
+		return r
+	}
+	if e.records == nil {
+		e.records, e.keys = map[string]*record{}, map[string]string{}
+	}
+	if len(e.order) == mostRecords {
+		delete(e.keys, e.records[e.order[0]].Key)
+		delete(e.records, e.order[0])
+		e.order = slices.Delete(e.order, 0, 1)
+	}
+	r := &record{Counts: Counts{ID: id}}
+	e.records[id], e.order = r, append(e.order, id)
+	return r
+}
+
+// Submit begins a job and returns its id. A key that is not empty and was used before returns the id of that job,
+// whatever s says. The error is clip.ErrSpec or the end of ctx.
 func (e *Engine) Submit(ctx context.Context, key string, s Spec) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	t := e.ticket(key, &s)
-	if !clip.Fits(s.Width, s.Height) || s.Seconds < 1 || s.Seconds > clip.Longest {
-		return "", clip.ErrSpec
+	if err := (clip.Spec{Width: s.Width, Height: s.Height, Seconds: s.Seconds}).Check(); err != nil {
+		return "", err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.books.enter(key, t.id(), s), nil
-}
-
-func (e *Engine) ticket(key string, s *Spec) ticket {
 	f := &s.Faults
+	limit := func(n int) uint8 { return uint8(min(max(n, 0), math.MaxUint8)) }
 	t := ticket{
-		start: e.Now(), takes: bounded(f.Time, e.Time, DefaultTime), keeps: bounded(f.Keep, e.Keep, DefaultKeep),
-		clip:   clip.Spec{Width: s.Width, Height: s.Height, Seconds: s.Seconds, Mark: mark(s)},
-		ending: f.Ending, at: min(max(f.At, 0), 100),
-		busy: count(f.BusyPolls), cutPolls: count(f.CutPolls), cutGet: count(f.CutDownloads),
-		nonce: rand.Uint64(),
+		Start: e.Now().UnixMilli(),
+		Takes: uint32(firstSet(f.Time, e.Time, DefaultTime).Milliseconds()),
+		Keeps: uint32(firstSet(f.Keep, e.Keep, DefaultKeep).Seconds()),
+		Mark:  draw.Hash(s.Prompt+"\x00"+s.Source, s.Seed),
+		Width: uint16(s.Width), Height: uint16(s.Height), Seconds: uint8(s.Seconds),
+		Ending: f.Ending, At: min(limit(f.At), 100),
+		Busy: limit(f.BusyPolls), CutPolls: limit(f.CutPolls), CutDownloads: limit(f.CutDownloads),
+		Nonce: rand.Uint64(),
 	}
 	if key != "" {
 		h := fnv.New64a()
 		h.Write([]byte(key))
-		t.nonce = h.Sum64()
+		t.Nonce = h.Sum64()
 	}
-	return t
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if earlier := e.keys[key]; earlier != "" && key != "" {
+		e.records[earlier].Submissions++
+		return earlier, nil
+	}
+	id := t.id()
+	r := e.record(id)
+	r.spec, r.Key, r.Submissions = s, key, 1
+	if key != "" {
+		e.keys[key] = id
+	}
+	return id, nil
 }
 
-// mark stands for what the job shows: a job made from another looks different.
-func mark(s *Spec) uint64 { return draw.Hash(s.Prompt+"\x00"+s.Source, s.Seed) }
-
-func bounded(ordered, own, standard time.Duration) time.Duration {
-	for _, d := range []time.Duration{ordered, own} {
+func firstSet(durations ...time.Duration) time.Duration {
+	for _, d := range durations {
 		if d > 0 {
 			return min(d, Longest)
 		}
 	}
-	return standard
+	return 0
 }
 
-func count(n int) uint8 { return uint8(min(max(n, 0), mostFaults)) }
+// Repeated reports whether a job was submitted more than once under its key.
+func (e *Engine) Repeated(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.records[id]
+	return r != nil && r.Submissions > 1
+}
 
-// Status is how a job stands.
+// Status is the state of a job.
 type Status struct {
 	video.Status
 	ID      string
 	Created time.Time
-	Ended   time.Time // zero: it has not
-	// Spec is what was ordered, as far as it is remembered: always size and
-	// length.
-	Spec Spec
+	Ended   time.Time // zero before the end
+	Spec    Spec      // as far as the engine remembers it; size and length are always there
 }
 
-// Poll tells how a job stands. The error is video.ErrJobNotFound, or what was ordered.
+// Poll returns the state of a job and counts the call. The error is video.ErrJobNotFound, or ErrBusy or ErrCut as ordered.
 func (e *Engine) Poll(ctx context.Context, id string) (Status, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Status{}, err
 	}
 	t, s, err := e.look(id)
-	if t.clip.Width == 0 {
-		return s, err // no id of a job, which would only take the place of one
+	if t.Width == 0 {
+		return s, err // no job has this id, and a record of it would displace that of a job
 	}
 	e.mu.Lock()
-	n := e.books.note(id, func(c *Counts) *int { return &c.Polls })
+	r := e.record(id)
+	r.Polls++
+	n := r.Polls
 	e.mu.Unlock()
 	switch {
 	case err != nil:
-		return s, err // vanished or deleted: the question counts all the same
-	case n <= int(t.busy):
+		return s, err
+	case n <= int(t.Busy):
 		return Status{}, ErrBusy
-	case n <= int(t.busy)+int(t.cutPolls):
+	case n <= int(t.Busy)+int(t.CutPolls):
 		return Status{}, ErrCut
 	}
 	return s, nil
 }
 
-// Peek is Poll that counts as none and breaks nothing.
+// Peek is Poll without counting and without faults.
 func (e *Engine) Peek(id string) (Status, error) {
 	_, s, err := e.look(id)
 	return s, err
 }
 
 func (e *Engine) look(id string) (ticket, Status, error) {
-	t, ok := read(id)
+	t, ok := readTicket(id)
 	if !ok {
 		return t, Status{}, video.ErrJobNotFound
 	}
+	s, known := t.status(e.Now())
+	s.ID = id
 	e.mu.Lock()
-	spec, deleted := e.books.about(id)
+	if r := e.records[id]; r != nil {
+		s.Spec, known = r.spec, known && !r.deleted
+	}
 	e.mu.Unlock()
-	s, there := t.status(e.Now())
-	if deleted || !there {
+	if !known {
 		return t, Status{}, video.ErrJobNotFound
 	}
-	s.ID, s.Spec = id, spec
-	s.Spec.Width, s.Spec.Height, s.Spec.Seconds = t.clip.Width, t.clip.Height, t.clip.Seconds
+	s.Spec.Width, s.Spec.Height, s.Spec.Seconds = int(t.Width), int(t.Height), int(t.Seconds)
 	return t, s, nil
 }
 
-// queuedUntil is the percentage of its time that a job waits before it begins.
-const queuedUntil = 10
-
-// status is how the job stands at a time; there says whether it is known at all.
-func (t *ticket) status(now time.Time) (s Status, there bool) {
-	s = Status{Created: t.start}
-	percent := 100
-	if t.takes > 0 {
-		percent = int(min(max(now.Sub(t.start)*100/t.takes, 0), 100))
+// Counts returns the counts of every job that is remembered, oldest first.
+func (e *Engine) Counts() []Counts {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]Counts, 0, len(e.order))
+	for _, id := range e.order {
+		out = append(out, e.records[id].Counts)
 	}
-	if t.ending != Done && percent >= t.at {
-		return s, t.end(&s)
-	}
-	switch {
-	case percent >= 100:
-		s.State, s.Progress, s.Ended = video.Completed, 100, t.start.Add(t.takes)
-		s.Expires = s.Ended.Add(t.keeps)
-	case percent < queuedUntil:
-		s.State = video.Queued
-	default:
-		s.State, s.Progress = video.InProgress, percent
-	}
-	return s, true
+	return out
 }
 
-// end is how the job stands after an ending that was ordered.
-func (t *ticket) end(s *Status) (there bool) {
-	s.Progress = min(t.at, 99)
-	switch t.ending {
-	case Vanishes:
-		return false
-	case Freezes:
-		s.State = video.InProgress
-		return true
-	case Blocked:
-		s.Error = &video.Fault{Code: "moderation_blocked", Message: "the sandbox's moderation blocked the video as it was told to"}
-	default:
-		s.Error = &video.Fault{Code: "video_generation_failed", Message: "the sandbox failed to make the video as it was told to"}
+// List returns the state of every submitted job that is remembered and not deleted, oldest first.
+func (e *Engine) List() []Status {
+	var out []Status
+	for _, c := range e.Counts() {
+		if s, err := e.Peek(c.ID); err == nil && c.Submissions > 0 {
+			out = append(out, s)
+		}
 	}
-	s.State, s.Ended = video.Failed, t.start.Add(t.takes*time.Duration(t.at)/100)
-	return true
+	return out
 }
 
 // Delete makes a job unknown. The error is video.ErrJobNotFound.
 func (e *Engine) Delete(id string) error {
-	if _, _, err := e.look(id); err != nil {
+	if _, err := e.Peek(id); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.books.remove(id)
+	e.record(id).deleted = true
 	return nil
+}
+
+var variants = map[video.Variant]struct {
+	mediaType string
+	make      func(clip.Spec) ([]byte, error)
+}{
+	video.Video:       {"video/mp4", clip.Video},
+	video.Thumbnail:   {"image/webp", clip.Thumbnail},
+	video.Spritesheet: {"image/jpeg", clip.Spritesheet},
+}
+
+// Content is an asset of a finished job, the same bytes every time. Reading it fails with ErrCut if that was ordered.
+type Content struct {
+	io.ReadSeeker
+	MediaType string
+}
+
+// Content opens an asset and counts the call. The error is ErrNotReady, ErrFailed, ErrExpired, video.ErrJobNotFound or
+// video.ErrNoVariant.
+func (e *Engine) Content(ctx context.Context, id string, v video.Variant) (*Content, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	t, s, err := e.look(id)
+	variant, known := variants[v]
+	switch {
+	case err != nil:
+		return nil, err
+	case !known:
+		return nil, video.ErrNoVariant
+	case s.State == video.Failed:
+		return nil, ErrFailed
+	case s.State != video.Completed:
+		return nil, ErrNotReady
+	case !e.Now().Before(s.Expires):
+		return nil, ErrExpired
+	}
+	data, err := variant.make(t.clip())
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	r := e.record(id)
+	r.Downloads++
+	broken := r.Downloads <= int(t.CutDownloads)
+	e.mu.Unlock()
+	c := &Content{ReadSeeker: bytes.NewReader(data), MediaType: variant.mediaType}
+	if broken {
+		c.ReadSeeker = &brokenReader{bytes.NewReader(data)}
+	}
+	return c, nil
+}
+
+// brokenReader fails in the middle of its data. It embeds an interface, so that io.Copy cannot bypass Read.
+type brokenReader struct{ io.ReadSeeker }
+
+func (b *brokenReader) Read(p []byte) (int, error) {
+	r := b.ReadSeeker.(*bytes.Reader)
+	left := int(r.Size()/2) - int(r.Size()-int64(r.Len()))
+	if left <= 0 {
+		return 0, ErrCut
+	}
+	return r.Read(p[:min(len(p), left)])
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/providers/sandbox/clip"
+	"stagedoor/providers/video"
 )
 
 // Ending is how a job ends.
@@ -19,65 +20,84 @@ const (
 	Fails           // with an error
 	Blocked         // by moderation
 	Freezes         // never: its progress stops
-	Vanishes        // nobody knows it any more
+	Vanishes        // the job becomes unknown
 	endings
 )
 
-// ticket is what an id says of its job.
+// ticket is the content of a job's id.
 type ticket struct {
-	start                  time.Time
-	takes, keeps           time.Duration
-	clip                   clip.Spec
-	ending                 Ending
-	at                     int // percent of progress that ending comes at
-	busy, cutPolls, cutGet uint8
-	nonce                  uint64
+	Start                        int64  // Unix time in milliseconds
+	Takes                        uint32 // milliseconds
+	Keeps                        uint32 // seconds
+	Mark                         uint64 // of the clip
+	Width, Height                uint16
+	Seconds                      uint8
+	Ending                       Ending
+	At                           uint8 // percent of progress at which Ending comes
+	Busy, CutPolls, CutDownloads uint8
+	Nonce                        uint64
 }
 
-const (
-	prefix  = "job_"
-	version = 1
-	idLen   = 47 // bytes
-)
+const idPrefix = "job_"
 
-// id writes the ticket down.
 func (t *ticket) id() string {
-	b := make([]byte, 0, idLen)
-	b = append(b, version)
-	b = binary.BigEndian.AppendUint64(b, uint64(t.start.UnixMilli()))
-	b = binary.BigEndian.AppendUint32(b, uint32(t.takes.Milliseconds()))
-	b = binary.BigEndian.AppendUint32(b, uint32(t.keeps.Seconds()))
-	b = binary.BigEndian.AppendUint64(b, t.clip.Mark)
-	b = binary.BigEndian.AppendUint16(b, uint16(t.clip.Width))
-	b = binary.BigEndian.AppendUint16(b, uint16(t.clip.Height))
-	b = append(b, uint8(t.clip.Seconds), uint8(t.ending), uint8(t.at), t.busy, t.cutPolls, t.cutGet)
-	b = binary.BigEndian.AppendUint64(b, t.nonce)
+	// Appending a value of fixed size to a slice cannot fail.
+	b, _ := binary.Append(nil, binary.BigEndian, t)
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	return prefix + base64.RawURLEncoding.EncodeToString(b)
+	return idPrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// read understands an id that id has written, and no other.
-func read(id string) (ticket, bool) {
-	text, ok := strings.CutPrefix(id, prefix)
-	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(idLen) {
-		return ticket{}, false
-	}
+// readTicket decodes an id that the id method has made. ok is false for all other strings.
+func readTicket(id string) (t ticket, ok bool) {
+	text, ok := strings.CutPrefix(id, idPrefix)
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || b[0] != version || binary.BigEndian.Uint32(b[idLen-4:]) != crc32.ChecksumIEEE(b[:idLen-4]) {
+	sum := binary.Size(t)
+	if !ok || err != nil || len(b) != sum+4 || binary.BigEndian.Uint32(b[sum:]) != crc32.ChecksumIEEE(b[:sum]) {
 		return ticket{}, false
 	}
-	t := ticket{
-		start: time.UnixMilli(int64(binary.BigEndian.Uint64(b[1:]))),
-		takes: time.Duration(binary.BigEndian.Uint32(b[9:])) * time.Millisecond,
-		keeps: time.Duration(binary.BigEndian.Uint32(b[13:])) * time.Second,
-		clip: clip.Spec{
-			Mark:  binary.BigEndian.Uint64(b[17:]),
-			Width: int(binary.BigEndian.Uint16(b[25:])), Height: int(binary.BigEndian.Uint16(b[27:])),
-			Seconds: int(b[29]),
-		},
-		ending: Ending(b[30]), at: int(b[31]),
-		busy: b[32], cutPolls: b[33], cutGet: b[34],
-		nonce: binary.BigEndian.Uint64(b[35:]),
+	_, err = binary.Decode(b, binary.BigEndian, &t)
+	return t, err == nil && t.Ending < endings
+}
+
+func (t *ticket) clip() clip.Spec {
+	return clip.Spec{Width: int(t.Width), Height: int(t.Height), Seconds: int(t.Seconds), Mark: t.Mark}
+}
+
+const queuedUntil = 10 // percent of its time that a job waits before it makes progress
+
+// status returns the state of the job at a time. known is false after the job has vanished.
+func (t *ticket) status(now time.Time) (s Status, known bool) {
+	start, takes := time.UnixMilli(t.Start), time.Duration(t.Takes)*time.Millisecond
+	s.Created = start
+	percent := 100
+	if takes > 0 {
+		percent = int(min(max(now.Sub(start)*100/takes, 0), 100))
 	}
-	return t, t.ending < endings
+	switch {
+	case t.Ending != Done && percent >= int(t.At):
+		s.State, s.Progress, s.Ended = video.Failed, min(int(t.At), 99), start.Add(takes*time.Duration(t.At)/100)
+		switch t.Ending {
+		case Freezes:
+			s.State, s.Ended = video.InProgress, time.Time{}
+		case Blocked:
+			s.Error = &video.Fault{
+				Code:    "moderation_blocked",
+				Message: "the sandbox's moderation blocked the video as ordered",
+			}
+		case Fails:
+			s.Error = &video.Fault{
+				Code:    "video_generation_failed",
+				Message: "the sandbox failed to make the video as ordered",
+			}
+		}
+		return s, t.Ending != Vanishes
+	case percent == 100:
+		s.State, s.Progress, s.Ended = video.Completed, 100, start.Add(takes)
+		s.Expires = s.Ended.Add(time.Duration(t.Keeps) * time.Second)
+	case percent < queuedUntil:
+		s.State = video.Queued
+	default:
+		s.State, s.Progress = video.InProgress, percent
+	}
+	return s, true
 }
