@@ -31,6 +31,9 @@ type attempt struct {
 
 	entered  time.Time // when the permit was there; zero: the translation has been told of
 	deadline time.Time // of the whole request; zero: the call's own clocks are enough
+	// unbounded is the request's context without the deadline. An answer that is whole is
+	// settled and delivered under it, because only its usage was still waited for.
+	unbounded context.Context
 
 	ctx      context.Context // of the request, with its deadline
 	shape    shapes.Shape    // what the upstream is spoken to in
@@ -72,6 +75,7 @@ const lastWordsWait = 5 * time.Second
 func (a *attempt) run(ctx context.Context) *attemptEnded {
 	a.meta = Meta{Provider: a.candidate.Provider.Name, Attempts: a.number}
 	a.memory = a.svc.env.Memory.Claim()
+	a.unbounded = ctx
 	if !a.deadline.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, a.deadline, upstream.ErrTotal)

@@ -1,11 +1,14 @@
 package translator_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"stagedoor/actors/translator"
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 )
 
@@ -132,3 +135,69 @@ func TestAnAnswerWaitsForAllItsChoices(t *testing.T) {
 		}
 	})
 }
+
+// What an upstream sends is judged by one rule, whatever the client's shape: the two
+// ends of a short event, and the whole of a long one.
+func TestEventsAreJudgedByOneRuleOnBothLanes(t *testing.T) {
+	blanks := strings.Repeat(" ", 1<<10)
+	for _, e := range endings {
+		for name, row := range map[string]struct {
+			event string
+			good  bool
+		}{
+			"a page":                     {"<html>", false},
+			"a word in quotes":           {`"hello"`, false},
+			"a list":                     {`[{"a":1}]`, false},
+			"a short object cut off":     {`{"a":1`, false},
+			"a long object with a flaw":  {`{"a":` + blanks + `}`, false},
+			"a short object with a flaw": {`{"later":}`, true},
+			"a short object":             {`{"later":1}`, true},
+			"a long object":              {`{"later":` + blanks + `1}`, true},
+		} {
+			for client, ask := range clients(e.shape) {
+				play(t, func(t *testing.T, s *stage) {
+					s.upstream("a", e.shape, stream(e.text, time.Millisecond, "data: "+row.event+"\n\n", time.Millisecond, e.stop, e.usage))
+					got := s.ask(s.order(client, ask))
+					if good := got.Err == nil; good != row.good {
+						t.Errorf("%s to %s from %s: %v", name, client, e.shape, got.Err)
+					}
+					if !row.good && got.Err != nil && got.Err.Code != "upstream_invalid_response" {
+						t.Errorf("%s to %s from %s: %v", name, client, e.shape, got.Err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The total deadline of a request with several attempts may pass while only the usage
+// of the last one is waited for.
+func TestTheTotalDeadlineDoesNotFailAWholeAnswer(t *testing.T) {
+	const total = 10 * time.Second
+	for _, e := range endings {
+		for client, ask := range clients(e.shape) {
+			play(t, func(t *testing.T, s *stage) {
+				f := &fake{scripts: []script{stream(5500*time.Millisecond, reset), stream(e.text, 3*time.Second, e.stop, stall)}}
+				s.add(catalog.Provider{Name: "a", Shape: e.shape, BaseURL: "http://a.test", APIKeys: []string{"k1"}, Retries: 2,
+					Timeouts: catalog.Timeouts{Total: total}}, f)
+				settled := false
+				o := s.order(client, ask)
+				o.Meter = endMeter(func(ctx context.Context) { settled = ctx.Err() == nil })
+				got := s.ask(o)
+				if got.took < total-time.Second || got.took > total+time.Second {
+					t.Fatalf("%s from %s: took %v, so the deadline did not pass in the wait", client, e.shape, got.took)
+				}
+				if got.Err != nil || !strings.Contains(got.text, "Hello") || strings.Contains(got.text, `"error":{`) || !settled {
+					t.Errorf("%s from %s: %v, settled %v: %s", client, e.shape, got.Err, settled, got.text)
+				}
+			})
+		}
+	}
+}
+
+// endMeter calls itself when a request is settled.
+type endMeter func(ctx context.Context)
+
+func (endMeter) Begin(context.Context, *catalog.Candidate) (bool, *dialogue.Error) { return false, nil }
+func (endMeter) Progress(*translator.Outcome) bool                                 { return false }
+func (m endMeter) End(ctx context.Context, _ *translator.Outcome) *dialogue.Error  { m(ctx); return nil }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 )
@@ -76,7 +77,7 @@ func (l *lateUsage) read(events *upstream.EventReader, done func() bool, see fun
 		if err != nil {
 			return
 		}
-		if checkEvent(ev.Data) == nil {
+		if fields.CheckEvent(ev.Data) == nil {
 			see(&ev)
 		}
 	}

@@ -38,7 +38,9 @@ type translated struct {
 	failure *upstream.Failure
 	usage   dialogue.Usage
 	parts   int // that have been opened
-	loose   looseEnds
+	// finished counts the choices that have said why they ended.
+	finished int
+	loose    looseEnds
 	// arguments are those of the calls that are open, by choice and part: the
 	// client's shape may want them as an object.
 	arguments map[[2]int]*fields.Nesting
@@ -110,6 +112,9 @@ func (t *translated) event(ev *dialogue.Event) {
 		t.counted.text(ev.Text)
 	case dialogue.EventFinish:
 		t.reason = ev.Reason
+		if t.finished++; t.finished >= t.order.Head.Choices() {
+			t.ctx = t.unbounded
+		}
 	case dialogue.EventEnd:
 		t.end(ev)
 		return
@@ -144,6 +149,7 @@ func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
 
 // end emits the terminal event, after showing it to the order's hook and settling.
 func (t *translated) end(ev *dialogue.Event) {
+	t.ctx = t.unbounded
 	t.out = t.out.ready()
 	before := t.out.Len()
 	out := t.emitter.Emit(t.out.B, ev)
@@ -289,7 +295,7 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emi
 		}
 		ev, err := events.Next()
 		if late.left() {
-			if err == nil && parser.Answered() && checkEvent(ev.Data) == nil {
+			if err == nil && parser.Answered() && fields.CheckEvent(ev.Data) == nil {
 				parser.Event(ev.Name, ev.Data, usageOnly(emit))
 			}
 			late.parse(events, parser, emit)
@@ -301,7 +307,7 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emi
 		if err != nil {
 			return reply.Failed(err)
 		}
-		switch bad := checkEvent(ev.Data); {
+		switch bad := fields.CheckEvent(ev.Data); {
 		case bad == nil:
 			parser.Event(ev.Name, ev.Data, emit)
 		case !parser.Answered():

@@ -128,7 +128,7 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 		}
 		ev, err := events.Next()
 		if u.late.left() {
-			if err == nil && u.tap.Answered() && checkEvent(ev.Data) == nil {
+			if err == nil && u.tap.Answered() && fields.CheckEvent(ev.Data) == nil {
 				u.tap.Event(ev.Name, ev.Data)
 			}
 			return cancelled(ctx)
@@ -162,7 +162,7 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 
 // event appends one event as the client gets it.
 func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
-	if bad := checkEvent(ev.Data); bad != nil {
+	if bad := fields.CheckEvent(ev.Data); bad != nil {
 		if u.tap.Answered() {
 			return nil
 		}
@@ -179,6 +179,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 		u.heard.Event(ev.Name, ev.Data, u.call.Hear)
 	}
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
+	ctx = u.bounded(ctx)
 	name := ev.Name
 	switch {
 	case verdict == shapes.Failed:
@@ -235,21 +236,13 @@ func (u *untouched) begun() bool {
 // has any.
 var replacement = []byte("\ufffd")
 
-// checkEvent returns the error for an event that no shape has: its data is neither
-// a JSON object within the limits nor the word [DONE]. Names may occur twice, and
-// strings may hold bytes that are not UTF-8. The same rule binds every upstream,
-// whatever shape its client speaks.
-func checkEvent(data []byte) *dialogue.Error {
-	r := fields.NewLenientReader(data)
-	defer r.Free()
-	if r.Peek() != fields.Object {
-		if string(bytes.TrimSpace(data)) == "[DONE]" {
-			return nil
-		}
-		return dialogue.BadUpstream("an event that is not a JSON object")
+// bounded returns ctx until the answer is whole, and then the one without the total
+// deadline.
+func (u *untouched) bounded(ctx context.Context) context.Context {
+	if u.tap.Answered() {
+		return u.unbounded
 	}
-	r.Skip()
-	return r.BadReply("event")
+	return ctx
 }
 
 // flush sends what there is.
@@ -258,7 +251,7 @@ func (u *untouched) flush(ctx context.Context) *upstream.Failure {
 		return nil
 	}
 	u.learn(u.tap.Usage(), u.tap.Reason())
-	if f := u.deliver(ctx, u.out); f != nil {
+	if f := u.deliver(u.bounded(ctx), u.out); f != nil {
 		return f
 	}
 	u.told = u.ended
@@ -275,7 +268,7 @@ func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 	}
 	if u.order.Meter != nil && u.begun() {
 		u.learn(u.tap.Usage(), u.tap.Reason())
-		if err := u.settle(ctx); err != nil {
+		if err := u.settle(u.bounded(ctx)); err != nil {
 			return callerFault(err)
 		}
 	}

@@ -71,27 +71,12 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 }
 
 // look parses an event that may be more than a piece of text, and returns what
-// is left of it. Once every choice has ended, an event that is not JSON is
-// dropped, because the answer is whole.
+// is left of it.
 func (t *Tap) look(name string, data []byte) (left []byte, v shapes.Verdict) {
 	answered := t.Answered()
 	chunk := gjson.ParseBytes(data)
 	if name == "error" || HasError(chunk) {
 		t.err = DecodeFailure(chunk)
-		return nil, shapes.Failed
-	}
-	if !chunk.IsObject() {
-		if answered {
-			return nil, shapes.Drop
-		}
-		t.err = dialogue.BadUpstream("event is not a JSON object")
-		return nil, shapes.Failed
-	}
-	if bad := fields.CheckReply("event", data); bad != nil {
-		if answered {
-			return nil, shapes.Drop
-		}
-		t.err = bad
 		return nil, shapes.Failed
 	}
 	usage := chunk.Get("usage").IsObject()

@@ -1,6 +1,7 @@
 package fields
 
 import (
+	"bytes"
 	"strconv"
 	"unsafe"
 
@@ -101,17 +102,30 @@ func (r *Reader) BadReply(what string) *dialogue.Error {
 	return dialogue.BadUpstream(what + " is not JSON")
 }
 
-// CheckReplyLimits is CheckReply for texts whose syntax is checked elsewhere or
-// not at all: it returns an error only for those over the limits. Texts of the
-// usual length of an event cost nothing.
-func CheckReplyLimits(what string, text []byte) *dialogue.Error {
-	if len(text) <= shallow {
+// CheckEvent returns the error for the data of an event that no provider may send, nil
+// for any other. An event is the word [DONE], or an object from its first byte to its
+// last; blanks around do not matter. An event of more than 1 KiB must also be JSON within
+// the limits. The inside of a shorter one cannot break a limit and is not read, so that
+// the check of a usual event costs next to nothing. Every event passes this check once,
+// before a parser or a tap gets it.
+func CheckEvent(data []byte) *dialogue.Error {
+	if n := len(data); n > 1 && n <= shallow && data[0] == '{' && data[n-1] == '}' {
 		return nil
 	}
-	if flaw := lenientFlaw(text, MaxReplyDepth); flaw.OverLimit() {
-		return overLimit(what, flaw)
+	return checkEvent(data)
+}
+
+func checkEvent(data []byte) *dialogue.Error {
+	text := bytes.TrimSpace(data)
+	switch n := len(text); {
+	case string(text) == "[DONE]":
+		return nil
+	case n < 2 || text[0] != '{' || text[n-1] != '}':
+		return dialogue.BadUpstream("an event that is not a JSON object")
+	case n <= shallow:
+		return nil
 	}
-	return nil
+	return CheckReply("event", text)
 }
 
 // overLimit tells the client the rule, which says nothing about the upstream that

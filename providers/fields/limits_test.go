@@ -52,22 +52,35 @@ func TestRepliesKeepTheLimits(t *testing.T) {
 		{"names twice", `{"a":1,"a":2}`, ""},
 		{"too wide", wide(fields.MaxNames + 1), "the event has an object of more than 10000 names"},
 	} {
-		checked, limited := fields.CheckReply("event", []byte(c.text)), fields.CheckReplyLimits("event", []byte(c.text))
+		checked := fields.CheckReply("event", []byte(c.text))
 		if c.want == "" {
-			if checked != nil || limited != nil || !fields.ValidLenientString(c.text) {
-				t.Errorf("%s: refused: %v, %v", c.name, checked, limited)
+			if checked != nil || !fields.ValidLenientString(c.text) {
+				t.Errorf("%s: refused: %v", c.name, checked)
 			}
 			continue
 		}
 		if checked == nil || checked.Status != 502 || !strings.HasSuffix(checked.Message, c.want) || fields.ValidLenientString(c.text) {
 			t.Errorf("%s: got %v, want 502 and %s", c.name, checked, c.want)
 		}
-		if len(c.text) > 2*fields.MaxReplyDepth && (limited == nil || limited.Message != checked.Message) {
-			t.Errorf("%s: the limits alone: got %v", c.name, limited)
-		}
 	}
-	if bad := fields.CheckReplyLimits("event", []byte(strings.Repeat("x", 9999))); bad != nil {
-		t.Errorf("syntax is not a limit: %v", bad)
+}
+
+// An event of up to 1 KiB cannot break a limit, so only its two ends are looked at.
+func TestEventsAreCheckedAtTheirEndsAndLongOnesWhole(t *testing.T) {
+	long := strings.Repeat(" ", 1<<10)
+	for text, want := range map[string]string{
+		`{}`: "", " \t{}\r\n": "", `{"a":}`: "", "[DONE]": "", " [DONE] ": "",
+		`{"a":` + long + `1}`: "", `{"a":1}` + long: "", `[DONE]` + long: "",
+		"": "not a JSON object", "{": "not a JSON object", `"{}"`: "not a JSON object", "[{}]": "not a JSON object",
+		"<html>": "not a JSON object", `{"a":1`: "not a JSON object", "DONE": "not a JSON object",
+		`{"a":` + long + `}`: "not JSON", `{"a":1` + long + `}}`: "not JSON", "[" + long + "]": "not a JSON object",
+		`{"a":` + nested(fields.MaxReplyDepth) + "}": "nested deeper than 512 levels",
+		wide(fields.MaxNames + 1):                    "more than 10000 names",
+	} {
+		bad := fields.CheckEvent([]byte(text))
+		if want == "" && bad != nil || want != "" && (bad == nil || bad.Status != 502 || !strings.Contains(bad.Error(), want)) {
+			t.Errorf("%.40q: got %v, want %q", text, bad, want)
+		}
 	}
 }
 

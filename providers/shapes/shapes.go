@@ -147,7 +147,8 @@ type Emitter interface {
 // is not of the shape ends in EventError. The *Event passed to emit is reused.
 // After End or Error it emits nothing more. data is only valid during the call.
 type Parser interface {
-	// Event takes one server-sent event. name is "" if there was no event field.
+	// Event takes one server-sent event that has passed fields.CheckEvent. name is "" if
+	// there was no event field.
 	Event(name string, data []byte, emit func(*dialogue.Event))
 	// Body takes a whole JSON reply.
 	Body(body []byte, emit func(*dialogue.Event))
@@ -188,7 +189,7 @@ const (
 // Tap watches a reply that passes through untouched: it learns usage and how
 // the reply ends, and never builds more than it needs for that.
 type Tap interface {
-	// Event looks at one event. content reports whether it carries any part of
+	// Event looks at one event that has passed fields.CheckEvent. content reports whether it carries any part of
 	// the answer: until the first such event a failure can still be retried.
 	Event(name string, data []byte) (replaced []byte, v Verdict, content bool)
 	// Body looks at a whole reply and returns what the client gets (body

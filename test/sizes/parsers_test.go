@@ -221,14 +221,16 @@ func parse(shape shapes.Shape, event, input string, whole bool) {
 			parser.Body([]byte(input), emit)
 			continue
 		}
-		parser.Event(event, []byte(input), emit)
+		if fields.CheckEvent([]byte(input)) == nil {
+			parser.Event(event, []byte(input), emit)
+		}
 		parser.EOF(emit)
 	}
 }
 
 func tap(shape shapes.Shape, event, input string) {
 	t := shape.NewTap(shapes.TapOptions{Model: "m", Stream: true}, newEnv())
-	if fields.CheckReplyLimits("event", []byte(input)) == nil {
+	if fields.CheckEvent([]byte(input)) == nil {
 		t.Event(event, []byte(input))
 	}
 }

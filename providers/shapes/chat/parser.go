@@ -42,10 +42,6 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
 		return
 	}
-	if bad := fields.CheckReplyLimits("event", data); bad != nil {
-		p.fail(emit, bad)
-		return
-	}
 	if name == "error" {
 		p.fail(emit, chunks.DecodeFailure(chunk))
 		return

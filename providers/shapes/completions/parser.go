@@ -41,14 +41,11 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	chunk := gjson.ParseBytes(data)
-	overLimit := fields.CheckReplyLimits("event", data)
 	switch {
 	case p.Answered() && name != "error" && !chunks.HasError(chunk):
 		p.learn(chunk.Get("usage"))
 	case !chunk.IsObject():
 		p.fail(emit, dialogue.BadUpstream("event is not a JSON object"))
-	case overLimit != nil:
-		p.fail(emit, overLimit)
 	case name == "error":
 		p.fail(emit, chunks.DecodeFailure(chunk))
 	default:

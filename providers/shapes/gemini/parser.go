@@ -59,11 +59,12 @@ func (p *parser) Event(_ string, data []byte, emit func(*dialogue.Event)) {
 		return
 	}
 	p.emit = emit
-	if doc := gjson.ParseBytes(data); p.Answered() && !field(doc, "error").Exists() {
+	doc := gjson.ParseBytes(data)
+	if p.Answered() && !field(doc, "error").Exists() {
 		p.learn(field(doc, "usageMetadata"))
 		return
 	}
-	p.document(data)
+	p.document(doc)
 }
 
 // Body takes a whole reply, or the array a stream comes in without alt=sse.
@@ -73,7 +74,11 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	}
 	p.emit = emit
 	p.lenient = len(bytes.TrimSpace(body)) > 0 && bytes.TrimSpace(body)[0] == '{'
-	p.document(body)
+	if bad := fields.CheckReply("reply", body); bad != nil {
+		p.fail(bad)
+		return
+	}
+	p.document(gjson.ParseBytes(body))
 	if p.done {
 		return
 	}
@@ -84,12 +89,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	p.EOF(emit)
 }
 
-func (p *parser) document(data []byte) {
-	if bad := fields.CheckReply("reply", data); bad != nil {
-		p.fail(bad)
-		return
-	}
-	doc := gjson.ParseBytes(data)
+func (p *parser) document(doc gjson.Result) {
 	if !doc.IsObject() && !doc.IsArray() {
 		p.fail(dialogue.BadUpstream("reply is neither object nor array"))
 		return

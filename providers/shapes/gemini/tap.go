@@ -69,12 +69,6 @@ func (t *tap) Event(_ string, data []byte) ([]byte, shapes.Verdict, bool) {
 		t.done = true
 		return nil, shapes.Drop, false
 	}
-	if bad := fields.CheckReply("event", data); bad != nil {
-		if t.Answered() {
-			return nil, shapes.Drop, false
-		}
-		return nil, t.fail(bad), false
-	}
 	in := t.look(gjson.ParseBytes(data))
 	if in.err != nil {
 		return nil, t.fail(in.err), false

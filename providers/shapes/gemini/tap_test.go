@@ -44,7 +44,6 @@ func TestTapSeesFailures(t *testing.T) {
 	for data, status := range map[string]int{
 		`{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`: 429,
 		`[{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}]`:      503,
-		`{"candidates":`: 502,
 	} {
 		tap := gemini.Shape.NewTap(shapes.TapOptions{Stream: true}, newEnv())
 		if _, v, _ := tap.Event("", []byte(data)); v != shapes.Failed || tap.Err() == nil || tap.Err().Status != status || !tap.Done() {

@@ -47,10 +47,6 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	if p.done || bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
 		return
 	}
-	if bad := fields.CheckReply("event", data); bad != nil {
-		p.fail(bad, emit)
-		return
-	}
 	doc := gjson.ParseBytes(data)
 	kind := kindOf(name, doc)
 	switch kind {

@@ -90,10 +90,6 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	}
 	p.emit = emit
 	defer func() { p.emit = nil }()
-	if bad := fields.CheckReply("event", data); bad != nil {
-		p.fail(bad)
-		return
-	}
 	root := gjson.ParseBytes(data)
 	f := readFrame(name, root)
 	if f.kind == "error" || f.kind == "" && given(root.Get("error")) {
