@@ -9,7 +9,7 @@ import (
 type Fault struct {
 	Flaw   Flaw
 	Offset int    // of the byte at fault; the text's length if the text ends too early
-	Path   string // RepeatedName, MisspelledName: of the member. TooManyNames: of the object. Else empty
+	Path   string // RepeatedName, MisspelledName: of the member. TooManyNames: of the object. TooManyItems: of the list. Else empty
 	Name   string // MisspelledName: as it must be written
 }
 
@@ -36,7 +36,7 @@ func ExplainNames(text []byte, names *Names) Fault {
 	case r.flaw == MisspelledName:
 		path := pathAt(text, r.at, true)
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: path, Name: names.nameOf(path[strings.LastIndexByte(path, '.')+1:])}
-	case r.flaw == TooManyNames:
+	case r.flaw == TooManyNames || r.flaw == TooManyItems:
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, false)}
 	}
 	return Fault{Flaw: r.flaw, Offset: r.at}

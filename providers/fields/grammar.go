@@ -66,6 +66,9 @@ func (r *Reader) object() {
 	for {
 		name := r.member(&in)
 		r.space()
+		if r.depth == 1 && r.known != nil && r.known.long != "" {
+			r.inLong = string(name) == r.known.long
+		}
 		if r.known != nil && r.pos < len(r.buf) && r.buf[r.pos] == '{' && freeForm(name) {
 			r.free++
 			r.value()
@@ -86,11 +89,26 @@ func (r *Reader) array() {
 	}
 	for {
 		r.space()
+		if r.known != nil {
+			r.countItem()
+		}
 		r.value()
 		if !r.more(']') {
 			return
 		}
 	}
+}
+
+// countItem counts the next item of a list if it is an object, and reports whether
+// the request may have it.
+func (r *Reader) countItem() bool {
+	if r.space(); r.free > 0 || r.pos >= len(r.buf) || r.buf[r.pos] != '{' {
+		return true
+	}
+	if r.items++; r.inLong && r.depth == 2 {
+		r.spare += 2 // the item, and one below it: a message with its block
+	}
+	return r.items-r.spare <= MaxItems || r.items <= len(r.buf)/bytesPerItem || r.refuse(TooManyItems)
 }
 
 // open enters an object or array and reports whether there is anything in it.

@@ -21,6 +21,12 @@ const (
 	MaxReplyDepth = 512
 	// MaxNames is how many names one object may have, in requests and replies.
 	MaxNames = 10_000
+	// MaxItems is how many objects the lists of a request may hold together: messages,
+	// parts, calls, tools. Each becomes about a kilobyte of the neutral form, from as
+	// few as twelve bytes. A request of more must have bytesPerItem bytes for each, as
+	// long conversations do. Schemas, arguments and metadata do not count.
+	MaxItems     = 10_000
+	bytesPerItem = 384
 	// MaxParts is how many parts one reply may have: items, blocks, calls. Each
 	// becomes several hundred bytes of a reply in another shape, from as few as two.
 	MaxParts = 4096
@@ -39,12 +45,13 @@ const (
 	Malformed
 	TooDeep
 	TooManyNames
+	TooManyItems
 	RepeatedName
 	MisspelledName
 )
 
 // OverLimit reports whether the text may be JSON, but more of it than is read.
-func (f Flaw) OverLimit() bool { return f == TooDeep || f == TooManyNames }
+func (f Flaw) OverLimit() bool { return f == TooDeep || f == TooManyNames || f == TooManyItems }
 
 // rule completes a sentence that begins with the text's name.
 func (f Flaw) rule(deepest int) string {
@@ -53,6 +60,9 @@ func (f Flaw) rule(deepest int) string {
 		return "is nested deeper than " + strconv.Itoa(deepest) + " levels"
 	case TooManyNames:
 		return "has an object of more than " + strconv.Itoa(MaxNames) + " names"
+	case TooManyItems:
+		return "has more than " + strconv.Itoa(MaxItems) + " objects in its lists, and less than " +
+			strconv.Itoa(bytesPerItem) + " bytes for each"
 	case RepeatedName:
 		return "has the same name twice in an object"
 	case MisspelledName:

@@ -121,3 +121,44 @@ func TestJSONInsideStringsKeepsTheLimits(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestsHaveABoundedNumberOfItems(t *testing.T) {
+	names, long := fields.NewNames("messages", "content"), fields.NewNames("messages", "content").WithLongList("messages")
+	repeat := func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
+	const n = fields.MaxItems
+	for _, c := range []struct {
+		name  string
+		names *fields.Names
+		text  string
+		path  string
+	}{
+		{"as many as may be", names, `{"messages":` + repeat(n, "{}") + `}`, ""},
+		{"one more", names, `{"a":[{}],"messages":` + repeat(n, "{}") + `}`, "messages"},
+		{"parts", names, `{"messages":[{"content":` + repeat(n, "{}") + `}]}`, "messages.0.content"},
+		{"in all", names, `{"messages":` + repeat(n/2, `{"content":[{},{}]}`) + `}`, "messages.3333.content"},
+		{"long ones", names, `{"messages":` + repeat(2*n, `{"content":"`+strings.Repeat("x", 384)+`"}`) + `}`, ""},
+		{"no objects", names, `{"messages":` + repeat(9*n, `0`) + `}`, ""},
+		{"in arguments", names, `{"messages":[{"input":{"a":` + repeat(2*n, `{}`) + `}}]}`, ""},
+		{"a long list", long, `{"messages":` + repeat(10*n, `{"content":[{}]}`) + `}`, ""},
+		{"below a long list", long, `{"messages":[{"content":` + repeat(n+2, "{}") + `}]}`, "messages.0.content"},
+		{"beside a long list", long, `{"messages":[{}],"tools":` + repeat(n+2, "{}") + `}`, "tools"},
+	} {
+		fault := fields.ExplainNames([]byte(c.text), c.names)
+		if (fault.Flaw == fields.TooManyItems) != (c.path != "") || fault.Path != c.path {
+			t.Errorf("%s: got %v at %q, want it at %q", c.name, fault.Flaw, fault.Path, c.path)
+		}
+		if fields.ValidObject([]byte(c.text), c.names) != (c.path == "") {
+			t.Errorf("%s: ValidObject disagrees", c.name)
+		}
+		r := fields.NewReader([]byte(c.text)).Knowing(c.names)
+		_ = r.Object(func(name []byte) error {
+			if string(name) == "messages" && c.names == names {
+				return r.Array(func(int) error { return nil })
+			}
+			return nil
+		})
+		if c.names == names && r.Whole() != (c.path == "") {
+			t.Errorf("%s: the walk disagrees", c.name)
+		}
+	}
+}

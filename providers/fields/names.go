@@ -14,6 +14,7 @@ type Names struct {
 	words map[string]*word // by folded name
 	lower bool             // all are made of small letters, digits and underscores
 	camel bool
+	long  string
 }
 
 // word is a name and how else it may be written.
@@ -29,6 +30,13 @@ func NewNames(list ...string) *Names {
 		n.words[string(n.fold(nil, []byte(name)))] = &word{name: name}
 		n.lower = n.lower && plainLower([]byte(name))
 	}
+	return n
+}
+
+// WithLongList lets the list of this name at the top of a request hold more than
+// MaxItems objects, and one object in a list of each. The shape bounds its length.
+func (n *Names) WithLongList(name string) *Names {
+	n.long = name
 	return n
 }
 

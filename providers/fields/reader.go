@@ -40,6 +40,9 @@ type Reader struct {
 	at      int  // where it does
 	known   *Names
 	free    int // how many objects around have names of the client's choice
+	items   int // objects in lists, but not in those that are free
+	spare   int // items of the list that Names.WithLongList names
+	inLong  bool
 }
 
 // step is one level of the path: a name, or an index if name is nil.
@@ -156,6 +159,9 @@ func (r *Reader) Array(item func(i int) error) error {
 		return nil
 	}
 	for i := 0; ; i++ {
+		if r.known != nil && !r.countItem() {
+			return nil
+		}
 		if err := r.each(step{index: i}, func() error { return item(i) }); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package sizes_test
 
 import (
 	"flag"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -142,26 +143,59 @@ func TestRequestsCostWhatTheirSizeIsWorth(t *testing.T) {
 	sizes.Table(t, sizes.Check(t, *size, subjects))
 }
 
-// TestSealedCarriersAreDroppedInOnePass: a request may hold a hundred thousand of them.
-func TestSealedCarriersAreDroppedInOnePass(t *testing.T) {
+// items are lists of requests with the smallest items that pass their checks. Items
+// repeat one id or one name, or have names that become one where the shape refuses
+// their letters.
+var items = []struct {
+	shape          dialogue.Shape
+	list, template string
+	item           func(i int) string
+}{
+	{dialogue.Chat, "messages", `{"model":"m","messages":%}`, same(`{"role":"user","content":"hi"}`)},
+	{dialogue.Chat, "parts", `{"model":"m","messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
+	{dialogue.Chat, "calls of one id", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":%}]}`,
+		same(`{"type":"function","id":"x","function":{"name":"f","arguments":"{}"}}`)},
+	{dialogue.Chat, "results of one id", `{"model":"m","messages":%}`, same(`{"role":"tool","tool_call_id":"x","content":"x"}`)},
+	{dialogue.Chat, "tools", `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":%}`, numbered(`{"type":"function","function":{"name":"f%d"}}`)},
+	{dialogue.Responses, "items", `{"model":"m","input":%}`, same(`{"role":"user","content":"hi"}`)},
+	{dialogue.Responses, "parts", `{"model":"m","input":[{"role":"user","content":%}]}`, same(`{"type":"input_text","text":"x"}`)},
+	{dialogue.Responses, "tools", `{"model":"m","input":"hi","tools":%}`, numbered(`{"type":"function","name":"f%d"}`)},
+	{dialogue.Responses, "calls of one id", `{"model":"m","input":%}`, same(`{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}`)},
+	{dialogue.Responses, "results of one id", `{"model":"m","input":%}`, same(`{"type":"function_call_output","call_id":"x","output":"x"}`)},
+	{dialogue.Responses, "sealed carriers", `{"model":"m","input":%}`, same(`{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`)},
+	{dialogue.Gemini, "contents", `{"contents":%}`, same(`{"role":"user","parts":[{"text":"x"}]}`)},
+	{dialogue.Gemini, "parts", `{"contents":[{"role":"user","parts":%}]}`, same(`{"text":"x"}`)},
+	{dialogue.Gemini, "calls of one name", `{"contents":[{"role":"model","parts":%}]}`, same(`{"functionCall":{"name":"f"}}`)},
+	{dialogue.Gemini, "sealed carriers", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`)},
+	{dialogue.Gemini, "sealed thoughts", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`)},
+	{dialogue.Messages, "blocks", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
+	{dialogue.Messages, "tools", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
+		numbered(`{"name":"f%d","input_schema":{"type":"object"}}`)},
+	{dialogue.Messages, "sealed carriers", `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":%}]}`,
+		same(`{"type":"thinking","thinking":"x","signature":"sd1.chat.x.y"}`)},
+	{dialogue.Chat, "sealed carriers", `{"model":"m","messages":%}`,
+		same(`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`)},
+}
+
+func same(item string) func(int) string { return func(int) string { return item } }
+
+func numbered(item string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(item, i) }
+}
+
+// TestManyItemsCostWhatTheirSizeIsWorth: a request of more than 10,000 small items is
+// refused before anything is made of them, and long ones are not copied for each.
+func TestManyItemsCostWhatTheirSizeIsWorth(t *testing.T) {
 	var subjects []sizes.Subject
-	for _, c := range []struct {
-		shape          dialogue.Shape
-		template, item string
-	}{
-		{dialogue.Responses, `{"model":"m","input":%}`, `{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`},
-		{dialogue.Gemini, `{"contents":%}`, `{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`},
-		{dialogue.Gemini, `{"contents":%}`, `{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`},
-		{dialogue.Messages, `{"model":"m","max_tokens":9,"messages":%}`,
-			`{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"sd1.chat.x.y"},{"type":"text","text":"x"}]}`},
-		{dialogue.Chat, `{"model":"m","messages":%}`,
-			`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`},
-	} {
+	for _, c := range items {
 		shape := registry.ByName()[c.shape]
-		subjects = append(subjects, sizes.Subject{Name: "sealed carriers in " + string(c.shape), Input: in(c.template),
-			Forms: []sizes.Form{sizes.Repeat("sealed carriers", c.item)}, Read: func(input string) { readRequest(shape, []byte(input)) }})
+		long := `,"x":"` + strings.Repeat("x", 384) + `"}`
+		subjects = append(subjects, sizes.Subject{Name: string(c.shape) + ", " + c.list, Input: in(c.template), Forms: []sizes.Form{
+			sizes.Items("small", c.item),
+			sizes.Items("long", func(i int) string { return strings.TrimSuffix(c.item(i), "}") + long }),
+		}, Read: func(input string) { readRequest(shape, []byte(input)) }})
 	}
-	sizes.Table(t, sizes.Check(t, 4**size, subjects))
+	sizes.Table(t, sizes.Check(t, *size, subjects))
 }
 
 func readRequest(shape shapes.Shape, body []byte) {

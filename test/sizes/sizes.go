@@ -199,9 +199,9 @@ func Few() []Form {
 	return few
 }
 
-// Repeat is the form of an array that repeats one item.
-func Repeat(name, item string) Form {
-	return Form{name, func(n int) string { return list(n, func(int) string { return item }) }}
+// Items is the form of an array of these items.
+func Items(name string, item func(i int) string) Form {
+	return Form{name, func(n int) string { return list(n, item) }}
 }
 
 // Check reads every form with every subject, at size n and at 8 n, and fails the

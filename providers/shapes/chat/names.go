@@ -15,6 +15,7 @@ const maxName = 64
 type names struct {
 	req  *dialogue.Request
 	sent map[string]string // original, with namespace -> sent
+	used map[string]bool   // as sent
 }
 
 func (n *names) of(namespace, name string) string {
@@ -26,14 +27,14 @@ func (n *names) of(namespace, name string) string {
 		return sent
 	}
 	sent := legal(full)
-	if sent != full || n.taken(sent) {
+	if sent != full || n.used[sent] {
 		sum := sha256.Sum256([]byte(full))
 		sent = sent[:min(len(sent), maxName-9)] + "_" + hex.EncodeToString(sum[:4])
 	}
 	if n.sent == nil {
-		n.sent = make(map[string]string)
+		n.sent, n.used = make(map[string]string), make(map[string]bool)
 	}
-	n.sent[full] = sent
+	n.sent[full], n.used[sent] = sent, true
 	if sent != name {
 		if n.req.Renamed == nil {
 			n.req.Renamed = make(map[string]string)
@@ -41,15 +42,6 @@ func (n *names) of(namespace, name string) string {
 		n.req.Renamed[sent] = name
 	}
 	return sent
-}
-
-func (n *names) taken(sent string) bool {
-	for _, have := range n.sent {
-		if have == sent {
-			return true
-		}
-	}
-	return false
 }
 
 // legal replaces what is not allowed and cuts what is too long.

@@ -10,11 +10,15 @@ import (
 // are documented, but not for all.
 const maxName = 64
 
+// maxSuffix is how long the number of a name may be, with its underscore.
+const maxSuffix = 8
+
 // names keeps the function names of one request: what this shape would refuse
 // is spelled otherwise, always the same way and never like another name.
 type names struct {
 	sent    map[toolName]string
 	taken   map[string]bool
+	next    map[string]int    // the number to try next, by the name that it follows
 	renamed map[string]string // as sent -> the client's
 }
 
@@ -27,6 +31,7 @@ func (n *names) spell(namespace, name string) string {
 		return s
 	}
 	if n.sent == nil {
+		n.next = map[string]int{}
 		n.sent, n.taken = map[toolName]string{}, map[string]bool{}
 	}
 	plain := name
@@ -34,10 +39,13 @@ func (n *names) spell(namespace, name string) string {
 		plain = namespace + "__" + name
 	}
 	s := legalName(plain)
-	for i := 2; n.taken[s]; i++ {
-		suffix := "_" + strconv.Itoa(i)
-		base := legalName(plain)
-		s = base[:min(len(base), maxName-len(suffix))] + suffix
+	if n.taken[s] {
+		base := s[:min(len(s), maxName-maxSuffix)]
+		i := max(n.next[base], 2)
+		for s = base + "_" + strconv.Itoa(i); n.taken[s]; s = base + "_" + strconv.Itoa(i) {
+			i++
+		}
+		n.next[base] = i + 1 // else many names that become one would try all numbers each
 	}
 	n.sent[key], n.taken[s] = s, true
 	if s != name {

@@ -126,7 +126,10 @@ func (t *tap) look(doc gjson.Result) (in seen) {
 			}
 		case "candidates":
 			each(v, func(i int, v gjson.Result) bool {
-				in.all++
+				if in.all++; in.all > fields.MaxParts {
+					in.err = fields.TooManyParts()
+					return false
+				}
 				if content, going := t.candidate(i, v); going {
 					in.going = append(in.going, v.Raw)
 					in.content = in.content || content

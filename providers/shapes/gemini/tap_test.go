@@ -40,6 +40,19 @@ func TestTapWatchesAStream(t *testing.T) {
 	}
 }
 
+func TestTapsHaveABoundedNumberOfCandidates(t *testing.T) {
+	for n, refused := range map[int]bool{4096: false, 4097: true, 1 << 20: true} {
+		body := `{"candidates":[` + strings.Repeat("0,", n-1) + `0]}`
+		tap := gemini.Shape.NewTap(shapes.TapOptions{Stream: true}, newEnv())
+		if _, v, _ := tap.Event("", []byte(body)); (v == shapes.Failed) != refused {
+			t.Errorf("an event of %d: verdict %d, error %v", n, v, tap.Err())
+		}
+		if _, err := gemini.Shape.NewTap(shapes.TapOptions{}, newEnv()).Body([]byte(body)); (err != nil) != refused || refused && err.Status != 502 {
+			t.Errorf("a reply of %d: %v", n, err)
+		}
+	}
+}
+
 func TestTapSeesFailures(t *testing.T) {
 	for data, status := range map[string]int{
 		`{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`: 429,

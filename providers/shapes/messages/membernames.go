@@ -11,6 +11,6 @@ var memberNames = fields.NewNames(
 	"output_config", "output_format", "role", "schema", "service_tier", "signature", "source", "speed",
 	"stop_sequences", "stream", "strict", "system", "temperature", "text", "thinking", "title", "tool_choice",
 	"tool_use_id", "tools", "top_k", "top_p", "ttl", "type", "url", "user_id", "user_location",
-)
+).WithLongList("messages") // a request may have 100,000
 
 func (shape) Names() *fields.Names { return memberNames }

@@ -14,12 +14,12 @@ const maxToolName = 128
 type names struct {
 	req   *dialogue.Request
 	sent  map[string]string // the client's, qualified -> as sent
-	taken map[string]bool
-	ids   map[string]bool
+	taken claims
+	ids   claims
 }
 
 func newNames(req *dialogue.Request) *names {
-	n := &names{req: req, sent: map[string]string{}, taken: map[string]bool{}, ids: map[string]bool{}}
+	n := &names{req: req, sent: map[string]string{}, taken: newClaims(), ids: newClaims()}
 	for _, t := range req.Tools {
 		// A name that needs no change keeps itself, wherever it stands.
 		if full := qualified(t.Namespace, t.Name); full == safe(full, maxToolName) {
@@ -44,7 +44,7 @@ func (n *names) tool(namespace, name string) string {
 	if sent, ok := n.sent[full]; ok {
 		return sent
 	}
-	sent := unique(safe(full, maxToolName), maxToolName, n.taken)
+	sent := n.taken.unique(safe(full, maxToolName), maxToolName)
 	n.sent[full] = sent
 	if sent != name {
 		if n.req.Renamed == nil {
@@ -58,7 +58,7 @@ func (n *names) tool(namespace, name string) string {
 // call is the id to send for one call. Clients may use an id again in a later
 // turn; the vendor does not.
 func (n *names) call(id string) string {
-	return unique(safe(id, len(id)), len(id)+8, n.ids)
+	return n.ids.unique(safe(id, len(id)), len(id)+maxSuffix)
 }
 
 // safe replaces what the pattern does not allow, and cuts to limit.
@@ -93,13 +93,30 @@ func allowed(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
+// claims are words of which no two may be the same.
+type claims struct {
+	taken map[string]bool
+	// next is the number to try next, by the word that it follows. Without it a word
+	// that occurs often would try all its numbers each time.
+	next map[string]int
+}
+
+func newClaims() claims { return claims{taken: map[string]bool{}, next: map[string]int{}} }
+
+// maxSuffix is how long the number of a word may be, with its underscore.
+const maxSuffix = 8
+
 // unique claims s, or s with the first number that makes it new.
-func unique(s string, limit int, taken map[string]bool) string {
+func (c claims) unique(s string, limit int) string {
 	claimed := s
-	for i := 2; taken[claimed]; i++ {
-		suffix := "_" + strconv.Itoa(i)
-		claimed = s[:max(min(len(s), limit-len(suffix)), 0)] + suffix
+	if c.taken[s] {
+		base := s[:max(min(len(s), limit-maxSuffix), 0)]
+		i := max(c.next[base], 2)
+		for claimed = base + "_" + strconv.Itoa(i); c.taken[claimed]; claimed = base + "_" + strconv.Itoa(i) {
+			i++
+		}
+		c.next[base] = i + 1
 	}
-	taken[claimed] = true
+	c.taken[claimed] = true
 	return claimed
 }

@@ -17,6 +17,7 @@ const (
 type names struct {
 	sent     map[string]string // original -> sent
 	original map[string]string // sent -> original, changed ones only
+	used     map[string]bool   // as sent
 }
 
 func (n *names) of(name string) string {
@@ -24,13 +25,13 @@ func (n *names) of(name string) string {
 		return sent
 	}
 	sent := safeName(name)
-	if _, taken := n.original[sent]; taken || (sent != name && n.used(sent)) {
+	if _, taken := n.original[sent]; taken || (sent != name && n.used[sent]) {
 		sent = marked(sent, name, maxToolName)
 	}
 	if n.sent == nil {
-		n.sent = map[string]string{}
+		n.sent, n.used = map[string]string{}, map[string]bool{}
 	}
-	n.sent[name] = sent
+	n.sent[name], n.used[sent] = sent, true
 	if sent != name {
 		if n.original == nil {
 			n.original = map[string]string{}
@@ -38,15 +39,6 @@ func (n *names) of(name string) string {
 		n.original[sent] = name
 	}
 	return sent
-}
-
-func (n *names) used(sent string) bool {
-	for _, s := range n.sent {
-		if s == sent {
-			return true
-		}
-	}
-	return false
 }
 
 func safeName(name string) string {
