@@ -54,7 +54,8 @@ type Text struct {
 	ledger  *ledger.Client
 	now     func() time.Time
 	request Request
-	prompt  int64 // tokens, a guess on the high side
+	once    int64 // tokens of the prompts, a guess on the high side
+	prompt  int64 // the same, as often as they are sent to the candidate
 
 	held atomic.Bool
 
@@ -80,7 +81,7 @@ var _ translator.Meter = (*Text)(nil)
 
 // NewText makes the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
-	t := &Text{ledger: l, now: now, request: r, prompt: promptTokens(r.Body)}
+	t := &Text{ledger: l, now: now, request: r, once: promptTokens(r.Body)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
 	return t
@@ -88,13 +89,14 @@ func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 
 // Begin implements translator.Meter: it holds what this candidate may cost, or
 // what it costs more than the candidate before.
-func (t *Text) Begin(ctx context.Context, c *catalog.Candidate) (tight bool, refused *dialogue.Error) {
+func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight bool, refused *dialogue.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return false, nil
 	}
 	t.price, t.enough, t.dry = c.Price, false, false
+	t.prompt = times(t.once, int64(sent))
 	output, all := t.outputTokens(c)
 	t.most, t.exact = c.MaxOutput()
 	t.most = times(t.most, int64(t.request.Choices))
@@ -278,6 +280,9 @@ func (t *Text) end(o *translator.Outcome) ledger.End {
 func (t *Text) counted(o *translator.Outcome) dialogue.Usage {
 	u := dialogue.NoUsage
 	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, 0, true
+	if calls, accepted := int64(o.Calls), int64(o.AcceptedCalls); accepted > 0 && accepted < calls {
+		u.InputTotal = t.prompt/calls*accepted + t.prompt%calls*accepted/calls
+	}
 	if o.Committed || o.Err == nil || o.Err.Status == upstream.StatusClientLeft {
 		u.OutputTotal = o.Counted
 	}

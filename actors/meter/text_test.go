@@ -80,7 +80,7 @@ func candidate(t *testing.T, out int64) *catalog.Candidate {
 
 func begin(t *testing.T, m *meter.Text, c *catalog.Candidate) (tight bool) {
 	t.Helper()
-	tight, err := m.Begin(ctx, c)
+	tight, err := m.Begin(ctx, c, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestFallbackIsHeldFor(t *testing.T) {
 	if a := f.state.Account("7"); a.Spent != 200 {
 		t.Errorf("spent %d, want 200", a.Spent)
 	}
-	if _, err := f.meter(nil).Begin(ctx, candidate(t, 100)); err == nil || err.Status != 429 || !errors.Is(err, state.ErrInsufficient) {
+	if _, err := f.meter(nil).Begin(ctx, candidate(t, 100), 1); err == nil || err.Status != 429 || !errors.Is(err, state.ErrInsufficient) {
 		t.Errorf("got %v, want a 429", err)
 	}
 }

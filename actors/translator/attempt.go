@@ -44,7 +44,8 @@ type attempt struct {
 	counted  counter
 	metaSent bool
 	left     atomic.Pointer[upstream.Remaining] // calls of a fan-out share it
-	accepted atomic.Bool                        // see Outcome.Accepted
+	accepted atomic.Int32                       // calls; see Outcome.Accepted
+	calls    int                                // see Outcome.Calls
 	// failStream writes the terminal error event of the stream under way; nil:
 	// no stream is. It is kept for the case that the pump panics.
 	failStream func(dst []byte, err *dialogue.Error) []byte
@@ -85,7 +86,7 @@ func (a *attempt) run(ctx context.Context) *attemptEnded {
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = dialogue.NoUsage, 0, 0 // an earlier attempt's are not this one's
 	f := a.permitted(ctx)
 	a.memory.End()
-	a.conduit.outcome.Accepted = a.accepted.Load()
+	a.noteCalls()
 	if a.last != nil {
 		a.lastWords(f)
 	}
@@ -263,8 +264,12 @@ func (a *attempt) maxChoices() int {
 func (a *attempt) simulated(req *dialogue.Request) producer {
 	return a.watched(a.order.Head.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		var stopped *upstream.Failure
+		accepted := false
 		err := a.provider.Simulate(ctx, req, a.order.In.Header, func(ev *dialogue.Event) error {
-			a.accepted.Store(true)
+			if !accepted {
+				accepted = true
+				a.accepted.Add(1)
+			}
 			emit(ev)
 			if stopped = flush(); stopped != nil {
 				return stopped
@@ -327,7 +332,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	}
 	a.notice(reply)
 	if reply.Status == http.StatusOK {
-		a.accepted.Store(true)
+		a.accepted.Add(1)
 		return reply, nil
 	}
 	defer reply.Close()
@@ -472,6 +477,13 @@ func (a *attempt) takeMeta() *Meta {
 func (a *attempt) learn(u dialogue.Usage, r dialogue.Reason) {
 	a.conduit.outcome.Usage, a.conduit.outcome.Reason, a.conduit.outcome.Counted = u, r, a.counted.output
 	a.conduit.flow.Progress(max(u.OutputTotal, a.counted.output))
+}
+
+// noteCalls keeps how many calls were made and accepted for the outcome.
+func (a *attempt) noteCalls() {
+	out := &a.conduit.outcome
+	out.AcceptedCalls, out.Calls = int(a.accepted.Load()), max(a.calls, 1)
+	out.Accepted = out.AcceptedCalls > 0
 }
 
 // outcome is what the throttle is told of the attempt.

@@ -48,6 +48,7 @@ func split(req *dialogue.Request, most int) []part {
 // sequence: choices renumbered, usage summed, one start and one end.
 func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce func(*dialogue.Request) (producer, error)) *upstream.Failure {
 	parts := split(req, a.maxChoices())
+	a.calls = len(parts)
 	producers := make([]producer, len(parts))
 	for i, p := range parts {
 		var err error
@@ -71,7 +72,7 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 		err := calls.Wait()
 		var f *upstream.Failure
 		if errors.As(err, &f) {
-			m.spent()
+			m.spent(int(a.accepted.Load()))
 			return f
 		}
 		return nil
@@ -129,11 +130,21 @@ func (m *merger) usageOf(i int) dialogue.Usage {
 	return m.usage[i]
 }
 
-// spent reports the usage of calls that together failed: some were answered.
-func (m *merger) spent() {
+// spent reports the usage of calls that together failed, of which so many were accepted. If
+// some of those did not tell their input, it is not known of all of them.
+func (m *merger) spent(accepted int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	total := m.total()
+	told := 0
+	for _, u := range m.usage {
+		if u.InputTotal != dialogue.NoUsage.InputTotal {
+			told++
+		}
+	}
+	if told < accepted {
+		total.InputTotal = dialogue.NoUsage.InputTotal
+	}
 	m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
 }
 

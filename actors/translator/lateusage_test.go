@@ -2,6 +2,7 @@ package translator_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -179,4 +180,61 @@ func TestDrainEndsTheWaitForUsage(t *testing.T) {
 			}
 		})
 	}
+}
+
+const messagesUsed = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","usage":{"input_tokens":100,"output_tokens":5}}`
+
+// A prompt is held as often as it is sent: once for each choice, to a shape that makes one
+// choice in a call. Where only some of the calls were accepted, only their prompts are charged.
+func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
+	prompt := strings.Repeat("word ", 80)
+	ask := `{"model":"m","n":4,"max_tokens":5,"messages":[{"role":"user","content":"` + prompt + `"}]}`
+	once := int64(len(ask)+3) / 4
+	for _, tt := range []struct {
+		name          string
+		shape         dialogue.Shape
+		answer        script
+		held, charged int64
+	}{
+		{"a shape with n", dialogue.Chat, document(200, strings.Replace(chatWhole, `"prompt_tokens":3,"completion_tokens":4`, `"prompt_tokens":100,"completion_tokens":20`, 1)), once + 200, 100 + 200},
+		{"a shape without n", dialogue.Messages, document(200, messagesUsed), 4*once + 200, 4 * (100 + 50)},
+		{"a shape without n that tells no usage", dialogue.Messages, document(200, strings.Replace(messagesUsed, `"input_tokens":100,"output_tokens":5`, ``, 1)), 4*once + 200, 4*once + 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				a := s.priced(1_000_000)
+				defer a.state.Close()
+				s.upstream("a", tt.shape, tt.answer)
+				if got := s.ask(a.charge(s.order(dialogue.Chat, ask))); got.status != 200 {
+					t.Fatalf("got %d %v", got.status, got.err)
+				}
+				kittest.Pass(time.Second)
+				if got := a.receipt(t, "r1"); got.Held != tt.held || got.Charged != tt.charged {
+					t.Errorf("held %d and charged %d, want %d and %d: %+v", got.Held, got.Charged, tt.held, tt.charged, got)
+				}
+			})
+		})
+	}
+	t.Run("the client leaves when two of four calls were accepted", func(t *testing.T) {
+		play(t, func(t *testing.T, s *stage) {
+			a := s.priced(1_000_000)
+			defer a.state.Close()
+			s.upstream("a", dialogue.Messages, func(c *call) (*http.Response, error) {
+				if c.number > 2 {
+					<-c.Context().Done()
+					return nil, c.Context().Err()
+				}
+				return stream(stall)(c)
+			})
+			r := s.service.Begin(context.Background(), a.charge(s.order(dialogue.Chat, strings.Replace(ask, `"n":4`, `"stream":true,"n":4`, 1))))
+			kittest.Pass(time.Second)
+			r.Abandon()
+			s.read(r)
+			kittest.Pass(time.Second)
+			once := once + 3 // for the member "stream"
+			if got := a.receipt(t, "r1"); got.Charged < 2*once || got.Charged > 2*once+4 {
+				t.Errorf("charged %d, want the prompt twice, %d: %+v", got.Charged, 2*once, got)
+			}
+		})
+	})
 }

@@ -16,8 +16,9 @@ import (
 type Meter interface {
 	// Begin is told of the candidate before it is asked, at every attempt. An
 	// error ends the request. tight: the reply may outrun the balance, so it
-	// must be one that can be ended early with finish reason and usage.
-	Begin(ctx context.Context, c *catalog.Candidate) (tight bool, err *dialogue.Error)
+	// must be one that can be ended early with finish reason and usage. Each prompt
+	// is sent to the candidate so many times.
+	Begin(ctx context.Context, c *catalog.Candidate, times int) (tight bool, err *dialogue.Error)
 	// Progress is told what has been delivered, and reports whether that was
 	// enough: there is no money for more.
 	Progress(o *Outcome) (enough bool)
@@ -32,7 +33,7 @@ func (a *attempt) weigh(ctx context.Context) *upstream.Failure {
 	if a.order.Meter == nil {
 		return nil
 	}
-	tight, err := a.order.Meter.Begin(ctx, &a.candidate)
+	tight, err := a.order.Meter.Begin(ctx, &a.candidate, a.promptTimes())
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -42,6 +43,20 @@ func (a *attempt) weigh(ctx context.Context) *upstream.Failure {
 	}
 	a.tight = tight
 	return nil
+}
+
+// promptTimes returns how often each prompt is sent to the candidate: once for as many
+// choices as its shape makes in one call.
+func (a *attempt) promptTimes() int {
+	n := max(a.order.Head.N, 1)
+	if n == 1 || a.provider.Simulate == nil && a.candidate.Provider.Serves(a.order.Inbound.Name()) && !a.order.Translate {
+		return 1
+	}
+	most := 1
+	if shape := a.svc.shape(a.candidate.Provider.Shape); shape != nil && a.provider.Simulate == nil {
+		most = shape.MaxChoices()
+	}
+	return (n + most - 1) / most
 }
 
 // close does what comes before the client gets the end of a reply in good order:
@@ -61,6 +76,7 @@ func (a *attempt) close(ctx context.Context, last []byte) (replacement []byte, e
 // settle lets the meter settle a reply in good order. What is known of it has
 // been learnt.
 func (a *attempt) settle(ctx context.Context) *dialogue.Error {
+	a.noteCalls()
 	out := a.conduit.outcome
 	out.Meta = a.meta
 	err := a.order.Meter.End(ctx, &out)

@@ -86,6 +86,9 @@ type Outcome struct {
 	Err *dialogue.Error
 	// Accepted: the provider of the last attempt answered with a 2xx status.
 	Accepted bool
+	// Calls is how many calls the last attempt was divided into, and AcceptedCalls is how many
+	// of them the provider answered with a 2xx status.
+	Calls, AcceptedCalls int
 	// Committed: the client got (the beginning of) an answer.
 	Committed bool
 }
