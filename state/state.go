@@ -53,7 +53,7 @@ var hot = []interface {
 	decoder
 }{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
 	&users, &groups, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
-	&spends, &payments, &videos, &deliveries}
+	&spends, &payments, &videos, &videoKeys, &deliveries}
 
 // Option changes what Open does.
 type Option func(*State)

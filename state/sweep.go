@@ -6,7 +6,7 @@ import "context"
 const MaxSweep = 500
 
 // transient are the tables that Sweep clears, beside the responses.
-var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents, &redeemCodes, &videos, &deliveries}
+var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents, &redeemCodes, videoSweep{}, &deliveries}
 
 // Sweep removes up to limit records (MaxSweep if 0) and tells how many: expired
 // ones of every table, then the oldest finished responses beyond MaxResponses.

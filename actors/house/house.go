@@ -181,7 +181,7 @@ func (h *House) videoProvider(name string) (videojob.Provider, bool) {
 	if p == nil || h.options.Videos == nil {
 		return videojob.Provider{}, false
 	}
-	return videojob.Provider{Gate: p.Gate, Video: h.options.Videos(p.Spec, p.Client)}, true
+	return videojob.Provider{Gate: p.Gate, Video: h.options.Videos(p.Spec, p.Client), Judge: p.Judge}, true
 }
 
 // Providers lists the providers in force by name.

@@ -33,7 +33,7 @@ func (s *Service) Content(ctx context.Context, v *state.Video, variant video.Var
 	case err == nil, errors.Is(err, video.ErrJobNotFound), errors.Is(err, video.ErrNoVariant):
 		permit.Release(throttle.Outcome{Kind: throttle.Success})
 	default:
-		permit.Release(told(err))
+		permit.Release(p.outcome(err, "", s.Now()))
 	}
 	return content, contentError(err)
 }
@@ -88,7 +88,7 @@ func (s *Service) forget(ctx context.Context, v *state.Video) {
 	if err == nil {
 		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
 		err = ignoring(p.Video.Delete(ctx, v.UpstreamID), video.ErrJobNotFound)
-		permit.Release(told(err))
+		permit.Release(p.outcome(err, "", s.Now()))
 	}
 	if err != nil {
 		s.System.Logger().Warn("video not deleted at its provider", "video", v.ID, "cause", err)

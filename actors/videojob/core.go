@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
@@ -175,13 +176,17 @@ type refusal struct {
 
 // refused decides after a submission that failed. What surely has not reached the
 // provider is tried until the deadline; what may have reached it only under the
-// same idempotency key.
-func refused(err error, idempotent bool, attempts int) refusal {
+// same idempotency key. o is what the gate learned of it: where a key was refused and
+// another one is free, the gate is told that only this call failed.
+func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refusal {
 	f, known := classified(err)
 	if !known {
 		return refusal{err: unknownFate(err)}
 	}
-	wait := max(backoff(firstWait, longestWait, attempts-1), min(f.RetryAfter, longestRetry))
+	wait := max(backoff(firstWait, longestWait, attempts-1), min(o.RetryAfter, longestRetry))
+	if f.Class == upstream.Credential && o.Kind == throttle.CallerFault {
+		return refusal{again: true, wait: wait}
+	}
 	switch f.Class {
 	case upstream.NotSent, upstream.RateLimited, upstream.Overloaded:
 		return refusal{again: true, wait: wait}

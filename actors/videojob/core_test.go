@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
@@ -112,7 +113,7 @@ func TestRefused(t *testing.T) {
 		{class: upstream.Credential, keys: "told", no: "told"},
 	} {
 		for idempotent, want := range map[bool]string{true: c.keys, false: c.no} {
-			r := refused(&upstream.Failure{Class: c.class, Err: told, RetryAfter: c.rate}, idempotent, 1)
+			r := refused(&upstream.Failure{Class: c.class, Err: told, RetryAfter: c.rate}, idempotent, 1, throttle.Outcome{Kind: throttle.KindOf(c.class), RetryAfter: c.rate})
 			got := "again"
 			if !r.again {
 				got = codeOf(r.err)
@@ -123,7 +124,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, idempotent := range []bool{true, false} {
-		if r := refused(errors.New("odd"), idempotent, 1); r.again || codeOf(r.err) != codeSubmission {
+		if r := refused(errors.New("odd"), idempotent, 1, throttle.Outcome{}); r.again || codeOf(r.err) != codeSubmission {
 			t.Errorf("an error of no class: %+v", r)
 		}
 	}

@@ -30,6 +30,9 @@ import (
 type Provider struct {
 	Gate  *throttle.Client
 	Video video.Upstream // nil: it makes none
+	// Judge says what the gate learns of a failed call for a model: of a refusal of one key
+	// nothing while another key can be used. nil: only the failure's class counts.
+	Judge func(f *upstream.Failure, model string, now time.Time) (throttle.Kind, time.Duration)
 }
 
 // Config are the times of jobs.
@@ -119,8 +122,11 @@ type Order struct {
 	Plan []catalog.Candidate
 }
 
-// errOnce: the key of a client's was used for another job.
-var errOnce = errors.New("the key was used for another job")
+// Refusals of a client's idempotency key.
+var (
+	errOnce  = errors.New("the key was used for another job")
+	errSwept = errors.New("the key was used for a job whose record is gone")
+)
 
 // Create begins a job. It returns when the provider has taken it, has refused it,
 // which is the error and leaves no job, or has been silent for a while; the job
@@ -188,6 +194,11 @@ func (s *Service) once(view state.View, v *state.Video) (state.Video, bool, erro
 	before, ok := view.VideoByOnce(v.Owner, v.Once)
 	switch {
 	case !ok:
+		if key, gone := view.VideoKey(v.Owner, v.Once); gone && key.Asked.Equal(v.Asked) {
+			return state.Video{}, false, errSwept
+		} else if gone {
+			return state.Video{}, false, errOnce
+		}
 		return state.Video{}, false, nil
 	case !before.Asked.Equal(v.Asked):
 		return state.Video{}, false, errOnce
@@ -199,6 +210,10 @@ func onceRefusal(err error) error {
 	if errors.Is(err, errOnce) {
 		return &dialogue.Error{Status: 409, Type: dialogue.TypeInvalidRequest, Param: "Idempotency-Key", Code: "idempotency_key_reused", NoRetry: true,
 			Message: "Idempotency-Key: was used for another request"}
+	}
+	if errors.Is(err, errSwept) {
+		return &dialogue.Error{Status: 409, Type: dialogue.TypeInvalidRequest, Param: "Idempotency-Key", Code: "idempotency_key_reused", NoRetry: true,
+			Message: "Idempotency-Key: was used for this request before, and the video is not kept any more: send another key to make a new video"}
 	}
 	return err
 }
@@ -269,7 +284,7 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 		hold.Release(ledger.Refused.String(), nil)
 	}
 	switch {
-	case errors.Is(err, errOnce):
+	case errors.Is(err, errOnce), errors.Is(err, errSwept):
 		return v, false, onceRefusal(err)
 	case err != nil:
 		return v, false, unavailable(err)

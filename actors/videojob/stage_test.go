@@ -18,6 +18,7 @@ import (
 	"stagedoor/actors/videojob"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
@@ -41,6 +42,7 @@ type vendor struct {
 	// the call's.
 	before, after, polling func() error
 	absent                 atomic.Bool // from the configuration
+	judge                  func(*upstream.Failure, string, time.Time) (throttle.Kind, time.Duration)
 
 	mu   sync.Mutex
 	keys []string // of submissions
@@ -192,7 +194,7 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	must(err)
 	p.svc, err = videojob.New(videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files, Flow: p.flow,
 		Providers: func(name string) (videojob.Provider, bool) {
-			return videojob.Provider{Gate: p.gate, Video: v}, name == "vendor" && !v.absent.Load()
+			return videojob.Provider{Gate: p.gate, Video: v, Judge: v.judge}, name == "vendor" && !v.absent.Load()
 		}})
 	must(err)
 	return p

@@ -172,14 +172,15 @@ func (s *step) submit(ctx context.Context) {
 		return
 	}
 	id, status, err := s.send(ctx, p, &spec)
-	permit.Release(told(err))
+	outcome := p.outcome(err, s.video.UpstreamModel, s.svc.Now())
+	permit.Release(outcome)
 	if err == nil {
 		s.discard(s.video.Files)
 		s.change(submitted(s.video, id, status, s.svc.Now()))
 		s.out.asked = status.PollAfter
 		return
 	}
-	s.refused(ctx, p, err)
+	s.refused(ctx, p, err, outcome)
 }
 
 // send submits. A gateway that stops lets it end, for a while: what was sent
@@ -196,8 +197,8 @@ func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, 
 	return id, status, err
 }
 
-func (s *step) refused(ctx context.Context, p Provider, err error) {
-	r := refused(err, p.Video.Idempotent(), s.video.Attempts)
+func (s *step) refused(ctx context.Context, p Provider, err error, o throttle.Outcome) {
+	r := refused(err, p.Video.Idempotent(), s.video.Attempts, o)
 	switch {
 	case r.again && r.reached:
 		s.out.again = r.wait
@@ -257,9 +258,10 @@ func (s *step) poll(ctx context.Context) {
 		return
 	}
 	s.misses = 0
-	permit.Release(told(err))
+	outcome := p.outcome(err, "", s.svc.Now())
+	permit.Release(outcome)
 	if err != nil {
-		s.out.asked = failure(err).RetryAfter
+		s.out.asked = outcome.RetryAfter
 		return
 	}
 	s.out.asked = status.PollAfter
@@ -312,12 +314,16 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	return bill.Amount, hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt})
 }
 
-// told is what the throttle learns of one call.
-func told(err error) throttle.Outcome {
+// outcome returns what the gate learns of one call for a model.
+func (p *Provider) outcome(err error, model string, now time.Time) throttle.Outcome {
 	if err == nil {
 		return throttle.Outcome{Kind: throttle.Success}
 	}
 	f := failure(err)
+	if p.Judge != nil {
+		kind, wait := p.Judge(f, model, now)
+		return throttle.Outcome{Kind: kind, RetryAfter: wait}
+	}
 	if f.TooLarge { // it says nothing about other requests
 		return throttle.Outcome{Kind: throttle.CallerFault}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/upstream"
@@ -414,5 +415,72 @@ func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
 		}
 		p.end()
 		time.Sleep(5 * time.Second) // the actor library's last timer
+	})
+}
+
+// A key that is refused, for its rate or for good, stops neither the job nor its model while
+// another key of the provider can be used.
+func TestSubmissionsGoOnWithASpareKey(t *testing.T) {
+	for _, class := range []upstream.Class{upstream.RateLimited, upstream.Credential} {
+		play(t, func(t *testing.T, p *process) {
+			client, err := upstream.New(upstream.Options{BaseURL: "http://vendor.example", APIKeys: []string{"first", "second"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.vendor.judge = (&translator.Provider{Client: client}).Judge
+			n := 0
+			p.vendor.before = func() error {
+				if n++; n > 1 {
+					return nil
+				}
+				f := &upstream.Failure{Class: class, RetryAfter: 10 * time.Minute, Err: &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit}}
+				client.Keys().Judge("first", "sora-2", f, time.Now())
+				return f
+			}
+			v := p.create(order("a cat"))
+			stats, err := p.gate.Stats(t.Context())
+			if err != nil || stats.CoolDown != 0 {
+				t.Errorf("class %d: the gate cools down for %s, %v", class, stats.CoolDown, err)
+			}
+			kittest.Pass(time.Minute)
+			if v = p.look(v.ID); v.Phase != state.VideoCompleted || v.Attempts != 2 {
+				t.Errorf("class %d: after a minute it is %s after %d attempts", class, v.Phase, v.Attempts)
+			}
+			p.books(4 * second)
+		})
+	}
+}
+
+// A job whose record was swept, because the wall clock leapt, is neither made nor charged a
+// second time under the same key.
+func TestAClientsKeyBeginsOneJobAlsoWhenItsRecordIsGone(t *testing.T) {
+	play(t, func(t *testing.T, p *process) {
+		o := order("a cat")
+		o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
+		first := p.create(o)
+		kittest.Pass(time.Minute)
+		kittest.Pass(3000 * time.Hour) // beyond its content and the time it is kept
+		for n := 1; n > 0; {
+			var err error
+			if n, err = p.state.Sweep(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, ok := p.state.View().AnyVideo(first.ID); ok {
+			t.Fatal("its record is still there")
+		}
+		for _, asked := range []string{"body", "another body"} {
+			o := order("a cat")
+			o.Video.Once, o.Video.Asked = "mine", state.HashSecret(asked)
+			_, again, err := p.svc.Create(t.Context(), o)
+			var told *dialogue.Error
+			if !errors.As(err, &told) || again || told.Status != 409 || told.Code != "idempotency_key_reused" {
+				t.Errorf("%s: again %v, %v", asked, again, err)
+			}
+		}
+		if p.vendor.made() != 1 {
+			t.Errorf("made %d times", p.vendor.made())
+		}
+		p.books(4 * second)
 	})
 }

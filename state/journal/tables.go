@@ -21,7 +21,7 @@ const (
 	Response Table = "resphead" // headers of stored responses, by time-ordered id
 	Body     Table = "resp"     // bodies of stored responses: cold, read by key
 	Event    Table = "respev"   // event logs of stored responses: cold, read by prefix
-	Idem     Table = "idem"     // idempotency keys
+	Idem     Table = "idem"     // idempotency keys of video jobs whose records are gone, by owner and key
 
 	Developer Table = "dev"     // developer tokens, by time-ordered id
 	Consent   Table = "consent" // what a user allowed an app, by both
