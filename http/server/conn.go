@@ -25,6 +25,7 @@ type listener struct {
 	net.Listener
 	open  *atomic.Int64
 	slots *slots
+	tls   bool // the connections carry TLS
 
 	stopped, closed chan struct{}
 	stopping        sync.Once
@@ -32,8 +33,8 @@ type listener struct {
 	err             error // of stopping
 }
 
-func newListener(l net.Listener, open *atomic.Int64, slots *slots) *listener {
-	return &listener{Listener: l, open: open, slots: slots, stopped: make(chan struct{}), closed: make(chan struct{})}
+func newListener(l net.Listener, open *atomic.Int64, slots *slots, tls bool) *listener {
+	return &listener{Listener: l, open: open, slots: slots, tls: tls, stopped: make(chan struct{}), closed: make(chan struct{})}
 }
 
 // Accept implements net.Listener. Between stop and Close it waits.
@@ -43,7 +44,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err == nil {
 		accepted := &conn{Conn: c, open: l.open, slots: l.slots}
 		l.slots.enter(accepted, l.stopped)
-		return accepted, nil
+		if l.tls {
+			return accepted, nil
+		}
+		return &http1{Conn: accepted, base: accepted}, nil
 	}
 	l.open.Add(-1)
 	select {

@@ -175,7 +175,7 @@ func boundSends(c syscall.RawConn) error {
 func (s *Server) Serve(listeners []net.Listener) error {
 	p := pool.New().WithErrors().WithFirstError()
 	for _, l := range listeners {
-		l := newListener(l, &s.open, s.slots)
+		l := newListener(l, &s.open, s.slots, s.options.CertFile != "")
 		s.listening(l)
 		p.Go(func() error {
 			var err error
@@ -272,6 +272,11 @@ func (s *Server) handler(next http.Handler) http.Handler {
 			// The deadline is for bodies. Past their end their readers take it back: it
 			// would be taken for a client that has left.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		}
+		if e := marked(r); e != nil {
+			h.Set("Connection", "close")
+			envelope.Write(reply, s.dialect(r.URL.Path), e)
+			return
 		}
 		if fields(r.Header) > maxFields {
 			h.Set("Connection", "close")

@@ -367,7 +367,7 @@ func TestWhatNetHTTPMakesOfOddRequests(t *testing.T) {
 		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 404},
 		{"CONNECT", "CONNECT elsewhere:443 HTTP/1.1\r\nHost: a\r\n\r\n", 404},
 		{"lower-case method", "get /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 405},
-		{"length and chunks", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200},
+		{"length and chunks", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
 		{"two lengths", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 400},
 		{"signed length", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nabcde", 400},
 		{"unknown coding", "GET /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n", 501},
@@ -575,7 +575,7 @@ func serveHTTP2(t *testing.T, s *Server) *http.Client {
 	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	var wg sync.WaitGroup
-	wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open, newSlots(0)), "", "") })
+	wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open, newSlots(0), true), "", "") })
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate.Leaf)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},

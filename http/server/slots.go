@@ -2,7 +2,6 @@ package server
 
 import (
 	"container/list"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -108,11 +107,11 @@ func (s *slots) wake() {
 
 // observe is called by net/http when a connection changes its state.
 func (s *slots) observe(raw net.Conn, state http.ConnState) {
-	if t, ok := raw.(*tls.Conn); ok {
-		raw = t.NetConn()
+	c, exchange := baseOf(raw)
+	if exchange != nil {
+		exchange.observe(state)
 	}
-	c, ok := raw.(*conn)
-	if !ok || s.most == 0 {
+	if c == nil || s.most == 0 {
 		return
 	}
 	s.mu.Lock()

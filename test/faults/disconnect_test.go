@@ -161,27 +161,59 @@ func TestHalfARequestReachesNobody(t *testing.T) {
 	}
 }
 
-// TestClientThatStopsSendingHasLeft pins a choice: a half-closed connection looks
-// like a closed one until something is written to it. Waiting for that would bill
-// whole replies that nobody reads, so faults.md C1 wins over C2.
-func TestClientThatStopsSendingHasLeft(t *testing.T) {
-	started, gone := make(chan struct{}, 1), make(chan struct{}, 1)
-	b := newBench(t, []cell{{name: "shut", upstream: cases.Chat, timeouts: patient, script: func(c *faultd.Conn) {
-		started <- struct{}{}
-		if c.Stall() {
-			gone <- struct{}{}
+// TestAClientThatStopsSendingGetsItsAnswer has clients that close their sending side behind the
+// request, as a client does that pipes its request through netcat. One of them leaves later on.
+func TestAClientThatStopsSendingGetsItsAnswer(t *testing.T) {
+	started, release, gone := make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)
+	b := newBench(t, []cell{
+		{name: "answered", upstream: cases.Chat, timeouts: patient, script: func(c *faultd.Conn) {
+			streamed := wantsStream(c)
+			started <- struct{}{}
+			<-release
+			good(c, faultd.Wires[cases.Chat], streamed)
+		}},
+		{name: "left", upstream: cases.Chat, timeouts: patient, script: func(c *faultd.Conn) {
+			started <- struct{}{}
+			if c.Stall() {
+				gone <- struct{}{}
+			}
+		}},
+	})
+	halfClose := func(w way, model string) (*net.TCPConn, *bufio.Reader) {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(b.gateway.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}}})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(b.gateway.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
+		t.Cleanup(func() { conn.Close() })
+		if err := w.request(t.Context(), t, b.gateway, model).Write(conn); err != nil {
+			t.Fatal(err)
+		}
+		await(t, started, "the upstream's call")
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(conn)
+		// The gateway asks whether the client is there by a reply that every client ignores.
+		if r, err := http.ReadResponse(in, nil); err != nil || r.StatusCode != http.StatusContinue {
+			t.Fatalf("%v: %v %v", w, r, err)
+		}
+		return conn.(*net.TCPConn), in
 	}
-	defer conn.Close()
-	if err := (way{cases.Chat, false}).request(t.Context(), t, b.gateway, "shut").Write(conn); err != nil {
-		t.Fatal(err)
+	for _, streamed := range []bool{false, true} {
+		w := way{cases.Chat, streamed}
+		_, in := halfClose(w, "answered")
+		release <- struct{}{}
+		r, err := http.ReadResponse(in, nil)
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("%v: %v %v", w, r, err)
+		}
+		text, err := io.ReadAll(r.Body)
+		if err != nil || !strings.Contains(string(text), `"finish_reason":"stop"`) {
+			t.Errorf("%v: %v: %s", w, err, text)
+		}
 	}
-	await(t, started, "the upstream's call")
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+	conn, _ := halfClose(way{cases.Chat, false}, "left")
+	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	await(t, gone, "the upstream to be cancelled")
