@@ -13,7 +13,6 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/mask"
 	"stagedoor/state"
 	"stagedoor/state/share"
 )
@@ -45,17 +44,14 @@ type Options struct {
 }
 
 // Doors are the handlers of the media shapes. Safe for concurrent use.
-type Doors struct {
-	Options
-	masks *mask.Judge
-}
+type Doors struct{ Options }
 
 // New makes the doors.
 func New(o Options) *Doors {
 	if o.Watchers == nil {
 		o.Watchers = share.New(share.Watchers, 0, 1)
 	}
-	return &Doors{Options: o, masks: mask.NewJudge()}
+	return &Doors{Options: o}
 }
 
 // resolve is the name under which the catalogue knows a model.

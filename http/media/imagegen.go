@@ -160,7 +160,7 @@ func (v *visit) judge() error {
 	if v.request.Mask == nil {
 		return nil
 	}
-	err := v.doors.masks.Check(v.r.Context(), v.request.Sources[0], v.request.Mask)
+	err := mask.Check(v.r.Context(), v.request.Sources[0], v.request.Mask)
 	var flaw mask.Flaw
 	switch {
 	case errors.As(err, &flaw):

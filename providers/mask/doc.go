@@ -1,10 +1,18 @@
-// Package mask decides whether a picture is a mask as the image vendor wants it
-// (imagegen-and-oauth.md 4.2): of the dimensions of its image, black and white
-// only, with enough black.
+// Package mask checks and converts masks: pictures that mark which part of another picture a
+// model may change. Check applies the rules of the image vendor's routes
+// (imagegen-and-oauth.md 4.2), where black marks the part to change. FromAlpha and ToAlpha
+// convert between such masks and the masks of the images shape, where that part is transparent.
+// The package does not repair masks.
 //
-// It is made for hostile files. Headers are looked at before anything else, no
-// pixel is decoded of a file whose dimensions are out of bounds, and a PNG is
-// read row by row, so that it costs memory for two rows whatever it expands to.
-// It does not show, convert or repair pictures, and it is not for the masks of
-// the images shape, which say with transparency what is to be changed.
+// # Hostile files
+//
+// Clients send masks, so a file can be made to cost much. Headers are read first. A file is
+// refused before a pixel is decoded if its dimensions are above a bound, or if it is too short
+// for them. The decoders of the standard library and of x/image then hold the whole picture:
+// at most bytesPerPixel for each of maxPixels. At most two pictures are in memory at a time
+// in the whole process; docs/limits.md states the sum.
+//
+// # Concurrency
+//
+// All functions are safe for concurrent use. They wait while two other masks are in memory.
 package mask

@@ -131,6 +131,6 @@ func (e *encoder) pictures() error {
 	case err != nil:
 		return err
 	}
-	e.mask, err = picture.NewFile("", black)
-	return err
+	e.mask = black
+	return nil
 }
