@@ -25,7 +25,10 @@ func New(providers []Provider, models []Model) (*Catalog, []error) {
 	}
 	b.aliases(models)
 	slices.SortStableFunc(b.c.patterns, func(x, y *entry) int {
-		return cmp.Or(cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)), cmp.Compare(len(y.prefix), len(x.prefix)))
+		return cmp.Or(
+			cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)),
+			cmp.Compare(len(y.prefix), len(x.prefix)),
+		)
 	})
 	return b.c, nil
 }
@@ -153,9 +156,15 @@ func (b *builder) route(at string, m *Model, r *Route, pattern bool) Candidate {
 		b.wrong("%s: more than one * in %q", at, r.Model)
 	}
 	b.common(at, r.Capabilities, r.MaxOutputTokens, r.Price)
-	c := Candidate{Provider: p, Model: cmp.Or(r.Model, "*"), weight: max(r.Weight, 1), overrides: [2]*CapabilityOverrides{m.Capabilities, r.Capabilities},
+	c := Candidate{
+		Provider:        p,
+		Model:           cmp.Or(r.Model, "*"),
+		weight:          max(r.Weight, 1),
+		overrides:       [2]*CapabilityOverrides{m.Capabilities, r.Capabilities},
 		maxOutputTokens: cmp.Or(r.MaxOutputTokens, m.MaxOutputTokens, defaultMaxOutputTokens),
-		exactMax:        r.MaxOutputTokens > 0 || m.MaxOutputTokens > 0, Price: cmp.Or(r.Price, m.Price)}
+		exactMax:        r.MaxOutputTokens > 0 || m.MaxOutputTokens > 0,
+		Price:           cmp.Or(r.Price, m.Price),
+	}
 	if !pattern {
 		c.Model = strings.Replace(c.Model, "*", VendorName(m.Pattern), 1)
 	}

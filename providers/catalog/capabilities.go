@@ -20,7 +20,10 @@ type CapabilityOverrides struct {
 }
 
 var thinkingStyles = map[string]dialogue.ThinkingStyle{
-	"none": dialogue.ThinkingNone, "budget": dialogue.ThinkingBudget, "effort": dialogue.ThinkingEffort, "implicit": dialogue.ThinkingImplicit,
+	"none":     dialogue.ThinkingNone,
+	"budget":   dialogue.ThinkingBudget,
+	"effort":   dialogue.ThinkingEffort,
+	"implicit": dialogue.ThinkingImplicit,
 }
 
 func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
@@ -49,8 +52,16 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 // generation (gateway.md 4.8 rule 7). Of a name that tells neither, everything
 // is believed: the upstream knows better, and its refusal degrades the request.
 func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
-	c := dialogue.Capabilities{StructuredOutputs: true, Thinking: thinkingOf(shape), ImagesIn: true, FilesIn: true, AudioIn: true,
-		JSONSchema: shape == dialogue.Gemini, Sampling: true, Prefill: true}
+	c := dialogue.Capabilities{
+		StructuredOutputs: true,
+		Thinking:          thinkingOf(shape),
+		ImagesIn:          true,
+		FilesIn:           true,
+		AudioIn:           true,
+		JSONSchema:        shape == dialogue.Gemini,
+		Sampling:          true,
+		Prefill:           true,
+	}
 	family, v := generation(model)
 	if v == 0 {
 		return c

@@ -48,7 +48,13 @@ func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 			return c.targets[i]
 		}
 	}
-	t := dialogue.Target{Provider: c.Provider.Name, Shape: shape, Model: c.Model, MaxOutputTokens: c.maxOutputTokens, Caps: CapabilitiesOf(c.Model, shape)}
+	t := dialogue.Target{
+		Provider:        c.Provider.Name,
+		Shape:           shape,
+		Model:           c.Model,
+		MaxOutputTokens: c.maxOutputTokens,
+		Caps:            CapabilitiesOf(c.Model, shape),
+	}
 	for _, o := range c.overrides {
 		o.apply(&t.Caps)
 	}
@@ -107,7 +113,8 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 }
 
 func (e *entry) matches(name string) bool {
-	return len(name) >= len(e.prefix)+len(e.suffix) && strings.HasPrefix(name, e.prefix) && strings.HasSuffix(name, e.suffix)
+	return len(name) >= len(e.prefix)+len(e.suffix) && strings.HasPrefix(name, e.prefix) &&
+		strings.HasSuffix(name, e.suffix)
 }
 
 // Plan is the order in which to try: one target chosen by weight, the other

@@ -18,7 +18,13 @@ func provider(name string, shape dialogue.Shape) catalog.Provider {
 func build(t testing.TB, models ...catalog.Model) *catalog.Catalog {
 	t.Helper()
 	c, mistakes := catalog.New([]catalog.Provider{
-		provider("a", dialogue.Chat), provider("b", dialogue.Messages), provider("c", dialogue.Gemini), {Name: "s", Shape: catalog.Sandbox},
+		provider(
+			"a",
+			dialogue.Chat,
+		),
+		provider("b", dialogue.Messages),
+		provider("c", dialogue.Gemini),
+		{Name: "s", Shape: catalog.Sandbox},
 	}, models)
 	if len(mistakes) > 0 {
 		t.Fatalf("mistakes: %v", mistakes)
@@ -71,9 +77,15 @@ func TestResolveTakesTheMostSpecificName(t *testing.T) {
 }
 
 func TestPlanTriesEveryTargetOnceAndFallbacksLast(t *testing.T) {
-	c := build(t, catalog.Model{Pattern: "m",
-		Targets:  []catalog.Route{{Provider: "a", Model: "x", Weight: 3}, {Provider: "b", Model: "y"}, {Provider: "c", Model: "z"}},
-		Fallback: to("s", "w")})
+	c := build(t, catalog.Model{
+		Pattern: "m",
+		Targets: []catalog.Route{
+			{Provider: "a", Model: "x", Weight: 3},
+			{Provider: "b", Model: "y"},
+			{Provider: "c", Model: "z"},
+		},
+		Fallback: to("s", "w"),
+	})
 	r, _ := c.Resolve("m")
 	rows := []struct {
 		pick int
@@ -95,15 +107,26 @@ func TestRouteOverridesModelOverridesFamily(t *testing.T) {
 	yes, no := true, false
 	c := build(t, catalog.Model{Pattern: "claude-3-opus", MaxOutputTokens: 100, Price: &catalog.Price{Input: 1},
 		Capabilities: &catalog.CapabilityOverrides{StructuredOutputs: &yes, ImagesIn: &no, Thinking: "effort"},
-		Targets: []catalog.Route{{Provider: "b", Model: "*"},
-			{Provider: "b", Model: "other", MaxOutputTokens: 7, Price: &catalog.Price{Input: 2}, Capabilities: &catalog.CapabilityOverrides{ImagesIn: &yes, SystemTurns: &yes}}}})
+		Targets: []catalog.Route{
+			{Provider: "b", Model: "*"},
+			{
+				Provider:        "b",
+				Model:           "other",
+				MaxOutputTokens: 7,
+				Price:           &catalog.Price{Input: 2},
+				Capabilities:    &catalog.CapabilityOverrides{ImagesIn: &yes, SystemTurns: &yes},
+			},
+		}})
 	r, _ := c.Resolve("claude-3-opus")
 	plan := r.Plan(never)
 	first, second := plan[0].Target(dialogue.Messages), plan[1].Target(dialogue.Messages)
-	if caps := first.Caps; !caps.StructuredOutputs || caps.ImagesIn || caps.Thinking != dialogue.ThinkingEffort || caps.SystemTurns || first.MaxOutputTokens != 100 {
+	if caps := first.Caps; !caps.StructuredOutputs || caps.ImagesIn || caps.Thinking != dialogue.ThinkingEffort ||
+		caps.SystemTurns ||
+		first.MaxOutputTokens != 100 {
 		t.Errorf("the model's overrides: %+v", first)
 	}
-	if caps := second.Caps; !caps.ImagesIn || !caps.SystemTurns || !caps.StructuredOutputs || second.MaxOutputTokens != 7 {
+	if caps := second.Caps; !caps.ImagesIn || !caps.SystemTurns || !caps.StructuredOutputs ||
+		second.MaxOutputTokens != 7 {
 		t.Errorf("the route's overrides: %+v", second)
 	}
 	if plan[0].Price.Input != 1 || plan[1].Price.Input != 2 {
@@ -121,7 +144,12 @@ func TestTargetNeverHasNoMaxOutputTokens(t *testing.T) {
 }
 
 func TestModelsListsNamesAndNotPatterns(t *testing.T) {
-	c := build(t, catalog.Model{Pattern: "z", Targets: to("a", "*")}, catalog.Model{Pattern: "*", Targets: to("a", "*")}, catalog.Model{Pattern: "b", Aliases: []string{"c"}, Targets: to("b", "*")})
+	c := build(
+		t,
+		catalog.Model{Pattern: "z", Targets: to("a", "*")},
+		catalog.Model{Pattern: "*", Targets: to("a", "*")},
+		catalog.Model{Pattern: "b", Aliases: []string{"c"}, Targets: to("b", "*")},
+	)
 	if got, want := c.Models(), []catalog.ModelInfo{{"z", "a"}, {"b", "b"}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -138,8 +166,13 @@ func TestNewReportsEveryMistake(t *testing.T) {
 			{Pattern: "", Targets: to("a", "*")},
 			{Pattern: "a*b*", Targets: to("nobody", "*")},
 			{Pattern: "m", Aliases: []string{"m", "x*"}},
-			{Pattern: "n", MaxOutputTokens: -1, Price: &catalog.Price{Input: -1}, Capabilities: &catalog.CapabilityOverrides{Thinking: "hard"},
-				Targets: []catalog.Route{{Provider: "a", Model: "**", Weight: -1}}},
+			{
+				Pattern:         "n",
+				MaxOutputTokens: -1,
+				Price:           &catalog.Price{Input: -1},
+				Capabilities:    &catalog.CapabilityOverrides{Thinking: "hard"},
+				Targets:         []catalog.Route{{Provider: "a", Model: "**", Weight: -1}},
+			},
 		})
 	all := fmt.Sprint(mistakes)
 	for _, want := range []string{`shape "smoke" is unknown`, "base_url", "retries", `shape "fog"`, "given twice", "limits", "name is required", "a name or pattern is required",
@@ -192,7 +225,14 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 	for _, row := range rows {
 		got := catalog.CapabilitiesOf(row.model, row.shape)
 		if got.StructuredOutputs != row.structured || got.Thinking != row.thinking {
-			t.Errorf("%s: structured outputs %v, thinking %d; want %v, %d", row.model, got.StructuredOutputs, got.Thinking, row.structured, row.thinking)
+			t.Errorf(
+				"%s: structured outputs %v, thinking %d; want %v, %d",
+				row.model,
+				got.StructuredOutputs,
+				got.Thinking,
+				row.structured,
+				row.thinking,
+			)
 		}
 	}
 	for model, want := range map[string]bool{"claude-opus-4-6": true, "claude-opus-4-7": false, "claude-sonnet-5": false, "gpt-5.1": true} {
@@ -223,11 +263,26 @@ func TestPriceOfTokens(t *testing.T) {
 		{"free", nil, usage(1000, -1, -1, 1000, -1), 0},
 		{"plain", full, usage(1000, -1, -1, 100, -1), 3000 + 1500},
 		{"cached and written tokens are part of the input", full, usage(1000, 600, 200, 0, -1), 600 + 180 + 750},
-		{"without a price of their own they cost what input costs", &catalog.Price{Input: 1_000_000}, usage(1000, 600, 200, 0, -1), 1000},
-		{"reasoning is part of the output", &catalog.Price{Output: 2_000_000, Reasoning: 1_000_000}, usage(0, -1, -1, 100, 40), 120 + 40},
+		{
+			"without a price of their own they cost what input costs",
+			&catalog.Price{Input: 1_000_000},
+			usage(1000, 600, 200, 0, -1),
+			1000,
+		},
+		{
+			"reasoning is part of the output",
+			&catalog.Price{Output: 2_000_000, Reasoning: 1_000_000},
+			usage(0, -1, -1, 100, 40),
+			120 + 40,
+		},
 		{"rounded up, once", &catalog.Price{Input: 1, Output: 1}, usage(1, -1, -1, 1, -1), 1},
 		{"told nothing", full, dialogue.NoUsage, 0},
-		{"absurd counts saturate", full, usage(math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, 0), math.MaxInt64},
+		{
+			"absurd counts saturate",
+			full,
+			usage(math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, 0),
+			math.MaxInt64,
+		},
 	}
 	for _, row := range rows {
 		if got := row.price.Tokens(row.usage); got != row.want {
@@ -237,7 +292,11 @@ func TestPriceOfTokens(t *testing.T) {
 }
 
 func FuzzResolve(f *testing.F) {
-	c := build(f, catalog.Model{Pattern: "claude-*-x", Targets: to("b", "*")}, catalog.Model{Pattern: "*", Targets: to("a", "p/*")})
+	c := build(
+		f,
+		catalog.Model{Pattern: "claude-*-x", Targets: to("b", "*")},
+		catalog.Model{Pattern: "*", Targets: to("a", "p/*")},
+	)
 	for _, seed := range []string{"claude-3-5", "gpt-4o", "gemini-2.5", "", "*", "claude--x", "gpt-99999999999999999999"} {
 		f.Add(seed)
 	}
@@ -276,7 +335,10 @@ func BenchmarkPatternKeepsName(b *testing.B) {
 func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
 	also := provider("also", dialogue.Chat)
 	also.Also = []dialogue.Shape{catalog.Imagegen}
-	c, mistakes := catalog.New([]catalog.Provider{provider("a", dialogue.Chat), also, provider("vendor", catalog.Imagegen)}, nil)
+	c, mistakes := catalog.New(
+		[]catalog.Provider{provider("a", dialogue.Chat), also, provider("vendor", catalog.Imagegen)},
+		nil,
+	)
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
@@ -291,11 +353,14 @@ func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
 // A pattern of media models knows them by both names; a catch-all does not come
 // before it.
 func TestPatternsKnowMediaModelsByBothNames(t *testing.T) {
-	c, errs := catalog.New([]catalog.Provider{{Name: "a", Shape: catalog.Sandbox}, {Name: "b", Shape: catalog.Sandbox}}, []catalog.Model{
-		{Pattern: "*", Targets: []catalog.Route{{Provider: "a"}}},
-		{Pattern: "gen-image-*", Targets: []catalog.Route{{Provider: "b"}}},
-		{Pattern: "sora-*", Targets: []catalog.Route{{Provider: "b"}}},
-	})
+	c, errs := catalog.New(
+		[]catalog.Provider{{Name: "a", Shape: catalog.Sandbox}, {Name: "b", Shape: catalog.Sandbox}},
+		[]catalog.Model{
+			{Pattern: "*", Targets: []catalog.Route{{Provider: "a"}}},
+			{Pattern: "gen-image-*", Targets: []catalog.Route{{Provider: "b"}}},
+			{Pattern: "sora-*", Targets: []catalog.Route{{Provider: "b"}}},
+		},
+	)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

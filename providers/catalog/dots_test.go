@@ -3,8 +3,13 @@ package catalog
 import "testing"
 
 func TestNoPatternMatchesANameThatClimbs(t *testing.T) {
-	c, mistakes := New([]Provider{{Name: "p", Shape: "gemini", BaseURL: "http://a"}},
-		[]Model{{Pattern: "cheap-*", Targets: []Route{{Provider: "p"}}}, {Pattern: "*", Targets: []Route{{Provider: "p"}}}})
+	c, mistakes := New(
+		[]Provider{{Name: "p", Shape: "gemini", BaseURL: "http://a"}},
+		[]Model{
+			{Pattern: "cheap-*", Targets: []Route{{Provider: "p"}}},
+			{Pattern: "*", Targets: []Route{{Provider: "p"}}},
+		},
+	)
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}

@@ -46,7 +46,10 @@ func (p *Price) Tokens(u dialogue.Usage) int64 {
 		return 0
 	}
 	read := dialogue.CountOrZero(u.CacheRead)
-	written := max(dialogue.CountOrZero(u.CacheWrite), addSaturating(dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)))
+	written := max(
+		dialogue.CountOrZero(u.CacheWrite),
+		addSaturating(dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)),
+	)
 	reasoning := dialogue.CountOrZero(u.Reasoning)
 	var sum ledger
 	sum.add(max(dialogue.CountOrZero(u.InputTotal)-addSaturating(read, written), 0), p.Input)

@@ -16,7 +16,13 @@ const (
 	Veo      dialogue.Shape = "veo"
 )
 
-var textShapes = []dialogue.Shape{dialogue.Chat, dialogue.Responses, dialogue.Completions, dialogue.Messages, dialogue.Gemini}
+var textShapes = []dialogue.Shape{
+	dialogue.Chat,
+	dialogue.Responses,
+	dialogue.Completions,
+	dialogue.Messages,
+	dialogue.Gemini,
+}
 
 var knownShapes = append([]dialogue.Shape{Sandbox, Images, Imagegen, Videos, Veo}, textShapes...)
 

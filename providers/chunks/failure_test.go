@@ -15,14 +15,26 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 		message, kind, code string
 	}{
 		{400, `{"error":{"message":"m","type":"t","param":"p","code":"c"}}`, "m", "t", "c"},
-		{404, `{"error":{"message":"m","type":"not_found_error","param":null,"code":404}}`, "m", "not_found_error", "404"},
+		{
+			404,
+			`{"error":{"message":"m","type":"not_found_error","param":null,"code":404}}`,
+			"m",
+			"not_found_error",
+			"404",
+		},
 		{429, `{"error":"busy"}`, "busy", "rate_limit_error", "<nil>"},
 		{400, `{"message":"m"}`, "m", "invalid_request_error", "<nil>"},
 		{422, `{"detail":"d"}`, "d", "invalid_request_error", "<nil>"},
 		{400, `[{"error":{"message":"m","code":400}}]`, "m", "invalid_request_error", "400"},
 		{502, `<html>secret host</html>`, "the upstream provider returned status 502", "api_error", "<nil>"},
 		{529, ``, "the upstream provider returned status 529", "overloaded_error", "<nil>"},
-		{500, `"` + strings.Repeat("x", 70<<10) + `"`, "the upstream provider returned status 500", "api_error", "<nil>"},
+		{
+			500,
+			`"` + strings.Repeat("x", 70<<10) + `"`,
+			"the upstream provider returned status 500",
+			"api_error",
+			"<nil>",
+		},
 	}
 	for _, row := range rows {
 		e := chunks.DecodeError(row.status, nil, []byte(row.body))
@@ -34,7 +46,13 @@ func TestDecodeErrorReadsEveryForm(t *testing.T) {
 			t.Errorf("%.60s: got %d %q %q %q", row.body, e.Status, e.Message, e.Type, code)
 		}
 	}
-	if e := chunks.DecodeError(400, nil, []byte(`{"error":{"message":"`+strings.Repeat("é", 3000)+`"}}`)); len(e.Message) > 2<<10+3 {
+	if e := chunks.DecodeError(
+		400,
+		nil,
+		[]byte(`{"error":{"message":"`+strings.Repeat("é", 3000)+`"}}`),
+	); len(
+		e.Message,
+	) > 2<<10+3 {
 		t.Errorf("message of %d bytes", len(e.Message))
 	}
 }

@@ -28,7 +28,10 @@ func Patch(body []byte, members []fields.Member, head shapes.Head, t dialogue.Ta
 	}
 	if ask && len(members) > 0 {
 		end := members[len(members)-1].End
-		edits = append(edits, fields.Edit{Start: end, End: end, With: []byte(`,"stream_options":{"include_usage":true}`)})
+		edits = append(
+			edits,
+			fields.Edit{Start: end, End: end, With: []byte(`,"stream_options":{"include_usage":true}`)},
+		)
 	}
 	return edits
 }
@@ -39,7 +42,10 @@ func PatchPlain(body []byte, head shapes.Head, t dialogue.Target) []byte {
 	var edits []fields.Edit
 	if head.Stream && !head.IncludeUsage {
 		first := bytes.IndexByte(body, '{') + 1
-		edits = append(edits, fields.Edit{Start: first, End: first, With: []byte(`"stream_options":{"include_usage":true},`)})
+		edits = append(
+			edits,
+			fields.Edit{Start: first, End: first, With: []byte(`"stream_options":{"include_usage":true},`)},
+		)
 	}
 	if head.Model != t.Model {
 		if e, ok := renamed(body, t.Model); ok {

@@ -52,7 +52,8 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 		return nil, shapes.Forward, false
 	}
 	verdict := shapes.Forward
-	if !t.content || t.ended > 0 || told(data, usageWord) || told(data, finishWord) || name == "error" || told(data, errorWord) {
+	if !t.content || t.ended > 0 || told(data, usageWord) || told(data, finishWord) || name == "error" ||
+		told(data, errorWord) {
 		left, v := t.look(name, data)
 		if v == shapes.Drop || v == shapes.Failed {
 			return nil, v, false

@@ -36,19 +36,32 @@ func TestTapTakesWholeRepliesAsServersWriteThem(t *testing.T) {
 		``:                              false,
 	}
 	for body, want := range rows {
-		if out, err := newTap(shapes.TapOptions{}).Body([]byte(body)); (err == nil) != want || want && string(out) != body {
+		if out, err := newTap(
+			shapes.TapOptions{},
+		).Body([]byte(body)); (err == nil) != want ||
+			want && string(out) != body {
 			t.Errorf("%s: got %s and %v", body, out, err)
 		}
 	}
 }
 
 func TestUsageIsReadWhereverItStands(t *testing.T) {
-	u := chunks.Usage(gjson.Parse(`{"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":2,"x":9},"prompt_cache_hit_tokens":3,
-		"prompt_tokens_details":{"audio_tokens":4,"cache_write_tokens":5},"completion_tokens":6,"prompt_tokens":7,"total_tokens":13}`))
-	if u.Reasoning != 1 || u.AudioOut != 2 || u.CacheRead != 3 || u.AudioIn != 4 || u.CacheWrite != 5 || u.OutputTotal != 6 || u.InputTotal != 7 {
+	u := chunks.Usage(
+		gjson.Parse(
+			`{"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":2,"x":9},"prompt_cache_hit_tokens":3,
+		"prompt_tokens_details":{"audio_tokens":4,"cache_write_tokens":5},"completion_tokens":6,"prompt_tokens":7,"total_tokens":13}`,
+		),
+	)
+	if u.Reasoning != 1 || u.AudioOut != 2 || u.CacheRead != 3 || u.AudioIn != 4 || u.CacheWrite != 5 ||
+		u.OutputTotal != 6 ||
+		u.InputTotal != 7 {
 		t.Errorf("got %+v", u)
 	}
-	u = chunks.Usage(gjson.Parse(`{"prompt_tokens":-1,"completion_tokens":"5","prompt_tokens_details":{"cached_tokens":8},"prompt_cache_hit_tokens":3}`))
+	u = chunks.Usage(
+		gjson.Parse(
+			`{"prompt_tokens":-1,"completion_tokens":"5","prompt_tokens_details":{"cached_tokens":8},"prompt_cache_hit_tokens":3}`,
+		),
+	)
 	if u.InputTotal != dialogue.NegativeCount || u.OutputTotal != -1 || u.CacheRead != 8 {
 		t.Errorf("got %+v", u)
 	}

@@ -114,7 +114,8 @@ func (w *walk) leave(mark int) { w.active = w.active[:mark] }
 // onlyAnnotates reports whether a $ref has no constraints beside it.
 func (n *node) onlyAnnotates() bool {
 	for _, m := range n.members {
-		if m.name != "$ref" && constraints[m.name] || m.name == "type" || m.name == "properties" || m.name == "required" {
+		if m.name != "$ref" && constraints[m.name] || m.name == "type" || m.name == "properties" ||
+			m.name == "required" {
 			return false
 		}
 	}

@@ -19,8 +19,16 @@ func FromGemini(raw json.RawMessage) json.RawMessage {
 	return fromGemini(root).encode()
 }
 
-var camel = map[string]string{"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength", "max_length": "maxLength",
-	"min_properties": "minProperties", "max_properties": "maxProperties", "property_ordering": "propertyOrdering"}
+var camel = map[string]string{
+	"any_of":            "anyOf",
+	"min_items":         "minItems",
+	"max_items":         "maxItems",
+	"min_length":        "minLength",
+	"max_length":        "maxLength",
+	"min_properties":    "minProperties",
+	"max_properties":    "maxProperties",
+	"property_ordering": "propertyOrdering",
+}
 
 // counts are int64 in the vendor's protocol, which prints those as strings.
 var counts = []string{"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}

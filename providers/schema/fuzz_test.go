@@ -58,7 +58,12 @@ func hostile() map[string]string {
 	var doubling, wide, names strings.Builder
 	doubling.WriteString(`{"$defs":{"D0":{"type":"string"}`)
 	for i := 1; i < 60; i++ {
-		fmt.Fprintf(&doubling, `,"D%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/D%d"},"b":{"$ref":"#/$defs/D%[2]d"}}}`, i, i-1)
+		fmt.Fprintf(
+			&doubling,
+			`,"D%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/D%d"},"b":{"$ref":"#/$defs/D%[2]d"}}}`,
+			i,
+			i-1,
+		)
 	}
 	doubling.WriteString(`},"$ref":"#/$defs/D59"}`)
 	for i := range 3000 {
@@ -71,11 +76,21 @@ func hostile() map[string]string {
 	}
 	long := strings.Repeat("x", 1<<20)
 	return map[string]string{
-		"doubling references":   doubling.String(),
-		"conjunction of many":   `{"allOf":[` + wide.String() + `],"$defs":{"A":{"type":"object","properties":{` + names.String() + `}}}}`,
-		"long text many times":  `{"anyOf":[` + wide.String() + `],"$defs":{"A":{"type":"string","description":"` + long + `"}}}`,
-		"long text beside many": `{"description":"` + long + `","properties":{"a":{}},"type":"object","anyOf":[` + strings.ReplaceAll(wide.String(), `"$ref":"#/$defs/A"`, ``) + `]}`,
-		"nested alternatives":   strings.Repeat(`{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"a":1},{"b":2},`, 30) + `{}` + strings.Repeat(`]}`, 30),
+		"doubling references":  doubling.String(),
+		"conjunction of many":  `{"allOf":[` + wide.String() + `],"$defs":{"A":{"type":"object","properties":{` + names.String() + `}}}}`,
+		"long text many times": `{"anyOf":[` + wide.String() + `],"$defs":{"A":{"type":"string","description":"` + long + `"}}}`,
+		"long text beside many": `{"description":"` + long + `","properties":{"a":{}},"type":"object","anyOf":[` + strings.ReplaceAll(
+			wide.String(),
+			`"$ref":"#/$defs/A"`,
+			``,
+		) + `]}`,
+		"nested alternatives": strings.Repeat(
+			`{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"a":1},{"b":2},`,
+			30,
+		) + `{}` + strings.Repeat(
+			`]}`,
+			30,
+		),
 		"conjunction with self": `{"allOf":[{"$ref":"#"},{"allOf":[{"$ref":"#"}]}]}`,
 	}
 }

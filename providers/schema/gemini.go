@@ -124,8 +124,20 @@ func (g *geminiNode) member(m member) {
 			g.out.put("type", text(name))
 		}
 		return
-	case "title", "description", "default", "example", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
-		"minProperties", "maxProperties", "required":
+	case "title",
+		"description",
+		"default",
+		"example",
+		"pattern",
+		"minimum",
+		"maximum",
+		"minLength",
+		"maxLength",
+		"minItems",
+		"maxItems",
+		"minProperties",
+		"maxProperties",
+		"required":
 		g.out.add(m.name, m.value)
 		return
 	case "nullable":

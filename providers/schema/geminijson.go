@@ -62,8 +62,26 @@ func (w *geminiJSONWalk) below(depth int) func(*node) *node {
 	return func(n *node) *node { return w.schema(n, depth+1) }
 }
 
-var geminiJSONKeywords = []string{"$defs", "type", "format", "title", "description", "enum", "items", "prefixItems", "minItems", "maxItems",
-	"minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required", "propertyOrdering"}
+var geminiJSONKeywords = []string{
+	"$defs",
+	"type",
+	"format",
+	"title",
+	"description",
+	"enum",
+	"items",
+	"prefixItems",
+	"minItems",
+	"maxItems",
+	"minimum",
+	"maximum",
+	"anyOf",
+	"oneOf",
+	"properties",
+	"additionalProperties",
+	"required",
+	"propertyOrdering",
+}
 
 func (w *geminiJSONWalk) member(out *node, m member, depth int, gone *notes) {
 	switch {

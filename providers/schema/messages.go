@@ -165,7 +165,18 @@ var messagesAccepts = map[string]func(*node) bool{
 	"pattern":  func(v *node) bool { return v.kind == '"' && !beyondPatterns.MatchString(v.str()) },
 }
 
-var messagesFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+var messagesFormats = []string{
+	"date-time",
+	"time",
+	"date",
+	"duration",
+	"email",
+	"hostname",
+	"uri",
+	"ipv4",
+	"ipv6",
+	"uuid",
+}
 
 // beyondPatterns finds what the vendor's regular expressions lack: lookaround,
 // back references, word boundaries and repetitions of four digits.

@@ -18,36 +18,101 @@ func TestForMessagesClosesAndStrips(t *testing.T) {
 		name, in, want string
 		stripped       bool
 	}{
-		{"every object is closed, also in items, anyOf and definitions", person,
+		{
+			"every object is closed, also in items, anyOf and definitions",
+			person,
 			`{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"additionalProperties":false}},` +
-				`"addr":{"anyOf":[{"$ref":"#/$defs/Addr"},{"type":"null"}]}},"required":["name"],"$defs":{"Addr":{"type":"object","properties":{"city":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false}`, false},
-		{"a type that goes without saying is said", `{"properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`, false},
+				`"addr":{"anyOf":[{"$ref":"#/$defs/Addr"},{"type":"null"}]}},"required":["name"],"$defs":{"Addr":{"type":"object","properties":{"city":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false}`,
+			false,
+		},
+		{
+			"a type that goes without saying is said",
+			`{"properties":{"a":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
+			false,
+		},
 		{"bounds move to the description", `{"type":"integer","minimum":0,"maximum":1.50e2}`,
 			`{"type":"integer","description":"{minimum: 0, maximum: 1.50e2}"}`, true},
 		{"a description is kept in front of them", `{"description":"Age.","type":"integer","exclusiveMinimum":0}`,
 			`{"description":"Age.\n\n{exclusiveMinimum: 0}","type":"integer"}`, true},
-		{"a property called minimum is data", `{"type":"object","properties":{"minimum":{"type":"string"},"oneOf":{"type":"string"}},"required":["minimum"]}`,
-			`{"type":"object","properties":{"minimum":{"type":"string"},"oneOf":{"type":"string"}},"required":["minimum"],"additionalProperties":false}`, false},
-		{"keywords inside enum, const and default are data", `{"type":"object","properties":{"a":{"const":{"minimum":1}},"b":{"default":{"oneOf":2}}}}`,
-			`{"type":"object","properties":{"a":{"const":{"minimum":1}},"b":{"default":{"oneOf":2}}},"additionalProperties":false}`, false},
-		{"oneOf is spelled anyOf", `{"oneOf":[{"type":"string"},{"type":"integer"}]}`, `{"anyOf":[{"type":"string"},{"type":"integer"}]}`, false},
-		{"an open object is closed and that is a loss", `{"type":"object","additionalProperties":true}`, `{"type":"object","additionalProperties":false}`, true},
-		{"a map cannot be said", `{"type":"object","additionalProperties":{"type":"string"}}`,
-			`{"type":"object","additionalProperties":false,"description":"{additionalProperties: {\"type\":\"string\"}}"}`, true},
-		{"minItems of one stays", `{"type":"array","items":true,"minItems":1}`, `{"type":"array","items":{},"minItems":1}`, false},
-		{"minItems of two goes", `{"type":"array","items":{"type":"string"},"minItems":2}`, `{"type":"array","items":{"type":"string"},"description":"{minItems: 2}"}`, true},
-		{"known formats stay, others go", `{"anyOf":[{"type":"string","format":"uuid"},{"type":"string","format":"iban"}]}`,
-			`{"anyOf":[{"type":"string","format":"uuid"},{"type":"string","description":"{format: \"iban\"}"}]}`, true},
-		{"lookaround goes", `{"type":"string","pattern":"^(?!a)b$"}`, `{"type":"string","description":"{pattern: \"^(?!a)b$\"}"}`, true},
-		{"conjunctions are merged, or closed objects would contradict each other",
+		{
+			"a property called minimum is data",
+			`{"type":"object","properties":{"minimum":{"type":"string"},"oneOf":{"type":"string"}},"required":["minimum"]}`,
+			`{"type":"object","properties":{"minimum":{"type":"string"},"oneOf":{"type":"string"}},"required":["minimum"],"additionalProperties":false}`,
+			false,
+		},
+		{
+			"keywords inside enum, const and default are data",
+			`{"type":"object","properties":{"a":{"const":{"minimum":1}},"b":{"default":{"oneOf":2}}}}`,
+			`{"type":"object","properties":{"a":{"const":{"minimum":1}},"b":{"default":{"oneOf":2}}},"additionalProperties":false}`,
+			false,
+		},
+		{
+			"oneOf is spelled anyOf",
+			`{"oneOf":[{"type":"string"},{"type":"integer"}]}`,
+			`{"anyOf":[{"type":"string"},{"type":"integer"}]}`,
+			false,
+		},
+		{
+			"an open object is closed and that is a loss",
+			`{"type":"object","additionalProperties":true}`,
+			`{"type":"object","additionalProperties":false}`,
+			true,
+		},
+		{
+			"a map cannot be said",
+			`{"type":"object","additionalProperties":{"type":"string"}}`,
+			`{"type":"object","additionalProperties":false,"description":"{additionalProperties: {\"type\":\"string\"}}"}`,
+			true,
+		},
+		{
+			"minItems of one stays",
+			`{"type":"array","items":true,"minItems":1}`,
+			`{"type":"array","items":{},"minItems":1}`,
+			false,
+		},
+		{
+			"minItems of two goes",
+			`{"type":"array","items":{"type":"string"},"minItems":2}`,
+			`{"type":"array","items":{"type":"string"},"description":"{minItems: 2}"}`,
+			true,
+		},
+		{
+			"known formats stay, others go",
+			`{"anyOf":[{"type":"string","format":"uuid"},{"type":"string","format":"iban"}]}`,
+			`{"anyOf":[{"type":"string","format":"uuid"},{"type":"string","description":"{format: \"iban\"}"}]}`,
+			true,
+		},
+		{
+			"lookaround goes",
+			`{"type":"string","pattern":"^(?!a)b$"}`,
+			`{"type":"string","description":"{pattern: \"^(?!a)b$\"}"}`,
+			true,
+		},
+		{
+			"conjunctions are merged, or closed objects would contradict each other",
 			`{"allOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{"type":"number"}},"required":["b"]}]}`,
-			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}`, false},
-		{"alternatives beside properties are written out", `{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"b":{"type":"string"}}},{"required":["a"]}]}`,
-			`{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":false},{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}]}`, false},
-		{"a lone allOf of a reference is the reference", `{"type":"object","properties":{"p":{"allOf":[{"$ref":"#/$defs/P"}]}},"$defs":{"P":{"type":"string"}}}`,
-			`{"type":"object","properties":{"p":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"string"}},"additionalProperties":false}`, false},
-		{"a reference to anywhere but definitions is written out", `{"type":"object","properties":{"a":{"type":"string"},"b":{"$ref":"#/properties/a"}}}`,
-			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":false}`, false},
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}`,
+			false,
+		},
+		{
+			"alternatives beside properties are written out",
+			`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"b":{"type":"string"}}},{"required":["a"]}]}`,
+			`{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":false},{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}]}`,
+			false,
+		},
+		{
+			"a lone allOf of a reference is the reference",
+			`{"type":"object","properties":{"p":{"allOf":[{"$ref":"#/$defs/P"}]}},"$defs":{"P":{"type":"string"}}}`,
+			`{"type":"object","properties":{"p":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"string"}},"additionalProperties":false}`,
+			false,
+		},
+		{
+			"a reference to anywhere but definitions is written out",
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"$ref":"#/properties/a"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":false}`,
+			false,
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -98,24 +163,64 @@ func TestForGemini(t *testing.T) {
 		name, in, want string
 		lossy          bool
 	}{
-		{"references are inlined and types spelled in capitals", person,
+		{
+			"references are inlined and types spelled in capitals",
+			person,
 			`{"type":"OBJECT","properties":{"name":{"type":"STRING"},"tags":{"type":"ARRAY","items":{"type":"OBJECT","properties":{"k":{"type":"STRING"}}}},` +
-				`"addr":{"type":"OBJECT","properties":{"city":{"type":"STRING"}},"nullable":true}},"required":["name"],"propertyOrdering":["name","tags","addr"]}`, false},
-		{"a type list without null is alternatives, and nothing stands beside them", `{"type":["string","integer","null"],"description":"d"}`,
-			`{"anyOf":[{"description":"d","type":"STRING","nullable":true},{"description":"d","type":"INTEGER","nullable":true}]}`, false},
+				`"addr":{"type":"OBJECT","properties":{"city":{"type":"STRING"}},"nullable":true}},"required":["name"],"propertyOrdering":["name","tags","addr"]}`,
+			false,
+		},
+		{
+			"a type list without null is alternatives, and nothing stands beside them",
+			`{"type":["string","integer","null"],"description":"d"}`,
+			`{"anyOf":[{"description":"d","type":"STRING","nullable":true},{"description":"d","type":"INTEGER","nullable":true}]}`,
+			false,
+		},
 		{"null in a type list", `{"type":["string","null"]}`, `{"type":"STRING","nullable":true}`, false},
 		{"const is an enum of one", `{"const":"a"}`, `{"enum":["a"],"type":"STRING"}`, false},
-		{"an enum of numbers moves to the description", `{"type":"integer","enum":[1,2]}`, `{"type":"INTEGER","description":"{enum: [1,2]}"}`, true},
+		{
+			"an enum of numbers moves to the description",
+			`{"type":"integer","enum":[1,2]}`,
+			`{"type":"INTEGER","description":"{enum: [1,2]}"}`,
+			true,
+		},
 		{"null in an enum", `{"enum":["a",null]}`, `{"enum":["a"],"type":"STRING","nullable":true}`, false},
-		{"unknown formats go", `{"type":"string","format":"uuid"}`, `{"type":"STRING","description":"{format: \"uuid\"}"}`, true},
-		{"closing says nothing there", `{"type":"object","additionalProperties":false,"$schema":"x"}`, `{"type":"OBJECT"}`, false},
-		{"required keeps to the properties", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`,
-			`{"type":"OBJECT","properties":{"a":{"type":"STRING"}},"required":["a"]}`, false},
-		{"a tuple's items may be any of its places", `{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}]}`,
-			`{"type":"ARRAY","items":{"anyOf":[{"type":"STRING"},{"type":"INTEGER"}]},"description":"{prefixItems: [{\"type\":\"string\"},{\"type\":\"integer\"}]}"}`, true},
-		{"recursion ends in an object", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{"type":"OBJECT","properties":{"next":{"type":"OBJECT"}}}`, true},
-		{"properties named like keywords are data", `{"type":"object","properties":{"const":{"type":"string"},"$ref":{"type":"string"}}}`,
-			`{"type":"OBJECT","properties":{"const":{"type":"STRING"},"$ref":{"type":"STRING"}},"propertyOrdering":["const","$ref"]}`, false},
+		{
+			"unknown formats go",
+			`{"type":"string","format":"uuid"}`,
+			`{"type":"STRING","description":"{format: \"uuid\"}"}`,
+			true,
+		},
+		{
+			"closing says nothing there",
+			`{"type":"object","additionalProperties":false,"$schema":"x"}`,
+			`{"type":"OBJECT"}`,
+			false,
+		},
+		{
+			"required keeps to the properties",
+			`{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`,
+			`{"type":"OBJECT","properties":{"a":{"type":"STRING"}},"required":["a"]}`,
+			false,
+		},
+		{
+			"a tuple's items may be any of its places",
+			`{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}]}`,
+			`{"type":"ARRAY","items":{"anyOf":[{"type":"STRING"},{"type":"INTEGER"}]},"description":"{prefixItems: [{\"type\":\"string\"},{\"type\":\"integer\"}]}"}`,
+			true,
+		},
+		{
+			"recursion ends in an object",
+			`{"type":"object","properties":{"next":{"$ref":"#"}}}`,
+			`{"type":"OBJECT","properties":{"next":{"type":"OBJECT"}}}`,
+			true,
+		},
+		{
+			"properties named like keywords are data",
+			`{"type":"object","properties":{"const":{"type":"string"},"$ref":{"type":"string"}}}`,
+			`{"type":"OBJECT","properties":{"const":{"type":"STRING"},"$ref":{"type":"STRING"}},"propertyOrdering":["const","$ref"]}`,
+			false,
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -136,18 +241,56 @@ func TestForGeminiJSON(t *testing.T) {
 		lossy          bool
 	}{
 		{"definitions stay", person, person, false},
-		{"$schema goes, recursion stays", `{"$schema":"x","$ref":"#/$defs/N","$defs":{"N":{"type":"object","properties":{"n":{"$ref":"#/$defs/N"}}}}}`,
-			`{"$ref":"#/$defs/N","$defs":{"N":{"type":"object","properties":{"n":{"$ref":"#/$defs/N"}}}}}`, false},
-		{"older definitions are inlined", `{"type":"object","properties":{"a":{"$ref":"#/definitions/A"}},"definitions":{"A":{"type":"string"}}}`,
-			`{"type":"object","properties":{"a":{"type":"string"}}}`, false},
-		{"unlisted constraints move to the description", `{"type":"string","pattern":"a"}`, `{"type":"string","description":"{pattern: \"a\"}"}`, true},
-		{"types are said and arrays have items", `{"properties":{"a":{"type":"array"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`, false},
+		{
+			"$schema goes, recursion stays",
+			`{"$schema":"x","$ref":"#/$defs/N","$defs":{"N":{"type":"object","properties":{"n":{"$ref":"#/$defs/N"}}}}}`,
+			`{"$ref":"#/$defs/N","$defs":{"N":{"type":"object","properties":{"n":{"$ref":"#/$defs/N"}}}}}`,
+			false,
+		},
+		{
+			"older definitions are inlined",
+			`{"type":"object","properties":{"a":{"$ref":"#/definitions/A"}},"definitions":{"A":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"}}}`,
+			false,
+		},
+		{
+			"unlisted constraints move to the description",
+			`{"type":"string","pattern":"a"}`,
+			`{"type":"string","description":"{pattern: \"a\"}"}`,
+			true,
+		},
+		{
+			"types are said and arrays have items",
+			`{"properties":{"a":{"type":"array"}}}`,
+			`{"type":"object","properties":{"a":{"type":"array","items":{}}}}`,
+			false,
+		},
 		{"const is an enum of one", `{"const":3}`, `{"enum":[3]}`, false},
-		{"allOf is merged", `{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}}]}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, false},
-		{"null leaves an enum", `{"type":["string","null"],"description":"d","enum":["x",null]}`, `{"description":"d","anyOf":[{"type":"string","enum":["x"]},{"type":"null"}]}`, false},
-		{"null leaves an enum without a type", `{"enum":["x",2,null]}`, `{"anyOf":[{"enum":["x",2]},{"type":"null"}]}`, false},
+		{
+			"allOf is merged",
+			`{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"}}}`,
+			false,
+		},
+		{
+			"null leaves an enum",
+			`{"type":["string","null"],"description":"d","enum":["x",null]}`,
+			`{"description":"d","anyOf":[{"type":"string","enum":["x"]},{"type":"null"}]}`,
+			false,
+		},
+		{
+			"null leaves an enum without a type",
+			`{"enum":["x",2,null]}`,
+			`{"anyOf":[{"enum":["x",2]},{"type":"null"}]}`,
+			false,
+		},
 		{"null that the type forbids", `{"type":"string","enum":["x",null]}`, `{"type":"string","enum":["x"]}`, false},
-		{"required names properties", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`, `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`, false},
+		{
+			"required names properties",
+			`{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`,
+			`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`,
+			false,
+		},
 	}
 	for _, row := range rows {
 		got, lossy := schema.ForGeminiJSON([]byte(row.in))
@@ -159,11 +302,31 @@ func TestForGeminiJSON(t *testing.T) {
 
 func TestFromGemini(t *testing.T) {
 	rows := []struct{ name, in, want string }{
-		{"types in small letters", `{"type":"OBJECT","properties":{"a":{"type":"STRING","format":"enum","enum":["x"]}}}`, `{"type":"object","properties":{"a":{"type":"string","enum":["x"]}}}`},
-		{"nullable is the type null", `{"type":"STRING","nullable":true,"enum":["a"]}`, `{"type":["string","null"],"enum":["a",null]}`},
-		{"nullable alternatives", `{"any_of":[{"type":"STRING"},{"type":"NUMBER"}],"nullable":true}`, `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"null"}]}`},
-		{"counts are numbers", `{"type":"ARRAY","min_items":"3","items":{"type":"INTEGER","format":"int64"}}`, `{"type":"array","minItems":3,"items":{"type":"integer"}}`},
-		{"properties follow propertyOrdering", `{"type":"OBJECT","properties":{"a":{},"b":{},"c":{}},"propertyOrdering":["c","b"]}`, `{"type":"object","properties":{"c":{},"b":{},"a":{}}}`},
+		{
+			"types in small letters",
+			`{"type":"OBJECT","properties":{"a":{"type":"STRING","format":"enum","enum":["x"]}}}`,
+			`{"type":"object","properties":{"a":{"type":"string","enum":["x"]}}}`,
+		},
+		{
+			"nullable is the type null",
+			`{"type":"STRING","nullable":true,"enum":["a"]}`,
+			`{"type":["string","null"],"enum":["a",null]}`,
+		},
+		{
+			"nullable alternatives",
+			`{"any_of":[{"type":"STRING"},{"type":"NUMBER"}],"nullable":true}`,
+			`{"anyOf":[{"type":"string"},{"type":"number"},{"type":"null"}]}`,
+		},
+		{
+			"counts are numbers",
+			`{"type":"ARRAY","min_items":"3","items":{"type":"INTEGER","format":"int64"}}`,
+			`{"type":"array","minItems":3,"items":{"type":"integer"}}`,
+		},
+		{
+			"properties follow propertyOrdering",
+			`{"type":"OBJECT","properties":{"a":{},"b":{},"c":{}},"propertyOrdering":["c","b"]}`,
+			`{"type":"object","properties":{"c":{},"b":{},"a":{}}}`,
+		},
 		{"JSON Schema stays", `{"type":["string","null"],"minimum":1}`, `{"type":["string","null"],"minimum":1}`},
 	}
 	for _, row := range rows {
@@ -177,14 +340,28 @@ func TestToolsHaveAnObjectAtTheRoot(t *testing.T) {
 	rows := []struct{ name, in, want string }{
 		{"none", ``, `{"type":"object","properties":{}}`},
 		{"null", `null`, `{"type":"object","properties":{}}`},
-		{"as it is, bounds included", `{"type":"object", "properties":{"a":{"minimum":1}}}`, `{"type":"object", "properties":{"a":{"minimum":1}}}`},
+		{
+			"as it is, bounds included",
+			`{"type":"object", "properties":{"a":{"minimum":1}}}`,
+			`{"type":"object", "properties":{"a":{"minimum":1}}}`,
+		},
 		{"no type", `{"properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`},
 		{"empty", `{}`, `{"type":"object","properties":{}}`},
-		{"alternatives become one", `{"anyOf":[{"properties":{"a":{"type":"string"},"k":{"const":1}},"required":["a","k"]},{"properties":{"b":{},"k":{"const":2}},"required":["k"]}]}`,
-			`{"type":"object","properties":{"a":{"type":"string"},"k":{"anyOf":[{"const":1},{"const":2}]},"b":{}},"required":["k"]}`},
-		{"a reference at the root", `{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"n":{"$ref":"#/$defs/A"}}}}}`,
-			`{"type":"object","properties":{"n":{"$ref":"#/$defs/A"}},"$defs":{"A":{"type":"object","properties":{"n":{"$ref":"#/$defs/A"}}}}}`},
-		{"a dangling reference", `{"type":"object","properties":{"a":{"$ref":"#/$defs/No","description":"d"}}}`, `{"type":"object","properties":{"a":{"description":"d"}}}`},
+		{
+			"alternatives become one",
+			`{"anyOf":[{"properties":{"a":{"type":"string"},"k":{"const":1}},"required":["a","k"]},{"properties":{"b":{},"k":{"const":2}},"required":["k"]}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"k":{"anyOf":[{"const":1},{"const":2}]},"b":{}},"required":["k"]}`,
+		},
+		{
+			"a reference at the root",
+			`{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"n":{"$ref":"#/$defs/A"}}}}}`,
+			`{"type":"object","properties":{"n":{"$ref":"#/$defs/A"}},"$defs":{"A":{"type":"object","properties":{"n":{"$ref":"#/$defs/A"}}}}}`,
+		},
+		{
+			"a dangling reference",
+			`{"type":"object","properties":{"a":{"$ref":"#/$defs/No","description":"d"}}}`,
+			`{"type":"object","properties":{"a":{"description":"d"}}}`,
+		},
 		{"a root that contains itself", `{"$ref":"#"}`, `{"type":"object","properties":{}}`},
 	}
 	for _, row := range rows {
@@ -192,7 +369,12 @@ func TestToolsHaveAnObjectAtTheRoot(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", row.name, got, row.want)
 		}
 	}
-	if got := schema.ToolForMessages([]byte(`{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`), true); string(got) != `{"type":"object","properties":{"a":{"type":"string"}}}` {
+	if got := schema.ToolForMessages(
+		[]byte(`{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`),
+		true,
+	); string(
+		got,
+	) != `{"type":"object","properties":{"a":{"type":"string"}}}` {
 		t.Errorf("Gemini's schema: got %s", got)
 	}
 }
@@ -252,29 +434,128 @@ func TestDecide(t *testing.T) {
 		schema string
 		reason string
 	}{
-		{"text stays text", dialogue.Output{}, target(dialogue.Messages, dialogue.Capabilities{}), dialogue.OutputText, "", ""},
+		{
+			"text stays text",
+			dialogue.Output{},
+			target(dialogue.Messages, dialogue.Capabilities{}),
+			dialogue.OutputText,
+			"",
+			"",
+		},
 		{"a schema passes", want(plain), target(dialogue.Chat, able), dialogue.OutputSchema, plain, ""},
-		{"a model without", want(plain), target(dialogue.Chat, dialogue.Capabilities{}), dialogue.OutputText, "", dialogue.ModelUnsupported},
-		{"refused once already", want(plain), dialogue.Target{Shape: dialogue.Chat, Caps: able, NoSchema: true}, dialogue.OutputText, "", dialogue.ModelUnsupported},
+		{
+			"a model without",
+			want(plain),
+			target(dialogue.Chat, dialogue.Capabilities{}),
+			dialogue.OutputText,
+			"",
+			dialogue.ModelUnsupported,
+		},
+		{
+			"refused once already",
+			want(plain),
+			dialogue.Target{Shape: dialogue.Chat, Caps: able, NoSchema: true},
+			dialogue.OutputText,
+			"",
+			dialogue.ModelUnsupported,
+		},
 		{"no schema", want(""), target(dialogue.Responses, able), dialogue.OutputText, "", dialogue.MissingSchema},
-		{"no schema and no support", want("null"), target(dialogue.Chat, dialogue.Capabilities{}), dialogue.OutputText, "", dialogue.ModelUnsupported},
-		{"any JSON on an old chat model", anyJSON, target(dialogue.Chat, dialogue.Capabilities{}), dialogue.OutputJSON, "", ""},
+		{
+			"no schema and no support",
+			want("null"),
+			target(dialogue.Chat, dialogue.Capabilities{}),
+			dialogue.OutputText,
+			"",
+			dialogue.ModelUnsupported,
+		},
+		{
+			"any JSON on an old chat model",
+			anyJSON,
+			target(dialogue.Chat, dialogue.Capabilities{}),
+			dialogue.OutputJSON,
+			"",
+			"",
+		},
 		{"any JSON on gemini", anyJSON, target(dialogue.Gemini, able), dialogue.OutputJSON, "", ""},
-		{"any JSON on messages", anyJSON, target(dialogue.Messages, able), dialogue.OutputText, "", dialogue.JSONObjectUnsupported},
-		{"any JSON on an old messages model", anyJSON, target(dialogue.Messages, dialogue.Capabilities{}), dialogue.OutputText, "", dialogue.ModelUnsupported},
-		{"bounds toward messages", want(`{"type":"integer","minimum":1}`), target(dialogue.Messages, able), dialogue.OutputSchema, `{"type":"integer","description":"{minimum: 1}"}`, dialogue.KeywordsStripped},
-		{"recursion toward messages", want(`{"items":{"$ref":"#"}}`), target(dialogue.Messages, able), dialogue.OutputText, "", dialogue.KeywordsStripped},
-		{"recursion toward chat", want(`{"items":{"$ref":"#"}}`), target(dialogue.Chat, able), dialogue.OutputSchema, `{"items":{"$ref":"#"}}`, ""},
-		{"completions has none", want(plain), target(dialogue.Completions, able), dialogue.OutputText, "", dialogue.ModelUnsupported},
-		{"newer gemini takes JSON Schema", want(plain), target(dialogue.Gemini, dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true}), dialogue.OutputSchema, plain, ""},
-		{"older gemini its own", want(plain), target(dialogue.Gemini, able), dialogue.OutputSchema, `{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`, ""},
+		{
+			"any JSON on messages",
+			anyJSON,
+			target(dialogue.Messages, able),
+			dialogue.OutputText,
+			"",
+			dialogue.JSONObjectUnsupported,
+		},
+		{
+			"any JSON on an old messages model",
+			anyJSON,
+			target(dialogue.Messages, dialogue.Capabilities{}),
+			dialogue.OutputText,
+			"",
+			dialogue.ModelUnsupported,
+		},
+		{
+			"bounds toward messages",
+			want(`{"type":"integer","minimum":1}`),
+			target(dialogue.Messages, able),
+			dialogue.OutputSchema,
+			`{"type":"integer","description":"{minimum: 1}"}`,
+			dialogue.KeywordsStripped,
+		},
+		{
+			"recursion toward messages",
+			want(`{"items":{"$ref":"#"}}`),
+			target(dialogue.Messages, able),
+			dialogue.OutputText,
+			"",
+			dialogue.KeywordsStripped,
+		},
+		{
+			"recursion toward chat",
+			want(`{"items":{"$ref":"#"}}`),
+			target(dialogue.Chat, able),
+			dialogue.OutputSchema,
+			`{"items":{"$ref":"#"}}`,
+			"",
+		},
+		{
+			"completions has none",
+			want(plain),
+			target(dialogue.Completions, able),
+			dialogue.OutputText,
+			"",
+			dialogue.ModelUnsupported,
+		},
+		{
+			"newer gemini takes JSON Schema",
+			want(plain),
+			target(dialogue.Gemini, dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true}),
+			dialogue.OutputSchema,
+			plain,
+			"",
+		},
+		{
+			"older gemini its own",
+			want(plain),
+			target(dialogue.Gemini, able),
+			dialogue.OutputSchema,
+			`{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`,
+			"",
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			var rep dialogue.Report
 			got := schema.DecideOutput(row.o, row.t, &rep)
 			if got.Mode != row.mode || string(got.Schema) != row.schema || rep.Degraded != row.reason {
-				t.Errorf("got mode %d schema %s reason %q, want %d %s %q", got.Mode, got.Schema, rep.Degraded, row.mode, row.schema, row.reason)
+				t.Errorf(
+					"got mode %d schema %s reason %q, want %d %s %q",
+					got.Mode,
+					got.Schema,
+					rep.Degraded,
+					row.mode,
+					row.schema,
+					row.reason,
+				)
 			}
 		})
 	}

@@ -7,8 +7,24 @@ import (
 
 // strictLacks are the keywords that strict schemas of the chat and responses
 // shapes may not hold.
-var strictLacks = []string{"allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else", "patternProperties",
-	"unevaluatedProperties", "propertyNames", "contains", "uniqueItems", "prefixItems", "minLength", "maxLength"}
+var strictLacks = []string{
+	"allOf",
+	"oneOf",
+	"not",
+	"dependentRequired",
+	"dependentSchemas",
+	"if",
+	"then",
+	"else",
+	"patternProperties",
+	"unevaluatedProperties",
+	"propertyNames",
+	"contains",
+	"uniqueItems",
+	"prefixItems",
+	"minLength",
+	"maxLength",
+}
 
 const (
 	strictDepth      = 10

@@ -59,7 +59,13 @@ func (e *encoder) lose() {
 }
 
 // speedOf is what a quality of the images shape comes nearest to.
-var speedOf = map[string]string{"low": "TURBO", "medium": "DEFAULT", "standard": "DEFAULT", "high": "QUALITY", "hd": "QUALITY"}
+var speedOf = map[string]string{
+	"low":      "TURBO",
+	"medium":   "DEFAULT",
+	"standard": "DEFAULT",
+	"high":     "QUALITY",
+	"hd":       "QUALITY",
+}
 
 func (e *encoder) words() {
 	known := stylesV2

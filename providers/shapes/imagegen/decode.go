@@ -9,7 +9,15 @@ import (
 // Decode is the neutral form of an input that Check has passed. The files are
 // the request's from now on.
 func (r *Route) Decode(in *Input) *picture.Request {
-	req := &picture.Request{Inbound: Name, Operation: r.Operation, Model: r.model(in), Version: r.version(in), N: 1, MaskKeeps: true, Body: in.body}
+	req := &picture.Request{
+		Inbound:   Name,
+		Operation: r.Operation,
+		Model:     r.model(in),
+		Version:   r.version(in),
+		N:         1,
+		MaskKeeps: true,
+		Body:      in.body,
+	}
 	for i := range in.fields {
 		f := &in.fields[i]
 		if take, ok := takers[f.name]; !ok || r.foreign(f.name) || !take(req, f) {
@@ -46,7 +54,9 @@ func (r *Route) foreign(name string) bool {
 // they are the vendor's, whichever of its generations serves them.
 func (r *Route) model(in *Input) string {
 	switch {
-	case r.V3, in.word("describe_model_version") == "V_3", r.Operation == picture.Describe && !in.has("describe_model_version"):
+	case r.V3,
+		in.word("describe_model_version") == "V_3",
+		r.Operation == picture.Describe && !in.has("describe_model_version"):
 		return modelV3
 	case in.has("model"):
 		return in.word("model")

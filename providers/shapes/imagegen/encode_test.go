@@ -208,7 +208,14 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 }
 
 func TestMaskOfImagesIsTurnedAround(t *testing.T) {
-	r := &picture.Request{Inbound: "images", Operation: picture.Edit, Prompt: "a", N: 1, Sources: []*picture.File{drawn(t, 4, 2)}, Mask: alpha(t)}
+	r := &picture.Request{
+		Inbound:   "images",
+		Operation: picture.Edit,
+		Prompt:    "a",
+		N:         1,
+		Sources:   []*picture.File{drawn(t, 4, 2)},
+		Mask:      alpha(t),
+	}
 	call, err := imagegen.Shape.Encode(r, "imagegen-v3", new(dialogue.Report))
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +240,12 @@ func TestMaskOfImagesIsTurnedAround(t *testing.T) {
 		}
 	}
 	r.Mask = drawn(t, 4, 2)
-	if _, err := imagegen.Shape.Encode(r, "imagegen-v3", new(dialogue.Report)); err == nil || !strings.Contains(err.Error(), "mask: must have an alpha channel") {
+	if _, err := imagegen.Shape.Encode(
+		r,
+		"imagegen-v3",
+		new(dialogue.Report),
+	); err == nil ||
+		!strings.Contains(err.Error(), "mask: must have an alpha channel") {
 		t.Errorf("a mask without alpha: %v", err)
 	}
 	r.Operation, r.Mask = picture.ReplaceBackground, nil
@@ -269,7 +281,9 @@ func TestDescriptionsAreReadAndWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(imagegen.AppendReply(nil, r, reply)), `{"descriptions":[{"text":"a \"cat\""},{"text":"an animal"}]}`; got != want {
+	if got, want := string(
+		imagegen.AppendReply(nil, r, reply),
+	), `{"descriptions":[{"text":"a \"cat\""},{"text":"an animal"}]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -287,7 +301,8 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 
 func TestRefusalForSafetyIsAContentPolicyViolation(t *testing.T) {
 	e := imagegen.Shape.DecodeError(422, nil, []byte(`{"error":"Prompt is not safe"}`))
-	if e.Status != 422 || e.Type != dialogue.TypeInvalidRequest || e.Code != "content_policy_violation" || e.Message != "Prompt is not safe" {
+	if e.Status != 422 || e.Type != dialogue.TypeInvalidRequest || e.Code != "content_policy_violation" ||
+		e.Message != "Prompt is not safe" {
 		t.Errorf("%+v", e)
 	}
 	if e := imagegen.Shape.DecodeError(400, nil, nil); e.Status != 400 || e.Message == "" {

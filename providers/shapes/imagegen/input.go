@@ -75,7 +75,10 @@ func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, e
 		if r.document != "" {
 			continue // beside the document nothing is looked for, nor is there a place to send it
 		}
-		in.fields = append(in.fields, field{name: t.Name, value: gjson.Result{Type: gjson.String, Str: t.Value}, text: true})
+		in.fields = append(
+			in.fields,
+			field{name: t.Name, value: gjson.Result{Type: gjson.String, Str: t.Value}, text: true},
+		)
 	}
 	if r.document != "" && !document {
 		return nil, dialogue.Missing(r.document)

@@ -46,7 +46,10 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 // readImage reads one image. One that is unsafe has no address, whatever stands
 // there; one that has none was withheld, whatever is said of it.
 func readImage(d gjson.Result) picture.Image {
-	i := picture.Image{Prompt: strings.Clone(d.Get("prompt").String()), StyleType: strings.Clone(d.Get("style_type").String())}
+	i := picture.Image{
+		Prompt:    strings.Clone(d.Get("prompt").String()),
+		StyleType: strings.Clone(d.Get("style_type").String()),
+	}
 	if d.Get("is_image_safe").Type != gjson.False {
 		i.URL = strings.Clone(d.Get("url").String())
 	}

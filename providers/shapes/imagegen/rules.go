@@ -34,13 +34,17 @@ const (
 
 // Fields that several routes have.
 var (
-	prompt       = rule{name: "prompt", required: true, holds: said}
-	modelV2      = rule{name: "model", holds: oneOf(models...)}
-	aspectRatio  = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
-	resolutionV  = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
-	negative     = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
-	magicOption  = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
-	styleV2      = rule{name: "style_type", holds: oneOf(stylesV2...), with: only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO")}
+	prompt      = rule{name: "prompt", required: true, holds: said}
+	modelV2     = rule{name: "model", holds: oneOf(models...)}
+	aspectRatio = rule{name: "aspect_ratio", holds: aspect, with: apart("resolution")}
+	resolutionV = rule{name: "resolution", holds: size, with: only("V_2", "V_2_TURBO")}
+	negative    = rule{name: "negative_prompt", holds: text, with: only("V_1", "V_1_TURBO", "V_2", "V_2_TURBO")}
+	magicOption = rule{name: "magic_prompt_option", holds: oneOf(magicPrompts...)}
+	styleV2     = rule{
+		name:  "style_type",
+		holds: oneOf(stylesV2...),
+		with:  only("V_2", "V_2_TURBO", "V_2A", "V_2A_TURBO"),
+	}
 	numImages    = rule{name: "num_images", holds: between(1, maxImages)}
 	seed         = rule{name: "seed", holds: between(0, maxSeed)}
 	imageWeight  = rule{name: "image_weight", holds: between(1, 100)}
@@ -48,16 +52,21 @@ var (
 	maskV2       = rule{name: "mask", required: true, with: fits("image_file")}
 	colorPalette = rule{name: "color_palette", holds: object}
 
-	image         = rule{name: "image", required: true}
-	maskV3        = rule{name: "mask", required: true, with: fits("image")}
-	speed         = rule{name: "rendering_speed", holds: oneOf(speeds...)}
-	ratioV3       = rule{name: "aspect_ratio", holds: ratio, with: apart("resolution")}
-	resolutionV3  = rule{name: "resolution", holds: size}
-	magic         = rule{name: "magic_prompt", holds: oneOf(magicPrompts...)}
-	styleV3       = rule{name: "style_type", holds: oneOf(stylesV3...)}
-	negativeV3    = rule{name: "negative_prompt", holds: text}
-	styleImages   = rule{name: "style_reference_images", repeated: true, with: references}
-	styleCodes    = rule{name: "style_codes", repeated: true, holds: codes, with: apart("style_reference_images", "style_type")}
+	image        = rule{name: "image", required: true}
+	maskV3       = rule{name: "mask", required: true, with: fits("image")}
+	speed        = rule{name: "rendering_speed", holds: oneOf(speeds...)}
+	ratioV3      = rule{name: "aspect_ratio", holds: ratio, with: apart("resolution")}
+	resolutionV3 = rule{name: "resolution", holds: size}
+	magic        = rule{name: "magic_prompt", holds: oneOf(magicPrompts...)}
+	styleV3      = rule{name: "style_type", holds: oneOf(stylesV3...)}
+	negativeV3   = rule{name: "negative_prompt", holds: text}
+	styleImages  = rule{name: "style_reference_images", repeated: true, with: references}
+	styleCodes   = rule{
+		name:     "style_codes",
+		repeated: true,
+		holds:    codes,
+		with:     apart("style_reference_images", "style_type"),
+	}
 	stylePreset   = rule{name: "style_preset", holds: said}
 	customModel   = rule{name: "custom_model_uri", holds: said}
 	characters    = rule{name: "character_reference_images", repeated: true}
@@ -66,22 +75,110 @@ var (
 
 // The routes' fields. Those behind the documents' own are the vendor's.
 var (
-	generateV2 = []rule{prompt, aspectRatio, resolutionV, modelV2, magicOption, seed, styleV2, negative, numImages, colorPalette}
-	editV2     = []rule{imageFile, maskV2, prompt, {name: "model", required: true, holds: oneOf(editModels...)}, magicOption, numImages, seed, styleV2}
-	remixV2    = []rule{prompt, aspectRatio, imageWeight, modelV2, negative, magicOption, numImages, resolutionV, seed, styleV2, colorPalette, imageFile}
-	reframeV2  = []rule{imageFile, {name: "resolution", required: true, holds: size}, {name: "model", required: true, holds: oneOf(models...)}, numImages, seed, styleV2}
-	describe   = []rule{imageFile, {name: "describe_model_version", holds: oneOf(describeModels...)}}
-	upscale    = []rule{{name: "prompt", holds: text}, {name: "resemblance", holds: between(1, 100)}, {name: "detail", holds: between(1, 100)}, magicOption,
-		{name: "magic_prompt_version", holds: oneOf(magicVersions...)}, numImages, seed, imageFile}
+	generateV2 = []rule{
+		prompt,
+		aspectRatio,
+		resolutionV,
+		modelV2,
+		magicOption,
+		seed,
+		styleV2,
+		negative,
+		numImages,
+		colorPalette,
+	}
+	editV2 = []rule{
+		imageFile,
+		maskV2,
+		prompt,
+		{name: "model", required: true, holds: oneOf(editModels...)},
+		magicOption,
+		numImages,
+		seed,
+		styleV2,
+	}
+	remixV2 = []rule{
+		prompt,
+		aspectRatio,
+		imageWeight,
+		modelV2,
+		negative,
+		magicOption,
+		numImages,
+		resolutionV,
+		seed,
+		styleV2,
+		colorPalette,
+		imageFile,
+	}
+	reframeV2 = []rule{
+		imageFile,
+		{name: "resolution", required: true, holds: size},
+		{name: "model", required: true, holds: oneOf(models...)},
+		numImages,
+		seed,
+		styleV2,
+	}
+	describe = []rule{imageFile, {name: "describe_model_version", holds: oneOf(describeModels...)}}
+	upscale  = []rule{
+		{name: "prompt", holds: text},
+		{name: "resemblance", holds: between(1, 100)},
+		{name: "detail", holds: between(1, 100)},
+		magicOption,
+		{name: "magic_prompt_version", holds: oneOf(magicVersions...)},
+		numImages,
+		seed,
+		imageFile,
+	}
 
 	generateV3 = []rule{prompt, speed, numImages, ratioV3, magic, styleV3, negativeV3, seed, styleImages,
 		resolutionV3, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
-	remixV3 = []rule{prompt, image, imageWeight, speed, numImages, ratioV3, styleImages, seed, magic, styleV3, negativeV3,
-		resolutionV3, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
+	remixV3 = []rule{
+		prompt,
+		image,
+		imageWeight,
+		speed,
+		numImages,
+		ratioV3,
+		styleImages,
+		seed,
+		magic,
+		styleV3,
+		negativeV3,
+		resolutionV3,
+		colorPalette,
+		styleCodes,
+		stylePreset,
+		customModel,
+		characters,
+		characterMask,
+	}
 	editV3 = []rule{prompt, image, maskV3, speed, numImages, ratioV3, seed, magic, styleV3, negativeV3,
 		styleImages, colorPalette, styleCodes, stylePreset, customModel, characters, characterMask}
-	replaceBackgroundV3 = []rule{prompt, image, speed, numImages, styleImages, seed, magic, styleV3, colorPalette, styleCodes, stylePreset}
-	reframeV3           = []rule{image, {name: "resolution", required: true, holds: size}, numImages, seed, speed, stylePreset, colorPalette, styleCodes, styleImages}
+	replaceBackgroundV3 = []rule{
+		prompt,
+		image,
+		speed,
+		numImages,
+		styleImages,
+		seed,
+		magic,
+		styleV3,
+		colorPalette,
+		styleCodes,
+		stylePreset,
+	}
+	reframeV3 = []rule{
+		image,
+		{name: "resolution", required: true, holds: size},
+		numImages,
+		seed,
+		speed,
+		stylePreset,
+		colorPalette,
+		styleCodes,
+		styleImages,
+	}
 )
 
 // Check returns the first broken rule, in the order of the documents.
@@ -121,8 +218,13 @@ func (u *rule) check(in *Input, param string) error {
 	case "":
 		return nil
 	case tooLarge:
-		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: param,
-			Message: param + ": " + tooLarge}
+		return &dialogue.Error{
+			Status:  http.StatusRequestEntityTooLarge,
+			Type:    dialogue.TypeTooLarge,
+			Code:    "file_too_large",
+			Param:   param,
+			Message: param + ": " + tooLarge,
+		}
 	default:
 		return dialogue.Invalid(param, broken)
 	}
@@ -267,7 +369,11 @@ func fits(image string) func(in *Input) string {
 		if len(of) == 0 || len(mask) == 0 || of[0].Dimensions() == mask[0].Dimensions() {
 			return ""
 		}
-		return fmt.Sprintf("must have the dimensions of the image, %s, and has %s", of[0].Dimensions(), mask[0].Dimensions())
+		return fmt.Sprintf(
+			"must have the dimensions of the image, %s, and has %s",
+			of[0].Dimensions(),
+			mask[0].Dimensions(),
+		)
 	}
 }
 

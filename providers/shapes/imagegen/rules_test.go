@@ -178,74 +178,283 @@ func TestRulesOfForms(t *testing.T) {
 	type row struct{ path, parts, param, rule string }
 	rows := []row{
 		{"/edit", "", "", ""},
-		{"/edit", "-image_file", "image_file", required}, {"/edit", "-mask", "mask", required},
-		{"/edit", "-prompt", "prompt", required}, {"/edit", "prompt=", "prompt", "must not be empty"}, {"/edit", "-model", "model", required},
-		{"/edit", "model=V_2_TURBO", "", ""}, {"/edit", "model=V_2A", "model", "must be one of V_2, V_2_TURBO"}, {"/edit", "model=V_1", "model", "must be one of V_2, V_2_TURBO"},
+		{"/edit", "-image_file", "image_file", required},
+		{"/edit", "-mask", "mask", required},
+		{
+			"/edit",
+			"-prompt",
+			"prompt",
+			required,
+		},
+		{"/edit", "prompt=", "prompt", "must not be empty"},
+		{"/edit", "-model", "model", required},
+		{
+			"/edit",
+			"model=V_2_TURBO",
+			"",
+			"",
+		},
+		{"/edit", "model=V_2A", "model", "must be one of V_2, V_2_TURBO"},
+		{"/edit", "model=V_1", "model", "must be one of V_2, V_2_TURBO"},
 		{"/edit", "mask@30x40", "mask", "must have the dimensions of the image, 40x30, and has 30x40"},
 		{"/edit", "image_file@40x30|image_file@40x30", "image_file", twice},
-		{"/edit", "magic_prompt_option=ON", "", ""}, {"/edit", "magic_prompt_option=on", "magic_prompt_option", magics},
-		{"/edit", "num_images=8", "", ""}, {"/edit", "num_images=9", "num_images", numbers}, {"/edit", "num_images=1.0", "num_images", numbers},
-		{"/edit", "num_images=", "num_images", numbers}, {"/edit", "num_images=+1", "num_images", numbers}, {"/edit", "num_images=1|num_images=1", "num_images", twice},
-		{"/edit", "seed=2147483647", "", ""}, {"/edit", "seed=x", "seed", seeds},
-		{"/edit", "style_type=ANIME", "", ""}, {"/edit", "style_type=anime", "style_type", "must be one of AUTO, GENERAL, REALISTIC, DESIGN, RENDER_3D, ANIME"},
+		{"/edit", "magic_prompt_option=ON", "", ""},
+		{"/edit", "magic_prompt_option=on", "magic_prompt_option", magics},
+		{
+			"/edit",
+			"num_images=8",
+			"",
+			"",
+		},
+		{"/edit", "num_images=9", "num_images", numbers},
+		{"/edit", "num_images=1.0", "num_images", numbers},
+		{
+			"/edit",
+			"num_images=",
+			"num_images",
+			numbers,
+		},
+		{"/edit", "num_images=+1", "num_images", numbers},
+		{"/edit", "num_images=1|num_images=1", "num_images", twice},
+		{"/edit", "seed=2147483647", "", ""},
+		{"/edit", "seed=x", "seed", seeds},
+		{
+			"/edit",
+			"style_type=ANIME",
+			"",
+			"",
+		},
+		{
+			"/edit",
+			"style_type=anime",
+			"style_type",
+			"must be one of AUTO, GENERAL, REALISTIC, DESIGN, RENDER_3D, ANIME",
+		},
 		{"/edit", "unheard=of", "", ""},
 		{"/edit", "-image_file|-mask|-prompt", "image_file", required},
 
-		{"/remix", "", "", ""}, {"/remix", "-image_request", "image_request", required}, {"/remix", "-image_file", "image_file", required},
-		{"/remix", `image_request={"prompt":`, "image_request", "must be a JSON object, as text, and is not valid JSON"},
-		{"/remix", `image_request={"prompt":"a","prompt":"b"}`, "image_request", "must be a JSON object, as text, and is not valid JSON"},
+		{
+			"/remix",
+			"",
+			"",
+			"",
+		},
+		{"/remix", "-image_request", "image_request", required},
+		{"/remix", "-image_file", "image_file", required},
+		{
+			"/remix",
+			`image_request={"prompt":`,
+			"image_request",
+			"must be a JSON object, as text, and is not valid JSON",
+		},
+		{
+			"/remix",
+			`image_request={"prompt":"a","prompt":"b"}`,
+			"image_request",
+			"must be a JSON object, as text, and is not valid JSON",
+		},
 		{"/remix", `image_request=["prompt"]`, "image_request", "must be a JSON object, as text"},
 		{"/remix", `image_request={"prompt":"a"}|image_request={"prompt":"a"}`, "image_request", twice},
 		{"/remix", `image_request={}`, "image_request.prompt", required},
-		{"/remix", `image_request={"prompt":"a","image_weight":100,"model":"V_1","negative_prompt":"b","num_images":8,"seed":0,"magic_prompt_option":"OFF","aspect_ratio":"ASPECT_10_16"}`, "", ""},
+		{
+			"/remix",
+			`image_request={"prompt":"a","image_weight":100,"model":"V_1","negative_prompt":"b","num_images":8,"seed":0,"magic_prompt_option":"OFF","aspect_ratio":"ASPECT_10_16"}`,
+			"",
+			"",
+		},
 		{"/remix", `image_request={"prompt":"a","image_weight":0}`, "image_request.image_weight", weights},
 		{"/remix", `image_request={"prompt":"a","image_weight":101}`, "image_request.image_weight", weights},
 		{"/remix", `image_request={"prompt":"a","image_weight":"50"}`, "image_request.image_weight", weights},
-		{"/remix", `image_request={"prompt":"a","model":"V_2A_TURBO"}`, "", ""}, {"/remix", `image_request={"prompt":"a","model":"V_3"}`, "image_request.model", modelsV2},
-		{"/remix", `image_request={"prompt":"a","resolution":"1024x768","aspect_ratio":"ASPECT_1_1"}`, "image_request.aspect_ratio", "cannot be combined with resolution"},
-		{"/remix", `image_request={"prompt":"a","style_type":"AUTO","model":"V_1"}`, "image_request.style_type", "is only for the models V_2, V_2_TURBO, V_2A, V_2A_TURBO"},
+		{
+			"/remix",
+			`image_request={"prompt":"a","model":"V_2A_TURBO"}`,
+			"",
+			"",
+		},
+		{"/remix", `image_request={"prompt":"a","model":"V_3"}`, "image_request.model", modelsV2},
+		{
+			"/remix",
+			`image_request={"prompt":"a","resolution":"1024x768","aspect_ratio":"ASPECT_1_1"}`,
+			"image_request.aspect_ratio",
+			"cannot be combined with resolution",
+		},
+		{
+			"/remix",
+			`image_request={"prompt":"a","style_type":"AUTO","model":"V_1"}`,
+			"image_request.style_type",
+			"is only for the models V_2, V_2_TURBO, V_2A, V_2A_TURBO",
+		},
 
-		{"/reframe", "", "", ""}, {"/reframe", "-image_file", "image_file", required}, {"/reframe", "-resolution", "resolution", required},
-		{"/reframe", "-model", "model", required}, {"/reframe", "resolution=big", "resolution", sizes}, {"/reframe", "resolution=RESOLUTION_512_1536", "", ""},
-		{"/describe", "", "", ""}, {"/describe", "-image_file", "image_file", required}, {"/describe", "describe_model_version=V_2", "", ""},
+		{
+			"/reframe",
+			"",
+			"",
+			"",
+		},
+		{"/reframe", "-image_file", "image_file", required},
+		{"/reframe", "-resolution", "resolution", required},
+		{
+			"/reframe",
+			"-model",
+			"model",
+			required,
+		},
+		{"/reframe", "resolution=big", "resolution", sizes},
+		{"/reframe", "resolution=RESOLUTION_512_1536", "", ""},
+		{
+			"/describe",
+			"",
+			"",
+			"",
+		},
+		{"/describe", "-image_file", "image_file", required},
+		{"/describe", "describe_model_version=V_2", "", ""},
 		{"/describe", "describe_model_version=V_1", "describe_model_version", "must be one of V_2, V_3"},
-		{"/upscale", "", "", ""}, {"/upscale", "-image_file", "image_file", required}, {"/upscale", "-image_request", "image_request", required},
-		{"/upscale", `image_request={"resemblance":1,"detail":100,"prompt":"","num_images":2,"seed":1,"magic_prompt_version":"V_0_8"}`, "", ""},
-		{"/upscale", `image_request={"resemblance":0}`, "image_request.resemblance", weights}, {"/upscale", `image_request={"detail":101}`, "image_request.detail", weights},
+		{
+			"/upscale",
+			"",
+			"",
+			"",
+		},
+		{"/upscale", "-image_file", "image_file", required},
+		{"/upscale", "-image_request", "image_request", required},
+		{
+			"/upscale",
+			`image_request={"resemblance":1,"detail":100,"prompt":"","num_images":2,"seed":1,"magic_prompt_version":"V_0_8"}`,
+			"",
+			"",
+		},
+		{
+			"/upscale",
+			`image_request={"resemblance":0}`,
+			"image_request.resemblance",
+			weights,
+		},
+		{"/upscale", `image_request={"detail":101}`, "image_request.detail", weights},
 
 		{"/v1/imagegen-v3/generate", "-prompt", "prompt", required},
-		{"/v1/imagegen-v3/generate", "negative_prompt=dogs", "", ""}, {"/v1/imagegen-v3/generate", "resolution=1024x768", "", ""},
-		{"/v1/imagegen-v3/generate", "resolution=1024x768|aspect_ratio=1x1", "aspect_ratio", "cannot be combined with resolution"},
+		{
+			"/v1/imagegen-v3/generate",
+			"negative_prompt=dogs",
+			"",
+			"",
+		},
+		{"/v1/imagegen-v3/generate", "resolution=1024x768", "", ""},
+		{
+			"/v1/imagegen-v3/generate",
+			"resolution=1024x768|aspect_ratio=1x1",
+			"aspect_ratio",
+			"cannot be combined with resolution",
+		},
 		{"/v1/imagegen-v3/generate", "style_reference_images@8x8|style_reference_images@9x9", "", ""},
 		{"/v1/imagegen-v3/generate", "style_reference_images=text", "style_reference_images", noFile},
-		{"/v1/imagegen-v3/generate", "style_codes=0a1b2c3d|style_codes=FFFFFFFF", "", ""}, {"/v1/imagegen-v3/generate", `style_codes=["0a1b2c3d"]`, "", ""},
+		{
+			"/v1/imagegen-v3/generate",
+			"style_codes=0a1b2c3d|style_codes=FFFFFFFF",
+			"",
+			"",
+		},
+		{"/v1/imagegen-v3/generate", `style_codes=["0a1b2c3d"]`, "", ""},
 		{"/v1/imagegen-v3/generate", "style_codes=xyz", "style_codes", "must be style codes of 8 hexadecimal digits"},
-		{"/v1/imagegen-v3/generate", "style_codes=0a1b2c3d|style_type=AUTO", "style_codes", "cannot be combined with style_type"},
-		{"/v1/imagegen-v3/generate", "style_codes=0a1b2c3d|style_reference_images@8x8", "style_codes", "cannot be combined with style_reference_images"},
-		{"/v1/imagegen-v3/generate", `color_palette={"name":"EMBER"}`, "", ""}, {"/v1/imagegen-v3/generate", "color_palette=EMBER", "color_palette", "must be a JSON object"},
+		{
+			"/v1/imagegen-v3/generate",
+			"style_codes=0a1b2c3d|style_type=AUTO",
+			"style_codes",
+			"cannot be combined with style_type",
+		},
+		{
+			"/v1/imagegen-v3/generate",
+			"style_codes=0a1b2c3d|style_reference_images@8x8",
+			"style_codes",
+			"cannot be combined with style_reference_images",
+		},
+		{
+			"/v1/imagegen-v3/generate",
+			`color_palette={"name":"EMBER"}`,
+			"",
+			"",
+		},
+		{"/v1/imagegen-v3/generate", "color_palette=EMBER", "color_palette", "must be a JSON object"},
 		{"/v1/imagegen-v3/generate", "character_reference_images@8x8", "", ""},
-		{"/v1/imagegen-v3/remix", "-image", "image", required}, {"/v1/imagegen-v3/remix", "image=text|-image", "image", noFile},
-		{"/v1/imagegen-v3/remix", "image_weight=1", "", ""}, {"/v1/imagegen-v3/remix", "image_weight=101", "image_weight", weights},
-		{"/v1/imagegen-v3/edit", "-image", "image", required}, {"/v1/imagegen-v3/edit", "-mask", "mask", required},
+		{
+			"/v1/imagegen-v3/remix",
+			"-image",
+			"image",
+			required,
+		},
+		{"/v1/imagegen-v3/remix", "image=text|-image", "image", noFile},
+		{
+			"/v1/imagegen-v3/remix",
+			"image_weight=1",
+			"",
+			"",
+		},
+		{"/v1/imagegen-v3/remix", "image_weight=101", "image_weight", weights},
+		{"/v1/imagegen-v3/edit", "-image", "image", required},
+		{"/v1/imagegen-v3/edit", "-mask", "mask", required},
 		{"/v1/imagegen-v3/edit", "mask@1x1", "mask", "must have the dimensions of the image, 40x30, and has 1x1"},
 		{"/v1/imagegen-v3/edit", "aspect_ratio=1x1|negative_prompt=dogs", "", ""},
-		{"/v1/imagegen-v3/replace-background", "-image", "image", required}, {"/v1/imagegen-v3/replace-background", "-prompt", "prompt", required},
-		{"/v1/imagegen-v3/reframe", "", "", ""}, {"/v1/imagegen-v3/reframe", "-resolution", "resolution", required}, {"/v1/imagegen-v3/reframe", "-image", "image", required},
-		{"/v1/imagegen-v3/reframe", "rendering_speed=FLASH", "rendering_speed", "must be one of TURBO, DEFAULT, QUALITY"},
+		{
+			"/v1/imagegen-v3/replace-background",
+			"-image",
+			"image",
+			required,
+		},
+		{"/v1/imagegen-v3/replace-background", "-prompt", "prompt", required},
+		{
+			"/v1/imagegen-v3/reframe",
+			"",
+			"",
+			"",
+		},
+		{"/v1/imagegen-v3/reframe", "-resolution", "resolution", required},
+		{"/v1/imagegen-v3/reframe", "-image", "image", required},
+		{
+			"/v1/imagegen-v3/reframe",
+			"rendering_speed=FLASH",
+			"rendering_speed",
+			"must be one of TURBO, DEFAULT, QUALITY",
+		},
 	}
 	for _, name := range v3 {
 		path := "/v1/imagegen-v3/" + name
-		rows = append(rows,
+		rows = append(
+			rows,
 			row{path, "", "", ""},
-			row{path, "rendering_speed=TURBO", "", ""}, row{path, "rendering_speed=DEFAULT", "", ""}, row{path, "rendering_speed=QUALITY", "", ""},
+			row{
+				path,
+				"rendering_speed=TURBO",
+				"",
+				"",
+			},
+			row{path, "rendering_speed=DEFAULT", "", ""},
+			row{path, "rendering_speed=QUALITY", "", ""},
 			row{path, "rendering_speed=FLASH", "rendering_speed", "must be one of TURBO, DEFAULT, QUALITY"},
 			row{path, "rendering_speed=BALANCED", "rendering_speed", "must be one of TURBO, DEFAULT, QUALITY"},
-			row{path, "num_images=1", "", ""}, row{path, "num_images=8", "", ""}, row{path, "num_images=0", "num_images", numbers}, row{path, "num_images=9", "num_images", numbers},
-			row{path, "seed=0", "", ""}, row{path, "seed=2147483648", "seed", seeds},
-			row{path, "magic_prompt=OFF", "", ""}, row{path, "magic_prompt=NO", "magic_prompt", magics},
-			row{path, "style_type=DESIGN", "", ""}, row{path, "style_type=FICTION", "", ""},
-			row{path, "style_type=ANIME", "style_type", "must be one of AUTO, GENERAL, REALISTIC, DESIGN, FICTION, CUSTOM, STYLIZED"},
-			row{path, "prompt=", "prompt", "must not be empty"}, row{path, "prompt=a|prompt=b", "prompt", twice})
+			row{
+				path,
+				"num_images=1",
+				"",
+				"",
+			},
+			row{path, "num_images=8", "", ""},
+			row{path, "num_images=0", "num_images", numbers},
+			row{path, "num_images=9", "num_images", numbers},
+			row{path, "seed=0", "", ""},
+			row{path, "seed=2147483648", "seed", seeds},
+			row{path, "magic_prompt=OFF", "", ""},
+			row{path, "magic_prompt=NO", "magic_prompt", magics},
+			row{path, "style_type=DESIGN", "", ""},
+			row{path, "style_type=FICTION", "", ""},
+			row{
+				path,
+				"style_type=ANIME",
+				"style_type",
+				"must be one of AUTO, GENERAL, REALISTIC, DESIGN, FICTION, CUSTOM, STYLIZED",
+			},
+			row{path, "prompt=", "prompt", "must not be empty"},
+			row{path, "prompt=a|prompt=b", "prompt", twice},
+		)
 		if name == "replace-background" {
 			rows = append(rows, row{path, "aspect_ratio=not a field of this route", "", ""})
 			continue
@@ -253,7 +462,11 @@ func TestRulesOfForms(t *testing.T) {
 		for _, a := range strings.Split(strings.TrimPrefix(ratios, "must be one of "), ", ") {
 			rows = append(rows, row{path, "aspect_ratio=" + a, "", ""})
 		}
-		rows = append(rows, row{path, "aspect_ratio=16:9", "aspect_ratio", ratios}, row{path, "aspect_ratio=ASPECT_16_9", "aspect_ratio", ratios})
+		rows = append(
+			rows,
+			row{path, "aspect_ratio=16:9", "aspect_ratio", ratios},
+			row{path, "aspect_ratio=ASPECT_16_9", "aspect_ratio", ratios},
+		)
 	}
 	for _, tt := range rows {
 		in, err := form(t, tt.path, replaced(whole[tt.path], tt.parts)...)
@@ -289,8 +502,17 @@ func replaced(parts []string, changes string) []string {
 func TestReferencesHaveABoundTogether(t *testing.T) {
 	big := &picture.File{MediaType: "image/png", Size: 6 << 20}
 	r := route(t, "/v1/imagegen-v3/generate")
-	in, err := r.FromForm([]imagegen.Text{{Name: "prompt", Value: "x"}}, []picture.Attachment{{Name: "style_reference_images", File: big}, {Name: "style_reference_images", File: big}})
-	if param, rule := verdict(t, r.Path, in, err); param != "style_reference_images" || !strings.Contains(rule, "not be larger than 10 MiB") {
+	in, err := r.FromForm(
+		[]imagegen.Text{{Name: "prompt", Value: "x"}},
+		[]picture.Attachment{{Name: "style_reference_images", File: big}, {Name: "style_reference_images", File: big}},
+	)
+	if param, rule := verdict(
+		t,
+		r.Path,
+		in,
+		err,
+	); param != "style_reference_images" ||
+		!strings.Contains(rule, "not be larger than 10 MiB") {
 		t.Errorf("got %q %q", param, rule)
 	}
 }
@@ -315,7 +537,9 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document string) {
 		for _, path := range []string{"/remix", "/upscale"} {
 			in, err := route(t, path).FromForm([]imagegen.Text{{Name: "image_request", Value: document}},
-				[]picture.Attachment{{Name: "image_file", File: &picture.File{MediaType: "image/png", Width: 1, Height: 1, Size: 1}}})
+				[]picture.Attachment{
+					{Name: "image_file", File: &picture.File{MediaType: "image/png", Width: 1, Height: 1, Size: 1}},
+				})
 			if err != nil || route(t, path).Check(in) != nil {
 				continue
 			}

@@ -24,7 +24,23 @@ var (
 // The aspect ratios of each generation, as picture.ParseAspect reads them.
 var (
 	aspectsV2 = []string{"1x1", "3x1", "1x3", "3x2", "2x3", "4x3", "3x4", "16x9", "9x16", "10x16", "16x10"}
-	aspectsV3 = []string{"1x3", "3x1", "1x2", "2x1", "9x16", "16x9", "10x16", "16x10", "2x3", "3x2", "3x4", "4x3", "4x5", "5x4", "1x1"}
+	aspectsV3 = []string{
+		"1x3",
+		"3x1",
+		"1x2",
+		"2x1",
+		"9x16",
+		"16x9",
+		"10x16",
+		"16x10",
+		"2x3",
+		"3x2",
+		"3x4",
+		"4x3",
+		"4x5",
+		"5x4",
+		"1x1",
+	}
 )
 
 // misspelt is how the interface spells ASPECT_16_10 (imagegen-and-oauth.md 4.2).
@@ -67,7 +83,8 @@ func takesV3(s picture.Size) bool {
 }
 
 func takesV2(s picture.Size) bool {
-	return strings.Contains(portraitsV2, " "+upright(s).String()+" ") || takesV3(s) && s != (picture.Size{Width: 800, Height: 1280})
+	return strings.Contains(portraitsV2, " "+upright(s).String()+" ") ||
+		takesV3(s) && s != (picture.Size{Width: 800, Height: 1280})
 }
 
 func upright(s picture.Size) picture.Size {

@@ -15,9 +15,27 @@ const Name = catalog.Images
 
 // known are the parameters with a place in the neutral form, and those of edits
 // that hold pictures.
-var known = map[string]bool{"model": true, "prompt": true, "n": true, "size": true, "quality": true, "response_format": true,
-	"output_format": true, "output_compression": true, "background": true, "stream": true, "partial_images": true, "moderation": true,
-	"style": true, "input_fidelity": true, "user": true, "image": true, "image[]": true, "images": true, "mask": true}
+var known = map[string]bool{
+	"model":              true,
+	"prompt":             true,
+	"n":                  true,
+	"size":               true,
+	"quality":            true,
+	"response_format":    true,
+	"output_format":      true,
+	"output_compression": true,
+	"background":         true,
+	"stream":             true,
+	"partial_images":     true,
+	"moderation":         true,
+	"style":              true,
+	"input_fidelity":     true,
+	"user":               true,
+	"image":              true,
+	"image[]":            true,
+	"images":             true,
+	"mask":               true,
+}
 
 // Models a request without one is for (gateway.md 4.7, decisions.md "Images",
 // wire/images.md 4).
@@ -117,7 +135,10 @@ func (c *checker) prompt() error {
 	case strings.TrimSpace(prompt) == "":
 		return dialogue.Invalid("prompt", "must not be empty")
 	case n > c.family.prompt:
-		return dialogue.Invalid("prompt", "must not be longer than "+count(c.family.prompt, "character")+" for this model")
+		return dialogue.Invalid(
+			"prompt",
+			"must not be longer than "+count(c.family.prompt, "character")+" for this model",
+		)
 	}
 	c.r.Prompt = prompt
 	return nil
@@ -190,7 +211,13 @@ func (c *checker) format() error {
 }
 
 func (c *checker) background() (err error) {
-	if c.r.Background, err = c.own("background", "auto", "transparent", "opaque"); err != nil || c.r.Background != "transparent" {
+	if c.r.Background, err = c.own(
+		"background",
+		"auto",
+		"transparent",
+		"opaque",
+	); err != nil ||
+		c.r.Background != "transparent" {
 		return err
 	}
 	switch {

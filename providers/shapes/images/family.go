@@ -27,14 +27,33 @@ type family struct {
 var (
 	// modern are the parameters of the gen-image models only, older those of the
 	// others.
-	modern = []string{"output_format", "output_compression", "background", "moderation", "stream", "partial_images", "input_fidelity"}
-	older  = []string{"response_format", "style"}
+	modern = []string{
+		"output_format",
+		"output_compression",
+		"background",
+		"moderation",
+		"stream",
+		"partial_images",
+		"input_fidelity",
+	}
+	older = []string{"response_format", "style"}
 )
 
 // families are searched from the top.
 var families = []family{
-	{prefix: "legacy-image-2", prompt: 1000, images: 10, size: oneOf("256x256", "512x512", "1024x1024"),
-		qualities: []string{"auto", "standard"}, refuses: append([]string{"style"}, modern...), legacy: true, edits: true},
+	{
+		prefix: "legacy-image-2",
+		prompt: 1000,
+		images: 10,
+		size:   oneOf("256x256", "512x512", "1024x1024"),
+		qualities: []string{
+			"auto",
+			"standard",
+		},
+		refuses: append([]string{"style"}, modern...),
+		legacy:  true,
+		edits:   true,
+	},
 	{prefix: "legacy-image-3", prompt: 4000, images: 1, size: oneOf("1024x1024", "1792x1024", "1024x1792"),
 		qualities: []string{"auto", "standard", "hd"}, refuses: modern, legacy: true},
 	{prefix: "gen-image-1", prompt: 32000, images: 10, size: oneOf("auto", "1024x1024", "1536x1024", "1024x1536"),
@@ -86,7 +105,11 @@ func anySize(text string) string {
 	case s.Width%edgeStep != 0 || s.Height%edgeStep != 0:
 		return fmt.Sprintf("width and height must be divisible by %d", edgeStep)
 	case long > maxRatio*short:
-		return fmt.Sprintf("must not be longer than %d times its width, nor wider than %d times its height", maxRatio, maxRatio)
+		return fmt.Sprintf(
+			"must not be longer than %d times its width, nor wider than %d times its height",
+			maxRatio,
+			maxRatio,
+		)
 	case long > maxEdge:
 		return fmt.Sprintf("the longer edge must not exceed %d", maxEdge)
 	case s.Pixels() < minPixels || s.Pixels() > maxPixels:

@@ -103,9 +103,13 @@ func usageOf(v gjson.Result) *picture.Usage {
 		return nil
 	}
 	n := func(path string) int64 { return max(v.Get(path).Int(), 0) }
-	u := &picture.Usage{InputText: n("input_tokens_details.text_tokens"), InputImage: n("input_tokens_details.image_tokens"),
+	u := &picture.Usage{
+		InputText:   n("input_tokens_details.text_tokens"),
+		InputImage:  n("input_tokens_details.image_tokens"),
 		CachedInput: n("input_tokens_details.cached_tokens"),
-		OutputText:  n("output_tokens_details.text_tokens"), OutputImage: n("output_tokens_details.image_tokens")}
+		OutputText:  n("output_tokens_details.text_tokens"),
+		OutputImage: n("output_tokens_details.image_tokens"),
+	}
 	// The totals are what is charged: parts that are not told are of the usual kind.
 	u.InputText += max(n("input_tokens")-u.Input(), 0)
 	u.OutputImage += max(n("output_tokens")-u.Output(), 0)

@@ -65,7 +65,8 @@ const (
 
 // word is a name such as sexual/minors or self-harm.
 func word(s string) bool {
-	return s != "" && len(s) <= maxWord && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789_-/") == ""
+	return s != "" && len(s) <= maxWord &&
+		strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789_-/") == ""
 }
 
 // sizes are what the older families make, from which the one nearest to what was
@@ -91,7 +92,10 @@ var shapesOfModels = []struct {
 	sizes  []picture.Size
 }{
 	{"legacy-image-2", []picture.Size{{Width: 1024, Height: 1024}}},
-	{"legacy-image-3", []picture.Size{{Width: 1024, Height: 1024}, {Width: 1792, Height: 1024}, {Width: 1024, Height: 1792}}},
+	{
+		"legacy-image-3",
+		[]picture.Size{{Width: 1024, Height: 1024}, {Width: 1792, Height: 1024}, {Width: 1024, Height: 1792}},
+	},
 	{"", []picture.Size{{Width: 1024, Height: 1024}, {Width: 1536, Height: 1024}, {Width: 1024, Height: 1536}}},
 }
 

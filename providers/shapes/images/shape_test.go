@@ -41,8 +41,17 @@ func sent(t *testing.T, r *picture.Request, model string) (*picture.Call, string
 // is told.
 func TestOtherShapesAreTranslated(t *testing.T) {
 	seed := int64(7)
-	r := &picture.Request{Inbound: catalog.Imagegen, Operation: picture.Generate, Prompt: "a cat", NegativePrompt: "dogs", N: 2,
-		Aspect: picture.Aspect{Width: 16, Height: 9}, RenderingSpeed: "QUALITY", Seed: &seed, StyleType: "DESIGN"}
+	r := &picture.Request{
+		Inbound:        catalog.Imagegen,
+		Operation:      picture.Generate,
+		Prompt:         "a cat",
+		NegativePrompt: "dogs",
+		N:              2,
+		Aspect:         picture.Aspect{Width: 16, Height: 9},
+		RenderingSpeed: "QUALITY",
+		Seed:           &seed,
+		StyleType:      "DESIGN",
+	}
 	for model, want := range map[string]string{
 		"gpt-image-1": `{"model":"gpt-image-1","prompt":"a cat\nAvoid: dogs","n":2,"size":"1536x1024","quality":"high"}`,
 		"dall-e-3":    `{"model":"dall-e-3","prompt":"a cat\nAvoid: dogs","n":2,"size":"1792x1024","response_format":"b64_json"}`,
@@ -57,7 +66,12 @@ func TestOtherShapesAreTranslated(t *testing.T) {
 	}
 	for _, op := range []picture.Operation{picture.Describe, picture.Upscale} {
 		var e *dialogue.Error
-		if _, err := images.Shape.Encode(&picture.Request{Operation: op}, "m", nil); !errors.As(err, &e) || e.Status != 400 {
+		if _, err := images.Shape.Encode(
+			&picture.Request{Operation: op},
+			"m",
+			nil,
+		); !errors.As(err, &e) ||
+			e.Status != 400 {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
@@ -70,7 +84,15 @@ func TestMasksOfBlackAndWhiteBecomeTransparent(t *testing.T) {
 		t.Fatal(err)
 	}
 	mask := file(t, "mask", 8, 4) // black at 0,0, transparent black elsewhere
-	r := &picture.Request{Inbound: catalog.Imagegen, Operation: picture.Edit, Prompt: "a hat", N: 1, Sources: []*picture.File{source}, Mask: mask.File, MaskKeeps: true}
+	r := &picture.Request{
+		Inbound:   catalog.Imagegen,
+		Operation: picture.Edit,
+		Prompt:    "a hat",
+		N:         1,
+		Sources:   []*picture.File{source},
+		Mask:      mask.File,
+		MaskKeeps: true,
+	}
 	call, body, _ := sent(t, r, "gpt-image-1")
 	_, params, err := mime.ParseMediaType(call.Body.ContentType())
 	if err != nil {
@@ -98,7 +120,12 @@ func TestMasksOfBlackAndWhiteBecomeTransparent(t *testing.T) {
 }
 
 func TestPartsOfARequestAskForTheirShare(t *testing.T) {
-	r := &picture.Request{Inbound: images.Name, Operation: picture.Generate, N: 3, Body: []byte(`{"model":"x","n":10,"prompt":"a"}`)}
+	r := &picture.Request{
+		Inbound:   images.Name,
+		Operation: picture.Generate,
+		N:         3,
+		Body:      []byte(`{"model":"x","n":10,"prompt":"a"}`),
+	}
 	if _, got, _ := sent(t, r, "y"); got != `{"model":"y","n":3,"prompt":"a"}` {
 		t.Errorf("sent %s", got)
 	}
@@ -111,7 +138,8 @@ func TestRepliesAreReadAndWritten(t *testing.T) {
 	r := &picture.Request{Inbound: catalog.Imagegen, Operation: picture.Generate, Model: "gen-image-1"}
 	const doc = `{"created":5,"output_format":"webp","size":"8x4","quality":"low","background":"opaque","data":[{"b64_json":"aGk="}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5,"input_tokens_details":{"text_tokens":1,"image_tokens":3}}}`
 	p, err := images.Shape.Body(r, []byte(doc))
-	if err != nil || p.Raw != nil || p.Delivered() != 1 || p.Images[0].Width != 8 || p.Usage.OutputImage != 5 || p.Usage.InputImage != 3 {
+	if err != nil || p.Raw != nil || p.Delivered() != 1 || p.Images[0].Width != 8 || p.Usage.OutputImage != 5 ||
+		p.Usage.InputImage != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	got := gjson.ParseBytes(images.NewEmitter(r, itself, time.Now).Reply(p))

@@ -17,7 +17,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		s := op.status
-		if !transfer.ValidID(op.name) || (s.State == video.Failed) != (s.Error != nil) || (s.State == video.Completed) != (op.uri != "") {
+		if !transfer.ValidID(op.name) || (s.State == video.Failed) != (s.Error != nil) ||
+			(s.State == video.Completed) != (op.uri != "") {
 			t.Errorf("%+v", op)
 		}
 	})

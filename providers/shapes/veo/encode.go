@@ -84,8 +84,13 @@ func request(s *video.Spec, p parameters, uri string, open video.Opener) upstrea
 		Key("durationSeconds").Int(int64(p.seconds)).End()
 	w.End()
 	b.Text(string(w.Buf))
-	return upstream.Request{Method: http.MethodPost, Path: modelPath(s.Model), Header: http.Header{"Content-Type": {"application/json"}},
-		Body: b.Open, Length: b.Len()}
+	return upstream.Request{
+		Method: http.MethodPost,
+		Path:   modelPath(s.Model),
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   b.Open,
+		Length: b.Len(),
+	}
 }
 
 // inline writes a file as a string: what is written so far goes to b before it.

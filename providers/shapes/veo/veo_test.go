@@ -30,7 +30,9 @@ func atOver(t *testing.T, h http.Handler, transport http.RoundTripper) *veo.Prov
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	c, err := upstream.New(upstream.Options{BaseURL: srv.URL + "/v1beta", APIKeys: []string{"secret-key"}, Transport: transport})
+	c, err := upstream.New(
+		upstream.Options{BaseURL: srv.URL + "/v1beta", APIKeys: []string{"secret-key"}, Transport: transport},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,13 @@ func simulated(t *testing.T) *veo.Provider {
 }
 
 func spec(prompt string) *video.Spec {
-	return &video.Spec{Operation: video.Create, Model: "veo-3", Prompt: prompt, Seconds: 8, Size: video.Size{Width: 720, Height: 1280}}
+	return &video.Spec{
+		Operation: video.Create,
+		Model:     "veo-3",
+		Prompt:    prompt,
+		Seconds:   8,
+		Size:      video.Size{Width: 720, Height: 1280},
+	}
 }
 
 func TestOperationIsMadePolledAndDownloaded(t *testing.T) {
@@ -62,7 +70,10 @@ func TestOperationIsMadePolledAndDownloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if b, err := io.ReadAll(c); err != nil || len(b) != 10 || c.Status != 206 || c.Header.Get("Content-Type") != "video/mp4" {
+	if b, err := io.ReadAll(
+		c,
+	); err != nil || len(b) != 10 || c.Status != 206 ||
+		c.Header.Get("Content-Type") != "video/mp4" {
 		t.Errorf("%d bytes, %d %v, %v", len(b), c.Status, c.Header, err)
 	}
 	if _, err := p.Content(t.Context(), id, video.Thumbnail, ""); !errors.Is(err, video.ErrNoVariant) {
@@ -109,10 +120,34 @@ func TestRepliesAreUnderstood(t *testing.T) {
 		fails      bool
 	}{
 		{"runs", `{"name":"models/m/operations/o","metadata":{}}`, video.InProgress, "", false},
-		{"done", `{"name":"o","done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"https://x/y"}}]}}}`, video.Completed, "", false},
-		{"done flat", `{"name":"o","done":true,"response":{"generatedVideos":[{"video":{"uri":"https://x/y"}}]}}`, video.Completed, "", false},
-		{"filtered", `{"name":"o","done":true,"response":{"generateVideoResponse":{"raiMediaFilteredCount":1}}}`, video.Failed, "moderation_blocked", false},
-		{"error", `{"name":"o","done":true,"error":{"code":13,"message":"secret-key"}}`, video.Failed, "video_generation_failed", false},
+		{
+			"done",
+			`{"name":"o","done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"https://x/y"}}]}}}`,
+			video.Completed,
+			"",
+			false,
+		},
+		{
+			"done flat",
+			`{"name":"o","done":true,"response":{"generatedVideos":[{"video":{"uri":"https://x/y"}}]}}`,
+			video.Completed,
+			"",
+			false,
+		},
+		{
+			"filtered",
+			`{"name":"o","done":true,"response":{"generateVideoResponse":{"raiMediaFilteredCount":1}}}`,
+			video.Failed,
+			"moderation_blocked",
+			false,
+		},
+		{
+			"error",
+			`{"name":"o","done":true,"error":{"code":13,"message":"secret-key"}}`,
+			video.Failed,
+			"video_generation_failed",
+			false,
+		},
 		{"nothing", `{"name":"o","done":true}`, video.Failed, "video_generation_failed", false},
 		{"a page", `<html>`, "", "", true},
 		{"no name", `{"done":true}`, "", "", true},
@@ -124,7 +159,8 @@ func TestRepliesAreUnderstood(t *testing.T) {
 		if (err != nil) != row.fails || s.State != row.state {
 			t.Errorf("%s: %+v %v", row.name, s, err)
 		}
-		if row.code != "" && (s.Error == nil || s.Error.Code != row.code || strings.Contains(s.Error.Message, "secret-key")) {
+		if row.code != "" &&
+			(s.Error == nil || s.Error.Code != row.code || strings.Contains(s.Error.Message, "secret-key")) {
 			t.Errorf("%s: %+v", row.name, s.Error)
 		}
 	}
@@ -206,7 +242,10 @@ func TestKeyIsNeverSentToAnotherHost(t *testing.T) {
 				http.Redirect(w, r, public+"/f", http.StatusFound)
 				return
 			}
-			io.WriteString(w, `{"name":"o","done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"`+uri+`"}}]}}}`)
+			io.WriteString(
+				w,
+				`{"name":"o","done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"`+uri+`"}}]}}}`,
+			)
 		}), network)
 		c, err := p.Content(t.Context(), "o", video.Video, "")
 		if err != nil {
@@ -222,7 +261,10 @@ func TestKeyIsNeverSentToAnotherHost(t *testing.T) {
 func TestBadKeyIsTheGatewaysFault(t *testing.T) {
 	p := at(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(400)
-		io.WriteString(w, `{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`)
+		io.WriteString(
+			w,
+			`{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`,
+		)
 	}))
 	_, _, err := p.Submit(t.Context(), "", spec("a fox"), nil)
 	if f := new(upstream.Failure); !errors.As(err, &f) || f.Class != upstream.Credential || f.Err.Status != 502 {

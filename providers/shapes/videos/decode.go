@@ -17,10 +17,22 @@ import (
 // words are how providers of this shape say how a job stands (wire/videos.md 3).
 // Any other word says nothing.
 var words = map[string]video.State{
-	"queued": video.Queued, "pending": video.Queued, "submitted": video.Queued, "not_start": video.Queued,
-	"in_progress": video.InProgress, "processing": video.InProgress, "running": video.InProgress,
-	"completed": video.Completed, "success": video.Completed, "succeeded": video.Completed,
-	"failed": video.Failed, "failure": video.Failed, "cancelled": video.Failed, "canceled": video.Failed, "expired": video.Failed, "error": video.Failed,
+	"queued":      video.Queued,
+	"pending":     video.Queued,
+	"submitted":   video.Queued,
+	"not_start":   video.Queued,
+	"in_progress": video.InProgress,
+	"processing":  video.InProgress,
+	"running":     video.InProgress,
+	"completed":   video.Completed,
+	"success":     video.Completed,
+	"succeeded":   video.Completed,
+	"failed":      video.Failed,
+	"failure":     video.Failed,
+	"cancelled":   video.Failed,
+	"canceled":    video.Failed,
+	"expired":     video.Failed,
+	"error":       video.Failed,
 }
 
 const standardCode = "video_generation_failed"

@@ -25,7 +25,12 @@ func encode(s *video.Spec, open video.Opener) (upstream.Request, error) {
 }
 
 func create(s *video.Spec, open video.Opener) upstream.Request {
-	fields := []field{{"model", s.Model}, {"prompt", s.Prompt}, {"seconds", strconv.Itoa(s.Seconds)}, {"size", s.Size.String()}}
+	fields := []field{
+		{"model", s.Model},
+		{"prompt", s.Prompt},
+		{"seconds", strconv.Itoa(s.Seconds)},
+		{"size", s.Size.String()},
+	}
 	if s.Reference != nil && len(s.Characters) == 0 {
 		return form(root, fields, "input_reference", s.Reference, open)
 	}
@@ -104,5 +109,11 @@ func form(path string, fields []field, name string, file *video.File, open video
 }
 
 func request(path, mediaType string, b *transfer.Body) upstream.Request {
-	return upstream.Request{Method: http.MethodPost, Path: path, Header: http.Header{"Content-Type": {mediaType}}, Body: b.Open, Length: b.Len()}
+	return upstream.Request{
+		Method: http.MethodPost,
+		Path:   path,
+		Header: http.Header{"Content-Type": {mediaType}},
+		Body:   b.Open,
+		Length: b.Len(),
+	}
 }

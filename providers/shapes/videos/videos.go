@@ -47,7 +47,12 @@ func (p *Provider) Supports(op video.Operation) bool {
 func (p *Provider) Idempotent() bool { return p.idempotent }
 
 // Submit implements video.Upstream.
-func (p *Provider) Submit(ctx context.Context, key string, spec *video.Spec, open video.Opener) (string, video.Status, error) {
+func (p *Provider) Submit(
+	ctx context.Context,
+	key string,
+	spec *video.Spec,
+	open video.Opener,
+) (string, video.Status, error) {
 	r, err := encode(spec, open)
 	if err != nil {
 		return "", video.Status{}, err
@@ -96,7 +101,11 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	if !known(id) {
 		return nil, video.ErrJobNotFound
 	}
-	r := upstream.Request{Method: http.MethodGet, Path: root + "/" + id + "/content", Header: transfer.DownloadHeader(byteRange)}
+	r := upstream.Request{
+		Method: http.MethodGet,
+		Path:   root + "/" + id + "/content",
+		Header: transfer.DownloadHeader(byteRange),
+	}
 	if v != video.Video {
 		r.Query = "variant=" + string(v)
 	}

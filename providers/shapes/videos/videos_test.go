@@ -57,7 +57,13 @@ func answering(status int, body string, header ...string) http.Handler {
 }
 
 func spec(prompt string) *video.Spec {
-	return &video.Spec{Operation: video.Create, Model: "sora-2", Prompt: prompt, Seconds: 4, Size: video.Size{Width: 720, Height: 1280}}
+	return &video.Spec{
+		Operation: video.Create,
+		Model:     "sora-2",
+		Prompt:    prompt,
+		Seconds:   4,
+		Size:      video.Size{Width: 720, Height: 1280},
+	}
 }
 
 func submit(t *testing.T, p *videos.Provider, key string, s *video.Spec) string {
@@ -205,10 +211,19 @@ func TestRefusalsAreClassified(t *testing.T) {
 		class  upstream.Class
 	}{
 		{400, `{"error":{"message":"no","code":"moderation_blocked"}}`, upstream.CallerFault},
-		{401, `{}`, upstream.Credential}, {404, `{}`, upstream.CallerFault},
-		{429, `{}`, upstream.RateLimited}, {500, `<html>`, upstream.Transient}, {503, ``, upstream.Overloaded},
+		{401, `{}`, upstream.Credential},
+		{404, `{}`, upstream.CallerFault},
+		{429, `{}`, upstream.RateLimited},
+		{500, `<html>`, upstream.Transient},
+		{503, ``, upstream.Overloaded},
 		{302, ``, upstream.Transient},
-		{200, `<html>`, upstream.MaybeSent}, {200, `{"status":"queued"}`, upstream.MaybeSent}, {200, `{"id":"a/b"}`, upstream.MaybeSent},
+		{
+			200,
+			`<html>`,
+			upstream.MaybeSent,
+		},
+		{200, `{"status":"queued"}`, upstream.MaybeSent},
+		{200, `{"id":"a/b"}`, upstream.MaybeSent},
 	}
 	for _, row := range rows {
 		p := at(t, answering(row.status, row.body), "secret-key")
@@ -232,7 +247,10 @@ func TestRefusalsAreClassified(t *testing.T) {
 func TestForeignWordsAreUnderstood(t *testing.T) {
 	for word, want := range map[string]video.State{"pending": video.Queued, "NOT_START": video.Queued, "processing": video.InProgress,
 		"success": video.Completed, "canceled": video.Failed, "expired": video.Failed, "dreaming": ""} {
-		p := at(t, answering(200, `{"id":"v","status":"`+word+`","progress":"33%","new":{}}`, "Openai-Poll-After-Ms", "2500"))
+		p := at(
+			t,
+			answering(200, `{"id":"v","status":"`+word+`","progress":"33%","new":{}}`, "Openai-Poll-After-Ms", "2500"),
+		)
 		s, err := p.Poll(t.Context(), "v")
 		if err != nil || s.State != want || s.PollAfter != 2500*time.Millisecond {
 			t.Errorf("%s: %+v %v", word, s, err)
@@ -241,7 +259,14 @@ func TestForeignWordsAreUnderstood(t *testing.T) {
 }
 
 func TestFailedJobSaysNothingOfTheProvider(t *testing.T) {
-	p := at(t, answering(200, `{"id":"v","status":"failed","error":{"code":"sentinel_block","message":"see https://inner.example.com/x?key=1 with secret-key"}}`), "secret-key")
+	p := at(
+		t,
+		answering(
+			200,
+			`{"id":"v","status":"failed","error":{"code":"sentinel_block","message":"see https://inner.example.com/x?key=1 with secret-key"}}`,
+		),
+		"secret-key",
+	)
 	s, err := p.Poll(t.Context(), "v")
 	if err != nil || s.Error == nil || s.Error.Code != "sentinel_block" {
 		t.Fatalf("%+v %v", s, err)
