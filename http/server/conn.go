@@ -34,7 +34,14 @@ type listener struct {
 }
 
 func newListener(l net.Listener, open *atomic.Int64, slots *slots, tls bool) *listener {
-	return &listener{Listener: l, open: open, slots: slots, tls: tls, stopped: make(chan struct{}), closed: make(chan struct{})}
+	return &listener{
+		Listener: l,
+		open:     open,
+		slots:    slots,
+		tls:      tls,
+		stopped:  make(chan struct{}),
+		closed:   make(chan struct{}),
+	}
 }
 
 // Accept implements net.Listener. Between stop and Close it waits.

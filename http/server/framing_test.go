@@ -111,7 +111,10 @@ func generate(r *rand.Rand) []byte {
 		kind := r.IntN(8)
 		if kind < 3 || kind == 7 {
 			name := pick("Content-Length", "content-length", "CONTENT-LENGTH")
-			value := fmt.Sprintf(pick("%d", "%d", " %d ", "0%d", "\t%d", end+" %d", "+%d", "%d"+end+" ", "%dx"), len(data))
+			value := fmt.Sprintf(
+				pick("%d", "%d", " %d ", "0%d", "\t%d", end+" %d", "+%d", "%d"+end+" ", "%dx"),
+				len(data),
+			)
 			for range 1 + r.IntN(8)/7 {
 				fields = append(fields, name+":"+value)
 			}
@@ -126,8 +129,10 @@ func generate(r *rand.Rand) []byte {
 				fmt.Fprintf(&chunks, pick("%x", "%X", "0%x", "%x;a=b", "%x ", "%x")+"\r\n%s\r\n", n, rest[:n])
 				rest = rest[n:]
 			}
-			chunks.WriteString(pick("0", "00", "0;x") + "\r\n" + pick("", "", "A: b\r\n", "Content-Length: 5\r\n c\r\n") +
-				pick("\r\n", "\r\n", "\r\n", "\n"))
+			chunks.WriteString(
+				pick("0", "00", "0;x") + "\r\n" + pick("", "", "A: b\r\n", "Content-Length: 5\r\n c\r\n") +
+					pick("\r\n", "\r\n", "\r\n", "\n"),
+			)
 			framed = chunks.String()
 		}
 		r.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })

@@ -174,7 +174,8 @@ func (c *http1) sendProbe() bool {
 	var probe string
 	switch {
 	case !c.begun:
-		// Every client knows this one. Some take others, as 102, for the reply itself.
+		// Python's http.client takes every other informational reply for the reply itself. The
+		// fetch of Node.js fails on this one, but it never closes only its sending side.
 		probe = "HTTP/1.1 100 Continue\r\n\r\n"
 	case c.out.betweenLines():
 		probe = "2\r\n:\n\r\n"

@@ -47,7 +47,9 @@ func dial(t *testing.T, address string) net.Conn {
 
 const (
 	bothFields  = "POST /v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
-	goodRequest = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+	getHealth   = "GET /healthz HTTP/1.1\r\nHost: a\r\n"
+	postHealth  = "POST /healthz HTTP/1.1\r\nHost: a\r\n"
+	goodRequest = getHealth + "\r\n"
 	hiddenBody  = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 
@@ -57,19 +59,72 @@ var ambiguousCases = []struct {
 	statuses   []int
 }{
 	{"length first", bothFields + "0\r\n\r\n" + goodRequest, []int{400}},
-	{"encoding first", "GET /healthz HTTP/1.1\r\nHost: a\r\ntransfer-ENCODING:chunked\r\ncontent-length:0\r\n\r\n0\r\n\r\n" + goodRequest, []int{400}},
-	{"folded values", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n 3\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n" + goodRequest, []int{400}},
-	{"several lengths", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + goodRequest, []int{400}},
-	{"an unknown encoding", "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: gzip\r\n\r\nabc" + goodRequest, []int{400}},
-	{"an encoding in HTTP/1.0", "GET /healthz HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + goodRequest, []int{400}},
+	{
+		"encoding first",
+		getHealth + "transfer-ENCODING:chunked\r\ncontent-length:0\r\n\r\n0\r\n\r\n" + goodRequest,
+		[]int{400},
+	},
+	{
+		"folded values",
+		getHealth + "Content-Length:\r\n 3\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n" + goodRequest,
+		[]int{400},
+	},
+	{
+		"several lengths",
+		getHealth + "Content-Length: 3\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + goodRequest,
+		[]int{400},
+	},
+	{
+		"an unknown encoding",
+		getHealth + "Content-Length: 3\r\nTransfer-Encoding: gzip\r\n\r\nabc" + goodRequest,
+		[]int{400},
+	},
+	{
+		"an encoding in HTTP/1.0",
+		"GET /healthz HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n" +
+			"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + goodRequest,
+		[]int{400},
+	},
 	{"line ends without CR", strings.ReplaceAll(bothFields, "\r", "") + "0\r\n\r\n" + goodRequest, []int{400}},
 	{"second request", goodRequest + bothFields + "0\r\n\r\n" + goodRequest, []int{200, 400}},
-	{"after a body", "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" + bothFields + "0\r\n\r\n", []int{405, 400}},
-	{"after chunks", "POST /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + bothFields + "0\r\n\r\n", []int{405, 400}},
-	{"both in a body", fmt.Sprintf("POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(hiddenBody), hiddenBody) + goodRequest, []int{405, 200}},
-	{"both in a chunk", fmt.Sprintf("POST /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(hiddenBody), hiddenBody) + goodRequest, []int{405, 200}},
-	{"a length in a trailer", "POST /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: 4\r\n\r\n" + goodRequest, []int{405, 200}},
-	{"one in each request", "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\nPOST /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{405, 405}},
+	{
+		"after a body",
+		postHealth + "Content-Length: 3\r\n\r\nabc" + bothFields + "0\r\n\r\n",
+		[]int{405, 400},
+	},
+	{
+		"after chunks",
+		postHealth + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + bothFields + "0\r\n\r\n",
+		[]int{405, 400},
+	},
+	{
+		"both in a body",
+		fmt.Sprintf(
+			postHealth+"Content-Length: %d\r\n\r\n%s",
+			len(hiddenBody),
+			hiddenBody,
+		) + goodRequest,
+		[]int{405, 200},
+	},
+	{
+		"both in a chunk",
+		fmt.Sprintf(
+			postHealth+"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+			len(hiddenBody),
+			hiddenBody,
+		) + goodRequest,
+		[]int{405, 200},
+	},
+	{
+		"a length in a trailer",
+		postHealth + "Transfer-Encoding: chunked\r\n\r\n0\r\nX: 4\r\n\r\n" + goodRequest,
+		[]int{405, 200},
+	},
+	{
+		"one in each request",
+		postHealth + "Content-Length: 0\r\n\r\n" + postHealth + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		[]int{405, 405},
+	},
 }
 
 // checkAmbiguous sends each case over a connection in pieces of the size.
@@ -98,7 +153,11 @@ func checkAmbiguous(t *testing.T, size int, dial func() net.Conn) {
 			if want != 400 {
 				continue
 			}
-			if err := json.Unmarshal(text, &reply); err != nil || reply.Error.Code != "ambiguous_length" || !r.Close || r.Header.Get("X-Request-Id") == "" {
+			if err := json.Unmarshal(
+				text,
+				&reply,
+			); err != nil || reply.Error.Code != "ambiguous_length" || !r.Close ||
+				r.Header.Get("X-Request-Id") == "" {
 				t.Errorf("%s: %v %s", c.name, r.Header, text)
 			}
 			if more, _ := io.ReadAll(in); len(more) > 0 {
@@ -128,7 +187,11 @@ func TestClientsCannotMarkRequestsThemselves(t *testing.T) {
 
 // halfClosing serves one request that waits for release or its own end, and closes the client's
 // sending side while it waits. begin writes the beginning of the reply, if there is to be one.
-func halfClosing(t *testing.T, version string, begin func(http.ResponseWriter)) (client *net.TCPConn, in *bufio.Reader, release chan struct{}, ended chan error) {
+func halfClosing(
+	t *testing.T,
+	version string,
+	begin func(http.ResponseWriter),
+) (client *net.TCPConn, in *bufio.Reader, release chan struct{}, ended chan error) {
 	t.Helper()
 	s, _ := newServer(t, nil)
 	started := make(chan struct{})
