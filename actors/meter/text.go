@@ -175,7 +175,8 @@ func (t *Text) Progress(o *translator.Outcome) (enough bool) {
 	if t.hold == nil || t.ended {
 		return false
 	}
-	output := max(o.Counted, o.Usage.OutputTotal)
+	// A provider that reports more than its model gives must not take the balance into the hold.
+	output := max(o.Counted, min(o.Usage.OutputTotal, t.most))
 	t.note(output)
 	if t.request.MaxTokens > 0 {
 		return false

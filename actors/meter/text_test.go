@@ -276,3 +276,22 @@ func TestLeavingDoesNotTakeTheSettlementAlong(t *testing.T) {
 		t.Errorf("spent %d, want 170", a.Spent)
 	}
 }
+
+// A provider that reports more output than its model gives, while a stream is under way, neither
+// takes the whole balance into the hold nor ends the stream.
+func TestAbsurdUsageDoesNotTakeTheBalance(t *testing.T) {
+	f := newFixture(t, 1_000_000)
+	m := f.meter(func(r *meter.Request) { r.MaxTokens, r.Stream = 0, true })
+	begin(t, m, candidate(t, 10))
+	absurd := outcome(1 << 40)
+	absurd.Counted = 10
+	if m.Progress(absurd) {
+		t.Error("the stream ends")
+	}
+	if held := f.held(); held > 100+10*(8192+2048) {
+		t.Errorf("%d are held", held)
+	}
+	if err := m.End(ctx, outcome(50)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -198,6 +198,8 @@ func TestTheTotalDeadlineDoesNotFailAWholeAnswer(t *testing.T) {
 // endMeter calls itself when a request is settled.
 type endMeter func(ctx context.Context)
 
-func (endMeter) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Error) { return false, nil }
-func (endMeter) Progress(*translator.Outcome) bool                                 { return false }
-func (m endMeter) End(ctx context.Context, _ *translator.Outcome) *dialogue.Error  { m(ctx); return nil }
+func (endMeter) Begin(context.Context, *catalog.Candidate, int) (bool, *dialogue.Error) {
+	return false, nil
+}
+func (endMeter) Progress(*translator.Outcome) bool                                { return false }
+func (m endMeter) End(ctx context.Context, _ *translator.Outcome) *dialogue.Error { m(ctx); return nil }

@@ -2,6 +2,7 @@ package translator_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,18 +50,26 @@ func (a account) charge(o *translator.Order) *translator.Order {
 	return o
 }
 
-// receipt returns the receipt of a request that is over, after checking that nothing is held
-// and that it was settled once.
-func (a account) receipt(t testing.TB, id string) state.Receipt {
-	t.Helper()
+// settled returns the receipt of a request that is over. It is an error if anything is still
+// held, or if the request was not settled exactly once.
+func (a account) settled(id string) (state.Receipt, error) {
 	receipts, err := a.state.Receipts(context.Background(), "7", id)
 	if err != nil || len(receipts) != 1 {
-		t.Fatalf("%d receipts: %+v, %v", len(receipts), receipts, err)
+		return state.Receipt{}, fmt.Errorf("%d receipts: %+v, %w", len(receipts), receipts, err)
 	}
 	if b, err := a.Balance(context.Background(), "7"); err != nil || b.Held != 0 {
-		t.Fatalf("balance %+v, %v", b, err)
+		return state.Receipt{}, fmt.Errorf("balance %+v, %w", b, err)
 	}
-	return receipts[0]
+	return receipts[0], nil
+}
+
+func (a account) receipt(t testing.TB, id string) state.Receipt {
+	t.Helper()
+	r, err := a.settled(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // leaveAfter begins an order and leaves once the client has read text and some time has
