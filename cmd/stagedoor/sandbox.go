@@ -31,7 +31,7 @@ Text: below /v1 chat/completions, responses, completions and messages, below
 /v1beta models/{model}:generateContent and :streamGenerateContent.
 Pictures: /v1/images/generations and edits; /generate, /edit, /remix, /reframe,
 /describe and /upscale of the image vendor, with /v1/ideogram-v3/... beside
-them; generateContent with responseModalities IMAGE.
+them.
 Videos: /v1/videos with everything below it; models/{model}:predictLongRunning,
 operations and files below /v1beta. An Idempotency-Key is honoured.
 GET /sandbox/jobs counts submissions, polls and downloads of every job.

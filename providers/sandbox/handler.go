@@ -205,10 +205,12 @@ func (d *delivery) write(data []byte) error {
 	return nil
 }
 
-// garbage is what a broken proxy puts into a reply.
+// GarbageBytes is what the fault garbage puts into a reply, as a broken proxy might.
+const GarbageBytes = "<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"
+
 func (d *delivery) garbage() {
 	// The client may be gone; there is nobody else to tell.
-	_ = d.write([]byte("<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"))
+	_ = d.write([]byte(GarbageBytes))
 }
 
 // refuse sends an error in the shape's envelope.

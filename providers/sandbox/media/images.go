@@ -1,57 +1,51 @@
 package media
 
 import (
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/jsonw"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/picture"
 )
 
-// imagesShape is what requests of the images routes come in.
-const imagesShape dialogue.Shape = "images"
-
-func (s *server) generateImages(w http.ResponseWriter, r *http.Request) error {
-	return s.images(w, r, picture.Generate)
-}
-
-func (s *server) editImages(w http.ResponseWriter, r *http.Request) error {
-	return s.images(w, r, picture.Edit)
-}
-
-func (s *server) images(w http.ResponseWriter, r *http.Request, op picture.Operation) error {
-	in, err := readInput(w, r)
-	defer in.close()
-	if err != nil {
+func (s *server) makeImages(op picture.Operation) handler {
+	return func(w http.ResponseWriter, r *http.Request, in *input) error {
+		req, err := imagesRequest(in, op)
+		if err != nil {
+			return err
+		}
+		out := &imagesReply{server: s, w: w, r: r, req: req}
+		err = s.model.Picture(r.Context(), req, r.Header, out.send)
+		if failure := new(dialogue.Error); out.began && errors.As(err, &failure) {
+			return out.sendEvent("error", imagesError(failure))
+		}
 		return err
 	}
-	req, err := imagesRequest(in, op)
-	if err != nil {
-		return err
-	}
-	j := &imagesReply{server: s, w: w, r: r, req: req}
-	err = s.model.Picture(r.Context(), req, r.Header, j.event)
-	if failure, ok := err.(*dialogue.Error); ok && j.began {
-		return j.sse("error", plain(failure))
-	}
-	return err
 }
 
-// imagesRequest reads what the routes know (wire/images.md 1 and 4).
+// imagesRequest reads the fields of the routes (wire/images.md 1 and 4).
 func imagesRequest(in *input, op picture.Operation) (*picture.Request, error) {
 	v := in.values
-	req := &picture.Request{Inbound: imagesShape, Operation: op, Model: v["model"], Prompt: v["prompt"], Quality: v["quality"],
-		OutputFormat: v["output_format"], Background: v["background"], Style: v["style"], Moderation: v["moderation"],
-		Stream: v["stream"] == "true", Inline: v["response_format"] != "url"}
+	legacy := strings.HasPrefix(v["model"], "dall-e") || strings.HasPrefix(v["model"], "legacy-image")
+	req := &picture.Request{
+		Inbound:      "images",
+		Operation:    op,
+		Model:        v["model"],
+		Prompt:       v["prompt"],
+		Quality:      v["quality"],
+		OutputFormat: v["output_format"],
+		Background:   v["background"],
+		Style:        v["style"],
+		Stream:       v["stream"] == "true",
+		Inline:       v["response_format"] == "b64_json" || v["response_format"] == "" && !legacy,
+	}
 	if req.Prompt == "" {
 		return nil, dialogue.Missing("prompt")
-	}
-	legacy := strings.HasPrefix(req.Model, "dall-e") || strings.HasPrefix(req.Model, "legacy-image")
-	if legacy && v["response_format"] == "" {
-		req.Inline = false
 	}
 	if size := v["size"]; size != "" && size != "auto" {
 		var ok bool
@@ -60,40 +54,35 @@ func imagesRequest(in *input, op picture.Operation) (*picture.Request, error) {
 		}
 	}
 	n, _, err := in.number("n", 1, 10)
-	if err != nil {
+	partials, _, err2 := in.number("partial_images", 0, 3)
+	compression, err3 := in.optional("output_compression", 0, 100)
+	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}
-	req.N = max(int(n), 1)
-	partials, _, err := in.number("partial_images", 0, 3)
-	if err != nil {
-		return nil, err
+	req.N, req.Partials, req.Compression = max(int(n), 1), int(partials), compression
+	if op != picture.Edit {
+		return req, nil
 	}
-	req.Partials = int(partials)
-	if req.Compression, err = in.optional("output_compression", 0, 100); err != nil {
-		return nil, err
-	}
-	return req, imagesFiles(in, req)
-}
-
-func imagesFiles(in *input, req *picture.Request) error {
-	if req.Operation != picture.Edit {
-		return nil
-	}
-	for _, v := range gjson.Parse(in.values["images"]).Array() {
-		if err := in.addData("image", v.Get("image_url").String()); err != nil {
-			return err
+	for _, image := range in.body.Get("images").Array() {
+		if err := in.addData("image", image.Get("image_url").String()); err != nil {
+			return nil, err
 		}
 	}
-	if url := in.values["mask[image_url]"]; url != "" {
+	if url := v["mask[image_url]"]; url != "" {
 		if err := in.addData("mask", url); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if req.Sources = in.files["image"]; len(req.Sources) == 0 {
-		return dialogue.Missing("image")
+		return nil, dialogue.Missing("image")
 	}
+	req.Mask = in.mask()
+	return req, nil
+}
+
+func (in *input) mask() *picture.File {
 	if masks := in.files["mask"]; len(masks) > 0 {
-		req.Mask = masks[0]
+		return masks[0]
 	}
 	return nil
 }
@@ -104,106 +93,186 @@ type imagesReply struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	req   *picture.Request
-	began bool
+	began bool // an event has been written
 }
 
-func (j *imagesReply) event(ev *picture.Event) error {
-	kind := "image_generation"
+func (j *imagesReply) send(ev *picture.Event) error {
+	name := "image_generation"
 	if j.req.Operation == picture.Edit {
-		kind = "image_edit"
+		name = "image_edit"
 	}
-	switch {
-	case ev.Partial != nil:
-		like := &picture.Reply{Created: j.model.Env.Now(), Background: j.req.Background, OutputFormat: j.req.OutputFormat, Quality: j.req.Quality,
-			Size: picture.Size{Width: ev.Partial.Image.Width, Height: ev.Partial.Image.Height}.String()}
-		return j.shown(kind+".partial_image", like, &ev.Partial.Image, func(w *jsonw.Writer) { w.Key("partial_image_index").Int(int64(ev.Partial.Index)) })
-	case j.req.Stream:
-		for i := range ev.Done.Images {
-			err := j.shown(kind+".completed", ev.Done, &ev.Done.Images[i], func(w *jsonw.Writer) { imagesUsage(w, ev.Done.Usage) })
-			if err != nil {
+	if p := ev.Partial; p != nil {
+		name += ".partial_image"
+		size := picture.Size{Width: p.Image.Width, Height: p.Image.Height}
+		v := j.describe(&picture.Reply{Size: size.String(), OutputFormat: j.req.OutputFormat})
+		v["type"], v["b64_json"], v["created_at"] = name, p.Image.Data, j.model.Env.Now().Unix()
+		v["partial_image_index"] = p.Index
+		return j.sendEvent(name, v)
+	}
+	reply := ev.Done
+	if j.req.Stream {
+		for i := range reply.Images {
+			v := j.describe(reply)
+			v["type"], v["b64_json"], v["created_at"] = name+".completed", content(
+				&reply.Images[i],
+			), reply.Created.Unix()
+			v["usage"] = imagesUsage(reply.Usage)
+			if err := j.sendEvent(name+".completed", v); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return send(j.w, http.StatusOK, j.whole(ev.Done))
-}
-
-func (j *imagesReply) whole(reply *picture.Reply) []byte {
-	w := jsonw.Writer{}
-	w.Object().Key("created").Int(reply.Created.Unix())
+	v := object{}
 	if j.req.Inline {
-		about(&w, reply)
+		v = j.describe(reply)
+		v["usage"] = imagesUsage(reply.Usage)
 	}
-	w.Key("data").Array()
+	data := []object{}
 	for i := range reply.Images {
 		img := &reply.Images[i]
-		w.Object()
+		item := object{}
 		if j.req.Inline {
-			base64Of(&w, img)
+			item["b64_json"] = content(img)
 		} else {
-			w.Key("url").String(j.shelf.put(j.r, img))
+			item["url"] = j.pictures.put(j.r, img)
 		}
 		if img.Prompt != "" {
-			w.Key("revised_prompt").String(img.Prompt)
+			item["revised_prompt"] = img.Prompt
 		}
-		w.End()
+		data = append(data, item)
 	}
-	w.End()
-	if j.req.Inline {
-		imagesUsage(&w, reply.Usage)
-	}
-	w.End()
-	return w.Buf
+	v["created"], v["data"] = reply.Created.Unix(), data
+	return send(j.w, http.StatusOK, v)
 }
 
-// shown is one event with one picture in it.
-func (j *imagesReply) shown(name string, reply *picture.Reply, img *picture.Image, more func(*jsonw.Writer)) error {
-	w := jsonw.Writer{}
-	w.Object().Key("type").String(name)
-	base64Of(&w, img)
-	w.Key("created_at").Int(reply.Created.Unix())
-	about(&w, reply)
-	more(&w)
-	w.End()
-	return j.sse(name, w.Buf)
-}
+// content returns the bytes of a picture, which encoding/json writes in base64, also if it was withheld.
+func content(img *picture.Image) []byte { return append([]byte{}, img.Data...) }
 
-func (j *imagesReply) sse(name string, data []byte) error {
-	if !j.began {
-		j.began = true
-		j.w.Header().Set("Content-Type", "text/event-stream")
-		j.w.Header().Set("Cache-Control", "no-cache")
-	}
-	for _, piece := range [][]byte{[]byte("event: " + name + "\ndata: "), data, []byte("\n\n")} {
-		if _, err := j.w.Write(piece); err != nil {
-			return gone(err)
-		}
-	}
-	return gone(http.NewResponseController(j.w).Flush())
-}
-
-// about is what a reply says of its pictures.
-func about(w *jsonw.Writer, reply *picture.Reply) {
+// describe returns the members that say how pictures were made.
+func (j *imagesReply) describe(reply *picture.Reply) object {
 	or := func(s, standard string) string {
 		if s == "" || s == "auto" {
 			return standard
 		}
 		return s
 	}
-	w.Key("background").String(or(reply.Background, "opaque")).Key("output_format").String(or(reply.OutputFormat, "png")).
-		Key("size").String(reply.Size).Key("quality").String(or(reply.Quality, "medium"))
+	return object{"background": or(j.req.Background, "opaque"), "output_format": or(reply.OutputFormat, "png"),
+		"size": reply.Size, "quality": or(j.req.Quality, "medium")}
 }
 
-func base64Of(w *jsonw.Writer, img *picture.Image) {
-	w.Key("b64_json").Raw(append(img.AppendBase64([]byte{'"'}), '"'))
+func imagesUsage(u *picture.Usage) object {
+	return object{"total_tokens": u.Input() + u.Output(), "input_tokens": u.Input(), "output_tokens": u.Output(),
+		"input_tokens_details":  object{"text_tokens": u.InputText, "image_tokens": u.InputImage},
+		"output_tokens_details": object{"text_tokens": u.OutputText, "image_tokens": u.OutputImage}}
 }
 
-func imagesUsage(w *jsonw.Writer, u *picture.Usage) {
-	if u == nil {
-		return
+func (j *imagesReply) sendEvent(name string, v any) error {
+	j.began = true
+	j.w.Header().Set("Content-Type", "text/event-stream")
+	j.w.Header().Set("Cache-Control", "no-cache")
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
 	}
-	w.Key("usage").Object().Key("total_tokens").Int(u.Input() + u.Output()).Key("input_tokens").Int(u.Input()).Key("output_tokens").Int(u.Output()).
-		Key("input_tokens_details").Object().Key("text_tokens").Int(u.InputText).Key("image_tokens").Int(u.InputImage).End().
-		Key("output_tokens_details").Object().Key("text_tokens").Int(u.OutputText).Key("image_tokens").Int(u.OutputImage).End().End()
+	if _, err := j.w.Write([]byte("event: " + name + "\ndata: " + string(data) + "\n\n")); err != nil {
+		return err
+	}
+	return http.NewResponseController(j.w).Flush()
+}
+
+// vendorOperations maps the last elements of the image vendor's paths.
+var vendorOperations = map[string]picture.Operation{
+	"generate": picture.Generate, "edit": picture.Edit, "remix": picture.Remix, "reframe": picture.Reframe,
+	"replace-background": picture.ReplaceBackground, "describe": picture.Describe, "upscale": picture.Upscale,
+}
+
+// makeVendorImages answers one of the image vendor's routes of a version.
+func (s *server) makeVendorImages(op picture.Operation, version string) handler {
+	return func(w http.ResponseWriter, r *http.Request, in *input) error {
+		req, err := vendorRequest(in, op)
+		if err != nil {
+			return err
+		}
+		req.Version = version
+		return s.model.Picture(r.Context(), req, r.Header, func(ev *picture.Event) error {
+			return send(w, http.StatusOK, s.vendorReply(r, req, ev.Done))
+		})
+	}
+}
+
+// vendorRequest reads the fields of the routes (wire/imagegen.md 1 and 5). The older routes have their fields in an
+// object, which forms send as JSON.
+func vendorRequest(in *input, op picture.Operation) (*picture.Request, error) {
+	if text := in.values["image_request"]; text != "" {
+		if !fields.ValidLenientString(text) || !gjson.Parse(text).IsObject() {
+			return nil, dialogue.Invalid("image_request", "must be a JSON object")
+		}
+		in.addObject("image_request", gjson.Parse(text))
+	}
+	for name, v := range in.values {
+		if member, ok := strings.CutPrefix(name, "image_request["); ok {
+			in.values[strings.TrimSuffix(member, "]")] = v
+		}
+	}
+	v := in.values
+	req := &picture.Request{Inbound: "imagegen", Operation: op, Model: v["model"], Prompt: v["prompt"],
+		NegativePrompt: v["negative_prompt"], StyleType: v["style_type"], MaskKeeps: true,
+		MagicPrompt: in.first("magic_prompt_option", "magic_prompt"),
+		Sources:     append(in.files["image_file"], in.files["image"]...), Mask: in.mask()}
+	resolution, aspect, ok := v["resolution"], v["aspect_ratio"], true
+	if resolution != "" { // RESOLUTION_1024_768 or 1024x768
+		req.Size, ok = picture.ParseSize(strings.Replace(strings.TrimPrefix(resolution, "RESOLUTION_"), "_", "x", 1))
+	}
+	if !ok || op == picture.Reframe && resolution == "" {
+		return nil, dialogue.Invalid("resolution", "must be WIDTHxHEIGHT")
+	}
+	if aspect != "" { // ASPECT_16_9 or 16x9
+		req.Aspect, ok = picture.ParseAspect(strings.Replace(strings.TrimPrefix(aspect, "ASPECT_"), "_", "x", 1))
+	}
+	if !ok || resolution != "" && aspect != "" {
+		return nil, dialogue.Invalid("aspect_ratio", "must be a ratio, without a resolution beside it")
+	}
+	n, _, err := in.number("num_images", 1, 8)
+	seed, given, err2 := in.number("seed", 0, 1<<31-1)
+	weight, err3 := in.optional("image_weight", 1, 100)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return nil, err
+	}
+	req.N, req.ImageWeight = max(int(n), 1), weight
+	if given {
+		req.Seed = &seed
+	}
+	switch {
+	case op != picture.Generate && len(req.Sources) == 0:
+		return nil, dialogue.Missing("image_file")
+	case op == picture.Edit && req.Mask == nil:
+		return nil, dialogue.Missing("mask")
+	case op != picture.Describe && op != picture.Upscale && op != picture.Reframe && req.Prompt == "":
+		return nil, dialogue.Missing("prompt")
+	}
+	return req, nil
+}
+
+func (s *server) vendorReply(r *http.Request, req *picture.Request, reply *picture.Reply) object {
+	if req.Operation == picture.Describe {
+		return object{"descriptions": []object{{"text": reply.Descriptions[0]}}}
+	}
+	data := []object{}
+	for i := range reply.Images {
+		img := &reply.Images[i]
+		item := object{"prompt": img.Prompt, "resolution": picture.Size{Width: img.Width, Height: img.Height}.String(),
+			"is_image_safe": !img.Unsafe, "seed": *img.Seed, "url": s.pictures.put(r, img)}
+		if img.Upscaled != (picture.Size{}) {
+			item["upscaled_resolution"] = img.Upscaled.String()
+		}
+		if !strings.HasPrefix(req.Model, "V_1") {
+			item["style_type"] = img.StyleType
+			if img.StyleType == "" || img.StyleType == "AUTO" {
+				item["style_type"] = "GENERAL"
+			}
+		}
+		data = append(data, item)
+	}
+	return object{"created": reply.Created.UTC().Format("2006-01-02T15:04:05.000000-07:00"), "data": data}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,66 +20,69 @@ import (
 
 // Bounds of requests.
 const (
-	maxBody  = 64 << 20
-	maxVideo = 100 << 20
-	maxForm  = maxVideo + 4<<20
-	maxText  = 1 << 20
-	maxFiles = 20
+	maxBody   = 64 << 20
+	maxForm   = 104 << 20
+	maxMemory = 8 << 20 // of a form; the rest goes to temporary files
+	maxFiles  = 20
 )
 
-// input is a request's fields, however they were sent. Members of objects have
-// the names that forms give them: input_reference[image_url].
+// input holds the fields of a request, whether it was sent as JSON or as a form. Members of objects have the names that
+// forms give them, such as input_reference[image_url].
 type input struct {
 	values map[string]string
 	files  map[string][]*picture.File
-	video  *mp4.Header // of an uploaded video; nobody looks at the rest of it
+	video  *mp4.Header  // of an uploaded video
+	body   gjson.Result // of a JSON request
+	form   *multipart.Form
 }
 
-// readInput reads a body of JSON or of a form. close must be called in any case.
+// readInput reads the body of a POST request. close must be called in any case.
 func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 	in = &input{values: map[string]string{}, files: map[string][]*picture.File{}}
+	if r.Method != http.MethodPost {
+		return in, nil
+	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		return in, in.readForm(r)
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	body, err := readJSON(r)
-	if err == nil {
-		in.addObject("", gjson.ParseBytes(body), 0)
-	}
-	return in, err
-}
-
-// readJSON reads a body that must be one JSON object.
-func readJSON(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return nil, unreadable(err)
+		return in, unreadable(err)
 	}
-	if !fields.ValidWithin(body, fields.MaxReplyDepth) || !gjson.ParseBytes(body).IsObject() {
-		return nil, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body is not a JSON object"}
+	if in.body = gjson.ParseBytes(body); !fields.ValidWithin(body, fields.MaxReplyDepth) || !in.body.IsObject() {
+		return in, &dialogue.Error{
+			Status:  400,
+			Type:    dialogue.TypeInvalidRequest,
+			Code:    "invalid_json",
+			Message: "the body is not a JSON object",
+		}
 	}
-	return body, nil
+	in.addObject("", in.body)
+	return in, nil
 }
 
 func unreadable(err error) *dialogue.Error {
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Message: "the body is too large"}
 	}
-	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Message: "the body is incomplete or not a form"}
+	return &dialogue.Error{
+		Status:  400,
+		Type:    dialogue.TypeInvalidRequest,
+		Message: "the body is incomplete or not a form",
+	}
 }
 
-// addObject adds the members of an object, and those of objects in it.
-func (in *input) addObject(prefix string, object gjson.Result, depth int) {
-	object.ForEach(func(key, v gjson.Result) bool {
+// addObject adds the members of an object and, at the outermost level, those of objects in it.
+func (in *input) addObject(prefix string, members gjson.Result) {
+	members.ForEach(func(key, v gjson.Result) bool {
 		name := key.String()
 		if prefix != "" {
 			name = prefix + "[" + name + "]"
 		}
-		switch {
-		case v.IsObject() && depth == 0 && prefix == "":
-			in.addObject(name, v, depth+1)
-		case v.Type != gjson.Null:
+		if v.IsObject() && prefix == "" {
+			in.addObject(name, v)
+		} else if v.Type != gjson.Null {
 			in.values[name] = v.String()
 		}
 		return true
@@ -86,50 +90,44 @@ func (in *input) addObject(prefix string, object gjson.Result, depth int) {
 }
 
 func (in *input) readForm(r *http.Request) error {
-	form, err := r.MultipartReader()
-	if err != nil {
+	if err := r.ParseMultipartForm(maxMemory); err != nil {
 		return unreadable(err)
 	}
-	for n := 0; ; {
-		part, err := form.NextPart()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return unreadable(err)
-		}
-		name := strings.TrimSuffix(part.FormName(), "[]")
-		if part.FileName() == "" {
-			text, err := io.ReadAll(io.LimitReader(part, maxText))
-			if err != nil {
-				return unreadable(err)
+	in.form = r.MultipartForm
+	for name, values := range in.form.Value {
+		in.values[strings.TrimSuffix(name, "[]")] = values[0]
+	}
+	count := 0
+	for name, headers := range in.form.File {
+		name = strings.TrimSuffix(name, "[]")
+		for _, header := range headers {
+			if count++; count > maxFiles {
+				return dialogue.Invalid(name, "there are too many files")
 			}
-			in.values[name] = string(text)
-			continue
-		}
-		if n++; n > maxFiles {
-			return dialogue.Invalid(name, "there are too many files")
-		}
-		add := in.addFile
-		if name == "video" {
-			add = in.addVideo
-		}
-		if err := add(name, part); err != nil {
-			return err
+			content, err := header.Open()
+			if err != nil {
+				return err
+			}
+			if name == "video" {
+				err = in.addVideo(content, header.Size)
+			} else {
+				err = in.addFile(name, content)
+			}
+			if err := errors.Join(err, content.Close()); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-func (in *input) addVideo(name string, content io.Reader) error {
-	f, err := mp4.ReadFile("", content, maxVideo, "")
-	if errors.Is(err, mp4.ErrFormat) || errors.Is(err, mp4.ErrCorrupt) {
-		return dialogue.Invalid(name, err.Error())
-	}
+func (in *input) addVideo(content io.ReaderAt, size int64) error {
+	header, err := mp4.Inspect(content, size)
 	if err != nil {
-		return unreadable(err)
+		return dialogue.Invalid("video", err.Error())
 	}
-	in.video = &f.Header
-	return f.Close()
+	in.video = &header
+	return nil
 }
 
 func (in *input) addFile(name string, content io.Reader) error {
@@ -144,8 +142,7 @@ func (in *input) addFile(name string, content io.Reader) error {
 	return nil
 }
 
-// addData adds a picture that was sent as text: base64, with or without the head
-// of a data URL. Addresses are not followed.
+// addData adds a picture in base64, with or without the head of a data URL. Addresses are not followed.
 func (in *input) addData(name, text string) error {
 	if _, data, found := strings.Cut(text, ";base64,"); found {
 		text = data
@@ -153,17 +150,19 @@ func (in *input) addData(name, text string) error {
 	return in.addFile(name, base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 }
 
-// close gives the files back.
+// close removes the files. An error would leave only a temporary file of the system behind.
 func (in *input) close() {
 	for _, files := range in.files {
 		for _, f := range files {
-			// They have no name any more; there is nothing that could be left behind.
 			_ = f.Close()
 		}
 	}
+	if in.form != nil {
+		_ = in.form.RemoveAll()
+	}
 }
 
-// first is the first of several names that was given.
+// first returns the first value that was given under one of several names.
 func (in *input) first(names ...string) string {
 	for _, name := range names {
 		if v := in.values[name]; v != "" {
@@ -173,23 +172,26 @@ func (in *input) first(names ...string) string {
 	return ""
 }
 
-// number reads an integer between two bounds; ok is false if it was not given.
-func (in *input) number(name string, least, most int64) (n int64, ok bool, err error) {
-	text, ok := in.values[name]
-	if !ok {
+// number reads an optional integer between two bounds; given is false if it is absent.
+func (in *input) number(name string, least, most int64) (n int64, given bool, err error) {
+	text, given := in.values[name]
+	if !given {
 		return 0, false, nil
 	}
 	n, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, false, dialogue.Invalid(name, "must be an integer between "+strconv.FormatInt(least, 10)+" and "+strconv.FormatInt(most, 10))
+		return 0, false, dialogue.Invalid(
+			name,
+			"must be an integer between "+strconv.FormatInt(least, 10)+" and "+strconv.FormatInt(most, 10),
+		)
 	}
 	return n, true, nil
 }
 
 // optional is number for fields that are pointers in a picture.Request.
 func (in *input) optional(name string, least, most int64) (*int, error) {
-	n, ok, err := in.number(name, least, most)
-	if !ok {
+	n, given, err := in.number(name, least, most)
+	if !given {
 		return nil, err
 	}
 	v := int(n)

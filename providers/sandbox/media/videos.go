@@ -1,7 +1,6 @@
 package media
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/jsonw"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/job"
@@ -18,29 +16,21 @@ import (
 )
 
 // Rules of the videos routes (wire/videos.md 2).
-const (
-	longestPrompt = 32_000
-	standardModel = "sora-2"
-	standardSize  = "720x1280"
-)
+const longestPrompt = 32_000
 
 var lengths = []string{"4", "8", "12", "16", "20"}
 
-func (s *server) createVideo(w http.ResponseWriter, r *http.Request) error {
-	in, err := readInput(w, r)
-	defer in.close()
-	if err != nil {
-		return err
-	}
+func (s *server) createVideo(w http.ResponseWriter, r *http.Request, in *input) error {
 	spec := job.Spec{Model: in.values["model"], Prompt: in.values["prompt"]}
-	if spec.Seconds, err = seconds(in, "4"); err != nil {
+	var err error
+	if spec.Seconds, err = readSeconds(in, "4"); err != nil {
 		return err
 	}
-	size, ok := picture.ParseSize(or(in.values["size"], standardSize))
+	size, ok := picture.ParseSize(or(in.values["size"], "720x1280"))
 	if spec.Width, spec.Height = size.Width, size.Height; !ok || !clip.Fits(size.Width, size.Height) {
-		return dialogue.Invalid("size", "is none that videos come in")
+		return dialogue.Invalid("size", "must be a size of videos")
 	}
-	return s.submit(w, r, spec)
+	return s.submitVideo(w, r, spec)
 }
 
 func or(s, standard string) string {
@@ -50,7 +40,7 @@ func or(s, standard string) string {
 	return s
 }
 
-func seconds(in *input, standard string) (int, error) {
+func readSeconds(in *input, standard string) (int, error) {
 	text := or(in.values["seconds"], standard)
 	if !slices.Contains(lengths, text) {
 		return 0, dialogue.Invalid("seconds", "must be one of "+strings.Join(lengths, ", "))
@@ -58,8 +48,8 @@ func seconds(in *input, standard string) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// submit begins a job and answers with how it stands.
-func (s *server) submit(w http.ResponseWriter, r *http.Request, spec job.Spec) error {
+// submitVideo begins a job and sends its state.
+func (s *server) submitVideo(w http.ResponseWriter, r *http.Request, spec job.Spec) error {
 	if n := utf8.RuneCountInString(spec.Prompt); n == 0 || n > longestPrompt {
 		return dialogue.Invalid("prompt", "must have 1 to 32000 characters")
 	}
@@ -67,223 +57,226 @@ func (s *server) submit(w http.ResponseWriter, r *http.Request, spec job.Spec) e
 	if err != nil {
 		return err
 	}
-	return s.tell(w, id)
-}
-
-func (s *server) tell(w http.ResponseWriter, id string) error {
 	status, err := s.jobs.Peek(id)
 	if err != nil {
-		return lost(err)
+		return err
 	}
-	j := jsonw.Writer{}
-	videoJob(&j, &status)
-	return send(w, http.StatusOK, j.Buf)
+	return send(w, http.StatusOK, videoObject(&status))
 }
 
-// lost makes a client's error of those of an engine; faults stay what they are.
-func lost(err error) error {
-	refusals := []struct {
-		err    error
-		status int
-		code   string
-		param  string
-	}{
-		{video.ErrJobNotFound, 404, "video_not_found", ""},
-		{job.ErrExpired, 404, "video_expired", ""},
-		{job.ErrNotReady, 400, "video_not_ready", ""},
-		{job.ErrFailed, 400, "video_failed", ""},
-		{video.ErrNoVariant, 400, "invalid_value", "variant"},
-	}
-	for _, r := range refusals {
-		if errors.Is(err, r.err) {
-			kind := dialogue.TypeInvalidRequest
-			if r.status == 404 {
-				kind = dialogue.TypeNotFound
-			}
-			return &dialogue.Error{Status: r.status, Type: kind, Param: r.param, Code: r.code, Message: err.Error()}
+// videoObject returns the job object with all its members (wire/videos.md 3).
+func videoObject(s *job.Status) object {
+	unix := func(t time.Time) any {
+		if t.IsZero() {
+			return nil
 		}
+		return t.Unix()
 	}
-	return err
+	v := object{
+		"id":                    s.ID,
+		"object":                "video",
+		"model":                 or(s.Spec.Model, "sora-2"),
+		"status":                s.State,
+		"progress":              s.Progress,
+		"created_at":            s.Created.Unix(),
+		"completed_at":          unix(s.Ended),
+		"expires_at":            unix(s.Expires),
+		"prompt":                orNull(s.Spec.Prompt),
+		"size":                  video.Size{Width: s.Spec.Width, Height: s.Spec.Height}.String(),
+		"seconds":               strconv.Itoa(s.Spec.Seconds),
+		"remixed_from_video_id": orNull(s.Spec.Source),
+		"error":                 nil,
+	}
+	if s.Error != nil {
+		v["error"] = object{"code": s.Error.Code, "message": s.Error.Message}
+	}
+	return v
 }
 
-// videoJob writes the job object with all its keys (wire/videos.md 3).
-func videoJob(w *jsonw.Writer, s *job.Status) {
-	w.Object().Key("id").String(s.ID).Key("object").String("video").Key("model").String(or(s.Spec.Model, standardModel)).
-		Key("status").String(string(s.State)).Key("progress").Int(int64(s.Progress)).Key("created_at").Int(s.Created.Unix())
-	unix(w, "completed_at", s.Ended)
-	unix(w, "expires_at", s.Expires)
-	w.Key("prompt").StringOrNull(s.Spec.Prompt).Key("size").String(video.Size{Width: s.Spec.Width, Height: s.Spec.Height}.String()).
-		Key("seconds").String(strconv.Itoa(s.Spec.Seconds)).Key("remixed_from_video_id").StringOrNull(s.Spec.Source)
-	w.Key("error")
-	if s.Error == nil {
-		w.Null().End()
-		return
+func orNull(s string) any {
+	if s == "" {
+		return nil
 	}
-	w.Object().Key("code").String(s.Error.Code).Key("message").String(s.Error.Message).End().End()
+	return s
 }
 
-func unix(w *jsonw.Writer, name string, t time.Time) {
-	w.Key(name)
-	if t.IsZero() {
-		w.Null()
-		return
-	}
-	w.Int(t.Unix())
-}
-
-func (s *server) retrieveVideo(w http.ResponseWriter, r *http.Request) error {
+func (s *server) retrieveVideo(w http.ResponseWriter, r *http.Request, _ *input) error {
 	status, err := s.jobs.Poll(r.Context(), r.PathValue("id"))
 	if err != nil {
-		return lost(err)
+		return err
 	}
-	j := jsonw.Writer{}
-	videoJob(&j, &status)
-	return send(w, http.StatusOK, j.Buf)
+	return send(w, http.StatusOK, videoObject(&status))
 }
 
-func (s *server) listVideos(w http.ResponseWriter, r *http.Request) error {
-	limit := 20
-	if text := r.URL.Query().Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > 100 {
-			return dialogue.Invalid("limit", "must be between 0 and 100")
-		}
-		limit = n
+func (s *server) listVideos(w http.ResponseWriter, r *http.Request, _ *input) error {
+	query := r.URL.Query()
+	limit, err := strconv.Atoi(or(query.Get("limit"), "20"))
+	if err != nil || limit < 0 || limit > 100 {
+		return dialogue.Invalid("limit", "must be between 0 and 100")
 	}
 	all := s.jobs.List()
-	if r.URL.Query().Get("order") != "asc" {
+	if query.Get("order") != "asc" {
 		slices.Reverse(all)
 	}
-	if after := r.URL.Query().Get("after"); after != "" {
-		at := slices.IndexFunc(all, func(s job.Status) bool { return s.ID == after })
-		all = all[at+1:]
+	all = all[slices.IndexFunc(all, func(s job.Status) bool { return s.ID == query.Get("after") })+1:]
+	data, first, last := []object{}, "", ""
+	for i := range min(limit, len(all)) {
+		data, last = append(data, videoObject(&all[i])), all[i].ID
+		first = or(first, last)
 	}
-	page := all[:min(limit, len(all))]
-	j := jsonw.Writer{}
-	j.Object().Key("object").String("list").Key("data").Array()
-	for i := range page {
-		videoJob(&j, &page[i])
-	}
-	j.End()
-	first, last := "", ""
-	if len(page) > 0 {
-		first, last = page[0].ID, page[len(page)-1].ID
-	}
-	j.Key("first_id").StringOrNull(first).Key("last_id").StringOrNull(last).Key("has_more").Bool(len(page) < len(all)).End()
-	return send(w, http.StatusOK, j.Buf)
+	return send(
+		w,
+		http.StatusOK,
+		object{"object": "list", "data": data, "first_id": orNull(first), "last_id": orNull(last),
+			"has_more": len(data) < len(all)},
+	)
 }
 
-func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request) error {
+func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) error {
 	id := r.PathValue("id")
 	status, err := s.jobs.Peek(id)
 	if err != nil {
-		return lost(err)
+		return err
 	}
 	if !status.State.Final() {
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "video_not_terminal", Message: "the video is still being made"}
+		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "video_not_terminal",
+			Message: "the video is not finished"}
 	}
 	if err := s.jobs.Delete(id); err != nil {
-		return lost(err)
+		return err
 	}
-	j := jsonw.Writer{}
-	j.Object().Key("id").String(id).Key("object").String("video.deleted").Key("deleted").Bool(true).End()
-	return send(w, http.StatusOK, j.Buf)
+	return send(w, http.StatusOK, object{"id": id, "object": "video.deleted", "deleted": true})
 }
 
-// videoContent sends an asset, or a range of it (RFC 9110 14).
-func (s *server) videoContent(w http.ResponseWriter, r *http.Request) error {
-	return s.content(w, r, r.PathValue("id"), video.Variant(or(r.URL.Query().Get("variant"), string(video.Video))))
+func (s *server) sendVideoContent(w http.ResponseWriter, r *http.Request, _ *input) error {
+	return s.sendContent(w, r, r.PathValue("id"), video.Variant(or(r.URL.Query().Get("variant"), string(video.Video))))
 }
 
-func (s *server) content(w http.ResponseWriter, r *http.Request, id string, v video.Variant) error {
+// sendContent sends an asset, or a range of it (RFC 9110 14). A download that was ordered to break ends before its
+// Content-Length, and net/http closes its connection.
+func (s *server) sendContent(w http.ResponseWriter, r *http.Request, id string, v video.Variant) error {
 	c, err := s.jobs.Content(r.Context(), id, v)
 	if err != nil {
-		return lost(err)
+		return err
 	}
 	w.Header().Set("Content-Type", c.MediaType)
 	w.Header().Set("ETag", strconv.Quote(id+"-"+string(v)))
-	// A reply that ends before its Content-Length has its connection closed: that
-	// is what a download looks like that was ordered to break.
 	http.ServeContent(w, r, "", time.Time{}, c)
 	return nil
 }
 
-// source is the finished job that another one is made from.
-func (s *server) source(id string) (job.Status, error) {
-	status, err := s.jobs.Peek(id)
-	if err != nil {
-		return status, lost(err)
-	}
-	if status.State != video.Completed {
-		return status, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "video_not_completed", Param: "video_id",
-			Message: "the video is not completed"}
-	}
-	return status, nil
-}
-
-func (s *server) remixVideo(w http.ResponseWriter, r *http.Request) error {
-	in, err := readInput(w, r)
-	defer in.close()
-	if err != nil {
-		return err
-	}
-	return s.derive(w, r, in, r.PathValue("id"), 0)
-}
-
-func (s *server) editVideo(w http.ResponseWriter, r *http.Request) error {
-	in, err := readInput(w, r)
-	defer in.close()
-	if err != nil {
-		return err
-	}
-	return s.derive(w, r, in, in.values["video[id]"], 0)
-}
-
-func (s *server) extendVideo(w http.ResponseWriter, r *http.Request) error {
-	in, err := readInput(w, r)
-	defer in.close()
-	if err != nil {
-		return err
-	}
-	more, err := seconds(in, "")
-	if err != nil {
-		return err
-	}
-	return s.derive(w, r, in, in.values["video[id]"], more)
-}
-
-// derive begins a job made from another, or from an upload of its size and length.
-func (s *server) derive(w http.ResponseWriter, r *http.Request, in *input, id string, more int) error {
-	var spec job.Spec
-	switch {
-	case id != "":
-		from, err := s.source(id)
-		if err != nil {
-			return err
+// deriveVideo begins a job made from another one, or from an uploaded video. An extension adds seconds to it.
+func (s *server) deriveVideo(extends bool) handler {
+	return func(w http.ResponseWriter, r *http.Request, in *input) error {
+		var spec job.Spec
+		switch id := or(r.PathValue("id"), in.values["video[id]"]); {
+		case id != "":
+			source, err := s.jobs.Peek(id)
+			if err != nil {
+				return err
+			}
+			if source.State != video.Completed {
+				return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "video_not_completed",
+					Param: "video_id", Message: "the video is not completed"}
+			}
+			spec = source.Spec
+			spec.Source, spec.Faults = id, job.Faults{}
+		case in.video == nil:
+			return dialogue.Missing("video")
+		case !clip.Fits(in.video.Width, in.video.Height):
+			return dialogue.Invalid("video", "must have a size of videos")
+		default:
+			spec.Width, spec.Height, spec.Seconds = in.video.Width, in.video.Height, in.video.Seconds()
 		}
-		spec = from.Spec
-		spec.Source, spec.Faults = id, job.Faults{}
-	case in.video == nil:
-		return dialogue.Missing("video")
-	case !clip.Fits(in.video.Width, in.video.Height):
-		return dialogue.Invalid("video", "has a size that videos do not come in")
-	default:
-		spec.Width, spec.Height, spec.Seconds = in.video.Width, in.video.Height, in.video.Seconds()
+		spec.Prompt = in.values["prompt"]
+		if extends {
+			more, err := readSeconds(in, "")
+			if err != nil {
+				return err
+			}
+			spec.Seconds += more
+		}
+		if spec.Seconds > clip.Longest {
+			return dialogue.Invalid("seconds", "would make the video longer than 120 seconds")
+		}
+		return s.submitVideo(w, r, spec)
 	}
-	spec.Prompt = in.values["prompt"]
-	if spec.Seconds += more; spec.Seconds > clip.Longest {
-		return dialogue.Invalid("seconds", "would make the video longer than 120 seconds")
-	}
-	return s.submit(w, r, spec)
 }
 
-func (s *server) countJobs(w http.ResponseWriter, _ *http.Request) error {
-	j := jsonw.Writer{}
-	j.Object().Key("jobs").Array()
+func (s *server) countJobs(w http.ResponseWriter, _ *http.Request, _ *input) error {
+	jobs := []object{}
 	for _, c := range s.jobs.Counts() {
-		j.Object().Key("id").String(c.ID).Key("idempotency_key").StringOrNull(c.Key).Key("submissions").Int(int64(c.Submissions)).
-			Key("polls").Int(int64(c.Polls)).Key("downloads").Int(int64(c.Downloads)).End()
+		jobs = append(jobs, object{"id": c.ID, "idempotency_key": orNull(c.Key), "submissions": c.Submissions,
+			"polls": c.Polls, "downloads": c.Downloads})
 	}
-	j.End().End()
-	return send(w, http.StatusOK, j.Buf)
+	return send(w, http.StatusOK, object{"jobs": jobs})
+}
+
+const (
+	predictMethod = ":predictLongRunning"
+	fileMethod    = ":download"
+)
+
+var veoSizes = map[string][2]int{
+	"720p 16:9": {1280, 720}, "720p 9:16": {720, 1280}, "1080p 16:9": {1920, 1080}, "1080p 9:16": {1080, 1920},
+}
+
+// predictLongRunning begins a Veo job and sends the name of its operation.
+func (s *server) predictLongRunning(w http.ResponseWriter, r *http.Request, in *input) error {
+	model := strings.TrimSuffix(r.PathValue("call"), predictMethod)
+	parameters := in.body.Get("parameters")
+	spec := job.Spec{Model: model, Prompt: in.body.Get("instances.0.prompt").String(), Seconds: 8,
+		Seed: parameters.Get("seed").Int()}
+	if spec.Prompt == "" {
+		return dialogue.Missing("instances[0].prompt")
+	}
+	resolution, aspect := parameters.Get("resolution").String(), parameters.Get("aspectRatio").String()
+	size, ok := veoSizes[or(resolution, "720p")+" "+or(aspect, "16:9")]
+	if !ok {
+		return dialogue.Invalid("parameters.aspectRatio", "must be 16:9 or 9:16, of 720p or 1080p")
+	}
+	spec.Width, spec.Height = size[0], size[1]
+	if length := parameters.Get("durationSeconds"); length.Exists() {
+		if spec.Seconds = int(length.Int()); spec.Seconds < 4 || spec.Seconds > 8 {
+			return dialogue.Invalid("parameters.durationSeconds", "must be between 4 and 8")
+		}
+	}
+	id, err := s.model.Submit(r.Context(), s.jobs, r.Header.Get("Idempotency-Key"), r.Header, spec)
+	if err != nil {
+		return err
+	}
+	return send(w, http.StatusOK, object{"name": "models/" + model + "/operations/" + id})
+}
+
+// retrieveOperation sends the state of a job. A running one has nothing but a name. Moderation is no error: it filters
+// the samples out of a reply that is otherwise good.
+func (s *server) retrieveOperation(w http.ResponseWriter, r *http.Request, _ *input) error {
+	status, err := s.jobs.Poll(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	v := object{"name": "models/" + r.PathValue("model") + "/operations/" + status.ID}
+	respond := func(members object) {
+		v["done"], v["response"] = true, object{"generateVideoResponse": members,
+			"@type": "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse"}
+	}
+	switch {
+	case status.State == video.Completed:
+		uri := "http://" + r.Host + "/v1beta/files/" + status.ID + fileMethod + "?alt=media"
+		respond(object{"generatedSamples": []object{{"video": object{"uri": uri}}}})
+	case status.State == video.Failed && status.Error.Code == "moderation_blocked":
+		respond(object{"raiMediaFilteredCount": 1, "raiMediaFilteredReasons": []string{status.Error.Message}})
+	case status.State == video.Failed:
+		const internal = 13 // google.rpc.Code
+		v["done"], v["error"] = true, object{"code": internal, "message": status.Error.Message}
+	}
+	return send(w, http.StatusOK, v)
+}
+
+func (s *server) sendFile(w http.ResponseWriter, r *http.Request, _ *input) error {
+	id, ok := strings.CutSuffix(r.PathValue("file"), fileMethod)
+	if !ok {
+		return video.ErrJobNotFound
+	}
+	return s.sendContent(w, r, id, video.Video)
 }
