@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// longestPattern keeps hostile patterns cheap.
 const longestPattern = 1000
 
-// matching makes a string that a pattern matches, between two lengths. It knows
-// what Go's regular expressions know; ok is false beyond that.
-func matching(pattern string, least, most int) (_ string, ok bool) {
+// matchPattern makes a string that matches a pattern and has a length between two bounds. ok is false if it finds none,
+// and for patterns that Go's regular expressions do not know.
+func matchPattern(pattern string, least, most int) (_ string, ok bool) {
 	if len(pattern) > longestPattern {
 		return "", false
 	}
@@ -24,12 +23,15 @@ func matching(pattern string, least, most int) (_ string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	// The more repetitions, the longer: the first that is long enough.
+	// More repetitions make a longer string. The first one that is long enough wins.
 	for extra := range 70 {
 		g := growth{extra: extra}
 		g.write(tree, 0)
 		s := g.b.String()
-		if pad := least - utf8.RuneCountInString(s); pad > 0 && extra == 0 && check.MatchString(s+strings.Repeat("x", pad)) {
+		if pad := least - utf8.RuneCountInString(
+			s,
+		); pad > 0 && extra == 0 &&
+			check.MatchString(s+strings.Repeat("x", pad)) {
 			s += strings.Repeat("x", pad)
 		}
 		if n := utf8.RuneCountInString(s); n >= least && n <= most && check.MatchString(s) {
@@ -42,14 +44,14 @@ func matching(pattern string, least, most int) (_ string, ok bool) {
 	return "", false
 }
 
-// growth writes a match with some more repetitions than needed.
+// growth writes a match with extra repetitions.
 type growth struct {
 	b     strings.Builder
 	extra int
 }
 
 func (g *growth) write(re *syntax.Regexp, depth int) {
-	if g.b.Len() > longest || depth > 100 {
+	if g.b.Len() > longestText || depth > 100 {
 		return
 	}
 	switch re.Op {
@@ -84,14 +86,14 @@ func (g *growth) repeat(re *syntax.Regexp, least, most, depth int) {
 		n = min(n, most)
 	}
 	for range n {
-		if g.b.Len() > longest {
+		if g.b.Len() > longestText {
 			return
 		}
 		g.write(re, depth+1)
 	}
 }
 
-// plain chooses a plain character of a class, given as pairs of bounds.
+// plain chooses a simple character of a class, which is given as pairs of bounds.
 func plain(class []rune) rune {
 	for _, want := range "a0A_-" {
 		for i := 0; i+1 < len(class); i += 2 {

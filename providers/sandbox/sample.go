@@ -4,329 +4,508 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/fields"
 )
 
-// tries is how often a sample is made anew, with other choices, when the
-// schema's finer rules (oneOf, not, if) refuse it.
-const tries = 12
+// Bounds of the work that a schema can cause. A few bytes may ask for a billion items of a million characters.
+const (
+	largestSchema = 1 << 20  // bytes; a larger one gets an empty object
+	mostChecked   = 16 << 10 // bytes of a schema that samples are validated against
+	sampleNodes   = 8000     // schemas and values handled for a sample
+	sampleBytes   = 64 << 10 // of a sample; the rest of it is null
+	sampleDepth   = 24       // levels of a sample
+	fullDepth     = 4        // levels that get their optional members
+	longestText   = 4096     // characters of a string
+	mostItems     = 64
+	mostWords     = 1000 // of an enum
+	mostTries     = 12
+)
 
-// Sample makes a JSON value that satisfies a JSON Schema, as far as it can tell
-// how: the same one for the same schema. For what is not a schema it makes an
-// empty object.
+// Sample returns a JSON value that satisfies a JSON Schema, the same value for the same schema. It tries other choices
+// while validation fails (oneOf, not, if) and then returns its first sample. Input that is no schema gets an empty object.
 func Sample(raw json.RawMessage) json.RawMessage {
-	if !fields.ValidLenient(raw) {
+	if len(raw) > largestSchema || !fields.ValidLenient(raw) {
 		return json.RawMessage("{}")
 	}
-	root := gjson.ParseBytes(raw)
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return json.RawMessage("{}")
+	}
 	s := sampler{root: root}
-	first := s.sample()
-	if !s.delicate || s.spent() || len(raw) > mostChecked {
-		return first
+	v := s.value(s.flatten(nil, root, 0), 0, 0)
+	first, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("{}")
 	}
-	check := compile(raw)
-	if check == nil || accepts(check, first) {
-		return first
-	}
-	for try := 1; try < tries; try++ {
-		again := sampler{root: root, try: try}
-		if v := again.sample(); accepts(check, v) {
-			return v
+	var check *jsonschema.Schema
+	for try := 0; try < mostTries && !s.spent() && len(raw) <= mostChecked; try++ {
+		if try > 0 {
+			s = sampler{root: root, try: try}
+			v = s.value(s.flatten(nil, root, 0), 0, 0)
+		}
+		// References can make validation take exponential time.
+		if s.validate(root, v); s.spent() {
+			break
+		}
+		if check == nil {
+			if check = compileSchema(root); check == nil {
+				break
+			}
+		}
+		if check.Validate(v) == nil {
+			if valid, err := json.Marshal(v); err == nil {
+				return valid
+			}
 		}
 	}
 	return first
 }
 
-func compile(raw []byte) *jsonschema.Schema {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil
-	}
+// compileSchema returns nil for an invalid schema.
+func compileSchema(root any) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
-	if c.AddResource("sandbox:schema", doc) != nil {
+	if c.AddResource("sandbox:schema", root) != nil {
 		return nil
 	}
-	compiled, err := c.Compile("sandbox:schema")
-	if err != nil {
-		return nil
-	}
+	// A nil schema is the only consequence of an error.
+	compiled, _ := c.Compile("sandbox:schema")
 	return compiled
 }
 
-// noLoader keeps schemas from reaching for files and networks.
+// noLoader keeps schemas from loading files and addresses.
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errors.New("only local references") }
 
-func accepts(s *jsonschema.Schema, v []byte) bool {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(v))
-	return err == nil && s.Validate(doc) == nil
-}
-
-const (
-	sampleDepth = 24   // levels a sample may have at all
-	fullDepth   = 4    // levels that get their optional members
-	sampleNodes = 8000 // schemas and values looked at
-	sampleWork  = 4 << 20
-	sampleBytes = 64 << 10 // of a sample; what would follow is null
-	longest     = 4096     // characters of a string
-	mostItems   = 64
-	mostWords   = 1000     // of an enum that are looked at
-	mostChecked = 16 << 10 // bytes of a schema that a sample is checked against
-)
-
 // sampler makes one value. try varies its choices.
 type sampler struct {
-	root     gjson.Result
-	try      int
-	nodes    int
-	work     int  // bytes of schemas looked at
-	delicate bool // the schema has rules the sampler does not understand itself
+	root       any
+	try        int
+	nodes, len int // handled so far, for the bounds
 }
 
-// spent reports whether the schema has cost as much as any may.
-func (s *sampler) spent() bool { return s.nodes > sampleNodes || s.work > sampleWork }
+func (s *sampler) spent() bool { return s.nodes > sampleNodes }
 
-func (s *sampler) sample() []byte { return s.value(nil, s.view(s.root, 0), 0, 0) }
+// allOf is a list of schemas that a value must satisfy at the same time.
+type allOf []map[string]any
 
-// view is a schema with everything that must hold at the same time: allOf, the
-// target of $ref, one of anyOf and oneOf.
-type view []gjson.Result
-
-func (s *sampler) view(schema gjson.Result, depth int) view {
-	v := view{schema}
-	s.nodes++
-	s.work += len(schema.Raw)
-	if !schema.IsObject() || depth > sampleDepth || s.spent() {
-		return v
+// flatten adds a schema to all, with its allOf, the target of its $ref, and one of its anyOf and oneOf.
+func (s *sampler) flatten(all allOf, schema any, depth int) allOf {
+	m, ok := schema.(map[string]any)
+	if s.nodes++; !ok || depth > sampleDepth || s.spent() {
+		return all
 	}
-	if ref := schema.Get("$ref"); ref.Exists() {
-		if target := s.resolve(ref.Str); target.Exists() {
-			v = append(v, s.view(target, depth+1)...)
-		}
+	all = append(all, m)
+	if ref, ok := m["$ref"].(string); ok {
+		all = s.flatten(all, s.resolve(ref), depth+1)
 	}
-	schema.Get("allOf").ForEach(func(_, part gjson.Result) bool {
-		v = append(v, s.view(part, depth+1)...)
-		return len(v) < mostItems
-	})
+	for _, part := range list(m["allOf"]) {
+		all = s.flatten(all, part, depth+1)
+	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if branches := firstOf(schema.Get(key), mostItems); len(branches) > 0 {
-			s.delicate = true
-			v = append(v, s.view(branches[s.branch(branches, depth)], depth+1)...)
+		if branches := list(m[key]); len(branches) > 0 {
+			all = s.flatten(all, s.chooseBranch(branches, depth), depth+1)
 		}
-	}
-	for _, key := range []string{"not", "if", "dependentSchemas", "patternProperties", "propertyNames", "contains", "dependentRequired"} {
-		s.delicate = s.delicate || schema.Get(key).Exists()
 	}
 	if s.try%2 == 1 {
-		if then := schema.Get("then"); then.Exists() {
-			v = append(v, s.view(then, depth+1)...)
-		}
+		all = s.flatten(all, m["then"], depth+1)
 	}
-	return v
+	return all
 }
 
-// branch chooses among alternatives: deep down one that ends.
-func (s *sampler) branch(branches []gjson.Result, depth int) int {
-	if depth < fullDepth {
-		return s.try % len(branches)
-	}
-	for i, b := range branches {
-		if !b.Get("$ref").Exists() && b.Get("type").Str != "object" && b.Get("type").Str != "array" {
-			return i
-		}
-	}
-	return s.try % len(branches)
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
 }
 
-func (s *sampler) resolve(ref string) gjson.Result {
+// chooseBranch returns one of several alternatives, in deep levels one that ends.
+func (s *sampler) chooseBranch(branches []any, depth int) any {
+	for _, b := range branches {
+		if m, ok := b.(map[string]any); ok && depth >= fullDepth && m["$ref"] == nil && m["type"] != "object" &&
+			m["type"] != "array" {
+			return b
+		}
+	}
+	return branches[s.try%len(branches)]
+}
+
+// resolve follows a JSON pointer into the schema.
+func (s *sampler) resolve(ref string) any {
 	pointer, local := strings.CutPrefix(ref, "#")
 	pointer, err := url.PathUnescape(pointer)
 	if !local || err != nil {
-		return gjson.Result{}
+		return nil
 	}
 	at := s.root
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if pointer == "" {
-			break
+		switch v := at.(type) {
+		case map[string]any:
+			if pointer != "" {
+				at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+			}
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			at = v[i]
+		default:
+			return nil
 		}
-		at = member(at, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
 	}
 	return at
 }
 
-// member looks a name up without gjson's path syntax, which names may contain.
-func member(v gjson.Result, name string) gjson.Result {
-	var found gjson.Result
-	if v.IsArray() {
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < mostWords {
-			if list := firstOf(v, i+1); i < len(list) {
-				found = list[i]
-			}
-		}
-		return found
-	}
-	v.ForEach(func(key, value gjson.Result) bool {
-		if key.Str == name {
-			found = value
-		}
-		return !found.Exists()
-	})
-	return found
-}
-
-// get is the first word any of the schemas has on a keyword.
-func (v view) get(keyword string) gjson.Result {
-	for _, schema := range v {
-		if r := schema.Get(keyword); r.Exists() {
-			return r
+// get returns the first value of a keyword.
+func (all allOf) get(keyword string) any {
+	for _, m := range all {
+		if v, ok := m[keyword]; ok {
+			return v
 		}
 	}
-	return gjson.Result{}
+	return nil
 }
 
-// least and most are the strictest bounds of a keyword.
-func (v view) least(keyword string) (gjson.Result, bool) {
-	return v.strictest(keyword, func(a, b float64) bool { return a > b })
-}
-
-func (v view) most(keyword string) (gjson.Result, bool) {
-	return v.strictest(keyword, func(a, b float64) bool { return a < b })
-}
-
-func (v view) strictest(keyword string, stricter func(a, b float64) bool) (best gjson.Result, found bool) {
-	for _, schema := range v {
-		if r := schema.Get(keyword); r.Type == gjson.Number && (!found || stricter(r.Num, best.Num)) {
-			best, found = r, true
+// bound returns the strictest value of a keyword, or otherwise. sign is 1 if greater values are stricter, else -1.
+func (all allOf) bound(keyword string, otherwise, sign float64) (best float64, spelling json.Number) {
+	best = otherwise
+	for _, m := range all {
+		n, ok := m[keyword].(json.Number)
+		f, err := n.Float64()
+		if ok && err == nil && (spelling == "" || f*sign > best*sign) {
+			best, spelling = f, n
 		}
 	}
-	return best, found
+	return best, spelling
 }
 
-// value appends a value; number tells siblings apart that must differ.
-func (s *sampler) value(dst []byte, v view, depth, number int) []byte {
-	s.nodes++
-	if depth > sampleDepth || s.spent() || len(dst) > sampleBytes {
-		return append(dst, "null"...)
+// value makes a value. number distinguishes siblings that must differ.
+func (s *sampler) value(all allOf, depth, number int) any {
+	if s.nodes++; depth > sampleDepth || s.spent() || s.len > sampleBytes {
+		return nil
 	}
-	if c := v.get("const"); c.Exists() {
-		return append(dst, c.Raw...)
+	for _, m := range all {
+		if c, ok := m["const"]; ok {
+			return s.count(c)
+		}
 	}
-	if words := v.enum(); len(words) > 0 {
-		return append(dst, words[(s.try+number)%len(words)].Raw...)
+	if words := s.enum(all); len(words) > 0 {
+		return s.count(words[(s.try+number)%len(words)])
 	}
-	switch v.kind(s.try) {
+	switch all.kind(s.try) {
 	case "object":
-		return s.object(dst, v, depth)
+		return s.object(all, depth)
 	case "array":
-		return s.array(dst, v, depth)
+		return s.array(all, depth)
 	case "integer":
-		return append(dst, v.number(true, false, number)...)
+		return s.count(all.number(true, false, number))
 	case "number":
-		return append(dst, v.number(false, s.try >= 2, number)...)
+		return s.count(all.number(false, s.try >= 2, number))
 	case "boolean":
-		return append(dst, strconv.FormatBool((s.try+number)%2 == 0)...)
+		return (s.try+number)%2 == 0
 	case "null":
-		return append(dst, "null"...)
+		return nil
 	}
-	return appendJSONString(dst, v.text(number))
+	return s.count(all.text(number))
 }
 
-// enum lists what every enum of the view allows.
-func (v view) enum() []gjson.Result {
-	var words []gjson.Result
+// count adds the length of v to that of the sample.
+func (s *sampler) count(v any) any {
+	b, _ := json.Marshal(v)
+	s.len += len(b)
+	return v
+}
+
+// enum returns the words that every enum allows.
+func (s *sampler) enum(all allOf) (words []any) {
 	first := true
-	for _, schema := range v {
-		e := schema.Get("enum")
-		if !e.IsArray() {
-			continue
+	for _, m := range all {
+		some := list(m["enum"])
+		some = some[:min(len(some), mostWords)]
+		switch s.nodes += len(some) / 8; {
+		case m["enum"] == nil:
+		case first:
+			words, first = slices.Clone(some), false
+		default:
+			allowed := map[string]bool{}
+			for _, w := range some {
+				b, _ := json.Marshal(w)
+				allowed[string(b)] = true
+			}
+			words = slices.DeleteFunc(words, func(w any) bool { b, _ := json.Marshal(w); return !allowed[string(b)] })
 		}
-		some := firstOf(e, mostWords)
-		if first {
-			words, first = some, false
-			continue
-		}
-		allowed := make(map[string]bool, len(some))
-		for _, w := range some {
-			allowed[w.Raw] = true
-		}
-		words = slices.DeleteFunc(words, func(w gjson.Result) bool { return !allowed[w.Raw] })
 	}
 	return words
 }
 
-// firstOf lists the first n elements of an array.
-func firstOf(array gjson.Result, n int) []gjson.Result {
-	var list []gjson.Result
-	array.ForEach(func(_, v gjson.Result) bool {
-		list = append(list, v)
-		return len(list) < n
-	})
-	return list
+// impliedKinds are the types that keywords imply where none is named.
+var impliedKinds = map[string][]string{
+	"object": {"properties", "required", "additionalProperties", "patternProperties", "minProperties"},
+	"array":  {"items", "prefixItems", "minItems", "contains"},
+	"number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
 }
 
-// kind chooses a type: one that is named, else one that the keywords imply.
-func (v view) kind(try int) string {
-	if kinds := v.kinds(); len(kinds) > 0 {
+// kind chooses a type that every schema allows, null last.
+func (all allOf) kind(try int) string {
+	kinds := []string{"object", "array", "string", "number", "integer", "boolean", "null"}
+	named := false
+	for _, m := range all {
+		var names []any
+		switch t := m["type"].(type) {
+		case string:
+			names = []any{t}
+		case []any:
+			names = t[:min(len(t), mostItems)]
+		default:
+			continue
+		}
+		if !named { // in the order of the first schema
+			kinds = nil
+			for _, n := range names {
+				if text, ok := n.(string); ok && text != "null" {
+					kinds = append(kinds, text)
+				}
+			}
+			if slices.Contains(names, any("null")) {
+				kinds = append(kinds, "null")
+			}
+			named = true
+			continue
+		}
+		if slices.Contains(names, any("integer")) && !slices.Contains(names, any("number")) {
+			for i := range kinds {
+				kinds[i] = strings.Replace(kinds[i], "number", "integer", 1)
+			}
+		}
+		kinds = slices.DeleteFunc(kinds, func(k string) bool {
+			return !slices.Contains(names, any(k)) && (k != "integer" || !slices.Contains(names, any("number")))
+		})
+	}
+	if named && len(kinds) > 0 {
 		return kinds[try%len(kinds)]
 	}
-	for _, implied := range []struct{ keyword, kind string }{
-		{"properties", "object"}, {"required", "object"}, {"additionalProperties", "object"}, {"patternProperties", "object"}, {"minProperties", "object"},
-		{"items", "array"}, {"prefixItems", "array"}, {"minItems", "array"}, {"contains", "array"},
-		{"minimum", "number"}, {"maximum", "number"}, {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"}, {"multipleOf", "number"},
-	} {
-		if v.get(implied.keyword).Exists() {
-			return implied.kind
+	for _, kind := range []string{"object", "array", "number"} {
+		for _, keyword := range impliedKinds[kind] {
+			if all.get(keyword) != nil {
+				return kind
+			}
 		}
 	}
 	return "string"
 }
 
-// kinds are the types every schema of the view allows, null last.
-func (v view) kinds() []string {
-	var kinds []string
-	null, first := false, true
-	for _, schema := range v {
-		t := schema.Get("type")
-		if !t.Exists() {
-			continue
+func (s *sampler) object(all allOf, depth int) any {
+	properties, required := map[string][]any{}, map[string]bool{}
+	for _, m := range all {
+		members, _ := m["properties"].(map[string]any)
+		for name, schema := range members {
+			properties[name] = append(properties[name], schema)
 		}
-		names := map[string]bool{}
-		listed := firstOf(t, mostItems)
-		for _, n := range listed {
-			names[n.Str] = true
-		}
-		if first {
-			for _, n := range listed {
-				if n.Str != "null" {
-					kinds = append(kinds, n.Str)
-				}
-			}
-			null, first = names["null"], false
-			continue
-		}
-		kept := kinds[:0:0]
-		for _, k := range kinds {
-			switch {
-			case names[k], k == "integer" && names["number"]:
-				kept = append(kept, k)
-			case k == "number" && names["integer"]:
-				kept = append(kept, "integer")
+		for _, name := range list(m["required"]) {
+			if text, ok := name.(string); ok {
+				required[text] = true
 			}
 		}
-		kinds, null = kept, null && names["null"]
+		s.nodes += (len(members) + len(list(m["required"]))) / 8
 	}
-	if null {
-		kinds = append(kinds, "null")
+	out, other := map[string]any{}, all.get("additionalProperties")
+	add := func(name string, schemas []any) {
+		var of allOf
+		for _, schema := range schemas {
+			of = s.flatten(of, schema, depth+1)
+		}
+		s.len += len(name)
+		out[name] = s.value(of, depth+1, len(out))
 	}
-	return kinds
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		wanted := required[name] || depth < fullDepth && s.try%3 != 2
+		if wanted && !slices.Contains(properties[name], any(false)) && s.len <= sampleBytes {
+			add(name, properties[name])
+		}
+		delete(required, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(required)) {
+		if s.len <= sampleBytes {
+			add(name, []any{other})
+		}
+	}
+	least, _ := all.bound("minProperties", 0, 1)
+	for i := 0; len(out) < int(min(least, mostItems)) && other != false; i++ {
+		add("extra"+strconv.Itoa(i), []any{other})
+	}
+	return out
+}
+
+func (s *sampler) array(all allOf, depth int) any {
+	places, items := list(all.get("prefixItems")), all.get("items")
+	if list(items) != nil {
+		places, items = list(items), all.get("additionalItems")
+	}
+	contained := all.get("contains")
+	least, spelling := all.bound("minItems", 0, 1)
+	most, _ := all.bound("maxItems", math.Inf(1), -1)
+	length := max(int(min(max(least, 0), mostItems)), min(len(places), mostItems))
+	if contained != nil || spelling == "" && depth < fullDepth && s.try%3 != 2 && items != false {
+		length = max(length, 1)
+	}
+	out := []any{}
+	for i := range int(min(float64(length), max(most, 0))) {
+		var of allOf
+		switch {
+		case i < len(places):
+			of = s.flatten(of, places[i], depth+1)
+		case i == len(places) && contained != nil:
+			of = s.flatten(s.flatten(of, contained, depth+1), items, depth+1)
+		default:
+			of = s.flatten(of, items, depth+1)
+		}
+		out = append(out, s.value(of, depth+1, i))
+	}
+	return out
+}
+
+// number makes a number within the bounds. fraction asks for one that is not an integer.
+func (all allOf) number(integer, fraction bool, number int) json.Number {
+	low, lowSpelling := all.bound("minimum", math.Inf(-1), 1)
+	high, highSpelling := all.bound("maximum", math.Inf(1), -1)
+	above, _ := all.bound("exclusiveMinimum", math.Inf(-1), 1)
+	below, _ := all.bound("exclusiveMaximum", math.Inf(1), -1)
+	step, _ := all.bound("multipleOf", 0, 1)
+	unit := 1.0
+	if room := min(high, below) - max(low, above); !integer && room > 0 {
+		unit = min(1, room/4)
+	}
+	lowest, highest := max(low, above+unit), min(high, below-unit)
+	if integer && step == 0 {
+		step = 1
+	}
+	n := 1 + float64(number)
+	if n < lowest || n > highest {
+		n = lowest + float64(number)*unit
+		if math.IsInf(lowest, 0) {
+			n = highest - float64(number)*unit
+		}
+	}
+	if step > 0 {
+		if n = math.Ceil(n/step) * step; n > highest {
+			n = math.Floor(highest/step) * step
+		}
+	} else if fraction && n+unit/2 <= highest {
+		n += unit / 2
+	}
+	n = min(max(n, lowest), highest)
+	switch { // beyond the exact integers of a float64 the spelling of a bound is the safe one
+	case math.IsInf(n, 0) || math.IsNaN(n):
+		return "0"
+	case n == low && number == 0 && step <= 1:
+		return lowSpelling
+	case n == high && number == 0 && step <= 1:
+		return highSpelling
+	}
+	return json.Number(strconv.FormatFloat(n, 'f', -1, 64))
+}
+
+// formats has one string of each format.
+var formats = map[any]string{
+	"date-time":             "2025-01-02T03:04:05Z",
+	"date":                  "2025-01-02",
+	"time":                  "03:04:05Z",
+	"duration":              "P1D",
+	"email":                 "ada@example.com",
+	"idn-email":             "ada@example.com",
+	"hostname":              "example.com",
+	"idn-hostname":          "example.com",
+	"uri":                   "https://example.com/",
+	"uri-reference":         "/a",
+	"iri":                   "https://example.com/",
+	"iri-reference":         "/a",
+	"url":                   "https://example.com/",
+	"ipv4":                  "192.0.2.1",
+	"ipv6":                  "2001:db8::1",
+	"json-pointer":          "/a",
+	"regex":                 "a",
+	"uuid":                  "00000000-0000-4000-8000-000000000000",
+	"relative-json-pointer": "0",
+	"uri-template":          "/{a}",
+}
+
+// text makes a string of the right format, pattern and length.
+func (all allOf) text(number int) string {
+	low, _ := all.bound("minLength", 0, 1)
+	high, _ := all.bound("maxLength", longestText, -1)
+	least, most := int(min(low, longestText)), int(min(max(high, 0), longestText))
+	if pattern, ok := all.get("pattern").(string); ok {
+		if s, ok := matchPattern(pattern, least, most); ok {
+			return s
+		}
+	}
+	if format, ok := all.get("format").(string); ok && formats[format] != "" {
+		return formats[format]
+	}
+	s := "sandbox"
+	if number > 0 {
+		s += " " + strconv.Itoa(number)
+	}
+	s += strings.Repeat("x", max(least-utf8.RuneCountInString(s), 0))
+	return s[max(len(s)-most, 0):] // the end has the number
+}
+
+// validate counts the schemas that a validator visits for v.
+func (s *sampler) validate(schema, v any) {
+	m, ok := schema.(map[string]any)
+	if !ok || s.spent() {
+		return
+	}
+	s.nodes++
+	if ref, ok := m["$ref"].(string); ok {
+		s.validate(s.resolve(ref), v)
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		for _, part := range list(m[key]) {
+			s.validate(part, v)
+		}
+	}
+	for _, key := range []string{"not", "if", "then", "else"} {
+		s.validate(m[key], v)
+	}
+	for _, key := range []string{"dependentSchemas", "dependencies"} {
+		parts, _ := m[key].(map[string]any)
+		for _, part := range parts {
+			s.validate(part, v)
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		properties, _ := m["properties"].(map[string]any)
+		patterns, _ := m["patternProperties"].(map[string]any)
+		for name, member := range v {
+			s.validate(properties[name], member)
+			s.validate(m["additionalProperties"], member)
+			s.validate(m["unevaluatedProperties"], member)
+			s.validate(m["propertyNames"], name)
+			for _, part := range patterns {
+				s.validate(part, member)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			for _, key := range []string{"items", "additionalItems", "unevaluatedItems", "contains"} {
+				s.validate(m[key], item)
+			}
+			for _, part := range slices.Concat(list(m["prefixItems"]), list(m["items"])) {
+				s.validate(part, item)
+			}
+		}
+	}
 }
