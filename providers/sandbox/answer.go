@@ -1,38 +1,66 @@
 package sandbox
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
+	"strconv"
 	"strings"
+	"sync"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/jsonw"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/tokens"
 )
 
-// answer is one choice, whole, before it is delivered.
+// answer is a complete choice before its delivery.
 type answer struct {
-	segments []segment
-	reason   dialogue.Reason
-	stop     string
+	parts  []part
+	reason dialogue.Reason
+	stop   string
 }
 
-// segment is a part of an answer, in the pieces it is streamed in.
-type segment struct {
+// part is a part of an answer, in the pieces in which it is streamed.
+type part struct {
 	kind   dialogue.PartKind
 	call   *dialogue.Call
 	pieces []string
 }
 
-// compose makes the answer of one choice.
+// compose makes the answer of one choice. The same request gets the same answer.
 func compose(req *dialogue.Request, script *Script, choice int, id func() string) answer {
-	p := notice(req, choice/max(req.N, 1))
-	r := dice(req, p, choice)
+	p := readPrompt(req, choice/max(req.N, 1))
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%d\x00%s", req.Model, p.text, req.Seed, choice, strings.Join(p.results, ""))
+	r := rand.New(rand.NewPCG(h.Sum64(), uint64(choice)))
 	var a answer
-	if n := thoughtLength(&req.Reasoning); n > 0 {
-		a.segments = append(a.segments, segment{kind: dialogue.ThinkingPart, pieces: muse(r, n)})
+	if n := thinkingTokens(&req.Reasoning); n > 0 {
+		a.add(dialogue.ThinkingPart, nil, addSentences(tokens.Split("Let me see what is wanted here."), r, n)[:n])
 	}
-	a.speak(req, script, p, r, id)
+	tools := chooseTools(req, p)
+	switch {
+	case script.Refuse:
+		a.add(dialogue.RefusalPart, nil, tokens.Split("The sandbox refuses as ordered."))
+		a.reason = dialogue.ReasonFilter
+	case len(tools) > 0:
+		for _, t := range tools {
+			call := &dialogue.Call{
+				ID:        "call_" + id(),
+				Name:      t.Name,
+				Namespace: t.Namespace,
+				Custom:    t.Kind == dialogue.CustomTool,
+			}
+			arguments := "sandbox input for " + t.Name
+			if !call.Custom {
+				arguments = string(Sample(schema.ToolForMessages(t.Schema, t.GeminiSchema)))
+			}
+			a.add(dialogue.CallPart, call, tokens.Split(arguments))
+		}
+		a.reason = dialogue.ReasonTool
+	default:
+		a.add(dialogue.TextPart, nil, composeText(req, script, p, r))
+	}
 	a.stopAt(req.Stop)
 	if req.MaxTokens != nil {
 		a.limit(int(min(max(*req.MaxTokens, 0), mostTokens)))
@@ -40,52 +68,104 @@ func compose(req *dialogue.Request, script *Script, choice int, id func() string
 	return a
 }
 
-// speak adds what the client asked for: a refusal, calls, JSON or talk.
-func (a *answer) speak(req *dialogue.Request, script *Script, p prompt, r *rand.Rand, id func() string) {
-	if script.Refuse {
-		a.say(dialogue.RefusalPart, tokens.Split("The sandbox was told to refuse this."))
-		a.reason = dialogue.ReasonFilter
-		return
-	}
-	if tools := chosen(req, p); len(tools) > 0 {
-		for _, t := range tools {
-			call := &dialogue.Call{ID: "call_" + id(), Name: t.Name, Namespace: t.Namespace, Custom: t.Kind == dialogue.CustomTool}
-			a.segments = append(a.segments, segment{kind: dialogue.CallPart, call: call, pieces: tokens.Split(arguments(t))})
-		}
-		a.reason = dialogue.ReasonTool
-		return
-	}
-	switch {
-	case req.Output.Mode == dialogue.OutputSchema && len(req.Output.Schema) > 0:
+func (a *answer) add(kind dialogue.PartKind, call *dialogue.Call, pieces []string) {
+	a.parts = append(a.parts, part{kind, call, pieces})
+}
+
+// composeText makes free text, or JSON if the client asked for it.
+func composeText(req *dialogue.Request, script *Script, p prompt, r *rand.Rand) []string {
+	if req.Output.Mode == dialogue.OutputSchema && len(req.Output.Schema) > 0 {
 		raw := req.Output.Schema
 		if req.Output.GeminiSchema {
 			raw = schema.FromGemini(raw)
 		}
-		a.say(dialogue.TextPart, tokens.Split(string(Sample(raw))))
-	case req.Output.Mode != dialogue.OutputText:
-		w := jsonw.Writer{}
-		w.Object().Key("reply").String(opening(p)).End()
-		a.say(dialogue.TextPart, tokens.Split(string(w.Buf)))
-	default:
-		a.say(dialogue.TextPart, talk(p, r, script.Tokens))
+		return tokens.Split(string(Sample(raw)))
 	}
+	opening := p.opening()
+	if req.Output.Mode != dialogue.OutputText {
+		v, _ := json.Marshal(map[string]string{"reply": opening}) // strings cannot fail
+		return tokens.Split(string(v))
+	}
+	pieces := tokens.Split(opening)
+	if script.Tokens == 0 {
+		return addSentences(pieces, r, len(pieces)+12+r.IntN(36))
+	}
+	return addSentences(pieces, r, script.Tokens)[:script.Tokens]
 }
 
-func (a *answer) say(kind dialogue.PartKind, pieces []string) {
-	a.segments = append(a.segments, segment{kind: kind, pieces: pieces})
+// sentences begin with a space, so that their tokens do not depend on the text before them.
+var sentences = []string{
+	" The house lights go down and the orchestra finds its note.",
+	" A prompter waits in the wings with the script in hand.",
+	" The second act begins where the first one hesitated.",
+	" Ropes, weights and pulleys keep the painted sky in place.",
+	" The understudy knows every line, including the ones that were cut.",
+	" A lamp is left burning when the theatre is empty.",
+	" Costumes hang in the order in which they will be needed.",
+	" Thunder is a sheet of metal, and rain is a handful of peas.",
 }
 
-// efforts are the tokens thought for each word of effort.
-var efforts = map[string]int{"minimal": 8, "low": 16, "medium": 32, "high": 64, "xhigh": 96, "max": 128}
+var splitSentences = sync.OnceValue(func() [][]string {
+	out := make([][]string, len(sentences))
+	for i, s := range sentences {
+		out[i] = tokens.Split(s)
+	}
+	return out
+})
 
-// thoughtLength is how many tokens are thought before answering.
-func thoughtLength(r *dialogue.Reasoning) int {
+// addSentences adds sentences until there are at least so many tokens.
+func addSentences(pieces []string, r *rand.Rand, least int) []string {
+	for len(pieces) < least {
+		pieces = append(pieces, splitSentences()[r.IntN(len(sentences))]...)
+	}
+	return pieces
+}
+
+const (
+	quotedPrompt = 80  // characters of the prompt that are repeated
+	quotedResult = 400 // characters of a tool's result
+	mostRepeated = 32  // results and media that are named
+)
+
+// opening returns the beginning of an answer, which repeats what the client sent.
+func (p prompt) opening() string {
+	var out []string
+	for _, result := range p.results[:min(len(p.results), mostRepeated)] {
+		out = append(out, "The tool answered: "+clipText(result, quotedResult)+".")
+	}
+	for _, kind := range p.media[:min(len(p.media), mostRepeated)] {
+		out = append(out, "I have received your "+kind+".")
+	}
+	if text := strings.TrimSpace(p.text); text != "" {
+		out = append(out, "You said: "+strconv.Quote(clipText(text, quotedPrompt))+".")
+	}
+	if len(out) == 0 {
+		return "You said nothing."
+	}
+	return strings.Join(out, " ")
+}
+
+// clipText shortens s to n characters.
+func clipText(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "..."
+		}
+		n--
+	}
+	return s
+}
+
+var effortTokens = map[string]int{"minimal": 8, "low": 16, "medium": 32, "high": 64, "xhigh": 96, "max": 128}
+
+// thinkingTokens returns the length of the thought before an answer.
+func thinkingTokens(r *dialogue.Reasoning) int {
 	if r.Disabled || r.Effort == "none" {
 		return 0
 	}
-	n := efforts[r.Effort]
+	n := effortTokens[r.Effort]
 	if n == 0 && (r.Adaptive || r.Budget != nil || r.Effort != "") {
-		n = efforts["medium"]
+		n = effortTokens["medium"]
 	}
 	if r.Budget != nil {
 		n = min(n, int(max(*r.Budget, 0)))
@@ -93,50 +173,42 @@ func thoughtLength(r *dialogue.Reasoning) int {
 	return n
 }
 
-// stopAt ends the text where the first stop sequence begins.
+// stopAt ends the text before the first stop sequence.
 func (a *answer) stopAt(stops []string) {
-	for i := range a.segments {
-		s := &a.segments[i]
+	for i := range a.parts {
+		s := &a.parts[i]
 		if s.kind != dialogue.TextPart {
 			continue
 		}
-		text, at, which := strings.Join(s.pieces, ""), -1, ""
+		text := strings.Join(s.pieces, "")
+		end := len(text)
 		for _, stop := range stops {
-			if j := strings.Index(text, stop); stop != "" && j >= 0 && (at < 0 || j < at) {
-				at, which = j, stop
+			if at := strings.Index(text, stop); stop != "" && at >= 0 && at < end {
+				end, a.reason, a.stop = at, dialogue.ReasonStopSequence, stop
 			}
 		}
-		if at >= 0 {
-			s.pieces = firstBytes(s.pieces, at)
-			a.reason, a.stop = dialogue.ReasonStopSequence, which
+		for j, piece := range s.pieces {
+			if len(piece) > end {
+				s.pieces = s.pieces[:j]
+				if end > 0 {
+					s.pieces = append(s.pieces, piece[:end])
+				}
+				break
+			}
+			end -= len(piece)
 		}
 	}
 }
 
-// firstBytes keeps the first bytes of the pieces.
-func firstBytes(pieces []string, bytes int) []string {
-	for i, p := range pieces {
-		if len(p) >= bytes {
-			out := append([]string{}, pieces[:i]...)
-			if bytes > 0 {
-				out = append(out, p[:bytes])
-			}
-			return out
-		}
-		bytes -= len(p)
-	}
-	return pieces
-}
-
-// limit keeps the first tokens; what they end in stays unfinished.
+// limit keeps the first n tokens.
 func (a *answer) limit(n int) {
-	for i := range a.segments {
-		s := &a.segments[i]
+	for i := range a.parts {
+		s := &a.parts[i]
 		if len(s.pieces) > n {
 			s.pieces = s.pieces[:n]
-			a.segments = a.segments[:i+1]
+			a.parts = a.parts[:i+1]
 			if n == 0 && i > 0 {
-				a.segments = a.segments[:i]
+				a.parts = a.parts[:i]
 			}
 			a.reason, a.stop = dialogue.ReasonLength, ""
 			return
@@ -144,18 +216,3 @@ func (a *answer) limit(n int) {
 		n -= len(s.pieces)
 	}
 }
-
-// count is how many tokens the segments of a kind have; all is every kind.
-func (a *answer) count(of func(dialogue.PartKind) bool) int64 {
-	var n int64
-	for _, s := range a.segments {
-		if of(s.kind) {
-			n += int64(len(s.pieces))
-		}
-	}
-	return n
-}
-
-func everyKind(dialogue.PartKind) bool { return true }
-
-func thinkingOnly(k dialogue.PartKind) bool { return k == dialogue.ThinkingPart }

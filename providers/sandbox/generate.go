@@ -4,29 +4,57 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"time"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
+	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/tokens"
 )
 
-// What Generate returns when a fault ends the reply outside of its shape.
+// Errors of faults that end a reply outside of its shape.
 var (
-	ErrCut     = errors.New("sandbox: the reply was cut off as ordered")
+	ErrCut     = job.ErrCut
 	ErrGarbage = errors.New("sandbox: the reply turned into garbage as ordered")
 )
 
-// firstAfter is how many tokens' time passes before the first one.
-const firstAfter = 4
+const (
+	firstAfter  = 4   // tokens' time that passes before the first one
+	mostChoices = 128 // of one request
+)
 
-// mostChoices bounds what one request can ask for.
-const mostChoices = 128
+// Model is a configured simulator. It is immutable and safe for concurrent use.
+type Model struct {
+	Env   *dialogue.Env
+	Base  Script   // applies where a request orders nothing else
+	Names []string // the models that Handler lists
+}
 
-// Generate answers a request with a well-formed sequence of events. The event
-// is only valid during the call of emit; if emit fails, Generate stops with its
-// error. A cancelled ctx ends it with the cause.
-func Generate(ctx context.Context, req *dialogue.Request, script Script, env *dialogue.Env, emit func(*dialogue.Event) error) error {
+// Simulate answers a request without HTTP. header is the client's and may order faults. A reply that is cut off or turns
+// into garbage ends with an error.
+func (m *Model) Simulate(
+	ctx context.Context,
+	req *dialogue.Request,
+	header http.Header,
+	emit func(*dialogue.Event) error,
+) error {
+	script, err := ParseScript(m.Base, header.Get(Header), lastText(req))
+	if failure := new(dialogue.Error); errors.As(err, &failure) {
+		return emit(&dialogue.Event{Kind: dialogue.EventError, Err: failure})
+	}
+	return Generate(ctx, req, script, m.Env, emit)
+}
+
+// Generate answers a request with a well-formed sequence of events. An event is only valid during the call of emit. If
+// emit fails, Generate stops with its error. A cancelled ctx ends it with the cause.
+func Generate(
+	ctx context.Context,
+	req *dialogue.Request,
+	script Script,
+	env *dialogue.Env,
+	emit func(*dialogue.Event) error,
+) error {
 	p := &player{ctx: ctx, req: req, script: script, env: env, send: emit}
 	defer p.stop()
 	if err := p.wait(env.Now().Add(script.Delay)); err != nil {
@@ -38,146 +66,184 @@ func Generate(ctx context.Context, req *dialogue.Request, script Script, env *di
 	return p.play()
 }
 
-// player delivers the answers of one request.
+// player delivers the reply to one request.
 type player struct {
 	ctx    context.Context
 	req    *dialogue.Request
 	script Script
 	env    *dialogue.Env
 	send   func(*dialogue.Event) error
-	ev     dialogue.Event // the one every event is sent in
+	event  dialogue.Event // reused for every event
 
-	timer *time.Timer
-	due   time.Time // when the next token is
-	told  int       // tokens delivered so far
+	timer     *time.Timer
+	due       time.Time // when the next token is
+	delivered int       // tokens
 }
 
-// voice is an answer in delivery.
-type voice struct {
-	answer
-	choice  int
-	segment int
-	piece   int
-	done    bool
-}
-
-func (p *player) play() error {
-	voices := make([]*voice, min(max(p.req.N, 1)*max(len(p.req.Prompts), 1), mostChoices))
-	usage := dialogue.NoUsage
-	usage.InputTotal, usage.OutputTotal, usage.Reasoning = tokens.CountRequest(p.req), 0, 0
-	for i := range voices {
-		voices[i] = &voice{answer: compose(p.req, &p.script, i, p.env.ID), choice: i}
-		usage.OutputTotal += voices[i].count(everyKind)
-		usage.Reasoning += voices[i].count(thinkingOnly)
-	}
-	now := p.env.Now()
-	p.due = now.Add(firstAfter * p.step())
-	start := dialogue.NoUsage
-	start.InputTotal = usage.InputTotal
-	err := p.emit(
-		dialogue.Event{Kind: dialogue.EventStart, ID: "sandbox" + p.env.ID(), Model: p.req.Model, Created: now.Unix()},
-		dialogue.Event{Kind: dialogue.EventUsage, Usage: &start})
+// begin reads the orders of a request for pictures or videos and waits for its delay. The error may be the refusal that
+// was ordered.
+func (p *player) begin(ctx context.Context, m *Model, header http.Header, text string) error {
+	script, err := ParseScript(m.Base, header.Get(Header), text)
 	if err != nil {
 		return err
 	}
-	if ended, err := p.talk(voices); ended || err != nil {
+	p.ctx, p.script, p.env = ctx, script, m.Env
+	defer p.stop()
+	if err := p.wait(m.Env.Now().Add(script.Delay)); err != nil {
 		return err
 	}
-	for _, v := range voices {
-		if err := p.emit(dialogue.Event{Kind: dialogue.EventFinish, Choice: v.choice, Reason: v.reason, StopSequence: v.stop}); err != nil {
+	if script.Status != 0 {
+		return script.refusal()
+	}
+	return nil
+}
+
+// choice is an answer in delivery.
+type choice struct {
+	answer
+	index, part, piece int
+}
+
+func (c *choice) finished() bool { return c.part == len(c.parts) }
+
+func (p *player) play() error {
+	choices := make([]*choice, min(max(p.req.N, 1)*max(len(p.req.Prompts), 1), mostChoices))
+	usage, start := dialogue.NoUsage, dialogue.NoUsage
+	usage.InputTotal, usage.OutputTotal, usage.Reasoning = tokens.CountRequest(p.req), 0, 0
+	start.InputTotal = usage.InputTotal
+	for i := range choices {
+		choices[i] = &choice{answer: compose(p.req, &p.script, i, p.env.ID), index: i}
+		for _, part := range choices[i].parts {
+			usage.OutputTotal += int64(len(part.pieces))
+			if part.kind == dialogue.ThinkingPart {
+				usage.Reasoning += int64(len(part.pieces))
+			}
+		}
+	}
+	now := p.env.Now()
+	p.due = now.Add(firstAfter * p.step())
+	err := p.emit(
+		dialogue.Event{Kind: dialogue.EventStart, ID: "sandbox" + p.env.ID(), Model: p.req.Model, Created: now.Unix()},
+		dialogue.Event{Kind: dialogue.EventUsage, Usage: &start})
+	if err == nil {
+		err = p.deliver(choices)
+	}
+	if err == nil && p.script.Fault != NoFault {
+		err = p.failure() // the reply was too short to fail where it was ordered to
+	}
+	// A cancellation may have a *dialogue.Error as its cause, too, which is not part of the reply.
+	if failure := new(dialogue.Error); p.ctx.Err() == nil && errors.As(err, &failure) {
+		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: failure})
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range choices {
+		err := p.emit(
+			dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index, Reason: c.reason, StopSequence: c.stop},
+		)
+		if err != nil {
 			return err
 		}
 	}
 	return p.emit(dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage}, dialogue.Event{Kind: dialogue.EventEnd})
 }
 
-// talk delivers all voices, a token of each in turn, as choices are computed
-// side by side. ended reports that a fault was the end of the reply.
-func (p *player) talk(voices []*voice) (ended bool, err error) {
-	for speaking := len(voices); speaking > 0; {
-		if err := p.tick(); err != nil {
-			return true, err
+// deliver sends a token of each choice in turn, because choices are computed side by side.
+func (p *player) deliver(choices []*choice) error {
+	for unfinished := len(choices); unfinished > 0; {
+		if err := p.waitForToken(); err != nil {
+			return err
 		}
-		for _, v := range voices {
-			if v.done {
+		unfinished = 0
+		for _, c := range choices {
+			if c.finished() {
 				continue
 			}
-			if p.script.Fault != NoFault && p.told >= p.script.After {
-				return true, p.broken()
+			if p.script.Fault != NoFault && p.delivered >= p.script.After {
+				return p.failure()
 			}
-			if err := p.next(v); err != nil {
-				return true, err
+			if err := p.sendToken(c); err != nil {
+				return err
 			}
-			if v.done {
-				speaking--
+			if !c.finished() {
+				unfinished++
 			}
 		}
 	}
-	if p.script.Fault != NoFault {
-		return true, p.broken() // the reply was too short to break where it was ordered to
-	}
-	return false, nil
+	return nil
 }
 
-// broken carries out the fault. A failure has an event of its own.
-func (p *player) broken() error {
-	err := p.failure()
-	// A cancellation may have a *dialogue.Error as its cause, too, and is not the reply's.
-	if failure := new(dialogue.Error); p.ctx.Err() == nil && errors.As(err, &failure) {
-		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: failure})
+// failure is the fault as an error.
+func (p *player) failure() error {
+	switch p.script.Fault {
+	case Cut:
+		return ErrCut
+	case Garbage:
+		return ErrGarbage
+	case Stall:
+		<-p.ctx.Done()
+		return context.Cause(p.ctx)
 	}
-	return err
+	return &dialogue.Error{
+		Status:  500,
+		Type:    dialogue.TypeAPI,
+		Code:    "sandbox_error",
+		Message: "the sandbox failed as ordered",
+	}
 }
 
-// next delivers one token of a voice, with the beginning and end of its part.
-func (p *player) next(v *voice) error {
-	if v.segment == len(v.segments) {
-		v.done = true
-		return nil
+// sendToken sends the next token of a choice, with the beginning and the end of its part.
+func (p *player) sendToken(c *choice) error {
+	part := &c.parts[c.part]
+	event := dialogue.Event{
+		Kind:     dialogue.EventOpen,
+		Choice:   c.index,
+		Part:     c.part,
+		PartKind: part.kind,
+		Call:     part.call,
 	}
-	s := &v.segments[v.segment]
-	if v.piece == 0 {
-		if err := p.emit(dialogue.Event{Kind: dialogue.EventOpen, Choice: v.choice, Part: v.segment, PartKind: s.kind, Call: s.call}); err != nil {
+	if c.piece == 0 {
+		if err := p.emit(event); err != nil {
 			return err
 		}
 	}
-	if v.piece < len(s.pieces) {
-		if err := p.delta(v, s.kind, s.pieces[v.piece]); err != nil {
+	if c.piece < len(part.pieces) {
+		if err := p.sendText(c, part.kind, part.pieces[c.piece]); err != nil {
 			return err
 		}
-		v.piece++
-		p.told++
+		c.piece++
+		p.delivered++
 	}
-	if v.piece < len(s.pieces) {
+	if c.piece < len(part.pieces) {
 		return nil
 	}
-	closing := dialogue.Event{Kind: dialogue.EventClose, Choice: v.choice, Part: v.segment}
-	if s.kind == dialogue.ThinkingPart {
-		closing.Thinking = p.seal()
+	event = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.part}
+	if part.kind == dialogue.ThinkingPart {
+		event.Thinking = p.signThinking()
 	}
-	v.segment, v.piece = v.segment+1, 0
-	v.done = v.segment == len(v.segments)
-	return p.emit(closing)
+	c.part, c.piece = c.part+1, 0
+	return p.emit(event)
 }
 
-func (p *player) delta(v *voice, kind dialogue.PartKind, text string) error {
-	ev := dialogue.Event{Kind: dialogue.EventDelta, Choice: v.choice, Part: v.segment, Text: text}
+func (p *player) sendText(c *choice, kind dialogue.PartKind, text string) error {
+	event := dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Text: text}
 	if p.script.Drip {
 		for _, r := range text {
-			ev.Text = string(r)
-			if err := p.emit(ev); err != nil {
+			event.Text = string(r)
+			if err := p.emit(event); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if p.req.LogProbs && kind == dialogue.TextPart {
-		ev.LogProbs = logProbs(text)
+		event.LogProbs = logProbs(text)
 	}
-	return p.emit(ev)
+	return p.emit(event)
 }
 
-// logProbs is chat's logprobs.content of one token the simulator is sure of.
+// logProbs returns chat's logprobs.content of one token that the simulator is sure of.
 func logProbs(token string) []byte {
 	w := jsonw.Writer{}
 	w.Array().Object().Key("token").String(token).Key("logprob").Float(-0.01).Key("bytes").Array()
@@ -188,29 +254,29 @@ func logProbs(token string) []byte {
 	return w.Buf
 }
 
-// seal is what an upstream adds to a thought so that it is known again.
-func (p *player) seal() *dialogue.Thinking {
-	proof := base64.StdEncoding.EncodeToString([]byte("sandbox thought " + p.env.ID()))
+// signThinking returns what an upstream of the shape adds to a thought, so that it accepts the thought later.
+func (p *player) signThinking() *dialogue.Thinking {
+	signature := base64.StdEncoding.EncodeToString([]byte("sandbox thought " + p.env.ID()))
 	switch p.script.signAs {
 	case dialogue.Messages, dialogue.Gemini:
-		return &dialogue.Thinking{Signature: proof, Origin: p.script.signAs}
+		return &dialogue.Thinking{Signature: signature, Origin: p.script.signAs}
 	case dialogue.Responses:
-		return &dialogue.Thinking{Encrypted: proof, ItemID: "rs_" + p.env.ID(), Origin: p.script.signAs}
+		return &dialogue.Thinking{Encrypted: signature, ItemID: "rs_" + p.env.ID(), Origin: p.script.signAs}
 	}
 	return nil
 }
 
 func (p *player) emit(events ...dialogue.Event) error {
 	for i := range events {
-		p.ev = events[i]
-		if err := p.send(&p.ev); err != nil {
+		p.event = events[i]
+		if err := p.send(&p.event); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// step is the time a token takes.
+// step returns the time that a token takes.
 func (p *player) step() time.Duration {
 	pace := p.script.Pace
 	if pace == 0 {
@@ -219,9 +285,9 @@ func (p *player) step() time.Duration {
 	return time.Duration(float64(time.Second) / float64(pace))
 }
 
-// tick waits for the time of the next token. The times are counted from the
-// beginning, so that a slow reader does not slow the simulator down for good.
-func (p *player) tick() error {
+// waitForToken waits until the next token is due. Times are counted from the beginning, so that a slow reader does not
+// slow down the rest of the reply.
+func (p *player) waitForToken() error {
 	if p.script.Pace == MaxPace {
 		return context.Cause(p.ctx)
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -9,28 +10,15 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
-	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
 )
 
 const maxBody = 64 << 20
 
-// Handler serves the model in every given shape, as upstreams of that shape do,
-// with and without the version in front of the path. It asks for no key.
-func (m *Model) Handler(known []shapes.Shape) http.Handler {
-	h := &handler{model: m, shapes: map[dialogue.Shape]shapes.Shape{}}
-	for _, s := range known {
-		h.shapes[s.Name()] = s
-	}
-	return h
-}
+// GarbageBytes is what the fault garbage puts into a reply, as a broken proxy might.
+const GarbageBytes = "<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"
 
-type handler struct {
-	model  *Model
-	shapes map[dialogue.Shape]shapes.Shape
-}
-
-// paths are the routes of the shapes that name no model in them.
+// paths maps the routes of the shapes that have no model in their path.
 var paths = map[string]dialogue.Shape{
 	"/chat/completions": dialogue.Chat,
 	"/responses":        dialogue.Responses,
@@ -38,61 +26,63 @@ var paths = map[string]dialogue.Shape{
 	"/messages":         dialogue.Messages,
 }
 
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := strings.TrimPrefix(r.URL.Path, "/v1beta")
-	if path == r.URL.Path {
-		path = strings.TrimPrefix(path, "/v1")
+// Handler serves the model in every given shape as upstreams of that shape do, with and without the version in front of
+// the path. It needs no key.
+func (m *Model) Handler(known []shapes.Shape) http.Handler {
+	byName := map[dialogue.Shape]shapes.Shape{}
+	for _, s := range known {
+		byName[s.Name()] = s
 	}
-	if path == "/models" && r.Method == http.MethodGet {
-		h.list(w, strings.HasPrefix(r.URL.Path, "/v1beta"))
-		return
-	}
-	in := shapes.Inbound{Path: r.URL.Path, Header: r.Header}
-	shape := h.shapes[paths[path]]
-	if model, method, ok := strings.Cut(strings.TrimPrefix(path, "/models/"), ":"); ok && strings.HasPrefix(path, "/models/") {
-		in.Model, in.Stream = model, method == "streamGenerateContent"
-		in.Array = in.Stream && r.URL.Query().Get("alt") != "sse"
-		if in.Stream || method == "generateContent" {
-			shape = h.shapes[dialogue.Gemini]
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v1beta"), "/v1")
+		in := shapes.Inbound{Path: r.URL.Path, Header: r.Header}
+		shape := byName[paths[path]]
+		if rest, ok := strings.CutPrefix(path, "/models/"); ok {
+			var method string
+			in.Model, method, _ = strings.Cut(rest, ":")
+			in.Stream = method == "streamGenerateContent"
+			in.Array = in.Stream && r.URL.Query().Get("alt") != "sse"
+			if in.Stream || method == "generateContent" {
+				shape = byName[dialogue.Gemini]
+			}
 		}
-	}
-	if shape == nil {
-		http.Error(w, "the sandbox has no such path", http.StatusNotFound)
-		return
-	}
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "the sandbox wants POST", http.StatusMethodNotAllowed)
-		return
-	}
-	d := delivery{model: h.model, shape: shape, w: w, r: r}
-	if err := d.run(in); err != nil {
-		d.refuse(err)
-	}
+		switch {
+		case path == "/models" && r.Method == http.MethodGet:
+			m.listModels(w, strings.HasPrefix(r.URL.Path, "/v1beta"))
+		case shape == nil:
+			http.Error(w, "the sandbox has no such path", http.StatusNotFound)
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "the sandbox accepts only POST here", http.StatusMethodNotAllowed)
+		default:
+			(&delivery{model: m, shape: shape, w: w, r: r}).run(in)
+		}
+	})
 }
 
-// list answers a request for the list of models.
-func (h *handler) list(w http.ResponseWriter, gemini bool) {
-	j := jsonw.Writer{}
-	j.Object()
+func (m *Model) listModels(w http.ResponseWriter, gemini bool) {
+	type object = map[string]any
+	names, list := m.Names, []object{}
+	if len(names) == 0 {
+		names = []string{"sandbox"}
+	}
+	for _, name := range names {
+		if gemini {
+			list = append(list, object{"name": "models/" + name, "displayName": name,
+				"supportedGenerationMethods": []string{"generateContent", "streamGenerateContent"}})
+		} else {
+			list = append(list, object{"id": name, "object": "model", "created": 0, "owned_by": "sandbox"})
+		}
+	}
+	reply := object{"object": "list", "data": list}
 	if gemini {
-		j.Key("models").Array()
-		for _, name := range h.model.names() {
-			j.Object().Key("name").String("models/" + name).Key("displayName").String(name).
-				Key("supportedGenerationMethods").Array().String("generateContent").String("streamGenerateContent").End().End()
-		}
-	} else {
-		j.Key("object").String("list").Key("data").Array()
-		for _, name := range h.model.names() {
-			j.Object().Key("id").String(name).Key("object").String("model").Key("created").Int(0).Key("owned_by").String("sandbox").End()
-		}
+		reply = object{"models": list}
 	}
-	j.End().End()
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(j.Buf)
+	_ = json.NewEncoder(w).Encode(reply) // an error means that the client has left
 }
 
-// delivery is one request over HTTP.
+// delivery answers one request over HTTP.
 type delivery struct {
 	model *Model
 	shape shapes.Shape
@@ -103,29 +93,51 @@ type delivery struct {
 	mode    shapes.Mode
 	emitter shapes.Emitter
 	buf     []byte
-	began   bool // the status is out
+	began   bool // the status has been sent
 }
 
-// run answers the request. What it returns goes to the client as an envelope:
-// nothing has been written then.
-func (d *delivery) run(in shapes.Inbound) *dialogue.Error {
+// run answers the request. An error before the first byte is sent in the shape's envelope.
+func (d *delivery) run(in shapes.Inbound) {
+	err := d.generate(in)
+	failure := new(dialogue.Error)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrGarbage):
+		_ = d.write([]byte(GarbageBytes)) // an error means that the client has left
+	case errors.As(err, &failure):
+		d.w.Header().Set("Content-Type", "application/json")
+		if failure.RetryAfter > 0 {
+			d.w.Header().Set("Retry-After", strconv.Itoa(int(failure.RetryAfter.Seconds())))
+		}
+		d.w.WriteHeader(failure.Status)
+		d.w.Write(d.shape.Envelope(failure))
+	default:
+		// The connection was cut as ordered, or the client has left. The reply must not look complete.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (d *delivery) generate(in shapes.Inbound) error {
 	body, err := io.ReadAll(http.MaxBytesReader(d.w, d.r.Body, maxBody))
 	if err != nil {
-		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Message: "the body is too large or incomplete"}
+		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge,
+			Message: "the body is too large or incomplete"}
 	}
-	if !fields.ValidWithin(body, fields.MaxReplyDepth) { // a gateway may have moved strings of a request into it
-		return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body is not valid JSON"}
+	// A gateway may have nested a request more deeply than its client did.
+	if !fields.ValidWithin(body, fields.MaxReplyDepth) {
+		return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
+			Message: "the body is not valid JSON"}
 	}
 	head, err := d.shape.Check(body, in)
 	if err != nil {
-		return asError(err)
+		return err
 	}
 	req, err := d.shape.Decode(body, in, d.model.Env)
 	if err != nil {
-		return asError(err)
+		return err
 	}
 	if d.script, err = ParseScript(d.model.Base, d.r.Header.Get(Header), lastText(req)); err != nil {
-		return asError(err)
+		return err
 	}
 	d.script.signAs = d.shape.Name()
 	switch {
@@ -135,31 +147,11 @@ func (d *delivery) run(in shapes.Inbound) *dialogue.Error {
 		d.mode = shapes.Stream
 	}
 	d.emitter = d.shape.NewEmitter(req, d.mode, d.model.Env)
-	err = Generate(d.r.Context(), req, d.script, d.model.Env, d.event)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrGarbage):
-		d.garbage()
-		return nil
-	case errors.As(err, new(*dialogue.Error)):
-		return asError(err)
-	}
-	// Cut as ordered, or the client is gone: the connection must not look as if
-	// the reply had ended.
-	panic(http.ErrAbortHandler)
+	return Generate(d.r.Context(), req, d.script, d.model.Env, d.sendEvent)
 }
 
-func asError(err error) *dialogue.Error {
-	if e := new(dialogue.Error); errors.As(err, &e) {
-		return e
-	}
-	return &dialogue.Error{Status: http.StatusInternalServerError, Type: dialogue.TypeAPI, Message: "the sandbox is broken", Cause: err}
-}
-
-// event writes what one event is to the client. A failure before anything was
-// written is returned, to become a status.
-func (d *delivery) event(ev *dialogue.Event) error {
+// sendEvent writes an event in the shape. A failure before the first byte is returned, so that it becomes a status.
+func (d *delivery) sendEvent(ev *dialogue.Event) error {
 	if ev.Kind == dialogue.EventError && !d.began {
 		return ev.Err
 	}
@@ -170,23 +162,17 @@ func (d *delivery) event(ev *dialogue.Event) error {
 	return d.write(d.buf)
 }
 
-func (d *delivery) begin() {
-	if d.began {
-		return
-	}
-	d.began = true
-	kind := "application/json"
-	if d.mode == shapes.Stream {
-		kind = "text/event-stream"
-		d.w.Header().Set("Cache-Control", "no-cache")
-	}
-	d.w.Header().Set("Content-Type", kind)
-	d.w.WriteHeader(http.StatusOK)
-}
-
-// write sends data at once, byte by byte if it is to drip.
+// write sends data at once, byte by byte if that was ordered.
 func (d *delivery) write(data []byte) error {
-	d.begin()
+	if !d.began {
+		d.began = true
+		d.w.Header().Set("Content-Type", "application/json")
+		if d.mode == shapes.Stream {
+			d.w.Header().Set("Content-Type", "text/event-stream")
+			d.w.Header().Set("Cache-Control", "no-cache")
+		}
+		d.w.WriteHeader(http.StatusOK)
+	}
 	for len(data) > 0 {
 		n := len(data)
 		if d.script.Drip {
@@ -203,23 +189,4 @@ func (d *delivery) write(data []byte) error {
 		}
 	}
 	return nil
-}
-
-// GarbageBytes is what the fault garbage puts into a reply, as a broken proxy might.
-const GarbageBytes = "<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"
-
-func (d *delivery) garbage() {
-	// The client may be gone; there is nobody else to tell.
-	_ = d.write([]byte(GarbageBytes))
-}
-
-// refuse sends an error in the shape's envelope.
-func (d *delivery) refuse(e *dialogue.Error) {
-	h := d.w.Header()
-	h.Set("Content-Type", "application/json")
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
-	}
-	d.w.WriteHeader(e.Status)
-	d.w.Write(d.shape.Envelope(e))
 }

@@ -113,7 +113,8 @@ func TestHandlerAnswersWholeAndStreamed(t *testing.T) {
 	}
 	for _, row := range rows {
 		resp, body, err := post(t, server, row.path, row.body, "tokens=6")
-		if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != row.kind || !strings.HasSuffix(strings.TrimSpace(body), ".") {
+		if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != row.kind ||
+			!strings.HasSuffix(strings.TrimSpace(body), ".") {
 			t.Errorf("%s: %v %v %q", row.path, resp, err, body)
 		}
 	}
@@ -128,7 +129,14 @@ func TestHandlerRefusesInTheShapesEnvelope(t *testing.T) {
 	}{
 		{"not JSON", "/v1/chat/completions", `{`, "", 400, "invalid_json"},
 		{"a broken rule", "/v1/chat/completions", `{}`, "", 400, `"param":"say"`},
-		{"a refusal as ordered", "/v1/chat/completions", `{"say":"hi","stream":true}`, "status=429 retry-after=7s", 429, "rate_limit_error"},
+		{
+			"a refusal as ordered",
+			"/v1/chat/completions",
+			`{"say":"hi","stream":true}`,
+			"status=429 retry-after=7s",
+			429,
+			"rate_limit_error",
+		},
 		{"an order not understood", "/v1/chat/completions", `{"say":"[sandbox: jump]"}`, "", 400, "x-sandbox"},
 		{"a failure before anything was sent", "/v1/chat/completions", `{"say":"hi"}`, "error", 500, "sandbox_error"},
 		{"no such path", "/v1/nothing", `{}`, "", 404, ""},

@@ -29,7 +29,13 @@ func painted(t *testing.T, r *picture.Request, orders string) (partials int, don
 }
 
 func fox(n int) *picture.Request {
-	return &picture.Request{Inbound: "images", Operation: picture.Generate, Prompt: "a fox", N: n, Size: picture.Size{Width: 96, Height: 64}}
+	return &picture.Request{
+		Inbound:   "images",
+		Operation: picture.Generate,
+		Prompt:    "a fox",
+		N:         n,
+		Size:      picture.Size{Width: 96, Height: 64},
+	}
 }
 
 func TestPictureMakesAsManyAsAskedFor(t *testing.T) {
@@ -84,7 +90,16 @@ func TestPictureFailsAsOrdered(t *testing.T) {
 func TestSubmitLosesTheReplyButNotTheJob(t *testing.T) {
 	m, e := &sandbox.Model{Env: env()}, &job.Engine{Now: env().Now}
 	spec := job.Spec{Prompt: "a fox", Width: 720, Height: 1280, Seconds: 4}
-	if _, err := m.Submit(t.Context(), e, "key", http.Header{sandbox.Header: {"cut"}}, spec); !errors.Is(err, sandbox.ErrCut) {
+	if _, err := m.Submit(
+		t.Context(),
+		e,
+		"key",
+		http.Header{sandbox.Header: {"cut"}},
+		spec,
+	); !errors.Is(
+		err,
+		sandbox.ErrCut,
+	) {
 		t.Fatalf("first: %v", err)
 	}
 	id, err := m.Submit(t.Context(), e, "key", nil, spec)

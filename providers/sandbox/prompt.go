@@ -1,46 +1,40 @@
 package sandbox
 
 import (
+	"slices"
 	"strings"
 
 	"stagedoor/providers/dialogue"
 )
 
-// prompt is what the simulator notices of a request.
+// prompt is the part of a request that the simulator reacts to.
 type prompt struct {
 	text    string // the last user text
 	media   []string
-	results []string // of tools, if they are what came last
+	results []string // of tools, if they came last
 }
 
-// notice reads a request; prompts of completions are numbered.
-func notice(req *dialogue.Request, number int) prompt {
-	var p prompt
+// lastText returns the text in which a request may order faults.
+func lastText(req *dialogue.Request) string { return readPrompt(req, 0).text }
+
+// readPrompt reads the last run of user turns, because some shapes put every tool's result into a turn of its own. The
+// prompts of completions are numbered.
+func readPrompt(req *dialogue.Request, number int) (p prompt) {
 	if number < len(req.Prompts) {
 		p.text, _ = dialogue.PromptText(req.Prompts[number])
 		return p
 	}
-	for i := len(req.Turns) - 1; i >= 0; i-- {
-		if req.Turns[i].Role == dialogue.User {
-			p.turns(req.Turns[firstOfRun(req.Turns, i) : i+1])
-			break
-		}
+	isUser := func(t dialogue.Turn) bool { return t.Role == dialogue.User }
+	end := len(req.Turns)
+	for end > 0 && !isUser(req.Turns[end-1]) {
+		end--
 	}
-	return p
-}
-
-// firstOfRun finds where a run of user turns begins: some shapes put every
-// tool's result into a turn of its own.
-func firstOfRun(turns []dialogue.Turn, last int) int {
-	for last > 0 && turns[last-1].Role == dialogue.User {
-		last--
+	start := end
+	for start > 0 && isUser(req.Turns[start-1]) {
+		start--
 	}
-	return last
-}
-
-func (p *prompt) turns(turns []dialogue.Turn) {
 	var texts []string
-	for _, t := range turns {
+	for _, t := range req.Turns[start:end] {
 		for _, part := range t.Parts {
 			switch {
 			case part.Kind == dialogue.TextPart && part.Text != "":
@@ -53,6 +47,7 @@ func (p *prompt) turns(turns []dialogue.Turn) {
 		}
 	}
 	p.text = strings.Join(texts, "\n")
+	return p
 }
 
 func resultText(r *dialogue.Result) string {
@@ -71,13 +66,53 @@ func resultText(r *dialogue.Result) string {
 	return b.String()
 }
 
-// clipped shortens s to n characters.
-func clipped(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "..."
-		}
-		n--
+// chooseTools returns the tools that the answer calls: those that the text asks for, or one if the client requires a
+// call.
+func chooseTools(req *dialogue.Request, p prompt) []*dialogue.Tool {
+	c := req.ToolChoice
+	if c == nil {
+		c = &dialogue.ToolChoice{Mode: dialogue.ToolAuto}
 	}
-	return s
+	var callable, wanted []*dialogue.Tool
+	for i := range req.Tools {
+		t := &req.Tools[i]
+		selects := c.Mode == dialogue.ToolNamed || c.Mode == dialogue.ToolAllowed
+		if t.Kind != dialogue.FunctionTool && t.Kind != dialogue.CustomTool ||
+			selects && !slices.Contains(c.Names, t.Name) {
+			continue
+		}
+		callable = append(callable, t)
+		if len(p.results) == 0 && asksFor(strings.ToLower(p.text), strings.ToLower(t.Name)) {
+			wanted = append(wanted, t)
+		}
+	}
+	if req.Parallel != nil && !*req.Parallel && len(wanted) > 1 {
+		wanted = wanted[:1]
+	}
+	required := c.Mode != dialogue.ToolAuto && (c.Mode != dialogue.ToolAllowed || c.Required)
+	switch {
+	case c.Mode == dialogue.ToolNone:
+		return nil
+	case len(wanted) == 0 && required:
+		return callable[:min(len(callable), 1)]
+	}
+	return wanted
+}
+
+// asksFor reports whether a text asks to use the tool of a name.
+func asksFor(text, name string) bool {
+	for _, words := range []string{"call ", "call the ", "use ", "use the "} {
+		for rest := text; name != ""; {
+			var found bool
+			if _, rest, found = strings.Cut(rest, words); !found {
+				break
+			}
+			after, same := strings.CutPrefix(strings.TrimLeft(rest, "`'\""), name)
+			if same &&
+				(after == "" || !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", rune(after[0]))) {
+				return true
+			}
+		}
+	}
+	return false
 }

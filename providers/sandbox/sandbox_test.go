@@ -21,7 +21,11 @@ func env() *dialogue.Env {
 }
 
 func ask(text string) *dialogue.Request {
-	return &dialogue.Request{Inbound: dialogue.Chat, Model: "m", Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: text}}}}}
+	return &dialogue.Request{
+		Inbound: dialogue.Chat,
+		Model:   "m",
+		Turns:   []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: text}}}},
+	}
 }
 
 // tape records a reply and checks that its events are well formed.
@@ -42,7 +46,8 @@ func (p *tape) add(ev *dialogue.Event) error {
 		p.t.Errorf("event %d after the end", ev.Kind)
 	case len(p.kinds) == 0 && ev.Kind != dialogue.EventStart && ev.Kind != dialogue.EventError:
 		p.t.Errorf("the first event is %d", ev.Kind)
-	case ev.Kind == dialogue.EventOpen && p.open[at], (ev.Kind == dialogue.EventDelta || ev.Kind == dialogue.EventClose) && !p.open[at]:
+	case ev.Kind == dialogue.EventOpen && p.open[at],
+		(ev.Kind == dialogue.EventDelta || ev.Kind == dialogue.EventClose) && !p.open[at]:
 		p.t.Errorf("event %d of part %v while open is %v", ev.Kind, at, p.open[at])
 	}
 	switch ev.Kind {
@@ -138,7 +143,10 @@ func TestStopSequencesAreNotSaid(t *testing.T) {
 	req.Stop = []string{"gamma", "beta"}
 	r := reply(t, req, sandbox.Script{})
 	c := r.Choices[0]
-	if got := textOf(c); got != `You said: "alpha ` || c.Reason != dialogue.ReasonStopSequence || c.StopSequence != "beta" {
+	if got := textOf(
+		c,
+	); got != `You said: "alpha ` || c.Reason != dialogue.ReasonStopSequence ||
+		c.StopSequence != "beta" {
 		t.Errorf("text %q, reason %d, sequence %q", got, c.Reason, c.StopSequence)
 	}
 }
@@ -150,9 +158,15 @@ func TestEveryChoiceIsItsOwn(t *testing.T) {
 	if len(r.Choices) != 3 || textOf(r.Choices[0]) == textOf(r.Choices[1]) || !r.Choices[2].Finished {
 		t.Errorf("choices: %d, %q, %q", len(r.Choices), textOf(r.Choices[0]), textOf(r.Choices[1]))
 	}
-	req = &dialogue.Request{Inbound: dialogue.Completions, Model: "m", N: 2, Prompts: [][]byte{[]byte(`"one"`), []byte(`"two"`)}}
+	req = &dialogue.Request{
+		Inbound: dialogue.Completions,
+		Model:   "m",
+		N:       2,
+		Prompts: [][]byte{[]byte(`"one"`), []byte(`"two"`)},
+	}
 	r = reply(t, req, sandbox.Script{})
-	if len(r.Choices) != 4 || !strings.Contains(textOf(r.Choices[1]), "one") || !strings.Contains(textOf(r.Choices[2]), "two") {
+	if len(r.Choices) != 4 || !strings.Contains(textOf(r.Choices[1]), "one") ||
+		!strings.Contains(textOf(r.Choices[2]), "two") {
 		t.Errorf("prompts and choices: %d", len(r.Choices))
 	}
 }
@@ -176,7 +190,13 @@ func TestThinkingIsAskedFor(t *testing.T) {
 		r := reply(t, req, sandbox.Script{})
 		thought := r.Choices[0].Parts[0].Kind == dialogue.ThinkingPart
 		if r.Usage.Reasoning != row.tokens || thought != (row.tokens > 0) || r.Usage.OutputTotal <= row.tokens {
-			t.Errorf("%s: %d tokens of thinking, part %v, output %d", row.name, r.Usage.Reasoning, thought, r.Usage.OutputTotal)
+			t.Errorf(
+				"%s: %d tokens of thinking, part %v, output %d",
+				row.name,
+				r.Usage.Reasoning,
+				thought,
+				r.Usage.OutputTotal,
+			)
 		}
 	}
 }
@@ -185,7 +205,13 @@ func weather(text string) *dialogue.Request {
 	req := ask(text)
 	req.Tools = []dialogue.Tool{
 		{Kind: dialogue.WebSearchTool, Name: "web"},
-		{Kind: dialogue.FunctionTool, Name: "weather", Schema: []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3}},"required":["city","days"]}`)},
+		{
+			Kind: dialogue.FunctionTool,
+			Name: "weather",
+			Schema: []byte(
+				`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":3}},"required":["city","days"]}`,
+			),
+		},
 		{Kind: dialogue.FunctionTool, Name: "weather_map"},
 	}
 	return req
@@ -207,9 +233,27 @@ func TestToolsAreCalledWhenWanted(t *testing.T) {
 		{"two at once", "call weather and call weather_map", nil, false, "weather weather_map"},
 		{"one at a time", "call weather and call weather_map", nil, true, "weather"},
 		{"required", "hello", &dialogue.ToolChoice{Mode: dialogue.ToolRequired}, false, "weather"},
-		{"named", "hello", &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"weather_map"}}, false, "weather_map"},
-		{"allowed and required", "hello", &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"weather_map"}, Required: true}, false, "weather_map"},
-		{"not allowed", "call weather", &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"weather_map"}}, false, ""},
+		{
+			"named",
+			"hello",
+			&dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"weather_map"}},
+			false,
+			"weather_map",
+		},
+		{
+			"allowed and required",
+			"hello",
+			&dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"weather_map"}, Required: true},
+			false,
+			"weather_map",
+		},
+		{
+			"not allowed",
+			"call weather",
+			&dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"weather_map"}},
+			false,
+			"",
+		},
 		{"forbidden", "call weather", &dialogue.ToolChoice{Mode: dialogue.ToolNone}, false, ""},
 	}
 	for _, row := range rows {
@@ -226,7 +270,11 @@ func TestToolsAreCalledWhenWanted(t *testing.T) {
 					calls = append(calls, part.Call.Name)
 				}
 			}
-			if got := strings.Join(calls, " "); got != row.calls || (c.Reason == dialogue.ReasonTool) != (row.calls != "") {
+			if got := strings.Join(
+				calls,
+				" ",
+			); got != row.calls ||
+				(c.Reason == dialogue.ReasonTool) != (row.calls != "") {
 				t.Errorf("calls %q, reason %d; want %q", got, c.Reason, row.calls)
 			}
 		})
@@ -235,9 +283,22 @@ func TestToolsAreCalledWhenWanted(t *testing.T) {
 
 func TestToolResultsAreRepeated(t *testing.T) {
 	req := weather("call weather")
-	req.Turns = append(req.Turns,
-		dialogue.Turn{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.CallPart, Call: &dialogue.Call{ID: "1", Name: "weather"}}}},
-		dialogue.Turn{Role: dialogue.User, Parts: []dialogue.Part{{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: "1", Parts: []dialogue.Part{{Text: "17 degrees"}}}}}})
+	req.Turns = append(
+		req.Turns,
+		dialogue.Turn{
+			Role:  dialogue.Assistant,
+			Parts: []dialogue.Part{{Kind: dialogue.CallPart, Call: &dialogue.Call{ID: "1", Name: "weather"}}},
+		},
+		dialogue.Turn{
+			Role: dialogue.User,
+			Parts: []dialogue.Part{
+				{
+					Kind:   dialogue.ResultPart,
+					Result: &dialogue.Result{CallID: "1", Parts: []dialogue.Part{{Text: "17 degrees"}}},
+				},
+			},
+		},
+	)
 	c := reply(t, req, sandbox.Script{}).Choices[0]
 	if got := textOf(c); !strings.Contains(got, "17 degrees") || c.Reason != dialogue.ReasonStop {
 		t.Errorf("%q, reason %d", got, c.Reason)
@@ -246,7 +307,13 @@ func TestToolResultsAreRepeated(t *testing.T) {
 
 func TestImagesAreAcknowledged(t *testing.T) {
 	req := ask("look")
-	req.Turns[0].Parts = append(req.Turns[0].Parts, dialogue.Part{Kind: dialogue.MediaPart, Media: &dialogue.Media{Kind: dialogue.Image, URL: "https://example.com/a.png"}})
+	req.Turns[0].Parts = append(
+		req.Turns[0].Parts,
+		dialogue.Part{
+			Kind:  dialogue.MediaPart,
+			Media: &dialogue.Media{Kind: dialogue.Image, URL: "https://example.com/a.png"},
+		},
+	)
 	if got := textOf(reply(t, req, sandbox.Script{}).Choices[0]); !strings.Contains(got, "your image") {
 		t.Errorf("%q", got)
 	}
@@ -262,7 +329,13 @@ func TestFaults(t *testing.T) {
 	}{
 		{"cut", sandbox.Script{Fault: sandbox.Cut, After: 3}, sandbox.ErrCut, 0, 3},
 		{"cut at once", sandbox.Script{Fault: sandbox.Cut}, sandbox.ErrCut, 0, 0},
-		{"cut later than the reply is long", sandbox.Script{Fault: sandbox.Cut, After: 1000, Tokens: 5}, sandbox.ErrCut, 0, 5},
+		{
+			"cut later than the reply is long",
+			sandbox.Script{Fault: sandbox.Cut, After: 1000, Tokens: 5},
+			sandbox.ErrCut,
+			0,
+			5,
+		},
 		{"garbage", sandbox.Script{Fault: sandbox.Garbage, After: 2}, sandbox.ErrGarbage, 0, 2},
 		{"error", sandbox.Script{Fault: sandbox.Failure, After: 2}, nil, 500, 2},
 		{"status", sandbox.Script{Status: 429}, nil, 429, 0},
@@ -284,7 +357,13 @@ func TestStallLastsUntilTheCallerGivesUp(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("enough"))
 		defer cancel()
 		began := time.Now()
-		err := sandbox.Generate(ctx, ask("hello"), sandbox.Script{Fault: sandbox.Stall, After: 2, Pace: sandbox.MaxPace}, env(), func(*dialogue.Event) error { return nil })
+		err := sandbox.Generate(
+			ctx,
+			ask("hello"),
+			sandbox.Script{Fault: sandbox.Stall, After: 2, Pace: sandbox.MaxPace},
+			env(),
+			func(*dialogue.Event) error { return nil },
+		)
 		if took := time.Since(began); err == nil || err.Error() != "enough" || took != time.Hour {
 			t.Errorf("ended after %v with %v", took, err)
 		}
@@ -295,12 +374,18 @@ func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var first time.Duration
-		err := sandbox.Generate(t.Context(), ask("hello"), sandbox.Script{Pace: 10, Tokens: 21, Delay: time.Second}, env(), func(ev *dialogue.Event) error {
-			if ev.Kind == dialogue.EventDelta && first == 0 {
-				first = time.Since(began)
-			}
-			return nil
-		})
+		err := sandbox.Generate(
+			t.Context(),
+			ask("hello"),
+			sandbox.Script{Pace: 10, Tokens: 21, Delay: time.Second},
+			env(),
+			func(ev *dialogue.Event) error {
+				if ev.Kind == dialogue.EventDelta && first == 0 {
+					first = time.Since(began)
+				}
+				return nil
+			},
+		)
 		if took := time.Since(began); err != nil || first != 1400*time.Millisecond || took != 3400*time.Millisecond {
 			t.Errorf("first token after %v, all after %v, %v", first, took, err)
 		}
@@ -310,18 +395,33 @@ func TestPace(t *testing.T) {
 func TestGenerateStopsWhenTheReaderDoes(t *testing.T) {
 	enough := errors.New("enough")
 	calls := 0
-	err := sandbox.Generate(t.Context(), ask("hello"), sandbox.Script{Pace: sandbox.MaxPace}, env(), func(*dialogue.Event) error {
-		if calls++; calls == 5 {
-			return enough
-		}
-		return nil
-	})
+	err := sandbox.Generate(
+		t.Context(),
+		ask("hello"),
+		sandbox.Script{Pace: sandbox.MaxPace},
+		env(),
+		func(*dialogue.Event) error {
+			if calls++; calls == 5 {
+				return enough
+			}
+			return nil
+		},
+	)
 	if err != enough || calls != 5 {
 		t.Errorf("%v after %d events", err, calls)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := sandbox.Generate(ctx, ask("hello"), sandbox.Script{}, env(), func(*dialogue.Event) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := sandbox.Generate(
+		ctx,
+		ask("hello"),
+		sandbox.Script{},
+		env(),
+		func(*dialogue.Event) error { return nil },
+	); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -342,12 +442,17 @@ func TestSimulateReadsOrdersFromHeaderAndPrompt(t *testing.T) {
 	}
 	for _, row := range rows {
 		var failure *dialogue.Error
-		err := m.Simulate(t.Context(), ask(row.text), http.Header{sandbox.Header: {row.header}}, func(ev *dialogue.Event) error {
-			if ev.Kind == dialogue.EventError {
-				failure = ev.Err
-			}
-			return nil
-		})
+		err := m.Simulate(
+			t.Context(),
+			ask(row.text),
+			http.Header{sandbox.Header: {row.header}},
+			func(ev *dialogue.Event) error {
+				if ev.Kind == dialogue.EventError {
+					failure = ev.Err
+				}
+				return nil
+			},
+		)
 		status, param := 0, ""
 		if failure != nil {
 			status, param = failure.Status, failure.Param
@@ -374,7 +479,13 @@ func BenchmarkGenerate(b *testing.B) {
 	req, e := ask("hello"), env()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := sandbox.Generate(b.Context(), req, sandbox.Script{Pace: sandbox.MaxPace, Tokens: 100}, e, func(*dialogue.Event) error { return nil }); err != nil {
+		if err := sandbox.Generate(
+			b.Context(),
+			req,
+			sandbox.Script{Pace: sandbox.MaxPace, Tokens: 100},
+			e,
+			func(*dialogue.Event) error { return nil },
+		); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,38 +10,35 @@ import (
 	"stagedoor/providers/sandbox/job"
 )
 
-// Header orders faults for one request.
+// Header is the name of the header that orders faults for one request.
 const Header = "X-Sandbox"
 
-// Pace is tokens per second; zero is the default.
+// Pace is a number of tokens per second. Zero stands for DefaultPace.
 type Pace float64
 
 const (
-	// DefaultPace is brisk enough to watch and slow enough to see streaming.
 	DefaultPace Pace = 50
-	// MaxPace does not wait at all.
-	MaxPace Pace = math.MaxFloat64
+	MaxPace     Pace = math.MaxFloat64 // does not wait
 )
 
-// Fault is something that goes wrong after a number of tokens.
+// Fault is a failure after a number of tokens.
 type Fault uint8
 
 // Faults in the middle of a reply.
 const (
 	NoFault Fault = iota
 	Cut           // the connection breaks
-	Stall         // nothing comes any more
-	Garbage       // something comes that is not of the shape
-	Failure       // the shape's error event
+	Stall         // nothing is sent any more
+	Garbage       // bytes that are not of the shape are sent
+	Failure       // the shape's error event is sent
 )
 
-// Script says how a reply is delivered. Its zero value is a reply without
-// faults at the default pace.
+// Script describes the delivery of a reply. Its zero value has no faults and the default pace.
 type Script struct {
 	Delay      time.Duration
 	Pace       Pace
-	Tokens     int // length of the text; 0: as the text has it
-	Status     int // refuse with this status; 0: do not
+	Tokens     int // length of the text; 0: chosen at random
+	Status     int // of a refusal; 0: none
 	RetryAfter time.Duration
 	Fault      Fault
 	After      int // tokens before Fault
@@ -50,10 +47,10 @@ type Script struct {
 
 	// Of pictures and videos.
 	Block  bool // moderation refuses the request
-	Unsafe bool // pictures are made and withheld
+	Unsafe bool // pictures are withheld
 	Job    job.Faults
 
-	signAs dialogue.Shape // sign thinking as an upstream of this shape does
+	signAs dialogue.Shape // the shape of the upstream that signs thinking
 }
 
 const (
@@ -64,8 +61,7 @@ const (
 	endAt      = 50 // percent of a job's progress
 )
 
-// ParseScript reads the header's value and the words in the last user text on
-// top of base.
+// ParseScript applies the header's value and the words in the last user text to base.
 func ParseScript(base Script, header, text string) (Script, error) {
 	if err := base.read(header); err != nil {
 		return base, err
@@ -84,13 +80,13 @@ func (s *Script) read(words string) error {
 		name, value, _ := strings.Cut(word, "=")
 		order, known := orders[strings.ToLower(name)]
 		if !known || !order(s, value) {
-			return dialogue.Invalid(strings.ToLower(Header), "does not understand "+strconv.Quote(word))
+			return dialogue.Invalid(strings.ToLower(Header), "has the unknown order "+strconv.Quote(word))
 		}
 	}
 	return nil
 }
 
-// orders carry out one word each and report whether they understood its value.
+// orders has a function for each word, which reports whether the value is valid.
 var orders = map[string]func(s *Script, value string) bool{
 	"delay":       func(s *Script, v string) bool { return duration(&s.Delay, v) },
 	"retry-after": func(s *Script, v string) bool { return duration(&s.RetryAfter, v) },
@@ -143,13 +139,13 @@ func (s *Script) fail(f Fault, v string) bool {
 	return v == "" || count(&s.After, v, 0, mostTokens)
 }
 
-// end orders how a job ends, and at which percentage of its progress.
+// end sets how a job ends, and at which percentage of its progress.
 func (s *Script) end(e job.Ending, v string) bool {
 	s.Job.Ending, s.Job.At = e, endAt
 	return v == "" || count(&s.Job.At, v, 0, 100)
 }
 
-// block refuses a request at once, or ends its job later.
+// block refuses a request at once or, with a value, ends its job later.
 func (s *Script) block(v string) bool {
 	if v != "" {
 		return s.end(job.Blocked, v)
@@ -158,30 +154,17 @@ func (s *Script) block(v string) bool {
 	return true
 }
 
-// refusal is the error of a Status.
+// refusal returns the error of Status.
 func (s *Script) refusal() *dialogue.Error {
-	return &dialogue.Error{Status: s.Status, Type: refusalType(s.Status), Code: "sandbox_" + strconv.Itoa(s.Status),
-		Message: "the sandbox refuses as it was told to", RetryAfter: s.RetryAfter}
-}
-
-func refusalType(status int) string {
-	switch {
-	case status == 401:
-		return dialogue.TypeAuthentication
-	case status == 403:
-		return dialogue.TypePermission
-	case status == 404:
-		return dialogue.TypeNotFound
-	case status == 413:
-		return dialogue.TypeTooLarge
-	case status == 429:
-		return dialogue.TypeRateLimit
-	case status == 529 || status == 503:
-		return dialogue.TypeOverloaded
-	case status == 408 || status == 504:
-		return dialogue.TypeTimeout
-	case status >= 500:
-		return dialogue.TypeAPI
+	kind := map[int]string{401: dialogue.TypeAuthentication, 403: dialogue.TypePermission, 404: dialogue.TypeNotFound,
+		408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge, 429: dialogue.TypeRateLimit, 503: dialogue.TypeOverloaded,
+		504: dialogue.TypeTimeout, 529: dialogue.TypeOverloaded}[s.Status]
+	if kind == "" {
+		kind = dialogue.TypeInvalidRequest
+		if s.Status >= 500 {
+			kind = dialogue.TypeAPI
+		}
 	}
-	return dialogue.TypeInvalidRequest
+	return &dialogue.Error{Status: s.Status, Type: kind, Code: "sandbox_" + strconv.Itoa(s.Status),
+		Message: "the sandbox refuses as ordered", RetryAfter: s.RetryAfter}
 }
