@@ -15,10 +15,7 @@ import (
 )
 
 // sizeOfInput is the smaller of the two sizes of an input.
-var sizeOfInput = flag.Int("sizes.bytes", shortForm, "bytes of the smaller input; the other one has eight times as many")
-
-// shortForm is the size in the suite, where fewer forms are sent.
-const shortForm = 8 << 10
+var sizeOfInput = flag.Int("sizes.bytes", sizes.Short/8, "bytes of the smaller input; the other one has eight times as many")
 
 const sizesBoundary = "b0undary"
 
@@ -86,14 +83,10 @@ func TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.close(t.Context())
-	forms := sizes.Few()
-	if *sizeOfInput > shortForm {
-		forms = sizes.Forms
-	}
 	var subjects []sizes.Subject
 	for _, l := range larges() {
 		for _, template := range l.templates {
-			subjects = append(subjects, sizes.Subject{Name: l.name, Forms: forms, Input: func(value string) string {
+			subjects = append(subjects, sizes.Subject{Name: l.name, Input: func(value string) string {
 				if l.kind == "application/x-www-form-urlencoded" {
 					value = url.QueryEscape(value)
 				}

@@ -4,6 +4,7 @@
 package sizes
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -99,6 +100,12 @@ type Cost struct {
 	Peak int64         // bytes of live objects above what was there before
 }
 
+// Within reports whether a text of n bytes may cost that much. Time has a second more
+// than PerMiB allows, because other tests of the process count as well.
+func (c Cost) Within(n int) bool {
+	return c.Peak <= int64(Factor*n+Spare) && c.CPU <= time.Second+PerMiB*time.Duration(n)/(1<<20)
+}
+
 // Measure performs f once.
 func Measure(f func()) Cost {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
@@ -183,20 +190,26 @@ type Subject struct {
 	Input func(value string) string
 	// Read reads it. What it answers does not matter here.
 	Read func(input string)
-	// Forms are those that it is read with; nil: Forms of the package.
+	// Memory is how many bytes it may take for each byte of input; 0: Factor.
+	Memory float64
+	// Forms are those that it is read with; nil: Forms of the package, the few that
+	// find most if the size is not above Short.
 	Forms []Form
 }
 
-// Few are the forms that find most, for tests that take long for each.
-func Few() []Form {
-	var few []Form
+// Short is the smaller of the two sizes in the suite.
+const Short = 64 << 10
+
+// few are the forms that find most, for the suite.
+func few() []Form {
+	var list []Form
 	for _, f := range Forms {
 		switch f.Name {
-		case "open brackets", "many names", "small objects", "strings", "a long string", "an object in a string":
-			few = append(few, f)
+		case "open brackets", "many names", "small objects", "numbers", "a long string", "an object in a string":
+			list = append(list, f)
 		}
 	}
-	return few
+	return list
 }
 
 // Items is the form of an array of these items.
@@ -219,7 +232,11 @@ func Check(t *testing.T, n int, subjects []Subject) []Row {
 		}
 		s.Read(s.Input(`"x"`)) // what is made once
 		forms := s.Forms
-		if forms == nil {
+		switch {
+		case forms != nil:
+		case n <= Short:
+			forms = few()
+		default:
 			forms = Forms
 		}
 		for _, form := range forms {
@@ -237,6 +254,7 @@ func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 	t.Helper()
 	small, large := s.Input(form.JSON(n)), s.Input(form.JSON(8*n))
 	var memory, growth, perMiB float64
+	factor := cmp.Or(s.Memory, Factor)
 	for attempt := range 3 { // a busy machine disturbs one measurement, seldom three
 		b := Measure(func() { s.Read(large) })
 		base := Unit
@@ -250,11 +268,11 @@ func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 			memory, growth, perMiB = m, g, p
 		}
 		memory, growth, perMiB = min(memory, m), min(growth, g), min(perMiB, p)
-		if memory <= Factor && growth <= Growth && perMiB <= float64(PerMiB) {
+		if memory <= factor && growth <= Growth && perMiB <= float64(PerMiB) {
 			break
 		}
 	}
-	if memory > Factor || growth > Growth || perMiB > float64(PerMiB) {
+	if memory > factor || growth > Growth || perMiB > float64(PerMiB) {
 		t.Errorf("%s, %s, %d bytes: %.1f bytes of memory for each byte, %.1f times the time for 8 times the input, %v for each MiB",
 			s.Name, form.Name, len(large), memory, growth, time.Duration(perMiB).Round(time.Millisecond))
 	}

@@ -310,7 +310,7 @@ func (c *checker) characters() error {
 	if !ok {
 		return nil
 	}
-	if !v.IsArray() || len(v.Array()) > maxCharacters {
+	if !v.IsArray() || v.Get("#").Int() > maxCharacters {
 		return dialogue.Invalid("characters", fmt.Sprintf("must be an array of at most %d objects with an id", maxCharacters))
 	}
 	for i, one := range v.Array() {

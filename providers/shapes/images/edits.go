@@ -93,7 +93,7 @@ func references(r *picture.Request, in *document) (err error) {
 		return dialogue.Missing("images")
 	case !list.IsArray():
 		return dialogue.Invalid("images", "must be an array")
-	case len(list.Array()) > MaxSources:
+	case list.Get("#").Int() > MaxSources:
 		return tooMany("images")
 	}
 	for i, v := range list.Array() {

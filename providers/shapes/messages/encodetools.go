@@ -198,7 +198,7 @@ func (e *encoder) domains(w *jsonw.Writer, filters gjson.Result) {
 	for _, name := range []string{"allowed_domains", "blocked_domains"} {
 		list := filters.Get(name)
 		switch {
-		case !list.IsArray() || len(list.Array()) == 0:
+		case !list.IsArray() || list.Get("#").Int() == 0:
 		case bounded:
 			e.rep.Lose("web_search:" + name)
 		default:
