@@ -156,7 +156,8 @@ func TestEventsAreJudgedByOneRuleOnBothLanes(t *testing.T) {
 		} {
 			for client, ask := range clients(e.shape) {
 				play(t, func(t *testing.T, s *stage) {
-					s.upstream("a", e.shape, stream(e.text, time.Millisecond, "data: "+row.event+"\n\n", time.Millisecond, e.stop, e.usage))
+					event := "data: " + row.event + "\n\n"
+					s.upstream("a", e.shape, stream(e.text, time.Millisecond, event, time.Millisecond, e.stop, e.usage))
 					got := s.ask(s.order(client, ask))
 					if good := got.Err == nil; good != row.good {
 						t.Errorf("%s to %s from %s: %v", name, client, e.shape, got.Err)
@@ -177,9 +178,12 @@ func TestTheTotalDeadlineDoesNotFailAWholeAnswer(t *testing.T) {
 	for _, e := range endings {
 		for client, ask := range clients(e.shape) {
 			play(t, func(t *testing.T, s *stage) {
-				f := &fake{scripts: []script{stream(5500*time.Millisecond, reset), stream(e.text, 3*time.Second, e.stop, stall)}}
-				s.add(catalog.Provider{Name: "a", Shape: e.shape, BaseURL: "http://a.test", APIKeys: []string{"k1"}, Retries: 2,
-					Timeouts: catalog.Timeouts{Total: total}}, f)
+				s.add(catalog.Provider{
+					Name: "a", Shape: e.shape, BaseURL: "http://a.test", APIKeys: []string{"k1"}, Retries: 2,
+					Timeouts: catalog.Timeouts{Total: total},
+				}, &fake{scripts: []script{
+					stream(5500*time.Millisecond, reset), stream(e.text, 3*time.Second, e.stop, stall),
+				}})
 				settled := false
 				o := s.order(client, ask)
 				o.Meter = endMeter(func(ctx context.Context) { settled = ctx.Err() == nil })
@@ -187,7 +191,8 @@ func TestTheTotalDeadlineDoesNotFailAWholeAnswer(t *testing.T) {
 				if got.took < total-time.Second || got.took > total+time.Second {
 					t.Fatalf("%s from %s: took %v, so the deadline did not pass in the wait", client, e.shape, got.took)
 				}
-				if got.Err != nil || !strings.Contains(got.text, "Hello") || strings.Contains(got.text, `"error":{`) || !settled {
+				failed := got.Err != nil || strings.Contains(got.text, `"error":{`)
+				if failed || !strings.Contains(got.text, "Hello") || !settled {
 					t.Errorf("%s from %s: %v, settled %v: %s", client, e.shape, got.Err, settled, got.text)
 				}
 			})

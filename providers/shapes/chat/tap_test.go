@@ -73,10 +73,12 @@ func TestTapLearnsAndLeavesAlone(t *testing.T) {
 
 func TestTapStopsAtErrors(t *testing.T) {
 	tap := chat.Shape.NewTap(shapes.TapOptions{}, newEnv())
-	if _, verdict, _ := tap.Event("", []byte(`{"error":{"message":"slow","type":"rate_limit_error"}}`)); verdict != shapes.Failed || tap.Err() == nil {
+	_, verdict, _ := tap.Event("", []byte(`{"error":{"message":"slow","type":"rate_limit_error"}}`))
+	if verdict != shapes.Failed || tap.Err() == nil {
 		t.Errorf("got %d, %v", verdict, tap.Err())
 	}
-	if out := string(tap.Fail(nil, tap.Err())); !strings.HasPrefix(out, `data: {"error":{"message":`) || !strings.HasSuffix(out, "}}\n\n") {
+	out := string(tap.Fail(nil, tap.Err()))
+	if !strings.HasPrefix(out, `data: {"error":{"message":`) || !strings.HasSuffix(out, "}}\n\n") {
 		t.Errorf("got %q", out)
 	}
 }
