@@ -14,3 +14,6 @@ func EditPage(rec journal.Record, edit func([]Entry)) []byte {
 	edit(entries)
 	return pageOf(entries...).Value
 }
+
+// Surpluses is surpluses.
+var Surpluses = surpluses

@@ -1,6 +1,11 @@
 package state
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+)
 
 // MaxSweep is how many records one Sweep removes at most.
 const MaxSweep = 500
@@ -9,7 +14,7 @@ const MaxSweep = 500
 var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents, &redeemCodes, videoSweep{}, &deliveries}
 
 // Sweep removes up to limit records (MaxSweep if 0) and tells how many: expired
-// ones of every table, then the oldest finished responses beyond MaxResponses.
+// ones of every table, then finished responses beyond MaxResponses, the oldest of the owners that have most.
 // If it removed limit there may be more. It only frees space: what has expired
 // is not found from that moment on, swept or not.
 //
@@ -20,8 +25,12 @@ func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 		limit = MaxSweep
 	}
 	excess := int(s.responses.Load()) - s.maxResponses
+	var chosen []string // outside of the command, because choosing reads all responses
+	if excess > 0 {
+		chosen = s.View().responsesOfTheLargest(min(excess, limit))
+	}
 	return Do(ctx, s, func(tx *Tx) (int, error) {
-		swept := tx.sweepResponses(limit, excess)
+		swept := tx.sweepResponses(limit, excess, chosen)
 		for _, t := range transient {
 			swept += t.sweep(tx, limit-swept)
 		}
@@ -29,10 +38,15 @@ func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 	})
 }
 
-func (tx *Tx) sweepResponses(limit, excess int) int {
+func (tx *Tx) sweepResponses(limit, excess int, chosen []string) int {
 	doomed := responses.expired(tx.mem, tx.now, limit)
-	if keep := excess - len(doomed); keep > 0 && len(doomed) < limit {
-		doomed = append(doomed, tx.oldestResponses(min(keep, limit-len(doomed)))...)
+	for _, id := range chosen {
+		if len(doomed) >= min(excess, limit) {
+			break
+		}
+		if r := responses.get(tx.mem, id); r != nil && !r.rec.expired(tx.now) { // others are on their way out already
+			doomed = append(doomed, r)
+		}
 	}
 	for _, r := range doomed {
 		tx.removeResponse(r)
@@ -40,15 +54,52 @@ func (tx *Tx) sweepResponses(limit, excess int) int {
 	return len(doomed)
 }
 
-// oldestResponses are the first finished ones that have not expired; the expired
-// ones are on their way out already.
-func (tx *Tx) oldestResponses(limit int) []*row[ResponseHeader] {
-	var found []*row[ResponseHeader]
-	responses.from(tx.mem, byID, nil, func(r *row[ResponseHeader]) bool {
-		if r.rec.Finished() && !r.rec.expired(tx.now) {
-			found = append(found, r)
+// responsesOfTheLargest returns the ids of n finished responses: the oldest ones of the
+// owners that have most. Owners are brought down to the same number, so an owner with few
+// loses nothing to owners with many.
+func (v View) responsesOfTheLargest(n int) (ids []string) {
+	all := func(yield func(h *ResponseHeader) bool) {
+		responses.from(v.txn, byID, nil, func(r *row[ResponseHeader]) bool {
+			return !r.rec.Finished() || r.rec.expired(v.now) || yield(&r.rec)
+		})
+	}
+	counts := make(map[Owner]int)
+	for h := range all {
+		counts[h.Owner]++
+	}
+	surplus := surpluses(counts, n)
+	for h := range all {
+		if surplus[h.Owner] > 0 {
+			surplus[h.Owner]--
+			ids = append(ids, h.ID)
 		}
-		return len(found) < limit
+		if len(ids) == n {
+			break
+		}
+	}
+	return ids
+}
+
+// surpluses returns how many of n each owner gives up, so that the largest number that an
+// owner has left is as small as possible.
+func surpluses(counts map[Owner]int, n int) map[Owner]int {
+	owners := slices.SortedFunc(maps.Keys(counts), func(a, b Owner) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
-	return found
+	// The first k owners have sum responses, and keep as many as they have beyond n.
+	k, sum := 0, 0
+	for k < len(owners) && (k == 0 || sum-n < k*counts[owners[k]]) {
+		sum += counts[owners[k]]
+		k++
+	}
+	kept := max(sum-n, 0)
+	surplus := make(map[Owner]int, k)
+	for i, owner := range owners[:k] {
+		left := kept / k
+		if i < kept%k {
+			left++
+		}
+		surplus[owner] = counts[owner] - left
+	}
+	return surplus
 }

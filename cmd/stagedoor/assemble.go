@@ -198,6 +198,7 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	g.admin.Guard.SetToken(c.Admin.Token.Reveal())
 	g.auth.LimitFailures(c.Limits.FailedKeys)
 	g.storage.content.SetMax(maxContent(c.Limits.ContentMiB))
+	g.storage.content.SetMaxFiles(int64(c.Limits.ContentFiles))
 	g.limit(&c.Limits)
 	inForce := *c
 	if before := g.config.Load(); before != nil {

@@ -38,8 +38,9 @@ func (g *gateway) inFlight() map[string]int {
 // pools are the figures of what all requests share.
 func (g *gateway) pools() []share.Stats {
 	requests, bodies := g.intake.Pools()
+	content, files := g.storage.content.Pools()
 	var out []share.Stats
-	for _, p := range []*share.Pool{requests, bodies, g.watchers, g.storage.content.Pool(), g.house.Background().Slots(), g.house.Videos().Slots()} {
+	for _, p := range []*share.Pool{requests, bodies, g.watchers, content, files, g.house.Background().Slots(), g.house.Videos().Slots()} {
 		out = append(out, p.Stats())
 	}
 	return out

@@ -83,7 +83,7 @@ func Overloaded(pool string) *dialogue.Error {
 // requests_share_exceeded if the owner's share of the pool "requests" is used up.
 var pools = map[string]string{
 	share.Requests: "requests", share.Bodies: "request bodies", share.Background: "background responses", share.Videos: "video jobs",
-	share.Content: "pictures and uploads", share.Watchers: "connections that watch",
+	share.Content: "pictures and uploads", share.Files: "files of pictures and uploads", share.Watchers: "connections that watch",
 }
 
 // Those who are refused together should not come back together.

@@ -52,7 +52,8 @@ const leastContent = 100 << 20
 type Store struct {
 	dir string
 
-	room *share.Pool // bytes of blobs, and of those being written
+	room  *share.Pool // bytes of blobs, and of those being written
+	files *share.Pool // blobs, and those being written
 
 	mu    sync.Mutex
 	blobs map[ID]Info
@@ -69,7 +70,7 @@ func Open(dir string, max int64, now time.Time) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, room: share.New(share.Content, max, leastContent), blobs: make(map[ID]Info)}
+	s := &Store{dir: dir, room: share.New(share.Content, max, leastContent), files: share.New(share.Files, 0, 1), blobs: make(map[ID]Info)}
 	for _, e := range entries {
 		if err := s.adopt(e, now); err != nil {
 			return nil, err
@@ -99,6 +100,7 @@ func (s *Store) adopt(e os.DirEntry, now time.Time) error {
 	info.Size = stat.Size()
 	s.blobs[info.ID] = info
 	s.room.Adopt(info.Owner, info.Size)
+	s.files.Adopt(info.Owner, 1)
 	return nil
 }
 
@@ -112,11 +114,15 @@ func (s *Store) Put(owner string, r io.Reader, mediaType string, limit int64, ex
 	if !ok {
 		return Info{}, fmt.Errorf("media type %q cannot be kept", mediaType)
 	}
+	if err := s.files.Take(info.Owner, 1); err != nil {
+		return Info{}, refusal(err)
+	}
 	file, err := os.CreateTemp(s.dir, halfPattern)
 	if err != nil {
+		s.files.Give(info.Owner, 1)
 		return Info{}, err
 	}
-	w := &writer{room: s.room, owner: info.Owner, file: file, limit: limit}
+	w := &writer{room: s.room, files: s.files, owner: info.Owner, file: file, limit: limit}
 	if err := w.fill(r); err != nil {
 		return Info{}, w.discard(err)
 	}
@@ -157,6 +163,7 @@ func (s *Store) Delete(id ID) error {
 	if ok {
 		delete(s.blobs, id)
 		s.room.Give(info.Owner, info.Size)
+		s.files.Give(info.Owner, 1)
 	}
 	s.mu.Unlock()
 	if !ok {
@@ -193,12 +200,22 @@ func (s *Store) SetMax(max int64) { s.room.Resize(max) }
 // Used is how many bytes are kept.
 func (s *Store) Used() int64 { return s.room.Used() }
 
-// Pool returns the pool of the store's bytes, for metrics.
-func (s *Store) Pool() *share.Pool { return s.room }
+// SetMaxFiles bounds the number of all blobs; 0, as at first: any number. One owner may have
+// its share of them.
+func (s *Store) SetMaxFiles(max int64) { s.files.Resize(max) }
+
+// Pools returns the pools of the store's bytes and files, for metrics.
+func (s *Store) Pools() (bytes, files *share.Pool) { return s.room, s.files }
 
 // Room returns the error that Put would return for n bytes of an owner, because its
 // share is used up or there is no room.
-func (s *Store) Room(owner string, n int64) error { return refusal(s.room.Check(OwnerTag(owner), n)) }
+func (s *Store) Room(owner string, n int64) error {
+	tag := OwnerTag(owner)
+	if err := s.files.Check(tag, 1); err != nil {
+		return refusal(err)
+	}
+	return refusal(s.room.Check(tag, n))
+}
 
 // refusal is ErrFull where the whole store is full.
 func refusal(err error) error {

@@ -206,3 +206,41 @@ func TestOnlyPlainMediaTypesAreKept(t *testing.T) {
 		}
 	}
 }
+
+// One owner has half of the files, also of those that an earlier process has kept for it,
+// and files that are deleted or were not written whole count no longer.
+func TestOneOwnerCannotTakeAllFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, 0)
+	var kept []blobs.Info
+	for range 2 {
+		kept = append(kept, put(t, s, "1", time.Hour))
+	}
+	s = open(t, dir, 0)
+	s.SetMaxFiles(8)
+	for range 2 {
+		kept = append(kept, put(t, s, "1", time.Hour))
+	}
+	var refused *share.Refused
+	for range 3 {
+		_, err := s.Put("a", strings.NewReader("1"), "image/png", 10, now.Add(time.Hour))
+		if !errors.As(err, &refused) || !refused.Share || refused.Pool != share.Files || !errors.As(s.Room("a", 1), &refused) {
+			t.Errorf("a file beyond the share: %v", err)
+		}
+		if _, err := s.Put("b", iotest.ErrReader(io.ErrUnexpectedEOF), "image/png", 10, now.Add(time.Hour)); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("a file that is cut off: %v", err)
+		}
+	}
+	if _, err := s.Put("b", strings.NewReader("1"), "image/png", 10, now.Add(time.Hour)); err != nil {
+		t.Errorf("another owner: %v", err)
+	}
+	for _, info := range kept[:2] {
+		if err := s.Delete(info.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, s, "1", time.Hour)
+	if _, files := s.Pools(); files.Used() != 4 {
+		t.Errorf("%d files count", files.Used())
+	}
+}

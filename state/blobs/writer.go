@@ -16,6 +16,7 @@ const halfPattern = "half-*"
 // written, so that many at once cannot fill more than the store may.
 type writer struct {
 	room  *share.Pool
+	files *share.Pool
 	owner string
 	file  *os.File
 	limit int64
@@ -51,6 +52,7 @@ func (w *writer) Write(p []byte) (int, error) {
 // discard takes everything back, because of err.
 func (w *writer) discard(err error) error {
 	w.room.Give(w.owner, w.n)
+	w.files.Give(w.owner, 1)
 	if closed := w.file.Close(); closed != nil && !errors.Is(closed, os.ErrClosed) {
 		err = errors.Join(err, closed)
 	}

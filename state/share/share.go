@@ -31,6 +31,7 @@ const (
 	Background = "background" // background responses under way
 	Videos     = "videos"     // video jobs under way
 	Content    = "content"    // bytes of pictures and uploads on disk
+	Files      = "files"      // pictures and uploads on disk
 	Watchers   = "watchers"   // connections that watch, and long polls
 )
 
