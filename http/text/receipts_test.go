@@ -517,3 +517,22 @@ func TestKeyReadsReceiptsThatItsScopesCover(t *testing.T) {
 		t.Errorf("a key's own receipt: %d %s", got.status, got.body)
 	}
 }
+
+// TestTranslatedCompletionsAreChargedForEveryPrompt: a provider without completions is called
+// once for each prompt, and each of these calls is held and charged.
+func TestTranslatedCompletionsAreChargedForEveryPrompt(t *testing.T) {
+	g, _ := priced(t, 100_000, answerJSON(200, wholeAnswer))
+	r := g.do("POST", "/v1/completions", `{"model":"dear","max_tokens":60,"prompt":["a","b","c"]}`, g.as("user7")...)
+	if r.status != 200 {
+		t.Fatalf("got %d %s", r.status, r.body)
+	}
+	got := g.receipt(t, r)
+	if got.Get("charged").Int() != 3*600 || got.Get("held").Int() < 3*600 || got.Get("held").Int() > 3*600+100 {
+		t.Errorf("got %s", got.Raw)
+	}
+	// Such a provider has no best_of, so that is refused before anything is spent.
+	r = g.do("POST", "/v1/completions", `{"model":"dear","max_tokens":60,"best_of":4,"prompt":"a"}`, g.as("user7")...)
+	if spent := g.state.Account("7").Spent; r.status != 400 || spent != 3*600 {
+		t.Errorf("best_of: got %d %s, spent %d", r.status, r.body, spent)
+	}
+}
