@@ -12,9 +12,11 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/images"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/upstream"
 	"stagedoor/test/sizes"
@@ -318,11 +320,21 @@ func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
 		{Name: "reader of events, data", Input: in("data: %\n\n"), Read: readEvents},
 		{Name: "reader of events, lines", Input: func(v string) string { return strings.ReplaceAll("data: "+v, ",", "\ndata: ") + "\n\n" }, Read: readEvents},
 		{Name: "reader of events, names", Input: in("event: %\n: %\nid: %\ndata: {}\n\n"), Read: readEvents},
+		{Name: "edits of images", Input: in(`{"prompt":"a","model":"gen-image-2","images":%}`), Read: func(input string) {
+			if r, err := images.CheckEdit([]byte(input), func(string) string { return "gen-image-2" }); err == nil {
+				_ = r.Close()
+			}
+		}},
+		{Name: "headers of pictures", Input: in("\x89PNG\r\n\x1a\n%"), Read: readPicture},
+		{Name: "headers of pictures", Input: in("\xff\xd8%"), Read: readPicture},
+		{Name: "headers of pictures", Input: in("RIFF\xff\xff\xff\x00WEBP%"), Read: readPicture},
 		{Name: "schemas", Input: in(`{"type":"object","properties":{"a":%},"required":%,"$defs":%}`), Read: readSchema},
 		{Name: "schemas, alternatives", Input: in(`{"anyOf":%,"allOf":%,"enum":%}`), Read: readSchema},
 	}
 	sizes.Table(t, sizes.Check(t, *size, subjects))
 }
+
+func readPicture(input string) { _, _, _ = picture.Measure(strings.NewReader(input)) }
 
 func readEvents(input string) {
 	r := upstream.NewEventReader(strings.NewReader(input))
