@@ -353,11 +353,39 @@ func streamFaults() []fault {
 		streamRow("u45", "an event that is not JSON", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			sendStream(c, w.Begun()+"data: {\"choices\":[}\n\n"+strings.Join(w.End, ""))
 		}, brokenOff),
+		streamRow("u46a", "an event of 1,000 levels", largeEvent(deepValue), brokenOff),
+		streamRow("u46b", "an event of 20,000 names", largeEvent(wideValue), brokenOff),
 		streamRow("u30", "tool arguments that are no JSON and no id", func(c *faultd.Conn, w faultd.Wire, _ bool) {
 			delta := strings.Replace(w.Delta(0, ""), `"content":""`, `"tool_calls":[{"index":3,"function":{"name":"f","arguments":"{\"a\":"}}]`, 1)
 			sendStream(c, w.Start[0]+delta+strings.Replace(strings.Join(w.End, ""), `"stop"`, `"tool_calls"`, 1))
 		}, either(outcome{answer: true, broken: true}, refused(502))).
 			with(func(f *fault) { f.shapes, f.untranslated, f.silent = []cases.Shape{cases.Chat}, true, true }),
+	}
+}
+
+// Values that are beyond the limits of replies.
+var (
+	deepValue = strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
+	wideValue = func() string {
+		var b strings.Builder
+		for i := range 20_000 {
+			fmt.Fprintf(&b, `,"n%d":0`, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}()
+)
+
+// largeEvent sends an event with value after the beginning of an answer.
+func largeEvent(value string) func(*faultd.Conn, faultd.Wire, bool) {
+	return func(c *faultd.Conn, w faultd.Wire, _ bool) {
+		sendStream(c, w.Begun()+"data: {\"x\":"+value+"}\n\n"+strings.Join(w.End, ""))
+	}
+}
+
+// largeReply is a good answer with value in one more member.
+func largeReply(value string) func(*faultd.Conn, faultd.Wire, bool) {
+	return func(c *faultd.Conn, w faultd.Wire, _ bool) {
+		c.Whole(http.StatusOK, "application/json", strings.Replace(w.Whole, "{", `{"x":`+value+",", 1))
 	}
 }
 
@@ -371,6 +399,8 @@ func contentFaults() []fault {
 		return func(c *faultd.Conn, _ faultd.Wire, _ bool) { c.Head(code) }
 	}
 	return []fault{
+		row("u46c", "a reply of 1,000 levels", largeReply(deepValue), refused(502)).with(func(f *fault) { f.stream = nil }),
+		row("u46d", "a reply of 20,000 names", largeReply(wideValue), refused(502)).with(func(f *fault) { f.stream = nil }),
 		row("u22a", "a page instead of an answer", page(200, htmlPage), refused(502)),
 		row("u22b", "an empty body", func(c *faultd.Conn, _ faultd.Wire, streamed bool) {
 			if streamed {
