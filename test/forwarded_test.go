@@ -22,7 +22,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// belief is what a reader of a request takes it for. Zero values are fields that are not
+// belief holds the fields that a reader of a request relies on. Zero values are fields that are not
 // given or that the shape does not have.
 type belief struct {
 	Model  string
@@ -66,7 +66,7 @@ func TestForwardedBytesMeanWhatTheGatewayBelieved(t *testing.T) {
 		shape := registry.ByName()[from]
 		got := make(chan []byte, 1)
 		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body) // what is missing is not read as what was sent
+			body, _ := io.ReadAll(r.Body) // a part of a body is not valid JSON
 			got <- body
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
