@@ -26,7 +26,7 @@ const (
 // kind of media, which is text.
 func mediaTokens(content []byte) (n int64, known bool) {
 	file := decode(content)
-	head := make([]byte, 64)
+	head := make([]byte, longestFrame+4)
 	read, _ := io.ReadFull(file, head)
 	head = head[:read]
 	size := int64(len(content)) / 4 * 3
@@ -40,8 +40,8 @@ func mediaTokens(content []byte) (n int64, known bool) {
 			rate = soundBytes
 		}
 		return (size/rate + 1) * soundTokens, true
-	case bytes.HasPrefix(head, []byte("ID3")), bytes.HasPrefix(head, []byte("OggS")), bytes.HasPrefix(head, []byte("fLaC")),
-		len(head) > 1 && head[0] == 0xff && head[1]&0xe0 == 0xe0 && head[1] != 0xff && head[1] != 0xd8:
+	case bytes.HasPrefix(head, []byte("ID3")), bytes.HasPrefix(head, []byte("OggS")),
+		bytes.HasPrefix(head, []byte("fLaC")), beginsWithTwoFrames(head):
 		return (size/soundBytes + 1) * soundTokens, true
 	case len(head) > 8 && string(head[4:8]) == "ftyp", bytes.HasPrefix(head, []byte{0x1a, 0x45, 0xdf, 0xa3}):
 		return (size/videoBytes + 1) * videoTokens, true
@@ -50,6 +50,63 @@ func mediaTokens(content []byte) (n int64, known bool) {
 		return min(max(int64(image.Width)*int64(image.Height)/pixelsPerToken, leastImage), mostImage), true
 	}
 	return tokens.Estimate(int(size)), picture.Sniff(head) != ""
+}
+
+// longestFrame is at least the length of any frame of MPEG audio: layer II with 384 kbit/s
+// at 32 kHz has 1,729 bytes.
+const longestFrame = 2048
+
+// beginsWithTwoFrames reports whether b begins with a frame of MPEG audio or AAC that
+// another frame follows. A frame has no other mark than eleven set bits, which text in
+// base64 can have as well, so one frame proves nothing.
+func beginsWithTwoFrames(b []byte) bool {
+	n := frameLength(b)
+	return n > 0 && n < len(b) && frameLength(b[n:]) > 0 && b[1] == b[n+1]
+}
+
+// Bit rates of MPEG audio in kbit/s, by version, layer and index.
+var bitRates = map[bool][3][16]int{
+	true: { // MPEG 1
+		{0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448},
+		{0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384},
+		{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320},
+	},
+	false: { // MPEG 2 and 2.5
+		{0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256},
+		{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160},
+		{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160},
+	},
+}
+
+// frameLength returns the length in bytes of the audio frame at the beginning of b, which
+// its header tells (ISO 11172-3 2.4.1.3, ISO 13818-7 6.2), or 0 if there is none.
+func frameLength(b []byte) int {
+	if len(b) < 6 || b[0] != 0xff || b[1]&0xe0 != 0xe0 {
+		return 0
+	}
+	if b[1]&0xf6 == 0xf0 { // AAC in ADTS
+		n := int(b[3]&3)<<11 | int(b[4])<<3 | int(b[5])>>5
+		if b[2]>>2&15 > 12 || n < 7 {
+			return 0
+		}
+		return n
+	}
+	version, layer, rate := int(b[1]>>3&3), 4-int(b[1]>>1&3), int(b[2]>>2&3)
+	if version == 1 || layer == 4 || rate == 3 {
+		return 0
+	}
+	bits := bitRates[version == 3][layer-1][b[2]>>4] * 1000
+	hertz := []int{44100, 48000, 32000}[rate] >> []int{2, 0, 1, 0}[version]
+	padding := int(b[2] >> 1 & 1)
+	switch {
+	case bits == 0:
+		return 0
+	case layer == 1:
+		return (12*bits/hertz + padding) * 4
+	case layer == 3 && version != 3:
+		return 72*bits/hertz + padding
+	}
+	return 144*bits/hertz + padding
 }
 
 // decode reads base64 of either alphabet, with or without padding and with slashes that are

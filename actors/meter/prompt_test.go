@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,28 @@ func TestPromptTokens(t *testing.T) {
 	for _, tt := range tests {
 		if got := promptTokens([]byte(tt.body)); got < tt.low || got > tt.high {
 			t.Errorf("%s: got %d, want %d to %d", tt.name, got, tt.low, tt.high)
+		}
+	}
+}
+
+// Text that begins like a frame of sound is text. Sound has a second frame where the first
+// one ends.
+func TestSoundHasASecondFrame(t *testing.T) {
+	frame := make([]byte, 417) // MPEG 1, layer III, 128 kbit/s, 44.1 kHz
+	copy(frame, []byte{0xff, 0xfb, 0x90, 0x00})
+	aac := make([]byte, 256)
+	copy(aac, []byte{0xff, 0xf1, 0x50, 0x80, 0x20, 0x1f, 0xfc})
+	for name, tt := range map[string]struct {
+		file []byte
+		want bool
+	}{
+		"MP3":              {bytes.Repeat(frame, 20), true},
+		"AAC":              {bytes.Repeat(aac, 20), true},
+		"one frame":        {append(slices.Clone(frame), bytes.Repeat([]byte("text"), 2000)...), false},
+		"a picture's mark": {append([]byte{0xff, 0xd8}, make([]byte, 5000)...), false},
+	} {
+		if got := beginsWithTwoFrames(tt.file); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
 }
