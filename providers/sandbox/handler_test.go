@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// plain is a shape of few words: the request is {"say","stream"}, the reply is
+// plain is a minimal shape: the request is {"say","stream"}, the reply is
 // the text, ended by a full stop.
 type plain struct {
 	shapes.Shape // what the handler does not use

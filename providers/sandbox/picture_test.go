@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/sandbox/job"
 )
 
-// painted collects what Picture tells.
+// painted collects the events of Picture.
 func painted(t *testing.T, r *picture.Request, orders string) (partials int, done *picture.Reply, err error) {
 	t.Helper()
 	m := &sandbox.Model{Env: env(), Base: sandbox.Script{Pace: sandbox.MaxPace}}

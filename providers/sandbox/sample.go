@@ -471,41 +471,38 @@ func (s *sampler) validate(schema, v any) {
 	if ref, ok := m["$ref"].(string); ok {
 		s.validate(s.resolve(ref), v)
 	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
-		for _, part := range list(m[key]) {
-			s.validate(part, v)
-		}
-	}
-	for _, key := range []string{"not", "if", "then", "else"} {
-		s.validate(m[key], v)
-	}
-	for _, key := range []string{"dependentSchemas", "dependencies"} {
-		parts, _ := m[key].(map[string]any)
-		for _, part := range parts {
-			s.validate(part, v)
-		}
-	}
+	s.validateAll(m, v, "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 	switch v := v.(type) {
 	case map[string]any:
 		properties, _ := m["properties"].(map[string]any)
-		patterns, _ := m["patternProperties"].(map[string]any)
 		for name, member := range v {
 			s.validate(properties[name], member)
-			s.validate(m["additionalProperties"], member)
-			s.validate(m["unevaluatedProperties"], member)
 			s.validate(m["propertyNames"], name)
-			for _, part := range patterns {
-				s.validate(part, member)
-			}
+			s.validateAll(m, member, "additionalProperties", "unevaluatedProperties", "patternProperties")
 		}
 	case []any:
 		for _, item := range v {
-			for _, key := range []string{"items", "additionalItems", "unevaluatedItems", "contains"} {
-				s.validate(m[key], item)
+			s.validateAll(m, item, "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
+		}
+	}
+}
+
+// validateAll validates v with the schema, the list of schemas or the map of schemas that each keyword has.
+func (s *sampler) validateAll(m map[string]any, v any, keywords ...string) {
+	for _, keyword := range keywords {
+		switch parts := m[keyword].(type) {
+		case []any:
+			for _, part := range parts {
+				s.validate(part, v)
 			}
-			for _, part := range slices.Concat(list(m["prefixItems"]), list(m["items"])) {
-				s.validate(part, item)
+		case map[string]any:
+			if keyword == "dependentSchemas" || keyword == "dependencies" || keyword == "patternProperties" {
+				for _, part := range parts {
+					s.validate(part, v)
+				}
+				continue
 			}
+			s.validate(parts, v)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func ask(text string) *dialogue.Request {
 	}
 }
 
-// tape records a reply and checks that its events are well formed.
-type tape struct {
+// recorder records a reply and checks that its events are well formed.
+type recorder struct {
 	dialogue.ReplyBuilder
 	t      *testing.T
 	kinds  []dialogue.EventKind
@@ -38,7 +38,7 @@ type tape struct {
 	open   map[[2]int]bool
 }
 
-func (p *tape) add(ev *dialogue.Event) error {
+func (p *recorder) add(ev *dialogue.Event) error {
 	p.t.Helper()
 	at := [2]int{ev.Choice, ev.Part}
 	switch {
@@ -65,12 +65,12 @@ func (p *tape) add(ev *dialogue.Event) error {
 	return nil
 }
 
-func record(t *testing.T, req *dialogue.Request, script sandbox.Script) (*tape, error) {
+func record(t *testing.T, req *dialogue.Request, script sandbox.Script) (*recorder, error) {
 	t.Helper()
 	if script.Pace == 0 {
 		script.Pace = sandbox.MaxPace
 	}
-	p := &tape{t: t, open: map[[2]int]bool{}}
+	p := &recorder{t: t, open: map[[2]int]bool{}}
 	err := sandbox.Generate(t.Context(), req, script, env(), p.add)
 	return p, err
 }
@@ -109,7 +109,7 @@ func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
 	}
 }
 
-func TestTokensAreCountedHonestly(t *testing.T) {
+func TestUsageCountsRealTokens(t *testing.T) {
 	for _, n := range []int{1, 7, 200} {
 		r := reply(t, ask("count"), sandbox.Script{Tokens: n})
 		if got := tokens.Count(textOf(r.Choices[0])); got != int64(n) || r.Usage.OutputTotal != int64(n) {
@@ -138,7 +138,7 @@ func TestMaxTokensEndsInLength(t *testing.T) {
 	}
 }
 
-func TestStopSequencesAreNotSaid(t *testing.T) {
+func TestTextEndsBeforeAStopSequence(t *testing.T) {
 	req := ask("alpha beta gamma")
 	req.Stop = []string{"gamma", "beta"}
 	r := reply(t, req, sandbox.Script{})
@@ -151,7 +151,7 @@ func TestStopSequencesAreNotSaid(t *testing.T) {
 	}
 }
 
-func TestEveryChoiceIsItsOwn(t *testing.T) {
+func TestChoicesDiffer(t *testing.T) {
 	req := ask("hello")
 	req.N = 3
 	r := reply(t, req, sandbox.Script{})
@@ -171,7 +171,7 @@ func TestEveryChoiceIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestThinkingIsAskedFor(t *testing.T) {
+func TestThinkingFollowsTheRequestedEffort(t *testing.T) {
 	budget := int64(10)
 	rows := []struct {
 		name      string
@@ -226,7 +226,7 @@ func TestToolsAreCalledWhenWanted(t *testing.T) {
 		serial bool
 		calls  string
 	}{
-		{"nobody asks", "hello", nil, false, ""},
+		{"not asked for", "hello", nil, false, ""},
 		{"the text asks", "Please use the weather tool.", nil, false, "weather"},
 		{"another verb", "call `weather_map` now", nil, false, "weather_map"},
 		{"a longer name is another tool", "call weather_maps", nil, false, ""},
@@ -352,7 +352,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestStallLastsUntilTheCallerGivesUp(t *testing.T) {
+func TestStallLastsUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("enough"))
 		defer cancel()
@@ -392,7 +392,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-func TestGenerateStopsWhenTheReaderDoes(t *testing.T) {
+func TestGenerateStopsWhenEmitFails(t *testing.T) {
 	enough := errors.New("enough")
 	calls := 0
 	err := sandbox.Generate(

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"log"
 	"os/exec"
-	"strconv"
+	"strings"
 
 	"stagedoor/providers/sandbox/clip"
 )
@@ -26,60 +26,12 @@ func main() {
 }
 
 func makeLoop(width, height int) error {
-	size, rate := fmt.Sprintf("%dx%d", width, height), strconv.Itoa(clip.Rate)
-	encoder := exec.Command(
-		"ffmpeg",
-		"-loglevel",
-		"error",
-		"-y",
-		"-f",
-		"rawvideo",
-		"-pixel_format",
-		"rgba",
-		"-video_size",
-		size,
-		"-framerate",
-		rate,
-		"-i",
-		"-",
-		"-c:v",
-		"libx264",
-		"-profile:v",
-		"high",
-		"-pix_fmt",
-		"yuv420p",
-		"-preset",
-		"veryslow",
-		"-tune",
-		"animation",
-		"-crf",
-		"42",
-		"-bf",
-		"0",
-		"-g",
-		rate,
-		"-keyint_min",
-		rate,
-		"-sc_threshold",
-		"0",
-		"-flags",
-		"+cgop+bitexact",
-		"-colorspace",
-		"bt709",
-		"-color_primaries",
-		"bt709",
-		"-color_trc",
-		"bt709",
-		"-vf",
-		"scale=out_color_matrix=bt709",
-		"-map_metadata",
-		"-1",
-		"-fflags",
-		"+bitexact",
-		"-movflags",
-		"+faststart",
-		"loops/"+size+".mp4",
-	)
+	args := fmt.Sprintf("-loglevel error -y -f rawvideo -pixel_format rgba -video_size %[1]dx%[2]d -framerate %[3]d -i - "+
+		"-c:v libx264 -profile:v high -pix_fmt yuv420p -preset veryslow -tune animation -crf 42 "+
+		"-bf 0 -g %[3]d -keyint_min %[3]d -sc_threshold 0 -flags +cgop+bitexact "+
+		"-colorspace bt709 -color_primaries bt709 -color_trc bt709 -vf scale=out_color_matrix=bt709 "+
+		"-map_metadata -1 -fflags +bitexact -movflags +faststart loops/%[1]dx%[2]d.mp4", width, height, clip.Rate)
+	encoder := exec.Command("ffmpeg", strings.Fields(args)...)
 	in, err := encoder.StdinPipe()
 	if err != nil {
 		return err
