@@ -10,20 +10,20 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// New builds a Catalog. It returns every mistake there is, not the first one;
-// if there are any, the Catalog is nil.
+// New builds a Catalog. It returns all mistakes in the configuration, and a nil Catalog if there
+// are any.
 func New(providers []Provider, models []Model) (*Catalog, []error) {
 	b := builder{c: &Catalog{providers: map[string]*Provider{}, exact: map[string]*entry{}}}
 	for i := range providers {
-		b.provider(&providers[i])
+		b.addProvider(&providers[i])
 	}
 	for i := range models {
-		b.model(&models[i])
+		b.addModel(&models[i])
 	}
 	if len(b.mistakes) > 0 {
 		return nil, b.mistakes
 	}
-	b.aliases(models)
+	b.addAliases(models)
 	slices.SortStableFunc(b.c.patterns, func(x, y *entry) int {
 		return cmp.Or(
 			cmp.Compare(len(y.prefix)+len(y.suffix), len(x.prefix)+len(x.suffix)),
@@ -36,14 +36,14 @@ func New(providers []Provider, models []Model) (*Catalog, []error) {
 type builder struct {
 	c        *Catalog
 	mistakes []error
-	names    []string // exact names and patterns taken so far
+	names    []string // exact names and patterns seen so far
 }
 
-func (b *builder) wrong(format string, args ...any) {
+func (b *builder) addMistake(format string, args ...any) {
 	b.mistakes = append(b.mistakes, fmt.Errorf(format, args...))
 }
 
-func (b *builder) provider(p *Provider) {
+func (b *builder) addProvider(p *Provider) {
 	at := fmt.Sprintf("provider %q", p.Name)
 	for _, rule := range []struct {
 		broken bool
@@ -59,12 +59,12 @@ func (b *builder) provider(p *Provider) {
 		{slices.Contains(p.APIKeys, ""), "an API key is empty"},
 	} {
 		if rule.broken {
-			b.wrong("%s: %s", at, rule.says)
+			b.addMistake("%s: %s", at, rule.says)
 		}
 	}
 	for _, shape := range p.Also {
 		if !slices.Contains(knownShapes, shape) {
-			b.wrong("%s: shape %q is unknown", at, shape)
+			b.addMistake("%s: shape %q is unknown", at, shape)
 		}
 	}
 	copied := *p
@@ -77,38 +77,38 @@ func absolute(address string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-func (b *builder) model(m *Model) {
+func (b *builder) addModel(m *Model) {
 	at := fmt.Sprintf("model %q", m.Pattern)
 	if m.Pattern == "" {
-		b.wrong("%s: a name or pattern is required", at)
+		b.addMistake("%s: a name or pattern is required", at)
 	}
 	if strings.Count(m.Pattern, "*") > 1 {
-		b.wrong("%s: more than one * in a pattern", at)
+		b.addMistake("%s: more than one * in a pattern", at)
 	}
 	if len(m.Targets) == 0 {
-		b.wrong("%s: a target is required", at)
+		b.addMistake("%s: a target is required", at)
 	}
 	for _, name := range append([]string{m.Pattern}, m.Aliases...) {
 		if slices.Contains(b.names, name) {
-			b.wrong("%s: the name %q is given twice", at, name)
+			b.addMistake("%s: the name %q is given twice", at, name)
 		}
 		b.names = append(b.names, name)
 	}
 	for _, alias := range m.Aliases {
 		if alias == "" || strings.Contains(alias, "*") {
-			b.wrong("%s: alias %q must be an exact name", at, alias)
+			b.addMistake("%s: alias %q must be an exact name", at, alias)
 		}
 	}
-	b.common(at, m.Capabilities, m.MaxOutputTokens, m.Price)
+	b.checkCommon(at, m.Capabilities, m.MaxOutputTokens, m.Price)
 
 	e := &entry{name: m.Pattern}
 	e.prefix, e.suffix, e.pattern = strings.Cut(m.Pattern, "*")
 	for i := range m.Targets {
-		e.targets = append(e.targets, b.route(at, m, &m.Targets[i], e.pattern))
+		e.targets = append(e.targets, b.candidate(at, m, &m.Targets[i], e.pattern))
 		e.weight += e.targets[i].weight
 	}
 	for i := range m.Fallback {
-		e.rest = append(e.rest, b.route(at, m, &m.Fallback[i], e.pattern))
+		e.rest = append(e.rest, b.candidate(at, m, &m.Fallback[i], e.pattern))
 	}
 	if e.pattern {
 		b.c.patterns = append(b.c.patterns, e)
@@ -118,44 +118,44 @@ func (b *builder) model(m *Model) {
 			b.c.infos = append(b.c.infos, ModelInfo{ID: m.Pattern, OwnedBy: m.Targets[0].Provider})
 		}
 	}
-	e.settle()
+	e.keepPlan()
 }
 
-// settle keeps the plan if it is always the same.
-func (e *entry) settle() {
+// keepPlan stores the plan if it is the same for every request.
+func (e *entry) keepPlan() {
 	plan := slices.Concat(e.targets, e.rest)
 	if len(e.targets) == 1 && !slices.ContainsFunc(plan, func(c Candidate) bool { return c.targets == nil }) {
 		e.plan = plan
 	}
 }
 
-func (b *builder) common(at string, o *CapabilityOverrides, maxOutputTokens int64, p *Price) {
+func (b *builder) checkCommon(at string, o *CapabilityOverrides, maxOutputTokens int64, p *Price) {
 	if maxOutputTokens < 0 {
-		b.wrong("%s: max_output_tokens must not be negative", at)
+		b.addMistake("%s: max_output_tokens must not be negative", at)
 	}
 	if o != nil && o.Thinking != "" {
 		if _, ok := thinkingStyles[o.Thinking]; !ok {
-			b.wrong("%s: thinking %q is not none, budget, effort or implicit", at, o.Thinking)
+			b.addMistake("%s: thinking %q is not none, budget, effort or implicit", at, o.Thinking)
 		}
 	}
 	if p != nil && min(p.Input, p.Output, p.CachedInput, p.CacheWrite, p.Reasoning, p.PerImage, p.PerSecond) < 0 {
-		b.wrong("%s: prices must not be negative", at)
+		b.addMistake("%s: prices must not be negative", at)
 	}
 }
 
-func (b *builder) route(at string, m *Model, r *Route, pattern bool) Candidate {
+func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candidate {
 	p := b.c.providers[r.Provider]
 	if p == nil {
-		b.wrong("%s: provider %q is unknown", at, r.Provider)
+		b.addMistake("%s: provider %q is unknown", at, r.Provider)
 		p = new(Provider)
 	}
 	if r.Weight < 0 {
-		b.wrong("%s: weight must not be negative", at)
+		b.addMistake("%s: weight must not be negative", at)
 	}
 	if strings.Count(r.Model, "*") > 1 {
-		b.wrong("%s: more than one * in %q", at, r.Model)
+		b.addMistake("%s: more than one * in %q", at, r.Model)
 	}
-	b.common(at, r.Capabilities, r.MaxOutputTokens, r.Price)
+	b.checkCommon(at, r.Capabilities, r.MaxOutputTokens, r.Price)
 	c := Candidate{
 		Provider:        p,
 		Model:           cmp.Or(r.Model, "*"),
@@ -169,13 +169,13 @@ func (b *builder) route(at string, m *Model, r *Route, pattern bool) Candidate {
 		c.Model = strings.Replace(c.Model, "*", VendorName(m.Pattern), 1)
 	}
 	if !strings.Contains(c.Model, "*") {
-		c.fix()
+		c.keepTargets()
 	}
 	return c
 }
 
-// fix works out the targets of a candidate whose name is known.
-func (c *Candidate) fix() {
+// keepTargets computes the targets of a candidate whose model name is fixed.
+func (c *Candidate) keepTargets() {
 	targets := make([]dialogue.Target, 0, len(textShapes))
 	for _, shape := range textShapes {
 		targets = append(targets, c.Target(shape))
@@ -183,9 +183,9 @@ func (c *Candidate) fix() {
 	c.targets = targets
 }
 
-// aliases makes every model known under its further names. The vendors' own
-// names of media models come last: they yield to what is configured.
-func (b *builder) aliases(models []Model) {
+// addAliases adds the further names of every model. The vendors' own names of media models come
+// last, so that configured names take precedence.
+func (b *builder) addAliases(models []Model) {
 	for i := range models {
 		for _, alias := range models[i].Aliases {
 			if e := b.entry(models[i].Pattern); e != nil {

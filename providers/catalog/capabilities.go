@@ -6,7 +6,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// CapabilityOverrides replace what the catalogue believes of a model.
+// CapabilityOverrides replaces the capabilities that the catalogue derives from a model's name.
 type CapabilityOverrides struct {
 	StructuredOutputs *bool
 	ImagesIn          *bool
@@ -16,7 +16,7 @@ type CapabilityOverrides struct {
 	Sampling          *bool
 	JSONSchema        *bool
 	Prefill           *bool
-	Thinking          string // none, budget, effort, implicit; "": not given
+	Thinking          string // none, budget, effort, implicit; "" if not given
 }
 
 var thinkingStyles = map[string]dialogue.ThinkingStyle{
@@ -30,9 +30,9 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 	if o == nil {
 		return
 	}
-	set := func(have *bool, told *bool) {
-		if told != nil {
-			*have = *told
+	set := func(have *bool, override *bool) {
+		if override != nil {
+			*have = *override
 		}
 	}
 	set(&c.StructuredOutputs, o.StructuredOutputs)
@@ -48,9 +48,9 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 	}
 }
 
-// CapabilitiesOf says what a model can do in a shape, by its family and
-// generation (gateway.md 4.8 rule 7). Of a name that tells neither, everything
-// is believed: the upstream knows better, and its refusal degrades the request.
+// CapabilitiesOf returns the capabilities of a model in a shape, by the family and generation in
+// its name (gateway.md 4.8 rule 7). A model of unknown family can do everything: if its upstream
+// refuses, the request is degraded and sent again.
 func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
 	c := dialogue.Capabilities{
 		StructuredOutputs: true,
@@ -83,7 +83,7 @@ func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
 	return c
 }
 
-// thinkingOf is how a model nothing is known of is told to think.
+// thinkingOf returns the thinking style of a model of unknown family.
 func thinkingOf(shape dialogue.Shape) dialogue.ThinkingStyle {
 	switch shape {
 	case dialogue.Completions:
@@ -94,8 +94,8 @@ func thinkingOf(shape dialogue.Shape) dialogue.ThinkingStyle {
 	return dialogue.ThinkingImplicit
 }
 
-// eras tell since which generation a family is told to think in which way
-// (wire/messages.md 6, wire/gemini.md 2.1).
+// eras has the thinking style of each family from a generation on (wire/messages.md 6,
+// wire/gemini.md 2.1).
 var eras = []struct {
 	family
 	since version
@@ -114,16 +114,17 @@ func thinkingSince(f family, v version, otherwise dialogue.ThinkingStyle) dialog
 	return otherwise
 }
 
-// PublicName and VendorName translate between the documents' neutral model ids
-// and the vendors' (decisions.md, names). Other names are returned as they are.
-func PublicName(model string) string { return renamed(model, 1, 0) }
+// PublicName returns the documents' name of a media model from its vendor's name (decisions.md,
+// names). It returns other names unchanged.
+func PublicName(model string) string { return replaceFamily(model, 1, 0) }
 
-// VendorName is the inverse of PublicName.
-func VendorName(model string) string { return renamed(model, 0, 1) }
+// VendorName returns the vendor's name of a media model from the documents' name. It returns
+// other names unchanged.
+func VendorName(model string) string { return replaceFamily(model, 0, 1) }
 
 var mediaFamilies = [][2]string{{"video-", "sora-"}, {"gen-image-", "gpt-image-"}, {"legacy-image-", "dall-e-"}}
 
-func renamed(model string, from, to int) string {
+func replaceFamily(model string, from, to int) string {
 	for _, names := range mediaFamilies {
 		if rest, ok := strings.CutPrefix(model, names[from]); ok {
 			return names[to] + rest

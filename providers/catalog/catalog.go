@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Catalog is the whole offer. It is immutable and safe for concurrent use; so
-// is everything it returns, which must not be written to.
+// Catalog holds all providers and models. It is immutable and safe for concurrent use. Callers
+// must not change what it returns.
 type Catalog struct {
 	providers map[string]*Provider
 	order     []*Provider // as configured
@@ -17,22 +17,22 @@ type Catalog struct {
 	infos     []ModelInfo
 }
 
-// entry is a Model made ready.
+// entry is a Model prepared for lookups.
 type entry struct {
 	name           string // the pattern as configured
 	prefix, suffix string // around the *, for patterns
 	pattern        bool
 	targets, rest  []Candidate // by weight; in order
 	weight         int         // sum over targets
-	// plan is the answer if there is only one, whatever is asked and picked.
+	// plan is the result of Plan if that is the same for every request, else nil.
 	plan []Candidate
 }
 
-// Candidate is one provider to try, with the model under the name it has there.
+// Candidate is one provider to try, with the provider's name of the model.
 type Candidate struct {
 	Provider *Provider
 	Model    string
-	Price    *Price // nil: free
+	Price    *Price // nil if the model is free
 
 	weight          int
 	overrides       [2]*CapabilityOverrides // of the model, of the route
@@ -41,7 +41,7 @@ type Candidate struct {
 	targets         []dialogue.Target // of the text shapes, if the name is fixed
 }
 
-// Target is the candidate as the encoder of a shape sees it.
+// Target returns the candidate's model as the target of a request in a shape.
 func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 	for i := range c.targets {
 		if c.targets[i].Shape == shape {
@@ -61,16 +61,15 @@ func (c *Candidate) Target(shape dialogue.Shape) dialogue.Target {
 	return t
 }
 
-// MaxOutput returns the most output tokens that the model gives to one choice. exact tells
-// that the catalogue says so; otherwise it is a default.
+// MaxOutput returns the most output tokens of the model for one choice. exact is false if the
+// number is a default and not configured.
 func (c *Candidate) MaxOutput() (tokens int64, exact bool) { return c.maxOutputTokens, c.exactMax }
 
-// Provider finds a provider by name; nil: there is none.
+// Provider returns the provider of this name, or nil.
 func (c *Catalog) Provider(name string) *Provider { return c.providers[name] }
 
-// FirstServing finds the first provider, in the order of the configuration, that serves a
-// shape; nil: there is none. The image vendor's routes are served by it where no
-// entry names their model.
+// FirstServing returns the first provider in the configuration that serves a shape, or nil. The
+// image vendor's routes use it for models that have no entry.
 func (c *Catalog) FirstServing(shape dialogue.Shape) *Provider {
 	if i := slices.IndexFunc(c.order, func(p *Provider) bool { return p.Serves(shape) }); i >= 0 {
 		return c.order[i]
@@ -78,21 +77,21 @@ func (c *Catalog) FirstServing(shape dialogue.Shape) *Provider {
 	return nil
 }
 
-// Models lists the exact names, in the order of the configuration. Patterns
-// are left out: nobody can ask for them.
+// Models returns the exact names in the order of the configuration. It leaves out patterns,
+// because a client cannot send one as a model.
 func (c *Catalog) Models() []ModelInfo { return c.infos }
 
-// Resolved is a name that the catalogue knows.
+// Resolved is the entry for a name, as Resolve found it.
 type Resolved struct {
 	entry *entry
-	// Name is what the name counts as: an alias is resolved to its model.
+	// Name is the name of the model: for an alias, that of the model it stands for.
 	Name string
 }
 
-// Resolve finds the entry for a name: an exact one, else that of the most
-// specific pattern. A pattern for the documents' names of media models is one for
-// the vendors', too, and the other way round (decisions.md, names). No pattern
-// matches a name that would lead elsewhere in a provider's path.
+// Resolve returns the entry for a name: the exact one, else that of the most specific pattern. A
+// pattern for the documents' names of media models also matches the vendors' names, and the
+// other way round (decisions.md, names). No pattern matches a name that would lead to another
+// path at a provider.
 func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if e := c.exact[name]; e != nil {
 		if e.pattern {
@@ -100,7 +99,7 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 		}
 		return Resolved{e, e.name}, true
 	}
-	if name == "" || climbs(name) {
+	if name == "" || leavesPath(name) {
 		return Resolved{}, false
 	}
 	public, vendor := PublicName(name), VendorName(name)
@@ -117,27 +116,27 @@ func (e *entry) matches(name string) bool {
 		strings.HasSuffix(name, e.suffix)
 }
 
-// Plan is the order in which to try: one target chosen by weight, the other
-// targets, the fallbacks. pick returns a number in [0,n). The plan is never
-// empty and must not be written to.
+// Plan returns the candidates in the order in which to try them: one target chosen by weight,
+// the other targets, and the fallbacks. pick returns a number in [0,n). The plan is never empty
+// and must not be changed.
 func (r Resolved) Plan(pick func(n int) int) []Candidate {
 	e := r.entry
 	if e.plan != nil {
 		return e.plan
 	}
 	plan := make([]Candidate, 0, len(e.targets)+len(e.rest))
-	first := e.choose(pick)
+	first := e.chooseTarget(pick)
 	plan = append(plan, e.targets[first])
 	plan = append(plan, e.targets[:first]...)
 	plan = append(plan, e.targets[first+1:]...)
 	plan = append(plan, e.rest...)
 	for i := range plan {
-		plan[i].named(r.Name)
+		plan[i].setName(r.Name)
 	}
 	return plan
 }
 
-func (e *entry) choose(pick func(n int) int) int {
+func (e *entry) chooseTarget(pick func(n int) int) int {
 	if len(e.targets) == 1 {
 		return 0
 	}
@@ -148,8 +147,8 @@ func (e *entry) choose(pick func(n int) int) int {
 	}), 0)
 }
 
-// named puts the name that was asked for in the place of *.
-func (c *Candidate) named(name string) {
+// setName replaces the * in the model by the name in the request.
+func (c *Candidate) setName(name string) {
 	if c.targets == nil {
 		c.Model = strings.Replace(c.Model, "*", VendorName(name), 1)
 	}

@@ -276,7 +276,7 @@ func TestPriceOfTokens(t *testing.T) {
 			120 + 40,
 		},
 		{"rounded up, once", &catalog.Price{Input: 1, Output: 1}, usage(1, -1, -1, 1, -1), 1},
-		{"told nothing", full, dialogue.NoUsage, 0},
+		{"unknown counts", full, dialogue.NoUsage, 0},
 		{
 			"absurd counts saturate",
 			full,

@@ -1,6 +1,17 @@
-// Package catalog knows which models the gateway offers: which providers serve
-// a name, in which order they are tried, what each can do and what it costs. A
-// Catalog is built once from plain values, checked as a whole, and never
-// changes afterwards, so that reading it needs no lock; a new configuration is
-// a new Catalog. It reads no files and calls nobody.
+// Package catalog says which models the gateway offers, which providers serve a model and in
+// which order, what each can do, and what it costs. It reads no files and makes no calls.
+//
+// # Usage
+//
+//	c, mistakes := catalog.New(providers, models)
+//	entry, ok := c.Resolve("gpt-4o")
+//	for _, candidate := range entry.Plan(rand.IntN) {
+//		target := candidate.Target(dialogue.Messages)
+//		...
+//	}
+//
+// # Concurrency
+//
+// A Catalog never changes, so that reading it needs no lock. A new configuration is a new
+// Catalog.
 package catalog

@@ -2,10 +2,10 @@ package catalog
 
 import "strings"
 
-// climbs reports whether a model's name could lead out of its place in a path: it
-// has a segment that is empty or made of dots, also for a server that decodes a
-// path twice, takes a backslash for a slash, or cuts parameters off a segment.
-func climbs(name string) bool {
+// leavesPath reports whether a model's name could lead out of its place in a path, because it has
+// a segment that is empty, "." or "..". It assumes that servers decode a path twice, take a
+// backslash for a slash, and cut parameters off a segment.
+func leavesPath(name string) bool {
 	if strings.IndexByte(name, '/') < 0 && strings.IndexByte(name, '\\') < 0 && strings.IndexByte(name, '%') < 0 {
 		return name == "." || name == ".."
 	}

@@ -2,7 +2,7 @@ package catalog
 
 import "testing"
 
-func TestNoPatternMatchesANameThatClimbs(t *testing.T) {
+func TestNamesThatLeaveTheirPathAreFound(t *testing.T) {
 	c, mistakes := New(
 		[]Provider{{Name: "p", Shape: "gemini", BaseURL: "http://a"}},
 		[]Model{

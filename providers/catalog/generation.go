@@ -11,11 +11,11 @@ const (
 	gemini
 )
 
-// version is a generation as major*100 + minor; 0 is unknown.
+// version is a generation as major*100 + minor. 0 is unknown.
 type version int
 
-// generation reads family and generation out of a model's name, wherever a
-// platform has put prefixes and suffixes around them. Dates are not versions:
+// generation returns the family and the generation in a model's name. Platforms put prefixes and
+// suffixes around them. Dates are not versions:
 // claude-3-5-sonnet-20241022 is 3.5, claude-opus-4-1-20250805 is 4.1.
 func generation(model string) (family, version) {
 	model = strings.ToLower(model)
@@ -35,7 +35,8 @@ func generation(model string) (family, version) {
 	return unknown, 0
 }
 
-// claudeVersion takes the first number, and the next one if it follows directly.
+// claudeVersion reads the first number as the major version, and a number directly after it as
+// the minor version.
 func claudeVersion(s string) version {
 	for s != "" {
 		var word string
@@ -75,7 +76,7 @@ func number(word string) (version, bool) {
 	return v, true
 }
 
-// dotted reads a version at the beginning: "4o" is 4.0, "2.5-flash" is 2.5.
+// dotted reads a version at the beginning of s: "4o" is 4.0, "2.5-flash" is 2.5.
 func dotted(s string) version {
 	digits := func(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 	first := digits(s)

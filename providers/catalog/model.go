@@ -1,23 +1,22 @@
 package catalog
 
-// Model is an entry of the catalogue: a name clients ask for, or a pattern of
-// names with a single *, and who serves it.
+// Model is an entry of the configuration: a name that clients use, or a pattern of names with a
+// single *, and the providers that serve it.
 type Model struct {
 	Pattern string
 	Aliases []string // further exact names
 	// Targets share the load by weight; Fallback is tried after all of them.
 	Targets, Fallback []Route
 	Capabilities      *CapabilityOverrides
-	MaxOutputTokens   int64 // stands in for a missing max_tokens; 0: 8192
+	MaxOutputTokens   int64 // replaces a missing max_tokens; 0 means 8192
 	Price             *Price
 }
 
-// Route is a model at a provider. What it gives takes precedence over what its
-// Model gives.
+// Route is a model at a provider. Its values take precedence over those of its Model.
 type Route struct {
 	Provider string
-	// Model is the provider's name for it. A * in it stands for the name that
-	// was asked for; "" is the same as "*".
+	// Model is the provider's name of the model. A * in it stands for the name in the request.
+	// "" is the same as "*".
 	Model           string
 	Weight          int // 0 counts as 1
 	Capabilities    *CapabilityOverrides
@@ -31,6 +30,5 @@ type ModelInfo struct {
 	OwnedBy string // the name of the first provider
 }
 
-// defaultMaxOutputTokens stands in for a missing max_tokens (decisions.md, text
-// shapes).
+// defaultMaxOutputTokens replaces a missing max_tokens (decisions.md, text shapes).
 const defaultMaxOutputTokens = 8192

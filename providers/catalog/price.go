@@ -7,10 +7,10 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Price is what a model costs, in micro-dollars: per million tokens, per image,
-// per second of video. CachedInput, CacheWrite and Reasoning left at zero cost
-// what the tokens they are part of cost. PerPartial is for each partial image of a stream.
-// Left at zero, partial images cost nothing beside their picture.
+// Price is the price of a model in micro-dollars: for a million tokens, an image, a second of
+// video. If CachedInput, CacheWrite or Reasoning is zero, such tokens cost as much as the input
+// or output that they are part of. PerPartial is for each partial image of a stream. If it is
+// zero, partial images cost nothing beside their picture.
 type Price struct {
 	Input, Output       int64
 	CachedInput         int64
@@ -22,7 +22,7 @@ type Price struct {
 
 const million = 1_000_000
 
-// Zero reports whether the price is nothing, whatever is used. A nil Price is.
+// Zero reports whether nothing costs anything. A nil Price is zero.
 func (p *Price) Zero() bool { return p == nil || *p == Price{} }
 
 // PerToken reports whether tokens cost anything.
@@ -38,9 +38,8 @@ func (p *Price) ByUnit() *Price {
 	return &Price{PerImage: p.PerImage, PerSecond: p.PerSecond, PerPartial: p.PerPartial}
 }
 
-// Tokens is the cost of a reply in micro-dollars, rounded up once, so that many
-// small requests cost no more than rounding allows. Counts an upstream invents
-// beyond what fits saturate instead of wrapping around.
+// Tokens returns the cost of a reply in micro-dollars. It rounds up once for the whole reply.
+// Counts that are too large for the arithmetic saturate and do not wrap around.
 func (p *Price) Tokens(u dialogue.Usage) int64 {
 	if p.Zero() {
 		return 0
@@ -51,7 +50,7 @@ func (p *Price) Tokens(u dialogue.Usage) int64 {
 		addSaturating(dialogue.CountOrZero(u.CacheWrite5m), dialogue.CountOrZero(u.CacheWrite1h)),
 	)
 	reasoning := dialogue.CountOrZero(u.Reasoning)
-	var sum ledger
+	var sum wideSum
 	sum.add(max(dialogue.CountOrZero(u.InputTotal)-addSaturating(read, written), 0), p.Input)
 	sum.add(read, orElse(p.CachedInput, p.Input))
 	sum.add(written, orElse(p.CacheWrite, p.Input))
@@ -74,17 +73,17 @@ func addSaturating(a, b int64) int64 {
 	return a + b
 }
 
-// ledger sums products of 63-bit numbers in 128 bits.
-type ledger struct{ hi, lo uint64 }
+// wideSum adds products of 63-bit numbers in 128 bits.
+type wideSum struct{ hi, lo uint64 }
 
-func (l *ledger) add(tokens, price int64) {
+func (l *wideSum) add(tokens, price int64) {
 	hi, lo := bits.Mul64(uint64(tokens), uint64(max(price, 0)))
 	var carry uint64
 	l.lo, carry = bits.Add64(l.lo, lo, 0)
 	l.hi += hi + carry
 }
 
-func (l *ledger) total() int64 {
+func (l *wideSum) total() int64 {
 	if l.hi >= million {
 		return math.MaxInt64
 	}

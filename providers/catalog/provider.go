@@ -7,7 +7,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Shapes of providers that have no dialogue over HTTP.
+// Shapes of providers that serve no text shape over HTTP.
 const (
 	Sandbox  dialogue.Shape = "sandbox" // the embedded simulator
 	Images   dialogue.Shape = "images"
@@ -26,25 +26,25 @@ var textShapes = []dialogue.Shape{
 
 var knownShapes = append([]dialogue.Shape{Sandbox, Images, Imagegen, Videos, Veo}, textShapes...)
 
-// Limits bound what is sent to a provider; zero is no limit.
+// Limits bounds the requests that are sent to a provider. Zero is no limit.
 type Limits struct {
 	RPM, TPM     int // requests and tokens per minute
 	Concurrency  int
-	Queue        int           // how many may wait
-	QueueTimeout time.Duration // and how long
+	Queue        int           // number of requests that may wait
+	QueueTimeout time.Duration // longest wait
 }
 
-// Timeouts of one upstream call; zero takes the default of providers/upstream.
+// Timeouts bounds the phases of one upstream call. Zero means the default of providers/upstream.
 type Timeouts struct {
 	Connect, FirstByte, Idle, Total time.Duration
 }
 
-// Provider is an upstream: an address that speaks one or more shapes.
+// Provider is an upstream: an address that serves one or more shapes.
 type Provider struct {
 	Name string
-	// Shape is what requests of other shapes are translated to.
+	// Shape is the shape to which requests of other shapes are translated.
 	Shape dialogue.Shape
-	// Also are further shapes the address speaks: requests in them pass untouched.
+	// Also lists further shapes that the address serves. Requests in them are passed through.
 	Also      []dialogue.Shape
 	BaseURL   string
 	APIKeys   []string
@@ -53,14 +53,15 @@ type Provider struct {
 	Retries   int
 	Headers   map[string]string
 	PassTrace bool // send traceparent
-	// Idempotent: it honours Idempotency-Key, so that a submission may be repeated.
+	// Idempotent says that the provider honours Idempotency-Key, so that a submission may be
+	// repeated.
 	Idempotent bool
-	// PassUnknownResponses: a previous_response_id that is not known here is left to
-	// the provider.
+	// PassUnknownResponses passes a previous_response_id that the gateway does not know to the
+	// provider.
 	PassUnknownResponses bool
 }
 
-// Serves reports whether the provider speaks a shape itself.
+// Serves reports whether the provider takes requests of a shape without translation.
 func (p *Provider) Serves(shape dialogue.Shape) bool {
 	return p.Shape == shape || slices.Contains(p.Also, shape)
 }

@@ -6,22 +6,23 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Checker is what the two shapes' checks have in common: the walk over a
-// request, and the fields about which routing wants to know the same of both.
+// Checker walks over a request and reads the fields that routing needs from both shapes. Each
+// shape adds the rules of its own fields.
 type Checker struct {
 	*fields.Reader
 	Head     shapes.Head
 	HasModel bool
-	// UsageSaid: stream_options is there, if as null. Options: it is an object.
+	// UsageSaid is set if stream_options is given, also as null. Options is set if it is an
+	// object.
 	UsageSaid, Options bool
 }
 
-// NewChecker begins the check of a body. Free ends it.
+// NewChecker returns a Checker for a body. The caller must call Free.
 func NewChecker(body []byte, names *fields.Names) Checker {
 	return Checker{Reader: fields.NewReader(body).Knowing(names), Head: shapes.Head{N: 1, MaxTokens: -1}}
 }
 
-// Walk calls field for each top-level field, up to the first error.
+// Walk calls field for each top-level field and returns the first error.
 func (c *Checker) Walk(field func(name []byte) error) error {
 	if c.Peek() != fields.Object {
 		return dialogue.Invalid("body", "must be a JSON object")
@@ -35,25 +36,25 @@ func (c *Checker) Walk(field func(name []byte) error) error {
 	return nil
 }
 
-// Model reads the model's name.
+// Model reads the field model into Head.
 func (c *Checker) Model() (err error) {
 	c.HasModel = true
 	if c.Head.Model, err = c.Text(); err == nil && c.Head.Model == "" {
 		return c.Broken("must not be empty")
 	}
 	if bad := dialogue.CheckModel("model", c.Head.Model); bad != nil {
-		c.Head.Model = "" // nor is it kept of a request that is refused
+		c.Head.Model = "" // the log of the refusal must not keep it either
 		return bad
 	}
 	return err
 }
 
-// Choices reads n.
+// Choices reads the field n into Head.
 func (c *Checker) Choices() error {
 	return c.Count(1, MaxChoices, func(n int64) { c.Head.N = int(n) })
 }
 
-// StreamOptions reads stream_options.
+// StreamOptions reads the field stream_options.
 func (c *Checker) StreamOptions() error {
 	c.Options = true
 	return c.Object(func(name []byte) error {
@@ -67,7 +68,7 @@ func (c *Checker) StreamOptions() error {
 	})
 }
 
-// Switch reads a "boolean or null".
+// Switch reads a boolean or null. Null leaves into as it is.
 func (c *Checker) Switch(into *bool) (err error) {
 	if c.Null() {
 		return nil
@@ -76,7 +77,7 @@ func (c *Checker) Switch(into *bool) (err error) {
 	return err
 }
 
-// Count reads an integer.
+// Count reads an integer from lo to hi and calls found with it.
 func (c *Checker) Count(lo, hi int64, found func(int64)) error {
 	n, err := c.Int(lo, hi)
 	if err == nil {

@@ -1,7 +1,9 @@
-// Package chunks is what the chat and completions shapes have in common on the
-// wire: the fields of requests that both have, the usage object, the error
-// envelope, finish words, and replies that are data-only server-sent events ended
-// by [DONE]. The two shapes are one family,
-// and neither package may import the other. It knows nothing of messages,
-// prompts or choices' contents.
+// Package chunks has the parts of the wire format that the chat and completions shapes share:
+// common fields of requests, the usage object, the error envelope, finish reasons, and streams
+// of data-only server-sent events that end with [DONE]. The packages of the two shapes import
+// it and do not import each other. It does not read messages, prompts or the contents of
+// choices.
+//
+// Family implements the part of shapes.Shape that is the same for both; the shapes embed it.
+// A Checker and a Tap belong to one request and are not safe for concurrent use.
 package chunks

@@ -2,8 +2,8 @@ package chunks
 
 import "stagedoor/providers/dialogue"
 
-// Stamp is what stands beside the id in every chunk of a reply: the model as the
-// client asked for it, and a time.
+// ModelAndTime returns the values of model and created in every chunk of a reply: the model as
+// the client named it, and the time of the upstream or of now.
 func ModelAndTime(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (model string, created int64) {
 	model, created = req.Model, ev.Created
 	if model == "" {
@@ -15,9 +15,9 @@ func ModelAndTime(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) 
 	return model, created
 }
 
-// AppendEnd ends a chunk behind what its choice says. reason is the finish_reason,
-// "" before the end. Chunks of a client that asked for usage say null until the
-// last (wire/chat.md 5).
+// AppendEnd appends the end of a chunk, after the delta of its choice. reason is the
+// finish_reason, or "" before the end. If the client asked for usage, every chunk but the last
+// has usage null (wire/chat.md 5).
 func AppendEnd(dst []byte, reason string, req *dialogue.Request) []byte {
 	dst = append(dst, `,"finish_reason":`...)
 	if reason == "" {

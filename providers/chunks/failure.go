@@ -19,35 +19,36 @@ const (
 	maxErrorMessage = 2 << 10
 )
 
-// DecodeError reads a refusal. Besides the envelope it knows the forms that
-// servers of this family use: {"error":"text"}, {"message"}, {"detail"}, and any
-// of them in a one-element array. The header says nothing that the body does not.
+// DecodeError reads an upstream's refusal. Beside the envelope it reads the other forms of
+// servers of this family: {"error":"text"}, {"message"}, {"detail"}, and each of them in an
+// array of one element. The header has nothing that the body does not have.
 func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
 	e := &dialogue.Error{Status: status, Type: typeOf(status),
 		Message: fmt.Sprintf("the upstream provider returned status %d", status)}
 	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
-	read(e, gjson.ParseBytes(body))
+	readError(e, gjson.ParseBytes(body))
 	return e
 }
 
-// Failed reports whether a chunk or a reply says that it is an error.
+// HasError reports whether a chunk or a reply has an error member that is not null.
 func HasError(v gjson.Result) bool {
 	e := v.Get("error")
 	return e.Exists() && e.Type != gjson.Null
 }
 
-// Failure reads the error object of a reply whose HTTP status was 200; the
-// status it should have had follows from its type (faults U24 to U26).
+// DecodeFailure reads the error object of a reply whose HTTP status was 200. The status of the
+// result follows from the type and the code of the error (faults U24 to U26).
 func DecodeFailure(v gjson.Result) *dialogue.Error {
 	e := &dialogue.Error{Type: dialogue.TypeAPI, Message: "the upstream provider reported an error"}
-	read(e, v)
+	readError(e, v)
 	e.Status = statusOf(e)
 	return e
 }
 
-func read(e *dialogue.Error, v gjson.Result) {
+// readError fills e from any of the forms that DecodeError lists.
+func readError(e *dialogue.Error, v gjson.Result) {
 	if v.IsArray() {
 		v = v.Get("0")
 	}
@@ -55,31 +56,31 @@ func read(e *dialogue.Error, v gjson.Result) {
 		v = inner
 	}
 	if v.Type == gjson.String {
-		e.Message = clip(v.Str)
+		e.Message = truncate(v.Str)
 		return
 	}
 	for _, name := range []string{"message", "detail", "msg"} {
 		if m := v.Get(name); m.Type == gjson.String && m.Str != "" {
-			e.Message = clip(m.Str)
+			e.Message = truncate(m.Str)
 			break
 		}
 	}
 	if t := v.Get("type"); t.Type == gjson.String && t.Str != "" {
-		e.Type = clip(t.Str)
+		e.Type = truncate(t.Str)
 	}
 	if p := v.Get("param"); p.Type == gjson.String {
-		e.Param = clip(p.Str)
+		e.Param = truncate(p.Str)
 	}
 	switch c := v.Get("code"); {
 	case c.Type == gjson.String:
-		e.Code = clip(c.Str)
+		e.Code = truncate(c.Str)
 	case c.Exists() && c.Type != gjson.Null && len(c.Raw) <= maxErrorMessage:
 		e.Code = json.RawMessage(c.Raw)
 	}
 }
 
-// clip keeps messages to what a person reads.
-func clip(s string) string {
+// truncate cuts a text to maxErrorMessage, at the start of a character.
+func truncate(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxErrorMessage {
 		return s
@@ -136,22 +137,21 @@ func statusOf(e *dialogue.Error) int {
 	return http.StatusBadGateway
 }
 
-// Envelope is the one error body (gateway.md 2.2).
+// Envelope returns the body of an error reply (gateway.md 2.2).
 func Envelope(err *dialogue.Error) []byte {
 	return append(err.AppendJSON([]byte(`{"error":`)), '}')
 }
 
-// AppendFailure appends the event that ends a failed stream: no event line,
-// which some clients choke on, and no [DONE] after it, which looks like success
-// (wire/errors.md 5).
+// AppendFailure appends the event that ends a failed stream. It has no event line, because some
+// clients fail on one, and no [DONE] after it, which would look like success (wire/errors.md 5).
 func AppendFailure(dst []byte, err *dialogue.Error) []byte {
 	dst = append(dst, `data: {"error":`...)
 	return append(err.AppendJSON(dst), "}\n\n"...)
 }
 
-// Done is the event that ends a stream that was not cut short.
+// Done is the event that ends a complete stream.
 const Done = "data: [DONE]\n\n"
 
-// Heartbeat is a comment without a blank line behind it, which every client
-// tolerates (wire/errors.md 6).
+// Heartbeat is a comment without a blank line after it, which every client ignores
+// (wire/errors.md 6).
 const Heartbeat = ": keep-alive\n"

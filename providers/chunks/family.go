@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Family is the part of a shapes.Shape that is the same for both shapes of the
-// family. They embed it.
+// Family implements the methods of shapes.Shape that are the same for both shapes. They embed
+// it.
 type Family struct{}
 
 // ChecksSyntax implements shapes.SyntaxChecker.

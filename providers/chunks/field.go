@@ -9,11 +9,11 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// MaxChoices is the largest n of either shape (gateway.md 8).
+// MaxChoices is the largest value of n in both shapes (gateway.md 8).
 const MaxChoices = 128
 
-// Field reads a request's field that both shapes have and mean alike. It reports
-// whether the name is one of those.
+// DecodeField reads a field that means the same in both shapes into req. It reports whether the
+// name is one of those fields.
 func DecodeField(req *dialogue.Request, name string, v gjson.Result) (known bool) {
 	switch name {
 	case "model":
@@ -44,7 +44,8 @@ func DecodeField(req *dialogue.Request, name string, v gjson.Result) (known bool
 	return true
 }
 
-// Integer is a number that Check has found whole, also as 1e3 or 5.0.
+// Integer returns a number that Check has found to be an integer, also if it is written as 1e3
+// or 5.0.
 func Integer(v gjson.Result) *int64 {
 	n := v.Int()
 	if strings.ContainsAny(v.Raw, ".eE") {

@@ -6,12 +6,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// FragmentJoiner decodes the string fragments of one text. A fragment may end with half
-// a character, the first of two surrogate escapes; it is kept for the next
-// fragment, since decoding either half alone gives U+FFFD (translation.md 12.4).
+// FragmentJoiner decodes the fragments of one text. A fragment can end within a character, after
+// the first of two surrogate escapes. The joiner keeps that half for the next fragment, because
+// each half alone decodes to U+FFFD (translation.md 12.4).
 type FragmentJoiner struct{ half string }
 
-// Add decodes the next fragment, a JSON string.
+// Add returns the text of the next fragment, which is a JSON string.
 func (j *FragmentJoiner) Add(v gjson.Result) string {
 	if j.half == "" && !endsHalf(v.Raw) {
 		return v.Str
@@ -26,7 +26,7 @@ func (j *FragmentJoiner) Add(v gjson.Result) string {
 	return gjson.Parse(raw).Str
 }
 
-// Rest is what remains of a text whose other half never came.
+// Rest returns U+FFFD if the text ended within a character, else "".
 func (j *FragmentJoiner) Rest() string {
 	if j.half == "" {
 		return ""

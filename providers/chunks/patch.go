@@ -10,9 +10,9 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Patch lists the edits that both shapes make to a client's bytes: the model's
-// name, and usage asked for in streams, because the gateway accounts by it. No
-// edit adds or removes a member of the list members but at the end.
+// Patch returns the edits of a client's body that both shapes need: the model's name at the
+// provider, and include_usage in streams, because the bill depends on the usage. The edits add
+// a member only after the last of members.
 func Patch(body []byte, members []fields.Member, head shapes.Head, t dialogue.Target) []fields.Edit {
 	var edits []fields.Edit
 	ask := head.Stream && !head.IncludeUsage
@@ -36,8 +36,7 @@ func Patch(body []byte, members []fields.Member, head shapes.Head, t dialogue.Ta
 	return edits
 }
 
-// PatchPlain makes the same edits to a request whose head is Plain, without a
-// look at the whole of it.
+// PatchPlain makes the same edits in a request whose head is Plain, without reading all of it.
 func PatchPlain(body []byte, head shapes.Head, t dialogue.Target) []byte {
 	var edits []fields.Edit
 	if head.Stream && !head.IncludeUsage {
@@ -48,15 +47,15 @@ func PatchPlain(body []byte, head shapes.Head, t dialogue.Target) []byte {
 		)
 	}
 	if head.Model != t.Model {
-		if e, ok := renamed(body, t.Model); ok {
+		if e, ok := modelEdit(body, t.Model); ok {
 			edits = append(edits, e)
 		}
 	}
 	return fields.Splice(body, edits)
 }
 
-// renamed is the edit that gives the object text another model, if it names one.
-func renamed(text []byte, model string) (e fields.Edit, ok bool) {
+// modelEdit returns the edit that replaces the model in an object, if it has one.
+func modelEdit(text []byte, model string) (e fields.Edit, ok bool) {
 	r := fields.NewLenientReader(text)
 	defer r.Free()
 	if r.Peek() != fields.Object {
@@ -74,10 +73,10 @@ func renamed(text []byte, model string) (e fields.Edit, ok bool) {
 	return e, ok
 }
 
-// errFound ends a walk early.
+// errFound ends a walk over an object early.
 var errFound = errors.New("found")
 
-// withUsage sets include_usage in the client's stream_options, an object or null.
+// withUsage returns the client's stream_options, an object or null, with include_usage true.
 func withUsage(options []byte) []byte {
 	if !bytes.HasPrefix(options, []byte("{")) {
 		return []byte(`{"include_usage":true}`)

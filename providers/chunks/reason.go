@@ -2,8 +2,8 @@ package chunks
 
 import "stagedoor/providers/dialogue"
 
-// Reason reads a finish_reason. Words of other servers are understood, and an
-// unknown one never fails a reply (translation.md 8.2).
+// ParseFinishReason reads a finish_reason, also the words of servers that use others. An unknown
+// word is ReasonOther and not an error (translation.md 8.2).
 func ParseFinishReason(word string) dialogue.Reason {
 	switch word {
 	case "stop", "end_turn", "eos", "stop_sequence", "STOP":
@@ -18,8 +18,8 @@ func ParseFinishReason(word string) dialogue.Reason {
 	return dialogue.ReasonOther
 }
 
-// Word writes a reason for a client of the family; the list is closed. tool is
-// the word for a tool call, which differs by client.
+// FinishReason returns the finish_reason for a client. The list of words is closed. tool is the
+// word for a tool call, which depends on how the client gave its tools.
 func FinishReason(r dialogue.Reason, tool string) string {
 	switch r {
 	case dialogue.ReasonLength, dialogue.ReasonContextWindow:

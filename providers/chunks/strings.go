@@ -2,7 +2,7 @@ package chunks
 
 import "github.com/tidwall/gjson"
 
-// Strings reads a string or a list of strings, as stop is written.
+// StringList reads a value such as stop, which is a string or a list of strings.
 func StringList(v gjson.Result) []string {
 	if !v.IsArray() {
 		return []string{v.String()}

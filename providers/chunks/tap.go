@@ -12,12 +12,12 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Tap watches a reply of the family on the untouched lane. Most events are
-// forwarded after three byte searches; only those that name usage, an error or
-// a finish are parsed, and those before the first content.
+// Tap observes a reply on the passthrough path. It forwards most events after three searches
+// for bytes. It parses only events that may have usage, an error or a finish reason, and the
+// events before the first content.
 type Tap struct {
-	// Content reports whether a choice, streamed or whole, carries any part of
-	// an answer: the only thing in which the two shapes differ here.
+	// Content reports whether a choice, streamed or whole, has any part of an answer. This is
+	// the only difference between the two shapes.
 	Content func(choice gjson.Result) bool
 
 	Options shapes.TapOptions
@@ -25,14 +25,14 @@ type Tap struct {
 	usage    dialogue.Usage
 	counted  bool
 	reason   dialogue.Reason
-	finished [maxChoices / 64]uint64 // a bit for each choice that has
-	ended    int                     // how many choices have
+	finished [maxChoices / 64]uint64 // a bit for each choice that has ended
+	ended    int                     // number of choices that have ended
 	content  bool
 	done     bool
 	err      *dialogue.Error
 }
 
-// maxChoices is how many choices a reply of the family can have.
+// maxChoices is the largest number of choices in a reply.
 const maxChoices = 128
 
 var (
@@ -52,9 +52,9 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 		return nil, shapes.Forward, false
 	}
 	verdict := shapes.Forward
-	if !t.content || t.ended > 0 || told(data, usageWord) || told(data, finishWord) || name == "error" ||
-		told(data, errorWord) {
-		left, v := t.look(name, data)
+	if !t.content || t.ended > 0 || mentions(data, usageWord) || mentions(data, finishWord) || name == "error" ||
+		mentions(data, errorWord) {
+		left, v := t.parseEvent(name, data)
 		if v == shapes.Drop || v == shapes.Failed {
 			return nil, v, false
 		}
@@ -71,9 +71,9 @@ func (t *Tap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	return data, verdict, t.content
 }
 
-// look parses an event that may be more than a piece of text, and returns what
-// is left of it.
-func (t *Tap) look(name string, data []byte) (left []byte, v shapes.Verdict) {
+// parseEvent parses an event and returns the part that the client gets. Once every choice has
+// ended, it drops an event that is not JSON, because the answer is complete.
+func (t *Tap) parseEvent(name string, data []byte) (left []byte, v shapes.Verdict) {
 	answered := t.Answered()
 	chunk := gjson.ParseBytes(data)
 	if name == "error" || HasError(chunk) {
@@ -82,46 +82,46 @@ func (t *Tap) look(name string, data []byte) (left []byte, v shapes.Verdict) {
 	}
 	usage := chunk.Get("usage").IsObject()
 	if usage {
-		t.take(chunk.Get("usage"))
+		t.addUsage(chunk.Get("usage"))
 	}
-	var going []string // choices that had not ended before
+	var open []string // choices that had not ended before
 	choices := 0
 	OnlyArray(chunk.Get("choices")).ForEach(func(_, c gjson.Result) bool {
 		choices++
 		index := c.Get("index").Int()
-		if answered || t.over(index) {
-			return true // fault U27: a choice ends once
+		if answered || t.hasEnded(index) {
+			return true // fault U27: the choice has ended already
 		}
-		going = append(going, c.Raw)
+		open = append(open, c.Raw)
 		t.content = t.content || t.Content(c)
 		if word := c.Get("finish_reason"); word.Type == gjson.String && word.Str != "" {
-			t.finish(index, word.Str)
+			t.endChoice(index, word.Str)
 		}
 		return true
 	})
 	switch {
-	case len(going) == 0 && usage && t.Options.HideUsage:
-		return nil, shapes.Drop // openai clients index choices[0]
-	case len(going) == choices:
+	case len(open) == 0 && usage && t.Options.HideUsage:
+		return nil, shapes.Drop // clients of the vendor read choices[0] without checking
+	case len(open) == choices:
 		return data, shapes.Forward
-	case len(going) == 0 && !usage:
+	case len(open) == 0 && !usage:
 		return nil, shapes.Drop
 	}
-	left, err := sjson.SetRawBytes(data, "choices", []byte("["+strings.Join(going, ",")+"]"))
+	left, err := sjson.SetRawBytes(data, "choices", []byte("["+strings.Join(open, ",")+"]"))
 	if err != nil {
 		return nil, shapes.Drop // sjson does not write what it cannot read
 	}
 	return left, shapes.Replace
 }
 
-// over reports whether a choice has ended.
-func (t *Tap) over(index int64) bool {
+// hasEnded reports whether a choice has ended.
+func (t *Tap) hasEnded(index int64) bool {
 	return index >= 0 && index < maxChoices && t.finished[index/64]&(1<<(index%64)) != 0
 }
 
-// finish notes how a choice ended. What it says after that does not count.
-func (t *Tap) finish(index int64, word string) {
-	if t.over(index) {
+// endChoice records how a choice ended. Later reasons for the same choice are ignored.
+func (t *Tap) endChoice(index int64, word string) {
+	if t.hasEnded(index) {
 		return
 	}
 	if index >= 0 && index < maxChoices {
@@ -131,7 +131,7 @@ func (t *Tap) finish(index int64, word string) {
 	t.ended++
 }
 
-func (t *Tap) take(v gjson.Result) {
+func (t *Tap) addUsage(v gjson.Result) {
 	if !t.counted {
 		t.usage, t.counted = dialogue.NoUsage, true
 	}
@@ -152,11 +152,11 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 			failed = !r.Null()
 		case "choices":
 			if listed = r.Peek() == fields.Array; listed {
-				return t.choices(r)
+				return t.readChoices(r)
 			}
 		case "usage":
 			if r.Peek() == fields.Object {
-				t.take(fields.View(r.Skip()))
+				t.addUsage(fields.View(r.Skip()))
 			}
 		}
 		return nil
@@ -180,8 +180,8 @@ func (t *Tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	return body, nil
 }
 
-// choices learns how the choices of a whole reply ended.
-func (t *Tap) choices(r *fields.Reader) error {
+// readChoices records how the choices of a whole reply ended.
+func (t *Tap) readChoices(r *fields.Reader) error {
 	return r.Array(func(int) error {
 		if r.Peek() != fields.Object {
 			return nil
@@ -197,14 +197,14 @@ func (t *Tap) choices(r *fields.Reader) error {
 			return nil
 		})
 		if word != "" {
-			t.finish(index, word)
+			t.endChoice(index, word)
 		}
 		return err
 	})
 }
 
-// EOF implements shapes.Tap. A reply that finished without [DONE] is whole, as
-// servers leave it out; its client still gets one (translation.md 11).
+// EOF implements shapes.Tap. Some servers leave out [DONE], so a reply with a finish reason is
+// complete without it. The client still gets one (translation.md 11).
 func (t *Tap) EOF() ([]byte, *dialogue.Error) {
 	switch {
 	case t.done:
@@ -239,9 +239,9 @@ func (t *Tap) Usage() dialogue.Usage {
 // Reason implements shapes.Tap.
 func (t *Tap) Reason() dialogue.Reason { return t.reason }
 
-// told reports whether data has a member of this quoted name that is not null.
-// It may be wrong about names inside strings; then the event is parsed in vain.
-func told(data, name []byte) bool {
+// mentions reports whether data may have a member of this quoted name that is not null. A name
+// inside a string also counts, and then the event is parsed for nothing.
+func mentions(data, name []byte) bool {
 	i := bytes.Index(data, name)
 	if i < 0 {
 		return false
@@ -250,9 +250,9 @@ func told(data, name []byte) bool {
 	return !bytes.HasPrefix(rest, []byte("null")) || bytes.Contains(rest, name)
 }
 
-// withModel returns data with its top-level model replaced, if there is one.
+// withModel returns data with another top-level model, if it has one.
 func withModel(data []byte, model string) ([]byte, bool) {
-	e, ok := renamed(data, model)
+	e, ok := modelEdit(data, model)
 	if !ok {
 		return nil, false
 	}

@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// Usage reads the usage object: prompt_tokens includes cached tokens and
-// completion_tokens includes reasoning, as in the neutral form.
+// Usage reads the usage object. As in the neutral form, prompt_tokens includes cached tokens and
+// completion_tokens includes reasoning.
 func Usage(v gjson.Result) dialogue.Usage {
 	u := dialogue.NoUsage
 	hits := int64(-1)
@@ -27,7 +27,7 @@ func Usage(v gjson.Result) dialogue.Usage {
 		}
 		return true
 	})
-	if u.CacheRead < 0 { // servers that cache without the details object
+	if u.CacheRead < 0 { // some servers report cached tokens without the details object
 		u.CacheRead = hits
 	}
 	return u
@@ -59,7 +59,7 @@ func outputDetails(v gjson.Result, u *dialogue.Usage) {
 	})
 }
 
-// count takes a number that can be a count; what is negative was not told.
+// count sets n to v if it is a count. A negative number is recorded as NegativeCount.
 func count(v gjson.Result, n *int64) {
 	switch {
 	case v.Type != gjson.Number || v.Num >= 1<<53:
@@ -70,7 +70,7 @@ func count(v gjson.Result, n *int64) {
 	}
 }
 
-// WriteUsage writes the usage object of gateway.md 2.3.
+// WriteUsage writes the usage object (gateway.md 2.3). Unknown counts are written as 0.
 func WriteUsage(w *jsonw.Writer, u dialogue.Usage) {
 	in, out := dialogue.CountOrZero(u.InputTotal), dialogue.CountOrZero(u.OutputTotal)
 	w.Object()
@@ -93,7 +93,7 @@ func WriteUsage(w *jsonw.Writer, u dialogue.Usage) {
 	w.End()
 }
 
-// CacheWritten is the total of cache writes, however it was told.
+// CacheWritten returns the total of cache writes, or 0 if it is unknown.
 func CacheWritten(u dialogue.Usage) int64 {
 	if u.CacheWrite >= 0 {
 		return u.CacheWrite

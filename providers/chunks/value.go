@@ -2,8 +2,8 @@ package chunks
 
 import "github.com/tidwall/gjson"
 
-// Array is v if it is an array, else nothing: gjson's ForEach takes a scalar,
-// null included, for a list of one.
+// OnlyArray returns v if it is an array, else the zero Result. Use it before ForEach, which takes
+// a scalar, null included, for a list of one.
 func OnlyArray(v gjson.Result) gjson.Result {
 	if v.IsArray() {
 		return v
@@ -11,7 +11,7 @@ func OnlyArray(v gjson.Result) gjson.Result {
 	return gjson.Result{}
 }
 
-// Object is v if it is an object, else nothing.
+// OnlyObject returns v if it is an object, else the zero Result.
 func OnlyObject(v gjson.Result) gjson.Result {
 	if v.IsObject() {
 		return v

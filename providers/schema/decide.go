@@ -7,10 +7,10 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// DecideOutput says what of a wish for structured output is encoded for a target, and
-// records in rep why it is less than was asked for (gateway.md 4.8 rule 6). The
-// schema it returns is in the target's dialect: nothing is left to convert.
-// Toward gemini, GeminiSchema tells responseSchema from responseJsonSchema.
+// DecideOutput returns the output constraint that a target can keep, and records in rep why it is
+// less than the client asked for (gateway.md 4.8 rule 6). The schema that it returns is in the
+// target's dialect. For gemini, GeminiSchema selects responseSchema, and responseJsonSchema
+// otherwise.
 func DecideOutput(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) dialogue.Output {
 	reasons := objections(o, t)
 	for _, reason := range reasons {
@@ -22,14 +22,14 @@ func DecideOutput(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) di
 	if o.Mode != dialogue.OutputSchema {
 		return o
 	}
-	out, lossy := dialect(o, t)
+	out, lossy := toDialect(o, t)
 	if lossy {
 		rep.Degrade(dialogue.KeywordsStripped)
 	}
 	return out
 }
 
-// objections are the reasons for which the constraint is dropped altogether.
+// objections returns the reasons for which the constraint must be dropped.
 func objections(o dialogue.Output, t dialogue.Target) []string {
 	if o.Mode == dialogue.OutputText {
 		return nil
@@ -39,7 +39,7 @@ func objections(o dialogue.Output, t dialogue.Target) []string {
 		reasons = append(reasons, dialogue.ModelUnsupported)
 	}
 	if o.Mode == dialogue.OutputJSON {
-		// Any JSON is older than schemas: models without structured outputs know
+		// JSON without a schema is older than schemas. Models without structured outputs have
 		// it, in the shapes that have it.
 		if t.Shape == dialogue.Messages {
 			reasons = append(reasons, dialogue.JSONObjectUnsupported)
@@ -52,21 +52,21 @@ func objections(o dialogue.Output, t dialogue.Target) []string {
 	if !t.Caps.StructuredOutputs {
 		reasons = append(reasons, dialogue.ModelUnsupported)
 	}
-	if absent(o.Schema) {
+	if isAbsent(o.Schema) {
 		reasons = append(reasons, dialogue.MissingSchema)
 	}
 	return reasons
 }
 
-func absent(raw json.RawMessage) bool {
+func isAbsent(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
 }
 
-// dialect converts the schema of o for t.
-func dialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
+// toDialect converts the schema of o for t.
+func toDialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
 	if t.Shape == dialogue.Gemini {
-		return geminiDialect(o, t)
+		return toGeminiDialect(o, t)
 	}
 	if o.GeminiSchema {
 		o.Schema, o.GeminiSchema = FromGemini(o.Schema), false
@@ -82,7 +82,7 @@ func dialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy boo
 	return o, stripped
 }
 
-func geminiDialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
+func toGeminiDialect(o dialogue.Output, t dialogue.Target) (_ dialogue.Output, lossy bool) {
 	switch {
 	case o.GeminiSchema: // as the client wrote it
 	case t.Caps.JSONSchema:

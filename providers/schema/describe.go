@@ -2,11 +2,11 @@ package schema
 
 import "strings"
 
-// longestNote is how much of a removed keyword's value is worth repeating.
+// longestNote bounds the value of a removed keyword that is repeated in a description.
 const longestNote = 400
 
-// notes are keywords that had to go, kept for the description: a model that is
-// not bound by a rule may still follow it.
+// notes holds removed keywords for the description, because a model may follow a rule that its
+// provider does not enforce.
 type notes []string
 
 func (ns *notes) add(keyword string, value *node) {
@@ -15,7 +15,7 @@ func (ns *notes) add(keyword string, value *node) {
 	}
 }
 
-// describe writes the notes at the end of the schema's description.
+// describe appends the notes to the description of a schema.
 func (ns notes) describe(n *node) {
 	if len(ns) == 0 {
 		return

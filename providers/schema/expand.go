@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// walk is one rewrite of one document.
+// walk is the state of one rewrite of one document.
 type walk struct {
 	root   *node
 	left   int     // nodes that may still be made
@@ -16,7 +16,7 @@ func newWalk(root *node) *walk {
 	return &walk{root: root, left: maxNodes, bytes: maxBytes, active: []*node{root}}
 }
 
-// enter counts a node and reports whether it may be made.
+// enter counts a node against the limits and reports whether it may be made.
 func (w *walk) enter(depth int) bool {
 	w.left--
 	if depth > maxDepth || w.left < 0 {
@@ -26,7 +26,7 @@ func (w *walk) enter(depth int) bool {
 	return true
 }
 
-// copies charges for a value that is written times times.
+// copies counts a value that is written times times against the limit of bytes.
 func (w *walk) copies(n *node, times int) {
 	w.bytes -= n.weight() * times
 	if w.bytes < 0 {
@@ -34,10 +34,9 @@ func (w *walk) copies(n *node, times int) {
 	}
 }
 
-// expand returns a schema with its allOf, and its $ref unless keep accepts it,
-// merged into it. It returns nil if the schema contains itself. The targets it
-// went through stay in w.active, so that what is below knows where it stands;
-// the caller takes them away again with leave(mark).
+// expand merges the allOf of a schema into it, and its $ref unless keep accepts that. It returns
+// nil if the schema contains itself. The targets of the references stay in w.active, so that the
+// schemas below can find cycles; the caller removes them with leave(mark).
 func (w *walk) expand(n *node, depth int, keep func(ref string) bool) *node {
 	if !w.enter(depth) {
 		return nil
@@ -71,7 +70,7 @@ func (w *walk) expand(n *node, depth int, keep func(ref string) bool) *node {
 		return out
 	}
 	if len(parts.items) > 1 {
-		keep = never // what is merged with others cannot stay a reference
+		keep = never // a schema that is merged with others cannot stay a reference
 	}
 	for _, part := range parts.items {
 		if out = w.join(out, part, depth, keep); out == nil {
@@ -81,14 +80,14 @@ func (w *walk) expand(n *node, depth int, keep func(ref string) bool) *node {
 	return out
 }
 
-// join merges an expanded schema into out.
+// join expands other and merges it into out.
 func (w *walk) join(out, other *node, depth int, keep func(ref string) bool) *node {
 	if other.kind != '{' {
 		w.lossy = w.lossy || other.kind != 't'
 		return out
 	}
-	// A $ref that may stay on its own cannot stay inside a merged schema, unless
-	// it is all there is.
+	// A $ref that may stay on its own cannot stay inside a merged schema, unless the schema has
+	// nothing else.
 	if len(out.members) > 0 {
 		keep = never
 	}
@@ -122,7 +121,7 @@ func (n *node) onlyAnnotates() bool {
 	return true
 }
 
-// alternatives finds the schemas of which any is enough, and their keyword.
+// alternatives returns the schemas of anyOf or oneOf and the keyword.
 func (n *node) alternatives() ([]*node, string) {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if v := n.get(key); v != nil && v.kind == '[' && len(v.items) > 0 {
@@ -132,8 +131,8 @@ func (n *node) alternatives() ([]*node, string) {
 	return nil, ""
 }
 
-// narrowed is a schema that says all of base and of one of its branches; the
-// branch's own description is the better one.
+// narrowed returns a schema with the constraints of base and of one of its branches. The
+// description of the branch takes precedence, because it is more specific.
 func narrowed(base, branch *node) *node {
 	if branch.get("description") != nil || branch.get("$ref") != nil {
 		base = base.without("description", "title")
@@ -144,8 +143,8 @@ func narrowed(base, branch *node) *node {
 	return object(member{"allOf", array(base, branch)})
 }
 
-// merge makes one schema that asks for what both ask for. Where that cannot be
-// said, a's word stands.
+// merge returns a schema with the constraints of a and b. Where no keyword can express both, it
+// keeps that of a.
 func (w *walk) merge(a, b *node) *node {
 	out := object(slices.Clone(a.members)...)
 	w.left -= len(b.members)
@@ -153,7 +152,7 @@ func (w *walk) merge(a, b *node) *node {
 		have := out.get(m.name)
 		switch {
 		case m.name == "$defs" || m.name == "definitions":
-			// Pointers start at the root, which keeps its own.
+			// References start at the root, which keeps its definitions.
 		case have == nil:
 			out.add(m.name, m.value)
 		case m.name == "properties":
@@ -208,7 +207,7 @@ func union(a, b *node) *node {
 	return texts(names)
 }
 
-// intersect keeps what both enums allow.
+// intersect returns the values that both enums allow.
 func (w *walk) intersect(a, b *node) *node {
 	out := array()
 	w.left -= len(a.items)
@@ -224,7 +223,7 @@ func (w *walk) intersect(a, b *node) *node {
 	return out
 }
 
-// narrower keeps the types that both allow; an integer is a number.
+// narrower returns the types that both allow. An integer is a number.
 func (w *walk) narrower(a, b *node) *node {
 	var out []string
 	wide := b.strings()

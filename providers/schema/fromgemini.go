@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// FromGemini rewrites a schema of Gemini's OpenAPI subset as JSON Schema: types
-// in small letters, nullable as the type null, properties in the order that
-// propertyOrdering gives. snake_case spellings of keywords are read too. What
-// is JSON Schema already stays as it is. A schema beyond the limits becomes
-// one that allows any object.
+// FromGemini converts a schema of Gemini's OpenAPI subset to JSON Schema: types in lower case,
+// nullable as the type null, properties in the order of propertyOrdering. It also reads the
+// snake_case spelling of keywords. Parts that are JSON Schema already stay as they are. A schema
+// beyond the limits becomes one that allows any object.
 func FromGemini(raw json.RawMessage) json.RawMessage {
 	root, ok := parse(raw)
 	if !ok {
@@ -30,7 +29,7 @@ var camel = map[string]string{
 	"property_ordering": "propertyOrdering",
 }
 
-// counts are int64 in the vendor's protocol, which prints those as strings.
+// counts lists the keywords that are int64 in the vendor's protocol, which writes them as strings.
 var counts = []string{"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
 
 func fromGemini(n *node) *node {
@@ -50,7 +49,7 @@ func fromGemini(n *node) *node {
 				out.add("type", text(name))
 			}
 		case m.name == "format" && slices.Contains([]string{"enum", "int32", "int64", "float", "double"}, m.value.str()):
-			// Says nothing in JSON Schema, and strict upstreams refuse it.
+			// The format has no meaning in JSON Schema, and strict upstreams refuse it.
 		case slices.Contains(counts, m.name) && m.value.number() < 0:
 			out.add(m.name, unquoted(m.value))
 		case m.name != "propertyOrdering" && m.name != "example":

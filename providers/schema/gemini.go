@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ForGemini rewrites a JSON Schema, or what is Gemini's already, into Gemini's
-// OpenAPI subset: references are inlined, conjunctions merged, types spelled in
-// capitals, null becomes nullable. What the subset cannot say is repeated in
-// descriptions; lossy reports whether a constraint went that way. A schema that
-// contains itself, or is beyond the limits, ends in an object without properties.
+// ForGemini converts a JSON Schema, or a schema that is Gemini's already, to Gemini's OpenAPI
+// subset: references are inlined, conjunctions are merged, types are in upper case, and null
+// becomes nullable. Keywords that the subset does not have are repeated in descriptions; lossy
+// reports whether one of them was a constraint. A schema that contains itself or is beyond the
+// limits ends in an object without properties.
 func ForGemini(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	root, ok := parse(raw)
 	if !ok || root.kind != '{' {
@@ -24,7 +24,7 @@ func openObject() *node { return object(member{"type", text("OBJECT")}) }
 
 type geminiWalk struct {
 	*walk
-	ordering bool // write propertyOrdering: a protobuf map forgets the order
+	ordering bool // write propertyOrdering, because a protobuf map loses the order
 }
 
 func (w *geminiWalk) schema(n *node, depth int) *node {
@@ -49,10 +49,10 @@ type geminiNode struct {
 	in, out  *node
 	depth    int
 	nullable bool
-	gone     notes
+	removed  notes
 }
 
-// A branch is one of several schemas of which a value satisfies any.
+// convert converts the alternatives of a schema, or the schema itself if it has none.
 func (g *geminiNode) convert() *node {
 	branches, key := g.branches()
 	if key == "" {
@@ -70,8 +70,7 @@ func (g *geminiNode) convert() *node {
 	case 1:
 		return g.walk.schema(narrowed(base, kept[0]), g.depth+1)
 	}
-	// The vendor refuses anything beside anyOf, so what stands there is said
-	// in every branch.
+	// The vendor refuses other keywords beside anyOf, so they are repeated in every branch.
 	out := array()
 	g.walk.copies(base, len(kept))
 	for _, b := range kept {
@@ -80,8 +79,8 @@ func (g *geminiNode) convert() *node {
 	return object(member{"anyOf", out})
 }
 
-// branches finds the alternatives of a schema and the keyword they stand under.
-// A list of types is a list of alternatives too.
+// branches returns the alternatives of a schema and their keyword. A list of types counts as a
+// list of alternatives.
 func (g *geminiNode) branches() ([]*node, string) {
 	if branches, key := g.in.alternatives(); key != "" {
 		return branches, key
@@ -169,14 +168,14 @@ func (g *geminiNode) member(m member) {
 			return
 		}
 	case "additionalProperties":
-		// Objects are closed as it is; an open one is not less so by silence.
+		// The vendor's objects are closed by default, so only a schema here would be lost.
 		if m.value.kind != '{' || len(m.value.members) == 0 {
 			return
 		}
 	}
 	if constraints[m.name] {
 		g.walk.lossy = true
-		g.gone.add(m.name, m.value)
+		g.removed.add(m.name, m.value)
 	}
 }
 
@@ -184,8 +183,8 @@ var geminiTypes = []string{"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "O
 
 var geminiFormats = []string{"enum", "date-time", "int32", "int64", "float", "double"}
 
-// items converts the schema of an array's items. A tuple has none, so each of
-// its places may hold what any of them may.
+// items converts the schema of an array's items. The subset has no tuples, so every item of a
+// tuple may have any of its schemas.
 func (g *geminiNode) items(v *node, below func(*node) *node) {
 	if v.kind != '[' {
 		g.out.put("items", below(v))
@@ -201,7 +200,7 @@ func (g *geminiNode) items(v *node, below func(*node) *node) {
 	g.out.add("items", below(object(member{"anyOf", v})))
 }
 
-// enum converts an enumeration: the subset has strings only, and no empty ones.
+// enum converts an enumeration. The subset allows only strings that are not empty.
 func (g *geminiNode) enum(v *node) {
 	var words []string
 	for _, item := range v.items {
@@ -212,7 +211,7 @@ func (g *geminiNode) enum(v *node) {
 			words = append(words, item.str())
 		default:
 			g.walk.lossy = true
-			g.gone.add("enum", v)
+			g.removed.add("enum", v)
 			g.typed(jsonType(item))
 			return
 		}
@@ -237,14 +236,14 @@ func jsonType(n *node) string {
 	return "OBJECT"
 }
 
-// typed adds a type where the schema does not give one.
+// typed adds a type if the schema has none.
 func (g *geminiNode) typed(name string) {
 	if g.out.get("type") == nil {
 		g.out.add("type", text(name))
 	}
 }
 
-// finish adds what the vendor wants to see beside what the schema says.
+// finish adds the keywords that the vendor requires and removes those that it refuses.
 func (g *geminiNode) finish() {
 	properties := g.out.get("properties")
 	if properties != nil {
@@ -269,7 +268,7 @@ func (g *geminiNode) finish() {
 	if g.nullable {
 		g.out.add("nullable", boolean(true))
 	}
-	g.gone.describe(g.out)
+	g.removed.describe(g.out)
 }
 
 func ordering(properties *node) *node {

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// ForGeminiJSON rewrites a JSON Schema for responseJsonSchema and
-// parametersJsonSchema: references to $defs stay, all others are inlined, and
-// keywords the vendor does not list move to the description. lossy reports
-// whether one of them was a constraint.
+// ForGeminiJSON converts a JSON Schema for responseJsonSchema and parametersJsonSchema: references
+// to $defs stay, all others are inlined, and keywords that the vendor does not list move to the
+// description. lossy reports whether one of them was a constraint.
 func ForGeminiJSON(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	root, ok := parse(raw)
 	if !ok || root.kind != '{' {
@@ -45,16 +44,16 @@ func (w *geminiJSONWalk) schema(n *node, depth int) *node {
 		return out
 	}
 	out := object()
-	var gone notes
+	var removed notes
 	for _, m := range withoutNull(n).members {
-		w.member(out, m, depth, &gone)
+		w.member(out, m, depth, &removed)
 	}
 	out.nameType()
 	out.requireKnown()
 	if out.hasType("array") && out.get("items") == nil && out.get("prefixItems") == nil {
 		out.add("items", object()) // the vendor refuses an array without
 	}
-	gone.describe(out)
+	removed.describe(out)
 	return out
 }
 
@@ -83,7 +82,7 @@ var geminiJSONKeywords = []string{
 	"propertyOrdering",
 }
 
-func (w *geminiJSONWalk) member(out *node, m member, depth int, gone *notes) {
+func (w *geminiJSONWalk) member(out *node, m member, depth int, removed *notes) {
 	switch {
 	case m.name == "additionalProperties" && m.value.kind != '{', m.name == "items" && m.value.kind == 'f':
 		out.add(m.name, m.value)
@@ -92,23 +91,23 @@ func (w *geminiJSONWalk) member(out *node, m member, depth int, gone *notes) {
 	case m.name == "const" && scalar(m.value):
 		out.put("enum", array(m.value))
 	case m.name == "enum" && (out.get("enum") != nil || !all(m.value.items, scalar)):
-		w.drop(m, gone)
+		w.drop(m, removed)
 	case slices.Contains(geminiJSONKeywords, m.name):
 		out.add(m.name, replaced(m.value, positions[m.name], w.below(depth)))
 	default:
-		w.drop(m, gone)
+		w.drop(m, removed)
 	}
 }
 
-func (w *geminiJSONWalk) drop(m member, gone *notes) {
+func (w *geminiJSONWalk) drop(m member, removed *notes) {
 	if constraints[m.name] {
 		w.lossy = true
-		gone.add(m.name, m.value)
+		removed.add(m.name, m.value)
 	}
 }
 
-// withoutNull takes null out of an enumeration, which may hold strings and
-// numbers only there: what is left of it and null become two alternatives.
+// withoutNull splits an enumeration with null into two alternatives: null, and an enumeration of
+// the other values. The vendor allows only strings and numbers in an enumeration.
 func withoutNull(n *node) *node {
 	enum := n.get("enum")
 	if enum == nil || n.get("anyOf") != nil || n.get("oneOf") != nil {
@@ -142,8 +141,8 @@ func withoutNull(n *node) *node {
 	return out
 }
 
-// requireKnown takes names out of required that no property has: the vendor
-// refuses them.
+// requireKnown removes names from required that are not properties, because the vendor refuses
+// them.
 func (n *node) requireKnown() {
 	required, properties := n.get("required"), n.get("properties")
 	if required == nil || properties == nil {
@@ -155,5 +154,5 @@ func (n *node) requireKnown() {
 	}
 }
 
-// scalar reports whether a value may stand in an enum there.
+// scalar reports whether the vendor allows a value in an enum.
 func scalar(n *node) bool { return n.kind == '"' || n.kind == '0' }

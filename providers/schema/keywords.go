@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// position says where schemas stand in the value of a keyword.
+// position says where the value of a keyword contains schemas.
 type position uint8
 
 const (
@@ -37,7 +37,7 @@ var positions = map[string]position{
 	"contentSchema":         itself,
 }
 
-// children calls f for every schema directly below a schema, until f is false.
+// children calls f for every schema directly below a schema, until f returns false.
 func (n *node) children(f func(*node) bool) bool {
 	for _, m := range n.members {
 		at := positions[m.name]
@@ -67,8 +67,8 @@ func all(nodes []*node, f func(*node) bool) bool {
 	return !slices.ContainsFunc(nodes, func(n *node) bool { return !f(n) })
 }
 
-// rewrite returns a copy of a schema in which f has replaced every schema
-// directly below it.
+// rewrite returns a copy of a schema in which every schema directly below it is replaced by the
+// result of f.
 func (n *node) rewrite(f func(*node) *node) *node {
 	out := &node{kind: n.kind, raw: n.raw, items: n.items}
 	for _, m := range n.members {
@@ -103,7 +103,7 @@ func replaced(v *node, at position, f func(*node) *node) *node {
 	return v
 }
 
-// annotations say something about a schema without constraining it.
+// annotations lists the keywords that describe a schema and do not constrain values.
 var annotations = map[string]bool{
 	"title":            true,
 	"description":      true,
@@ -124,8 +124,8 @@ var annotations = map[string]bool{
 	"propertyOrdering": true,
 }
 
-// constraints are the keywords whose removal weakens a schema. A keyword that
-// is neither here nor known to a rewrite is an extension: it goes unnoticed.
+// constraints lists the keywords whose removal weakens a schema. Other keywords that a rewrite
+// does not know are extensions, and their removal is not recorded.
 var constraints = map[string]bool{
 	"minimum":               true,
 	"maximum":               true,
@@ -171,7 +171,7 @@ var constraints = map[string]bool{
 	"items":                 true,
 }
 
-// hasType reports whether a schema's type is, or lists, the one asked for.
+// hasType reports whether the type of a schema is name or a list with name.
 func (n *node) hasType(name string) bool {
 	return slices.Contains(n.get("type").strings(), name)
 }
@@ -181,7 +181,7 @@ func (n *node) isObject() bool {
 	return n.hasType("object") || n.get("properties") != nil
 }
 
-// nameType puts the type in front that the keywords imply: vendors want it said.
+// nameType adds the type that the keywords imply at the front, because vendors require it.
 func (n *node) nameType() {
 	implied := ""
 	switch {

@@ -7,12 +7,11 @@ import (
 	"strconv"
 )
 
-// ForMessages rewrites a schema for output_config.format of the messages shape:
-// every object is closed, oneOf becomes anyOf, conjunctions are merged, and
-// what the vendor refuses is taken out and repeated in the description.
-// stripped reports whether a constraint was taken out. ok is false if the
-// schema cannot be said there at all: it is recursive, refers to another
-// document, or is beyond the limits.
+// ForMessages converts a schema for output_config.format of the messages shape: every object is
+// closed, oneOf becomes anyOf, conjunctions are merged, and keywords that the vendor refuses are
+// removed and repeated in the description. stripped reports whether a constraint was removed. ok
+// is false if the schema cannot be converted, because it is recursive, refers to another document
+// or is beyond the limits.
 func ForMessages(raw json.RawMessage) (out json.RawMessage, stripped, ok bool) {
 	root, ok := parse(raw)
 	if !ok || root.kind != '{' || !root.refsHold() {
@@ -50,16 +49,16 @@ func (w *messagesWalk) schema(n *node, depth int) *node {
 	if branches, key := n.alternatives(); key != "" && n.isObject() {
 		n = w.distributed(n, branches, key)
 	}
-	var gone notes
+	var removed notes
 	for _, m := range n.members {
-		w.member(out, n, m, depth, &gone)
+		w.member(out, n, m, depth, &removed)
 	}
 	if n.isObject() {
 		out.nameType()
 		out.put("additionalProperties", boolean(false))
 		w.trimRequired(out)
 	}
-	gone.describe(out)
+	removed.describe(out)
 	return out
 }
 
@@ -71,8 +70,8 @@ func (w *messagesWalk) definitions(out, n *node, depth int) {
 	}
 }
 
-// distributed says in every alternative what an object schema says beside them:
-// objects that are closed one by one could not be satisfied together.
+// distributed repeats the constraints of an object schema in each of its alternatives. Closed
+// objects beside each other could not be satisfied by one value.
 func (w *messagesWalk) distributed(n *node, branches []*node, key string) *node {
 	base, out := object(), object()
 	for _, m := range n.members {
@@ -99,8 +98,8 @@ func (w *messagesWalk) below(depth int) func(*node) *node {
 	return func(n *node) *node { return w.schema(n, depth+1) }
 }
 
-// member writes one keyword of a schema, or notes that it is gone.
-func (w *messagesWalk) member(out, n *node, m member, depth int, gone *notes) {
+// member writes one keyword of a schema, or records that it was removed.
+func (w *messagesWalk) member(out, n *node, m member, depth int, removed *notes) {
 	switch m.name {
 	case "type", "title", "description", "default", "const", "required":
 		out.add(m.name, m.value)
@@ -138,11 +137,11 @@ func (w *messagesWalk) member(out, n *node, m member, depth int, gone *notes) {
 	}
 	if constraints[m.name] {
 		w.lossy = true
-		gone.add(m.name, m.value)
+		removed.add(m.name, m.value)
 	}
 }
 
-// trimRequired drops required names a closed object cannot have.
+// trimRequired removes names from required that a closed object cannot have.
 func (w *messagesWalk) trimRequired(out *node) {
 	required := out.get("required")
 	if required == nil {
@@ -156,8 +155,8 @@ func (w *messagesWalk) trimRequired(out *node) {
 	}
 }
 
-// messagesAccepts tells which values of a keyword the vendor takes, for
-// keywords that it does not take with every value.
+// messagesAccepts reports whether the vendor takes a value, for keywords of which it takes only
+// some values.
 var messagesAccepts = map[string]func(*node) bool{
 	"enum":     func(v *node) bool { return all(v.items, func(n *node) bool { return n.kind != '{' && n.kind != '[' }) },
 	"minItems": func(v *node) bool { return v.number() == 0 || v.number() == 1 },
@@ -178,11 +177,11 @@ var messagesFormats = []string{
 	"uuid",
 }
 
-// beyondPatterns finds what the vendor's regular expressions lack: lookaround,
+// beyondPatterns matches syntax that the vendor's regular expressions do not have: lookaround,
 // back references, word boundaries and repetitions of four digits.
 var beyondPatterns = regexp.MustCompile(`\(\?[=!<]|\\[1-9bBk]|\{\d*,?\d{4,}`)
 
-// number is the value of a number, -1 of anything else.
+// number returns the value of a number, or -1 for other kinds.
 func (n *node) number() float64 {
 	f, err := strconv.ParseFloat(string(n.raw), 64)
 	if err != nil {
@@ -191,13 +190,12 @@ func (n *node) number() float64 {
 	return f
 }
 
-// bounds are the keywords that the messages shape does not have (gateway.md
-// 4.8 rule 2).
+// bounds lists the keywords that the messages shape does not have (gateway.md 4.8 rule 2).
 var bounds = []string{"minimum", "maximum", "minLength", "maxLength"}
 
-// StripBounds takes minimum, maximum, minLength and maxLength out of a schema
-// and says so in the descriptions, and nothing else. It reports whether there
-// were any; if not, or if the schema is beyond the limits, raw comes back.
+// StripBounds moves minimum, maximum, minLength and maxLength from a schema to its descriptions
+// and changes nothing else. It returns raw and false if the schema has none of them or is beyond
+// the limits.
 func StripBounds(raw json.RawMessage) (json.RawMessage, bool) {
 	root, ok := parse(raw)
 	if !ok {
@@ -209,15 +207,15 @@ func StripBounds(raw json.RawMessage) (json.RawMessage, bool) {
 		if n.kind != '{' {
 			return n
 		}
-		var gone notes
+		var removed notes
 		for _, m := range n.members {
 			if slices.Contains(bounds, m.name) {
-				gone.add(m.name, m.value)
+				removed.add(m.name, m.value)
 				found = true
 			}
 		}
 		out := n.without(bounds...).rewrite(strip)
-		gone.describe(out)
+		removed.describe(out)
 		return out
 	}
 	out := strip(root)

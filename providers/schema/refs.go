@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// resolve finds what a $ref means: any JSON pointer into the document. Anchors
-// and other documents are not looked for.
+// resolve returns the target of a $ref, or nil. It takes every JSON pointer into the document. It
+// does not support anchors and other documents.
 func (n *node) resolve(ref string) *node {
 	pointer, local := strings.CutPrefix(ref, "#")
 	if !local {
@@ -48,8 +48,8 @@ func (n *node) step(name string) *node {
 	return n.items[i]
 }
 
-// refsHold reports whether every $ref of the document resolves and none of
-// them leads back to where it stands.
+// refsHold reports whether every $ref of the document has a target and no target contains the
+// $ref.
 func (n *node) refsHold() bool {
 	c := refCheck{root: n, done: map[*node]bool{}, chain: []*node{n}}
 	return c.holds(n)
@@ -57,7 +57,7 @@ func (n *node) refsHold() bool {
 
 type refCheck struct {
 	root  *node
-	chain []*node // targets being looked at
+	chain []*node // targets that are being checked
 	done  map[*node]bool
 }
 
@@ -86,8 +86,8 @@ func (c *refCheck) follows(ref string) bool {
 	return ok
 }
 
-// defined reports whether a $ref names an entry of $defs directly: those stay
-// valid when the rest of the document is rewritten.
+// defined reports whether a $ref names an entry of $defs directly. Such references stay valid when
+// the rest of the document is rewritten.
 func defined(ref string, places ...string) bool {
 	for _, place := range places {
 		name, ok := strings.CutPrefix(ref, "#/"+place+"/")

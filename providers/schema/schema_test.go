@@ -128,7 +128,7 @@ func TestForMessagesClosesAndStrips(t *testing.T) {
 	}
 }
 
-func TestForMessagesRefusesWhatCannotBeSaid(t *testing.T) {
+func TestForMessagesRefusesRecursiveAndForeignReferences(t *testing.T) {
 	rows := map[string]string{
 		"recursion":          `{"type":"object","properties":{"next":{"$ref":"#"}}}`,
 		"recursion in defs":  `{"$ref":"#/$defs/N","$defs":{"N":{"type":"object","properties":{"next":{"$ref":"#/$defs/N"}}}}}`,
@@ -158,7 +158,7 @@ func TestStripBoundsTakesFourKeywordsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestForGemini(t *testing.T) {
+func TestForGeminiConvertsToTheSubset(t *testing.T) {
 	rows := []struct {
 		name, in, want string
 		lossy          bool
@@ -300,7 +300,7 @@ func TestForGeminiJSON(t *testing.T) {
 	}
 }
 
-func TestFromGemini(t *testing.T) {
+func TestFromGeminiConvertsToJSONSchema(t *testing.T) {
 	rows := []struct{ name, in, want string }{
 		{
 			"types in small letters",
@@ -397,7 +397,7 @@ func TestToolsOfGemini(t *testing.T) {
 	}
 }
 
-func TestStrictable(t *testing.T) {
+func TestSupportsStrictAppliesTheRulesOfStrictMode(t *testing.T) {
 	rows := map[string]bool{
 		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`:                       true,
 		`{"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}`:                          false,
@@ -416,7 +416,7 @@ func TestStrictable(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 	able := dialogue.Capabilities{StructuredOutputs: true}
 	target := func(s dialogue.Shape, c dialogue.Capabilities) dialogue.Target {
 		return dialogue.Target{Shape: s, Caps: c}

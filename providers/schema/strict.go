@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// strictLacks are the keywords that strict schemas of the chat and responses
-// shapes may not hold.
+// strictLacks lists the keywords that strict schemas of the chat and responses shapes must not
+// have.
 var strictLacks = []string{
 	"allOf",
 	"oneOf",
@@ -31,10 +31,9 @@ const (
 	strictProperties = 5000
 )
 
-// SupportsStrict reports whether a schema may be sent with strict true to the chat
-// and responses shapes: an object whose every property is required and whose
-// every object is closed, without keywords that strict mode refuses. Strictness
-// changes what a schema means otherwise, so it is never turned on for others.
+// SupportsStrict reports whether a schema may be sent with strict true to the chat and responses
+// shapes: every object is closed, every property is required, and no keyword is one that strict
+// mode refuses. For other schemas strict would change the meaning, so it must not be turned on.
 func SupportsStrict(raw json.RawMessage) bool {
 	root, ok := parse(raw)
 	if !ok || root.get("type").str() != "object" || root.get("anyOf") != nil {
@@ -65,7 +64,7 @@ func (n *node) strict(depth int, count *int) bool {
 	}
 	for _, m := range n.members {
 		if m.name == "additionalProperties" {
-			continue // looked at above; it is not a schema here
+			continue // checked above; it is not a schema here
 		}
 		only := object(m)
 		if !only.children(func(sub *node) bool { return sub.strict(depth, count) }) {

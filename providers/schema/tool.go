@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// noArguments is the schema of a tool that takes nothing.
+// noArguments is the schema of a tool without arguments.
 const noArguments = `{"type":"object","properties":{}}`
 
-// ToolForMessages makes a tool's schema fit input_schema, and parameters of the
-// chat and responses shapes: its root is an object, alternatives at the root
-// are merged into it, and every $ref resolves. Nothing is stripped. gemini says
-// that raw is of Gemini's OpenAPI subset.
+// ToolForMessages converts a tool's schema for input_schema, and for parameters of the chat and
+// responses shapes: its root is an object, alternatives at the root are merged into it, and every
+// $ref has a target. It removes no constraint. gemini says that raw is in Gemini's OpenAPI subset.
 func ToolForMessages(raw json.RawMessage, gemini bool) json.RawMessage {
-	if absent(raw) {
+	if isAbsent(raw) {
 		return json.RawMessage(noArguments)
 	}
 	if gemini {
@@ -30,8 +29,8 @@ func ToolForMessages(raw json.RawMessage, gemini bool) json.RawMessage {
 	return root.mendRefs(root).encode()
 }
 
-// ToolForGemini makes a tool's schema fit parameters of a function declaration.
-// It is nil if the tool takes nothing: the vendor refuses an empty object.
+// ToolForGemini converts a tool's schema for parameters of a function declaration. It returns nil
+// for a tool without arguments, because the vendor refuses an empty object.
 func ToolForGemini(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	root := argumentsOf(raw)
 	if root == nil {
@@ -45,8 +44,8 @@ func ToolForGemini(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	return n.encode(), w.lossy
 }
 
-// ToolForGeminiJSON makes a tool's schema fit parametersJsonSchema. It is nil
-// if the tool takes nothing.
+// ToolForGeminiJSON converts a tool's schema for parametersJsonSchema. It returns nil for a tool
+// without arguments.
 func ToolForGeminiJSON(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	root := argumentsOf(raw)
 	if root == nil {
@@ -56,11 +55,10 @@ func ToolForGeminiJSON(raw json.RawMessage) (out json.RawMessage, lossy bool) {
 	return w.schema(root, 0).encode(), w.lossy
 }
 
-// argumentsOf is a tool's schema with an object as its root, or nil if there
-// is no argument in it.
+// argumentsOf returns a tool's schema with an object as its root, or nil if it has no argument.
 func argumentsOf(raw json.RawMessage) *node {
 	root, ok := parse(raw)
-	if absent(raw) || !ok || root.kind != '{' {
+	if isAbsent(raw) || !ok || root.kind != '{' {
 		return nil
 	}
 	if root.get("type").str() != "object" || root.combined() {
@@ -72,11 +70,11 @@ func argumentsOf(raw json.RawMessage) *node {
 	return root
 }
 
-// closed reports whether additionalProperties of this value leaves an object
-// without properties nothing to hold.
+// closed reports whether an object without properties must be empty if this is the value of its
+// additionalProperties.
 func (n *node) closed() bool { return n == nil || n.kind != '{' }
 
-// combined reports whether a root is more than one plain schema.
+// combined reports whether a root refers to other schemas or combines them.
 func (n *node) combined() bool {
 	for _, m := range n.members {
 		switch m.name {
@@ -87,7 +85,7 @@ func (n *node) combined() bool {
 	return false
 }
 
-// resolves reports whether every $ref below n means something in root.
+// resolves reports whether every $ref below n has a target in root.
 func (root *node) resolves(n *node) bool {
 	if ref := n.get("$ref"); ref != nil && root.resolve(ref.str()) == nil {
 		return false
@@ -95,8 +93,7 @@ func (root *node) resolves(n *node) bool {
 	return n.children(root.resolves)
 }
 
-// mendRefs takes every $ref away that means nothing: one of them makes the
-// vendor refuse the whole request.
+// mendRefs removes every $ref without a target, because the vendor refuses a request with one.
 func (root *node) mendRefs(n *node) *node {
 	if n.kind != '{' {
 		return n
@@ -108,9 +105,9 @@ func (root *node) mendRefs(n *node) *node {
 	return out
 }
 
-// objectRoot merges what stands beside a root's properties into one object:
-// $ref and allOf as they are, alternatives as the union of their properties, of
-// which those are required that every alternative requires.
+// objectRoot merges the schemas that a root refers to into one object. Of $ref and allOf it keeps
+// all constraints. Of alternatives it keeps the union of their properties, and requires those
+// that every alternative requires.
 func (n *node) objectRoot() *node {
 	w := newWalk(n)
 	plain := n.without("$defs", "definitions")
@@ -131,7 +128,7 @@ func (n *node) objectRoot() *node {
 	return typedObject(out)
 }
 
-// typedObject puts the type in front where it is missing or another.
+// typedObject returns n with the type object, at the front if it had none.
 func typedObject(n *node) *node {
 	out := object(slices.Clone(n.members)...)
 	if n.get("type") == nil {
@@ -145,7 +142,7 @@ func typedObject(n *node) *node {
 	return out
 }
 
-// united merges alternatives into one object that may be any of them.
+// united returns an object that satisfies base and may be any of the alternatives.
 func (w *walk) united(base *node, branches []*node) *node {
 	properties, required, first := object(), []string(nil), true
 	for _, b := range branches {
@@ -188,8 +185,8 @@ func (w *walk) alternative(b *node) *node {
 	return w.expand(b, 1, never)
 }
 
-// addAlternatives is the union of two sets of properties; one that both have
-// may be as either says.
+// addAlternatives returns the union of two sets of properties. A property that both have may
+// satisfy either schema.
 func addAlternatives(a, b *node) *node {
 	if b == nil {
 		return a

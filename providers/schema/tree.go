@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	maxDepth = 64      // levels of nesting, in what is read and what is written
-	maxNodes = 10_000  // nodes, in what is read and what is written
-	maxBytes = 4 << 20 // bytes that may be written more than once
+	maxDepth = 64      // levels of nesting, of the input and of the output
+	maxNodes = 10_000  // nodes, of the input and of the output
+	maxBytes = 4 << 20 // bytes of copies of the same value
 )
 
-// node is a JSON value that remembers the order of members and the spelling of
-// scalars. Nodes are never changed once they are part of a tree: parts of the
-// source are shared with what is made of it.
+// node is a JSON value with the order of its members and the spelling of its scalars. A node does
+// not change once it is part of a tree, because the result of a rewrite shares nodes with its
+// source.
 type node struct {
 	kind    jsontext.Kind // '{', '[', '"', '0', 't', 'f', 'n'
 	members []member      // of an object
 	items   []*node       // of an array
 	raw     []byte        // of a scalar
-	size    int           // bytes it was read from; 0: made by a rewrite
+	size    int           // number of bytes in the input; 0 for nodes that a rewrite made
 }
 
 type member struct {
@@ -136,7 +136,7 @@ func boolean(b bool) *node {
 	return &node{kind: jsontext.Kind(raw[0]), raw: raw}
 }
 
-// str is the value of a string, and "" of anything else.
+// str returns the value of a string, or "" for other kinds.
 func (n *node) str() string {
 	if n == nil || n.kind != '"' {
 		return ""
@@ -165,7 +165,8 @@ func (n *node) add(name string, value *node) {
 	n.members = append(n.members, member{name, value})
 }
 
-// put replaces a member in its place, or adds it. It is for nodes in the making.
+// put replaces a member in its place, or adds it. Call it only on a node that is not yet part of a
+// tree.
 func (n *node) put(name string, value *node) {
 	for i := range n.members {
 		if n.members[i].name == name {
@@ -187,7 +188,7 @@ func (n *node) without(names ...string) *node {
 	return out
 }
 
-// strings lists the strings of an array, or a lone string.
+// strings returns the strings of an array, or a single string as a list.
 func (n *node) strings() []string {
 	if n == nil {
 		return nil
@@ -212,7 +213,7 @@ func texts(values []string) *node {
 	return out
 }
 
-// same reports whether two values are written alike.
+// same reports whether two values are written in the same way.
 func (n *node) same(m *node) bool {
 	if n.kind != m.kind || n == m {
 		return n == m
@@ -223,7 +224,7 @@ func (n *node) same(m *node) bool {
 	return bytes.Equal(n.encode(), m.encode())
 }
 
-// weight is about how many bytes a value takes.
+// weight returns about how many bytes a value takes.
 func (n *node) weight() int {
 	if n.size > 0 {
 		return n.size
