@@ -14,21 +14,21 @@ func newEncoder(r *picture.Request, model string, rep *dialogue.Report) *encoder
 	e := &encoder{r: r, rep: rep, model: model, v3: isV3(model), operation: r.Operation, size: r.Size, aspect: r.Aspect,
 		style: r.StyleType, speed: r.RenderingSpeed, sources: r.Sources, styles: r.Styles, mask: r.Mask}
 	if r.Operation == picture.Describe || r.Operation == picture.Upscale {
-		e.v3 = r.Version == "V3" // they are the same for all models
+		e.v3 = r.Version == "V3" // those routes are the same for all models
 	}
 	return e
 }
 
-// convert makes what came in another shape, or for another generation, something
-// that the vendor's model takes. What it cannot say is recorded.
+// convert changes a request of another shape or generation to one that the vendor's model takes,
+// and records what it drops.
 func (e *encoder) convert() error {
 	e.lose()
-	e.words()
-	e.sized()
-	return e.pictures()
+	e.convertWords()
+	e.convertSize()
+	return e.convertPictures()
 }
 
-// lose records the fields that the vendor has none for.
+// lose records the parameters for which the vendor has no field.
 func (e *encoder) lose() {
 	r := e.r
 	for _, f := range []struct {
@@ -58,7 +58,7 @@ func (e *encoder) lose() {
 	}
 }
 
-// speedOf is what a quality of the images shape comes nearest to.
+// speedOf maps the qualities of the images shape to the nearest rendering speeds.
 var speedOf = map[string]string{
 	"low":      "TURBO",
 	"medium":   "DEFAULT",
@@ -67,7 +67,7 @@ var speedOf = map[string]string{
 	"hd":       "QUALITY",
 }
 
-func (e *encoder) words() {
+func (e *encoder) convertWords() {
 	known := stylesV2
 	if e.v3 {
 		known = stylesV3
@@ -84,9 +84,8 @@ func (e *encoder) words() {
 	}
 }
 
-// sized turns a size into one that the model makes, or into the ratio that comes
-// nearest to it.
-func (e *encoder) sized() {
+// convertSize changes the size to one that the model makes, or else to the nearest ratio.
+func (e *encoder) convertSize() {
 	ratios, takes := aspectsV3, takesV3
 	if !e.v3 {
 		ratios, takes = aspectsV2, takesV2
@@ -100,7 +99,7 @@ func (e *encoder) sized() {
 			return
 		}
 		e.aspect = nearest(ratios, e.size.Width, e.size.Height)
-		if e.size.Width != e.size.Height || e.size.Width != 1024 { // which is what 1x1 makes
+		if e.size.Width != e.size.Height || e.size.Width != 1024 { // a ratio of 1x1 makes the same
 			e.rep.Lose("size")
 		}
 		e.size = picture.Size{}
@@ -110,9 +109,9 @@ func (e *encoder) sized() {
 	}
 }
 
-// pictures finds a place for what is to be edited. The vendor edits under a mask
-// only; without one a remix is what comes nearest.
-func (e *encoder) pictures() error {
+// convertPictures assigns the sources to the fields of the route. The vendor edits only with a
+// mask; a remix is the nearest operation without one.
+func (e *encoder) convertPictures() error {
 	if e.operation == picture.Edit && e.mask == nil {
 		e.operation = picture.Remix
 	}
@@ -124,7 +123,7 @@ func (e *encoder) pictures() error {
 		e.sources = e.sources[:1]
 	}
 	if e.operation == picture.Edit && !e.v3 {
-		e.size, e.aspect = picture.Size{}, picture.Aspect{} // the route has neither: the picture keeps its own
+		e.size, e.aspect = picture.Size{}, picture.Aspect{} // the route has neither, and the picture keeps its size
 	}
 	if e.mask == nil || e.r.MaskKeeps {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Decode is the neutral form of an input that Check has passed. The files are
-// the request's from now on.
+// Decode returns the neutral form of an Input for which Check found no error. The Request has the
+// files from then on.
 func (r *Route) Decode(in *Input) *picture.Request {
 	req := &picture.Request{
 		Inbound:   Name,
@@ -39,8 +39,7 @@ func (r *Route) Decode(in *Input) *picture.Request {
 	return req
 }
 
-// foreign reports whether a field is none of the route's: nobody has looked at
-// its value.
+// foreign reports whether the route does not have a field. Check has not checked its value.
 func (r *Route) foreign(name string) bool {
 	for i := range r.rules {
 		if r.rules[i].name == name {
@@ -50,8 +49,8 @@ func (r *Route) foreign(name string) bool {
 	return true
 }
 
-// model is what the catalogue is asked for. Describing and upscaling name none;
-// they are the vendor's, whichever of its generations serves them.
+// model returns the name to look up in the catalogue. Requests to describe and upscale name no
+// model and are served by any generation.
 func (r *Route) model(in *Input) string {
 	switch {
 	case r.V3,
@@ -74,10 +73,9 @@ func (r *Route) version(in *Input) string {
 	return "V2"
 }
 
-// takers put the fields that the neutral form has a place for in it, and report
-// whether they did.
+// takers copies fields to the neutral form. Each function reports whether it could.
 var takers = map[string]func(req *picture.Request, f *field) bool{
-	"model":               func(*picture.Request, *field) bool { return true }, // in model
+	"model":               func(*picture.Request, *field) bool { return true }, // see Route.model
 	"prompt":              word(func(r *picture.Request) *string { return &r.Prompt }),
 	"negative_prompt":     word(func(r *picture.Request) *string { return &r.NegativePrompt }),
 	"magic_prompt_option": word(func(r *picture.Request) *string { return &r.MagicPrompt }),

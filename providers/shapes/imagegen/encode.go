@@ -12,7 +12,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// encoder writes one request for the vendor.
+// encoder encodes one request for the vendor.
 type encoder struct {
 	r     *picture.Request
 	rep   *dialogue.Report
@@ -20,7 +20,7 @@ type encoder struct {
 	v3    bool
 	route *Route
 
-	// What becomes of the request's own, where the vendor cannot do that.
+	// The request's values, after convert has changed those that the vendor does not take.
 	operation picture.Operation
 	size      picture.Size
 	aspect    picture.Aspect
@@ -31,17 +31,17 @@ type encoder struct {
 	mask      *picture.File
 }
 
-// own reports whether the request came in this shape, and for this generation.
+// own reports whether the client's request is of this shape and generation.
 func (e *encoder) own() bool {
 	return e.r.Inbound == Name && (e.r.Version == "V3") == e.v3
 }
 
-// untouched reports whether the client's own JSON can be sent.
-func (e *encoder) untouched() bool { return e.own() && e.r.Body != nil && e.route.Encoding&JSON != 0 }
+// passthrough reports whether the client's JSON can be sent.
+func (e *encoder) passthrough() bool { return e.own() && e.r.Body != nil && e.route.Encoding&JSON != 0 }
 
-// patch changes in the client's JSON what the gateway decides: the model, how
-// many images one call makes, and the words that the vendor spells otherwise.
-// Everything else stays byte for byte.
+// patch replaces the values in the client's JSON that the gateway decides: the model, the number of
+// images in one call, and words that the vendor spells differently. Everything else stays the
+// same, byte for byte.
 func (e *encoder) patch() ([]byte, error) {
 	at := ""
 	if e.route.document != "" {
@@ -70,14 +70,14 @@ func (e *encoder) patch() ([]byte, error) {
 
 func quoted(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 
-// member is a field on its way out: a text, or JSON.
+// member is a field for the vendor, with either a text or JSON.
 type member struct {
 	name string
 	text string
 	json []byte
 }
 
-// members are the request's fields without its files, in the vendor's order.
+// members returns the fields without files, in the vendor's order.
 func (e *encoder) members() []member {
 	r := e.r
 	var out []member
@@ -137,10 +137,10 @@ func given[T comparable](value T, spell func(T) string) string {
 	return spell(value)
 }
 
-// named reports whether a field is one of the route's.
+// named reports whether the route has a field.
 func (r *Route) named(field string) bool { return !r.foreign(field) }
 
-// json is the request as a JSON body, in the document if the route has one.
+// json returns the request as a JSON body, inside the document if the route has one.
 func (e *encoder) json() []byte {
 	if e.route.document == "" {
 		return document(e.members())
@@ -166,8 +166,8 @@ func document(members []member) []byte {
 	return w.Buf
 }
 
-// form is the request as a form. Nothing is copied: files are read while it is
-// sent, as often as it is.
+// form returns the request as a form. The files are not copied; they are read whenever the form is
+// sent.
 func (e *encoder) form() *picture.Form {
 	f := picture.NewForm()
 	if e.route.document != "" {

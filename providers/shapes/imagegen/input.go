@@ -11,12 +11,11 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Input is a request as it came, before its rules are looked at: fields and
-// files in their order.
+// Input is a client's request before its rules are checked. Fields and files are in their order.
 type Input struct {
 	fields []field
 	files  []picture.Attachment
-	body   []byte // the JSON it came as, if it did
+	body   []byte // nil if the request is a form
 }
 
 // field is a value in JSON, or a text of a form.
@@ -26,11 +25,11 @@ type field struct {
 	text  bool
 }
 
-// FromJSON reads a body that is one JSON object.
+// FromJSON returns the Input of a body that is one JSON object.
 func (r *Route) FromJSON(body []byte) (*Input, error) {
 	in := &Input{body: body}
 	if r.document == "" {
-		return in, in.members(gjson.ParseBytes(body))
+		return in, in.addMembers(gjson.ParseBytes(body))
 	}
 	document := gjson.GetBytes(body, r.document)
 	if !document.Exists() || document.Type == gjson.Null {
@@ -39,11 +38,11 @@ func (r *Route) FromJSON(body []byte) (*Input, error) {
 	if !document.IsObject() {
 		return nil, dialogue.Invalid(r.document, "must be an object")
 	}
-	return in, in.members(document)
+	return in, in.addMembers(document)
 }
 
-// members takes the members of an object. One that is null was not given.
-func (in *Input) members(object gjson.Result) error {
+// addMembers adds the members of an object as fields. A null counts as not given.
+func (in *Input) addMembers(object gjson.Result) error {
 	object.ForEach(func(name, value gjson.Result) bool {
 		if value.Type != gjson.Null {
 			in.fields = append(in.fields, field{name: name.String(), value: value})
@@ -56,8 +55,8 @@ func (in *Input) members(object gjson.Result) error {
 // Text is a field of a form.
 type Text struct{ Name, Value string }
 
-// FromForm takes the texts and files of a form. Where the route has a document,
-// it is a JSON object in a text of that name.
+// FromForm returns the Input of a form. If the route has a document, that is a JSON object in the
+// text of that name.
 func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, error) {
 	in := &Input{files: attached}
 	document := false
@@ -67,13 +66,13 @@ func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, e
 				return nil, dialogue.Invalid(r.document, once)
 			}
 			document = true
-			if err := in.document(t); err != nil {
+			if err := in.addDocument(t); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		if r.document != "" {
-			continue // beside the document nothing is looked for, nor is there a place to send it
+			continue // texts beside the document are ignored, because the vendor has no place for them
 		}
 		in.fields = append(
 			in.fields,
@@ -86,7 +85,7 @@ func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, e
 	return in, nil
 }
 
-func (in *Input) document(t Text) error {
+func (in *Input) addDocument(t Text) error {
 	if !fields.Valid([]byte(t.Value)) {
 		return dialogue.Invalid(t.Name, "must be a JSON object, as text, and is not valid JSON")
 	}
@@ -94,12 +93,12 @@ func (in *Input) document(t Text) error {
 	if !document.IsObject() {
 		return dialogue.Invalid(t.Name, "must be a JSON object, as text")
 	}
-	return in.members(document)
+	return in.addMembers(document)
 }
 
 const once = "must not be given more than once"
 
-// get finds a field.
+// get returns the first field of this name.
 func (in *Input) get(name string) (field, bool) {
 	for _, f := range in.fields {
 		if f.name == name {
@@ -114,13 +113,13 @@ func (in *Input) has(name string) bool {
 	return ok || len(in.file(name)) > 0
 }
 
-// word is a field's text, "" if it was not given.
+// word returns the text of a field, or "" if it was not given.
 func (in *Input) word(name string) string {
 	f, _ := in.get(name)
 	return f.value.Str
 }
 
-// file lists the files of a field.
+// file returns the files of a field.
 func (in *Input) file(name string) []*picture.File {
 	var out []*picture.File
 	for _, f := range in.files {
@@ -141,11 +140,11 @@ func (in *Input) count(name string) int {
 	return n
 }
 
-// string is the field's value if it is a text.
+// string returns the value of a field, and false if it is not a text.
 func (f *field) string() (string, bool) { return f.value.Str, f.value.Type == gjson.String }
 
-// whole is the field's value if it is an integer: digits only, in JSON without
-// quotes.
+// whole returns the value of a field, and false if it is not an integer. It takes digits only, in
+// JSON without quotes.
 func (f *field) whole() (int64, bool) {
 	digits := f.value.Str
 	if !f.text {
@@ -155,7 +154,8 @@ func (f *field) whole() (int64, bool) {
 	return n, err == nil && digits[0] != '+'
 }
 
-// json is the field's value if it is an object or array. A form has it as text.
+// json returns the value of a field, and false if it is not an object or array. In a form that is
+// written as text.
 func (f *field) json() (gjson.Result, bool) {
 	if !f.text {
 		return f.value, f.value.IsObject() || f.value.IsArray()
@@ -167,7 +167,7 @@ func (f *field) json() (gjson.Result, bool) {
 	return v, v.IsObject() || v.IsArray()
 }
 
-// raw is the field's value in JSON.
+// raw returns the value of a field as JSON.
 func (f *field) raw() json.RawMessage {
 	if f.text {
 		return json.RawMessage(gjson.AppendJSONString(nil, f.value.Str))

@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// maxReplied bounds what one reply may bring.
+// maxReplied bounds the images or descriptions in one reply.
 const maxReplied = 64
 
 // Body implements picture.Shape.
@@ -43,8 +43,8 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	return reply, nil
 }
 
-// readImage reads one image. One that is unsafe has no address, whatever stands
-// there; one that has none was withheld, whatever is said of it.
+// readImage reads one image. It ignores the address of an image that is marked unsafe, and marks an
+// image without an address as unsafe, because it was withheld.
 func readImage(d gjson.Result) picture.Image {
 	i := picture.Image{
 		Prompt:    strings.Clone(d.Get("prompt").String()),
@@ -86,12 +86,12 @@ func descriptions(v gjson.Result) (*picture.Reply, error) {
 	return reply, nil
 }
 
-// timeLayout is how the vendor writes times.
+// timeLayout is the vendor's format of times.
 const timeLayout = "2006-01-02T15:04:05.000000-07:00"
 
 // AppendReply appends the reply to a request of this shape (imagegen-and-oauth.md
-// 2.1, wire/imagegen.md 2 to 4). Addresses are those in reply, which are the
-// gateway's own by now.
+// 2.1, wire/imagegen.md 2 to 4). The caller must have replaced the addresses in reply by the
+// gateway's own.
 func AppendReply(dst []byte, r *picture.Request, reply *picture.Reply) []byte {
 	w := jsonw.Writer{Buf: dst}
 	w.Object()
@@ -112,8 +112,8 @@ func AppendReply(dst []byte, r *picture.Request, reply *picture.Reply) []byte {
 	return w.Buf
 }
 
-// appendImage writes all fields that the documents show. What an upstream of
-// another shape does not tell is what was asked for.
+// appendImage writes all fields of the documents. A value that an upstream of another shape does
+// not report is taken from the request.
 func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 	prompt, style := i.Prompt, i.StyleType
 	if prompt == "" {
@@ -128,14 +128,14 @@ func appendImage(w *jsonw.Writer, r *picture.Request, i *picture.Image) {
 	}
 	w.Key("is_image_safe").Bool(!i.Unsafe).Key("seed").Int(seedOf(r, i))
 	w.Key("url").StringOrNull(i.URL)
-	if r.Version != "V1" { // whose models have none
+	if r.Version != "V1" { // models of the first generation have no styles
 		w.Key("style_type").String(style)
 	}
 	w.End()
 }
 
-// usual is the resolution of a picture when nobody asked for one.
-var usual = picture.Size{Width: 1024, Height: 1024}
+// defaultResolution is the resolution of a picture if the request has none.
+var defaultResolution = picture.Size{Width: 1024, Height: 1024}
 
 func resolutionOf(r *picture.Request, i *picture.Image) picture.Size {
 	switch {
@@ -144,7 +144,7 @@ func resolutionOf(r *picture.Request, i *picture.Image) picture.Size {
 	case r.Size != (picture.Size{}):
 		return r.Size
 	}
-	return usual
+	return defaultResolution
 }
 
 func seedOf(r *picture.Request, i *picture.Image) int64 {

@@ -8,10 +8,10 @@ import (
 // Name is the shape's name in the configuration.
 const Name dialogue.Shape = "imagegen"
 
-// Prefix is where the gateway serves the routes.
+// Prefix begins the paths of all routes at the gateway.
 const Prefix = "/imagegen"
 
-// Encoding is what bodies a route takes.
+// Encoding is a set of the encodings that a route takes for its bodies.
 type Encoding uint8
 
 // The encodings.
@@ -20,17 +20,17 @@ const (
 	Form
 )
 
-// Route is one path of the interface.
+// Route is one path with its fields and their rules.
 type Route struct {
-	Path      string // below Prefix
+	Path      string // after Prefix
 	Encoding  Encoding
 	Operation picture.Operation
-	// V3: a route of the third generation. The others serve the first two, which
-	// the model tells apart.
+	// V3 is set for routes of the third generation. The others serve the first two, which differ
+	// by the model.
 	V3 bool
 
 	upstream string // the vendor's path
-	document string // the field whose value is an object with the request's fields
+	document string // the field whose object has all other fields, or ""
 	image    string // the field of the main picture
 	rules    []rule
 }
@@ -40,8 +40,8 @@ const (
 	defaultModel = "V_2"
 )
 
-// Routes are all paths that are served. Those that the documents do not show are
-// in decisions.md "Images, imagegen, videos".
+// Routes lists all paths. Those that the documents do not have are in decisions.md "Images,
+// imagegen, videos".
 var Routes = []*Route{
 	{
 		Path:      "/generate",
@@ -126,9 +126,9 @@ var Routes = []*Route{
 	},
 }
 
-// route finds the route for an operation of a generation. Describing and
-// upscaling are there once for all.
-func route(op picture.Operation, v3 bool) *Route {
+// findRoute returns the route for an operation of a generation, or nil. All generations share the
+// routes to describe and upscale.
+func findRoute(op picture.Operation, v3 bool) *Route {
 	for _, r := range Routes {
 		if r.Operation == op && (r.V3 == v3 || op == picture.Describe || op == picture.Upscale) {
 			return r
@@ -137,7 +137,7 @@ func route(op picture.Operation, v3 bool) *Route {
 	return nil
 }
 
-// files are the fields that hold files, on any route.
+// files lists the fields that hold files on any route.
 var files = map[string]bool{"image_file": true, "image": true, "mask": true, "style_reference_images": true,
 	"character_reference_images": true, "character_reference_images_mask": true}
 
@@ -151,7 +151,7 @@ func (r *Route) TakesFile(field string) bool {
 	return false
 }
 
-// param is how errors call a field: one of the document by its path.
+// param returns the name of a field in errors, with the document if the field is inside it.
 func (r *Route) param(field string) string {
 	if r.document == "" || files[field] {
 		return field

@@ -3,7 +3,6 @@ package imagegen
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -12,15 +11,15 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// rule is a field of a route. Rules stand in the order of the documents, which
-// is that of errors.
+// rule is a field of a route with its rules. Rules are in the order of the documents, which is the
+// order in which errors are reported.
 type rule struct {
 	name     string
 	required bool
 	repeated bool
-	// holds looks at the value and says what is wrong with it; nil for files.
+	// holds returns the rule that the value breaks, or "". It is nil for files.
 	holds func(f *field) string
-	// with looks at the field beside the others.
+	// with returns the rule that the field breaks together with other fields, or "".
 	with func(in *Input) string
 }
 
@@ -32,7 +31,7 @@ const (
 	maxReferences = 10 << 20 // of all of a request's
 )
 
-// Fields that several routes have.
+// Fields of several routes.
 var (
 	prompt      = rule{name: "prompt", required: true, holds: said}
 	modelV2     = rule{name: "model", holds: oneOf(models...)}
@@ -73,7 +72,7 @@ var (
 	characterMask = rule{name: "character_reference_images_mask", repeated: true}
 )
 
-// The routes' fields. Those behind the documents' own are the vendor's.
+// The fields of each route: first those of the documents, then those that only the vendor has.
 var (
 	generateV2 = []rule{
 		prompt,
@@ -218,19 +217,13 @@ func (u *rule) check(in *Input, param string) error {
 	case "":
 		return nil
 	case tooLarge:
-		return &dialogue.Error{
-			Status:  http.StatusRequestEntityTooLarge,
-			Type:    dialogue.TypeTooLarge,
-			Code:    "file_too_large",
-			Param:   param,
-			Message: param + ": " + tooLarge,
-		}
+		return dialogue.FilesTooLarge(param, maxReferences)
 	default:
 		return dialogue.Invalid(param, broken)
 	}
 }
 
-// Rules of single values. Each says what is wrong, or "".
+// Rules of single values. Each returns the rule that the value breaks, or "".
 
 func said(f *field) string {
 	s, ok := f.string()
@@ -312,7 +305,7 @@ func object(f *field) string {
 	return "must be a JSON object"
 }
 
-// codes is one style code or an array of them; a form may repeat the field, too.
+// codes checks one style code or an array of them. A form may repeat the field.
 func codes(f *field) string {
 	all := []gjson.Result{f.value}
 	if v, ok := f.json(); ok && v.IsArray() {
@@ -337,7 +330,7 @@ func isCode(s string) bool {
 
 // Rules between fields.
 
-// apart: the field excludes others.
+// apart returns the rule that a field must not be given together with others.
 func apart(others ...string) func(in *Input) string {
 	return func(in *Input) string {
 		for _, other := range others {
@@ -349,8 +342,8 @@ func apart(others ...string) func(in *Input) string {
 	}
 }
 
-// only: the field is for some models. A model that is none is told of at its own
-// field.
+// only returns the rule that a field is for some models. An unknown model is reported by the rule
+// of its own field.
 func only(these ...string) func(in *Input) string {
 	broken := "is only for the models " + strings.Join(these, ", ")
 	return func(in *Input) string {
@@ -362,7 +355,7 @@ func only(these ...string) func(in *Input) string {
 	}
 }
 
-// fits: a mask has the dimensions of its picture.
+// fits returns the rule that a mask has the dimensions of its picture.
 func fits(image string) func(in *Input) string {
 	return func(in *Input) string {
 		of, mask := in.file(image), in.file("mask")
@@ -377,9 +370,10 @@ func fits(image string) func(in *Input) string {
 	}
 }
 
-var tooLarge = fmt.Sprintf("all reference pictures together must not be larger than %d MiB", maxReferences>>20)
+// tooLarge is the result of references for files that are too large. Its status is 413.
+const tooLarge = "too large"
 
-// references: together they are not larger than one file may be.
+// references checks that all references together are not larger than one file may be.
 func references(in *Input) string {
 	var all int64
 	for _, f := range in.file("style_reference_images") {

@@ -9,7 +9,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Shape is an upstream of the vendor's kind.
+// Shape is the upstream side of the shape.
 var Shape picture.Shape = shape{}
 
 type shape struct{}
@@ -41,8 +41,7 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 // Event implements picture.Shape. The vendor streams nothing.
 func (shape) Event(*picture.Request, string, []byte) (*picture.Event, error) { return nil, nil }
 
-// isV3 reports whether a model of the vendor is of the third generation, by
-// whichever of its names.
+// isV3 reports whether a model is of the third generation, by any of its names.
 func isV3(model string) bool {
 	name := strings.ToLower(model)
 	return strings.HasSuffix(name, "v3") || strings.HasSuffix(name, "v_3")
@@ -56,12 +55,12 @@ func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*pi
 			return nil, err
 		}
 	}
-	if e.route = route(e.operation, e.v3); e.route == nil {
+	if e.route = findRoute(e.operation, e.v3); e.route == nil {
 		return nil, dialogue.Unsupported("model", "the provider's model of this name cannot do that")
 	}
 	call := &picture.Call{Path: e.route.upstream}
 	switch {
-	case e.untouched():
+	case e.passthrough():
 		body, err := e.patch()
 		if err != nil {
 			return nil, err

@@ -14,7 +14,7 @@ var (
 	editModels   = []string{"V_2", "V_2_TURBO"}
 	magicPrompts = []string{"AUTO", "ON", "OFF"}
 	stylesV2     = []string{"AUTO", "GENERAL", "REALISTIC", "DESIGN", "RENDER_3D", "ANIME"}
-	// The documents list the first four; the vendor knows the others, too.
+	// The documents list the first four. The vendor also takes the others.
 	stylesV3       = []string{"AUTO", "GENERAL", "REALISTIC", "DESIGN", "FICTION", "CUSTOM", "STYLIZED"}
 	speeds         = []string{"TURBO", "DEFAULT", "QUALITY"}
 	describeModels = []string{"V_2", "V_3"}
@@ -43,8 +43,8 @@ var (
 	}
 )
 
-// misspelt is how the interface spells ASPECT_16_10 (imagegen-and-oauth.md 4.2).
-// Both are understood, and the vendor is sent what it knows.
+// misspelt is the documents' spelling of ASPECT_16_10 (imagegen-and-oauth.md 4.2). The gateway
+// takes both spellings and sends the vendor the correct one.
 const misspelt = "SPECT_16_10"
 
 // aspectV2 reads ASPECT_16_9.
@@ -67,8 +67,8 @@ func aspectV3(word string) (picture.Aspect, bool) {
 	return picture.ParseAspect(word)
 }
 
-// Resolutions that the vendor takes (wire/imagegen.md 6), portrait and square;
-// those that are wider than high mirror them.
+// Resolutions that the vendor takes (wire/imagegen.md 6), as portraits and squares. The vendor takes
+// the same ones as landscapes.
 const (
 	portraitsV3 = " 512x1536 576x1408 576x1472 576x1536 640x1344 640x1408 640x1472 640x1536 704x1152 704x1216 704x1280 704x1344 704x1408 704x1472" +
 		" 736x1312 768x1088 768x1216 768x1280 768x1344 800x1280 832x960 832x1024 832x1088 832x1152 832x1216 832x1248 864x1152 896x960 896x1024" +
@@ -76,12 +76,12 @@ const (
 	portraitsV2 = " 640x1024 720x1280 768x1024 768x1152 768x1232 "
 )
 
-// takesV3 reports whether the third generation makes pictures of this size, and
-// takesV2 whether version 2.0 does.
+// takesV3 reports whether the third generation makes pictures of this size.
 func takesV3(s picture.Size) bool {
 	return strings.Contains(portraitsV3, " "+upright(s).String()+" ")
 }
 
+// takesV2 reports whether version 2.0 makes pictures of this size.
 func takesV2(s picture.Size) bool {
 	return strings.Contains(portraitsV2, " "+upright(s).String()+" ") ||
 		takesV3(s) && s != (picture.Size{Width: 800, Height: 1280})
@@ -94,7 +94,7 @@ func upright(s picture.Size) picture.Size {
 	return s
 }
 
-// Edges of what is passed on to the vendor, which knows which pairs it takes.
+// Bounds of an edge. The vendor checks the pairs.
 const (
 	leastEdge = 64
 	mostEdge  = 4096
@@ -109,7 +109,7 @@ func resolution(word string) (picture.Size, bool) {
 	return s, ok && min(s.Width, s.Height) >= leastEdge && max(s.Width, s.Height) <= mostEdge
 }
 
-// resolutionV2 is how the vendor spells a resolution there.
+// resolutionV2 returns the vendor's spelling of a resolution for version 2.0.
 func resolutionV2(s picture.Size) string {
 	return "RESOLUTION_" + strings.Replace(s.String(), "x", "_", 1)
 }
@@ -117,7 +117,7 @@ func resolutionV2(s picture.Size) string {
 func spellV2(a picture.Aspect) string { return "ASPECT_" + strings.Replace(spellV3(a), "x", "_", 1) }
 func spellV3(a picture.Aspect) string { return picture.Size(a).String() }
 
-// nearest is the ratio of a list that looks most like width to height.
+// nearest returns the ratio of a list that is nearest to width divided by height.
 func nearest(list []string, width, height int) picture.Aspect {
 	var best picture.Aspect
 	least := math.Inf(1)

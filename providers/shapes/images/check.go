@@ -10,11 +10,11 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Name is the shape's.
+// Name is the name of the shape.
 const Name = catalog.Images
 
-// known are the parameters with a place in the neutral form, and those of edits
-// that hold pictures.
+// known lists the parameters that the neutral form has, and the parameters of edits that hold
+// pictures.
 var known = map[string]bool{
 	"model":              true,
 	"prompt":             true,
@@ -37,21 +37,20 @@ var known = map[string]bool{
 	"mask":               true,
 }
 
-// Models a request without one is for (gateway.md 4.7, decisions.md "Images",
-// wire/images.md 4).
+// Models of requests that name none (gateway.md 4.7, decisions.md "Images", wire/images.md 4).
 const (
 	legacyDefault = "legacy-image-2"
 	modernDefault = "gen-image-1"
 	editDefault   = "gen-image-1.5"
 )
 
-// Resolve tells under which name the catalogue knows a model: by it, not by an
-// alias, its family is found.
+// Resolve returns the catalogue's name of a model. The rules of a model depend on that name and
+// not on an alias.
 type Resolve func(model string) string
 
-// CheckGeneration reads the JSON of a generation by the rules of its model and
-// returns the first one it breaks, in the order of wire/images.md 1. body is
-// valid JSON, and stays the request's.
+// CheckGeneration decodes the JSON of a generation. It returns an error for the first rule of the
+// model that it breaks, in the order of wire/images.md 1. body must be valid JSON and must not
+// change afterwards, because the Request keeps it.
 func CheckGeneration(body []byte, resolve Resolve) (*picture.Request, error) {
 	in := newDocument(body)
 	r, err := check(in, picture.Generate, resolve)
@@ -62,7 +61,7 @@ func CheckGeneration(body []byte, resolve Resolve) (*picture.Request, error) {
 	return r, nil
 }
 
-// checker goes through a request's parameters in the documented order.
+// checker checks the parameters of a request in the documented order.
 type checker struct {
 	in     input
 	family *family
@@ -104,8 +103,8 @@ func (c *checker) model() (string, error) {
 	return legacyDefault, nil
 }
 
-// modern reports whether a parameter is given that only gen-image models have, or
-// a value that only they know.
+// modern reports whether the request has a parameter, or a value of one, that only gen-image
+// models have.
 func (c *checker) modern() bool {
 	if slices.ContainsFunc(modern, c.uses) {
 		return true
@@ -116,7 +115,7 @@ func (c *checker) modern() bool {
 		slices.Contains([]string{"low", "medium", "high"}, quality)
 }
 
-// uses reports whether a parameter asks for anything: stream: false does not.
+// uses reports whether a parameter is given. stream false counts as not given.
 func (c *checker) uses(name string) bool {
 	if name == "stream" {
 		on, err := c.in.flag(name)
@@ -179,7 +178,7 @@ func (c *checker) quality() (err error) {
 	return err
 }
 
-// delivery decides between the picture and an address (gateway.md 4.7).
+// delivery decides whether the client gets the picture or an address (gateway.md 4.7).
 func (c *checker) delivery() error {
 	if slices.Contains(c.family.refuses, "response_format") {
 		c.r.Inline = true
@@ -250,7 +249,7 @@ func (c *checker) stream() error {
 	case c.in.given("partial_images") && !on:
 		return dialogue.Invalid("partial_images", "needs stream true")
 	case on && c.r.N > 1:
-		// The events do not say of which image they are.
+		// The events do not say to which image they belong.
 		return dialogue.Invalid("n", "must be 1 when stream is true")
 	case on && !c.r.Inline:
 		return dialogue.Invalid("response_format", "must be b64_json when stream is true")
@@ -273,7 +272,7 @@ func (c *checker) words() (err error) {
 	return err
 }
 
-// refused comes last: what is left are parameters that belong to edits.
+// refused checks the rules about edits, which come last in the documents.
 func (c *checker) refused() error {
 	if c.r.Operation == picture.Generate && c.r.Fidelity != "" {
 		return unknown("input_fidelity")
@@ -284,7 +283,7 @@ func (c *checker) refused() error {
 	return nil
 }
 
-// own is a word of a parameter that not every family has.
+// own reads a word of a parameter that not every family has.
 func (c *checker) own(name string, words ...string) (string, error) {
 	if err := c.unknown(name); err != nil {
 		return "", err
@@ -303,7 +302,7 @@ func (c *checker) word(name string, words ...string) (string, error) {
 	return w, nil
 }
 
-// unknown is the vendor's answer to a parameter that a model's family does not have.
+// unknown returns the vendor's error for a parameter that the model's family does not have.
 func (c *checker) unknown(name string) error {
 	if c.in.given(name) && slices.Contains(c.family.refuses, name) {
 		return unknown(name)

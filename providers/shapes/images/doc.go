@@ -1,8 +1,14 @@
-// Package images is the shape of POST /v1/images/generations and
-// /v1/images/edits: the rules its clients must keep (gateway.md 4.7,
-// wire/images.md), the replies and events they read, and how an upstream that
-// speaks it is asked and read. It opens no connection and keeps no state.
+// Package images is the shape of POST /v1/images/generations and /v1/images/edits. It checks the
+// requests of clients (gateway.md 4.7, wire/images.md), writes their replies and events, encodes
+// requests for upstreams that speak the shape, and decodes the replies of those. It opens no
+// connections and keeps no state.
 //
-// A client's JSON goes to an upstream of this shape as it is, but for the
-// model's name, and the reply comes back as it is unless it has an address in it.
+// # Usage
+//
+//	CheckGeneration, CheckEdit, CheckEditForm   a client's body to a picture.Request
+//	Emitter                                     a picture.Reply to a client's body or events
+//	Shape                                       the upstream side
+//
+// A client's JSON goes to an upstream of this shape unchanged except for the model and n, and the
+// reply comes back unchanged unless it has addresses.
 package images

@@ -19,11 +19,11 @@ const (
 	MaxSource    = 50 << 20
 	MaxMask      = 4 << 20
 	maxOldSource = 4 << 20 // of legacy-image-2
-	maxDataHead  = 128     // of a data URL, up to its comma
+	maxDataHead  = 128     // length of a data URL up to its comma
 )
 
-// FileLimit is how large a file under that name of a form may be; 0: the name is
-// none of a file.
+// FileLimit returns the most bytes of a file in a field of a form, or 0 if the field is not for
+// files.
 func FileLimit(field string) int64 {
 	switch field {
 	case "image", "image[]":
@@ -34,14 +34,14 @@ func FileLimit(field string) int64 {
 	return 0
 }
 
-// File is a picture of a form.
+// File is a picture in a form, with the name of its field.
 type File struct {
 	Field string
 	*picture.File
 }
 
-// CheckEditForm reads an edit that came as a form. The files stay the caller's
-// until it succeeds.
+// CheckEditForm decodes an edit that was sent as a form. If it returns an error, the caller must
+// close the files; otherwise the Request has them.
 func CheckEditForm(texts []Text, files []File, resolve Resolve) (*picture.Request, error) {
 	if name := form(texts).twice(); name != "" {
 		return nil, dialogue.Invalid(name, "is given twice")
@@ -66,8 +66,8 @@ func CheckEditForm(texts []Text, files []File, resolve Resolve) (*picture.Reques
 	return r, nil
 }
 
-// CheckEdit reads an edit that came as JSON. body stays the request's. If it
-// fails, no file is left.
+// CheckEdit decodes an edit that was sent as JSON. body must not change afterwards, because the
+// Request keeps it. If CheckEdit returns an error, it has closed all files.
 func CheckEdit(body []byte, resolve Resolve) (*picture.Request, error) {
 	in := newDocument(body)
 	r, err := check(in, picture.Edit, resolve)
@@ -75,18 +75,18 @@ func CheckEdit(body []byte, resolve Resolve) (*picture.Request, error) {
 		return nil, err
 	}
 	r.Body = body
-	if err = references(r, in); err == nil {
+	if err = readReferences(r, in); err == nil {
 		err = checkPictures(r, "images", resolve)
 	}
 	if err != nil {
-		_ = r.Close() // err says more
+		_ = r.Close() // err is the error that the client needs
 		return nil, err
 	}
 	return r, nil
 }
 
-// references reads the pictures of a JSON edit.
-func references(r *picture.Request, in *document) (err error) {
+// readReferences reads the pictures of an edit in JSON.
+func readReferences(r *picture.Request, in *document) (err error) {
 	list := in.values["images"]
 	switch {
 	case !list.Exists():
@@ -97,27 +97,27 @@ func references(r *picture.Request, in *document) (err error) {
 		return tooMany("images")
 	}
 	for i, v := range list.Array() {
-		f, err := reference("images."+strconv.Itoa(i), v, MaxSource)
+		f, err := readReference("images."+strconv.Itoa(i), v, MaxSource)
 		if err != nil {
 			return err
 		}
 		r.Sources = append(r.Sources, f)
 	}
 	if mask := in.values["mask"]; mask.Exists() {
-		r.Mask, err = reference("mask", mask, MaxMask)
+		r.Mask, err = readReference("mask", mask, MaxMask)
 	}
 	return err
 }
 
-// reference is the picture of {image_url} or {file_id}.
-func reference(at string, v gjson.Result, limit int64) (*picture.File, error) {
+// readReference reads the picture of an object with image_url. at is its place in the request.
+func readReference(at string, v gjson.Result, limit int64) (*picture.File, error) {
 	switch {
 	case !v.IsObject():
 		return nil, dialogue.Invalid(at, "must be an object with image_url")
 	case v.Get("file_id").Exists() && v.Get("file_id").Type != gjson.Null:
 		return nil, dialogue.Invalid(
 			at+".file_id",
-			"files are not kept here: send the picture in image_url as a data URL",
+			"the gateway stores no files: send the picture in image_url as a data URL",
 		)
 	case v.Get("image_url").Type != gjson.String:
 		return nil, dialogue.Missing(at + ".image_url")
@@ -125,15 +125,14 @@ func reference(at string, v gjson.Result, limit int64) (*picture.File, error) {
 	at += ".image_url"
 	encoded, ok := dataURL(v.Get("image_url").Str)
 	if !ok {
-		return nil, dialogue.Invalid(at, "must be a data URL in base64: addresses are not fetched")
+		return nil, dialogue.Invalid(at, "must be a data URL in base64, because addresses are not fetched")
 	}
 	f, err := picture.ReadFile("", base64.NewDecoder(base64.StdEncoding, strings.NewReader(encoded)), limit, "")
 	switch {
 	case err == nil:
 		return f, nil
 	case errors.Is(err, picture.ErrTooLarge):
-		return nil, &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: at,
-			Message: fmt.Sprintf("%s: must not be larger than %d MiB", at, limit>>20)}
+		return nil, dialogue.FileTooLarge(at, limit)
 	case errors.Is(err, picture.ErrFormat), errors.Is(err, picture.ErrCorrupt):
 		return nil, dialogue.Invalid(at, "must be a whole PNG, JPEG or WebP picture")
 	}
@@ -144,7 +143,7 @@ func reference(at string, v gjson.Result, limit int64) (*picture.File, error) {
 	return nil, err
 }
 
-// dataURL takes the base64 out of data:image/png;charset=x;base64,...
+// dataURL returns the base64 of a URL such as data:image/png;base64,...
 func dataURL(s string) (encoded string, ok bool) {
 	comma := strings.IndexByte(s[:min(len(s), maxDataHead)], ',')
 	if comma < 0 {
@@ -158,7 +157,7 @@ func tooMany(field string) *dialogue.Error {
 	return dialogue.Invalid(field, "must not be more than "+count(MaxSources, "picture"))
 }
 
-// checkPictures applies the rules of sources and mask.
+// checkPictures checks the rules about sources and mask.
 func checkPictures(r *picture.Request, field string, resolve Resolve) error {
 	f := familyOf(resolve(r.Model))
 	switch {
@@ -187,7 +186,7 @@ func checkPictures(r *picture.Request, field string, resolve Resolve) error {
 	return nil
 }
 
-// count is "3 pictures".
+// count returns a number with its noun, as "3 pictures".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

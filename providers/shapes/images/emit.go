@@ -10,15 +10,16 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Emitter writes the reply to one request for its client.
+// Emitter encodes the reply to one request. It is not safe for concurrent use.
 type Emitter struct {
 	r      *picture.Request
 	legacy bool
-	kind   string // of its events
+	kind   string // prefix of the names of its events
 	now    func() time.Time
 }
 
-// NewEmitter makes one for r.
+// NewEmitter returns an Emitter for r. now gives the time of replies for which the upstream
+// reports none.
 func NewEmitter(r *picture.Request, resolve Resolve, now func() time.Time) *Emitter {
 	e := &Emitter{r: r, legacy: familyOf(resolve(r.Model)).legacy, kind: "image_generation", now: now}
 	if r.Operation != picture.Generate {
@@ -27,13 +28,13 @@ func NewEmitter(r *picture.Request, resolve Resolve, now func() time.Time) *Emit
 	return e
 }
 
-// Reply is the document of a whole reply (wire/images.md 2). The pictures' URLs
-// are the gateway's own by now.
+// Reply returns the body of a whole reply (wire/images.md 2). The caller must have replaced the
+// addresses in p by the gateway's own.
 func (e *Emitter) Reply(p *picture.Reply) []byte {
 	if p.Raw != nil {
 		return p.Raw
 	}
-	w := jsonw.Writer{Buf: make([]byte, 0, room(p))}
+	w := jsonw.Writer{Buf: make([]byte, 0, sizeHint(p))}
 	w.Object()
 	w.Key("created").Int(e.created(p))
 	if !e.legacy {
@@ -51,8 +52,8 @@ func (e *Emitter) Reply(p *picture.Reply) []byte {
 	return w.Buf
 }
 
-// room is about how long a document gets, so that its buffer grows once.
-func room(p *picture.Reply) int {
+// sizeHint returns about the size of a document, so that its buffer is allocated once.
+func sizeHint(p *picture.Reply) int {
 	n := 512
 	for i := range p.Images {
 		n += 256 + len(p.Images[i].Base64) + (len(p.Images[i].Data)+2)/3*4
@@ -73,26 +74,25 @@ func (e *Emitter) image(w *jsonw.Writer, i *picture.Image) {
 	w.End()
 }
 
-// content writes the picture itself. Base64 needs no escaping.
+// content writes the picture. Base64 needs no escaping.
 func content(w *jsonw.Writer, i *picture.Image) {
 	w.Key("b64_json").Raw([]byte(`"`))
 	w.Buf = append(i.AppendBase64(w.Buf), '"')
 }
 
-// about writes what all pictures of a reply have in common, as far as it is
-// known.
+// about writes the properties that all pictures of a reply share, as far as they are known.
 func (e *Emitter) about(w *jsonw.Writer, p *picture.Reply) {
-	for _, f := range []struct{ name, told, asked string }{
+	for _, f := range []struct{ name, reported, requested string }{
 		{"background", p.Background, definite(e.r.Background)},
 		{"output_format", p.OutputFormat, e.r.OutputFormat},
 		{"size", p.Size, definite(e.r.Size.String())},
 		{"quality", p.Quality, definite(e.r.Quality)},
 	} {
-		if f.told == "" {
-			f.told = f.asked
+		if f.reported == "" {
+			f.reported = f.requested
 		}
-		if f.told != "" {
-			w.Key(f.name).String(f.told)
+		if f.reported != "" {
+			w.Key(f.name).String(f.reported)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (e *Emitter) created(p *picture.Reply) int64 {
 	return p.Created.Unix()
 }
 
-// Partial is the event of an image on the way (wire/images.md 3).
+// Partial returns the event of an unfinished image (wire/images.md 3).
 func (e *Emitter) Partial(p *picture.Partial) []byte {
 	name := e.kind + ".partial_image"
 	if p.Raw != nil {
@@ -138,7 +138,7 @@ func (e *Emitter) Partial(p *picture.Partial) []byte {
 	})
 }
 
-// Completed is the event that ends a stream.
+// Completed returns the event that ends a stream.
 func (e *Emitter) Completed(p *picture.Reply) []byte {
 	name := e.kind + ".completed"
 	if p.Raw != nil {
@@ -152,7 +152,7 @@ func (e *Emitter) Completed(p *picture.Reply) []byte {
 }
 
 func (e *Emitter) event(name string, p *picture.Reply, more func(*jsonw.Writer)) []byte {
-	w := jsonw.Writer{Buf: make([]byte, 0, room(p))}
+	w := jsonw.Writer{Buf: make([]byte, 0, sizeHint(p))}
 	w.Object()
 	w.Key("type").String(name)
 	content(&w, &p.Images[0])
@@ -163,7 +163,7 @@ func (e *Emitter) event(name string, p *picture.Reply, more func(*jsonw.Writer))
 	return shapes.AppendEvent(nil, name, w.Buf)
 }
 
-// forwarded is an upstream's event in one line, as ours are.
+// forwarded returns an upstream's event with its data in one line, as the gateway writes its own.
 func forwarded(name string, data []byte) []byte {
 	if bytes.ContainsAny(data, "\r\n") {
 		var w jsonw.Writer
@@ -172,11 +172,10 @@ func forwarded(name string, data []byte) []byte {
 	return shapes.AppendEvent(nil, name, data)
 }
 
-// Failure is the event of a stream that ends in an error.
+// Failure returns the event of a stream that ends with an error.
 func (e *Emitter) Failure(err *dialogue.Error) []byte {
 	return shapes.AppendEvent(nil, "error", append(err.AppendJSON([]byte(`{"error":`)), '}'))
 }
 
-// Heartbeat may be sent between two events: a comment, which clients leave out
-// (wire/errors.md 6).
+// Heartbeat is a comment, which clients ignore, to be sent between two events (wire/errors.md 6).
 var Heartbeat = []byte(": keep-alive\n")

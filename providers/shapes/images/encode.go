@@ -41,8 +41,8 @@ func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*pi
 	return call, err
 }
 
-// patch sends a client's own bytes on, with the model's name at this upstream and,
-// when the call is one of several, its part of the images.
+// patch returns the client's JSON with the upstream's name of the model and, if the call is one of
+// several, its share of n.
 func patch(r *picture.Request, model string) ([]byte, error) {
 	body := r.Body
 	var err error
@@ -59,13 +59,12 @@ func patch(r *picture.Request, model string) ([]byte, error) {
 	return body, nil
 }
 
-// parameters are what an upstream is sent: for each a name, and a text that is
-// quoted in JSON or not.
+// parameters are the fields of a request for an upstream.
 type parameters []parameter
 
 type parameter struct {
 	name, value string
-	bare        bool // a number, a truth, or a client's own JSON
+	bare        bool // written to JSON without quotes: a number, a boolean or the client's JSON
 }
 
 func (p *parameters) word(name, value string) {
@@ -98,7 +97,7 @@ func (p parameters) form(r *picture.Request) (picture.Content, error) {
 	for _, f := range p {
 		form.Field(f.name, f.value)
 	}
-	// A single picture is called image by every generation of the vendor.
+	// All of the vendor's models take a single picture under the name image.
 	name := "image"
 	if len(r.Sources) > 1 {
 		name = "image[]"
@@ -120,7 +119,7 @@ func (p parameters) form(r *picture.Request) (picture.Content, error) {
 	return form, nil
 }
 
-// encode writes a request of any shape as far as the model knows its words.
+// encode returns the parameters for a request of any shape, as far as the model has them.
 func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters, error) {
 	if r.Operation == picture.Describe || r.Operation == picture.Upscale {
 		return nil, dialogue.Unsupported("model", "the provider of this model cannot "+string(r.Operation)+" pictures")
@@ -137,7 +136,7 @@ func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters,
 	}
 	p.word("quality", qualityFor(r, f))
 	if f.legacy {
-		// Its address would have to be fetched and kept all the same.
+		// A reply with an address would have to be fetched and stored by the gateway.
 		p.word("response_format", "b64_json")
 		p.word("style", r.Style)
 	} else {
@@ -146,7 +145,7 @@ func encode(r *picture.Request, model string, rep *dialogue.Report) (parameters,
 	p.word("user", r.User)
 	if r.Inbound == Name {
 		for _, extra := range r.Extra {
-			p.bare(extra.Name, extra.Text()) // only forms come this way
+			p.bare(extra.Name, extra.Text()) // only requests that were sent as forms reach this line
 		}
 		return p, nil
 	}
@@ -172,7 +171,7 @@ func (p *parameters) modern(r *picture.Request) {
 	}
 }
 
-// prompt says in words what the shape has no parameter for.
+// prompt returns the prompt with the parameters that the shape can express only in words.
 func prompt(r *picture.Request) string {
 	text := r.Prompt
 	if r.Operation == picture.ReplaceBackground {
@@ -187,7 +186,7 @@ func prompt(r *picture.Request) string {
 	return text
 }
 
-// speeds are the image vendor's words for what is called quality here.
+// speeds maps the image vendor's rendering speeds to qualities of this shape.
 var speeds = map[string]string{"TURBO": "low", "DEFAULT": "medium", "QUALITY": "high"}
 
 func qualityFor(r *picture.Request, f *family) string {
@@ -200,7 +199,7 @@ func qualityFor(r *picture.Request, f *family) string {
 	return speeds[r.RenderingSpeed]
 }
 
-// lose names what had to be left out.
+// lose records the parameters that were left out.
 func lose(r *picture.Request, rep *dialogue.Report) {
 	for _, l := range []struct {
 		name string

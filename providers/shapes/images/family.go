@@ -9,24 +9,23 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// family is what a line of models takes (wire/images.md 1).
+// family has the rules for a family of models (wire/images.md 1).
 type family struct {
-	prefix    string // of the documents' names
+	prefix    string // of the documents' names of the models
 	prompt    int    // characters
 	images    int
-	size      func(string) (rule string) // "" if it is fine
+	size      func(string) (rule string) // returns "" if the size is allowed
 	qualities []string
-	refuses   []string // parameters the vendor does not know for these models
-	// legacy models answer with an address unless asked otherwise, and with
-	// nothing beside the pictures.
+	refuses   []string // parameters that the vendor refuses for these models
+	// legacy models answer with an address by default, and with no properties of the pictures.
 	legacy bool
 	edits  bool
 	opaque bool // no transparent background
 }
 
 var (
-	// modern are the parameters of the gen-image models only, older those of the
-	// others.
+	// modern lists the parameters that only gen-image models have, older those that only the
+	// others have.
 	modern = []string{
 		"output_format",
 		"output_compression",
@@ -39,7 +38,7 @@ var (
 	older = []string{"response_format", "style"}
 )
 
-// families are searched from the top.
+// families has the rules of all families. The first whose prefix matches applies.
 var families = []family{
 	{
 		prefix: "legacy-image-2",
@@ -60,12 +59,12 @@ var families = []family{
 		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true},
 	{prefix: "gen-image-", prompt: 32000, images: 10, size: anySize,
 		qualities: []string{"auto", "low", "medium", "high"}, refuses: older, edits: true, opaque: true},
-	// A name that tells nothing: its provider knows better what it takes.
+	// Models of unknown families: their provider checks what they take.
 	{prefix: "", prompt: 32000, images: 10, size: someSize,
 		qualities: []string{"auto", "low", "medium", "high", "standard", "hd"}, edits: true},
 }
 
-// familyOf finds a model's by its name, be it the documents' or a vendor's.
+// familyOf returns the family of a model by its name in the documents or at the vendor.
 func familyOf(model string) *family {
 	name := catalog.PublicName(model)
 	i := slices.IndexFunc(families, func(f family) bool { return strings.HasPrefix(name, f.prefix) })

@@ -11,21 +11,21 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// input is a request's parameters, however they came. What is null, or an empty
-// field of a form, was not given.
+// input gives the parameters of a request, from JSON or a form. A null and an empty field of a form
+// count as not given.
 type input interface {
 	given(name string) bool
 	text(name string) (string, error)
 	integer(name string, lo, hi int64) (int64, error)
 	flag(name string) (bool, error)
-	// rest are the fields whose names are not known.
+	// rest returns the fields whose names are not in known.
 	rest(known map[string]bool) []picture.Field
 }
 
-// document is a JSON object, known to be valid.
+// document is the input of a JSON object, which must be valid.
 type document struct {
 	values map[string]gjson.Result
-	names  []string // in the order they came
+	names  []string // in the order of the client
 }
 
 func newDocument(body []byte) *document {
@@ -82,7 +82,7 @@ func (d *document) rest(known map[string]bool) []picture.Field {
 // Text is a field of a form.
 type Text struct{ Name, Value string }
 
-// form is the texts of a multipart body.
+// form is the input of the texts in a multipart body.
 type form []Text
 
 func (f form) find(name string) string {
@@ -94,7 +94,7 @@ func (f form) find(name string) string {
 	return ""
 }
 
-// twice names a field that was sent more than once.
+// twice returns the name of a known field that was sent more than once, or "".
 func (f form) twice() string {
 	seen := make(map[string]bool, len(f))
 	for _, t := range f {
@@ -138,7 +138,7 @@ func (f form) rest(known map[string]bool) []picture.Field {
 		if !known[t.Name] {
 			value, err := json.Marshal(t.Value)
 			if err != nil {
-				continue // a string always can be
+				continue // cannot happen: a string can always be encoded
 			}
 			out = append(out, picture.Field{Name: t.Name, Value: value})
 		}

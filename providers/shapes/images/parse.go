@@ -25,7 +25,7 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	if !v.Get("data").IsArray() {
 		return nil, dialogue.BadUpstream("a reply without data")
 	}
-	reply := header(v)
+	reply := readHeader(v)
 	v.Get("data").ForEach(func(_, d gjson.Result) bool {
 		reply.Images = append(reply.Images, imageOf(r, reply, d))
 		return true
@@ -44,7 +44,7 @@ func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event
 	if bad := fields.CheckReply("event", data); bad != nil {
 		return nil, bad
 	}
-	data = append([]byte(nil), data...) // the pictures in it are kept
+	data = append([]byte(nil), data...) // the event keeps slices of it
 	v := gjson.Parse(view(data))
 	kind := v.Get("type").Str
 	if kind == "" {
@@ -54,7 +54,7 @@ func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event
 		return nil, refusal(v)
 	}
 	_, step, _ := strings.Cut(kind, ".")
-	reply := header(v)
+	reply := readHeader(v)
 	img := imageOf(r, reply, v)
 	switch step {
 	case "partial_image":
@@ -70,11 +70,11 @@ func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event
 		}
 		return &picture.Event{Done: reply}, nil
 	}
-	return nil, nil // an event of the future
+	return nil, nil // an event that the gateway does not know yet
 }
 
-// header is what a reply, or an event, says of all its pictures.
-func header(v gjson.Result) *picture.Reply {
+// readHeader reads the members of a reply or an event that are about all its pictures.
+func readHeader(v gjson.Result) *picture.Reply {
 	created := v.Get("created").Int()
 	if created == 0 {
 		created = v.Get("created_at").Int()
@@ -110,13 +110,13 @@ func usageOf(v gjson.Result) *picture.Usage {
 		OutputText:  n("output_tokens_details.text_tokens"),
 		OutputImage: n("output_tokens_details.image_tokens"),
 	}
-	// The totals are what is charged: parts that are not told are of the usual kind.
+	// The bill uses the totals. A part that is not reported counts as text input and image output.
 	u.InputText += max(n("input_tokens")-u.Input(), 0)
 	u.OutputImage += max(n("output_tokens")-u.Output(), 0)
 	return u
 }
 
-// refusal is an error that came with a status of 200.
+// refusal reads an error that came with the status 200.
 func refusal(v gjson.Result) *dialogue.Error {
 	e := chunks.DecodeFailure(v)
 	e.ModerationDetails = moderation(v.Get("error.moderation_details"))
@@ -126,10 +126,10 @@ func refusal(v gjson.Result) *dialogue.Error {
 	return e
 }
 
-// userError is the vendor's type of a request that a model will not serve.
-const userError = "image_generation_user_error"
+// userError is the vendor's type for a request that its moderation refused.
+const userError = dialogue.TypeModeration
 
-// view reads bytes as a string without copying them. A reply is never written to.
+// view returns bytes as a string without copying them. The caller must not change b.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -37,8 +37,8 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 	return e
 }
 
-// moderation is what an upstream's refusal says of the stage and the categories,
-// made anew so that nothing else of it gets through (wire/images.md 5).
+// moderation returns a new object with the stage and the categories of an upstream's refusal, so
+// that nothing else of it reaches the client (wire/images.md 5).
 func moderation(v gjson.Result) []byte {
 	if !v.IsObject() {
 		return nil
@@ -63,14 +63,13 @@ const (
 	maxWord       = 64
 )
 
-// word is a name such as sexual/minors or self-harm.
+// word reports whether s is a name such as sexual/minors or self-harm.
 func word(s string) bool {
 	return s != "" && len(s) <= maxWord &&
 		strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789_-/") == ""
 }
 
-// sizes are what the older families make, from which the one nearest to what was
-// asked for is taken.
+// nearest returns the size whose ratio is nearest to want.
 func nearest(sizes []picture.Size, want float64) picture.Size {
 	best := sizes[0]
 	for _, s := range sizes[1:] {
@@ -81,13 +80,13 @@ func nearest(sizes []picture.Size, want float64) picture.Size {
 	return best
 }
 
-// distance compares ratios, so that twice as wide is as far as twice as high.
+// distance returns the factor, at least 1, between the ratio of s and another ratio.
 func distance(s picture.Size, ratio float64) float64 {
 	d := float64(s.Width) / float64(s.Height) / ratio
 	return max(d, 1/d)
 }
 
-var shapesOfModels = []struct {
+var sizesOfModels = []struct {
 	prefix string
 	sizes  []picture.Size
 }{
@@ -99,8 +98,8 @@ var shapesOfModels = []struct {
 	{"", []picture.Size{{Width: 1024, Height: 1024}, {Width: 1536, Height: 1024}, {Width: 1024, Height: 1536}}},
 }
 
-// sizeFor is the size to ask model for. What the model would refuse becomes the
-// nearest it takes, and changed says so.
+// sizeFor returns the size for a request to model. changed is true if the model refuses the
+// client's size and gets the nearest one that it takes.
 func sizeFor(r *picture.Request, model string) (size string, changed bool) {
 	var ratio float64
 	switch {
@@ -115,7 +114,7 @@ func sizeFor(r *picture.Request, model string) (size string, changed bool) {
 		return "", false
 	}
 	name := catalog.PublicName(model)
-	for _, m := range shapesOfModels {
+	for _, m := range sizesOfModels {
 		if strings.HasPrefix(name, m.prefix) {
 			s := nearest(m.sizes, ratio)
 			return s.String(), r.Size != s

@@ -13,8 +13,8 @@ import (
 	"stagedoor/providers/video/transfer"
 )
 
-// operation is how a long-running operation stands. Of a failed one the fault is
-// as the provider says it.
+// operation is the state of a long-running operation. Its fault has the provider's words, which are
+// not safe for clients.
 type operation struct {
 	name   string
 	status video.Status
@@ -27,7 +27,7 @@ const (
 	codeBlocked = "moderation_blocked"
 )
 
-// decode reads an operation; ok is false if body is none.
+// decode reads an operation. ok is false if body is not one.
 func decode(body []byte) (op operation, ok bool) {
 	if !fields.ValidLenient(body) {
 		return op, false
@@ -49,8 +49,8 @@ func decode(body []byte) (op operation, ok bool) {
 	return op, true
 }
 
-// finish reads what became of an operation that is done. Moderation leaves
-// videos out of a response that is otherwise good.
+// finish reads the result of an operation that is done. A video that moderation withheld is missing
+// from a response that otherwise reports success.
 func (op *operation) finish(response gjson.Result) {
 	made := response.Get("generateVideoResponse")
 	if !made.IsObject() {
@@ -83,7 +83,7 @@ func orElse(s, standard string) string {
 	return s
 }
 
-// kinds are what Google's status words mean (wire/errors.md 3).
+// kinds maps Google's status words to error types (wire/errors.md 3).
 var kinds = map[string]string{
 	"INVALID_ARGUMENT": dialogue.TypeInvalidRequest, "FAILED_PRECONDITION": dialogue.TypeInvalidRequest,
 	"OUT_OF_RANGE": dialogue.TypeInvalidRequest, "UNAUTHENTICATED": dialogue.TypeAuthentication,
@@ -92,11 +92,11 @@ var kinds = map[string]string{
 	"DEADLINE_EXCEEDED": dialogue.TypeTimeout,
 }
 
-// decodeError reads a refusal. A bad key is refused with the status of a bad
-// argument.
+// decodeError reads a refusal. Google refuses a bad key with the status 400, which this turns into
+// 401.
 func decodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	e := chunks.DecodeError(status, header, body)
-	e.Code = nil // the status once more
+	e.Code = nil // it only repeats the status
 	if !fields.ValidLenient(body) {
 		return e
 	}

@@ -1,9 +1,8 @@
-// Package veo asks the third shape's upstreams for videos: long-running
-// operations of models/{model}:predictLongRunning, polled by name, whose result
-// is a file to download with the key. It keeps nothing between calls.
+// Package veo implements video.Upstream for Google's Veo models: long-running operations of
+// models/{model}:predictLongRunning, which are polled by name and whose result is a file that is
+// downloaded with the key. It keeps no state between calls. A Provider is safe for concurrent use.
 //
-// What Veo cannot make is refused before anything is asked for, not silently made
-// otherwise: a job's size and length are what its client pays for. There is no
-// progress, no thumbnail and no spritesheet, no remix and no edit, and a job
-// cannot be deleted: results are gone two days later.
+// A job that Veo cannot make is refused before the upstream is called and never made in another
+// size or length, because the client pays by those. Veo has no progress, no thumbnail and no
+// spritesheet, no remix and no edit. A job cannot be deleted; its result is deleted after two days.
 package veo

@@ -10,10 +10,10 @@ import (
 	"stagedoor/providers/video/transfer"
 )
 
-// frame is what a size is called.
+// frame is the vendor's name of a size.
 type frame struct{ aspect, resolution string }
 
-// frames are the sizes there are.
+// frames lists the sizes that the models make.
 var frames = map[video.Size]frame{
 	{Width: 1280, Height: 720}:  {"16:9", "720p"},
 	{Width: 720, Height: 1280}:  {"9:16", "720p"},
@@ -21,8 +21,8 @@ var frames = map[video.Size]frame{
 	{Width: 1080, Height: 1920}: {"9:16", "1080p"},
 }
 
-// lengths are the seconds that can be asked for, extension the only ones of a
-// video made longer.
+// lengths lists the seconds of a new video. extension is the only length by which a video can be
+// extended.
 var lengths = []int{4, 6, 8}
 
 const extension = 8
@@ -32,7 +32,8 @@ type parameters struct {
 	seconds int
 }
 
-// parametersOf finds out how a job is asked for, or that it cannot be.
+// parametersOf returns the vendor's parameters for a job, or an error for a job that Veo cannot
+// make.
 func parametersOf(s *video.Spec) (p parameters, err error) {
 	known := false
 	p.frame, known = frames[s.Size]
@@ -51,17 +52,17 @@ func parametersOf(s *video.Spec) (p parameters, err error) {
 	case !slices.Contains(lengths, p.seconds):
 		return p, unsupported("seconds", "the provider of this model makes videos of 4, 6 or 8 seconds")
 	case len(s.Characters) > 0:
-		return p, unsupported("characters", "the provider of this model knows none")
+		return p, unsupported("characters", "the provider of this model has no characters")
 	case !transfer.ValidID(s.Model):
-		return p, unsupported("model", "has a name that its provider cannot have")
+		return p, unsupported("model", "is not a valid name at its provider")
 	case s.Operation == video.Extend && s.Source == nil:
-		return p, unsupported("video", "is what there is to extend")
+		return p, unsupported("video", "is required to extend a video")
 	}
 	return p, nil
 }
 
-// request writes a job down. uri is where the video to be extended is, if it does
-// not go along.
+// request returns the request that creates a job. uri is the address of the video to extend, or ""
+// if the video is in the request.
 func request(s *video.Spec, p parameters, uri string, open video.Opener) upstream.Request {
 	b := &transfer.Body{Files: open}
 	w := &jsonw.Writer{}
@@ -93,7 +94,8 @@ func request(s *video.Spec, p parameters, uri string, open video.Opener) upstrea
 	}
 }
 
-// inline writes a file as a string: what is written so far goes to b before it.
+// inline writes a file as a JSON string. It moves the text in w to b first, so that the file follows
+// it.
 func inline(w *jsonw.Writer, b *transfer.Body, f *video.File) {
 	w.Raw([]byte(`"`))
 	b.Text(string(w.Buf))

@@ -18,14 +18,14 @@ var dialect = upstream.Dialect{Shape: catalog.Veo, Authorize: authorize, DecodeE
 
 func authorize(h http.Header, key string) { h.Set("X-Goog-Api-Key", key) }
 
-// Provider is an upstream of the shape.
+// Provider is an upstream with Veo models.
 type Provider struct {
 	client     *upstream.Client
 	idempotent bool
 }
 
-// New makes a Provider. idempotent says that it honours Idempotency-Key, which
-// the vendor does not; a relay before it may.
+// New returns a Provider. idempotent says that the upstream honours Idempotency-Key. The vendor does
+// not; a relay in front of it may.
 func New(client *upstream.Client, idempotent bool) *Provider {
 	return &Provider{client: client, idempotent: idempotent}
 }
@@ -58,51 +58,51 @@ func (p *Provider) Submit(
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
-	op, err := p.operation(ctx, r)
+	op, err := p.askOperation(ctx, r)
 	if err != nil {
 		return "", video.Status{}, err
 	}
 	if op.status.State == video.InProgress {
-		op.status.State = video.Queued // nothing says that it has begun
+		op.status.State = video.Queued // the vendor does not report that work has begun
 	}
 	return op.name, op.status, nil
 }
 
-// source is the address of the video to be extended, "" if it goes along.
+// source returns the address of the video to extend, or "" if the video is in the request.
 func (p *Provider) source(ctx context.Context, s *video.Source) (string, error) {
 	if s == nil || s.File != nil {
 		return "", nil
 	}
-	op, err := p.find(ctx, s.ID)
+	op, err := p.findOperation(ctx, s.ID)
 	if err == video.ErrJobNotFound || err == nil && op.uri == "" {
-		return "", unsupported("video", "the provider of this model does not have it any more")
+		return "", unsupported("video", "the provider of this model no longer has it")
 	}
 	if f, ok := err.(*upstream.Failure); ok && f.Class != upstream.Cancelled {
-		f.Class = upstream.NotSent // of the submission nothing was
+		f.Class = upstream.NotSent // the submission was not sent, so it may be repeated
 	}
 	return op.uri, err
 }
 
 // Poll implements video.Upstream.
 func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
-	op, err := p.find(ctx, id)
+	op, err := p.findOperation(ctx, id)
 	return op.status, err
 }
 
-// find asks for an operation by its name.
-func (p *Provider) find(ctx context.Context, id string) (operation, error) {
+// findOperation returns the operation of this name, or video.ErrJobNotFound.
+func (p *Provider) findOperation(ctx context.Context, id string) (operation, error) {
 	if !transfer.ValidID(id) {
 		return operation{}, video.ErrJobNotFound
 	}
-	op, err := p.operation(ctx, upstream.Request{Method: http.MethodGet, Path: version + id})
+	op, err := p.askOperation(ctx, upstream.Request{Method: http.MethodGet, Path: version + id})
 	if upstream.NotFound(err) {
 		err = video.ErrJobNotFound
 	}
 	return op, err
 }
 
-// operation asks for something that is answered by an operation.
-func (p *Provider) operation(ctx context.Context, r upstream.Request) (operation, error) {
+// askOperation sends a request whose reply is an operation.
+func (p *Provider) askOperation(ctx context.Context, r upstream.Request) (operation, error) {
 	reply, err := p.client.Ask(ctx, r, dialect)
 	if err != nil {
 		return operation{}, err
@@ -114,7 +114,7 @@ func (p *Provider) operation(ctx context.Context, r upstream.Request) (operation
 	}
 	op, ok := decode(body)
 	if !ok {
-		return operation{}, transfer.InvalidReply("no operation")
+		return operation{}, transfer.InvalidReply("the reply is not an operation")
 	}
 	if f := op.status.Error; f != nil {
 		_, message := p.client.Fault(catalog.Veo, f.Code, f.Message)
@@ -128,7 +128,7 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	if v != video.Video {
 		return nil, video.ErrNoVariant
 	}
-	op, err := p.find(ctx, id)
+	op, err := p.findOperation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +149,10 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	return transfer.NewContent(reply, v)
 }
 
-// Delete implements video.Upstream: there is nothing that could be asked for.
+// Delete implements video.Upstream. It does nothing, because the vendor has no call for it.
 func (p *Provider) Delete(context.Context, string) error { return nil }
 
-// modelPath is the path of a model's call.
+// modelPath returns the path of the call that creates a job.
 func modelPath(model string) string {
 	return version + "models/" + strings.TrimPrefix(model, "models/") + ":predictLongRunning"
 }

@@ -14,8 +14,8 @@ import (
 	"stagedoor/providers/video"
 )
 
-// words are how providers of this shape say how a job stands (wire/videos.md 3).
-// Any other word says nothing.
+// words maps the status words of providers to states (wire/videos.md 3). Any other word is
+// unknown.
 var words = map[string]video.State{
 	"queued":      video.Queued,
 	"pending":     video.Queued,
@@ -35,24 +35,24 @@ var words = map[string]video.State{
 	"error":       video.Failed,
 }
 
-const standardCode = "video_generation_failed"
+const defaultCode = "video_generation_failed"
 
-func orStandard(code string) string {
+func orDefaultCode(code string) string {
 	if code == "" {
-		return standardCode
+		return defaultCode
 	}
 	return code
 }
 
-// decode reads a job object; ok is false if body is none. Of a failed job the
-// fault is as the provider says it, and not fit for clients yet.
+// decode reads a job. ok is false if body is not one. The fault of a failed job has the provider's
+// words, which are not safe for clients.
 func decode(body []byte) (id string, s video.Status, ok bool) {
 	if !fields.ValidLenient(body) {
 		return "", s, false
 	}
 	doc := gjson.ParseBytes(body)
 	id = doc.Get("id").Str
-	if !doc.IsObject() || !known(id) {
+	if !doc.IsObject() || !isJobID(id) {
 		return "", s, false
 	}
 	s.State = words[strings.ToLower(doc.Get("status").Str)]
@@ -69,7 +69,7 @@ func decode(body []byte) (id string, s video.Status, ok bool) {
 // maxUnix is the end of the year 9999.
 const maxUnix = 253_402_300_800
 
-// progress is 0 to 100, or -1; some providers send it as "33%".
+// progress returns 0 to 100, or -1 if the provider reports none. Some providers send "33%".
 func progress(v gjson.Result, state video.State) int {
 	if state == video.Completed {
 		return 100
@@ -89,9 +89,9 @@ func progress(v gjson.Result, state video.State) int {
 	return int(min(n, 100))
 }
 
-// fault reads the error of a failed job: an object or a text.
+// fault reads the error of a failed job, which is an object or a text.
 func fault(v gjson.Result) *video.Fault {
-	f := &video.Fault{Code: standardCode, Message: "the provider failed to make the video"}
+	f := &video.Fault{Code: defaultCode, Message: "the provider failed to make the video"}
 	if v.Type == gjson.String && v.Str != "" {
 		f.Message = v.Str
 		return f
@@ -105,7 +105,7 @@ func fault(v gjson.Result) *video.Fault {
 	return f
 }
 
-// pollAfter is when the provider wants to be asked again.
+// pollAfter returns the time after which the provider wants the next poll, or 0.
 func pollAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseInt(h.Get("Openai-Poll-After-Ms"), 10, 32); err == nil && ms > 0 {
 		return time.Duration(ms) * time.Millisecond

@@ -15,7 +15,7 @@ func FuzzDecode(f *testing.F) {
 		if !ok {
 			return
 		}
-		if !known(id) || s.Progress < -1 || s.Progress > 100 || (s.State == video.Failed) != (s.Error != nil) {
+		if !isJobID(id) || s.Progress < -1 || s.Progress > 100 || (s.State == video.Failed) != (s.Error != nil) {
 			t.Errorf("%q %+v", id, s)
 		}
 	})

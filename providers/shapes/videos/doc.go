@@ -1,4 +1,4 @@
-// Package videos asks upstreams that speak the videos routes (wire/videos.md) for
-// video jobs. It keeps nothing between calls, and it is not for the gateway's own
-// clients, whose side of the same routes is in http/media.
+// Package videos implements video.Upstream for upstreams that serve the videos routes
+// (wire/videos.md). It keeps no state between calls. A Provider is safe for concurrent use. The
+// gateway serves the same routes to its clients in http/media.
 package videos

@@ -10,10 +10,10 @@ import (
 	"stagedoor/providers/video/transfer"
 )
 
-// field is one of a request's texts.
+// field is a field of a request with a text.
 type field struct{ name, value string }
 
-// encode writes a job down: as a form if a file goes with it, else as JSON.
+// encode returns the request that creates a job: a form if it has a file, else JSON.
 func encode(s *video.Spec, open video.Opener) (upstream.Request, error) {
 	switch s.Operation {
 	case video.Create:
@@ -46,7 +46,7 @@ func create(s *video.Spec, open video.Opener) upstream.Request {
 		w.End()
 		return document(root, w)
 	}
-	// Forms have no place for characters, so the picture goes as a data URL.
+	// Forms have no field for characters, so the picture is sent as a data URL.
 	w.Key("input_reference").Object().Key("image_url").Raw([]byte(`"data:` + s.Reference.Type + `;base64,`))
 	b := &transfer.Body{Files: open}
 	b.Text(string(w.Buf))
@@ -55,10 +55,10 @@ func create(s *video.Spec, open video.Opener) upstream.Request {
 	return request(root, "application/json", b)
 }
 
-// derive makes a job of another video.
+// derive returns the request for a job that starts from another video.
 func derive(s *video.Spec, open video.Opener) (upstream.Request, error) {
-	if s.Source == nil || s.Source.File == nil && !known(s.Source.ID) {
-		return upstream.Request{}, unsupported("video", "is not known to the provider of this model")
+	if s.Source == nil || s.Source.File == nil && !isJobID(s.Source.ID) {
+		return upstream.Request{}, unsupported("video", "is unknown to the provider of this model")
 	}
 	fields := []field{{"prompt", s.Prompt}}
 	path := root + "/edits"
@@ -82,7 +82,7 @@ func derive(s *video.Spec, open video.Opener) (upstream.Request, error) {
 	return document(path, w), nil
 }
 
-// object begins a document.
+// object opens a JSON object with fields.
 func object(fields []field) *jsonw.Writer {
 	w := &jsonw.Writer{}
 	w.Object()

@@ -20,14 +20,14 @@ var dialect = upstream.Dialect{Shape: catalog.Videos, Authorize: authorize, Deco
 
 func authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
-// Provider is an upstream of the shape.
+// Provider is an upstream that serves the videos routes.
 type Provider struct {
 	client     *upstream.Client
 	idempotent bool
 }
 
-// New makes a Provider. idempotent says that it honours Idempotency-Key, which
-// the vendor's documents do not promise.
+// New returns a Provider. idempotent says that the upstream honours Idempotency-Key. The vendor's
+// documents do not promise it.
 func New(client *upstream.Client, idempotent bool) *Provider {
 	return &Provider{client: client, idempotent: idempotent}
 }
@@ -61,20 +61,20 @@ func (p *Provider) Submit(
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
-	return p.job(ctx, r)
+	return p.askJob(ctx, r)
 }
 
 // Poll implements video.Upstream.
 func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
-	if !known(id) {
+	if !isJobID(id) {
 		return video.Status{}, video.ErrJobNotFound
 	}
-	_, s, err := p.job(ctx, upstream.Request{Method: http.MethodGet, Path: root + "/" + id})
-	return s, lost(err)
+	_, s, err := p.askJob(ctx, upstream.Request{Method: http.MethodGet, Path: root + "/" + id})
+	return s, orJobNotFound(err)
 }
 
-// job asks for something that is answered by a job.
-func (p *Provider) job(ctx context.Context, r upstream.Request) (string, video.Status, error) {
+// askJob sends a request whose reply is a job.
+func (p *Provider) askJob(ctx context.Context, r upstream.Request) (string, video.Status, error) {
 	reply, err := p.client.Ask(ctx, r, dialect)
 	if err != nil {
 		return "", video.Status{}, err
@@ -86,19 +86,19 @@ func (p *Provider) job(ctx context.Context, r upstream.Request) (string, video.S
 	}
 	id, s, ok := decode(body)
 	if !ok {
-		return "", video.Status{}, transfer.InvalidReply("no video job")
+		return "", video.Status{}, transfer.InvalidReply("the reply is not a video job")
 	}
 	s.PollAfter = pollAfter(reply.Header)
 	if s.Error != nil {
 		code, message := p.client.Fault(catalog.Videos, s.Error.Code, s.Error.Message)
-		s.Error = &video.Fault{Code: orStandard(code), Message: message}
+		s.Error = &video.Fault{Code: orDefaultCode(code), Message: message}
 	}
 	return id, s, nil
 }
 
 // Content implements video.Upstream.
 func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byteRange string) (*video.Content, error) {
-	if !known(id) {
+	if !isJobID(id) {
 		return nil, video.ErrJobNotFound
 	}
 	r := upstream.Request{
@@ -111,36 +111,37 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	}
 	reply, err := p.client.Ask(ctx, r, dialect)
 	if err != nil {
-		return nil, missing(lost(err), v)
+		return nil, orNoVariant(orJobNotFound(err), v)
 	}
 	return transfer.NewContent(reply, v)
 }
 
 // Delete implements video.Upstream.
 func (p *Provider) Delete(ctx context.Context, id string) error {
-	if !known(id) {
+	if !isJobID(id) {
 		return video.ErrJobNotFound
 	}
 	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodDelete, Path: root + "/" + id}, dialect)
 	if err != nil {
-		return lost(err)
+		return orJobNotFound(err)
 	}
 	reply.Close()
 	return nil
 }
 
-// known reports whether an id can be one of this shape's.
-func known(id string) bool { return transfer.ValidID(id) && !strings.Contains(id, "/") }
+// isJobID reports whether an id can be one of this shape.
+func isJobID(id string) bool { return transfer.ValidID(id) && !strings.Contains(id, "/") }
 
-func lost(err error) error {
+// orJobNotFound replaces a 404 by video.ErrJobNotFound.
+func orJobNotFound(err error) error {
 	if upstream.NotFound(err) {
 		return video.ErrJobNotFound
 	}
 	return err
 }
 
-// missing tells a refusal of the variant from others.
-func missing(err error, v video.Variant) error {
+// orNoVariant replaces a refusal of the variant by video.ErrNoVariant.
+func orNoVariant(err error, v video.Variant) error {
 	var f *upstream.Failure
 	if v == video.Video || !errors.As(err, &f) || f.Class != upstream.CallerFault {
 		return err
@@ -151,7 +152,7 @@ func missing(err error, v video.Variant) error {
 	return err
 }
 
-// unsupported is a job that cannot be asked for.
+// unsupported returns the failure for a job that the shape cannot express.
 func unsupported(param, why string) error {
 	return &upstream.Failure{Class: upstream.CallerFault, Err: dialogue.Unsupported(param, why)}
 }

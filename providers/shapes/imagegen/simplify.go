@@ -10,28 +10,28 @@ import (
 
 var _ picture.Simplifier = shape{}
 
-// Yield implements picture.Simplifier: the documents list fields of the third
-// generation that the vendor's own routes do not (wire/imagegen.md 5). A refusal
-// that names another field is not about them; the vendor's names none.
+// Simplify implements picture.Simplifier. The documents list fields of the third generation that
+// the vendor's own routes do not have (wire/imagegen.md 5), so a 400 may be about them, unless it
+// names another field.
 func (shape) Simplify(r *picture.Request, model string, refused *dialogue.Error) (*picture.Request, []string) {
 	if !isV3(model) || refused.Status != http.StatusBadRequest {
 		return nil, nil
 	}
 	less := *r
 	var lost []string
-	give := func(name string, given bool) {
+	drop := func(name string, given bool) {
 		if given {
 			lost = append(lost, name)
 		}
 	}
 	switch r.Operation {
 	case picture.Edit:
-		give("aspect_ratio", r.Aspect != picture.Aspect{})
-		give("size", r.Size != picture.Size{})
-		give("negative_prompt", r.NegativePrompt != "")
+		drop("aspect_ratio", r.Aspect != picture.Aspect{})
+		drop("size", r.Size != picture.Size{})
+		drop("negative_prompt", r.NegativePrompt != "")
 		less.Aspect, less.Size, less.NegativePrompt = picture.Aspect{}, picture.Size{}, ""
 	case picture.ReplaceBackground:
-		give("style_type", r.StyleType != "")
+		drop("style_type", r.StyleType != "")
 		less.StyleType = ""
 	}
 	if len(lost) == 0 || refused.Param != "" && !slices.Contains(lost, refused.Param) {
