@@ -351,7 +351,7 @@ func streamFaults() []fault {
 			spoiltEnd(c, w, func(c *faultd.Conn) { c.Stall() })
 		}, answered).with(func(f *fault) { f.shapes = reasonLast }),
 		streamRow("u45", "an event that is not JSON", func(c *faultd.Conn, w faultd.Wire, _ bool) {
-			sendStream(c, w.Begun()+"data: {\"choices\":[}\n\n"+strings.Join(w.End, ""))
+			sendStream(c, w.Begun()+"data: {\"choices\":[\n\n"+strings.Join(w.End, ""))
 		}, brokenOff),
 		streamRow("u46a", "an event of 1,000 levels", largeEvent(deepValue), brokenOff),
 		streamRow("u46b", "an event of 20,000 names", largeEvent(wideValue), brokenOff),

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/http/admin"
@@ -66,7 +67,9 @@ const (
 	startUp      = 150 * time.Millisecond // a start takes about as long
 	killInStart  = 0.2                    // of the cycles
 	killInCheck  = 0.1
-	graceOfRuns  = "1m" // of the processes that forgive a lost refresh answer
+	leastSteps   = 40               // of all writers before a kill under load
+	patience     = 30 * time.Second // for them, on a busy machine
+	graceOfRuns  = "1m"             // of the processes that forgive a lost refresh answer
 	codeLifetime = "10m"
 	adminToken   = "the-soaks-token-of-administration"
 )
@@ -266,6 +269,7 @@ func (s *soak) killLoaded(ctx context.Context) error {
 	ended := make(chan error, len(s.writers))
 	var busy sync.WaitGroup // until every writer has completed Options.Steps
 	busy.Add(len(s.writers))
+	var completed atomic.Int64 // steps of all writers
 	for _, w := range s.writers {
 		go func() {
 			done := sync.OnceFunc(busy.Done)
@@ -275,6 +279,7 @@ func (s *soak) killLoaded(ctx context.Context) error {
 					ended <- err
 					return
 				}
+				completed.Add(1)
 				if steps == s.options.Steps {
 					done()
 					<-ctx.Done()
@@ -286,6 +291,9 @@ func (s *soak) killLoaded(ctx context.Context) error {
 		busy.Wait()
 	} else {
 		time.Sleep(s.moment(s.options.Load))
+		for until := time.Now().Add(patience); completed.Load() < leastSteps && time.Now().Before(until); {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	err := s.kill()
 	cancel() // who calls nobody at the moment
