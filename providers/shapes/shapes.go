@@ -73,7 +73,7 @@ type Shape interface {
 // out what to say when Check refuses.
 type SyntaxChecker interface{ ChecksSyntax() }
 
-// Mode is how a reply is written to the client.
+// Mode says how a reply is written to the client.
 type Mode uint8
 
 // Modes of a reply.
