@@ -58,7 +58,7 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 			Message: "the body is not a JSON object",
 		}
 	}
-	in.addObject("", in.body)
+	in.addObject(in.body)
 	return in, nil
 }
 
@@ -73,20 +73,26 @@ func unreadable(err error) *dialogue.Error {
 	}
 }
 
-// addObject adds the members of an object and, at the outermost level, those of objects in it.
-func (in *input) addObject(prefix string, members gjson.Result) {
+// addObject adds the members of an object, and those of objects in it under names as forms
+// have them.
+func (in *input) addObject(members gjson.Result) {
 	members.ForEach(func(key, v gjson.Result) bool {
-		name := key.String()
-		if prefix != "" {
-			name = prefix + "[" + name + "]"
+		if !v.IsObject() {
+			in.addValue(key.String(), v)
+			return true
 		}
-		if v.IsObject() && prefix == "" {
-			in.addObject(name, v)
-		} else if v.Type != gjson.Null {
-			in.values[name] = v.String()
-		}
+		v.ForEach(func(inner, v gjson.Result) bool {
+			in.addValue(key.String()+"["+inner.String()+"]", v)
+			return true
+		})
 		return true
 	})
+}
+
+func (in *input) addValue(name string, v gjson.Result) {
+	if v.Type != gjson.Null {
+		in.values[name] = v.String()
+	}
 }
 
 func (in *input) readForm(r *http.Request) error {
