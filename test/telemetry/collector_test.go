@@ -26,9 +26,26 @@ type collector struct {
 	grpc, http string // addresses
 }
 
+// startCollector starts the receiver on addresses that are free. Another suite may take one
+// of them before the receiver listens, and then others are tried.
 func startCollector(t *testing.T) *collector {
 	t.Helper()
-	c := &collector{traces: new(consumertest.TracesSink), metrics: new(consumertest.MetricsSink), grpc: freeAddr(t), http: freeAddr(t)}
+	for {
+		c, err := tryCollector(t)
+		if err == nil {
+			return c
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func tryCollector(t *testing.T) (*collector, error) {
+	c := &collector{
+		traces: new(consumertest.TracesSink), metrics: new(consumertest.MetricsSink),
+		grpc: freeAddr(t), http: freeAddr(t),
+	}
 	factory := otlpreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*otlpreceiver.Config)
 	g := *cfg.Protocols.GRPC.GetOrInsertDefault()
@@ -40,25 +57,24 @@ func startCollector(t *testing.T) *collector {
 	settings := receivertest.NewNopSettings(factory.Type())
 	traces, err := factory.CreateTraces(context.Background(), settings, cfg, c.traces)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	metrics, err := factory.CreateMetrics(context.Background(), settings, cfg, c.metrics)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	host := componenttest.NewNopHost()
-	if err := traces.Start(context.Background(), host); err != nil {
-		t.Fatal(err)
-	}
-	if err := metrics.Start(context.Background(), host); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
+	stop := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_, _ = traces.Shutdown(ctx), metrics.Shutdown(ctx) // they are one receiver
-	})
-	return c
+	}
+	host := componenttest.NewNopHost()
+	if err := errors.Join(traces.Start(context.Background(), host), metrics.Start(context.Background(), host)); err != nil {
+		stop()
+		return nil, err
+	}
+	t.Cleanup(stop)
+	return c, nil
 }
 
 // freeAddr is a loopback address nobody listens on. Its port is below those that

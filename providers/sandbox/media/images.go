@@ -208,7 +208,10 @@ func vendorRequest(in *input, op picture.Operation) (*picture.Request, error) {
 		if !fields.ValidLenientString(text) || !gjson.Parse(text).IsObject() {
 			return nil, dialogue.Invalid("image_request", "must be a JSON object")
 		}
-		in.addObject("image_request", gjson.Parse(text))
+		gjson.Parse(text).ForEach(func(name, v gjson.Result) bool {
+			in.addValue(name.String(), v)
+			return true
+		})
 	}
 	for name, v := range in.values {
 		if member, ok := strings.CutPrefix(name, "image_request["); ok {
