@@ -2,6 +2,7 @@ package server
 
 import (
 	"container/list"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -25,7 +26,6 @@ type listener struct {
 	net.Listener
 	open  *atomic.Int64
 	slots *slots
-	tls   bool // the connections carry TLS
 
 	stopped, closed chan struct{}
 	stopping        sync.Once
@@ -33,28 +33,33 @@ type listener struct {
 	err             error // of stopping
 }
 
-func newListener(l net.Listener, open *atomic.Int64, slots *slots, tls bool) *listener {
+func newListener(l net.Listener, open *atomic.Int64, slots *slots) *listener {
 	return &listener{
 		Listener: l,
 		open:     open,
 		slots:    slots,
-		tls:      tls,
 		stopped:  make(chan struct{}),
 		closed:   make(chan struct{}),
 	}
 }
 
-// Accept implements net.Listener. Between stop and Close it waits.
+// Accept implements net.Listener. Its connections speak HTTP/1 without TLS.
 func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.accept()
+	if err != nil {
+		return nil, err
+	}
+	return &http1{Conn: c, base: c}, nil
+}
+
+// accept returns the next connection. Between stop and Close it waits.
+func (l *listener) accept() (*conn, error) {
 	l.open.Add(1)
 	c, err := l.Listener.Accept()
 	if err == nil {
 		accepted := &conn{Conn: c, open: l.open, slots: l.slots}
 		l.slots.enter(accepted, l.stopped)
-		if l.tls {
-			return accepted, nil
-		}
-		return &http1{Conn: accepted, base: accepted}, nil
+		return accepted, nil
 	}
 	l.open.Add(-1)
 	select {
@@ -91,6 +96,7 @@ type conn struct {
 	waits  atomic.Bool   // whether quiet is set
 	fresh  time.Time     // when it was accepted; zero: it has brought a request before
 	closed atomic.Bool
+	eof    bool         // the client has ended TCP, noted by Read
 	until  atomic.Int64 // the deadline in force, in nanoseconds
 }
 
@@ -108,6 +114,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.waits.Load() {
 		c.slots.speak(c)
+	}
+	if err == io.EOF {
+		c.eof = true
 	}
 	return n, err
 }

@@ -17,7 +17,7 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// http1 is a connection that speaks HTTP/1 in plain bytes: a *conn, or a *tls.Conn over one. It
+// http1 is a connection that speaks HTTP/1: a *conn, or a *tls.Conn over one. It
 // refuses requests of ambiguous length and tells clients that have left from those that have only
 // closed their sending side. net/http reads from it with one goroutine at a time.
 type http1 struct {
@@ -70,12 +70,21 @@ func (c *http1) Read(p []byte) (int, error) {
 			mark = encodingMark
 		}
 		c.pending = append([]byte(mark), p[at:n]...)
-		return at, nil // a read error comes again
+		return at, nil
 	}
-	if n == 0 && err == io.EOF && c.in.state == messageStart && c.busy.Load() {
+	if n > 0 {
+		err = nil // it comes again: a *tls.Conn returns it with the last bytes
+	}
+	if err == io.EOF && c.in.state == messageStart && c.busy.Load() && c.halfClosed() {
 		err = c.awaitReset()
 	}
 	return n, err
+}
+
+// halfClosed reports whether a read that has ended may leave a client that reads on. With TLS, the
+// client says so with a close_notify. Where TCP ends without one, the client has left.
+func (c *http1) halfClosed() bool {
+	return c.Conn == net.Conn(c.base) || !c.base.eof
 }
 
 // Write implements net.Conn.
@@ -202,6 +211,8 @@ func baseOf(raw net.Conn) (*conn, *http1) {
 	switch raw := raw.(type) {
 	case *http1:
 		return raw.base, raw
+	case *https1:
+		return raw.base, raw.http1
 	case *tls.Conn:
 		c, _ := raw.NetConn().(*conn)
 		return c, nil

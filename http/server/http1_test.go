@@ -169,11 +169,13 @@ func checkAmbiguous(t *testing.T, size int, dial func() net.Conn) {
 }
 
 func TestContentLengthBesideTransferEncodingIsRefused(t *testing.T) {
-	s, _ := newServer(t, nil)
-	address := loopback(t, s)
-	for _, size := range []int{1 << 20, 7, 1} {
-		checkAmbiguous(t, size, func() net.Conn { return dial(t, address) })
-	}
+	eachTransport(t, func(t *testing.T, secure bool) {
+		s, config := newServerOver(t, secure)
+		address := loopback(t, s)
+		for _, size := range []int{1 << 20, 7, 1} {
+			checkAmbiguous(t, size, func() net.Conn { return connect(t, address, config) })
+		}
+	})
 }
 
 func TestClientsCannotMarkRequestsThemselves(t *testing.T) {
@@ -189,11 +191,12 @@ func TestClientsCannotMarkRequestsThemselves(t *testing.T) {
 // sending side while it waits. begin writes the beginning of the reply, if there is to be one.
 func halfClosing(
 	t *testing.T,
+	secure bool,
 	version string,
 	begin func(http.ResponseWriter),
-) (client *net.TCPConn, in *bufio.Reader, release chan struct{}, ended chan error) {
+) (client duplex, in *bufio.Reader, release chan struct{}, ended chan error) {
 	t.Helper()
-	s, _ := newServer(t, nil)
+	s, config := newServerOver(t, secure)
 	started := make(chan struct{})
 	release, ended = make(chan struct{}), make(chan error, 1)
 	s.http.Handler = s.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +213,7 @@ func halfClosing(
 			ended <- context.Cause(r.Context())
 		}
 	}))
-	client = dial(t, loopback(t, s)).(*net.TCPConn)
+	client = connect(t, loopback(t, s), config)
 	fmt.Fprintf(client, "POST /v1/models HTTP/%s\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", version)
 	<-started
 	return client, bufio.NewReader(client), release, ended
@@ -231,72 +234,76 @@ var beginnings = map[string]func(http.ResponseWriter){
 }
 
 func TestAClientThatClosesItsSendingSideGetsItsReply(t *testing.T) {
-	for name, begin := range beginnings {
-		t.Run(name, func(t *testing.T) {
-			client, in, release, ended := halfClosing(t, "1.1", begin)
-			if err := client.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
-			// The probe shows that the server has noticed.
-			if begin == nil {
-				if head, err := in.Peek(25); err != nil || string(head) != "HTTP/1.1 100 Continue\r\n\r\n" {
-					t.Fatalf("%q %v", head, err)
+	eachTransport(t, func(t *testing.T, secure bool) {
+		for name, begin := range beginnings {
+			t.Run(name, func(t *testing.T) {
+				client, in, release, ended := halfClosing(t, secure, "1.1", begin)
+				if err := client.CloseWrite(); err != nil {
+					t.Fatal(err)
 				}
-			}
-			r, err := http.ReadResponse(in, nil)
-			if err == nil && r.StatusCode == 100 {
-				close(release)
-				r, err = http.ReadResponse(in, nil)
-			}
-			if err != nil || r.StatusCode != 200 {
-				t.Fatalf("%v %v", r, err)
-			}
-			body := bufio.NewReader(r.Body)
-			var text strings.Builder
-			for begin != nil {
-				line, err := body.ReadString('\n')
-				text.WriteString(line)
-				if line == ":\n" {
+				// The probe shows that the server has noticed.
+				if begin == nil {
+					if head, err := in.Peek(25); err != nil || string(head) != "HTTP/1.1 100 Continue\r\n\r\n" {
+						t.Fatalf("%q %v", head, err)
+					}
+				}
+				r, err := http.ReadResponse(in, nil)
+				if err == nil && r.StatusCode == 100 {
 					close(release)
-					break
+					r, err = http.ReadResponse(in, nil)
 				}
-				if err != nil {
-					t.Fatalf("%q %v", &text, err)
+				if err != nil || r.StatusCode != 200 {
+					t.Fatalf("%v %v", r, err)
 				}
-			}
-			rest, err := io.ReadAll(body)
-			text.Write(rest)
-			if err != nil || !strings.HasSuffix(text.String(), "data: whole\n\n") {
-				t.Errorf("%q %v", &text, err)
-			}
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-	}
+				body := bufio.NewReader(r.Body)
+				var text strings.Builder
+				for begin != nil {
+					line, err := body.ReadString('\n')
+					text.WriteString(line)
+					if line == ":\n" {
+						close(release)
+						break
+					}
+					if err != nil {
+						t.Fatalf("%q %v", &text, err)
+					}
+				}
+				rest, err := io.ReadAll(body)
+				text.Write(rest)
+				if err != nil || !strings.HasSuffix(text.String(), "data: whole\n\n") {
+					t.Errorf("%q %v", &text, err)
+				}
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 }
 
 func TestAClientThatLeavesIsNoticedBeforeTheNextWrite(t *testing.T) {
-	for name, begin := range beginnings {
-		versions := []string{"1.1"}
-		if begin == nil {
-			versions = append(versions, "1.0")
-		}
-		for _, version := range versions {
-			t.Run(name+" of HTTP "+version, func(t *testing.T) {
-				client, in, _, ended := halfClosing(t, version, begin)
-				if begin != nil { // read it, because unread bytes make any system send a reset
-					for line := ""; line != "\r\n"; {
-						line, _ = in.ReadString('\n')
+	eachTransport(t, func(t *testing.T, secure bool) {
+		for name, begin := range beginnings {
+			versions := []string{"1.1"}
+			if begin == nil {
+				versions = append(versions, "1.0")
+			}
+			for _, version := range versions {
+				t.Run(name+" of HTTP "+version, func(t *testing.T) {
+					client, in, _, ended := halfClosing(t, secure, version, begin)
+					if begin != nil { // read it, because unread bytes make any system send a reset
+						for line := ""; line != "\r\n"; {
+							line, _ = in.ReadString('\n')
+						}
 					}
-				}
-				left := time.Now()
-				client.Close()
-				if err := <-ended; err == nil {
-					t.Error("the reply was written")
-				}
-				t.Logf("noticed after %s", time.Since(left))
-			})
+					left := time.Now()
+					client.Close()
+					if err := <-ended; err == nil {
+						t.Error("the reply was written")
+					}
+					t.Logf("noticed after %s", time.Since(left))
+				})
+			}
 		}
-	}
+	})
 }

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -173,17 +174,24 @@ func boundSends(c syscall.RawConn) error {
 
 // Serve accepts on every listener until Shutdown.
 func (s *Server) Serve(listeners []net.Listener) error {
+	var secure *tls.Config
+	if s.options.CertFile != "" {
+		certificate, err := tls.LoadX509KeyPair(s.options.CertFile, s.options.KeyFile)
+		if err != nil {
+			return fmt.Errorf("load the TLS certificate: %w", err)
+		}
+		secure = tlsConfig(certificate)
+	}
 	p := pool.New().WithErrors().WithFirstError()
 	for _, l := range listeners {
-		l := newListener(l, &s.open, s.slots, s.options.CertFile != "")
-		s.listening(l)
+		plain := newListener(l, &s.open, s.slots)
+		s.listening(plain)
 		p.Go(func() error {
-			var err error
-			if s.options.CertFile != "" {
-				err = s.http.ServeTLS(l, s.options.CertFile, s.options.KeyFile)
-			} else {
-				err = s.http.Serve(l)
+			var l net.Listener = plain
+			if secure != nil {
+				l = newTLSListener(plain, secure)
 			}
+			err := s.http.Serve(l)
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}

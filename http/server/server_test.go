@@ -572,10 +572,9 @@ func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 func serveHTTP2(t *testing.T, s *Server) *http.Client {
 	t.Helper()
 	certificate := certify(t)
-	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	var wg sync.WaitGroup
-	wg.Go(func() { s.http.ServeTLS(newListener(p, &s.open, newSlots(0), true), "", "") })
+	wg.Go(func() { s.http.Serve(newTLSListener(newListener(p, &s.open, newSlots(0)), tlsConfig(certificate))) })
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate.Leaf)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots},

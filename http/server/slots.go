@@ -131,6 +131,22 @@ func (s *slots) observe(raw net.Conn, state http.ConnState) {
 	}
 }
 
+// wait notes that the TLS handshake of c begins. c has no request before the handshake has ended,
+// whatever it sends, so others may take its place until then.
+func (s *slots) wait(c *conn) {
+	if s.most == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.fresh = time.Now(); !c.closed.Load() {
+		c.quiet = s.quiet.PushBack(c)
+	}
+	if s.used > s.most {
+		s.wake()
+	}
+}
+
 // speaks reports whether the client has sent something that was not read yet.
 func (c *conn) speaks() bool {
 	socket, ok := c.Conn.(syscall.Conn)
