@@ -174,10 +174,6 @@ func header(txn *memdb.Txn, id string, owner Owner, now time.Time) (ResponseHead
 	return r.rec, nil
 }
 
-// KnowsResponse tells whether a response with this id is kept for anybody: what
-// is somebody else's must not be asked for elsewhere either.
-func (s *State) KnowsResponse(id string) bool { return responses.get(s.snapshot(), id) != nil }
-
 // WatchResponse returns a response's header and a channel that is closed when it
 // may have changed: by UpdateResponse or its removal.
 func (s *State) WatchResponse(id string, owner Owner) (ResponseHeader, <-chan struct{}, error) {
@@ -331,16 +327,17 @@ func (s *State) DeleteResponse(ctx context.Context, id string, owner Owner) erro
 		if err != nil {
 			return err
 		}
-		tx.removeResponse(responses.get(tx.mem, h.ID))
+		s.removeResponse(tx, responses.get(tx.mem, h.ID))
 		return nil
 	})
 }
 
-func (tx *Tx) removeResponse(r *row[ResponseHeader]) {
+func (s *State) removeResponse(tx *Tx, r *row[ResponseHeader]) {
 	cold := coldPrefix(r.rec.ID)
 	tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: cold})
 	if r.rec.EventSize > 0 {
 		tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Event, Key: cold})
 	}
 	responses.remove(tx, r)
+	s.rememberResponse(tx, &r.rec)
 }

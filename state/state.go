@@ -51,7 +51,7 @@ var hot = []interface {
 	durableTable() journal.Table
 	schema() *memdb.TableSchema
 	decoder
-}{&facts, &keys, &responses, &accounts, &holds, &redeemCodes,
+}{&facts, &keys, &responses, &goneResponses, &accounts, &holds, &redeemCodes,
 	&users, &groups, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
 	&spends, &payments, &videos, &videoKeys, &deliveries}
 

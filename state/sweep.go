@@ -11,7 +11,9 @@ import (
 const MaxSweep = 500
 
 // transient are the tables that Sweep clears, beside the responses.
-var transient = []interface{ sweep(*Tx, int) int }{&sessions, &accessTokens, &grants, &consents, &redeemCodes, videoSweep{}, &deliveries}
+var transient = []interface{ sweep(*Tx, int) int }{
+	&sessions, &accessTokens, &grants, &consents, &redeemCodes, videoSweep{}, &deliveries, &goneResponses,
+}
 
 // Sweep removes up to limit records (MaxSweep if 0) and tells how many: expired
 // ones of every table, then finished responses beyond MaxResponses, the oldest of the owners that have most.
@@ -30,7 +32,7 @@ func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 		chosen = s.View().responsesOfTheLargest(min(excess, limit))
 	}
 	return Do(ctx, s, func(tx *Tx) (int, error) {
-		swept := tx.sweepResponses(limit, excess, chosen)
+		swept := s.sweepResponses(tx, limit, excess, chosen)
 		for _, t := range transient {
 			swept += t.sweep(tx, limit-swept)
 		}
@@ -38,7 +40,7 @@ func (s *State) Sweep(ctx context.Context, limit int) (int, error) {
 	})
 }
 
-func (tx *Tx) sweepResponses(limit, excess int, chosen []string) int {
+func (s *State) sweepResponses(tx *Tx, limit, excess int, chosen []string) int {
 	doomed := responses.expired(tx.mem, tx.now, limit)
 	for _, id := range chosen {
 		if len(doomed) >= min(excess, limit) {
@@ -49,7 +51,7 @@ func (tx *Tx) sweepResponses(limit, excess int, chosen []string) int {
 		}
 	}
 	for _, r := range doomed {
-		tx.removeResponse(r)
+		s.removeResponse(tx, r)
 	}
 	return len(doomed)
 }

@@ -45,7 +45,8 @@ type gateway struct {
 	secrets map[string]string // by key name
 	without string            // a model the sandbox does not serve
 	store   journal.Store     // in memory if nil
-	later   atomic.Int64      // how far the clock of the doors is ahead
+	options []state.Option
+	later   atomic.Int64 // how far the clock of the doors and of the state is ahead
 }
 
 // logs is what was logged.
@@ -99,10 +100,11 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if g.store == nil {
 		g.store = journal.NewMemory()
 	}
-	if g.state, err = state.Open(g.store, time.Now); err != nil {
+	now := func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }
+	if g.state, err = state.Open(g.store, now, g.options...); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
+	env := &dialogue.Env{Now: now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.flow = flow.New(time.Now)
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})
@@ -122,7 +124,9 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow})
 	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: known, ID: newID})
 	t.Cleanup(g.close)
-	g.key("all", nil)
+	if g.secrets["all"] == "" { // otherwise the store has it from before
+		g.key("all", nil)
+	}
 	return g
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -431,4 +432,76 @@ func TestUnknownResponsesArePassedOnlyWhereThatIsConfigured(t *testing.T) {
 			want(t, r, 404, "previous_response_not_found")
 		}
 	}
+}
+
+// The id of a response that was deleted, evicted or has expired, and of another owner's, is
+// not passed on for 30 days after its removal, also where unknown ids are.
+func TestADeletedResponseStaysUnknownWhereUnknownOnesArePassedOn(t *testing.T) {
+	var made atomic.Int64
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			answerJSON(200, `{"object":"response","deleted":true}`)(w, r)
+			return
+		}
+		answerJSON(200, fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":1,"status":"completed",`+
+			`"model":"m","output":[],"usage":null}`, made.Add(1)))(w, r)
+	})
+	setUp := func(g *gateway) {
+		p := catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL, PassUnknownResponses: true}
+		g.provider(p, catalog.Model{Pattern: "m"})
+		g.options = []state.Option{state.MaxResponses(2)}
+	}
+	g := open(t, setUp)
+	g.key("other", nil)
+	const body, deleted, evicted, expired, others = `{"model":"m","input":"x"}`, "resp_1", "resp_2", "resp_3", "resp_4"
+	sweep := func() {
+		if _, err := g.state.Sweep(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follow := func(id string) reply {
+		return g.do("POST", "/v1/responses", `{"model":"m","input":"x","store":false,"previous_response_id":"`+id+`"}`)
+	}
+	unknown := func(ids ...string) {
+		t.Helper()
+		before := len(up.all())
+		for _, id := range ids {
+			want(t, follow(id), 404, "previous_response_not_found")
+			want(t, g.do("GET", "/v1/responses/"+id, ""), 404, "response_not_found")
+			want(t, g.do("GET", "/v1/responses/"+id+"/input_items", ""), 404, "response_not_found")
+			want(t, g.do("POST", "/v1/responses/"+id+"/cancel", ""), 404, "response_not_found")
+			want(t, g.do("DELETE", "/v1/responses/"+id, ""), 404, "response_not_found")
+		}
+		if n := len(up.all()) - before; n != 0 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+	}
+	g.create(body)
+	want(t, g.do("DELETE", "/v1/responses/"+deleted, ""), 200, "")
+	g.create(body)
+	g.create(body)
+	want(t, g.do("POST", "/v1/responses", body, g.as("other")...), 200, "")
+	sweep()
+	unknown(deleted, evicted, others)
+	want(t, g.do("GET", "/v1/responses/"+expired, ""), 200, "")
+
+	const day = 24 * time.Hour
+	g.later.Store(int64(30*day - time.Hour))
+	unknown(deleted, evicted, others)
+	g.later.Store(int64(30*day + time.Hour))
+	unknown(expired, others) // before they are swept
+	sweep()
+	unknown(expired, others)
+	g.close()
+	secrets := g.secrets
+	g = open(t, setUp, func(next *gateway) {
+		next.store, next.secrets = g.store, secrets
+		next.later.Store(int64(59 * day))
+	})
+	unknown(expired, others)
+	want(t, follow(deleted), 200, "")
+	want(t, follow(evicted), 200, "")
+	g.later.Store(int64(61 * day))
+	want(t, follow(expired), 200, "")
+	want(t, follow(others), 200, "")
 }

@@ -21,6 +21,7 @@ const (
 	Response Table = "resphead" // headers of stored responses, by time-ordered id
 	Body     Table = "resp"     // bodies of stored responses: cold, read by key
 	Event    Table = "respev"   // event logs of stored responses: cold, read by prefix
+	Gone     Table = "respgone" // ids of responses that were removed, by their hash
 	Idem     Table = "idem"     // idempotency keys of video jobs whose records are gone, by owner and key
 
 	Developer Table = "dev"     // developer tokens, by time-ordered id
@@ -44,7 +45,7 @@ const (
 )
 
 var tables = [...]Table{Meta, User, Key, App, Grant, Token, Session, Ledger, Balance, Job, Response, Body, Event, Idem,
-	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group}
+	Developer, Consent, Hold, Receipt, Redeem, Spend, Usage, Folded, Payment, Delivery, ByHash, Group, Gone}
 
 // Tables returns every table.
 func Tables() []Table { return append([]Table(nil), tables[:]...) }
