@@ -1,3 +1,8 @@
+//go:build !race
+
+// The race detector takes time and memory of its own, so these are measured without it, by
+// make test-program.
+
 package main
 
 import (
