@@ -148,6 +148,23 @@ func TestAnErrorAfterTheStartIsRetriedAndForgotten(t *testing.T) {
 	})
 }
 
+// The retry budget has three places at least. A request that was retried gives its place
+// back when it ends, so any number of requests one after the other may be retried.
+func TestARequestThatWasRetriedGivesItsPlaceInTheBudgetBack(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, document(503, `{"error":{"message":"busy"}}`), goodChat())
+		for n := range 3 * 2 {
+			got := s.ask(s.order(dialogue.Chat, chatAskStream))
+			if got.Err != nil || got.Attempts != 2 {
+				t.Fatalf("request %d: got %v after %d attempts, want an answer after two", n, got.Err, got.Attempts)
+			}
+			s.fakes["a"].mu.Lock()
+			s.fakes["a"].calls = nil
+			s.fakes["a"].mu.Unlock()
+		}
+	})
+}
+
 func TestAnErrorAfterTheStartGoesElsewhereAndCountsWhatFailedLast(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", dialogue.Chat, stream(chatRole+chatError))

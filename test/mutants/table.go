@@ -281,7 +281,8 @@ var Table = []Mutant{
 		Old: `	case streamed && begun:
 		t.last = t.failed()
 `,
-		New: ``,
+		New: `	case streamed && begun:
+`,
 	},
 	{
 		Name: "streams: retry after the first byte",
