@@ -44,7 +44,7 @@ type Job struct {
 // works on it must not do so for ever.
 const maxTries = 3
 
-// size is what the job holds in memory.
+// size counts the bytes that the job holds in memory.
 func (j *Job) size() int64 {
 	return int64(len(j.Order.Body) + len(j.Queued) + len(j.Input) + len(j.Request))
 }

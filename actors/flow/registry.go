@@ -59,7 +59,7 @@ func New(clock func() time.Time) *Registry {
 
 func (r *Registry) now() time.Time { return r.clock() }
 
-// guard is what Guard was called with.
+// guard holds the argument of Guard.
 type guard struct {
 	era   func() uint64
 	stale func()

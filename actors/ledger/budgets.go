@@ -23,7 +23,7 @@ type allowance struct {
 	era    uint64 // of the keys when budget was read, plus one; 0: it was not read
 }
 
-// budgets is where scopes, their budgets and their spending are read. They are read anew
+// budgets reads scopes, their budgets and their spending. They are read anew
 // after any change of a key, so a changed budget counts at once, also for streams under way.
 type budgets interface {
 	KeyEra() uint64
@@ -238,7 +238,7 @@ func (c *core) take(now time.Time, b *bounds, amount int64) error {
 	return nil
 }
 
-// room is what can be held in addition: of the account and of every budget.
+// room returns the amount that the account and every budget can still hold.
 func (c *core) room(now time.Time, b *bounds) int64 {
 	room := c.available()
 	for _, a := range b.all {

@@ -33,7 +33,7 @@ var endReasons = [...]string{Finished: "finished", Refused: "refused", Failed: "
 // String is the end reason in receipts.
 func (e End) String() string { return endReasons[e] }
 
-// Work is what a provider did for a request that is over. None of its members is what a
+// Work describes what a provider did for a request that is over. None of its members is what a
 // client said, except for MostOutput, which a client can only raise: a client can raise a
 // hold, but it cannot lower a bill.
 type Work struct {
