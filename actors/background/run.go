@@ -55,8 +55,8 @@ type run struct {
 	memory memory.Claim     // for the job and its events; under mu once it runs
 }
 
-func newRun(job Job, budget *memory.Budget) *run {
-	r := &run{job: job, changed: make(chan struct{}), memory: budget.Claim()}
+func newRun(job Job, budget memory.Pool) *run {
+	r := &run{job: job, changed: make(chan struct{}), memory: memory.NewClaim(budget, string(job.Owner))}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }

@@ -259,7 +259,7 @@ func (a *attempt) ask(ctx context.Context, p part) (*picture.Reply, *failure) {
 	now := a.svc.Now()
 	key := a.provider.Client.Keys().Take(now, a.candidate.Model)
 	reply, err := a.provider.Client.Send(ctx, upstream.Request{Method: http.MethodPost, Path: p.call.Path, Query: p.call.Query,
-		Header: h, Body: p.call.Body.Open, Length: p.call.Body.Len()}, a.shape.Authorize, key)
+		Header: h, Body: p.call.Body.Open, Length: p.call.Body.Len(), Owner: a.order.Owner}, a.shape.Authorize, key)
 	if err != nil {
 		return nil, failureOf(err)
 	}

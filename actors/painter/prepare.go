@@ -150,7 +150,8 @@ func (a *attempt) fetch(ctx context.Context, img *picture.Image) *failure {
 	if a.shape == nil {
 		return unusable("an address that is not fetched")
 	}
-	reply, err := a.provider.Client.Send(ctx, upstream.Request{Method: http.MethodGet, Location: img.URL}, a.shape.Authorize, "")
+	get := upstream.Request{Method: http.MethodGet, Location: img.URL, Owner: a.order.Owner}
+	reply, err := a.provider.Client.Send(ctx, get, a.shape.Authorize, "")
 	if err != nil {
 		return a.notFetched(failureOf(err))
 	}

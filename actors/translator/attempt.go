@@ -75,7 +75,7 @@ const lastWordsWait = 5 * time.Second
 // have, the whole reply.
 func (a *attempt) run(ctx context.Context) *attemptEnded {
 	a.meta = Meta{Provider: a.candidate.Provider.Name, Attempts: a.number}
-	a.memory = a.svc.env.Memory.Claim()
+	a.memory = memory.NewClaim(a.svc.env.Memory, a.order.Owner)
 	a.unbounded = ctx
 	if !a.deadline.IsZero() {
 		var cancel context.CancelFunc
@@ -326,6 +326,7 @@ func (a *attempt) takeKey() string {
 // send makes the upstream call and turns an error status into a failure.
 func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
 	a.propagate(ctx, &call)
+	call.Owner = a.order.Owner
 	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
 	if err != nil {
 		return nil, failureOf(err)
@@ -392,7 +393,7 @@ func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
 	if ctx.Err() != nil {
 		return cancelled(ctx) // whoever produces the data may not look at it
 	}
-	data.count(a.svc.env.Memory)
+	data.count(a.svc.env.Memory, a.order.Owner)
 	if err := a.conduit.send(ctx, Frame{Meta: a.takeMeta(), Data: data}); err != nil {
 		return upstream.CancelledBy(err)
 	}

@@ -43,6 +43,7 @@ func (s *Service) inquire(ctx context.Context, p *Provider, o *Order, call shape
 	if err != nil {
 		return nil
 	}
+	call.Owner = o.Owner
 	body, f := s.fetch(ctx, p, o.Inbound, call)
 	out := throttle.Outcome{Kind: throttle.Success}
 	if f != nil {

@@ -103,11 +103,11 @@ type Buffer struct {
 // its client.
 const largeReply = 256 << 10
 
-// count counts a large piece in the memory of all requests. It is there already, so it
-// is not refused.
-func (b *Buffer) count(budget *memory.Budget) {
+// count counts a large piece for its owner in the memory of all requests. It is there
+// already, so it is not refused.
+func (b *Buffer) count(pool memory.Pool, owner string) {
 	if len(b.B) >= largeReply {
-		b.memory = budget.Claim()
+		b.memory = memory.NewClaim(pool, owner)
 		b.memory.Adopt(int64(cap(b.B)))
 	}
 }

@@ -138,7 +138,7 @@ type carried struct {
 }
 
 // Memory returns what bounds the memory of requests.
-func (s *Service) Memory() *memory.Budget { return s.env.Memory }
+func (s *Service) Memory() memory.Pool { return s.env.Memory }
 
 // InFlight is how many requests are under way.
 func (s *Service) InFlight() int { return s.inFlight.Count() }

@@ -49,7 +49,7 @@ type gateway struct {
 	auth     *auth.Authenticator
 	intake   *intake.Intake
 	watchers *share.Pool
-	memory   *memory.Budget
+	memory   *share.Pool
 	limits   memoryInForce // under reloading
 	server   *server.Server
 	admin    *adminapi.API
@@ -116,7 +116,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.startTelemetry(ctx, c); err != nil {
 		return err
 	}
-	g.memory = memory.New(0)
+	g.memory = share.New(share.Memory, 0, leastWork)
 	env := newEnv(secret, g.memory)
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
@@ -218,7 +218,7 @@ func (g *gateway) limit(configured *config.Process) {
 	allowed := allowedMemory(os.DirFS("/"), configured.MemoryMiB)
 	limitMemory(allowed)
 	limits := withMemory(*configured, allowed)
-	g.memory.Set(workBytes(allowed))
+	g.memory.Resize(workBytes(allowed))
 	g.intake.Set(intake.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
 	g.state.SetResponseQuota(state.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20})
@@ -270,8 +270,9 @@ func (g *gateway) close(ctx context.Context) {
 }
 
 // newEnv is time, randomness and memory as the real program has them.
-func newEnv(secret []byte, budget *memory.Budget) *dialogue.Env {
-	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Signatures: newVault(vaultSize), Memory: budget}
+func newEnv(secret []byte, pool memory.Pool) *dialogue.Env {
+	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Memory: pool,
+		Signatures: newVault(vaultSize)}
 }
 
 // newID is an identifier body that grows with time, which the durable store is

@@ -74,6 +74,11 @@ const (
 // use.
 func roomForRequests(allowed int64) int64 { return max(allowed-programBytes, allowed/4) }
 
+// leastWork is how much of the work's memory an owner may have while that is free, even
+// where its share is smaller: what the translation of one text request of the largest size
+// is estimated at.
+const leastWork = 3 * 32 << 20
+
 // workBytes returns the share of all that requests take beside their bodies:
 // translation, large replies, background responses.
 func workBytes(allowed int64) int64 { return roomForRequests(allowed) / 2 }

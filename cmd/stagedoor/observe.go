@@ -40,7 +40,8 @@ func (g *gateway) pools() []share.Stats {
 	requests, bodies := g.intake.Pools()
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
-	for _, p := range []*share.Pool{requests, bodies, g.watchers, content, files, g.house.Background().Slots(), g.house.Videos().Slots()} {
+	for _, p := range []*share.Pool{requests, bodies, g.memory, g.watchers, content, files,
+		g.house.Background().Slots(), g.house.Videos().Slots()} {
 		out = append(out, p.Stats())
 	}
 	return out

@@ -5,7 +5,6 @@ package envelope
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,43 +55,29 @@ func From(err error) *dialogue.Error {
 	}
 	var refused *share.Refused
 	if errors.As(err, &refused) {
-		return ofPool(refused)
+		return dialogue.PoolRefused(refused.Pool, pools[refused.Pool], refused.Share)
 	}
 	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error",
 		Message: "the gateway met an internal error", Cause: err}
 }
 
-// ofPool is the refusal of a pool: 429 where the owner's share is used up, 503 where
-// all of it is.
-func ofPool(r *share.Refused) *dialogue.Error {
-	if !r.Share {
-		return Overloaded(r.Pool)
-	}
-	return &dialogue.Error{Status: http.StatusTooManyRequests, Type: dialogue.TypeRateLimit, Code: r.Pool + "_share_exceeded",
-		Message: "the user or key has as much of the gateway's " + pools[r.Pool] + " as it may have at a time: " +
-			"try again when some of it has ended", RetryAfter: again()}
-}
-
 // Overloaded is the refusal where a pool is used up.
 func Overloaded(pool string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeOverloaded, Code: "overloaded",
-		Message: "the gateway has no room for more " + pools[pool] + ", try again", RetryAfter: again()}
+	return dialogue.PoolRefused(pool, pools[pool], false)
 }
 
 // pools are the names of the pools as messages have them. An error has the code
 // requests_share_exceeded if the owner's share of the pool "requests" is used up.
 var pools = map[string]string{
-	share.Requests: "requests", share.Bodies: "request bodies", share.Background: "background responses", share.Videos: "video jobs",
-	share.Content: "pictures and uploads", share.Files: "files of pictures and uploads", share.Watchers: "connections that watch",
+	share.Requests:   "requests",
+	share.Bodies:     "request bodies",
+	share.Memory:     "memory for requests",
+	share.Background: "background responses",
+	share.Videos:     "video jobs",
+	share.Content:    "pictures and uploads",
+	share.Files:      "files of pictures and uploads",
+	share.Watchers:   "connections that watch",
 }
-
-// Those who are refused together should not come back together.
-const (
-	soonest = time.Second
-	spread  = 4 * time.Second
-)
-
-func again() time.Duration { return soonest + rand.N(spread) }
 
 // sendable returns e with a status that may be sent. net/http would panic on some, and
 // upstream.StatusClientLeft is for logs only: a client that is still there after all is

@@ -22,6 +22,7 @@ import (
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
@@ -47,7 +48,7 @@ func (v *visit) serveResponses() {
 		v.refuse(err)
 		return
 	}
-	claim := v.doors.Env.Memory.Claim()
+	claim := memory.NewClaim(v.doors.Env.Memory, string(v.owner()))
 	defer claim.End()
 	if err := claim.Grow(v.storedBytes(own)); err != nil {
 		v.refuse(dialogue.NoMemory(err))

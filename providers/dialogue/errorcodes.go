@@ -211,8 +211,27 @@ const (
 	overloadSpread = 4 * time.Second
 )
 
-// NoMemory returns the error for a request that a memory.Budget refused: 413 if it can never
-// fit, else 503. err is the error of the claim.
+// PoolRefused returns the error for a request that a bounded pool refuses: 429 with a code that
+// names the pool if the share of the request's owner is used up, else 503. units says what the
+// pool is of, such as "request bodies".
+func PoolRefused(pool, units string, ofShare bool) *Error {
+	e := &Error{
+		Status:     http.StatusServiceUnavailable,
+		Type:       TypeOverloaded,
+		Code:       "overloaded",
+		Message:    "the gateway has no room for more " + units + ", try again",
+		RetryAfter: overloadWait + rand.N(overloadSpread),
+	}
+	if ofShare {
+		e.Status, e.Type, e.Code = http.StatusTooManyRequests, TypeRateLimit, pool+"_share_exceeded"
+		e.Message = "the user or key has as much of the gateway's " + units + " as it may have at a time: " +
+			"try again when some of it has ended"
+	}
+	return e
+}
+
+// NoMemory returns the error for a request for which a memory.Claim did not grow: 413 if it can
+// never fit, 429 if the owner's share is used up, else 503. err is the error of the claim.
 func NoMemory(err error) *Error {
 	if errors.Is(err, memory.ErrTooLarge) {
 		return &Error{
@@ -220,10 +239,11 @@ func NoMemory(err error) *Error {
 			Type:    TypeTooLarge,
 			Code:    "request_too_large",
 			Cause:   err,
-			Message: "the request takes more memory than the gateway has for all requests: send a smaller one",
+			Message: "the request takes more memory than one user or key may have at a time: send a smaller one",
 		}
 	}
-	return &Error{Status: http.StatusServiceUnavailable, Type: TypeOverloaded, Code: "overloaded", Cause: err,
-		RetryAfter: overloadWait + rand.N(overloadSpread),
-		Message:    "the gateway has no memory left for this request at the moment, try again"}
+	var refusal memory.Refusal
+	e := PoolRefused("memory", "memory for requests", errors.As(err, &refusal) && refusal.OfShare())
+	e.Cause = err
+	return e
 }

@@ -9,6 +9,12 @@ import (
 	"stagedoor/providers/memory"
 )
 
+// A refusal is the error of a pool, which says whether an owner's share is used up.
+type refusal bool
+
+func (refusal) Error() string   { return "refused" }
+func (r refusal) OfShare() bool { return bool(r) }
+
 func TestEachErrorCodeHasOneStatusTypeAndWording(t *testing.T) {
 	cause := errors.New("detail for the log")
 	for _, tt := range []struct {
@@ -53,10 +59,16 @@ func TestEachErrorCodeHasOneStatusTypeAndWording(t *testing.T) {
 		{dialogue.StorageUnavailable("store videos", nil),
 			"503 api_error: the gateway cannot store videos at the moment, try again later", "storage_unavailable"},
 		{dialogue.ShuttingDown(nil), "503 overloaded_error: the gateway is shutting down, try again", "shutting_down"},
-		{dialogue.NoMemory(memory.ErrTooLarge), "413 request_too_large: the request takes more memory than the gateway " +
-			"has for all requests: send a smaller one: " + memory.ErrTooLarge.Error(), "request_too_large"},
-		{dialogue.NoMemory(memory.ErrFull), "503 overloaded_error: the gateway has no memory left for this request " +
-			"at the moment, try again: " + memory.ErrFull.Error(), "overloaded"},
+		{dialogue.NoMemory(memory.ErrTooLarge), "413 request_too_large: the request takes more memory than one " +
+			"user or key may have at a time: send a smaller one: " + memory.ErrTooLarge.Error(), "request_too_large"},
+		{dialogue.NoMemory(refusal(false)), "503 overloaded_error: the gateway has no room for more memory for " +
+			"requests, try again: refused", "overloaded"},
+		{dialogue.NoMemory(refusal(true)), "429 rate_limit_error: the user or key has as much of the gateway's " +
+			"memory for requests as it may have at a time: try again when some of it has ended: refused",
+			"memory_share_exceeded"},
+		{dialogue.PoolRefused("things", "small things", true), "429 rate_limit_error: the user or key has as much of " +
+			"the gateway's small things as it may have at a time: try again when some of it has ended",
+			"things_share_exceeded"},
 	} {
 		if got := tt.err.Error(); got != tt.want || tt.err.Code != tt.code {
 			t.Errorf("got %q with code %v, want %q with code %s", got, tt.err.Code, tt.want, tt.code)

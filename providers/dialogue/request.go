@@ -378,7 +378,7 @@ type Env struct {
 	Sealer     *Sealer
 	Signatures SignatureCache // never nil
 	// Memory bounds the memory that requests take beyond their bodies. Nil sets no bound.
-	Memory *memory.Budget
+	Memory memory.Pool
 }
 
 // PromptText returns the text of one of Request.Prompts, or false if it is a list of token ids.

@@ -7,90 +7,83 @@
 //
 // # Usage
 //
-// Each piece of work has a Claim. Grow it before the memory is allocated, and End it with the
-// work. The amounts are estimates that are larger than what was measured.
+// Each piece of work has a Claim for its owner. Grow it before the memory is allocated, and
+// End it with the work. The amounts are estimates that are larger than what was measured.
 //
 // # Concurrency
 //
-// Any goroutine may use a Budget. A Claim belongs to one goroutine at a time.
+// Any goroutine may use a Pool. A Claim belongs to one goroutine at a time.
 //
 // # Errors
 //
-// Grow returns ErrFull, or ErrTooLarge if the claim can never fit.
+// Grow returns the error of the Pool, which is a Refusal, or ErrTooLarge if the claim can
+// never fit.
 package memory
 
-import (
-	"errors"
-	"sync/atomic"
-)
+import "errors"
 
-var (
-	// ErrFull is returned while other claims hold the memory. A later attempt can succeed.
-	ErrFull = errors.New("all memory for requests is in use")
-	// ErrTooLarge is returned for a claim that is larger than the whole budget.
-	ErrTooLarge = errors.New("more memory is needed than the gateway has for requests")
-)
+// ErrTooLarge is returned for a claim that is larger than what one owner may ever have.
+var ErrTooLarge = errors.New("more memory is needed than one user or key may have")
 
-// Budget is a number of bytes. A nil Budget has no bound.
-type Budget struct{ limit, used atomic.Int64 }
-
-// New returns a Budget of limit bytes; 0 is one without a bound.
-func New(limit int64) *Budget {
-	b := new(Budget)
-	b.Set(limit)
-	return b
+// Pool is a number of bytes that are divided among owners. The program uses a Pool of
+// stagedoor/state/share.
+type Pool interface {
+	// Take adds n bytes to what an owner has, or returns a Refusal and adds nothing.
+	Take(owner string, n int64) error
+	// Adopt adds n bytes that are in use already, even if there is no room for them.
+	Adopt(owner string, n int64)
+	// Give returns n bytes of an owner.
+	Give(owner string, n int64)
+	// Most returns how much an owner may have while no other owner has anything. 0 is a
+	// Pool without a bound.
+	Most() int64
 }
 
-// Set changes the limit. Bytes in use stay in use.
-func (b *Budget) Set(limit int64) { b.limit.Store(limit) }
-
-// Used returns the bytes in use.
-func (b *Budget) Used() int64 {
-	if b == nil {
-		return 0
-	}
-	return b.used.Load()
+// Refusal is the error of a Pool that has no room for a claim at the moment.
+type Refusal interface {
+	error
+	// OfShare reports whether the owner's share is used up. Otherwise the whole pool is.
+	OfShare() bool
 }
 
-// Claim counts the bytes that one piece of work holds of a Budget. The zero Claim has no bound.
+// Claim counts the bytes that one piece of work holds of a Pool. The zero Claim has no bound.
 type Claim struct {
-	budget *Budget
-	held   int64
+	pool  Pool
+	owner string
+	held  int64
 }
 
-// Claim returns a Claim that holds nothing yet.
-func (b *Budget) Claim() Claim { return Claim{budget: b} }
+// NewClaim returns a Claim of an owner that holds nothing yet. A nil pool has no bound.
+func NewClaim(pool Pool, owner string) Claim { return Claim{pool: pool, owner: owner} }
 
 // Grow adds n bytes, or returns an error and adds nothing.
 func (c *Claim) Grow(n int64) error {
-	if c.budget == nil {
+	if c.pool == nil {
 		return nil
 	}
-	limit := c.budget.limit.Load()
-	if limit > 0 && c.held+n > limit {
+	if most := c.pool.Most(); most > 0 && c.held+n > most {
 		return ErrTooLarge
 	}
-	if used := c.budget.used.Add(n); limit > 0 && used > limit {
-		c.budget.used.Add(-n)
-		return ErrFull
+	if err := c.pool.Take(c.owner, n); err != nil {
+		return err
 	}
 	c.held += n
 	return nil
 }
 
-// Adopt adds n bytes that are in use already, even if the budget has no room for them. Later
+// Adopt adds n bytes that are in use already, even if the pool has no room for them. Later
 // claims are refused instead.
 func (c *Claim) Adopt(n int64) {
-	if c.budget != nil {
-		c.budget.used.Add(n)
+	if c.pool != nil {
+		c.pool.Adopt(c.owner, n)
 		c.held += n
 	}
 }
 
-// End returns the bytes of the claim to the budget. It may be called more than once.
+// End returns the bytes of the claim to the pool. It may be called more than once.
 func (c *Claim) End() {
-	if c.budget != nil {
-		c.budget.used.Add(-c.held)
+	if c.held != 0 {
+		c.pool.Give(c.owner, c.held)
 		c.held = 0
 	}
 }

@@ -7,45 +7,61 @@ import (
 	"stagedoor/providers/memory"
 )
 
-func TestABudgetRefusesWhatItHasNoRoomForUntilOthersEnd(t *testing.T) {
-	b := memory.New(100)
-	first, second := b.Claim(), b.Claim()
-	if err := first.Grow(60); err != nil {
-		t.Fatal(err)
+// A pool has a bound and counts what each owner has. It leaves shares to the real one, which
+// stagedoor/state/share tests.
+type pool struct {
+	capacity, used int64
+	owners         map[string]int64
+}
+
+var errFull = errors.New("full")
+
+func (p *pool) Take(owner string, n int64) error {
+	if p.used+n > p.capacity {
+		return errFull
 	}
-	for range 3 { // a refusal takes nothing
-		if err := second.Grow(50); !errors.Is(err, memory.ErrFull) {
-			t.Fatalf("got %v, want ErrFull", err)
-		}
+	p.Adopt(owner, n)
+	return nil
+}
+
+func (p *pool) Adopt(owner string, n int64) { p.used += n; p.owners[owner] += n }
+func (p *pool) Give(owner string, n int64)  { p.Adopt(owner, -n) }
+func (p *pool) Most() int64                 { return p.capacity / 2 }
+
+func TestAClaimHoldsBytesOfItsOwnerUntilItEnds(t *testing.T) {
+	p := &pool{capacity: 100, owners: make(map[string]int64)}
+	first, second := memory.NewClaim(p, "ann"), memory.NewClaim(p, "bob")
+	if err := first.Grow(50); err != nil || p.owners["ann"] != 50 {
+		t.Fatalf("%v, and ann has %d", err, p.owners["ann"])
 	}
-	if err := second.Grow(101); !errors.Is(err, memory.ErrTooLarge) {
+	if err := first.Grow(1); !errors.Is(err, memory.ErrTooLarge) {
+		t.Fatalf("a claim that grows beyond what an owner may have: got %v, want ErrTooLarge", err)
+	}
+	if err := second.Grow(51); !errors.Is(err, memory.ErrTooLarge) {
 		t.Fatalf("got %v, want ErrTooLarge", err)
 	}
-	if err := first.Grow(41); !errors.Is(err, memory.ErrTooLarge) {
-		t.Fatalf("a claim that grows beyond everything: got %v, want ErrTooLarge", err)
+	second.Adopt(60)
+	third := memory.NewClaim(p, "bob")
+	for range 3 { // a refusal takes nothing
+		if err := third.Grow(1); !errors.Is(err, errFull) || p.owners["bob"] != 60 {
+			t.Fatalf("got %v, want the error of the pool, and bob has %d", err, p.owners["bob"])
+		}
 	}
 	first.End()
 	first.End()
-	if err := second.Grow(100); err != nil || b.Used() != 100 {
-		t.Fatalf("after the first has ended: %v, %d in use", err, b.Used())
+	if p.owners["ann"] != 0 || p.used != 60 {
+		t.Errorf("after the claim has ended ann has %d of %d", p.owners["ann"], p.used)
 	}
-	first.Adopt(50)
-	if b.Used() != 150 {
-		t.Errorf("%d in use, want what was adopted beyond the limit, too", b.Used())
-	}
-	first.End()
-	b.Set(0)
-	if err := first.Grow(1 << 40); err != nil {
-		t.Errorf("without a limit: %v", err)
+	if err := third.Grow(40); err != nil || p.owners["bob"] != 100 {
+		t.Errorf("%v, and bob has %d", err, p.owners["bob"])
 	}
 }
 
-func TestWithoutABudgetThereIsNoBound(t *testing.T) {
-	var none *memory.Budget
-	c := none.Claim()
+func TestWithoutAPoolThereIsNoBound(t *testing.T) {
+	c := memory.NewClaim(nil, "ann")
 	c.Adopt(1)
-	if err := c.Grow(1 << 40); err != nil || none.Used() != 0 {
-		t.Errorf("%v, %d in use", err, none.Used())
+	if err := c.Grow(1 << 40); err != nil {
+		t.Error(err)
 	}
 	c.End()
 }

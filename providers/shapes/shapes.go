@@ -130,6 +130,8 @@ type Call struct {
 	Header http.Header
 	Body   []byte
 	Stream bool // the reply will be server-sent events
+	// Owner is whose memory a large reply takes. The caller of the upstream sets it.
+	Owner string
 }
 
 // Emitter writes the events of one reply in its client's shape. Emit appends to

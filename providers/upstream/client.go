@@ -64,7 +64,7 @@ type Client struct {
 	headers   map[string]string
 	transport http.RoundTripper
 	keys      *Keys
-	memory    *memory.Budget
+	memory    memory.Pool
 }
 
 // Options configure a Client.
@@ -75,8 +75,8 @@ type Options struct {
 	Headers  map[string]string // sent with every call
 	// Transport replaces the network, for tests and for the embedded sandbox.
 	Transport http.RoundTripper
-	// Memory counts large replies; nil: they are not counted.
-	Memory *memory.Budget
+	// Memory counts large replies for the owner of their call. Nil counts nothing.
+	Memory memory.Pool
 }
 
 // New makes a Client.
@@ -138,7 +138,7 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if err != nil {
 		return nil, unusable(err)
 	}
-	r := &Reply{to: to, memory: c.memory.Claim()} // all that a call needs, in one piece
+	r := &Reply{to: to, memory: memory.NewClaim(c.memory, call.Owner)} // all that a call needs, in one piece
 	watch, up := &r.watch, &r.sent
 	watch.begin(ctx, c.timeouts)
 	r.to.RawQuery = call.Query

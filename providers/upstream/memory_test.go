@@ -25,9 +25,29 @@ func (r replying) RoundTrip(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: length, Request: q}, nil
 }
 
-// TestLargeRepliesAreCountedInTheMemoryOfAllRequests: a whole reply or an event that does
-// not fit is refused, one that fits is counted until its call ends.
-func TestLargeRepliesAreCountedInTheMemoryOfAllRequests(t *testing.T) {
+// A pool has a bound and counts what each owner has.
+type pool struct {
+	capacity, most, used int64
+	owners               map[string]int64
+}
+
+var errFull = errors.New("full")
+
+func (p *pool) Take(owner string, n int64) error {
+	if p.used+n > p.capacity {
+		return errFull
+	}
+	p.Adopt(owner, n)
+	return nil
+}
+
+func (p *pool) Adopt(owner string, n int64) { p.used += n; p.owners[owner] += n }
+func (p *pool) Give(owner string, n int64)  { p.Adopt(owner, -n) }
+func (p *pool) Most() int64                 { return p.most }
+
+// TestLargeRepliesAreCountedForTheirOwner: a whole reply or an event that does not fit is
+// refused, one that fits is counted for the owner of its call until that ends.
+func TestLargeRepliesAreCountedForTheirOwner(t *testing.T) {
 	const mib = 1 << 20
 	whole := strings.Repeat("x", mib)
 	for name, c := range map[string]struct {
@@ -48,41 +68,48 @@ func TestLargeRepliesAreCountedInTheMemoryOfAllRequests(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			budget := memory.New(16 * mib)
+			budget := &pool{capacity: 16 * mib, most: 8 * mib, owners: make(map[string]int64)}
 			client, err := New(Options{BaseURL: "http://upstream.test", Transport: c.transport, Memory: budget})
 			if err != nil {
 				t.Fatal(err)
 			}
-			call := func() error {
-				r, err := client.Do(t.Context(), shapes.Call{Path: "/v1/x", Body: []byte("{}")}, nil, "")
+			do := func() (*Reply, error) {
+				return client.Do(t.Context(), shapes.Call{Path: "/v1/x", Body: []byte("{}"), Owner: "ann"}, nil, "")
+			}
+			send := func() (*Reply, error) {
+				return client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/v1/x", Owner: "ann"}, nil, "")
+			}
+			read := func(call func() (*Reply, error)) error {
+				r, err := call()
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer r.Close()
 				err = c.read(r)
-				if err == nil && budget.Used() < mib {
-					t.Errorf("%d bytes are counted for a reply of 1 MiB", budget.Used())
+				if err == nil && budget.owners["ann"] < mib {
+					t.Errorf("%d bytes are counted for a reply of 1 MiB", budget.owners["ann"])
 				}
 				return err
 			}
-			if err := call(); err != nil || budget.Used() != 0 {
-				t.Fatalf("got %v, and %d bytes are left counted", err, budget.Used())
+			for _, call := range []func() (*Reply, error){do, send} {
+				if err := read(call); err != nil || budget.used != 0 {
+					t.Fatalf("got %v, and %d bytes are left counted", err, budget.used)
+				}
 			}
-			other := budget.Claim()
-			if err := other.Grow(15 * mib); err != nil {
-				t.Fatal(err)
-			}
+			other := memory.NewClaim(budget, "bob")
+			other.Adopt(15 * mib)
 			var f *Failure
-			if err := call(); !errors.As(err, &f) || f.Err.Status != 503 || f.Err.Code != "overloaded" || f.Err.RetryAfter == 0 {
+			err = read(do)
+			if !errors.As(err, &f) || f.Err.Status != 503 || f.Err.Code != "overloaded" || f.Err.RetryAfter == 0 {
 				t.Errorf("without room: got %v, want 503 overloaded with a time to come back", err)
 			}
 			other.End()
-			budget.Set(mib)
-			if err := call(); !errors.As(err, &f) || f.Err.Code != "upstream_invalid_response" {
-				t.Errorf("larger than everything: got %v, want 502 upstream_invalid_response", err)
+			budget.most = mib
+			if err := read(do); !errors.As(err, &f) || f.Err.Code != "upstream_invalid_response" {
+				t.Errorf("larger than an owner may have: got %v, want 502 upstream_invalid_response", err)
 			}
-			if budget.Used() != 0 {
-				t.Errorf("%d bytes are left counted", budget.Used())
+			if budget.used != 0 {
+				t.Errorf("%d bytes are left counted", budget.used)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 )
 
 // Request is a call of any method, for the shapes whose bodies are more than one
@@ -28,6 +29,8 @@ type Request struct {
 	Length int64
 	// Model is what a rate limit that the provider reports is about; "": no model.
 	Model string
+	// Owner is whose memory a large reply takes.
+	Owner string
 }
 
 // maxRedirects bounds the way to a download. Other calls follow none.
@@ -41,7 +44,7 @@ func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Head
 	if err != nil {
 		return nil, unusable(err)
 	}
-	reply := &Reply{memory: c.memory.Claim()}
+	reply := &Reply{memory: memory.NewClaim(c.memory, r.Owner)}
 	reply.watch.begin(ctx, c.timeouts)
 	for hop := 0; ; hop++ {
 		if err := c.hop(reply, r, to, authorize, key); err != nil {

@@ -28,6 +28,7 @@ import (
 const (
 	Requests   = "requests"   // requests under way
 	Bodies     = "bodies"     // bytes of request bodies
+	Memory     = "memory"     // bytes of memory that requests take beyond their bodies
 	Background = "background" // background responses under way
 	Videos     = "videos"     // video jobs under way
 	Content    = "content"    // bytes of pictures and uploads on disk
@@ -48,6 +49,10 @@ func (r *Refused) Error() string {
 	}
 	return fmt.Sprintf("the pool %q is full", r.Pool)
 }
+
+// OfShare reports whether the owner's share is used up. Packages that must not import this
+// one ask for it by an interface.
+func (r *Refused) OfShare() bool { return r.Share }
 
 // Pool is a bounded number of units. The zero Pool is not usable, see New.
 type Pool struct {
