@@ -15,6 +15,7 @@ BENCH    ?= .
 CYCLES   ?= 200
 SEED     ?= 0
 SIZE     ?= 1048576
+ONLY     ?=
 MUTANTS  ?= .
 JOBS     ?= 4
 PROGRAM  := bin/test/stagedoor
@@ -145,8 +146,8 @@ fuzz: ## every fuzz target for FUZZTIME each
 	done
 
 .PHONY: sizes
-sizes: ## time and memory of every handler and parser by the size of its input (SIZE=bytes, eight times that too)
-	go test ./test/sizes ./cmd/stagedoor -count=1 -v -timeout 0 -run 'CostsWhat|CostWhat' -sizes.bytes=$(SIZE) | grep -v '^=== '
+sizes: ## time and memory of every handler and parser by the size of its input (SIZE=bytes, eight times that too; ONLY='name, form')
+	go test ./test/sizes ./cmd/stagedoor -count=1 -v -timeout 0 -run 'CostsWhat|CostWhat' -sizes.bytes=$(SIZE) -sizes.only='$(ONLY)' | grep -v '^=== '
 
 .PHONY: tools
 tools: ## install what the tests need besides Go, where that is possible

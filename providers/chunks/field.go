@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // MaxChoices is the largest value of n in both shapes (gateway.md 8).
@@ -37,7 +38,7 @@ func DecodeField(req *dialogue.Request, name string, v gjson.Result) (known bool
 	case "n":
 		req.N = int(v.Num)
 	case "logit_bias":
-		req.LogitBias = json.RawMessage(v.Raw)
+		req.LogitBias = fields.Raw(v)
 	default:
 		return false
 	}

@@ -14,6 +14,9 @@ func (r *Request) RecordIgnored(path, name string, v gjson.Result) {
 	if len(r.Ignored) >= maxLosses || isEmpty(v) {
 		return
 	}
+	if len(name) > maxLossName {
+		name = name[:maxLossName+1] // Lose replaces it by another word
+	}
 	if name = path + "." + name; !slices.Contains(r.Ignored, name) {
 		r.Ignored = append(r.Ignored, name)
 	}
@@ -52,7 +55,7 @@ func isBlank(v gjson.Result) bool {
 
 // LoseField records a field that is not sent, unless its value is empty.
 func (r *Report) LoseField(name string, value json.RawMessage) {
-	if len(value) > 0 && !isEmpty(gjson.ParseBytes(value)) {
+	if len(value) > 0 && !isEmpty(view(value)) {
 		r.Lose(name)
 	}
 }

@@ -41,7 +41,7 @@ func (r *Report) Lose(name string) {
 		name = unnamed
 	}
 	if !slices.Contains(r.losses, name) {
-		r.losses = append(r.losses, name)
+		r.losses = append(r.losses, strings.Clone(name)) // it may be a part of a whole body
 	}
 }
 

@@ -3,6 +3,9 @@ package dialogue
 import (
 	"encoding/json"
 	"time"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/memory"
 )
@@ -382,10 +385,13 @@ type Env struct {
 }
 
 // PromptText returns the text of one of Request.Prompts, or false if it is a list of token ids.
+// A text without escapes is a part of prompt and not a copy.
 func PromptText(prompt []byte) (string, bool) {
-	var text string
-	if json.Unmarshal(prompt, &text) != nil {
-		return "", false
-	}
-	return text, true
+	v := view(prompt)
+	return v.Str, v.Type == gjson.String
+}
+
+// view reads text, which is JSON, without copying it.
+func view(text []byte) gjson.Result {
+	return gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
 }

@@ -36,7 +36,7 @@ func ExplainNames(text []byte, names *Names) Fault {
 	case r.flaw == MisspelledName:
 		path := pathAt(text, r.at, true)
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: path, Name: names.nameOf(path[strings.LastIndexByte(path, '.')+1:])}
-	case r.flaw == TooManyNames || r.flaw == TooManyItems:
+	case r.flaw == TooManyNames || r.flaw == TooLongName || r.flaw == TooManyItems:
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, false)}
 	}
 	return Fault{Flaw: r.flaw, Offset: r.at}

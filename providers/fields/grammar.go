@@ -146,6 +146,11 @@ func (r *Reader) member(in *scope) []byte {
 	}
 	start := r.pos
 	escaped := r.text()
+	if r.pos-start > MaxNameBytes+2 {
+		r.pos = start
+		r.refuse(TooLongName)
+		return nil
+	}
 	name := inner(r.buf[start:r.pos])
 	if escaped { // "\u006e" is n: no way around a rule
 		name = []byte(Unquote(r.buf[start:r.pos]))

@@ -21,6 +21,10 @@ const (
 	MaxReplyDepth = 512
 	// MaxNames is how many names one object may have, in requests and replies.
 	MaxNames = 10_000
+	// MaxNameBytes is how long a name in an object may be, in requests and replies, as it
+	// is written. Names are compared, unquoted and reported, so a name of megabytes would
+	// be held several times.
+	MaxNameBytes = 64 << 10
 	// MaxItems is how many objects the lists of a request may hold together: messages,
 	// parts, calls, tools. Each becomes about a kilobyte of the neutral form, from as
 	// few as twelve bytes. A request of more must have bytesPerItem bytes for each, as
@@ -45,13 +49,16 @@ const (
 	Malformed
 	TooDeep
 	TooManyNames
+	TooLongName
 	TooManyItems
 	RepeatedName
 	MisspelledName
 )
 
 // OverLimit reports whether the text may be JSON, but more of it than is read.
-func (f Flaw) OverLimit() bool { return f == TooDeep || f == TooManyNames || f == TooManyItems }
+func (f Flaw) OverLimit() bool {
+	return f == TooDeep || f == TooManyNames || f == TooLongName || f == TooManyItems
+}
 
 // rule completes a sentence that begins with the text's name.
 func (f Flaw) rule(deepest int) string {
@@ -60,6 +67,8 @@ func (f Flaw) rule(deepest int) string {
 		return "is nested deeper than " + strconv.Itoa(deepest) + " levels"
 	case TooManyNames:
 		return "has an object of more than " + strconv.Itoa(MaxNames) + " names"
+	case TooLongName:
+		return "has a name of more than " + strconv.Itoa(MaxNameBytes) + " bytes"
 	case TooManyItems:
 		return "has more than " + strconv.Itoa(MaxItems) + " objects in its lists, and less than " +
 			strconv.Itoa(bytesPerItem) + " bytes for each"

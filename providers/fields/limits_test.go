@@ -31,6 +31,9 @@ func TestRequestsKeepTheLimits(t *testing.T) {
 		{"as wide as may be", wide(fields.MaxNames), fields.Sound, ""},
 		{"too wide", wide(fields.MaxNames + 1), fields.TooManyNames, ""},
 		{"a million names inside", `{"a":[0,{"b":"x","\"c":` + wide(1_000_000) + `}]}`, fields.TooManyNames, `a.1."c`},
+		{"a name as long as may be", `{"a":{"` + strings.Repeat("n", fields.MaxNameBytes) + `":0}}`, fields.Sound, ""},
+		{"a name too long", `{"a":{"` + strings.Repeat("n", fields.MaxNameBytes+1) + `":0}}`, fields.TooLongName, "a"},
+		{"a name without end", `{"a":{"` + strings.Repeat("n", fields.MaxNameBytes+1), fields.Malformed, ""},
 		{"twice", `{"a":[{"b":{"c":1,"\u0063":2}}]}`, fields.RepeatedName, "a.0.b.c"},
 		{"cut", `{"a":`, fields.Malformed, ""},
 		{"two", `{}{}`, fields.Malformed, ""},
@@ -51,6 +54,8 @@ func TestRepliesKeepTheLimits(t *testing.T) {
 		{"too deep, 7 MB", strings.Repeat(`{"a":`, 7<<18), "the event is nested deeper than 512 levels"},
 		{"names twice", `{"a":1,"a":2}`, ""},
 		{"too wide", wide(fields.MaxNames + 1), "the event has an object of more than 10000 names"},
+		{"a name as long as may be", `{"` + strings.Repeat("n", fields.MaxNameBytes) + `":0}`, ""},
+		{"a name too long", `{"` + strings.Repeat("n", fields.MaxNameBytes+1) + `":0}`, "the event has a name of more than 65536 bytes"},
 	} {
 		checked := fields.CheckReply("event", []byte(c.text))
 		if c.want == "" {

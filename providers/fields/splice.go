@@ -1,6 +1,7 @@
 package fields
 
 import (
+	"encoding/json"
 	"slices"
 	"unsafe"
 
@@ -48,6 +49,12 @@ func Members(text []byte) []Member {
 // text must be cloned.
 func View(text []byte) gjson.Result {
 	return gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
+}
+
+// Raw returns v as it is written, without copying it. It is good as long as the text that
+// v was read from, and must not be written to.
+func Raw(v gjson.Result) json.RawMessage {
+	return unsafe.Slice(unsafe.StringData(v.Raw), len(v.Raw))
 }
 
 // MemberOf is the member of object called name, which may come from outside:

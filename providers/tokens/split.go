@@ -1,6 +1,9 @@
 package tokens
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Split returns the texts of the tokens of s in their order. Tokens that hold only a part of a
 // character are joined, so that every piece is valid UTF-8 if s is; such a piece counts for
@@ -14,20 +17,25 @@ func Split(s string) []string {
 	if err != nil {
 		return []string{s}
 	}
-	_, raw, err := c.Encode(s)
-	if err != nil {
-		return []string{s}
-	}
-	out := make([]string, 0, len(raw))
-	pending := ""
-	for _, piece := range raw {
-		pending += piece
-		if utf8.ValidString(pending) {
-			out, pending = append(out, pending), ""
+	var out []string
+	for s != "" {
+		var text string
+		text, s = cutPiece(s)
+		_, raw, err := c.Encode(text)
+		if err != nil {
+			return append(out, text+s)
 		}
-	}
-	if pending != "" {
-		out = append(out, pending)
+		out = slices.Grow(out, len(raw))
+		pending := ""
+		for _, piece := range raw {
+			pending += piece
+			if utf8.ValidString(pending) {
+				out, pending = append(out, pending), ""
+			}
+		}
+		if pending != "" {
+			out = append(out, pending)
+		}
 	}
 	return out
 }

@@ -32,6 +32,26 @@ func TestLongRequestsAreCountedByTheirBeginning(t *testing.T) {
 	}
 }
 
+// TestTextsAreLookedUpInBoundedPieces holds the pieces of a long text: words are kept whole, so
+// that the count is that of the words, and a text without blanks takes no more memory.
+func TestTextsAreLookedUpInBoundedPieces(t *testing.T) {
+	for _, word := range []string{" hello", " strawberry", " 你好a", " don't"} {
+		one := tokens.Count(strings.Repeat(word, 100))
+		if got := tokens.Count(strings.Repeat(word, 10_000)); got != 100*one {
+			t.Errorf("10000 times %q has %d tokens, 100 times has %d", word, got, one)
+		}
+	}
+	few, many := tokens.Count(strings.Repeat("x", 16<<10)), tokens.Count(strings.Repeat("x", 1<<20))
+	if many < 63*few || many > 65*few {
+		t.Errorf("%d tokens, 64 times the text has %d", few, many)
+	}
+	for _, text := range []string{strings.Repeat("\u4f60", 20_000), strings.Repeat("x", 50_000)} {
+		if strings.Join(tokens.Split(text), "") != text {
+			t.Errorf("the pieces of %d times %q do not join to it", len(text), text[:4])
+		}
+	}
+}
+
 func TestEverythingInARequestCounts(t *testing.T) {
 	text := dialogue.Part{Kind: dialogue.TextPart, Text: "hello world"}
 	base := dialogue.Request{Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{text}}}}

@@ -18,6 +18,7 @@ import (
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/images"
 	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
 	"stagedoor/test/sizes"
 )
@@ -328,6 +329,8 @@ func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
 		{Name: "headers of pictures", Input: in("\x89PNG\r\n\x1a\n%"), Read: readPicture},
 		{Name: "headers of pictures", Input: in("\xff\xd8%"), Read: readPicture},
 		{Name: "headers of pictures", Input: in("RIFF\xff\xff\xff\x00WEBP%"), Read: readPicture},
+		{Name: "count of tokens", Input: in("%"), Read: func(input string) { tokens.Count(input) }},
+		{Name: "pieces of a text", Input: in("%"), Read: func(input string) { tokens.Split(input) }},
 		{Name: "schemas", Input: in(`{"type":"object","properties":{"a":%},"required":%,"$defs":%}`), Read: readSchema},
 		{Name: "schemas, alternatives", Input: in(`{"anyOf":%,"allOf":%,"enum":%}`), Read: readSchema},
 	}

@@ -5,7 +5,9 @@ package sizes
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -172,6 +174,9 @@ const (
 	PerMiB = 2 * time.Second
 )
 
+// only restricts Check to some names and forms: "chat, .*names".
+var only = flag.String("sizes.only", "", "measure the subjects and forms whose \"name, form\" this expression matches")
+
 // A Row is the worst that was found for one handler or parser.
 type Row struct {
 	Name       string
@@ -222,6 +227,7 @@ func Items(name string, item func(i int) string) Form {
 // of each name.
 func Check(t *testing.T, n int, subjects []Subject) []Row {
 	t.Helper()
+	wanted := regexp.MustCompile(*only)
 	rows := map[string]*Row{}
 	var order []*Row
 	for _, s := range subjects {
@@ -240,7 +246,9 @@ func Check(t *testing.T, n int, subjects []Subject) []Row {
 			forms = Forms
 		}
 		for _, form := range forms {
-			row.measure(t, n, s, form)
+			if wanted.MatchString(s.Name + ", " + form.Name) {
+				row.measure(t, n, s, form)
+			}
 		}
 	}
 	out := make([]Row, 0, len(order))

@@ -1,12 +1,11 @@
 package chat
 
 import (
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // decoder builds the neutral form of one request.
@@ -23,7 +22,7 @@ type decoder struct {
 
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
 	d := &decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Chat, Body: body}}
-	chunks.OnlyObject(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			d.field(name.String(), v)
 		}
@@ -70,7 +69,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "user":
 		d.user = v.Str
 	case "metadata":
-		req.Metadata = json.RawMessage(v.Raw)
+		req.Metadata = fields.Raw(v)
 	case "service_tier":
 		req.ServiceTier = v.Str
 	case "prompt_cache_key":
@@ -80,7 +79,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "store":
 		req.Store = boolean(v)
 	case "web_search_options":
-		req.WebSearch, req.SearchOptions = true, json.RawMessage(v.Raw)
+		req.WebSearch, req.SearchOptions = true, fields.Raw(v)
 	case "modalities":
 		req.Modalities = chunks.StringList(v)
 	case "tools", "tool_choice", "functions", "function_call":
@@ -89,7 +88,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 		if chunks.DecodeField(req, name, v) {
 			return
 		}
-		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
+		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: fields.Raw(v)})
 	}
 }
 
@@ -114,7 +113,7 @@ func output(v gjson.Result) dialogue.Output {
 		case name.Str == "strict":
 			o.Strict = boolean(v)
 		case name.Str == "schema":
-			o.Schema = json.RawMessage(v.Raw)
+			o.Schema = fields.Raw(v)
 		}
 		return true
 	})

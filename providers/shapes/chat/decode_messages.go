@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -105,7 +104,7 @@ func (d *decoder) parts(content gjson.Result) []dialogue.Part {
 			d.req.RecordIgnoredExcept("messages.content."+kind, v.Get(kind), known...)
 		}
 		if p, ok := d.part(v); ok {
-			p.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
+			p.CacheHint = fields.Raw(v.Get("cache_control"))
 			parts = append(parts, p)
 		}
 		return true

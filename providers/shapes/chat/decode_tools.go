@@ -52,19 +52,19 @@ func readTool(v gjson.Result) dialogue.Tool {
 			Description: c.Get("description").String(), Format: flatFormat(c.Get("format"))}
 	default:
 		t = dialogue.Tool{Kind: dialogue.OpaqueTool, Type: kind, Name: v.Get("name").String(),
-			Origin: dialogue.Chat, Opaque: json.RawMessage(v.Raw)}
+			Origin: dialogue.Chat, Opaque: fields.Raw(v)}
 		if strings.HasPrefix(kind, "web_search") {
 			t.Kind = dialogue.WebSearchTool
 		}
 	}
-	t.CacheHint = json.RawMessage(v.Get("cache_control").Raw)
+	t.CacheHint = fields.Raw(v.Get("cache_control"))
 	return t
 }
 
 func functionTool(f gjson.Result) dialogue.Tool {
 	t := dialogue.Tool{Kind: dialogue.FunctionTool, Name: f.Get("name").String(), Description: f.Get("description").String()}
 	if schema := f.Get("parameters"); schema.IsObject() {
-		t.Schema = json.RawMessage(schema.Raw)
+		t.Schema = fields.Raw(schema)
 	}
 	if strict := f.Get("strict"); strict.IsBool() {
 		t.Strict = boolean(strict)
@@ -80,7 +80,7 @@ func flatFormat(v gjson.Result) json.RawMessage {
 	}
 	grammar := v.Get("grammar")
 	if !grammar.IsObject() {
-		return json.RawMessage(v.Raw)
+		return fields.Raw(v)
 	}
 	w := jsonw.Writer{}
 	w.Object().Key("type").String(v.Get("type").String())
@@ -92,7 +92,7 @@ func flatFormat(v gjson.Result) json.RawMessage {
 
 // nestedFormat is the way back.
 func nestedFormat(format json.RawMessage) json.RawMessage {
-	v := gjson.ParseBytes(format)
+	v := fields.View(format)
 	if !v.Get("syntax").Exists() {
 		return format
 	}
@@ -121,7 +121,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 		})
 		return c
 	}
-	return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Origin: dialogue.Chat, Opaque: json.RawMessage(v.Raw),
+	return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Origin: dialogue.Chat, Opaque: fields.Raw(v),
 		Names: []string{v.Get("name").String()}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
@@ -77,7 +78,7 @@ func (e *encoder) limits() error {
 // limitName keeps the word a chat client used: old servers know only one.
 func (e *encoder) limitName() string {
 	if e.req.Inbound == dialogue.Chat {
-		body := gjson.ParseBytes(e.req.Body)
+		body := fields.View(e.req.Body)
 		if body.Get("max_completion_tokens").Type != gjson.Number && body.Get("max_tokens").Type == gjson.Number {
 			return "max_tokens"
 		}

@@ -169,7 +169,7 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
 		}
 		text += t.Text
 		if raw := returned(t); raw != nil {
-			chunks.OnlyArray(gjson.ParseBytes(raw)).ForEach(func(_, v gjson.Result) bool {
+			chunks.OnlyArray(fields.View(raw)).ForEach(func(_, v gjson.Result) bool {
 				details = append(details, v.Raw)
 				return true
 			})

@@ -54,7 +54,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	if p.done {
 		return
 	}
-	reply := gjson.ParseBytes(body)
+	reply := fields.View(body)
 	if !reply.IsObject() {
 		p.fail(emit, dialogue.BadUpstream("reply is not a JSON object"))
 		return

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -9,6 +8,7 @@ import (
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // choice is the state of one choice of a reply. At most one text-like part is
@@ -147,7 +147,7 @@ func (c *choice) say(kind dialogue.PartKind, v, logprobs gjson.Result) {
 	if text != "" || logprobs.IsArray() {
 		*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.part, Text: text}
 		if logprobs.IsArray() {
-			c.ev.LogProbs = json.RawMessage(logprobs.Raw)
+			c.ev.LogProbs = fields.Raw(logprobs)
 		}
 		c.emit(c.ev)
 	}
@@ -216,7 +216,7 @@ func (c *choice) citation(v gjson.Result) dialogue.Citation {
 	u := v.Get("url_citation")
 	return dialogue.Citation{URL: u.Get("url").String(), Title: u.Get("title").String(),
 		Start: max(int(u.Get("start_index").Int())-c.base, 0), End: max(int(u.Get("end_index").Int())-c.base, 0),
-		Opaque: json.RawMessage(v.Raw), Origin: dialogue.Chat}
+		Opaque: fields.Raw(v), Origin: dialogue.Chat}
 }
 
 func (c *choice) source(list []dialogue.Citation) {

@@ -3,8 +3,6 @@ package chat
 import (
 	"bytes"
 
-	"github.com/tidwall/gjson"
-
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -44,7 +42,7 @@ func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Repor
 
 // degrades reports whether the wish for structured output has to go.
 func degrades(value []byte, t dialogue.Target, rep *dialogue.Report) bool {
-	wish := output(gjson.ParseBytes(value))
+	wish := output(fields.View(value))
 	return wish.Mode != dialogue.OutputText && schema.DecideOutput(wish, t, rep).Mode == dialogue.OutputText
 }
 
@@ -86,7 +84,7 @@ func withoutLarge(message []byte, rep *dialogue.Report) []byte {
 		}
 		parts, dropped := fields.Elements(content), 0
 		kept := fields.Without(content, parts, func(i int) bool {
-			part := gjson.ParseBytes(content[parts[i].Value:parts[i].End])
+			part := fields.View(content[parts[i].Value:parts[i].End])
 			over := part.Get("type").String() == "image_url" && tooLarge(part.Get("image_url.url"))
 			if over {
 				dropped++
@@ -116,7 +114,7 @@ func withoutSeals(message []byte, rep *dialogue.Report) []byte {
 		list := message[m.Value:m.End]
 		entries, dropped := fields.Elements(list), 0
 		kept := fields.Without(list, entries, func(i int) bool {
-			entry := gjson.ParseBytes(list[entries[i].Value:entries[i].End])
+			entry := fields.View(list[entries[i].Value:entries[i].End])
 			ours := entry.Get("format").String() == sealFormat || dialogue.Sealed(entry.Get("data").String())
 			if ours {
 				dropped++

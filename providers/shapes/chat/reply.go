@@ -93,7 +93,7 @@ func joined(arrays []json.RawMessage) json.RawMessage {
 	w := jsonw.Writer{}
 	w.Array()
 	for _, a := range arrays {
-		chunks.OnlyArray(gjson.ParseBytes(a)).ForEach(func(_, v gjson.Result) bool {
+		chunks.OnlyArray(fields.View(a)).ForEach(func(_, v gjson.Result) bool {
 			w.RawString(v.Raw)
 			return true
 		})

@@ -1,12 +1,11 @@
 package completions
 
 import (
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // defaultMaxTokens is what an absent max_tokens means in this shape alone.
@@ -17,7 +16,7 @@ const defaultMaxTokens = 16
 // (wire/completions.md 4).
 func decode(body []byte) (*dialogue.Request, error) {
 	req := &dialogue.Request{Inbound: dialogue.Completions, Body: body}
-	chunks.OnlyObject(gjson.ParseBytes(body)).ForEach(func(name, v gjson.Result) bool {
+	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			field(req, name.String(), v)
 		}
@@ -55,18 +54,18 @@ func field(req *dialogue.Request, name string, v gjson.Result) {
 		if chunks.DecodeField(req, name, v) {
 			return
 		}
-		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
+		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: fields.Raw(v)})
 	}
 }
 
 // prompts splits the four forms of prompt into one raw value per prompt.
 func prompts(v gjson.Result) [][]byte {
 	if !v.IsArray() || v.Get("0").Type == gjson.Number {
-		return [][]byte{[]byte(v.Raw)}
+		return [][]byte{fields.Raw(v)}
 	}
 	var list [][]byte
 	chunks.OnlyArray(v).ForEach(func(_, p gjson.Result) bool {
-		list = append(list, []byte(p.Raw))
+		list = append(list, fields.Raw(p))
 		return true
 	})
 	return list

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/chunks"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -16,7 +17,7 @@ import (
 func writeLogProbs(w *jsonw.Writer, tokens []json.RawMessage, offset int) int {
 	each := func(visit func(token gjson.Result)) {
 		for _, list := range tokens {
-			chunks.OnlyArray(gjson.ParseBytes(list)).ForEach(func(_, v gjson.Result) bool {
+			chunks.OnlyArray(fields.View(list)).ForEach(func(_, v gjson.Result) bool {
 				visit(v)
 				return true
 			})

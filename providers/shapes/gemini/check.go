@@ -8,13 +8,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
 // Check holds a request against the rules of wire/gemini.md 2. Unknown fields
 // are never an error: Google's SDKs are ahead of any description.
 func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
-	doc := gjson.ParseBytes(body)
+	doc := fields.View(body)
 	if !doc.IsObject() {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
 	}

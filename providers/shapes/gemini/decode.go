@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -16,7 +17,7 @@ func (shape) Decode(body []byte, in shapes.Inbound, env *dialogue.Env) (*dialogu
 	d := decoder{env: env, req: &dialogue.Request{
 		Inbound: dialogue.Gemini, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
 	}}
-	eachMember(gjson.ParseBytes(body), func(name string, v gjson.Result) bool {
+	eachMember(fields.View(body), func(name string, v gjson.Result) bool {
 		d.member(name, v)
 		return true
 	})

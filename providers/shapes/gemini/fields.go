@@ -106,7 +106,7 @@ func raw(v gjson.Result) json.RawMessage {
 	if v.Raw == "" {
 		return nil
 	}
-	return json.RawMessage(v.Raw)
+	return fields.Raw(v)
 }
 
 // str is v's text if v is a string.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -77,7 +78,7 @@ func writeLogProbs(w *jsonw.Writer, lists []json.RawMessage) {
 
 func tokens(lists []json.RawMessage, f func(gjson.Result)) {
 	for _, list := range lists {
-		if doc := gjson.ParseBytes(list); doc.IsArray() {
+		if doc := fields.View(list); doc.IsArray() {
 			doc.ForEach(func(_, v gjson.Result) bool { f(v); return true })
 		}
 	}

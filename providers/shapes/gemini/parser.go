@@ -78,7 +78,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 		p.fail(bad)
 		return
 	}
-	p.document(gjson.ParseBytes(body))
+	p.document(fields.View(body))
 	if p.done {
 		return
 	}

@@ -48,7 +48,7 @@ func renameModel(body []byte, t dialogue.Target) []byte {
 // degrade takes the constraint on the answer out if the target cannot keep it.
 func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	d := decoder{req: &dialogue.Request{}}
-	doc := gjson.ParseBytes(body)
+	doc := fields.View(body)
 	d.output(field(doc, "generationConfig"))
 	if d.req.Output.Mode == dialogue.OutputText || schema.DecideOutput(d.req.Output, t, rep).Mode != dialogue.OutputText {
 		return body

@@ -1,12 +1,12 @@
 package messages
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // turn reads a message. A system role, which Check lets pass for models that
@@ -124,7 +124,7 @@ func (d *decoder) call(b gjson.Result) *dialogue.Call {
 
 // keep lets an encoder of this shape play the block back as it was.
 func keep(p *dialogue.Part, b gjson.Result) {
-	p.Origin, p.Opaque = dialogue.Messages, json.RawMessage(b.Raw)
+	p.Origin, p.Opaque = dialogue.Messages, fields.Raw(b)
 }
 
 // plain is the text of a block's content.

@@ -20,7 +20,7 @@ func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue
 		IncludeUsage: true,
 		Body:         body,
 	}}
-	gjson.ParseBytes(body).ForEach(func(key, value gjson.Result) bool {
+	fields.View(body).ForEach(func(key, value gjson.Result) bool {
 		d.field(key.Str, value)
 		return d.err == nil
 	})
@@ -101,7 +101,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 		req.User = v.Get("user_id").String()
 		req.RecordIgnoredExcept(name, v, "user_id")
 	default:
-		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: json.RawMessage(v.Raw)})
+		req.Extra = append(req.Extra, dialogue.Field{Name: name, Value: fields.Raw(v)})
 	}
 }
 
@@ -137,7 +137,7 @@ func raw(v gjson.Result) json.RawMessage {
 	if v.Type == gjson.Null {
 		return nil
 	}
-	return json.RawMessage(v.Raw)
+	return fields.Raw(v)
 }
 
 func (d *decoder) tool(v gjson.Result) {
@@ -146,7 +146,7 @@ func (d *decoder) tool(v gjson.Result) {
 		Name:      v.Get("name").String(),
 		CacheHint: raw(v.Get("cache_control")),
 		Origin:    dialogue.Messages,
-		Opaque:    json.RawMessage(v.Raw),
+		Opaque:    fields.Raw(v),
 	}
 	switch kind := v.Get("type").String(); {
 	case clientTool(kind):

@@ -168,7 +168,7 @@ func (e *encoder) resultContent(r *dialogue.Result) ([]byte, error) {
 // member, if that is a string, else its JSON.
 func objectText(object json.RawMessage) string {
 	members, text := 0, ""
-	gjson.ParseBytes(object).ForEach(func(_, v gjson.Result) bool {
+	fields.View(object).ForEach(func(_, v gjson.Result) bool {
 		members++
 		if v.Type == gjson.String {
 			text = v.Str

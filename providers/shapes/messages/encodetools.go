@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/schema"
 )
@@ -162,7 +163,7 @@ func description(t *dialogue.Tool) string {
 		return t.Description
 	}
 	lines := []string{t.Description, `Put the whole input of this tool, as it is, into "` + customInput + `".`}
-	format := gjson.ParseBytes(t.Format)
+	format := fields.View(t.Format)
 	grammar := format
 	if inner := format.Get("grammar"); inner.IsObject() {
 		grammar = inner
@@ -177,7 +178,7 @@ func description(t *dialogue.Tool) string {
 // have too.
 func (e *encoder) webSearch(foreign json.RawMessage) []byte {
 	e.rep.LoseSearch(foreign, "filters", "user_location")
-	options := gjson.ParseBytes(foreign)
+	options := fields.View(foreign)
 	w := &jsonw.Writer{}
 	w.Object()
 	w.Key("type").String(webSearchType)

@@ -95,7 +95,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 		p.fail(bad, emit)
 		return
 	}
-	doc := gjson.ParseBytes(body)
+	doc := fields.View(body)
 	if err := notAMessage(doc); err != nil {
 		p.fail(err, emit)
 		return

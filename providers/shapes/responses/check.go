@@ -3,11 +3,13 @@ package responses
 import (
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -61,7 +63,7 @@ type checker struct {
 
 // Check applies the rules field by field, in the order the client wrote them.
 func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) {
-	root := gjson.ParseBytes(body)
+	root := fields.View(body)
 	if !root.IsObject() {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")
 	}
@@ -78,6 +80,9 @@ func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) {
 	}
 	if broken != nil {
 		return shapes.Head{}, broken
+	}
+	for _, text := range []*string{&c.head.Model, &c.head.ServiceTier, &c.head.PreviousResponseID} {
+		*text = strings.Clone(*text) // they outlive the body
 	}
 	return c.head, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
 
@@ -50,7 +51,7 @@ var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
 // Decode builds the neutral form. The body must have passed Check.
 func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Responses, IncludeUsage: true, Body: body}}
-	root := gjson.ParseBytes(body)
+	root := fields.View(body)
 	var failed *dialogue.Error
 	root.ForEach(func(key, v gjson.Result) bool {
 		if v.Type == gjson.Null {
@@ -77,7 +78,7 @@ func raw(v gjson.Result) json.RawMessage {
 	if !given(v) {
 		return nil
 	}
-	return json.RawMessage(v.Raw)
+	return fields.Raw(v)
 }
 
 func flag(v gjson.Result) *bool {

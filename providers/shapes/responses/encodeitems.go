@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 )
 
@@ -31,7 +32,7 @@ func (it *items) prompt() *dialogue.Error {
 	if len(it.req.Prompts) == 0 {
 		return nil
 	}
-	p := gjson.ParseBytes(it.req.Prompts[0])
+	p := fields.View(it.req.Prompts[0])
 	if p.Type != gjson.String {
 		return dialogue.Unsupported("prompt", "this model does not take token ids")
 	}
@@ -291,7 +292,7 @@ func hasText(parts []dialogue.Part) bool {
 // objectText takes a gemini response out of its customary frame: {"output": x}
 // and {"result": x} say no more than x does.
 func objectText(object json.RawMessage) string {
-	v := gjson.ParseBytes(object)
+	v := fields.View(object)
 	members := 0
 	var only gjson.Result
 	v.ForEach(func(key, m gjson.Result) bool {

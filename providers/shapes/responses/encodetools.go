@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/schema"
 )
@@ -96,7 +97,7 @@ func (e *encoder) customTool(w *jsonw.Writer, t *dialogue.Tool) {
 // flatFormat takes syntax and definition of a grammar out of the object that
 // the chat shape puts around them.
 func flatFormat(format json.RawMessage) json.RawMessage {
-	grammar := gjson.ParseBytes(format).Get("grammar")
+	grammar := fields.View(format).Get("grammar")
 	if !grammar.IsObject() {
 		return format
 	}
@@ -140,7 +141,7 @@ func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 // search writes web search with the limits that a foreign one has too: a tool of
 // the messages shape, or the chat shape's options.
 func (e *encoder) search(w *jsonw.Writer, foreign json.RawMessage) {
-	options := gjson.ParseBytes(foreign)
+	options := fields.View(foreign)
 	w.Object().Key("type").String(webSearch)
 	if domains := options.Get("allowed_domains"); domains.IsArray() {
 		w.Key("filters").Object().Key("allowed_domains").RawString(domains.Raw).End()

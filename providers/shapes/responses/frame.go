@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/fields"
 )
 
 // frame is one stream event, read in one pass. Every event has at most one
@@ -46,7 +48,7 @@ func readFrame(name string, root gjson.Result) frame {
 
 // eachElement visits the raw elements of a JSON array.
 func eachElement(array json.RawMessage, visit func(element string)) {
-	gjson.ParseBytes(array).ForEach(func(_, v gjson.Result) bool {
+	fields.View(array).ForEach(func(_, v gjson.Result) bool {
 		visit(v.Raw)
 		return true
 	})

@@ -112,7 +112,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 		p.fail(bad)
 		return
 	}
-	root := gjson.ParseBytes(body)
+	root := fields.View(body)
 	if err := notAResponse(root); err != nil {
 		p.fail(err)
 		return
@@ -311,7 +311,7 @@ func logProbs(v gjson.Result) json.RawMessage {
 	if !v.IsArray() || len(v.Raw) <= len("[]") {
 		return nil
 	}
-	return json.RawMessage(v.Raw)
+	return fields.Raw(v)
 }
 
 func (p *parser) textDone(f *frame)    { p.said(f, dialogue.TextPart) }
