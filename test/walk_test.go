@@ -2,6 +2,7 @@ package test
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,47 @@ func TestOutsideTextIsReadWithinLimits(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// foldingReaders are the files that decode with encoding/json, which takes "Model" for "model", and why no
+// text from outside is read by them in another way than a provider would read it.
+var foldingReaders = map[string]string{
+	"http/admin/admin.go":           "the client reads replies of its own gateway",
+	"http/text/again.go":            "a record of the gateway's own",
+	"http/browser/seal.go":          "sealed by the gateway",
+	"providers/dialogue/seal.go":    "sealed by the gateway",
+	"providers/dialogue/request.go": "a string, which has no names",
+	"providers/picture/request.go":  "a string, which has no names",
+	"actors/videojob/step.go":       "a record of the gateway's own",
+}
+
+// TestOutsideNamesAreReadAsWritten forbids decoders that disregard the case of names for requests and replies.
+func TestOutsideNamesAreReadAsWritten(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if room := s.room(); s.test() || room != "http" && room != "providers" && room != "actors" {
+			continue
+		}
+		if !slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"encoding/json"` }) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok || !isName(call.X, "json") || call.Sel.Name != "Unmarshal" && call.Sel.Name != "NewDecoder" {
+				return true
+			}
+			if used[s.path] = true; foldingReaders[s.path] == "" {
+				t.Errorf("%s: json.%s disregards the case of names; use the json of go-json-experiment",
+					fileSet.Position(n.Pos()), call.Sel.Name)
+			}
+			return true
+		})
+	}
+	for path := range foldingReaders {
+		if !used[path] {
+			t.Errorf("%s decodes nothing any more: take it from the list", path)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"os"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"stagedoor/actors/tokens"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/envelope"
@@ -71,7 +73,7 @@ func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Ha
 	})
 	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
 		var k state.Key
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&k); err != nil {
+		if err := readBody(r, &k); err != nil {
 			answer(w, nil, dialogue.Invalid("body", "must be a key"))
 			return
 		}
@@ -82,6 +84,11 @@ func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Ha
 		answer(w, k, err)
 	})
 	return mux
+}
+
+// readBody reads the JSON of a request into v. Names are read as they are written: "Hash" is not hash.
+func readBody(r *http.Request, v any) error {
+	return jsonv2.UnmarshalRead(io.LimitReader(r.Body, maxBody), v)
 }
 
 func answer(w http.ResponseWriter, v any, err error) {

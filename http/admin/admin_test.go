@@ -113,6 +113,12 @@ func TestMistakesComeBackAsErrors(t *testing.T) {
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "must be a key") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	w = httptest.NewRecorder()
+	body := strings.NewReader(`{"path":"relative","Path":"` + t.TempDir() + `/copy"}`)
+	admin.Handler(s, nil, adminapi.New(adminapi.Options{})).ServeHTTP(w, httptest.NewRequest("POST", "/backups", body))
+	if w.Code != 400 {
+		t.Errorf("Path was read as path: %d %s", w.Code, w.Body)
+	}
 }
 
 func TestTheSocketIsItsOwnersAndReplacesADeadOne(t *testing.T) {

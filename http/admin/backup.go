@@ -2,9 +2,7 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,7 +20,7 @@ type Backup struct {
 func backup(s *state.State) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var b Backup
-		err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&b)
+		err := readBody(r, &b)
 		if err != nil || !filepath.IsAbs(b.Path) {
 			answer(w, nil, dialogue.Invalid("path", "must be an absolute path"))
 			return

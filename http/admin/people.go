@@ -2,9 +2,7 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 
 	"stagedoor/actors/tokens"
@@ -98,7 +96,7 @@ func (p People) routes(mux *http.ServeMux) {
 func post[In, Out any](do func(context.Context, In) (Out, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&in); err != nil {
+		if err := readBody(r, &in); err != nil {
 			answer(w, nil, dialogue.Invalid("body", "must be a JSON object"))
 			return
 		}

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 
 	"stagedoor/providers/dialogue"
@@ -29,7 +27,7 @@ func SetToken(ctx context.Context, s *state.State, h state.Hash) error {
 func setToken(s *state.State) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in tokenHash
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&in); err != nil {
+		if err := readBody(r, &in); err != nil {
 			answer(w, nil, dialogue.Invalid("hash", "must be the hash of a token"))
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/video/mp4"
 )
@@ -23,6 +24,8 @@ type FormLimits struct {
 	// Video is the same for videos. Such a field may be a text as well; nil: no
 	// field takes any.
 	Video func(field string) int64
+	// Names are the names that fields must not fold to without being them.
+	Names *fields.Names
 	// Dir is where large files wait on disk; "" is the system's place for such.
 	Dir string
 }
@@ -124,6 +127,9 @@ func (f *formReader) part(p *multipart.Part) error {
 	}
 	if enc := p.Header.Get("Content-Transfer-Encoding"); enc != "" && enc != "binary" && enc != "8bit" && enc != "7bit" {
 		return invalidForm("Content-Transfer-Encoding must be binary")
+	}
+	if err := f.limits.Names.CheckField(name); err != nil {
+		return err
 	}
 	// A field that takes files is one whatever the client left out of its header:
 	// not every client gives a filename.

@@ -95,7 +95,7 @@ func (d *Doors) readImagegen(w http.ResponseWriter, r *http.Request, route *imag
 	files = new(Form)
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if route.Encoding&imagegen.Form == 0 || route.Encoding&imagegen.JSON != 0 && media == "application/json" {
-		body, err := readJSON(w, r, maxImagegenJSON)
+		body, err := readJSON(w, r, maxImagegenJSON, imagegen.MemberNames)
 		if err != nil {
 			return nil, files, err
 		}
@@ -108,7 +108,9 @@ func (d *Doors) readImagegen(w http.ResponseWriter, r *http.Request, route *imag
 		}
 		return 0
 	}
-	form, err := ReadForm(w, r, FormLimits{Total: maxImagegenForm, File: limit, Dir: d.Scratch})
+	form, err := ReadForm(w, r, FormLimits{
+		Total: maxImagegenForm, File: limit, Dir: d.Scratch, Names: imagegen.MemberNames,
+	})
 	if err != nil {
 		return nil, files, err
 	}

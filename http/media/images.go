@@ -3,7 +3,6 @@ package media
 import (
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ const imagesScope = "images"
 // GenerateImages is POST /v1/images/generations (gateway.md 4.7).
 func (d *Doors) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	d.images(w, r, func(v *visit) (*picture.Request, error) {
-		body, err := readJSON(w, r, maxGeneration)
+		body, err := readJSON(w, r, maxGeneration, images.MemberNames)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +39,7 @@ func (d *Doors) GenerateImages(w http.ResponseWriter, r *http.Request) {
 func (d *Doors) EditImages(w http.ResponseWriter, r *http.Request) {
 	d.images(w, r, func(v *visit) (*picture.Request, error) {
 		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && media == "application/json" {
-			body, err := readJSON(w, r, maxEditJSON)
+			body, err := readJSON(w, r, maxEditJSON, images.MemberNames)
 			if err != nil {
 				return nil, err
 			}
@@ -52,7 +51,9 @@ func (d *Doors) EditImages(w http.ResponseWriter, r *http.Request) {
 
 // editForm reads an edit that came as a form.
 func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Request, error) {
-	form, err := ReadForm(w, r, FormLimits{Total: maxEditForm, File: images.FileLimit, Dir: d.Scratch})
+	form, err := ReadForm(w, r, FormLimits{
+		Total: maxEditForm, File: images.FileLimit, Dir: d.Scratch, Names: images.MemberNames,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -177,16 +178,9 @@ func (s *stream) end(reply *painter.Reply) {
 	}
 }
 
-// memberNames are the members that the doors of pictures and videos read in JSON.
-var memberNames = fields.NewNames("aspect_ratio", "background", "character_reference_images", "characters", "color_palette",
-	"custom_model_uri", "describe_model_version", "detail", "file_id", "id", "image", "image_file", "image_request", "image_url",
-	"image_weight", "images", "input_fidelity", "input_reference", "magic_prompt", "magic_prompt_option", "magic_prompt_version", "mask",
-	"model", "moderation", "n", "negative_prompt", "num_images", "output_compression", "output_format", "partial_images", "prompt",
-	"quality", "rendering_speed", "resemblance", "resolution", "response_format", "seconds", "seed", "size", "stream", "style",
-	"style_codes", "style_preset", "style_reference_images", "style_type", "user", "video")
-
-// readJSON reads a body that says it is JSON, and is one object.
-func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// readJSON returns a body that says it is JSON and is one object. It refuses names that fold to one of
+// names.
+func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields.Names) ([]byte, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	switch {
@@ -203,13 +197,12 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if !fields.ValidObject(body, memberNames) {
+	if !fields.ValidObject(body, names) {
 		e := &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
 			Message: "the request body must be one valid JSON object without duplicate names"}
-		switch fault := fields.ExplainNames(body, memberNames); {
+		switch fault := fields.ExplainNames(body, names); {
 		case fault.Flaw == fields.MisspelledName:
-			e = dialogue.Invalid(short(fault.Path), "must be written "+strconv.Quote(fault.Name))
-			e.Code = "misspelled_name"
+			return nil, dialogue.MisspelledName(short(fault.Path), fault.Name)
 		case fault.Flaw.OverLimit():
 			e.Message = "the request body " + fault.Rule()
 		}

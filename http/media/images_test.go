@@ -443,6 +443,46 @@ func TestAFullStoreIsSaidSo(t *testing.T) {
 	}
 }
 
+// TestNamesInOtherLettersAreRefused sends names that fold to known ones as members, as fields of a form and in
+// the JSON of a field.
+func TestNamesInOtherLettersAreRefused(t *testing.T) {
+	g := open(t, func(http.ResponseWriter, *http.Request) { t.Error("the upstream was asked") })
+	form := func(name, value string) (contentType, body string) {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		if err := errors.Join(w.WriteField(name, value), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return w.FormDataContentType(), b.String()
+	}
+	for _, tc := range []struct{ path, name, value, param string }{
+		{"/v1/images/generations", "", `{"prompt":"a","Model":"x"}`, "Model"},
+		{"/v1/images/edits", "", `{"prompt":"a","images":[{"Image_URL":"x"}]}`, "images.0.Image_URL"},
+		{"/v1/images/edits", "Model", "x", "Model"},
+		{"/v1/images/edits", "qual\u0130ty", "x", ""}, // folds to nothing
+		{"/imagegen/generate", "", `{"image_request":{"Prompt":"a"}}`, "image_request.Prompt"},
+		{"/imagegen/remix", "image_request", `{"prompt":"a","Model":"V_2"}`, "image_request.Model"},
+		{"/imagegen/v1/imagegen-v3/generate", "Rendering_Speed", "TURBO", "Rendering_Speed"},
+		{"/v1/videos", "", `{"prompt":"a","Seconds":"20"}`, "Seconds"},
+		{"/v1/videos", "Seconds", "20", "Seconds"},
+		{"/v1/videos", "input_reference[Image_url]", "x", "input_reference[Image_url]"},
+		{"/v1/videos/edits", "video", `{"ID":"x"}`, "video.ID"},
+	} {
+		contentType, body := asJSON, tc.value
+		if tc.name != "" {
+			contentType, body = form(tc.name, tc.value)
+		}
+		r := g.send("POST", tc.path, contentType, body)
+		misspelled := r.get("error.code").Str == "misspelled_name"
+		if r.status != 400 || misspelled != (tc.param != "") || misspelled && r.get("error.param").Str != tc.param {
+			t.Errorf("%s %s %s: %d %s", tc.path, tc.name, tc.value, r.status, r.body)
+		}
+	}
+	if g.spent() != 0 {
+		t.Errorf("charged %d", g.spent())
+	}
+}
+
 // edit sends a form.
 func (g *gateway) edit(fields object, files map[string][]byte) *reply {
 	g.t.Helper()

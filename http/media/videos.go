@@ -87,7 +87,7 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 	source := m.r.PathValue("id")
 	media, _, err := mime.ParseMediaType(m.r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" {
-		body, err := readJSON(m.w, m.r, maxVideoJSON)
+		body, err := readJSON(m.w, m.r, maxVideoJSON, videos.MemberNames)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,9 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 // limits are a form's: a new video begins with a picture at most, an edit with a
 // video.
 func (m *maker) limits(op video.Operation) FormLimits {
-	l := FormLimits{Total: maxVideoForm, File: videos.FileLimit, Dir: m.doors.Scratch}
+	l := FormLimits{
+		Total: maxVideoForm, File: videos.FileLimit, Dir: m.doors.Scratch, Names: videos.MemberNames,
+	}
 	if op == video.Edit || op == video.Extend {
 		l.Total, l.Video = maxUploadForm, videos.UploadLimit
 	}

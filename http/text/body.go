@@ -200,9 +200,7 @@ func explainJSON(b []byte, names *fields.Names) error {
 		e.Code = "duplicate_key"
 		return e
 	case fault.Flaw == fields.MisspelledName:
-		e := dialogue.Invalid(shortParam(fault.Path), "must be written "+strconv.Quote(fault.Name))
-		e.Code = "misspelled_name"
-		return e
+		return dialogue.MisspelledName(shortParam(fault.Path), fault.Name)
 	case fault.Flaw.OverLimit():
 		e := invalidJSON("the request body " + fault.Rule())
 		e.Param = shortParam(fault.Path)

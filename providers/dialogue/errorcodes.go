@@ -31,6 +31,12 @@ func Unsupported(param, why string) *Error {
 	return badField(param, "unsupported_parameter", why)
 }
 
+// MisspelledName returns the 400 for a member or form field whose name differs from name only in
+// the case of its letters. path is where it is, as the client wrote it.
+func MisspelledName(path, name string) *Error {
+	return badField(path, "misspelled_name", "must be written "+strconv.Quote(name))
+}
+
 func badField(param, code, rule string) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: TypeInvalidRequest, Param: param, Code: code,
 		Message: param + ": " + rule}

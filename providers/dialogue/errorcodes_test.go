@@ -25,6 +25,8 @@ func TestEachErrorCodeHasOneStatusTypeAndWording(t *testing.T) {
 		{dialogue.Invalid("n", "must be 1"), "400 invalid_request_error: n: must be 1", "invalid_value"},
 		{dialogue.Missing("n"), "400 invalid_request_error: n: is required", "missing_required_parameter"},
 		{dialogue.Unsupported("n", "is not known"), "400 invalid_request_error: n: is not known", "unsupported_parameter"},
+		{dialogue.MisspelledName("tools.0.Type", "type"),
+			`400 invalid_request_error: tools.0.Type: must be written "type"`, "misspelled_name"},
 		{dialogue.InvalidJSON("must be an object"),
 			"400 invalid_request_error: the request body must be an object", "invalid_json"},
 		{dialogue.InvalidBody(nil), "400 invalid_request_error: the request body could not be read to its end", "invalid_body"},

@@ -65,17 +65,12 @@ func (r *Reader) object() {
 	in := scope{base: len(r.names)}
 	for {
 		name := r.member(&in)
-		r.space()
+		around := r.enter(name)
 		if r.depth == 1 && r.known != nil && r.known.long != "" {
 			r.inLong = string(name) == r.known.long
 		}
-		if r.known != nil && r.pos < len(r.buf) && r.buf[r.pos] == '{' && freeForm(name) {
-			r.free++
-			r.value()
-			r.free--
-		} else {
-			r.value()
-		}
+		r.value()
+		r.leave(around)
 		if !r.more('}') {
 			break
 		}
@@ -102,7 +97,7 @@ func (r *Reader) array() {
 // countItem counts the next item of a list if it is an object, and reports whether
 // the request may have it.
 func (r *Reader) countItem() bool {
-	if r.space(); r.free > 0 || r.pos >= len(r.buf) || r.buf[r.pos] != '{' {
+	if r.space(); r.free || r.pos >= len(r.buf) || r.buf[r.pos] != '{' {
 		return true
 	}
 	if r.items++; r.inLong && r.depth == 2 {
@@ -161,7 +156,7 @@ func (r *Reader) member(in *scope) []byte {
 	case in.count > MaxNames:
 		r.pos = start
 		r.refuse(TooManyNames)
-	case r.known != nil && r.free == 0 && !(r.known.lower && plainLower(name)):
+	case r.known != nil && !r.free && !(r.known.lower && plainLower(name)):
 		as, ok := r.known.read(name)
 		switch {
 		case !ok:

@@ -131,7 +131,8 @@ func TestJSONInsideStringsKeepsTheLimits(t *testing.T) {
 }
 
 func TestRequestsHaveABoundedNumberOfItems(t *testing.T) {
-	names, long := fields.NewNames("messages", "content"), fields.NewNames("messages", "content").WithLongList("messages")
+	names := fields.NewNames("messages", "content", "tools").Except("messages.input")
+	long := fields.NewNames("messages", "content", "tools").WithLongList("messages")
 	repeat := func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
 	const n = fields.MaxItems
 	for _, c := range []struct {
@@ -141,11 +142,12 @@ func TestRequestsHaveABoundedNumberOfItems(t *testing.T) {
 		path  string
 	}{
 		{"as many as may be", names, `{"messages":` + repeat(n, "{}") + `}`, ""},
-		{"one more", names, `{"a":[{}],"messages":` + repeat(n, "{}") + `}`, "messages"},
+		{"one more", names, `{"tools":[{}],"messages":` + repeat(n, "{}") + `}`, "messages"},
 		{"parts", names, `{"messages":[{"content":` + repeat(n, "{}") + `}]}`, "messages.0.content"},
 		{"in all", names, `{"messages":` + repeat(n/2, `{"content":[{},{}]}`) + `}`, "messages.3333.content"},
 		{"long ones", names, `{"messages":` + repeat(2*n, `{"content":"`+strings.Repeat("x", 384)+`"}`) + `}`, ""},
 		{"no objects", names, `{"messages":` + repeat(9*n, `0`) + `}`, ""},
+		{"in a field that is not read", names, `{"a":` + repeat(2*n, "{}") + `}`, ""},
 		{"in arguments", names, `{"messages":[{"input":{"a":` + repeat(2*n, `{}`) + `}}]}`, ""},
 		{"a long list", long, `{"messages":` + repeat(10*n, `{"content":[{}]}`) + `}`, ""},
 		{"below a long list", long, `{"messages":[{"content":` + repeat(n+2, "{}") + `}]}`, "messages.0.content"},

@@ -1,20 +1,27 @@
 package fields
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"stagedoor/providers/dialogue"
 )
 
-// Names are the member names that the gateway reads in requests of a shape. A
-// decoder that disregards case, as encoding/json does, takes "Model" for "model", so
-// a request with such a name would mean one thing to the gateway and another to its
-// provider. Readers with Names refuse it. Other names are of no concern.
+// Names are the member names of the requests of a shape: those that the gateway reads and
+// those that the vendor documents. A decoder that disregards case, as encoding/json does, takes
+// "Model" for "model", so a request with such a name would mean one thing to the gateway and
+// another to its provider. Readers with Names refuse such a name.
+//
+// Names that fold to none of them pass. The values of such members are not read by the gateway,
+// so that the names inside them pass as well. The same holds for the places that Except lists.
 type Names struct {
 	words map[string]*word // by folded name
 	lower bool             // all are made of small letters, digits and underscores
 	camel bool
 	long  string
+	root  *place
 }
 
 // word is a name and how else it may be written.
@@ -23,14 +30,61 @@ type word struct {
 	other [2]string
 }
 
-// NewNames makes Names that are read as they are written here.
+// place is a node of the paths that Except got. Arrays are transparent.
+type place struct {
+	free  bool // the names in the value are the client's own
+	below map[string]*place
+}
+
+// NewNames returns Names that must be written as they are here.
 func NewNames(list ...string) *Names {
-	n := &Names{words: make(map[string]*word, len(list)), lower: true}
+	n := &Names{words: make(map[string]*word, len(list)), lower: true, root: new(place)}
+	n.add(list...)
+	return n
+}
+
+func (n *Names) add(list ...string) {
 	for _, name := range list {
-		n.words[string(n.fold(nil, []byte(name)))] = &word{name: name}
+		w := &word{name: name}
+		if n.camel {
+			w.other = [2]string{snake(name), "_" + name}
+		}
+		n.words[string(n.fold(nil, []byte(name)))] = w
 		n.lower = n.lower && plainLower([]byte(name))
 	}
+}
+
+// Except leaves the names in some values to the client, such as those of a schema, of arguments
+// and of labels. A path gives the names that lead to the value, as in tools.function.parameters,
+// and passes through arrays. The names of a path are added to n.
+func (n *Names) Except(paths ...string) *Names {
+	for _, path := range paths {
+		at := n.root
+		for name := range strings.SplitSeq(path, ".") {
+			n.add(name)
+			next := at.below[name]
+			if next == nil {
+				next = new(place)
+				if at.below == nil {
+					at.below = make(map[string]*place)
+				}
+				at.below[name] = next
+			}
+			at = next
+		}
+		at.free = true
+	}
 	return n
+}
+
+// All returns the names, sorted.
+func (n *Names) All() []string {
+	all := make([]string, 0, len(n.words))
+	for _, w := range n.words {
+		all = append(all, w.name)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // WithLongList lets the list of this name at the top of a request hold more than
@@ -40,15 +94,12 @@ func (n *Names) WithLongList(name string) *Names {
 	return n
 }
 
-// NewCamelNames makes Names in lowerCamelCase that may also be written in
-// snake_case, and with an underscore before them: the spellings of JSON for
-// protocol buffers and of its SDKs. Two spellings in one object are a repetition.
+// NewCamelNames returns Names in lowerCamelCase that may also be written in snake_case, and with
+// an underscore before them: the spellings of JSON for protocol buffers and of its SDKs. Two
+// spellings in one object are a repetition.
 func NewCamelNames(list ...string) *Names {
-	n := &Names{words: make(map[string]*word, len(list)), camel: true}
-	for _, name := range list {
-		w := &word{name: name, other: [2]string{snake(name), "_" + name}}
-		n.words[string(n.fold(nil, []byte(name)))] = w
-	}
+	n := &Names{words: make(map[string]*word, len(list)), camel: true, root: new(place)}
+	n.add(list...)
 	return n
 }
 
@@ -83,6 +134,37 @@ func (n *Names) read(name []byte) (as []byte, ok bool) {
 		return []byte(w.name), true
 	}
 	return name, false
+}
+
+// CheckField returns the error for the name of a form's field that folds to a name of n, or
+// whose last part does, as in video[ID]. Else it returns nil. A nil n has no names.
+func (n *Names) CheckField(field string) error {
+	if n == nil {
+		return nil
+	}
+	outer, inner, _ := strings.Cut(field, "[")
+	for _, name := range []string{outer, strings.TrimSuffix(inner, "]")} {
+		if _, ok := n.read([]byte(name)); !ok {
+			return dialogue.MisspelledName(field, n.nameOf(name))
+		}
+	}
+	return nil
+}
+
+// CheckObject returns the error for a form's field that must hold a JSON object by the rules of
+// ValidObject and does not.
+func (n *Names) CheckObject(field, text string) error {
+	if ValidObject(bytesOf(text), n) {
+		return nil
+	}
+	switch fault := ExplainNames(bytesOf(text), n); {
+	case fault.Flaw == MisspelledName:
+		return dialogue.MisspelledName(field+"."+fault.Path, fault.Name)
+	case fault.Flaw == Sound:
+		return dialogue.Invalid(field, "must be a JSON object")
+	default:
+		return dialogue.Invalid(field, "must be a JSON object, and "+fault.Rule())
+	}
 }
 
 // nameOf is the name that a misspelled one is taken for.
@@ -130,17 +212,22 @@ func plainLower(name []byte) bool {
 	return true
 }
 
-// freeForm reports whether the object under this name has names of the client's own
-// choice: schemas, arguments, labels.
-func freeForm(name []byte) bool {
-	if len(name) < len("args") {
-		return false
+// step returns the place of the value of a member called name, nil if Except has no path through
+// it, and whether the names in that value are the client's own.
+func (n *Names) step(from *place, name []byte) (to *place, free bool) {
+	if len(name) > longest {
+		return nil, true
 	}
-	switch string(name) {
-	case "parameters", "input_schema", "schema", "properties", "definitions", "$defs", "input", "args", "arguments", "metadata", "logit_bias",
-		"variables", "headers", "labels", "response", "output", "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema",
-		"_responseJsonSchema", "parametersJsonSchema", "parameters_json_schema", "responseFormatSchema":
-		return true
+	w := n.words[string(name)]
+	if w == nil || n.camel {
+		var buf [longest]byte
+		w = n.words[string(n.fold(buf[:0], name))]
 	}
-	return false
+	if w == nil {
+		return nil, true
+	}
+	if from != nil {
+		to = from.below[w.name]
+	}
+	return to, to != nil && to.free
 }

@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 )
 
-var snakeNames = fields.NewNames("model", "messages", "role", "tools", "function", "name", "parameters", "stream", "metadata", "logprobs", "k")
+var snakeNames = fields.NewNames("model", "messages", "content", "role", "tools", "name", "stream", "logprobs", "k").
+	Except("metadata", "tools.function.parameters", "tools.examples")
 
 func TestNamesThatFoldToKnownOnesAreRefused(t *testing.T) {
 	for text, path := range map[string]string{
@@ -47,7 +49,7 @@ func TestNamesThatFoldToKnownOnesAreRefused(t *testing.T) {
 }
 
 func TestCamelNamesHaveThreeSpellings(t *testing.T) {
-	names := fields.NewCamelNames("generationConfig", "responseSchema", "model", "topK")
+	names := fields.NewCamelNames("model", "topK").Except("generationConfig.responseSchema")
 	for text, want := range map[string]fields.Flaw{
 		`{"generationConfig":{"topK":1}}`:                              fields.Sound,
 		`{"generation_config":{"top_k":1}}`:                            fields.Sound,
@@ -60,9 +62,67 @@ func TestCamelNamesHaveThreeSpellings(t *testing.T) {
 		`{"Model":"x"}`:                                                fields.MisspelledName,
 		`{"generationConfig":1,"generation_config":2}`:                 fields.RepeatedName,
 		`{"generationConfig":{"responseSchema":{"Model":1,"TOPK":2}}}`: fields.Sound,
+		`{"_generationConfig":{"response_schema":{"Model":1}}}`:        fields.Sound,
+		`{"responseSchema":{"Model":1,"TOPK":2}}`:                      fields.MisspelledName,
 	} {
 		if f := fields.ExplainNames([]byte(text), names); f.Flaw != want {
 			t.Errorf("%s: got %+v, want flaw %d", text, f, want)
+		}
+	}
+}
+
+// TestClientsNamesPassOnlyAtTheirPlaces lists objects with the same name inside and outside of the
+// places in which the names are the client's own.
+func TestClientsNamesPassOnlyAtTheirPlaces(t *testing.T) {
+	for text, path := range map[string]string{
+		`{"metadata":{"Model":1,"deep":[{"ROLE":1}]}}`:                       "",
+		`{"tools":[{"function":{"parameters":{"properties":{"Role":{}}}}}]}`: "",
+		`{"tools":{"function":{"parameters":{"Role":1}}}}`:                   "",
+		`{"tools":[{"examples":[{"Role":1}]}]}`:                              "",
+		`{"tools":[{"function":{"parameters":{}},"Name":1}]}`:                "tools.0.Name",
+		`{"messages":[{"metadata":{"Model":1}}]}`:                            "messages.0.metadata.Model",
+		`{"messages":[{"content":[{"metadata":{"deep":{"Role":1}}}]}]}`:      "",
+		`{"messages":[{"content":[{"metadata":{"tools":{"Role":1}}}]}]}`:     "messages.0.content.0.metadata.tools.Role",
+		`{"function":{"parameters":{"Role":1}}}`:                             "function.parameters.Role",
+		`{"tools":[{"parameters":{"Role":1}}]}`:                              "tools.0.parameters.Role",
+		`{"tools":[{"function":{"tools":{"parameters":{"Role":1}}}}]}`:       "tools.0.function.tools.parameters.Role",
+		`{"examples":[{"Role":1}]}`:                                          "examples.0.Role",
+		`{"Metadata":{"x":1}}`:                                               "Metadata",
+		`{"x":{"metadata":{"Model":1}},"y":[{"Model":1}]}`:                   "", // nothing reads x and y
+	} {
+		fault := fields.ExplainNames([]byte(text), snakeNames)
+		if fault.Path != path || (fault.Flaw == fields.MisspelledName) != (path != "") {
+			t.Errorf("%s: got %+v, want a misspelled name at %q", text, fault, path)
+		}
+		r := fields.NewReader([]byte(text)).Knowing(snakeNames)
+		_ = r.Object(func(name []byte) error {
+			if r.Peek() == fields.Array {
+				return r.Array(func(int) error { return r.Object(func([]byte) error { return nil }) })
+			}
+			return nil
+		})
+		if r.Whole() != (path == "") {
+			t.Errorf("%s: the walk disagrees", text)
+		}
+	}
+}
+
+func TestFormFieldsAreWrittenAsTheyAreRead(t *testing.T) {
+	for field, code := range map[string]string{
+		"model": "", "Model": "misspelled_name", "tools[name]": "", "tools[Name]": "misspelled_name", "Tools[x]": "misspelled_name",
+		"x[MODEL]": "misspelled_name", "\u017ftream": "misspelled_name", "other": "", "Other[Thing]": "", "tools[]": "",
+	} {
+		err := snakeNames.CheckField(field)
+		if bad, ok := err.(*dialogue.Error); (code != "") != ok || ok && (bad.Code != code || bad.Param != field) {
+			t.Errorf("%s: got %v, want code %q", field, err, code)
+		}
+	}
+	for text, param := range map[string]string{
+		`{"name":"x"}`: "none", `{"Name":"x"}`: "function.Name", `[]`: "function", `{"a":1,"a":2}`: "function", `{`: "function",
+	} {
+		bad, ok := snakeNames.CheckObject("function", text).(*dialogue.Error)
+		if ok != (param != "none") || ok && bad.Param != param {
+			t.Errorf("%s: got %v, want an error of %s", text, bad, param)
 		}
 	}
 }

@@ -39,9 +39,10 @@ type Reader struct {
 	flaw    Flaw // Sound until the text breaks a rule
 	at      int  // where it does
 	known   *Names
-	free    int // how many objects around have names of the client's choice
-	items   int // objects in lists, but not in those that are free
-	spare   int // items of the list that Names.WithLongList names
+	place   *place // of the value being read, among those that known excepts
+	free    bool   // the names in the value being read are the client's own
+	items   int    // objects in lists, but not in those that are free
+	spare   int    // items of the list that Names.WithLongList names
 	inLong  bool
 }
 
@@ -64,8 +65,30 @@ func NewReader(text []byte) *Reader {
 // the reader.
 func (r *Reader) Knowing(names *Names) *Reader {
 	r.known = names
+	if names != nil {
+		r.place = names.root
+	}
 	return r
 }
+
+// surroundings is what a Reader knows of the place that it reads at.
+type surroundings struct {
+	place *place
+	free  bool
+}
+
+// enter prepares the reader for the value of a member. The caller must give the result to leave
+// when the value has been read.
+func (r *Reader) enter(name []byte) (around surroundings) {
+	around = surroundings{r.place, r.free}
+	r.space()
+	if r.known != nil && !r.free && r.pos < len(r.buf) && (r.buf[r.pos] == '{' || r.buf[r.pos] == '[') {
+		r.place, r.free = r.known.step(r.place, name)
+	}
+	return around
+}
+
+func (r *Reader) leave(around surroundings) { r.place, r.free = around.place, around.free }
 
 // NewLenientReader reads what others than clients have written: names may occur
 // twice, strings may hold anything that ends at their quote, and values may be
@@ -132,16 +155,11 @@ func (r *Reader) Object(member func(name []byte) error) error {
 		if r.flaw != Sound {
 			return nil
 		}
-		free := r.known != nil && r.Peek() == Object && freeForm(name)
-		if free {
-			r.free++
-		}
+		around := r.enter(name)
 		if err := r.each(step{name: name}, func() error { return member(name) }); err != nil {
 			return err
 		}
-		if free {
-			r.free--
-		}
+		r.leave(around)
 		if !r.more('}') {
 			break
 		}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/fields"
 )
 
 // Text is a field of a form.
@@ -50,8 +49,8 @@ var objects = map[string]bool{referenceField: true, "video": true}
 
 func fieldValue(f Text) (any, error) {
 	if objects[f.Name] && strings.HasPrefix(strings.TrimSpace(f.Value), "{") {
-		if !fields.Valid([]byte(f.Value)) {
-			return nil, dialogue.Invalid(f.Name, "must be a JSON object")
+		if err := MemberNames.CheckObject(f.Name, f.Value); err != nil {
+			return nil, err
 		}
 		return json.RawMessage(f.Value), nil
 	}

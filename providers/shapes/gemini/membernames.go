@@ -2,19 +2,56 @@ package gemini
 
 import "stagedoor/providers/fields"
 
-// memberNames are the members that the shape reads in requests, at any depth.
+// memberNames are the names in requests of this shape, at any depth: those that the gateway reads
+// and those that the vendor documents.
 var memberNames = fields.NewCamelNames(
-	"allowedFunctionNames", "args", "aspectRatio", "cachedContent", "candidateCount", "codeExecution",
-	"codeExecutionResult", "contents", "data", "description", "displayName", "endOffset", "executableCode",
-	"fileData", "fileUri", "fps", "frequencyPenalty", "functionCall", "functionCallingConfig",
-	"functionDeclarations", "functionResponse", "generateContentRequest", "generationConfig", "googleSearch",
-	"googleSearchRetrieval", "id", "imageConfig", "includeThoughts", "inlineData", "labels", "logprobs",
-	"maxOutputTokens", "mediaResolution", "mimeType", "mode", "model", "name", "parameters",
-	"parametersJsonSchema", "parts", "presencePenalty", "response", "responseJsonSchema", "responseLogprobs",
-	"responseMimeType", "responseModalities", "responseSchema", "role", "safetySettings", "seed", "serviceTier",
-	"speechConfig", "startOffset", "stopSequences", "store", "systemInstruction", "temperature", "text",
-	"thinkingBudget", "thinkingConfig", "thinkingLevel", "thought", "thoughtSignature", "title", "toolCall",
-	"toolConfig", "toolResponse", "tools", "topK", "topP", "urlContext", "videoMetadata", "willContinue",
-)
+	"adaptationPhrases", "allowedFunctionNames", "args", "aspectRatio", "audio", "audioTranscriptionConfig",
+	"behavior", "bitRate", "cachedContent", "candidateCount", "category", "code", "codeExecution",
+	"codeExecutionResult", "computerUse", "contents", "customVocabulary", "data", "delivery", "description",
+	"diarization", "disabledSafetyPolicies", "displayName", "dynamicRetrievalConfig", "dynamicThreshold",
+	"echoTargetLanguage", "enableAffectiveDialog", "enableEnhancedCivicAnswers", "enablePromptInjectionDetection",
+	"enableWidget", "endOffset", "endTime", "environment", "excludedPredefinedFunctions", "executableCode",
+	"fileData", "fileSearch", "fileSearchStoreNames", "fileUri", "format", "fps", "frequencyPenalty",
+	"functionCall", "functionCallingConfig", "functionDeclarations", "functionResponse", "generateContentRequest",
+	"generationConfig", "googleMaps", "googleSearch", "googleSearchRetrieval", "headers", "id", "image",
+	"imageConfig", "imageSearch", "imageSize", "includeServerSideToolInvocations", "includeThoughts", "inlineData",
+	"labels", "language", "languageAuto", "languageCode", "languageCodes", "languageHints", "latLng", "latitude",
+	"level", "logprobs", "longitude", "maxOutputTokens", "mcpServers", "mediaProcessing", "mediaResolution",
+	"metadataFilter", "mimeType", "mode", "model", "multiSpeakerVoiceConfig", "name", "outcome", "output",
+	"parameters", "parametersJsonSchema", "partMetadata", "parts", "prebuiltVoiceConfig", "presencePenalty",
+	"response", "responseFormat", "responseJsonSchema", "responseLogprobs", "responseMimeType",
+	"responseModalities", "responseSchema", "retrievalConfig", "role", "safetySettings", "sampleRate", "scheduling",
+	"schema", "searchTypes", "seed", "serviceTier", "speaker", "speakerVoiceConfigs", "speechConfig",
+	"sseReadTimeout", "startOffset", "startTime", "stopSequences", "store", "streamableHttpTransport",
+	"systemInstruction", "targetLanguageCode", "temperature", "terminateOnClose", "text", "thinkingBudget",
+	"thinkingConfig", "thinkingLevel", "thought", "thoughtSignature", "threshold", "timeRangeFilter", "timeout",
+	"title", "toolCall", "toolConfig", "toolName", "toolResponse", "toolType", "tools", "topK", "topP",
+	"translationConfig", "type", "url", "urlContext", "videoMetadata", "voiceConfig", "voiceName", "webSearch",
+	"willContinue", "wordTimestamp",
+).Except(clientNamed("")...).Except(clientNamed("generateContentRequest.")...)
 
+// clientNamed returns the places of a request in which the names are the client's own: schemas,
+// arguments, results and labels. Requests to countTokens have a whole request at prefix.
+func clientNamed(prefix string) []string {
+	paths := []string{
+		"labels", "generationConfig.responseSchema", "generationConfig.responseJsonSchema",
+		"generationConfig.responseFormat.text.schema",
+		"tools.functionDeclarations.parameters", "tools.functionDeclarations.parametersJsonSchema",
+		"tools.functionDeclarations.response", "tools.functionDeclarations.responseJsonSchema",
+		"tools.mcpServers.streamableHttpTransport.headers",
+	}
+	for _, parts := range []string{"contents.parts.", "systemInstruction.parts."} {
+		for _, name := range []string{
+			"functionCall.args", "functionResponse.response", "toolCall.args", "toolResponse.response", "partMetadata",
+		} {
+			paths = append(paths, parts+name)
+		}
+	}
+	for i := range paths {
+		paths[i] = prefix + paths[i]
+	}
+	return paths
+}
+
+// Names returns the names in requests of this shape.
 func (shape) Names() *fields.Names { return memberNames }

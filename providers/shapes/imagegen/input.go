@@ -86,14 +86,10 @@ func (r *Route) FromForm(texts []Text, attached []picture.Attachment) (*Input, e
 }
 
 func (in *Input) addDocument(t Text) error {
-	if !fields.Valid([]byte(t.Value)) {
-		return dialogue.Invalid(t.Name, "must be a JSON object, as text, and is not valid JSON")
+	if err := MemberNames.CheckObject(t.Name, t.Value); err != nil {
+		return err
 	}
-	document := gjson.Parse(t.Value)
-	if !document.IsObject() {
-		return dialogue.Invalid(t.Name, "must be a JSON object, as text")
-	}
-	return in.addMembers(document)
+	return in.addMembers(gjson.Parse(t.Value))
 }
 
 const once = "must not be given more than once"

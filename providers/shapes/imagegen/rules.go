@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 )
 
 // rule is a field of a route with its rules. Rules are in the order of the documents, which is the
@@ -299,10 +300,14 @@ func size(f *field) string {
 }
 
 func object(f *field) string {
-	if v, ok := f.json(); ok && v.IsObject() {
-		return ""
+	v, ok := f.json()
+	if !ok || !v.IsObject() {
+		return "must be a JSON object"
 	}
-	return "must be a JSON object"
+	if fault := fields.ExplainNames([]byte(v.Raw), MemberNames); fault.Flaw == fields.MisspelledName {
+		return fmt.Sprintf("must be a JSON object in which %q is written %q", fault.Path, fault.Name)
+	}
+	return ""
 }
 
 // codes checks one style code or an array of them. A form may repeat the field.

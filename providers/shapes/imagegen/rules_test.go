@@ -245,15 +245,15 @@ func TestRulesOfForms(t *testing.T) {
 			"/remix",
 			`image_request={"prompt":`,
 			"image_request",
-			"must be a JSON object, as text, and is not valid JSON",
+			"must be a JSON object, and is not valid JSON",
 		},
 		{
 			"/remix",
 			`image_request={"prompt":"a","prompt":"b"}`,
 			"image_request",
-			"must be a JSON object, as text, and is not valid JSON",
+			"must be a JSON object, and has the same name twice in an object",
 		},
-		{"/remix", `image_request=["prompt"]`, "image_request", "must be a JSON object, as text"},
+		{"/remix", `image_request=["prompt"]`, "image_request", "must be a JSON object"},
 		{"/remix", `image_request={"prompt":"a"}|image_request={"prompt":"a"}`, "image_request", twice},
 		{"/remix", `image_request={}`, "image_request.prompt", required},
 		{
@@ -375,6 +375,8 @@ func TestRulesOfForms(t *testing.T) {
 			"",
 		},
 		{"/v1/imagegen-v3/generate", "color_palette=EMBER", "color_palette", "must be a JSON object"},
+		{"/v1/imagegen-v3/generate", `color_palette={"Members":[]}`, "color_palette",
+			`must be a JSON object in which "Members" is written "members"`},
 		{"/v1/imagegen-v3/generate", "character_reference_images@8x8", "", ""},
 		{
 			"/v1/imagegen-v3/remix",
