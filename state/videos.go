@@ -59,6 +59,9 @@ type Video struct {
 	Extensions  int    `json:"extensions,omitempty"`
 	// Billable are the seconds to be paid for: of an extension only the new ones.
 	Billable int64 `json:"billable,omitempty"`
+	// Reported is Billable as the provider reports it for the finished video: 0 is nothing, and
+	// -1 a length that cannot be.
+	Reported int64 `json:"reported,omitempty"`
 
 	Phase    VideoPhase  `json:"phase"`
 	Progress int         `json:"progress,omitempty"` // percent; it never falls

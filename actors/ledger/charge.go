@@ -51,17 +51,44 @@ type Work struct {
 	Exact      bool
 	// Media: the work is priced by its units below, and by tokens only if the price is.
 	Media bool
-	// Images are the finished images that were delivered, and Seconds those of video.
-	Images, Seconds int64
+	// Images are the finished images that were delivered.
+	Images int64
+	// Video is the length of the video that was made.
+	Video VideoLength
 	// Partials are the partial images that were delivered. Begun are the images that had a
 	// partial one and were not delivered themselves, and Whole are those of them whose last
 	// partial image is the picture, as it is with quality high.
 	Partials, Begun, Whole int64
 }
 
-// delivered reports whether the client got anything.
+// VideoLength is the length in seconds of the video that a provider made for one request. The
+// zero value is no video.
+type VideoLength struct {
+	// Asked is what the provider was asked for. It counts if the provider reports nothing.
+	Asked int64
+	// Reported is what the provider reported for the finished video: 0 is nothing, and less is a
+	// length that cannot be.
+	Reported int64
+	// Most is the most that a model makes for one request.
+	Most int64
+}
+
+// seconds returns the length that is charged, and a flag if the reported one was not believed.
+func (l VideoLength) seconds() (seconds int64, flag string) {
+	switch {
+	case l.Reported == 0:
+		return max(l.Asked, 0), ""
+	case l.Reported < 0:
+		return max(l.Asked, 0), FlagContradicting
+	case l.Reported > max(l.Most, l.Asked):
+		return max(l.Most, l.Asked), FlagAbsurd
+	}
+	return l.Reported, ""
+}
+
+// delivered reports whether the client got anything before the end. A video comes whole or not at all.
 func (w *Work) delivered() bool {
-	return w.Counted.OutputTotal > 0 || w.Images > 0 || w.Partials > 0 || w.Seconds > 0
+	return w.Counted.OutputTotal > 0 || w.Images > 0 || w.Partials > 0
 }
 
 // charged reports whether anything is charged at all.
@@ -146,10 +173,14 @@ func (b *Bill) add(w *Work) {
 	if p.PerPartial == 0 && w.End != Failed {
 		images = max(w.Images, 0) + max(w.Begun, w.Whole, 0)
 	}
-	b.Usage.Images, b.Usage.Seconds = images, max(w.Seconds, 0)
+	seconds, flag := w.Video.seconds()
+	if flag != "" {
+		b.Flags = append(b.Flags, flag)
+	}
+	b.Usage.Images, b.Usage.Seconds = images, seconds
 	b.unit("images", images, p.PerImage)
 	b.unit("partial_images", max(w.Partials, 0), p.PerPartial)
-	b.unit("video_seconds", max(w.Seconds, 0), p.PerSecond)
+	b.unit("video_seconds", seconds, p.PerSecond)
 }
 
 // unit adds one product to a bill.

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -117,7 +118,7 @@ func TestChargeIsBounded(t *testing.T) {
 		p := &catalog.Price{Input: n("a"), Output: n("b"), CachedInput: n("c"), CacheWrite: n("d"), Reasoning: n("e"), PerImage: n("f"), PerSecond: n("g")}
 		b := ledger.Charge(ledger.Work{Price: p, Told: anyUsage.Draw(t, "told"), Counted: anyUsage.Draw(t, "counted"),
 			End: ledger.End(rapid.IntRange(0, 4).Draw(t, "end")), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"), Accepted: rapid.Bool().Draw(t, "accepted")})
-		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, n("n")).Amount,
+		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
 			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"))} {
 			if amount < 0 || amount > state.MaxCredits {
 				t.Fatalf("%s of %d", what, amount)
@@ -188,8 +189,8 @@ func TestChargeOfMedia(t *testing.T) {
 		{"by tokens", ledger.Work{Price: tokens, Images: 1, Told: usage(100, 1000)}, 100 + 10_000},
 		{"by tokens, the client left with a partial image", ledger.Work{Price: tokens, End: ledger.Left, Accepted: true, Partials: 1, Begun: 1, Told: dialogue.NoUsage, Counted: usage(50, 700)}, 50 + 7_000},
 		{"by tokens, the client left before any", ledger.Work{Price: tokens, End: ledger.Left, Accepted: true, Told: dialogue.NoUsage, Counted: usage(50, 0)}, 50},
-		{"a video", ledger.Work{Price: second, Seconds: 12}, 1_200_000},
-		{"a video that was made while its client had left", ledger.Work{Price: second, End: ledger.Left, Accepted: true, Seconds: 12}, 1_200_000},
+		{"a video", ledger.Work{Price: second, Video: ledger.VideoLength{Asked: 12}}, 1_200_000},
+		{"a video that was made while its client had left", ledger.Work{Price: second, End: ledger.Left, Accepted: true, Video: ledger.VideoLength{Asked: 12}}, 1_200_000},
 		{"a video that failed", ledger.Work{Price: second, End: ledger.Failed, Accepted: true}, 0},
 	}
 	for _, tt := range tests {
@@ -199,6 +200,39 @@ func TestChargeOfMedia(t *testing.T) {
 				t.Errorf("got %d, want %d: %+v", b.Amount, tt.want, b.Prices)
 			}
 		})
+	}
+}
+
+// TestVideosAreChargedAsTheProviderMadeThem: a client decides how much is asked for, and the bill follows what
+// the provider reports.
+func TestVideosAreChargedAsTheProviderMadeThem(t *testing.T) {
+	price := &catalog.Price{PerSecond: 100_000}
+	for _, tt := range []struct {
+		name    string
+		end     ledger.End
+		length  ledger.VideoLength
+		seconds int64
+		flag    string
+	}{
+		{"as asked", ledger.Finished, ledger.VideoLength{Asked: 8, Reported: 8, Most: 20}, 8, ""},
+		{"reported less", ledger.Finished, ledger.VideoLength{Asked: 8, Reported: 4, Most: 20}, 4, ""},
+		{"reported more", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: 12, Most: 20}, 12, ""},
+		{"reported the most", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: 20, Most: 20}, 20, ""},
+		{"absurd", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: 21, Most: 20}, 20, ledger.FlagAbsurd},
+		{"beyond all reason", ledger.Finished, ledger.VideoLength{Asked: 4, Reported: math.MaxInt64, Most: 20}, 20, ledger.FlagAbsurd},
+		{"missing", ledger.Finished, ledger.VideoLength{Asked: 8, Most: 20}, 8, ""},
+		{"one that cannot be", ledger.Finished, ledger.VideoLength{Asked: 8, Reported: -1, Most: 20}, 8, ledger.FlagContradicting},
+		{"failed", ledger.Failed, ledger.VideoLength{Asked: 8, Reported: 8, Most: 20}, 0, ""},
+		{"refused", ledger.Refused, ledger.VideoLength{Asked: 8, Reported: 8, Most: 20}, 0, ""},
+		{"the client left", ledger.Left, ledger.VideoLength{Asked: 8, Reported: 12, Most: 20}, 12, ""},
+	} {
+		b := ledger.Charge(ledger.Work{Price: price, Media: true, End: tt.end, Accepted: true, Video: tt.length})
+		if b.Amount != tt.seconds*price.PerSecond || b.Usage.Seconds != tt.seconds || total(b.Prices) != b.Amount {
+			t.Errorf("%s: got %+v, want %d seconds", tt.name, b, tt.seconds)
+		}
+		if strings.Join(b.Flags, " ") != tt.flag {
+			t.Errorf("%s: got the flags %q, want %q", tt.name, b.Flags, tt.flag)
+		}
 	}
 }
 
@@ -215,10 +249,10 @@ func TestMediaPrices(t *testing.T) {
 	if b := ledger.Images(&catalog.Price{PerImage: 5}, -1); b.Amount != 0 {
 		t.Errorf("no images: got %d", b.Amount)
 	}
-	if b := ledger.Video(&catalog.Price{PerSecond: 100_000}, 12); b.Amount != 1_200_000 || b.Usage.Seconds != 12 || total(b.Prices) != b.Amount {
+	if b := ledger.Video(&catalog.Price{PerSecond: 100_000}, ledger.VideoLength{Asked: 12}); b.Amount != 1_200_000 || b.Usage.Seconds != 12 || total(b.Prices) != b.Amount {
 		t.Errorf("video: got %+v", b)
 	}
-	if b := ledger.Video(nil, 12); b.Amount != 0 || b.Usage.Seconds != 12 {
+	if b := ledger.Video(nil, ledger.VideoLength{Asked: 12}); b.Amount != 0 || b.Usage.Seconds != 12 {
 		t.Errorf("free video: got %+v", b)
 	}
 }

@@ -63,9 +63,9 @@ func Images(p *catalog.Price, n int64) Bill {
 	return Charge(Work{Price: p.ByUnit(), Media: true, Images: n})
 }
 
-// Video is the bill for seconds of video, made or to be made.
-func Video(p *catalog.Price, seconds int64) Bill {
-	return Charge(Work{Price: p.ByUnit(), Media: true, Seconds: seconds})
+// Video returns the bill for a video that was made or is to be made.
+func Video(p *catalog.Price, length VideoLength) Bill {
+	return Charge(Work{Price: p.ByUnit(), Media: true, Video: length})
 }
 
 // multiply saturates at what an account can have.

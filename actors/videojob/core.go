@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
@@ -92,7 +93,7 @@ func observed(v state.Video, s video.Status, now time.Time) state.Video {
 	switch s.State {
 	case video.Completed:
 		v.Phase, v.Completed, v.Expires = state.VideoFinalizing, now, expiry(s.Expires, now)
-		return v
+		return measured(v, s)
 	case video.Failed:
 		fault := s.Error
 		if fault == nil {
@@ -106,6 +107,37 @@ func observed(v state.Video, s video.Status, now time.Time) state.Video {
 		v.Progress = min(max(v.Progress, s.Progress), mostProgress)
 	}
 	return v
+}
+
+// mostSeconds is the most that a model makes for one new video or one extension. A remix or an
+// edit is as long as its source, which has video.MostSeconds at most.
+const mostSeconds = 20
+
+// measured returns a finished job with the size and the length that its provider reports. The
+// length of an extension is that of the whole video, and only the new part is to be paid for.
+func measured(v state.Video, s video.Status) state.Video {
+	if s.Size != (video.Size{}) {
+		v.Size = s.Size.String()
+	}
+	if s.Seconds == 0 {
+		return v
+	}
+	v.Reported = int64(s.Seconds) - (v.Seconds - v.Billable)
+	if v.Reported <= 0 {
+		v.Reported = -1
+	} else if v.Reported <= lengthOf(&v).Most {
+		v.Seconds = int64(s.Seconds)
+	}
+	return v
+}
+
+// lengthOf returns the length of the video that a job is charged for.
+func lengthOf(v *state.Video) ledger.VideoLength {
+	l := ledger.VideoLength{Asked: v.Billable, Reported: v.Reported, Most: mostSeconds}
+	if op := video.Operation(v.Operation); op == video.Remix || op == video.Edit {
+		l.Most = video.MostSeconds
+	}
+	return l
 }
 
 // failed is a job that comes to nothing. Its money is to be given back.

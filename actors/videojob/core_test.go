@@ -54,6 +54,36 @@ func TestObserved(t *testing.T) {
 	}
 }
 
+func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
+	for _, c := range []struct {
+		operation             video.Operation
+		seconds, billable     int64 // asked for
+		told                  int
+		reported, most, shown int64
+	}{
+		{video.Create, 8, 8, 0, 0, 20, 8},
+		{video.Create, 8, 8, 4, 4, 20, 4},
+		{video.Create, 8, 8, 20, 20, 20, 20},
+		{video.Create, 8, 8, 21, 21, 20, 8},
+		{video.Extend, 12, 4, 12, 4, 20, 12},
+		{video.Extend, 12, 4, 16, 8, 20, 16},
+		{video.Extend, 12, 4, 8, -1, 20, 12}, // no longer than its source
+		{video.Extend, 12, 4, 4, -1, 20, 12},
+		{video.Extend, 12, 4, 40, 32, 20, 12},
+		{video.Remix, 40, 40, 40, 40, 120, 40},
+		{video.Edit, 40, 40, 121, 121, 120, 40},
+	} {
+		before := state.Video{Phase: state.VideoInProgress, Operation: string(c.operation), Size: "720x1280", Seconds: c.seconds, Billable: c.billable}
+		s := video.Status{State: video.Completed, Seconds: c.told, Size: video.Size{Width: 1280, Height: 720}}
+		v := observed(before, s, at)
+		l := lengthOf(&v)
+		if l.Asked != c.billable || l.Reported != c.reported || l.Most != c.most || v.Seconds != c.shown || v.Size != "1280x720" {
+			t.Errorf("%s of %d s, %d of them new, reported as %d s: got %+v and %d s of %s",
+				c.operation, c.seconds, c.billable, c.told, l, v.Seconds, v.Size)
+		}
+	}
+}
+
 func TestSettledIsWhatWasObserved(t *testing.T) {
 	v := settled(observed(state.Video{Phase: state.VideoInProgress}, video.Status{State: video.Completed, Expires: at.Add(time.Hour)}, at), 7, at, time.Minute)
 	if v.Phase != state.VideoCompleted || v.Progress != 100 || v.Cost != 7 || !v.Until.Equal(at.Add(time.Hour+time.Minute)) {

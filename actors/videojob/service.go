@@ -235,7 +235,7 @@ func (s *Service) prepare(o *Order) (state.Video, error) {
 	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, state.VideoAccepted
 	v.Created = s.Now()
 	v.Deadline = v.Created.Add(s.Config.Deadline)
-	if bill := ledger.Video(c.Price, v.Billable); v.Account != "" && bill.Amount > 0 {
+	if bill := ledger.Video(c.Price, ledger.VideoLength{Asked: v.Billable}); v.Account != "" && bill.Amount > 0 {
 		v.Price, v.Held = c.Price.PerSecond, bill.Amount
 	} else {
 		v.Account = ""

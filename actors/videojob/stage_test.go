@@ -42,6 +42,7 @@ type vendor struct {
 	// the call's.
 	before, after, polling func() error
 	absent                 atomic.Bool // from the configuration
+	seconds                int         // reported for finished videos; 0: none
 	judge                  func(*upstream.Failure, string, time.Time) (throttle.Kind, time.Duration)
 
 	mu   sync.Mutex
@@ -94,6 +95,9 @@ func (v *vendor) Poll(ctx context.Context, id string) (video.Status, error) {
 		return video.Status{}, err
 	}
 	s, err := v.engine.Poll(ctx, id)
+	if s.State == video.Completed {
+		s.Seconds = v.seconds
+	}
 	return s.Status, err
 }
 

@@ -287,14 +287,14 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	if v.Account == "" {
 		row := state.UsageRow{Account: v.Owner.Account(), Key: v.Key, Model: v.Model, Requests: 1}
 		if v.Error == nil {
-			row.Seconds = v.Billable
+			row.Seconds = ledger.Video(nil, lengthOf(v)).Usage.Seconds
 		}
 		if s.svc.Ledger != nil {
 			s.svc.Ledger.CountUsage(row)
 		}
 		return 0, nil
 	}
-	bill := ledger.Video(&catalog.Price{PerSecond: v.Price}, v.Billable)
+	bill := ledger.Video(&catalog.Price{PerSecond: v.Price}, lengthOf(v))
 	if v.Error != nil {
 		bill.Amount = 0
 	}
@@ -310,7 +310,7 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 		hold.Release(ledger.Failed.String(), receipt)
 		return 0, nil
 	}
-	receipt.Usage, receipt.Prices = bill.Usage, bill.Prices
+	receipt.Usage, receipt.Prices, receipt.Flags = bill.Usage, bill.Prices, bill.Flags
 	return bill.Amount, hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt})
 }
 

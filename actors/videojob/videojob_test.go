@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
 	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox/job"
@@ -59,6 +61,29 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 			t.Errorf("the provider saw %+v", counts)
 		}
 	})
+}
+
+// TestAVideoIsPaidAsItsProviderReportsIt: the hold is for what was asked for, and the bill for what was made.
+func TestAVideoIsPaidAsItsProviderReportsIt(t *testing.T) {
+	for reported, want := range map[int]struct {
+		seconds int64
+		flags   string
+	}{0: {4, ""}, 3: {3, ""}, 4: {4, ""}, 8: {8, ""}, 9000: {20, ledger.FlagAbsurd}} {
+		play(t, func(t *testing.T, p *process) {
+			p.vendor.seconds = reported
+			v := p.create(order("a cat"))
+			kittest.Pass(5 * time.Minute)
+			v = p.look(v.ID)
+			if v.Phase != state.VideoCompleted || v.Cost != want.seconds*second {
+				t.Errorf("%d s reported: got %+v", reported, v)
+			}
+			r, err := p.state.Receipts(t.Context(), "7", v.ID)
+			if err != nil || len(r) != 1 || r[0].Charged != want.seconds*second || r[0].Usage.Seconds != want.seconds ||
+				strings.Contains(strings.Join(r[0].Flags, " "), ledger.FlagAbsurd) != (want.flags != "") {
+				t.Errorf("%d s reported: got the receipts %+v, %v", reported, r, err)
+			}
+		})
+	}
 }
 
 // Whatever goes wrong is told as a failed job, and costs nothing.

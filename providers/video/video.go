@@ -38,6 +38,9 @@ type Spec struct {
 	User   string  `json:"user,omitempty"`
 }
 
+// MostSeconds is the length that no video exceeds, whatever it was made from.
+const MostSeconds = 120
+
 // Size is a width and a height in pixels.
 type Size struct {
 	Width  int `json:"width"`
@@ -89,6 +92,10 @@ type Status struct {
 	Error *Fault
 	// Expires is the time at which the provider deletes the content. Zero is unknown.
 	Expires time.Time
+	// Seconds is the length of the whole finished video, rounded up, and Size its size. Zero is
+	// unknown.
+	Seconds int
+	Size    Size
 	// PollAfter is the time after which the provider wants the next Poll. Zero is unknown.
 	PollAfter time.Duration
 }

@@ -47,8 +47,8 @@ func (c *checker) uploaded(f *mp4.File) error {
 	switch {
 	case !slices.Contains(known, size):
 		return dialogue.Invalid(videoField, fmt.Sprintf("must be of one of the sizes %s, not %s", list(known), size))
-	case f.Duration > maxSeconds*time.Second:
-		return dialogue.Invalid(videoField, fmt.Sprintf("must not be longer than %d seconds", maxSeconds))
+	case f.Duration > video.MostSeconds*time.Second:
+		return dialogue.Invalid(videoField, fmt.Sprintf("must not be longer than %d seconds", video.MostSeconds))
 	}
 	c.ask.Size, c.ask.Upload = size, f
 	return nil
@@ -64,8 +64,8 @@ func (c *checker) fits() error {
 
 // fitting bounds how long a video may be made.
 func fitting(seconds int) error {
-	if seconds > maxSeconds {
-		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds", maxSeconds))
+	if seconds > video.MostSeconds {
+		return dialogue.Invalid("seconds", fmt.Sprintf("the whole video must not be longer than %d seconds", video.MostSeconds))
 	}
 	return nil
 }
@@ -97,7 +97,6 @@ func (c *checker) nothingElse() error {
 // Bounds of extensions (wire/videos.md 1).
 const (
 	maxExtensions = 6
-	maxSeconds    = 120
 )
 
 // Fits checks an Ask against the job that it begins with.

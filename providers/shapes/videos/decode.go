@@ -60,6 +60,9 @@ func decode(body []byte) (id string, s video.Status, ok bool) {
 	if at := doc.Get("expires_at"); at.Type == gjson.Number && at.Num > 0 && at.Num < maxUnix {
 		s.Expires = time.Unix(int64(at.Num), 0)
 	}
+	if s.State == video.Completed {
+		s.Seconds, s.Size = seconds(doc.Get("seconds")), size(doc.Get("size").Str)
+	}
 	if s.State == video.Failed {
 		s.Error = fault(doc.Get("error"))
 	}
@@ -87,6 +90,34 @@ func progress(v gjson.Result, state video.State) int {
 		return -1
 	}
 	return int(min(n, 100))
+}
+
+// seconds returns the length of a finished video, rounded up, or 0 if the provider reports none
+// that a video can have. Some providers send a number in place of a string.
+func seconds(v gjson.Result) int {
+	n := v.Num
+	if v.Type == gjson.String {
+		var err error
+		if n, err = strconv.ParseFloat(v.Str, 64); err != nil {
+			return 0
+		}
+	}
+	if math.IsNaN(n) || n <= 0 {
+		return 0
+	}
+	return int(math.Ceil(min(n, math.MaxInt32)))
+}
+
+// size returns the size of a finished video, or the zero value for a text that is none.
+func size(text string) video.Size {
+	const most = 1 << 16
+	width, height, _ := strings.Cut(text, "x")
+	w, errW := strconv.Atoi(width)
+	h, errH := strconv.Atoi(height)
+	if errW != nil || errH != nil || w < 1 || w > most || h < 1 || h > most {
+		return video.Size{}
+	}
+	return video.Size{Width: w, Height: h}
 }
 
 // fault reads the error of a failed job, which is an object or a text.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -254,6 +255,31 @@ func TestForeignWordsAreUnderstood(t *testing.T) {
 		s, err := p.Poll(t.Context(), "v")
 		if err != nil || s.State != want || s.PollAfter != 2500*time.Millisecond {
 			t.Errorf("%s: %+v %v", word, s, err)
+		}
+	}
+}
+
+func TestFinishedJobsReportTheirLengthAndSize(t *testing.T) {
+	portrait := video.Size{Width: 720, Height: 1280}
+	for _, c := range []struct {
+		status, members string
+		seconds         int
+		size            video.Size
+	}{
+		{"completed", `"seconds":"8","size":"720x1280"`, 8, portrait},
+		{"completed", `"seconds":8,"size":"720x1280"`, 8, portrait},
+		{"completed", `"seconds":"7.5"`, 8, video.Size{}},
+		{"completed", `"seconds":1e300,"size":"720x1280x2"`, math.MaxInt32, video.Size{}},
+		{"completed", `"seconds":"-4","size":"0x1280"`, 0, video.Size{}},
+		{"completed", `"seconds":"NaN","size":"99999999x1"`, 0, video.Size{}},
+		{"completed", `"seconds":null,"size":null`, 0, video.Size{}},
+		{"completed", `"seconds":{},"size":[]`, 0, video.Size{}},
+		{"in_progress", `"seconds":"8","size":"720x1280"`, 0, video.Size{}},
+		{"failed", `"seconds":"8","size":"720x1280"`, 0, video.Size{}},
+	} {
+		s, err := at(t, answering(200, `{"id":"v","status":"`+c.status+`",`+c.members+`}`)).Poll(t.Context(), "v")
+		if err != nil || s.Seconds != c.seconds || s.Size != c.size {
+			t.Errorf("%s %s: got %d s, %v, %v, want %d s, %v", c.status, c.members, s.Seconds, s.Size, err, c.seconds, c.size)
 		}
 	}
 }
