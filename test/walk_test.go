@@ -40,13 +40,12 @@ func TestOutsideTextIsReadWithinLimits(t *testing.T) {
 // foldingReaders are the files that decode with encoding/json, which takes "Model" for "model", and why no
 // text from outside is read by them in another way than a provider would read it.
 var foldingReaders = map[string]string{
-	"http/admin/admin.go":           "the client reads replies of its own gateway",
-	"http/text/again.go":            "a record of the gateway's own",
-	"http/browser/seal.go":          "sealed by the gateway",
-	"providers/dialogue/seal.go":    "sealed by the gateway",
-	"providers/dialogue/request.go": "a string, which has no names",
-	"providers/picture/request.go":  "a string, which has no names",
-	"actors/videojob/step.go":       "a record of the gateway's own",
+	"http/admin/admin.go":          "the client reads replies of its own gateway",
+	"http/text/again.go":           "a record of the gateway's own",
+	"http/browser/seal.go":         "sealed by the gateway",
+	"providers/dialogue/seal.go":   "sealed by the gateway",
+	"providers/picture/request.go": "a string, which has no names",
+	"actors/videojob/step.go":      "a record of the gateway's own",
 }
 
 // TestOutsideNamesAreReadAsWritten forbids decoders that disregard the case of names for requests and replies.

@@ -64,10 +64,10 @@ type Work struct {
 // VideoLength is the length in seconds of the video that a provider made for one request. The
 // zero value is no video.
 type VideoLength struct {
-	// Asked is what the provider was asked for. It counts if the provider reports nothing.
+	// Asked counts if the provider reports nothing.
 	Asked int64
-	// Reported is what the provider reported for the finished video: 0 is nothing, and less is a
-	// length that cannot be.
+	// Reported is the length that the provider reported for the finished video. 0 means that it
+	// reported none, and less is a length that cannot be.
 	Reported int64
 	// Most is the most that a model makes for one request.
 	Most int64

@@ -58,7 +58,7 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 	for _, c := range []struct {
 		operation             video.Operation
 		seconds, billable     int64 // asked for
-		told                  int
+		total                 int   // reported
 		reported, most, shown int64
 	}{
 		{video.Create, 8, 8, 0, 0, 20, 8},
@@ -74,12 +74,12 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 		{video.Edit, 40, 40, 121, 121, 120, 40},
 	} {
 		before := state.Video{Phase: state.VideoInProgress, Operation: string(c.operation), Size: "720x1280", Seconds: c.seconds, Billable: c.billable}
-		s := video.Status{State: video.Completed, Seconds: c.told, Size: video.Size{Width: 1280, Height: 720}}
+		s := video.Status{State: video.Completed, Seconds: c.total, Size: video.Size{Width: 1280, Height: 720}}
 		v := observed(before, s, at)
 		l := lengthOf(&v)
 		if l.Asked != c.billable || l.Reported != c.reported || l.Most != c.most || v.Seconds != c.shown || v.Size != "1280x720" {
 			t.Errorf("%s of %d s, %d of them new, reported as %d s: got %+v and %d s of %s",
-				c.operation, c.seconds, c.billable, c.told, l, v.Seconds, v.Size)
+				c.operation, c.seconds, c.billable, c.total, l, v.Seconds, v.Size)
 		}
 	}
 }
