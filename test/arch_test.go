@@ -156,6 +156,23 @@ func TestNoShapeKnowsAnother(t *testing.T) {
 	}
 }
 
+// engineUses are the packages of actors that actors/engine may import. The packages that
+// implement an exchange are not among them, so a new kind of request needs only its own package.
+var engineUses = []string{"actors/flow", "actors/kit", "actors/telemetry", "actors/throttle"}
+
+func TestTheEngineNamesNoExchange(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.dir() != "actors/engine" || s.test() {
+			continue
+		}
+		for _, imported := range s.imports(t) {
+			if strings.HasPrefix(imported, "actors/") && !slices.Contains(engineUses, imported) {
+				t.Errorf("%s imports %s: the engine must not know its exchanges", s.path, imported)
+			}
+		}
+	}
+}
+
 func TestWhatIsShippedImportsNoTestSupport(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test() || s.room() == "test" || slices.Contains(testSupport, s.dir()) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/throttle"
@@ -47,6 +48,7 @@ type stage struct {
 	sys      *kit.System
 	journal  *statetest.Faulty
 	store    *state.State
+	engine   *engine.Engine
 	service  *translator.Service
 	registry *background.Registry
 	simulate func(ctx context.Context, say func(string) error) error
@@ -70,16 +72,18 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		provider := &translator.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate, Simulate: s.reply}
-		if s.service, err = translator.New(sys, env, registry.All, func(string) *translator.Provider { return provider }); err != nil {
+		provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate}
+		s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: func(string) *engine.Provider { return provider }})
+		if err != nil {
 			t.Fatal(err)
 		}
+		s.service = translator.New(s.engine, env, registry.All, s.reply)
 		if s.registry, err = background.NewRegistry(sys, s.service, s.store, time.Now); err != nil {
 			t.Fatal(err)
 		}
 		body(t, s)
 		kittest.Pass(time.Minute)
-		if n := s.service.InFlight(); n != 0 {
+		if n := s.engine.InFlight(); n != 0 {
 			t.Errorf("%d requests in flight at the end", n)
 		}
 		if n := gate.InFlight(); n != 0 {
@@ -481,7 +485,7 @@ func TestADrainCutsAResponseAndKeepsThat(t *testing.T) {
 		"drain": func(s *stage) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			s.service.Drain(ctx, 5*time.Second)
+			s.engine.Drain(ctx, 5*time.Second)
 		},
 		"stop": func(s *stage) {
 			if err := s.sys.Stop(context.Background()); err != nil {

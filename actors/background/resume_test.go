@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/throttle"
@@ -37,7 +38,7 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.service.Drain(ctx, 5*time.Second)
+	s.engine.Drain(ctx, 5*time.Second)
 	kittest.Pass(time.Second)
 	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: s.id}
 	next := kit.NewSystem(kit.Options{Logger: s.sys.Logger(), MaxIdle: -1})
@@ -46,10 +47,12 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	provider := &translator.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate, Simulate: s.reply}
-	if s.service, err = translator.New(next, env, registry.All, func(string) *translator.Provider { return provider }); err != nil {
+	provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate}
+	s.engine, err = engine.New(engine.Options{System: next, Now: time.Now, Providers: func(string) *engine.Provider { return provider }})
+	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.service = translator.New(s.engine, env, registry.All, s.reply)
 	if s.registry, err = background.NewRegistry(next, s.service, s.store, time.Now); err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,9 +6,8 @@
 //	stagedoor
 //	├ ledger             parent of the accounts with money in motion (actors/ledger)
 //	│  └ account         one user's money
-//	├ gate               parent of the shards                     (actors/translator)
-//	│  └ s0..sN          parents of the requests under way
-//	│     └ r            one request
+//	├ engine             cancels the requests when it stops       (actors/engine)
+//	├ engine/r           one request
 //	├ painter            parent of the requests for pictures     (actors/painter)
 //	│  └ r               one of them
 //	├ videos             parent of the video jobs under way      (actors/videojob)

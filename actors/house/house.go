@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
@@ -36,7 +37,7 @@ import (
 // maxKeys bounds the table of gateway keys whose limits are counted.
 const maxKeys = 100_000
 
-// Options are what the house is built of.
+// Options are what Start needs.
 type Options struct {
 	Logger *slog.Logger
 	// Flow shows the requests under way to those who look; nil: nobody can.
@@ -69,6 +70,7 @@ type House struct {
 	system     *kit.System
 	ledger     *ledger.Client
 	gates      *gates
+	engine     *engine.Engine
 	translator *translator.Service
 	painter    *painter.Service
 	videos     *videojob.Service
@@ -77,7 +79,7 @@ type House struct {
 	webhooks   *webhook.Client
 	keys       *throttle.Keys
 	catalog    atomic.Pointer[catalog.Catalog]
-	providers  atomic.Pointer[map[string]*translator.Provider]
+	providers  atomic.Pointer[map[string]*engine.Provider]
 
 	configuring sync.Mutex
 }
@@ -85,7 +87,7 @@ type House struct {
 // Start builds the tree. It serves nothing until Configure.
 func Start(ctx context.Context, o Options) (*House, error) {
 	h := &House{options: o, keys: throttle.NewKeys(maxKeys)}
-	h.providers.Store(&map[string]*translator.Provider{})
+	h.providers.Store(&map[string]*engine.Provider{})
 	h.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: h.report})
 	if err := h.start(ctx); err != nil {
 		h.system.Stop(ctx) // says nothing that err does not
@@ -103,15 +105,17 @@ func (h *House) start(ctx context.Context) (err error) {
 	if h.gates, err = startGates(h.system, h.report); err != nil {
 		return err
 	}
-	if h.translator, err = translator.New(h.system, h.options.Env, h.options.Shapes, h.provider); err != nil {
+	h.engine, err = engine.New(engine.Options{System: h.system, Now: h.options.Env.Now, Providers: h.provider})
+	if err != nil {
 		return err
 	}
+	h.engine.Watch(h.options.Flow)
+	h.translator = translator.New(h.engine, h.options.Env, h.options.Shapes, h.options.Simulate)
 	h.painter, err = painter.New(painter.Options{System: h.system, Now: h.options.Env.Now, Shapes: h.options.Pictures, Providers: h.provider,
 		Simulate: h.options.SimulatePicture, Sweep: h.options.SweepPictures})
 	if err != nil {
 		return err
 	}
-	h.translator.Watch(h.options.Flow)
 	h.painter.Watch(h.options.Flow)
 	h.videos, err = videojob.New(videojob.Options{System: h.system, State: h.options.State, Ledger: h.ledger, Now: h.options.Env.Now,
 		Providers: h.videoProvider, Flow: h.options.Flow, Files: h.options.Uploads, Config: h.options.VideoJobs})
@@ -146,6 +150,9 @@ func (h *House) report(f kit.Failure) {
 	h.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
 }
 
+// Engine runs the requests to models.
+func (h *House) Engine() *engine.Engine { return h.engine }
+
 // Translator carries requests.
 func (h *House) Translator() *translator.Service { return h.translator }
 
@@ -173,7 +180,7 @@ func (h *House) Keys() *throttle.Keys { return h.keys }
 // Catalog is the one in force; nil before the first Configure.
 func (h *House) Catalog() *catalog.Catalog { return h.catalog.Load() }
 
-func (h *House) provider(name string) *translator.Provider { return (*h.providers.Load())[name] }
+func (h *House) provider(name string) *engine.Provider { return (*h.providers.Load())[name] }
 
 // videoProvider is a provider as far as videos are concerned.
 func (h *House) videoProvider(name string) (videojob.Provider, bool) {
@@ -185,9 +192,9 @@ func (h *House) videoProvider(name string) (videojob.Provider, bool) {
 }
 
 // Providers lists the providers in force by name.
-func (h *House) Providers() []*translator.Provider {
+func (h *House) Providers() []*engine.Provider {
 	all := *h.providers.Load()
-	var out []*translator.Provider
+	var out []*engine.Provider
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, all[name])
 	}
@@ -230,8 +237,8 @@ func (h *House) Configure(ctx context.Context, c *catalog.Catalog, specs []catal
 }
 
 // prepare builds providers, and takes down what it built if one can't be.
-func (h *House) prepare(ctx context.Context, specs []catalog.Provider, before map[string]*translator.Provider) (map[string]*translator.Provider, error) {
-	after := make(map[string]*translator.Provider, len(specs))
+func (h *House) prepare(ctx context.Context, specs []catalog.Provider, before map[string]*engine.Provider) (map[string]*engine.Provider, error) {
+	after := make(map[string]*engine.Provider, len(specs))
 	for i := range specs {
 		p, err := h.build(ctx, &specs[i], before[specs[i].Name])
 		if err == nil {
@@ -250,14 +257,11 @@ func (h *House) prepare(ctx context.Context, specs []catalog.Provider, before ma
 
 // build makes a provider, with the throttle it had before. One that did not
 // change stays as it is, with its connections and its benched keys.
-func (h *House) build(ctx context.Context, spec *catalog.Provider, before *translator.Provider) (*translator.Provider, error) {
+func (h *House) build(ctx context.Context, spec *catalog.Provider, before *engine.Provider) (*engine.Provider, error) {
 	if before != nil && reflect.DeepEqual(before.Spec, spec) {
 		return before, nil
 	}
-	p := &translator.Provider{Spec: spec}
-	if spec.Shape == catalog.Sandbox {
-		p.Simulate = h.options.Simulate
-	}
+	p := &engine.Provider{Spec: spec}
 	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers, Memory: h.options.Env.Memory,
 		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
 	if err != nil {
@@ -282,7 +286,7 @@ func limits(spec *catalog.Provider) throttle.Config {
 
 // retire ends the throttle of a provider that is gone: who waits is refused,
 // who was granted finishes.
-func (h *House) retire(p *translator.Provider) {
+func (h *House) retire(p *engine.Provider) {
 	h.gates.forget(p.Spec.Name)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -292,12 +296,12 @@ func (h *House) retire(p *translator.Provider) {
 	p.Client.Close()
 }
 
-// Drain lets the requests under way finish until ctx ends and then cuts the
+// Drain lets the requests in flight finish until ctx ends and then cuts the
 // rest, which end with their shape's error. It returns how many were cut.
 func (h *House) Drain(ctx context.Context, grace time.Duration) int {
 	var texts, pictures int
 	var wg conc.WaitGroup
-	wg.Go(func() { texts = h.translator.Drain(ctx, grace) })
+	wg.Go(func() { texts = h.engine.Drain(ctx, grace) })
 	wg.Go(func() { pictures = h.painter.Drain(ctx, grace) })
 	wg.Wait()
 	return texts + pictures

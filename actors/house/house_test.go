@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/house"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/translator"
@@ -135,7 +136,7 @@ func (s *stage) mustConfigure(specs ...catalog.Provider) {
 	}
 }
 
-func (s *stage) provider(name string) *translator.Provider {
+func (s *stage) provider(name string) *engine.Provider {
 	for _, p := range s.Providers() {
 		if p.Spec.Name == name {
 			return p

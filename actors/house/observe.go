@@ -8,7 +8,7 @@ import (
 // Observe has requests traced and counted. It is called before anything is
 // served.
 func (h *House) Observe(t *telemetry.Telemetry) {
-	h.translator.Observe(t)
+	h.engine.Observe(t)
 	h.painter.Observe(t)
 	h.videos.Observe(t)
 }

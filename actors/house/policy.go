@@ -12,11 +12,9 @@ import (
 //	              by the system, should it ever fail
 //	account       resumed: it alone knows the holds that are not journaled yet, and
 //	              it changes nothing before it has checked (ledger.Client)
-//	gate          parent of the shards, which it starts and nothing else: restarted
-//	              by the system, should it ever fail
-//	gate/s*       resumed: a restart would stop the requests below it; the order
-//	              it failed with is answered (translator.shard)
-//	r             stopped: half a reply cannot be begun again
+//	engine        restarted by the system; it only cancels the requests when it is
+//	              stopped
+//	engine/r      stopped: half a reply cannot be begun again
 //	painter       restarted by the system; its requests end with an error
 //	painter/r     stopped: what may have been made is not made again
 //	videos        restarted by the system; it goes on with all jobs that have not

@@ -96,3 +96,9 @@ func (s *System) SpawnUnique(props *actor.Props, name string) (*actor.PID, error
 func (s *System) SpawnChild(c actor.Context, props *actor.Props, name string) (*actor.PID, error) {
 	return c.SpawnNamed(props, s.Unique(name))
 }
+
+// SpawnOnce starts an actor that is stopped, and not restarted, if it fails. Any goroutine may call it. The actor has
+// no parent, so System.Stop does not stop it: its owner ends it with EndActor.
+func (s *System) SpawnOnce(props *actor.Props, name string) (*actor.PID, error) {
+	return s.once.SpawnNamed(props, s.Unique(name))
+}

@@ -31,6 +31,7 @@ type System struct {
 	logger     *slog.Logger
 	actors     *actor.ActorSystem
 	root       *actor.RootContext // spawns under the system's back-off
+	once       *actor.RootContext // spawns actors that are stopped if they fail
 	dispatcher *reuse
 	backoff    *Backoff
 
@@ -82,6 +83,8 @@ func NewSystem(options Options) *System {
 	shrinkRegistry(s.actors.ProcessRegistry)
 	s.actors.EventStream.Subscribe(s.dead.receive)
 	s.root = s.actors.Root.Copy().WithGuardian(s.backoff)
+	s.once = s.actors.Root.Copy().WithGuardian(actor.NewOneForOneStrategy(0, 0,
+		func(any) actor.Directive { return actor.StopDirective }))
 	return s
 }
 
@@ -90,6 +93,9 @@ func (s *System) Logger() *slog.Logger { return s.logger }
 
 // Send sends without waiting and without a sender.
 func (s *System) Send(to *actor.PID, message any) { s.actors.Root.Send(to, message) }
+
+// EndActor stops an actor without waiting for it. Messages that it has not handled are refused.
+func (s *System) EndActor(pid *actor.PID) { s.actors.Root.Stop(pid) }
 
 // StopActor stops an actor and its children and waits until its Stopped is done
 // and its mailbox closed. Messages it has not handled are refused. The library's

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -28,7 +28,7 @@ type attempt struct {
 	order     *Order
 	reply     *Reply
 	candidate catalog.Candidate
-	provider  *translator.Provider
+	provider  *engine.Provider
 	alone     bool // no candidate is left after this one
 	deadline  time.Time
 

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/painter"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -63,8 +63,8 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		provider := &translator.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2}, Gate: gate}
-		s.Service, err = painter.New(painter.Options{System: s.system, Now: time.Now, Providers: func(string) *translator.Provider { return provider },
+		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2}, Gate: gate}
+		s.Service, err = painter.New(painter.Options{System: s.system, Now: time.Now, Providers: func(string) *engine.Provider { return provider },
 			Simulate: func(ctx context.Context, r *picture.Request, h http.Header, emit func(*picture.Event) error) error {
 				return s.paint(ctx, r, h, emit)
 			}})

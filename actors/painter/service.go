@@ -6,10 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/upstream"
@@ -22,7 +22,7 @@ type Options struct {
 	// Shapes are the kinds of upstreams that pictures can be had from.
 	Shapes []picture.Shape
 	// Providers finds those of the configuration in force.
-	Providers translator.Providers
+	Providers engine.Providers
 	// Simulate answers for providers of shape sandbox; nil: they make no pictures.
 	Simulate picture.Simulator
 	// Sweep, if set, is called now and then to remove what was kept and has

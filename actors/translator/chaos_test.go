@@ -110,7 +110,7 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 			if rapid.Bool().Draw(rt, "drain") {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rapid.IntRange(0, 30).Draw(rt, "grace"))*time.Second)
 				defer cancel()
-				s.service.Drain(ctx, 10*time.Second)
+				s.engine.Drain(ctx, 10*time.Second)
 			}
 			kittest.Pass(3 * time.Minute)
 			for range n {

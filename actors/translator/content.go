@@ -8,7 +8,7 @@ import (
 // keepContent has prompt and reply of a call become attributes, if that is
 // switched on (telemetry.traces.content).
 func (a *attempt) keepContent(c *telemetry.Call) {
-	if !a.svc.telemetry.WithContent() || !c.Recording() {
+	if !a.svc.engine.Telemetry().WithContent() || !c.Recording() {
 		return
 	}
 	req, err := a.order.Inbound.Decode(a.order.Body, a.order.In, a.svc.env)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	"stagedoor/actors/engine"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 )
@@ -53,7 +54,7 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 	for i, p := range parts {
 		var err error
 		if producers[i], err = produce(p.req); err != nil {
-			return callerFault(err)
+			return engine.CallerFault(err)
 		}
 		req.Renamed = p.req.Renamed // the same for all: they have the same tools
 	}
@@ -85,13 +86,16 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
 	permit := a.permit
 	if i > 0 {
-		var err error
-		if permit, err = a.acquire(ctx, time.Now()); err != nil {
-			return refusedByThrottle(ctx, err)
+		var f *upstream.Failure
+		if permit, f = a.c.Acquire(ctx, time.Now()); f != nil {
+			return f
 		}
 	}
-	f := callerFault(internal(nil)) // stands if p panics
-	defer func() { permit.Release(a.outcomeOf(f, m.usageOf(i))) }()
+	f := engine.CallerFault(dialogue.Internal(nil)) // stands if p panics
+	defer func() {
+		used := m.usageOf(i)
+		permit.Release(a.c.Outcome(f, tokensOf(&used)))
+	}()
 	var told *upstream.Failure // the failure that is an event
 	f = p(ctx, func(ev *dialogue.Event) {
 		if ev.Kind == dialogue.EventError {

@@ -12,7 +12,7 @@ import (
 // DeleteResponse deletes a response at the provider that keeps it. A provider that
 // does not know the response, or is not configured any more, is no error.
 func (s *Service) DeleteResponse(ctx context.Context, provider, id string) error {
-	p, shape := s.providers(provider), s.shape(dialogue.Responses)
+	p, shape := s.engine.Provider(provider), s.shape(dialogue.Responses)
 	if p == nil || p.Client == nil || shape == nil {
 		return nil
 	}

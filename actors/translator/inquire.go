@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
@@ -23,8 +24,8 @@ const inquiryTimeout = 10 * time.Second
 func (s *Service) Inquire(ctx context.Context, o *Order, prepare func(dialogue.Target) (shapes.Call, error)) []byte {
 	for i := range o.Plan {
 		c := &o.Plan[i]
-		p := s.providers(c.Provider.Name)
-		if p == nil || p.Simulate != nil || !c.Provider.Serves(o.Inbound.Name()) {
+		p := s.engine.Provider(c.Provider.Name)
+		if p == nil || s.simulates(p) || !c.Provider.Serves(o.Inbound.Name()) {
 			continue
 		}
 		call, err := prepare(c.Target(o.Inbound.Name()))
@@ -36,7 +37,7 @@ func (s *Service) Inquire(ctx context.Context, o *Order, prepare func(dialogue.T
 	return nil
 }
 
-func (s *Service) inquire(ctx context.Context, p *Provider, o *Order, call shapes.Call) []byte {
+func (s *Service) inquire(ctx context.Context, p *engine.Provider, o *Order, call shapes.Call) []byte {
 	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
 	defer cancel()
 	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: o.Owner, Class: o.Class})
@@ -58,7 +59,7 @@ func (s *Service) inquire(ctx context.Context, p *Provider, o *Order, call shape
 }
 
 // fetch makes a call whose reply is one JSON document.
-func (s *Service) fetch(ctx context.Context, p *Provider, shape shapes.Shape, call shapes.Call) ([]byte, *upstream.Failure) {
+func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape shapes.Shape, call shapes.Call) ([]byte, *upstream.Failure) {
 	key := p.Client.Keys().Take(s.env.Now(), "")
 	reply, err := p.Client.Do(ctx, call, shape.Authorize, key)
 	if err != nil {

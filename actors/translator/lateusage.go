@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
@@ -28,7 +29,7 @@ type lateUsage struct {
 // unless the client left after every choice had ended: then it ends lateUsageWait later, or
 // when the gateway cuts off its requests. The lateUsage must be closed with the call.
 func (a *attempt) outlive(ctx context.Context) (context.Context, *lateUsage) {
-	if a.order.Meter == nil || !a.order.Head.Stream || a.candidate.Price.Zero() {
+	if a.order.Meter == nil || !a.order.Head.Stream || a.c.Price.Zero() {
 		return ctx, nil
 	}
 	l := &lateUsage{attempt: a}
@@ -41,7 +42,7 @@ func (a *attempt) outlive(ctx context.Context) (context.Context, *lateUsage) {
 			defer wait.Stop()
 			select {
 			case <-wait.C:
-			case <-a.svc.cutOff.Done():
+			case <-a.svc.engine.CutOff():
 			case <-call.Done():
 			}
 		}
@@ -53,7 +54,7 @@ func (a *attempt) outlive(ctx context.Context) (context.Context, *lateUsage) {
 // left reports whether the client has left. The context of a part of a fan-out also ends
 // when another part fails, so the request's own is asked.
 func (l *lateUsage) left() bool {
-	return l != nil && l.attempt.ctx.Err() != nil && clientLeft(cancelled(l.attempt.ctx))
+	return l != nil && l.attempt.ctx.Err() != nil && engine.ClientLeft(engine.Cancelled(l.attempt.ctx))
 }
 
 // whole notes that every choice has ended, so that only the usage is outstanding.

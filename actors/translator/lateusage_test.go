@@ -180,7 +180,7 @@ func TestDrainEndsTheWaitForUsage(t *testing.T) {
 			began := time.Now()
 			now, cancel := context.WithCancel(context.Background())
 			cancel()
-			s.service.Drain(now, time.Minute)
+			s.engine.Drain(now, time.Minute)
 			if took := time.Since(began); took > time.Millisecond {
 				t.Errorf("%s: the drain took %v", client, took)
 			}

@@ -111,24 +111,6 @@ func TestAPanicInTheActorEndsItsRequestOnly(t *testing.T) {
 	})
 }
 
-func TestAFailingShardKeepsItsStreams(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, trickle())
-		var replies []*translator.Reply
-		for range 8 {
-			replies = append(replies, s.service.Begin(context.Background(), s.order(dialogue.Chat, chatAskStream)))
-		}
-		kittest.Pass(1500 * time.Millisecond)
-		s.service.BreakShards()
-		replies = append(replies, s.service.Begin(context.Background(), s.order(dialogue.Chat, chatAskStream)))
-		for i, r := range replies {
-			if got := s.read(r); got.Err != nil || !strings.HasSuffix(got.text, chatDone) {
-				t.Errorf("request %d ended with %v: %q", i, got.Err, got.text)
-			}
-		}
-	})
-}
-
 // Whenever the client leaves, the request ends and gives back what it held.
 func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 	for moment := range 14 {
@@ -218,7 +200,7 @@ func TestDrainLetsFinishThenCuts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
-		if n := s.service.Drain(ctx, 5*time.Second); n != 2 {
+		if n := s.engine.Drain(ctx, 5*time.Second); n != 2 {
 			t.Errorf("%d were cut, want 2", n)
 		}
 		if took := time.Since(start); took > 11*time.Second {
@@ -247,7 +229,7 @@ func TestDrainEndsWithTheLastRequest(t *testing.T) {
 		go s.ask(s.order(dialogue.Chat, chatAskStream))
 		kittest.Quiesce()
 		start := time.Now()
-		if n := s.service.Drain(context.Background(), 0); n != 0 || time.Since(start) != 4*time.Second {
+		if n := s.engine.Drain(context.Background(), 0); n != 0 || time.Since(start) != 4*time.Second {
 			t.Errorf("%d cut after %s", n, time.Since(start))
 		}
 		if got := s.ask(s.order(dialogue.Chat, chatAskStream)); got.status != 503 || got.Err.Code != "shutting_down" {
@@ -269,7 +251,7 @@ func TestDrainTellsASlowClient(t *testing.T) {
 		done := make(chan int)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		go func() { done <- s.service.Drain(ctx, 5*time.Second) }()
+		go func() { done <- s.engine.Drain(ctx, 5*time.Second) }()
 		kittest.Pass(time.Second)
 		if got := s.read(reply); strings.Count(got.text, "shutting_down") != 1 {
 			t.Errorf("got %q", got.text)
@@ -290,7 +272,7 @@ func TestDrainDoesNotSpoilAGoodEnd(t *testing.T) {
 		kittest.Pass(time.Second)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		go s.service.Drain(ctx, 5*time.Second)
+		go s.engine.Drain(ctx, 5*time.Second)
 		kittest.Pass(time.Second)
 		if got := s.read(reply); strings.Contains(got.text, `"error"`) || strings.Count(got.text, chatDone) != 1 {
 			t.Errorf("got %q", got.text)
@@ -408,8 +390,8 @@ func TestASimulatedProviderIsLikeAnyOther(t *testing.T) {
 		return nil
 	}
 	play(t, func(t *testing.T, s *stage) {
-		p := s.add(catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, &fake{})
-		p.Simulate = simulate
+		s.add(catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, &fake{})
+		s.simulate = simulate
 		for _, end := range []string{"", "panic", "cut", "silent"} {
 			o := s.order(dialogue.Chat, chatAskStream)
 			o.In.Header.Set("X-End", end)

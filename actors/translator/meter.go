@@ -3,7 +3,7 @@ package translator
 import (
 	"context"
 
-	"stagedoor/actors/telemetry"
+	"stagedoor/actors/engine"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
@@ -28,32 +28,15 @@ type Meter interface {
 	End(ctx context.Context, o *Outcome) *dialogue.Error
 }
 
-// weigh lets the meter hold what the attempt may cost.
-func (a *attempt) weigh(ctx context.Context) *upstream.Failure {
-	if a.order.Meter == nil {
-		return nil
-	}
-	tight, err := a.order.Meter.Begin(ctx, &a.candidate, a.promptTimes())
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return cancelled(ctx)
-	default:
-		return callerFault(err)
-	}
-	a.tight = tight
-	return nil
-}
-
 // promptTimes returns how often each prompt is sent to the candidate: once for as many
 // choices as its shape makes in one call.
 func (a *attempt) promptTimes() int {
 	n := max(a.order.Head.N, 1)
-	if n == 1 || a.provider.Simulate == nil && a.candidate.Provider.Serves(a.order.Inbound.Name()) && !a.order.Translate {
+	if n == 1 || !a.svc.simulates(a.provider) && a.c.Provider.Serves(a.order.Inbound.Name()) && !a.order.Translate {
 		return 1
 	}
 	most := 1
-	if shape := a.svc.shape(a.candidate.Provider.Shape); shape != nil && a.provider.Simulate == nil {
+	if shape := a.svc.shape(a.c.Provider.Shape); shape != nil && !a.svc.simulates(a.provider) {
 		most = shape.MaxChoices()
 	}
 	return (n + most - 1) / most
@@ -67,21 +50,7 @@ func (a *attempt) close(ctx context.Context, last []byte) (replacement []byte, e
 			return replacement, err
 		}
 	}
-	if a.order.Meter == nil {
-		return nil, nil
-	}
-	return nil, a.settle(ctx)
-}
-
-// settle lets the meter settle a reply in good order. What is known of it has
-// been learnt.
-func (a *attempt) settle(ctx context.Context) *dialogue.Error {
-	a.noteCalls()
-	out := a.conduit.outcome
-	out.Meta = a.meta
-	err := a.order.Meter.End(ctx, &out)
-	a.conduit.paid = err == nil
-	return err
+	return nil, a.sink.Settle(ctx)
 }
 
 // hooked reports whether close has anything to do.
@@ -90,13 +59,13 @@ func (a *attempt) hooked() bool { return a.order.Complete != nil || a.order.Mete
 // enough asks the meter whether the reply must end here. What is known of it has
 // been learnt.
 func (a *attempt) enough() bool {
-	return a.order.Meter != nil && a.order.Meter.Progress(&a.conduit.outcome)
+	return a.order.Meter != nil && a.order.Meter.Progress(&a.outcome)
 }
 
 // exhausted is the failure of a stream for which there is no money and whose end
 // can't be written but as an error.
 func exhausted() *upstream.Failure {
-	return callerFault(&dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true,
+	return engine.CallerFault(&dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true,
 		Message: "the account's balance was used up during the reply"})
 }
 
@@ -127,16 +96,4 @@ func (c *counter) add(bytes int) {
 	c.pieces++
 	c.bytes += bytes
 	c.output = max(c.pieces, tokens.Estimate(c.bytes))
-}
-
-// afterwards lets the meter settle a request that is over, beside everything
-// else.
-func (s *Service) afterwards(ctx context.Context, meter Meter, out Outcome) {
-	ctx = telemetry.Carry(context.Background(), ctx)
-	s.system.Go(s.shards[0], "settle", func(context.Context) any {
-		if err := meter.End(ctx, &out); err != nil {
-			s.system.Logger().Error("request not settled", "cause", err)
-		}
-		return nil
-	})
 }

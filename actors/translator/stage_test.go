@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/throttle"
@@ -147,9 +148,11 @@ type stage struct {
 	t         testing.TB
 	sys       *kit.System
 	env       *dialogue.Env
+	engine    *engine.Engine
 	service   *translator.Service
+	simulate  translator.Simulator
 	mu        sync.Mutex
-	providers map[string]*translator.Provider
+	providers map[string]*engine.Provider
 	fakes     map[string]*fake
 	broken    bool
 	targets   []catalog.Route
@@ -166,7 +169,7 @@ func newStage(t testing.TB, sys *kit.System) *stage {
 	t.Helper()
 	n := 0
 	var mu sync.Mutex
-	s := &stage{t: t, sys: sys, providers: make(map[string]*translator.Provider), fakes: make(map[string]*fake)}
+	s := &stage{t: t, sys: sys, providers: make(map[string]*engine.Provider), fakes: make(map[string]*fake)}
 	s.env = &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: noVault{}, ID: func() string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -174,14 +177,17 @@ func newStage(t testing.TB, sys *kit.System) *stage {
 		return fmt.Sprintf("id%030d", n)
 	}}
 	var err error
-	s.service, err = translator.New(sys, s.env, registry.All, s.provider)
+	s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: s.provider})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.service = translator.New(s.engine, s.env, registry.All, func(ctx context.Context, r *dialogue.Request, h http.Header, emit func(*dialogue.Event) error) error {
+		return s.simulate(ctx, r, h, emit)
+	})
 	return s
 }
 
-func (s *stage) provider(name string) *translator.Provider {
+func (s *stage) provider(name string) *engine.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken {
@@ -199,13 +205,13 @@ func (s *stage) breakLookup() {
 
 // upstream adds a provider of a shape, with two retries and no limits, that
 // plays scripts. It becomes the next target of the model.
-func (s *stage) upstream(name string, shape dialogue.Shape, scripts ...script) *translator.Provider {
+func (s *stage) upstream(name string, shape dialogue.Shape, scripts ...script) *engine.Provider {
 	s.t.Helper()
 	f := &fake{scripts: scripts}
 	return s.add(catalog.Provider{Name: name, Shape: shape, BaseURL: "http://" + name + ".test", APIKeys: []string{"k1"}, Retries: 2}, f)
 }
 
-func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *translator.Provider {
+func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *engine.Provider {
 	s.t.Helper()
 	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Transport: f,
 		Timeouts: upstream.Timeouts{FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
@@ -216,7 +222,7 @@ func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *translator.Prov
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &translator.Provider{Spec: &spec, Gate: gate, Client: client}
+	p := &engine.Provider{Spec: &spec, Gate: gate, Client: client}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.providers[spec.Name] = p
@@ -330,7 +336,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 // empty checks that nothing is under way and no permit is out.
 func (s *stage) empty() {
 	s.t.Helper()
-	if n := s.service.InFlight(); n != 0 {
+	if n := s.engine.InFlight(); n != 0 {
 		s.t.Errorf("%d requests in flight at the end", n)
 	}
 	s.mu.Lock()

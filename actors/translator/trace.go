@@ -14,30 +14,6 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// Observe has requests traced and counted. It is called before the first Begin.
-func (s *Service) Observe(t *telemetry.Telemetry) { s.telemetry = t }
-
-func (s *Service) metrics() *telemetry.Metrics {
-	if s.telemetry == nil {
-		return nil
-	}
-	return s.telemetry.Metrics
-}
-
-// acquire asks the provider's throttle for a permit. A wait, or a refusal, is
-// part of the request's trace.
-func (a *attempt) acquire(ctx context.Context, asked time.Time) (*throttle.Permit, error) {
-	wait := telemetry.Wait{Provider: a.provider.Spec.Name, Attempt: a.number, Asked: asked}
-	permit, err := a.provider.Gate.Acquire(ctx, a.ask())
-	if err != nil {
-		wait.Refused = throttle.Why(err)
-	} else {
-		wait.Waited, wait.Position = permit.Waited(), permit.Position()
-	}
-	a.svc.telemetry.Queued(ctx, wait)
-	return permit, err
-}
-
 // className is what kind of failure f is; "" for none.
 func className(f *upstream.Failure) string {
 	if f == nil {
@@ -46,11 +22,11 @@ func className(f *upstream.Failure) string {
 	return throttle.KindOf(f.Class).String()
 }
 
-// begin begins a call of the upstream, below the request's span. What came
+// beginCall begins a call of the upstream, below the request's span. What came
 // before it, since the permit, was the translation.
-func (a *attempt) begin(ctx context.Context, stream bool) (context.Context, *telemetry.Call) {
+func (a *attempt) beginCall(ctx context.Context, stream bool) (context.Context, *telemetry.Call) {
 	a.translation(ctx, nil)
-	target := telemetry.Target{Provider: a.provider.Spec.Name, Model: a.meta.Model, Attempt: a.number,
+	target := telemetry.Target{Provider: a.provider.Spec.Name, Model: a.meta.Model, Attempt: a.c.Number,
 		Stream: stream, MaxTokens: a.order.Head.MaxTokens, Choices: a.order.Head.N}
 	if a.shape == nil {
 		target.Operation, _ = telemetry.OperationOf(a.order.Inbound.Name())
@@ -59,19 +35,19 @@ func (a *attempt) begin(ctx context.Context, stream bool) (context.Context, *tel
 		target.Operation, target.Kind = telemetry.OperationOf(a.shape.Name())
 		target.Shape = string(a.shape.Name())
 	}
-	ctx, call := a.svc.telemetry.BeginCall(ctx, target)
+	ctx, call := a.svc.engine.Telemetry().BeginCall(ctx, target)
 	a.keepContent(call)
 	return ctx, call
 }
 
-// ended ends a call.
-func (a *attempt) ended(c *telemetry.Call, failure string) {
+// endCall ends a call.
+func (a *attempt) endCall(c *telemetry.Call, failure string) {
 	if c == nil {
 		return
 	}
 	cost := int64(0)
-	if u := c.Usage(); !a.candidate.Price.Zero() && (u.InputTotal >= 0 || u.OutputTotal >= 0) {
-		cost = a.candidate.Price.Tokens(u)
+	if u := c.Usage(); !a.c.Price.Zero() && (u.InputTotal >= 0 || u.OutputTotal >= 0) {
+		cost = a.c.Price.Tokens(u)
 	}
 	c.End(failure, cost)
 }
@@ -79,12 +55,12 @@ func (a *attempt) ended(c *telemetry.Call, failure string) {
 // watched makes a producer's call one that traces and metrics see.
 func (a *attempt) watched(stream bool, p producer) producer {
 	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
-		ctx, call := a.begin(ctx, stream)
+		ctx, call := a.beginCall(ctx, stream)
 		if call == nil {
 			return p(ctx, emit, flush)
 		}
 		failure, inBand := panicked, ""
-		defer func() { a.ended(call, failure) }()
+		defer func() { a.endCall(call, failure) }()
 		f := p(ctx, func(ev *dialogue.Event) {
 			if ev.Kind == dialogue.EventError {
 				inBand = className(a.refusedInBody(ev.Err))
@@ -111,7 +87,7 @@ func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
 	began := a.entered
 	a.entered = time.Time{}
 	_, span := telemetry.Start(ctx, telemetry.SpanTranslate, trace.WithTimestamp(began), trace.WithAttributes(
-		telemetry.Shape.String(string(a.order.Inbound.Name())), telemetry.Attempt.Int(a.number), telemetry.Untouched.Bool(a.meta.Untouched)))
+		telemetry.Shape.String(string(a.order.Inbound.Name())), telemetry.Attempt.Int(a.c.Number), telemetry.Untouched.Bool(a.meta.Untouched)))
 	if a.shape != nil {
 		span.SetAttributes(telemetry.UpstreamShape.String(string(a.shape.Name())))
 	}
@@ -129,7 +105,7 @@ func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
 
 // propagate tells the upstream which span the call is, if it may know.
 func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
-	if !a.svc.telemetry.Propagates(a.candidate.Provider.Name) {
+	if !a.svc.engine.Telemetry().Propagates(a.c.Provider.Name) {
 		return
 	}
 	telemetry.Inject(ctx, func(name, value string) {
@@ -162,18 +138,9 @@ func first(found []gjson.Result) string {
 	return ""
 }
 
-// tellRetry tells that another attempt follows.
-func (r *request) tellRetry(f *upstream.Failure, wait time.Duration) {
-	r.svc.metrics().Retried(r.order.Plan[r.progress.candidate].Provider.Name, className(f))
-	if span := trace.SpanFromContext(r.ctx); span.IsRecording() {
-		span.AddEvent(telemetry.EventRetry, trace.WithAttributes(telemetry.FailureClass.String(className(f)),
-			telemetry.RetryWait.Float64(wait.Seconds()), telemetry.Attempt.Int(r.number)))
-	}
-}
-
 // count counts what translation did to the request.
 func (a *attempt) count() {
-	m := a.svc.metrics()
+	m := a.svc.engine.Metrics()
 	if m == nil {
 		return
 	}

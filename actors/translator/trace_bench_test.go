@@ -52,7 +52,7 @@ func BenchmarkTraced(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				s.service.Observe(&telemetry.Telemetry{Metrics: m})
+				s.engine.Observe(&telemetry.Telemetry{Metrics: m})
 			}
 			var tracer trace.Tracer = noop.NewTracerProvider().Tracer("bench")
 			if bench.sampler != nil {

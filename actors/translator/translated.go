@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/engine"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
@@ -167,12 +168,12 @@ func (t *translated) end(ev *dialogue.Event) {
 	switch {
 	case err == nil:
 		t.out.B = out
-	case t.conduit.committed && replacement != nil:
+	case t.sink.Committed() && replacement != nil:
 		t.out.B = shapes.AppendEvent(out[:before], typeOf(replacement), replacement)
-		t.conduit.outcome.Err = err
+		t.outcome.Err = err
 	default:
 		t.ended, t.out.B = false, out[:before]
-		t.failure, t.hookFailed = callerFault(err), true
+		t.failure, t.hookFailed = engine.CallerFault(err), true
 	}
 }
 
@@ -184,7 +185,7 @@ func (t *translated) flush() *upstream.Failure {
 	if t.failure != nil {
 		return t.failure
 	}
-	hold := !t.content && !t.ended && !t.conduit.committed && t.out.Len() < holdLimit
+	hold := !t.content && !t.ended && !t.sink.Committed() && t.out.Len() < holdLimit
 	if hold || t.out.Len() == 0 {
 		return nil
 	}
@@ -231,7 +232,7 @@ func (t *translated) finish() *upstream.Failure {
 // failure came in one read must make no difference.
 func (t *translated) conclude() {
 	streamed := t.order.Mode != shapes.Whole
-	begun := t.conduit.committed || t.content && !t.hookFailed
+	begun := t.sink.Committed() || t.content && !t.hookFailed
 	switch {
 	case streamed && begun:
 		t.last = t.failed()
@@ -256,7 +257,7 @@ func (t *translated) failed() *Buffer {
 // producer makes a producer of one upstream call.
 func (a *attempt) producer(call shapes.Call, choices int) producer {
 	return a.watched(call.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
-		key := a.takeKey()
+		key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
 		ctx, late := a.outlive(ctx)
 		defer late.close()
 		reply, f := a.send(ctx, call, key)
@@ -266,7 +267,7 @@ func (a *attempt) producer(call shapes.Call, choices int) producer {
 		defer reply.Close()
 		return readReply(reply, a.shape.NewParser(choices, a.svc.env), late, func(ev *dialogue.Event) {
 			if ev.Kind == dialogue.EventError {
-				a.judge(key, a.refusedInBody(ev.Err))
+				a.judgeKey(key, a.refusedInBody(ev.Err))
 			}
 			emit(ev)
 		}, flush)
@@ -279,14 +280,14 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emi
 	if !reply.IsStream() {
 		body, err := reply.ReadAll(nil)
 		if err != nil {
-			return failureOf(err)
+			return engine.FailureOf(err)
 		}
 		parser.Body(body, emit)
 		return nil
 	}
 	events, err := reply.Events()
 	if err != nil {
-		return failureOf(err)
+		return engine.FailureOf(err)
 	}
 	pending := 0
 	for !parser.Done() {
@@ -299,7 +300,7 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emi
 				parser.Event(ev.Name, ev.Data, usageOnly(emit))
 			}
 			late.parse(events, parser, emit)
-			return cancelled(late.attempt.ctx)
+			return engine.Cancelled(late.attempt.ctx)
 		}
 		if errors.Is(err, io.EOF) || err != nil && parser.Answered() {
 			return atEOF(parser, emit)

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -55,7 +56,7 @@ func (u *untouched) run(ctx context.Context, reply *upstream.Reply) *upstream.Fa
 	}
 	events, err := reply.Events()
 	if err != nil {
-		return failureOf(err)
+		return engine.FailureOf(err)
 	}
 	defer func() { u.out.Free() }()
 	if f := u.stream(ctx, reply, events); f != nil {
@@ -83,7 +84,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 	body, err := reply.ReadAll(buf.B)
 	buf.B = body
 	if err != nil {
-		return failureOf(err)
+		return engine.FailureOf(err)
 	}
 	named(u.call, body)
 	if u.heard != nil {
@@ -103,7 +104,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 		return nil
 	}
 	if _, err := u.close(ctx, out); err != nil {
-		return callerFault(err)
+		return engine.CallerFault(err)
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 func (u *untouched) otherForm(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
 	req, err := u.decode()
 	if err != nil {
-		return callerFault(err)
+		return engine.CallerFault(err)
 	}
 	return u.runTranslated(ctx, req, func(_ context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
 		return readReply(reply, u.shape.NewParser(u.order.Head.Choices(), u.svc.env), u.late, emit, flush)
@@ -131,7 +132,7 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 			if err == nil && u.tap.Answered() && fields.CheckEvent(ev.Data) == nil {
 				u.tap.Event(ev.Name, ev.Data)
 			}
-			return cancelled(ctx)
+			return engine.Cancelled(ctx)
 		}
 		if errors.Is(err, io.EOF) || err != nil && u.tap.Answered() {
 			return u.eof(ctx)
@@ -145,7 +146,7 @@ func (u *untouched) stream(ctx context.Context, reply *upstream.Reply, events *u
 		if u.tap.Answered() {
 			u.late.whole()
 		}
-		hold := !u.content && !u.conduit.committed && !u.tap.Done() && u.out.Len() < holdLimit
+		hold := !u.content && !u.sink.Committed() && !u.tap.Done() && u.out.Len() < holdLimit
 		if hold || (events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
 			continue
 		}
@@ -194,12 +195,12 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 			last = replaced
 		}
 		instead, err := u.close(ctx, last)
-		if err != nil && (instead == nil || !u.conduit.committed) {
+		if err != nil && (instead == nil || !u.sink.Committed()) {
 			u.hookFailed = true
-			return callerFault(err)
+			return engine.CallerFault(err)
 		}
 		if err != nil {
-			u.conduit.outcome.Err = err
+			u.outcome.Err = err
 			name, replaced, verdict = typeOf(instead), instead, shapes.Replace
 		}
 	}
@@ -229,7 +230,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 
 // begun reports whether anything of the reply has come before.
 func (u *untouched) begun() bool {
-	return u.content || u.conduit.committed || u.out.Len() > 0
+	return u.content || u.sink.Committed() || u.out.Len() > 0
 }
 
 // replacement stands for bytes that are no UTF-8: clients refuse a stream that
@@ -268,8 +269,8 @@ func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 	}
 	if u.order.Meter != nil && u.begun() {
 		u.learn(u.tap.Usage(), u.tap.Reason())
-		if err := u.settle(u.bounded(ctx)); err != nil {
-			return callerFault(err)
+		if err := u.sink.Settle(u.bounded(ctx)); err != nil {
+			return engine.CallerFault(err)
 		}
 	}
 	if u.ended = true; len(owed) > 0 {
@@ -286,7 +287,7 @@ func (u *untouched) eof(ctx context.Context) *upstream.Failure {
 // something in it.
 func (u *untouched) answered() *upstream.Failure {
 	u.learn(u.tap.Usage(), u.tap.Reason())
-	if !u.conduit.committed {
+	if !u.sink.Committed() {
 		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()}
 	}
 	return nil
@@ -297,7 +298,7 @@ func (u *untouched) answered() *upstream.Failure {
 // the actor's to decide on.
 func (u *untouched) conclude(f *upstream.Failure) {
 	switch {
-	case u.conduit.committed || u.content && !u.hookFailed:
+	case u.sink.Committed() || u.content && !u.hookFailed:
 		u.last = u.failed(f)
 	case u.inBand && u.out.Len() > 0:
 		u.opening = u.failed(f)

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/upstream"
@@ -452,7 +452,7 @@ func TestSubmissionsGoOnWithASpareKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.vendor.judge = (&translator.Provider{Client: client}).Judge
+			p.vendor.judge = (&engine.Provider{Client: client}).Judge
 			n := 0
 			p.vendor.before = func() error {
 				if n++; n > 1 {

@@ -130,7 +130,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 		return errors.Join(storageError(g.state.Err()), a.drain(g, signals))
 	case <-ctx.Done():
 	case s := <-signals:
-		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.house.Translator().InFlight())
+		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.house.Engine().InFlight())
 	}
 	return a.drain(g, signals)
 }

@@ -112,7 +112,7 @@ func TestTopPrintsOnceWhereThereIsNoTerminal(t *testing.T) {
 	dir := directory(t)
 	launch(t, dir, "serve", "--listen", "127.0.0.1:0", "--data", "data")
 	data := filepath.Join(dir, "data")
-	for line, want := range map[string]string{"top": "nothing is under way", "top --json": `"in_flight": 0`, "top --once": "shard"} {
+	for line, want := range map[string]string{"top": "nothing is under way", "top --json": `"in_flight": 0`, "top --once": "engine"} {
 		command(t, nil, strings.Fields(line+" --data "+data)...).check(t, exitOK, want, "")
 	}
 	codes := map[string]int{"expected an address such as": exitUsage, "between 1 and 500": exitUsage, "refused": exitFailure,

@@ -16,13 +16,13 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
-	"stagedoor/actors/translator"
 	"stagedoor/http/overview"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -64,8 +64,8 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := []*translator.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
-	look := &overview.Overview{Flow: b.flow, Serving: func() []*translator.Provider { return served }, Now: time.Now,
+	served := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
+	look := &overview.Overview{Flow: b.flow, Serving: func() []*engine.Provider { return served }, Now: time.Now,
 		SetPaused: b.setPaused, Pause: func(string) (state.Pause, bool) { return state.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})

@@ -8,11 +8,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 	"stagedoor/http/overview"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -35,8 +35,8 @@ func newBench(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return b.at }
-	providers := []*translator.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
-	b.Overview = &overview.Overview{Flow: flow.New(now), Now: now, Serving: func() []*translator.Provider { return providers },
+	providers := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
+	b.Overview = &overview.Overview{Flow: flow.New(now), Now: now, Serving: func() []*engine.Provider { return providers },
 		Pause: func(string) (state.Pause, bool) { return state.Pause{Since: b.paused}, !b.paused.IsZero() },
 		Tree:  func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	return b

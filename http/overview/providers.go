@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 )
 
 // Provider is a provider with its gate.
@@ -81,7 +81,7 @@ func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
 	return Provider{}, false
 }
 
-func (o *Overview) serving(name string) *translator.Provider {
+func (o *Overview) serving(name string) *engine.Provider {
 	for _, p := range o.Serving() {
 		if p.Spec.Name == name {
 			return p
@@ -90,7 +90,7 @@ func (o *Overview) serving(name string) *translator.Provider {
 	return nil
 }
 
-func (o *Overview) provider(ctx context.Context, p *translator.Provider) Provider {
+func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
 	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Gate.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
 		Breaker: throttle.Shut.String()}
 	if p.Client != nil {

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
 	"stagedoor/actors/kit"
-	"stagedoor/actors/translator"
 	"stagedoor/state"
 )
 
@@ -19,7 +19,7 @@ import (
 type Overview struct {
 	Flow *flow.Registry
 	// Serving are the providers in force, by name.
-	Serving func() []*translator.Provider
+	Serving func() []*engine.Provider
 	// SetPaused pauses a provider, or lets it go on; state.ErrNotFound says that there is
 	// none. Pause finds its pause.
 	SetPaused func(ctx context.Context, name string, paused bool) error

@@ -271,9 +271,9 @@ var Table = []Mutant{
 		File: "actors/translator/translated.go", Suite: "./actors/translator", Run: ".",
 		Old: `	case err == nil:
 		t.out.B = out
-	case t.conduit`,
+	case t.sink`,
 		New: `	case err == nil:
-	case t.conduit`,
+	case t.sink`,
 	},
 	{
 		Name: "streams: end a broken stream without an error event",
@@ -286,39 +286,37 @@ var Table = []Mutant{
 	},
 	{
 		Name: "streams: retry after the first byte",
-		File: "actors/translator/retry.go", Suite: "./actors/translator", Run: ".",
+		File: "actors/engine/retry.go", Suite: "./actors/engine", Run: ".",
 		Old: `	if f.committed || f.class`,
 		New: `	if f.class`,
 	},
 	{
 		Name: "streams: retry without a budget",
-		File: "actors/translator/retry.go", Suite: "./actors/translator", Run: ".",
+		File: "actors/engine/retry.go", Suite: "./actors/engine", Run: ".",
 		Old: `wait < f.remaining && f.budget {`,
 		New: `wait < f.remaining {`,
 	},
 	{
 		Name: "streams: keep the place in the retry budget",
-		File: "actors/translator/actor.go", Suite: "./actors/translator", Run: ".",
+		File: "actors/engine/run.go", Suite: "./actors/engine", Run: ".",
 		Old: `	if r.retrying {
-		r.svc.budget.giveBack()
+		r.engine.retries.giveBack()
 	}
-}`,
-		New: `}`,
+	r.release(f)`,
+		New: `	r.release(f)`,
 	},
 	{
 		Name: "streams: forget to cancel the upstream",
-		File: "actors/translator/service.go", Suite: "./actors/translator", Run: ".",
-		Old: `func (r *Reply) Abandon() { r.cancel(upstream.ErrClient) }`,
-		New: `func (r *Reply) Abandon() {}`,
+		File: "actors/engine/sink.go", Suite: "./actors/engine", Run: ".",
+		Old: `func (r *Run[T]) Abandon() { r.core.stop(upstream.ErrClient) }`,
+		New: `func (r *Run[T]) Abandon() { _ = upstream.ErrClient }`,
 	},
 	{
 		Name: "streams: keep the permit after a panic",
-		File: "actors/translator/attempt.go", Suite: "./actors/translator", Run: ".",
-		Old: `	if a.permit != nil {
-		a.permit.Release(a.outcome(failed))
-	}
-	if a.conduit`,
-		New: `	if a.conduit`,
+		File: "actors/engine/run.go", Suite: "./actors/engine", Run: ".",
+		Old: `	r.release(f)
+	r.exchange.end(f)`,
+		New: `	r.exchange.end(f)`,
 	},
 	{
 		Name: "videos: submit a second time after a lost answer",

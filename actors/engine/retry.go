@@ -1,4 +1,4 @@
-package translator
+package engine
 
 import (
 	"math/rand/v2"
@@ -13,7 +13,7 @@ const (
 	backoffBase   = 100 * time.Millisecond
 	backoffCap    = 2 * time.Second
 	longestWait   = 10 * time.Second // for a Retry-After
-	patience      = 2 * time.Second  // for one, while there is another target
+	patience      = 2 * time.Second  // for a Retry-After while there is another target
 	budgetFloor   = 3
 	budgetPercent = 20
 )
@@ -27,19 +27,21 @@ type progress struct {
 	noSchema  bool
 }
 
-// facts are what a decision needs to know besides.
+// facts are what else a decision depends on.
 type facts struct {
 	class      upstream.Class
 	schema     bool // the failure was about the schema
 	tooLarge   bool // the request never fits the target's rate limit
 	structured bool
+	barred     bool // the policy forbids to send the request again
+	moveOn     bool // see Policy.MoveOn
 	retryAfter time.Duration
 	committed  bool
 	allowed    int // retries the provider's configuration allows
 	candidates int
 	spareKeys  int  // usable keys of this provider besides the one that failed
 	budget     bool // the retry budget has room
-	gated      bool // the throttle gave no permit: it knows better than a retry
+	gated      bool // the limiter gave no permit: it knows better than a retry
 	remaining  time.Duration
 }
 
@@ -52,11 +54,10 @@ const (
 	elsewhere
 )
 
-// decide says what to do after a failed attempt. It is pure but for the jitter;
-// the progress it returns is what will have been tried when the decision is
-// carried out.
+// decide says what to do after a failed attempt. It is pure but for the jitter; the progress it returns is what will
+// have been tried when the decision is carried out.
 func decide(p progress, f facts) (progress, verdict, time.Duration) {
-	if f.committed || f.class == upstream.Cancelled || f.remaining <= 0 {
+	if f.committed || f.class == upstream.Cancelled || f.barred || f.remaining <= 0 {
 		return p, giveUp, 0
 	}
 	if f.schema && f.structured && !p.noSchema {
@@ -101,12 +102,11 @@ func retryHere(p progress, f facts) (time.Duration, bool) {
 		}
 		return f.retryAfter, f.retryAfter > 0 && f.retryAfter <= longest
 	case upstream.NotSent:
-		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest
+		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest && (last || p.tries < 1 || !f.moveOn)
 	case upstream.MaybeSent:
 		return jitter(p.tries), p.uncertain <= 1
 	case upstream.TimedOut:
-		// Waiting as long again, once, is better than failing, and worse than
-		// asking somebody else.
+		// Waiting as long again, once, is better than failing, and worse than asking another target.
 		return jitter(p.tries), last && p.uncertain <= 1
 	case upstream.Overloaded, upstream.Transient:
 		return max(f.retryAfter, jitter(p.tries)), f.retryAfter <= longest && (last || p.tries < 1)
@@ -120,13 +120,13 @@ func jitter(n int) time.Duration {
 	return rand.N(top) + time.Millisecond
 }
 
-// budget keeps retries from multiplying the load on upstreams that fail: at
-// most a fifth of what is in flight, but three at any time.
-type budget struct{ inFlight, retrying atomic.Int64 }
+// budget keeps retries from multiplying the load on upstreams that fail. Of the requests in flight, a fifth may be
+// retrying, but three at any time.
+type budget struct{ retrying atomic.Int64 }
 
 // take reserves a place for a request that tries again, if there is one.
-func (b *budget) take() bool {
-	most := max(budgetFloor, b.inFlight.Load()*budgetPercent/100)
+func (b *budget) take(inFlight int) bool {
+	most := max(budgetFloor, int64(inFlight)*budgetPercent/100)
 	if b.retrying.Add(1) > most {
 		b.retrying.Add(-1)
 		return false

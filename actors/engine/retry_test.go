@@ -1,4 +1,4 @@
-package translator
+package engine
 
 import (
 	"fmt"
@@ -122,13 +122,15 @@ func TestJitterGrowsToItsCap(t *testing.T) {
 }
 
 func TestBudgetIsAFifthButThree(t *testing.T) {
-	for _, row := range []struct{ inFlight, want int64 }{{0, 3}, {10, 3}, {15, 3}, {20, 4}, {100, 20}} {
+	for _, row := range []struct {
+		inFlight int
+		want     int64
+	}{{0, 3}, {10, 3}, {15, 3}, {20, 4}, {100, 20}} {
 		var b budget
-		b.inFlight.Store(row.inFlight)
 		var wg sync.WaitGroup
 		got := make(chan bool, 200)
 		for range 200 {
-			wg.Go(func() { got <- b.take() })
+			wg.Go(func() { got <- b.take(row.inFlight) })
 		}
 		wg.Wait()
 		close(got)
@@ -146,7 +148,7 @@ func TestBudgetIsAFifthButThree(t *testing.T) {
 			b.giveBack()
 		}
 		for range row.want {
-			if !b.take() {
+			if !b.take(row.inFlight) {
 				t.Errorf("with %d in flight: no place left of %d", row.inFlight, row.want)
 			}
 		}

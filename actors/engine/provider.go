@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"time"
+
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/upstream"
+)
+
+// Provider is a provider at run time: its configuration, the limiter in front of it and the client that calls it.
+type Provider struct {
+	Spec   *catalog.Provider
+	Gate   *throttle.Client
+	Client *upstream.Client
+}
+
+// Providers returns a provider of the configuration in force, or nil.
+type Providers func(name string) *Provider
+
+// SpareKeys returns how many of the provider's keys can be used for a model after one of them was refused. It is 0 if
+// that was the only one.
+func (p *Provider) SpareKeys(now time.Time, model string) int {
+	if p.Client == nil {
+		return 0
+	}
+	keys := p.Client.Keys()
+	usable, all := keys.Usable(model, now), len(keys.All())
+	if usable == all {
+		return max(all-1, 0) // the refused one does not rest yet
+	}
+	return usable
+}
+
+// Judge returns how the limiter counts a failed call for a model, and for how long the model should not be called. A
+// refusal of one key says nothing about the others, and a request that can never fit says nothing about other requests.
+func (p *Provider) Judge(f *upstream.Failure, model string, now time.Time) (throttle.Kind, time.Duration) {
+	refused := f.Class == upstream.RateLimited || f.Class == upstream.Credential
+	if f.TooLarge || refused && p.SpareKeys(now, model) > 0 {
+		return throttle.CallerFault, 0
+	}
+	wait := f.RetryAfter
+	if f.Class == upstream.RateLimited && p.Client != nil {
+		if rest := p.Client.Keys().Rest(model, now); rest > 0 {
+			wait = rest // until the first key may be used again
+		}
+	}
+	return throttle.KindOf(f.Class), wait
+}
+
+// Total returns how long a request may take from its beginning to its end, with all attempts. A provider that is no
+// longer configured has the default.
+func (p *Provider) Total() time.Duration {
+	if p == nil || p.Spec.Timeouts.Total == 0 {
+		return upstream.DefaultTimeouts.Total
+	}
+	return p.Spec.Timeouts.Total
+}
+
+// TakeKey returns the key whose turn it is for a model, or "" if the provider has none.
+func (p *Provider) TakeKey(now time.Time, model string) string {
+	keys := p.Client.Keys()
+	if only, ok := keys.Only(); ok {
+		return only
+	}
+	return keys.Take(now, model)
+}
+
+// JudgeKey lets a key rest that a call was refused with. It does nothing without a failure or a key.
+func (p *Provider) JudgeKey(key, model string, f *upstream.Failure, now time.Time) {
+	if f != nil && key != "" {
+		p.Client.Keys().Judge(key, model, f, now)
+	}
+}
+
+// Secrets returns the provider's keys, which must not appear in an error that a client reads.
+func (p *Provider) Secrets() []string {
+	if p.Client == nil {
+		return nil
+	}
+	return p.Client.Keys().All()
+}

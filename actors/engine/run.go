@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/trace"
+
+	"stagedoor/actors/flow"
+	"stagedoor/actors/telemetry"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
+)
+
+// core is the part of a request that does not depend on what it delivers. From the start of its loop to the close of
+// its output, everything without a comment belongs to the attempt loop.
+type core struct {
+	engine   *Engine
+	exchange exchange
+	ctx      context.Context
+	stop     context.CancelCauseFunc // any goroutine
+	flow     *flow.Request           // safe for concurrent use; nil: the request is not shown
+
+	// What Request has, unchanged.
+	id, owner     string
+	class, tokens int
+	plan          []catalog.Candidate
+	money         Money
+
+	running bool // the loop was started; of the actor
+
+	// Of the shard, under its lock.
+	shard      *shard
+	pid        *actor.PID // nil: the request has no actor yet
+	listed     bool
+	prev, next *core
+
+	started   time.Time
+	progress  progress
+	candidate Candidate
+	permit    *throttle.Permit // of the attempt that runs
+	retrying  bool             // holds a place in the retry budget
+	committed bool             // output was delivered
+	settled   bool
+	slow      bool // the caller had to be waited for
+}
+
+// exchange is an Exchange without the type of its output.
+type exchange interface {
+	prepare(c *Candidate) *upstream.Failure
+	try(ctx context.Context, c *Candidate, p *throttle.Permit) *upstream.Failure
+	policy() Policy
+	end(f *upstream.Failure)
+	result() flow.Result
+	close()
+}
+
+// begin starts a request that has its exchange.
+func (r *core) begin(ctx context.Context, e *Engine, q *Request, x exchange) {
+	r.engine, r.exchange, r.shard = e, x, &e.shards[e.next.Add(1)&uint64(len(e.shards)-1)]
+	r.id, r.owner, r.class, r.tokens = q.About.ID, q.About.Owner, q.Class, q.Tokens
+	r.plan, r.money = q.Plan, q.Money
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	if e.flow != nil {
+		r.flow = e.flow.Begin(r.ctx, q.About, r.cancel)
+	}
+	refused := shuttingDown
+	if e.inFlight.Enter() {
+		refused = func() *upstream.Failure { return r.shard.admit(r) }
+	}
+	if f := refused(); f != nil {
+		r.over(f)
+	}
+}
+
+// cancel ends the request for an administrator. If it has an actor, that one does it.
+func (r *core) cancel(cause error) {
+	if pid := r.shard.actorOf(r); pid != nil {
+		r.engine.system.Send(pid, &cancel{cause})
+		return
+	}
+	r.stop(cause)
+}
+
+// run is the goroutine of the request. It ends the actor; after a panic, *kit.Crashed does.
+func (r *core) run(context.Context) any {
+	r.loop()
+	r.engine.system.EndActor(r.pid)
+	return nil
+}
+
+// loop makes the attempts of the request and ends it, once, whether it returns or panics.
+func (r *core) loop() {
+	var last *upstream.Failure
+	returned := false
+	defer func() {
+		if !returned {
+			last = CallerFault(dialogue.Internal(nil))
+		}
+		r.over(last)
+	}()
+	r.started = r.engine.now()
+	for {
+		if last = r.attempt(); last == nil {
+			break
+		}
+		wait, again := r.retry(last)
+		if !again {
+			break
+		}
+		if !r.wait(wait) {
+			last = Cancelled(r.ctx)
+			break
+		}
+	}
+	returned = true
+}
+
+// attempt makes one attempt at the candidate whose turn it is.
+func (r *core) attempt() *upstream.Failure {
+	target := &r.plan[r.progress.candidate]
+	c := &r.candidate
+	*c = Candidate{run: r, Candidate: target, Runtime: r.engine.providers(target.Provider.Name), Number: c.Number + 1,
+		NoSchema: r.progress.noSchema, last: r.progress.candidate+1 == len(r.plan)}
+	r.flow.Attempt(target)
+	ctx := r.ctx
+	if c.Number > 1 { // the clocks of a call bound the first attempt
+		var release context.CancelFunc
+		ctx, release = context.WithDeadlineCause(ctx, r.started.Add(c.Runtime.Total()), upstream.ErrTotal)
+		defer release()
+	}
+	if f := r.exchange.prepare(c); f != nil {
+		return f
+	}
+	if c.Runtime == nil {
+		return &upstream.Failure{Class: upstream.NotSent, Err: dialogue.NoRoute(time.Second, nil)}
+	}
+	if f := r.hold(ctx, c); f != nil {
+		return f
+	}
+	permit, f := c.enter(ctx)
+	if f != nil {
+		return f
+	}
+	r.permit = permit
+	f = r.exchange.try(ctx, c, permit)
+	r.release(f)
+	return f
+}
+
+// hold holds what the attempt may cost.
+func (r *core) hold(ctx context.Context, c *Candidate) *upstream.Failure {
+	if r.money == nil {
+		return nil
+	}
+	err := r.money.Hold(ctx, c)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return Cancelled(ctx)
+	}
+	return CallerFault(err)
+}
+
+// release gives the permit of the attempt back. The limiter learns how the attempt went.
+func (r *core) release(f *upstream.Failure) {
+	if r.permit != nil {
+		r.permit.Release(r.candidate.Outcome(f, r.candidate.Used))
+		r.permit = nil
+	}
+}
+
+// retry decides whether another attempt follows a failed one, and after how long.
+func (r *core) retry(f *upstream.Failure) (time.Duration, bool) {
+	facts := r.facts(f)
+	reserved := !r.retrying && r.engine.retries.take(r.engine.InFlight())
+	facts.budget = r.retrying || reserved
+	next, what, wait := decide(r.progress, facts)
+	retried := what == again && next.retries > r.progress.retries
+	if reserved && !retried {
+		r.engine.retries.giveBack()
+	}
+	r.retrying = r.retrying || retried
+	if what != giveUp {
+		r.reportRetry(f, wait)
+	}
+	r.progress = next
+	return wait, what != giveUp
+}
+
+func (r *core) facts(f *upstream.Failure) facts {
+	target, now, policy := &r.plan[r.progress.candidate], r.engine.now(), r.exchange.policy()
+	p := r.engine.providers(target.Provider.Name)
+	var refused *throttle.Refused
+	facts := facts{class: f.Class, schema: f.Schema, tooLarge: f.TooLarge, structured: policy.Structured,
+		barred: policy.Repeatable != nil && !policy.Repeatable(f), moveOn: policy.MoveOn, retryAfter: f.RetryAfter,
+		committed: r.committed, candidates: len(r.plan), gated: errors.As(f, &refused),
+		remaining: p.Total() - now.Sub(r.started)}
+	if p != nil {
+		facts.allowed, facts.spareKeys = p.Spec.Retries, p.SpareKeys(now, target.Model)
+	}
+	return facts
+}
+
+// reportRetry adds the retry to metrics and to the request's trace.
+func (r *core) reportRetry(f *upstream.Failure, wait time.Duration) {
+	class := throttle.KindOf(f.Class).String()
+	r.engine.Metrics().Retried(r.plan[r.progress.candidate].Provider.Name, class)
+	if span := trace.SpanFromContext(r.ctx); span.IsRecording() {
+		span.AddEvent(telemetry.EventRetry, trace.WithAttributes(telemetry.FailureClass.String(class),
+			telemetry.RetryWait.Float64(wait.Seconds()), telemetry.Attempt.Int(r.candidate.Number)))
+	}
+}
+
+// wait waits before the next attempt and reports whether the request is still wanted.
+func (r *core) wait(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	r.flow.Enter(flow.Resting)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.ctx.Done():
+		return false
+	}
+}
+
+// over ends the request: with the failure of its last attempt, or nil. It runs once, on the goroutine that the request
+// belongs to. Each step is taken even if one before it panics.
+func (r *core) over(f *upstream.Failure) {
+	defer r.leave()
+	defer r.report()
+	if r.retrying {
+		r.engine.retries.giveBack()
+	}
+	r.release(f)
+	r.exchange.end(f)
+}
+
+// report shows how the request went, and has it settled if that has not been done.
+func (r *core) report() {
+	r.flow.End(r.exchange.result())
+	if r.money == nil || r.settled {
+		return
+	}
+	settle, ctx := r.money.Settlement(), telemetry.Carry(context.Background(), r.ctx)
+	r.engine.system.Go(r.engine.supervisor, "settle", func(context.Context) any {
+		if err := settle(ctx); err != nil {
+			r.engine.system.Logger().Error("request not settled", "cause", err)
+		}
+		return nil
+	})
+}
+
+// leave closes the output and gives up what the request still has.
+func (r *core) leave() {
+	r.exchange.close()
+	r.stop(context.Canceled)
+	r.shard.remove(r)
+	r.engine.inFlight.Leave()
+}
