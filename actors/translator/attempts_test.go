@@ -439,6 +439,7 @@ func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
 		for range 20 {
 			s.ask(s.order(dialogue.Chat, chatAsk))
 		}
+		kittest.Quiesce() // the reply of a request ends before the breaker has heard of its failure
 		s.fakes["a"].scripts = []script{stream(stall)}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -448,6 +449,43 @@ func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
 		got := s.ask(s.order(dialogue.Chat, chatAsk))
 		if got.status != 503 || got.took > 5*time.Millisecond || s.fakes["a"].count() != before || got.err.RetryAfter == 0 {
 			t.Errorf("got %d after %s: %v", got.status, got.took, got.err)
+		}
+	})
+}
+
+// TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds: the requests that follow each other every
+// 100 ms are all answered by the second target while the first one is left alone, and the
+// first one is called again within ten seconds (faults.md U45).
+func TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", dialogue.Chat, document(500, chatRefuse))
+		s.upstream("b", dialogue.Chat, document(200, chatWhole))
+		ask := func() {
+			t.Helper()
+			if got := s.ask(s.order(dialogue.Chat, chatAsk)); got.status != 200 {
+				t.Fatalf("got %d: %v", got.status, got.err)
+			}
+			kittest.Quiesce()
+		}
+		calls := s.fakes["a"].count
+		for before := -1; calls() != before; { // until the breaker is open
+			before = calls()
+			ask()
+		}
+		s.fakes["a"].scripts = []script{document(200, chatWhole)}
+		well, before := time.Now(), calls()
+		for calls() == before {
+			kittest.Pass(100 * time.Millisecond)
+			ask()
+			if took := time.Since(well); took > 10*time.Second {
+				t.Fatalf("not called again %s after it was well", took)
+			}
+		}
+		for before = calls(); calls() < before+10; {
+			was := calls()
+			if ask(); calls() == was {
+				t.Fatal("not used for each request after its first good answer")
+			}
 		}
 	})
 }
