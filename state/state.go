@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 // State is the tables and their one writer. Its methods may be called by many
@@ -23,7 +24,8 @@ type State struct {
 	access atomic.Pointer[chan struct{}] // see WatchAccess
 	roster roster                        // what restricts users, for the same
 
-	webhooks atomic.Pointer[[]Webhook] // who is told of what
+	webhooks atomic.Pointer[[]Webhook] // the endpoints and which events each of them gets
+	outbox   outbox
 
 	responses    atomic.Int64 // rows in the table of responses
 	kept         keeping      // what owners keep of them
@@ -88,6 +90,7 @@ func newState(store journal.Store, now func() time.Time, options ...Option) *Sta
 	}
 	s.now = s.clock.now
 	s.kept.owners = make(map[Owner]Kept)
+	s.outbox.waiting = share.New(share.Webhooks, 10_000, 1)
 	access := make(chan struct{})
 	s.access.Store(&access)
 	for _, o := range options {
@@ -125,6 +128,10 @@ func (s *State) load() error {
 	s.responses.Store(int64(responses.count(s.snapshot())))
 	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
 		s.kept.add(change{after: r})
+		return true
+	})
+	deliveries.from(s.snapshot(), byID, nil, func(r *row[Delivery]) bool {
+		s.outbox.count(change{after: r})
 		return true
 	})
 	s.hot.fill(s.snapshot())

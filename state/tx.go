@@ -20,15 +20,18 @@ type Tx struct {
 	store  journal.Store
 	// webhooks are those in force; nil: there are none.
 	webhooks *[]Webhook
+	outbox   *outbox
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log     []change
+	surplus []*Delivery // that were given up
 	batch   journal.Batch
 	touched map[record]struct{}
 
 	// Of the group so far.
 	batches []journal.Batch
 	done    []change
+	gone    []*Delivery       // that were given up
 	size    int               // bytes of operations
 	paper   *paper            // of their keys and values
 	folio   *paper            // of the ledger's pages
@@ -60,11 +63,12 @@ func (tx *Tx) run(cmd func(*Tx) error) error {
 	case len(tx.batch.Ops) > 0:
 		tx.batches = append(tx.batches, tx.batch)
 		tx.done = append(tx.done, tx.log...)
+		tx.gone = append(tx.gone, tx.surplus...)
 		for _, op := range tx.batch.Ops {
 			tx.size += len(op.Key) + len(op.Value)
 		}
 	}
-	tx.batch, tx.log = journal.Batch{}, tx.log[:0]
+	tx.batch, tx.log, tx.surplus = journal.Batch{}, tx.log[:0], nil
 	clear(tx.touched)
 	return err
 }
@@ -101,6 +105,9 @@ func (tx *Tx) mutate(c change) {
 	}
 	if err != nil && tx.broken == nil {
 		tx.broken = fmt.Errorf("write %s: %w", c.table, err)
+	}
+	if c.table == deliveries.name() {
+		tx.outbox.count(c)
 	}
 }
 

@@ -3,14 +3,17 @@ package state
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-memdb"
 
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 // Types of events that webhooks tell of.
@@ -46,6 +49,7 @@ type Delivery struct {
 	Event   string `json:"event"`
 	Type    string `json:"type"`
 	Subject string `json:"subject"` // the id of what it is about
+	Owner   Owner  `json:"owner"`   // of the subject
 
 	Created time.Time `json:"created"`
 	// Due is when to try next, Tries how often that was done.
@@ -65,6 +69,9 @@ var deliveries = table[Delivery]{
 	expires: func(d *Delivery) time.Time { return d.Ends().Add(time.Hour) },
 	more: map[string]*memdb.IndexSchema{
 		byDue: {Name: byDue, Indexer: index[Delivery](func(d *Delivery) []byte { return dueAt(d.Webhook, d.Due) })},
+		byOwner: {Name: byOwner, Indexer: index[Delivery](func(d *Delivery) []byte {
+			return createdBy(d.Owner, d.Created)
+		})},
 	},
 }
 
@@ -72,6 +79,79 @@ func dueAt(webhook string, at time.Time) []byte {
 	key := make([]byte, 0, len(webhook)+1+8+maxID) // room for what memdb appends
 	key = append(append(key, webhook...), 0)
 	return binary.BigEndian.AppendUint64(key, uint64(max(at.UnixNano(), 0)))
+}
+
+// createdBy is a key of the index by owner. It sorts by age.
+func createdBy(owner Owner, at time.Time) []byte {
+	key := make([]byte, 0, len(owner)+1+8+maxID) // room for what memdb appends
+	key = append(append(key, owner...), 0)
+	return binary.BigEndian.AppendUint64(key, uint64(max(at.UnixNano(), 0)))
+}
+
+// outbox counts the deliveries that wait, for their owners. The writer counts them while its
+// commands run, so that a command knows what those before it left.
+type outbox struct {
+	waiting *share.Pool
+	// surplus is called with each delivery that is given up because too many wait. It must
+	// not wait.
+	surplus atomic.Pointer[func(*Delivery)]
+}
+
+// MaxDeliveries bounds how many deliveries wait, of all owners. Beyond it, and beyond an owner's
+// share of it, the oldest delivery of an owner is given up for a new one. Each costs about 2 KB
+// of memory. The default is 10,000.
+func MaxDeliveries(n int) Option { return func(s *State) { s.outbox.waiting.Resize(int64(n)) } }
+
+// WaitingDeliveries returns the pool of deliveries that wait, for metrics.
+func (s *State) WaitingDeliveries() *share.Pool { return s.outbox.waiting }
+
+// OnSurplusDelivery has report called with each delivery that is given up because too many wait.
+// It is called by the writer once the removal is durable, so it must not wait.
+func (s *State) OnSurplusDelivery(report func(*Delivery)) { s.outbox.surplus.Store(&report) }
+
+// count counts a change of a delivery.
+func (o *outbox) count(c change) {
+	if r, ok := c.before.(*row[Delivery]); ok {
+		o.waiting.Give(string(r.rec.Owner), 1)
+	}
+	if r, ok := c.after.(*row[Delivery]); ok {
+		o.waiting.Adopt(string(r.rec.Owner), 1)
+	}
+}
+
+// report reports the deliveries that a commit gave up.
+func (o *outbox) report(surplus []*Delivery) {
+	if report := o.surplus.Load(); report != nil {
+		for _, d := range surplus {
+			(*report)(d)
+		}
+	}
+}
+
+// maxSurplus bounds how many deliveries one new delivery replaces. It is more than one where
+// the bound was lowered or the deliveries are of an earlier version without a bound.
+const maxSurplus = 16
+
+// makeRoom gives up deliveries until there is room for another one of an owner: the owner's
+// oldest ones if its share is used up, else those of the owner that has most.
+func (tx *Tx) makeRoom(owner Owner) {
+	for range maxSurplus {
+		err := tx.outbox.waiting.Check(string(owner), 1)
+		var full *share.Refused
+		if !errors.As(err, &full) {
+			return
+		}
+		from := string(owner)
+		if !full.Share {
+			from = tx.outbox.waiting.Largest()
+		}
+		oldest := deliveries.first(tx.mem, byOwner, terminated(from))
+		if oldest == nil {
+			return
+		}
+		deliveries.remove(tx, oldest)
+		tx.surplus = append(tx.surplus, &oldest.rec)
+	}
 }
 
 // announceVideo leaves a delivery for everybody who wants to know that v has
@@ -92,10 +172,12 @@ func (tx *Tx) announceVideo(v *Video, before *Video) error {
 		}
 		// A job ends once, so its id makes the event's.
 		id := "evt_" + strings.TrimPrefix(v.ID, "video_")
-		d := Delivery{ID: id + "." + w.ID, Webhook: w.ID, Event: id, Type: event, Subject: v.ID, Created: tx.now, Due: tx.now}
+		d := Delivery{ID: id + "." + w.ID, Webhook: w.ID, Event: id, Type: event, Subject: v.ID,
+			Owner: v.Owner, Created: tx.now, Due: tx.now}
 		if err := checkID(d.ID); err != nil {
 			return err
 		}
+		tx.makeRoom(d.Owner)
 		if err := deliveries.put(tx, d); err != nil {
 			return err
 		}

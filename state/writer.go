@@ -176,7 +176,8 @@ func (s *State) group(first *request) {
 }
 
 func (s *State) newTx() *Tx {
-	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(), touched: map[record]struct{}{},
+	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(),
+		outbox: &s.outbox, touched: map[record]struct{}{},
 		paper: &s.paper, folio: &s.folio, names: s.names}
 }
 
@@ -210,6 +211,11 @@ func (s *State) commit(tx *Tx) error {
 	if !harmless(err) {
 		s.fail(err)
 	}
+	for _, c := range tx.done {
+		if c.table == deliveries.name() {
+			s.outbox.count(change{before: c.after, after: c.before})
+		}
+	}
 	return err
 }
 
@@ -239,6 +245,7 @@ func (s *State) publish(tx *Tx) {
 			s.kept.add(c)
 		}
 	}
+	s.outbox.report(tx.gone)
 	if s.keyEra.Load() != era {
 		next := make(chan struct{})
 		close(*s.access.Swap(&next))

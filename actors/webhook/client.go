@@ -37,6 +37,7 @@ func Start(system *kit.System, s *state.State) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.OnSurplusDelivery(func(d *state.Delivery) { system.Send(pid, &surplus{delivery: d}) })
 	return &Client{system: system, state: s, given: given, pid: pid}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -14,8 +15,6 @@ import (
 )
 
 const (
-	// perEndpoint is how many tries one endpoint gets at a time.
-	perEndpoint = 4
 	// MaxEndpoints bounds how many there are, and with perEndpoint how many tries
 	// are under way.
 	MaxEndpoints = 100
@@ -35,11 +34,15 @@ type woken struct{}
 // tried: a try of a delivery has ended, and what came of it is kept.
 type tried struct{ id, webhook string }
 
+// surplus: a delivery was given up because too many wait.
+type surplus struct{ delivery *state.Delivery }
+
 func (*configured) webhookMessage() {}
 func (*woken) webhookMessage()      {}
 func (*tried) webhookMessage()      {}
+func (*surplus) webhookMessage()    {}
 
-var _ = []message{(*configured)(nil), (*woken)(nil), (*tried)(nil)}
+var _ = []message{(*configured)(nil), (*woken)(nil), (*tried)(nil), (*surplus)(nil)}
 
 // sender is the actor. Only Receive touches its fields.
 type sender struct {
@@ -51,15 +54,16 @@ type sender struct {
 	self    *actor.PID
 	posters map[string]*poster
 	unwatch context.CancelFunc // ends the watch under way; nil: there is none
-	// under are the deliveries being tried, by webhook, until what came of it is kept.
-	under map[string]map[string]bool
+	// turns are of the endpoints, by webhook. A delivery keeps its slot until the result of
+	// its try is kept.
+	turns map[string]*turns
 }
 
 // Receive implements actor.Actor.
 func (s *sender) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		s.self, s.under = c.Self(), make(map[string]map[string]bool)
+		s.self, s.turns = c.Self(), make(map[string]*turns)
 		s.equip()
 		s.look()
 	case *configured:
@@ -68,8 +72,13 @@ func (s *sender) Receive(c actor.Context) {
 	case *woken:
 		s.look()
 	case *tried:
-		delete(s.under[m.webhook], m.id)
+		if t := s.turns[m.webhook]; t != nil { // else the try began before a restart of the actor
+			t.ended(m.id)
+		}
 		s.look()
+	case *surplus:
+		d := m.delivery
+		s.log(d).Warn("webhook given up", "cause", "too many deliveries of its owner wait", "owner", d.Owner)
 	case *kit.Crashed:
 		s.look() // the watch may have been what crashed
 	case *actor.Stopping, *actor.Restarting:
@@ -89,8 +98,12 @@ func (s *sender) equip() {
 		p.close()
 	}
 	s.posters = make(map[string]*poster)
+	maps.DeleteFunc(s.turns, func(_ string, t *turns) bool { return len(t.under) == 0 })
 	for _, e := range s.given.get() {
 		s.posters[e.ID] = newPoster(e, s.state.Now)
+		if s.turns[e.ID] == nil {
+			s.turns[e.ID] = newTurns()
+		}
 	}
 }
 
@@ -122,34 +135,36 @@ func (s *sender) look() {
 	})
 }
 
-// start begins tries of what is due and tells when the next one will be.
+// start begins tries of deliveries that are due and returns when the next one will be. The end
+// of a try calls it again.
 func (s *sender) start(v state.View) (next time.Time) {
 	for id, p := range s.posters {
+		t := s.turns[id]
+		if t.full() {
+			continue
+		}
+		var due waiting
 		v.Deliveries(id, func(d *state.Delivery) bool {
-			switch {
-			case s.under[id][d.ID]:
-			case d.Due.After(v.Now()):
+			if d.Due.After(v.Now()) {
 				if next.IsZero() || d.Due.Before(next) {
 					next = d.Due
 				}
 				return false
-			case len(s.under[id]) >= perEndpoint:
-				return false // the end of a try looks again
-			default:
-				s.try(p, d)
+			}
+			if _, under := t.under[d.ID]; !under {
+				due.add(d)
 			}
 			return true
 		})
+		for _, d := range t.begin(&due) {
+			s.try(p, d)
+		}
 	}
 	return next
 }
 
 func (s *sender) try(p *poster, d *state.Delivery) {
 	id := p.endpoint.ID
-	if s.under[id] == nil {
-		s.under[id] = make(map[string]bool)
-	}
-	s.under[id][d.ID] = true
 	s.system.Go(s.self, "webhook", func(ctx context.Context) any {
 		o := p.try(ctx, d)
 		if ctx.Err() != nil {
@@ -180,11 +195,16 @@ func (s *sender) settle(ctx context.Context, d *state.Delivery, o outcome) {
 	}
 }
 
+// log returns a logger whose records name a delivery.
+func (s *sender) log(d *state.Delivery) *slog.Logger {
+	return s.system.Logger().With("webhook", d.Webhook, "event", d.Event, "type", d.Type)
+}
+
 // conclude tells the log what becomes of d, and returns what makes it durable.
 func (s *sender) conclude(ctx context.Context, d *state.Delivery, o outcome) (keep func(context.Context) error) {
 	what, due := decide(d, o, s.state.Now(), rand.Float64())
 	remove := func(ctx context.Context) error { return s.state.RemoveDelivery(ctx, d.ID) }
-	log := s.system.Logger().With("webhook", d.Webhook, "event", d.Event, "type", d.Type, "tries", d.Tries+1)
+	log := s.log(d).With("tries", d.Tries+1)
 	failure := []any{"status", o.status}
 	if o.err != nil {
 		failure = []any{"cause", o.err}

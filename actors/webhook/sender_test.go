@@ -1,7 +1,6 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -26,6 +25,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
+	"stagedoor/test/harness"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -38,14 +38,16 @@ type stage struct {
 	store journal.Store
 	state *state.State
 	hooks *webhook.Client
-	logs  *bytes.Buffer
+	logs  *harness.Buffer
 	clock atomic.Int64 // how much later it is
+	// options are of the state.
+	options []state.Option
 
 	stop func()
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{t: t, store: journal.NewMemory(), logs: &bytes.Buffer{}}
+	s := &stage{t: t, store: journal.NewMemory(), logs: &harness.Buffer{}}
 	t.Cleanup(func() { s.stop() })
 	return s
 }
@@ -54,7 +56,8 @@ func newStage(t *testing.T) *stage {
 func (s *stage) start(endpoints ...webhook.Endpoint) {
 	s.t.Helper()
 	var err error
-	if s.state, err = state.Open(s.store, func() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }); err != nil {
+	now := func() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }
+	if s.state, err = state.Open(s.store, now, s.options...); err != nil {
 		s.t.Fatal(err)
 	}
 	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
@@ -90,13 +93,20 @@ func (s *stage) hooksOnly(endpoints ...webhook.Endpoint) {
 // finish ends a job of ann's.
 func (s *stage) finish(phase state.VideoPhase) state.Video {
 	s.t.Helper()
+	return s.finishFor("ann", phase)
+}
+
+// finishFor ends a job of a user.
+func (s *stage) finishFor(user string, phase state.VideoPhase) state.Video {
+	s.t.Helper()
 	random := rand.NewChaCha8([32]byte{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32())})
 	id, err := state.NewID("video_", time.Now(), random)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	v, err := state.Do(s.t.Context(), s.state, func(tx *state.Tx) (state.Video, error) {
-		return tx.PutVideo(state.Video{ID: id, Owner: state.OwnerOf("", "ann"), Model: "video-2", Prompt: "a cat", Phase: phase, Created: tx.Now()})
+		return tx.PutVideo(state.Video{ID: id, Owner: state.OwnerOf("", user), Model: "video-2", Prompt: "a cat",
+			Phase: phase, Created: tx.Now()})
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -273,6 +283,83 @@ func TestASilentEndpointHoldsUpNobody(t *testing.T) {
 	await(t, "the silent one is asked", func() bool { return asked.Load() == 4 })
 	if n, _ := s.waiting(dead); n != 30 {
 		t.Errorf("%d wait for the silent one", n)
+	}
+}
+
+// TestOneOwnersDeliveriesDoNotDelayThoseOfAnother: an endpoint that does not answer the events of
+// one owner gets those of another one at once, however many of the first one wait. It is the same
+// after a restart, when the deliveries of both were due for long.
+func TestOneOwnersDeliveriesDoNotDelayThoseOfAnother(t *testing.T) {
+	s := newStage(t)
+	var held sync.Map // ids of the jobs whose events are not answered
+	var asked, good atomic.Int32
+	ended := make(chan struct{})
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if _, ok := held.Load(gjson.GetBytes(text, "data.id").Str); ok {
+			asked.Add(1)
+			select {
+			case <-ended:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		good.Add(1)
+	}))
+	defer endpoint.Close()
+	defer close(ended)
+	e := newReceiver(t, 200).endpoint(t, "wh_1")
+	e.URL = endpoint.URL
+	s.start()
+	s.hooksOnly(e)
+	for range 30 {
+		held.Store(s.finishFor("slow", state.VideoCompleted).ID, true)
+	}
+	s.configure(e)
+	await(t, "the slow owner has its slots", func() bool { return asked.Load() == 4 })
+	for range 10 {
+		s.finishFor("quick", state.VideoCompleted)
+	}
+	await(t, "the events of the other owner arrive", func() bool { return good.Load() == 10 })
+	if n := asked.Load(); n != 4 {
+		t.Errorf("%d events of the slow owner were sent at once, want half of the 8 slots", n)
+	}
+	await(t, "only those of the slow owner wait", func() bool { n, _ := s.waiting(e); return n == 30 })
+	s.configure() // so that the next event is not sent before the restart
+	s.hooksOnly(e)
+	s.finishFor("quick", state.VideoCompleted)
+	s.stop()
+	s.start(e)
+	await(t, "the event of the other owner arrives after the restart", func() bool { return good.Load() == 11 })
+	s.finishFor("late", state.VideoCompleted)
+	await(t, "the event of a third owner arrives", func() bool { return good.Load() == 12 })
+	await(t, "only those of the slow owner wait", func() bool { n, _ := s.waiting(e); return n == 30 })
+}
+
+// TestADeliveryThatIsGivenUpForANewOneIsLogged: the log names each delivery that was given up
+// because too many of its owner wait, and the metrics count it.
+func TestADeliveryThatIsGivenUpForANewOneIsLogged(t *testing.T) {
+	s, r := newStage(t), newReceiver(t, 500)
+	s.options = []state.Option{state.MaxDeliveries(4)}
+	e := r.endpoint(t, "wh_1")
+	s.start(e)
+	s.finish(state.VideoCompleted)
+	await(t, "its try fails", func() bool { _, tries := s.waiting(e); return tries == 1 })
+	first := "evt_"
+	s.state.View().Deliveries(e.ID, func(d *state.Delivery) bool { first = d.Event; return false })
+	for range 2 {
+		s.finish(state.VideoCompleted)
+	}
+	if n, _ := s.waiting(e); n != 2 || s.state.WaitingDeliveries().Stats().Shares != 1 {
+		t.Errorf("%d deliveries wait, want half of the places", n)
+	}
+	line := `msg="webhook given up" webhook=wh_1 event=` + first
+	await(t, "the log names the delivery", func() bool { return strings.Contains(s.logs.String(), line) })
+	if n := strings.Count(s.logs.String(), "webhook given up"); n != 1 {
+		t.Errorf("%d deliveries were given up, want one:\n%s", n, s.logs.String())
 	}
 }
 

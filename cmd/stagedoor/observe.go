@@ -41,7 +41,7 @@ func (g *gateway) pools() []share.Stats {
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
 	for _, p := range []*share.Pool{requests, bodies, g.memory, g.watchers, content, files,
-		g.house.Background().Slots(), g.house.Videos().Slots()} {
+		g.house.Background().Slots(), g.house.Videos().Slots(), g.state.WaitingDeliveries()} {
 		out = append(out, p.Stats())
 	}
 	return out

@@ -34,6 +34,8 @@ const (
 	Content    = "content"    // bytes of pictures and uploads on disk
 	Files      = "files"      // pictures and uploads on disk
 	Watchers   = "watchers"   // connections that watch, and long polls
+	Webhooks   = "webhooks"   // deliveries of webhooks that wait
+	Tries      = "tries"      // tries of deliveries under way at one endpoint of webhooks
 )
 
 // Refused is the error of a claim that a pool does not grant.
@@ -142,6 +144,19 @@ func (p *Pool) Held(owner string) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.owners[owner]
+}
+
+// Largest returns the owner that holds most, or "" if none holds anything.
+func (p *Pool) Largest() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	largest := ""
+	for owner, n := range p.owners {
+		if most := p.owners[largest]; n > most || n == most && owner < largest {
+			largest = owner
+		}
+	}
+	return largest
 }
 
 // Stats are a pool's figures for an operator.
