@@ -94,7 +94,8 @@ func (p *poster) request(ctx context.Context, d *state.Delivery) (*http.Request,
 // payload is the same for every try.
 func payload(d *state.Delivery) []byte {
 	w := jsonw.Writer{}
-	w.Object().Key("id").String(d.Event).Key("object").String("event").Key("created_at").Int(d.Created.Unix()).Key("type").String(d.Type)
+	w.Object().Key("id").String(d.Event).Key("object").String("event")
+	w.Key("created_at").Int(d.Created.Unix()).Key("type").String(d.Type)
 	w.Key("data").Object().Key("id").String(d.Subject).End().End()
 	return w.Buf
 }

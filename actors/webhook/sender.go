@@ -185,7 +185,7 @@ func (s *sender) settle(ctx context.Context, d *state.Delivery, o outcome) {
 			return
 		}
 		if n == 0 {
-			s.system.Logger().Error("the result of a webhook is not kept yet", "webhook", d.Webhook, "event", d.Event, "cause", err)
+			s.log(d).Error("the result of a webhook is not kept yet", "cause", err)
 		}
 		select {
 		case <-time.After(keepAgain):

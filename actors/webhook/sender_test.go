@@ -174,7 +174,8 @@ func (r *receiver) endpoint(t *testing.T, id string) webhook.Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webhook.Endpoint{Webhook: state.Webhook{ID: id}, URL: r.URL + "/hook?token=hidden", Key: key, Allow: loopback}
+	return webhook.Endpoint{Webhook: state.Webhook{ID: id}, URL: r.URL + "/hook?token=hidden", Key: key,
+		Allow: loopback}
 }
 
 // verify checks a signature as a receiver does.
@@ -189,7 +190,9 @@ func verify(t *testing.T, r received) {
 }
 
 func TestTheEndOfAVideoIsToldSignedAndOnce(t *testing.T) {
-	for phase, event := range map[state.VideoPhase]string{state.VideoCompleted: "video.completed", state.VideoFailed: "video.failed"} {
+	for phase, event := range map[state.VideoPhase]string{
+		state.VideoCompleted: "video.completed", state.VideoFailed: "video.failed",
+	} {
 		t.Run(event, func(t *testing.T) {
 			s, r := newStage(t), newReceiver(t, 204)
 			e := r.endpoint(t, "wh_1")
@@ -226,7 +229,8 @@ func TestAFailureIsTriedAgainWithTheSameID(t *testing.T) {
 			s.configure(e) // looks again, now that it is later
 			await(t, "the retry arrives", func() bool { n, _ := s.waiting(e); return n == 0 })
 			got := r.all()
-			if len(got) != 2 || got[0].header.Get("webhook-id") != got[1].header.Get("webhook-id") || got[0].body != got[1].body {
+			id := func(i int) string { return got[i].header.Get("webhook-id") }
+			if len(got) != 2 || id(0) != id(1) || got[0].body != got[1].body {
 				t.Errorf("%+v", got)
 			}
 			verify(t, got[1])
@@ -438,7 +442,8 @@ func TestPrivateAddressesAreNotCalledHoweverTheyAreNamed(t *testing.T) {
 	}
 	s.stop()
 	s.stop = func() {}
-	if log := s.logs.String(); strings.Contains(log, "secret-path") || strings.Contains(log, port) || !strings.Contains(log, "not a public one") {
+	log := s.logs.String()
+	if strings.Contains(log, "secret-path") || strings.Contains(log, port) || !strings.Contains(log, "not a public one") {
 		t.Errorf("the log tells too much or too little:\n%s", log)
 	}
 }

@@ -30,7 +30,8 @@ func TestOwnersTakeTurnsAtAnEndpoint(t *testing.T) {
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if owner := rapid.SampledFrom(names).Draw(t, "owner"); rapid.Bool().Draw(t, "new") {
 				for n := range rapid.IntRange(1, 12).Draw(t, "n") {
-					due[owner] = append(due[owner], &state.Delivery{ID: fmt.Sprint(owner, step, n), Owner: state.Owner(owner)})
+					d := &state.Delivery{ID: fmt.Sprint(owner, step, n), Owner: state.Owner(owner)}
+					due[owner] = append(due[owner], d)
 				}
 			}
 			for _, id := range slices.Sorted(maps.Keys(turns.under)) {

@@ -28,8 +28,12 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 	for _, w := range c.Webhooks {
 		key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
 		networks, _ := state.ParseNetworks(w.Allow)
-		e := webhook.Endpoint{Webhook: state.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events}, URL: w.URL.Reveal(), Key: key, Allow: networks}
-		out = append(out, e)
+		out = append(out, webhook.Endpoint{
+			Webhook: state.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events},
+			URL:     w.URL.Reveal(),
+			Key:     key,
+			Allow:   networks,
+		})
 	}
 	return out
 }
