@@ -32,6 +32,8 @@ func (e *QuotaError) Error() string {
 type keeping struct {
 	quota   atomic.Pointer[Quota]
 	refused atomic.Int64
+	// undeleted counts what UndeletedResponses returns.
+	undeleted atomic.Int64
 
 	mu     sync.Mutex
 	owners map[Owner]Kept

@@ -320,24 +320,25 @@ func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
 	return responses.put(tx, *h)
 }
 
-// DeleteResponse removes a response with everything that belongs to it.
+// DeleteResponse removes a response with everything that belongs to it. Its provider must have deleted it
+// before.
 func (s *State) DeleteResponse(ctx context.Context, id string, owner Owner) error {
 	return s.do(ctx, func(tx *Tx) error {
 		h, err := header(tx.mem, id, owner, tx.now)
 		if err != nil {
 			return err
 		}
-		s.removeResponse(tx, responses.get(tx.mem, h.ID))
+		s.removeResponse(tx, responses.get(tx.mem, h.ID), nil)
 		return nil
 	})
 }
 
-func (s *State) removeResponse(tx *Tx, r *row[ResponseHeader]) {
+func (s *State) removeResponse(tx *Tx, r *row[ResponseHeader], pending *pendingDeletion) {
 	cold := coldPrefix(r.rec.ID)
 	tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: cold})
 	if r.rec.EventSize > 0 {
 		tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Event, Key: cold})
 	}
 	responses.remove(tx, r)
-	s.rememberResponse(tx, &r.rec)
+	s.rememberResponse(tx, &r.rec, pending)
 }

@@ -51,7 +51,11 @@ func (s *State) sweepResponses(tx *Tx, limit, excess int, chosen []string) int {
 		}
 	}
 	for _, r := range doomed {
-		s.removeResponse(tx, r)
+		var pending *pendingDeletion
+		if r.rec.Provider != "" {
+			pending = &pendingDeletion{ID: r.rec.ID, Provider: r.rec.Provider, Due: tx.now}
+		}
+		s.removeResponse(tx, r, pending)
 	}
 	return len(doomed)
 }

@@ -9,12 +9,16 @@ import (
 	"stagedoor/providers/upstream"
 )
 
+// ErrNoProvider is the error of a deletion at a provider that is not configured.
+var ErrNoProvider = errors.New("the provider is not configured")
+
 // DeleteResponse deletes a response at the provider that keeps it. A provider that
-// does not know the response, or is not configured any more, is no error.
+// does not know the response is no error, and one that is not configured any more is
+// ErrNoProvider.
 func (s *Service) DeleteResponse(ctx context.Context, provider, id string) error {
 	p, shape := s.engine.Provider(provider), s.shape(dialogue.Responses)
 	if p == nil || p.Client == nil || shape == nil {
-		return nil
+		return ErrNoProvider
 	}
 	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
 	defer cancel()

@@ -63,7 +63,7 @@ func orElse[T int | time.Duration](v, standard T) T {
 	return standard
 }
 
-// Options are what the service needs of the house.
+// Options have the parts of the gateway that the service uses.
 type Options struct {
 	System *kit.System
 	State  *state.State

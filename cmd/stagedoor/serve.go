@@ -111,6 +111,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { served <- g.server.Serve(listeners) })
 	wg.Go(func() { follow(ctx) })
 	wg.Go(func() { keepTidy(ctx, g) })
+	wg.Go(func() { keepDeleting(ctx, g) })
 	wg.Go(func() { g.auth.EndRevoked(ctx, g.flow) })
 	wg.Go(func() { g.watchDisk(ctx) })
 	wg.Go(func() { keepBackups(ctx, g) })

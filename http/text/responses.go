@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/background"
+	"stagedoor/actors/translator"
 	"stagedoor/http/access"
 	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
@@ -353,7 +354,11 @@ func (d *Doors) deleteUpstream(ctx context.Context, h *state.ResponseHeader) err
 	if h.Provider == "" {
 		return nil
 	}
-	return d.Translator.DeleteResponse(ctx, h.Provider, h.ID)
+	err := d.Translator.DeleteResponse(ctx, h.Provider, h.ID)
+	if errors.Is(err, translator.ErrNoProvider) {
+		return nil
+	}
+	return err
 }
 
 // CancelResponse is POST /v1/responses/{id}/cancel.

@@ -516,4 +516,45 @@ var Table = []Mutant{
 	q.place(f)
 	heap.Remove(&q.due, t.index)`,
 	},
+	{
+		Name: "money: charge a video as it was asked for",
+		File: "actors/ledger/charge.go", Suite: "./actors/ledger", Run: ".",
+		Old: `	return l.Reported, ""
+`,
+		New: `	return l.Asked, ""
+`,
+	},
+	{
+		Name: "names: exempt what is called like a place of the client's names at any depth",
+		File: "providers/fields/names.go", Suite: "./providers/fields", Run: ".",
+		Old: `	if from != nil {
+		to = from.below[w.name]
+	}
+`,
+		New: `	if from == nil {
+		from = n.root
+	}
+	to = from.below[w.name]
+`,
+	},
+	{
+		Name: "names: check what nothing reads",
+		File: "providers/fields/names.go", Suite: "./providers/fields", Run: ".",
+		Old: `	if w == nil {
+		return nil, true
+	}
+	if from`,
+		New: `	if w == nil {
+		return nil, false
+	}
+	if from`,
+	},
+	{
+		Name: "responses: leave those that expire at their providers",
+		File: "state/sweep.go", Suite: "./cmd/stagedoor", Run: "TestResponsesThatLeaveByAgeOrNumber",
+		Old: `		if r.rec.Provider != "" {
+`,
+		New: `		if r.rec.Provider == "" {
+`,
+	},
 }

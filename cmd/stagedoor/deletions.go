@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"stagedoor/state"
+)
+
+// Deletions of responses at their providers: how often the gateway looks for them, how many it takes
+// at a time, and how many of those run at once.
+const (
+	deletionsEvery  = time.Minute
+	deletionsBatch  = 64
+	deletionsAtOnce = 4
+)
+
+// keepDeleting deletes responses at their providers that have left by age or by number, until ctx ends.
+func keepDeleting(ctx context.Context, g *gateway) {
+	tick := time.NewTicker(deletionsEvery)
+	defer tick.Stop()
+	for lost := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		deleteUpstream(ctx, g.state, g.house.Translator().DeleteResponse, g.logger)
+		if n := g.state.UndeletedResponses(); n > lost {
+			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it", "responses", n-lost)
+			lost = n
+		}
+	}
+}
+
+// deleteUpstream runs the deletions that are due. One that fails is due again later, so that it ends.
+func deleteUpstream(ctx context.Context, s *state.State, remove func(ctx context.Context, provider, id string) error, logger *slog.Logger) {
+	for ctx.Err() == nil {
+		batch := s.UpstreamDeletions(deletionsBatch)
+		if len(batch) == 0 {
+			return
+		}
+		work := pool.New().WithMaxGoroutines(deletionsAtOnce).WithContext(ctx)
+		for _, d := range batch {
+			work.Go(func(ctx context.Context) error {
+				failure := remove(ctx, d.Provider, d.Response)
+				if ctx.Err() != nil {
+					return ctx.Err() // it is due in the next process
+				}
+				givenUp, err := s.EndUpstreamDeletion(ctx, d, failure != nil)
+				switch {
+				case err != nil:
+					return err
+				case givenUp:
+					logger.Warn("a response was not deleted at its provider", "provider", d.Provider, "response", d.Response, "cause", failure)
+				case failure != nil:
+					logger.Debug("a response will be deleted at its provider later", "provider", d.Provider, "cause", failure)
+				}
+				return nil
+			})
+		}
+		if err := work.Wait(); err != nil {
+			if ctx.Err() == nil {
+				logger.Warn("the store does not take what was deleted at providers", "cause", err)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders follows deletions through refusals and a restart.
+func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T) {
+	var mu sync.Mutex
+	now := time.Now()
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	pass := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
+	store := journal.NewMemory()
+	s, err := state.Open(store, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(id, provider string, owner state.Owner) {
+		t.Helper()
+		err := s.PutResponse(t.Context(), state.StoredResponse{ResponseHeader: state.ResponseHeader{
+			ID: id, Owner: owner, Status: "completed", Provider: provider}, Body: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 200 {
+		put(fmt.Sprintf("resp_%03d", n), "vendor", "user:many")
+	}
+	put("resp_few", "vendor", "user:few")
+	put("resp_here", "", "user:few") // no provider has it
+	put("resp_deleted", "vendor", "user:few")
+	if err := s.DeleteResponse(t.Context(), "resp_deleted", "user:few"); err != nil {
+		t.Fatal(err)
+	}
+	asked, order := map[string]int{}, []string{}
+	broken := errors.New("the provider cannot be reached")
+	round := func(answer error) {
+		t.Helper()
+		remove := func(_ context.Context, provider, id string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if provider != "vendor" {
+				t.Errorf("%s was asked for %s", provider, id)
+			}
+			asked[id]++
+			order = append(order, id)
+			return answer
+		}
+		deleteUpstream(t.Context(), s, remove, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	}
+	sweep := func() {
+		t.Helper()
+		if _, err := s.Sweep(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	if round(nil); len(asked) != 0 {
+		t.Errorf("deleted before their time: %v", asked)
+	}
+	pass(state.ResponseTTL)
+	sweep()
+	round(broken)
+	if len(asked) != 201 || asked["resp_few"] != 1 || asked["resp_here"]+asked["resp_deleted"] != 0 {
+		t.Errorf("%d responses were asked for, resp_few %d times", len(asked), asked["resp_few"])
+	}
+	if early := order[:deletionsBatch]; !slices.Contains(early, "resp_few") {
+		t.Error("an owner with one response waits behind one with 200")
+	}
+	if round(nil); len(order) != 201 {
+		t.Errorf("%d attempts without a wait", len(order)-201)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = state.Open(store, clock); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	pass(time.Minute)
+	if round(nil); len(order) != 402 {
+		t.Errorf("%d attempts in all after the restart, want 402", len(order))
+	}
+	pass(time.Hour)
+	if round(nil); len(order) != 402 || !s.KnowsResponse("resp_few") {
+		t.Errorf("%d attempts in all after the last one succeeded, want 402", len(order))
+	}
+}
+
+// TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders evicts responses long before their time.
+func TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders(t *testing.T) {
+	s, err := state.Open(journal.NewMemory(), time.Now, state.MaxResponses(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for n := range 5 {
+		err := s.PutResponse(t.Context(), state.StoredResponse{ResponseHeader: state.ResponseHeader{
+			ID: fmt.Sprint("resp_", n), Owner: "user:1", Status: "completed", Provider: "vendor"}, Body: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	want := []state.UpstreamDeletion{{Response: "resp_0", Provider: "vendor", Owner: "user:1"}, {Response: "resp_1", Provider: "vendor", Owner: "user:1"}}
+	if got := s.UpstreamDeletions(9); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestDeletionsThatFailAreGivenUp: the attempts become rarer and end with the memory of the id.
+func TestDeletionsThatFailAreGivenUp(t *testing.T) {
+	now := time.Now()
+	s, err := state.Open(journal.NewMemory(), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.PutResponse(t.Context(), state.StoredResponse{ResponseHeader: state.ResponseHeader{
+		ID: "resp_1", Owner: "user:1", Status: "completed", Provider: "vendor"}, Body: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(state.ResponseTTL)
+	if _, err := s.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	attempts, givenUp := 0, false
+	for range 2 * 30 * 24 * 60 {
+		for _, d := range s.UpstreamDeletions(9) {
+			attempts++
+			if givenUp, err = s.EndUpstreamDeletion(t.Context(), d, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(time.Minute)
+	}
+	if attempts < 30 || attempts > 50 || !givenUp {
+		t.Errorf("%d attempts, given up: %v", attempts, givenUp)
+	}
+}
