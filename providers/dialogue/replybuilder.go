@@ -1,6 +1,9 @@
 package dialogue
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"unsafe"
+)
 
 // Reply is a whole reply, as a ReplyBuilder collects it from a sequence of events.
 type Reply struct {
@@ -114,7 +117,8 @@ func (p *ReplyPart) finish(ev *Event) {
 	if len(ev.Opaque) > 0 {
 		p.Opaque, p.Origin = ev.Opaque, ev.Origin
 	}
-	switch text := string(p.text); p.Kind {
+	// Nothing writes to these bytes any more, so that the text need not be copied.
+	switch text := unsafe.String(unsafe.SliceData(p.text), len(p.text)); p.Kind {
 	case CallPart:
 		if text == "" && !p.Call.Custom {
 			text = "{}"

@@ -108,6 +108,13 @@ type Request struct {
 	Extra []Field
 }
 
+// EncodedSize returns about how many bytes r takes in another shape, for the first size of an
+// encoder's buffer. A buffer that must grow is there twice for a moment.
+func (r *Request) EncodedSize() int {
+	const besides, perTurn = 1 << 10, 32 // members of the request, and of a turn
+	return besides + len(r.Body) + perTurn*len(r.Turns)
+}
+
 // Field is a named raw JSON value.
 type Field struct {
 	Name  string

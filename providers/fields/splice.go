@@ -48,8 +48,12 @@ func Members(text []byte) []Member {
 // taken from it, is good as long as text is not written to; what shall outlive
 // text must be cloned.
 func View(text []byte) gjson.Result {
-	return gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
+	return gjson.Parse(TextOf(text))
 }
+
+// TextOf returns text as a string without copying it. text must not be written to afterwards,
+// but may be appended to.
+func TextOf(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // Raw returns v as it is written, without copying it. It is good as long as the text that
 // v was read from, and must not be written to.

@@ -106,6 +106,11 @@ func (w *Writer) String(s string) *Writer {
 	return w
 }
 
+// Text is String for text that is held in bytes.
+func (w *Writer) Text(text []byte) *Writer {
+	return w.String(unsafe.String(unsafe.SliceData(text), len(text)))
+}
+
 // StringOrNull writes a string, or null for "".
 func (w *Writer) StringOrNull(s string) *Writer {
 	if s == "" {
@@ -168,7 +173,40 @@ func (w *Writer) RawString(v string) *Writer {
 
 // AppendString appends s as a JSON string.
 func AppendString(dst []byte, s string) []byte {
+	if len(s) >= longString {
+		dst = reserve(dst, quotedLen(s))
+	}
 	// AppendQuote reports invalid UTF-8 as an error, but has written U+FFFD.
 	dst, _ = jsontext.AppendQuote(dst, s)
 	return dst
+}
+
+// longString is the length from which on a string is measured before it is written. A buffer
+// that grows step by step is there twice, and a little more, at each step.
+const longString = 64 << 10
+
+// spare is for what follows a long string, such as the end of its object.
+const spare = 4 << 10
+
+func reserve(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	grown := make([]byte, len(dst), len(dst)+n+spare)
+	copy(grown, dst)
+	return grown
+}
+
+// quotedLen returns the length of valid UTF-8 as a JSON string.
+func quotedLen(s string) int {
+	n := len(s) + len(`""`)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f':
+			n++
+		case c < ' ':
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
 }

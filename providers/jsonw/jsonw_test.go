@@ -2,6 +2,7 @@ package jsonw_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"stagedoor/providers/jsonw"
@@ -29,5 +30,23 @@ func TestRawIsOneLine(t *testing.T) {
 	w.Object().Key("tools").Raw([]byte("[\r\n  {\"a\": \"x\\ny\"}\n]")).Key("s").RawString("{\n}").End()
 	if got, want := string(w.Buf), `{"tools":[  {"a": "x\ny"}],"s":{}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestLongStringsAreWrittenIntoABufferOfTheirLength holds that nothing is allocated twice.
+func TestLongStringsAreWrittenIntoABufferOfTheirLength(t *testing.T) {
+	for _, piece := range []string{"x", `"`, `\`, "\n\t\r\b\f", "\x00\x1f", "\u4f60", "\x7f"} {
+		text := strings.Repeat(piece, 100_000)
+		got := jsonw.AppendString([]byte("["), text)
+		var back string
+		if err := json.Unmarshal(got[1:], &back); err != nil || back != text {
+			t.Errorf("%q: read back %.20q, %v", piece, back, err)
+		}
+		if cap(got)-len(got) > 8<<10 {
+			t.Errorf("%q: a string of %d bytes is in a buffer of %d", piece, len(got), cap(got))
+		}
+		if n := testing.AllocsPerRun(3, func() { jsonw.AppendString(nil, text) }); n > 1 {
+			t.Errorf("%q: %v allocations", piece, n)
+		}
 	}
 }

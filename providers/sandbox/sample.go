@@ -19,13 +19,13 @@ import (
 
 // Bounds of the work that a schema can cause. A few bytes may ask for a billion items of a million characters.
 const (
-	largestSchema = 1 << 20  // bytes; a larger one gets an empty object
-	mostChecked   = 16 << 10 // bytes of a schema that samples are validated against
-	sampleNodes   = 8000     // schemas and values handled for a sample
-	sampleBytes   = 64 << 10 // of a sample; the rest of it is null
-	sampleDepth   = 24       // levels of a sample
-	fullDepth     = 4        // levels that get their optional members
-	longestText   = 4096     // characters of a string
+	largestSchema = 128 << 10 // bytes; a larger one gets an empty object
+	mostChecked   = 16 << 10  // bytes of a schema that samples are validated against
+	sampleNodes   = 8000      // schemas and values handled for a sample
+	sampleBytes   = 64 << 10  // of a sample; the rest of it is null
+	sampleDepth   = 24        // levels of a sample
+	fullDepth     = 4         // levels that get their optional members
+	longestText   = 4096      // characters of a string
 	mostItems     = 64
 	mostWords     = 1000 // of an enum
 	mostTries     = 12

@@ -37,6 +37,8 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":%}}}}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"enum":%}}}}}}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"enum":%}}}}}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},{"role":"tool","tool_call_id":"c","content":%}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":%}`,
@@ -61,6 +63,7 @@ var requests = map[dialogue.Shape][]string{
 		`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`,
 		`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":%}}}]}]}`,
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":%}}]}]}`,
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":{"type":"STRING","enum":%},"responseMimeType":"application/json"}}`,
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":%,"responseMimeType":"application/json"}}`,
 	},
 }
@@ -172,6 +175,10 @@ var items = []struct {
 	{dialogue.Gemini, "calls of one name", `{"contents":[{"role":"model","parts":%}]}`, same(`{"functionCall":{"name":"f"}}`)},
 	{dialogue.Gemini, "sealed carriers", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`)},
 	{dialogue.Gemini, "sealed thoughts", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`)},
+	{dialogue.Messages, "messages", `{"model":"m","max_tokens":9,"messages":%}`, same(`{"role":"user","content":"hi"}`)},
+	{dialogue.Messages, "messages of both roles", `{"model":"m","max_tokens":9,"messages":%}`, alternate(`{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hi"}`)},
+	{dialogue.Messages, "messages of one block", `{"model":"m","max_tokens":9,"messages":%}`,
+		alternate(`{"role":"user","content":[{"type":"text","text":"x"}]}`, `{"role":"assistant","content":[{"type":"text","text":"x"}]}`)},
 	{dialogue.Messages, "blocks", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
 	{dialogue.Messages, "tools", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
 		numbered(`{"name":"f%d","input_schema":{"type":"object"}}`)},
@@ -182,6 +189,15 @@ var items = []struct {
 }
 
 func same(item string) func(int) string { return func(int) string { return item } }
+
+func alternate(even, odd string) func(int) string {
+	return func(i int) string {
+		if i%2 == 0 {
+			return even
+		}
+		return odd
+	}
+}
 
 func numbered(item string) func(int) string {
 	return func(i int) string { return fmt.Sprintf(item, i) }

@@ -29,7 +29,7 @@ type encoder struct {
 
 func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req}, webSearch: req.WebSearch}
-	e.Buf = make([]byte, 0, 1024+len(req.Body))
+	e.Buf = make([]byte, 0, req.EncodedSize())
 	e.Object()
 	e.Key("model").String(t.Model)
 	for _, write := range []func() error{e.tools, e.messages, e.limits, e.output, e.identity, e.extras} {

@@ -21,6 +21,7 @@ type call struct {
 	closed bool
 	args   []byte // everything that came
 	sent   int    // of args, as deltas
+	cut    int    // so many bytes of args are not whole JSON
 	join   chunks.FragmentJoiner
 }
 
@@ -131,7 +132,7 @@ func (c *choice) flush(k *call) {
 	if k.sent == len(k.args) {
 		return
 	}
-	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: k.part, Text: string(k.args[k.sent:])}
+	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: k.part, Text: fields.TextOf(k.args[k.sent:])}
 	k.sent = len(k.args)
 	c.emit(c.ev)
 }
@@ -162,8 +163,13 @@ func (c *choice) closeCall(k *call) {
 // be a placeholder that the real ones follow.
 func (c *choice) closeComplete() {
 	for _, k := range c.calls {
-		if k.opened && !k.closed && !k.custom && len(k.args) > len("{}") && fields.ValidLenient(k.args) {
+		if !k.opened || k.closed || k.custom || len(k.args) <= max(len("{}"), k.cut) {
+			continue
+		}
+		if fields.ValidLenient(k.args) {
 			c.closeCall(k)
+		} else {
+			k.cut = len(k.args)
 		}
 	}
 }

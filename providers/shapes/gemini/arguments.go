@@ -149,7 +149,7 @@ func (a *argument) write(w *jsonw.Writer) {
 		}
 		w.End()
 	case '"':
-		w.String(string(a.text))
+		w.Text(a.text)
 	default:
 		w.Raw(a.text)
 	}

@@ -140,7 +140,7 @@ func writeSupport(w *jsonw.Writer, r reference, text []byte, chunk int) {
 	end := start + byteOffset(part[start:], r.End-r.Start)
 	w.Object().Key("segment").Object()
 	w.Key("startIndex").Int(int64(r.base + start)).Key("endIndex").Int(int64(r.base + end))
-	w.Key("text").String(string(part[start:end])).End()
+	w.Key("text").Text(part[start:end]).End()
 	w.Key("groundingChunkIndices").Array().Int(int64(chunk)).End().End()
 }
 

@@ -43,6 +43,7 @@ func (e *encoder) body() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.w.Buf = make([]byte, 0, e.req.EncodedSize())
 	e.w.Object()
 	e.system()
 	e.contents(turns)

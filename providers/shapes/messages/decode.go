@@ -75,6 +75,7 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "system":
 		req.System = d.system(v)
 	case "messages":
+		req.Turns = make([]dialogue.Turn, 0, v.Get("#").Int())
 		v.ForEach(func(_, turn gjson.Result) bool {
 			req.Turns = append(req.Turns, d.turn(turn))
 			d.err = checkResults(req.Turns)

@@ -131,7 +131,7 @@ func (e *encoder) lose() {
 }
 
 func (e *encoder) body(tools toolbox, talks []talk, plan reasoning) []byte {
-	w := &jsonw.Writer{Buf: make([]byte, 0, 1024+len(e.req.Body))}
+	w := &jsonw.Writer{Buf: make([]byte, 0, e.req.EncodedSize())}
 	w.Object()
 	w.Key("model").String(e.target.Model)
 	w.Key("max_tokens").Int(e.maxTokens)

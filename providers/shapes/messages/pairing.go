@@ -67,6 +67,9 @@ func (p *pairing) add(b *block, talk int) {
 
 // results takes the results out of blocks and keeps what else is there.
 func (p *pairing) results(blocks []block) []block {
+	if !slices.ContainsFunc(blocks, func(b block) bool { return b.kind == dialogue.ResultPart }) {
+		return blocks
+	}
 	var rest []block
 	for i := range blocks {
 		b := &blocks[i]

@@ -57,10 +57,10 @@ func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
 func (e *emitter) closeTextEvents(p openPart, c *content) {
 	if c.refusal {
 		e.contentEvent("response.refusal.done", p)
-		e.w.Key("refusal").String(string(c.text))
+		e.w.Key("refusal").Text(c.text)
 	} else {
 		e.contentEvent("response.output_text.done", p)
-		e.w.Key("text").String(string(c.text))
+		e.w.Key("text").Text(c.text)
 		e.w.Key("logprobs")
 		appendLogProbs(&e.w, c.logprobs)
 	}
@@ -90,7 +90,7 @@ func (e *emitter) closeThought(it *outputItem, t *dialogue.Thinking) {
 		return
 	}
 	e.summaryEvent("response.reasoning_summary_text.done", it)
-	e.w.Key("text").String(string(it.text))
+	e.w.Key("text").Text(it.text)
 	e.done()
 	e.summaryEvent("response.reasoning_summary_part.done", it)
 	e.w.Key("part")
@@ -133,11 +133,11 @@ func (e *emitter) closeCall(it *outputItem, ev *dialogue.Event) {
 	}
 	if it.kind == customItem {
 		e.place("response.custom_tool_call_input.done", it)
-		e.w.Key("input").String(string(it.text))
+		e.w.Key("input").Text(it.text)
 	} else {
 		e.place("response.function_call_arguments.done", it)
 		e.w.Key("name").String(it.name)
-		e.w.Key("arguments").String(string(it.text))
+		e.w.Key("arguments").Text(it.text)
 	}
 	e.done()
 }

@@ -71,7 +71,7 @@ func (it *outputItem) append(w *jsonw.Writer, fresh bool) {
 		w.Key("type").String("image_generation_call")
 		w.Key("status").String(it.status)
 		if !fresh {
-			w.Key("result").String(string(it.text))
+			w.Key("result").Text(it.text)
 		}
 	}
 	w.End()
@@ -103,7 +103,7 @@ func (it *outputItem) appendReasoning(w *jsonw.Writer, fresh bool) {
 }
 
 func appendSummary(w *jsonw.Writer, text []byte) {
-	w.Object().Key("type").String("summary_text").Key("text").String(string(text)).End()
+	w.Object().Key("type").String("summary_text").Key("text").Text(text).End()
 }
 
 func (it *outputItem) appendCall(w *jsonw.Writer, field string, fresh bool) {
@@ -123,11 +123,11 @@ func (it *outputItem) appendCall(w *jsonw.Writer, field string, fresh bool) {
 // append writes the part with what has gathered in it.
 func (c *content) append(w *jsonw.Writer) {
 	if c.refusal {
-		w.Object().Key("type").String("refusal").Key("refusal").String(string(c.text)).End()
+		w.Object().Key("type").String("refusal").Key("refusal").Text(c.text).End()
 		return
 	}
 	w.Object().Key("type").String("output_text")
-	w.Key("text").String(string(c.text))
+	w.Key("text").Text(c.text)
 	w.Key("annotations").Array()
 	for _, a := range c.annotations {
 		w.Raw(a)

@@ -64,6 +64,7 @@ func (e *encoder) refuse() *dialogue.Error {
 }
 
 func (e *encoder) body() *dialogue.Error {
+	e.w.Buf = make([]byte, 0, e.req.EncodedSize())
 	e.w.Object()
 	e.w.Key("model").String(e.target.Model)
 	if err := e.dialogue(); err != nil {
@@ -90,8 +91,8 @@ func (e *encoder) body() *dialogue.Error {
 // who says nothing says an empty text.
 func (e *encoder) dialogue() *dialogue.Error {
 	system := systemText(e.req.System)
-	items := items{encoder: e}
-	items.w.Array()
+	e.w.Key("input").Array()
+	items := items{encoder: e, w: e.w}
 	if len(e.req.Turns) == 0 {
 		if err := items.prompt(); err != nil {
 			return err
@@ -111,11 +112,11 @@ func (e *encoder) dialogue() *dialogue.Error {
 	default:
 		items.nothing()
 	}
-	items.w.End()
+	e.w = items.w
+	e.w.End()
 	if system != "" {
 		e.w.Key("instructions").String(system)
 	}
-	e.w.Key("input").Raw(items.w.Buf)
 	return nil
 }
 
