@@ -3,6 +3,7 @@ package telemetry
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"stagedoor/providers/dialogue"
 )
@@ -13,7 +14,7 @@ const maxContent = 32 << 10
 // content is what a call is asked and answers, where that is switched on. The
 // text alone is kept: no media, and nothing of tools but that they are called.
 type content struct {
-	text string
+	text strings.Builder // of the reply
 	full bool
 }
 
@@ -31,8 +32,8 @@ func (c *Call) Hear(ev *dialogue.Event) {
 	if !c.KeepsContent() || ev.Kind != dialogue.EventDelta || c.content.full {
 		return
 	}
-	if c.content.full = len(c.content.text)+len(ev.Text) > maxContent; !c.content.full {
-		c.content.text += ev.Text
+	if c.content.full = c.content.text.Len()+len(ev.Text) > maxContent; !c.content.full {
+		c.content.text.WriteString(ev.Text)
 	}
 }
 
@@ -79,7 +80,7 @@ func prompt(r *dialogue.Request) string {
 
 // reply is the text of the reply.
 func (c *content) reply() string {
-	return written([]message{texts("assistant", []dialogue.Part{{Text: c.text}})})
+	return written([]message{texts("assistant", []dialogue.Part{{Text: c.text.String()}})})
 }
 
 func written(all []message) string {

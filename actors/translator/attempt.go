@@ -1,7 +1,6 @@
 package translator
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"sync/atomic"
@@ -202,16 +201,8 @@ func (a *attempt) simulated(req *dialogue.Request) producer {
 	})
 }
 
-// translationBytes is about what the neutral form of a body and its encoding for the
-// upstream take in memory, beside the body. Text costs its bytes in both, an object its
-// fields besides.
-func translationBytes(body []byte) int64 {
-	const perByte, perObject = 3, 512
-	return perByte*int64(len(body)) + perObject*int64(bytes.Count(body, []byte{'{'}))
-}
-
 func (a *attempt) decode() (*dialogue.Request, error) {
-	if err := a.memory.Grow(translationBytes(a.order.Body)); err != nil {
+	if err := a.memory.Grow(memory.OfTranslation(a.order.Body)); err != nil {
 		return nil, dialogue.NoMemory(err)
 	}
 	req, err := a.order.Inbound.Decode(a.order.Body, a.order.In, a.svc.env)

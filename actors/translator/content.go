@@ -2,6 +2,7 @@ package translator
 
 import (
 	"stagedoor/actors/telemetry"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 )
 
@@ -10,6 +11,11 @@ import (
 func (a *attempt) keepContent(c *telemetry.Call) {
 	if !a.svc.engine.Telemetry().WithContent() || !c.Recording() {
 		return
+	}
+	claim := memory.NewClaim(a.svc.env.Memory, a.order.Owner)
+	defer claim.End()
+	if claim.Grow(memory.OfTranslation(a.order.Body)) != nil {
+		return // the call itself is worth more than what is kept of it
 	}
 	req, err := a.order.Inbound.Decode(a.order.Body, a.order.In, a.svc.env)
 	if err == nil {

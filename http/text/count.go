@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 	"stagedoor/providers/shapes/messages"
@@ -80,7 +81,9 @@ func (v *visit) counted(c counter) (body []byte, estimated bool, err error) {
 	if body := v.asked(c); body != nil {
 		return body, false, nil
 	}
-	req, err := v.decodeToCount()
+	claim := memory.NewClaim(v.doors.Env.Memory, string(v.owner()))
+	defer claim.End()
+	req, err := v.decodeToCount(&claim)
 	if err != nil {
 		return nil, false, err
 	}
@@ -107,7 +110,7 @@ func (v *visit) asked(c counter) []byte {
 }
 
 // decodeToCount reads the request, with the history it continues.
-func (v *visit) decodeToCount() (*dialogue.Request, error) {
+func (v *visit) decodeToCount(claim *memory.Claim) (*dialogue.Request, error) {
 	if v.shape.Name() == dialogue.Responses {
 		if err := v.resolve(); err != nil {
 			return nil, err
@@ -117,6 +120,9 @@ func (v *visit) decodeToCount() (*dialogue.Request, error) {
 				return nil, err
 			}
 		}
+	}
+	if err := claim.Grow(memory.OfTranslation(v.payload)); err != nil {
+		return nil, dialogue.NoMemory(err)
 	}
 	return v.shape.Decode(v.payload, v.in, v.doors.Env)
 }

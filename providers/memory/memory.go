@@ -20,7 +20,10 @@
 // never fit.
 package memory
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+)
 
 // ErrTooLarge is returned for a claim that is larger than what one owner may ever have.
 var ErrTooLarge = errors.New("more memory is needed than one user or key may have")
@@ -44,6 +47,14 @@ type Refusal interface {
 	error
 	// OfShare reports whether the owner's share is used up. Otherwise the whole pool is.
 	OfShare() bool
+}
+
+// OfTranslation returns about how many bytes the neutral form of a body and its encoding for the
+// upstream take, beside the body. Text takes its length in both, and each object its fields
+// besides. The tests of sizes hold that it is enough.
+func OfTranslation(body []byte) int64 {
+	const perByte, perObject = 3, 640
+	return perByte*int64(len(body)) + perObject*int64(bytes.Count(body, []byte{'{'}))
 }
 
 // Claim counts the bytes that one piece of work holds of a Pool. The zero Claim has no bound.

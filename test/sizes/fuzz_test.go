@@ -22,7 +22,8 @@ func FuzzSizesOfRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, shape, template, form uint8, length uint32, repetition uint8) {
 		name := inbound()[int(shape)%len(requests)]
 		templates := requests[name]
-		holdBounds(t, in(templates[int(template)%len(templates)])(generated(form, length, repetition)), func(input string) {
+		input := in(templates[int(template)%len(templates)])(generated(form, length, repetition))
+		holdBounds(t, input, counted(input), func(input string) {
 			readRequest(registry.ByName()[name], []byte(input))
 		})
 	})
@@ -39,8 +40,8 @@ func FuzzSizesOfReplies(f *testing.F) {
 		name := inbound()[int(shape)%len(requests)]
 		templates := replies[name].whole
 		input := in(templates[int(template)%len(templates)])(generated(form, length, repetition))
-		holdBounds(t, input, func(input string) { parse(registry.ByName()[name], "", input, true) })
-		holdBounds(t, input, func(input string) {
+		holdBounds(t, input, 0, func(input string) { parse(registry.ByName()[name], "", input, true) })
+		holdBounds(t, input, 0, func(input string) {
 			_, _ = registry.ByName()[name].NewTap(shapes.TapOptions{Model: "m"}, newEnv()).Body([]byte(input))
 		})
 	})
@@ -56,12 +57,13 @@ func generated(form uint8, length uint32, repetition uint8) string {
 	return sizes.Items("", func(int) string { return item }).JSON(n)
 }
 
-// holdBounds fails the test if reading input breaks a bound in three attempts.
-func holdBounds(t *testing.T, input string, read func(input string)) {
+// holdBounds fails the test if reading input breaks a bound in three attempts. The program has
+// counted so many bytes against its memory before.
+func holdBounds(t *testing.T, input string, counted int64, read func(input string)) {
 	t.Helper()
 	var cost sizes.Cost
 	for range 3 {
-		if cost = sizes.Measure(func() { read(input) }); cost.Within(len(input)) {
+		if cost = sizes.Measure(func() { read(input) }); cost.Within(len(input), counted) {
 			return
 		}
 	}

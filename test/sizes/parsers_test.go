@@ -12,6 +12,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/schema"
@@ -37,8 +38,10 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":%}}}}`,
-		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"enum":%}}}}}}`,
-		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"enum":%}}}}}]}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema",` +
+			`"json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"enum":%}}}}}}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function",` +
+			`"function":{"name":"f","parameters":{"type":"object","properties":{"a":{"enum":%}}}}}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},{"role":"tool","tool_call_id":"c","content":%}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":%}`,
@@ -63,7 +66,8 @@ var requests = map[dialogue.Shape][]string{
 		`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`,
 		`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":%}}}]}]}`,
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":%}}]}]}`,
-		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":{"type":"STRING","enum":%},"responseMimeType":"application/json"}}`,
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{` +
+			`"responseSchema":{"type":"STRING","enum":%},"responseMimeType":"application/json"}}`,
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":%,"responseMimeType":"application/json"}}`,
 	},
 }
@@ -142,9 +146,10 @@ func TestRequestsCostWhatTheirSizeIsWorth(t *testing.T) {
 	for _, name := range inbound() {
 		shape := registry.ByName()[name]
 		for _, template := range requests[name] {
-			subjects = append(subjects, sizes.Subject{Name: "requests of " + string(name), Input: in(template), Read: func(input string) {
-				readRequest(shape, []byte(input))
-			}})
+			subjects = append(subjects, sizes.Subject{Name: "requests of " + string(name), Input: in(template),
+				Counted: counted, Read: func(input string) {
+					readRequest(shape, []byte(input))
+				}})
 		}
 	}
 	sizes.Table(t, sizes.Check(t, *size, subjects))
@@ -175,10 +180,13 @@ var items = []struct {
 	{dialogue.Gemini, "calls of one name", `{"contents":[{"role":"model","parts":%}]}`, same(`{"functionCall":{"name":"f"}}`)},
 	{dialogue.Gemini, "sealed carriers", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`)},
 	{dialogue.Gemini, "sealed thoughts", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`)},
-	{dialogue.Messages, "messages", `{"model":"m","max_tokens":9,"messages":%}`, same(`{"role":"user","content":"hi"}`)},
-	{dialogue.Messages, "messages of both roles", `{"model":"m","max_tokens":9,"messages":%}`, alternate(`{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hi"}`)},
+	{dialogue.Messages, "messages", `{"model":"m","max_tokens":9,"messages":%}`,
+		same(`{"role":"user","content":"hi"}`)},
+	{dialogue.Messages, "messages of both roles", `{"model":"m","max_tokens":9,"messages":%}`,
+		alternate(`{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hi"}`)},
 	{dialogue.Messages, "messages of one block", `{"model":"m","max_tokens":9,"messages":%}`,
-		alternate(`{"role":"user","content":[{"type":"text","text":"x"}]}`, `{"role":"assistant","content":[{"type":"text","text":"x"}]}`)},
+		alternate(`{"role":"user","content":[{"type":"text","text":"x"}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":"x"}]}`)},
 	{dialogue.Messages, "blocks", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
 	{dialogue.Messages, "tools", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
 		numbered(`{"name":"f%d","input_schema":{"type":"object"}}`)},
@@ -210,17 +218,18 @@ func TestManyItemsCostWhatTheirSizeIsWorth(t *testing.T) {
 	for _, c := range items {
 		shape := registry.ByName()[c.shape]
 		long := `,"x":"` + strings.Repeat("x", 384) + `"}`
-		memory := 0.0
-		if strings.HasSuffix(c.list, "of one id") {
-			memory = 12 // each call gets an id of its own toward a messages target, and a result
-		}
-		subjects = append(subjects, sizes.Subject{Name: string(c.shape) + ", " + c.list, Memory: memory, Input: in(c.template), Forms: []sizes.Form{
-			sizes.Items("small", c.item),
-			sizes.Items("long", func(i int) string { return strings.TrimSuffix(c.item(i), "}") + long }),
-		}, Read: func(input string) { readRequest(shape, []byte(input)) }})
+		subjects = append(subjects, sizes.Subject{Name: string(c.shape) + ", " + c.list, Counted: counted,
+			Input: in(c.template),
+			Forms: []sizes.Form{
+				sizes.Items("small", c.item),
+				sizes.Items("long", func(i int) string { return strings.TrimSuffix(c.item(i), "}") + long }),
+			}, Read: func(input string) { readRequest(shape, []byte(input)) }})
 	}
 	sizes.Table(t, sizes.Check(t, *size, subjects))
 }
+
+// counted is what a translation counts against the memory of the process.
+func counted(input string) int64 { return memory.OfTranslation([]byte(input)) }
 
 func readRequest(shape shapes.Shape, body []byte) {
 	inbound := shapes.Inbound{Model: "m"}

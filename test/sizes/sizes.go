@@ -4,7 +4,6 @@
 package sizes
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"regexp"
@@ -102,10 +101,12 @@ type Cost struct {
 	Peak int64         // bytes of live objects above what was there before
 }
 
-// Within reports whether a text of n bytes may cost that much. Time has a second more
-// than PerMiB allows, because other tests of the process count as well.
-func (c Cost) Within(n int) bool {
-	return c.Peak <= int64(Factor*n+Spare) && c.CPU <= time.Second+PerMiB*time.Duration(n)/(1<<20)
+// Within reports whether a text of n bytes may cost that much, if the program has counted so
+// many bytes before it reads it. Time has a second more than PerMiB allows, because other tests
+// of the process count as well.
+func (c Cost) Within(n int, counted int64) bool {
+	most := Spare + max(Factor*int64(n), int64(n)+counted)
+	return c.Peak <= most && c.CPU <= time.Second+PerMiB*time.Duration(n)/(1<<20)
 }
 
 // Measure performs f once.
@@ -195,8 +196,9 @@ type Subject struct {
 	Input func(value string) string
 	// Read reads it. What it answers does not matter here.
 	Read func(input string)
-	// Memory is how many bytes it may take for each byte of input; 0: Factor.
-	Memory float64
+	// Counted returns the bytes that the program counts against its memory before it reads
+	// the input. It may use these, too, where they are more than Factor allows; nil: none.
+	Counted func(input string) int64
 	// Forms are those that it is read with; nil: Forms of the package, the few that
 	// find most if the size is not above Short.
 	Forms []Form
@@ -258,11 +260,19 @@ func Check(t *testing.T, n int, subjects []Subject) []Row {
 	return out
 }
 
+// factor returns how many bytes the subject may take for each byte of input.
+func (s *Subject) factor(input string) float64 {
+	if s.Counted == nil {
+		return Factor
+	}
+	return max(Factor, float64(int64(len(input))+s.Counted(input))/float64(len(input)))
+}
+
 func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 	t.Helper()
 	small, large := s.Input(form.JSON(n)), s.Input(form.JSON(8*n))
 	var memory, growth, perMiB float64
-	factor := cmp.Or(s.Memory, Factor)
+	factor := s.factor(large)
 	for attempt := range 3 { // a busy machine disturbs one measurement, seldom three
 		b := Measure(func() { s.Read(large) })
 		base := Unit

@@ -132,7 +132,8 @@ func (c *choice) flush(k *call) {
 	if k.sent == len(k.args) {
 		return
 	}
-	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: k.part, Text: fields.TextOf(k.args[k.sent:])}
+	*c.ev = dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: k.part,
+		Text: fields.TextOf(k.args[k.sent:])}
 	k.sent = len(k.args)
 	c.emit(c.ev)
 }
