@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // benchRequests is how many priced requests BenchmarkBytesPerRequest writes.
@@ -49,24 +50,7 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 	s := open(b, store, clock.Now)
 	creditUsers(b, s)
 	before := used(store)
-	const commit = 100
-	for n := 0; n < benchRequests; n += commit {
-		clock.Add(10 * time.Second)
-		if err := try(s, func(tx *state.Tx) error {
-			for i := n; i < n+commit; i++ {
-				if err := payRequest(tx, id(tx.Now().Add(-time.Duration(i*7919%9973)*time.Millisecond), i), i); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			b.Fatal(err)
-		}
-		if n%10_000 == 0 {
-			pack(b, s)
-		}
-	}
-	pack(b, s)
+	payRequests(b, s, clock, id, 0, benchRequests)
 	report := func(unit string) {
 		b.ReportMetric(float64(used(store)-before)/benchRequests, unit)
 	}
@@ -104,6 +88,78 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 	s.Close()
 	if err := store.Close(); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// payRequests posts the priced requests from one number to another, and packs them.
+func payRequests(t testing.TB, s *state.State, clock *statetest.Clock, id func(now time.Time, n int) string, from, to int) {
+	t.Helper()
+	const commit = 100
+	for n := from; n < to; n += commit {
+		clock.Add(10 * time.Second)
+		if err := try(s, func(tx *state.Tx) error {
+			for i := n; i < n+commit; i++ {
+				if err := payRequest(tx, id(tx.Now().Add(-time.Duration(i*7919%9973)*time.Millisecond), i), i); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n%10_000 == 0 {
+			pack(t, s)
+		}
+	}
+	pack(t, s)
+}
+
+// TestAPricedRequestTakesFewBytes holds the figure of docs/operating.md, which is about 150 bytes. The room of
+// folded entries is used again without a compaction.
+func TestAPricedRequestTakesFewBytes(t *testing.T) {
+	const requests, most = 10_000, 200
+	dir, clock := t.TempDir(), newClock()
+	id := requestIDs(t)["gateway"]
+	var store journal.Store
+	var s *state.State
+	reopen := func() int64 { // leaves the redo log out, which has a fixed size
+		t.Helper()
+		if s != nil {
+			s.Close()
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if store, err = journal.OpenBolt(dir, journal.Options{LowWater: -1}); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, store, clock.Now)
+		return used(store)
+	}
+	reopen()
+	creditUsers(t, s)
+	before := reopen()
+	for round := range 3 {
+		payRequests(t, s, clock, id, round*requests, (round+1)*requests)
+		each := (reopen() - before) / requests
+		t.Logf("round %d: %d bytes a request", round, each)
+		if each < 1 || each > most {
+			t.Errorf("round %d: a request takes %d bytes, of at most %d", round, each, most)
+		}
+		for n := state.MaxFold; n >= state.MaxFold; {
+			var err error
+			if n, err = s.Fold(ctx, clock.Now().Add(time.Hour), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left := (reopen() - before) / requests; left > most/4 { // later rounds count what earlier ones leave
+			t.Errorf("round %d: a folded request leaves %d bytes", round, left)
+		}
+	}
+	s.Close()
+	if err := store.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 
 const module = "stagedoor"
 
-// arrows lists, per room of the house, the rooms it may import besides itself
-// (DESIGN.md 1). A room that is not here does not exist.
+// arrows lists the top folders that each top folder may import besides itself. A folder that is not
+// listed here must not exist.
 var arrows = map[string][]string{
 	"cmd":       {"http", "actors", "state", "providers"},
 	"http":      {"actors", "state", "providers"},
@@ -128,7 +128,7 @@ func TestArrowsRunOneWay(t *testing.T) {
 	for _, s := range sources(t) {
 		allowed, ok := arrows[s.room()]
 		if !ok {
-			t.Errorf("%s: %q is no room of the house", s.path, s.room())
+			t.Errorf("%s: %q is not a known top folder", s.path, s.room())
 			continue
 		}
 		for _, imported := range s.imports(t) {

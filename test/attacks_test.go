@@ -9,13 +9,16 @@ import (
 	"testing"
 )
 
-// attacks are the attacks on the authorization server that are tested, by the letters
-// and numbers under which the tests' comments name them, and where: a package and its
-// tests, or a file of the strict clients.
-var attacks = []struct {
+// attack is something that must not work, and where that is tested: a package and its tests, or a file
+// of the strict clients.
+type attack struct {
 	id, what string
 	in       []string
-}{
+}
+
+// attacks are the attacks on the authorization server that are tested, by the letters
+// and numbers under which the tests' comments name them.
+var attacks = []attack{
 	{"A", "variants of the redirect address", []string{"http/oauth TestOnlyTheRegisteredAddressIsEverRedirectedTo TestLoopbackAddressHasNoOtherSpelling", "actors/tokens TestCodeMisuse TestRedirectRules"}},
 	{"B1", "a code twice", []string{"actors/tokens TestReplayedCodeEndsWhatItBrought TestReplayWithoutAuthenticationEndsNothing", "http/oauth TestReplayedCodeEndsWhatItBrought"}},
 	{"B2", "racing exchanges", []string{"actors/tokens TestOneOfManyExchangesWinsAndLosesAllToTheReplays"}},
@@ -61,7 +64,7 @@ var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 // its attack untested.
 func TestEveryAttackIsTested(t *testing.T) {
 	known := map[string][]string{}
-	for _, a := range attacks {
+	for _, a := range slices.Concat(attacks, abuses) {
 		for _, in := range a.in {
 			words := strings.Fields(in)
 			where := filepath.Join("..", filepath.FromSlash(words[0]))

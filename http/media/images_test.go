@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
 )
 
 func pngOf(w, h int) []byte {
@@ -480,6 +482,20 @@ func TestNamesInOtherLettersAreRefused(t *testing.T) {
 	}
 	if g.spent() != 0 {
 		t.Errorf("charged %d", g.spent())
+	}
+}
+
+// TestModelNamesOfPicturesAndVideosAreShort: a model's name is kept in the ledger, in metrics and in logs.
+func TestModelNamesOfPicturesAndVideosAreShort(t *testing.T) {
+	g := open(t, func(http.ResponseWriter, *http.Request) { t.Error("the upstream was asked") })
+	for _, path := range []string{"/v1/images/generations", "/v1/videos"} {
+		for length, long := range map[int]bool{dialogue.MaxName: false, dialogue.MaxName + 1: true, 200 << 10: true} {
+			r := g.send("POST", path, asJSON, `{"prompt":"a","model":"`+strings.Repeat("m", length)+`"}`)
+			refused := r.status == 400 && r.get("error.param").Str == "model" && r.get("error.code").Str == "invalid_value"
+			if refused != long || strings.Contains(string(r.body), strings.Repeat("m", dialogue.MaxName+1)) {
+				t.Errorf("%s with a name of %d characters: %d %.400s", path, length, r.status, r.body)
+			}
+		}
 	}
 }
 
