@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Ceiling is what a user, or each member of a group, may do at most, whatever the keys of the user
@@ -31,8 +32,8 @@ func (c *Ceiling) check() error {
 		return fmt.Errorf("%w: a budget of %d for %q", ErrInvalid, c.Budget, c.Window)
 	}
 	for _, scope := range c.Scopes {
-		if !slices.Contains(scopes, scope) {
-			return fmt.Errorf("%w: the unknown scope %q", ErrInvalid, scope)
+		if !validScope(scope) {
+			return fmt.Errorf("%w: the invalid scope %q", ErrInvalid, scope)
 		}
 	}
 	return nil
@@ -46,6 +47,13 @@ func (c *Ceiling) permits(scope, model string) error {
 		return ErrModelForbidden
 	}
 	return nil
+}
+
+// validScope reports whether a scope has the form of one. Which scopes there are is known above
+// this package, because the API shapes name them.
+func validScope(scope string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
+	return scope != "" && len(scope) <= 32 && strings.Trim(scope, letters) == ""
 }
 
 // permitsScope reports whether a set of scopes permits scope. An empty scope is not checked.

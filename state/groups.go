@@ -73,11 +73,12 @@ func (v View) MayCreateKeys(u *User) bool {
 	return !u.Ceiling.NoKeys && !g.Ceiling.NoKeys
 }
 
-// ScopesOf returns the scopes that the ceilings of a user and of the user's group leave the user's keys.
-func (v View) ScopesOf(u *User) []string {
+// ScopesOf returns those of all scopes that the ceilings of a user and of the user's group leave the user's
+// keys.
+func (v View) ScopesOf(u *User, all []string) []string {
 	g, _ := v.Group(u.Group)
 	var left []string
-	for _, scope := range scopes {
+	for _, scope := range all {
 		if permitsScope(u.Ceiling.Scopes, scope) && permitsScope(g.Ceiling.Scopes, scope) {
 			left = append(left, scope)
 		}

@@ -103,8 +103,8 @@ func (k *Key) check() error {
 		return fmt.Errorf("%w: key %s has a budget of %d for %q", ErrInvalid, k.ID, k.Budget, k.Window)
 	}
 	for _, scope := range k.Scopes {
-		if !slices.Contains(scopes, scope) {
-			return fmt.Errorf("%w: key %s has the unknown scope %q", ErrInvalid, k.ID, scope)
+		if !validScope(scope) {
+			return fmt.Errorf("%w: key %s has the invalid scope %q", ErrInvalid, k.ID, scope)
 		}
 	}
 	for _, p := range k.AllowIPs {

@@ -87,7 +87,7 @@ func TestKeyRefusals(t *testing.T) {
 		"odd id":          {bad(func(k *state.Key) { k.ID = "a/b" }), state.ErrInvalid},
 		"no hash":         {bad(func(k *state.Key) { k.Hash = state.Hash{} }), state.ErrInvalid},
 		"negative limit":  {bad(func(k *state.Key) { k.Limits.RPM = -1 }), state.ErrInvalid},
-		"unknown scope":   {bad(func(k *state.Key) { k.Scopes = []string{"chat", "root"} }), state.ErrInvalid},
+		"invalid scope":   {bad(func(k *state.Key) { k.Scopes = []string{"chat", "a b"} }), state.ErrInvalid},
 		"invalid network": {bad(func(k *state.Key) { k.AllowIPs = make([]netip.Prefix, 1) }), state.ErrInvalid},
 	} {
 		if !errors.Is(c.got, c.want) {

@@ -8,25 +8,6 @@ import (
 	"time"
 )
 
-// Scopes of a key (decisions, Authentication).
-const (
-	ScopeChat        = "chat"
-	ScopeResponses   = "responses"
-	ScopeCompletions = "completions"
-	ScopeMessages    = "messages"
-	ScopeGenerate    = "generate"
-	ScopeImages      = "images"
-	ScopeVideos      = "videos"
-	ScopeImagegen    = "imagegen"
-	ScopeModels      = "models"
-)
-
-var scopes = []string{ScopeChat, ScopeResponses, ScopeCompletions, ScopeMessages, ScopeGenerate,
-	ScopeImages, ScopeVideos, ScopeImagegen, ScopeModels}
-
-// Scopes returns every scope a key can have.
-func Scopes() []string { return slices.Clone(scopes) }
-
 // Why a key does not permit something. The first three mean that it is no key
 // at all (401), the others that it is one that may not (403).
 var (

@@ -148,8 +148,8 @@ func (b belief) beside(believed belief) string {
 	return b.String()
 }
 
-func inbound(shape dialogue.Shape) shapes.Inbound {
-	in := shapes.Inbound{Header: http.Header{}}
+func inbound(shape dialogue.Shape) shapes.Params {
+	in := shapes.Params{Header: http.Header{}}
 	if shape == dialogue.Gemini {
 		in.Path, in.Model = "/v1beta/models/m:generateContent", "m"
 	}
@@ -157,8 +157,8 @@ func inbound(shape dialogue.Shape) shapes.Inbound {
 }
 
 // believed reads a body as the gateway does for routing, limits and translation.
-func believed(t *testing.T, shape shapes.Shape, body string, equal bool) belief {
-	in := inbound(shape.Name())
+func believed(t *testing.T, shape *shapes.Shape, body string, equal bool) belief {
+	in := inbound(shape.Name)
 	head, err := shape.Check([]byte(body), in)
 	if err != nil {
 		t.Fatalf("%s was forwarded, and is refused: %v", body, err)
@@ -171,16 +171,16 @@ func believed(t *testing.T, shape shapes.Shape, body string, equal bool) belief 
 	if head.N > 1 {
 		b.N = float64(head.N)
 	}
-	if equal && shape.Name() == dialogue.Gemini {
+	if equal && shape.Name == dialogue.Gemini {
 		b.Model = "" // it is in the path
 	}
 	for _, tool := range req.Tools {
 		// Hosted tools may have no counterpart, and those of gemini have no names.
-		if tool.Kind == dialogue.FunctionTool || equal && shape.Name() != dialogue.Gemini {
+		if tool.Kind == dialogue.FunctionTool || equal && shape.Name != dialogue.Gemini {
 			b.Tools = append(b.Tools, tool.Name)
 		}
 	}
-	if shape.Name() != dialogue.Completions && len(req.Turns) > 0 {
+	if shape.Name != dialogue.Completions && len(req.Turns) > 0 {
 		b.Role = map[dialogue.Role]string{dialogue.User: "user", dialogue.Assistant: "assistant"}[req.Turns[0].Role]
 	}
 	return b

@@ -35,7 +35,7 @@ type requestReader struct {
 }
 
 func requestReaders() map[string]requestReader {
-	of := func(s dialogue.Shape) *fields.Names { return registry.ByName()[s].Names() }
+	of := func(s dialogue.Shape) *fields.Names { return registry.ByName()[s].Members }
 	return map[string]requestReader{
 		"providers/chunks":   {replies: []string{"emit", "failure", "tap", "usage", "join", "reason"}},
 		"providers/dialogue": {replies: []string{"error", "replybuilder", "event", "seal"}},
@@ -46,11 +46,12 @@ func requestReaders() map[string]requestReader {
 			words: []string{"itemRules", "choiceWords", "idPrefixes"},
 			other: []string{"developer"}},
 		"providers/shapes/messages": {names: of(dialogue.Messages),
-			replies: []string{"parser", "tap", "stream", "whole", "usage", "errors", "reason"}},
+			replies: []string{"parser", "tap", "stream", "whole", "usage", "errors", "reason"},
+			other:   []string{"input_tokens"}},
 		"providers/shapes/gemini": {names: of(dialogue.Gemini),
 			replies: []string{"emit", "parser", "tap", "usage", "errors", "citations", "models", "logprobs", "picture", "reasons", "arguments"},
 			words:   []string{"extensions"},
-			other:   []string{"error", "result"}}, // of what a function answered, whose names are the client's own
+			other:   []string{"error", "result", "totalTokens"}}, // of what a function answered, whose names are the client's own
 		"providers/shapes/images":   {names: images.MemberNames, replies: []string{"emit", "parse", "encode", "shape"}},
 		"providers/shapes/imagegen": {names: imagegen.MemberNames, replies: []string{"reply", "convert", "encode", "shape", "words"}},
 		"http/media/videos":         {names: videos.MemberNames, replies: []string{"object", "page"}},
@@ -248,7 +249,7 @@ func TestRequestsOfTheCasesAreWrittenAsTheyAreRead(t *testing.T) {
 				continue
 			}
 			checked++
-			if fault := fields.ExplainNames(x.Request, shape.Names()); fault.Flaw == fields.MisspelledName {
+			if fault := fields.ExplainNames(x.Request, shape.Members); fault.Flaw == fields.MisspelledName {
 				t.Errorf("%s: %s must be written %q", c.ID, fault.Path, fault.Name)
 			}
 		}

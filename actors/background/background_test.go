@@ -124,7 +124,7 @@ func (s *stage) reply(ctx context.Context, _ *dialogue.Request, _ http.Header, e
 func (s *stage) job() background.Job {
 	s.t.Helper()
 	const body = `{"model":"m","input":"hi","background":true,"stream":true}`
-	in := shapes.Inbound{Header: http.Header{}}
+	in := shapes.Params{Header: http.Header{}}
 	inbound := registry.ByName()[dialogue.Responses]
 	head, err := inbound.Check([]byte(body), in)
 	if err != nil {

@@ -43,7 +43,7 @@ type Options struct {
 	// Flow shows the requests under way to those who look; nil: nobody can.
 	Flow   *flow.Registry
 	Env    *dialogue.Env
-	Shapes []shapes.Shape
+	Shapes []*shapes.Shape
 	State  *state.State
 	// Tokens are the lifetimes of codes, tokens and sessions.
 	Tokens tokens.Config
@@ -51,7 +51,7 @@ type Options struct {
 	Simulate translator.Simulator
 	// Pictures are the kinds of upstreams that pictures can be had from, and
 	// SimulatePicture makes them for providers of shape sandbox.
-	Pictures        []picture.Shape
+	Pictures        []*picture.Shape
 	SimulatePicture picture.Simulator
 	// SweepPictures is called now and then to remove what has expired; nil: there
 	// is nothing to remove.

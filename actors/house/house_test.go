@@ -149,7 +149,7 @@ func (s *stage) provider(name string) *engine.Provider {
 func (s *stage) ask() <-chan translator.Outcome {
 	s.t.Helper()
 	const body = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
-	in := shapes.Inbound{Header: http.Header{}}
+	in := shapes.Params{Header: http.Header{}}
 	chat := registry.ByName()[dialogue.Chat]
 	head, err := chat.Check([]byte(body), in)
 	if err != nil {

@@ -32,8 +32,8 @@ type attempt struct {
 	alone     bool // no candidate is left after this one
 	deadline  time.Time
 
-	shape  picture.Shape // nil: the sandbox
-	mu     sync.Mutex    // of report and out, while several calls are under way
+	shape  *picture.Shape // nil: the sandbox
+	mu     sync.Mutex     // of report and out, while several calls are under way
 	report dialogue.Report
 	out    Outcome
 }

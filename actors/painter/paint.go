@@ -195,7 +195,7 @@ func trim(reply *picture.Reply, n int) {
 // request for, if the shape can do without.
 func (a *attempt) askOrYield(ctx context.Context, p part) (*picture.Reply, *failure) {
 	reply, f := a.ask(ctx, p)
-	y, yields := a.shape.(picture.Simplifier)
+	y, yields := a.shape.Codec.(picture.Simplifier)
 	if f == nil || !f.refused || !yields {
 		return reply, f
 	}
@@ -277,7 +277,7 @@ func (a *attempt) read(ctx context.Context, p part, reply *upstream.Reply) (*pic
 		if err != nil && len(body) == 0 {
 			body = nil // the status is enough
 		}
-		refused := upstream.Refused(a.order.Request.Inbound, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.secrets()...)
+		refused := upstream.Refused(dialogue.Traits{}, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.secrets()...)
 		return nil, &failure{Failure: refused, refused: true}
 	}
 	a.accept()

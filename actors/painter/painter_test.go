@@ -18,6 +18,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes/images"
 )
 
 // stage is a painter whose only provider is a sandbox that does what it is told.
@@ -83,7 +84,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 
 func (s *stage) begin(ctx context.Context, stream bool) *painter.Reply {
 	spec := &catalog.Provider{Name: "p", Shape: catalog.Sandbox}
-	return s.Begin(ctx, &painter.Order{ID: "r", Request: &picture.Request{Inbound: catalog.Images, Operation: picture.Generate, N: 1, Inline: true, Stream: stream},
+	return s.Begin(ctx, &painter.Order{ID: "r", Request: &picture.Request{Inbound: images.Name, Operation: picture.Generate, N: 1, Inline: true, Stream: stream},
 		Plan: []catalog.Candidate{{Provider: spec, Model: "m"}}, Meter: s.meter,
 		Keep: func(context.Context, string, io.Reader) (string, error) { return "", errors.New("not here") }})
 }

@@ -193,7 +193,7 @@ func (a *attempt) refusedInBody(err error) *failure {
 		told = dialogue.Incomplete()
 		told.Cause = err
 	}
-	return &failure{Failure: upstream.InStream(a.order.Request.Inbound, told, a.secrets()...)}
+	return &failure{Failure: upstream.InStream(dialogue.Traits{}, told, a.secrets()...)}
 }
 
 // failureOf is err of providers/upstream, whose errors are all failures.

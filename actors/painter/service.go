@@ -20,7 +20,7 @@ type Options struct {
 	System *kit.System
 	Now    func() time.Time
 	// Shapes are the kinds of upstreams that pictures can be had from.
-	Shapes []picture.Shape
+	Shapes []*picture.Shape
 	// Providers finds those of the configuration in force.
 	Providers engine.Providers
 	// Simulate answers for providers of shape sandbox; nil: they make no pictures.
@@ -33,7 +33,7 @@ type Options struct {
 // Service is what all requests share. It is safe for concurrent use.
 type Service struct {
 	Options
-	shapes    map[dialogue.Shape]picture.Shape
+	shapes    map[dialogue.Shape]*picture.Shape
 	parent    *actor.PID
 	inFlight  *kit.InFlight
 	flow      *flow.Registry
@@ -42,9 +42,9 @@ type Service struct {
 
 // New starts the service.
 func New(o Options) (*Service, error) {
-	s := &Service{Options: o, shapes: make(map[dialogue.Shape]picture.Shape), inFlight: kit.NewInFlight()}
+	s := &Service{Options: o, shapes: make(map[dialogue.Shape]*picture.Shape), inFlight: kit.NewInFlight()}
 	for _, shape := range o.Shapes {
-		s.shapes[shape.Name()] = shape
+		s.shapes[shape.Name] = shape
 	}
 	props := o.System.Props("painter", func() actor.Actor { return newParent(s) }, kit.WithSupervisor(stopAlways))
 	var err error

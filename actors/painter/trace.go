@@ -30,8 +30,8 @@ func (a *attempt) begin(ctx context.Context, p part) (context.Context, *telemetr
 	t := telemetry.Target{Operation: telemetry.OperationImage, Kind: telemetry.KindSandbox, Provider: a.provider.Spec.Name,
 		Model: a.candidate.Model, Attempt: a.out.Attempts, Stream: p.request.Stream, Choices: p.request.N, Output: "image"}
 	if a.shape != nil {
-		_, t.Kind = telemetry.OperationOf(a.shape.Name())
-		t.Shape = string(a.shape.Name())
+		t.Kind = telemetry.VendorOf(a.shape.Name)
+		t.Shape = string(a.shape.Name)
 	}
 	return a.svc.telemetry.BeginCall(ctx, t)
 }

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
 )
 
 // Target is what a call asks of whom.
@@ -241,29 +241,16 @@ func ReasonName(r dialogue.Reason) string {
 	return "other"
 }
 
-// operations and kinds are how the conventions call what the shapes ask for, and
-// the vendors whose shapes they are. A provider may be somebody else who speaks
-// the same.
-var operations = map[dialogue.Shape]struct{ operation, kind string }{
-	dialogue.Chat:        {OperationChat, "openai"},
-	dialogue.Responses:   {OperationChat, "openai"},
-	dialogue.Completions: {OperationText, "openai"},
-	dialogue.Messages:    {OperationChat, "anthropic"},
-	dialogue.Gemini:      {OperationGenerate, "gcp.gemini"},
-	catalog.Images:       {OperationImage, "openai"},
-	catalog.Videos:       {OperationVideo, "openai"},
-}
-
 // KindSandbox is the embedded simulator, as a kind of provider.
 const KindSandbox = "sandbox"
 
-// OperationOf says what a call in a shape does and who speaks that shape.
-func OperationOf(shape dialogue.Shape) (operation, kind string) {
-	o, ok := operations[shape]
-	if !ok {
-		return OperationChat, string(shape)
+// VendorOf returns the vendor whose shape it is, in the words of the conventions. A provider may
+// be someone else who serves the same shape.
+func VendorOf(shape dialogue.Shape) string {
+	if d := registry.Describe(shape); d != nil {
+		return d.Telemetry.Vendor
 	}
-	return o.operation, o.kind
+	return string(shape)
 }
 
 // Inject tells an upstream which span its call is.

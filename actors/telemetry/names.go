@@ -32,13 +32,10 @@ const (
 	EventRetry = "stagedoor.retry"
 )
 
-// Operations of upstreams.
+// Operations of upstreams that make media. Those of text are in the descriptors of the shapes.
 const (
-	OperationChat     = "chat"
-	OperationText     = "text_completion"
-	OperationGenerate = "generate_content"
-	OperationImage    = "image_generation"
-	OperationVideo    = "video_generation"
+	OperationImage = "image_generation"
+	OperationVideo = "video_generation"
 )
 
 // Attributes of the conventions.

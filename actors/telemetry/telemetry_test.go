@@ -37,7 +37,7 @@ func TestNamesOfClientsDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	}
 	tel := &Telemetry{Metrics: m}
 	for i := range 3 * maxSeries {
-		_, c := tel.BeginCall(context.Background(), Target{Operation: OperationChat, Provider: "p", Model: fmt.Sprintf("model-%d", i)})
+		_, c := tel.BeginCall(context.Background(), Target{Operation: "chat", Provider: "p", Model: fmt.Sprintf("model-%d", i)})
 		c.End("", 0)
 		m.Lost(fmt.Sprintf("loss_%d", i))
 	}
@@ -54,7 +54,7 @@ func TestACallIsOneSpanWithWhatItsReplySaid(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	ctx, request := tracer.Start(context.Background(), "request")
-	_, c := (*Telemetry)(nil).BeginCall(ctx, Target{Operation: OperationChat, Kind: "openai", Provider: "p", Model: "m", Attempt: 2, Stream: true, MaxTokens: 9, Choices: 2})
+	_, c := (*Telemetry)(nil).BeginCall(ctx, Target{Operation: "chat", Kind: "openai", Provider: "p", Model: "m", Attempt: 2, Stream: true, MaxTokens: 9, Choices: 2})
 	usage := dialogue.NoUsage
 	usage.InputTotal, usage.OutputTotal, usage.CacheWrite5m, usage.CacheWrite1h = 3, 4, 1, 2
 	for _, ev := range []dialogue.Event{{Kind: dialogue.EventStart, ID: "id-1", Model: "m-1"}, {Kind: dialogue.EventDelta}, {Kind: dialogue.EventDelta},
@@ -107,7 +107,7 @@ func TestATokenCostsNoAllocation(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider().Tracer("test")
 	ctx, span := tracer.Start(context.Background(), "request")
 	defer span.End()
-	_, c := (&Telemetry{Metrics: m}).BeginCall(ctx, Target{Operation: OperationChat})
+	_, c := (&Telemetry{Metrics: m}).BeginCall(ctx, Target{Operation: "chat"})
 	ev := dialogue.Event{Kind: dialogue.EventDelta}
 	c.See(&ev)
 	if n := testing.AllocsPerRun(100, func() { c.See(&ev) }); n != 0 {
@@ -160,7 +160,7 @@ func TestTimesOfChunksAreOfStreamsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, c := (&Telemetry{Metrics: m}).BeginCall(context.Background(), Target{Operation: OperationChat, Provider: "p", Model: "m", Stream: stream})
+		_, c := (&Telemetry{Metrics: m}).BeginCall(context.Background(), Target{Operation: "chat", Provider: "p", Model: "m", Stream: stream})
 		c.Piece()
 		c.Piece()
 		c.End("", 0)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	shapes "stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -53,8 +54,8 @@ func (c *CeilingChange) apply(to *state.Ceiling) error {
 }
 
 func checkScopes(scopes []string) error {
-	if slices.ContainsFunc(scopes, func(s string) bool { return !contains(state.Scopes(), s) }) {
-		return &FieldError{"scopes", "must be some of " + strings.Join(state.Scopes(), ", ")}
+	if slices.ContainsFunc(scopes, func(s string) bool { return !contains(shapes.Scopes(), s) }) {
+		return &FieldError{"scopes", "must be some of " + strings.Join(shapes.Scopes(), ", ")}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // ceilings are checked at every request, too.
 func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	chat, images, no, yes := []string{state.ScopeChat, state.ScopeImages}, []string{state.ScopeImages}, false, true
+	chat, images, no, yes := []string{"chat", "images"}, []string{"images"}, false, true
 	g, err := b.CreateGroup(ctx, "staff", tokens.CeilingChange{Scopes: &images})
 	if err != nil {
 		t.Fatal(err)
@@ -33,10 +33,10 @@ func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var broken *tokens.FieldError
-	if err := create(false, state.ScopeChat); !errors.As(err, &broken) || broken.Field != "scopes" {
+	if err := create(false, "chat"); !errors.As(err, &broken) || broken.Field != "scopes" {
 		t.Errorf("a key beyond the group's ceiling: %v", err)
 	}
-	for _, err := range []error{create(false, state.ScopeImages), create(false), create(true, state.ScopeChat)} {
+	for _, err := range []error{create(false, "images"), create(false), create(true, "chat")} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -54,7 +54,7 @@ func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 		if err := forbid(&no); err != nil {
 			t.Fatal(err)
 		}
-		if err := create(false, state.ScopeImages); !errors.Is(err, tokens.ErrKeysForbidden) {
+		if err := create(false, "images"); !errors.Is(err, tokens.ErrKeysForbidden) {
 			t.Errorf("a key of a user who may not create any: %v", err)
 		}
 		if _, _, err := b.CreateDeveloperToken(ctx, b.user.ID, "t"); !errors.Is(err, tokens.ErrKeysForbidden) {
@@ -63,7 +63,7 @@ func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 		if _, err := b.Developer(token); !errors.Is(err, tokens.ErrKeysForbidden) {
 			t.Errorf("an earlier developer token: %v", err)
 		}
-		if err := create(true, state.ScopeImages); err != nil {
+		if err := create(true, "images"); err != nil {
 			t.Errorf("a key that an operator creates: %v", err)
 		}
 		if err := forbid(&yes); err != nil {
@@ -77,7 +77,7 @@ func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 
 func TestAnUpdateOfACeilingChangesOnlyTheFieldsItNames(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	chat, models, no := []string{state.ScopeChat}, []string{"gpt-*"}, false
+	chat, models, no := []string{"chat"}, []string{"gpt-*"}, false
 	amount, month := int64(70), state.WindowMonth
 	all := tokens.CeilingChange{Scopes: &chat, Models: &models, Budget: tokens.BudgetChange{Amount: &amount, Window: &month}, CreateKeys: &no}
 	g, err := b.CreateGroup(ctx, "staff", all)

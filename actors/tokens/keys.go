@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	shapes "stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -103,7 +104,7 @@ func (n *NewKey) allowed(v state.View, u *state.User) error {
 	if !v.MayCreateKeys(u) {
 		return ErrKeysForbidden
 	}
-	if left := v.ScopesOf(u); !covers(left, n.Scopes) {
+	if left := v.ScopesOf(u, shapes.Scopes()); !covers(left, n.Scopes) {
 		return &FieldError{"scopes", "must be some of what you may do: " + strings.Join(left, ", ")}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 func TestKeysAreTheirUsersOwn(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	grace := b.signUp(t, "Grace")
-	secret, k, err := b.CreateKey(ctx, tokens.NewKey{User: grace.ID, Name: "laptop", Scopes: []string{state.ScopeChat}, Models: []string{"gpt-*"},
+	secret, k, err := b.CreateKey(ctx, tokens.NewKey{User: grace.ID, Name: "laptop", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
 		Limits: state.Limits{RPM: 60}, Budget: 5_000_000, Expires: start.Add(time.Hour)})
 	if err != nil || k.User != "Grace" || !k.Enabled || k.Hash != state.HashSecret(secret) {
 		t.Fatalf("got %+v, %v", k, err)

@@ -28,7 +28,7 @@ type attempt struct {
 	unbounded context.Context
 
 	ctx      context.Context // of the request, with its deadline
-	shape    shapes.Shape    // what the upstream is spoken to in
+	shape    *shapes.Shape   // what the upstream is spoken to in
 	report   dialogue.Report
 	meta     Meta
 	permit   *throttle.Permit
@@ -58,7 +58,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 		return a.simulate(ctx)
 	}
 	inbound := a.order.Inbound
-	if a.order.Mode != shapes.Array && a.c.Provider.Serves(inbound.Name()) && !a.order.Translate && !a.tight && a.order.PreviousResponseID == "" {
+	if a.order.Mode != shapes.Array && a.c.Provider.Serves(inbound.Name) && !a.order.Translate && !a.tight && a.order.PreviousResponseID == "" {
 		a.shape = inbound
 		a.meta.Untouched = true
 		return a.callUntouched(ctx)
@@ -70,7 +70,7 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 }
 
 func (a *attempt) target() dialogue.Target {
-	t := a.c.Target(a.shape.Name())
+	t := a.c.Target(a.shape.Name)
 	t.NoSchema = t.NoSchema || a.c.NoSchema
 	a.meta.Model = t.Model
 	return t
@@ -237,7 +237,7 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	if err != nil && len(body) == 0 {
 		body = nil // the status is enough
 	}
-	f := upstream.Refused(a.order.Inbound.Name(), reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.provider.Secrets()...)
+	f := upstream.Refused(a.order.Inbound.Traits, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.provider.Secrets()...)
 	a.judgeKey(key, f)
 	return nil, f
 }
@@ -249,7 +249,7 @@ func (a *attempt) judgeKey(key string, f *upstream.Failure) {
 
 // refusedInBody classifies an error that came inside a 200 reply.
 func (a *attempt) refusedInBody(err *dialogue.Error) *upstream.Failure {
-	return upstream.InStream(a.order.Inbound.Name(), err, a.provider.Secrets()...)
+	return upstream.InStream(a.order.Inbound.Traits, err, a.provider.Secrets()...)
 }
 
 // deliver hands data to the door; the first time with status and headers. If

@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/images"
 )
 
 var (
@@ -405,7 +406,7 @@ func TestAProviderThatIsGoneIsNoRoute(t *testing.T) {
 
 func TestAProviderWithoutDialogueIsNotAskedForText(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", catalog.Images, goodChat())
+		s.upstream("a", images.Name, goodChat())
 		got := s.ask(s.order(dialogue.Chat, chatAsk))
 		if got.status != 400 || got.err.Param != "model" {
 			t.Errorf("got %d %v", got.status, got.err)

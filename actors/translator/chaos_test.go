@@ -90,7 +90,7 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 				breaks := rapid.IntRange(0, 20).Draw(rt, "breaks")
 				o := s.order(ask.shape, ask.body)
 				if breaks > 0 && breaks < 8 {
-					o.Inbound = &brittle{o.Inbound, breaks, rapid.Bool().Draw(rt, "for good")}
+					o.Inbound = breaking(o.Inbound, breaks, rapid.Bool().Draw(rt, "for good"))
 				}
 				go func() {
 					r := s.service.Begin(context.Background(), o)

@@ -25,10 +25,10 @@ func (s *Service) Inquire(ctx context.Context, o *Order, prepare func(dialogue.T
 	for i := range o.Plan {
 		c := &o.Plan[i]
 		p := s.engine.Provider(c.Provider.Name)
-		if p == nil || s.simulates(p) || !c.Provider.Serves(o.Inbound.Name()) {
+		if p == nil || s.simulates(p) || !c.Provider.Serves(o.Inbound.Name) {
 			continue
 		}
-		call, err := prepare(c.Target(o.Inbound.Name()))
+		call, err := prepare(c.Target(o.Inbound.Name))
 		if err != nil {
 			return nil
 		}
@@ -59,7 +59,7 @@ func (s *Service) inquire(ctx context.Context, p *engine.Provider, o *Order, cal
 }
 
 // fetch makes a call whose reply is one JSON document.
-func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape shapes.Shape, call shapes.Call) ([]byte, *upstream.Failure) {
+func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape *shapes.Shape, call shapes.Call) ([]byte, *upstream.Failure) {
 	key := p.Client.Keys().Take(s.env.Now(), "")
 	reply, err := p.Client.Do(ctx, call, shape.Authorize, key)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape shapes.Sh
 	defer reply.Close()
 	body, err := reply.ReadAll(nil)
 	if reply.Status != http.StatusOK {
-		f := upstream.Refused(shape.Name(), reply.Status, reply.Header, shape.DecodeError(reply.Status, reply.Header, body))
+		f := upstream.Refused(shape.Traits, reply.Status, reply.Header, shape.DecodeError(reply.Status, reply.Header, body))
 		p.Client.Keys().Judge(key, "", f, s.env.Now())
 		return nil, f
 	}

@@ -18,7 +18,8 @@ import (
 
 // brittle is a shape whose emitter and tap panic at an event.
 type brittle struct {
-	shapes.Shape
+	shapes.Inbound
+	shapes.Passthrough
 	at  int
 	all bool // and at every event after it
 }
@@ -29,8 +30,15 @@ type brittleEmitter struct {
 	n int
 }
 
+// breaking returns a copy of a shape that is brittle.
+func breaking(s *shapes.Shape, at int, all bool) *shapes.Shape {
+	broken, b := *s, &brittle{s.Inbound, s.Passthrough, at, all}
+	broken.Inbound, broken.Passthrough = b, b
+	return &broken
+}
+
 func (b *brittle) NewEmitter(r *dialogue.Request, m shapes.Mode, e *dialogue.Env) shapes.Emitter {
-	return &brittleEmitter{Emitter: b.Shape.NewEmitter(r, m, e), b: b}
+	return &brittleEmitter{Emitter: b.Inbound.NewEmitter(r, m, e), b: b}
 }
 
 func (e *brittleEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
@@ -41,20 +49,22 @@ func (e *brittleEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 }
 
 type brittleTap struct {
-	shapes.Tap
+	shapes.Watcher
 	b *brittle
 	n int
 }
 
 func (b *brittle) NewTap(o shapes.TapOptions, e *dialogue.Env) shapes.Tap {
-	return &brittleTap{Tap: b.Shape.NewTap(o, e), b: b}
+	tap := b.Passthrough.NewTap(o, e)
+	tap.Watcher = &brittleTap{Watcher: tap.Watcher, b: b}
+	return tap
 }
 
 func (e *brittleTap) Event(name string, data []byte) ([]byte, shapes.Verdict, bool) {
 	if e.n++; e.n == e.b.at {
 		panic("brittle")
 	}
-	return e.Tap.Event(name, data)
+	return e.Watcher.Event(name, data)
 }
 
 // trickle is a good reply whose pieces come one by one.
@@ -74,7 +84,7 @@ func TestAPanicInThePumpEndsItsRequestOnly(t *testing.T) {
 							ask, terminal = messagesAskStream, "event: error\n"
 						}
 						o := s.order(shape, ask)
-						o.Inbound = &brittle{o.Inbound, at, all}
+						o.Inbound = breaking(o.Inbound, at, all)
 						other := s.service.Begin(context.Background(), s.order(dialogue.Chat, chatAskStream))
 						got := s.ask(o)
 						switch {

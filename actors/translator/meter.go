@@ -32,7 +32,7 @@ type Meter interface {
 // choices as its shape makes in one call.
 func (a *attempt) promptTimes() int {
 	n := max(a.order.Head.N, 1)
-	if n == 1 || !a.svc.simulates(a.provider) && a.c.Provider.Serves(a.order.Inbound.Name()) && !a.order.Translate {
+	if n == 1 || !a.svc.simulates(a.provider) && a.c.Provider.Serves(a.order.Inbound.Name) && !a.order.Translate {
 		return 1
 	}
 	most := 1
@@ -81,8 +81,8 @@ type counter struct {
 // text counts a piece of answer.
 func (c *counter) text(s string) { c.add(len(s)) }
 
-// event counts an event of a provider that is forwarded.
-func (c *counter) event(data []byte) { c.add(shapes.AnswerBytes(data)) }
+// event counts an event of a provider of this shape that is forwarded.
+func (c *counter) event(shape *shapes.Shape, data []byte) { c.add(shape.Answer.Bytes(data)) }
 
 // piece counts an event as one token.
 func (c *counter) piece() { c.add(1) }

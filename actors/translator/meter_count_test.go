@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"stagedoor/providers/shapes/chat"
 	"stagedoor/providers/tokens"
 )
 
@@ -30,7 +31,7 @@ func TestPiecesAreCountedAsAboutTheirTokens(t *testing.T) {
 		var read, unread counter
 		for _, p := range c.pieces {
 			read.text(p)
-			unread.event([]byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"` + p + `"}}]}`))
+			unread.event(chat.Shape, []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"`+p+`"}}]}`))
 		}
 		for way, n := range map[string]int64{"read": read.output, "unread": unread.output} {
 			if n < real*7/10 || n > real*14/10 {

@@ -15,9 +15,9 @@ import (
 // not changed after Begin.
 type Order struct {
 	ID      string // request id
-	Inbound shapes.Shape
+	Inbound *shapes.Shape
 	Mode    shapes.Mode
-	In      shapes.Inbound
+	In      shapes.Params
 	Head    shapes.Head
 	// Body is the client's JSON. It must stay as it is until the Reply is over.
 	Body []byte

@@ -19,15 +19,15 @@ type Simulator func(ctx context.Context, req *dialogue.Request, header http.Head
 type Service struct {
 	engine   *engine.Engine
 	env      *dialogue.Env
-	shapes   map[dialogue.Shape]shapes.Shape
+	shapes   map[dialogue.Shape]*shapes.Shape
 	simulate Simulator
 }
 
 // New returns a service whose requests e runs. simulate answers for providers of shape sandbox; it may be nil.
-func New(e *engine.Engine, env *dialogue.Env, known []shapes.Shape, simulate Simulator) *Service {
-	s := &Service{engine: e, env: env, simulate: simulate, shapes: make(map[dialogue.Shape]shapes.Shape)}
+func New(e *engine.Engine, env *dialogue.Env, known []*shapes.Shape, simulate Simulator) *Service {
+	s := &Service{engine: e, env: env, simulate: simulate, shapes: make(map[dialogue.Shape]*shapes.Shape)}
 	for _, shape := range known {
-		s.shapes[shape.Name()] = shape
+		s.shapes[shape.Name] = shape
 	}
 	return s
 }
@@ -53,7 +53,7 @@ func (s *Service) Begin(ctx context.Context, order *Order) *Reply {
 // Memory returns what bounds the memory of requests.
 func (s *Service) Memory() memory.Pool { return s.env.Memory }
 
-func (s *Service) shape(name dialogue.Shape) shapes.Shape { return s.shapes[name] }
+func (s *Service) shape(name dialogue.Shape) *shapes.Shape { return s.shapes[name] }
 
 // Reply is a request in flight, as its caller sees it.
 type Reply struct{ exchange exchange }

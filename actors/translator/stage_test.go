@@ -249,7 +249,7 @@ func (s *stage) plan() []catalog.Candidate {
 // order is a request of a shape to all upstreams.
 func (s *stage) order(shape dialogue.Shape, body string) *translator.Order {
 	s.t.Helper()
-	in := shapes.Inbound{Header: http.Header{}}
+	in := shapes.Params{Header: http.Header{}}
 	if shape == dialogue.Gemini {
 		in.Model, in.Stream = "m", true
 		in.Path = "/v1beta/models/m:streamGenerateContent"

@@ -29,11 +29,10 @@ func (a *attempt) beginCall(ctx context.Context, stream bool) (context.Context, 
 	target := telemetry.Target{Provider: a.provider.Spec.Name, Model: a.meta.Model, Attempt: a.c.Number,
 		Stream: stream, MaxTokens: a.order.Head.MaxTokens, Choices: a.order.Head.N}
 	if a.shape == nil {
-		target.Operation, _ = telemetry.OperationOf(a.order.Inbound.Name())
-		target.Kind = telemetry.KindSandbox
+		target.Operation, target.Kind = a.order.Inbound.Telemetry.Operation, telemetry.KindSandbox
 	} else {
-		target.Operation, target.Kind = telemetry.OperationOf(a.shape.Name())
-		target.Shape = string(a.shape.Name())
+		target.Operation, target.Kind = a.shape.Telemetry.Operation, a.shape.Telemetry.Vendor
+		target.Shape = string(a.shape.Name)
 	}
 	ctx, call := a.svc.engine.Telemetry().BeginCall(ctx, target)
 	a.keepContent(call)
@@ -87,9 +86,9 @@ func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
 	began := a.entered
 	a.entered = time.Time{}
 	_, span := telemetry.Start(ctx, telemetry.SpanTranslate, trace.WithTimestamp(began), trace.WithAttributes(
-		telemetry.Shape.String(string(a.order.Inbound.Name())), telemetry.Attempt.Int(a.c.Number), telemetry.Untouched.Bool(a.meta.Untouched)))
+		telemetry.Shape.String(string(a.order.Inbound.Name)), telemetry.Attempt.Int(a.c.Number), telemetry.Untouched.Bool(a.meta.Untouched)))
 	if a.shape != nil {
-		span.SetAttributes(telemetry.UpstreamShape.String(string(a.shape.Name())))
+		span.SetAttributes(telemetry.UpstreamShape.String(string(a.shape.Name)))
 	}
 	if losses := a.report.Losses(); len(losses) > 0 {
 		span.SetAttributes(telemetry.Losses.StringSlice(losses))
@@ -116,22 +115,20 @@ func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
 	})
 }
 
-// names are where replies in any shape, or their first events, say what they and
-// their model are called.
-var names = []string{"id", "response.id", "message.id", "responseId", "model", "response.model", "message.model", "modelVersion"}
-
-// named keeps what a reply that passes untouched calls itself.
-func named(c *telemetry.Call, data []byte) {
-	if !c.Recording() {
+// named records the id and the model of a reply that passes unchanged. data is the reply or its
+// first event.
+func (u *untouched) named(data []byte) {
+	if !u.call.Recording() {
 		return
 	}
-	found := gjson.GetManyBytes(data, names...)
-	c.Named(first(found[:4]), first(found[4:]))
+	names := &u.shape.Telemetry
+	u.call.Named(firstString(data, names.ReplyID), firstString(data, names.ReplyModel))
 }
 
-func first(found []gjson.Result) string {
-	for _, r := range found {
-		if r.Type == gjson.String {
+// firstString returns the first string at one of the paths.
+func firstString(data []byte, paths []string) string {
+	for _, path := range paths {
+		if r := gjson.GetBytes(data, path); r.Type == gjson.String {
 			return r.Str
 		}
 	}

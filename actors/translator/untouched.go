@@ -86,7 +86,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 	if err != nil {
 		return engine.FailureOf(err)
 	}
-	named(u.call, body)
+	u.named(body)
 	if u.heard != nil {
 		u.heard.Body(body, u.call.Hear)
 	}
@@ -98,7 +98,7 @@ func (u *untouched) readWhole(ctx context.Context, reply *upstream.Reply, buf *B
 		out = bytes.ToValidUTF8(out, replacement)
 	}
 	buf.B = out
-	u.counted.output = tokens.Estimate(shapes.AnswerBytes(out))
+	u.counted.output = tokens.Estimate(u.shape.Answer.Bytes(out))
 	u.learn(u.tap.Usage(), u.tap.Reason())
 	if !u.hooked() {
 		return nil
@@ -174,7 +174,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 	}
 	if !u.seen {
 		u.seen = true
-		named(u.call, ev.Data)
+		u.named(ev.Data)
 	}
 	if u.heard != nil {
 		u.heard.Event(ev.Name, ev.Data, u.call.Hear)
@@ -208,7 +208,7 @@ func (u *untouched) event(ctx context.Context, ev *upstream.Event) *upstream.Fai
 		u.content = true
 		u.call.Piece()
 		if u.order.Meter != nil {
-			u.counted.event(ev.Data)
+			u.counted.event(u.shape, ev.Data)
 		} else {
 			u.counted.piece() // nothing is charged by it
 		}

@@ -7,7 +7,7 @@ import (
 
 // about is what those who look at a request see of its order.
 func about(o *Order) flow.About {
-	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name()), Model: o.Head.Model,
+	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name), Model: o.Head.Model,
 		Key: o.Key, Owner: o.Owner, Era: o.Era, Stream: o.Head.Stream, Work: o.Head.Background}
 }
 

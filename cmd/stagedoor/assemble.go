@@ -121,7 +121,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	simulator := sandbox.Model{Env: env}
 	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
-		Videos: videoUpstreams(&simulator), Pictures: pictureShapes, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
+		Videos: videoUpstreams(&simulator), Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
 		VideoJobs: videoTimes(&c.Videos)})
 	if err != nil {
 		return err
@@ -137,14 +137,13 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
-	known := registry.ByName()
 	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Watchers: g.watchers, Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
+		Limits: g.house.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: known, Intake: g.intake, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: registry.All, Intake: g.intake, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
 		HTTPS: strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:")}
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err

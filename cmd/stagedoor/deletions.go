@@ -7,6 +7,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 )
 
@@ -22,13 +23,16 @@ const (
 func keepDeleting(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(deletionsEvery)
 	defer tick.Stop()
+	remove := func(ctx context.Context, provider, id string) error {
+		return g.house.Translator().DeleteStored(ctx, responses.Shape, provider, responses.StoredPath(id))
+	}
 	for lost := int64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		deleteUpstream(ctx, g.state, g.house.Translator().DeleteResponse, g.logger)
+		deleteUpstream(ctx, g.state, remove, g.logger)
 		if n := g.state.UndeletedResponses(); n > lost {
 			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it", "responses", n-lost)
 			lost = n

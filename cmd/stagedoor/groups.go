@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stagedoor/http/adminapi"
-	"stagedoor/state"
+	"stagedoor/providers/shapes/registry"
 )
 
 func (a *app) groupsCommand() *cobra.Command {
@@ -41,13 +41,13 @@ type ceilingFlags struct {
 func (f *ceilingFlags) flags(c *cobra.Command) {
 	set := c.Flags()
 	set.StringSliceVar(&f.scopes, "scope", nil,
-		"what keys may do, one or more of all, "+strings.Join(state.Scopes(), ", "))
+		"what keys may do, one or more of all, "+strings.Join(registry.Scopes(), ", "))
 	set.BoolVar(&f.noScopes, "no-scopes", false, "keys may do nothing")
 	set.StringSliceVar(&f.models, "model", nil, "model names or patterns that keys may use; '*': all")
 	set.BoolVar(&f.createKeys, "create-keys", true,
 		"may create keys and developer tokens on the account page; --create-keys=false: may not")
 	f.budget.flags(c)
-	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
+	complete(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 }
 
 // change is what the flags that were given change of a ceiling.

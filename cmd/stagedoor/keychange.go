@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stagedoor/http/adminapi"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -129,7 +130,7 @@ that are not given change nothing.`,
 	}
 	f := c.Flags()
 	f.StringVar(&w.name, "name", "", "what it is called in lists and logs")
-	f.StringSliceVar(&w.scopes, "scope", nil, "what it may do, one or more of all, "+strings.Join(state.Scopes(), ", "))
+	f.StringSliceVar(&w.scopes, "scope", nil, "what it may do, one or more of all, "+strings.Join(registry.Scopes(), ", "))
 	f.BoolVar(&w.nothing, "no-scopes", false, "it may do nothing")
 	f.StringSliceVar(&w.models, "model", nil, "model names or patterns it may use; '*': all")
 	f.StringSliceVar(&w.allow, "allow-ip", nil, "addresses or networks it may come from; any: from anywhere")
@@ -140,7 +141,7 @@ that are not given change nothing.`,
 	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
 	b.flags(c)
 	jsonFlag(c, &asJSON)
-	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
+	complete(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 	return c
 }
 

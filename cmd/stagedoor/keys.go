@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"stagedoor/http/admin"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -153,7 +154,7 @@ type wanted struct {
 func (k *wanted) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.name, "name", "key", "what it is called in lists and logs")
 	f.StringVar(&k.user, "user", "", "the user it belongs to")
-	f.StringSliceVar(&k.scopes, "scope", nil, "what it may do, one or more of "+strings.Join(state.Scopes(), ", ")+" (default all)")
+	f.StringSliceVar(&k.scopes, "scope", nil, "what it may do, one or more of "+strings.Join(registry.Scopes(), ", ")+" (default all)")
 	f.BoolVar(&k.nothing, "no-scopes", false, "a key that may do nothing yet")
 	f.StringSliceVar(&k.models, "model", nil, "model names or patterns it may use (default all)")
 	f.StringSliceVar(&k.allow, "allow-ip", nil, "addresses or networks it may come from (default any)")
@@ -184,8 +185,8 @@ func (k *wanted) key() (secret string, key state.Key, err error) {
 		return "", key, err
 	}
 	for _, s := range k.scopes {
-		if s != "all" && !slices.Contains(state.Scopes(), s) {
-			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", errUsage, s, strings.Join(state.Scopes(), ", "))
+		if s != "all" && !slices.Contains(registry.Scopes(), s) {
+			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", errUsage, s, strings.Join(registry.Scopes(), ", "))
 		}
 	}
 	if k.nothing && len(k.scopes) > 0 {
@@ -252,7 +253,7 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 	}
 	k.flags(c.Flags())
 	k.budget.flags(c)
-	complete(c, "scope", append([]string{"all"}, state.Scopes()...)...)
+	complete(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 	return c
 }
 

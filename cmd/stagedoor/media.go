@@ -11,16 +11,8 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/http/media"
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/picture"
-	"stagedoor/providers/shapes/chat"
-	"stagedoor/providers/shapes/gemini"
-	"stagedoor/providers/shapes/imagegen"
-	"stagedoor/providers/shapes/images"
 	"stagedoor/state/blobs"
 )
-
-// pictureShapes are the kinds of upstreams that pictures can be had from.
-var pictureShapes = []picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape, chat.Pictures}
 
 // maxContent is a setting in bytes: 0 is no bound.
 func maxContent(mebibytes int) int64 {

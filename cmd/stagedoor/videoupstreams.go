@@ -21,9 +21,9 @@ func videoUpstreams(simulator *sandbox.Model) func(*catalog.Provider, *upstream.
 		switch {
 		case spec.Serves(catalog.Sandbox):
 			return simulated
-		case spec.Serves(catalog.Videos):
+		case spec.Serves(videos.Name):
 			return videos.New(client, spec.Idempotent)
-		case spec.Serves(catalog.Veo):
+		case spec.Serves(veo.Name):
 			return veo.New(client, spec.Idempotent)
 		}
 		return nil

@@ -77,6 +77,10 @@ func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Ha
 			answer(w, nil, dialogue.Invalid("body", "must be a key"))
 			return
 		}
+		if err := checkScopes(k.Scopes); err != nil {
+			answer(w, nil, err)
+			return
+		}
 		answer(w, k, s.AddKeyOfUser(r.Context(), k))
 	})
 	mux.HandleFunc("DELETE /keys/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -268,7 +268,7 @@ func TestCeilingsAreChecked(t *testing.T) {
 	if _, err := state.Do(t.Context(), s, func(tx *state.Tx) (any, error) {
 		g, err := tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Models: []string{"gpt-*"}}})
 		if err == nil {
-			_, err = tx.AddUser(state.User{Username: "anna", Status: state.UserActive, Group: g.ID, Ceiling: state.Ceiling{Scopes: []string{state.ScopeChat}}})
+			_, err = tx.AddUser(state.User{Username: "anna", Status: state.UserActive, Group: g.ID, Ceiling: state.Ceiling{Scopes: []string{"chat"}}})
 		}
 		return nil, err
 	}); err != nil {
@@ -278,9 +278,9 @@ func TestCeilingsAreChecked(t *testing.T) {
 	key := &state.Key{ID: "fixed", User: "anna", Enabled: true} // one of the configuration file, too
 	r := httptest.NewRequest("POST", "/v1/chat/completions", nil)
 	for _, c := range []struct{ scope, model, code, message string }{
-		{state.ScopeChat, "gpt-4o", "", ""},
-		{state.ScopeImages, "", "permission_denied", "the key's user may not use the scope images"},
-		{state.ScopeChat, "claude", "model_not_allowed", "the group of the key's user may not use the model"},
+		{"chat", "gpt-4o", "", ""},
+		{"images", "", "permission_denied", "the key's user may not use the scope images"},
+		{"chat", "claude", "model_not_allowed", "the group of the key's user may not use the model"},
 	} {
 		var e *dialogue.Error
 		err := a.Permit(key, r, c.scope, c.model)
@@ -290,7 +290,7 @@ func TestCeilingsAreChecked(t *testing.T) {
 			t.Errorf("%s %s: %v", c.scope, c.model, err)
 		}
 	}
-	if allocs := testing.AllocsPerRun(100, func() { _ = a.Permit(key, r, state.ScopeChat, "gpt-4o") }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100, func() { _ = a.Permit(key, r, "chat", "gpt-4o") }); allocs != 0 {
 		t.Errorf("%v allocations a request", allocs)
 	}
 }

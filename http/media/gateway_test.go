@@ -24,10 +24,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
-	"stagedoor/providers/shapes/chat"
-	"stagedoor/providers/shapes/gemini"
 	"stagedoor/providers/shapes/images"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/upstream"
@@ -77,7 +74,7 @@ func open(t *testing.T, vendor http.HandlerFunc) *gateway {
 	u := httptest.NewServer(vendor)
 	t.Cleanup(u.Close)
 	specs := []catalog.Provider{
-		{Name: "vendor", Shape: catalog.Images, BaseURL: u.URL + "/v1", APIKeys: []string{"sk-upstream-secret"}, Retries: 2},
+		{Name: "vendor", Shape: images.Name, BaseURL: u.URL + "/v1", APIKeys: []string{"sk-upstream-secret"}, Retries: 2},
 		{Name: "google", Shape: dialogue.Gemini, BaseURL: u.URL, APIKeys: []string{"g-secret"}},
 		{Name: "chatty", Shape: dialogue.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"c-secret"}},
 		{Name: "wordy", Shape: dialogue.Messages, BaseURL: u.URL},
@@ -115,7 +112,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	recent := flow.New(time.Now)
 	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
-		Pictures: []picture.Shape{images.Shape, gemini.Pictures, chat.Pictures}, SimulatePicture: model.Picture,
+		Pictures: registry.Pictures, SimulatePicture: model.Picture,
 		Videos: g.videos, Uploads: g.blobs})
 	if err != nil {
 		t.Fatal(err)
@@ -133,12 +130,11 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if err := g.house.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
 		t.Fatal(err)
 	}
-	known := registry.ByName()
 	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
+		Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
 	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Painter: g.house.Painter(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Watchers: g.watchers, Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
-	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: known, ID: newID}).Handler())
+	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: registry.All, ID: newID}).Handler())
 	g.url = front.URL
 	t.Cleanup(func() {
 		front.Close()

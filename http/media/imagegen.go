@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/mask"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/shapes/imagegen"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/upstream"
 )
 
@@ -23,8 +24,6 @@ const (
 	maxImagegenForm = 4*imagegen.MaxFile + maxTexts
 	maxImagegenJSON = 1 << 20
 )
-
-const imagegenScope = "imagegen"
 
 // ImagegenRoutes serves all of the image vendor's routes.
 func (d *Doors) ImagegenRoutes(handle func(pattern string, h http.HandlerFunc)) {
@@ -64,7 +63,7 @@ func (d *Doors) Imagegen(route *imagegen.Route) http.HandlerFunc {
 // they are a matter of the request's own rules: that takes time, which the key's
 // limits bound.
 func (v *visit) imagegen(route *imagegen.Route) error {
-	if err := v.identify(imagegenScope); err != nil {
+	if err := v.identify(imagegen.Descriptor.Scope); err != nil {
 		return err
 	}
 	if err := v.enter(); err != nil {
@@ -126,8 +125,13 @@ func (d *Doors) readImagegen(w http.ResponseWriter, r *http.Request, route *imag
 	return in, form, err
 }
 
-// paints are the shapes of providers that make pictures.
-var paints = []dialogue.Shape{catalog.Sandbox, catalog.Imagegen, catalog.Images, dialogue.Gemini}
+// makesPictures reports whether a provider makes pictures whichever model it is asked for. Not
+// every provider of the chat shape does, although some of its models can.
+func makesPictures(p *catalog.Provider) bool {
+	return p.Serves(catalog.Sandbox) || slices.ContainsFunc(registry.Pictures, func(s *picture.Shape) bool {
+		return s.MakesPictures && p.Serves(s.Name)
+	})
+}
 
 // imagegenPlan is what the catalogue says of a model, as far as it makes
 // pictures: a pattern for all names is often meant for text. Where nothing is
@@ -138,13 +142,13 @@ func (d *Doors) imagegenPlan(model string) []catalog.Candidate {
 	if entry, ok := c.Resolve(model); ok {
 		plan := slices.Clone(entry.Plan(rand.IntN))
 		plan = slices.DeleteFunc(plan, func(c catalog.Candidate) bool {
-			return !slices.ContainsFunc(paints, c.Provider.Serves)
+			return !makesPictures(c.Provider)
 		})
 		if len(plan) > 0 {
 			return plan
 		}
 	}
-	if p := c.FirstServing(catalog.Imagegen); p != nil {
+	if p := c.FirstServing(imagegen.Name); p != nil {
 		return []catalog.Candidate{{Provider: p, Model: model}}
 	}
 	return nil

@@ -22,8 +22,6 @@ const (
 	maxEditForm   = 256 << 20
 )
 
-const imagesScope = "images"
-
 // GenerateImages is POST /v1/images/generations (gateway.md 4.7).
 func (d *Doors) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	d.images(w, r, func(v *visit) (*picture.Request, error) {
@@ -77,7 +75,7 @@ func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Reque
 func (d *Doors) images(w http.ResponseWriter, r *http.Request, read func(*visit) (*picture.Request, error)) {
 	v := &visit{doors: d, w: w, r: r}
 	defer func() { v.pass.Release(0) }() // unless it was released by what was used
-	err := v.identify(imagesScope)
+	err := v.identify(images.Descriptor.Scope)
 	if err == nil {
 		err = v.enter()
 	}

@@ -10,6 +10,7 @@ import (
 	"stagedoor/http/access"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
+	videoshape "stagedoor/providers/shapes/videos"
 	"stagedoor/providers/video"
 	"stagedoor/state"
 )
@@ -58,7 +59,7 @@ func (d *Doors) makeVideo(w http.ResponseWriter, r *http.Request, op video.Opera
 // make checks in the order of decisions.md and then begins the job.
 func (m *maker) make(op video.Operation) (state.Video, error) {
 	var none state.Video
-	if err := m.identify(state.ScopeVideos); err != nil {
+	if err := m.identify(videoshape.Descriptor.Scope); err != nil {
 		return none, err
 	}
 	if err := m.enter(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"stagedoor/http/intake"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
+	videoshape "stagedoor/providers/shapes/videos"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 )
@@ -31,7 +32,7 @@ func (m *maker) discard(o *videojob.Order) {
 // reader is what all doors do that read jobs.
 func (d *Doors) reader(w http.ResponseWriter, r *http.Request, read func(*visit) error) {
 	v := &visit{doors: d, w: w, r: r}
-	err := v.identify(state.ScopeVideos)
+	err := v.identify(videoshape.Descriptor.Scope)
 	if err == nil {
 		err = intake.Claim(r.Context(), v.owner())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/pages"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -131,7 +132,7 @@ func ceilingEntry(c *state.Ceiling, action, token, together string) pages.Ceilin
 	if c.Budget != 0 {
 		e.Budget = pages.Dollars(c.Budget)
 	}
-	for _, s := range state.Scopes() {
+	for _, s := range registry.Scopes() {
 		e.Scopes = append(e.Scopes, pages.Choice{Name: s, Ticked: slices.Contains(c.Scopes, s)})
 	}
 	return e

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/pages"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -28,7 +29,7 @@ func (v *visit) keysView() *pages.Keys {
 func (v *visit) scopesOf(user int64) []string {
 	view := v.options.State.View()
 	u, _ := view.User(user)
-	return view.ScopesOf(&u)
+	return view.ScopesOf(&u, registry.Scopes())
 }
 
 // keyEntry is the empty form for a new key with some of the scopes.

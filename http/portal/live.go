@@ -9,6 +9,7 @@ import (
 	"stagedoor/http/envelope"
 	"stagedoor/http/pages"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/videos"
 	"stagedoor/state"
 )
 
@@ -87,7 +88,5 @@ func (p *Portal) delegate(r *http.Request) (state.Key, error) {
 	}
 	user := visitor.Session.User
 	return state.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username, Enabled: true,
-		Scopes: []string{videoScope}}, nil
+		Scopes: []string{videos.Descriptor.Scope}}, nil
 }
-
-const videoScope = "videos"

@@ -10,31 +10,20 @@ import (
 	"stagedoor/http/media"
 	"stagedoor/http/pages"
 	"stagedoor/http/text"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 )
 
 // routes is every path the gateway serves.
 func (s *Server) routes(d *text.Doors) http.Handler {
 	r := router{mux: http.NewServeMux(), methods: make(map[string][]string), words: make(map[string][]string), dialect: s.dialect}
 
-	r.handle("POST /v1/chat/completions", d.Handle(dialogue.Chat))
-	r.handle("POST /v1/completions", d.Handle(dialogue.Completions))
-	r.handle("POST /v1/messages", d.Handle(dialogue.Messages))
-	r.handle("POST /v1/messages/count_tokens", d.CountTokens)
+	r.text(s.options.Shapes, d)
+	r.modelPaths = d.ModelRoutes(r.handle)
 
-	r.handle("POST /v1/responses", d.Handle(dialogue.Responses))
-	r.word("POST /v1/responses/input_tokens", d.InputTokens)
 	r.handle("GET /v1/responses/{id}", d.Response)
 	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
 	r.handle("POST /v1/responses/{id}/cancel", d.CancelResponse)
 	r.handle("GET /v1/responses/{id}/input_items", d.InputItems)
-
-	r.handle("GET /v1/models", d.Models)
-	r.handle("GET /v1/models/{rest...}", d.Model)
-	r.handle("POST /v1/models/{rest...}", d.Generate) // newer clients of the third shape
-	r.handle("GET /v1beta/models", d.GeminiModels)
-	r.handle("GET /v1beta/models/{rest...}", d.GeminiModel)
-	r.handle("POST /v1beta/models/{rest...}", d.Generate)
 
 	r.handle("GET /v1/receipts/{request_id}", d.Receipt)
 
@@ -89,6 +78,9 @@ type router struct {
 	methods map[string][]string // by path
 	words   map[string][]string // likewise, of paths that end in a word
 	dialect func(path string) envelope.Dialect
+	// modelPaths are the paths below which models are described. Another path there is taken for
+	// the name of a model.
+	modelPaths []string
 	// missing answers for paths that are not there where people look for pages.
 	missing func(http.ResponseWriter, *http.Request) bool
 }
@@ -105,6 +97,20 @@ func (r *router) word(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
 	r.words[path] = append(r.words[path], method)
+}
+
+// text adds the routes on which clients send requests for text. Each shape lists its own in its
+// Descriptor: grep -rn Pattern providers/shapes.
+func (r *router) text(known []*shapes.Shape, d *text.Doors) {
+	for _, shape := range known {
+		for _, route := range shape.Routes {
+			add := r.handle
+			if route.Word {
+				add = r.word
+			}
+			add(route.Pattern, d.Handle(shape, route))
+		}
+	}
 }
 
 // videos are the routes of video jobs, except for those of watching them.
@@ -166,7 +172,7 @@ func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	err := envelope.NotFound(req.URL.Path)
-	for _, models := range []string{"/v1/models/", "/v1beta/models/"} {
+	for _, models := range r.modelPaths {
 		if name, ok := strings.CutPrefix(req.URL.Path, models); ok {
 			err = envelope.ModelNotFound(name)
 		}

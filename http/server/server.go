@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,7 +67,7 @@ type Options struct {
 	Portal *portal.Portal
 	// Admin is the API of administration; nil: there is none.
 	Admin  *adminapi.API
-	Shapes map[dialogue.Shape]shapes.Shape
+	Shapes []*shapes.Shape
 	// Aliases are further names of paths.
 	Aliases []Alias
 	// Intake bounds what is under way; nil: nothing does.
@@ -369,12 +370,10 @@ func (s *Server) dialect(path string) envelope.Dialect {
 	if own := oauth.Dialect(path); own != nil {
 		return own
 	}
-	switch {
-	case strings.HasPrefix(path, "/v1/messages"):
-		return s.options.Shapes[dialogue.Messages].Envelope
-	case strings.HasPrefix(path, "/v1beta/"):
-		return s.options.Shapes[dialogue.Gemini].Envelope
-	default:
-		return envelope.Plain
+	for _, shape := range s.options.Shapes {
+		if slices.ContainsFunc(shape.ErrorPaths, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+			return shape.Envelope
+		}
 	}
+	return envelope.Plain
 }

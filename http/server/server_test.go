@@ -35,8 +35,7 @@ import (
 func newServer(t *testing.T, change func(*Options)) (*Server, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	known := registry.ByName()
-	o := Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Doors: text.New(text.Options{Shapes: known}), Shapes: known,
+	o := Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Doors: text.New(text.Options{Shapes: registry.All}), Shapes: registry.All,
 		ID: func() string { return "made" }}
 	if change != nil {
 		change(&o)

@@ -11,10 +11,9 @@ import (
 
 	"stagedoor/actors/translator"
 	"stagedoor/http/access"
-	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes"
-	"stagedoor/state"
+	"stagedoor/providers/shapes/responses"
 )
 
 // backgroundOrder is the order of a background response. It is always streamed
@@ -71,13 +70,12 @@ func (d *Doors) Again(ctx context.Context, id string, request []byte) (*translat
 	if k.Sandbox != "" {
 		r.Header.Set(sandbox.Header, k.Sandbox)
 	}
-	shape := d.Shapes[dialogue.Responses]
-	v := &visit{doors: d, shape: shape, w: nobody{"X-Request-Id": {k.RequestID}}, r: r, in: shapes.Inbound{Path: r.URL.Path, Header: r.Header}, payload: k.Body}
+	v := &visit{doors: d, shape: responses.Shape, w: nobody{"X-Request-Id": {k.RequestID}}, r: r, in: shapes.Params{Path: r.URL.Path, Header: r.Header}, payload: k.Body}
 	v.era = d.Auth.Era()
 	if v.key, err = d.Auth.ByID(k.Key); err != nil {
 		return nil, err
 	}
-	if err := d.Auth.Permit(&v.key, r, state.ScopeResponses, ""); err != nil {
+	if err := d.Auth.Permit(&v.key, r, v.shape.Scope, ""); err != nil {
 		return nil, err
 	}
 	if err := v.route(); err != nil {

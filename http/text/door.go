@@ -39,7 +39,8 @@ type Options struct {
 	Catalog func() *catalog.Catalog
 	// Limits are the keys' own.
 	Limits *throttle.Keys
-	Shapes map[dialogue.Shape]shapes.Shape
+	// Shapes are the text shapes.
+	Shapes []*shapes.Shape
 	Store  *state.State
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
@@ -70,17 +71,28 @@ func New(o Options) *Doors {
 	return &Doors{Options: o, items: newItemIndex(maxItems)}
 }
 
-// scopes are the key scopes of the shapes (decisions.md).
-var scopes = map[dialogue.Shape]string{
-	dialogue.Chat: "chat", dialogue.Responses: "responses", dialogue.Completions: "completions",
-	dialogue.Messages: "messages", dialogue.Gemini: "generate",
+// Handle returns the handler of a route of a shape.
+func (d *Doors) Handle(s *shapes.Shape, route shapes.Route) http.HandlerFunc {
+	if s.Read != nil {
+		return func(w http.ResponseWriter, r *http.Request) {
+			in, task := s.Read(r)
+			d.visit(s, w, r, in).perform(task)
+		}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		d.visit(s, w, r, shapes.Params{Path: r.URL.Path, Header: r.Header}).perform(route.Task)
+	}
 }
 
-// Handle is the door of one shape whose requests say everything in their body.
-func (d *Doors) Handle(shape dialogue.Shape) http.HandlerFunc {
-	s := d.Shapes[shape]
-	return func(w http.ResponseWriter, r *http.Request) {
-		d.visit(s, w, r).serve()
+// perform does what a request asks for.
+func (v *visit) perform(task shapes.Task) {
+	switch task {
+	case shapes.Generate:
+		v.serve()
+	case shapes.Count:
+		v.count()
+	default:
+		v.refuse(envelope.NotFound(v.r.URL.Path))
 	}
 }
 
@@ -88,18 +100,18 @@ func (d *Doors) Handle(shape dialogue.Shape) http.HandlerFunc {
 // of every stream for as long as it lasts.
 //
 //go:noinline
-func (d *Doors) visit(s shapes.Shape, w http.ResponseWriter, r *http.Request) *visit {
-	return &visit{doors: d, shape: s, w: w, r: r, in: shapes.Inbound{Path: r.URL.Path, Header: r.Header}}
+func (d *Doors) visit(s *shapes.Shape, w http.ResponseWriter, r *http.Request, in shapes.Params) *visit {
+	return &visit{doors: d, shape: s, w: w, r: r, in: in}
 }
 
 // visit is one request at its door. Its checks come in the order of
 // decisions.md, so that whoever breaks several rules hears of the first.
 type visit struct {
 	doors *Doors
-	shape shapes.Shape
+	shape *shapes.Shape
 	w     http.ResponseWriter
 	r     *http.Request
-	in    shapes.Inbound
+	in    shapes.Params
 
 	key     state.Key
 	era     uint64 // of the keys, before this one was looked up
@@ -120,7 +132,7 @@ func (v *visit) serve() {
 		}
 		return
 	}
-	if v.shape.Name() == dialogue.Responses {
+	if v.shape.Traits.StoresReplies {
 		v.serveResponses()
 		return
 	}
@@ -141,7 +153,7 @@ func (v *visit) admit() error {
 // read checks the key and its limits, and then reads the body. The caller releases
 // v.pass, also after an error.
 func (v *visit) read() error {
-	if err := v.identify(scopes[v.shape.Name()]); err != nil {
+	if err := v.identify(); err != nil {
 		return err
 	}
 	pass, err := admission.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
@@ -154,16 +166,16 @@ func (v *visit) read() error {
 		return err
 	}
 	v.body, v.payload = b, b.b
-	if _, ok := v.shape.(shapes.SyntaxChecker); ok {
+	if _, ok := v.shape.Inbound.(shapes.SyntaxChecker); ok {
 		return nil // in check, with the rules
 	}
-	return checkJSON(v.payload, v.shape.Names())
+	return checkJSON(v.payload, v.shape.Members)
 }
 
-// identify checks key and scope.
-func (v *visit) identify(scope string) error {
+// identify checks the key and that it has the shape's scope.
+func (v *visit) identify() error {
 	v.era = v.doors.Auth.Era()
-	key, err := admission.Identify(v.doors.Auth, v.r, scope, v.shape.Name() == dialogue.Gemini)
+	key, err := admission.Identify(v.doors.Auth, v.r, v.shape.Scope, v.shape.Traits.KeyInQuery)
 	v.key = key // the log names it, too, if it may not do this
 	return err
 }
@@ -187,22 +199,22 @@ func (v *visit) route() error {
 	return nil
 }
 
-// check applies the shape's rules. A role of system inside messages is against
-// them, unless the catalogue says of the model that it takes it (decisions.md
-// "Text shapes").
+// check applies the shape's rules. A system role inside the conversation may be against them.
+// The request is checked again without this rule if the catalogue says that its model takes such
+// a role (decisions.md "Text shapes").
 func (v *visit) check() (shapes.Head, error) {
 	head, err := v.shape.Check(v.payload, v.in)
 	if err != nil {
-		if bad := checkJSON(v.payload, v.shape.Names()); bad != nil {
+		if bad := checkJSON(v.payload, v.shape.Members); bad != nil {
 			return head, bad
 		}
 	}
 	var e *dialogue.Error
-	if err == nil || v.shape.Name() != dialogue.Messages || !errors.As(err, &e) || !strings.HasSuffix(e.Param, ".role") {
+	if err == nil || !v.shape.Traits.SystemTurns || !errors.As(err, &e) || !strings.HasSuffix(e.Param, ".role") {
 		return head, err
 	}
 	plan := v.doors.planFor(gjson.GetBytes(v.payload, "model").String())
-	if plan == nil || !plan[0].Target(dialogue.Messages).Caps.SystemTurns {
+	if plan == nil || !plan[0].Target(v.shape.Name).Caps.SystemTurns {
 		return head, err
 	}
 	v.plan, v.in.SystemTurns = plan, true

@@ -119,10 +119,9 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		t.Fatal(err)
 	}
 	g.auth = auth.New(g.state, time.Now)
-	known := registry.ByName()
 	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: known, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow})
-	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: known, ID: newID})
+		Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow})
+	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: registry.All, ID: newID})
 	t.Cleanup(g.close)
 	if g.secrets["all"] == "" { // otherwise the store has it from before
 		g.key("all", nil)

@@ -19,7 +19,7 @@ func (v *visit) note(out *translator.Outcome) {
 	if !access.Wanted(v.w) {
 		return
 	}
-	access.Note(v.w, slog.String("shape", string(v.shape.Name())), slog.Bool("stream", v.head.Stream))
+	access.Note(v.w, slog.String("shape", string(v.shape.Name)), slog.Bool("stream", v.head.Stream))
 	for _, known := range [...]slog.Attr{slog.String("model", short(v.head.Model)), slog.String("key", v.key.ID)} {
 		if known.Value.String() != "" {
 			access.Note(v.w, known)
@@ -53,7 +53,7 @@ func (v *visit) trace(out *translator.Outcome) {
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(telemetry.Shape.String(string(v.shape.Name())), telemetry.RequestModel.String(short(v.head.Model)),
+	span.SetAttributes(telemetry.Shape.String(string(v.shape.Name)), telemetry.RequestModel.String(short(v.head.Model)),
 		telemetry.KeyID.String(v.key.ID), telemetry.RequestStream.Bool(v.head.Stream))
 	if out == nil {
 		return

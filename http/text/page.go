@@ -5,46 +5,37 @@ import (
 	"slices"
 	"strconv"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 )
 
 const maxPage = 1000
 
-// paging is how one list is asked for its pages: the names of its query
-// parameters.
-type paging struct {
-	size          string
-	usual         int // size if none is given
-	after, before string
-	coerce        bool // a size that is too large counts as the largest
-}
-
 // page is a piece of a list, and whether there is more of it in the direction
 // in which it is read.
 type page struct {
-	list []catalog.ModelInfo
+	list []shapes.Model
 	more bool
 }
 
 // pageOf cuts the page out of a list that a query asks for.
-func pageOf(list []catalog.ModelInfo, r *http.Request, p paging) (page, error) {
+func pageOf(list []shapes.Model, r *http.Request, p shapes.Paging) (page, error) {
 	q := r.URL.Query()
-	size, err := p.sizeOf(q.Get(p.size))
+	size, err := sizeOf(p, q.Get(p.Size))
 	if err != nil {
 		return page{}, err
 	}
-	if after := q.Get(p.after); after != "" {
+	if after := q.Get(p.After); after != "" {
 		i := find(list, after)
 		if i < 0 {
-			return page{}, dialogue.Invalid(p.after, "is not the id of a model in this list")
+			return page{}, dialogue.Invalid(p.After, "is not the id of a model in this list")
 		}
 		list = list[i+1:]
 	}
-	if before := q.Get(p.before); p.before != "" && before != "" {
+	if before := q.Get(p.Before); p.Before != "" && before != "" {
 		i := find(list, before)
 		if i < 0 {
-			return page{}, dialogue.Invalid(p.before, "is not the id of a model in this list")
+			return page{}, dialogue.Invalid(p.Before, "is not the id of a model in this list")
 		}
 		list = list[:i]
 		return page{list[max(0, i-size):], i > size}, nil
@@ -55,24 +46,24 @@ func pageOf(list []catalog.ModelInfo, r *http.Request, p paging) (page, error) {
 	return page{list, false}, nil
 }
 
-func (p *paging) sizeOf(v string) (int, error) {
+func sizeOf(p shapes.Paging, v string) (int, error) {
 	if v == "" {
-		return p.usual, nil
+		return p.Default, nil
 	}
 	n, err := strconv.Atoi(v)
 	switch {
 	case err == nil && n >= 1 && n <= maxPage:
 		return n, nil
-	case err == nil && p.coerce && n == 0:
-		return p.usual, nil
-	case err == nil && p.coerce && n > maxPage:
+	case err == nil && p.Coerce && n == 0:
+		return p.Default, nil
+	case err == nil && p.Coerce && n > maxPage:
 		return maxPage, nil
 	}
-	return 0, dialogue.Invalid(p.size, "must be an integer between 1 and "+strconv.Itoa(maxPage))
+	return 0, dialogue.Invalid(p.Size, "must be an integer between 1 and "+strconv.Itoa(maxPage))
 }
 
-func find(list []catalog.ModelInfo, id string) int {
-	return slices.IndexFunc(list, func(m catalog.ModelInfo) bool { return m.ID == id })
+func find(list []shapes.Model, id string) int {
+	return slices.IndexFunc(list, func(m shapes.Model) bool { return m.ID == id })
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

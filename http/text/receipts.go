@@ -14,6 +14,8 @@ import (
 	"stagedoor/http/intake"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
+	"stagedoor/providers/shapes/videos"
 	"stagedoor/state"
 )
 
@@ -87,7 +89,7 @@ func tell(r state.Receipt) told {
 // and why. Other users' receipts do not exist, nor do those that the key's scopes do
 // not cover (see readable).
 func (d *Doors) Receipt(w http.ResponseWriter, r *http.Request) {
-	dialect := d.Shapes[dialogue.Chat].Envelope
+	dialect := envelope.Dialect(envelope.Plain)
 	all, err := d.receipts(r)
 	if err != nil {
 		envelope.Write(w, dialect, err)
@@ -126,11 +128,6 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 	return all, err
 }
 
-// madeBy are the scopes of requests other than videos. A receipt does not say which of
-// them its request needed.
-var madeBy = []string{state.ScopeChat, state.ScopeResponses, state.ScopeCompletions, state.ScopeMessages, state.ScopeGenerate,
-	state.ScopeImages, state.ScopeImagegen}
-
 // readable reports whether a key may read a receipt of its user: that of a request which
 // it has made itself, or could have made, since it has the scope videos for a video and
 // all scopes of text and pictures for anything else.
@@ -138,9 +135,12 @@ func (d *Doors) readable(key *state.Key, r *state.Receipt) bool {
 	if key.Scopes == nil || r.Key == key.ID {
 		return true
 	}
-	needed := madeBy
+	// A receipt does not say which scope its request needed.
+	needed := slices.DeleteFunc(registry.Scopes(), func(scope string) bool {
+		return scope == videos.Descriptor.Scope || scope == registry.ScopeModels
+	})
 	if _, job := d.Store.View().AnyVideo(r.Request); job || r.Usage.Seconds > 0 {
-		needed = []string{state.ScopeVideos}
+		needed = []string{videos.Descriptor.Scope}
 	}
 	return !slices.ContainsFunc(needed, func(scope string) bool { return !slices.Contains(key.Scopes, scope) })
 }

@@ -94,7 +94,7 @@ func (v *visit) continueFrom() (string, error) {
 	}
 	h, err := v.doors.Store.ResponseHeader(id, v.owner())
 	if err != nil {
-		native := v.plan[0].Provider.Serves(dialogue.Responses) && !v.head.Background
+		native := v.plan[0].Provider.Serves(v.shape.Name) && !v.head.Background
 		if native && v.plan[0].Provider.PassUnknownResponses && !v.doors.Store.KnowsResponse(id) {
 			return "", nil
 		}
@@ -105,7 +105,7 @@ func (v *visit) continueFrom() (string, error) {
 	}
 	if h.Provider != "" && !v.head.Background {
 		for i := range v.plan {
-			if v.plan[i].Provider.Name == h.Provider && v.plan[i].Provider.Serves(dialogue.Responses) {
+			if v.plan[i].Provider.Name == h.Provider && v.plan[i].Provider.Serves(v.shape.Name) {
 				v.plan = v.plan[i : i+1]
 				return "", nil
 			}
@@ -264,8 +264,8 @@ func (v *visit) keepAlive(ctx context.Context, out *sse.Writer) (stop func()) {
 
 // stored is a request about a stored response.
 func (d *Doors) stored(w http.ResponseWriter, r *http.Request) (*visit, state.ResponseHeader, bool) {
-	v := &visit{doors: d, shape: d.Shapes[dialogue.Responses], w: w, r: r}
-	err := v.identify(state.ScopeResponses)
+	v := &visit{doors: d, shape: responses.Shape, w: w, r: r}
+	err := v.identify()
 	if err == nil {
 		err = intake.Claim(r.Context(), v.owner())
 	}
@@ -354,7 +354,7 @@ func (d *Doors) deleteUpstream(ctx context.Context, h *state.ResponseHeader) err
 	if h.Provider == "" {
 		return nil
 	}
-	err := d.Translator.DeleteResponse(ctx, h.Provider, h.ID)
+	err := d.Translator.DeleteStored(ctx, responses.Shape, h.Provider, responses.StoredPath(h.ID))
 	if errors.Is(err, translator.ErrNoProvider) {
 		return nil
 	}

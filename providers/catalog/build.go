@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/modelname"
+	"stagedoor/providers/shapes/registry"
 )
 
 // New builds a Catalog. It returns all mistakes in the configuration, and a nil Catalog if there
@@ -51,7 +53,7 @@ func (b *builder) addProvider(p *Provider) {
 	}{
 		{p.Name == "", "name is required"},
 		{b.c.providers[p.Name] != nil, "is given twice"},
-		{!slices.Contains(knownShapes, p.Shape), fmt.Sprintf("shape %q is unknown", p.Shape)},
+		{!known(p.Shape), fmt.Sprintf("shape %q is unknown", p.Shape)},
 		{p.Shape != Sandbox && !absolute(p.BaseURL), "base_url must be an http or https address"},
 		{min(p.Limits.RPM, p.Limits.TPM, p.Limits.Concurrency, p.Limits.Queue) < 0 || p.Limits.QueueTimeout < 0, "limits must not be negative"},
 		{min(p.Timeouts.Connect, p.Timeouts.FirstByte, p.Timeouts.Idle, p.Timeouts.Total) < 0, "timeouts must not be negative"},
@@ -63,7 +65,7 @@ func (b *builder) addProvider(p *Provider) {
 		}
 	}
 	for _, shape := range p.Also {
-		if !slices.Contains(knownShapes, shape) {
+		if !known(shape) {
 			b.addMistake("%s: shape %q is unknown", at, shape)
 		}
 	}
@@ -166,7 +168,7 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 		Price:           cmp.Or(r.Price, m.Price),
 	}
 	if !pattern {
-		c.Model = strings.Replace(c.Model, "*", VendorName(m.Pattern), 1)
+		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(m.Pattern), 1)
 	}
 	if !strings.Contains(c.Model, "*") {
 		c.keepTargets()
@@ -176,9 +178,9 @@ func (b *builder) candidate(at string, m *Model, r *Route, pattern bool) Candida
 
 // keepTargets computes the targets of a candidate whose model name is fixed.
 func (c *Candidate) keepTargets() {
-	targets := make([]dialogue.Target, 0, len(textShapes))
-	for _, shape := range textShapes {
-		targets = append(targets, c.Target(shape))
+	targets := make([]dialogue.Target, 0, len(registry.All))
+	for _, shape := range registry.All {
+		targets = append(targets, c.Target(shape.Name))
 	}
 	c.targets = targets
 }
@@ -196,7 +198,7 @@ func (b *builder) addAliases(models []Model) {
 	for i := range models {
 		m := &models[i]
 		for _, name := range append([]string{m.Pattern}, m.Aliases...) {
-			for _, other := range []string{VendorName(name), PublicName(name)} {
+			for _, other := range []string{modelname.Vendor(name), modelname.Public(name)} {
 				if b.c.exact[other] == nil && b.c.exact[name] != nil {
 					b.c.exact[other] = b.c.exact[name]
 				}

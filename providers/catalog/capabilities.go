@@ -1,9 +1,8 @@
 package catalog
 
 import (
-	"strings"
-
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
 )
 
 // CapabilityOverrides replaces the capabilities that the catalogue derives from a model's name.
@@ -52,15 +51,9 @@ func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 // its name (gateway.md 4.8 rule 7). A model of unknown family can do everything: if its upstream
 // refuses, the request is degraded and sent again.
 func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
-	c := dialogue.Capabilities{
-		StructuredOutputs: true,
-		Thinking:          thinkingOf(shape),
-		ImagesIn:          true,
-		FilesIn:           true,
-		AudioIn:           true,
-		JSONSchema:        shape == dialogue.Gemini,
-		Sampling:          true,
-		Prefill:           true,
+	var c dialogue.Capabilities
+	if d := registry.Describe(shape); d != nil {
+		c = d.Defaults
 	}
 	family, v := generation(model)
 	if v == 0 {
@@ -77,21 +70,10 @@ func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
 	case gemini:
 		c.StructuredOutputs, c.JSONSchema = v >= 205, v >= 205
 	}
-	if shape == dialogue.Messages || shape == dialogue.Gemini {
+	if c.Thinking == dialogue.ThinkingEffort { // the shape's newest style, which older models do not take
 		c.Thinking = thinkingSince(family, v, c.Thinking)
 	}
 	return c
-}
-
-// thinkingOf returns the thinking style of a model of unknown family.
-func thinkingOf(shape dialogue.Shape) dialogue.ThinkingStyle {
-	switch shape {
-	case dialogue.Completions:
-		return dialogue.ThinkingNone
-	case dialogue.Messages, dialogue.Gemini:
-		return dialogue.ThinkingEffort
-	}
-	return dialogue.ThinkingImplicit
 }
 
 // eras has the thinking style of each family from a generation on (wire/messages.md 6,
@@ -112,23 +94,4 @@ func thinkingSince(f family, v version, otherwise dialogue.ThinkingStyle) dialog
 		}
 	}
 	return otherwise
-}
-
-// PublicName returns the documents' name of a media model from its vendor's name (decisions.md,
-// names). It returns other names unchanged.
-func PublicName(model string) string { return replaceFamily(model, 1, 0) }
-
-// VendorName returns the vendor's name of a media model from the documents' name. It returns
-// other names unchanged.
-func VendorName(model string) string { return replaceFamily(model, 0, 1) }
-
-var mediaFamilies = [][2]string{{"video-", "sora-"}, {"gen-image-", "gpt-image-"}, {"legacy-image-", "dall-e-"}}
-
-func replaceFamily(model string, from, to int) string {
-	for _, names := range mediaFamilies {
-		if rest, ok := strings.CutPrefix(model, names[from]); ok {
-			return names[to] + rest
-		}
-	}
-	return model
 }

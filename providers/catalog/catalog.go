@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/modelname"
 )
 
 // Catalog holds all providers and models. It is immutable and safe for concurrent use. Callers
@@ -102,7 +103,7 @@ func (c *Catalog) Resolve(name string) (Resolved, bool) {
 	if name == "" || leavesPath(name) {
 		return Resolved{}, false
 	}
-	public, vendor := PublicName(name), VendorName(name)
+	public, vendor := modelname.Public(name), modelname.Vendor(name)
 	for _, e := range c.patterns {
 		if e.matches(name) || e.matches(public) || e.matches(vendor) {
 			return Resolved{e, name}, true
@@ -150,6 +151,6 @@ func (e *entry) chooseTarget(pick func(n int) int) int {
 // setName replaces the * in the model by the name in the request.
 func (c *Candidate) setName(name string) {
 	if c.targets == nil {
-		c.Model = strings.Replace(c.Model, "*", VendorName(name), 1)
+		c.Model = strings.Replace(c.Model, "*", modelname.Vendor(name), 1)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/imagegen"
+	"stagedoor/providers/shapes/videos"
 )
 
 func provider(name string, shape dialogue.Shape) catalog.Provider {
@@ -334,18 +336,18 @@ func BenchmarkPatternKeepsName(b *testing.B) {
 
 func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
 	also := provider("also", dialogue.Chat)
-	also.Also = []dialogue.Shape{catalog.Imagegen}
+	also.Also = []dialogue.Shape{imagegen.Name}
 	c, mistakes := catalog.New(
-		[]catalog.Provider{provider("a", dialogue.Chat), also, provider("vendor", catalog.Imagegen)},
+		[]catalog.Provider{provider("a", dialogue.Chat), also, provider("vendor", imagegen.Name)},
 		nil,
 	)
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
-	if p := c.FirstServing(catalog.Imagegen); p == nil || p.Name != "also" {
+	if p := c.FirstServing(imagegen.Name); p == nil || p.Name != "also" {
 		t.Errorf("got %v, want also", p)
 	}
-	if p := c.FirstServing(catalog.Videos); p != nil {
+	if p := c.FirstServing(videos.Name); p != nil {
 		t.Errorf("got %v for a shape nobody serves", p)
 	}
 }

@@ -5,26 +5,14 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
 )
 
-// Shapes of providers that serve no text shape over HTTP.
-const (
-	Sandbox  dialogue.Shape = "sandbox" // the embedded simulator
-	Images   dialogue.Shape = "images"
-	Imagegen dialogue.Shape = "imagegen"
-	Videos   dialogue.Shape = "videos"
-	Veo      dialogue.Shape = "veo"
-)
+// Sandbox is the shape of a provider that is the embedded simulator.
+const Sandbox dialogue.Shape = "sandbox"
 
-var textShapes = []dialogue.Shape{
-	dialogue.Chat,
-	dialogue.Responses,
-	dialogue.Completions,
-	dialogue.Messages,
-	dialogue.Gemini,
-}
-
-var knownShapes = append([]dialogue.Shape{Sandbox, Images, Imagegen, Videos, Veo}, textShapes...)
+// known reports whether a provider can have this shape.
+func known(shape dialogue.Shape) bool { return shape == Sandbox || registry.Describe(shape) != nil }
 
 // Limits bounds the requests that are sent to a provider. Zero is no limit.
 type Limits struct {

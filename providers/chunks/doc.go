@@ -4,6 +4,6 @@
 // it and do not import each other. It does not read messages, prompts or the contents of
 // choices.
 //
-// Family implements the part of shapes.Shape that is the same for both; the shapes embed it.
+// Family implements the parts of a shape that are the same for both; the shapes embed it.
 // A Checker and a Tap belong to one request and are not safe for concurrent use.
 package chunks

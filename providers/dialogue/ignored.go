@@ -66,25 +66,24 @@ func NonZero(n json.Number) bool {
 	return n != "" && (err != nil || f != 0)
 }
 
-// LoseUntranslated records the members of req that an upstream of shape to does not get. The
-// encoders of messages and gemini send parts of their own shape as the client wrote them; all
-// other encoders write every part from the neutral form.
-func (r *Report) LoseUntranslated(req *Request, to Shape) {
+// LoseUntranslated records the members of req that an upstream does not get. to is the shape of
+// the upstream and has are its traits.
+func (r *Report) LoseUntranslated(req *Request, to Shape, has Traits) {
 	native := to == req.Inbound
-	if !native || to != Messages && to != Gemini {
+	if !native || !has.ReplaysParts {
 		for _, name := range req.Ignored {
 			r.Lose(name)
 		}
 	}
-	if !native && req.Inbound != Responses && req.Store != nil && *req.Store {
-		r.Lose("store") // the gateway stores only responses of the responses shape
+	if !native && !req.Traits.StoresReplies && req.Store != nil && *req.Store {
+		r.Lose("store") // upstreams of another shape store nothing that the client could use
 	}
 	for _, item := range req.Include {
 		if !native && item != IncludeEncrypted && item != IncludeLogProbs {
 			r.Lose("include:" + item)
 		}
 	}
-	if to != Messages && hasCacheHint(req) {
+	if !has.CacheHints && hasCacheHint(req) {
 		r.Lose("cache_control")
 	}
 }

@@ -40,6 +40,11 @@ func TestIgnoredMembersAreLostWhereTheyAreNotSent(t *testing.T) {
 		Kind:   dialogue.ResultPart,
 		Result: &dialogue.Result{Parts: []dialogue.Part{{Text: "r", CacheHint: hint}}},
 	}
+	traits := map[dialogue.Shape]dialogue.Traits{
+		dialogue.Messages:  {ReplaysParts: true, CacheHints: true},
+		dialogue.Gemini:    {ReplaysParts: true},
+		dialogue.Responses: {StoresReplies: true},
+	}
 	for _, c := range []struct {
 		from, to dialogue.Shape
 		want     string
@@ -53,6 +58,7 @@ func TestIgnoredMembersAreLostWhereTheyAreNotSent(t *testing.T) {
 	} {
 		req := dialogue.Request{
 			Inbound: c.from,
+			Traits:  traits[c.from],
 			Ignored: []string{"tools.x"},
 			Turns:   []dialogue.Turn{{Parts: []dialogue.Part{marked}}},
 		}
@@ -60,7 +66,7 @@ func TestIgnoredMembersAreLostWhereTheyAreNotSent(t *testing.T) {
 			req.Include = []string{dialogue.IncludeEncrypted, "file_search_call.results"}
 		}
 		var rep dialogue.Report
-		if rep.LoseUntranslated(&req, c.to); rep.Header() != c.want {
+		if rep.LoseUntranslated(&req, c.to, traits[c.to]); rep.Header() != c.want {
 			t.Errorf("%s -> %s: got %q, want %q", c.from, c.to, rep.Header(), c.want)
 		}
 	}

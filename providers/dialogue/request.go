@@ -28,6 +28,7 @@ const (
 // the value. Zeros that the client gave are kept.
 type Request struct {
 	Inbound Shape  // of the client: the reply is written in it
+	Traits  Traits // of Inbound
 	Model   string // the name in the client's request
 	Stream  bool
 
@@ -196,10 +197,12 @@ type Media struct {
 	MIME   string // "image/png"; may be empty with URL or FileID
 	Base64 string // standard base64, passed on without decoding
 	URL    string
-	FileID string // valid only for upstreams of the part's Origin
-	Text   string // a plain text document
-	Name   string // file name or title
-	Detail string // low, high, auto
+	FileID string // valid only at the service FileIDs
+	// FileIDs is Traits.FileIDs of the shape that FileID came in.
+	FileIDs string
+	Text    string // a plain text document
+	Name    string // file name or title
+	Detail  string // low, high, auto
 }
 
 // Call is a tool call by the model.

@@ -8,11 +8,18 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Shape translates between the neutral form and one kind of upstream. Implementations keep no
-// state and are safe for concurrent use.
-type Shape interface {
-	Name() dialogue.Shape
+// Shape is one kind of upstream that makes pictures.
+type Shape struct {
+	Name dialogue.Shape
+	// MakesPictures is set if a provider of the shape can be expected to make pictures when a
+	// pattern for all models leads to it. Where only some models do, it is false.
+	MakesPictures bool
+	Codec
+}
 
+// Codec translates between the neutral form and a shape. Implementations keep no state and are
+// safe for concurrent use.
+type Codec interface {
 	// Encode writes r for an upstream of this shape, which knows the model as model. A
 	// parameter that the shape does not have is recorded in rep if the picture is nearly the
 	// same without it. Otherwise Encode returns a *dialogue.Error that names the field of the
@@ -36,18 +43,18 @@ type Shape interface {
 	Authorize(h http.Header, key string)
 }
 
-// Simplifier is implemented by a Shape of which some upstreams refuse fields that others take.
+// Simplifier is implemented by a Codec of which some upstreams refuse fields that others take.
 type Simplifier interface {
 	// Simplify returns the request to send after a refusal, and the names of the fields that it
 	// lacks. It returns nil if no field can be left out that the refusal may be about.
 	Simplify(r *Request, model string, refused *dialogue.Error) (less *Request, lost []string)
 }
 
-// NonStreaming implements the part of Shape that a shape without streams does not need. Embed
+// NonStreaming implements the part of Codec that a shape without streams does not need. Embed
 // it in such a shape.
 type NonStreaming struct{}
 
-// Event implements Shape.
+// Event implements Codec.
 func (NonStreaming) Event(*Request, string, []byte) (*Event, error) {
 	return nil, dialogue.BadUpstream("a stream that was not asked for")
 }

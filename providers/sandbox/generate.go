@@ -254,14 +254,15 @@ func logProbs(token string) []byte {
 	return w.Buf
 }
 
-// signThinking returns what an upstream of the shape adds to a thought, so that it accepts the thought later.
+// signThinking returns what an upstream of the shape adds to a thought, so that it accepts the
+// thought later.
 func (p *player) signThinking() *dialogue.Thinking {
 	signature := base64.StdEncoding.EncodeToString([]byte("sandbox thought " + p.env.ID()))
-	switch p.script.signAs {
-	case dialogue.Messages, dialogue.Gemini:
-		return &dialogue.Thinking{Signature: signature, Origin: p.script.signAs}
-	case dialogue.Responses:
-		return &dialogue.Thinking{Encrypted: signature, ItemID: "rs_" + p.env.ID(), Origin: p.script.signAs}
+	switch p.script.proof {
+	case dialogue.SignatureProof:
+		return &dialogue.Thinking{Signature: signature, Origin: p.script.origin}
+	case dialogue.EncryptedProof:
+		return &dialogue.Thinking{Encrypted: signature, ItemID: "rs_" + p.env.ID(), Origin: p.script.origin}
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
-	"strings"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -18,74 +18,83 @@ const maxBody = 64 << 20
 // GarbageBytes is what the fault garbage puts into a reply, as a broken proxy might.
 const GarbageBytes = "<html><body>502 Bad Gateway</body></html>\n\ndata: {\"broken\":\n\n\x00\xff\n"
 
-// paths maps the routes of the shapes that have no model in their path.
-var paths = map[string]dialogue.Shape{
-	"/chat/completions": dialogue.Chat,
-	"/responses":        dialogue.Responses,
-	"/completions":      dialogue.Completions,
-	"/messages":         dialogue.Messages,
+// Handler serves the model in every given shape as upstreams of that shape do, with and without a
+// version in front of the path. It needs no key.
+func (m *Model) Handler(known []*shapes.Shape) http.Handler {
+	mux := http.NewServeMux()
+	var lists []*shapes.ModelList
+	for _, shape := range known {
+		serve := m.serve(shape)
+		for _, version := range []string{"", "/v1", "/v1beta"} {
+			mux.HandleFunc(version+shape.SandboxPath, serve)
+		}
+		if list := shape.Models; list != nil && list.Path != "" {
+			lists = append(lists, list)
+		}
+	}
+	for _, path := range []string{"/models", "/v1/models", "/v1beta/models"} {
+		i := slices.IndexFunc(lists, func(l *shapes.ModelList) bool { return l.Path == path })
+		if i < 0 {
+			mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { m.listModels(w, nil) })
+			continue
+		}
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { m.listModels(w, lists[i]) })
+	}
+	mux.HandleFunc("/", noPath)
+	return mux
 }
 
-// Handler serves the model in every given shape as upstreams of that shape do, with and without the version in front of
-// the path. It needs no key.
-func (m *Model) Handler(known []shapes.Shape) http.Handler {
-	byName := map[dialogue.Shape]shapes.Shape{}
-	for _, s := range known {
-		byName[s.Name()] = s
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v1beta"), "/v1")
-		in := shapes.Inbound{Path: r.URL.Path, Header: r.Header}
-		shape := byName[paths[path]]
-		if rest, ok := strings.CutPrefix(path, "/models/"); ok {
-			var method string
-			in.Model, method, _ = strings.Cut(rest, ":")
-			in.Stream = method == "streamGenerateContent"
-			in.Array = in.Stream && r.URL.Query().Get("alt") != "sse"
-			if in.Stream || method == "generateContent" {
-				shape = byName[dialogue.Gemini]
-			}
+func noPath(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "the sandbox has no such path", http.StatusNotFound)
+}
+
+// serve handles the requests in one shape.
+func (m *Model) serve(shape *shapes.Shape) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		in, task := shapes.Params{Path: r.URL.Path, Header: r.Header}, shapes.Generate
+		if shape.Read != nil {
+			in, task = shape.Read(r)
 		}
 		switch {
-		case path == "/models" && r.Method == http.MethodGet:
-			m.listModels(w, strings.HasPrefix(r.URL.Path, "/v1beta"))
-		case shape == nil:
-			http.Error(w, "the sandbox has no such path", http.StatusNotFound)
+		case task != shapes.Generate:
+			noPath(w, r)
 		case r.Method != http.MethodPost:
 			w.Header().Set("Allow", http.MethodPost)
 			http.Error(w, "the sandbox accepts only POST here", http.StatusMethodNotAllowed)
 		default:
 			(&delivery{model: m, shape: shape, w: w, r: r}).run(in)
 		}
-	})
+	}
 }
 
-func (m *Model) listModels(w http.ResponseWriter, gemini bool) {
-	type object = map[string]any
-	names, list := m.Names, []object{}
+// listModels writes the list of models in the form of a shape, or in the form of the other
+// shapes if list is nil.
+func (m *Model) listModels(w http.ResponseWriter, list *shapes.ModelList) {
+	names := m.Names
 	if len(names) == 0 {
 		names = []string{"sandbox"}
 	}
-	for _, name := range names {
-		if gemini {
-			list = append(list, object{"name": "models/" + name, "displayName": name,
-				"supportedGenerationMethods": []string{"generateContent", "streamGenerateContent"}})
-		} else {
-			list = append(list, object{"id": name, "object": "model", "created": 0, "owned_by": "sandbox"})
-		}
-	}
-	reply := object{"object": "list", "data": list}
-	if gemini {
-		reply = object{"models": list}
-	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reply) // an error means that the client has left
+	if list != nil {
+		var models []shapes.Model
+		for _, name := range names {
+			models = append(models, shapes.Model{ID: name, Owner: "sandbox"})
+		}
+		_, _ = w.Write(list.Page(models, false)) // an error means that the client has left
+		return
+	}
+	type object = map[string]any
+	models := []object{}
+	for _, name := range names {
+		models = append(models, object{"id": name, "object": "model", "created": 0, "owned_by": "sandbox"})
+	}
+	_ = json.NewEncoder(w).Encode(object{"object": "list", "data": models}) // likewise
 }
 
 // delivery answers one request over HTTP.
 type delivery struct {
 	model *Model
-	shape shapes.Shape
+	shape *shapes.Shape
 	w     http.ResponseWriter
 	r     *http.Request
 
@@ -97,7 +106,7 @@ type delivery struct {
 }
 
 // run answers the request. An error before the first byte is sent in the shape's envelope.
-func (d *delivery) run(in shapes.Inbound) {
+func (d *delivery) run(in shapes.Params) {
 	err := d.generate(in)
 	failure := new(dialogue.Error)
 	switch {
@@ -117,7 +126,7 @@ func (d *delivery) run(in shapes.Inbound) {
 	}
 }
 
-func (d *delivery) generate(in shapes.Inbound) error {
+func (d *delivery) generate(in shapes.Params) error {
 	body, err := io.ReadAll(http.MaxBytesReader(d.w, d.r.Body, maxBody))
 	if err != nil {
 		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge,
@@ -139,7 +148,7 @@ func (d *delivery) generate(in shapes.Inbound) error {
 	if d.script, err = ParseScript(d.model.Base, d.r.Header.Get(Header), lastText(req)); err != nil {
 		return err
 	}
-	d.script.signAs = d.shape.Name()
+	d.script.origin, d.script.proof = d.shape.Name, d.shape.Traits.Proof
 	switch {
 	case in.Array:
 		d.mode = shapes.Array

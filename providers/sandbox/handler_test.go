@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,11 +18,28 @@ import (
 // plain is a minimal shape: the request is {"say","stream"}, the reply is
 // the text, ended by a full stop.
 type plain struct {
-	shapes.Shape // what the handler does not use
-	name         dialogue.Shape
+	shapes.Inbound // what the handler does not use
 }
 
-func (p plain) Name() dialogue.Shape { return p.name }
+// shapeAt is a shape that is served at path. Its model is in the path if the path has a wildcard.
+func shapeAt(path string) *shapes.Shape {
+	s := &shapes.Shape{Descriptor: shapes.Descriptor{SandboxPath: path}, Inbound: plain{}}
+	if strings.Contains(path, "{") {
+		s.Models = &shapes.ModelList{Path: "/v1beta/models", Page: func(models []shapes.Model, _ bool) []byte {
+			return fmt.Appendf(nil, `{"models":[{"name":"models/%s"}]}`, models[len(models)-1].ID)
+		}}
+		s.Read = func(r *http.Request) (shapes.Params, shapes.Task) {
+			model, method, _ := strings.Cut(r.PathValue("rest"), ":")
+			in := shapes.Params{Model: model, Stream: strings.HasPrefix(method, "stream")}
+			in.Array = in.Stream && r.URL.Query().Get("alt") != "sse"
+			if !strings.HasSuffix(strings.ToLower(method), "generatecontent") {
+				return in, shapes.NoTask
+			}
+			return in, shapes.Generate
+		}
+	}
+	return s
+}
 
 func (p plain) read(body []byte) (say string, stream bool, err error) {
 	var v struct {
@@ -34,12 +52,12 @@ func (p plain) read(body []byte) (say string, stream bool, err error) {
 	return *v.Say, v.Stream, nil
 }
 
-func (p plain) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) {
+func (p plain) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
 	_, stream, err := p.read(body)
 	return shapes.Head{Stream: stream}, err
 }
 
-func (p plain) Decode(body []byte, in shapes.Inbound, _ *dialogue.Env) (*dialogue.Request, error) {
+func (p plain) Decode(body []byte, in shapes.Params, _ *dialogue.Env) (*dialogue.Request, error) {
 	say, _, err := p.read(body)
 	req := ask(say)
 	req.Model = in.Model
@@ -81,7 +99,7 @@ func (e *plainEmitter) Emit(dst []byte, ev *dialogue.Event) []byte {
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
 	m := &sandbox.Model{Env: env(), Base: sandbox.Script{Pace: sandbox.MaxPace}, Names: []string{"one", "two"}}
-	server := httptest.NewServer(m.Handler([]shapes.Shape{plain{name: dialogue.Chat}, plain{name: dialogue.Gemini}}))
+	server := httptest.NewServer(m.Handler([]*shapes.Shape{shapeAt("/chat/completions"), shapeAt("/models/{rest...}")}))
 	t.Cleanup(server.Close)
 	return server
 }

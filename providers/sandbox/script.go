@@ -50,7 +50,10 @@ type Script struct {
 	Unsafe bool // pictures are withheld
 	Job    job.Faults
 
-	signAs dialogue.Shape // the shape of the upstream that signs thinking
+	// origin is the shape of the upstream that the simulator stands for, and proof the form in
+	// which such upstreams vouch for thinking.
+	origin dialogue.Shape
+	proof  dialogue.Proof
 }
 
 const (

@@ -416,6 +416,11 @@ func TestSupportsStrictAppliesTheRulesOfStrictMode(t *testing.T) {
 	}
 }
 
+// dialects are those of the shapes that are named in the rows.
+var dialects = map[dialogue.Shape]schema.Dialect{
+	dialogue.Completions: schema.NoOutput, dialogue.Messages: schema.ClosedObjects, dialogue.Gemini: schema.OpenAPI,
+}
+
 func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 	able := dialogue.Capabilities{StructuredOutputs: true}
 	target := func(s dialogue.Shape, c dialogue.Capabilities) dialogue.Target {
@@ -545,7 +550,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			var rep dialogue.Report
-			got := schema.DecideOutput(row.o, row.t, &rep)
+			got := schema.DecideOutput(row.o, dialects[row.t.Shape], row.t, &rep)
 			if got.Mode != row.mode || string(got.Schema) != row.schema || rep.Degraded != row.reason {
 				t.Errorf(
 					"got mode %d schema %s reason %q, want %d %s %q",

@@ -2,23 +2,19 @@ package shapes
 
 import "bytes"
 
-// carriesAnswer reports whether a member of this name carries a piece of an answer, in an
-// event or a whole reply of any shape: text, thinking, refusals and the arguments of calls.
-func carriesAnswer(name []byte) bool {
-	switch string(name) {
-	case "content", "reasoning_content", "reasoning", "refusal", "arguments", // chat
-		"text", "thinking", "partial_json", "input", "args", // completions, messages, gemini
-		"delta": // responses
-		return true
-	}
-	return false
+// AnswerMembers names the members of events and replies of a shape that carry an answer: text,
+// thinking, refusals and the arguments of calls.
+type AnswerMembers struct {
+	Text   []string // members with a string
+	Object []string // members with an object, which counts as it is written
+	// Repeats reports whether events of this type only repeat what earlier ones have brought.
+	// It is nil for shapes without such events.
+	Repeats func(kind []byte) bool
 }
 
-// AnswerBytes returns how many bytes of answer an event or a whole reply of a provider has:
-// the strings under the names of carriesAnswer, as they are written, and whole objects where arguments
-// are no string. It makes one pass and allocates nothing. An event that repeats what earlier
-// ones have brought, as those of responses at the end of each part do, counts nothing.
-func AnswerBytes(data []byte) int {
+// Bytes returns how many bytes of answer an event or a whole reply has. Strings count as they are
+// written. It makes one pass and allocates nothing.
+func (m *AnswerMembers) Bytes(data []byte) int {
 	total, name := 0, []byte(nil)
 	for {
 		at := bytes.IndexByte(data, '"')
@@ -32,24 +28,28 @@ func AnswerBytes(data []byte) int {
 			return total
 		}
 		if rest, isName := afterColon(data); isName {
-			if name, data = text, rest; len(rest) > 0 && rest[0] == '{' && (string(name) == "args" || string(name) == "input") {
+			if name, data = text, rest; len(rest) > 0 && rest[0] == '{' && contains(m.Object, name) {
 				end := objectEnd(rest)
 				total, data = total+end, rest[end:]
 			}
 			continue
 		}
 		switch {
-		case string(name) == "type" && repeats(text):
+		case m.Repeats != nil && string(name) == "type" && m.Repeats(text):
 			return 0
-		case carriesAnswer(name):
+		case contains(m.Text, name):
 			total += len(text)
 		}
 	}
 }
 
-// repeats reports whether an event of this type brings nothing new.
-func repeats(kind []byte) bool {
-	return bytes.HasPrefix(kind, []byte("response.")) && !bytes.HasSuffix(kind, []byte(".delta"))
+func contains(names []string, name []byte) bool {
+	for _, n := range names {
+		if n == string(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // StringEnd returns the index of the quote that ends the JSON string whose first quote is just

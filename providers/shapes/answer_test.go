@@ -5,10 +5,15 @@ import (
 	"testing"
 )
 
-// TestAnswerBytesCountsTheTextOfDeltas: of every shape, and neither frames nor names nor what
-// was counted before.
+// TestAnswerBytesCountsTheTextOfDeltas checks that neither frames nor names nor what was counted
+// before count.
 func TestAnswerBytesCountsTheTextOfDeltas(t *testing.T) {
 	long := strings.Repeat("a", 8000)
+	all := AnswerMembers{
+		Text:    []string{"content", "reasoning_content", "arguments", "text", "partial_json", "delta"},
+		Object:  []string{"input", "args"},
+		Repeats: func(kind []byte) bool { return strings.HasSuffix(string(kind), ".done") },
+	}
 	tests := []struct {
 		data string
 		want int
@@ -30,7 +35,7 @@ func TestAnswerBytesCountsTheTextOfDeltas(t *testing.T) {
 		{``, 0},
 	}
 	for _, tt := range tests {
-		if got := AnswerBytes([]byte(tt.data)); got != tt.want {
+		if got := all.Bytes([]byte(tt.data)); got != tt.want {
 			t.Errorf("%.90s: got %d, want %d", tt.data, got, tt.want)
 		}
 	}
@@ -38,8 +43,9 @@ func TestAnswerBytesCountsTheTextOfDeltas(t *testing.T) {
 
 func BenchmarkAnswerBytes(b *testing.B) {
 	data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}`)
+	chat := AnswerMembers{Text: []string{"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "text"}}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		AnswerBytes(data)
+		chat.Bytes(data)
 	}
 }

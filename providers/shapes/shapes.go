@@ -1,77 +1,132 @@
-// Package shapes says what a shape must be able to do. Each package below it
-// knows exactly one shape and implements Shape; a sixth shape is one more
-// package and one line in shapes/registry. No package knows two.
 package shapes
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/fields"
 )
 
-// Shape is everything the gateway knows of one API shape: how its clients ask
-// and are answered, and how its upstreams are asked and answer. Values are
-// stateless and safe for concurrent use; state of one request lives in the
-// Emitter, Parser or Tap made for it.
-type Shape interface {
-	Name() dialogue.Shape
+// Shape is one API shape. Its parts keep no state and are safe for concurrent use. The state of
+// one request is in the Emitter, Parser or Tap that is made for it.
+type Shape struct {
+	Descriptor
+	Inbound
+	Outbound
+	Passthrough
+	// Counter is nil if clients of the shape cannot have tokens counted.
+	Counter Counter
+}
 
-	// Check looks at a client's request without building the neutral form and
-	// returns what routing needs, or the first broken rule of the documents as
-	// a *dialogue.Error (400). It is all the untouched lane ever does to a
-	// request, so it is cheap. body is valid JSON without duplicate names, unless
-	// the shape is a SyntaxChecker.
-	Check(body []byte, in Inbound) (Head, error)
+// Inbound reads the requests of a shape's clients and writes their replies.
+type Inbound interface {
+	// Check examines a request without building the neutral form. It returns what routing needs,
+	// or a *dialogue.Error (400) for the first rule of the documents that the request breaks. A
+	// request that passes through unchanged is only checked, so Check is cheap. body is valid
+	// JSON without duplicate names, unless the shape is a SyntaxChecker. body has no member name
+	// that only folds to one of Descriptor.Members.
+	Check(body []byte, in Params) (Head, error)
 
-	// Names are the member names that the shape reads in requests. body has none that
-	// only folds to one of them.
-	Names() *fields.Names
+	// Decode builds the neutral form of a request that Check has accepted. Fields that only this
+	// shape has go to Extra. Errors are *dialogue.Error.
+	Decode(body []byte, in Params, env *dialogue.Env) (*dialogue.Request, error)
 
-	// Decode builds the neutral form of a request that Check has passed.
-	// What only this shape can say goes to Extra; errors are *dialogue.Error.
-	Decode(body []byte, in Inbound, env *dialogue.Env) (*dialogue.Request, error)
-
-	// Encode writes req for an upstream of this shape. What the shape cannot
-	// say is recorded in rep or refused with a *dialogue.Error. Structured
-	// output is decided here, with providers/schema.
-	Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (Call, error)
-
-	// Patch prepares a client's own bytes for an upstream of this shape: model,
-	// include_usage, structured-output degradation, removal of carriers this
-	// gateway sealed. Everything else stays byte for byte, and body itself is
-	// not written to.
-	Patch(body []byte, in Inbound, head Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (Call, error)
-
-	// NewEmitter writes events to the client that made req.
+	// NewEmitter returns the writer of the reply to req.
 	NewEmitter(req *dialogue.Request, mode Mode, env *dialogue.Env) Emitter
-	// NewParser reads an upstream's reply to a Call made by Encode, which asked
-	// for this many choices; 0 means one.
-	NewParser(choices int, env *dialogue.Env) Parser
-	// NewTap watches an upstream's reply to a Call made by Patch.
-	NewTap(o TapOptions, env *dialogue.Env) Tap
 
-	// DecodeError reads an upstream's refusal (status >= 400). The status is
-	// the upstream's; what the client gets to see of it is decided by the
-	// caller. A body that is not JSON or too long gives a fixed message.
-	DecodeError(status int, header http.Header, body []byte) *dialogue.Error
-	// Envelope is the body of an error reply to a client of this shape.
+	// Envelope returns the body of an error reply.
 	Envelope(err *dialogue.Error) []byte
 
-	// Authorize sets the header this shape's upstreams want a key in.
-	Authorize(h http.Header, key string)
-	// MaxChoices is how many choices one upstream call can be asked for.
-	MaxChoices() int
-	// Heartbeat is what may be sent while the upstream is silent, at any place
-	// between two events, in the given mode; nil: nothing may.
+	// Heartbeat returns the bytes that may be sent between two events while the upstream is
+	// silent, or nil if nothing may be sent in this mode.
 	Heartbeat(mode Mode) []byte
 }
 
-// SyntaxChecker is a Shape whose Check looks at every byte of the body on its
-// one way through it, and so refuses what is not valid JSON (with whatever
-// error): its caller need not look for that beforehand, and only has to find
-// out what to say when Check refuses.
+// Outbound writes requests for a shape's upstreams and reads their replies.
+type Outbound interface {
+	// Encode writes req for an upstream of this shape. What the shape cannot express is recorded
+	// in rep or refused with a *dialogue.Error. Encode decides about structured output, with
+	// providers/schema.
+	Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (Call, error)
+
+	// NewParser returns the reader of the reply to a Call that Encode made for this many
+	// choices. 0 means one.
+	NewParser(choices int, env *dialogue.Env) Parser
+
+	// DecodeError reads an upstream's refusal (status >= 400). The status is the upstream's; the
+	// caller decides what the client gets to see. A body that is not JSON or is too long gives a
+	// fixed message.
+	DecodeError(status int, header http.Header, body []byte) *dialogue.Error
+
+	// Authorize sets the header in which upstreams of this shape expect a key.
+	Authorize(h http.Header, key string)
+
+	// MaxChoices returns the most choices that one call can ask for.
+	MaxChoices() int
+}
+
+// Passthrough sends a client's own bytes to an upstream of the client's shape and returns the
+// upstream's own bytes, with as few changes as possible.
+type Passthrough interface {
+	// Patch prepares a client's body: model, include_usage, degradation of structured output,
+	// removal of values that this gateway sealed. All other bytes stay, and body itself is not
+	// written to.
+	Patch(body []byte, in Params, head Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (Call, error)
+
+	// NewTap returns a watcher of the reply to a Call that Patch made.
+	NewTap(o TapOptions, env *dialogue.Env) Tap
+}
+
+// Counter counts the tokens of requests that are not made.
+type Counter interface {
+	// CountedRequest returns the request whose tokens the body of a counting request asks for.
+	CountedRequest(body []byte) ([]byte, error)
+	// CountCall turns the Call of a generation request into one that counts. ok is false if
+	// upstreams of the shape cannot be asked.
+	CountCall(c Call) (counting Call, ok bool, err error)
+	// IsCount reports whether an upstream's reply to such a Call has a number, so that it can be
+	// sent to the client.
+	IsCount(reply []byte) bool
+	// CountReply writes the reply to a counting request.
+	CountReply(tokens int64) []byte
+}
+
+// SyntaxChecker is an Inbound whose Check reads every byte of the body and so refuses, with any
+// error, what is not valid JSON. Its caller does not need to check the syntax beforehand, and
+// only finds out what to report when Check refuses.
 type SyntaxChecker interface{ ChecksSyntax() }
+
+// Check returns an error that names the first mistake in a list of shapes. The gateway does not
+// start with such a list, because a route without a scope would be open to every key.
+func Check(known []*Shape) error {
+	names := make(map[dialogue.Shape]bool, len(known))
+	for _, s := range known {
+		switch {
+		case s.Name == "":
+			return errors.New("a shape has no name")
+		case names[s.Name]:
+			return fmt.Errorf("shape %s: the name is used twice", s.Name)
+		case s.Inbound == nil || s.Outbound == nil || s.Passthrough == nil:
+			return fmt.Errorf("shape %s: it lacks Inbound, Outbound or Passthrough", s.Name)
+		case len(s.Routes) == 0:
+			return fmt.Errorf("shape %s: it has no routes", s.Name)
+		case s.Scope == "":
+			return fmt.Errorf("shape %s: its routes have no scope", s.Name)
+		case s.Members == nil:
+			return fmt.Errorf("shape %s: it does not list the members it reads", s.Name)
+		case s.Telemetry.Operation == "" || s.Telemetry.Vendor == "":
+			return fmt.Errorf("shape %s: its calls have no names for telemetry", s.Name)
+		}
+		names[s.Name] = true
+		for _, route := range s.Routes {
+			if route.Task == NoTask && s.Read == nil || route.Task == Count && s.Counter == nil {
+				return fmt.Errorf("shape %s: nothing handles the route %s", s.Name, route.Pattern)
+			}
+		}
+	}
+	return nil
+}
 
 // Mode says how a reply is written to the client.
 type Mode uint8
@@ -83,12 +138,13 @@ const (
 	Array              // gemini without alt=sse: one JSON array, element by element
 )
 
-// Inbound is what a request says outside its body.
-type Inbound struct {
-	Path   string // the URL's path, decoded
-	Model  string // gemini: from the path; otherwise ""
-	Stream bool   // gemini: streamGenerateContent
-	Array  bool   // gemini: streamed without alt=sse
+// Params are what a request says outside its body.
+type Params struct {
+	Path string // the URL's path, decoded
+	// Model, Stream and Array are set by shapes that have them in the path and query.
+	Model  string
+	Stream bool
+	Array  bool // streamed as a JSON array instead of server-sent events
 	Header http.Header
 	// SystemTurns: the model's catalogue entry takes a system role inside
 	// messages (decisions.md "Text shapes"). Clients cannot say so themselves.
@@ -188,27 +244,44 @@ const (
 	Failed // it is an error event: see Tap.Err; not forwarded as it is
 )
 
-// Tap watches a reply that passes through untouched: it learns usage and how
-// the reply ends, and never builds more than it needs for that.
-type Tap interface {
-	// Event looks at one event that has passed fields.CheckEvent. content reports whether it carries any part of
-	// the answer: until the first such event a failure can still be retried.
+// Tap watches a reply that passes through unchanged: it learns usage and how the reply ends, and
+// builds no more than it needs for that. TapOf makes one.
+type Tap struct {
+	Watcher
+	Learned
+}
+
+// TapOf returns a Tap whose parts are one value.
+func TapOf[T interface {
+	Watcher
+	Learned
+}](t T) Tap {
+	return Tap{t, t}
+}
+
+// Watcher is the part of a Tap that sees the reply.
+type Watcher interface {
+	// Event examines one event that has passed fields.CheckEvent. content reports whether it
+	// carries any part of the answer: until the first such event a failure can still be retried.
 	Event(name string, data []byte) (replaced []byte, v Verdict, content bool)
-	// Body looks at a whole reply and returns what the client gets (body
-	// itself unless the model name is replaced), or an error if it is not one.
+	// Body examines a whole reply and returns what the client gets, which is body itself unless
+	// the model's name is replaced. It returns an error if body is not a reply.
 	Body(body []byte) ([]byte, *dialogue.Error)
-	// Err is set once Event has returned Failed.
-	Err() *dialogue.Error
-	// Answered is Parser.Answered. What a choice says is dropped from then on.
-	Answered() bool
-	// Done reports whether the terminal event has passed; what follows is dropped.
-	Done() bool
-	// EOF says that the body ended cleanly. It returns bytes still owed to the
-	// client (a missing [DONE]), or an error if the reply was not finished.
+	// EOF is called when the body ended cleanly. It returns bytes that the client must still get
+	// (a missing [DONE]), or an error if the reply was not finished.
 	EOF() ([]byte, *dialogue.Error)
 	// Fail appends the terminal error event that fits what has been forwarded.
 	Fail(dst []byte, err *dialogue.Error) []byte
-	// Usage and Reason are what has been learnt so far.
+}
+
+// Learned reports the state of the reply that a Tap watches.
+type Learned interface {
+	// Err returns the failure after Event has returned Failed.
+	Err() *dialogue.Error
+	// Answered reports what Parser.Answered does. Later pieces of an answer are dropped.
+	Answered() bool
+	// Done reports whether the terminal event has passed. Whatever follows is dropped.
+	Done() bool
 	Usage() dialogue.Usage
 	Reason() dialogue.Reason
 }

@@ -10,7 +10,6 @@ import (
 
 // Dialect is what Ask needs to know of the shape that a provider is asked in.
 type Dialect struct {
-	Shape       dialogue.Shape
 	Authorize   func(h http.Header, key string)
 	DecodeError func(status int, header http.Header, body []byte) *dialogue.Error
 }
@@ -60,17 +59,17 @@ func (c *Client) askAs(ctx context.Context, r Request, d Dialect, key string) (*
 	if err != nil {
 		body = nil // the status is enough
 	}
-	f := Refused(d.Shape, reply.Status, reply.Header, d.DecodeError(reply.Status, reply.Header, body), c.keys.All()...)
+	f := Refused(dialogue.Traits{}, reply.Status, reply.Header, d.DecodeError(reply.Status, reply.Header, body), c.keys.All()...)
 	if key != "" {
 		c.keys.Judge(key, r.Model, f, time.Now())
 	}
 	return nil, f
 }
 
-// Fault is what a provider says of something that failed after it was accepted,
-// as a client may read it.
-func (c *Client) Fault(shape dialogue.Shape, code, message string) (cleanCode, cleanMessage string) {
-	f := InStream(shape, &dialogue.Error{Status: http.StatusBadRequest, Code: code, Message: message}, c.keys.All()...)
+// Fault returns the code and message of a failure after a request was accepted, in the form that
+// a client may read.
+func (c *Client) Fault(code, message string) (cleanCode, cleanMessage string) {
+	f := InStream(dialogue.Traits{}, &dialogue.Error{Status: http.StatusBadRequest, Code: code, Message: message}, c.keys.All()...)
 	cleanCode, _ = f.Err.Code.(string)
 	return cleanCode, f.Err.Message
 }

@@ -115,10 +115,10 @@ func CancelledBy(cause error) *Failure {
 // Broken is the failure of a reply that was cut off, with err as its cause.
 func Broken(err error) *Failure { return failed(context.Background(), err, true) }
 
-// Refused classifies a reply with an error status. decoded is what the shape
-// read from its body; the result's Err is what the client may see of it, which
-// is nothing of the provider's addresses and of its keys, the secrets.
-func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
+// Refused classifies a reply with an error status. decoded is what the shape read from its body.
+// The Err of the result is what the client may see, without the provider's addresses and without
+// the secrets, which are its keys. client are the traits of the client's shape.
+func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
 	e := scrubbed(decoded, secrets)
 	e.Status = status
 	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now())}
@@ -138,7 +138,7 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 		e.NoRetry = e.NoRetry || f.TooLarge
 	case status == 529:
 		f.Class = Overloaded
-		if inbound != dialogue.Messages {
+		if !client.Overloaded529 {
 			e.Status = 503
 		}
 	case status == 503:
@@ -160,8 +160,8 @@ func Refused(inbound dialogue.Shape, status int, h http.Header, decoded *dialogu
 }
 
 // InStream classifies an error event that arrived inside a 200 reply.
-func InStream(inbound dialogue.Shape, e *dialogue.Error, secrets ...string) *Failure {
-	return Refused(inbound, max(e.Status, 400), nil, e, secrets...)
+func InStream(client dialogue.Traits, e *dialogue.Error, secrets ...string) *Failure {
+	return Refused(client, max(e.Status, 400), nil, e, secrets...)
 }
 
 // limitAndRequested finds the numbers in "Limit 30,000, Requested 41,000", in lower case

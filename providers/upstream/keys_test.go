@@ -56,12 +56,12 @@ func TestARequestThatNeverFitsIsKnownByItsMessage(t *testing.T) {
 		"Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000.":                                                                                    false,
 		"Rate limit reached for requests": false, "": false, "limit 10": false, "Limit: 3, requested: 4": true,
 	} {
-		f := upstream.Refused(dialogue.Chat, 429, nil, &dialogue.Error{Status: 429, Message: message})
+		f := upstream.Refused(dialogue.Traits{}, 429, nil, &dialogue.Error{Status: 429, Message: message})
 		if f.TooLarge != want || f.Err.NoRetry != want || f.Class != upstream.RateLimited {
 			t.Errorf("%q: too large %t, no retry %t", message, f.TooLarge, f.Err.NoRetry)
 		}
 	}
-	f := upstream.Refused(dialogue.Chat, 429, map[string][]string{"Retry-After": {"2"}}, &dialogue.Error{Status: 429, Message: "request too large"})
+	f := upstream.Refused(dialogue.Traits{}, 429, map[string][]string{"Retry-After": {"2"}}, &dialogue.Error{Status: 429, Message: "request too large"})
 	if f.TooLarge {
 		t.Error("the provider named a time, so waiting helps")
 	}

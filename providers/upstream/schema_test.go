@@ -19,7 +19,7 @@ func TestA400AboutTheSchemaIsRecognized(t *testing.T) {
 		"Unknown name \"$ref\" at 'tools[0].function_declarations[0].parameters': no such schema": false,
 		"messages: at least one message is required":                                              false,
 	} {
-		f := Refused(dialogue.Chat, 400, nil, &dialogue.Error{Status: 400, Message: message})
+		f := Refused(dialogue.Traits{}, 400, nil, &dialogue.Error{Status: 400, Message: message})
 		if f.Schema != want {
 			t.Errorf("%q: %v", message, f.Schema)
 		}

@@ -231,24 +231,24 @@ func TestManyItemsCostWhatTheirSizeIsWorth(t *testing.T) {
 // counted is what a translation counts against the memory of the process.
 func counted(input string) int64 { return memory.OfTranslation([]byte(input)) }
 
-func readRequest(shape shapes.Shape, body []byte) {
-	inbound := shapes.Inbound{Model: "m"}
-	if _, ok := shape.(shapes.SyntaxChecker); !ok && !fields.ValidObject(body, shape.Names()) {
-		fields.ExplainNames(body, shape.Names())
+func readRequest(shape *shapes.Shape, body []byte) {
+	inbound := shapes.Params{Model: "m"}
+	if _, ok := shape.Inbound.(shapes.SyntaxChecker); !ok && !fields.ValidObject(body, shape.Members) {
+		fields.ExplainNames(body, shape.Members)
 		return
 	}
 	head, err := shape.Check(body, inbound)
 	if err != nil {
 		return
 	}
-	_, _ = shape.Patch(body, inbound, head, target(shape.Name()), new(dialogue.Report), newEnv())
+	_, _ = shape.Patch(body, inbound, head, target(shape.Name), new(dialogue.Report), newEnv())
 	req, err := shape.Decode(body, inbound, newEnv())
 	if err != nil {
 		return
 	}
 	for _, other := range registry.ByName() {
 		runtime.GC() // a request is encoded once, so do not count what the others left
-		_, _ = other.Encode(req, target(other.Name()), new(dialogue.Report), newEnv())
+		_, _ = other.Encode(req, target(other.Name), new(dialogue.Report), newEnv())
 	}
 }
 
@@ -276,13 +276,13 @@ func TestRepliesCostWhatTheirSizeIsWorth(t *testing.T) {
 }
 
 // parse reads a reply and writes it for a client of each shape in turn.
-func parse(shape shapes.Shape, event, input string, whole bool) {
+func parse(shape *shapes.Shape, event, input string, whole bool) {
 	for _, client := range registry.ByName() {
 		mode := shapes.Stream
 		if whole {
 			mode = shapes.Whole
 		}
-		emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name()}, mode, newEnv()), []byte(nil)
+		emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name}, mode, newEnv()), []byte(nil)
 		emit := func(ev *dialogue.Event) { out = emitter.Emit(out[:0], ev) }
 		parser := shape.NewParser(1, newEnv())
 		if whole {
@@ -296,7 +296,7 @@ func parse(shape shapes.Shape, event, input string, whole bool) {
 	}
 }
 
-func tap(shape shapes.Shape, event, input string) {
+func tap(shape *shapes.Shape, event, input string) {
 	t := shape.NewTap(shapes.TapOptions{Model: "m", Stream: true}, newEnv())
 	if fields.CheckEvent([]byte(input)) == nil {
 		t.Event(event, []byte(input))
@@ -317,7 +317,7 @@ func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 		read := func(n int) sizes.Cost {
 			return sizes.Measure(func() {
 				for _, client := range registry.ByName() {
-					emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name()}, shapes.Stream, newEnv()), []byte(nil)
+					emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name}, shapes.Stream, newEnv()), []byte(nil)
 					parser := shape.NewParser(1, newEnv())
 					emit := func(ev *dialogue.Event) { out = emitter.Emit(out[:0], ev) }
 					for range n {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"stagedoor/providers/catalog"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -137,8 +138,8 @@ func checkKey(d *decoder, path string, k *Key) {
 		d.at(path+".key", "expected printable characters without spaces: no client can send it in a header")
 	}
 	for i, s := range pointed(k.Scopes) {
-		if s != "all" && !slices.Contains(state.Scopes(), s) {
-			d.at(fmt.Sprintf("%s.scopes[%d]", path, i), "%q is not known here, expected all or some of %s", s, strings.Join(state.Scopes(), ", "))
+		if s != "all" && !slices.Contains(registry.Scopes(), s) {
+			d.at(fmt.Sprintf("%s.scopes[%d]", path, i), "%q is not known here, expected all or some of %s", s, strings.Join(registry.Scopes(), ", "))
 		}
 	}
 	for i, s := range pointed(k.Models) {

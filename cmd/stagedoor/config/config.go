@@ -106,8 +106,8 @@ type KeyLimit struct {
 
 // Provider is an upstream.
 type Provider struct {
-	Shape    string      `yaml:"shape" doc:"the shape it is spoken to in" required:"true" enum:"chat,responses,completions,messages,gemini,sandbox,images,imagegen,videos,veo"`
-	Also     Strings     `yaml:"also" doc:"further shapes it serves; requests in one of them pass untouched" enum:"chat,responses,completions,messages,gemini,images,videos,imagegen,veo"`
+	Shape    string      `yaml:"shape" doc:"the shape it is spoken to in" required:"true" enum:"@shapes,sandbox"`
+	Also     Strings     `yaml:"also" doc:"further shapes it serves; requests in one of them pass untouched" enum:"@shapes"`
 	BaseURL  string      `yaml:"base_url" doc:"address below which the shape's paths lie"`
 	APIKeys  []Secret    `yaml:"api_keys" doc:"any number of keys, used in turn"`
 	Limits   Limits      `yaml:"limits" doc:"what the provider allows; 0: no limit"`

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"stagedoor/providers/shapes/registry"
 	"strconv"
 	"strings"
 
@@ -310,10 +311,20 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
+// wordsOf returns the words that a field takes, or nil if it takes any. "@shapes" in the tag stands
+// for the names of all shapes.
+func wordsOf(f reflect.StructField) []string {
+	tag := f.Tag.Get("enum")
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(strings.ReplaceAll(tag, "@shapes", strings.Join(registry.Names(), ",")), ",")
+}
+
 // enum checks a field that takes a closed set of words.
 func (d *decoder) enum(n ast.Node, f reflect.StructField, v reflect.Value, path string) {
-	set := strings.Split(f.Tag.Get("enum"), ",")
-	if f.Tag.Get("enum") == "" || d.broken[path] {
+	set := wordsOf(f)
+	if len(set) == 0 || d.broken[path] {
 		return
 	}
 	expected := strings.Join(set, ", ")

@@ -175,8 +175,8 @@ func form(f reflect.StructField) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if words := f.Tag.Get("enum"); words != "" {
-		words = "`" + strings.ReplaceAll(words, ",", "`, `") + "`"
+	if set := wordsOf(f); len(set) > 0 {
+		words := "`" + strings.Join(set, "`, `") + "`"
 		if t.Kind() == reflect.Slice {
 			return "list of " + words
 		}

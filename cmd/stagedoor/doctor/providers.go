@@ -11,7 +11,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/upstream"
 )
@@ -22,21 +22,6 @@ const (
 	// atOnce is how many providers are asked at a time.
 	atOnce = 8
 )
-
-// route is where a provider of a shape lists what it has: that costs nothing and
-// needs a key. Without a path only reaching it can be tried.
-type route struct {
-	path   string
-	like   dialogue.Shape // whose way it is to send a key
-	header http.Header
-}
-
-var routes = map[string]route{
-	"chat": {"/models", dialogue.Chat, nil}, "responses": {"/models", dialogue.Chat, nil}, "completions": {"/models", dialogue.Chat, nil},
-	"images": {"/models", dialogue.Chat, nil}, "videos": {"/models", dialogue.Chat, nil},
-	"messages": {"/v1/models", dialogue.Messages, http.Header{"Anthropic-Version": {"2023-06-01"}}},
-	"gemini":   {"/v1beta/models", dialogue.Gemini, nil}, "veo": {"/v1beta/models", dialogue.Gemini, nil},
-}
 
 // date is what a provider's clock said at a time of ours.
 type date struct{ theirs, ours time.Time }
@@ -82,19 +67,22 @@ func provider(ctx context.Context, spec *catalog.Provider) (checks []Check, date
 
 // ask sends one request as the gateway would, and judges the answer.
 func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date) {
-	where := routes[string(spec.Shape)]
+	var probe shapes.Probe
+	if d := registry.Describe(spec.Shape); d != nil {
+		probe = d.Probe
+	}
 	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, Headers: spec.Headers,
 		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: patience, Total: patience}})
 	if err != nil {
 		return Check{Status: Failed, Detail: "its address cannot be used", Advice: "look at base_url"}, nil
 	}
 	defer client.Close()
-	authorize := func(http.Header, string) {}
-	if shape, ok := registry.ByName()[where.like]; ok {
-		authorize = shape.Authorize
+	authorize := probe.Authorize
+	if authorize == nil {
+		authorize = func(http.Header, string) {} // it can be reached, not asked
 	}
 	began := time.Now()
-	reply, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: where.path, Header: where.header.Clone()}, authorize, key)
+	reply, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: probe.Path, Header: probe.Header.Clone()}, authorize, key)
 	if err != nil {
 		return Check{Status: Failed, Detail: "not reached: " + cause(err, key), Advice: "look at base_url, the network, proxies and firewalls between"}, nil
 	}
@@ -104,7 +92,7 @@ func ask(ctx context.Context, spec *catalog.Provider, key string) (Check, *date)
 	if told, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
 		at = &date{told, began.Add(took / 2)}
 	}
-	return judge(reply.Status, where.path != "" && key != "", took), at
+	return judge(reply.Status, probe.Path != "" && key != "", took), at
 }
 
 // judge says what a status tells of a provider and a key.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/sandbox/clip"
@@ -167,7 +166,7 @@ func failure(ctx context.Context, err error) error {
 }
 
 func refused(e *dialogue.Error) error {
-	f := upstream.Refused(catalog.Sandbox, e.Status, nil, e)
+	f := upstream.Refused(dialogue.Traits{}, e.Status, nil, e)
 	f.RetryAfter = e.RetryAfter
 	return f
 }

@@ -36,11 +36,11 @@ func BenchmarkUntouched(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				head, err := chat.Shape.Check(body, shapes.Inbound{})
+				head, err := chat.Shape.Check(body, shapes.Params{})
 				if err != nil {
 					b.Fatal(err)
 				}
-				call, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "m"}, &dialogue.Report{}, nil)
+				call, err := chat.Shape.Patch(body, shapes.Params{}, head, dialogue.Target{Model: "m"}, &dialogue.Report{}, nil)
 				if err != nil || len(call.Body) != len(body) {
 					b.Fatal(err)
 				}

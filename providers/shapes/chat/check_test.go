@@ -107,7 +107,7 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := chat.Shape.Check([]byte(row.body), shapes.Inbound{})
+			_, err := chat.Shape.Check([]byte(row.body), shapes.Params{})
 			got := ""
 			if e := new(dialogue.Error); errors.As(err, &e) {
 				got = e.Param
@@ -132,7 +132,7 @@ func pairs(n int) string {
 
 func TestCheckReadsTheHead(t *testing.T) {
 	head, err := chat.Shape.Check([]byte(with(`,"stream":true,"stream_options":{"include_usage":true},"n":3,"max_tokens":7,
-		"max_completion_tokens":9,"service_tier":"flex","store":true,"response_format":{"type":"json_object"}`)), shapes.Inbound{})
+		"max_completion_tokens":9,"service_tier":"flex","store":true,"response_format":{"type":"json_object"}`)), shapes.Params{})
 	want := shapes.Head{Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 9, N: 3, ServiceTier: "flex", Structured: true, Store: true}
 	if err != nil || head != want {
 		t.Errorf("got %+v, %v, want %+v", head, err, want)
@@ -166,7 +166,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := chat.Shape.Check(body, shapes.Inbound{}); err != nil {
+				if _, err := chat.Shape.Check(body, shapes.Params{}); err != nil {
 					b.Fatal(err)
 				}
 			}

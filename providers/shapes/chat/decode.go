@@ -21,7 +21,7 @@ type decoder struct {
 }
 
 func decode(body []byte, env *dialogue.Env) (*dialogue.Request, error) {
-	d := &decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Chat, Body: body}}
+	d := &decoder{env: env, req: &dialogue.Request{Inbound: Name, Traits: traits, Body: body}}
 	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			d.field(name.String(), v)

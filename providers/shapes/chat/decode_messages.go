@@ -147,7 +147,7 @@ func (d *decoder) part(v gjson.Result) (dialogue.Part, bool) {
 }
 
 func mediaPart(m *dialogue.Media) dialogue.Part {
-	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: dialogue.Chat}
+	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
 // tooLarge measures the bytes of an image given by value, without decoding it.
@@ -181,7 +181,7 @@ func address(m *dialogue.Media, url string) {
 func fileMedia(v gjson.Result) *dialogue.Media {
 	m := &dialogue.Media{Kind: dialogue.File, Name: v.Get("filename").String()}
 	if id := v.Get("file_id").String(); id != "" {
-		m.FileID = id
+		m.FileID, m.FileIDs = id, traits.FileIDs
 		return m
 	}
 	data := v.Get("file_data").String()

@@ -52,7 +52,7 @@ func readTool(v gjson.Result) dialogue.Tool {
 			Description: c.Get("description").String(), Format: flatFormat(c.Get("format"))}
 	default:
 		t = dialogue.Tool{Kind: dialogue.OpaqueTool, Type: kind, Name: v.Get("name").String(),
-			Origin: dialogue.Chat, Opaque: fields.Raw(v)}
+			Origin: Name, Opaque: fields.Raw(v)}
 		if strings.HasPrefix(kind, "web_search") {
 			t.Kind = dialogue.WebSearchTool
 		}
@@ -121,7 +121,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 		})
 		return c
 	}
-	return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Origin: dialogue.Chat, Opaque: fields.Raw(v),
+	return &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Origin: Name, Opaque: fields.Raw(v),
 		Names: []string{v.Get("name").String()}}
 }
 

@@ -274,7 +274,7 @@ func (s *stream) close(dst []byte, ev *dialogue.Event) []byte {
 		}
 	case dialogue.TextPart:
 		if ev.Signature != "" {
-			return s.details(dst, ev.Choice, v, dialogue.Thinking{Signature: ev.Signature, Origin: dialogue.Gemini})
+			return s.details(dst, ev.Choice, v, dialogue.Thinking{Signature: ev.Signature, Origin: ev.Origin})
 		}
 	}
 	return dst

@@ -83,7 +83,7 @@ func gather(c *dialogue.Choice) spoken {
 			s.content += p.Text
 			s.texts = append(s.texts, p)
 			if p.Signature != "" {
-				s.sealed = append(s.sealed, dialogue.Thinking{Signature: p.Signature, Origin: dialogue.Gemini})
+				s.sealed = append(s.sealed, dialogue.Thinking{Signature: p.Signature, Origin: p.Origin})
 			}
 		case dialogue.RefusalPart:
 			s.refusal += p.Text

@@ -77,7 +77,7 @@ func (e *encoder) limits() error {
 
 // limitName keeps the word a chat client used: old servers know only one.
 func (e *encoder) limitName() string {
-	if e.req.Inbound == dialogue.Chat {
+	if e.req.Inbound == Name {
 		body := fields.View(e.req.Body)
 		if body.Get("max_completion_tokens").Type != gjson.Number && body.Get("max_tokens").Type == gjson.Number {
 			return "max_tokens"
@@ -107,7 +107,7 @@ func (e *encoder) stop() {
 func (e *encoder) topK() error {
 	switch {
 	case e.req.TopK == nil:
-	case e.req.Inbound == dialogue.Chat:
+	case e.req.Inbound == Name:
 		e.Key("top_k").Int(*e.req.TopK)
 	default:
 		e.rep.Lose("top_k")
@@ -121,7 +121,7 @@ func (e *encoder) effort() {
 	r := e.req.Reasoning
 	word := r.Effort
 	switch {
-	case word == "max" && e.req.Inbound != dialogue.Chat && e.req.Inbound != dialogue.Responses:
+	case word == "max" && !e.req.Traits.MaxEffort:
 		word = "xhigh" // the highest that every effort model knows
 	case word != "" || r.Disabled || e.t.Caps.Thinking == dialogue.ThinkingNone:
 	case r.Budget != nil && *r.Budget > 0:
@@ -150,7 +150,7 @@ func effortOf(budget int64) string {
 
 // output decides and writes structured output (gateway.md 4.8).
 func (e *encoder) output() error {
-	o := schema.DecideOutput(e.req.Output, e.t, e.rep)
+	o := schema.DecideOutput(e.req.Output, schema.JSONSchema, e.t, e.rep)
 	switch o.Mode {
 	case dialogue.OutputJSON:
 		e.Key("response_format").Object().Key("type").String("json_object").End()
@@ -159,8 +159,8 @@ func (e *encoder) output() error {
 		if o.GeminiSchema {
 			raw = schema.FromGemini(raw)
 		}
-		if e.req.Inbound == dialogue.Messages {
-			raw = e.unbound(raw)
+		if e.req.Traits.DropsBounds {
+			raw = e.withoutBounds(raw)
 		}
 		e.Key("response_format").Object().Key("type").String("json_schema")
 		e.Key("json_schema").Object()
@@ -168,7 +168,7 @@ func (e *encoder) output() error {
 		if o.Description != "" {
 			e.Key("description").String(o.Description)
 		}
-		if o.Strict == nil && bindsSchema(e.req.Inbound) && schema.SupportsStrict(raw) {
+		if o.Strict == nil && e.req.Traits.BindsSchema && schema.SupportsStrict(raw) {
 			e.Key("strict").Bool(true)
 		}
 		e.strict(o.Strict, raw, "response_format:strict")
@@ -178,9 +178,8 @@ func (e *encoder) output() error {
 	return nil
 }
 
-// unbound takes the bounds out that the messages shape does not have, whoever
-// the upstream is (gateway.md 4.8 rule 2).
-func (e *encoder) unbound(raw json.RawMessage) json.RawMessage {
+// withoutBounds removes the bounds of a schema and records that it did.
+func (e *encoder) withoutBounds(raw json.RawMessage) json.RawMessage {
 	out, stripped := schema.StripBounds(raw)
 	if stripped {
 		e.rep.Degrade(dialogue.KeywordsStripped)
@@ -195,13 +194,6 @@ func outputName(name string) string {
 	return legal(name)
 }
 
-// bindsSchema reports whether a schema always binds the answer in a shape, so
-// that strict says what its clients asked for without the word
-// (wire/messages.md 8).
-func bindsSchema(inbound dialogue.Shape) bool {
-	return inbound == dialogue.Messages || inbound == dialogue.Gemini
-}
-
 // strict is passed on, and turned off where the schema would be refused
 // under it: shapes differ in what they mean by it (translation.md 7).
 func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
@@ -209,17 +201,11 @@ func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 		return
 	}
 	on := *strict
-	if on && !sameStrict(e.req.Inbound) && !schema.SupportsStrict(raw) {
+	if on && !e.req.Traits.StrictIsNative && !schema.SupportsStrict(raw) {
 		on = false
 		e.rep.Lose(name)
 	}
 	e.Key("strict").Bool(on)
-}
-
-// sameStrict reports whether strict means to clients of a shape what it means to
-// upstreams of this one, so that a schema it does not fit is theirs to answer for.
-func sameStrict(inbound dialogue.Shape) bool {
-	return inbound == dialogue.Chat || inbound == dialogue.Responses
 }
 
 // identity is who asks and how the provider shall serve it.
@@ -235,8 +221,7 @@ func (e *encoder) identity() error {
 		e.Key("safety_identifier").String(user)
 		e.Key("user").String(user)
 	}
-	near := req.Inbound == dialogue.Chat || req.Inbound == dialogue.Responses
-	if near {
+	if req.Traits.KeepsMetadata {
 		e.raw("metadata", req.Metadata)
 		e.word("service_tier", req.ServiceTier)
 	} else {
@@ -247,7 +232,7 @@ func (e *encoder) identity() error {
 	}
 	e.word("prompt_cache_key", req.CacheKey)
 	e.word("verbosity", req.Verbosity)
-	if req.Store != nil && req.Inbound == dialogue.Chat {
+	if req.Store != nil && req.Inbound == Name {
 		e.Key("store").Bool(*req.Store) // the other shape that has it is stored here
 	}
 	if e.webSearch {
@@ -262,7 +247,7 @@ func (e *encoder) identity() error {
 }
 
 func (e *encoder) modalities() error {
-	if e.req.Inbound == dialogue.Chat {
+	if e.req.Inbound == Name {
 		if len(e.req.Modalities) > 0 {
 			e.Key("modalities").Array()
 			for _, m := range e.req.Modalities {
@@ -285,9 +270,9 @@ func (e *encoder) modalities() error {
 
 // extras are for clients of this shape only; of others they are lost.
 func (e *encoder) extras() error {
-	e.rep.LoseUntranslated(e.req, dialogue.Chat)
+	e.rep.LoseUntranslated(e.req, Name, traits)
 	for _, f := range e.req.Extra {
-		if e.req.Inbound == dialogue.Chat {
+		if e.req.Inbound == Name {
 			e.KeyOf(f.Name).Raw(f.Value)
 		} else {
 			e.rep.LoseField(f.Name, f.Value)

@@ -33,10 +33,9 @@ func (e *encoder) media(p dialogue.Part) error {
 	return dialogue.Unsupported("messages", "the chosen model's provider does not take "+string(m.Kind)+" input")
 }
 
-// fileID passes ids on only where they can mean something: chat and responses
-// are served by the same providers.
+// fileID sends an id that means something to upstreams of the shape.
 func (e *encoder) fileID(p dialogue.Part) error {
-	if p.Media.Kind != dialogue.File || p.Origin != dialogue.Chat && p.Origin != dialogue.Responses {
+	if p.Media.Kind != dialogue.File || p.Media.FileIDs != traits.FileIDs {
 		return dialogue.Unsupported("messages", "a file id cannot be used with the chosen model's provider")
 	}
 	e.Object().Key("type").String("file").Key("file").Object().Key("file_id").String(p.Media.FileID).End().End()

@@ -36,7 +36,7 @@ func (e *encoder) forced() error {
 	if c == nil {
 		return nil
 	}
-	if len(c.Opaque) > 0 && c.Origin != dialogue.Chat {
+	if len(c.Opaque) > 0 && c.Origin != Name {
 		return dialogue.Unsupported("tool_choice", "names a tool that the chosen model's provider does not have")
 	}
 	if c.Mode != dialogue.ToolNamed || len(c.Names) == 0 {
@@ -56,7 +56,7 @@ func native(t dialogue.Tool) bool {
 	case dialogue.FunctionTool, dialogue.CustomTool:
 		return true
 	}
-	return t.Origin == dialogue.Chat && len(t.Opaque) > 0
+	return t.Origin == Name && len(t.Opaque) > 0
 }
 
 // usable leaves out tools of other providers, and says so. Web search has a

@@ -22,6 +22,3 @@ var memberNames = fields.NewNames(
 	"functions.parameters", "logit_bias", "metadata",
 	"response_format.json_schema.schema", "tools.function.parameters",
 )
-
-// Names returns the names in requests of this shape.
-func (shape) Names() *fields.Names { return memberNames }

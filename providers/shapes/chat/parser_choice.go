@@ -180,7 +180,7 @@ func (c *choice) end() {
 	}
 	*c.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.part}
 	if c.kind == dialogue.ThinkingPart && len(c.details) > 0 {
-		c.ev.Thinking = &dialogue.Thinking{Origin: dialogue.Chat, Encrypted: "[" + strings.Join(c.details, ",") + "]"}
+		c.ev.Thinking = &dialogue.Thinking{Origin: Name, Encrypted: "[" + strings.Join(c.details, ",") + "]"}
 		c.details = nil
 	}
 	c.emit(c.ev)
@@ -216,7 +216,7 @@ func (c *choice) citation(v gjson.Result) dialogue.Citation {
 	u := v.Get("url_citation")
 	return dialogue.Citation{URL: u.Get("url").String(), Title: u.Get("title").String(),
 		Start: max(int(u.Get("start_index").Int())-c.base, 0), End: max(int(u.Get("end_index").Int())-c.base, 0),
-		Opaque: fields.Raw(v), Origin: dialogue.Chat}
+		Opaque: fields.Raw(v), Origin: Name}
 }
 
 func (c *choice) source(list []dialogue.Citation) {

@@ -16,17 +16,17 @@ import (
 // Pictures is the shape as an upstream of pictures: models that answer with some
 // when modalities asks for them, in images beside the message's content or among
 // its parts.
-var Pictures picture.Shape = pictures{}
+var Pictures = &picture.Shape{Name: Name, Codec: pictures{}}
 
 type pictures struct {
 	shape
 	picture.NonStreaming
 }
 
-// MaxImages implements picture.Shape: an answer is asked for one.
+// MaxImages implements picture.Codec: an answer is asked for one.
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
-// Encode implements picture.Shape. A picture to be changed goes along as a part,
+// Encode implements picture.Codec. A picture to be changed goes along as a part,
 // before the words that say how.
 func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	if err := picture.CheckConversational(r); err != nil {
@@ -64,7 +64,7 @@ func pictureFile(w *jsonw.Writer, body *picture.Document, f *picture.File) {
 	w.End().End()
 }
 
-// Body implements picture.Shape.
+// Body implements picture.Codec.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad

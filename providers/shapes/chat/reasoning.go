@@ -111,7 +111,7 @@ func writeDetail(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue.
 // returned is what an upstream of this shape wants back of a thought: the
 // details it sent itself, if this gateway got them from one.
 func returned(t *dialogue.Thinking) json.RawMessage {
-	if t.Origin != dialogue.Chat || !fields.ValidLenientString(t.Encrypted) {
+	if t.Origin != Name || !fields.ValidLenientString(t.Encrypted) {
 		return nil
 	}
 	if !gjson.Parse(t.Encrypted).IsArray() {

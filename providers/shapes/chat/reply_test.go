@@ -357,10 +357,10 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 	}
 	message := gjson.GetBytes(out, "choices.0.message").Raw
 	body := saying(`{"role":"user","content":"x"},` + message + `,{"role":"tool","tool_call_id":"c","content":"r"}`)
-	if _, err := chat.Shape.Check([]byte(body), shapes.Inbound{}); err != nil {
+	if _, err := chat.Shape.Check([]byte(body), shapes.Params{}); err != nil {
 		t.Fatal(err)
 	}
-	req, err := chat.Shape.Decode([]byte(body), shapes.Inbound{}, env)
+	req, err := chat.Shape.Decode([]byte(body), shapes.Params{}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,13 +373,13 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 	}
 	// The carrier of another gateway is dropped, and said so.
 	forged := strings.Replace(body, "sd1.", "sd1.x", 1)
-	req, err = chat.Shape.Decode([]byte(forged), shapes.Inbound{}, env)
+	req, err = chat.Shape.Decode([]byte(forged), shapes.Params{}, env)
 	if err != nil || len(req.Lost) != 1 || req.Turns[1].Parts[0].Thinking.Signature != "" {
 		t.Errorf("got %+v, %v", req.Lost, err)
 	}
 	// And no upstream of this shape sees it.
 	rep := new(dialogue.Report)
-	call, _ := chat.Shape.Patch([]byte(body), shapes.Inbound{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, env)
+	call, _ := chat.Shape.Patch([]byte(body), shapes.Params{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, env)
 	if strings.Contains(string(call.Body), "sd1.") || !json.Valid(call.Body) || rep.Header() != "reasoning_details" {
 		t.Errorf("got %s, %s", call.Body, rep.Header())
 	}

@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/chat"
+	"stagedoor/providers/shapes/registry"
 )
 
 var able = dialogue.Target{Model: "up", Shape: dialogue.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
@@ -21,6 +22,9 @@ var able = dialogue.Target{Model: "up", Shape: dialogue.Chat, Caps: dialogue.Cap
 func encoded(t *testing.T, req *dialogue.Request) (gjson.Result, *dialogue.Report) {
 	t.Helper()
 	rep := new(dialogue.Report)
+	if d := registry.Describe(req.Inbound); d != nil {
+		req.Traits = d.Traits
+	}
 	call, err := chat.Shape.Encode(req, able, rep, newEnv())
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +189,7 @@ func TestDecodeKeepsWhatWasAsked(t *testing.T) {
 		{"role":"system","content":"late"}],
 		"temperature":0,"seed":9007199254740993,"max_tokens":5,"n":1.0,"stop":"x","tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}},
 		"tools":[{"type":"custom","custom":{"name":"c","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"d"}}}}],"mystery":{"x":1}}`
-	req, err := chat.Shape.Decode([]byte(body), shapes.Inbound{}, newEnv())
+	req, err := chat.Shape.Decode([]byte(body), shapes.Params{}, newEnv())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,11 +234,11 @@ func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
 	} {
 		body := []byte(saying(`{"role":"user","content":` + row.content + `}`))
 		rep := new(dialogue.Report)
-		c, err := chat.Shape.Patch(body, shapes.Inbound{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, newEnv())
+		c, err := chat.Shape.Patch(body, shapes.Params{}, shapes.Head{Model: "m", N: 1}, dialogue.Target{Model: "m"}, rep, newEnv())
 		if want := saying(`{"role":"user","content":` + row.want + `}`); err != nil || string(c.Body) != want {
 			t.Errorf("%s: got %d bytes, want %d", name, len(c.Body), len(want))
 		}
-		req, err := chat.Shape.Decode(body, shapes.Inbound{}, newEnv())
+		req, err := chat.Shape.Decode(body, shapes.Params{}, newEnv())
 		if err != nil || len(req.Turns[0].Parts) != len(gjson.Parse(row.want).Array()) {
 			t.Errorf("%s: decoded %d parts, %v", name, len(req.Turns[0].Parts), err)
 		}
@@ -268,7 +272,7 @@ func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 			head := shapes.Head{Model: gjson.Get(row.body, "model").String(), Stream: gjson.Get(row.body, "stream").Bool(), N: 1}
 			given := []byte(row.body)
 			rep := new(dialogue.Report)
-			c, err := chat.Shape.Patch(given, shapes.Inbound{}, head, row.t, rep, newEnv())
+			c, err := chat.Shape.Patch(given, shapes.Params{}, head, row.t, rep, newEnv())
 			if err != nil || string(c.Body) != row.want {
 				t.Errorf("got  %s\nwant %s", c.Body, row.want)
 			}
@@ -285,7 +289,7 @@ func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 func TestCheckRefusesWhatIsNotValidJSON(t *testing.T) {
 	for _, text := range []string{with(`,"x":[1,]`), with(`,"x":{"a":1,"a":2}`), with(`,"x":"\ud83d"`), with(",\"x\":\"\xff\""), with(`,"model":"m"`),
 		with(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200)), with(`,"x":tru`), with(``) + "{}", strings.TrimSuffix(with(``), "}")} {
-		if _, err := chat.Shape.Check([]byte(text), shapes.Inbound{}); err == nil {
+		if _, err := chat.Shape.Check([]byte(text), shapes.Params{}); err == nil {
 			t.Errorf("%q passed", text)
 		}
 	}
@@ -311,7 +315,7 @@ func TestPlainRequestsArePatchedAlike(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			head, err := chat.Shape.Check([]byte(row.body), shapes.Inbound{})
+			head, err := chat.Shape.Check([]byte(row.body), shapes.Params{})
 			if err != nil || head.Plain != row.plain {
 				t.Fatalf("plain %v, want %v (%v)", head.Plain, row.plain, err)
 			}
@@ -319,7 +323,7 @@ func TestPlainRequestsArePatchedAlike(t *testing.T) {
 			for i, model := range []string{head.Model, "up"} {
 				for k := range bodies {
 					head.Plain = row.plain && k == 0
-					c, err := chat.Shape.Patch([]byte(row.body), shapes.Inbound{}, head, dialogue.Target{Model: model}, new(dialogue.Report), newEnv())
+					c, err := chat.Shape.Patch([]byte(row.body), shapes.Params{}, head, dialogue.Target{Model: model}, new(dialogue.Report), newEnv())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -351,7 +355,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(saying(`{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f"}}]},{"role":"tool","tool_call_id":"c","content":[]}`)))
 	f.Add([]byte(saying(`{"role":"assistant","content":"","reasoning_details":[{"data":"sd1.x"}]}`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		head, err := chat.Shape.Check(body, shapes.Inbound{})
+		head, err := chat.Shape.Check(body, shapes.Params{})
 		if err != nil {
 			return
 		}
@@ -359,7 +363,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%q passed", body)
 		}
 		env := newEnv()
-		req, err := chat.Shape.Decode(body, shapes.Inbound{}, env)
+		req, err := chat.Shape.Decode(body, shapes.Params{}, env)
 		if err != nil {
 			return
 		}
@@ -367,12 +371,12 @@ func FuzzRequest(f *testing.F) {
 		if c, err := chat.Shape.Encode(req, able, rep, env); err == nil && !json.Valid(c.Body) {
 			t.Fatalf("encoded %s", c.Body)
 		}
-		quick, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env)
+		quick, err := chat.Shape.Patch(body, shapes.Params{}, head, dialogue.Target{Model: "up"}, rep, env)
 		if err != nil || !json.Valid(quick.Body) {
 			t.Fatalf("patched %s", quick.Body)
 		}
 		head.Plain = false
-		slow, err := chat.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env)
+		slow, err := chat.Shape.Patch(body, shapes.Params{}, head, dialogue.Target{Model: "up"}, rep, env)
 		if err != nil || !same(quick.Body, slow.Body) {
 			t.Fatalf("patched %s without and %s with a look at all of it", quick.Body, slow.Body)
 		}

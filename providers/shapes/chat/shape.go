@@ -12,19 +12,42 @@ import (
 	"stagedoor/providers/shapes"
 )
 
+// Name is the name of the shape.
+const Name dialogue.Shape = "chat"
+
 // Shape is the chat-completions shape.
-var Shape shapes.Shape = shape{}
+var Shape = &shapes.Shape{Descriptor: descriptor, Inbound: shape{}, Outbound: shape{}, Passthrough: shape{}}
 
 type shape struct{ chunks.Family }
 
 // path of an upstream call, below the provider's base address.
 const path = "/chat/completions"
 
-func (shape) Name() dialogue.Shape { return dialogue.Chat }
+var descriptor = shapes.Descriptor{
+	Name:    Name,
+	Scope:   "chat",
+	Routes:  []shapes.Route{{Pattern: "POST /v1/chat/completions", Task: shapes.Generate}},
+	Members: memberNames,
+	Answer: shapes.AnswerMembers{
+		Text: []string{"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "text"},
+	},
+	Telemetry: shapes.Telemetry{
+		Operation: "chat", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},
+	},
+	Defaults:    chunks.Defaults(dialogue.ThinkingImplicit),
+	Probe:       chunks.Probe,
+	SandboxPath: path,
+	Traits:      traits,
+}
 
-func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return check(body) }
+// traits are shared with the requests that the shape decodes.
+var traits = dialogue.Traits{
+	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, ShowsThoughts: true, FileIDs: chunks.Vendor,
+}
 
-func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) { return check(body) }
+
+func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	return decode(body, env)
 }
 
@@ -32,7 +55,7 @@ func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Repo
 	return encode(req, t, rep, env)
 }
 
-func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
 	return patch(body, head, t, rep), nil
 }
 
@@ -48,7 +71,7 @@ func (shape) NewParser(choices int, env *dialogue.Env) shapes.Parser {
 }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return &chunks.Tap{Options: o, Content: hasContent}
+	return shapes.TapOf(&chunks.Tap{Options: o, Content: hasContent})
 }
 
 // hasContent looks for any part of an answer; the first delta, which only names

@@ -39,18 +39,18 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		`,"temperature":3`: "temperature", `,"suffix":null`: "", `,"user":null`: "", `,"user":1`: "user", `,"unknown":{}`: "",
 	}
 	for more, want := range rows {
-		_, err := completions.Shape.Check([]byte(`{"model":"m"`+more+`}`), shapes.Inbound{})
+		_, err := completions.Shape.Check([]byte(`{"model":"m"`+more+`}`), shapes.Params{})
 		if got := param(err); got != want {
 			t.Errorf("%s: got %q, want %q", more, got, want)
 		}
 	}
-	if _, err := completions.Shape.Check([]byte(`{"prompt":"x"}`), shapes.Inbound{}); param(err) != "model" {
+	if _, err := completions.Shape.Check([]byte(`{"prompt":"x"}`), shapes.Params{}); param(err) != "model" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func decode(more string) (*dialogue.Request, error) {
-	return completions.Shape.Decode([]byte(`{"model":"m"`+more+`}`), shapes.Inbound{}, newEnv())
+	return completions.Shape.Decode([]byte(`{"model":"m"`+more+`}`), shapes.Params{}, newEnv())
 }
 
 func TestDecodeRefusesWhatOthersCannotDo(t *testing.T) {
@@ -210,7 +210,7 @@ func TestFailuresStayFailures(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","prompt":["a",[1]],"stop":["x"],"stream":true,"n":2}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		head, err := completions.Shape.Check(body, shapes.Inbound{})
+		head, err := completions.Shape.Check(body, shapes.Params{})
 		if err != nil {
 			return
 		}
@@ -218,10 +218,10 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%q passed", body)
 		}
 		rep, env := new(dialogue.Report), newEnv()
-		if c, err := completions.Shape.Patch(body, shapes.Inbound{}, head, dialogue.Target{Model: "up"}, rep, env); err != nil || !json.Valid(c.Body) {
+		if c, err := completions.Shape.Patch(body, shapes.Params{}, head, dialogue.Target{Model: "up"}, rep, env); err != nil || !json.Valid(c.Body) {
 			t.Fatalf("patched %s", c.Body)
 		}
-		req, err := completions.Shape.Decode(body, shapes.Inbound{}, env)
+		req, err := completions.Shape.Decode(body, shapes.Params{}, env)
 		if err != nil {
 			return
 		}

@@ -15,7 +15,7 @@ const defaultMaxTokens = 16
 // this shape can do is refused, as leaving it out would change the answer
 // (wire/completions.md 4).
 func decode(body []byte) (*dialogue.Request, error) {
-	req := &dialogue.Request{Inbound: dialogue.Completions, Body: body}
+	req := &dialogue.Request{Inbound: Name, Traits: traits, Body: body}
 	chunks.OnlyObject(fields.View(body)).ForEach(func(name, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			field(req, name.String(), v)

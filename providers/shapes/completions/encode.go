@@ -29,9 +29,9 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 	w.Object().Key("model").String(t.Model)
 	w.Key("prompt").String(text)
 	limits(w, req, t, rep)
-	rep.LoseUntranslated(req, dialogue.Completions)
+	rep.LoseUntranslated(req, Name, traits)
 	for _, f := range req.Extra {
-		if req.Inbound == dialogue.Completions {
+		if req.Inbound == Name {
 			w.KeyOf(f.Name).Raw(f.Value)
 		} else {
 			rep.LoseField(f.Name, f.Value)
@@ -49,7 +49,7 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 // goes on (gateway.md 4.8 rule 6).
 func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 	t.Caps.StructuredOutputs = false
-	if o.Mode != dialogue.OutputText && schema.DecideOutput(o, t, rep).Mode != dialogue.OutputText {
+	if o.Mode != dialogue.OutputText && schema.DecideOutput(o, schema.NoOutput, t, rep).Mode != dialogue.OutputText {
 		rep.Degrade(dialogue.ModelUnsupported)
 	}
 }

@@ -11,6 +11,3 @@ var memberNames = fields.NewNames(
 ).Except(
 	"logit_bias",
 )
-
-// Names returns the names in requests of this shape.
-func (shape) Names() *fields.Names { return memberNames }

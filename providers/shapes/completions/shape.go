@@ -13,19 +13,38 @@ import (
 	"stagedoor/providers/shapes"
 )
 
+// Name is the name of the shape.
+const Name dialogue.Shape = "completions"
+
 // Shape is the text-completions shape.
-var Shape shapes.Shape = shape{}
+var Shape = &shapes.Shape{Descriptor: descriptor, Inbound: shape{}, Outbound: shape{}, Passthrough: shape{}}
 
 type shape struct{ chunks.Family }
 
 // path of an upstream call, below the provider's base address.
 const path = "/completions"
 
-func (shape) Name() dialogue.Shape { return dialogue.Completions }
+var descriptor = shapes.Descriptor{
+	Name:    Name,
+	Scope:   "completions",
+	Routes:  []shapes.Route{{Pattern: "POST /v1/completions", Task: shapes.Generate}},
+	Members: memberNames,
+	Answer:  shapes.AnswerMembers{Text: []string{"text"}},
+	Telemetry: shapes.Telemetry{
+		Operation: "text_completion", Vendor: chunks.Vendor, ReplyID: []string{"id"}, ReplyModel: []string{"model"},
+	},
+	Defaults:    chunks.Defaults(dialogue.ThinkingNone),
+	Probe:       chunks.Probe,
+	SandboxPath: path,
+	Traits:      traits,
+}
 
-func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) { return check(body) }
+// traits are shared with the requests that the shape decodes.
+var traits dialogue.Traits
 
-func (shape) Decode(body []byte, _ shapes.Inbound, _ *dialogue.Env) (*dialogue.Request, error) {
+func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) { return check(body) }
+
+func (shape) Decode(body []byte, _ shapes.Params, _ *dialogue.Env) (*dialogue.Request, error) {
 	return decode(body)
 }
 
@@ -35,7 +54,7 @@ func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Repo
 
 // Patch changes the model and asks for usage; the shape has nothing else that
 // would have to change.
-func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
 	if head.Plain {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}, nil
 	}
@@ -54,5 +73,5 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 func (shape) NewParser(choices int, _ *dialogue.Env) shapes.Parser { return &parser{wanted: choices} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return &chunks.Tap{Options: o, Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }}
+	return shapes.TapOf(&chunks.Tap{Options: o, Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }})
 }

@@ -14,7 +14,7 @@ import (
 
 // Check holds a request against the rules of wire/gemini.md 2. Unknown fields
 // are never an error: Google's SDKs are ahead of any description.
-func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
+func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	doc := fields.View(body)
 	if !doc.IsObject() {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")

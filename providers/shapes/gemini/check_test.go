@@ -78,7 +78,7 @@ func TestCheckAcceptsEverySpelling(t *testing.T) {
 
 func TestCheckReadsTheHead(t *testing.T) {
 	body := `{` + hi + `,"serviceTier":"flex","generationConfig":{"candidateCount":3,"maxOutputTokens":"77","responseMimeType":"application/json"}}`
-	got, err := gemini.Shape.Check([]byte(body), shapes.Inbound{Model: "m", Stream: true})
+	got, err := gemini.Shape.Check([]byte(body), shapes.Params{Model: "m", Stream: true})
 	want := shapes.Head{Model: "m", Stream: true, IncludeUsage: true, MaxTokens: 77, N: 3, ServiceTier: "flex", Structured: true}
 	if err != nil || got != want {
 		t.Errorf("got %+v %v, want %+v", got, err, want)

@@ -50,7 +50,7 @@ func grounded(metadata string, text []byte) (out []dialogue.Citation) {
 }
 
 func source(chunk gjson.Result) dialogue.Citation {
-	c := dialogue.Citation{Origin: dialogue.Gemini}
+	c := dialogue.Citation{Origin: Name}
 	eachMember(chunk, func(_ string, v gjson.Result) bool { // web, retrievedContext, maps
 		c.URL, c.Title = str(field(v, "uri")), str(field(v, "title"))
 		return c.URL == ""
@@ -83,7 +83,7 @@ func cited(metadata string, text []byte) (out []dialogue.Citation) {
 		return nil
 	}
 	each(sources, func(_ int, v gjson.Result) bool {
-		c := dialogue.Citation{URL: str(field(v, "uri")), Title: str(field(v, "title")), Origin: dialogue.Gemini}
+		c := dialogue.Citation{URL: str(field(v, "uri")), Title: str(field(v, "title")), Origin: Name}
 		c.Start, c.End = span(v, text)
 		out = append(out, c)
 		return len(out) < maxCitations

@@ -13,9 +13,9 @@ import (
 )
 
 // Decode builds the neutral form (translation.md 4).
-func (shape) Decode(body []byte, in shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, req: &dialogue.Request{
-		Inbound: dialogue.Gemini, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
+		Inbound: Name, Traits: traits, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
 	}}
 	eachMember(fields.View(body), func(name string, v gjson.Result) bool {
 		d.member(name, v)
@@ -69,8 +69,8 @@ func (d *decoder) attachCache() {
 	if d.cached == "" {
 		return
 	}
-	part := dialogue.Part{Kind: dialogue.MediaPart, Origin: dialogue.Gemini,
-		Media: &dialogue.Media{Kind: dialogue.File, FileID: d.cached}}
+	part := dialogue.Part{Kind: dialogue.MediaPart, Origin: Name,
+		Media: &dialogue.Media{Kind: dialogue.File, FileID: d.cached, FileIDs: traits.FileIDs}}
 	turns := d.req.Turns
 	if len(turns) == 0 || turns[0].Role != dialogue.User {
 		d.req.Turns = append([]dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{part}}}, turns...)

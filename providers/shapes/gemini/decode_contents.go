@@ -100,7 +100,7 @@ func (t *turn) part(p wirePart) {
 		t.add(dialogue.Part{Kind: dialogue.ResultPart, Result: t.d.result(p.value)})
 	case "":
 	default:
-		t.add(dialogue.Part{Kind: dialogue.ServerPart, Origin: dialogue.Gemini, Opaque: raw(p.whole)})
+		t.add(dialogue.Part{Kind: dialogue.ServerPart, Origin: Name, Opaque: raw(p.whole)})
 	}
 }
 
@@ -142,7 +142,7 @@ func (d *decoder) opened(signature string) *dialogue.Thinking {
 	case signature == "" || signature == anySignature:
 		return nil
 	case !dialogue.Sealed(signature):
-		return &dialogue.Thinking{Signature: signature, Origin: dialogue.Gemini}
+		return &dialogue.Thinking{Signature: signature, Origin: Name}
 	}
 	th, ok := d.env.Sealer.Open(signature)
 	if !ok {
@@ -162,7 +162,7 @@ func (t *turn) media(p wirePart) {
 func mediaPart(p wirePart) dialogue.Part {
 	m := readMedia(p.data, p.value)
 	inlineText(m)
-	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: dialogue.Gemini}
+	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
 func readMedia(data string, v gjson.Result) *dialogue.Media {
@@ -175,7 +175,7 @@ func readMedia(data string, v gjson.Result) *dialogue.Media {
 	if uri := str(field(v, "fileUri")); public(uri) {
 		m.URL = uri
 	} else {
-		m.FileID = uri
+		m.FileID, m.FileIDs = uri, traits.FileIDs
 	}
 	return m
 }

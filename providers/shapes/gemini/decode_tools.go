@@ -29,11 +29,11 @@ func (d *decoder) tool(v gjson.Result) {
 func serverTool(kind dialogue.ToolKind, name string, v gjson.Result) dialogue.Tool {
 	var w jsonw.Writer
 	w.Object().KeyOf(name).RawString(v.Raw).End()
-	return dialogue.Tool{Kind: kind, Type: name, Name: name, Origin: dialogue.Gemini, Opaque: w.Buf}
+	return dialogue.Tool{Kind: kind, Type: name, Name: name, Origin: Name, Opaque: w.Buf}
 }
 
 func (d *decoder) function(v gjson.Result) {
-	t := dialogue.Tool{Kind: dialogue.FunctionTool, Origin: dialogue.Gemini}
+	t := dialogue.Tool{Kind: dialogue.FunctionTool, Origin: Name}
 	eachMember(v, func(name string, v gjson.Result) bool {
 		switch name {
 		case "name":

@@ -86,7 +86,7 @@ func (d *document) part(w *jsonw.Writer, p *dialogue.ReplyPart, a *answer) {
 			writeMedia(w, p.Media)
 		}
 	case dialogue.ServerPart:
-		if p.Origin == dialogue.Gemini && len(p.Opaque) > 0 {
+		if p.Origin == Name && len(p.Opaque) > 0 {
 			w.Raw(p.Opaque)
 		}
 	}

@@ -128,7 +128,7 @@ func (e *emitter) opened(dst []byte, ev *dialogue.Event) []byte {
 	switch {
 	case ev.PartKind == dialogue.MediaPart && ev.Media != nil && !blank(ev.Media):
 		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { writeMedia(w, ev.Media) })
-	case ev.PartKind == dialogue.ServerPart && ev.Origin == dialogue.Gemini && len(ev.Opaque) > 0:
+	case ev.PartKind == dialogue.ServerPart && ev.Origin == Name && len(ev.Opaque) > 0:
 		return e.chunk(dst, ev.Choice, func(w *jsonw.Writer) { w.Raw(ev.Opaque) })
 	}
 	return dst

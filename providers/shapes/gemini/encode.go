@@ -12,9 +12,9 @@ import (
 // Encode writes a request for an upstream of this shape. What came from a
 // client of this shape is sent as it came: no form says it better.
 func (s shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
-	if req.Inbound == dialogue.Gemini && len(req.Body) > 0 {
+	if req.Inbound == Name && len(req.Body) > 0 {
 		head := shapes.Head{Structured: req.Output.Mode != dialogue.OutputText}
-		return s.Patch(req.Body, shapes.Inbound{Model: req.Model, Stream: req.Stream}, head, t, rep, env)
+		return s.Patch(req.Body, shapes.Params{Model: req.Model, Stream: req.Stream}, head, t, rep, env)
 	}
 	e := encoder{req: req, target: t, rep: rep, env: env, names: names{}}
 	body, err := e.body()
@@ -66,7 +66,7 @@ func (e *encoder) body() ([]byte, error) {
 func (e *encoder) refuse() error {
 	r := e.req
 	for _, m := range r.Modalities {
-		if m == "audio" && r.Inbound != dialogue.Gemini {
+		if m == "audio" && r.Inbound != Name {
 			return dialogue.Unsupported("modalities", "audio output is not available from this model's provider")
 		}
 	}
@@ -186,7 +186,7 @@ func (e *encoder) seed(w *jsonw.Writer) {
 }
 
 func (e *encoder) output(w *jsonw.Writer) {
-	o := schema.DecideOutput(e.req.Output, e.target, e.rep)
+	o := schema.DecideOutput(e.req.Output, schema.OpenAPI, e.target, e.rep)
 	if o.Mode == dialogue.OutputText {
 		return
 	}
@@ -201,7 +201,7 @@ func (e *encoder) output(w *jsonw.Writer) {
 }
 
 func (e *encoder) modalities(w *jsonw.Writer) {
-	if e.req.Inbound != dialogue.Gemini || len(e.req.Modalities) == 0 {
+	if e.req.Inbound != Name || len(e.req.Modalities) == 0 {
 		return
 	}
 	w.Key("responseModalities").Array()
@@ -214,7 +214,7 @@ func (e *encoder) modalities(w *jsonw.Writer) {
 const configPrefix = "generationConfig."
 
 func (e *encoder) configExtra(w *jsonw.Writer) {
-	if e.req.Inbound != dialogue.Gemini {
+	if e.req.Inbound != Name {
 		return
 	}
 	for _, f := range e.req.Extra {
@@ -239,7 +239,7 @@ func (e *encoder) tier() {
 func (e *encoder) extra() {
 	for _, f := range e.req.Extra {
 		switch {
-		case e.req.Inbound != dialogue.Gemini:
+		case e.req.Inbound != Name:
 			e.rep.LoseField(f.Name, f.Value)
 		case !strings.HasPrefix(f.Name, configPrefix):
 			e.w.KeyOf(f.Name).Raw(f.Value)
@@ -255,7 +255,7 @@ func (e *encoder) lost() {
 	}
 	e.rep.LoseField("logit_bias", r.LogitBias)
 	e.rep.LoseField("metadata", r.Metadata)
-	e.rep.LoseUntranslated(r, dialogue.Gemini)
+	e.rep.LoseUntranslated(r, Name, traits)
 	for _, p := range []struct {
 		name  string
 		given bool

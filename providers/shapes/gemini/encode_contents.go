@@ -72,7 +72,7 @@ func (h *historian) index() error {
 // foreign reports a file that only another vendor can open: the answer must not
 // quietly be made without it (translation.md 5).
 func foreign(p dialogue.Part) bool {
-	return p.Media != nil && p.Media.FileID != "" && p.Origin != dialogue.Gemini
+	return p.Media != nil && p.Media.FileID != "" && p.Media.FileIDs != traits.FileIDs
 }
 
 func foreignFile() error {
@@ -98,13 +98,13 @@ func (h *historian) place(role dialogue.Role, p dialogue.Part) error {
 	case dialogue.MediaPart:
 		return h.media(role, p)
 	case dialogue.ThinkingPart:
-		if p.Thinking == nil || p.Thinking.Origin != dialogue.Gemini || dialogue.Sealed(p.Thinking.Signature) ||
+		if p.Thinking == nil || p.Thinking.Origin != Name || dialogue.Sealed(p.Thinking.Signature) ||
 			p.Thinking.Text == "" && p.Thinking.Signature == "" {
 			h.e.rep.Lose("thinking")
 			return nil
 		}
 	case dialogue.ServerPart:
-		if p.Origin != dialogue.Gemini || len(p.Opaque) == 0 {
+		if p.Origin != Name || len(p.Opaque) == 0 {
 			h.e.rep.Lose("server_tool_blocks")
 			return nil
 		}
@@ -295,7 +295,7 @@ func (e *encoder) parts(t dialogue.Turn) {
 				i++
 			}
 		case dialogue.MediaPart:
-			if len(p.Opaque) > 0 && p.Origin == dialogue.Gemini {
+			if len(p.Opaque) > 0 && p.Origin == Name {
 				e.w.Raw(p.Opaque)
 			} else {
 				writeMedia(&e.w, p.Media)

@@ -419,7 +419,7 @@ func TestPatchTakesOutOnlyWhatItMust(t *testing.T) {
 			}
 			rep := new(dialogue.Report)
 			before := []byte(row.body)
-			call, err := gemini.Shape.Patch(before, shapes.Inbound{Model: "m"}, head, row.to, rep, env)
+			call, err := gemini.Shape.Patch(before, shapes.Params{Model: "m"}, head, row.to, rep, env)
 			if err != nil || string(call.Body) != row.want || rep.Degraded != row.degraded {
 				t.Errorf("got %s %v %q\nwant %s", call.Body, err, rep.Degraded, row.want)
 			}

@@ -54,7 +54,7 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 		switch {
 		case declared(t):
 			functions = append(functions, t)
-		case t.Origin == dialogue.Gemini && len(t.Opaque) > 0:
+		case t.Origin == Name && len(t.Opaque) > 0:
 			servers = append(servers, t.Opaque)
 			search = search && t.Kind != dialogue.WebSearchTool
 		case t.Kind == dialogue.WebSearchTool:
@@ -116,7 +116,7 @@ func (e *encoder) parameters(w *jsonw.Writer, t dialogue.Tool) {
 // choose. A strict tool asks for VALIDATED, this shape's word for it.
 func (e *encoder) choice(functions []dialogue.Tool, servers bool) error {
 	c := e.req.ToolChoice
-	if c != nil && (len(c.Opaque) > 0 && c.Origin != dialogue.Gemini || e.namesServerTool(c)) {
+	if c != nil && (len(c.Opaque) > 0 && c.Origin != Name || e.namesServerTool(c)) {
 		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not have")
 	}
 	if len(functions) == 0 {

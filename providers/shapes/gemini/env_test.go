@@ -7,11 +7,12 @@ import (
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
+	"stagedoor/providers/shapes/registry"
 )
 
 func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_760_000_000, "id") }
 
-func inbound() shapes.Inbound { return shapes.Inbound{Model: "gemini-2.5-flash"} }
+func inbound() shapes.Params { return shapes.Params{Model: "gemini-2.5-flash"} }
 
 func decode(t *testing.T, env *dialogue.Env, body string) *dialogue.Request {
 	t.Helper()
@@ -34,6 +35,9 @@ func target() dialogue.Target {
 func encode(t *testing.T, req *dialogue.Request, to dialogue.Target) (string, *dialogue.Report) {
 	t.Helper()
 	rep := new(dialogue.Report)
+	if d := registry.Describe(req.Inbound); d != nil {
+		req.Traits = d.Traits
+	}
 	call, err := gemini.Shape.Encode(req, to, rep, newEnv())
 	if err != nil {
 		t.Fatalf("encode: %v", err)

@@ -11,21 +11,72 @@ package gemini
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 )
 
-// Shape is the third shape.
-var Shape shapes.Shape = shape{}
+// Name is the name of the shape.
+const Name dialogue.Shape = "gemini"
+
+// Shape is the gemini shape.
+var Shape = &shapes.Shape{
+	Descriptor: descriptor, Inbound: shape{}, Outbound: shape{}, Passthrough: shape{}, Counter: counter{},
+}
 
 type shape struct{}
 
+var descriptor = shapes.Descriptor{
+	Name:  Name,
+	Scope: "generate",
+	Routes: []shapes.Route{
+		{Pattern: "POST /v1beta/models/{rest...}"},
+		{Pattern: "POST /v1/models/{rest...}"}, // newer clients
+	},
+	Read:       read,
+	ErrorPaths: []string{"/v1beta/"},
+	Members:    memberNames,
+	Answer:     shapes.AnswerMembers{Text: []string{"text"}, Object: []string{"args"}},
+	Telemetry: shapes.Telemetry{
+		Operation: "generate_content", Vendor: "gcp.gemini",
+		ReplyID: []string{"responseId"}, ReplyModel: []string{"modelVersion"},
+	},
+	Defaults: dialogue.Capabilities{
+		StructuredOutputs: true, Thinking: dialogue.ThinkingEffort, ImagesIn: true, FilesIn: true, AudioIn: true,
+		JSONSchema: true, Sampling: true, Prefill: true,
+	},
+	Models:      &modelList,
+	Probe:       shapes.Probe{Path: "/v1beta/models", Authorize: shape{}.Authorize},
+	SandboxPath: "/models/{rest...}",
+	Traits:      traits,
+}
+
+// traits are shared with the requests that the shape decodes.
+var traits = dialogue.Traits{
+	BindsSchema: true, FileIDs: "google", ReplaysParts: true, KeyInQuery: true, Proof: dialogue.SignatureProof,
+}
+
+// read takes the model and the method from a path that ends in {model}:{method}.
+func read(r *http.Request) (shapes.Params, shapes.Task) {
+	model, method, ok := splitPath(r.PathValue("rest"))
+	p := shapes.Params{Path: r.URL.Path, Header: r.Header, Model: model}
+	switch {
+	case ok && method == generate:
+		return p, shapes.Generate
+	case ok && method == streamGenerate:
+		p.Stream = true
+		p.Array = !slices.Contains(r.URL.Query()["alt"], "sse")
+		return p, shapes.Generate
+	case ok && method == countTokens:
+		return p, shapes.Count
+	}
+	return p, shapes.NoTask
+}
+
 // maxChoices is the largest candidateCount an upstream takes.
 const maxChoices = 8
-
-func (shape) Name() dialogue.Shape { return dialogue.Gemini }
 
 func (shape) MaxChoices() int { return maxChoices }
 
@@ -54,8 +105,8 @@ const (
 	countTokens    = "countTokens"
 )
 
-// Methods are the methods that every model has.
-var Methods = []string{generate, streamGenerate, countTokens}
+// methods are the methods that every model has.
+var methods = []string{generate, streamGenerate, countTokens}
 
 // call addresses a model of an upstream. A stream is always asked for as
 // server-sent events, whatever the client will read.

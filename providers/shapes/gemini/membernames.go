@@ -52,6 +52,3 @@ func clientNamed(prefix string) []string {
 	}
 	return paths
 }
-
-// Names returns the names in requests of this shape.
-func (shape) Names() *fields.Names { return memberNames }

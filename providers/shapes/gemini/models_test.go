@@ -2,28 +2,39 @@ package gemini_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 )
 
 func TestPathsSplitAtTheLastColon(t *testing.T) {
-	for rest, want := range map[string][2]string{
-		"gemini-2.5-flash:generateContent": {"gemini-2.5-flash", "generateContent"},
-		"tuned/a:b:countTokens":            {"tuned/a:b", "countTokens"},
-		"models/x:generateContent":         {"x", "generateContent"},
+	for rest, want := range map[string]struct {
+		model string
+		task  shapes.Task
+	}{
+		"gemini-2.5-flash:generateContent": {"gemini-2.5-flash", shapes.Generate},
+		"tuned/a:b:countTokens":            {"tuned/a:b", shapes.Count},
+		"models/x:generateContent":         {"x", shapes.Generate},
+		"x:streamGenerateContent":          {"x", shapes.Generate},
 		"gemini":                           {}, "x:": {}, ":y": {}, "": {},
+		"x:other": {"x", shapes.NoTask},
 	} {
-		model, method, ok := gemini.SplitPath(rest)
-		if model != want[0] || method != want[1] || ok != (want[1] != "") {
-			t.Errorf("%q: got %q %q %v", rest, model, method, ok)
+		r := httptest.NewRequest("POST", "/", nil)
+		r.SetPathValue("rest", rest)
+		in, task := gemini.Shape.Read(r)
+		if in.Model != want.model || task != want.task || in.Stream != strings.HasSuffix(rest, "streamGenerateContent") || in.Array != in.Stream {
+			t.Errorf("%q: got %q %d", rest, in.Model, task)
 		}
 	}
 }
 
 func TestCountTokens(t *testing.T) {
-	if got := string(gemini.CountTokensReply(31)); got != `{"totalTokens":31}` {
+	counter := gemini.Shape.Counter
+	if got := string(counter.CountReply(31)); got != `{"totalTokens":31}` || !counter.IsCount([]byte(got)) {
 		t.Error(got)
 	}
 	for body, want := range map[string]string{
@@ -34,7 +45,7 @@ func TestCountTokens(t *testing.T) {
 		`{"generateContentRequest":"x"}`:                   "",
 		`[]`:                                               "",
 	} {
-		got, err := gemini.CountTokensRequest([]byte(body))
+		got, err := counter.CountedRequest([]byte(body))
 		if string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %s %v", body, got, err)
 		}
@@ -42,12 +53,13 @@ func TestCountTokens(t *testing.T) {
 }
 
 func TestModelsAreDescribed(t *testing.T) {
-	got := string(gemini.ModelList([]gemini.Model{{ID: "a", Version: "001", InputLimit: 10, OutputLimit: 5, Thinking: true}}, "n"))
-	want := `{"models":[{"name":"models/a","version":"001","displayName":"a","inputTokenLimit":10,"outputTokenLimit":5,"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"],"thinking":true}],"nextPageToken":"n"}`
-	if got != want {
+	const a = `{"name":"models/a","displayName":"a",` +
+		`"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`
+	list := gemini.Shape.Models
+	if got, want := string(list.Page([]shapes.Model{{ID: "a"}}, true)), `{"models":[`+a+`],"nextPageToken":"a"}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := string(gemini.ModelObject(gemini.Model{ID: "a"})); got != `{"name":"models/a","displayName":"a","supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}` {
+	if got := string(list.One(shapes.Model{ID: "a"})); got != a {
 		t.Error(got)
 	}
 }
@@ -55,7 +67,7 @@ func TestModelsAreDescribed(t *testing.T) {
 func TestTheShapeIntroducesItself(t *testing.T) {
 	h := http.Header{}
 	gemini.Shape.Authorize(h, "k")
-	if h.Get("x-goog-api-key") != "k" || gemini.Shape.MaxChoices() != 8 || gemini.Shape.Name() != dialogue.Gemini {
-		t.Errorf("%v %d %s", h, gemini.Shape.MaxChoices(), gemini.Shape.Name())
+	if h.Get("x-goog-api-key") != "k" || gemini.Shape.MaxChoices() != 8 || gemini.Shape.Name != dialogue.Gemini {
+		t.Errorf("%v %d %s", h, gemini.Shape.MaxChoices(), gemini.Shape.Name)
 	}
 }

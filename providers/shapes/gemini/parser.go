@@ -252,7 +252,7 @@ func (p *parser) part(c *candidate, part wirePart) {
 	case "inlineData", "fileData":
 		p.close(c)
 		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.MediaPart,
-			Media: readMedia(part.data, part.value), Origin: dialogue.Gemini})
+			Media: readMedia(part.data, part.value), Origin: Name})
 		p.shut(c, "")
 	case "text", "":
 		p.text(c, part)
@@ -260,7 +260,7 @@ func (p *parser) part(c *candidate, part wirePart) {
 	default:
 		p.close(c)
 		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.ServerPart,
-			Opaque: raw(part.whole), Origin: dialogue.Gemini})
+			Opaque: raw(part.whole), Origin: Name})
 		p.shut(c, "")
 	}
 }
@@ -289,7 +289,7 @@ func (p *parser) text(c *candidate, part wirePart) {
 	}
 	if !c.open {
 		c.open, c.kind = true, kind
-		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: kind, Origin: dialogue.Gemini})
+		p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: kind, Origin: Name})
 	}
 	text := c.whole(part.value)
 	if text == "" {
@@ -341,9 +341,9 @@ func (p *parser) close(c *candidate) {
 		c.high = ""
 		p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: string(utf8.RuneError)})
 	}
-	ev := dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.next, Origin: dialogue.Gemini}
+	ev := dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.next, Origin: Name}
 	if c.kind == dialogue.ThinkingPart {
-		ev.Thinking = &dialogue.Thinking{Signature: c.sig, Origin: dialogue.Gemini}
+		ev.Thinking = &dialogue.Thinking{Signature: c.sig, Origin: Name}
 	} else {
 		ev.Signature = c.sig
 		p.cite(c)
@@ -417,7 +417,7 @@ func (p *parser) complete(c *candidate) {
 		p.env.Signatures.Remember(call.id, call.signature)
 	}
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.CallPart,
-		Call: &dialogue.Call{ID: call.id, Name: call.name}, Origin: dialogue.Gemini})
+		Call: &dialogue.Call{ID: call.id, Name: call.name}, Origin: Name})
 	p.send(dialogue.Event{Kind: dialogue.EventDelta, Choice: c.index, Part: c.next, Text: call.arguments()})
 	p.shut(c, call.signature)
 }

@@ -17,7 +17,7 @@ import (
 // Patch sends a client's own bytes on. Only three things in them ever change:
 // a redundant model name, an answer's form the model does not know, and the
 // carriers this gateway made (translation.md 3).
-func (shape) Patch(body []byte, in shapes.Inbound, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	body = renameModel(body, t)
 	if head.Structured {
 		body = degrade(body, t, rep)
@@ -50,7 +50,7 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	d := decoder{req: &dialogue.Request{}}
 	doc := fields.View(body)
 	d.output(field(doc, "generationConfig"))
-	if d.req.Output.Mode == dialogue.OutputText || schema.DecideOutput(d.req.Output, t, rep).Mode != dialogue.OutputText {
+	if d.req.Output.Mode == dialogue.OutputText || schema.DecideOutput(d.req.Output, schema.OpenAPI, t, rep).Mode != dialogue.OutputText {
 		return body
 	}
 	doc.ForEach(func(key, v gjson.Result) bool {

@@ -16,17 +16,17 @@ import (
 
 // Pictures is the shape as an upstream of pictures: generateContent with
 // responseModalities IMAGE (wire/gemini.md 2).
-var Pictures picture.Shape = pictures{}
+var Pictures = &picture.Shape{Name: Name, MakesPictures: true, Codec: pictures{}}
 
 type pictures struct {
 	shape
 	picture.NonStreaming
 }
 
-// MaxImages implements picture.Shape: an answer has one.
+// MaxImages implements picture.Codec: an answer has one.
 func (pictures) MaxImages(*picture.Request, string) int { return 1 }
 
-// Encode implements picture.Shape. A picture to be changed goes along as a part,
+// Encode implements picture.Codec. A picture to be changed goes along as a part,
 // before the words that say how.
 func (pictures) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	if err := picture.CheckConversational(r); err != nil {
@@ -93,7 +93,7 @@ func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT": "output", "BLOCKLIST": "output", "SPII": "output",
 	"RECITATION": "output", "IMAGE_SAFETY": "output", "IMAGE_PROHIBITED_CONTENT": "output", "IMAGE_RECITATION": "output"}
 
-// Body implements picture.Shape.
+// Body implements picture.Codec.
 func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad

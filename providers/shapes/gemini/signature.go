@@ -18,7 +18,7 @@ func carrier(th *dialogue.Thinking, text string, env *dialogue.Env) string {
 	switch {
 	case th == nil:
 		return ""
-	case th.Origin == dialogue.Gemini:
+	case th.Origin == Name:
 		return th.Signature
 	case env.Sealer == nil || th.Signature == "" && th.Redacted == "" && th.Encrypted == "":
 		return ""

@@ -16,7 +16,7 @@ import (
 // events: Patch asks for them, and a client that wants an array is served
 // through the neutral form, because its framing is another.
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return &tap{options: o, counts: noCounts}
+	return shapes.TapOf(&tap{options: o, counts: noCounts})
 }
 
 type tap struct {

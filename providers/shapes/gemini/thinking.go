@@ -61,15 +61,13 @@ func wanted(r dialogue.Reasoning) bool {
 	return !off(r) && (r.Effort != "" || r.Budget != nil || r.Adaptive)
 }
 
-// shown reports whether thoughts come back. Clients of chat and messages have
-// no word for it: who asks for thinking there gets to see it.
+// shown reports whether the client gets to see thoughts.
 func (e *encoder) shown() bool {
 	r := e.req.Reasoning
 	if off(r) {
 		return false
 	}
-	implied := e.req.Inbound == dialogue.Chat || e.req.Inbound == dialogue.Messages
-	return r.Include || r.Summary != "" || implied && wanted(r)
+	return r.Include || r.Summary != "" || e.req.Traits.ShowsThoughts && wanted(r)
 }
 
 func (e *encoder) budget() (int64, bool) {

@@ -17,7 +17,7 @@ import (
 // maxReplied bounds the images or descriptions in one reply.
 const maxReplied = 64
 
-// Body implements picture.Shape.
+// Body implements picture.Codec.
 func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad

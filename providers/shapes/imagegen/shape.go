@@ -7,17 +7,21 @@ import (
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes"
 )
 
 // Shape is the upstream side of the shape.
-var Shape picture.Shape = shape{}
+var Shape = &picture.Shape{Name: Name, MakesPictures: true, Codec: shape{}}
 
 type shape struct{}
 
-// Name implements picture.Shape.
-func (shape) Name() dialogue.Shape { return Name }
+// Descriptor holds the facts about the shape. Its vendor has no request that costs nothing.
+var Descriptor = shapes.Descriptor{
+	Name: Name, Scope: "imagegen",
+	Telemetry: shapes.Telemetry{Operation: "image_generation", Vendor: string(Name)},
+}
 
-// MaxImages implements picture.Shape.
+// MaxImages implements picture.Codec.
 func (shape) MaxImages(r *picture.Request, _ string) int {
 	if r.Operation == picture.Describe {
 		return 1
@@ -25,10 +29,10 @@ func (shape) MaxImages(r *picture.Request, _ string) int {
 	return maxImages
 }
 
-// Authorize implements picture.Shape.
+// Authorize implements picture.Codec.
 func (shape) Authorize(h http.Header, key string) { h.Set("Api-Key", key) }
 
-// DecodeError implements picture.Shape. A 422 is a refusal for safety, whose body
+// DecodeError implements picture.Codec. A 422 is a refusal for safety, whose body
 // is {"error":"text"}.
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	e := chunks.DecodeError(status, header, body)
@@ -38,7 +42,7 @@ func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.
 	return e
 }
 
-// Event implements picture.Shape. The vendor streams nothing.
+// Event implements picture.Codec. The vendor streams nothing.
 func (shape) Event(*picture.Request, string, []byte) (*picture.Event, error) { return nil, nil }
 
 // isV3 reports whether a model is of the third generation, by any of its names.
@@ -47,7 +51,7 @@ func isV3(model string) bool {
 	return strings.HasSuffix(name, "v3") || strings.HasSuffix(name, "v_3")
 }
 
-// Encode implements picture.Shape.
+// Encode implements picture.Codec.
 func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	e := newEncoder(r, model, rep)
 	if !e.own() {

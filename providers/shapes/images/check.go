@@ -5,13 +5,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 )
 
 // Name is the name of the shape.
-const Name = catalog.Images
+const Name dialogue.Shape = "images"
 
 // known lists the parameters that the neutral form has, and the parameters of edits that hold
 // pictures.

@@ -18,7 +18,7 @@ const (
 	editing     = "/images/edits"
 )
 
-// Encode implements picture.Shape.
+// Encode implements picture.Codec.
 func (shape) Encode(r *picture.Request, model string, rep *dialogue.Report) (*picture.Call, error) {
 	call := &picture.Call{Path: generations, Header: make(http.Header), Stream: r.Stream}
 	if r.Operation != picture.Generate {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"stagedoor/providers/catalog"
+	"stagedoor/providers/modelname"
 	"stagedoor/providers/picture"
 )
 
@@ -66,7 +66,7 @@ var families = []family{
 
 // familyOf returns the family of a model by its name in the documents or at the vendor.
 func familyOf(model string) *family {
-	name := catalog.PublicName(model)
+	name := modelname.Public(model)
 	i := slices.IndexFunc(families, func(f family) bool { return strings.HasPrefix(name, f.prefix) })
 	return &families[i]
 }

@@ -13,7 +13,7 @@ import (
 	"stagedoor/providers/picture"
 )
 
-// Body implements picture.Shape.
+// Body implements picture.Codec.
 func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	if bad := fields.CheckReply("reply", body); bad != nil {
 		return nil, bad
@@ -36,7 +36,7 @@ func (shape) Body(r *picture.Request, body []byte) (*picture.Reply, error) {
 	return reply, nil
 }
 
-// Event implements picture.Shape.
+// Event implements picture.Codec.
 func (shape) Event(r *picture.Request, name string, data []byte) (*picture.Event, error) {
 	if string(data) == "[DONE]" {
 		return nil, nil

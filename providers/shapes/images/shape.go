@@ -6,29 +6,34 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/jsonw"
+	"stagedoor/providers/modelname"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes"
 )
 
 // Shape is the upstream side of the shape.
-var Shape picture.Shape = shape{}
+var Shape = &picture.Shape{Name: Name, MakesPictures: true, Codec: shape{}}
 
 type shape struct{}
 
-// Name implements picture.Shape.
-func (shape) Name() dialogue.Shape { return Name }
+// Descriptor holds the facts about the shape.
+var Descriptor = shapes.Descriptor{
+	Name: Name, Scope: "images",
+	Telemetry: shapes.Telemetry{Operation: "image_generation", Vendor: chunks.Vendor},
+	Probe:     chunks.Probe,
+}
 
-// MaxImages implements picture.Shape.
+// MaxImages implements picture.Codec.
 func (shape) MaxImages(_ *picture.Request, model string) int { return familyOf(model).images }
 
-// Authorize implements picture.Shape.
+// Authorize implements picture.Codec.
 func (shape) Authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
-// DecodeError implements picture.Shape.
+// DecodeError implements picture.Codec.
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
 	e := chunks.DecodeError(status, header, body)
 	if fields.ValidLenient(body) {
@@ -113,7 +118,7 @@ func sizeFor(r *picture.Request, model string) (size string, changed bool) {
 	default:
 		return "", false
 	}
-	name := catalog.PublicName(model)
+	name := modelname.Public(model)
 	for _, m := range sizesOfModels {
 		if strings.HasPrefix(name, m.prefix) {
 			s := nearest(m.sizes, ratio)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/images"
 )
 
@@ -42,7 +42,7 @@ func sent(t *testing.T, r *picture.Request, model string) (*picture.Call, string
 func TestOtherShapesAreTranslated(t *testing.T) {
 	seed := int64(7)
 	r := &picture.Request{
-		Inbound:        catalog.Imagegen,
+		Inbound:        imagegen.Name,
 		Operation:      picture.Generate,
 		Prompt:         "a cat",
 		NegativePrompt: "dogs",
@@ -85,7 +85,7 @@ func TestMasksOfBlackAndWhiteBecomeTransparent(t *testing.T) {
 	}
 	mask := file(t, "mask", 8, 4) // black at 0,0, transparent black elsewhere
 	r := &picture.Request{
-		Inbound:   catalog.Imagegen,
+		Inbound:   imagegen.Name,
 		Operation: picture.Edit,
 		Prompt:    "a hat",
 		N:         1,
@@ -135,7 +135,7 @@ func TestPartsOfARequestAskForTheirShare(t *testing.T) {
 }
 
 func TestRepliesAreReadAndWritten(t *testing.T) {
-	r := &picture.Request{Inbound: catalog.Imagegen, Operation: picture.Generate, Model: "gen-image-1"}
+	r := &picture.Request{Inbound: imagegen.Name, Operation: picture.Generate, Model: "gen-image-1"}
 	const doc = `{"created":5,"output_format":"webp","size":"8x4","quality":"low","background":"opaque","data":[{"b64_json":"aGk="}],"usage":{"total_tokens":9,"input_tokens":4,"output_tokens":5,"input_tokens_details":{"text_tokens":1,"image_tokens":3}}}`
 	p, err := images.Shape.Body(r, []byte(doc))
 	if err != nil || p.Raw != nil || p.Delivered() != 1 || p.Images[0].Width != 8 || p.Usage.OutputImage != 5 ||

@@ -20,7 +20,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Shape.Check(body, shapes.Inbound{}); err != nil {
+		if _, err := Shape.Check(body, shapes.Params{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -124,7 +124,7 @@ func (d *decoder) call(b gjson.Result) *dialogue.Call {
 
 // keep lets an encoder of this shape play the block back as it was.
 func keep(p *dialogue.Part, b gjson.Result) {
-	p.Origin, p.Opaque = dialogue.Messages, fields.Raw(b)
+	p.Origin, p.Opaque = Name, fields.Raw(b)
 }
 
 // plain is the text of a block's content.
@@ -152,7 +152,7 @@ func media(kind dialogue.MediaKind, b gjson.Result) *dialogue.Media {
 	case "url":
 		m.URL = source.Get("url").String()
 	case "file":
-		m.FileID = source.Get("file_id").String()
+		m.FileID, m.FileIDs = source.Get("file_id").String(), traits.FileIDs
 	case "text":
 		m.MIME, m.Text = "text/plain", source.Get("data").String()
 	case "content":
@@ -198,9 +198,9 @@ func (d *decoder) thought(b gjson.Result) *dialogue.Thinking {
 			return sealed
 		}
 	case redacted:
-		t.Redacted, t.Origin = carrier, dialogue.Messages
+		t.Redacted, t.Origin = carrier, Name
 	default:
-		t.Signature, t.Origin = carrier, dialogue.Messages
+		t.Signature, t.Origin = carrier, Name
 	}
 	return t
 }

@@ -20,7 +20,7 @@ const (
 
 // Check applies the rules of gateway.md 4.4 in the order of the document, then
 // names what is missing.
-func (shape) Check(body []byte, in shapes.Inbound) (shapes.Head, error) {
+func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	c := checker{
 		head:        shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
 		counting:    strings.HasSuffix(in.Path, countPath),

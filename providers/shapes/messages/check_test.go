@@ -72,7 +72,7 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"unknown fields", `{` + minimal + `,"client_metadata":1,"mcp_servers":"x"}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Shape.Check([]byte(c.body), shapes.Inbound{})
+			_, err := Shape.Check([]byte(c.body), shapes.Params{})
 			var broken *dialogue.Error
 			if c.param == "" {
 				if err != nil {
@@ -92,7 +92,7 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 
 func TestCheckReadsTheHead(t *testing.T) {
 	body := `{` + minimal + `,"stream":true,"service_tier":"auto","output_config":{"format":{"type":"json_schema","schema":{}}}}`
-	head, err := Shape.Check([]byte(body), shapes.Inbound{})
+	head, err := Shape.Check([]byte(body), shapes.Params{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,18 +104,18 @@ func TestCheckReadsTheHead(t *testing.T) {
 
 func TestCheckTakesASystemRoleOnlyFromTheDoor(t *testing.T) {
 	body := []byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`)
-	in := shapes.Inbound{SystemTurns: true}
+	in := shapes.Params{SystemTurns: true}
 	if _, err := Shape.Check(body, in); err != nil {
 		t.Errorf("with system turns: %v", err)
 	}
-	if _, err := Shape.Check(body, shapes.Inbound{}); err == nil {
+	if _, err := Shape.Check(body, shapes.Params{}); err == nil {
 		t.Error("without: no error")
 	}
 }
 
 func TestCheckWantsNoMaxTokensForCounting(t *testing.T) {
 	body := []byte(`{"model":"m","messages":[{"role":"user","content":"a"}]}`)
-	if _, err := Shape.Check(body, shapes.Inbound{Path: "/v1/messages/count_tokens"}); err != nil {
+	if _, err := Shape.Check(body, shapes.Params{Path: "/v1/messages/count_tokens"}); err != nil {
 		t.Error(err)
 	}
 }

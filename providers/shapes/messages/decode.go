@@ -14,9 +14,10 @@ import (
 
 // Decode builds the neutral form. Nothing is regrouped: that is the business of
 // the target's encoder.
-func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
+func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
 	d := decoder{env: env, req: &dialogue.Request{
-		Inbound:      dialogue.Messages,
+		Inbound:      Name,
+		Traits:       traits,
 		IncludeUsage: true,
 		Body:         body,
 	}}
@@ -146,7 +147,7 @@ func (d *decoder) tool(v gjson.Result) {
 		Kind:      dialogue.FunctionTool,
 		Name:      v.Get("name").String(),
 		CacheHint: raw(v.Get("cache_control")),
-		Origin:    dialogue.Messages,
+		Origin:    Name,
 		Opaque:    fields.Raw(v),
 	}
 	switch kind := v.Get("type").String(); {

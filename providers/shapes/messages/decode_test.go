@@ -9,7 +9,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-func inbound() shapes.Inbound { return shapes.Inbound{} }
+func inbound() shapes.Params { return shapes.Params{} }
 
 func decode(t *testing.T, body string, env *dialogue.Env) *dialogue.Request {
 	t.Helper()

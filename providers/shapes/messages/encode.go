@@ -89,7 +89,7 @@ func (e *encoder) limit() {
 	case asked == nil:
 		e.maxTokens, e.defaulted = e.target.MaxOutputTokens, true
 		e.rep.Lose("max_tokens:default")
-	case *asked <= 0 && e.req.Inbound != dialogue.Messages:
+	case *asked <= 0 && e.req.Inbound != Name:
 		// Zero fills the prompt cache here and answers nothing; it means no such
 		// thing elsewhere.
 		e.maxTokens = 1
@@ -122,8 +122,8 @@ func (e *encoder) lose() {
 	}
 	e.rep.LoseField("logit_bias", r.LogitBias)
 	e.rep.LoseField("metadata", r.Metadata)
-	e.rep.LoseUntranslated(r, dialogue.Messages)
-	if r.Inbound != dialogue.Messages {
+	e.rep.LoseUntranslated(r, Name, traits)
+	if r.Inbound != Name {
 		for _, f := range r.Extra {
 			e.rep.LoseField(f.Name, f.Value)
 		}
@@ -149,7 +149,7 @@ func (e *encoder) body(tools toolbox, talks []talk, plan reasoning) []byte {
 	if e.req.Stream {
 		w.Key("stream").Bool(true)
 	}
-	if e.req.Inbound == dialogue.Messages {
+	if e.req.Inbound == Name {
 		for _, f := range e.req.Extra {
 			w.KeyOf(f.Name).Raw(f.Value)
 		}
@@ -252,7 +252,7 @@ func (e *encoder) stop(w *jsonw.Writer) {
 // outputConfig holds two things that know nothing of each other (gateway.md 4.8
 // rule 4).
 func (e *encoder) outputConfig(w *jsonw.Writer, plan reasoning) {
-	out := schema.DecideOutput(e.req.Output, e.target, e.rep)
+	out := schema.DecideOutput(e.req.Output, schema.ClosedObjects, e.target, e.rep)
 	if out.Mode != dialogue.OutputSchema && plan.effort == "" {
 		return
 	}
@@ -288,7 +288,7 @@ func (e *encoder) identity(w *jsonw.Writer) {
 func (e *encoder) tier() string {
 	switch tier := e.req.ServiceTier; tier {
 	case "", "auto":
-		if e.req.Inbound == dialogue.Messages {
+		if e.req.Inbound == Name {
 			return tier
 		}
 		return ""

@@ -19,7 +19,7 @@ const maxTitle = 500
 // block makes a block of a part. ok is false if nothing is to be sent for it.
 func (e *encoder) block(p *dialogue.Part) (b block, ok bool, err error) {
 	b = block{kind: p.Kind, part: p}
-	if p.Origin == dialogue.Messages && len(p.Opaque) > 0 && replayable(p) {
+	if p.Origin == Name && len(p.Opaque) > 0 && replayable(p) {
 		b.json = p.Opaque
 		return b, true, nil
 	}
@@ -186,7 +186,7 @@ func objectText(object json.RawMessage) string {
 func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	w := &jsonw.Writer{}
 	switch {
-	case t.Origin != dialogue.Messages:
+	case t.Origin != Name:
 	case t.Redacted != "" && !dialogue.Sealed(t.Redacted):
 		w.Object().Key("type").String("redacted_thinking").Key("data").String(t.Redacted)
 		return w.End().Buf
@@ -207,7 +207,7 @@ func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 		return nil, dialogue.Unsupported("input_audio", "the model does not take audio")
 	case m.Kind == dialogue.Video:
 		return nil, dialogue.Unsupported("video", "the model does not take video")
-	case m.FileID != "" && p.Origin != dialogue.Messages:
+	case m.FileID != "" && m.FileIDs != traits.FileIDs:
 		return nil, dialogue.Unsupported("file_id", "a file of another provider cannot be used with this model")
 	case m.URL != "" && !strings.HasPrefix(m.URL, "http://") && !strings.HasPrefix(m.URL, "https://"):
 		return nil, dialogue.Unsupported("url", "the model's provider cannot fetch this address")

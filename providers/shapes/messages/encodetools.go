@@ -100,7 +100,7 @@ func (e *encoder) allowed(t *dialogue.Tool) bool {
 
 // tool is a tool as sent, nil if the shape has none like it.
 func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
-	native := t.Origin == dialogue.Messages && len(t.Opaque) > 0
+	native := t.Origin == Name && len(t.Opaque) > 0
 	switch t.Kind {
 	case dialogue.WebSearchTool:
 		if native && t.Name != "" {
@@ -230,7 +230,7 @@ func (e *encoder) choose(box *toolbox, sent map[string]bool) error {
 	if c == nil {
 		return nil
 	}
-	if len(c.Opaque) > 0 && c.Origin != dialogue.Messages {
+	if len(c.Opaque) > 0 && c.Origin != Name {
 		return e.hosted(box, c, sent)
 	}
 	switch c.Mode {

@@ -28,6 +28,3 @@ var memberNames = fields.NewNames(
 	"messages.content.input", "output_config.format.schema", "output_format.schema",
 	"tools.configs", "tools.input_examples", "tools.input_schema",
 )
-
-// Names returns the names in requests of this shape.
-func (shape) Names() *fields.Names { return memberNames }

@@ -62,7 +62,7 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 		b.whole = givenInput(block.Get("input"))
 	default:
 		b.kind, b.opaque = dialogue.ServerPart, strings.ToValidUTF8(block.Raw, "\uFFFD")
-		ev.Origin, ev.Opaque = dialogue.Messages, json.RawMessage(b.opaque)
+		ev.Origin, ev.Opaque = Name, json.RawMessage(b.opaque)
 	}
 	ev.PartKind = b.kind
 	p.open = append(p.open, b)
@@ -123,7 +123,7 @@ func (p *parser) close(at int, emit func(*dialogue.Event)) {
 	case dialogue.ThinkingPart:
 		ev.Thinking = b.thinking()
 	case dialogue.ServerPart:
-		ev.Origin, ev.Opaque = dialogue.Messages, b.replay()
+		ev.Origin, ev.Opaque = Name, b.replay()
 	}
 	p.emit(emit, ev)
 }
@@ -145,7 +145,7 @@ func (b *openBlock) thinking() *dialogue.Thinking {
 	if b.signature == "" && b.redacted == "" {
 		return nil
 	}
-	return &dialogue.Thinking{Signature: b.signature, Redacted: b.redacted, Origin: dialogue.Messages}
+	return &dialogue.Thinking{Signature: b.signature, Redacted: b.redacted, Origin: Name}
 }
 
 // replay is a server's block with the input that streamed after it.
@@ -164,7 +164,7 @@ func citation(v gjson.Result) dialogue.Citation {
 		URL:       v.Get("url").String(),
 		Title:     cmp.Or(v.Get("title").String(), v.Get("document_title").String()),
 		CitedText: v.Get("cited_text").String(),
-		Origin:    dialogue.Messages,
+		Origin:    Name,
 		Opaque:    json.RawMessage(strings.ToValidUTF8(v.Raw, "\uFFFD")),
 	}
 	if source := v.Get("source").String(); c.URL == "" && strings.HasPrefix(source, "http") {

@@ -15,7 +15,7 @@ import (
 
 // Patch changes the model's name, a schema the vendor would refuse, and thinking
 // that it did not sign. Every other byte stays (translation.md 3).
-func (shape) Patch(body []byte, in shapes.Inbound, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
 	p := patch{body: body, target: t, rep: rep}
 	view(body).ForEach(func(key, v gjson.Result) bool {
 		p.field(key, v)
@@ -110,7 +110,7 @@ func skipSpace(b []byte, at, step int) int {
 // format edits the schema of a format as structured outputs demand, and reports
 // whether the format may stay at all (gateway.md 4.8).
 func (p *patch) format(v gjson.Result) bool {
-	out := schema.DecideOutput(output(v), p.target, p.rep)
+	out := schema.DecideOutput(output(v), schema.ClosedObjects, p.target, p.rep)
 	if out.Mode != dialogue.OutputSchema {
 		return false
 	}

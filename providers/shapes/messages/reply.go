@@ -85,7 +85,7 @@ func (h *head) open(w *jsonw.Writer) {
 // foreign is sealed, so that no upstream takes it for its own (translation.md 9).
 func (h *head) carrier(t *dialogue.Thinking, hasText bool) (signature, redacted string) {
 	switch {
-	case t != nil && t.Origin == dialogue.Messages:
+	case t != nil && t.Origin == Name:
 		return t.Signature, t.Redacted
 	case t == nil && !hasText || h.env.Sealer == nil:
 		return "", ""
@@ -120,7 +120,7 @@ func (h *head) callID(c *dialogue.Call) string {
 // writeCitation writes a citation in the vendor's own form, or the one of its
 // forms that says what the other shapes say.
 func writeCitation(w *jsonw.Writer, c *dialogue.Citation) {
-	if c.Origin == dialogue.Messages && len(c.Opaque) > 0 {
+	if c.Origin == Name && len(c.Opaque) > 0 {
 		w.Raw(c.Opaque)
 		return
 	}
@@ -135,5 +135,5 @@ func writeCitation(w *jsonw.Writer, c *dialogue.Citation) {
 
 // citable reports whether the shape has a form for a citation.
 func citable(c *dialogue.Citation) bool {
-	return c.URL != "" || c.Origin == dialogue.Messages && len(c.Opaque) > 0
+	return c.URL != "" || c.Origin == Name && len(c.Opaque) > 0
 }

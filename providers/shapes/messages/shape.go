@@ -7,28 +7,64 @@ package messages
 
 import (
 	"net/http"
-	"strconv"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
 )
 
+// Name is the name of the shape.
+const Name dialogue.Shape = "messages"
+
 // Shape is the messages shape.
-var Shape shapes.Shape = shape{}
+var Shape = &shapes.Shape{
+	Descriptor: descriptor, Inbound: shape{}, Outbound: shape{}, Passthrough: shape{}, Counter: counter{},
+}
 
 type shape struct{}
+
+var descriptor = shapes.Descriptor{
+	Name:  Name,
+	Scope: "messages",
+	Routes: []shapes.Route{
+		{Pattern: "POST " + path, Task: shapes.Generate},
+		{Pattern: "POST " + countPath, Task: shapes.Count},
+	},
+	ErrorPaths: []string{path},
+	Members:    memberNames,
+	Answer: shapes.AnswerMembers{
+		Text: []string{"text", "thinking", "partial_json", "content"}, Object: []string{"input"},
+	},
+	Telemetry: shapes.Telemetry{
+		Operation: "chat", Vendor: "anthropic",
+		ReplyID: []string{"message.id", "id"}, ReplyModel: []string{"message.model", "model"},
+	},
+	Defaults: dialogue.Capabilities{
+		StructuredOutputs: true, Thinking: dialogue.ThinkingEffort, ImagesIn: true, FilesIn: true, AudioIn: true,
+		Sampling: true, Prefill: true,
+	},
+	Models: &models,
+	Probe: shapes.Probe{
+		Path: "/v1/models", Header: http.Header{versionHeader: {version}}, Authorize: shape{}.Authorize,
+	},
+	SandboxPath: "/messages",
+	Traits:      traits,
+}
+
+// traits are shared with the requests that the shape decodes.
+var traits = dialogue.Traits{
+	BindsSchema: true, DropsBounds: true, ShowsThoughts: true, FileIDs: "anthropic", ReplaysParts: true,
+	CacheHints: true, Overloaded529: true, SystemTurns: true, Proof: dialogue.SignatureProof,
+}
 
 const (
 	path      = "/v1/messages"
 	countPath = "/v1/messages/count_tokens"
 
-	versionHeader = "anthropic-version"
-	betaHeader    = "anthropic-beta"
+	versionHeader = "Anthropic-Version"
+	betaHeader    = "Anthropic-Beta"
 	version       = "2023-06-01"
 )
-
-func (shape) Name() dialogue.Shape { return dialogue.Messages }
 
 func (shape) MaxChoices() int { return 1 }
 
@@ -63,12 +99,7 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 func (shape) NewParser(int, *dialogue.Env) shapes.Parser { return &parser{usage: untold} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return &tap{options: o, usage: untold}
-}
-
-// InputTokensBody is the reply to a count_tokens request.
-func InputTokensBody(n int64) []byte {
-	return append(strconv.AppendInt([]byte(`{"input_tokens":`), n, 10), '}')
+	return shapes.TapOf(&tap{options: o, usage: untold})
 }
 
 // upstreamHeader is what every call carries: the version the client asked for,

@@ -219,7 +219,7 @@ func (e *streamEmitter) endThinking(dst []byte, p *outPart) []byte {
 // replay writes a block of the upstream's own tools as it came; other shapes'
 // have no form here.
 func (e *streamEmitter) replay(dst []byte, p *outPart) []byte {
-	if p.origin != dialogue.Messages || len(p.opaque) == 0 {
+	if p.origin != Name || len(p.opaque) == 0 {
 		return dst
 	}
 	w := e.block(dst)

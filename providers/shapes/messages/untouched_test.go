@@ -70,7 +70,7 @@ func TestPatchClosesObjectsAndStripsBounds(t *testing.T) {
 }
 
 func TestPatchPassesTheVendorsHeaders(t *testing.T) {
-	in := shapes.Inbound{Path: "/v1/messages/count_tokens", Header: http.Header{"Anthropic-Version": {"2026-10-21"}, "Anthropic-Beta": {"a,b", "c"}, "Cookie": {"x"}}}
+	in := shapes.Params{Path: "/v1/messages/count_tokens", Header: http.Header{"Anthropic-Version": {"2026-10-21"}, "Anthropic-Beta": {"a,b", "c"}, "Cookie": {"x"}}}
 	call, err := Shape.Patch([]byte(`{"model":"up"}`), in, shapes.Head{}, model(), new(dialogue.Report), newEnv())
 	if err != nil {
 		t.Fatal(err)
@@ -177,13 +177,13 @@ func TestTheShapesOwnForms(t *testing.T) {
 	}
 	h := http.Header{}
 	Shape.Authorize(h, "k")
-	if h.Get("x-api-key") != "k" || Shape.MaxChoices() != 1 || Shape.Name() != dialogue.Messages {
+	if h.Get("x-api-key") != "k" || Shape.MaxChoices() != 1 || Shape.Name != dialogue.Messages {
 		t.Errorf("header %v", h)
 	}
 	if string(Shape.Heartbeat(shapes.Stream)) != "event: ping\ndata: {\"type\":\"ping\"}\n\n" || Shape.Heartbeat(shapes.Whole) != nil {
 		t.Error("heartbeat")
 	}
-	if got := string(InputTokensBody(12)); got != `{"input_tokens":12}` {
+	if got := string(Shape.Counter.CountReply(12)); got != `{"input_tokens":12}` {
 		t.Errorf("count %s", got)
 	}
 }

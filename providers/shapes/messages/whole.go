@@ -71,7 +71,7 @@ func (e *wholeEmitter) part(w *jsonw.Writer, p *dialogue.ReplyPart, end *ending)
 		w.Key("input").Raw(input)
 		w.End()
 	case dialogue.ServerPart:
-		if p.Origin == dialogue.Messages && len(p.Opaque) > 0 {
+		if p.Origin == Name && len(p.Opaque) > 0 {
 			w.Raw(p.Opaque)
 		}
 	}

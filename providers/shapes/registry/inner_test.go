@@ -42,10 +42,10 @@ func TestJSONInsideRequestsKeepsTheLimits(t *testing.T) {
 		for field, request := range byField {
 			decode := func(inner string) error {
 				body := []byte(strings.Replace(request, "%", inner, 1))
-				if _, err := shape.Check(body, shapes.Inbound{}); err != nil {
+				if _, err := shape.Check(body, shapes.Params{}); err != nil {
 					t.Fatalf("%s: %v", field, err)
 				}
-				_, err := shape.Decode(body, shapes.Inbound{}, dialoguetest.NewEnv(1_700_000_000, "made"))
+				_, err := shape.Decode(body, shapes.Params{}, dialoguetest.NewEnv(1_700_000_000, "made"))
 				return err
 			}
 			if err := decode(deep(fields.MaxDepth)); err != nil {

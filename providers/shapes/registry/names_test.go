@@ -21,7 +21,7 @@ func TestModelNamesAreShort(t *testing.T) {
 	for name, shape := range ByName() {
 		for length, allowed := range map[int]bool{dialogue.MaxName: true, dialogue.MaxName + 1: false, 2 << 20: false} {
 			model := strings.Repeat("\u00e9", length)
-			in := shapes.Inbound{}
+			in := shapes.Params{}
 			if name == dialogue.Gemini {
 				in.Model = model
 			}

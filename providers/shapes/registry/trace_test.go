@@ -34,9 +34,9 @@ type trace struct{ body, losses, refused string }
 
 // translated is all that a request has become: what the upstream reads, what the
 // client is told of it, or why it was refused.
-func translated(in, out shapes.Shape, body []byte) (trace, error) {
-	env, inbound := newEnv(), shapes.Inbound{Path: "/v1", SystemTurns: true}
-	if in.Name() == dialogue.Gemini {
+func translated(in, out *shapes.Shape, body []byte) (trace, error) {
+	env, inbound := newEnv(), shapes.Params{Path: "/v1", SystemTurns: true}
+	if in.Name == dialogue.Gemini {
 		inbound.Model = "m"
 	}
 	if _, err := in.Check(body, inbound); err != nil {
@@ -50,7 +50,7 @@ func translated(in, out shapes.Shape, body []byte) (trace, error) {
 	for _, name := range req.Lost {
 		rep.Lose(name)
 	}
-	call, err := out.Encode(req, able(out.Name()), rep, env)
+	call, err := out.Encode(req, able(out.Name), rep, env)
 	if err != nil {
 		return trace{refused: err.Error()}, nil
 	}
@@ -142,7 +142,7 @@ func rightlyUntold(place string) bool {
 // sent, or to what the client is told.
 func TestNothingIsSilentlyLost(t *testing.T) {
 	for _, in := range All {
-		seeds, err := os.ReadFile("testdata/" + string(in.Name()) + ".jsonl")
+		seeds, err := os.ReadFile("testdata/" + string(in.Name) + ".jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestNothingIsSilentlyLost(t *testing.T) {
 				continue
 			}
 			for _, out := range All {
-				if in.Name() != out.Name() {
+				if in.Name != out.Name {
 					traced(t, in, out, line)
 				}
 			}
@@ -159,7 +159,7 @@ func TestNothingIsSilentlyLost(t *testing.T) {
 	}
 }
 
-func traced(t *testing.T, in, out shapes.Shape, seed string) {
+func traced(t *testing.T, in, out *shapes.Shape, seed string) {
 	var v any
 	d := json.NewDecoder(strings.NewReader(seed))
 	d.UseNumber()
@@ -195,7 +195,7 @@ func traced(t *testing.T, in, out shapes.Shape, seed string) {
 		// What stands in something that is lost as a whole is lost with it.
 		whole := slices.ContainsFunc(told, func(p string) bool { return !differs[p] && strings.HasPrefix(place, p) })
 		if !whole && !rightlyUntold(place) {
-			t.Errorf("%s -> %s: no trace of %s in\n%s", in.Name(), out.Name(), place, seed)
+			t.Errorf("%s -> %s: no trace of %s in\n%s", in.Name, out.Name, place, seed)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestNothingIsToldThatIsNot(t *testing.T) {
 				t.Fatalf("%s: %v", in, err)
 			}
 			if got.losses != "" {
-				t.Errorf("%s -> %s: told to be lost: %s", in, out.Name(), got.losses)
+				t.Errorf("%s -> %s: told to be lost: %s", in, out.Name, got.losses)
 			}
 		}
 	}

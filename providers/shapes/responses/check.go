@@ -62,7 +62,7 @@ type checker struct {
 }
 
 // Check applies the rules field by field, in the order the client wrote them.
-func (shape) Check(body []byte, _ shapes.Inbound) (shapes.Head, error) {
+func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) {
 	root := fields.View(body)
 	if !root.IsObject() {
 		return shapes.Head{}, dialogue.Invalid("body", "must be a JSON object")

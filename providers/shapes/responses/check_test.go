@@ -69,7 +69,7 @@ func TestCheckNamesTheFirstBrokenField(t *testing.T) {
 		{`{"max_output_tokens":1,"temperature":3,"model":"m"}`, "max_output_tokens", "invalid_value"},
 		{`[]`, "body", "invalid_value"},
 	} {
-		_, err := responses.Shape.Check([]byte(tt.body), shapes.Inbound{})
+		_, err := responses.Shape.Check([]byte(tt.body), shapes.Params{})
 		var e *dialogue.Error
 		if !errors.As(err, &e) {
 			t.Errorf("%s: got %v, want an error about %s", tt.body, err, tt.param)
@@ -94,7 +94,7 @@ func TestCheckLetsPassWhatClientsAreAheadWith(t *testing.T) {
 		`{"model":"m","input":[{"role":"assistant","content":[{"type":"input_text","text":"x"}]}]}`,
 		`{"model":"m","input":[{"role":"user","content":[]},{"type":"function_call","call_id":"c","name":"f","arguments":""}]}`,
 	} {
-		if _, err := responses.Shape.Check([]byte(body), shapes.Inbound{}); err != nil {
+		if _, err := responses.Shape.Check([]byte(body), shapes.Params{}); err != nil {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -102,13 +102,13 @@ func TestCheckLetsPassWhatClientsAreAheadWith(t *testing.T) {
 
 func TestCheckReadsTheHead(t *testing.T) {
 	head, err := responses.Shape.Check([]byte(`{"model":"m","input":"x","stream":true,"max_output_tokens":2e1,"service_tier":"flex",
-		"text":{"format":{"type":"json_object"}},"previous_response_id":"resp_1","background":true,"store":false}`), shapes.Inbound{})
+		"text":{"format":{"type":"json_object"}},"previous_response_id":"resp_1","background":true,"store":false}`), shapes.Params{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, "head", head, shapes.Head{Model: "m", Stream: true, MaxTokens: 20, N: 1, ServiceTier: "flex", Structured: true,
 		PreviousResponseID: "resp_1", Background: true})
-	head, err = responses.Shape.Check([]byte(`{"model":"m","input":"x"}`), shapes.Inbound{})
+	head, err = responses.Shape.Check([]byte(`{"model":"m","input":"x"}`), shapes.Params{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := responses.Shape.Check(body, shapes.Inbound{}); err != nil {
+		if _, err := responses.Shape.Check(body, shapes.Params{}); err != nil {
 			b.Fatal(err)
 		}
 	}

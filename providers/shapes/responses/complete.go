@@ -49,7 +49,7 @@ func (p *parser) completeThinking(it *inputItem, v gjson.Result) {
 	if id == "" {
 		id = it.id
 	}
-	p.closePart(it, &dialogue.Thinking{Origin: dialogue.Responses, ItemID: id, Encrypted: v.Get("encrypted_content").Str})
+	p.closePart(it, &dialogue.Thinking{Origin: Name, ItemID: id, Encrypted: v.Get("encrypted_content").Str})
 }
 
 func (p *parser) completeCall(it *inputItem, args string) {
@@ -63,8 +63,8 @@ func (p *parser) server(v gjson.Result) {
 	part := p.number()
 	opaque := json.RawMessage(v.Raw)
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: part, PartKind: dialogue.ServerPart,
-		Origin: dialogue.Responses, Opaque: opaque})
-	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: part, Origin: dialogue.Responses, Opaque: opaque})
+		Origin: Name, Opaque: opaque})
+	p.send(dialogue.Event{Kind: dialogue.EventClose, Part: part, Origin: Name, Opaque: opaque})
 }
 
 // closeItem closes what is open of it.
@@ -79,7 +79,7 @@ func (p *parser) closeItem(it *inputItem) {
 	switch {
 	case !it.open:
 	case it.kind == "reasoning":
-		p.closePart(it, &dialogue.Thinking{Origin: dialogue.Responses, ItemID: it.id})
+		p.closePart(it, &dialogue.Thinking{Origin: Name, ItemID: it.id})
 	default:
 		p.closePart(it, nil)
 	}

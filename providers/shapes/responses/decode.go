@@ -49,8 +49,8 @@ var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
 }
 
 // Decode builds the neutral form. The body must have passed Check.
-func (shape) Decode(body []byte, _ shapes.Inbound, env *dialogue.Env) (*dialogue.Request, error) {
-	d := decoder{env: env, req: &dialogue.Request{Inbound: dialogue.Responses, IncludeUsage: true, Body: body}}
+func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
+	d := decoder{env: env, req: &dialogue.Request{Inbound: Name, Traits: traits, IncludeUsage: true, Body: body}}
 	root := fields.View(body)
 	var failed *dialogue.Error
 	root.ForEach(func(key, v gjson.Result) bool {

@@ -108,7 +108,7 @@ func TestDecodeRefusesWhatWouldBeLostInSilence(t *testing.T) {
 		`{"model":"m","prompt":{"id":"p"}}`:                              "prompt",
 		`{"model":"m","input":[{"type":"item_reference","id":"msg_1"}]}`: "input[0]",
 	} {
-		_, err := responses.Shape.Decode([]byte(body), shapes.Inbound{}, newEnv())
+		_, err := responses.Shape.Decode([]byte(body), shapes.Params{}, newEnv())
 		var e *dialogue.Error
 		if !errors.As(err, &e) || e.Param != param || e.Status != 400 {
 			t.Errorf("%s: got %v, want a 400 about %s", body, err, param)
@@ -124,11 +124,11 @@ func FuzzDecode(f *testing.F) {
 		if !validUnique(body) {
 			return
 		}
-		head, err := responses.Shape.Check([]byte(body), shapes.Inbound{})
+		head, err := responses.Shape.Check([]byte(body), shapes.Params{})
 		if err != nil {
 			return
 		}
-		patched, err := responses.Shape.Patch([]byte(body), shapes.Inbound{}, head, newTarget(), new(dialogue.Report), newEnv())
+		patched, err := responses.Shape.Patch([]byte(body), shapes.Params{}, head, newTarget(), new(dialogue.Report), newEnv())
 		if err != nil {
 			t.Fatalf("Patch: %v", err)
 		}
@@ -137,7 +137,7 @@ func FuzzDecode(f *testing.F) {
 		for _, item := range responses.InputItems([]byte(body), newEnv().ID) {
 			mustBeJSON(t, item)
 		}
-		req, err := responses.Shape.Decode([]byte(body), shapes.Inbound{}, newEnv())
+		req, err := responses.Shape.Decode([]byte(body), shapes.Params{}, newEnv())
 		if err != nil {
 			return
 		}
@@ -147,7 +147,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		mustBeJSON(t, call.Body)
-		if _, err := responses.Shape.Check(call.Body, shapes.Inbound{}); err != nil && len(req.Turns) > 0 && !strings.Contains(err.Error(), "input") {
+		if _, err := responses.Shape.Check(call.Body, shapes.Params{}); err != nil && len(req.Turns) > 0 && !strings.Contains(err.Error(), "input") {
 			t.Errorf("what Encode wrote does not pass Check: %v: %s", err, call.Body)
 		}
 	})

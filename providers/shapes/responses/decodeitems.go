@@ -66,7 +66,7 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 		// Leaving it out would change the question (translation.md 5).
 		return dialogue.Unsupported("input["+strconv.Itoa(i)+"]", "the item it refers to is not known here; send the item itself")
 	default:
-		d.turn(authorOf(kind), dialogue.Part{Kind: dialogue.ServerPart, Origin: dialogue.Responses, Opaque: raw(item)})
+		d.turn(authorOf(kind), dialogue.Part{Kind: dialogue.ServerPart, Origin: Name, Opaque: raw(item)})
 	}
 	return nil
 }
@@ -106,11 +106,10 @@ func (d *decoder) message(item gjson.Result) {
 	parts := d.contentParts(item.Get("content"))
 	switch item.Get("role").Str {
 	case "assistant":
-		// A client that sends our items back brings the id under which the
-		// vault knows the signature of their text.
-		if sig, ok := d.env.Signatures.Recall(item.Get("id").Str); ok {
-			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart,
-				Thinking: &dialogue.Thinking{Signature: sig, Origin: dialogue.Gemini}})
+		// A client that sends our items back sends the id under which the signature of the
+		// text is remembered.
+		if v, ok := d.env.Signatures.Recall(item.Get("id").Str); ok {
+			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: signatureOfText(v)})
 		}
 		d.turn(dialogue.Assistant, parts...)
 	case "user":
@@ -166,7 +165,7 @@ func (d *decoder) contentParts(v gjson.Result) []dialogue.Part {
 func readPart(p gjson.Result) (dialogue.Part, bool) {
 	switch p.Get("type").Str {
 	case "input_text", "output_text", "text":
-		return dialogue.Part{Kind: dialogue.TextPart, Text: p.Get("text").Str, Origin: dialogue.Responses, Citations: raw(p.Get("annotations"))}, true
+		return dialogue.Part{Kind: dialogue.TextPart, Text: p.Get("text").Str, Origin: Name, Citations: raw(p.Get("annotations"))}, true
 	case "refusal":
 		return dialogue.Part{Kind: dialogue.RefusalPart, Text: p.Get("refusal").Str}, true
 	case "input_image":
@@ -182,7 +181,7 @@ func readPart(p gjson.Result) (dialogue.Part, bool) {
 }
 
 func mediaPart(m *dialogue.Media) dialogue.Part {
-	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: dialogue.Responses}
+	return dialogue.Part{Kind: dialogue.MediaPart, Media: m, Origin: Name}
 }
 
 func readImage(p gjson.Result) *dialogue.Media {
@@ -191,7 +190,7 @@ func readImage(p gjson.Result) *dialogue.Media {
 		mediaOf(m, url)
 		return m
 	}
-	m.FileID = p.Get("file_id").Str
+	m.FileID, m.FileIDs = p.Get("file_id").Str, traits.FileIDs
 	return m
 }
 
@@ -211,7 +210,7 @@ func readFile(p gjson.Result) *dialogue.Media {
 	case p.Get("file_url").Str != "":
 		m.URL = p.Get("file_url").Str
 	default:
-		m.FileID = p.Get("file_id").Str
+		m.FileID, m.FileIDs = p.Get("file_id").Str, traits.FileIDs
 	}
 	return m
 }
@@ -257,7 +256,7 @@ func (d *decoder) thinking(item gjson.Result) *dialogue.Thinking {
 	}
 	t := &dialogue.Thinking{Text: shown}
 	if carrier != "" && !dialogue.Sealed(carrier) {
-		t.Origin, t.Encrypted, t.ItemID = dialogue.Responses, carrier, item.Get("id").Str
+		t.Origin, t.Encrypted, t.ItemID = Name, carrier, item.Get("id").Str
 	}
 	return t
 }

@@ -37,7 +37,7 @@ func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 		return
 	}
 	t := dialogue.Tool{Kind: dialogue.OpaqueTool, Type: kind, Name: tool.Get("name").Str,
-		Origin: dialogue.Responses, Opaque: raw(tool)}
+		Origin: Name, Opaque: raw(tool)}
 	if strings.HasPrefix(kind, webSearch) {
 		t.Kind, t.Name, d.req.WebSearch = dialogue.WebSearchTool, webSearch, true
 	}
@@ -121,7 +121,7 @@ func readChoice(v gjson.Result) *dialogue.ToolChoice {
 	}
 	// A tool that the provider runs must be called; only this shape knows how
 	// to say so.
-	return &dialogue.ToolChoice{Mode: dialogue.ToolRequired, Origin: dialogue.Responses, Opaque: raw(v)}
+	return &dialogue.ToolChoice{Mode: dialogue.ToolRequired, Origin: Name, Opaque: raw(v)}
 }
 
 func choiceName(v gjson.Result) string {

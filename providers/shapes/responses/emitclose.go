@@ -2,6 +2,7 @@ package responses
 
 import (
 	"encoding/json"
+	"strings"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -31,7 +32,7 @@ func (e *emitter) close(ev *dialogue.Event) {
 			return
 		}
 	case opaqueItem:
-		if ev.Origin == dialogue.Responses && len(ev.Opaque) > 0 {
+		if ev.Origin == Name && len(ev.Opaque) > 0 {
 			p.item.opaque = append(json.RawMessage(nil), ev.Opaque...)
 		}
 	}
@@ -43,8 +44,8 @@ func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
 	c := &it.contents[p.content]
 	c.closed = true
 	if ev.Signature != "" {
-		// The shape has no field for it; the client brings the id back.
-		e.env.Signatures.Remember(it.id, ev.Signature)
+		// The shape has no field for it, but the client sends the id back.
+		e.env.Signatures.Remember(it.id, signedText(ev))
 	}
 	if e.stream {
 		e.closeTextEvents(p, c)
@@ -102,7 +103,7 @@ func (e *emitter) carrier(it *outputItem, t *dialogue.Thinking) string {
 	if t == nil {
 		t = new(dialogue.Thinking)
 	}
-	if t.Origin == dialogue.Responses {
+	if t.Origin == Name {
 		return t.Encrypted
 	}
 	if e.env.Sealer == nil {
@@ -140,4 +141,14 @@ func (e *emitter) closeCall(it *outputItem, ev *dialogue.Event) {
 		e.w.Key("arguments").Text(it.text)
 	}
 	e.done()
+}
+
+// signedText returns what is remembered of a text part that its upstream signed: the shape of
+// the upstream, a space and the signature.
+func signedText(ev *dialogue.Event) string { return string(ev.Origin) + " " + ev.Signature }
+
+// signatureOfText returns the signature that signedText put into v.
+func signatureOfText(v string) *dialogue.Thinking {
+	origin, signature, _ := strings.Cut(v, " ")
+	return &dialogue.Thinking{Signature: signature, Origin: dialogue.Shape(origin)}
 }

@@ -150,7 +150,7 @@ func appendLogProbs(w *jsonw.Writer, arrays []json.RawMessage) {
 // annotation writes c as an annotation, or nothing if it has no address: the
 // other kinds refer to files that only their own provider has.
 func annotation(c *dialogue.Citation) json.RawMessage {
-	if c.Origin == dialogue.Responses && len(c.Opaque) > 0 {
+	if c.Origin == Name && len(c.Opaque) > 0 {
 		return append(json.RawMessage(nil), c.Opaque...)
 	}
 	if c.URL == "" {

@@ -22,7 +22,7 @@ func (e *emitter) open(ev *dialogue.Event) {
 	case dialogue.MediaPart:
 		part.item = e.openImage(ev.Media)
 	case dialogue.ServerPart:
-		if ev.Origin == dialogue.Responses && len(ev.Opaque) > 0 {
+		if ev.Origin == Name && len(ev.Opaque) > 0 {
 			part.item = e.add(&outputItem{kind: opaqueItem, opaque: append(json.RawMessage(nil), ev.Opaque...)})
 		}
 	}
@@ -32,7 +32,7 @@ func (e *emitter) open(ev *dialogue.Event) {
 // nativeID is the id that a reasoning item of this shape's own upstream must
 // keep: it and the encrypted content belong together.
 func nativeID(t *dialogue.Thinking) string {
-	if t == nil || t.Origin != dialogue.Responses {
+	if t == nil || t.Origin != Name {
 		return ""
 	}
 	return t.ItemID

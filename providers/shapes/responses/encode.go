@@ -36,7 +36,7 @@ type encoder struct {
 
 // Encode writes req for an upstream of this shape.
 func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
-	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != dialogue.Responses, custom: map[string]bool{}}
+	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != Name, custom: map[string]bool{}}
 	if err := e.refuse(); err != nil {
 		return shapes.Call{}, err
 	}
@@ -170,11 +170,10 @@ func (e *encoder) text() {
 	e.w.End()
 }
 
-// output decides about structured output. The messages shape promises that
-// bounds are stripped, wherever the request goes (gateway.md 4.8 rule 2).
+// output decides about structured output.
 func (e *encoder) output() dialogue.Output {
-	o := schema.DecideOutput(e.req.Output, e.target, e.rep)
-	if o.Mode != dialogue.OutputSchema || e.req.Inbound != dialogue.Messages {
+	o := schema.DecideOutput(e.req.Output, schema.JSONSchema, e.target, e.rep)
+	if o.Mode != dialogue.OutputSchema || !e.req.Traits.DropsBounds {
 		return o
 	}
 	stripped, found := schema.StripBounds(o.Schema)
@@ -202,17 +201,11 @@ func (e *encoder) format(o dialogue.Output) {
 	switch {
 	case o.Strict != nil:
 		e.w.Key("strict").Bool(*o.Strict)
-	case e.bindsSchema() && schema.SupportsStrict(o.Schema):
+	case e.req.Traits.BindsSchema && schema.SupportsStrict(o.Schema):
 		e.w.Key("strict").Bool(true)
 	}
 	e.w.Key("schema").Raw(o.Schema)
 	e.w.End()
-}
-
-// bindsSchema reports whether schemas of the inbound shape always bind, so that
-// strict says what the client asked for without the word.
-func (e *encoder) bindsSchema() bool {
-	return e.req.Inbound == dialogue.Messages || e.req.Inbound == dialogue.Gemini
 }
 
 func (e *encoder) reasoning() {
@@ -252,7 +245,7 @@ const (
 func (e *encoder) effort() string {
 	r := e.req.Reasoning
 	switch {
-	case r.Effort == "max" && e.foreign && e.req.Inbound != dialogue.Chat:
+	case r.Effort == "max" && !e.req.Traits.MaxEffort:
 		return "xhigh" // the highest that every effort model knows
 	case r.Effort != "":
 		return r.Effort
@@ -280,7 +273,7 @@ func (e *encoder) identity() {
 	if e.req.User != "" {
 		e.w.Key("safety_identifier").String(shortUser(e.req.User))
 	}
-	if e.sibling() {
+	if e.req.Traits.KeepsMetadata {
 		if len(e.req.Metadata) > 0 {
 			e.w.Key("metadata").Raw(e.req.Metadata)
 		}
@@ -293,15 +286,9 @@ func (e *encoder) identity() {
 	}
 }
 
-// sibling reports whether the inbound shape has this shape's words for
-// metadata, cache keys and service tiers.
-func (e *encoder) sibling() bool {
-	return e.req.Inbound == dialogue.Chat || e.req.Inbound == dialogue.Responses
-}
-
 func (e *encoder) serviceTier() string {
 	switch {
-	case e.sibling():
+	case e.req.Traits.KeepsMetadata:
 		return e.req.ServiceTier
 	case e.req.ServiceTier == "standard_only":
 		return "default"
@@ -353,7 +340,7 @@ func (e *encoder) storage() {
 // leaveOut sends on what only this shape knows, and records what it does not
 // have (translation.md 4.1).
 func (e *encoder) leaveOut() {
-	e.rep.LoseUntranslated(e.req, dialogue.Responses)
+	e.rep.LoseUntranslated(e.req, Name, traits)
 	for _, f := range e.req.Extra {
 		if e.foreign {
 			e.rep.LoseField(f.Name, f.Value)
@@ -376,7 +363,7 @@ func (e *encoder) leaveOut() {
 		}
 	}
 	e.rep.LoseField("logit_bias", e.req.LogitBias)
-	if !e.sibling() {
+	if !e.req.Traits.KeepsMetadata {
 		e.rep.LoseField("metadata", e.req.Metadata)
 	}
 }

@@ -264,7 +264,7 @@ func TestPatchChangesNothingElse(t *testing.T) {
 		{"schema", `{"model":"up","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{ "minimum":1.0}}}}`,
 			`{"model":"up","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{ "minimum":1.0}}}}`, "", newTarget(), false},
 	} {
-		head, err := responses.Shape.Check([]byte(tt.body), shapes.Inbound{})
+		head, err := responses.Shape.Check([]byte(tt.body), shapes.Params{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestPatchChangesNothingElse(t *testing.T) {
 			head.PreviousResponseID, head.Background = "", false
 		}
 		before, rep := []byte(tt.body), new(dialogue.Report)
-		call, err := responses.Shape.Patch(before, shapes.Inbound{}, head, tt.target, rep, env)
+		call, err := responses.Shape.Patch(before, shapes.Params{}, head, tt.target, rep, env)
 		if err != nil {
 			t.Fatal(err)
 		}

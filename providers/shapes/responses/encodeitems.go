@@ -172,7 +172,7 @@ func (it *items) item(kind string, members func(*jsonw.Writer)) {
 // place in the input.
 func (it *items) think(t *dialogue.Thinking) {
 	it.flushMessage()
-	if t == nil || t.Origin != dialogue.Responses || t.Encrypted == "" {
+	if t == nil || t.Origin != Name || t.Encrypted == "" {
 		it.rep.Lose("thinking")
 		return
 	}
@@ -352,7 +352,7 @@ func appendText(w *jsonw.Writer, text string) {
 // server sends back what an upstream of this shape did on its own.
 func (it *items) server(p *dialogue.Part) {
 	it.flushMessage()
-	if p.Origin != dialogue.Responses || len(p.Opaque) == 0 {
+	if p.Origin != Name || len(p.Opaque) == 0 {
 		it.rep.Lose("server_tool")
 		return
 	}
@@ -364,7 +364,7 @@ func (it *items) server(p *dialogue.Part) {
 // appendMedia writes a content part for p.
 func (it *items) appendMedia(w *jsonw.Writer, p *dialogue.Part) *dialogue.Error {
 	m := p.Media
-	if m.FileID != "" && p.Origin != dialogue.Responses && p.Origin != dialogue.Chat {
+	if m.FileID != "" && m.FileIDs != traits.FileIDs {
 		return dialogue.Unsupported("file_id", "belongs to another provider")
 	}
 	if m.Kind != dialogue.File || m.Text != "" || m.URL != "" {

@@ -40,7 +40,7 @@ func (e *encoder) has(kind dialogue.ToolKind) bool {
 
 // tool writes one tool and reports whether the shape has it.
 func (e *encoder) tool(w *jsonw.Writer, t *dialogue.Tool) bool {
-	if t.Origin == dialogue.Responses && len(t.Opaque) > 0 {
+	if t.Origin == Name && len(t.Opaque) > 0 {
 		w.Raw(t.Opaque)
 		return true
 	}
@@ -72,10 +72,10 @@ func (e *encoder) function(w *jsonw.Writer, t *dialogue.Tool) {
 	w.End()
 }
 
-// keepsStrict reports whether a strict tool may stay strict. Messages clients
-// mean less by the word: what they call strict may be refused as such here.
+// keepsStrict reports whether a strict tool may stay strict. Clients of a shape in which strict
+// means less may call a schema strict that would be refused as such here.
 func (e *encoder) keepsStrict(parameters json.RawMessage) bool {
-	if e.req.Inbound != dialogue.Messages || schema.SupportsStrict(parameters) {
+	if e.req.Traits.StrictIsNative || schema.SupportsStrict(parameters) {
 		return true
 	}
 	e.rep.Lose("tools:strict")
@@ -110,7 +110,7 @@ func flatFormat(format json.RawMessage) json.RawMessage {
 
 func (e *encoder) toolChoice(tools bool) *dialogue.Error {
 	c := e.req.ToolChoice
-	if c != nil && (len(c.Opaque) > 0 && c.Origin != dialogue.Responses || e.namesForeignTool(c)) {
+	if c != nil && (len(c.Opaque) > 0 && c.Origin != Name || e.namesForeignTool(c)) {
 		return dialogue.Unsupported("tool_choice", "names a tool that this model's provider does not run")
 	}
 	if !tools {
@@ -176,7 +176,7 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 // another vendor: leaving it out would change the answer (translation.md 5).
 func (e *encoder) namesForeignTool(c *dialogue.ToolChoice) bool {
 	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 && slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool {
-		return t.Name == c.Names[0] && t.Kind == dialogue.OpaqueTool && t.Origin != dialogue.Responses
+		return t.Name == c.Names[0] && t.Kind == dialogue.OpaqueTool && t.Origin != Name
 	})
 }
 

@@ -39,6 +39,3 @@ var memberNames = fields.NewNames(
 	"tools.parameters", "tools.tools.function.parameters", "tools.tools.output_schema",
 	"tools.tools.parameters",
 )
-
-// Names returns the names in requests of this shape.
-func (shape) Names() *fields.Names { return memberNames }

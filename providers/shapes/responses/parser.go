@@ -253,7 +253,7 @@ func (p *parser) number() int {
 func (p *parser) openThinking(it *inputItem) {
 	it.part, it.open = p.number(), true
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: it.part, PartKind: dialogue.ThinkingPart,
-		Thinking: &dialogue.Thinking{Origin: dialogue.Responses, ItemID: it.id}})
+		Thinking: &dialogue.Thinking{Origin: Name, ItemID: it.id}})
 }
 
 // openCall opens a call as soon as its name is known.
@@ -359,7 +359,7 @@ func citation(v gjson.Result) dialogue.Citation {
 		Start:  int(v.Get("start_index").Int()),
 		End:    int(v.Get("end_index").Int()),
 		Opaque: raw(v),
-		Origin: dialogue.Responses,
+		Origin: Name,
 	}
 }
 

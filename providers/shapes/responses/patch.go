@@ -14,7 +14,7 @@ import (
 
 // Patch prepares the client's own bytes. What is not patched stays byte for
 // byte, fields nobody knows included.
-func (shape) Patch(body []byte, _ shapes.Inbound, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
 	p := patch{body: body}
 	if head.Model != t.Model {
 		p.set("model", t.Model)
@@ -76,7 +76,7 @@ func (p *patch) apply(edit func() ([]byte, error)) {
 // 4.8 rule 6), and leaves verbosity and unknown members beside it.
 func (p *patch) degrade(t dialogue.Target, rep *dialogue.Report) {
 	asked := readFormat(gjson.GetBytes(p.body, "text.format"))
-	kept := schema.DecideOutput(asked, t, rep)
+	kept := schema.DecideOutput(asked, schema.JSONSchema, t, rep)
 	switch {
 	case kept.Mode == asked.Mode && bytes.Equal(kept.Schema, asked.Schema):
 	case kept.Mode == dialogue.OutputText:

@@ -5,18 +5,61 @@
 package responses
 
 import (
+	"bytes"
 	"net/http"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 )
 
+// Name is the name of the shape.
+const Name dialogue.Shape = "responses"
+
 // Shape is the responses shape.
-var Shape shapes.Shape = shape{}
+var Shape = &shapes.Shape{
+	Descriptor: descriptor, Inbound: shape{}, Outbound: shape{}, Passthrough: shape{}, Counter: counter{},
+}
 
 type shape struct{}
 
-func (shape) Name() dialogue.Shape { return dialogue.Responses }
+var descriptor = shapes.Descriptor{
+	Name:  Name,
+	Scope: "responses",
+	Routes: []shapes.Route{
+		{Pattern: "POST /v1/responses", Task: shapes.Generate},
+		{Pattern: "POST /v1/responses/input_tokens", Task: shapes.Count, Word: true},
+	},
+	Members: memberNames,
+	Answer: shapes.AnswerMembers{
+		Text:    []string{"delta", "text", "refusal", "arguments", "input", "content"},
+		Repeats: repeatsDeltas,
+	},
+	Telemetry: shapes.Telemetry{
+		Operation: "chat", Vendor: vendor,
+		ReplyID: []string{"response.id", "id"}, ReplyModel: []string{"response.model", "model"},
+	},
+	Defaults: dialogue.Capabilities{
+		StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit, ImagesIn: true, FilesIn: true, AudioIn: true,
+		Sampling: true, Prefill: true,
+	},
+	Probe:       shapes.Probe{Path: "/models", Authorize: shape{}.Authorize},
+	SandboxPath: callPath,
+	Traits:      traits,
+}
+
+// vendor is the vendor whose shape it is. Files of its other shapes can be used here.
+const vendor = "openai"
+
+// traits are shared with the requests that the shape decodes.
+var traits = dialogue.Traits{
+	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, FileIDs: vendor, StoresReplies: true,
+	Proof: dialogue.EncryptedProof,
+}
+
+// repeatsDeltas reports whether events of this type only repeat what deltas brought.
+func repeatsDeltas(kind []byte) bool {
+	return bytes.HasPrefix(kind, []byte("response.")) && !bytes.HasSuffix(kind, []byte(".delta"))
+}
 
 // MaxChoices is 1: the shape has no n.
 func (shape) MaxChoices() int { return 1 }
@@ -42,5 +85,5 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 func (shape) NewParser(_ int, env *dialogue.Env) shapes.Parser { return &parser{env: env} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return &tap{options: o, usage: dialogue.NoUsage, seq: -1}
+	return shapes.TapOf(&tap{options: o, usage: dialogue.NoUsage, seq: -1})
 }

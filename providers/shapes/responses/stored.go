@@ -249,3 +249,6 @@ func appendList(page []json.RawMessage, more bool) []byte {
 	w.Key("has_more").Bool(more)
 	return w.End().Buf
 }
+
+// StoredPath returns the path of a stored response at the upstream that made it.
+func StoredPath(id string) string { return callPath + "/" + id }

@@ -13,6 +13,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/shapes/responses"
 )
 
@@ -26,10 +27,10 @@ func newTarget() dialogue.Target {
 // decode checks and decodes a body that must be good.
 func decode(t *testing.T, env *dialogue.Env, body string) *dialogue.Request {
 	t.Helper()
-	if _, err := responses.Shape.Check([]byte(body), shapes.Inbound{}); err != nil {
+	if _, err := responses.Shape.Check([]byte(body), shapes.Params{}); err != nil {
 		t.Fatalf("Check: %v", err)
 	}
-	req, err := responses.Shape.Decode([]byte(body), shapes.Inbound{}, env)
+	req, err := responses.Shape.Decode([]byte(body), shapes.Params{}, env)
 	if err != nil {
 		t.Fatalf("Decode: %v", err)
 	}
@@ -40,6 +41,9 @@ func decode(t *testing.T, env *dialogue.Env, body string) *dialogue.Request {
 func encode(t *testing.T, req *dialogue.Request) (gjson.Result, *dialogue.Report) {
 	t.Helper()
 	rep := new(dialogue.Report)
+	if d := registry.Describe(req.Inbound); d != nil {
+		req.Traits = d.Traits
+	}
 	call, err := responses.Shape.Encode(req, newTarget(), rep, newEnv())
 	if err != nil {
 		t.Fatalf("Encode: %v", err)

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/transfer"
@@ -14,7 +14,17 @@ import (
 
 const version = "/v1beta/"
 
-var dialect = upstream.Dialect{Shape: catalog.Veo, Authorize: authorize, DecodeError: decodeError}
+// Name is the name of the shape.
+const Name dialogue.Shape = "veo"
+
+// Descriptor holds the facts about the shape. Only upstreams have it, so it has no scope.
+var Descriptor = shapes.Descriptor{
+	Name:      Name,
+	Telemetry: shapes.Telemetry{Operation: "video_generation", Vendor: string(Name)},
+	Probe:     shapes.Probe{Path: version + "models", Authorize: authorize},
+}
+
+var dialect = upstream.Dialect{Authorize: authorize, DecodeError: decodeError}
 
 func authorize(h http.Header, key string) { h.Set("X-Goog-Api-Key", key) }
 
@@ -117,7 +127,7 @@ func (p *Provider) askOperation(ctx context.Context, r upstream.Request) (operat
 		return operation{}, transfer.InvalidReply("the reply is not an operation")
 	}
 	if f := op.status.Error; f != nil {
-		_, message := p.client.Fault(catalog.Veo, f.Code, f.Message)
+		_, message := p.client.Fault(f.Code, f.Message)
 		op.status.Error = &video.Fault{Code: f.Code, Message: message}
 	}
 	return op, nil

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/chunks"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/providers/video/transfer"
@@ -16,7 +16,17 @@ import (
 
 const root = "/v1/videos"
 
-var dialect = upstream.Dialect{Shape: catalog.Videos, Authorize: authorize, DecodeError: chunks.DecodeError}
+// Name is the name of the shape.
+const Name dialogue.Shape = "videos"
+
+// Descriptor holds the facts about the shape.
+var Descriptor = shapes.Descriptor{
+	Name: Name, Scope: "videos",
+	Telemetry: shapes.Telemetry{Operation: "video_generation", Vendor: chunks.Vendor},
+	Probe:     chunks.Probe,
+}
+
+var dialect = upstream.Dialect{Authorize: authorize, DecodeError: chunks.DecodeError}
 
 func authorize(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
@@ -90,7 +100,7 @@ func (p *Provider) askJob(ctx context.Context, r upstream.Request) (string, vide
 	}
 	s.PollAfter = pollAfter(reply.Header)
 	if s.Error != nil {
-		code, message := p.client.Fault(catalog.Videos, s.Error.Code, s.Error.Message)
+		code, message := p.client.Fault(s.Error.Code, s.Error.Message)
 		s.Error = &video.Fault{Code: orDefaultCode(code), Message: message}
 	}
 	return id, s, nil

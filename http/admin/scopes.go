@@ -1,0 +1,18 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
+)
+
+// checkScopes returns an error if a key has a scope that no route asks for.
+func checkScopes(scopes []string) error {
+	all := registry.Scopes()
+	if slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(all, s) }) {
+		return dialogue.Invalid("scopes", "must be some of "+strings.Join(all, ", "))
+	}
+	return nil
+}

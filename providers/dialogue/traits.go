@@ -1,0 +1,56 @@
+package dialogue
+
+// Traits say how a shape uses the notions that shapes have in common. An encoder reads the
+// traits of the client's shape from Request.Traits, so that it does not need to know which
+// shape that is. The zero value describes a shape of which nothing special is known: its
+// strict is not relied upon, its metadata is recorded as lost, and nothing of it is stored.
+type Traits struct {
+	// StrictIsNative is set if strict means that a schema keeps the rules of
+	// schema.SupportsStrict. A strict schema that breaks them is then the client's mistake, and
+	// is sent as it is.
+	StrictIsNative bool
+	// BindsSchema is set if a schema always binds the answer, without the word strict.
+	BindsSchema bool
+	// DropsBounds is set if clients were promised that the bounds of a schema (minimum, pattern)
+	// are removed, whichever upstream gets the request (gateway.md 4.8 rule 2).
+	DropsBounds bool
+	// KeepsMetadata is set if metadata, prompt_cache_key and service_tier have the meaning and
+	// the values that they have in the shapes of the same vendor.
+	KeepsMetadata bool
+	// MaxEffort is set if the effort "max" is sent as it is. Of other shapes it becomes the
+	// highest effort that every model of an upstream knows.
+	MaxEffort bool
+	// ShowsThoughts is set if a client that asks for thinking gets to see it, because the shape
+	// has no parameter for that.
+	ShowsThoughts bool
+	// FileIDs names the service whose file ids the shape carries. An id is valid at upstreams
+	// whose shape has the same value.
+	FileIDs string
+	// ReplaysParts is set if parts that came in the shape are sent to its upstreams as the
+	// client wrote them, so that members that the neutral form does not hold are not lost.
+	ReplaysParts bool
+	// CacheHints is set if the shape has cache_control.
+	CacheHints bool
+	// StoresReplies is set if the gateway stores replies of the shape, continues from them and
+	// makes them in the background.
+	StoresReplies bool
+	// Overloaded529 is set if clients know the status 529. Others get 503.
+	Overloaded529 bool
+	// SystemTurns is set if models may take a system role inside the conversation, which the
+	// shape's rules forbid otherwise. See Capabilities.SystemTurns.
+	SystemTurns bool
+	// KeyInQuery is set if a client may send its API key as the query parameter key.
+	KeyInQuery bool
+	// Proof says how an upstream vouches for a thought, so that it accepts the thought later.
+	Proof Proof
+}
+
+// Proof is the form in which an upstream vouches for its own thoughts.
+type Proof uint8
+
+// Forms of proof.
+const (
+	NoProof        Proof = iota
+	SignatureProof       // Thinking.Signature
+	EncryptedProof       // Thinking.Encrypted, under Thinking.ItemID
+)

@@ -1,0 +1,121 @@
+package shapes
+
+import (
+	"net/http"
+	"time"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+)
+
+// Descriptor holds the facts about a shape that other parts of the gateway need. It is the only
+// place for them: routes, scopes, error replies, the doctor, telemetry, the catalogue and the
+// simulator read it. A Descriptor is immutable.
+type Descriptor struct {
+	// Name is the shape's name in the configuration, in logs and in spans.
+	Name dialogue.Shape
+	// Scope names the permission that an API key needs for the Routes. A shape with routes and without a scope
+	// does not start (see Check).
+	Scope string
+	// Routes lists where clients of the shape send requests.
+	Routes []Route
+	// Read reads what a request says in its path and query. If Read is nil, a request says
+	// everything in its body and its route has the Task.
+	Read func(r *http.Request) (Params, Task)
+	// ErrorPaths lists prefixes of paths. An error on such a path that no route answers (404,
+	// 405, a request that is too large) has the shape's envelope.
+	ErrorPaths []string
+	// Members are the member names that the shape reads in requests. A request with a name that
+	// only folds to one of them is refused.
+	Members *fields.Names
+	// Answer names the members that carry a piece of an answer. A request whose upstream reports
+	// no usage is estimated by them.
+	Answer AnswerMembers
+	// Telemetry names the shape and its calls in spans and metrics.
+	Telemetry Telemetry
+	// Defaults are the capabilities of a model of unknown family at an upstream of the shape.
+	Defaults dialogue.Capabilities
+	// Models is the form in which the shape lists models for its clients. If Models is nil, its clients get
+	// the list of GET /v1/models.
+	Models *ModelList
+	// Probe is how the doctor finds out whether an upstream of the shape can be reached and
+	// accepts a key.
+	Probe Probe
+	// SandboxPath is the pattern of the path, without a version, at which the simulator takes
+	// requests in the shape: "/chat/completions".
+	SandboxPath string
+	// Traits say how the shape uses the notions that shapes have in common.
+	Traits dialogue.Traits
+}
+
+// Task says whether a request asks for a reply or for a count.
+type Task uint8
+
+// Tasks of a route.
+const (
+	NoTask   Task = iota // the path leads nowhere
+	Generate             // a reply
+	Count                // the number of tokens of a request
+)
+
+// Route is a path on which clients of a shape send requests.
+type Route struct {
+	Pattern string // as net/http takes it: "POST /v1/messages"
+	Task    Task
+	// Word is set if the last element of the path would otherwise be the {id} of another route.
+	Word bool
+}
+
+// Telemetry names what calls in a shape do, in the words of OpenTelemetry's conventions.
+type Telemetry struct {
+	Operation string // "chat", "text_completion", "generate_content"
+	// Vendor is the vendor whose shape it is. A provider may be someone else.
+	Vendor string
+	// ReplyID and ReplyModel are the paths, in gjson's syntax, where a reply or its first event
+	// gives its id and its model.
+	ReplyID, ReplyModel []string
+}
+
+// Probe is a request that costs nothing and needs a key.
+type Probe struct {
+	// Path lists an upstream's models. It is "" if an upstream can only be reached, not asked.
+	Path      string
+	Header    http.Header
+	Authorize func(h http.Header, key string)
+}
+
+// Model is an entry of a list of models.
+type Model struct {
+	ID    string
+	Owner string // the provider
+}
+
+// ModelTime is the creation time that models without one of their own report. Clients sort by it,
+// so it must not change between requests.
+var ModelTime = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ModelList is the form in which clients of a shape get lists of models.
+type ModelList struct {
+	// Path is the path of the list, if it is the shape's own. Below it are the models.
+	Path string
+	// Header is a request header that only clients of the shape send. Such clients get this form
+	// on GET /v1/models, too.
+	Header string
+	Paging Paging
+	// Methods lists what a client can append to the path of a model after a colon. A GET of such
+	// a path is refused with 405.
+	Methods []string
+	// Page writes a page of a list. more is set if another page follows.
+	Page func(models []Model, more bool) []byte
+	// One writes the description of one model.
+	One func(Model) []byte
+}
+
+// Paging names the query parameters that ask for a page of a list.
+type Paging struct {
+	Size          string
+	Default       int // size of a page if none is given
+	After, Before string
+	// Coerce is set if a size that is too large counts as the largest.
+	Coerce bool
+}

@@ -1,0 +1,43 @@
+package messages
+
+import (
+	"time"
+
+	"stagedoor/providers/jsonw"
+	"stagedoor/providers/shapes"
+)
+
+// models is the list of models for clients of the shape (wire/messages.md 7). They are known by
+// their version header, because the path is that of the other shapes.
+var models = shapes.ModelList{
+	Header: versionHeader,
+	Paging: shapes.Paging{Size: "limit", Default: 20, After: "after_id", Before: "before_id"},
+	Page:   modelPage,
+	One: func(m shapes.Model) []byte {
+		var w jsonw.Writer
+		writeModel(&w, m)
+		return w.Buf
+	},
+}
+
+func modelPage(list []shapes.Model, more bool) []byte {
+	var w jsonw.Writer
+	w.Object().Key("data").Array()
+	for _, m := range list {
+		writeModel(&w, m)
+	}
+	w.End()
+	first, last := "", ""
+	if n := len(list); n > 0 {
+		first, last = list[0].ID, list[n-1].ID
+	}
+	w.Key("first_id").StringOrNull(first).Key("last_id").StringOrNull(last).Key("has_more").Bool(more).End()
+	return w.Buf
+}
+
+func writeModel(w *jsonw.Writer, m shapes.Model) {
+	w.Object()
+	w.Key("type").String("model").Key("id").String(m.ID).Key("display_name").String(m.ID)
+	w.Key("created_at").String(shapes.ModelTime.Format(time.RFC3339))
+	w.End()
+}
