@@ -16,6 +16,7 @@ type Config struct {
 	Limits    *Limits             `json:"limits,omitempty"`
 	Webhooks  []Webhook           `json:"webhooks,omitempty"`
 	Shutdown  *Shutdown           `json:"shutdown,omitempty"`
+	Videos    *Videos             `json:"videos,omitempty"`
 }
 
 // Limits are what the whole process takes on.
@@ -23,6 +24,18 @@ type Limits struct {
 	Requests   int `json:"requests"`
 	BodyMiB    int `json:"body_mib"`
 	FailedKeys int `json:"failed_keys"`
+
+	MemoryMiB       int `json:"memory_mib,omitempty"`
+	Watchers        int `json:"watchers,omitempty"`
+	ContentMiB      int `json:"content_mib,omitempty"`
+	ContentFiles    int `json:"content_files,omitempty"`
+	StoredResponses int `json:"stored_responses,omitempty"`
+}
+
+// Videos bounds the video jobs.
+type Videos struct {
+	Most int    `json:"most"`           // under way at a time
+	Wait string `json:"wait,omitempty"` // until a client is answered that its job is queued, as a duration in text
 }
 
 // Shutdown bounds a graceful stop, as a duration in text.
