@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -384,6 +386,26 @@ func providerOfResponses(t *testing.T, deletions *[]string, status int) *upstrea
 		}
 		answerJSON(200, `{"id":"resp_kept","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`)(w, r)
 	})
+}
+
+// TestAResponseOfAProviderThatIsGoneCanBeDeleted removes a provider from the configuration first.
+func TestAResponseOfAProviderThatIsGoneCanBeDeleted(t *testing.T) {
+	var deletions []string
+	up := providerOfResponses(t, &deletions, 200)
+	g := open(t, func(g *gateway) {
+		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+	})
+	g.create(`{"model":"m","input":"one"}`)
+	if err := g.house.Configure(t.Context(), new(catalog.Catalog), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.house.Translator().DeleteResponse(t.Context(), "up", "resp_kept"); !errors.Is(err, translator.ErrNoProvider) {
+		t.Errorf("got %v, want ErrNoProvider", err)
+	}
+	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")
+	if len(deletions) != 0 || !g.state.KnowsResponse("resp_kept") {
+		t.Errorf("the provider was asked to delete %q", deletions)
+	}
 }
 
 func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {

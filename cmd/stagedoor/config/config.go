@@ -1,6 +1,6 @@
 // Package config reads the one configuration file: YAML, strict, every mistake
 // reported at once with file, line, column and what was expected. It only reads
-// and checks; what the values mean to the house is decided in assemble.go.
+// and checks; assemble.go decides what the values mean.
 package config
 
 import (
