@@ -214,15 +214,19 @@ func TestADeliveryThatIsNotDurableTakesNoPlace(t *testing.T) {
 	s := open(t, store, newClock().Now, state.MaxDeliveries(4))
 	s.SetWebhooks([]state.Webhook{{ID: "wh_1"}})
 	s.OnSurplusDelivery(func(d *state.Delivery) { t.Errorf("%s is reported as given up", d.ID) })
-	endVideos(t, s, me, 0, 2)
-	store.Before(func([]journal.Batch) error { return fmt.Errorf("%w: no space", journal.ErrReadOnly) })
-	v := newVideo(9, state.VideoCompleted)
-	v.Owner = me
-	_, err := state.Do(ctx, s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) })
-	if err == nil {
-		t.Fatal("the commit did not fail")
-	}
-	if held := s.WaitingDeliveries().Held(string(me)); held != 2 || len(outbox(s, "wh_1")) != 2 {
-		t.Errorf("%d places are in use and %d deliveries wait, want 2", held, len(outbox(s, "wh_1")))
+	for waiting := range int64(3) { // the third one would replace a delivery
+		store.Before(func([]journal.Batch) error { return fmt.Errorf("%w: no space", journal.ErrReadOnly) })
+		v := newVideo(int(9+waiting), state.VideoCompleted)
+		v.Owner = me
+		_, err := state.Do(ctx, s, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) })
+		if err == nil {
+			t.Fatal("the commit did not fail")
+		}
+		if held := s.WaitingDeliveries().Held(string(me)); held != waiting || len(outbox(s, "wh_1")) != int(waiting) {
+			t.Errorf("%d places are in use and %d deliveries wait, want %d", held, len(outbox(s, "wh_1")), waiting)
+		}
+		if store.Before(nil); waiting < 2 {
+			endVideos(t, s, me, int(waiting), 1)
+		}
 	}
 }

@@ -557,4 +557,50 @@ var Table = []Mutant{
 		New: `		if r.rec.Provider == "" {
 `,
 	},
+	{
+		Name: "shares: count all translations for one owner",
+		File: "actors/translator/exchange.go", Suite: "./actors/translator", Run: "TestOneOwnerCannotTakeAllMemory",
+		Old: `memory.NewClaim(x.svc.env.Memory, x.order.Owner)`,
+		New: `memory.NewClaim(x.svc.env.Memory, "")`,
+	},
+	{
+		Name: "shares: count large replies for one owner",
+		File: "providers/upstream/client.go", Suite: "./providers/upstream", Run: "TestLargeReplies",
+		Old: `memory.NewClaim(c.memory, call.Owner)`,
+		New: `memory.NewClaim(c.memory, "")`,
+	},
+	{
+		Name: "shares: serve the oldest delivery first, whatever owner it has",
+		File: "actors/webhook/turns.go", Suite: "./actors/webhook", Run: "TestOwnersTakeTurns",
+		Old: `t.served[o] < t.served[w.owners[first]]`,
+		New: `false`,
+	},
+	{
+		Name: "shares: give one owner all tries at an endpoint",
+		File: "actors/webhook/turns.go", Suite: "./actors/webhook", Run: "TestOneOwnersDeliveries",
+		Old: `share.New(share.Tries, perEndpoint, 1)`,
+		New: `share.New(share.Tries, 2*perEndpoint, 1)`,
+	},
+	{
+		Name: "shares: forget the deliveries of an earlier process",
+		File: "state/state.go", Suite: "./state", Run: "TestDeliveriesThatWaitAreBounded",
+		Old: `		s.outbox.count(change{after: r})
+`,
+		New: ``,
+	},
+	{
+		Name: "shares: keep the places of deliveries that are not durable",
+		File: "state/writer.go", Suite: "./state", Run: "TestADeliveryThatIsNotDurable",
+		Old: `			s.outbox.count(change{before: c.after, after: c.before})
+`,
+		New: ``,
+	},
+	{
+		Name: "shares: give up the deliveries of an owner with few",
+		File: "state/webhooks.go", Suite: "./state", Run: "TestAnOwnerWithoutDeliveries|TestDeliveriesThatWait",
+		Old: `		if !full.Share {
+`,
+		New: `		if full.Share {
+`,
+	},
 }
