@@ -35,12 +35,12 @@ var abuses = []attack{
 	}},
 	{"2.1", "completions with many prompts or best_of", []string{
 		"http/text TestTranslatedCompletionsAreChargedForEveryPrompt TestWhatAClientAsksForDoesNotLowerItsBill",
-		"actors/translator TestHoldCoversAPromptAsOftenAsItIsSent",
+		"actors/text TestHoldCoversAPromptAsOftenAsItIsSent",
 	}},
 	{"2.2", "a small max_tokens that the provider ignores", []string{
 		"http/text TestWhatAClientAsksForDoesNotLowerItsBill",
 		"actors/ledger TestBillDependsOnWhatTheProviderDid",
-		"actors/translator TestBillOfAStreamDependsOnWhatItsProviderDid",
+		"actors/text TestBillOfAStreamDependsOnWhatItsProviderDid",
 		"actors/meter TestAbsurdUsageDoesNotTakeTheBalance",
 	}},
 	{"2.3", "a prompt without blanks", []string{
@@ -52,7 +52,7 @@ var abuses = []attack{
 	}},
 	{"2.5", "a client that leaves before the usage", []string{
 		"providers/shapes TestAnswerBytesCountsTheTextOfDeltas",
-		"actors/translator TestClientThatLeavesAtTheEndPaysTheReportedUsage",
+		"actors/text TestClientThatLeavesAtTheEndPaysTheReportedUsage",
 		"http/text TestClientWhoLeavesPaysWhatItGot",
 	}},
 	{"2.6", "a client that leaves before the first output", []string{
@@ -121,7 +121,7 @@ var abuses = []attack{
 		"http/live TestKeysRequestRateCountsWatchers TestWatchersOfARevokedKeyEndWithinASecond",
 	}},
 	{"3.7", "one owner that takes a whole pool", []string{
-		"actors/translator TestOneOwnerCannotTakeAllMemoryOfTranslations",
+		"actors/text TestOneOwnerCannotTakeAllMemoryOfTranslations",
 		"http/intake TestOneOwnerCannotTakeAllRequests TestOneAddressCannotTakeAllRequests",
 		"test/ops TestOneKeyCannotTakeAllRequests",
 		"actors/background TestOneOwnerCannotTakeAllBackgroundResponses",
@@ -167,7 +167,7 @@ var abuses = []attack{
 		"providers/upstream TestNoFormOfAProvidersKeyReachesAClient",
 	}},
 	{"6.1", "a stream without [DONE]", []string{
-		"actors/translator TestAStreamWithoutDoneIsACompleteAnswer",
+		"actors/text TestAStreamWithoutDoneIsACompleteAnswer",
 	}},
 	{"6.2", "101 Switching Protocols", []string{
 		"providers/upstream TestSwitchingProtocolsIsRefused",
@@ -176,14 +176,14 @@ var abuses = []attack{
 		"providers/upstream TestIdleBindsFromTheHeadersOn",
 	}},
 	{"6.4", "events that are not JSON, and data after the reason", []string{
-		"actors/translator TestEventsAreJudgedByOneRuleOnBothLanes TestNothingAfterTheReasonSpoilsAnAnswer",
+		"actors/text TestEventsAreJudgedByOneRuleOnBothLanes TestNothingAfterTheReasonSpoilsAnAnswer",
 	}},
 	{"6.5", "a flooding key whose requests age", []string{
 		"actors/throttle TestAgeingNeverMovesARequestAheadOfAnotherKey",
 		"actors/throttle TestAFloodingKeyNeverDelaysKeysBelowTheirShare",
 	}},
 	{"6.6", "a reset or silence after the reason", []string{
-		"actors/translator TestNothingAfterTheReasonSpoilsAnAnswer TestUsageAfterTheReasonIsWaitedFor",
+		"actors/text TestNothingAfterTheReasonSpoilsAnAnswer TestUsageAfterTheReasonIsWaitedFor",
 	}},
 	{"6.7", "half-closed clients, and 499 on the wire", []string{
 		"http/server TestAClientThatClosesItsSendingSideGetsItsReply",
@@ -191,7 +191,7 @@ var abuses = []attack{
 		"http/envelope TestTheStatusOfAClientThatLeftIsNeverSent",
 	}},
 	{"6.8", "a 429 that can never succeed", []string{
-		"actors/translator TestARequestThatNeverFitsHoldsUpNobodyElse",
+		"actors/text TestARequestThatNeverFitsHoldsUpNobodyElse",
 		"providers/upstream TestARequestThatNeverFitsIsKnownByItsMessage",
 	}},
 	{"7", "what requests leave on the disk", []string{

@@ -17,8 +17,8 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -49,7 +49,7 @@ type stage struct {
 	journal  *statetest.Faulty
 	store    *state.State
 	engine   *engine.Engine
-	service  *translator.Service
+	service  *text.Service
 	registry *background.Registry
 	simulate func(ctx context.Context, say func(string) error) error
 	ids      int
@@ -77,7 +77,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.service = translator.New(s.engine, env, registry.All, s.reply)
+		s.service = text.New(s.engine, env, registry.All, s.reply)
 		if s.registry, err = background.NewRegistry(sys, s.service, s.store, time.Now); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func (s *stage) job() background.Job {
 	}
 	id := "resp_" + s.id()
 	return background.Job{ID: id, Owner: owner, Streamed: true, Queued: responses.Queued([]byte(body), id, time.Now()), Input: []byte(`[]`),
-		Order: &translator.Order{ID: "r", Inbound: inbound, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body), ReplyID: id, Translate: true,
+		Request: &text.Request{ID: "r", Inbound: inbound, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body), ReplyID: id, Translate: true,
 			Plan: []catalog.Candidate{{Provider: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Model: "m"}}, Key: "k", Owner: "key:k", Class: throttle.Background}}
 }
 

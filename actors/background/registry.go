@@ -11,7 +11,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
 	"stagedoor/state"
@@ -25,17 +25,17 @@ const maxRuns = 512
 type Job struct {
 	ID    string
 	Owner state.Owner
-	// Order must be a streamed one of the responses shape, with a body and a
+	// Request must be a streamed one of the responses shape, with a body and a
 	// header of its own.
-	Order *translator.Order
+	Request *text.Request
 	// Queued is the response object with status queued; Input its input items.
 	Queued, Input []byte
 	Previous      string
 	// Streamed: the client asked for a stream, so events stay for resuming.
 	Streamed bool
-	// Request is what Again makes the order from, should the process end first;
+	// Kept is what Again makes the request from, should the process end first;
 	// nil: the response fails then.
-	Request []byte
+	Kept []byte
 	// run counts the processes that worked on it, from 1.
 	run int
 }
@@ -46,11 +46,11 @@ const maxTries = 3
 
 // size counts the bytes that the job holds in memory.
 func (j *Job) size() int64 {
-	return int64(len(j.Order.Body) + len(j.Queued) + len(j.Input) + len(j.Request))
+	return int64(len(j.Request.Body) + len(j.Queued) + len(j.Input) + len(j.Kept))
 }
 
 // lasts reports whether the response is begun again should its process end.
-func (j *Job) lasts() bool { return len(j.Request) > 0 && j.run < maxTries }
+func (j *Job) lasts() bool { return len(j.Kept) > 0 && j.run < maxTries }
 
 // numbers is what the events of this run are numbered from. It is beyond any
 // event of the runs before, which had fewer of them than bytes, so that a client
@@ -59,11 +59,11 @@ func (j *Job) numbers() int64 { return int64(max(j.run-1, 0)) * maxLog }
 
 // Registry starts and finds background responses. Safe for concurrent use.
 type Registry struct {
-	system     *kit.System
-	parent     *actor.PID
-	translator *translator.Service
-	store      *state.State
-	now        func() time.Time
+	system   *kit.System
+	parent   *actor.PID
+	requests *text.Service
+	store    *state.State
+	now      func() time.Time
 
 	slots *share.Pool // of maxRuns
 
@@ -75,8 +75,8 @@ type Registry struct {
 func (g *Registry) Slots() *share.Pool { return g.slots }
 
 // NewRegistry makes a registry. Resume goes on with what an earlier process left.
-func NewRegistry(system *kit.System, tr *translator.Service, store *state.State, now func() time.Time) (*Registry, error) {
-	g := &Registry{system: system, translator: tr, store: store, now: now, runs: make(map[string]*run),
+func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now func() time.Time) (*Registry, error) {
+	g := &Registry{system: system, requests: tr, store: store, now: now, runs: make(map[string]*run),
 		slots: share.New(share.Background, maxRuns, 1)}
 	var err error
 	props := system.Props("background", func() actor.Actor { return &parent{reg: g} }, kit.WithSupervisor(stopAlways))
@@ -89,7 +89,7 @@ func NewRegistry(system *kit.System, tr *translator.Service, store *state.State,
 // *share.Refused if there is no room for a further one.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
-	r := newRun(job, g.translator.Memory())
+	r := newRun(job, g.requests.Memory())
 	r.origin = telemetry.OriginOf(ctx)
 	if err := g.slots.Take(string(job.Owner), 1); err != nil {
 		return err
@@ -102,9 +102,9 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	err := g.store.PutResponse(ctx, state.StoredResponse{
-		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Order.Head.Model,
+		ResponseHeader: state.ResponseHeader{ID: job.ID, Owner: job.Owner, Previous: job.Previous, Model: job.Request.Head.Model,
 			Status: "queued", Background: true, Streamed: job.Streamed, Runs: job.run},
-		Body: job.Queued, Input: job.Input, Request: job.Request})
+		Body: job.Queued, Input: job.Input, Request: job.Kept})
 	if err != nil {
 		g.forget(r)
 		return err

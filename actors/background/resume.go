@@ -7,15 +7,15 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 )
 
-// Again makes the order of a response from the request that was kept with it,
-// as Job.Order is. An error is what the response fails with.
-type Again func(ctx context.Context, id string, request []byte) (*translator.Order, error)
+// Again makes the request of a response again from what was kept with it,
+// as Job.Request is. An error is what the response fails with.
+type Again func(ctx context.Context, id string, request []byte) (*text.Request, error)
 
 // abreast is how many responses are settled at once, so that the store writes
 // them together.
@@ -92,13 +92,13 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 		return nil, errRestarted
 	}
 	var err error
-	if job.Request, err = g.store.ResponseRequest(ctx, r.ID, r.Owner); err != nil {
+	if job.Kept, err = g.store.ResponseRequest(ctx, r.ID, r.Owner); err != nil {
 		return nil, errRestarted
 	}
-	if job.Order, err = again(ctx, r.ID, job.Request); err != nil {
+	if job.Request, err = again(ctx, r.ID, job.Kept); err != nil {
 		return nil, err
 	}
-	run := newRun(job, g.translator.Memory())
+	run := newRun(job, g.requests.Memory())
 	g.slots.Adopt(string(run.job.Owner), 1)
 	g.enter(run)
 	run.memory.Adopt(job.size())

@@ -12,8 +12,8 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -25,7 +25,7 @@ import (
 func (s *stage) begin() string {
 	s.t.Helper()
 	job := s.job()
-	job.Request = []byte(`"kept"`)
+	job.Kept = []byte(`"kept"`)
 	if err := s.registry.Start(context.Background(), job); err != nil {
 		s.t.Fatalf("start: %v", err)
 	}
@@ -52,7 +52,7 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.service = translator.New(s.engine, env, registry.All, s.reply)
+	s.service = text.New(s.engine, env, registry.All, s.reply)
 	if s.registry, err = background.NewRegistry(next, s.service, s.store, time.Now); err != nil {
 		s.t.Fatal(err)
 	}
@@ -62,12 +62,12 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	return resumed, failed
 }
 
-// again makes the order that job makes, for another id.
-func (s *stage) again(_ context.Context, id string, request []byte) (*translator.Order, error) {
+// again makes the request that job makes, for another id.
+func (s *stage) again(_ context.Context, id string, request []byte) (*text.Request, error) {
 	if string(request) != `"kept"` {
 		s.t.Errorf("the request kept is %q", request)
 	}
-	o := s.job().Order
+	o := s.job().Request
 	o.ReplyID = id
 	return o, nil
 }
@@ -133,7 +133,7 @@ func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
 		s.simulate = dribble
 		id := s.begin()
 		kittest.Pass(time.Second)
-		resumed, failed := s.restart(func(context.Context, string, []byte) (*translator.Order, error) {
+		resumed, failed := s.restart(func(context.Context, string, []byte) (*text.Request, error) {
 			return nil, &dialogue.Error{Status: 401, Type: dialogue.TypeAuthentication, Code: "invalid_api_key", Message: "the API key is not known here any more"}
 		})
 		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "not known here any more") {

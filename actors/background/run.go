@@ -268,7 +268,7 @@ func (a *response) Failed(any) {
 	}
 }
 
-// perform carries the order out and keeps its reply.
+// perform runs the request and keeps its reply.
 func (g *Registry) perform(r *run) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -278,9 +278,9 @@ func (g *Registry) perform(r *run) {
 	}()
 	ctx, span := r.origin.Begin(r.ctx, telemetry.SpanBackground)
 	defer span.End()
-	reply := g.translator.Begin(ctx, r.job.Order)
+	reply := g.requests.Begin(ctx, r.job.Request)
 	failure := dialogue.Incomplete()
-	for f := range reply.Frames() {
+	for f := range reply.Chunks() {
 		if f.Err != nil {
 			failure = f.Err
 			continue

@@ -78,6 +78,10 @@ func TestDecide(t *testing.T) {
 		{"overloaded: not before it said", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 3 * time.Second }), step{verdict: again}, 3 * time.Second, 3 * time.Second},
 		{"overloaded: not if that is long", progress{}, with(upstream.Overloaded, func(f *facts) { f.retryAfter = 20 * time.Second }), step{verdict: giveUp}, 0, 0},
 
+		{"barred: neither here nor elsewhere", progress{}, with(upstream.NotSent, func(f *facts) { f.barred = true; f.candidates = 2 }), step{verdict: giveUp}, 0, 0},
+		{"not sent: a second time", progress{tries: 1, retries: 1}, with(upstream.NotSent, two), step{verdict: again}, time.Millisecond, 201 * time.Millisecond},
+		{"not sent: elsewhere if it moves on", progress{tries: 1, retries: 1}, with(upstream.NotSent, func(f *facts) { f.moveOn = true; f.candidates = 2 }), step{verdict: elsewhere, candidate: 1}, 0, 0},
+
 		{"the last target is the last", progress{candidate: 1, retries: 2}, with(upstream.Transient, two), step{verdict: giveUp, candidate: 1}, 0, 0},
 	}
 	for _, row := range rows {

@@ -8,8 +8,7 @@
 //	│  └ account         one user's money
 //	├ engine             cancels the requests when it stops       (actors/engine)
 //	├ engine/r           one request
-//	├ painter            parent of the requests for pictures     (actors/painter)
-//	│  └ r               one of them
+//	├ sweeper            removes pictures that have expired       (actors/images)
 //	├ videos             parent of the video jobs under way      (actors/videojob)
 //	│  └ v               one of them
 //	├ providers          parent of the throttles

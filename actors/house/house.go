@@ -11,17 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sourcegraph/conc"
-
 	"stagedoor/actors/background"
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
+	"stagedoor/actors/images"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/painter"
+	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
-	"stagedoor/actors/translator"
 	"stagedoor/actors/videojob"
 	"stagedoor/actors/webhook"
 	"stagedoor/providers/catalog"
@@ -48,7 +46,7 @@ type Options struct {
 	// Tokens are the lifetimes of codes, tokens and sessions.
 	Tokens tokens.Config
 	// Simulate answers for providers of shape sandbox.
-	Simulate translator.Simulator
+	Simulate text.Simulator
 	// Pictures are the kinds of upstreams that pictures can be had from, and
 	// SimulatePicture makes them for providers of shape sandbox.
 	Pictures        []*picture.Shape
@@ -71,8 +69,8 @@ type House struct {
 	ledger     *ledger.Client
 	gates      *gates
 	engine     *engine.Engine
-	translator *translator.Service
-	painter    *painter.Service
+	text       *text.Service
+	images     *images.Service
 	videos     *videojob.Service
 	background *background.Registry
 	tokens     *tokens.Client
@@ -110,13 +108,14 @@ func (h *House) start(ctx context.Context) (err error) {
 		return err
 	}
 	h.engine.Watch(h.options.Flow)
-	h.translator = translator.New(h.engine, h.options.Env, h.options.Shapes, h.options.Simulate)
-	h.painter, err = painter.New(painter.Options{System: h.system, Now: h.options.Env.Now, Shapes: h.options.Pictures, Providers: h.provider,
-		Simulate: h.options.SimulatePicture, Sweep: h.options.SweepPictures})
-	if err != nil {
-		return err
+	h.text = text.New(h.engine, h.options.Env, h.options.Shapes, h.options.Simulate)
+	h.images = images.New(images.Options{Engine: h.engine, Now: h.options.Env.Now, Shapes: h.options.Pictures,
+		Simulate: h.options.SimulatePicture})
+	if sweep := h.options.SweepPictures; sweep != nil {
+		if err := images.StartSweeper(h.system, sweep); err != nil {
+			return err
+		}
 	}
-	h.painter.Watch(h.options.Flow)
 	h.videos, err = videojob.New(videojob.Options{System: h.system, State: h.options.State, Ledger: h.ledger, Now: h.options.Env.Now,
 		Providers: h.videoProvider, Flow: h.options.Flow, Files: h.options.Uploads, Config: h.options.VideoJobs})
 	if err != nil {
@@ -129,7 +128,7 @@ func (h *House) start(ctx context.Context) (err error) {
 	if h.webhooks, err = webhook.Start(h.system, h.options.State); err != nil {
 		return err
 	}
-	h.background, err = background.NewRegistry(h.system, h.translator, h.options.State, h.options.Env.Now)
+	h.background, err = background.NewRegistry(h.system, h.text, h.options.State, h.options.Env.Now)
 	return err
 }
 
@@ -153,11 +152,11 @@ func (h *House) report(f kit.Failure) {
 // Engine runs the requests to models.
 func (h *House) Engine() *engine.Engine { return h.engine }
 
-// Translator carries requests.
-func (h *House) Translator() *translator.Service { return h.translator }
+// Text runs requests for text.
+func (h *House) Text() *text.Service { return h.text }
 
-// Painter carries requests for pictures.
-func (h *House) Painter() *painter.Service { return h.painter }
+// Images runs requests for pictures.
+func (h *House) Images() *images.Service { return h.images }
 
 // Videos makes videos.
 func (h *House) Videos() *videojob.Service { return h.videos }
@@ -299,12 +298,7 @@ func (h *House) retire(p *engine.Provider) {
 // Drain lets the requests in flight finish until ctx ends and then cuts the
 // rest, which end with their shape's error. It returns how many were cut.
 func (h *House) Drain(ctx context.Context, grace time.Duration) int {
-	var texts, pictures int
-	var wg conc.WaitGroup
-	wg.Go(func() { texts = h.engine.Drain(ctx, grace) })
-	wg.Go(func() { pictures = h.painter.Drain(ctx, grace) })
-	wg.Wait()
-	return texts + pictures
+	return h.engine.Drain(ctx, grace)
 }
 
 // Alive reports whether actors still answer, before ctx ends.

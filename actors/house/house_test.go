@@ -14,7 +14,7 @@ import (
 	"stagedoor/actors/engine"
 	"stagedoor/actors/house"
 	"stagedoor/actors/kit/kittest"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
@@ -146,7 +146,7 @@ func (s *stage) provider(name string) *engine.Provider {
 }
 
 // ask begins a streamed chat of m and returns what it ends with.
-func (s *stage) ask() <-chan translator.Outcome {
+func (s *stage) ask() <-chan text.Outcome {
 	s.t.Helper()
 	const body = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 	in := shapes.Params{Header: http.Header{}}
@@ -159,11 +159,11 @@ func (s *stage) ask() <-chan translator.Outcome {
 	if !ok {
 		s.t.Fatal("no model m")
 	}
-	reply := s.Translator().Begin(context.Background(), &translator.Order{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
+	reply := s.Text().Begin(context.Background(), &text.Request{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
 		Plan: r.Plan(func(int) int { return 0 }), Key: "k", Owner: "key:k"})
-	out := make(chan translator.Outcome, 1)
+	out := make(chan text.Outcome, 1)
 	go func() {
-		for f := range reply.Frames() {
+		for f := range reply.Chunks() {
 			if f.Data != nil {
 				f.Data.Free()
 			}
@@ -213,7 +213,7 @@ func TestAChangedLimitHoldsAtOnce(t *testing.T) {
 		limited := sandbox("a")
 		limited.Limits.Concurrency = 2
 		s.mustConfigure(limited)
-		var all []<-chan translator.Outcome
+		var all []<-chan text.Outcome
 		for range 4 {
 			all = append(all, s.ask())
 		}

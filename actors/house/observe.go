@@ -9,7 +9,6 @@ import (
 // served.
 func (h *House) Observe(t *telemetry.Telemetry) {
 	h.engine.Observe(t)
-	h.painter.Observe(t)
 	h.videos.Observe(t)
 }
 

@@ -15,8 +15,7 @@ import (
 //	engine        restarted by the system; it only cancels the requests when it is
 //	              stopped
 //	engine/r      stopped: half a reply cannot be begun again
-//	painter       restarted by the system; its requests end with an error
-//	painter/r     stopped: what may have been made is not made again
+//	sweeper       restarted by the system; it knows only when it sweeps next
 //	videos        restarted by the system; it goes on with all jobs that have not
 //	              ended
 //	videos/v      restarted with back-off and without end: it goes on from its

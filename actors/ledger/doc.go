@@ -4,7 +4,7 @@
 // budget that applies, whatever the concurrency. A settlement charges what the request
 // cost: above its hold it may leave a debt, which blocks new holds until it is paid.
 //
-// It is for whoever does paid work: translator and media jobs. It knows neither
+// It is for whoever does paid work: requests and media jobs. It knows neither
 // HTTP nor users; an account is the text that keys carry as their user. Work of
 // price zero and of keys without a user never comes here.
 //

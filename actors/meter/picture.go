@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/painter"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -29,7 +29,7 @@ type PictureRequest struct {
 
 // Picture is the meter of one request for pictures. It holds, durably and before
 // anything is asked, what all images may cost, and charges for those delivered.
-// It implements painter.Meter.
+// It implements images.Meter.
 type Picture struct {
 	ledger  *ledger.Client
 	request PictureRequest
@@ -46,7 +46,7 @@ type Picture struct {
 // Held is as Text.Held.
 func (p *Picture) Held() bool { return p.held.Load() }
 
-var _ painter.Meter = (*Picture)(nil)
+var _ images.Meter = (*Picture)(nil)
 
 // NewPicture makes the meter of a request.
 func NewPicture(l *ledger.Client, r PictureRequest) *Picture {
@@ -56,7 +56,7 @@ func NewPicture(l *ledger.Client, r PictureRequest) *Picture {
 	return &Picture{ledger: l, request: r}
 }
 
-// Begin implements painter.Meter.
+// Begin implements images.Meter.
 func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,8 +131,8 @@ func (p *Picture) each() int64 {
 	return pictureTokens
 }
 
-// End implements painter.Meter.
-func (p *Picture) End(ctx context.Context, o *painter.Outcome) *dialogue.Error {
+// End implements images.Meter.
+func (p *Picture) End(ctx context.Context, o *images.Outcome) *dialogue.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hold == nil || p.ended {
@@ -169,7 +169,7 @@ func (p *Picture) End(ctx context.Context, o *painter.Outcome) *dialogue.Error {
 }
 
 // bill is what the provider did: images by their price, tokens by theirs.
-func (p *Picture) bill(o *painter.Outcome, end ledger.End) ledger.Bill {
+func (p *Picture) bill(o *images.Outcome, end ledger.End) ledger.Bill {
 	w := ledger.Work{Price: p.price, End: end, Accepted: o.Accepted, Media: true, Told: o.Usage.Tokens(),
 		Images: int64(o.Delivered), Partials: int64(o.Partials), Begun: int64(o.Begun), Whole: int64(o.Whole)}
 	rendered := w.Images + max(w.Begun, w.Whole)
@@ -183,7 +183,7 @@ func (p *Picture) bill(o *painter.Outcome, end ledger.End) ledger.Bill {
 }
 
 // endOf is how the request ended.
-func endOf(o *painter.Outcome) ledger.End {
+func endOf(o *images.Outcome) ledger.End {
 	switch {
 	case o.Err == nil:
 		return ledger.Finished

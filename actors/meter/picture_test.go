@@ -3,8 +3,8 @@ package meter
 import (
 	"testing"
 
+	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/painter"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -35,7 +35,7 @@ func TestBillsOfPictures(t *testing.T) {
 		"left with usage told":   {both, 0, usage, &dialogue.Error{Status: 499}, 500 + 40_000, false},
 	} {
 		p := &Picture{price: tc.price, request: PictureRequest{Picture: &picture.Request{Prompt: "a", N: 3}}}
-		o := &painter.Outcome{Delivered: tc.delivered, Usage: tc.usage, Err: tc.err, Accepted: true}
+		o := &images.Outcome{Delivered: tc.delivered, Usage: tc.usage, Err: tc.err, Accepted: true}
 		got := p.bill(o, endOf(o))
 		if got.Amount != tc.want || (len(got.Flags) > 0) != tc.flagged {
 			t.Errorf("%s: %d with %v, want %d", name, got.Amount, got.Flags, tc.want)
@@ -48,7 +48,7 @@ func TestBillsOfPictures(t *testing.T) {
 
 func TestEndsOfPictures(t *testing.T) {
 	for status, want := range map[int]ledger.End{0: ledger.Finished, 400: ledger.Refused, 429: ledger.Refused, 499: ledger.Left, 502: ledger.Failed} {
-		o := &painter.Outcome{}
+		o := &images.Outcome{}
 		if status != 0 {
 			o.Err = &dialogue.Error{Status: status}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
@@ -49,7 +49,7 @@ type Request struct {
 	Lasting bool
 }
 
-// Text is the meter of one text request. It implements translator.Meter.
+// Text is the meter of one text request. It implements text.Meter.
 type Text struct {
 	ledger  *ledger.Client
 	now     func() time.Time
@@ -77,7 +77,7 @@ type Text struct {
 // hold then. It may be asked at any time.
 func (t *Text) Held() bool { return t.held.Load() }
 
-var _ translator.Meter = (*Text)(nil)
+var _ text.Meter = (*Text)(nil)
 
 // NewText makes the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
@@ -87,7 +87,7 @@ func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 	return t
 }
 
-// Begin implements translator.Meter: it holds what this candidate may cost, or
+// Begin implements text.Meter: it holds what this candidate may cost, or
 // what it costs more than the candidate before.
 func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight bool, refused *dialogue.Error) {
 	t.mu.Lock()
@@ -167,9 +167,9 @@ func (t *Text) tight(ctx context.Context, all int64) bool {
 	return err != nil || all-t.hold.Amount() > room
 }
 
-// Progress implements translator.Meter. A request that said how long its reply
+// Progress implements text.Meter. A request that said how long its reply
 // may be is held for all of it: the count here is a guess and ends nothing.
-func (t *Text) Progress(o *translator.Outcome) (enough bool) {
+func (t *Text) Progress(o *text.Outcome) (enough bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hold == nil || t.ended {
@@ -218,8 +218,8 @@ func (t *Text) note(output int64) {
 	t.hold.Progress(ledger.Estimate(t.price, t.prompt, output))
 }
 
-// End implements translator.Meter.
-func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
+// End implements text.Meter.
+func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hold == nil || t.ended {
@@ -261,7 +261,7 @@ func (t *Text) End(ctx context.Context, o *translator.Outcome) *dialogue.Error {
 const reasonUnwritten = "storage_unavailable"
 
 // end is how the request ended.
-func (t *Text) end(o *translator.Outcome) ledger.End {
+func (t *Text) end(o *text.Outcome) ledger.End {
 	switch {
 	case t.enough:
 		return ledger.Exhausted
@@ -278,7 +278,7 @@ func (t *Text) end(o *translator.Outcome) ledger.End {
 }
 
 // counted is the gateway's own count.
-func (t *Text) counted(o *translator.Outcome) dialogue.Usage {
+func (t *Text) counted(o *text.Outcome) dialogue.Usage {
 	u := dialogue.NoUsage
 	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, 0, true
 	if calls, accepted := int64(o.Calls), int64(o.AcceptedCalls); accepted > 0 && accepted < calls {

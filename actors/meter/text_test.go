@@ -9,7 +9,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/meter"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -87,8 +87,8 @@ func begin(t *testing.T, m *meter.Text, c *catalog.Candidate) (tight bool) {
 	return tight
 }
 
-func outcome(output int64) *translator.Outcome {
-	o := &translator.Outcome{Usage: dialogue.NoUsage, Counted: output}
+func outcome(output int64) *text.Outcome {
+	o := &text.Outcome{Usage: dialogue.NoUsage, Counted: output}
 	o.Usage.InputTotal, o.Usage.OutputTotal = 100, output
 	return o
 }

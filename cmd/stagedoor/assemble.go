@@ -137,7 +137,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
-	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
+	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {

@@ -32,7 +32,7 @@ func (g *gateway) observe() error {
 
 // inFlight are the requests under way, by kind.
 func (g *gateway) inFlight() map[string]int {
-	return map[string]int{"text": g.house.Engine().InFlight(), "picture": g.house.Painter().InFlight()}
+	return map[string]int{"text": g.house.Text().InFlight(), "picture": g.house.Images().InFlight()}
 }
 
 // pools are the figures of what all requests share.

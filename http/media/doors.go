@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 
+	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/painter"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/videojob"
 	"stagedoor/http/auth"
@@ -22,8 +22,8 @@ type Options struct {
 	Logger *slog.Logger
 	Env    *dialogue.Env
 	Auth   *auth.Authenticator
-	// Painter carries requests for pictures.
-	Painter *painter.Service
+	// Images runs requests for pictures.
+	Images *images.Service
 	// Videos makes videos, and State tells how they stand.
 	Videos *videojob.Service
 	State  *state.State

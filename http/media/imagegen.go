@@ -44,7 +44,6 @@ func (d *Doors) Imagegen(route *imagegen.Route) http.HandlerFunc {
 			return
 		}
 		reply := v.begin()
-		<-reply.Done()
 		out := reply.Outcome()
 		v.headers(&out.Meta)
 		if out.Err != nil {

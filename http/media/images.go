@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/actors/painter"
+	actors "stagedoor/actors/images"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
@@ -101,8 +101,7 @@ func (d *Doors) images(w http.ResponseWriter, r *http.Request, read func(*visit)
 }
 
 // whole writes a reply in one document.
-func (v *visit) whole(reply *painter.Reply, emit *images.Emitter) {
-	<-reply.Done()
+func (v *visit) whole(reply *actors.Reply, emit *images.Emitter) {
 	out := reply.Outcome()
 	v.headers(&out.Meta)
 	if out.Err != nil {
@@ -113,14 +112,18 @@ func (v *visit) whole(reply *painter.Reply, emit *images.Emitter) {
 }
 
 // stream writes events. Until there is one, a failure is a status.
-func (v *visit) stream(reply *painter.Reply, emit *images.Emitter) {
+func (v *visit) stream(reply *actors.Reply, emit *images.Emitter) {
 	s := &stream{visit: v, emit: emit}
 	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()
 	for {
 		select {
-		case p := <-reply.Partials():
-			if s.send(reply.Meta(), emit.Partial(p)) != nil {
+		case p, more := <-reply.Partials():
+			if !more {
+				s.end(reply.Outcome())
+				return
+			}
+			if s.send(p.Meta, emit.Partial(p.Image)) != nil {
 				reply.Abandon()
 				return
 			}
@@ -129,9 +132,6 @@ func (v *visit) stream(reply *painter.Reply, emit *images.Emitter) {
 				reply.Abandon()
 				return
 			}
-		case <-reply.Done():
-			s.end(reply)
-			return
 		}
 	}
 }
@@ -143,7 +143,7 @@ type stream struct {
 	out   *sse.Writer // nil: nothing was sent yet
 }
 
-func (s *stream) send(m *painter.Meta, event []byte) error {
+func (s *stream) send(m *actors.Meta, event []byte) error {
 	if s.out == nil {
 		s.visit.headers(m)
 		s.out = sse.NewWriter(s.visit.w, "text/event-stream", s.visit.doors.Env.Now)
@@ -151,20 +151,8 @@ func (s *stream) send(m *painter.Meta, event []byte) error {
 	return s.out.Send(event)
 }
 
-// end writes what is left, and the last event.
-func (s *stream) end(reply *painter.Reply) {
-	out := reply.Outcome()
-	for {
-		select {
-		case p := <-reply.Partials():
-			if s.send(reply.Meta(), s.emit.Partial(p)) != nil {
-				return
-			}
-			continue
-		default:
-		}
-		break
-	}
+// end writes the last event.
+func (s *stream) end(out *actors.Outcome) {
 	switch {
 	case out.Err == nil:
 		_ = s.send(&out.Meta, s.emit.Completed(out.Reply)) // whoever has left has paid

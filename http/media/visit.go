@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"stagedoor/actors/images"
 	"stagedoor/actors/meter"
-	"stagedoor/actors/painter"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
 	"stagedoor/http/access"
@@ -91,16 +91,15 @@ func short(s string) string {
 // picture takes is known only afterwards.
 func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
 
-// begin hands the request to the painter. finish must follow, whatever becomes of
-// the client.
-func (v *visit) begin() *painter.Reply {
-	return v.doors.Painter.Begin(v.r.Context(), &painter.Order{ID: access.RequestID(v.w), Request: v.request, Header: v.r.Header,
+// begin starts the request. finish must follow, whatever becomes of the client.
+func (v *visit) begin() *images.Reply {
+	return v.doors.Images.Begin(v.r.Context(), &images.Request{ID: access.RequestID(v.w), Picture: v.request, Header: v.r.Header,
 		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
 }
 
 // meter has the key's user charged (decisions, Users and money). Keys that belong
 // to nobody and models without a price cost nothing.
-func (v *visit) meter() painter.Meter {
+func (v *visit) meter() images.Meter {
 	price := v.price
 	if price == nil {
 		price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
@@ -121,8 +120,7 @@ func (v *visit) keep(_ context.Context, mediaType string, content io.Reader) (st
 }
 
 // finish gives back what the request holds, once it is over, and tells the log.
-func (v *visit) finish(reply *painter.Reply) {
-	<-reply.Done()
+func (v *visit) finish(reply *images.Reply) {
 	out := reply.Outcome()
 	used := -1
 	switch {
@@ -138,7 +136,7 @@ func (v *visit) finish(reply *painter.Reply) {
 }
 
 // count counts a request that nothing was held for.
-func (v *visit) count(out *painter.Outcome) {
+func (v *visit) count(out *images.Outcome) {
 	if v.doors.Ledger == nil || v.metered != nil && v.metered.Held() {
 		return
 	}
@@ -158,7 +156,7 @@ func (v *visit) close() {
 }
 
 // headers tell what the gateway did to the request.
-func (v *visit) headers(m *painter.Meta) {
+func (v *visit) headers(m *images.Meta) {
 	h := v.w.Header()
 	if m.Losses != "" {
 		h.Set("X-Stagedoor-Losses", m.Losses)
@@ -178,8 +176,8 @@ func (v *visit) answer(err error) {
 }
 
 // note adds what the door knows to the line of the request. out is nil for one
-// that did not get as far as the painter.
-func (v *visit) note(out *painter.Outcome) {
+// that was not begun.
+func (v *visit) note(out *images.Outcome) {
 	v.trace(out)
 	if out != nil && out.Err != nil {
 		access.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
@@ -206,7 +204,7 @@ func (v *visit) note(out *painter.Outcome) {
 }
 
 // trace adds the same to the request's span.
-func (v *visit) trace(out *painter.Outcome) {
+func (v *visit) trace(out *images.Outcome) {
 	span := trace.SpanFromContext(v.r.Context())
 	if !span.IsRecording() || v.request == nil {
 		return

@@ -9,22 +9,22 @@ import (
 
 	"github.com/tidwall/sjson"
 
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/http/access"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
 )
 
-// backgroundOrder is the order of a background response. It is always streamed
+// backgroundRequest describes the request of a background response. It is always streamed
 // toward the upstream, so that watchers see it grow and no clock but the idle
 // one bounds it, and always in the gateway's own name.
-func (v *visit) backgroundOrder(id, previous string) (*translator.Order, error) {
+func (v *visit) backgroundRequest(id, previous string) (*text.Request, error) {
 	body, err := sjson.SetBytes(bytes.Clone(v.payload), "stream", true)
 	if err != nil {
 		return nil, err
 	}
-	o := v.order()
+	o := v.textRequest()
 	o.Body, o.ReplyID, o.PreviousResponseID, o.Translate = body, id, previous, true
 	o.Head.Stream, o.Mode = true, streamMode
 	o.In.Header = v.r.Header.Clone()
@@ -55,9 +55,9 @@ func (v *visit) keep(own []byte) []byte {
 	return b
 }
 
-// Again makes the order of a background response once more, in another process:
+// Again makes the request of a background response once more, in another process:
 // by the rules, models and keys of now. It implements background.Again.
-func (d *Doors) Again(ctx context.Context, id string, request []byte) (*translator.Order, error) {
+func (d *Doors) Again(ctx context.Context, id string, request []byte) (*text.Request, error) {
 	var k kept
 	if err := json.Unmarshal(request, &k); err != nil {
 		return nil, fmt.Errorf("the request kept of response %s: %w", id, err)
@@ -85,7 +85,7 @@ func (d *Doors) Again(ctx context.Context, id string, request []byte) (*translat
 	if err != nil {
 		return nil, err
 	}
-	return v.backgroundOrder(id, previous)
+	return v.backgroundRequest(id, previous)
 }
 
 // nobody stands for the client of a request that was made long ago.

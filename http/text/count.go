@@ -52,9 +52,9 @@ func (v *visit) counted() (body []byte, estimated bool, err error) {
 
 // askForCount returns a provider's reply with its own count, or nil if no provider counts.
 func (v *visit) askForCount() []byte {
-	order := v.order()
-	reply := v.doors.Translator.Inquire(v.r.Context(), order, func(t dialogue.Target) (shapes.Call, error) {
-		call, err := v.shape.Patch(order.Body, order.In, order.Head, t, &dialogue.Report{}, v.doors.Env)
+	q := v.textRequest()
+	reply := v.doors.Requests.Inquire(v.r.Context(), q, func(t dialogue.Target) (shapes.Call, error) {
+		call, err := v.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{}, v.doors.Env)
 		if err != nil {
 			return call, err
 		}

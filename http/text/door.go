@@ -15,8 +15,8 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
+	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
-	"stagedoor/actors/translator"
 	"stagedoor/http/access"
 	"stagedoor/http/admission"
 	"stagedoor/http/auth"
@@ -31,10 +31,11 @@ import (
 
 // Options are what the doors need of the house.
 type Options struct {
-	Logger     *slog.Logger
-	Env        *dialogue.Env
-	Auth       *auth.Authenticator
-	Translator *translator.Service
+	Logger *slog.Logger
+	Env    *dialogue.Env
+	Auth   *auth.Authenticator
+	// Requests runs the requests for text.
+	Requests *text.Service
 	// Catalog is the one in force.
 	Catalog func() *catalog.Catalog
 	// Limits are the keys' own.
@@ -136,7 +137,7 @@ func (v *visit) serve() {
 		v.serveResponses()
 		return
 	}
-	v.run(v.order())
+	v.run(v.textRequest())
 }
 
 // admit performs every check there is before the request costs anything.
@@ -247,8 +248,9 @@ func (v *visit) mode() shapes.Mode {
 	}
 }
 
-func (v *visit) order() *translator.Order {
-	return &translator.Order{
+// textRequest describes the request to actors/text.
+func (v *visit) textRequest() *text.Request {
+	return &text.Request{
 		ID: access.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
 		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: class(v.head.ServiceTier, v.head.Background),
 		Tokens: v.estimate(),
@@ -263,10 +265,10 @@ func class(tier string, background bool) int {
 	return throttle.ClassOf(tier)
 }
 
-// run performs the order and writes its reply.
-func (v *visit) run(o *translator.Order) {
-	v.meter(o)
-	reply := v.doors.Translator.Begin(v.r.Context(), o)
+// run runs the request and writes its reply.
+func (v *visit) run(q *text.Request) {
+	v.meter(q)
+	reply := v.doors.Requests.Begin(v.r.Context(), q)
 	v.write(reply)
 	v.settle(reply)
 }
@@ -275,7 +277,7 @@ func (v *visit) run(o *translator.Order) {
 // Doors.visit.
 //
 //go:noinline
-func (v *visit) settle(reply *translator.Reply) {
+func (v *visit) settle(reply *text.Reply) {
 	out := reply.Outcome()
 	v.record.close(&out)
 	v.pass.Release(used(&out))
@@ -289,7 +291,7 @@ func (v *visit) settle(reply *translator.Reply) {
 
 // used is what a request is charged with: below zero if the upstream did not
 // tell and the estimate has to do.
-func used(out *translator.Outcome) int {
+func used(out *text.Outcome) int {
 	if out.Committed && out.Usage.InputTotal < 0 && out.Usage.OutputTotal < 0 {
 		return -1
 	}
@@ -297,8 +299,8 @@ func used(out *translator.Outcome) int {
 }
 
 // write sends frames to the client until there are none.
-func (v *visit) write(reply *translator.Reply) {
-	first, ok := <-reply.Frames()
+func (v *visit) write(reply *text.Reply) {
+	first, ok := <-reply.Chunks()
 	if !ok {
 		v.answer(envelope.From(nil))
 		return
@@ -306,7 +308,7 @@ func (v *visit) write(reply *translator.Reply) {
 	if first.Err != nil {
 		v.headers(first.Meta)
 		v.answer(first.Err)
-		for range reply.Frames() {
+		for range reply.Chunks() {
 		}
 		return
 	}
@@ -324,7 +326,7 @@ func (v *visit) write(reply *translator.Reply) {
 	v.writeStream(reply, first)
 }
 
-func (v *visit) writeWhole(reply *translator.Reply, f translator.Frame) {
+func (v *visit) writeWhole(reply *text.Reply, f text.Chunk) {
 	h := v.w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(f.Data.B))}
@@ -335,18 +337,18 @@ func (v *visit) writeWhole(reply *translator.Reply, f translator.Frame) {
 }
 
 // rest empties what is left of a reply whose client may have left.
-func (v *visit) rest(reply *translator.Reply, err error) {
+func (v *visit) rest(reply *text.Reply, err error) {
 	if err != nil {
 		reply.Abandon()
 	}
-	for f := range reply.Frames() {
+	for f := range reply.Chunks() {
 		if f.Data != nil {
 			f.Data.Free()
 		}
 	}
 }
 
-func (v *visit) writeStream(reply *translator.Reply, f translator.Frame) {
+func (v *visit) writeStream(reply *text.Reply, f text.Chunk) {
 	mode := v.mode()
 	contentType := "text/event-stream"
 	if mode == shapes.Array {
@@ -374,10 +376,10 @@ func (v *visit) writeStream(reply *translator.Reply, f translator.Frame) {
 }
 
 // next waits for a frame, and keeps the line alive meanwhile.
-func (v *visit) next(reply *translator.Reply, out *sse.Writer, beat *time.Ticker, mode shapes.Mode) (translator.Frame, bool) {
+func (v *visit) next(reply *text.Reply, out *sse.Writer, beat *time.Ticker, mode shapes.Mode) (text.Chunk, bool) {
 	for {
 		select {
-		case f, ok := <-reply.Frames():
+		case f, ok := <-reply.Chunks():
 			return f, ok
 		case <-beat.C:
 			if !out.Quiet() {
@@ -385,7 +387,7 @@ func (v *visit) next(reply *translator.Reply, out *sse.Writer, beat *time.Ticker
 			}
 			if b := v.shape.Heartbeat(mode); b != nil && out.Send(b) != nil {
 				v.rest(reply, context.Canceled)
-				return translator.Frame{}, false
+				return text.Chunk{}, false
 			}
 		}
 	}
@@ -394,7 +396,7 @@ func (v *visit) next(reply *translator.Reply, out *sse.Writer, beat *time.Ticker
 var jsonType = []string{"application/json"}
 
 // headers tell what the gateway did to the request.
-func (v *visit) headers(m *translator.Meta) {
+func (v *visit) headers(m *text.Meta) {
 	h := v.w.Header()
 	if m == nil {
 		return

@@ -119,7 +119,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		t.Fatal(err)
 	}
 	g.auth = auth.New(g.state, time.Now)
-	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Translator: g.house.Translator(), Catalog: g.house.Catalog,
+	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow})
 	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: registry.All, ID: newID})
 	t.Cleanup(g.close)

@@ -6,13 +6,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/telemetry"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/http/access"
 )
 
 // note adds what the door knows to the line of the request. out is nil for one
-// that did not get as far as the translator.
-func (v *visit) note(out *translator.Outcome) {
+// that did not get as far as the text.
+func (v *visit) note(out *text.Outcome) {
 	if out != nil && out.Err != nil {
 		access.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
 	}
@@ -48,7 +48,7 @@ func (v *visit) note(out *translator.Outcome) {
 
 // trace adds what the door knows to the span of the request, as note does to its
 // line.
-func (v *visit) trace(out *translator.Outcome) {
+func (v *visit) trace(out *text.Outcome) {
 	span := trace.SpanFromContext(v.r.Context())
 	if !span.IsRecording() {
 		return

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/meter"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/http/envelope"
 	"stagedoor/http/intake"
 	"stagedoor/providers/catalog"
@@ -19,9 +19,9 @@ import (
 	"stagedoor/state"
 )
 
-// meter has the order charged to the key's user, or to the key's budget, and has everything
+// meter has the request charged to the key's user, or to the key's budget, and has everything
 // counted that nothing was held for (decisions, Users and money).
-func (v *visit) meter(o *translator.Order) {
+func (v *visit) meter(o *text.Request) {
 	if v.doors.Ledger == nil {
 		return
 	}
@@ -29,13 +29,13 @@ func (v *visit) meter(o *translator.Order) {
 	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
 	account := v.key.Charged()
 	if account == "" || !slices.ContainsFunc(o.Plan, priced) {
-		o.Ended = func(out *translator.Outcome) { v.doors.Ledger.CountUsage(counted(row, out)) }
+		o.Ended = func(out *text.Outcome) { v.doors.Ledger.CountUsage(counted(row, out)) }
 		return
 	}
 	m := meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: account, Key: v.key.ID,
 		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
 	o.Meter = m
-	o.Ended = func(out *translator.Outcome) {
+	o.Ended = func(out *text.Outcome) {
 		if !m.Held() {
 			v.doors.Ledger.CountUsage(counted(row, out))
 		}
@@ -43,7 +43,7 @@ func (v *visit) meter(o *translator.Order) {
 }
 
 // counted adds what a request used to its row.
-func counted(row state.UsageRow, out *translator.Outcome) state.UsageRow {
+func counted(row state.UsageRow, out *text.Outcome) state.UsageRow {
 	u := &out.Usage
 	row.InputTokens, row.CachedTokens, row.OutputTokens = dialogue.CountOrZero(u.InputTotal), dialogue.CountOrZero(u.CacheRead), dialogue.CountOrZero(u.OutputTotal)
 	if u.OutputTotal < 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/http/access"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
@@ -50,7 +50,7 @@ const (
 // now, as a short one has, is stored already.
 //
 //go:noinline
-func (r *record) open(first *translator.Frame) *dialogue.Error {
+func (r *record) open(first *text.Chunk) *dialogue.Error {
 	if r == nil || first.Failed != nil {
 		return nil
 	}
@@ -69,8 +69,8 @@ func (r *record) open(first *translator.Frame) *dialogue.Error {
 	return r.refused
 }
 
-// complete stores the response that has ended. It is translator.Order.Complete.
-func (r *record) complete(_ context.Context, m translator.Meta, last []byte) ([]byte, *dialogue.Error) {
+// complete stores the response that has ended. It is text.Request.Complete.
+func (r *record) complete(_ context.Context, m text.Meta, last []byte) ([]byte, *dialogue.Error) {
 	doc := last
 	if inner := gjson.GetBytes(last, "response"); inner.IsObject() {
 		doc = []byte(inner.Raw)
@@ -94,7 +94,7 @@ func (r *record) complete(_ context.Context, m translator.Meta, last []byte) ([]
 
 // fail stores the response that the frame says has failed, before its client is
 // told.
-func (r *record) fail(f *translator.Frame) {
+func (r *record) fail(f *text.Chunk) {
 	if r == nil {
 		return
 	}
@@ -113,7 +113,7 @@ func (r *record) fail(f *translator.Frame) {
 
 // close settles a response whose reply is over and told no end: its client has
 // left, or could not be told. out is told why if the reply was not begun.
-func (r *record) close(out *translator.Outcome) {
+func (r *record) close(out *text.Outcome) {
 	if r == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (r *record) settle(end func(begun []byte) []byte) {
 // put writes the response: its first state as a new record, any other over it. A
 // record of the same id that is there already is another's, and one that its
 // owner deleted meanwhile stays so: neither is written, and neither is an error.
-func (r *record) put(doc []byte, m *translator.Meta) error {
+func (r *record) put(doc []byte, m *text.Meta) error {
 	status := responses.Status(doc)
 	var err error
 	switch r.phase {
@@ -178,7 +178,7 @@ func (r *record) put(doc []byte, m *translator.Meta) error {
 	return nil
 }
 
-func (r *record) create(doc []byte, status string, m *translator.Meta) error {
+func (r *record) create(doc []byte, status string, m *text.Meta) error {
 	v := r.visit
 	r.id = gjson.GetBytes(doc, "id").String()
 	h := state.ResponseHeader{ID: r.id, Owner: v.owner(), Previous: v.head.PreviousResponseID,

@@ -15,7 +15,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/background"
-	"stagedoor/actors/translator"
+	"stagedoor/actors/text"
 	"stagedoor/http/access"
 	"stagedoor/http/admission"
 	"stagedoor/http/envelope"
@@ -59,7 +59,7 @@ func (v *visit) serveResponses() {
 		v.runInBackground(own, previous)
 		return
 	}
-	o := v.order()
+	o := v.textRequest()
 	o.PreviousResponseID = previous
 	if v.head.Store {
 		v.record = &record{visit: v, own: own}
@@ -190,14 +190,14 @@ func (v *visit) runInBackground(own []byte, previous string) {
 		defer leave()
 	}
 	id := "resp_" + v.doors.Env.ID()
-	o, err := v.backgroundOrder(id, previous)
+	o, err := v.backgroundRequest(id, previous)
 	if err != nil {
 		v.refuse(err)
 		return
 	}
 	queued := responses.Queued(own, id, v.doors.Env.Now())
-	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Order: o, Previous: v.head.PreviousResponseID,
-		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream, Request: v.keep(own)})
+	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Request: o, Previous: v.head.PreviousResponseID,
+		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream, Kept: v.keep(own)})
 	if err != nil {
 		var e *dialogue.Error
 		var full *share.Refused
@@ -354,8 +354,8 @@ func (d *Doors) deleteUpstream(ctx context.Context, h *state.ResponseHeader) err
 	if h.Provider == "" {
 		return nil
 	}
-	err := d.Translator.DeleteStored(ctx, responses.Shape, h.Provider, responses.StoredPath(h.ID))
-	if errors.Is(err, translator.ErrNoProvider) {
+	err := d.Requests.DeleteStored(ctx, responses.Shape, h.Provider, responses.StoredPath(h.ID))
+	if errors.Is(err, text.ErrNoProvider) {
 		return nil
 	}
 	return err

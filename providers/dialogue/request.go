@@ -92,7 +92,7 @@ type Request struct {
 	Body []byte
 
 	// Renamed maps names of tools as they were sent upstream to the client's names, where the
-	// target would refuse those. Encoders fill it. The translator restores Call.Name in every
+	// target would refuse those. Encoders fill it. actors/text restores Call.Name in every
 	// Open event, so that parsers do not need it.
 	Renamed map[string]string
 

@@ -55,6 +55,8 @@ type Failure struct {
 	// TooLarge: the request is larger than the provider's rate limit ever allows, so
 	// waiting does not help, and the failure says nothing about other requests.
 	TooLarge bool
+	// Answered: the upstream answered with an error status.
+	Answered bool
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }
@@ -121,7 +123,7 @@ func Broken(err error) *Failure { return failed(context.Background(), err, true)
 func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
 	e := scrubbed(decoded, secrets)
 	e.Status = status
-	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now())}
+	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now()), Answered: true}
 	if f.RetryAfter == 0 {
 		f.RetryAfter = clampRetry(decoded.RetryAfter.Seconds()) // some say it in the body (google.rpc.RetryInfo)
 	}
@@ -161,7 +163,9 @@ func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogu
 
 // InStream classifies an error event that arrived inside a 200 reply.
 func InStream(client dialogue.Traits, e *dialogue.Error, secrets ...string) *Failure {
-	return Refused(client, max(e.Status, 400), nil, e, secrets...)
+	f := Refused(client, max(e.Status, 400), nil, e, secrets...)
+	f.Answered = false
+	return f
 }
 
 // limitAndRequested finds the numbers in "Limit 30,000, Requested 41,000", in lower case

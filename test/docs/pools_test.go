@@ -16,7 +16,6 @@ import (
 var shared = map[string]string{
 	"actors/engine/sink.go":            "pieces of a reply that wait for its client",
 	"actors/flow/registry.go":          "requests that have ended",
-	"actors/painter/order.go":          "pieces of a reply that wait for its client",
 	"cmd/stagedoor/serve.go":           "", // signals of the system
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",
 	"http/text/items.go":               "ids of output items",

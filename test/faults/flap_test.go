@@ -91,7 +91,7 @@ func TestRetriesDoNotMultiplyAnOutage(t *testing.T) {
 
 // usedWithin is much longer than the minute for which the breaker is open at most. How
 // long it is open depends on how many trials failed before, so on the machine's load.
-// TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds of actors/translator measures it.
+// TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds of actors/text measures it.
 const usedWithin = 3 * time.Minute
 
 // An upstream that is well again is used again, and until then the other one stands in

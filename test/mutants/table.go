@@ -268,7 +268,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "streams: lose the last event",
-		File: "actors/translator/translated.go", Suite: "./actors/translator", Run: ".",
+		File: "actors/text/translated.go", Suite: "./actors/text", Run: ".",
 		Old: `	case err == nil:
 		t.out.B = out
 	case t.sink`,
@@ -277,7 +277,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "streams: end a broken stream without an error event",
-		File: "actors/translator/translated.go", Suite: "./actors/translator", Run: ".",
+		File: "actors/text/translated.go", Suite: "./actors/text", Run: ".",
 		Old: `	case streamed && begun:
 		t.last = t.failed()
 `,

@@ -1,0 +1,10 @@
+// Package images makes the attempts of a request for pictures. It implements engine.Exchange; actors/engine owns the
+// request, its retries and its end.
+//
+// A picture is whole or nothing. An attempt calls the upstream, several times at once for more images than one call
+// makes (calls.go), keeps what came where the client wants an address (deliver.go), and settles. Only then has the
+// attempt succeeded: what a client sees is durable and paid for. Partial images are the request's output on the way.
+//
+// A picture costs money when it is made and not when it is delivered. So nothing is requested a second time that an
+// upstream may have begun with (exchange.Policy).
+package images

@@ -1,0 +1,63 @@
+package images
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"stagedoor/actors/kit"
+)
+
+// sweepEvery is how often expired pictures are removed.
+const sweepEvery = 5 * time.Minute
+
+// StartSweeper starts the actor that removes what was kept and has expired, by calling sweep now and then.
+func StartSweeper(system *kit.System, sweep func() error) error {
+	props := system.Props("sweeper", func() actor.Actor { return &sweeper{system: system, sweep: sweep} })
+	_, err := system.SpawnUnique(props, "sweeper")
+	return err
+}
+
+// sweeper calls sweep beside itself, one call at a time. Its state is private to Receive.
+type sweeper struct {
+	system *kit.System
+	sweep  func() error
+	timer  *kit.Timer
+}
+
+// swept is the last act of a call of sweep.
+type swept struct{}
+
+// Receive implements actor.Actor.
+func (s *sweeper) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		s.timer = s.system.NewTimer(c.Self())
+		s.rest()
+	case *kit.Tick:
+		if s.timer.Fired(m) {
+			s.system.Go(c.Self(), "sweep", s.run)
+		}
+	case *swept:
+		s.rest()
+	case *kit.Crashed:
+		s.system.Logger().Error("sweep panicked", "stack", string(m.Recovered.Stack))
+		s.rest()
+	case *actor.Stopping, *actor.Restarting:
+		s.timer.Stop()
+	}
+}
+
+// rest waits for the next sweep.
+func (s *sweeper) rest() {
+	now := time.Now()
+	s.timer.Wake(now, now.Add(sweepEvery))
+}
+
+func (s *sweeper) run(context.Context) any {
+	if err := s.sweep(); err != nil {
+		s.system.Logger().Warn("expired pictures not removed", "cause", err)
+	}
+	return &swept{}
+}

@@ -1,0 +1,341 @@
+package text
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"stagedoor/actors/engine"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+)
+
+// attempt is one try at one target.
+type attempt struct {
+	*exchange
+	c        *engine.Candidate
+	provider *engine.Provider // nil: it is no longer configured
+	sink     engine.Sink[Chunk]
+	tight    bool // the reply may have to end early: see Meter
+
+	entered time.Time // when the permit was there; zero: the translation has been reported
+	// unbounded is the request's context without the deadline. An answer that is whole is
+	// settled and delivered under it, because only its usage was still waited for.
+	unbounded context.Context
+
+	ctx      context.Context // of the request, with its deadline
+	shape    *shapes.Shape   // what the upstream is spoken to in
+	report   dialogue.Report
+	meta     Meta
+	permit   *throttle.Permit
+	reason   dialogue.Reason
+	counted  counter
+	metaSent bool
+	accepted atomic.Int32 // calls; see Outcome.Accepted
+	calls    int          // see Outcome.Calls
+	// failStream writes the terminal error event of the stream that runs; nil: no stream does. It is kept for the case
+	// that the attempt panics.
+	failStream func(dst []byte, err *dialogue.Error) []byte
+	terminated bool // the stream's terminal event is on its way
+	memory     memory.Claim
+	failed     *upstream.Failure
+	// last, if set, ends a stream that failed. Its client has, or has coming, a
+	// piece of the answer.
+	last *Buffer
+	// opening, if set, is a stream that began in good order and then reported an error before any piece of answer.
+	// Nothing of it was sent, so another attempt can still be made. If none is, the client gets the stream as its
+	// upstream wrote it, error event included, and not a status.
+	opening *Buffer
+}
+
+// call passes the request through, translates it or has it simulated.
+func (a *attempt) call(ctx context.Context) *upstream.Failure {
+	if a.svc.simulates(a.provider) {
+		return a.simulate(ctx)
+	}
+	inbound := a.request.Inbound
+	if a.request.Mode != shapes.Array && a.c.Provider.Serves(inbound.Name) && !a.request.Translate && !a.tight && a.request.PreviousResponseID == "" {
+		a.shape = inbound
+		a.meta.Untouched = true
+		return a.callPassthrough(ctx)
+	}
+	if a.shape = a.svc.shape(a.c.Provider.Shape); a.shape == nil {
+		return engine.CallerFault(dialogue.Invalid("model", "is not a text model: its provider has no dialogue"))
+	}
+	return a.callTranslated(ctx)
+}
+
+func (a *attempt) target() dialogue.Target {
+	t := a.c.Target(a.shape.Name)
+	t.NoSchema = t.NoSchema || a.c.NoSchema
+	a.meta.Model = t.Model
+	return t
+}
+
+func (a *attempt) callPassthrough(ctx context.Context) *upstream.Failure {
+	u, f := a.openPassthrough(ctx)
+	if f != nil {
+		return f
+	}
+	failure := panicked
+	defer func() {
+		u.call.Told(a.outcome.Usage, a.outcome.Reason)
+		a.endCall(u.call, failure)
+	}()
+	defer u.late.close()
+	defer u.reply.Close()
+	f = u.run(ctx, u.reply)
+	a.judgeKey(u.key, f)
+	failure = className(f)
+	return f
+}
+
+// openPassthrough makes the call. It is not inlined: what a call takes would
+// otherwise lie on the stack of the attempt for as long as the stream lasts.
+//
+//go:noinline
+func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.Failure) {
+	t := a.target()
+	call, err := a.shape.Patch(a.request.Body, a.request.In, a.request.Head, t, &a.report, a.svc.env)
+	if err != nil {
+		return nil, engine.CallerFault(err)
+	}
+	ctx, seen := a.beginCall(ctx, call.Stream)
+	key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
+	ctx, late := a.outlive(ctx)
+	reply, f := a.send(ctx, call, key)
+	if f != nil {
+		late.close()
+		a.endCall(seen, className(f))
+		return nil, f
+	}
+	o := shapes.TapOptions{Stream: a.request.Head.Stream, HideUsage: !a.request.Head.IncludeUsage, Choices: a.request.Head.Choices()}
+	if t.Model != a.request.Head.Model {
+		o.Model = a.request.Head.Model
+	}
+	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen, observer: a.replyObserver(seen), late: late}
+	if o.Stream {
+		a.failStream = u.tap.Fail
+	}
+	return u, nil
+}
+
+func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
+	req, err := a.decode()
+	if err != nil {
+		return engine.CallerFault(err)
+	}
+	produce := func(req *dialogue.Request) (producer, error) {
+		sent := *req
+		if a.request.PreviousResponseID != "" {
+			sent.PreviousResponseID = "" // the history is in the body already
+		}
+		call, err := a.shape.Encode(&sent, a.target(), &a.report, a.svc.env)
+		if err != nil {
+			return nil, err
+		}
+		req.Renamed = sent.Renamed
+		return a.producer(call, sent.N*max(len(sent.Prompts), 1)), nil
+	}
+	return a.translate(ctx, req, produce)
+}
+
+// simulate lets the embedded sandbox answer.
+func (a *attempt) simulate(ctx context.Context) *upstream.Failure {
+	req, err := a.decode()
+	if err != nil {
+		return engine.CallerFault(err)
+	}
+	a.meta.Model = a.request.Head.Model
+	return a.translate(ctx, req, func(req *dialogue.Request) (producer, error) { return a.simulated(req), nil })
+}
+
+func (a *attempt) translate(ctx context.Context, req *dialogue.Request, produce func(*dialogue.Request) (producer, error)) *upstream.Failure {
+	if req.N > a.maxChoices() || len(req.Prompts) > 1 {
+		return a.fanOut(ctx, req, produce)
+	}
+	p, err := produce(req)
+	if err != nil {
+		return engine.CallerFault(err)
+	}
+	return a.runTranslated(ctx, req, p)
+}
+
+// maxChoices is how many choices one call can be asked for.
+func (a *attempt) maxChoices() int {
+	if a.shape == nil {
+		return 1
+	}
+	return a.shape.MaxChoices()
+}
+
+// simulated makes a producer of the sandbox.
+func (a *attempt) simulated(req *dialogue.Request) producer {
+	return a.watched(a.request.Head.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+		var stopped *upstream.Failure
+		accepted := false
+		err := a.svc.simulate(ctx, req, a.request.In.Header, func(ev *dialogue.Event) error {
+			if !accepted {
+				accepted = true
+				a.accepted.Add(1)
+			}
+			emit(ev)
+			if stopped = flush(); stopped != nil {
+				return stopped
+			}
+			return nil
+		})
+		switch {
+		case stopped != nil:
+			return stopped
+		case ctx.Err() != nil:
+			return engine.Cancelled(ctx)
+		case err != nil:
+			return upstream.Broken(err)
+		}
+		return nil
+	})
+}
+
+func (a *attempt) decode() (*dialogue.Request, error) {
+	if err := a.memory.Grow(memory.OfTranslation(a.request.Body)); err != nil {
+		return nil, dialogue.NoMemory(err)
+	}
+	req, err := a.request.Inbound.Decode(a.request.Body, a.request.In, a.svc.env)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range req.Lost {
+		a.report.Lose(name)
+	}
+	req.ReplyID = a.request.ReplyID
+	if a.request.PreviousResponseID != "" {
+		req.PreviousResponseID = a.request.PreviousResponseID
+	}
+	return req, nil
+}
+
+// send makes the upstream call and turns an error status into a failure.
+func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upstream.Reply, *upstream.Failure) {
+	a.propagate(ctx, &call)
+	call.Owner = a.request.Owner
+	reply, err := a.provider.Client.Do(ctx, call, a.shape.Authorize, key)
+	if err != nil {
+		return nil, engine.FailureOf(err)
+	}
+	a.c.Notice(reply)
+	if reply.Status == http.StatusOK {
+		a.accepted.Add(1)
+		return reply, nil
+	}
+	defer reply.Close()
+	body, err := reply.ReadAll(nil)
+	if err != nil && len(body) == 0 {
+		body = nil // the status is enough
+	}
+	f := upstream.Refused(a.request.Inbound.Traits, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.provider.Secrets()...)
+	a.judgeKey(key, f)
+	return nil, f
+}
+
+// judgeKey lets the provider's key rest if the upstream refused it, by a status or in a reply.
+func (a *attempt) judgeKey(key string, f *upstream.Failure) {
+	a.provider.JudgeKey(key, a.c.Model, f, a.svc.env.Now())
+}
+
+// refusedInBody classifies an error that came inside a 200 reply.
+func (a *attempt) refusedInBody(err *dialogue.Error) *upstream.Failure {
+	return upstream.InStream(a.request.Inbound.Traits, err, a.provider.Secrets()...)
+}
+
+// deliver sends data to the client, the first time with status and headers. If
+// that fails, the data stays the caller's.
+func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
+	if ctx.Err() != nil {
+		return engine.Cancelled(ctx) // whoever produces the data may not look at it
+	}
+	data.count(a.svc.env.Memory, a.request.Owner)
+	if err := a.sink.Send(ctx, Chunk{Meta: a.takeMeta(), Data: data}); err != nil {
+		return upstream.CancelledBy(err)
+	}
+	return nil
+}
+
+// endStream ends a stream that failed with f. The request's own context may be over, as it is in a shutdown. A client
+// that has left is sent nothing, and one that does not read is not waited for.
+func (a *attempt) endStream(out engine.Sink[Chunk], f *upstream.Failure) {
+	switch {
+	case a.last != nil:
+	case out.Committed() && !a.terminated && a.failStream != nil: // the attempt panicked
+		a.last = newBuffer()
+		a.last.B = a.crashedFailure(a.last.B, f.Err)
+	case a.opening != nil && a.failed == f:
+		a.last, a.opening = a.opening, nil
+	}
+	a.opening.Free()
+	if a.last == nil {
+		return
+	}
+	if engine.ClientLeft(f) {
+		a.last.Free()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastWordsWait)
+	defer cancel()
+	if out.Send(ctx, Chunk{Meta: a.takeMeta(), Data: a.last, Failed: f.Err}) != nil {
+		a.last.Free()
+	}
+	a.outcome.Err = f.Err
+}
+
+// strayFailure appends an error event of the client's shape where the state of
+// the stream can't be asked for one.
+func (a *attempt) strayFailure(dst []byte, err *dialogue.Error) []byte {
+	if a.request.Mode != shapes.Stream {
+		return dst
+	}
+	return a.request.Inbound.NewTap(shapes.TapOptions{Stream: true}, a.svc.env).Fail(dst, err)
+}
+
+// crashedFailure is the terminal event of the stream under way, also if its own
+// state is what is broken.
+func (a *attempt) crashedFailure(dst []byte, err *dialogue.Error) (out []byte) {
+	defer func() {
+		if recover() != nil {
+			out = a.strayFailure(dst, err)
+		}
+	}()
+	return a.failStream(dst, err)
+}
+
+func (a *attempt) takeMeta() *Meta {
+	if a.metaSent {
+		return nil
+	}
+	a.metaSent = true
+	a.meta.Degraded, a.meta.Losses = a.report.Degraded, a.report.Header()
+	a.count()
+	return &a.meta
+}
+
+// noteUsage keeps what is known of the reply for the outcome.
+func (a *attempt) noteUsage(u dialogue.Usage, r dialogue.Reason) {
+	a.outcome.Usage, a.outcome.Reason, a.outcome.Counted = u, r, a.counted.output
+	a.sink.Flow().Progress(max(u.OutputTotal, a.counted.output))
+}
+
+// noteCalls keeps how many calls were made and accepted for the outcome.
+func (a *attempt) noteCalls() {
+	out := &a.outcome
+	out.AcceptedCalls, out.Calls = int(a.accepted.Load()), max(a.calls, 1)
+	out.Accepted = out.AcceptedCalls > 0
+}
+
+// tokensOf returns how many tokens an upstream reported, for the limiter.
+func tokensOf(u *dialogue.Usage) int {
+	return int(dialogue.CountOrZero(u.InputTotal) + dialogue.CountOrZero(u.OutputTotal))
+}

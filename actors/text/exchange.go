@@ -1,0 +1,127 @@
+package text
+
+import (
+	"context"
+	"time"
+
+	"stagedoor/actors/engine"
+	"stagedoor/actors/flow"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+)
+
+// window is how many chunks of a stream may wait for the client. A chunk holds what one read of the upstream brought,
+// so a stream whose client stalls holds a few kilobytes, and TCP slows the upstream down.
+const window = 8
+
+// windowOf returns the window of a reply. A whole one is a single chunk.
+func windowOf(mode shapes.Mode) int {
+	if mode == shapes.Whole {
+		return 1
+	}
+	return window
+}
+
+// lastWordsWait is how long a terminal error event may wait for a slow client
+// once the request itself has been cancelled.
+const lastWordsWait = 5 * time.Second
+
+// exchange makes the attempts of one request for text. Its state belongs to the attempt loop until the output is closed.
+type exchange struct {
+	run     engine.Run[Chunk]
+	svc     *Service
+	request *Request
+	outcome Outcome
+	attempt *attempt // the last one; nil: there was none
+	first   attempt  // most requests make no other
+}
+
+var (
+	_ engine.Exchange[Chunk] = (*exchange)(nil)
+	_ engine.Money           = (*exchange)(nil)
+)
+
+// Prepare implements engine.Exchange.
+func (x *exchange) Prepare(c *engine.Candidate) *upstream.Failure {
+	a := &x.first
+	if x.attempt != nil {
+		x.attempt.opening.Free() // another attempt is made, so nothing of that one is sent
+		a = new(attempt)
+	}
+	*a = attempt{exchange: x, c: c, provider: c.Runtime}
+	a.meta = Meta{Provider: c.Provider.Name, Attempts: c.Number}
+	x.attempt = a
+	x.outcome.Usage, x.outcome.Reason, x.outcome.Counted = dialogue.NoUsage, 0, 0
+	return nil
+}
+
+// Hold implements engine.Money.
+func (x *exchange) Hold(ctx context.Context, c *engine.Candidate) *dialogue.Error {
+	a := x.attempt
+	tight, err := x.request.Meter.Begin(ctx, c.Candidate, a.promptTimes())
+	a.tight = tight
+	return err
+}
+
+// Try implements engine.Exchange.
+func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Permit, out engine.Sink[Chunk]) *upstream.Failure {
+	a := x.attempt
+	a.sink, a.permit, a.ctx, a.unbounded, a.entered = out, p, ctx, out.Context(), c.Entered
+	a.meta.Queued = c.Queued
+	a.memory = memory.NewClaim(x.svc.env.Memory, x.request.Owner)
+	defer a.memory.End()
+	a.failed = a.call(ctx)
+	a.translation(ctx, a.failed)
+	c.Used = tokensOf(&x.outcome.Usage)
+	return a.failed
+}
+
+// Policy implements engine.Exchange.
+func (x *exchange) Policy() engine.Policy {
+	return engine.Policy{Structured: x.request.Head.Structured}
+}
+
+// End implements engine.Exchange. A failure of which nothing was sent yet is a chunk of its own; after that, the stream
+// ends with an error event.
+func (x *exchange) End(out engine.Sink[Chunk], f *upstream.Failure) {
+	x.svc.inFlight.Add(-1)
+	o := &x.outcome
+	if f != nil && o.Err == nil {
+		o.Err = f.Err
+	}
+	if a := x.attempt; a != nil {
+		a.noteCalls()
+		if f != nil {
+			a.endStream(out, f)
+		}
+		o.Meta = a.meta
+	}
+	o.Committed = out.Committed()
+	if o.Err == nil && !o.Committed {
+		o.Err = dialogue.Incomplete()
+	}
+	if !o.Committed {
+		_ = out.Send(context.Background(), Chunk{Err: o.Err, Meta: &o.Meta}) // nothing was sent, so there is room
+	}
+	if x.request.Ended != nil {
+		x.request.Ended(o)
+	}
+}
+
+// Settlement implements engine.Money.
+func (x *exchange) Settlement() func(ctx context.Context) *dialogue.Error {
+	out := x.outcome
+	if x.attempt != nil {
+		x.attempt.noteCalls()
+		out = x.outcome
+		out.Meta = x.attempt.meta
+	}
+	meter := x.request.Meter
+	return func(ctx context.Context) *dialogue.Error { return meter.End(ctx, &out) }
+}
+
+// Result implements engine.Exchange.
+func (x *exchange) Result() flow.Result { return resultOf(&x.outcome) }

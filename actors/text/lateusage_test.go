@@ -1,0 +1,249 @@
+package text_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/meter"
+	"stagedoor/actors/text"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// account is the ledger of a stage, with one account.
+type account struct {
+	*ledger.Client
+	state *state.State
+}
+
+// priced gives the stage's model a price, a micro-dollar for a token in and ten for one out,
+// and opens an account with credits. The caller closes its state.
+func (s *stage) priced(credits int64) account {
+	s.t.Helper()
+	s.price = &catalog.Price{Input: 1_000_000, Output: 10_000_000}
+	store, err := state.Open(journal.NewMemory(), time.Now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client, err := ledger.New(s.sys, store)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := client.Credit(context.Background(), "7", credits, "test"); err != nil {
+		s.t.Fatal(err)
+	}
+	return account{client, store}
+}
+
+// charge has a request charged to the account.
+func (a account) charge(o *text.Request) *text.Request {
+	o.Meter = meter.NewText(a.Client, time.Now, meter.Request{ID: o.ID, Account: "7", Key: "key", Model: o.Head.Model, Body: o.Body,
+		MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream})
+	return o
+}
+
+// settled returns the receipt of a request that is over. It is an error if anything is still
+// held, or if the request was not settled exactly once.
+func (a account) settled(id string) (state.Receipt, error) {
+	receipts, err := a.state.Receipts(context.Background(), "7", id)
+	if err != nil || len(receipts) != 1 {
+		return state.Receipt{}, fmt.Errorf("%d receipts: %+v, %w", len(receipts), receipts, err)
+	}
+	if b, err := a.Balance(context.Background(), "7"); err != nil || b.Held != 0 {
+		return state.Receipt{}, fmt.Errorf("balance %+v, %w", b, err)
+	}
+	return receipts[0], nil
+}
+
+func (a account) receipt(t testing.TB, id string) state.Receipt {
+	t.Helper()
+	r, err := a.settled(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// leaveAfter begins a request and leaves once the client has read text and some time has
+// passed. It returns how long the request took to end after that.
+func (s *stage) leaveAfter(o *text.Request, text string, wait time.Duration) (out text.Outcome, took time.Duration) {
+	s.t.Helper()
+	r := s.service.Begin(context.Background(), o)
+	read := ""
+	for f := range r.Chunks() {
+		if f.Data != nil {
+			read += string(f.Data.B)
+			f.Data.Free()
+		}
+		if strings.Contains(read, text) {
+			break
+		}
+	}
+	time.Sleep(wait)
+	left := time.Now()
+	r.Abandon()
+	for f := range r.Chunks() {
+		f.Data.Free()
+	}
+	return r.Outcome(), time.Since(left)
+}
+
+// A client that leaves between the last text and the usage event pays for the usage that the
+// provider reports, if that comes within a second.
+func TestClientThatLeavesAtTheEndPaysTheReportedUsage(t *testing.T) {
+	const wait = 100 * time.Millisecond // until the client leaves
+	for _, tt := range []struct {
+		name     string
+		pieces   func(e ending) []any
+		reported bool
+		took     time.Duration
+	}{
+		{"usage in time", func(e ending) []any {
+			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, chatDone}
+		}, true, 399 * time.Millisecond},
+		{"usage told twice", func(e ending) []any {
+			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, time.Millisecond, e.usage, chatDone}
+		}, true, 400 * time.Millisecond},
+		{"usage without an end", func(e ending) []any {
+			return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, e.usage, stall}
+		}, true, time.Second},
+		{"usage after more than a second", func(e ending) []any {
+			return []any{e.text, time.Millisecond, e.stop, 1500 * time.Millisecond, e.usage, chatDone}
+		}, false, time.Second},
+		{"a reset instead", func(e ending) []any { return []any{e.text, time.Millisecond, e.stop, 500 * time.Millisecond, reset} }, false, 399 * time.Millisecond},
+		{"text was still to come", func(e ending) []any { return []any{e.text, 500 * time.Millisecond, e.stop, e.usage, chatDone} }, false, 0},
+	} {
+		for _, e := range endings {
+			for client, ask := range clients(e.shape) {
+				name := tt.name + ", " + string(client) + " from " + string(e.shape)
+				play(t, func(t *testing.T, s *stage) {
+					a := s.priced(1_000_000)
+					defer a.state.Close()
+					s.upstream("a", e.shape, stream(tt.pieces(e)...))
+					out, took := s.leaveAfter(a.charge(s.request(client, ask)), "Hello", wait)
+					kittest.Pass(time.Second)
+					got := a.receipt(t, "r1")
+					if got.Reason != "client_left" || out.Err == nil || out.Err.Status != 499 {
+						t.Errorf("%s: ended %q with %v", name, got.Reason, out.Err)
+					}
+					if reported := !got.Usage.Estimated; reported != tt.reported || reported && got.Charged != 43 {
+						t.Errorf("%s: charged %d for %+v", name, got.Charged, got.Usage)
+					}
+					if took < tt.took || took > tt.took+5*time.Millisecond {
+						t.Errorf("%s: ended after %v, want %v", name, took, tt.took)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Nobody is charged for a model without a price, so its calls end with their clients.
+func TestCallWithoutAPriceEndsWithItsClient(t *testing.T) {
+	for _, e := range endings {
+		for client, ask := range clients(e.shape) {
+			play(t, func(t *testing.T, s *stage) {
+				s.upstream("a", e.shape, stream(e.text, time.Millisecond, e.stop, 500*time.Millisecond, e.usage, chatDone))
+				if _, took := s.leaveAfter(s.request(client, ask), "Hello", 100*time.Millisecond); took > time.Millisecond {
+					t.Errorf("%s from %s: ended after %v", client, e.shape, took)
+				}
+			})
+		}
+	}
+}
+
+// A call that is read for its usage holds its permit until it ends, and a drain that cuts
+// requests off ends it at once.
+func TestDrainEndsTheWaitForUsage(t *testing.T) {
+	for _, client := range []dialogue.Shape{dialogue.Chat, dialogue.Messages} {
+		play(t, func(t *testing.T, s *stage) {
+			a := s.priced(1_000_000)
+			defer a.state.Close()
+			p := s.upstream("a", dialogue.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, stall))
+			r := s.service.Begin(context.Background(), a.charge(s.request(client, clients(dialogue.Chat)[client])))
+			f := <-r.Chunks()
+			f.Data.Free()
+			kittest.Pass(100 * time.Millisecond)
+			r.Abandon()
+			kittest.Pass(100 * time.Millisecond)
+			if n := p.Gate.InFlight(); n != 1 {
+				t.Errorf("%s: %d permits are out while the usage is waited for", client, n)
+			}
+			began := time.Now()
+			now, cancel := context.WithCancel(context.Background())
+			cancel()
+			s.engine.Drain(now, time.Minute)
+			if took := time.Since(began); took > time.Millisecond {
+				t.Errorf("%s: the drain took %v", client, took)
+			}
+			for f := range r.Chunks() {
+				f.Data.Free()
+			}
+		})
+	}
+}
+
+const messagesUsed = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","usage":{"input_tokens":100,"output_tokens":5}}`
+
+// A prompt is held as often as it is sent: once for each choice, to a shape that makes one
+// choice in a call. Where only some of the calls were accepted, only their prompts are charged.
+func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
+	prompt := strings.Repeat("word ", 80)
+	ask := `{"model":"m","n":4,"max_tokens":5,"messages":[{"role":"user","content":"` + prompt + `"}]}`
+	once := int64(len(ask)+3) / 4
+	for _, tt := range []struct {
+		name          string
+		shape         dialogue.Shape
+		answer        script
+		held, charged int64
+	}{
+		{"a shape with n", dialogue.Chat, document(200, strings.Replace(chatWhole, `"prompt_tokens":3,"completion_tokens":4`, `"prompt_tokens":100,"completion_tokens":20`, 1)), once + 200, 100 + 200},
+		{"a shape without n", dialogue.Messages, document(200, messagesUsed), 4*once + 200, 4 * (100 + 50)},
+		{"a shape without n that tells no usage", dialogue.Messages, document(200, strings.Replace(messagesUsed, `"input_tokens":100,"output_tokens":5`, ``, 1)), 4*once + 200, 4*once + 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				a := s.priced(1_000_000)
+				defer a.state.Close()
+				s.upstream("a", tt.shape, tt.answer)
+				if got := s.ask(a.charge(s.request(dialogue.Chat, ask))); got.status != 200 {
+					t.Fatalf("got %d %v", got.status, got.err)
+				}
+				kittest.Pass(time.Second)
+				if got := a.receipt(t, "r1"); got.Held != tt.held || got.Charged != tt.charged {
+					t.Errorf("held %d and charged %d, want %d and %d: %+v", got.Held, got.Charged, tt.held, tt.charged, got)
+				}
+			})
+		})
+	}
+	t.Run("the client leaves when two of four calls were accepted", func(t *testing.T) {
+		play(t, func(t *testing.T, s *stage) {
+			a := s.priced(1_000_000)
+			defer a.state.Close()
+			s.upstream("a", dialogue.Messages, func(c *call) (*http.Response, error) {
+				if c.number > 2 {
+					<-c.Context().Done()
+					return nil, c.Context().Err()
+				}
+				return stream(stall)(c)
+			})
+			r := s.service.Begin(context.Background(), a.charge(s.request(dialogue.Chat, strings.Replace(ask, `"n":4`, `"stream":true,"n":4`, 1))))
+			kittest.Pass(time.Second)
+			r.Abandon()
+			s.read(r)
+			kittest.Pass(time.Second)
+			once := once + 3 // for the member "stream"
+			if got := a.receipt(t, "r1"); got.Charged < 2*once || got.Charged > 2*once+4 {
+				t.Errorf("charged %d, want the prompt twice, %d: %+v", got.Charged, 2*once, got)
+			}
+		})
+	})
+}

@@ -1,0 +1,97 @@
+package text
+
+import (
+	"context"
+
+	"stagedoor/actors/engine"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/tokens"
+	"stagedoor/providers/upstream"
+)
+
+// Meter keeps the money of one request. Its calls come one after the other, but
+// from several goroutines.
+type Meter interface {
+	// Begin holds what the attempt at a candidate may cost, before it is made. An error ends the request. A tight
+	// reply may outrun the balance, so it must be one that can be ended early with finish reason and usage. Each
+	// prompt is sent to the candidate as many times as times says.
+	Begin(ctx context.Context, c *catalog.Candidate, times int) (tight bool, err *dialogue.Error)
+	// Progress takes note of what has been delivered, and reports whether there is no money for more.
+	Progress(o *Outcome) (enough bool)
+	// End settles. For a reply in good order it is called before the client gets
+	// the end of it, and an error is sent instead of that. It is called when all
+	// is over for any other request, and for one whose End failed.
+	End(ctx context.Context, o *Outcome) *dialogue.Error
+}
+
+// promptTimes returns how often each prompt is sent to the candidate: once for as many
+// choices as its shape makes in one call.
+func (a *attempt) promptTimes() int {
+	n := max(a.request.Head.N, 1)
+	if n == 1 || !a.svc.simulates(a.provider) && a.c.Provider.Serves(a.request.Inbound.Name) && !a.request.Translate {
+		return 1
+	}
+	most := 1
+	if shape := a.svc.shape(a.c.Provider.Shape); shape != nil && !a.svc.simulates(a.provider) {
+		most = shape.MaxChoices()
+	}
+	return (n + most - 1) / most
+}
+
+// closeReply does what comes before the client gets the end of a reply in good order:
+// Request.Complete sees it, and the meter settles.
+func (a *attempt) closeReply(ctx context.Context, last []byte) (replacement []byte, err *dialogue.Error) {
+	if a.request.Complete != nil {
+		if replacement, err = a.request.Complete(ctx, a.meta, last); err != nil {
+			return replacement, err
+		}
+	}
+	return nil, a.sink.Settle(ctx)
+}
+
+// closes reports whether closeReply has anything to do.
+func (a *attempt) closes() bool { return a.request.Complete != nil || a.request.Meter != nil }
+
+// outOfMoney asks the meter whether the reply must end here. What is known of it has
+// been learnt.
+func (a *attempt) outOfMoney() bool {
+	return a.request.Meter != nil && a.request.Meter.Progress(&a.outcome)
+}
+
+// exhausted is the failure of a stream for which there is no money and whose end
+// can't be written but as an error.
+func exhausted() *upstream.Failure {
+	return engine.CallerFault(&dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true,
+		Message: "the account's balance was used up during the reply"})
+}
+
+// counter counts the output tokens of a reply that tells none until its end. It
+// is a guess by lengths: a charge rests on it only where the upstream's own count
+// is missing.
+type counter struct {
+	output int64
+	pieces int64
+	bytes  int
+}
+
+// text counts a piece of answer.
+func (c *counter) text(s string) { c.add(len(s)) }
+
+// event counts an event of a provider of this shape that is forwarded.
+func (c *counter) event(shape *shapes.Shape, data []byte) { c.add(shape.Answer.Bytes(data)) }
+
+// piece counts an event as one token.
+func (c *counter) piece() { c.add(1) }
+
+// add counts bytes of one piece. Most upstreams send a token a piece, of any length:
+// a guess for each would round every one of them up.
+func (c *counter) add(bytes int) {
+	if bytes == 0 {
+		return
+	}
+	c.pieces++
+	c.bytes += bytes
+	c.output = max(c.pieces, tokens.Estimate(c.bytes))
+}

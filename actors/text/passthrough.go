@@ -1,0 +1,335 @@
+package text
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"stagedoor/actors/engine"
+	"stagedoor/actors/telemetry"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/tokens"
+	"stagedoor/providers/upstream"
+)
+
+// holdLimit bounds what is held back while waiting for the first piece of
+// answer. Past it the reply is committed and failures become stream errors.
+const holdLimit = 64 << 10
+
+// usageWait bounds how long an upstream may take to tell the usage, or to end its
+// reply, once the answer is whole. Its client waits as long for the end.
+const usageWait = 2 * time.Second
+
+// flushAt ends a chunk although more events are at hand.
+const flushAt = 32 << 10
+
+// passthrough carries a reply whose upstream speaks the client's shape. Events are forwarded as they came, and only
+// watched.
+type passthrough struct {
+	*attempt
+	reply    *upstream.Reply
+	key      string // the provider's, that the call was made with
+	tap      shapes.Tap
+	call     *telemetry.Call
+	observer shapes.Parser // nil: prompts and replies are not kept
+	late     *lateUsage
+	out      *Buffer
+	seen     bool // the first event
+	content  bool // a piece of answer has passed
+	inBand   bool // the failure is an event of the reply
+	ended    bool // the terminal event has been appended
+	// completeFailed: Request.Complete did not let the end pass.
+	completeFailed bool
+}
+
+func (u *passthrough) run(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
+	if u.request.Head.Stream != reply.IsStream() {
+		return u.otherForm(ctx, reply)
+	}
+	if !u.request.Head.Stream {
+		return u.whole(ctx, reply)
+	}
+	events, err := reply.Events()
+	if err != nil {
+		return engine.FailureOf(err)
+	}
+	defer func() { u.out.Free() }()
+	if f := u.stream(ctx, reply, events); f != nil {
+		u.late.read(events, u.tap.Done, func(ev *upstream.Event) { u.tap.Event(ev.Name, ev.Data) })
+		u.noteUsage(u.tap.Usage(), u.tap.Reason())
+		u.conclude(f)
+		return f
+	}
+	return nil
+}
+
+func (u *passthrough) whole(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
+	buf := newBuffer()
+	f := u.readWhole(ctx, reply, buf)
+	if f == nil {
+		f = u.deliver(ctx, buf)
+	}
+	if f != nil {
+		buf.Free()
+	}
+	return f
+}
+
+func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf *Buffer) *upstream.Failure {
+	body, err := reply.ReadAll(buf.B)
+	buf.B = body
+	if err != nil {
+		return engine.FailureOf(err)
+	}
+	u.keepNames(body)
+	if u.observer != nil {
+		u.observer.Body(body, u.call.Hear)
+	}
+	out, bad := u.tap.Body(body)
+	if bad != nil {
+		return u.refusedInBody(bad)
+	}
+	if !utf8.Valid(out) {
+		out = bytes.ToValidUTF8(out, replacement)
+	}
+	buf.B = out
+	u.counted.output = tokens.Estimate(u.shape.Answer.Bytes(out))
+	u.noteUsage(u.tap.Usage(), u.tap.Reason())
+	if !u.closes() {
+		return nil
+	}
+	if _, err := u.closeReply(ctx, out); err != nil {
+		return engine.CallerFault(err)
+	}
+	return nil
+}
+
+// otherForm is a whole reply to a request for a stream, or a stream to a request
+// for a whole one. Sending it as it is would break the client's parser, so it
+// goes through the dialogue after all.
+func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *upstream.Failure {
+	req, err := u.decode()
+	if err != nil {
+		return engine.CallerFault(err)
+	}
+	return u.runTranslated(ctx, req, func(_ context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+		return readReply(reply, u.shape.NewParser(u.request.Head.Choices(), u.svc.env), u.late, emit, flush)
+	})
+}
+
+func (u *passthrough) stream(ctx context.Context, reply *upstream.Reply, events *upstream.EventReader) *upstream.Failure {
+	for !u.tap.Done() {
+		if u.tap.Answered() && !events.Buffered() {
+			reply.EndWithin(usageWait)
+		}
+		ev, err := events.Next()
+		if u.late.left() {
+			if err == nil && u.tap.Answered() && fields.CheckEvent(ev.Data) == nil {
+				u.tap.Event(ev.Name, ev.Data)
+			}
+			return engine.Cancelled(ctx)
+		}
+		if errors.Is(err, io.EOF) || err != nil && u.tap.Answered() {
+			return u.eof(ctx)
+		}
+		if err != nil {
+			return reply.Failed(err)
+		}
+		if f := u.event(ctx, &ev); f != nil {
+			return f
+		}
+		if u.tap.Answered() {
+			u.late.answerEnded()
+		}
+		hold := !u.content && !u.sink.Committed() && !u.tap.Done() && u.out.Len() < holdLimit
+		if hold || (events.Buffered() && u.out.Len() < flushAt && !u.tap.Done()) {
+			continue
+		}
+		if f := u.flush(ctx); f != nil {
+			return f
+		}
+		if !u.ended && u.outOfMoney() {
+			return exhausted()
+		}
+	}
+	reply.Drain()
+	return u.answered()
+}
+
+// event appends one event as the client gets it.
+func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.Failure {
+	if bad := fields.CheckEvent(ev.Data); bad != nil {
+		if u.tap.Answered() {
+			return nil
+		}
+		return u.refusedInBody(bad)
+	}
+	if !utf8.Valid(ev.Data) {
+		ev.Data, ev.Plain = bytes.ToValidUTF8(ev.Data, replacement), false
+	}
+	if !u.seen {
+		u.seen = true
+		u.keepNames(ev.Data)
+	}
+	if u.observer != nil {
+		u.observer.Event(ev.Name, ev.Data, u.call.Hear)
+	}
+	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
+	ctx = u.bounded(ctx)
+	name := ev.Name
+	switch {
+	case verdict == shapes.Failed:
+		u.inBand = true
+		return u.refusedInBody(u.tap.Err())
+	case verdict == shapes.Drop:
+		return nil
+	case u.tap.Done() && u.closes() && (content || u.begun()):
+		u.noteUsage(u.tap.Usage(), u.tap.Reason())
+		last := ev.Data
+		if verdict == shapes.Replace {
+			last = replaced
+		}
+		instead, err := u.closeReply(ctx, last)
+		if err != nil && (instead == nil || !u.sink.Committed()) {
+			u.completeFailed = true
+			return engine.CallerFault(err)
+		}
+		if err != nil {
+			u.outcome.Err = err
+			name, replaced, verdict = typeOf(instead), instead, shapes.Replace
+		}
+	}
+	if content {
+		u.content = true
+		u.call.Piece()
+		if u.request.Meter != nil {
+			u.counted.event(u.shape, ev.Data)
+		} else {
+			u.counted.piece() // nothing is charged by it
+		}
+	}
+	if u.ended = u.tap.Done(); u.ended && !u.begun() {
+		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()} // an end without a beginning
+	}
+	u.out = u.out.ready()
+	switch {
+	case verdict == shapes.Replace:
+		u.out.B = appendEvent(u.out.B, name, replaced)
+	case ev.Plain:
+		u.out.B = append(u.out.B, ev.Raw...)
+	default:
+		u.out.B = appendEvent(u.out.B, name, ev.Data)
+	}
+	return nil
+}
+
+// begun reports whether anything of the reply has come before.
+func (u *passthrough) begun() bool {
+	return u.content || u.sink.Committed() || u.out.Len() > 0
+}
+
+// replacement stands for bytes that are no UTF-8: clients refuse a stream that
+// has any.
+var replacement = []byte("\ufffd")
+
+// bounded returns ctx until the answer is whole, and then the one without the total
+// deadline.
+func (u *passthrough) bounded(ctx context.Context) context.Context {
+	if u.tap.Answered() {
+		return u.unbounded
+	}
+	return ctx
+}
+
+// flush sends what there is.
+func (u *passthrough) flush(ctx context.Context) *upstream.Failure {
+	if u.out.Len() == 0 {
+		return nil
+	}
+	u.noteUsage(u.tap.Usage(), u.tap.Reason())
+	if f := u.deliver(u.bounded(ctx), u.out); f != nil {
+		return f
+	}
+	u.terminated = u.ended
+	u.out = nil
+	return nil
+}
+
+// eof is the end of the body before the terminal event, or of the wait for the
+// usage of an answer that is whole.
+func (u *passthrough) eof(ctx context.Context) *upstream.Failure {
+	owed, bad := u.tap.EOF()
+	if bad != nil {
+		return &upstream.Failure{Class: upstream.Transient, Err: bad}
+	}
+	if u.request.Meter != nil && u.begun() {
+		u.noteUsage(u.tap.Usage(), u.tap.Reason())
+		if err := u.sink.Settle(u.bounded(ctx)); err != nil {
+			return engine.CallerFault(err)
+		}
+	}
+	if u.ended = true; len(owed) > 0 {
+		u.out = u.out.ready()
+		u.out.B = append(u.out.B, owed...)
+	}
+	if f := u.flush(ctx); f != nil {
+		return f
+	}
+	return u.answered()
+}
+
+// answered is how a stream that came to its end went: there must have been
+// something in it.
+func (u *passthrough) answered() *upstream.Failure {
+	u.noteUsage(u.tap.Usage(), u.tap.Reason())
+	if !u.sink.Committed() {
+		return &upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()}
+	}
+	return nil
+}
+
+// conclude prepares how a stream that failed ends: with the shape's error event
+// if the client has, or has coming, a piece of the answer; else the failure is
+// the actor's to decide on.
+func (u *passthrough) conclude(f *upstream.Failure) {
+	switch {
+	case u.sink.Committed() || u.content && !u.completeFailed:
+		u.last = u.failed(f)
+	case u.inBand && u.out.Len() > 0:
+		u.opening = u.failed(f)
+	}
+}
+
+// failed is what has not been sent yet, and the shape's terminal error event.
+func (u *passthrough) failed(f *upstream.Failure) *Buffer {
+	out := u.out.ready()
+	u.out = nil
+	switch {
+	case u.ended: // and only its delivery failed
+	case u.completeFailed:
+		out.B = u.strayFailure(out.B, f.Err) // the tap has ended already
+	default:
+		out.B = u.failStream(out.B, f.Err)
+	}
+	return out
+}
+
+// appendEvent chunks data that may have several lines, as an upstream's may.
+func appendEvent(dst []byte, name string, data []byte) []byte {
+	if name != "" {
+		dst = append(append(append(dst, "event: "...), name...), '\n')
+	}
+	dst = append(dst, "data: "...)
+	for _, c := range data {
+		dst = append(dst, c)
+		if c == '\n' {
+			dst = append(dst, "data: "...)
+		}
+	}
+	return append(dst, "\n\n"...)
+}

@@ -1,0 +1,147 @@
+package text
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/memory"
+	"stagedoor/providers/shapes"
+)
+
+// Request is one request, which has been checked and routed. It is not changed after Begin.
+type Request struct {
+	ID      string // request id
+	Inbound *shapes.Shape
+	Mode    shapes.Mode
+	In      shapes.Params
+	Head    shapes.Head
+	// Body is the client's JSON. It must stay as it is until the Reply is over.
+	Body []byte
+	// Plan is what to try, in order; never empty.
+	Plan []catalog.Candidate
+	// Key is the id of the key that the request came with. Owner is its user, or the key if it
+	// has no user. Limiters let owners take turns.
+	Key, Owner string
+	// Era is that of the keys in which the key was found good, see flow.Registry.Guard.
+	Era uint64
+	// Class is the priority class of the limiters.
+	Class int
+	// Tokens is the estimate that limiters reserve.
+	Tokens int
+	// ReplyID presets the id of a responses reply; "" lets the emitter choose.
+	ReplyID string
+	// Translate rules out that the reply is passed through: it must be in the gateway's own name.
+	Translate bool
+	// Meter, if set, holds and settles the request's money.
+	Meter Meter
+	// Ended, if set, is called once with how the request went, before its reply ends. It must
+	// not wait.
+	Ended func(o *Outcome)
+	// PreviousResponseID is echoed by a responses reply whose history is in Body already.
+	PreviousResponseID string
+	// Complete, if set, is shown the last event's data, or the whole reply,
+	// before the client gets it. On an error the client gets replacement as
+	// its last event instead, or the error itself if nothing was sent yet.
+	Complete func(ctx context.Context, m Meta, last []byte) (replacement []byte, err *dialogue.Error)
+}
+
+// Chunk is a piece of reply on its way to the client.
+type Chunk struct {
+	// Meta comes with the first chunk and fixes status and headers.
+	Meta *Meta
+	// Data is to be written and flushed, then freed. It may be nil.
+	Data *Buffer
+	// Err, only in a first chunk, which then is the last one too, is the
+	// failure of a request of which nothing was sent yet.
+	Err *dialogue.Error
+	// Failed, only in a last chunk, says that Data ends a stream that failed.
+	Failed *dialogue.Error
+}
+
+// Meta has what the headers of a reply say.
+type Meta struct {
+	Provider  string
+	Model     string // the upstream's name
+	Degraded  string // reason of X-Structured-Output-Degraded, or ""
+	Losses    string // X-Stagedoor-Losses
+	Queued    time.Duration
+	Attempts  int
+	Untouched bool
+}
+
+// Outcome is how a request went, for logs, metrics and the ledger.
+type Outcome struct {
+	Meta
+	Usage  dialogue.Usage
+	Reason dialogue.Reason
+	// Counted is the gateway's own count of the output tokens delivered, a guess.
+	Counted int64
+	// Err is the failure the client was told of, if any.
+	Err *dialogue.Error
+	// Accepted: the provider of the last attempt answered with a 2xx status.
+	Accepted bool
+	// Calls is how many calls the last attempt was divided into, and AcceptedCalls is how many
+	// of them the provider answered with a 2xx status.
+	Calls, AcceptedCalls int
+	// Committed: the client got (the beginning of) an answer.
+	Committed bool
+}
+
+// Buffer is a pooled byte slice. Whoever received it frees it.
+type Buffer struct {
+	B      []byte
+	memory memory.Claim // for B, if it is large
+}
+
+// largeReply is the size from which on a piece of a reply is counted while it waits for
+// its client.
+const largeReply = 256 << 10
+
+// count counts a large piece for its owner in the memory of all requests. It is there
+// already, so it is not refused.
+func (b *Buffer) count(pool memory.Pool, owner string) {
+	if len(b.B) >= largeReply {
+		b.memory = memory.NewClaim(pool, owner)
+		b.memory.Adopt(int64(cap(b.B)))
+	}
+}
+
+var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 4<<10)} }}
+
+// maxPooled keeps one large reply from pinning its buffer for ever.
+const maxPooled = 64 << 10
+
+func newBuffer() *Buffer { return buffers.Get().(*Buffer) }
+
+// ready makes a buffer of none. A stream that waits for its upstream holds no
+// buffer: thousands do.
+func (b *Buffer) ready() *Buffer {
+	if b == nil {
+		return newBuffer()
+	}
+	return b
+}
+
+// Len is the number of bytes in it; none in no buffer.
+func (b *Buffer) Len() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.B)
+}
+
+// Free gives the buffer back. Using it afterwards is a bug.
+func (b *Buffer) Free() {
+	if b == nil {
+		return
+	}
+	b.memory.End()
+	if cap(b.B) > maxPooled {
+		return
+	}
+	b.B = b.B[:0]
+	buffers.Put(b)
+}

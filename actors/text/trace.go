@@ -1,0 +1,150 @@
+package text
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"go.opentelemetry.io/otel/trace"
+
+	"stagedoor/actors/telemetry"
+	"stagedoor/actors/throttle"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+)
+
+// className is what kind of failure f is; "" for none.
+func className(f *upstream.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return throttle.KindOf(f.Class).String()
+}
+
+// beginCall begins a call of the upstream, below the request's span. What came
+// before it, since the permit, was the translation.
+func (a *attempt) beginCall(ctx context.Context, stream bool) (context.Context, *telemetry.Call) {
+	a.translation(ctx, nil)
+	target := telemetry.Target{Provider: a.provider.Spec.Name, Model: a.meta.Model, Attempt: a.c.Number,
+		Stream: stream, MaxTokens: a.request.Head.MaxTokens, Choices: a.request.Head.N}
+	if a.shape == nil {
+		target.Operation, target.Kind = a.request.Inbound.Telemetry.Operation, telemetry.KindSandbox
+	} else {
+		target.Operation, target.Kind = a.shape.Telemetry.Operation, a.shape.Telemetry.Vendor
+		target.Shape = string(a.shape.Name)
+	}
+	ctx, call := a.svc.engine.Telemetry().BeginCall(ctx, target)
+	a.keepContent(call)
+	return ctx, call
+}
+
+// endCall ends a call.
+func (a *attempt) endCall(c *telemetry.Call, failure string) {
+	if c == nil {
+		return
+	}
+	cost := int64(0)
+	if u := c.Usage(); !a.c.Price.Zero() && (u.InputTotal >= 0 || u.OutputTotal >= 0) {
+		cost = a.c.Price.Tokens(u)
+	}
+	c.End(failure, cost)
+}
+
+// watched makes a producer's call one that traces and metrics see.
+func (a *attempt) watched(stream bool, p producer) producer {
+	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+		ctx, call := a.beginCall(ctx, stream)
+		if call == nil {
+			return p(ctx, emit, flush)
+		}
+		failure, inBand := panicked, ""
+		defer func() { a.endCall(call, failure) }()
+		f := p(ctx, func(ev *dialogue.Event) {
+			if ev.Kind == dialogue.EventError {
+				inBand = className(a.refusedInBody(ev.Err))
+			}
+			call.See(ev)
+			emit(ev)
+		}, flush)
+		if failure = className(f); f == nil {
+			failure = inBand
+		}
+		return f
+	}
+}
+
+// panicked is the failure of a call that did not come to an end of its own.
+const panicked = "panic"
+
+// translation makes the span of what led from the client's request to the
+// upstream's, once for an attempt. f is why nothing was sent.
+func (a *attempt) translation(ctx context.Context, f *upstream.Failure) {
+	if a.entered.IsZero() || !telemetry.Recording(ctx) {
+		return
+	}
+	began := a.entered
+	a.entered = time.Time{}
+	_, span := telemetry.Start(ctx, telemetry.SpanTranslate, trace.WithTimestamp(began), trace.WithAttributes(
+		telemetry.Shape.String(string(a.request.Inbound.Name)), telemetry.Attempt.Int(a.c.Number), telemetry.Untouched.Bool(a.meta.Untouched)))
+	if a.shape != nil {
+		span.SetAttributes(telemetry.UpstreamShape.String(string(a.shape.Name)))
+	}
+	if losses := a.report.Losses(); len(losses) > 0 {
+		span.SetAttributes(telemetry.Losses.StringSlice(losses))
+	}
+	if a.report.Degraded != "" {
+		span.SetAttributes(telemetry.Degraded.String(a.report.Degraded))
+	}
+	if f != nil {
+		telemetry.Fail(span, className(f))
+	}
+	span.End()
+}
+
+// propagate tells the upstream which span the call is, if it may know.
+func (a *attempt) propagate(ctx context.Context, call *shapes.Call) {
+	if !a.svc.engine.Telemetry().Propagates(a.c.Provider.Name) {
+		return
+	}
+	telemetry.Inject(ctx, func(name, value string) {
+		if call.Header == nil {
+			call.Header = make(map[string][]string)
+		}
+		call.Header.Set(name, value)
+	})
+}
+
+// keepNames records the id and the model of a reply that passes unchanged. data is the reply or its
+// first event.
+func (u *passthrough) keepNames(data []byte) {
+	if !u.call.Recording() {
+		return
+	}
+	names := &u.shape.Telemetry
+	u.call.Named(firstString(data, names.ReplyID), firstString(data, names.ReplyModel))
+}
+
+// firstString returns the first string at one of the paths.
+func firstString(data []byte, paths []string) string {
+	for _, path := range paths {
+		if r := gjson.GetBytes(data, path); r.Type == gjson.String {
+			return r.Str
+		}
+	}
+	return ""
+}
+
+// count counts what translation did to the request.
+func (a *attempt) count() {
+	m := a.svc.engine.Metrics()
+	if m == nil {
+		return
+	}
+	for _, loss := range a.report.Losses() {
+		m.Lost(loss)
+	}
+	if a.report.Degraded != "" {
+		m.Degraded(a.report.Degraded)
+	}
+}

@@ -1,0 +1,358 @@
+package text
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/engine"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/upstream"
+)
+
+// A producer makes the events of one reply. It calls flush whenever what it
+// emitted should not wait for what comes next, and stops when flush fails. It
+// returns why it stopped early, or a failure for which there was no event.
+type producer func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure
+
+// translated carries a reply through the dialogue: a producer makes events, an
+// emitter of the client's shape writes them.
+type translated struct {
+	*attempt
+	ctx     context.Context
+	req     *dialogue.Request
+	emitter shapes.Emitter
+
+	out     *Buffer
+	started bool // the reply began in good order
+	content bool // a piece of answer has been emitted
+	ended   bool
+	inBand  bool // the failure is an event of the reply
+	// completeFailed: Request.Complete did not let the end pass.
+	completeFailed bool
+
+	failure *upstream.Failure
+	usage   dialogue.Usage
+	parts   int // that have been opened
+	// finished counts the choices that have said why they ended.
+	finished  int
+	openParts openParts
+	// arguments are those of the calls that are open, by choice and part: the
+	// client's shape may want them as an object.
+	arguments map[[2]int]*fields.Nesting
+}
+
+// runTranslated performs an attempt through the dialogue. Each attempt has its
+// own emitter, so nothing of a failed one is left over.
+func (a *attempt) runTranslated(ctx context.Context, req *dialogue.Request, p producer) *upstream.Failure {
+	t := &translated{attempt: a, ctx: ctx, req: req, usage: dialogue.NoUsage}
+	t.emitter = a.request.Inbound.NewEmitter(req, a.request.Mode, a.svc.env)
+	if a.request.Mode != shapes.Whole {
+		a.failStream = t.appendFailure
+	}
+	defer func() { t.out.Free() }()
+	if f := p(ctx, t.event, t.flush); f != nil {
+		t.fail(f)
+	}
+	return t.finish()
+}
+
+// over reports whether the sequence has ended.
+func (t *translated) over() bool { return t.ended || t.failure != nil }
+
+// event emits one event.
+func (t *translated) event(ev *dialogue.Event) {
+	if ev.Kind == dialogue.EventUsage {
+		t.usage.Merge(*ev.Usage) // also of a failed reply: it was paid for
+	}
+	if t.over() {
+		return
+	}
+	switch ev.Kind {
+	case dialogue.EventError:
+		t.inBand = true
+		t.fail(t.refusedInBody(ev.Err))
+		return
+	case dialogue.EventStart:
+		t.started = true
+	case dialogue.EventOpen:
+		if t.parts++; t.parts > fields.MaxParts {
+			t.fail(t.refusedInBody(fields.TooManyParts()))
+			return
+		}
+		if name, ok := t.renamed(ev); ok {
+			call := *ev.Call
+			call.Name = name
+			ev.Call = &call
+		}
+		t.content = t.content || ev.PartKind == dialogue.CallPart || ev.PartKind == dialogue.MediaPart
+		if ev.Call != nil {
+			t.counted.text(ev.Call.Name)
+		}
+		if ev.PartKind == dialogue.CallPart && ev.Call != nil && !ev.Call.Custom {
+			if t.arguments == nil {
+				t.arguments = make(map[[2]int]*fields.Nesting)
+			}
+			t.arguments[[2]int{ev.Choice, ev.Part}] = new(fields.Nesting)
+		}
+	case dialogue.EventClose:
+		delete(t.arguments, [2]int{ev.Choice, ev.Part})
+	case dialogue.EventDelta:
+		if n := t.arguments[[2]int{ev.Choice, ev.Part}]; n != nil {
+			if bad := n.Add("call", ev.Text); bad != nil {
+				t.fail(t.refusedInBody(bad))
+				return
+			}
+		}
+		t.content = true
+		t.counted.text(ev.Text)
+	case dialogue.EventFinish:
+		t.reason = ev.Reason
+		if t.finished++; t.finished >= t.request.Head.Choices() {
+			t.ctx = t.unbounded
+		}
+	case dialogue.EventEnd:
+		t.end(ev)
+		return
+	}
+	if t.request.Meter != nil {
+		t.openParts.see(ev)
+	}
+	t.out = t.out.ready()
+	t.out.B = t.emitter.Emit(t.out.B, ev)
+}
+
+// fail ends the sequence with a failure. Before anything was sent it is the
+// actor's to decide on; after that the client is told in its stream.
+func (t *translated) fail(f *upstream.Failure) {
+	if !t.over() {
+		t.failure = f
+	}
+}
+
+func (t *translated) appendFailure(dst []byte, err *dialogue.Error) []byte {
+	return t.emitter.Emit(dst, &dialogue.Event{Kind: dialogue.EventError, Err: err})
+}
+
+// renamed gives a tool back the name the client knows it by.
+func (t *translated) renamed(ev *dialogue.Event) (string, bool) {
+	if ev.Call == nil || t.req.Renamed == nil {
+		return "", false
+	}
+	name, ok := t.req.Renamed[ev.Call.Name]
+	return name, ok
+}
+
+// end emits the terminal event, after showing it to Request.Complete and settling.
+func (t *translated) end(ev *dialogue.Event) {
+	t.ctx = t.unbounded
+	t.out = t.out.ready()
+	before := t.out.Len()
+	out := t.emitter.Emit(t.out.B, ev)
+	t.ended = true
+	if !t.closes() {
+		t.out.B = out
+		return
+	}
+	t.noteUsage(t.usage, t.reason)
+	last := out[before:]
+	if t.request.Mode == shapes.Stream && t.request.Complete != nil {
+		last = lastData(last)
+	}
+	replacement, err := t.closeReply(t.ctx, last)
+	switch {
+	case err == nil:
+		t.out.B = out
+	case t.sink.Committed() && replacement != nil:
+		t.out.B = shapes.AppendEvent(out[:before], typeOf(replacement), replacement)
+		t.outcome.Err = err
+	default:
+		t.ended, t.out.B = false, out[:before]
+		t.failure, t.completeFailed = engine.CallerFault(err), true
+	}
+}
+
+// typeOf is the name of an event of a shape that writes it into the data, too.
+func typeOf(data []byte) string { return gjson.GetBytes(data, "type").Str }
+
+// flush sends what has been emitted, once there is a piece of answer in it.
+func (t *translated) flush() *upstream.Failure {
+	if t.failure != nil {
+		return t.failure
+	}
+	hold := !t.content && !t.ended && !t.sink.Committed() && t.out.Len() < holdLimit
+	if hold || t.out.Len() == 0 {
+		return nil
+	}
+	t.noteUsage(t.usage, t.reason)
+	if f := t.send(); f != nil {
+		return f
+	}
+	if !t.ended && t.outOfMoney() {
+		return t.endEarly()
+	}
+	return nil
+}
+
+func (t *translated) send() *upstream.Failure {
+	if f := t.deliver(t.ctx, t.out); f != nil {
+		return f
+	}
+	t.out = nil
+	t.terminated = t.ended
+	return nil
+}
+
+// finish sends what is left and says how it went.
+func (t *translated) finish() *upstream.Failure {
+	if !t.over() {
+		// A producer that stops without End or Error is a bug; the client must
+		// not wait for it.
+		t.fail(&upstream.Failure{Class: upstream.Transient, Err: dialogue.Incomplete()})
+	}
+	t.noteUsage(t.usage, t.reason)
+	if t.failure == nil {
+		if f := t.flush(); f != nil {
+			t.failure, t.ended = f, false
+		}
+	}
+	if t.failure != nil {
+		t.conclude()
+	}
+	return t.failure
+}
+
+// conclude prepares how a stream that failed ends. Nobody but the client is
+// told once it has a piece of the answer, or has one coming: whether piece and
+// failure came in one read must make no difference.
+func (t *translated) conclude() {
+	streamed := t.request.Mode != shapes.Whole
+	begun := t.sink.Committed() || t.content && !t.completeFailed
+	switch {
+	case streamed && begun:
+		t.last = t.failed()
+	case streamed && t.started && t.inBand:
+		t.opening = t.failed()
+	}
+}
+
+// failed is what has not been sent yet, and the shape's terminal error event.
+func (t *translated) failed() *Buffer {
+	out := t.out.ready()
+	t.out = nil
+	before := len(out.B)
+	out.B = t.appendFailure(out.B, t.failure.Err)
+	if len(out.B) == before && t.completeFailed {
+		// The emitter has ended already, with an event that Request.Complete took back.
+		out.B = t.strayFailure(out.B, t.failure.Err)
+	}
+	return out
+}
+
+// producer makes a producer of one upstream call.
+func (a *attempt) producer(call shapes.Call, choices int) producer {
+	return a.watched(call.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+		key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
+		ctx, late := a.outlive(ctx)
+		defer late.close()
+		reply, f := a.send(ctx, call, key)
+		if f != nil {
+			return f
+		}
+		defer reply.Close()
+		return readReply(reply, a.shape.NewParser(choices, a.svc.env), late, func(ev *dialogue.Event) {
+			if ev.Kind == dialogue.EventError {
+				a.judgeKey(key, a.refusedInBody(ev.Err))
+			}
+			emit(ev)
+		}, flush)
+	})
+}
+
+// readReply lets parser make events of a reply, streamed or whole. late may be nil.
+func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emit func(*dialogue.Event),
+	flush func() *upstream.Failure) *upstream.Failure {
+	if !reply.IsStream() {
+		body, err := reply.ReadAll(nil)
+		if err != nil {
+			return engine.FailureOf(err)
+		}
+		parser.Body(body, emit)
+		return nil
+	}
+	events, err := reply.Events()
+	if err != nil {
+		return engine.FailureOf(err)
+	}
+	pending := 0
+	for !parser.Done() {
+		if parser.Answered() && !events.Buffered() {
+			reply.EndWithin(usageWait)
+		}
+		ev, err := events.Next()
+		if late.left() {
+			if err == nil && parser.Answered() && fields.CheckEvent(ev.Data) == nil {
+				parser.Event(ev.Name, ev.Data, usageOnly(emit))
+			}
+			late.parse(events, parser, emit)
+			return engine.Cancelled(late.attempt.ctx)
+		}
+		if errors.Is(err, io.EOF) || err != nil && parser.Answered() {
+			return atEOF(parser, emit)
+		}
+		if err != nil {
+			return reply.Failed(err)
+		}
+		switch bad := fields.CheckEvent(ev.Data); {
+		case bad == nil:
+			parser.Event(ev.Name, ev.Data, emit)
+		case !parser.Answered():
+			emit(&dialogue.Event{Kind: dialogue.EventError, Err: bad})
+			return nil
+		}
+		if parser.Answered() {
+			late.answerEnded()
+		}
+		if pending += len(ev.Data); events.Buffered() && pending < flushAt {
+			continue
+		}
+		pending = 0
+		if f := flush(); f != nil {
+			late.parse(events, parser, emit)
+			return f
+		}
+	}
+	reply.Drain()
+	return nil
+}
+
+// atEOF ends a body without a terminal event. An error there is the gateway's
+// finding, not something the upstream said.
+func atEOF(parser shapes.Parser, emit func(*dialogue.Event)) (f *upstream.Failure) {
+	parser.EOF(func(ev *dialogue.Event) {
+		if ev.Kind == dialogue.EventError {
+			f = &upstream.Failure{Class: upstream.Transient, Err: ev.Err}
+			return
+		}
+		emit(ev)
+	})
+	return f
+}
+
+// lastData returns the data of the last server-sent event in b.
+func lastData(b []byte) []byte {
+	r := upstream.NewEventReader(bytes.NewReader(b))
+	var last []byte
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			return last
+		}
+		last = append(last[:0], ev.Data...)
+	}
+}

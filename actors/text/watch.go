@@ -1,0 +1,26 @@
+package text
+
+import (
+	"stagedoor/actors/flow"
+	"stagedoor/providers/dialogue"
+)
+
+// about is what those who look at a request see of its order.
+func about(o *Request) flow.About {
+	return flow.About{ID: o.ID, Shape: string(o.Inbound.Name), Model: o.Head.Model,
+		Key: o.Key, Owner: o.Owner, Era: o.Era, Stream: o.Head.Stream, Work: o.Head.Background}
+}
+
+// reasons are why replies end, as operators read it.
+var reasons = map[dialogue.Reason]string{
+	dialogue.ReasonStop: "stop", dialogue.ReasonStopSequence: "stop sequence", dialogue.ReasonLength: "length", dialogue.ReasonTool: "tool call",
+	dialogue.ReasonFilter: "filter", dialogue.ReasonPause: "pause", dialogue.ReasonContextWindow: "context window",
+	dialogue.ReasonMalformedCall: "malformed call", dialogue.ReasonOther: "other",
+}
+
+// resultOf describes the end of a request for actors/flow.
+func resultOf(o *Outcome) flow.Result {
+	r := flow.Result{Queued: o.Queued, Usage: o.Usage, Reason: reasons[o.Reason], Untouched: o.Untouched, Degraded: o.Degraded, Losses: o.Losses}
+	r.Fail(o.Err)
+	return r
+}
