@@ -59,7 +59,7 @@ test-race: tools-build ## the Go tests of the packages with the race detector
 .PHONY: test-program
 test-program: tools program ## the Go tests that look at the running program
 	go test -count=1 -p 4 -vet=off -timeout 8m ./test/...
-	go test -count=1 -vet=off -timeout 8m -run TestEveryHandlerCosts ./cmd/stagedoor
+	go test -count=1 -vet=off -timeout 8m -run 'CostsWhat|CostWhat|FuzzSizes' ./cmd/stagedoor
 
 # The program that all suites look at. Suites ask for it side by side, and the first one
 # builds it.

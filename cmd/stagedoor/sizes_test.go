@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"log/slog"
 	"net/http"
@@ -13,8 +14,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
 
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/providers/memory"
 	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/test/sizes"
 )
@@ -22,7 +27,12 @@ import (
 // sizeOfInput is the smaller of the two sizes of an input.
 var sizeOfInput = flag.Int("sizes.bytes", sizes.Short/8, "bytes of the smaller input; the other one has eight times as many")
 
-const sizesBoundary = "b0undary"
+const (
+	sizesBoundary = "b0undary"
+	formType      = "application/x-www-form-urlencoded"
+	sizesKey      = "sd-sizes"
+	sizesAdmin    = "sd-sizes-admin-token-of-some-length"
+)
 
 // A large is a request with places for a value.
 type large struct {
@@ -38,30 +48,65 @@ func larges() []large {
 			`{"model":"m","messages":[` + user + `],"x":%}`, `{"model":"m","messages":[{"role":"user","content":%}]}`, `{"model":"m","messages":%}`,
 			`{"model":"m","messages":[` + user + `],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"enum":%}}}}}}`,
 			`{"model":"m","stream":true,"messages":[` + user + `],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`}},
-		{"completions", "POST", "/v1/completions", "", []string{`{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","x":%}`}},
+		{"completions", "POST", "/v1/completions", "",
+			[]string{`{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","x":%}`}},
 		{"messages", "POST", "/v1/messages", "", []string{
+			`{"model":"m","max_tokens":9,"messages":%}`,
 			`{"model":"m","max_tokens":9,"messages":[` + user + `],"x":%}`, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`}},
-		{"count of tokens", "POST", "/v1/messages/count_tokens", "", []string{`{"model":"m","messages":[{"role":"user","content":%}]}`}},
-		{"responses", "POST", "/v1/responses", "", []string{`{"model":"m","store":false,"input":%}`, `{"model":"m","input":"hi","x":%}`,
-			`{"model":"m","store":false,"input":"hi","tools":%}`}},
+		{"count of tokens", "POST", "/v1/messages/count_tokens", "",
+			[]string{`{"model":"m","messages":[{"role":"user","content":%}]}`}},
+		{"responses", "POST", "/v1/responses", "",
+			[]string{`{"model":"m","store":false,"input":%}`, `{"model":"m","input":"hi","x":%}`,
+				`{"model":"m","store":false,"input":"hi","tools":%}`}},
 		{"count of input tokens", "POST", "/v1/responses/input_tokens", "", []string{`{"model":"m","input":%}`}},
-		{"generateContent", "POST", "/v1beta/models/m:generateContent", "", []string{`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`}},
-		{"countTokens", "POST", "/v1beta/models/m:countTokens", "", []string{`{"contents":[{"role":"user","parts":[{"text":%}]}]}`}},
-		{"images", "POST", "/v1/images/generations", "", []string{`{"model":"gen-image-1","prompt":%}`, `{"model":"gen-image-1","prompt":"hi","x":%}`}},
-		{"edits of images", "POST", "/v1/images/edits", "", []string{`{"model":"gen-image-1","prompt":"hi","images":%}`}},
-		{"videos", "POST", "/v1/videos", "", []string{`{"model":"video-2","prompt":%}`, `{"model":"video-2","prompt":"hi","x":%}`}},
+		{"generateContent", "POST", "/v1beta/models/m:generateContent", "",
+			[]string{`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`}},
+		{"countTokens", "POST", "/v1beta/models/m:countTokens", "",
+			[]string{`{"contents":[{"role":"user","parts":[{"text":%}]}]}`}},
+		{"images", "POST", "/v1/images/generations", "",
+			[]string{`{"model":"gen-image-1","prompt":%}`, `{"model":"gen-image-1","prompt":"hi","x":%}`}},
+		{"edits of images", "POST", "/v1/images/edits", "",
+			[]string{`{"model":"gen-image-1","prompt":"hi","images":%}`}},
+		{"videos", "POST", "/v1/videos", "",
+			[]string{`{"model":"video-2","prompt":%}`, `{"model":"video-2","prompt":"hi","x":%}`}},
 		{"remixes of videos", "POST", "/v1/videos/video_x/remix", "", []string{`{"prompt":%}`}},
-		{"apps", "POST", "/api/oauth_apps", "", []string{`{"name":%,"redirect_uri":"https://a.test/"}`}},
-		{"administration", "POST", "/admin/v1/keys", "", []string{`{"name":%}`, `{"name":"n","models":%}`}},
-		{"changes of administration", "PATCH", "/admin/v1/keys/key_x", "", []string{`{"name":%}`}},
+		{"models of images", "POST", "/v1/images/generations", "", []string{`{"model":%,"prompt":"hi"}`}},
+		{"models of videos", "POST", "/v1/videos", "", []string{`{"model":%,"prompt":"hi"}`}},
+		{"edits of videos", "POST", "/v1/videos/edits", "",
+			[]string{`{"model":"video-2","prompt":%,"video":{"id":%}}`}},
+		{"extensions of videos", "POST", "/v1/videos/extensions", "",
+			[]string{`{"model":"video-2","prompt":%,"video":{"id":%}}`}},
+		{"apps", "POST", "/api/oauth_apps", "",
+			[]string{`{"name":%,"redirect_uri":"https://a.test/"}`, `{"name":"n","redirect_uris":%}`, `{"x":%}`}},
+		{"administration of keys", "POST", "/admin/v1/keys", "",
+			[]string{`{"name":%}`, `{"name":"n","models":%}`, `%`}},
+		{"changes of keys", "PATCH", "/admin/v1/keys/key_x", "", []string{`{"name":%}`, `{"scopes":%}`}},
+		{"administration of users", "POST", "/admin/v1/users", "",
+			[]string{`{"username":%}`, `{"username":"n","x":%}`}},
+		{"administration of groups", "POST", "/admin/v1/groups", "", []string{`{"name":%}`, `{"name":"n","models":%}`}},
+		{"administration of apps", "POST", "/admin/v1/apps", "",
+			[]string{`{"name":%}`, `{"name":"n","redirect_uris":%}`}},
+		{"redeem codes", "POST", "/admin/v1/redeem-codes", "", []string{`{"amount":%}`, `{"count":1,"x":%}`}},
+		{"credits", "POST", "/admin/v1/accounts/a/credits", "", []string{`{"amount":%}`, `{"note":%}`}},
 	}
 	for i := range jsonRoutes {
 		jsonRoutes[i].kind = "application/json"
 	}
 	forms := []large{
-		{"OAuth forms", "POST", "/api/oauth2/token", "application/x-www-form-urlencoded", []string{`grant_type=authorization_code&code=%`, `%=1&grant_type=x`}},
-		{"forms of edits", "POST", "/v1/images/edits", "multipart/form-data", []string{part("prompt", "%"), part("%", "x"), part("image[]", "%")}},
-		{"forms of videos", "POST", "/v1/videos", "multipart/form-data", []string{part("prompt", "%"), part("input_reference", "%")}},
+		{"OAuth forms", "POST", "/api/oauth2/token", formType,
+			[]string{`grant_type=authorization_code&code=%`, `%=1&grant_type=x`}},
+		{"OAuth revocations", "POST", "/api/oauth2/revoke", formType, []string{`token=%`, `%=1`}},
+		{"OAuth introspections", "POST", "/api/oauth2/introspect", formType, []string{`token=%`, `%=1`}},
+		{"sign-in", "POST", "/oauth2/signin", formType, []string{`username=%&password=%`, `%=1`}},
+		{"forms of the account", "POST", "/account/keys", formType, []string{`name=%`, `%=1`}},
+		{"forms of administration", "POST", "/admin/groups", formType, []string{`name=%`, `%=1`}},
+		{"forms of edits", "POST", "/v1/images/edits", "multipart/form-data",
+			[]string{part("prompt", "%"), part("%", "x"), part("image[]", "%"),
+				part("mask", "\x89PNG\r\n\x1a\n%")}},
+		{"forms of videos", "POST", "/v1/videos", "multipart/form-data",
+			[]string{part("prompt", "%"), part("input_reference", "%")}},
+		{"forms of edited videos", "POST", "/v1/videos/edits", "multipart/form-data",
+			[]string{part("prompt", "%"), part("video", "\x00\x00\x00\x0cftypisom%")}},
 	}
 	for _, route := range imagegen.Routes {
 		l := large{"imagegen", "POST", imagegen.Prefix + route.Path, "multipart/form-data", []string{part("image_request", "%"), part("prompt", "%")}}
@@ -77,44 +122,143 @@ func part(name, value string) string {
 	return "--" + sizesBoundary + "\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n--" + sizesBoundary + "--\r\n"
 }
 
-// TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth sends deep, wide, long and repetitive bodies to every route.
-func TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth(t *testing.T) {
-	const key, admin = "sd-sizes", "sd-sizes-admin-token-of-some-length"
+// input makes a body of one of the route's templates.
+func (l *large) input(template, value string) string {
+	if l.kind == formType {
+		value = url.QueryEscape(value)
+	}
+	return strings.ReplaceAll(template, "%", value)
+}
+
+// send sends a body to the route, and fails the test if the gateway fails.
+func (l *large) send(t *testing.T, g *gateway, input string) { l.sendTo(t, g, input, false) }
+
+// sendTo is send where an upstream may be at fault.
+func (l *large) sendTo(t *testing.T, g *gateway, input string, upstream bool) {
+	r := httptest.NewRequestWithContext(t.Context(), l.method, l.path, strings.NewReader(input))
+	r.Header.Set("Content-Type", l.kind)
+	if l.kind == "multipart/form-data" {
+		r.Header.Set("Content-Type", l.kind+"; boundary="+sizesBoundary)
+	}
+	r.Header.Set("Authorization", "Bearer "+sizesKey)
+	if strings.HasPrefix(l.path, "/admin/") {
+		r.Header.Set("Authorization", "Bearer "+sizesAdmin)
+	}
+	r.Header.Set("X-Sandbox", "pace=max")
+	w := httptest.NewRecorder()
+	w.Body = nil
+	g.server.Handler().ServeHTTP(w, r)
+	fine := w.Code > 0 && w.Code < http.StatusInternalServerError || w.Code == http.StatusServiceUnavailable
+	if !fine && !(upstream && w.Code == http.StatusBadGateway) {
+		t.Errorf("%s %s, %d bytes %.40q: status %d", l.method, l.path, len(input), input, w.Code)
+	}
+}
+
+// counted is what the route counts against the memory of the process before it reads input.
+func (l *large) counted(input string) int64 {
+	if !strings.HasPrefix(l.path, "/v1") || l.kind != "application/json" {
+		return 0
+	}
+	return memory.OfTranslation([]byte(input))
+}
+
+// newSizesGateway returns a gateway, with changes to its configuration. The caller closes it.
+func newSizesGateway(t testing.TB, change func(*config.Config)) *gateway {
+	t.Helper()
 	c := config.Default()
-	c.Keys = []config.Key{{Key: key, Name: "sizes"}}
-	c.Admin.Token = admin
-	g, err := assemble(t.Context(), c, "http://127.0.0.1", slog.New(slog.DiscardHandler))
+	c.Keys = []config.Key{{Key: sizesKey, Name: "sizes"}}
+	c.Admin.Token = sizesAdmin
+	if change != nil {
+		change(c)
+	}
+	g, err := assemble(context.Background(), c, "http://127.0.0.1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.close(t.Context())
+	return g
+}
+
+// TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth sends deep, wide, long and repetitive bodies to every route.
+func TestEveryHandlerCostsWhatTheSizeOfItsRequestIsWorth(t *testing.T) {
+	g := newSizesGateway(t, nil)
+	defer g.close(context.Background())
 	var subjects []sizes.Subject
 	for _, l := range larges() {
 		for _, template := range l.templates {
-			subjects = append(subjects, sizes.Subject{Name: l.name, Input: func(value string) string {
-				if l.kind == "application/x-www-form-urlencoded" {
-					value = url.QueryEscape(value)
-				}
-				return strings.ReplaceAll(template, "%", value)
-			}, Read: func(input string) {
-				r := httptest.NewRequestWithContext(t.Context(), l.method, l.path, strings.NewReader(input))
-				r.Header.Set("Content-Type", l.kind)
-				if l.kind == "multipart/form-data" {
-					r.Header.Set("Content-Type", l.kind+"; boundary="+sizesBoundary)
-				}
-				r.Header.Set("Authorization", "Bearer "+key)
-				if strings.HasPrefix(l.path, "/admin/") {
-					r.Header.Set("Authorization", "Bearer "+admin)
-				}
-				r.Header.Set("X-Sandbox", "pace=max")
-				w := httptest.NewRecorder()
-				w.Body = nil
-				g.server.Handler().ServeHTTP(w, r)
-				if w.Code == 0 || w.Code >= http.StatusInternalServerError && w.Code != http.StatusServiceUnavailable {
-					t.Errorf("%s %s, %d bytes %.40q: status %d", l.method, l.path, len(input), input, w.Code)
-				}
-			}})
+			subjects = append(subjects, sizes.Subject{Name: l.name, Counted: l.counted,
+				Input: func(value string) string { return l.input(template, value) },
+				Read:  func(input string) { l.send(t, g, input) }})
+		}
+	}
+	const messages = `{"model":"m","max_tokens":9,"messages":%}`
+	for _, l := range larges() {
+		if l.name == "messages" {
+			subjects = append(subjects, sizes.Subject{Name: "many messages", Counted: l.counted,
+				Input: func(value string) string { return l.input(messages, value) },
+				Forms: []sizes.Form{sizes.Items("small", func(int) string { return `{"role":"user","content":"hi"}` })},
+				Read:  func(input string) { l.send(t, g, input) }})
 		}
 	}
 	sizes.Table(t, sizes.Check(t, *sizeOfInput, subjects))
+}
+
+// FuzzSizesOfHandlers holds every route against bodies that the fuzzer describes by pattern,
+// depth, width and length.
+func FuzzSizesOfHandlers(f *testing.F) {
+	routes := larges()
+	for i := range routes {
+		f.Add(uint8(i), uint8(i%3), uint8(i*9), uint32(i*4), uint32(500), uint32(20))
+	}
+	g := newSizesGateway(f, nil)
+	defer g.close(context.Background())
+	f.Fuzz(func(t *testing.T, route, template, pattern uint8, depth, width, length uint32) {
+		l := routes[int(route)%len(routes)]
+		described := sizes.Shape{Pattern: pattern, Depth: int(depth), Width: int(width), Length: int(length)}
+		value := sizes.Generated(described)
+		input := l.input(l.templates[int(template)%len(l.templates)], value)
+		var cost sizes.Cost
+		for range 3 {
+			if cost = sizes.Measure(func() { l.send(t, g, input) }); cost.Within(len(input), l.counted(input)) {
+				return
+			}
+		}
+		t.Errorf("%s, %d bytes %.80q took %d bytes of memory and %v", l.name, len(input), input, cost.Peak, cost.CPU)
+	})
+}
+
+// TestCommandsOfWatchersCostWhatTheirSizeIsWorth sends messages of every form over the
+// WebSocket of video jobs, as large as they may be.
+func TestCommandsOfWatchersCostWhatTheirSizeIsWorth(t *testing.T) {
+	g := newSizesGateway(t, nil)
+	defer g.close(context.Background())
+	s := httptest.NewServer(g.server.Handler())
+	defer s.Close()
+	address := "ws" + strings.TrimPrefix(s.URL, "http") + "/v1/videos/live"
+	say := func(input string) {
+		header := http.Header{"Authorization": {"Bearer " + sizesKey}}
+		conn, response, err := websocket.DefaultDialer.DialContext(t.Context(), address, header)
+		if err != nil {
+			t.Fatalf("%v, %+v", err, response)
+		}
+		defer conn.Close()
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if conn.WriteMessage(websocket.TextMessage, []byte(input)) != nil ||
+			conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"nothing"}`)) != nil {
+			return
+		}
+		for {
+			_, answer, err := conn.ReadMessage()
+			if err != nil || strings.Contains(string(answer), "must be subscribe or unsubscribe") {
+				return
+			}
+		}
+	}
+	var subjects []sizes.Subject
+	for _, template := range []string{
+		`{"type":"subscribe","ids":%}`, `{"type":"subscribe","ids":"all","after":%}`, `{"type":%}`, `%`,
+	} {
+		subjects = append(subjects, sizes.Subject{Name: "commands of watchers", Read: say,
+			Input: func(value string) string { return strings.ReplaceAll(template, "%", value) }})
+	}
+	sizes.Table(t, sizes.Check(t, min(*sizeOfInput, 7<<10), subjects))
 }

@@ -199,13 +199,16 @@ func (r *EventReader) addData(v []byte) {
 	}
 }
 
+// longestName is the longest name of an event that is kept. Those of the shapes are shorter.
+const longestName = 64
+
 // intern keeps the few names a stream uses, so that they are allocated once.
 func (r *EventReader) intern(v []byte) string {
 	if s, ok := r.names[string(v)]; ok {
 		return s
 	}
 	s := string(v)
-	if len(r.names) < 64 {
+	if len(r.names) < 64 && len(s) <= longestName {
 		if r.names == nil {
 			r.names = make(map[string]string, 8)
 		}

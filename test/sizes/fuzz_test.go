@@ -29,6 +29,26 @@ func FuzzSizesOfRequests(f *testing.F) {
 	})
 }
 
+// FuzzShapesOfRequests is the same for values that the fuzzer describes by pattern, depth, width
+// and length.
+func FuzzShapesOfRequests(f *testing.F) {
+	for shape := range uint8(5) {
+		for pattern := range uint8(8) {
+			f.Add(shape, shape+pattern, pattern*9, uint32(pattern)*30, uint32(1000), uint32(40))
+		}
+	}
+	f.Fuzz(func(t *testing.T, shape, template, pattern uint8, depth, width, length uint32) {
+		name := inbound()[int(shape)%len(requests)]
+		templates := requests[name]
+		described := sizes.Shape{Pattern: pattern, Depth: int(depth), Width: int(width), Length: int(length)}
+		value := sizes.Generated(described)
+		input := in(templates[int(template)%len(templates)])(value)
+		holdBounds(t, input, counted(input), func(input string) {
+			readRequest(registry.ByName()[name], []byte(input))
+		})
+	})
+}
+
 // FuzzSizesOfReplies is the same for whole replies, translated and passed through.
 func FuzzSizesOfReplies(f *testing.F) {
 	for shape := range uint8(5) {
