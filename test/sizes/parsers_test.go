@@ -272,7 +272,24 @@ func TestRepliesCostWhatTheirSizeIsWorth(t *testing.T) {
 			}
 		}
 	}
+	chat := registry.ByName()[dialogue.Chat]
+	subjects = append(subjects, sizes.Subject{Name: "calls behind one that is cut off", Input: in("%"),
+		Forms: []sizes.Form{{Name: "half of each", JSON: cutCalls}},
+		Read:  func(input string) { parse(chat, "", input, true) }})
 	sizes.Table(t, sizes.Check(t, *size, subjects))
+}
+
+// cutCalls is a reply whose first call has long arguments that do not end, before many others.
+func cutCalls(n int) string {
+	const reply = `{"id":"i","choices":[{"index":0,"message":{"tool_calls":[%]},"finish_reason":"tool_calls"}]}`
+	call := func(id int, arguments string) string {
+		return fmt.Sprintf(`{"id":"c%d","type":"function","function":{"name":"f","arguments":"%s"}}`, id, arguments)
+	}
+	calls := []string{call(0, "["+strings.Repeat("1,", n/4))}
+	for id := 1; id < min(n/140, 4000); id++ {
+		calls = append(calls, call(id, "{}"))
+	}
+	return strings.Replace(reply, "%", strings.Join(calls, ","), 1)
 }
 
 // parse reads a reply and writes it for a client of each shape in turn.

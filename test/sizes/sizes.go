@@ -219,10 +219,13 @@ func few() []Form {
 	return list
 }
 
-// Items is the form of an array of these items.
+// Items is the form of an array of these items, of at most MostItems.
 func Items(name string, item func(i int) string) Form {
-	return Form{name, func(n int) string { return list(n, item) }}
+	return Form{name, func(n int) string { return list(min(n, MostItems*len(item(0))), item) }}
 }
+
+// MostItems is as many messages as the messages shape allows. It has no request of more.
+const MostItems = 100_000
 
 // Check reads every form with every subject, at size n and at 8 n, and fails the
 // test where time or memory is more than the property allows. It returns the worst
