@@ -61,7 +61,9 @@ YAML
 }
 
 [ -n "${STAGEDOOR_SDK_RUN:-}" ] || install_clients "$here/js"
-(cd "$here/go" && go test -c -o "$work/sdk.test" .)
+# The vendors' packages are large. Without optimization they compile in two thirds of the time.
+quick=(-gcflags=github.com/{openai,anthropics}/...='-N -l' -gcflags=google.golang.org/genai/...='-N -l')
+(cd "$here/go" && go test -vet=off "${quick[@]}" -c -o "$work/sdk.test" .)
 
 if [ -n "${STAGEDOOR_URL:-}" ]; then
   : "${STAGEDOOR_KEY:?set STAGEDOOR_KEY too}"
