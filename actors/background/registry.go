@@ -2,8 +2,6 @@ package background
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -59,16 +57,17 @@ func (j *Job) numbers() int64 { return int64(max(j.run-1, 0)) * maxLog }
 
 // Registry starts and finds background responses. Safe for concurrent use.
 type Registry struct {
-	system   *kit.System
-	parent   *actor.PID
-	requests *text.Service
-	store    *state.State
-	now      func() time.Time
+	system     *kit.System
+	supervisor *actor.PID
+	requests   *text.Service
+	store      *state.State
+	now        func() time.Time
 
 	slots *share.Pool // of maxRuns
 
-	mu   sync.Mutex
-	runs map[string]*run
+	mu       sync.Mutex
+	runs     map[string]*run
+	stopping bool
 }
 
 // Slots returns the pool of responses under way, for metrics.
@@ -79,14 +78,13 @@ func NewRegistry(system *kit.System, tr *text.Service, store *state.State, now f
 	g := &Registry{system: system, requests: tr, store: store, now: now, runs: make(map[string]*run),
 		slots: share.New(share.Background, maxRuns, 1)}
 	var err error
-	props := system.Props("background", func() actor.Actor { return &parent{reg: g} }, kit.WithSupervisor(stopAlways))
-	g.parent, err = system.SpawnUnique(props, "background")
+	props := system.Props("background", func() actor.Actor { return &supervisor{g} })
+	g.supervisor, err = system.SpawnUnique(props, "background")
 	return g, err
 }
 
-// Start makes the job durable and runs it. A client that leaves meanwhile
-// changes nothing: nobody waits for a background response. The error is a
-// *share.Refused if there is no room for a further one.
+// Start makes the job durable and runs it. A client that leaves meanwhile changes nothing. The error is a
+// *share.Refused if there is no room for a further response.
 func (g *Registry) Start(ctx context.Context, job Job) error {
 	job.run = 1
 	r := newRun(job, g.requests.Memory())
@@ -109,54 +107,54 @@ func (g *Registry) Start(ctx context.Context, job Job) error {
 		g.forget(r)
 		return err
 	}
-	return g.begin(ctx, r)
+	return g.begin(r)
 }
 
-// begin has the actor of a run spawned. A run that cannot begin has failed.
-func (g *Registry) begin(ctx context.Context, r *run) error {
-	if _, err := kit.Ask(ctx, g.system, g.parent, &begin{run: r}); err != nil {
-		refused := internal(err)
-		var rejected *kit.Rejected
-		if errors.As(err, &rejected) {
-			refused = upstream.CancelledBy(upstream.ErrDraining).Err
-		}
-		g.conclude(r, refused)
-		g.forget(r)
-		return refused
+// begin starts the recorder of a run. A run that cannot begin has failed.
+func (g *Registry) begin(r *run) error {
+	if g.startRecorder(r) {
+		return nil
 	}
-	return nil
+	refused := dialogue.ShuttingDown(upstream.ErrDraining)
+	g.conclude(r, refused)
+	g.forget(r)
+	return refused
 }
 
-// begin asks the parent for the actor of a run.
-type begin struct {
-	kit.Reply[struct{}]
-	run *run
+// startRecorder reports whether the recorder was started. The lock makes sure that none is started once the tree stops.
+func (g *Registry) startRecorder(r *run) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopping {
+		return false
+	}
+	g.system.Go(g.supervisor, "background response", func(context.Context) any {
+		defer g.forget(r)
+		g.record(r)
+		return nil
+	})
+	return true
 }
 
-// stopAlways: within a process a run can't begin again, its watchers have read half of it.
-var stopAlways = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
-
-// parent supervises the runs.
-type parent struct{ reg *Registry }
+// supervisor stands for the registry among the actors, and owns the goroutines of its recorders. Stopping it ends the
+// runs. Each request that a run makes has an actor of its own, in the engine.
+type supervisor struct{ registry *Registry }
 
 // Receive implements actor.Actor.
-func (p *parent) Receive(c actor.Context) {
-	if m, ok := c.Message().(*begin); ok {
-		p.begin(c, m)
+func (s *supervisor) Receive(c actor.Context) {
+	if _, stopping := c.Message().(*actor.Stopping); stopping {
+		s.registry.stop()
 	}
 }
 
-// begin spawns the actor of a run. A panic is contained here: a restart would
-// stop the runs that are under way.
-func (p *parent) begin(c actor.Context, m *begin) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			m.Resolve(struct{}{}, fmt.Errorf("spawn panicked: %T", reason))
-		}
-	}()
-	props := p.reg.system.Props("background response", func() actor.Actor { return &response{reg: p.reg, run: m.run} }, kit.Crowd())
-	_, err := p.reg.system.SpawnChild(c, props, m.run.job.ID)
-	m.Resolve(struct{}{}, err)
+// stop refuses further runs and ends those in flight.
+func (g *Registry) stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stopping = true
+	for _, r := range g.runs {
+		r.cancel(upstream.ErrDraining)
+	}
 }
 
 // enter keeps a run that has a slot; forget gives that back.

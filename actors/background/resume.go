@@ -44,7 +44,7 @@ func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int
 			return resumed, failed, fmt.Errorf("resume response %s: %w", h.ID, err)
 		}
 		run, cause := g.restore(ctx, &r, again)
-		if cause == nil && g.begin(ctx, run) == nil {
+		if cause == nil && g.begin(run) == nil {
 			resumed++
 			continue
 		}

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"stagedoor/actors/kit"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
@@ -37,7 +36,7 @@ type Event struct {
 	Raw      []byte // framed
 }
 
-// run is a response under way: what its actor and its watchers share.
+// run is a response in flight: what its recorder and its watchers share.
 type run struct {
 	job    Job
 	ctx    context.Context
@@ -223,57 +222,15 @@ func failedEvent(body []byte, sequence int64) []byte {
 	return framed("response.failed", append(append(append(event, `,"response":`...), body...), '}'))
 }
 
-// response is the actor of one run: it lets the tree stop it. The goroutine that
-// performs it also concludes it, so that nobody is told of an end that is not
-// durable.
-type response struct {
-	reg        *Registry
-	run        *run
-	performing bool
-}
-
-// ended is the performing goroutine's last act.
-type ended struct{}
-
-// IgnoreDeadLetterLogging: an actor that was stopped does not wait for it.
-func (*ended) IgnoreDeadLetterLogging() {}
-
-// Receive implements actor.Actor.
-func (a *response) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
-	case *actor.Started:
-		a.reg.system.Go(c.Self(), "background response", func(context.Context) any {
-			defer a.reg.forget(a.run)
-			a.reg.perform(a.run)
-			return &ended{}
-		})
-		a.performing = true
-	case *kit.Crashed:
-		a.reg.system.Logger().Error("background response panicked", "response_id", a.run.job.ID,
-			"panic", fmt.Sprintf("%T", m.Recovered.Value), "stack", string(m.Recovered.Stack))
-		c.Stop(c.Self())
-	case *ended:
-		c.Stop(c.Self())
-	case *actor.Stopping:
-		a.run.cancel(upstream.ErrDraining)
-	}
-}
-
-// Failed implements kit.Failer. The record of a run that never began is settled
-// at the next start.
-func (a *response) Failed(any) {
-	a.run.cancel(upstream.ErrDraining)
-	if !a.performing {
-		a.reg.forget(a.run)
-	}
-}
-
-// perform runs the request and keeps its reply.
-func (g *Registry) perform(r *run) {
+// record runs the request, keeps its output, and concludes the run when it is over. So no watcher learns of an end
+// that is not durable.
+func (g *Registry) record(r *run) {
 	defer func() {
 		if reason := recover(); reason != nil {
+			g.system.Logger().Error("background response panicked", "response_id", r.job.ID,
+				"panic", fmt.Sprintf("%T", reason), "stack", string(debug.Stack()))
 			g.conclude(r, internal(nil))
-			panic(reason) // for the log
+			panic(reason) // kit counts it
 		}
 	}()
 	ctx, span := r.origin.Begin(r.ctx, telemetry.SpanBackground)

@@ -15,6 +15,5 @@
 //	│  └ p/<provider>    one provider's rate-limiting mailbox     (actors/throttle)
 //	├ tokens             users, sessions, apps and their tokens   (actors/tokens)
 //	├ webhooks           tries to deliver what is due             (actors/webhook)
-//	└ background         parent of the background responses       (actors/background)
-//	   └ <id>            one of them
+//	└ background         ends background responses when it stops  (actors/background)
 package house

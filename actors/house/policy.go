@@ -27,9 +27,8 @@ import (
 //	tokens        restarted by the system; it knows nothing but who guessed
 //	              wrongly of late
 //	webhooks      restarted by the system; what is to be told is in the store
-//	background    restarted by the system; its own failures are contained
-//	background/*  stopped: a response can't be begun again; the goroutine that
-//	              performs it settles its record
+//	background    restarted by the system; it only ends the responses when it is
+//	              stopped. A recorder that panics settles its record
 
 // providerPolicy restarts a throttle after 0.2 s, 0.4 s, ... up to 30 s.
 func providerPolicy(report func(kit.Failure)) *kit.Backoff {

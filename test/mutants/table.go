@@ -559,8 +559,8 @@ var Table = []Mutant{
 	},
 	{
 		Name: "shares: count all translations for one owner",
-		File: "actors/translator/exchange.go", Suite: "./actors/translator", Run: "TestOneOwnerCannotTakeAllMemory",
-		Old: `memory.NewClaim(x.svc.env.Memory, x.order.Owner)`,
+		File: "actors/text/exchange.go", Suite: "./actors/text", Run: "TestOneOwnerCannotTakeAllMemory",
+		Old: `memory.NewClaim(x.svc.env.Memory, x.request.Owner)`,
 		New: `memory.NewClaim(x.svc.env.Memory, "")`,
 	},
 	{
