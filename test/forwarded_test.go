@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/test/cases"
@@ -51,16 +52,16 @@ type forwarding struct {
 // names, and all three take the last of several.
 func TestForwardedBytesMeanWhatTheGatewayBelieved(t *testing.T) {
 	paths := map[dialogue.Shape]string{
-		dialogue.Chat: "/v1/chat/completions", dialogue.Messages: "/v1/messages", dialogue.Responses: "/v1/responses",
-		dialogue.Completions: "/v1/completions", dialogue.Gemini: "/v1beta/models/m:generateContent",
+		dialoguetest.Chat: "/v1/chat/completions", dialoguetest.Messages: "/v1/messages", dialoguetest.Responses: "/v1/responses",
+		dialoguetest.Completions: "/v1/completions", dialoguetest.Gemini: "/v1beta/models/m:generateContent",
 	}
 	rng := rand.New(rand.NewPCG(12, 2026))
 	var all []forwarding
 	for _, pair := range [][2]dialogue.Shape{
-		{dialogue.Chat, dialogue.Chat}, {dialogue.Messages, dialogue.Messages},
-		{dialogue.Responses, dialogue.Responses}, {dialogue.Completions, dialogue.Completions},
-		{dialogue.Gemini, dialogue.Gemini}, {dialogue.Chat, dialogue.Messages}, {dialogue.Messages, dialogue.Chat},
-		{dialogue.Responses, dialogue.Chat}, {dialogue.Gemini, dialogue.Chat},
+		{dialoguetest.Chat, dialoguetest.Chat}, {dialoguetest.Messages, dialoguetest.Messages},
+		{dialoguetest.Responses, dialoguetest.Responses}, {dialoguetest.Completions, dialoguetest.Completions},
+		{dialoguetest.Gemini, dialoguetest.Gemini}, {dialoguetest.Chat, dialoguetest.Messages}, {dialoguetest.Messages, dialoguetest.Chat},
+		{dialoguetest.Responses, dialoguetest.Chat}, {dialoguetest.Gemini, dialoguetest.Chat},
 	} {
 		from, to := pair[0], pair[1]
 		shape := registry.ByName()[from]
@@ -150,7 +151,7 @@ func (b belief) beside(believed belief) string {
 
 func inbound(shape dialogue.Shape) shapes.Params {
 	in := shapes.Params{Header: http.Header{}}
-	if shape == dialogue.Gemini {
+	if shape == dialoguetest.Gemini {
 		in.Path, in.Model = "/v1beta/models/m:generateContent", "m"
 	}
 	return in
@@ -171,16 +172,16 @@ func believed(t *testing.T, shape *shapes.Shape, body string, equal bool) belief
 	if head.N > 1 {
 		b.N = float64(head.N)
 	}
-	if equal && shape.Name == dialogue.Gemini {
+	if equal && shape.Name == dialoguetest.Gemini {
 		b.Model = "" // it is in the path
 	}
 	for _, tool := range req.Tools {
 		// Hosted tools may have no counterpart, and those of gemini have no names.
-		if tool.Kind == dialogue.FunctionTool || equal && shape.Name != dialogue.Gemini {
+		if tool.Kind == dialogue.FunctionTool || equal && shape.Name != dialoguetest.Gemini {
 			b.Tools = append(b.Tools, tool.Name)
 		}
 	}
-	if shape.Name != dialogue.Completions && len(req.Turns) > 0 {
+	if shape.Name != dialoguetest.Completions && len(req.Turns) > 0 {
 		b.Role = map[dialogue.Role]string{dialogue.User: "user", dialogue.Assistant: "assistant"}[req.Turns[0].Role]
 	}
 	return b
@@ -351,18 +352,18 @@ func generate(rng *rand.Rand, shape dialogue.Shape) string {
 	schema := `{"type":"object","properties":{"Model":{"type":"string"},"ROLE":{"type":"string"}}}`
 	var body string
 	switch shape {
-	case dialogue.Chat:
+	case dialoguetest.Chat:
 		tools := list("type", `"function"`, "function", object("name", name, "parameters", schema))
 		body = object("model", `"m"`, "stream", stream, "max_completion_tokens", limit, "n", n,
 			"messages", list("role", `"user"`, "content", `"hi"`), "tools", tools)
-	case dialogue.Messages:
+	case dialoguetest.Messages:
 		body = object("model", `"m"`, "stream", stream, "max_tokens", limit,
 			"messages", list("role", `"user"`, "content", `"hi"`), "tools", list("name", name, "input_schema", schema))
-	case dialogue.Responses:
+	case dialoguetest.Responses:
 		tools := list("type", `"function"`, "name", name, "parameters", schema, "strict", "false")
 		body = object("model", `"m"`, "stream", stream, "max_output_tokens", limit, "store", "false",
 			"input", list("role", `"user"`, "content", `"hi"`), "tools", tools)
-	case dialogue.Completions:
+	case dialoguetest.Completions:
 		body = object("model", `"m"`, "stream", stream, "max_tokens", limit, "n", n, "prompt", `"hi"`)
 	default:
 		tools := list("functionDeclarations", list("name", name, "parametersJsonSchema", schema))

@@ -15,6 +15,7 @@ import (
 
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/images"
@@ -39,16 +40,16 @@ func requestReaders() map[string]requestReader {
 	return map[string]requestReader{
 		"providers/chunks":   {replies: []string{"emit", "failure", "tap", "usage", "join", "reason"}},
 		"providers/dialogue": {replies: []string{"error", "replybuilder", "event", "seal"}},
-		"providers/shapes/chat": {names: of(dialogue.Chat), replies: []string{"emit", "parser", "reply", "tap", "picture", "shape"},
+		"providers/shapes/chat": {names: of(dialoguetest.Chat), replies: []string{"emit", "parser", "reply", "tap", "picture", "shape"},
 			words: []string{"partKinds"}},
-		"providers/shapes/completions": {names: of(dialogue.Completions), replies: []string{"emit", "parser", "logprobs", "shape"}},
-		"providers/shapes/responses": {names: of(dialogue.Responses), replies: []string{"emit", "parser", "tap", "failure", "complete", "frame"},
+		"providers/shapes/completions": {names: of(dialoguetest.Completions), replies: []string{"emit", "parser", "logprobs", "shape"}},
+		"providers/shapes/responses": {names: of(dialoguetest.Responses), replies: []string{"emit", "parser", "tap", "failure", "complete", "frame"},
 			words: []string{"itemRules", "choiceWords", "idPrefixes"},
 			other: []string{"developer"}},
-		"providers/shapes/messages": {names: of(dialogue.Messages),
+		"providers/shapes/messages": {names: of(dialoguetest.Messages),
 			replies: []string{"parser", "tap", "stream", "whole", "usage", "errors", "reason"},
 			other:   []string{"input_tokens"}},
-		"providers/shapes/gemini": {names: of(dialogue.Gemini),
+		"providers/shapes/gemini": {names: of(dialoguetest.Gemini),
 			replies: []string{"emit", "parser", "tap", "usage", "errors", "citations", "models", "logprobs", "picture", "reasons", "arguments"},
 			words:   []string{"extensions"},
 			other:   []string{"error", "result", "totalTokens"}}, // of what a function answered, whose names are the client's own

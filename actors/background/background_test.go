@@ -125,7 +125,7 @@ func (s *stage) job() background.Job {
 	s.t.Helper()
 	const body = `{"model":"m","input":"hi","background":true,"stream":true}`
 	in := shapes.Params{Header: http.Header{}}
-	inbound := registry.ByName()[dialogue.Responses]
+	inbound := registry.ByName()[dialoguetest.Responses]
 	head, err := inbound.Check([]byte(body), in)
 	if err != nil {
 		s.t.Fatal(err)

@@ -150,7 +150,7 @@ func (s *stage) ask() <-chan text.Outcome {
 	s.t.Helper()
 	const body = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 	in := shapes.Params{Header: http.Header{}}
-	chat := registry.ByName()[dialogue.Chat]
+	chat := registry.ByName()[dialoguetest.Chat]
 	head, err := chat.Check([]byte(body), in)
 	if err != nil {
 		s.t.Fatal(err)
@@ -233,7 +233,7 @@ func TestAConfigurationIsTakenWhollyOrNotAtAll(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.mustConfigure(sandbox("a"))
 		before, catalogue := s.provider("a"), s.Catalog()
-		changed, bad := sandbox("a"), catalog.Provider{Name: "bad", Shape: dialogue.Chat, BaseURL: "http://bad\x7f.test"}
+		changed, bad := sandbox("a"), catalog.Provider{Name: "bad", Shape: dialoguetest.Chat, BaseURL: "http://bad\x7f.test"}
 		changed.Retries = 9
 		c, _ := catalog.New([]catalog.Provider{changed, sandbox("new")}, []catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "a", Model: "m"}}}})
 		if err := s.Configure(context.Background(), c, []catalog.Provider{changed, sandbox("new"), bad}); err == nil {

@@ -12,6 +12,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
@@ -65,7 +66,7 @@ func (f *fixture) held() int64 {
 // token in and out for one out.
 func candidate(t *testing.T, out int64) *catalog.Candidate {
 	t.Helper()
-	provider := catalog.Provider{Name: "p", Shape: dialogue.Chat, BaseURL: "http://127.0.0.1:1", APIKeys: []string{"k"}}
+	provider := catalog.Provider{Name: "p", Shape: dialoguetest.Chat, BaseURL: "http://127.0.0.1:1", APIKeys: []string{"k"}}
 	var price *catalog.Price
 	if out > 0 {
 		price = &catalog.Price{Input: 1_000_000, Output: out * 1_000_000}

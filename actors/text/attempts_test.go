@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes/images"
 )
 
@@ -23,13 +24,13 @@ var (
 
 func TestAGoodReplyPassesUntouched(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, goodChat(), document(200, chatWhole))
-		got := s.ask(s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, goodChat(), document(200, chatWhole))
+		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		want := chatRole + chatText("Hello") + chatStop + chatDone // the usage nobody asked for is left out
 		if got.text != want || got.Err != nil || !got.Committed || got.Usage.OutputTotal != 4 || got.Attempts != 1 || !got.Untouched {
 			t.Errorf("got %+v", got)
 		}
-		got = s.ask(s.request(dialogue.Chat, chatAsk))
+		got = s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if got.text != chatWhole || got.Err != nil || got.Usage.InputTotal != 3 || got.Provider != "a" {
 			t.Errorf("got %+v", got)
 		}
@@ -57,8 +58,8 @@ func TestWhatFailsBeforeTheFirstPieceIsTriedAgain(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
-				s.upstream("a", dialogue.Chat, row.fail, goodChat())
-				got := s.ask(s.request(dialogue.Chat, chatAskStream))
+				s.upstream("a", dialoguetest.Chat, row.fail, goodChat())
+				got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 				if got.status != 200 || strings.Count(got.text, "Hello") != 1 || !strings.HasSuffix(got.text, chatDone) {
 					t.Errorf("got %d %v %q", got.status, got.err, got.text)
 				}
@@ -77,17 +78,17 @@ func TestAfterTheFirstPieceAFailureIsTheStreamsLastEvent(t *testing.T) {
 		body     string
 		terminal string
 	}{
-		"chat":      {dialogue.Chat, chatAskStream, `"error":{`},
-		"messages":  {dialogue.Messages, messagesAskStream, "event: error\n"},
-		"responses": {dialogue.Responses, responsesAskStream, "event: response.failed\n"},
-		"gemini":    {dialogue.Gemini, geminiAsk, `"error":`},
+		"chat":      {dialoguetest.Chat, chatAskStream, `"error":{`},
+		"messages":  {dialoguetest.Messages, messagesAskStream, "event: error\n"},
+		"responses": {dialoguetest.Responses, responsesAskStream, "event: response.failed\n"},
+		"gemini":    {dialoguetest.Gemini, geminiAsk, `"error":`},
 	}
 	for how, end := range ends {
 		for who, ask := range asks {
 			t.Run(how+" "+who, func(t *testing.T) {
 				play(t, func(t *testing.T, s *stage) {
-					s.upstream("a", dialogue.Chat, stream(append([]any{chatRole + chatText("Hel"), time.Second}, end...)...))
-					s.upstream("b", dialogue.Chat, goodChat())
+					s.upstream("a", dialoguetest.Chat, stream(append([]any{chatRole + chatText("Hel"), time.Second}, end...)...))
+					s.upstream("b", dialoguetest.Chat, goodChat())
 					got := s.ask(s.request(ask.shape, ask.body))
 					if got.status != 200 || !strings.Contains(got.text, "Hel") || got.Err == nil {
 						t.Errorf("got %d %v", got.status, got.Err)
@@ -109,12 +110,12 @@ func TestAfterTheFirstPieceAFailureIsTheStreamsLastEvent(t *testing.T) {
 // that asked for a stream reads the error there.
 func TestAnErrorAfterTheStartIsTheStreamsOwn(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatError))
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatError))
 		for _, ask := range []struct {
 			shape          dialogue.Shape
 			body, terminal string
-		}{{dialogue.Chat, chatAskStream, `"error":{`}, {dialogue.Messages, messagesAskStream, "event: error\n"},
-			{dialogue.Responses, responsesAskStream, "event: response.failed\n"}, {dialogue.Gemini, geminiAsk, `"error":`}} {
+		}{{dialoguetest.Chat, chatAskStream, `"error":{`}, {dialoguetest.Messages, messagesAskStream, "event: error\n"},
+			{dialoguetest.Responses, responsesAskStream, "event: response.failed\n"}, {dialoguetest.Gemini, geminiAsk, `"error":`}} {
 			before := s.fakes["a"].count()
 			got := s.ask(s.request(ask.shape, ask.body))
 			if got.status != 200 || strings.Count(got.text, ask.terminal) != 1 || !strings.Contains(got.text, "too fast") {
@@ -133,11 +134,11 @@ func TestAnErrorAfterTheStartIsTheStreamsOwn(t *testing.T) {
 
 func TestAnErrorAfterTheStartIsRetriedAndForgotten(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+strings.Replace(chatError, "rate_limit", "overloaded", 2)), goodChat())
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+strings.Replace(chatError, "rate_limit", "overloaded", 2)), goodChat())
 		for _, ask := range []struct {
 			shape dialogue.Shape
 			body  string
-		}{{dialogue.Chat, chatAskStream}, {dialogue.Messages, messagesAskStream}} {
+		}{{dialoguetest.Chat, chatAskStream}, {dialoguetest.Messages, messagesAskStream}} {
 			got := s.ask(s.request(ask.shape, ask.body))
 			if strings.Contains(got.text, "too fast") || strings.Count(got.text, "Hello") != 1 || got.Err != nil {
 				t.Errorf("%s: got %v %q", ask.shape, got.Err, got.text)
@@ -153,9 +154,9 @@ func TestAnErrorAfterTheStartIsRetriedAndForgotten(t *testing.T) {
 // back when it ends, so any number of requests one after the other may be retried.
 func TestARequestThatWasRetriedGivesItsPlaceInTheBudgetBack(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, document(503, `{"error":{"message":"busy"}}`), goodChat())
+		s.upstream("a", dialoguetest.Chat, document(503, `{"error":{"message":"busy"}}`), goodChat())
 		for n := range 3 * 2 {
-			got := s.ask(s.request(dialogue.Chat, chatAskStream))
+			got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 			if got.Err != nil || got.Attempts != 2 {
 				t.Fatalf("request %d: got %v after %d attempts, want an answer after two", n, got.Err, got.Attempts)
 			}
@@ -168,9 +169,9 @@ func TestARequestThatWasRetriedGivesItsPlaceInTheBudgetBack(t *testing.T) {
 
 func TestAnErrorAfterTheStartGoesElsewhereAndCountsWhatFailedLast(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatError))
-		s.upstream("b", dialogue.Chat, document(400, `{"error":{"message":"no such thing","type":"invalid_request_error"}}`))
-		got := s.ask(s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatError))
+		s.upstream("b", dialoguetest.Chat, document(400, `{"error":{"message":"no such thing","type":"invalid_request_error"}}`))
+		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.status != 400 || got.Provider != "b" {
 			t.Errorf("got %d from %s: %q", got.status, got.Provider, got.text)
 		}
@@ -189,8 +190,8 @@ func TestAnErrorIsAStatusWhereNothingBegan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
-				s.upstream("a", dialogue.Chat, tc.play)
-				if got := s.ask(s.request(dialogue.Chat, tc.body)); got.status != 429 || got.text != "" {
+				s.upstream("a", dialoguetest.Chat, tc.play)
+				if got := s.ask(s.request(dialoguetest.Chat, tc.body)); got.status != 429 || got.text != "" {
 					t.Errorf("got %d %v %q", got.status, got.err, got.text)
 				}
 			})
@@ -200,11 +201,11 @@ func TestAnErrorIsAStatusWhereNothingBegan(t *testing.T) {
 
 func TestAStreamWhereAWholeReplyWasAskedForIsCollected(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, goodChat(), document(200, chatWhole))
-		if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 200 || !strings.Contains(got.text, `"chat.completion"`) || !strings.Contains(got.text, "Hello") {
+		s.upstream("a", dialoguetest.Chat, goodChat(), document(200, chatWhole))
+		if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 200 || !strings.Contains(got.text, `"chat.completion"`) || !strings.Contains(got.text, "Hello") {
 			t.Errorf("got %d %q", got.status, got.text)
 		}
-		if got := s.ask(s.request(dialogue.Chat, chatAskStream)); got.status != 200 || !strings.HasSuffix(got.text, chatDone) || !strings.Contains(got.text, "Hello") {
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); got.status != 200 || !strings.HasSuffix(got.text, chatDone) || !strings.Contains(got.text, "Hello") {
 			t.Errorf("got %d %q", got.status, got.text)
 		}
 	})
@@ -212,10 +213,10 @@ func TestAStreamWhereAWholeReplyWasAskedForIsCollected(t *testing.T) {
 
 func TestFallbacksAreTriedInOrder(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, document(500, chatRefuse))
-		s.upstream("b", dialogue.Messages, document(401, `{"type":"error","error":{"type":"authentication_error","message":"k1 is wrong"}}`))
-		s.upstream("c", dialogue.Chat, goodChat())
-		got := s.ask(s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, document(500, chatRefuse))
+		s.upstream("b", dialoguetest.Messages, document(401, `{"type":"error","error":{"type":"authentication_error","message":"k1 is wrong"}}`))
+		s.upstream("c", dialoguetest.Chat, goodChat())
+		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.status != 200 || got.Provider != "c" || got.Attempts != 4 {
 			t.Errorf("got %d from %s after %d attempts", got.status, got.Provider, got.Attempts)
 		}
@@ -227,8 +228,8 @@ func TestFallbacksAreTriedInOrder(t *testing.T) {
 
 func TestAFailureNamesItsProviderAndAttempts(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, document(500, chatRefuse))
-		got := s.ask(s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, document(500, chatRefuse))
+		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.status != 500 || got.Provider != "a" || got.Attempts != 3 || got.meta.Provider != "a" || got.Committed {
 			t.Errorf("got %+v", got)
 		}
@@ -258,9 +259,9 @@ func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
 					}
 					return goodChat()(c)
 				}}}
-				s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: []string{"k1", "k2", "k3"}, Retries: 1}, f)
+				s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k1", "k2", "k3"}, Retries: 1}, f)
 				for i := range 7 {
-					got := s.ask(s.request(dialogue.Chat, chatAskStream))
+					got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 					if got.status != 200 || got.took > time.Second {
 						t.Fatalf("request %d: got %d after %s: %v", i, got.status, got.took, got.err)
 					}
@@ -275,8 +276,8 @@ func TestARefusedKeyGivesItsTurnToTheNext(t *testing.T) {
 
 func TestAnUpstreamsRefusalOfOurKeyIsNotTheClients(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, document(401, `{"error":{"message":"Incorrect API key k1","type":"invalid_request_error"}}`))
-		got := s.ask(s.request(dialogue.Chat, chatAsk))
+		s.upstream("a", dialoguetest.Chat, document(401, `{"error":{"message":"Incorrect API key k1","type":"invalid_request_error"}}`))
+		got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if got.status != 502 || strings.Contains(got.err.Message, "k1") {
 			t.Errorf("got %d %q", got.status, got.err.Message)
 		}
@@ -293,23 +294,23 @@ func TestARequestThatNeverFitsHoldsUpNobodyElse(t *testing.T) {
 	for _, keys := range [][]string{{"k1"}, {"k1", "k2"}} {
 		play(t, func(t *testing.T, s *stage) {
 			f := &fake{scripts: []script{large, document(200, chatWhole)}}
-			s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 2}, f)
-			got := s.ask(s.request(dialogue.Chat, chatAsk))
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 2}, f)
+			got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 			if got.status != 429 || !got.err.NoRetry || f.count() != 1 {
 				t.Errorf("the large request: %d %v after %d calls", got.status, got.err, f.count())
 			}
 			kittest.Quiesce()
 			for range 5 {
-				if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 0 {
+				if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 200 || got.took > 0 {
 					t.Errorf("another request: %d after %s: %v", got.status, got.took, got.err)
 				}
 			}
 		})
 	}
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("small", dialogue.Chat, large)
-		s.upstream("big", dialogue.Chat, document(200, chatWhole))
-		if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 0 || s.fakes["small"].count() != 1 {
+		s.upstream("small", dialoguetest.Chat, large)
+		s.upstream("big", dialoguetest.Chat, document(200, chatWhole))
+		if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 200 || got.took > 0 || s.fakes["small"].count() != 1 {
 			t.Errorf("another target: %d after %s: %v", got.status, got.took, got.err)
 		}
 	})
@@ -326,8 +327,8 @@ func TestARateLimitOfOneModelLeavesTheOthersAlone(t *testing.T) {
 				}
 				return document(200, chatWhole)(c)
 			}}}
-			s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 1}, f)
-			busy := s.request(dialogue.Chat, chatAsk)
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: keys, Retries: 1}, f)
+			busy := s.request(dialoguetest.Chat, chatAsk)
 			s.targets[0].Model = "busy"
 			busy.Plan = s.plan()
 			s.targets[0].Model = "m"
@@ -336,7 +337,7 @@ func TestARateLimitOfOneModelLeavesTheOthersAlone(t *testing.T) {
 			}
 			kittest.Quiesce()
 			for range 3 {
-				if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 0 {
+				if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 200 || got.took > 0 {
 					t.Errorf("%d keys, another model: %d after %s: %v", len(keys), got.status, got.took, got.err)
 				}
 			}
@@ -346,8 +347,8 @@ func TestARateLimitOfOneModelLeavesTheOthersAlone(t *testing.T) {
 
 func TestALongRetryAfterIsPassedOn(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, withHeader(document(429, chatRefuse), "Retry-After", "30"))
-		got := s.ask(s.request(dialogue.Chat, chatAsk))
+		s.upstream("a", dialoguetest.Chat, withHeader(document(429, chatRefuse), "Retry-After", "30"))
+		got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if got.status != 429 || got.err.RetryAfter != 30*time.Second || got.took > time.Second {
 			t.Errorf("got %d, retry after %s, after %s", got.status, got.err.RetryAfter, got.took)
 		}
@@ -357,16 +358,16 @@ func TestALongRetryAfterIsPassedOn(t *testing.T) {
 func TestARefusedSchemaIsLeftOutAndTheClientIsTold(t *testing.T) {
 	const ask = `{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"string"}}}}}}`
 	refuse := document(400, `{"error":{"message":"Invalid schema for response_format","type":"invalid_request_error","param":"response_format"}}`)
-	for _, shape := range []dialogue.Shape{dialogue.Chat, dialogue.Gemini} {
+	for _, shape := range []dialogue.Shape{dialoguetest.Chat, dialoguetest.Gemini} {
 		t.Run(string(shape), func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				good := document(200, chatWhole)
-				if shape == dialogue.Gemini {
+				if shape == dialoguetest.Gemini {
 					good = document(200, `{"candidates":[{"content":{"role":"model","parts":[{"text":"{}"}]},"finishReason":"STOP"}]}`)
 				}
 				p := s.upstream("a", shape, refuse, good)
 				p.Spec.Retries = 0 // it is no retry
-				got := s.ask(s.request(dialogue.Chat, ask))
+				got := s.ask(s.request(dialoguetest.Chat, ask))
 				if got.status != 200 || got.meta.Degraded != dialogue.ModelUnsupported {
 					t.Errorf("got %d %v, degraded %q", got.status, got.err, got.meta.Degraded)
 				}
@@ -380,10 +381,10 @@ func TestARefusedSchemaIsLeftOutAndTheClientIsTold(t *testing.T) {
 
 func TestTheDeadlineHoldsForAllAttemptsTogether(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		spec := catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 10,
+		spec := catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 10,
 			Timeouts: catalog.Timeouts{Total: 30 * time.Second, FirstByte: 20 * time.Second, Idle: 20 * time.Second}}
 		s.add(spec, &fake{scripts: []script{stream(stall)}})
-		got := s.ask(s.request(dialogue.Chat, chatAskStream))
+		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.status != 504 || got.took > 31*time.Second {
 			t.Errorf("got %d after %s", got.status, got.took)
 		}
@@ -395,8 +396,8 @@ func TestTheDeadlineHoldsForAllAttemptsTogether(t *testing.T) {
 
 func TestAProviderThatIsGoneIsNoRoute(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, goodChat())
-		o := s.request(dialogue.Chat, chatAsk)
+		s.upstream("a", dialoguetest.Chat, goodChat())
+		o := s.request(dialoguetest.Chat, chatAsk)
 		delete(s.providers, "a")
 		if got := s.ask(o); got.status != 503 || got.err.Code != "no_route" {
 			t.Errorf("got %d %v", got.status, got.err)
@@ -407,7 +408,7 @@ func TestAProviderThatIsGoneIsNoRoute(t *testing.T) {
 func TestAProviderWithoutDialogueIsNotAskedForText(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", images.Name, goodChat())
-		got := s.ask(s.request(dialogue.Chat, chatAsk))
+		got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if got.status != 400 || got.err.Param != "model" {
 			t.Errorf("got %d %v", got.status, got.err)
 		}
@@ -418,13 +419,13 @@ func TestAProviderWithoutDialogueIsNotAskedForText(t *testing.T) {
 // fifth of the traffic, or three at a time.
 func TestRetriesDoNotMultiplyTheLoadOfAFailingUpstream(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, func(c *call) (*http.Response, error) {
+		s.upstream("a", dialoguetest.Chat, func(c *call) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return document(504, chatRefuse)(c)
 		})
 		const requests = 100
 		for range requests {
-			go s.ask(s.request(dialogue.Chat, chatAsk))
+			go s.ask(s.request(dialoguetest.Chat, chatAsk))
 		}
 		kittest.Pass(time.Minute)
 		if n := s.fakes["a"].count(); n > requests*14/10 {
@@ -435,19 +436,19 @@ func TestRetriesDoNotMultiplyTheLoadOfAFailingUpstream(t *testing.T) {
 
 func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		p := s.upstream("a", dialogue.Chat, document(500, chatRefuse))
+		p := s.upstream("a", dialoguetest.Chat, document(500, chatRefuse))
 		p.Spec.Retries = 0
 		for range 20 {
-			s.ask(s.request(dialogue.Chat, chatAsk))
+			s.ask(s.request(dialoguetest.Chat, chatAsk))
 		}
 		kittest.Quiesce() // the reply of a request ends before the breaker has heard of its failure
 		s.fakes["a"].scripts = []script{stream(stall)}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go s.read(s.service.Begin(ctx, s.request(dialogue.Chat, chatAskStream))) // the one that finds out
+		go s.read(s.service.Begin(ctx, s.request(dialoguetest.Chat, chatAskStream))) // the one that finds out
 		kittest.Quiesce()
 		before := s.fakes["a"].count()
-		got := s.ask(s.request(dialogue.Chat, chatAsk))
+		got := s.ask(s.request(dialoguetest.Chat, chatAsk))
 		if got.status != 503 || got.took > 5*time.Millisecond || s.fakes["a"].count() != before || got.err.RetryAfter == 0 {
 			t.Errorf("got %d after %s: %v", got.status, got.took, got.err)
 		}
@@ -459,11 +460,11 @@ func TestAnOpenBreakerAnswersAtOnce(t *testing.T) {
 // first one is called again within ten seconds (faults.md U45).
 func TestAnUpstreamThatIsWellAgainIsUsedWithinTenSeconds(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, document(500, chatRefuse))
-		s.upstream("b", dialogue.Chat, document(200, chatWhole))
+		s.upstream("a", dialoguetest.Chat, document(500, chatRefuse))
+		s.upstream("b", dialoguetest.Chat, document(200, chatWhole))
 		ask := func() {
 			t.Helper()
-			if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 200 {
+			if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 200 {
 				t.Fatalf("got %d: %v", got.status, got.err)
 			}
 			kittest.Quiesce()
@@ -501,15 +502,15 @@ func TestTheOnlyProviderIsNeverLeftAloneForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
-				p := s.upstream("a", dialogue.Chat, fail)
+				p := s.upstream("a", dialoguetest.Chat, fail)
 				p.Spec.Retries = 0
 				for range 7 {
-					s.ask(s.request(dialogue.Chat, chatAsk))
+					s.ask(s.request(dialoguetest.Chat, chatAsk))
 					kittest.Quiesce()
 				}
 				s.fakes["a"].scripts = []script{document(200, chatWhole)}
 				for range 3 {
-					if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 200 || got.took > 2*time.Second {
+					if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 200 || got.took > 2*time.Second {
 						t.Errorf("got %d after %s: %v", got.status, got.took, got.err)
 					}
 					kittest.Quiesce()
@@ -521,10 +522,10 @@ func TestTheOnlyProviderIsNeverLeftAloneForGood(t *testing.T) {
 
 func TestKeysAreToldWhatTheProviderSaysIsLeft(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, withHeader(withHeader(document(200, chatWhole), "X-Ratelimit-Remaining-Requests", "0"), "X-Ratelimit-Reset-Requests", "7s"))
-		s.ask(s.request(dialogue.Chat, chatAsk))
+		s.upstream("a", dialoguetest.Chat, withHeader(withHeader(document(200, chatWhole), "X-Ratelimit-Remaining-Requests", "0"), "X-Ratelimit-Reset-Requests", "7s"))
+		s.ask(s.request(dialoguetest.Chat, chatAsk))
 		kittest.Quiesce()
-		if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.took < 6*time.Second {
+		if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.took < 6*time.Second {
 			t.Errorf("the next request waited %s", got.took)
 		}
 
@@ -533,8 +534,8 @@ func TestKeysAreToldWhatTheProviderSaysIsLeft(t *testing.T) {
 
 func TestTheUpstreamsLastEventIsTheClients(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatText("Hello")+chatStop+chatDone, stall))
-		got := s.ask(s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello")+chatStop+chatDone, stall))
+		got := s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		if got.took > time.Second || got.Err != nil {
 			t.Errorf("an upstream that stays after [DONE] kept its client for %s: %v", got.took, got.Err)
 		}
@@ -543,10 +544,10 @@ func TestTheUpstreamsLastEventIsTheClients(t *testing.T) {
 
 func TestCancelledByItsContext(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(stall))
+		s.upstream("a", dialoguetest.Chat, stream(stall))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		got := s.read(s.service.Begin(ctx, s.request(dialogue.Chat, chatAskStream)))
+		got := s.read(s.service.Begin(ctx, s.request(dialoguetest.Chat, chatAskStream)))
 		if got.err == nil || got.took != time.Second || !errors.Is(got.err.Cause, context.DeadlineExceeded) {
 			t.Errorf("got %v after %s", got.err, got.took)
 		}

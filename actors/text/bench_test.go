@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 )
 
@@ -34,14 +35,14 @@ func BenchmarkRequest(b *testing.B) {
 		kind  string
 		body  string
 	}{
-		{"whole/untouched", dialogue.Chat, chatAsk, "application/json", chatWhole},
-		{"whole/translated", dialogue.Messages, strings.Replace(messagesAskStream, `"stream":true,`, "", 1), "application/json", chatWhole},
-		{"stream/untouched", dialogue.Chat, chatAskStream, "text/event-stream", long},
-		{"stream/translated", dialogue.Messages, messagesAskStream, "text/event-stream", long},
+		{"whole/untouched", dialoguetest.Chat, chatAsk, "application/json", chatWhole},
+		{"whole/translated", dialoguetest.Messages, strings.Replace(messagesAskStream, `"stream":true,`, "", 1), "application/json", chatWhole},
+		{"stream/untouched", dialoguetest.Chat, chatAskStream, "text/event-stream", long},
+		{"stream/translated", dialoguetest.Messages, messagesAskStream, "text/event-stream", long},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			s := newStage(b, kittest.Start(b))
-			s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}},
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}},
 				&canned{http.Header{"Content-Type": {bench.kind}}, bench.body})
 			o := s.request(bench.shape, bench.ask)
 			if (o.Mode == shapes.Stream) != strings.HasPrefix(bench.name, "stream") {

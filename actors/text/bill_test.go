@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // billCase is what an upstream does, event by event with a millisecond between them, and
@@ -28,11 +29,11 @@ type billCase struct {
 const letter = "X"
 
 func drawBillCase(t *rapid.T) billCase {
-	c := billCase{upstream: dialogue.Chat, most: rapid.Int64Range(1, 60).Draw(t, "model maximum")}
-	c.client = rapid.SampledFrom([]dialogue.Shape{dialogue.Chat, dialogue.Gemini, dialogue.Completions}).Draw(t, "client")
+	c := billCase{upstream: dialoguetest.Chat, most: rapid.Int64Range(1, 60).Draw(t, "model maximum")}
+	c.client = rapid.SampledFrom([]dialogue.Shape{dialoguetest.Chat, dialoguetest.Gemini, dialoguetest.Completions}).Draw(t, "client")
 	text, end := `"delta":{"content":%q},"finish_reason":null`, `"delta":{},"finish_reason":"stop"`
-	if c.client == dialogue.Completions {
-		c.upstream, text, end = dialogue.Completions, `"text":%q,"finish_reason":null`, `"text":"","finish_reason":"stop"`
+	if c.client == dialoguetest.Completions {
+		c.upstream, text, end = dialoguetest.Completions, `"text":%q,"finish_reason":null`, `"text":"","finish_reason":"stop"`
 	}
 	chunk := func(index int, choice string) string {
 		return fmt.Sprintf(`data: {"id":"c1","created":1,"model":"m","choices":[{"index":%d,%s}]}`+"\n\n", index, choice)
@@ -64,12 +65,12 @@ func (c *billCase) request(limit int) string {
 	messages := `"messages":[{"role":"user","content":"hi"}]`
 	name := "max_tokens"
 	switch c.client {
-	case dialogue.Gemini:
+	case dialoguetest.Gemini:
 		if limit > 0 {
 			return fmt.Sprintf(`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"candidateCount":2,"maxOutputTokens":%d}}`, limit)
 		}
 		return `{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"candidateCount":2}}`
-	case dialogue.Completions:
+	case dialoguetest.Completions:
 		messages = `"prompt":"hi"`
 	}
 	if limit > 0 {

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // randomScript is an upstream in any mood.
@@ -60,10 +61,10 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 		body  string
 		ends  []string // the terminal events of a stream
 	}{
-		{dialogue.Chat, chatAskStream, []string{chatDone, `{"error":{`}},
-		{dialogue.Messages, messagesAskStream, []string{"event: message_stop\n", "event: error\n"}},
-		{dialogue.Responses, responsesAskStream, []string{"event: response.completed\n", "event: response.failed\n", "event: error\n", "event: response.incomplete\n"}},
-		{dialogue.Chat, chatAsk, []string{`"chat.completion"`}},
+		{dialoguetest.Chat, chatAskStream, []string{chatDone, `{"error":{`}},
+		{dialoguetest.Messages, messagesAskStream, []string{"event: message_stop\n", "event: error\n"}},
+		{dialoguetest.Responses, responsesAskStream, []string{"event: response.completed\n", "event: response.failed\n", "event: error\n", "event: response.incomplete\n"}},
+		{dialoguetest.Chat, chatAsk, []string{`"chat.completion"`}},
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		kittest.Run(t, func(t *testing.T, sys *kit.System) {
@@ -75,7 +76,7 @@ func TestEveryReplyEndsOnce(t *testing.T) {
 				for range rapid.IntRange(1, 3).Draw(rt, "scripts") {
 					scripts = append(scripts, randomScript(rt, "text"))
 				}
-				s.add(catalog.Provider{Name: name, Shape: dialogue.Chat, BaseURL: "http://" + name + ".test", APIKeys: []string{"k1", "k2"},
+				s.add(catalog.Provider{Name: name, Shape: dialoguetest.Chat, BaseURL: "http://" + name + ".test", APIKeys: []string{"k1", "k2"},
 					Retries: rapid.IntRange(0, 2).Draw(rt, "retries"), Limits: limits, Timeouts: timeouts}, &fake{scripts: scripts})
 			}
 			type result struct {

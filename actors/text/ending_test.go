@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // Pieces of the gemini and completions shapes.
@@ -34,9 +35,9 @@ type ending struct {
 }
 
 var endings = []ending{
-	{dialogue.Chat, chatAskStream, chatRole + chatText("Hello"), chatStop, chatText("late"), chatUsage},
-	{dialogue.Completions, completionsAskStream, completionsText, completionsStop, completionsLate, chatUsage},
-	{dialogue.Gemini, geminiAsk, geminiText, geminiStop, geminiLate, geminiUsed},
+	{dialoguetest.Chat, chatAskStream, chatRole + chatText("Hello"), chatStop, chatText("late"), chatUsage},
+	{dialoguetest.Completions, completionsAskStream, completionsText, completionsStop, completionsLate, chatUsage},
+	{dialoguetest.Gemini, geminiAsk, geminiText, geminiStop, geminiLate, geminiUsed},
 }
 
 // checkWhole wants a good answer with its text, and nothing of what came after.
@@ -55,10 +56,10 @@ func checkWhole(t *testing.T, name string, got told) {
 
 // clients are the shapes that can ask an upstream of a shape.
 func clients(upstream dialogue.Shape) map[dialogue.Shape]string {
-	all := map[dialogue.Shape]string{dialogue.Chat: chatAskStream, dialogue.Messages: messagesAskStream,
-		dialogue.Responses: responsesAskStream, dialogue.Gemini: geminiAsk}
-	if upstream == dialogue.Completions {
-		return map[dialogue.Shape]string{dialogue.Completions: completionsAskStream}
+	all := map[dialogue.Shape]string{dialoguetest.Chat: chatAskStream, dialoguetest.Messages: messagesAskStream,
+		dialoguetest.Responses: responsesAskStream, dialoguetest.Gemini: geminiAsk}
+	if upstream == dialoguetest.Completions {
+		return map[dialogue.Shape]string{dialoguetest.Completions: completionsAskStream}
 	}
 	return all
 }
@@ -70,7 +71,7 @@ func TestAStreamWithoutDoneIsACompleteAnswer(t *testing.T) {
 				s.upstream("a", e.shape, stream(e.text, time.Millisecond, e.stop))
 				got := s.ask(s.request(client, ask))
 				checkWhole(t, string(client)+" from "+string(e.shape), got)
-				done := client == dialogue.Chat || client == dialogue.Completions
+				done := client == dialoguetest.Chat || client == dialoguetest.Completions
 				if strings.HasSuffix(got.text, chatDone) != done {
 					t.Errorf("%s from %s ends %q", client, e.shape, got.text[max(0, len(got.text)-60):])
 				}
@@ -123,14 +124,14 @@ func TestAnAnswerWaitsForAllItsChoices(t *testing.T) {
 	const ask = `{"model":"m","stream":true,"n":2,"messages":[{"role":"user","content":"hi"}]}`
 	second := func(s string) string { return strings.Replace(s, `"index":0`, `"index":1`, 1) }
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, 10*time.Second, second(chatText("World")), second(chatStop)))
-		if got := s.ask(s.request(dialogue.Chat, ask)); got.Err != nil || !strings.Contains(got.text, "World") {
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, 10*time.Second, second(chatText("World")), second(chatStop)))
+		if got := s.ask(s.request(dialoguetest.Chat, ask)); got.Err != nil || !strings.Contains(got.text, "World") {
 			t.Errorf("got %v, %s", got.Err, got.text)
 		}
 	})
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, reset))
-		if got := s.ask(s.request(dialogue.Chat, ask)); got.Err == nil {
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, reset))
+		if got := s.ask(s.request(dialoguetest.Chat, ask)); got.Err == nil {
 			t.Errorf("half an answer is taken for a whole one: %s", got.text)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // Four choices of a shape that can only be asked for one at a time.
@@ -22,7 +22,7 @@ func messagesReply(text string) string {
 }
 
 func fourOf(s *stage, limit int, play script) *catalog.Provider {
-	spec := catalog.Provider{Name: "a", Shape: dialogue.Messages, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1, Limits: catalog.Limits{Concurrency: limit}}
+	spec := catalog.Provider{Name: "a", Shape: dialoguetest.Messages, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1, Limits: catalog.Limits{Concurrency: limit}}
 	s.add(spec, &fake{scripts: []script{play}})
 	return &spec
 }
@@ -38,7 +38,7 @@ func TestFanOutMergesChoicesAndSumsUsage(t *testing.T) {
 					time.Sleep(time.Duration(c.number) * time.Second)
 					return document(200, messagesReply(fmt.Sprint("number ", c.number)))(c)
 				})
-				got := s.ask(s.request(dialogue.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
+				got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
 				doc := gjson.Parse(got.text)
 				if got.status != 200 || doc.Get("choices.#").Int() != 4 || doc.Get("usage.completion_tokens").Int() != 20 || doc.Get("usage.prompt_tokens").Int() != 12 {
 					t.Errorf("got %d %v %s", got.status, got.err, got.text)
@@ -70,7 +70,7 @@ func TestOneFailingCallOfAFanOutFailsTheRequest(t *testing.T) {
 					}
 					return document(200, messagesReply("x"))(c)
 				})
-				got := s.ask(s.request(dialogue.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
+				got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
 				if got.status < 500 || got.text != "" {
 					t.Errorf("got %d %q", got.status, got.text)
 				}
@@ -87,7 +87,7 @@ func TestAFanOutTriedAgainBeginsAnew(t *testing.T) {
 			}
 			return document(200, messagesReply("x"))(c)
 		})
-		got := s.ask(s.request(dialogue.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
+		got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
 		if got.status != 200 || gjson.Get(got.text, "choices.#").Int() != 4 || gjson.Get(got.text, "usage.completion_tokens").Int() != 20 || got.Usage.OutputTotal != 20 {
 			t.Errorf("got %d %v %s", got.status, got.err, got.text)
 		}
@@ -103,7 +103,7 @@ func TestFanOutGivesRenamedToolsTheirNamesBack(t *testing.T) {
 			}
 			return document(200, fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t1","name":%q,"input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":5}}`, name))(c)
 		})
-		got := s.ask(s.request(dialogue.Chat, fourChoices))
+		got := s.ask(s.request(dialoguetest.Chat, fourChoices))
 		for _, c := range gjson.Get(got.text, "choices").Array() {
 			if name := c.Get("message.tool_calls.0.function.name").Str; name != "a.very/odd name" {
 				t.Errorf("the client's tool came back as %q", name)
@@ -119,7 +119,7 @@ func TestFanOutGivesRenamedToolsTheirNamesBack(t *testing.T) {
 func TestFanOutFillsEachCall(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		var asked atomic.Int64
-		spec := catalog.Provider{Name: "a", Shape: dialogue.Gemini, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1}
+		spec := catalog.Provider{Name: "a", Shape: dialoguetest.Gemini, BaseURL: "http://a.test", APIKeys: []string{"k"}, Retries: 1}
 		s.add(spec, &fake{scripts: []script{func(c *call) (*http.Response, error) {
 			n := max(gjson.Get(c.body, "generationConfig.candidateCount").Int(), 1)
 			asked.Add(n)
@@ -129,7 +129,7 @@ func TestFanOutFillsEachCall(t *testing.T) {
 			}
 			return document(200, `{"candidates":[`+strings.Join(candidates, ",")+`],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8}}`)(c)
 		}}})
-		got := s.ask(s.request(dialogue.Chat, strings.Replace(fourChoices, `"n":4`, `"n":19`, 1)))
+		got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, `"n":4`, `"n":19`, 1)))
 		choices := gjson.Get(got.text, "choices").Array()
 		if got.status != 200 || len(choices) != 19 || asked.Load() != 19 || gjson.Get(got.text, "usage.prompt_tokens").Int() != 9 {
 			t.Fatalf("%d were asked for: %d %v %s", asked.Load(), got.status, got.err, got.text)

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
@@ -163,12 +164,12 @@ func TestCallWithoutAPriceEndsWithItsClient(t *testing.T) {
 // A call that is read for its usage holds its permit until it ends, and a drain that cuts
 // requests off ends it at once.
 func TestDrainEndsTheWaitForUsage(t *testing.T) {
-	for _, client := range []dialogue.Shape{dialogue.Chat, dialogue.Messages} {
+	for _, client := range []dialogue.Shape{dialoguetest.Chat, dialoguetest.Messages} {
 		play(t, func(t *testing.T, s *stage) {
 			a := s.priced(1_000_000)
 			defer a.state.Close()
-			p := s.upstream("a", dialogue.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, stall))
-			r := s.service.Begin(context.Background(), a.charge(s.request(client, clients(dialogue.Chat)[client])))
+			p := s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("Hello"), time.Millisecond, chatStop, stall))
+			r := s.service.Begin(context.Background(), a.charge(s.request(client, clients(dialoguetest.Chat)[client])))
 			f := <-r.Chunks()
 			f.Data.Free()
 			kittest.Pass(100 * time.Millisecond)
@@ -205,16 +206,16 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 		answer        script
 		held, charged int64
 	}{
-		{"a shape with n", dialogue.Chat, document(200, strings.Replace(chatWhole, `"prompt_tokens":3,"completion_tokens":4`, `"prompt_tokens":100,"completion_tokens":20`, 1)), once + 200, 100 + 200},
-		{"a shape without n", dialogue.Messages, document(200, messagesUsed), 4*once + 200, 4 * (100 + 50)},
-		{"a shape without n that tells no usage", dialogue.Messages, document(200, strings.Replace(messagesUsed, `"input_tokens":100,"output_tokens":5`, ``, 1)), 4*once + 200, 4*once + 40},
+		{"a shape with n", dialoguetest.Chat, document(200, strings.Replace(chatWhole, `"prompt_tokens":3,"completion_tokens":4`, `"prompt_tokens":100,"completion_tokens":20`, 1)), once + 200, 100 + 200},
+		{"a shape without n", dialoguetest.Messages, document(200, messagesUsed), 4*once + 200, 4 * (100 + 50)},
+		{"a shape without n that tells no usage", dialoguetest.Messages, document(200, strings.Replace(messagesUsed, `"input_tokens":100,"output_tokens":5`, ``, 1)), 4*once + 200, 4*once + 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				a := s.priced(1_000_000)
 				defer a.state.Close()
 				s.upstream("a", tt.shape, tt.answer)
-				if got := s.ask(a.charge(s.request(dialogue.Chat, ask))); got.status != 200 {
+				if got := s.ask(a.charge(s.request(dialoguetest.Chat, ask))); got.status != 200 {
 					t.Fatalf("got %d %v", got.status, got.err)
 				}
 				kittest.Pass(time.Second)
@@ -228,14 +229,14 @@ func TestHoldCoversAPromptAsOftenAsItIsSent(t *testing.T) {
 		play(t, func(t *testing.T, s *stage) {
 			a := s.priced(1_000_000)
 			defer a.state.Close()
-			s.upstream("a", dialogue.Messages, func(c *call) (*http.Response, error) {
+			s.upstream("a", dialoguetest.Messages, func(c *call) (*http.Response, error) {
 				if c.number > 2 {
 					<-c.Context().Done()
 					return nil, c.Context().Err()
 				}
 				return stream(stall)(c)
 			})
-			r := s.service.Begin(context.Background(), a.charge(s.request(dialogue.Chat, strings.Replace(ask, `"n":4`, `"stream":true,"n":4`, 1))))
+			r := s.service.Begin(context.Background(), a.charge(s.request(dialoguetest.Chat, strings.Replace(ask, `"n":4`, `"stream":true,"n":4`, 1))))
 			kittest.Pass(time.Second)
 			r.Abandon()
 			s.read(r)

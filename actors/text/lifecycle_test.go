@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 )
 
@@ -73,19 +74,19 @@ func trickle() script {
 }
 
 func TestAPanicInThePumpEndsItsRequestOnly(t *testing.T) {
-	for lane, shape := range map[string]dialogue.Shape{"untouched": dialogue.Chat, "translated": dialogue.Messages} {
+	for lane, shape := range map[string]dialogue.Shape{"untouched": dialoguetest.Chat, "translated": dialoguetest.Messages} {
 		for at := 1; at <= 5; at++ {
 			for _, all := range []bool{false, true} {
 				t.Run(fmt.Sprint(lane, " event ", at, " ever after: ", all), func(t *testing.T) {
 					play(t, func(t *testing.T, s *stage) {
-						s.upstream("a", dialogue.Chat, trickle())
+						s.upstream("a", dialoguetest.Chat, trickle())
 						ask, terminal := chatAskStream, `"error":{`
-						if shape == dialogue.Messages {
+						if shape == dialoguetest.Messages {
 							ask, terminal = messagesAskStream, "event: error\n"
 						}
 						o := s.request(shape, ask)
 						o.Inbound = breaking(o.Inbound, at, all)
-						other := s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream))
+						other := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 						got := s.ask(o)
 						switch {
 						case got.status == 200 && strings.Count(got.text, terminal) != 1:
@@ -108,11 +109,11 @@ func TestAPanicInThePumpEndsItsRequestOnly(t *testing.T) {
 
 func TestAPanicInTheActorEndsItsRequestOnly(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, func(c *call) (*http.Response, error) {
+		s.upstream("a", dialoguetest.Chat, func(c *call) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return document(500, chatRefuse)(c)
 		})
-		reply := s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream))
+		reply := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 		kittest.Quiesce()
 		s.breakLookup() // the decision after the failure needs it
 		if got := s.read(reply); got.status != 500 || got.Err.Code != "internal_error" {
@@ -133,10 +134,10 @@ func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 			for _, way := range []string{"abandon", "context", "deaf"} {
 				t.Run(fmt.Sprint(name, " ", at, " ", way), func(t *testing.T) {
 					play(t, func(t *testing.T, s *stage) {
-						p := s.upstream("a", dialogue.Chat, scripts...)
+						p := s.upstream("a", dialoguetest.Chat, scripts...)
 						ctx, cancel := context.WithCancel(context.Background())
 						defer cancel()
-						reply := s.service.Begin(ctx, s.request(dialogue.Chat, chatAskStream))
+						reply := s.service.Begin(ctx, s.request(dialoguetest.Chat, chatAskStream))
 						ended := make(chan told, 1)
 						if way != "deaf" {
 							go func() { ended <- s.read(reply) }()
@@ -179,13 +180,13 @@ func TestASlowDoorHoldsUpItsOwnUpstreamOnly(t *testing.T) {
 		for range 200 {
 			pieces = append(pieces, func() { read++ }, chatText(strings.Repeat("x", 1000)), time.Millisecond)
 		}
-		s.upstream("a", dialogue.Chat, stream(append(append([]any{chatRole}, pieces...), chatStop+chatDone)...), goodChat())
-		slow := s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, stream(append(append([]any{chatRole}, pieces...), chatStop+chatDone)...), goodChat())
+		slow := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 		kittest.Pass(10 * time.Second)
 		if read > 20 {
 			t.Errorf("%d pieces were read for a client that reads nothing", read)
 		}
-		if got := s.ask(s.request(dialogue.Chat, chatAskStream)); got.Err != nil || got.took > time.Second {
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); got.Err != nil || got.took > time.Second {
 			t.Errorf("another request took %s: %v", got.took, got.Err)
 		}
 		if got := s.read(slow); got.Err != nil || strings.Count(got.text, "xxx\"") != 200 || !strings.HasSuffix(got.text, chatDone) {
@@ -196,10 +197,10 @@ func TestASlowDoorHoldsUpItsOwnUpstreamOnly(t *testing.T) {
 
 func TestDrainLetsFinishThenCuts(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, trickle(), trickle(), stream(chatRole+chatText("x"), stall), stream(stall))
+		s.upstream("a", dialoguetest.Chat, trickle(), trickle(), stream(chatRole+chatText("x"), stall), stream(stall))
 		var replies []*text.Reply
 		for range 4 {
-			replies = append(replies, s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream)))
+			replies = append(replies, s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream)))
 			kittest.Quiesce()
 		}
 		results := make([]chan told, len(replies))
@@ -227,7 +228,7 @@ func TestDrainLetsFinishThenCuts(t *testing.T) {
 		if got := <-results[3]; got.status != 503 || got.Err.Code != "shutting_down" || got.Err.RetryAfter == 0 {
 			t.Errorf("the request without an answer: %d %v", got.status, got.Err)
 		}
-		if got := s.ask(s.request(dialogue.Chat, chatAskStream)); got.status != 503 || got.Err.Code != "shutting_down" {
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); got.status != 503 || got.Err.Code != "shutting_down" {
 			t.Errorf("a request after the drain: %d %v", got.status, got.Err)
 		}
 	})
@@ -235,14 +236,14 @@ func TestDrainLetsFinishThenCuts(t *testing.T) {
 
 func TestDrainEndsWithTheLastRequest(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, trickle())
-		go s.ask(s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, trickle())
+		go s.ask(s.request(dialoguetest.Chat, chatAskStream))
 		kittest.Quiesce()
 		start := time.Now()
 		if n := s.engine.Drain(context.Background(), 0); n != 0 || time.Since(start) != 4*time.Second {
 			t.Errorf("%d cut after %s", n, time.Since(start))
 		}
-		if got := s.ask(s.request(dialogue.Chat, chatAskStream)); got.status != 503 || got.Err.Code != "shutting_down" {
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); got.status != 503 || got.Err.Code != "shutting_down" {
 			t.Errorf("a request after the drain: %d %v", got.status, got.Err)
 		}
 	})
@@ -255,8 +256,8 @@ func TestDrainTellsASlowClient(t *testing.T) {
 		for range 100 {
 			pieces = append(pieces, chatText("x"), time.Millisecond)
 		}
-		s.upstream("a", dialogue.Chat, stream(append(pieces, stall)...))
-		reply := s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, stream(append(pieces, stall)...))
+		reply := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 		kittest.Pass(time.Second) // its window is full
 		done := make(chan int)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -277,8 +278,8 @@ func TestDrainDoesNotSpoilAGoodEnd(t *testing.T) {
 		for range 8 { // as many as may wait for the client
 			pieces = append(pieces, chatText("x"), time.Millisecond)
 		}
-		s.upstream("a", dialogue.Chat, stream(append(pieces, chatStop+chatDone)...))
-		reply := s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream))
+		s.upstream("a", dialoguetest.Chat, stream(append(pieces, chatStop+chatDone)...))
+		reply := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 		kittest.Pass(time.Second)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -293,10 +294,10 @@ func TestDrainDoesNotSpoilAGoodEnd(t *testing.T) {
 // Stopping the tree without a drain is no excuse either.
 func TestStoppingTheSystemEndsItsStreams(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatText("x"), stall), stream(stall))
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("x"), stall), stream(stall))
 		results := make(chan told, 2)
 		for range 2 {
-			r := s.service.Begin(context.Background(), s.request(dialogue.Chat, chatAskStream))
+			r := s.service.Begin(context.Background(), s.request(dialoguetest.Chat, chatAskStream))
 			kittest.Quiesce()
 			go func() { results <- s.read(r) }()
 		}
@@ -309,7 +310,7 @@ func TestStoppingTheSystemEndsItsStreams(t *testing.T) {
 				t.Errorf("ended with %d %v %q", got.status, got.Err, got.text)
 			}
 		}
-		if got := s.ask(s.request(dialogue.Chat, chatAsk)); got.status != 503 || got.Err.Code != "shutting_down" {
+		if got := s.ask(s.request(dialoguetest.Chat, chatAsk)); got.status != 503 || got.Err.Code != "shutting_down" {
 			t.Errorf("a request after the end: %v", got.Err)
 		}
 	})
@@ -334,19 +335,19 @@ func TestTheOrdersHookSeesTheLastEventFirst(t *testing.T) {
 		status      int
 		terminal    string
 	}{
-		{"untouched, content", dialogue.Responses, native, nil, false, 200, "event: response.completed\n"},
-		{"untouched, replaced", dialogue.Responses, native, replacement, true, 200, "event: response.failed\n"},
-		{"untouched, refused", dialogue.Responses, native, nil, true, 200, "event: error\n"},
-		{"untouched, refused at once", dialogue.Responses, atOnce, replacement, true, 503, ""},
-		{"translated", dialogue.Chat, trickle(), nil, false, 200, "event: response.completed\n"},
-		{"translated, replaced", dialogue.Chat, trickle(), replacement, true, 200, "event: response.failed\n"},
-		{"translated, refused", dialogue.Chat, trickle(), nil, true, 200, "event: error\n"},
-		{"translated, refused at once", dialogue.Chat, stream(chatRole + chatText("Hello") + chatStop + chatDone), replacement, true, 503, ""},
+		{"untouched, content", dialoguetest.Responses, native, nil, false, 200, "event: response.completed\n"},
+		{"untouched, replaced", dialoguetest.Responses, native, replacement, true, 200, "event: response.failed\n"},
+		{"untouched, refused", dialoguetest.Responses, native, nil, true, 200, "event: error\n"},
+		{"untouched, refused at once", dialoguetest.Responses, atOnce, replacement, true, 503, ""},
+		{"translated", dialoguetest.Chat, trickle(), nil, false, 200, "event: response.completed\n"},
+		{"translated, replaced", dialoguetest.Chat, trickle(), replacement, true, 200, "event: response.failed\n"},
+		{"translated, refused", dialoguetest.Chat, trickle(), nil, true, 200, "event: error\n"},
+		{"translated, refused at once", dialoguetest.Chat, stream(chatRole + chatText("Hello") + chatStop + chatDone), replacement, true, 503, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				s.upstream("a", tc.shape, tc.play)
-				o := s.request(dialogue.Responses, responsesAskStream)
+				o := s.request(dialoguetest.Responses, responsesAskStream)
 				seen := ""
 				o.Complete = func(_ context.Context, _ text.Meta, last []byte) ([]byte, *dialogue.Error) {
 					seen += string(last)
@@ -403,7 +404,7 @@ func TestASimulatedProviderIsLikeAnyOther(t *testing.T) {
 		s.add(catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, &fake{})
 		s.simulate = simulate
 		for _, end := range []string{"", "panic", "cut", "silent"} {
-			o := s.request(dialogue.Chat, chatAskStream)
+			o := s.request(dialoguetest.Chat, chatAskStream)
 			o.In.Header.Set("X-End", end)
 			got := s.ask(o)
 			wrong := strings.Contains(got.text, chatDone) == strings.Contains(got.text, `"error":{`)
@@ -419,13 +420,13 @@ func TestASimulatedProviderIsLikeAnyOther(t *testing.T) {
 
 func TestALateCauseIsNotTheClientsLeaving(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.upstream("a", dialogue.Chat, stream(chatRole+chatText("x"), stall))
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+chatText("x"), stall))
 		ctx, cancel := context.WithCancelCause(context.Background())
 		go func() {
 			time.Sleep(time.Second)
 			cancel(&dialogue.Error{Status: 413, Code: "too_much", Message: "that is enough"})
 		}()
-		got := s.read(s.service.Begin(ctx, s.request(dialogue.Chat, chatAskStream)))
+		got := s.read(s.service.Begin(ctx, s.request(dialoguetest.Chat, chatAskStream)))
 		if strings.Count(got.text, "that is enough") != 1 || got.Err == nil || got.Err.Code != "too_much" {
 			t.Errorf("got %v %q", got.Err, got.text)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"stagedoor/actors/kit/kittest"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state/share"
 )
 
@@ -19,22 +19,22 @@ func TestOneOwnerCannotTakeAllMemoryOfTranslations(t *testing.T) {
 		const mib = 1 << 20
 		pool := share.New(share.Memory, 32*mib, 1)
 		s.env.Memory = pool
-		s.upstream("a", dialogue.Chat, stream(stall))
+		s.upstream("a", dialoguetest.Chat, stream(stall))
 		ask := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":50,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("a", mib))
 		ctx, leave := context.WithCancel(t.Context())
 		for range 5 { // of 3 MiB each
-			go s.read(s.service.Begin(ctx, s.request(dialogue.Messages, ask)))
+			go s.read(s.service.Begin(ctx, s.request(dialoguetest.Messages, ask)))
 		}
 		kittest.Quiesce()
 		if held := pool.Held("key:key"); held < 15*mib || held > 16*mib {
 			t.Errorf("the requests hold %d bytes, want three for each byte of their bodies", held)
 		}
-		got := s.ask(s.request(dialogue.Messages, ask))
+		got := s.ask(s.request(dialoguetest.Messages, ask))
 		if got.status != 429 || got.err.Code != "memory_share_exceeded" || got.err.RetryAfter == 0 {
 			t.Errorf("beyond its share: got %d %v", got.status, got.err)
 		}
 		s.fakes["a"].scripts = []script{goodChat()}
-		other := s.request(dialogue.Messages, ask)
+		other := s.request(dialoguetest.Messages, ask)
 		other.Owner = "user:modest"
 		if got := s.ask(other); got.status != 200 {
 			t.Errorf("another owner: got %d %v", got.status, got.err)

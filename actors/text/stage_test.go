@@ -18,6 +18,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/upstream"
@@ -250,7 +251,7 @@ func (s *stage) plan() []catalog.Candidate {
 func (s *stage) request(shape dialogue.Shape, body string) *text.Request {
 	s.t.Helper()
 	in := shapes.Params{Header: http.Header{}}
-	if shape == dialogue.Gemini {
+	if shape == dialoguetest.Gemini {
 		in.Model, in.Stream = "m", true
 		in.Path = "/v1beta/models/m:streamGenerateContent"
 	}

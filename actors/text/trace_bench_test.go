@@ -14,7 +14,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // recorded records everything and keeps nothing, as for a request that was not
@@ -45,7 +45,7 @@ func BenchmarkTraced(b *testing.B) {
 		{"sampled", sdktrace.AlwaysSample(), false}, {"sampled+metrics", sdktrace.AlwaysSample(), true}} {
 		b.Run(bench.name, func(b *testing.B) {
 			s := newStage(b, kittest.Start(b))
-			s.add(catalog.Provider{Name: "a", Shape: dialogue.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}},
+			s.add(catalog.Provider{Name: "a", Shape: dialoguetest.Chat, BaseURL: "http://a.test", APIKeys: []string{"k"}},
 				&canned{http.Header{"Content-Type": {"text/event-stream"}}, long})
 			if bench.metrics {
 				m, err := telemetry.NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("bench"))
@@ -58,7 +58,7 @@ func BenchmarkTraced(b *testing.B) {
 			if bench.sampler != nil {
 				tracer = sdktrace.NewTracerProvider(sdktrace.WithSampler(bench.sampler), sdktrace.WithSpanProcessor(nowhere{})).Tracer("bench")
 			}
-			o := s.request(dialogue.Chat, chatAskStream)
+			o := s.request(dialoguetest.Chat, chatAskStream)
 			b.ReportAllocs()
 			for b.Loop() {
 				ctx, span := tracer.Start(context.Background(), "request")

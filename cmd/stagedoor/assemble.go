@@ -29,6 +29,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
 	"stagedoor/providers/sandbox"
+	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
@@ -97,6 +98,9 @@ func assemble(ctx context.Context, c *config.Config, address string, log *slog.L
 }
 
 func (g *gateway) build(ctx context.Context, c *config.Config, address string) (err error) {
+	if err := shapes.Check(registry.All); err != nil {
+		return err
+	}
 	if g.store, err = openStore(c.Data); err != nil {
 		return err
 	}

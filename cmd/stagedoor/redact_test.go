@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"stagedoor/cmd/stagedoor/config"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 func TestTheLogShowsNothingThatWasNotMeantToBeRead(t *testing.T) {
@@ -27,7 +27,7 @@ func TestTheLogShowsNothingThatWasNotMeantToBeRead(t *testing.T) {
 		{"in a group", slog.Group("g", slog.Int("n", 7), slog.Any("v", holder)), "(struct { Key string })"},
 		{"secret", slog.Any("v", config.Secret(secret)), "***"},
 		{"named text", slog.Any("v", slog.LevelWarn), "WARN"},
-		{"shape", slog.Any("v", dialogue.Chat), "chat"},
+		{"shape", slog.Any("v", dialoguetest.Chat), "chat"},
 		{"error", slog.Any("v", errors.New("disk full")), "disk full"},
 		{"code", slog.Any("v", any("rate_limit_exceeded")), "rate_limit_exceeded"},
 		{"names", slog.Any("v", []string{"oauth", "log"}), "oauth"},

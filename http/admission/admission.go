@@ -6,6 +6,7 @@
 package admission
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -25,6 +26,9 @@ import (
 // too, if it may not do this: the log names it. query says that ?key= is a place
 // for it.
 func Identify(a *auth.Authenticator, r *http.Request, scope string, query bool) (state.Key, error) {
+	if scope == "" { // would be permitted to every key
+		return state.Key{}, errNoScope
+	}
 	_, span := telemetry.Start(r.Context(), telemetry.SpanAuth)
 	defer span.End()
 	key, err := a.Authenticate(r, query)
@@ -39,6 +43,9 @@ func Identify(a *auth.Authenticator, r *http.Request, scope string, query bool) 
 	}
 	return key, err
 }
+
+// errNoScope refuses a request to a route that has no scope.
+var errNoScope = errors.New("the route has no scope")
 
 // Admit counts an identified request against its key's request rate and concurrency
 // and against its owner's share of the gateway's requests. It comes before the body is

@@ -75,9 +75,9 @@ func open(t *testing.T, vendor http.HandlerFunc) *gateway {
 	t.Cleanup(u.Close)
 	specs := []catalog.Provider{
 		{Name: "vendor", Shape: images.Name, BaseURL: u.URL + "/v1", APIKeys: []string{"sk-upstream-secret"}, Retries: 2},
-		{Name: "google", Shape: dialogue.Gemini, BaseURL: u.URL, APIKeys: []string{"g-secret"}},
-		{Name: "chatty", Shape: dialogue.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"c-secret"}},
-		{Name: "wordy", Shape: dialogue.Messages, BaseURL: u.URL},
+		{Name: "google", Shape: dialoguetest.Gemini, BaseURL: u.URL, APIKeys: []string{"g-secret"}},
+		{Name: "chatty", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"c-secret"}},
+		{Name: "wordy", Shape: dialoguetest.Messages, BaseURL: u.URL},
 		{Name: "sandbox", Shape: catalog.Sandbox},
 	}
 	var models []catalog.Model

@@ -75,7 +75,7 @@ var errNotCounted = errors.New("upstreams of this shape count no tokens")
 
 // decodeToCount reads the request, with the history it continues.
 func (v *visit) decodeToCount(claim *memory.Claim) (*dialogue.Request, error) {
-	if v.shape.Name == dialogue.Responses {
+	if v.shape.Traits.StoresReplies {
 		if err := v.resolve(); err != nil {
 			return nil, err
 		}

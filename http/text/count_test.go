@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
 
@@ -62,9 +63,9 @@ func TestAProviderOfTheShapeCountsItself(t *testing.T) {
 		upstreamPath, reply, inside  string
 		modelPath, model, wantsReply string
 	}{
-		{dialogue.Messages, "", "/v1/messages/count_tokens", `{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`,
+		{dialoguetest.Messages, "", "/v1/messages/count_tokens", `{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`,
 			"/v1/messages/count_tokens", `{"input_tokens":77}`, "system", "model", "upstream-m", `{"input_tokens":77}`},
-		{dialogue.Gemini, "", "/v1beta/models/m:countTokens", `{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"parts":[{"text":"hi"}]}]}}`,
+		{dialoguetest.Gemini, "", "/v1beta/models/m:countTokens", `{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"parts":[{"text":"hi"}]}]}}`,
 			"/v1beta/models/upstream-m:countTokens", `{"totalTokens":77,"promptTokensDetails":[]}`, "generateContentRequest.systemInstruction",
 			"generateContentRequest.model", "models/upstream-m", `{"totalTokens":77,"promptTokensDetails":[]}`},
 	} {
@@ -103,7 +104,7 @@ func TestAProviderThatCannotCountIsNotHeldAgainstAnybody(t *testing.T) {
 	} {
 		up := newUpstream(t, answerJSON(answer.status, answer.body))
 		g := open(t, func(g *gateway) {
-			g.provider(catalog.Provider{Name: "up", Shape: dialogue.Messages, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+			g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 		})
 		r := g.do("POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
 		if r.status != 200 || r.header.Get("X-Stagedoor-Estimate") != "tokens" || r.get("input_tokens").Int() < 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
 
@@ -237,7 +237,7 @@ func TestSystemTurnsNeedTheCataloguesWord(t *testing.T) {
 	up := newUpstream(t, answerJSON(200, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`))
 	yes := true
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Messages, BaseURL: up.URL},
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
 			catalog.Model{Pattern: "open", Capabilities: &catalog.CapabilityOverrides{SystemTurns: &yes}}, catalog.Model{Pattern: "shut"})
 	})
 	body := `{"model":"%s","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`
@@ -262,7 +262,7 @@ func TestUpstreamErrorsGiveNothingAway(t *testing.T) {
 		answerJSON(400, `{"error":{"message":"bad request to http://`+r.Host+`/v1 with key provider-key-0123","type":"invalid_request_error","param":"messages","code":"bad"}}`)(w, r)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: up.URL + "/v1", APIKeys: []string{"provider-key-0123"}}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL + "/v1", APIKeys: []string{"provider-key-0123"}}, catalog.Model{Pattern: "m"})
 	})
 	r := g.do("POST", asks[0].path, strings.Replace(asks[0].body, "alpha", "m", 1))
 	want(t, r, 400, "bad")
@@ -322,7 +322,7 @@ func TestNobodyGetsAnothersBytes(t *testing.T) {
 		answerJSON(400, `{"error":{"message":`+gjson.GetBytes(body, "messages.0.content").Raw+`,"type":"t","param":null,"code":null}}`)(w, r)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	parallel(16, 20, func(worker, i int) {
 		marker := fmt.Sprintf("marker %d-%d ", worker, i) + strings.Repeat("x", 9000+worker)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
@@ -27,7 +27,7 @@ func BenchmarkPrice(b *testing.B) {
 					}
 					b.Cleanup(func() { store.Close() })
 					g.store = store
-					g.provider(catalog.Provider{Name: "vendor", Shape: dialogue.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"secret"}},
+					g.provider(catalog.Provider{Name: "vendor", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"secret"}},
 						catalog.Model{Pattern: "dear", Price: dear}, catalog.Model{Pattern: "free"})
 				})
 				g.key("user7", func(k *state.Key) { k.User = "7" })

@@ -14,7 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
 
@@ -27,7 +27,7 @@ func priced(t *testing.T, credits int64, answer http.HandlerFunc, more ...func(*
 	t.Helper()
 	u := newUpstream(t, answer)
 	more = append(more, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "vendor", Shape: dialogue.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"secret"}},
+		g.provider(catalog.Provider{Name: "vendor", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"secret"}},
 			catalog.Model{Pattern: "dear", Price: dear})
 		g.models = append(g.models, catalog.Model{Pattern: "dear-sandbox", Price: dear, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}})
 	})
@@ -463,7 +463,7 @@ func TestWhatAClientAsksForDoesNotLowerItsBill(t *testing.T) {
 			answer := fmt.Sprintf(`{"id":"c","object":"text_completion","created":1,"model":"old","choices":[{"index":0,"text":"hi","finish_reason":"stop"}],"usage":{"prompt_tokens":500,"completion_tokens":%d,"total_tokens":1}}`, tt.out)
 			u := newUpstream(t, answerJSON(200, answer))
 			g, _ := priced(t, 10_000_000, nil, func(g *gateway) {
-				g.provider(catalog.Provider{Name: "old", Shape: dialogue.Completions, BaseURL: u.URL + "/v1", APIKeys: []string{"k"}},
+				g.provider(catalog.Provider{Name: "old", Shape: dialoguetest.Completions, BaseURL: u.URL + "/v1", APIKeys: []string{"k"}},
 					catalog.Model{Pattern: "old", Price: dear, MaxOutputTokens: 1000})
 			})
 			r := g.do("POST", "/v1/completions", tt.body, g.as("user7")...)

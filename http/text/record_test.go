@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // stalled begins a stream that falls silent, and returns it with the id that its
@@ -167,7 +167,7 @@ func TestAnUntouchedStreamIsStoredByItsProvidersID(t *testing.T) {
 	answers := make(chan http.HandlerFunc, 3)
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) { (<-answers)(w, r) })
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	began, goOn := make(chan struct{}), make(chan struct{})
 	answers <- func(w http.ResponseWriter, r *http.Request) {
@@ -217,7 +217,7 @@ func TestAnEndThatCannotBeStoredIsNotTold(t *testing.T) {
 		nativeStream(nativeDone)(w, r)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	s := g.listen(t).stream(t, "POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`)
 	s.event(t)
@@ -243,7 +243,7 @@ func TestAResponseThatFailedAtOnceIsStored(t *testing.T) {
 	up := newUpstream(t, nativeStream(nativeCreated,
 		`{"type":"response.failed","sequence_number":1,"response":{"id":"resp_native","object":"response","status":"failed","model":"m","output":[],"error":{"code":"invalid_prompt","message":"no"}}}`))
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	told := g.do("POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`).events()
 	if r := g.get("resp_native"); r.get("status").String() != "failed" || string(r.body) != told[len(told)-1].Get("response").Raw {

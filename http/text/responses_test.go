@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
 
@@ -121,7 +121,7 @@ func chatUpstream(t *testing.T) *upstream {
 func TestHistoryIsPutBeforeTheInputForAForeignUpstream(t *testing.T) {
 	up := chatUpstream(t)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	first := g.create(`{"model":"m","instructions":"be terse","input":"one"}`).get("id").String()
 	second := g.create(fmt.Sprintf(`{"model":"m","input":"two","previous_response_id":%q}`, first))
@@ -164,7 +164,7 @@ func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
 		answerJSON(200, fmt.Sprintf(`{"id":"resp_native%d","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_n%d","role":"assistant","status":"completed","content":[{"type":"output_text","text":"pong","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`, n, n))(w, r)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	g.key("stranger", nil)
 	if id := g.create(`{"model":"m","input":"one"}`).get("id").String(); id != "resp_native1" {
@@ -193,7 +193,7 @@ func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
 func TestReferencesBecomeTheItemsTheyNameBeforeAnythingElse(t *testing.T) {
 	up := chatUpstream(t)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	r := g.create(`{"model":"m","input":[{"type":"message","id":"msg_mine","role":"user","content":"one"}]}`)
 	body := fmt.Sprintf(`{"model":"m","input":[{"type":"item_reference","id":"msg_mine"},{"type":"item_reference","id":%q},{"role":"user","content":"two"}]}`,
@@ -348,7 +348,7 @@ func TestABackgroundResponseIsCountedAgainstItsKey(t *testing.T) {
 func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
 	u := newUpstream(t, answerJSON(200, wholeAnswer))
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: u.URL + "/v1"}, catalog.Model{Pattern: "dear"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1"}, catalog.Model{Pattern: "dear"})
 	})
 	g.key("other", nil)
 	g.state.SetResponseQuota(state.Quota{Responses: 2, Bytes: 10 << 20})
@@ -391,7 +391,7 @@ func TestAResponseOfAProviderThatIsGoneCanBeDeleted(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 200)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	if err := g.house.Configure(t.Context(), new(catalog.Catalog), nil); err != nil {
@@ -407,7 +407,7 @@ func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 200)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")
@@ -426,7 +426,7 @@ func TestAResponseThatItsProviderKeepsIsKeptHere(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 500)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	if r := g.do("DELETE", "/v1/responses/resp_kept", ""); r.status < 500 {
@@ -440,7 +440,7 @@ func TestUnknownResponsesArePassedOnlyWhereThatIsConfigured(t *testing.T) {
 		var deletions []string
 		up := providerOfResponses(t, &deletions, 200)
 		g := open(t, func(g *gateway) {
-			g.provider(catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL, PassUnknownResponses: pass}, catalog.Model{Pattern: "m"})
+			g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL, PassUnknownResponses: pass}, catalog.Model{Pattern: "m"})
 		})
 		r := g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_elsewhere"}`)
 		if pass {
@@ -464,7 +464,7 @@ func TestADeletedResponseStaysUnknownWhereUnknownOnesArePassedOn(t *testing.T) {
 			`"model":"m","output":[],"usage":null}`, made.Add(1)))(w, r)
 	})
 	setUp := func(g *gateway) {
-		p := catalog.Provider{Name: "up", Shape: dialogue.Responses, BaseURL: up.URL, PassUnknownResponses: true}
+		p := catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL, PassUnknownResponses: true}
 		g.provider(p, catalog.Model{Pattern: "m"})
 		g.options = []state.Option{state.MaxResponses(2)}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"stagedoor/actors/flow"
 	"stagedoor/providers/catalog"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
 
@@ -233,7 +233,7 @@ func TestUntouchedStreamOfARevokedKeyEnds(t *testing.T) {
 		<-r.Context().Done()
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialogue.Chat, BaseURL: u.URL + "/v1"},
+		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1"},
 			catalog.Model{Pattern: "hangs", Targets: []catalog.Route{{Provider: "up", Model: "m"}}})
 	})
 	ctx, cancel := context.WithCancel(context.Background())

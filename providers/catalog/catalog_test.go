@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/videos"
 )
@@ -22,10 +23,10 @@ func build(t testing.TB, models ...catalog.Model) *catalog.Catalog {
 	c, mistakes := catalog.New([]catalog.Provider{
 		provider(
 			"a",
-			dialogue.Chat,
+			dialoguetest.Chat,
 		),
-		provider("b", dialogue.Messages),
-		provider("c", dialogue.Gemini),
+		provider("b", dialoguetest.Messages),
+		provider("c", dialoguetest.Gemini),
 		{Name: "s", Shape: catalog.Sandbox},
 	}, models)
 	if len(mistakes) > 0 {
@@ -121,7 +122,7 @@ func TestRouteOverridesModelOverridesFamily(t *testing.T) {
 		}})
 	r, _ := c.Resolve("claude-3-opus")
 	plan := r.Plan(never)
-	first, second := plan[0].Target(dialogue.Messages), plan[1].Target(dialogue.Messages)
+	first, second := plan[0].Target(dialoguetest.Messages), plan[1].Target(dialoguetest.Messages)
 	if caps := first.Caps; !caps.StructuredOutputs || caps.ImagesIn || caps.Thinking != dialogue.ThinkingEffort ||
 		caps.SystemTurns ||
 		first.MaxOutputTokens != 100 {
@@ -139,8 +140,8 @@ func TestRouteOverridesModelOverridesFamily(t *testing.T) {
 func TestTargetNeverHasNoMaxOutputTokens(t *testing.T) {
 	c := build(t, catalog.Model{Pattern: "*", Targets: to("a", "*")})
 	r, _ := c.Resolve("gpt-5.1")
-	got := r.Plan(never)[0].Target(dialogue.Messages)
-	if got.MaxOutputTokens != 8192 || got.Model != "gpt-5.1" || got.Provider != "a" || got.Shape != dialogue.Messages {
+	got := r.Plan(never)[0].Target(dialoguetest.Messages)
+	if got.MaxOutputTokens != 8192 || got.Model != "gpt-5.1" || got.Provider != "a" || got.Shape != dialoguetest.Messages {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -162,7 +163,7 @@ func TestNewReportsEveryMistake(t *testing.T) {
 		[]catalog.Provider{
 			{Name: "a", Shape: "smoke", BaseURL: "ftp://x", Retries: -1, Also: []dialogue.Shape{"fog"}},
 			{Name: "a", Shape: catalog.Sandbox, Limits: catalog.Limits{RPM: -1}},
-			{Shape: dialogue.Chat, BaseURL: "http://h"},
+			{Shape: dialoguetest.Chat, BaseURL: "http://h"},
 		},
 		[]catalog.Model{
 			{Pattern: "", Targets: to("a", "*")},
@@ -195,34 +196,34 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 		structured bool
 		thinking   dialogue.ThinkingStyle
 	}{
-		{"claude-3-5-sonnet-20241022", dialogue.Messages, false, none},
-		{"claude-3-opus-20240229", dialogue.Messages, false, none},
-		{"claude-3-7-sonnet-latest", dialogue.Messages, false, budget},
-		{"claude-opus-4-1-20250805", dialogue.Messages, false, budget},
-		{"claude-opus-4-20250514", dialogue.Messages, false, budget},
-		{"claude-sonnet-4@20250514", dialogue.Messages, false, budget},
-		{"claude-haiku-4-5", dialogue.Messages, true, budget},
-		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", dialogue.Messages, true, budget},
-		{"anthropic/claude-3.5-sonnet", dialogue.Messages, false, none},
-		{"claude-opus-4-6", dialogue.Messages, true, effort},
-		{"claude-sonnet-5", dialogue.Messages, true, effort},
-		{"claude-instant-1.2", dialogue.Messages, false, none},
-		{"claude-next", dialogue.Messages, true, effort},
-		{"gpt-3.5-turbo", dialogue.Chat, false, implicit},
-		{"ft:gpt-3.5-turbo-0125:org::id", dialogue.Chat, false, implicit},
-		{"gpt-35-turbo", dialogue.Chat, false, implicit},
-		{"gpt-4o", dialogue.Chat, true, implicit},
-		{"gpt-4-0613", dialogue.Chat, true, implicit},
-		{"gpt-5.1", dialogue.Responses, true, implicit},
-		{"gpt-oss-120b", dialogue.Chat, true, implicit},
-		{"o4-mini", dialogue.Chat, true, implicit},
-		{"gemini-1.5-pro", dialogue.Gemini, false, none},
-		{"gemini-2.0-flash", dialogue.Gemini, false, none},
-		{"models/gemini-2.5-flash", dialogue.Gemini, true, budget},
-		{"gemini-3-pro-preview", dialogue.Gemini, true, effort},
-		{"gemini-flash-latest", dialogue.Gemini, true, effort},
-		{"llama-3.1-8b", dialogue.Chat, true, implicit},
-		{"llama-3.1-8b", dialogue.Completions, true, none},
+		{"claude-3-5-sonnet-20241022", dialoguetest.Messages, false, none},
+		{"claude-3-opus-20240229", dialoguetest.Messages, false, none},
+		{"claude-3-7-sonnet-latest", dialoguetest.Messages, false, budget},
+		{"claude-opus-4-1-20250805", dialoguetest.Messages, false, budget},
+		{"claude-opus-4-20250514", dialoguetest.Messages, false, budget},
+		{"claude-sonnet-4@20250514", dialoguetest.Messages, false, budget},
+		{"claude-haiku-4-5", dialoguetest.Messages, true, budget},
+		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", dialoguetest.Messages, true, budget},
+		{"anthropic/claude-3.5-sonnet", dialoguetest.Messages, false, none},
+		{"claude-opus-4-6", dialoguetest.Messages, true, effort},
+		{"claude-sonnet-5", dialoguetest.Messages, true, effort},
+		{"claude-instant-1.2", dialoguetest.Messages, false, none},
+		{"claude-next", dialoguetest.Messages, true, effort},
+		{"gpt-3.5-turbo", dialoguetest.Chat, false, implicit},
+		{"ft:gpt-3.5-turbo-0125:org::id", dialoguetest.Chat, false, implicit},
+		{"gpt-35-turbo", dialoguetest.Chat, false, implicit},
+		{"gpt-4o", dialoguetest.Chat, true, implicit},
+		{"gpt-4-0613", dialoguetest.Chat, true, implicit},
+		{"gpt-5.1", dialoguetest.Responses, true, implicit},
+		{"gpt-oss-120b", dialoguetest.Chat, true, implicit},
+		{"o4-mini", dialoguetest.Chat, true, implicit},
+		{"gemini-1.5-pro", dialoguetest.Gemini, false, none},
+		{"gemini-2.0-flash", dialoguetest.Gemini, false, none},
+		{"models/gemini-2.5-flash", dialoguetest.Gemini, true, budget},
+		{"gemini-3-pro-preview", dialoguetest.Gemini, true, effort},
+		{"gemini-flash-latest", dialoguetest.Gemini, true, effort},
+		{"llama-3.1-8b", dialoguetest.Chat, true, implicit},
+		{"llama-3.1-8b", dialoguetest.Completions, true, none},
 	}
 	for _, row := range rows {
 		got := catalog.CapabilitiesOf(row.model, row.shape)
@@ -238,12 +239,12 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 		}
 	}
 	for model, want := range map[string]bool{"claude-opus-4-6": true, "claude-opus-4-7": false, "claude-sonnet-5": false, "gpt-5.1": true} {
-		if got := catalog.CapabilitiesOf(model, dialogue.Messages).Sampling; got != want {
+		if got := catalog.CapabilitiesOf(model, dialoguetest.Messages).Sampling; got != want {
 			t.Errorf("%s takes sampling parameters: %v, want %v", model, got, want)
 		}
 	}
 	for model, want := range map[string]bool{"gemini-2.0-flash": false, "gemini-2.5-pro": true, "gemini-3-pro": true} {
-		if got := catalog.CapabilitiesOf(model, dialogue.Gemini).JSONSchema; got != want {
+		if got := catalog.CapabilitiesOf(model, dialoguetest.Gemini).JSONSchema; got != want {
 			t.Errorf("%s takes JSON Schema: %v, want %v", model, got, want)
 		}
 	}
@@ -303,7 +304,7 @@ func FuzzResolve(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		catalog.CapabilitiesOf(name, dialogue.Messages)
+		catalog.CapabilitiesOf(name, dialoguetest.Messages)
 		r, ok := c.Resolve(name)
 		if ok != (name != "") {
 			t.Fatalf("Resolve(%q): %v", name, ok)
@@ -320,7 +321,7 @@ func BenchmarkSingleTarget(b *testing.B) {
 	for b.Loop() {
 		r, _ := c.Resolve("gpt-5.1")
 		plan := r.Plan(never)
-		_ = plan[0].Target(dialogue.Chat)
+		_ = plan[0].Target(dialoguetest.Chat)
 	}
 }
 
@@ -330,15 +331,15 @@ func BenchmarkPatternKeepsName(b *testing.B) {
 	for b.Loop() {
 		r, _ := c.Resolve("claude-sonnet-4-5")
 		plan := r.Plan(never)
-		_ = plan[0].Target(dialogue.Messages)
+		_ = plan[0].Target(dialoguetest.Messages)
 	}
 }
 
 func TestFirstIsInTheOrderOfTheConfiguration(t *testing.T) {
-	also := provider("also", dialogue.Chat)
+	also := provider("also", dialoguetest.Chat)
 	also.Also = []dialogue.Shape{imagegen.Name}
 	c, mistakes := catalog.New(
-		[]catalog.Provider{provider("a", dialogue.Chat), also, provider("vendor", imagegen.Name)},
+		[]catalog.Provider{provider("a", dialoguetest.Chat), also, provider("vendor", imagegen.Name)},
 		nil,
 	)
 	if len(mistakes) > 0 {

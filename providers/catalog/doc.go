@@ -6,7 +6,7 @@
 //	c, mistakes := catalog.New(providers, models)
 //	entry, ok := c.Resolve("gpt-4o")
 //	for _, candidate := range entry.Plan(rand.IntN) {
-//		target := candidate.Target(dialogue.Messages)
+//		target := candidate.Target(shape.Name)
 //		...
 //	}
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 func TestEmptyMembersAreNotRecordedAsIgnored(t *testing.T) {
@@ -41,20 +42,20 @@ func TestIgnoredMembersAreLostWhereTheyAreNotSent(t *testing.T) {
 		Result: &dialogue.Result{Parts: []dialogue.Part{{Text: "r", CacheHint: hint}}},
 	}
 	traits := map[dialogue.Shape]dialogue.Traits{
-		dialogue.Messages:  {ReplaysParts: true, CacheHints: true},
-		dialogue.Gemini:    {ReplaysParts: true},
-		dialogue.Responses: {StoresReplies: true},
+		dialoguetest.Messages:  {ReplaysParts: true, CacheHints: true},
+		dialoguetest.Gemini:    {ReplaysParts: true},
+		dialoguetest.Responses: {StoresReplies: true},
 	}
 	for _, c := range []struct {
 		from, to dialogue.Shape
 		want     string
 	}{
-		{dialogue.Messages, dialogue.Messages, ""},
-		{dialogue.Messages, dialogue.Chat, "tools.x,cache_control"},
-		{dialogue.Chat, dialogue.Chat, "tools.x,cache_control"},
-		{dialogue.Chat, dialogue.Messages, "tools.x"},
-		{dialogue.Responses, dialogue.Responses, "tools.x,cache_control"},
-		{dialogue.Responses, dialogue.Gemini, "tools.x,include:file_search_call.results,cache_control"},
+		{dialoguetest.Messages, dialoguetest.Messages, ""},
+		{dialoguetest.Messages, dialoguetest.Chat, "tools.x,cache_control"},
+		{dialoguetest.Chat, dialoguetest.Chat, "tools.x,cache_control"},
+		{dialoguetest.Chat, dialoguetest.Messages, "tools.x"},
+		{dialoguetest.Responses, dialoguetest.Responses, "tools.x,cache_control"},
+		{dialoguetest.Responses, dialoguetest.Gemini, "tools.x,include:file_search_call.results,cache_control"},
 	} {
 		req := dialogue.Request{
 			Inbound: c.from,
@@ -62,7 +63,7 @@ func TestIgnoredMembersAreLostWhereTheyAreNotSent(t *testing.T) {
 			Ignored: []string{"tools.x"},
 			Turns:   []dialogue.Turn{{Parts: []dialogue.Part{marked}}},
 		}
-		if c.from == dialogue.Responses {
+		if c.from == dialoguetest.Responses {
 			req.Include = []string{dialogue.IncludeEncrypted, "file_search_call.results"}
 		}
 		var rep dialogue.Report

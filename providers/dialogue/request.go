@@ -10,17 +10,9 @@ import (
 	"stagedoor/providers/memory"
 )
 
-// Shape names an API shape that clients or providers speak.
+// Shape names an API shape. Each shape has its name as a constant in its own folder, and no code
+// outside it compares names: Traits tell what a shape can do.
 type Shape string
-
-// The five text shapes. The names of the media shapes are in providers/catalog.
-const (
-	Chat        Shape = "chat"        // POST /v1/chat/completions
-	Responses   Shape = "responses"   // POST /v1/responses
-	Completions Shape = "completions" // POST /v1/completions
-	Messages    Shape = "messages"    // POST /v1/messages
-	Gemini      Shape = "gemini"      // POST /v1beta/models/{model}:generateContent
-)
 
 // Request is one request for text, without the spelling of any shape.
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/tokens"
 )
@@ -22,7 +23,7 @@ func env() *dialogue.Env {
 
 func ask(text string) *dialogue.Request {
 	return &dialogue.Request{
-		Inbound: dialogue.Chat,
+		Inbound: dialoguetest.Chat,
 		Model:   "m",
 		Turns:   []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: text}}}},
 	}
@@ -159,7 +160,7 @@ func TestChoicesDiffer(t *testing.T) {
 		t.Errorf("choices: %d, %q, %q", len(r.Choices), textOf(r.Choices[0]), textOf(r.Choices[1]))
 	}
 	req = &dialogue.Request{
-		Inbound: dialogue.Completions,
+		Inbound: dialoguetest.Completions,
 		Model:   "m",
 		N:       2,
 		Prompts: [][]byte{[]byte(`"one"`), []byte(`"two"`)},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/schema"
 )
 
@@ -418,7 +419,7 @@ func TestSupportsStrictAppliesTheRulesOfStrictMode(t *testing.T) {
 
 // dialects are those of the shapes that are named in the rows.
 var dialects = map[dialogue.Shape]schema.Dialect{
-	dialogue.Completions: schema.NoOutput, dialogue.Messages: schema.ClosedObjects, dialogue.Gemini: schema.OpenAPI,
+	dialoguetest.Completions: schema.NoOutput, dialoguetest.Messages: schema.ClosedObjects, dialoguetest.Gemini: schema.OpenAPI,
 }
 
 func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
@@ -442,16 +443,16 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"text stays text",
 			dialogue.Output{},
-			target(dialogue.Messages, dialogue.Capabilities{}),
+			target(dialoguetest.Messages, dialogue.Capabilities{}),
 			dialogue.OutputText,
 			"",
 			"",
 		},
-		{"a schema passes", want(plain), target(dialogue.Chat, able), dialogue.OutputSchema, plain, ""},
+		{"a schema passes", want(plain), target(dialoguetest.Chat, able), dialogue.OutputSchema, plain, ""},
 		{
 			"a model without",
 			want(plain),
-			target(dialogue.Chat, dialogue.Capabilities{}),
+			target(dialoguetest.Chat, dialogue.Capabilities{}),
 			dialogue.OutputText,
 			"",
 			dialogue.ModelUnsupported,
@@ -459,16 +460,16 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"refused once already",
 			want(plain),
-			dialogue.Target{Shape: dialogue.Chat, Caps: able, NoSchema: true},
+			dialogue.Target{Shape: dialoguetest.Chat, Caps: able, NoSchema: true},
 			dialogue.OutputText,
 			"",
 			dialogue.ModelUnsupported,
 		},
-		{"no schema", want(""), target(dialogue.Responses, able), dialogue.OutputText, "", dialogue.MissingSchema},
+		{"no schema", want(""), target(dialoguetest.Responses, able), dialogue.OutputText, "", dialogue.MissingSchema},
 		{
 			"no schema and no support",
 			want("null"),
-			target(dialogue.Chat, dialogue.Capabilities{}),
+			target(dialoguetest.Chat, dialogue.Capabilities{}),
 			dialogue.OutputText,
 			"",
 			dialogue.ModelUnsupported,
@@ -476,16 +477,16 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"any JSON on an old chat model",
 			anyJSON,
-			target(dialogue.Chat, dialogue.Capabilities{}),
+			target(dialoguetest.Chat, dialogue.Capabilities{}),
 			dialogue.OutputJSON,
 			"",
 			"",
 		},
-		{"any JSON on gemini", anyJSON, target(dialogue.Gemini, able), dialogue.OutputJSON, "", ""},
+		{"any JSON on gemini", anyJSON, target(dialoguetest.Gemini, able), dialogue.OutputJSON, "", ""},
 		{
 			"any JSON on messages",
 			anyJSON,
-			target(dialogue.Messages, able),
+			target(dialoguetest.Messages, able),
 			dialogue.OutputText,
 			"",
 			dialogue.JSONObjectUnsupported,
@@ -493,7 +494,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"any JSON on an old messages model",
 			anyJSON,
-			target(dialogue.Messages, dialogue.Capabilities{}),
+			target(dialoguetest.Messages, dialogue.Capabilities{}),
 			dialogue.OutputText,
 			"",
 			dialogue.ModelUnsupported,
@@ -501,7 +502,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"bounds toward messages",
 			want(`{"type":"integer","minimum":1}`),
-			target(dialogue.Messages, able),
+			target(dialoguetest.Messages, able),
 			dialogue.OutputSchema,
 			`{"type":"integer","description":"{minimum: 1}"}`,
 			dialogue.KeywordsStripped,
@@ -509,7 +510,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"recursion toward messages",
 			want(`{"items":{"$ref":"#"}}`),
-			target(dialogue.Messages, able),
+			target(dialoguetest.Messages, able),
 			dialogue.OutputText,
 			"",
 			dialogue.KeywordsStripped,
@@ -517,7 +518,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"recursion toward chat",
 			want(`{"items":{"$ref":"#"}}`),
-			target(dialogue.Chat, able),
+			target(dialoguetest.Chat, able),
 			dialogue.OutputSchema,
 			`{"items":{"$ref":"#"}}`,
 			"",
@@ -525,7 +526,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"completions has none",
 			want(plain),
-			target(dialogue.Completions, able),
+			target(dialoguetest.Completions, able),
 			dialogue.OutputText,
 			"",
 			dialogue.ModelUnsupported,
@@ -533,7 +534,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"newer gemini takes JSON Schema",
 			want(plain),
-			target(dialogue.Gemini, dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true}),
+			target(dialoguetest.Gemini, dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true}),
 			dialogue.OutputSchema,
 			plain,
 			"",
@@ -541,7 +542,7 @@ func TestDecideOutputKeepsWhatTheTargetSupports(t *testing.T) {
 		{
 			"older gemini its own",
 			want(plain),
-			target(dialogue.Gemini, able),
+			target(dialoguetest.Gemini, able),
 			dialogue.OutputSchema,
 			`{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}`,
 			"",

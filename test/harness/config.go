@@ -17,6 +17,7 @@ type Config struct {
 	Webhooks  []Webhook           `json:"webhooks,omitempty"`
 	Shutdown  *Shutdown           `json:"shutdown,omitempty"`
 	Videos    *Videos             `json:"videos,omitempty"`
+	Telemetry map[string]any      `json:"telemetry,omitempty"`
 }
 
 // Limits are what the whole process takes on.
@@ -71,6 +72,8 @@ type Key struct {
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	User string `json:"user,omitempty"` // whose account is charged
+	// Scopes is what it may do; nil: everything.
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // A Provider is an upstream.

@@ -31,7 +31,7 @@ func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") 
 
 // requests are requests with a place for a value in each member that is read.
 var requests = map[dialogue.Shape][]string{
-	dialogue.Chat: {
+	dialoguetest.Chat: {
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"x":%}`,
 		`{"model":"m","messages":[{"role":"user","content":%}]}`,
 		`{"model":"m","messages":%}`,
@@ -46,8 +46,8 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":%}`,
 	},
-	dialogue.Completions: {`{"model":"m","prompt":"hi","x":%}`, `{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","logit_bias":%}`},
-	dialogue.Messages: {
+	dialoguetest.Completions: {`{"model":"m","prompt":"hi","x":%}`, `{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","logit_bias":%}`},
+	dialoguetest.Messages: {
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"x":%}`,
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`,
 		`{"model":"m","max_tokens":9,"messages":%}`,
@@ -55,13 +55,13 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f","input_schema":{"type":"object","properties":%}}]}`,
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{"a":%}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":%}]}]}`,
 	},
-	dialogue.Responses: {
+	dialoguetest.Responses: {
 		`{"model":"m","input":"hi","x":%}`, `{"model":"m","input":%}`, `{"model":"m","input":"hi","instructions":%}`,
 		`{"model":"m","input":"hi","tools":%}`, `{"model":"m","input":"hi","metadata":%}`,
 		`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":%}}]}`,
 		`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":%},{"type":"function_call_output","call_id":"c","output":%}]}`,
 	},
-	dialogue.Gemini: {
+	dialoguetest.Gemini: {
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"x":%}`,
 		`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`,
 		`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":%}}}]}]}`,
@@ -77,7 +77,7 @@ var replies = map[dialogue.Shape]struct {
 	whole  []string
 	events map[string][]string
 }{
-	dialogue.Chat: {
+	dialoguetest.Chat: {
 		[]string{
 			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":%},"finish_reason":"stop"}]}`,
 			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":"hi","x":%},"finish_reason":"stop"}]}`,
@@ -90,11 +90,11 @@ var replies = map[dialogue.Shape]struct {
 			`{"error":%}`, `{"usage":%,"choices":[]}`,
 		}},
 	},
-	dialogue.Completions: {
+	dialoguetest.Completions: {
 		[]string{`{"id":"i","choices":[{"index":0,"text":%,"finish_reason":"stop"}]}`, `{"id":"i","choices":%}`},
 		map[string][]string{"": {`{"id":"i","choices":[{"index":0,"text":%}]}`, `{"id":"i","choices":[],"x":%}`}},
 	},
-	dialogue.Messages: {
+	dialoguetest.Messages: {
 		[]string{
 			`{"id":"i","type":"message","role":"assistant","content":[{"type":"text","text":%}],"stop_reason":"end_turn"}`,
 			`{"id":"i","type":"message","role":"assistant","content":%,"stop_reason":"end_turn"}`,
@@ -107,7 +107,7 @@ var replies = map[dialogue.Shape]struct {
 			"error":               {`{"type":"error","error":%}`},
 		},
 	},
-	dialogue.Responses: {
+	dialoguetest.Responses: {
 		[]string{
 			`{"id":"i","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":%}]}]}`,
 			`{"id":"i","object":"response","status":"completed","output":%}`,
@@ -119,7 +119,7 @@ var replies = map[dialogue.Shape]struct {
 			"response.completed":         {`{"type":"response.completed","response":{"id":"i","status":"completed","output":%}}`},
 		},
 	},
-	dialogue.Gemini: {
+	dialoguetest.Gemini: {
 		[]string{
 			`{"candidates":[{"content":{"parts":[{"text":%}]},"finishReason":"STOP"}]}`, `{"candidates":%}`,
 			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":%}}}]},"finishReason":"STOP"}]}`,
@@ -163,36 +163,36 @@ var items = []struct {
 	list, template string
 	item           func(i int) string
 }{
-	{dialogue.Chat, "messages", `{"model":"m","messages":%}`, same(`{"role":"user","content":"hi"}`)},
-	{dialogue.Chat, "parts", `{"model":"m","messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
-	{dialogue.Chat, "calls of one id", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":%}]}`,
+	{dialoguetest.Chat, "messages", `{"model":"m","messages":%}`, same(`{"role":"user","content":"hi"}`)},
+	{dialoguetest.Chat, "parts", `{"model":"m","messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
+	{dialoguetest.Chat, "calls of one id", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":%}]}`,
 		same(`{"type":"function","id":"x","function":{"name":"f","arguments":"{}"}}`)},
-	{dialogue.Chat, "results of one id", `{"model":"m","messages":%}`, same(`{"role":"tool","tool_call_id":"x","content":"x"}`)},
-	{dialogue.Chat, "tools", `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":%}`, numbered(`{"type":"function","function":{"name":"f%d"}}`)},
-	{dialogue.Responses, "items", `{"model":"m","input":%}`, same(`{"role":"user","content":"hi"}`)},
-	{dialogue.Responses, "parts", `{"model":"m","input":[{"role":"user","content":%}]}`, same(`{"type":"input_text","text":"x"}`)},
-	{dialogue.Responses, "tools", `{"model":"m","input":"hi","tools":%}`, numbered(`{"type":"function","name":"f%d"}`)},
-	{dialogue.Responses, "calls of one id", `{"model":"m","input":%}`, same(`{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}`)},
-	{dialogue.Responses, "results of one id", `{"model":"m","input":%}`, same(`{"type":"function_call_output","call_id":"x","output":"x"}`)},
-	{dialogue.Responses, "sealed carriers", `{"model":"m","input":%}`, same(`{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`)},
-	{dialogue.Gemini, "contents", `{"contents":%}`, same(`{"role":"user","parts":[{"text":"x"}]}`)},
-	{dialogue.Gemini, "parts", `{"contents":[{"role":"user","parts":%}]}`, same(`{"text":"x"}`)},
-	{dialogue.Gemini, "calls of one name", `{"contents":[{"role":"model","parts":%}]}`, same(`{"functionCall":{"name":"f"}}`)},
-	{dialogue.Gemini, "sealed carriers", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`)},
-	{dialogue.Gemini, "sealed thoughts", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`)},
-	{dialogue.Messages, "messages", `{"model":"m","max_tokens":9,"messages":%}`,
+	{dialoguetest.Chat, "results of one id", `{"model":"m","messages":%}`, same(`{"role":"tool","tool_call_id":"x","content":"x"}`)},
+	{dialoguetest.Chat, "tools", `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":%}`, numbered(`{"type":"function","function":{"name":"f%d"}}`)},
+	{dialoguetest.Responses, "items", `{"model":"m","input":%}`, same(`{"role":"user","content":"hi"}`)},
+	{dialoguetest.Responses, "parts", `{"model":"m","input":[{"role":"user","content":%}]}`, same(`{"type":"input_text","text":"x"}`)},
+	{dialoguetest.Responses, "tools", `{"model":"m","input":"hi","tools":%}`, numbered(`{"type":"function","name":"f%d"}`)},
+	{dialoguetest.Responses, "calls of one id", `{"model":"m","input":%}`, same(`{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}`)},
+	{dialoguetest.Responses, "results of one id", `{"model":"m","input":%}`, same(`{"type":"function_call_output","call_id":"x","output":"x"}`)},
+	{dialoguetest.Responses, "sealed carriers", `{"model":"m","input":%}`, same(`{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`)},
+	{dialoguetest.Gemini, "contents", `{"contents":%}`, same(`{"role":"user","parts":[{"text":"x"}]}`)},
+	{dialoguetest.Gemini, "parts", `{"contents":[{"role":"user","parts":%}]}`, same(`{"text":"x"}`)},
+	{dialoguetest.Gemini, "calls of one name", `{"contents":[{"role":"model","parts":%}]}`, same(`{"functionCall":{"name":"f"}}`)},
+	{dialoguetest.Gemini, "sealed carriers", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`)},
+	{dialoguetest.Gemini, "sealed thoughts", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`)},
+	{dialoguetest.Messages, "messages", `{"model":"m","max_tokens":9,"messages":%}`,
 		same(`{"role":"user","content":"hi"}`)},
-	{dialogue.Messages, "messages of both roles", `{"model":"m","max_tokens":9,"messages":%}`,
+	{dialoguetest.Messages, "messages of both roles", `{"model":"m","max_tokens":9,"messages":%}`,
 		alternate(`{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hi"}`)},
-	{dialogue.Messages, "messages of one block", `{"model":"m","max_tokens":9,"messages":%}`,
+	{dialoguetest.Messages, "messages of one block", `{"model":"m","max_tokens":9,"messages":%}`,
 		alternate(`{"role":"user","content":[{"type":"text","text":"x"}]}`,
 			`{"role":"assistant","content":[{"type":"text","text":"x"}]}`)},
-	{dialogue.Messages, "blocks", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
-	{dialogue.Messages, "tools", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
+	{dialoguetest.Messages, "blocks", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
+	{dialoguetest.Messages, "tools", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
 		numbered(`{"name":"f%d","input_schema":{"type":"object"}}`)},
-	{dialogue.Messages, "sealed carriers", `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":%}]}`,
+	{dialoguetest.Messages, "sealed carriers", `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":%}]}`,
 		same(`{"type":"thinking","thinking":"x","signature":"sd1.chat.x.y"}`)},
-	{dialogue.Chat, "sealed carriers", `{"model":"m","messages":%}`,
+	{dialoguetest.Chat, "sealed carriers", `{"model":"m","messages":%}`,
 		same(`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`)},
 }
 
@@ -272,7 +272,7 @@ func TestRepliesCostWhatTheirSizeIsWorth(t *testing.T) {
 			}
 		}
 	}
-	chat := registry.ByName()[dialogue.Chat]
+	chat := registry.ByName()[dialoguetest.Chat]
 	subjects = append(subjects, sizes.Subject{Name: "calls behind one that is cut off", Input: in("%"),
 		Forms: []sizes.Form{{Name: "half of each", JSON: cutCalls}},
 		Read:  func(input string) { parse(chat, "", input, true) }})
@@ -323,11 +323,11 @@ func tap(shape *shapes.Shape, event, input string) {
 // TestManyEventsCostWhatTheirSizeIsWorth: what a parser keeps of the events before is not read again for each.
 func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 	streams := map[string][2]string{
-		"chat, arguments in pieces":      {string(dialogue.Chat), `{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`},
-		"chat, text in pieces":           {string(dialogue.Chat), `{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}]}`},
-		"messages, arguments in pieces":  {string(dialogue.Messages), `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"[1,"}}`},
-		"responses, arguments in pieces": {string(dialogue.Responses), `{"type":"response.function_call_arguments.delta","item_id":"i","output_index":0,"delta":"[1,"}`},
-		"gemini, text in pieces":         {string(dialogue.Gemini), `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`},
+		"chat, arguments in pieces":      {string(dialoguetest.Chat), `{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`},
+		"chat, text in pieces":           {string(dialoguetest.Chat), `{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}]}`},
+		"messages, arguments in pieces":  {string(dialoguetest.Messages), `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"[1,"}}`},
+		"responses, arguments in pieces": {string(dialoguetest.Responses), `{"type":"response.function_call_arguments.delta","item_id":"i","output_index":0,"delta":"[1,"}`},
+		"gemini, text in pieces":         {string(dialoguetest.Gemini), `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`},
 	}
 	for _, name := range slices.Sorted(maps.Keys(streams)) {
 		shape, event := registry.ByName()[dialogue.Shape(streams[name][0])], []byte(streams[name][1])

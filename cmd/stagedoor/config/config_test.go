@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"stagedoor/cmd/stagedoor/config"
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 )
 
@@ -63,7 +63,7 @@ func TestPublishedFormIsRead(t *testing.T) {
 	c := parse(t, published, "SD_KEY", "sd-ci", "OPENAI_API_KEY", "sk-1")
 
 	p := c.CatalogProviders()[0]
-	if p.Name != "openai" || p.Shape != dialogue.Responses || len(p.Also) != 4 || p.Also[3] != "videos" || p.APIKeys[0] != "sk-1" || p.Retries != 2 {
+	if p.Name != "openai" || p.Shape != dialoguetest.Responses || len(p.Also) != 4 || p.Also[3] != "videos" || p.APIKeys[0] != "sk-1" || p.Retries != 2 {
 		t.Errorf("provider openai is %+v", p)
 	}
 	if p.Limits.RPM != 500 || p.Limits.TPM != 200000 || p.Limits.Concurrency != 64 || p.Limits.Queue != 256 || p.Limits.QueueTimeout != 20*time.Second {
@@ -372,7 +372,7 @@ func TestSecretsComeFromFilesAndTheEnvironmentAndAreNotReadTwice(t *testing.T) {
 func TestAnchorsAndAliasesAreFollowed(t *testing.T) {
 	c := parse(t, "providers:\n  a: &up {shape: chat, base_url: \"http://a/v1\", timeouts: &clocks {idle: 3s}}\n  b: *up\n  c: {shape: chat, base_url: \"http://c/v1\", timeouts: *clocks}\n")
 	for _, p := range c.CatalogProviders() {
-		if p.Timeouts.Idle != 3*time.Second || p.Shape != dialogue.Chat {
+		if p.Timeouts.Idle != 3*time.Second || p.Shape != dialoguetest.Chat {
 			t.Errorf("provider %s is %+v", p.Name, p)
 		}
 	}

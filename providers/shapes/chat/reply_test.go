@@ -297,7 +297,7 @@ func TestSourcesWithoutAddressHaveNoAnnotation(t *testing.T) {
 		}
 		return out
 	}
-	document := dialogue.Citation{Title: "a document of the client", CitedText: "t", Origin: dialogue.Messages}
+	document := dialogue.Citation{Title: "a document of the client", CitedText: "t", Origin: dialoguetest.Messages}
 	page := dialogue.Citation{Title: "a page", URL: "https://example.com"}
 	for _, mode := range []shapes.Mode{shapes.Whole, shapes.Stream} {
 		if out := told(mode, document); bytes.Contains(out, []byte("url_citation")) {
@@ -345,7 +345,7 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 		{Kind: dialogue.EventStart},
 		{Kind: dialogue.EventOpen, PartKind: dialogue.ThinkingPart},
 		{Kind: dialogue.EventDelta, Text: "secret "}, {Kind: dialogue.EventDelta, Text: "plan"},
-		{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "sig", Origin: dialogue.Messages}},
+		{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "sig", Origin: dialoguetest.Messages}},
 		{Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "c", Name: "f"}},
 		{Kind: dialogue.EventClose, Part: 1, Signature: "g3"},
 		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonTool}, {Kind: dialogue.EventEnd},
@@ -365,7 +365,7 @@ func TestSealedThoughtsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := req.Turns[1].Parts
-	if th := parts[0].Thinking; th == nil || th.Text != "secret plan" || th.Signature != "sig" || th.Origin != dialogue.Messages {
+	if th := parts[0].Thinking; th == nil || th.Text != "secret plan" || th.Signature != "sig" || th.Origin != dialoguetest.Messages {
 		t.Errorf("got %+v", th)
 	}
 	if c := parts[len(parts)-1].Call; c == nil || c.Signature != "g3" {
@@ -390,10 +390,10 @@ func TestDetailsOfAnUpstreamGoBackToIt(t *testing.T) {
 	const details = `{"type":"reasoning.encrypted","data":"opaque","index":0}`
 	f := parse(t, []string{delta(`{"reasoning_details":[{"type":"reasoning.text","text":"hm","index":0},`+details+`]}`, `null`), delta(`{"content":"c"}`, `"stop"`)}, nil)
 	th := f.Reply.Choices[0].Parts[0].Thinking
-	if th.Text != "hm" || th.Origin != dialogue.Chat {
+	if th.Text != "hm" || th.Origin != dialoguetest.Chat {
 		t.Fatalf("got %+v", th)
 	}
-	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}},
 		{Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.ThinkingPart, Thinking: th}, {Text: "c"}}}}}
 	call, err := chat.Shape.Encode(req, dialogue.Target{Model: "m"}, new(dialogue.Report), env)
 	if err != nil || !strings.Contains(string(call.Body), details) {

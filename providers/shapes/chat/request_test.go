@@ -12,12 +12,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/chat"
 	"stagedoor/providers/shapes/registry"
 )
 
-var able = dialogue.Target{Model: "up", Shape: dialogue.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
+var able = dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
 
 func encoded(t *testing.T, req *dialogue.Request) (gjson.Result, *dialogue.Report) {
 	t.Helper()
@@ -109,7 +110,7 @@ func TestAnswersFollowTheirCalls(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			body, _ := encoded(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: row.turns})
+			body, _ := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: row.turns})
 			if got := brief(body.Get("messages")); got != row.want {
 				t.Errorf("got  %s\nwant %s", got, row.want)
 			}
@@ -128,7 +129,7 @@ func TestErrorsOfToolsCanBeRead(t *testing.T) {
 
 func TestNamesAreCutAndRemembered(t *testing.T) {
 	long := strings.Repeat("n", 70)
-	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q")), assistant(call("a", long+"1"))},
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q")), assistant(call("a", long+"1"))},
 		Tools:      []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: long + "1"}, {Kind: dialogue.FunctionTool, Name: long + "2"}, {Kind: dialogue.FunctionTool, Name: "a.b"}, {Kind: dialogue.FunctionTool, Name: "plain"}},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{long + "2"}}}
 	body, _ := encoded(t, req)
@@ -152,9 +153,9 @@ func TestNamesAreCutAndRemembered(t *testing.T) {
 
 func TestWhatChatCannotSayIsNamed(t *testing.T) {
 	k, budget := int64(5), int64(2000)
-	body, rep := encoded(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q"))}, TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
+	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
 		ServiceTier: "standard_only", Reasoning: dialogue.Reasoning{Budget: &budget}, Extra: []dialogue.Field{{Name: "container", Value: json.RawMessage(`"c"`)}},
-		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash", Origin: dialogue.Messages}}})
+		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash", Origin: dialoguetest.Messages}}})
 	if got := rep.Header(); got != "tools:bash_20250124,stop:truncated,top_k,service_tier,container" {
 		t.Errorf("lost %s", got)
 	}
@@ -165,14 +166,14 @@ func TestWhatChatCannotSayIsNamed(t *testing.T) {
 
 func TestWhatWouldChangeTheAnswerIsRefused(t *testing.T) {
 	media := func(m dialogue.Media, origin dialogue.Shape) *dialogue.Request {
-		return &dialogue.Request{Inbound: dialogue.Gemini, Turns: []dialogue.Turn{user(dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: origin})}}
+		return &dialogue.Request{Inbound: dialoguetest.Gemini, Turns: []dialogue.Turn{user(dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: origin})}}
 	}
 	for name, req := range map[string]*dialogue.Request{
 		"video":       media(dialogue.Media{Kind: dialogue.Video, Base64: "AA"}, ""),
-		"foreign id":  media(dialogue.Media{Kind: dialogue.File, FileID: "f"}, dialogue.Messages),
+		"foreign id":  media(dialogue.Media{Kind: dialogue.File, FileID: "f"}, dialoguetest.Messages),
 		"remote file": media(dialogue.Media{Kind: dialogue.File, URL: "https://h/x.pdf"}, ""),
 		"forced tool": {ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"bash"}}, Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Name: "bash"}}},
-		"audio":       {Inbound: dialogue.Gemini, Modalities: []string{"AUDIO"}},
+		"audio":       {Inbound: dialoguetest.Gemini, Modalities: []string{"AUDIO"}},
 	} {
 		_, err := chat.Shape.Encode(req, able, new(dialogue.Report), newEnv())
 		if e := new(dialogue.Error); !errors.As(err, &e) || e.Status != 400 {
@@ -249,8 +250,8 @@ func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
 }
 
 func TestPatchLeavesTheRestAsItWas(t *testing.T) {
-	target := dialogue.Target{Model: "up", Shape: dialogue.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true}}
-	weak := dialogue.Target{Model: "up", Shape: dialogue.Chat}
+	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true}}
+	weak := dialogue.Target{Model: "up", Shape: dialoguetest.Chat}
 	format := `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}`
 	rows := []struct {
 		name, body, want string
@@ -388,7 +389,7 @@ func FuzzRequest(f *testing.F) {
 func TestStrictStaysWhereItMeansTheSame(t *testing.T) {
 	yes := true
 	loose := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)}
-	for inbound, strict := range map[dialogue.Shape]bool{dialogue.Chat: true, dialogue.Responses: true, dialogue.Messages: false} {
+	for inbound, strict := range map[dialogue.Shape]bool{dialoguetest.Chat: true, dialoguetest.Responses: true, dialoguetest.Messages: false} {
 		body, _ := encoded(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{loose}})
 		if got := body.Get("tools.0.function.strict").Bool(); got != strict {
 			t.Errorf("from %s: strict %v", inbound, got)
@@ -405,11 +406,11 @@ func TestSchemasThatBindAreStrict(t *testing.T) {
 		schema  string
 		strict  string
 	}{
-		{dialogue.Messages, closed, "true"},
-		{dialogue.Gemini, closed, "true"},
-		{dialogue.Messages, `{"type":"object","properties":{"a":{"type":"string"}}}`, ""},
-		{dialogue.Chat, closed, ""},
-		{dialogue.Responses, closed, ""},
+		{dialoguetest.Messages, closed, "true"},
+		{dialoguetest.Gemini, closed, "true"},
+		{dialoguetest.Messages, `{"type":"object","properties":{"a":{"type":"string"}}}`, ""},
+		{dialoguetest.Chat, closed, ""},
+		{dialoguetest.Responses, closed, ""},
 	} {
 		body, _ := encoded(t, &dialogue.Request{Inbound: c.inbound, Turns: []dialogue.Turn{user(text("q"))},
 			Output: dialogue.Output{Mode: dialogue.OutputSchema, Schema: json.RawMessage(c.schema)}})
@@ -421,7 +422,7 @@ func TestSchemasThatBindAreStrict(t *testing.T) {
 
 func TestALimitOfNothingIsRaised(t *testing.T) {
 	none := int64(0)
-	body, rep := encoded(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q"))}, MaxTokens: &none})
+	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, MaxTokens: &none})
 	if got := body.Get("max_completion_tokens").Raw; got != "1" || rep.Header() != "max_tokens:raised" {
 		t.Errorf("got %s, lost %q", got, rep.Header())
 	}
@@ -433,7 +434,7 @@ func TestASearchKeepsItsOptionsAndTellsOfOthers(t *testing.T) {
 		want, losses string
 	}{
 		"its own": {dialogue.Request{WebSearch: true, SearchOptions: json.RawMessage(`{"search_context_size":"low"}`)}, `{"search_context_size":"low"}`, ""},
-		"a tool's": {dialogue.Request{Tools: []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialogue.Messages,
+		"a tool's": {dialogue.Request{Tools: []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialoguetest.Messages,
 			Opaque: json.RawMessage(`{"type":"web_search_20250305","max_uses":2,"blocked_domains":["a.example"]}`)}}}, `{}`, "web_search:max_uses,web_search:blocked_domains"},
 	} {
 		c.req.Turns = []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}}}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 func TestCallsWithoutIDsMeetTheirResultsByNameAndOrder(t *testing.T) {
@@ -109,7 +110,7 @@ func TestMediaIsReadInBothSpellings(t *testing.T) {
 	if m := p[2].Media; m.Kind != dialogue.Video || m.URL != "https://example.org/a.mp4" || len(p[2].Opaque) == 0 {
 		t.Errorf("video: %+v", p[2])
 	}
-	if m := p[3].Media; m.FileID == "" || m.URL != "" || p[3].Origin != dialogue.Gemini {
+	if m := p[3].Media; m.FileID == "" || m.URL != "" || p[3].Origin != dialoguetest.Gemini {
 		t.Errorf("stored file: %+v", m)
 	}
 	if m := p[4].Media; m.Text != "hi" || m.Base64 != "" {
@@ -119,14 +120,14 @@ func TestMediaIsReadInBothSpellings(t *testing.T) {
 
 func TestCachedContentIsAFileOnlyItsVendorCanOpen(t *testing.T) {
 	req := decode(t, newEnv(), `{"cachedContent":"cachedContents/x",`+hi+`}`)
-	if p := req.Turns[0].Parts[0]; p.Media == nil || p.Media.FileID != "cachedContents/x" || p.Origin != dialogue.Gemini {
+	if p := req.Turns[0].Parts[0]; p.Media == nil || p.Media.FileID != "cachedContents/x" || p.Origin != dialoguetest.Gemini {
 		t.Errorf("got %+v", p)
 	}
 }
 
 func TestThoughtsAreJoinedUpToTheirSignature(t *testing.T) {
 	env := newEnv()
-	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "ab", Signature: "S", Origin: dialogue.Messages})
+	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "ab", Signature: "S", Origin: dialoguetest.Messages})
 	req := decode(t, env, `{"contents":[{"role":"model","parts":[
 		{"text":"a","thought":true},{"text":"b","thought":true},{"text":"","thought":true,"thoughtSignature":"`+sealed+`"},
 		{"text":"c","thought":true},{"text":"d","thought":true,"thoughtSignature":"QQ=="},
@@ -134,9 +135,9 @@ func TestThoughtsAreJoinedUpToTheirSignature(t *testing.T) {
 		{"functionCall":{"name":"f"},"thoughtSignature":"Qw=="},{"executableCode":{"code":"1"}}]}]}`)
 	p := req.Turns[0].Parts
 	want := []dialogue.Thinking{
-		0: {Text: "ab", Signature: "S", Origin: dialogue.Messages},
-		1: {Text: "cd", Signature: "QQ==", Origin: dialogue.Gemini},
-		3: {Signature: "Qg==", Origin: dialogue.Gemini},
+		0: {Text: "ab", Signature: "S", Origin: dialoguetest.Messages},
+		1: {Text: "cd", Signature: "QQ==", Origin: dialoguetest.Gemini},
+		3: {Signature: "Qg==", Origin: dialoguetest.Gemini},
 		4: {Text: "x"},
 	}
 	for _, i := range []int{0, 1, 3, 4} {

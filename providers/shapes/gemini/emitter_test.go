@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 )
@@ -92,18 +93,18 @@ func TestCallsComeWhole(t *testing.T) {
 func TestThoughtsCarryTheirProof(t *testing.T) {
 	for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
 		env := newEnv()
-		native := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "N", Origin: dialogue.Gemini}}}, end...)
+		native := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "N", Origin: dialoguetest.Gemini}}}, end...)
 		if got := parts(t, emitAll(t, env, mode, native...)); !strings.Contains(got, `"thought":true,"thoughtSignature":"N"}`) {
 			t.Errorf("mode %d: native %s", mode, got)
 		}
-		foreign := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "wh"), delta(0, "y"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialogue.Messages}}}, end...)
+		foreign := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "wh"), delta(0, "y"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages}}}, end...)
 		got := parts(t, emitAll(t, env, mode, foreign...))
 		last := got[strings.LastIndex(got, `{"text"`):]
 		th, ok := env.Sealer.Open(gjson.Get(last, "thoughtSignature").Str)
-		if !ok || *th != (dialogue.Thinking{Text: "why", Signature: "F", Origin: dialogue.Messages}) {
+		if !ok || *th != (dialogue.Thinking{Text: "why", Signature: "F", Origin: dialoguetest.Messages}) {
 			t.Errorf("mode %d: sealed %+v in %s", mode, th, got)
 		}
-		plain := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Origin: dialogue.Chat}}}, end...)
+		plain := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "why"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Origin: dialoguetest.Chat}}}, end...)
 		if got := parts(t, emitAll(t, env, mode, plain...)); got != `{"text":"why","thought":true}` {
 			t.Errorf("mode %d: unsigned %s", mode, got)
 		}
@@ -118,9 +119,9 @@ func TestThoughtsCarryTheirProof(t *testing.T) {
 func TestForeignThoughtsMakeTheRound(t *testing.T) {
 	env := newEnv()
 	got := parts(t, emitAll(t, env, shapes.Stream, append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "a"), delta(0, "b"),
-		{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialogue.Messages}}, opened(1, dialogue.TextPart), delta(1, "x"), closed(1)}, end...)...))
+		{Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages}}, opened(1, dialogue.TextPart), delta(1, "x"), closed(1)}, end...)...))
 	req := decode(t, env, `{"contents":[{"role":"model","parts":[`+strings.ReplaceAll(got, "} {", "},{")+`]}]}`)
-	if p := req.Turns[0].Parts; len(p) != 2 || *p[0].Thinking != (dialogue.Thinking{Text: "ab", Signature: "F", Origin: dialogue.Messages}) || p[1].Text != "x" {
+	if p := req.Turns[0].Parts; len(p) != 2 || *p[0].Thinking != (dialogue.Thinking{Text: "ab", Signature: "F", Origin: dialoguetest.Messages}) || p[1].Text != "x" {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 )
@@ -15,7 +16,7 @@ import (
 func num[T int64 | bool](v T) *T { return &v }
 
 func TestEncodeSaysEveryParameter(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialogue.Chat, System: []dialogue.Part{text("A"), text("B")}, Turns: []dialogue.Turn{user(text("hi"))},
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, System: []dialogue.Part{text("A"), text("B")}, Turns: []dialogue.Turn{user(text("hi"))},
 		Temperature: "0", TopP: "0.50", TopK: num[int64](5), MaxTokens: num[int64](300), Stop: []string{"1", "", "2", "3", "4", "5", "6"}, Seed: "7",
 		PresencePenalty: "1", FrequencyPenalty: "-1", N: 2, LogProbs: true, TopLogProbs: num[int64](3), LogitBias: json.RawMessage(`{"5":1}`), User: "u",
 		Reasoning: dialogue.Reasoning{Effort: "low"}, Output: dialogue.Output{Mode: dialogue.OutputJSON}}
@@ -75,7 +76,7 @@ func TestHistoryIsPutInOrder(t *testing.T) {
 		{"the user speaks first", []dialogue.Turn{assistant(text("a")), user(text("b"))}, "user(.) model(a) user(b)", "contents:placeholder"},
 		{"nothing said at all", nil, "user(.)", "contents:placeholder"},
 		{"a late system message is the user's", []dialogue.Turn{user(text("a")), {Role: dialogue.Assistant, Parts: []dialogue.Part{{Kind: dialogue.SystemPart, Text: "s"}}}}, "user(a s)", ""},
-		{"foreign thoughts stay at home", []dialogue.Turn{user(text("a")), assistant(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: "t", Signature: "s", Origin: dialogue.Messages}}), user(text("b"))}, "user(a b)", "thinking"},
+		{"foreign thoughts stay at home", []dialogue.Turn{user(text("a")), assistant(dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: "t", Signature: "s", Origin: dialoguetest.Messages}}), user(text("b"))}, "user(a b)", "thinking"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			body, rep := encode(t, &dialogue.Request{Turns: row.turns}, target())
@@ -166,7 +167,7 @@ func TestMediaFindsItsPlace(t *testing.T) {
 }
 
 func TestForeignFilesAreRefused(t *testing.T) {
-	file := dialogue.Part{Kind: dialogue.MediaPart, Origin: dialogue.Chat, Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"}}
+	file := dialogue.Part{Kind: dialogue.MediaPart, Origin: dialoguetest.Chat, Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"}}
 	for name, turns := range map[string][]dialogue.Turn{
 		"in a turn":   {user(file)},
 		"in a result": {assistant(called("1", "f", "")), user(dialogue.Part{Kind: dialogue.ResultPart, Result: &dialogue.Result{CallID: "1", Parts: []dialogue.Part{file}}})},
@@ -195,15 +196,15 @@ func TestMediaOfResultsStandsWhereTheGenerationTakesIt(t *testing.T) {
 }
 
 func TestToolsAreDeclared(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialogue.Responses, Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "my tool", "{}")), user(result("1", "x"))},
+	req := &dialogue.Request{Inbound: dialoguetest.Responses, Turns: []dialogue.Turn{user(text("q")), assistant(called("1", "my tool", "{}")), user(result("1", "x"))},
 		Tools: []dialogue.Tool{
 			{Kind: dialogue.FunctionTool, Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
 			{Kind: dialogue.FunctionTool, Name: "none", Schema: json.RawMessage(`{"type":"object","properties":{}}`)},
 			{Kind: dialogue.FunctionTool, Name: "my tool"},
 			{Kind: dialogue.FunctionTool, Name: "my_tool"},
 			{Kind: dialogue.CustomTool, Name: "free"},
-			{Kind: dialogue.WebSearchTool, Origin: dialogue.Responses},
-			{Kind: dialogue.OpaqueTool, Type: "mcp", Origin: dialogue.Responses},
+			{Kind: dialogue.WebSearchTool, Origin: dialoguetest.Responses},
+			{Kind: dialogue.OpaqueTool, Type: "mcp", Origin: dialoguetest.Responses},
 		}}
 	body, rep := encode(t, req, target())
 	declared := gjson.Get(body, "tools.0.functionDeclarations")
@@ -231,7 +232,7 @@ func TestToolsAreDeclared(t *testing.T) {
 }
 
 func TestWhatASearchCannotKeepIsTold(t *testing.T) {
-	search := []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialogue.Responses, Opaque: json.RawMessage(`{"type":"web_search","search_context_size":"high","user_location":null}`)}}
+	search := []dialogue.Tool{{Kind: dialogue.WebSearchTool, Origin: dialoguetest.Responses, Opaque: json.RawMessage(`{"type":"web_search","search_context_size":"high","user_location":null}`)}}
 	for name, c := range map[string]struct {
 		req    dialogue.Request
 		losses string
@@ -246,7 +247,7 @@ func TestWhatASearchCannotKeepIsTold(t *testing.T) {
 		"a duty that functions have": {dialogue.Request{WebSearch: true, Tools: []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: "f"}},
 			ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}, ""},
 	} {
-		c.req.Inbound, c.req.Turns = dialogue.Chat, []dialogue.Turn{user(text("q"))}
+		c.req.Inbound, c.req.Turns = dialoguetest.Chat, []dialogue.Turn{user(text("q"))}
 		if _, rep := encode(t, &c.req, target()); rep.Header() != c.losses {
 			t.Errorf("%s: losses %q, want %q", name, rep.Header(), c.losses)
 		}
@@ -291,11 +292,11 @@ func TestToolChoices(t *testing.T) {
 	if gjson.Get(body, "toolConfig").Exists() {
 		t.Error("a choice without tools was sent")
 	}
-	_, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, ToolChoice: &dialogue.ToolChoice{Opaque: json.RawMessage(`{}`), Origin: dialogue.Responses}}, target(), nil, newEnv())
+	_, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, ToolChoice: &dialogue.ToolChoice{Opaque: json.RawMessage(`{}`), Origin: dialoguetest.Responses}}, target(), nil, newEnv())
 	if err == nil {
 		t.Error("a choice of a tool that does not exist was accepted")
 	}
-	_, err = gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialogue.Messages}},
+	_, err = gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q"))}, Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialoguetest.Messages}},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}, target(), nil, newEnv())
 	if err == nil {
 		t.Error("a choice of a tool of another vendor was accepted")
@@ -330,7 +331,7 @@ func TestThinkingIsToldInTheModelsWords(t *testing.T) {
 	} {
 		to := target()
 		to.Model, to.Caps.Thinking = row.model, row.style
-		body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{user(text("q"))}, Reasoning: row.in}, to)
+		body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, Reasoning: row.in}, to)
 		if got := gjson.Get(body, "generationConfig.thinkingConfig").Raw; got != row.want {
 			t.Errorf("%s %+v: got %s, want %s", row.model, row.in, got, row.want)
 		}
@@ -371,7 +372,7 @@ func TestSignaturesComeBackWithTheirCalls(t *testing.T) {
 
 func TestThoughtsGoBackWhereTheyStood(t *testing.T) {
 	th := func(text, sig string) dialogue.Part {
-		return dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: text, Signature: sig, Origin: dialogue.Gemini}}
+		return dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: text, Signature: sig, Origin: dialoguetest.Gemini}}
 	}
 	body, _ := encode(t, &dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(th("why", "A"), text("x"), th("", "B"), th("", "C"))}}, target())
 	want := `[{"text":"why","thought":true,"thoughtSignature":"A"},{"text":"x","thoughtSignature":"B"},{"text":"","thoughtSignature":"C"}]`
@@ -392,7 +393,7 @@ func TestAClientOfTheSameShapeIsSentAsItCame(t *testing.T) {
 
 func TestPatchTakesOutOnlyWhatItMust(t *testing.T) {
 	env := newEnv()
-	seal := env.Sealer.Seal(&dialogue.Thinking{Signature: "S", Origin: dialogue.Messages})
+	seal := env.Sealer.Seal(&dialogue.Thinking{Signature: "S", Origin: dialoguetest.Messages})
 	none := target()
 	none.Caps.StructuredOutputs = false
 	for _, row := range []struct {

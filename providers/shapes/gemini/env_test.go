@@ -28,7 +28,7 @@ func decode(t *testing.T, env *dialogue.Env, body string) *dialogue.Request {
 
 // target is a model of generation 2.5.
 func target() dialogue.Target {
-	return dialogue.Target{Shape: dialogue.Gemini, Model: "gemini-2.5-flash", MaxOutputTokens: 8192,
+	return dialogue.Target{Shape: dialoguetest.Gemini, Model: "gemini-2.5-flash", MaxOutputTokens: 8192,
 		Caps: dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true, Thinking: dialogue.ThinkingBudget, Prefill: true, Sampling: true}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 )
@@ -41,7 +42,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || !json.Valid(patched.Body) {
 			t.Fatalf("patched: %v %s", err, patched.Body)
 		}
-		req.Inbound, req.Body = dialogue.Chat, nil // as if another shape had asked the same
+		req.Inbound, req.Body = dialoguetest.Chat, nil // as if another shape had asked the same
 		call, err := gemini.Shape.Encode(req, to, new(dialogue.Report), env)
 		if err == nil {
 			checkSent(t, call.Body)

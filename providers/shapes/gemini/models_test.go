@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/gemini"
 )
@@ -67,7 +67,7 @@ func TestModelsAreDescribed(t *testing.T) {
 func TestTheShapeIntroducesItself(t *testing.T) {
 	h := http.Header{}
 	gemini.Shape.Authorize(h, "k")
-	if h.Get("x-goog-api-key") != "k" || gemini.Shape.MaxChoices() != 8 || gemini.Shape.Name != dialogue.Gemini {
+	if h.Get("x-goog-api-key") != "k" || gemini.Shape.MaxChoices() != 8 || gemini.Shape.Name != dialoguetest.Gemini {
 		t.Errorf("%v %d %s", h, gemini.Shape.MaxChoices(), gemini.Shape.Name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/shapes"
 )
@@ -59,18 +60,18 @@ func TestDecodeReadsEveryParameter(t *testing.T) {
 
 func TestSealedThinkingComesBackToItsOrigin(t *testing.T) {
 	env := newEnv()
-	seal := env.Sealer.Seal(&dialogue.Thinking{Encrypted: "E", ItemID: "rs_1", Origin: dialogue.Responses})
+	seal := env.Sealer.Seal(&dialogue.Thinking{Encrypted: "E", ItemID: "rs_1", Origin: dialoguetest.Responses})
 	forged := seal[:len(seal)-1] + "x"
 	req := decode(t, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[
 		{"type":"thinking","thinking":"t","signature":"`+seal+`"},{"type":"redacted_thinking","data":"`+seal+`"},
 		{"type":"thinking","thinking":"t","signature":"`+forged+`"},{"type":"thinking","thinking":"t","signature":"native"},{"type":"redacted_thinking","data":"native"},
 		{"type":"thinking","thinking":"t","signature":""}]}]}`, env)
 	want := []dialogue.Thinking{
-		{Text: "t", Encrypted: "E", ItemID: "rs_1", Origin: dialogue.Responses},
-		{Encrypted: "E", ItemID: "rs_1", Origin: dialogue.Responses},
+		{Text: "t", Encrypted: "E", ItemID: "rs_1", Origin: dialoguetest.Responses},
+		{Encrypted: "E", ItemID: "rs_1", Origin: dialoguetest.Responses},
 		{Text: "t"},
-		{Text: "t", Signature: "native", Origin: dialogue.Messages},
-		{Redacted: "native", Origin: dialogue.Messages},
+		{Text: "t", Signature: "native", Origin: dialoguetest.Messages},
+		{Redacted: "native", Origin: dialoguetest.Messages},
 		{Text: "t"},
 	}
 	for i, p := range req.Turns[1].Parts {

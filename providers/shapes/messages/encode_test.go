@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 func encoded(t *testing.T, req *dialogue.Request, target dialogue.Target) (map[string]any, *dialogue.Report) {
@@ -23,7 +24,7 @@ func encoded(t *testing.T, req *dialogue.Request, target dialogue.Target) (map[s
 }
 
 func TestConversationKeepsTheVendorsRules(t *testing.T) {
-	signed := thought(dialogue.Thinking{Text: "t", Signature: "S", Origin: dialogue.Messages})
+	signed := thought(dialogue.Thinking{Text: "t", Signature: "S", Origin: dialoguetest.Messages})
 	for _, c := range []struct {
 		name   string
 		turns  []dialogue.Turn
@@ -57,7 +58,7 @@ func TestConversationKeepsTheVendorsRules(t *testing.T) {
 			`[user: a | assistant: use(a_b) use(a_b_2) use(unnamed) | user: result(a_b) result(a_b_2) result(unnamed)]`, ""},
 		{"signed thinking goes first", []dialogue.Turn{user(text("a")), assistant(text("b"), signed, call("1", "f", "")), user(result("1", "r"))},
 			`[user: a | assistant: thinking b use(1) | user: result(1)]`, ""},
-		{"foreign thinking is dropped", []dialogue.Turn{user(text("a")), assistant(thought(dialogue.Thinking{Text: "t", Signature: "S", Origin: dialogue.Gemini}), thought(dialogue.Thinking{Text: "u"}), text("b")), user(text("c"))},
+		{"foreign thinking is dropped", []dialogue.Turn{user(text("a")), assistant(thought(dialogue.Thinking{Text: "t", Signature: "S", Origin: dialoguetest.Gemini}), thought(dialogue.Thinking{Text: "u"}), text("b")), user(text("c"))},
 			`[user: a | assistant: b | user: c]`, "thinking"},
 		{"thinking alone is dropped", []dialogue.Turn{user(text("a")), assistant(signed), user(text("c"))},
 			`[user: a c]`, "thinking"},
@@ -140,7 +141,7 @@ func TestParametersFitTheModel(t *testing.T) {
 		losses string
 	}{
 		{name: "max_tokens is required", want: `{"max_tokens":8192}`, losses: "max_tokens:default"},
-		{name: "zero is not the others' zero", req: dialogue.Request{MaxTokens: n(0), Inbound: dialogue.Completions}, want: `{"max_tokens":1}`, losses: "max_tokens:raised"},
+		{name: "zero is not the others' zero", req: dialogue.Request{MaxTokens: n(0), Inbound: dialoguetest.Completions}, want: `{"max_tokens":1}`, losses: "max_tokens:raised"},
 		{name: "temperature is clamped", req: dialogue.Request{MaxTokens: n(9), Temperature: "1.7"}, want: `{"temperature":1}`, losses: "temperature:clamped"},
 		{name: "zero temperature survives", req: dialogue.Request{MaxTokens: n(9), Temperature: "0"}, want: `{"temperature":0}`},
 		{name: "a model without sampling", req: dialogue.Request{MaxTokens: n(9), Temperature: "0.5", TopP: "0.5", TopK: n(3)},
@@ -176,7 +177,7 @@ func TestParametersFitTheModel(t *testing.T) {
 			SearchOptions: json.RawMessage(`{"search_context_size":"low","user_location":{"type":"approximate","approximate":{"city":"Oslo"}}}`)},
 			want:   `{"tools":[{"type":"web_search_20250305","name":"web_search","user_location":{"type":"approximate","city":"Oslo"}}]}`,
 			losses: "web_search:search_context_size"},
-		{name: "another vendor's tool", req: dialogue.Request{MaxTokens: n(9), Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "mcp", Origin: dialogue.Responses}}}, want: `{"tools":null}`, losses: "tools:mcp"},
+		{name: "another vendor's tool", req: dialogue.Request{MaxTokens: n(9), Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "mcp", Origin: dialoguetest.Responses}}}, want: `{"tools":null}`, losses: "tools:mcp"},
 		{name: "stop without blanks", req: dialogue.Request{MaxTokens: n(9), Stop: []string{"a", " "}}, want: `{"stop_sequences":["a"]}`, losses: "stop"},
 		{name: "user", req: dialogue.Request{MaxTokens: n(9), User: "u", Metadata: json.RawMessage(`{"a":"b"}`)}, want: `{"metadata":{"user_id":"u"}}`, losses: "metadata"},
 		{name: "tiers", req: dialogue.Request{MaxTokens: n(9), ServiceTier: "flex"}, want: `{"service_tier":"standard_only"}`, losses: "service_tier"},
@@ -249,7 +250,7 @@ func TestMediaBecomesBlocks(t *testing.T) {
 		{"pdf", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, MIME: "application/pdf", Base64: "AA", Name: "a.pdf"}}, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA"},"title":"a.pdf"}`, ""},
 		{"text", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, MIME: "text/csv", Base64: "YSxi"}}, `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a,b"}}`, ""},
 		{"binary", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, MIME: "application/zip", Base64: "AAAA"}}, "", "file"},
-		{"foreign file", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"}, Origin: dialogue.Chat}, "", "file_id"},
+		{"foreign file", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, FileID: "file-1"}, Origin: dialoguetest.Chat}, "", "file_id"},
 		{"audio", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.Audio, Base64: "AA"}}, "", "input_audio"},
 		{"bucket", dialogue.Part{Media: &dialogue.Media{Kind: dialogue.File, URL: "gs://b/x"}}, "", "url"},
 	} {
@@ -276,7 +277,7 @@ func TestMediaBecomesBlocks(t *testing.T) {
 }
 
 func TestWhatCannotBeLeftOutIsRefused(t *testing.T) {
-	hosted := &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Opaque: json.RawMessage(`{"type":"file_search"}`), Origin: dialogue.Responses}
+	hosted := &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Opaque: json.RawMessage(`{"type":"file_search"}`), Origin: dialoguetest.Responses}
 	for param, req := range map[string]dialogue.Request{
 		"modalities":  {Modalities: []string{"text", "audio"}},
 		"suffix":      {Suffix: "x"},

@@ -12,7 +12,7 @@ func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") 
 
 // model is a target that can do everything, and thinks with a budget.
 func model() dialogue.Target {
-	return dialogue.Target{Shape: dialogue.Messages, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{
+	return dialogue.Target{Shape: dialoguetest.Messages, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{
 		StructuredOutputs: true, Thinking: dialogue.ThinkingBudget, ImagesIn: true, FilesIn: true, Sampling: true, Prefill: true,
 	}}
 }

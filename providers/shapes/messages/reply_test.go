@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 )
 
@@ -182,7 +183,7 @@ func script() []dialogue.Event {
 		{Kind: dialogue.EventStart, ID: "resp_1", Model: "up"},
 		{Kind: dialogue.EventOpen, Part: 0, PartKind: dialogue.ThinkingPart},
 		{Kind: dialogue.EventDelta, Part: 0, Text: "hm"},
-		{Kind: dialogue.EventClose, Part: 0, Thinking: &dialogue.Thinking{Encrypted: "E", Origin: dialogue.Responses}},
+		{Kind: dialogue.EventClose, Part: 0, Thinking: &dialogue.Thinking{Encrypted: "E", Origin: dialoguetest.Responses}},
 		{Kind: dialogue.EventOpen, Part: 1, PartKind: dialogue.TextPart},
 		{Kind: dialogue.EventClose, Part: 1},
 		{Kind: dialogue.EventOpen, Part: 2, PartKind: dialogue.CallPart, Call: &dialogue.Call{ID: "a", Name: "f"}},
@@ -197,10 +198,10 @@ func script() []dialogue.Event {
 		{Kind: dialogue.EventClose, Part: 3, Signature: "SIG"},
 		{Kind: dialogue.EventDelta, Part: 2, Text: `"Oslo"}`},
 		{Kind: dialogue.EventClose, Part: 2},
-		{Kind: dialogue.EventOpen, Part: 5, PartKind: dialogue.ServerPart, Origin: dialogue.Responses, Opaque: json.RawMessage(`{"type":"web_search_call"}`)},
+		{Kind: dialogue.EventOpen, Part: 5, PartKind: dialogue.ServerPart, Origin: dialoguetest.Responses, Opaque: json.RawMessage(`{"type":"web_search_call"}`)},
 		{Kind: dialogue.EventClose, Part: 5},
 		{Kind: dialogue.EventOpen, Part: 6, PartKind: dialogue.ThinkingPart},
-		{Kind: dialogue.EventClose, Part: 6, Thinking: &dialogue.Thinking{Redacted: "R", Origin: dialogue.Messages}},
+		{Kind: dialogue.EventClose, Part: 6, Thinking: &dialogue.Thinking{Redacted: "R", Origin: dialoguetest.Messages}},
 		{Kind: dialogue.EventFinish, Reason: dialogue.ReasonStop},
 		{Kind: dialogue.EventUsage, Usage: &u},
 		{Kind: dialogue.EventEnd},
@@ -229,7 +230,7 @@ func TestStreamAndWholeSayTheSame(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", content, want)
 	}
 	opened, ok := newEnv().Sealer.Open(seal)
-	if !ok || opened.Encrypted != "E" || opened.Origin != dialogue.Responses {
+	if !ok || opened.Encrypted != "E" || opened.Origin != dialoguetest.Responses {
 		t.Errorf("seal holds %+v", opened)
 	}
 	if folded["stop_reason"] != "tool_use" || folded["model"] != "asked" {

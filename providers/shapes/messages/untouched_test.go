@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 )
 
 func TestPatchChangesNothingElse(t *testing.T) {
-	sealed := newEnv().Sealer.Seal(&dialogue.Thinking{Origin: dialogue.Chat})
+	sealed := newEnv().Sealer.Seal(&dialogue.Thinking{Origin: dialoguetest.Chat})
 	for _, c := range []struct{ name, body, want, degraded, losses string }{
 		{"bytes stay", `{ "model":"up", "x":1.0,  "max_tokens" : 5 }`, `{ "model":"up", "x":1.0,  "max_tokens" : 5 }`, "", ""},
 		{"an alias", ` {"x":1, "model" : "alias", "max_tokens":5}`, ` {"x":1, "model" : "up", "max_tokens":5}`, "", ""},
@@ -177,7 +178,7 @@ func TestTheShapesOwnForms(t *testing.T) {
 	}
 	h := http.Header{}
 	Shape.Authorize(h, "k")
-	if h.Get("x-api-key") != "k" || Shape.MaxChoices() != 1 || Shape.Name != dialogue.Messages {
+	if h.Get("x-api-key") != "k" || Shape.MaxChoices() != 1 || Shape.Name != dialoguetest.Messages {
 		t.Errorf("header %v", h)
 	}
 	if string(Shape.Heartbeat(shapes.Stream)) != "event: ping\ndata: {\"type\":\"ping\"}\n\n" || Shape.Heartbeat(shapes.Whole) != nil {

@@ -16,7 +16,7 @@ import (
 // TestJSONInsideRequestsKeepsTheLimits: other shapes want the JSON in some strings of a request as objects.
 func TestJSONInsideRequestsKeepsTheLimits(t *testing.T) {
 	requests := map[dialogue.Shape]map[string]string{
-		dialogue.Chat: {
+		dialoguetest.Chat: {
 			"messages.1.tool_calls.0.function.arguments": `{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,` +
 				`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]}]}`,
 			"messages.1.function_call.arguments": `{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,` +
@@ -24,12 +24,12 @@ func TestJSONInsideRequestsKeepsTheLimits(t *testing.T) {
 			"messages.2.content": `{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,` +
 				`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":%}]}`,
 		},
-		dialogue.Responses: {
+		dialoguetest.Responses: {
 			"input.0.arguments": `{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":%}]}`,
 			"input.1.output": `{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
 				`{"type":"function_call_output","call_id":"c","output":%}]}`,
 		},
-		dialogue.Messages: {
+		dialoguetest.Messages: {
 			"messages.2.content.0.content": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[` +
 				`{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":%}]}]}`,
 		},

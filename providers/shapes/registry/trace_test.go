@@ -20,7 +20,7 @@ func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_700_000_000, "made") 
 // able is a target that can do everything its shape can.
 func able(shape dialogue.Shape) dialogue.Target {
 	thinking := dialogue.ThinkingImplicit
-	if shape == dialogue.Messages || shape == dialogue.Gemini {
+	if shape == dialoguetest.Messages || shape == dialoguetest.Gemini {
 		thinking = dialogue.ThinkingBudget
 	}
 	return dialogue.Target{Shape: shape, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{
@@ -36,7 +36,7 @@ type trace struct{ body, losses, refused string }
 // client is told of it, or why it was refused.
 func translated(in, out *shapes.Shape, body []byte) (trace, error) {
 	env, inbound := newEnv(), shapes.Params{Path: "/v1", SystemTurns: true}
-	if in.Name == dialogue.Gemini {
+	if in.Name == dialoguetest.Gemini {
 		inbound.Model = "m"
 	}
 	if _, err := in.Check(body, inbound); err != nil {
@@ -207,26 +207,26 @@ func above(place string) string { return place[:max(strings.LastIndexAny(place, 
 // nulls, empty lists and defaults around what was said.
 func TestNothingIsToldThatIsNot(t *testing.T) {
 	for in, body := range map[dialogue.Shape]string{
-		dialogue.Chat: `{"model":"m","max_completion_tokens":99,"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi","name":null},
+		dialoguetest.Chat: `{"model":"m","max_completion_tokens":99,"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi","name":null},
 			{"role":"assistant","content":null,"refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":[
 				{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
 			{"role":"tool","tool_call_id":"c1","name":"f","content":"r"}],
 			"tools":[{"type":"function","function":{"name":"f","description":null,"parameters":{"type":"object","properties":{}},"strict":false}}],
 			"n":1,"store":false,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"metadata":{},"modalities":["text"],
 			"verbosity":"medium","prediction":null,"stream":true,"stream_options":{"include_usage":true}}`,
-		dialogue.Responses: `{"model":"m","max_output_tokens":99,"instructions":"s","input":[{"role":"user","content":"hi"},
+		dialoguetest.Responses: `{"model":"m","max_output_tokens":99,"instructions":"s","input":[{"role":"user","content":"hi"},
 			{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a","annotations":[],"logprobs":[]}]},
 			{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","status":"completed"},
 			{"type":"function_call_output","call_id":"c1","output":"r"}],
 			"tools":[{"type":"function","name":"f","description":null,"parameters":{"type":"object","properties":{}},"strict":false}],
 			"include":["reasoning.encrypted_content"],"store":true,"metadata":{},"text":{"format":{"type":"text"},"verbosity":"medium"}}`,
-		dialogue.Completions: `{"model":"m","prompt":"hi","max_tokens":99,"n":1,"echo":false,"suffix":null,"logprobs":null}`,
-		dialogue.Messages: `{"model":"m","max_tokens":99,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},
+		dialoguetest.Completions: `{"model":"m","prompt":"hi","max_tokens":99,"n":1,"echo":false,"suffix":null,"logprobs":null}`,
+		dialoguetest.Messages: `{"model":"m","max_tokens":99,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},
 			{"role":"assistant","content":[{"type":"text","text":"a","citations":null},{"type":"tool_use","id":"t1","name":"f","input":{},"caller":{"type":"direct"}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"r","is_error":false}]}],
 			"tools":[{"type":"custom","name":"f","description":"d","input_schema":{"type":"object","properties":{}}}],
 			"metadata":{"user_id":null},"mcp_servers":[]}`,
-		dialogue.Gemini: `{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"a"},{"functionCall":{"id":"c1","name":"f","args":{}}}]},
+		dialoguetest.Gemini: `{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"a"},{"functionCall":{"id":"c1","name":"f","args":{}}}]},
 			{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"r"}}}]}],
 			"systemInstruction":{"parts":[{"text":"s"}]},"generationConfig":{"maxOutputTokens":99,"candidateCount":1},"safetySettings":[],"labels":{},
 			"tools":[{"functionDeclarations":[{"name":"f","description":"d"}]}]}`,

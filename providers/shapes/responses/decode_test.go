@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
 )
@@ -52,7 +53,7 @@ func part(p *dialogue.Part) string {
 
 func TestDecodeKeepsItemsInOrder(t *testing.T) {
 	env := newEnv()
-	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "exact", Signature: "sig", Origin: dialogue.Messages})
+	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "exact", Signature: "sig", Origin: dialoguetest.Messages})
 	for _, tt := range []struct{ input, want string }{
 		{`"hi"`, "u[hi]"},
 		{`[{"role":"user","content":"a"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]}]`, "u[a]a[bno:c]"},
@@ -141,7 +142,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		req.Inbound = dialogue.Chat
+		req.Inbound = dialoguetest.Chat
 		call, err := responses.Shape.Encode(req, newTarget(), new(dialogue.Report), newEnv())
 		if err != nil {
 			return

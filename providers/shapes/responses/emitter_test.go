@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
 )
@@ -37,9 +38,9 @@ func say(part int, text string) dialogue.Event {
 func end(part int) dialogue.Event { return dialogue.Event{Kind: dialogue.EventClose, Part: part} }
 
 func TestEveryItemGetsItsWholeProtocol(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialogue.Responses, Model: "m", Body: []byte(`{"model":"m","input":"x"}`)}
+	req := &dialogue.Request{Inbound: dialoguetest.Responses, Model: "m", Body: []byte(`{"model":"m","input":"x"}`)}
 	sealed := end(0)
-	sealed.Thinking = &dialogue.Thinking{Origin: dialogue.Messages, Signature: "sig"}
+	sealed.Thinking = &dialogue.Thinking{Origin: dialoguetest.Messages, Signature: "sig"}
 	env := newEnv()
 	events, doc := emitAll(t, env, req, reply(dialogue.ReasonTool,
 		open(0, dialogue.ThinkingPart), say(0, "hm"), say(0, "m"), sealed,
@@ -63,7 +64,7 @@ func TestEveryItemGetsItsWholeProtocol(t *testing.T) {
 }
 
 func TestTextPartsThatFollowEachOtherAreOneMessage(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialogue.Responses, Model: "m"}
+	req := &dialogue.Request{Inbound: dialoguetest.Responses, Model: "m"}
 	_, doc := emitAll(t, newEnv(), req, reply(dialogue.ReasonStop,
 		open(0, dialogue.TextPart), say(0, "a"), end(0), open(1, dialogue.TextPart), say(1, "b"), end(1),
 		open(2, dialogue.ThinkingPart), end(2), open(3, dialogue.TextPart), say(3, "c"), end(3)))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
 )
@@ -32,8 +33,8 @@ func turn(role dialogue.Role, parts ...dialogue.Part) dialogue.Turn {
 
 func TestInputKeepsTheOrderOfParts(t *testing.T) {
 	image := dialogue.Part{Kind: dialogue.MediaPart, Media: &dialogue.Media{Kind: dialogue.Image, MIME: "image/png", Base64: "QQ=="}}
-	native := dialogue.Thinking{Origin: dialogue.Responses, ItemID: "rs_1", Encrypted: "enc", Text: "s"}
-	req := &dialogue.Request{Inbound: dialogue.Messages, System: []dialogue.Part{textPart("A."), textPart("B.")}, Turns: []dialogue.Turn{
+	native := dialogue.Thinking{Origin: dialoguetest.Responses, ItemID: "rs_1", Encrypted: "enc", Text: "s"}
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, System: []dialogue.Part{textPart("A."), textPart("B.")}, Turns: []dialogue.Turn{
 		turn(dialogue.User, textPart("q"), image),
 		turn(dialogue.Assistant, thinkingPart(native), textPart("t"), callPart("c", "f", ""), textPart("u")),
 		turn(dialogue.User, resultPart("c", textPart("r"), image), textPart("next")),
@@ -56,10 +57,10 @@ func TestInputKeepsTheOrderOfParts(t *testing.T) {
 }
 
 func TestThoughtsOfOthersAreDropped(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{
 		turn(dialogue.User, textPart("q")),
-		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Text: "x", Signature: "s", Origin: dialogue.Messages}), textPart("a")),
-		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Origin: dialogue.Responses, Encrypted: "e"})), // nothing follows
+		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Text: "x", Signature: "s", Origin: dialoguetest.Messages}), textPart("a")),
+		turn(dialogue.Assistant, thinkingPart(dialogue.Thinking{Origin: dialoguetest.Responses, Encrypted: "e"})), // nothing follows
 		turn(dialogue.User, textPart("q")),
 	}}
 	body, rep := encode(t, req)
@@ -70,7 +71,7 @@ func TestThoughtsOfOthersAreDropped(t *testing.T) {
 func TestResultsWithoutCallBecomeWords(t *testing.T) {
 	failed := resultPart("c", textPart("boom"))
 	failed.Result.IsError = true
-	req := &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, resultPart("gone", textPart("r"))),
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, resultPart("gone", textPart("r"))),
 		turn(dialogue.Assistant, callPart("c", "f", "{}")), turn(dialogue.User, failed)}}
 	body, rep := encode(t, req)
 	want(t, "orphan", body.Get("input.0").Raw, `{"type":"message","role":"user","content":[{"type":"input_text","text":"r"}]}`)
@@ -80,7 +81,7 @@ func TestResultsWithoutCallBecomeWords(t *testing.T) {
 
 func TestParametersWithoutAPlaceAreLost(t *testing.T) {
 	small, k := int64(5), int64(3)
-	req := &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, MaxTokens: &small, TopK: &k,
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, MaxTokens: &small, TopK: &k,
 		Stop: []string{"x"}, Seed: "1", PresencePenalty: "0.5", FrequencyPenalty: "0", LogitBias: json.RawMessage(`{"1":2}`), Temperature: "0",
 		Echo:  true, // the emitter of the client's shape sees to it
 		Extra: []dialogue.Field{{Name: "prediction", Value: json.RawMessage(`{"type":"content"}`)}}, User: strings.Repeat("u", 80), LogProbs: true, ServiceTier: "flex", CacheKey: "k", Verbosity: "low"}
@@ -98,13 +99,13 @@ func TestParametersWithoutAPlaceAreLost(t *testing.T) {
 func TestToolsAreFlatAndNeverStrictByDefault(t *testing.T) {
 	long := strings.Repeat("n", 80)
 	yes := true
-	req := &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q")), turn(dialogue.Assistant, callPart("c", long, "{}"))},
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q")), turn(dialogue.Assistant, callPart("c", long, "{}"))},
 		Tools: []dialogue.Tool{
 			{Kind: dialogue.FunctionTool, Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"const":9007199254740993}}}`)},
 			{Kind: dialogue.FunctionTool, Name: long, Strict: &yes},
 			{Kind: dialogue.CustomTool, Name: "c", Format: json.RawMessage(`{"type":"grammar","grammar":{"syntax":"lark","definition":"x"}}`)},
-			{Kind: dialogue.WebSearchTool, Name: "web_search", Origin: dialogue.Messages, Opaque: json.RawMessage(`{"type":"web_search_20250305"}`)},
-			{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Origin: dialogue.Messages, Opaque: json.RawMessage(`{}`)},
+			{Kind: dialogue.WebSearchTool, Name: "web_search", Origin: dialoguetest.Messages, Opaque: json.RawMessage(`{"type":"web_search_20250305"}`)},
+			{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Origin: dialoguetest.Messages, Opaque: json.RawMessage(`{}`)},
 		},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"f", "c"}, Required: true}}
 	body, rep := encode(t, req)
@@ -121,23 +122,23 @@ func TestToolsAreFlatAndNeverStrictByDefault(t *testing.T) {
 }
 
 func TestWebSearchKeepsItsLimits(t *testing.T) {
-	search := dialogue.Tool{Kind: dialogue.WebSearchTool, Type: "web_search_20250305", Name: "web_search", Origin: dialogue.Messages,
+	search := dialogue.Tool{Kind: dialogue.WebSearchTool, Type: "web_search_20250305", Name: "web_search", Origin: dialoguetest.Messages,
 		Opaque: json.RawMessage(`{"type":"web_search_20250305","name":"web_search","max_uses":2,"allowed_domains":["a.example"],"user_location":{"type":"approximate","city":"Oslo"}}`)}
-	body, rep := encode(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{search}})
+	body, rep := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{search}})
 	want(t, "tool", body.Get("tools.0").Raw, `{"type":"web_search","filters":{"allowed_domains":["a.example"]},"user_location":{"type":"approximate","city":"Oslo"}}`)
 	want(t, "losses", rep.Header(), "web_search:max_uses")
 }
 
 func TestSearchOptionsBecomeTheToolsLimits(t *testing.T) {
-	body, rep := encode(t, &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, WebSearch: true,
+	body, rep := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, WebSearch: true,
 		SearchOptions: json.RawMessage(`{"search_context_size":"low","user_location":{"type":"approximate","approximate":{"city":"Oslo","country":"NO"}},"filters":{"x":1}}`)})
 	want(t, "tool", body.Get("tools.0").Raw, `{"type":"web_search","search_context_size":"low","user_location":{"type":"approximate","city":"Oslo","country":"NO"}}`)
 	want(t, "losses", rep.Header(), "web_search:filters")
 }
 
 func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
-	req := &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
-		Tools:      []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialogue.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))},
+		Tools:      []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "code_execution_20250522", Name: "code_execution", Origin: dialoguetest.Messages}, {Kind: dialogue.FunctionTool, Name: "f"}},
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"code_execution"}}}
 	if _, err := responses.Shape.Encode(req, newTarget(), new(dialogue.Report), newEnv()); err == nil {
 		t.Error("a choice of a tool that the provider does not have was accepted")
@@ -148,7 +149,7 @@ func TestChoiceOfAnotherVendorsToolIsRefused(t *testing.T) {
 func TestStrictMeansLessToMessagesClients(t *testing.T) {
 	yes := true
 	tool := dialogue.Tool{Kind: dialogue.FunctionTool, Name: "f", Strict: &yes, Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)}
-	for inbound, strict := range map[dialogue.Shape]string{dialogue.Messages: "false", dialogue.Chat: "true"} {
+	for inbound, strict := range map[dialogue.Shape]string{dialoguetest.Messages: "false", dialoguetest.Chat: "true"} {
 		body, _ := encode(t, &dialogue.Request{Inbound: inbound, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Tools: []dialogue.Tool{tool}})
 		want(t, string(inbound), body.Get("tools.0.strict").Raw, strict)
 	}
@@ -156,7 +157,7 @@ func TestStrictMeansLessToMessagesClients(t *testing.T) {
 
 func TestChoiceWithoutToolsIsLeftOut(t *testing.T) {
 	no := false
-	req := &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Parallel: &no,
+	req := &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Parallel: &no,
 		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired}}
 	body, _ := encode(t, req)
 	for _, name := range []string{"tools", "tool_choice", "parallel_tool_calls"} {
@@ -174,11 +175,11 @@ func TestFormatsAreFlat(t *testing.T) {
 		want     string
 		degraded string
 	}{
-		{dialogue.Chat, dialogue.Output{Mode: dialogue.OutputJSON}, "text.format", `{"type":"json_object"}`, ""},
-		{dialogue.Chat, dialogue.Output{Mode: dialogue.OutputSchema, Name: "a b", Schema: closed}, "text.format", `{"type":"json_schema","name":"a_b","schema":` + string(closed) + `}`, ""},
-		{dialogue.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: closed}, "text.format", `{"type":"json_schema","name":"response","strict":true,"schema":` + string(closed) + `}`, ""},
-		{dialogue.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: bounded}, "text.format.schema.properties.a.minimum", "", dialogue.KeywordsStripped},
-		{dialogue.Chat, dialogue.Output{Mode: dialogue.OutputSchema}, "text", "", dialogue.MissingSchema},
+		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputJSON}, "text.format", `{"type":"json_object"}`, ""},
+		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputSchema, Name: "a b", Schema: closed}, "text.format", `{"type":"json_schema","name":"a_b","schema":` + string(closed) + `}`, ""},
+		{dialoguetest.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: closed}, "text.format", `{"type":"json_schema","name":"response","strict":true,"schema":` + string(closed) + `}`, ""},
+		{dialoguetest.Messages, dialogue.Output{Mode: dialogue.OutputSchema, Schema: bounded}, "text.format.schema.properties.a.minimum", "", dialogue.KeywordsStripped},
+		{dialoguetest.Chat, dialogue.Output{Mode: dialogue.OutputSchema}, "text", "", dialogue.MissingSchema},
 	} {
 		body, rep := encode(t, &dialogue.Request{Inbound: tt.inbound, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Output: tt.output})
 		want(t, tt.path, body.Get(tt.path).Raw, tt.want)
@@ -202,20 +203,20 @@ func TestEffortFollowsTheTable(t *testing.T) {
 		{dialogue.Reasoning{Adaptive: true}, "medium"},
 		{dialogue.Reasoning{Disabled: true}, ""},
 	} {
-		body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: tt.r})
+		body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: tt.r})
 		want(t, fmt.Sprintf("%+v", tt.r), body.Get("reasoning.effort").Str, tt.want)
 	}
 }
 
 func TestEncodeRefusesWhatChangesTheAnswer(t *testing.T) {
 	media := func(m dialogue.Media) []dialogue.Turn {
-		return []dialogue.Turn{turn(dialogue.User, dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: dialogue.Messages})}
+		return []dialogue.Turn{turn(dialogue.User, dialogue.Part{Kind: dialogue.MediaPart, Media: &m, Origin: dialoguetest.Messages})}
 	}
 	for param, req := range map[string]*dialogue.Request{
 		"modalities":  {Modalities: []string{"audio"}},
 		"file_id":     {Turns: media(dialogue.Media{Kind: dialogue.File, FileID: "f"})},
 		"video":       {Turns: media(dialogue.Media{Kind: dialogue.Video, URL: "u"})},
-		"tool_choice": {ToolChoice: &dialogue.ToolChoice{Origin: dialogue.Messages, Opaque: json.RawMessage(`{}`)}},
+		"tool_choice": {ToolChoice: &dialogue.ToolChoice{Origin: dialoguetest.Messages, Opaque: json.RawMessage(`{}`)}},
 		"prompt":      {Prompts: [][]byte{[]byte(`[1,2]`)}},
 	} {
 		_, err := responses.Shape.Encode(req, newTarget(), new(dialogue.Report), newEnv())
@@ -227,24 +228,24 @@ func TestEncodeRefusesWhatChangesTheAnswer(t *testing.T) {
 }
 
 func TestSystemAloneIsAnItem(t *testing.T) {
-	body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Chat, System: []dialogue.Part{textPart("S")}})
+	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, System: []dialogue.Part{textPart("S")}})
 	want(t, "input", body.Get("input").Raw, `[{"type":"message","role":"developer","content":[{"type":"input_text","text":"S"}]}]`)
 	want(t, "instructions", body.Get("instructions").Exists(), false)
 }
 
 func TestSilenceIsAnEmptyText(t *testing.T) {
-	body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart(""))}})
+	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart(""))}})
 	want(t, "input", body.Get("input").Raw, `[{"type":"message","role":"user","content":[{"type":"input_text","text":""}]}]`)
 }
 
 func TestTheHighestEffortOfAChatClientIsPassedOn(t *testing.T) {
-	body, _ := encode(t, &dialogue.Request{Inbound: dialogue.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: dialogue.Reasoning{Effort: "max"}})
+	body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Chat, Turns: []dialogue.Turn{turn(dialogue.User, textPart("q"))}, Reasoning: dialogue.Reasoning{Effort: "max"}})
 	want(t, "effort", body.Get("reasoning.effort").Str, "max")
 }
 
 func TestPatchChangesNothingElse(t *testing.T) {
 	env := newEnv()
-	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "x", Origin: dialogue.Messages})
+	sealed := env.Sealer.Seal(&dialogue.Thinking{Text: "x", Origin: dialoguetest.Messages})
 	lacking := newTarget()
 	lacking.Caps.StructuredOutputs = false
 	for _, tt := range []struct {

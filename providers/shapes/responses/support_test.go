@@ -20,7 +20,7 @@ import (
 func newEnv() *dialogue.Env { return dialoguetest.NewEnv(1_800_000_000, "id") }
 
 func newTarget() dialogue.Target {
-	return dialogue.Target{Shape: dialogue.Responses, Model: "up", MaxOutputTokens: 8192,
+	return dialogue.Target{Shape: dialoguetest.Responses, Model: "up", MaxOutputTokens: 8192,
 		Caps: dialogue.Capabilities{StructuredOutputs: true, Thinking: dialogue.ThinkingImplicit}}
 }
 
