@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/actors/throttle"
 	"stagedoor/http/admission"
+	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/http/intake"
 	"stagedoor/providers/dialogue"
@@ -148,5 +149,20 @@ func TestOnlyWhatFailedInsideIsLogged(t *testing.T) {
 		if got := strings.Contains(log.String(), "the reason") && strings.Contains(log.String(), "req_1"); got != c.logged {
 			t.Errorf("%d: logged %q", c.status, log.String())
 		}
+	}
+}
+
+// TestARouteWithoutAScopeIsOpenToNoKey checks that a scope that was forgotten is not taken for a
+// permission.
+func TestARouteWithoutAScopeIsOpenToNoKey(t *testing.T) {
+	a := auth.New(nil, func() time.Time { return now })
+	a.SetFixed([]state.Key{{ID: "key_1", Hash: state.HashSecret("sd-1"), Enabled: true}})
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.Header.Set("Authorization", "Bearer sd-1")
+	if _, err := admission.Identify(a, r, "any", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admission.Identify(a, r, "", false); envelope.From(err).Status != 500 {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }

@@ -252,7 +252,8 @@ func (v *visit) mode() shapes.Mode {
 func (v *visit) textRequest() *text.Request {
 	return &text.Request{
 		ID: access.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
-		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: class(v.head.ServiceTier, v.head.Background),
+		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: class(v.head.ServiceTier,
+			v.head.Background),
 		Tokens: v.estimate(),
 	}
 }

@@ -20,7 +20,8 @@ import (
 func (d *Doors) ModelRoutes(handle func(pattern string, h http.HandlerFunc)) (below []string) {
 	add := func(path string, form func(*http.Request) *modelForm) {
 		handle("GET "+path, func(w http.ResponseWriter, r *http.Request) { d.listModels(w, r, form(r)) })
-		handle("GET "+path+"/{rest...}", func(w http.ResponseWriter, r *http.Request) { d.describeModel(w, r, form(r)) })
+		handle("GET "+path+"/{rest...}",
+			func(w http.ResponseWriter, r *http.Request) { d.describeModel(w, r, form(r)) })
 		below = append(below, path+"/")
 	}
 	add("/v1/models", d.sharedForm)

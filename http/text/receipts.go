@@ -33,7 +33,8 @@ func (v *visit) meter(o *text.Request) {
 		return
 	}
 	m := meter.NewText(v.doors.Ledger, v.doors.Env.Now, meter.Request{ID: o.ID, Account: account, Key: v.key.ID,
-		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N, o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
+		Model: o.Head.Model, Body: o.Body, MaxTokens: o.Head.MaxTokens, Choices: max(o.Head.N,
+			o.Head.Answers), Stream: o.Head.Stream, Lasting: o.Head.Background && v.doors.Durable})
 	o.Meter = m
 	o.Ended = func(out *text.Outcome) {
 		if !m.Held() {
@@ -122,7 +123,8 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 	all, err := d.find(r.Context(), &key, r.PathValue("request_id"))
 	all = slices.DeleteFunc(all, func(r state.Receipt) bool { return !d.readable(&key, &r) })
 	if errors.Is(err, state.ErrNotFound) || err == nil && len(all) == 0 {
-		return nil, &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "request_id", Code: "not_found",
+		return nil, &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "request_id",
+			Code:    "not_found",
 			Message: "there is no receipt for this request id"}
 	}
 	return all, err

@@ -13,11 +13,9 @@ import (
 	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/draw"
 	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/tokens"
 )
-
-// imagegen is the inbound shape of the image vendor, whose replies contain prompts and no token counts.
-const imagegen dialogue.Shape = "imagegen"
 
 const (
 	partialPace  = 12 // tokens of text that take as long as a partial picture
@@ -39,7 +37,7 @@ func (m *Model) Picture(
 		return err
 	}
 	defer p.stop()
-	if p.script.Block && r.Inbound == imagegen { // wire/imagegen.md 7
+	if p.script.Block && r.Inbound == imagegen.Name { // wire/imagegen.md 7
 		return &dialogue.Error{Status: 422, Type: dialogue.TypeInvalidRequest, Code: "content_policy_violation",
 			Message: "the sandbox's moderation rejects the prompt as ordered"}
 	}
@@ -133,7 +131,7 @@ func (p *pictureReply) make(reply *picture.Reply, number int) error {
 	}
 	reply.Images = append(reply.Images, img)
 	reply.Size = picture.Size{Width: reply.Images[0].Width, Height: reply.Images[0].Height}.String()
-	if p.req.Inbound != imagegen {
+	if p.req.Inbound != imagegen.Name {
 		p.countTokens(reply)
 	}
 	return nil
@@ -186,9 +184,9 @@ func (p *pictureReply) seed(number int) int64 {
 // finalPrompt returns the prompt for replies that contain it: those of the image vendor and of models with styles.
 func (p *pictureReply) finalPrompt() string {
 	switch r := p.req; {
-	case r.Inbound == imagegen && r.MagicPrompt == "ON":
+	case r.Inbound == imagegen.Name && r.MagicPrompt == "ON":
 		return r.Prompt + ", drawn with great care by a sandbox"
-	case r.Inbound == imagegen, strings.Contains(r.Model, "legacy"), strings.Contains(r.Model, "dall-e"):
+	case r.Inbound == imagegen.Name, strings.Contains(r.Model, "legacy"), strings.Contains(r.Model, "dall-e"):
 		return r.Prompt
 	}
 	return ""

@@ -11,6 +11,8 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/picture"
+	"stagedoor/providers/shapes/imagegen"
+	"stagedoor/providers/shapes/images"
 )
 
 func (s *server) makeImages(op picture.Operation) handler {
@@ -33,7 +35,7 @@ func imagesRequest(in *input, op picture.Operation) (*picture.Request, error) {
 	v := in.values
 	legacy := strings.HasPrefix(v["model"], "dall-e") || strings.HasPrefix(v["model"], "legacy-image")
 	req := &picture.Request{
-		Inbound:      "images",
+		Inbound:      images.Name,
 		Operation:    op,
 		Model:        v["model"],
 		Prompt:       v["prompt"],
@@ -219,7 +221,7 @@ func vendorRequest(in *input, op picture.Operation) (*picture.Request, error) {
 		}
 	}
 	v := in.values
-	req := &picture.Request{Inbound: "imagegen", Operation: op, Model: v["model"], Prompt: v["prompt"],
+	req := &picture.Request{Inbound: imagegen.Name, Operation: op, Model: v["model"], Prompt: v["prompt"],
 		NegativePrompt: v["negative_prompt"], StyleType: v["style_type"], MaskKeeps: true,
 		MagicPrompt: in.first("magic_prompt_option", "magic_prompt"),
 		Sources:     append(in.files["image_file"], in.files["image"]...), Mask: in.mask()}

@@ -60,7 +60,8 @@ func (d *decoder) field(name string, v gjson.Result) {
 	case "response_format":
 		req.Output = output(v)
 		req.RecordIgnoredExcept("response_format", v, "type", "json_schema")
-		req.RecordIgnoredExcept("response_format.json_schema", v.Get("json_schema"), "name", "description", "strict", "schema")
+		req.RecordIgnoredExcept("response_format.json_schema", v.Get("json_schema"), "name", "description", "strict",
+			"schema")
 	case "reasoning_effort":
 		// Chat clients can show thoughts, so asking for effort asks for them.
 		req.Reasoning = dialogue.Reasoning{Effort: v.Str, Include: v.Str != "none"}

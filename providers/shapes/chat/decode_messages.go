@@ -71,7 +71,8 @@ func (d *decoder) message(m gjson.Result) {
 
 // messageFields are the members of a message that are read. What a tool is called
 // stands in its call, too.
-var messageFields = []string{"role", "content", "name", "refusal", "audio", "tool_calls", "function_call", "tool_call_id",
+var messageFields = []string{"role", "content", "name", "refusal", "audio", "tool_calls", "function_call",
+	"tool_call_id",
 	"reasoning_content", "reasoning", "reasoning_details"}
 
 func (d *decoder) turn(role dialogue.Role, m gjson.Result, parts []dialogue.Part) {

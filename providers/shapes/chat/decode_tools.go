@@ -62,7 +62,8 @@ func readTool(v gjson.Result) dialogue.Tool {
 }
 
 func functionTool(f gjson.Result) dialogue.Tool {
-	t := dialogue.Tool{Kind: dialogue.FunctionTool, Name: f.Get("name").String(), Description: f.Get("description").String()}
+	t := dialogue.Tool{Kind: dialogue.FunctionTool, Name: f.Get("name").String(),
+		Description: f.Get("description").String()}
 	if schema := f.Get("parameters"); schema.IsObject() {
 		t.Schema = fields.Raw(schema)
 	}

@@ -260,7 +260,8 @@ func (e *encoder) modalities() error {
 	for _, m := range e.req.Modalities {
 		switch strings.ToLower(m) {
 		case "audio":
-			return dialogue.Unsupported("modalities", "the chosen model's provider needs a voice for audio output, which this request cannot name")
+			return dialogue.Unsupported("modalities",
+				"the chosen model's provider needs a voice for audio output, which this request cannot name")
 		case "image":
 			return dialogue.Unsupported("modalities", "the chosen model answers in text only")
 		}

@@ -93,7 +93,8 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 		answered[res] = true
 		shown := e.answer(ids[i], res)
 		if len(shown) > 0 {
-			media = append(media, dialogue.Part{Kind: dialogue.TextPart, Text: "Attachments of the result of tool call " + ids[i] + ":"})
+			media = append(media,
+				dialogue.Part{Kind: dialogue.TextPart, Text: "Attachments of the result of tool call " + ids[i] + ":"})
 			media = append(media, shown...)
 		}
 	}
@@ -228,7 +229,8 @@ func answerTo(c *dialogue.Call, later []dialogue.Turn, answered map[*dialogue.Re
 				}
 			case dialogue.ResultPart:
 				r := p.Result
-				if !answered[r] && (r.CallID == c.ID && c.ID != "" || r.CallID == "" && r.Name == c.Name || c.ID == "" && r.Name == c.Name) {
+				if !answered[r] && (r.CallID == c.ID && c.ID != "" || r.CallID == "" && r.Name == c.Name ||
+					c.ID == "" && r.Name == c.Name) {
 					return r
 				}
 			}

@@ -91,7 +91,8 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 
 // Answered implements shapes.Parser.
 func (p *parser) Answered() bool {
-	return len(p.choices) >= max(p.wanted, 1) && !slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
+	return len(p.choices) >= max(p.wanted, 1) &&
+		!slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
 }
 
 // Done implements shapes.Parser.

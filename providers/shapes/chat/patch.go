@@ -43,7 +43,8 @@ func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Repor
 // degrades reports whether the wish for structured output has to go.
 func degrades(value []byte, t dialogue.Target, rep *dialogue.Report) bool {
 	wish := output(fields.View(value))
-	return wish.Mode != dialogue.OutputText && schema.DecideOutput(wish, schema.JSONSchema, t, rep).Mode == dialogue.OutputText
+	return wish.Mode != dialogue.OutputText &&
+		schema.DecideOutput(wish, schema.JSONSchema, t, rep).Mode == dialogue.OutputText
 }
 
 var (

@@ -38,7 +38,8 @@ func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
 		return parts
 	}
 	if text := readable(m, details); text != "" {
-		parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Text: text, Thinking: &dialogue.Thinking{Text: text}})
+		parts = append(parts,
+			dialogue.Part{Kind: dialogue.ThinkingPart, Text: text, Thinking: &dialogue.Thinking{Text: text}})
 	}
 	return parts
 }

@@ -51,11 +51,15 @@ func (shape) Decode(body []byte, _ shapes.Params, env *dialogue.Env) (*dialogue.
 	return decode(body, env)
 }
 
-func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (shape) Encode(
+	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+) (shapes.Call, error) {
 	return encode(req, t, rep, env)
 }
 
-func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(
+	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+) (shapes.Call, error) {
 	return patch(body, head, t, rep), nil
 }
 

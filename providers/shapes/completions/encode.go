@@ -16,7 +16,8 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) (sha
 	if len(req.Tools) > 0 {
 		return shapes.Call{}, dialogue.Unsupported("tools", "are not supported by the chosen model")
 	}
-	if slices.ContainsFunc(req.Modalities, func(m string) bool { return strings.EqualFold(m, "audio") || strings.EqualFold(m, "image") }) {
+	if slices.ContainsFunc(req.Modalities,
+		func(m string) bool { return strings.EqualFold(m, "audio") || strings.EqualFold(m, "image") }) {
 		return shapes.Call{}, dialogue.Unsupported("modalities", "the chosen model answers in text only")
 	}
 	text, err := render(req, rep)
@@ -178,7 +179,8 @@ func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
 			rep.LoseFileName(p.Media)
 			b.WriteString(p.Media.Text)
 		case p.Kind == dialogue.MediaPart:
-			return "", dialogue.Unsupported("messages", "the chosen model takes text only, not "+string(p.Media.Kind)+" input")
+			return "",
+				dialogue.Unsupported("messages", "the chosen model takes text only, not "+string(p.Media.Kind)+" input")
 		case p.Kind == dialogue.CallPart, p.Kind == dialogue.ResultPart:
 			return "", dialogue.Unsupported("messages", "tool calls are not supported by the chosen model")
 		case p.Kind == dialogue.ThinkingPart:

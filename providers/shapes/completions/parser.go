@@ -93,7 +93,8 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 
 // Answered implements shapes.Parser.
 func (p *parser) Answered() bool {
-	return len(p.choices) >= max(p.wanted, 1) && !slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
+	return len(p.choices) >= max(p.wanted, 1) &&
+		!slices.ContainsFunc(p.choices, func(c *choice) bool { return c.word == "" })
 }
 
 // Done implements shapes.Parser.
@@ -111,7 +112,8 @@ func (p *parser) chunk(v gjson.Result, emit func(*dialogue.Event)) {
 	}
 	if !p.started {
 		p.started = true
-		p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: v.Get("id").String(), Model: v.Get("model").String(), Created: v.Get("created").Int()}
+		p.ev = dialogue.Event{Kind: dialogue.EventStart, ID: v.Get("id").String(), Model: v.Get("model").String(),
+			Created: v.Get("created").Int()}
 		emit(&p.ev)
 	}
 	position := 0

@@ -48,13 +48,17 @@ func (shape) Decode(body []byte, _ shapes.Params, _ *dialogue.Env) (*dialogue.Re
 	return decode(body)
 }
 
-func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Encode(
+	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+) (shapes.Call, error) {
 	return encode(req, t, rep)
 }
 
 // Patch changes the model and asks for usage; the shape has nothing else that
 // would have to change.
-func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(
+	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, _ *dialogue.Report, _ *dialogue.Env,
+) (shapes.Call, error) {
 	if head.Plain {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}, nil
 	}
@@ -73,5 +77,6 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 func (shape) NewParser(choices int, _ *dialogue.Env) shapes.Parser { return &parser{wanted: choices} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return shapes.TapOf(&chunks.Tap{Options: o, Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }})
+	return shapes.TapOf(&chunks.Tap{Options: o,
+		Content: func(choice gjson.Result) bool { return choice.Get("text").Str != "" }})
 }

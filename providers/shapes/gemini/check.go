@@ -441,7 +441,8 @@ func checkToolConfig(v gjson.Result) *flaw {
 	var bad *flaw
 	if names := field(config, "allowedFunctionNames"); names.Exists() {
 		each(names, func(i int, v gjson.Result) bool {
-			bad = want(v.Type == gjson.String, "must be a string").at(i).in("allowedFunctionNames").in("functionCallingConfig")
+			bad = want(v.Type == gjson.String,
+				"must be a string").at(i).in("allowedFunctionNames").in("functionCallingConfig")
 			return bad == nil
 		})
 	}

@@ -185,7 +185,8 @@ func (d *decoder) thinking(name string, v gjson.Result) {
 
 // output reads the form of the answer, which three members describe together.
 func (d *decoder) output(config gjson.Result) {
-	mime, schema, subset := str(field(config, "responseMimeType")), field(config, "responseJsonSchema"), field(config, "responseSchema")
+	mime, schema, subset := str(field(config, "responseMimeType")), field(config, "responseJsonSchema"), field(config,
+		"responseSchema")
 	if mime != mimeJSON {
 		if mime != "" && mime != "text/plain" {
 			value, _ := json.Marshal(mime)

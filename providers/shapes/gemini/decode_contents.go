@@ -228,7 +228,8 @@ func public(uri string) bool {
 
 // call reads a functionCall; one without an id, as older models make them, gets one.
 func (d *decoder) call(p wirePart) *dialogue.Call {
-	c := &dialogue.Call{ID: str(field(p.value, "id")), Name: str(field(p.value, "name")), Args: field(p.value, "args").Raw}
+	c := &dialogue.Call{ID: str(field(p.value, "id")), Name: str(field(p.value, "name")),
+		Args: field(p.value, "args").Raw}
 	if c.ID == "" {
 		c.ID = d.newCallID()
 	}

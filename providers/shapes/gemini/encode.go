@@ -11,7 +11,9 @@ import (
 
 // Encode writes a request for an upstream of this shape. What came from a
 // client of this shape is sent as it came: no form says it better.
-func (s shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (s shape) Encode(
+	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+) (shapes.Call, error) {
 	if req.Inbound == Name && len(req.Body) > 0 {
 		head := shapes.Head{Structured: req.Output.Mode != dialogue.OutputText}
 		return s.Patch(req.Body, shapes.Params{Model: req.Model, Stream: req.Stream}, head, t, rep, env)

@@ -218,7 +218,8 @@ func (h *historian) result(r *dialogue.Result) error {
 }
 
 func (h *historian) anyAnswered() bool {
-	return slices.ContainsFunc(h.pending, func(c *dialogue.Call) bool { return len(h.results[callKey(c.ID, c.Name)]) > 0 })
+	return slices.ContainsFunc(h.pending,
+		func(c *dialogue.Call) bool { return len(h.results[callKey(c.ID, c.Name)]) > 0 })
 }
 
 // answer places the results of the pending calls. A call that was never

@@ -68,7 +68,8 @@ func (e *encoder) available() (functions []dialogue.Tool, servers [][]byte) {
 		servers = append(servers, []byte(`{"googleSearch":{}}`))
 	}
 	if c := e.req.ToolChoice; c != nil && c.Mode == dialogue.ToolAllowed && !c.Required {
-		functions = slices.DeleteFunc(functions, func(t dialogue.Tool) bool { return !slices.Contains(c.Names, t.Name) })
+		functions = slices.DeleteFunc(functions,
+			func(t dialogue.Tool) bool { return !slices.Contains(c.Names, t.Name) })
 	}
 	return functions, servers
 }

@@ -87,7 +87,8 @@ func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error
 }
 
 func unreadable(status int) *dialogue.Error {
-	return &dialogue.Error{Status: status, Type: wordFor(status).kind, Message: fmt.Sprintf("upstream returned status %d", status)}
+	return &dialogue.Error{Status: status, Type: wordFor(status).kind,
+		Message: fmt.Sprintf("upstream returned status %d", status)}
 }
 
 // readError reads an error document. status 0 means that it came with status
@@ -138,7 +139,8 @@ func statusOf(code gjson.Result, name string) int {
 }
 
 func firstText(inner, doc gjson.Result) string {
-	for _, v := range []gjson.Result{field(inner, "message"), field(doc, "error"), field(doc, "message"), field(doc, "detail")} {
+	for _, v := range []gjson.Result{field(inner, "message"), field(doc, "error"), field(doc, "message"),
+		field(doc, "detail")} {
 		if v.Type == gjson.String && v.Str != "" {
 			return v.Str
 		}

@@ -45,7 +45,8 @@ func (p *parser) Answered() bool {
 	if p.blocked != "" && len(p.candidates) == 0 {
 		return true
 	}
-	return len(p.candidates) >= max(p.wanted, 1) && !slices.ContainsFunc(p.candidates, func(c *candidate) bool { return !c.finished })
+	return len(p.candidates) >= max(p.wanted, 1) &&
+		!slices.ContainsFunc(p.candidates, func(c *candidate) bool { return !c.finished })
 }
 
 // Event takes one chunk. Some relays end the stream as another shape does, with
@@ -190,7 +191,8 @@ func (p *parser) at(position int, v gjson.Result) *candidate {
 		p.fail(dialogue.BadUpstream("candidate index out of range"))
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(p.candidates, int(index), func(c *candidate, index int) int { return c.index - index })
+	i, ok := slices.BinarySearchFunc(p.candidates, int(index),
+		func(c *candidate, index int) int { return c.index - index })
 	if !ok {
 		p.candidates = slices.Insert(p.candidates, i, &candidate{index: int(index)})
 	}
@@ -429,7 +431,8 @@ func (p *parser) EOF(emit func(*dialogue.Event)) {
 	}
 	p.emit = emit
 	if p.blocked != "" && len(p.candidates) == 0 {
-		p.candidates = []*candidate{{finished: true, reason: dialogue.ReasonFilter, detail: "the prompt was blocked: " + p.blocked}}
+		p.candidates = []*candidate{{finished: true, reason: dialogue.ReasonFilter,
+			detail: "the prompt was blocked: " + p.blocked}}
 	}
 	for _, c := range p.candidates {
 		c.finished = c.finished || p.lenient

@@ -17,7 +17,9 @@ import (
 // Patch sends a client's own bytes on. Only three things in them ever change:
 // a redundant model name, an answer's form the model does not know, and the
 // carriers this gateway made (translation.md 3).
-func (shape) Patch(body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(
+	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+) (shapes.Call, error) {
 	body = renameModel(body, t)
 	if head.Structured {
 		body = degrade(body, t, rep)
@@ -50,7 +52,8 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 	d := decoder{req: &dialogue.Request{}}
 	doc := fields.View(body)
 	d.output(field(doc, "generationConfig"))
-	if d.req.Output.Mode == dialogue.OutputText || schema.DecideOutput(d.req.Output, schema.OpenAPI, t, rep).Mode != dialogue.OutputText {
+	if d.req.Output.Mode == dialogue.OutputText ||
+		schema.DecideOutput(d.req.Output, schema.OpenAPI, t, rep).Mode != dialogue.OutputText {
 		return body
 	}
 	doc.ForEach(func(key, v gjson.Result) bool {
@@ -76,7 +79,8 @@ func degrade(body []byte, t dialogue.Target, rep *dialogue.Report) []byte {
 func unseal(body []byte) []byte {
 	for _, m := range fields.Members(body) {
 		if m.Name == "contents" {
-			return fields.Splice(body, []fields.Edit{{Start: m.Value, End: m.End, With: unsealedContents(body[m.Value:m.End])}})
+			return fields.Splice(body,
+				[]fields.Edit{{Start: m.Value, End: m.End, With: unsealedContents(body[m.Value:m.End])}})
 		}
 	}
 	return body
@@ -100,7 +104,8 @@ func unsealedContents(contents []byte) []byte {
 			kept := unsealedParts(parts)
 			if emptied[i] = len(kept) == 0; !emptied[i] {
 				with := append([]byte{'['}, bytes.Join(bytesOf(kept), []byte{','})...)
-				edits = append(edits, fields.Edit{Start: m.Value + inner.Value, End: m.Value + inner.End, With: append(with, ']')})
+				edits = append(edits,
+					fields.Edit{Start: m.Value + inner.Value, End: m.Value + inner.End, With: append(with, ']')})
 			}
 		}
 	}

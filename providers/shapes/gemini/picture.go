@@ -90,7 +90,8 @@ func pictureFrame(w *jsonw.Writer, r *picture.Request, rep *dialogue.Report) {
 }
 
 // blockedPictures are the reasons why there is none that are about what was asked.
-var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT": "output", "BLOCKLIST": "output", "SPII": "output",
+var blockedPictures = map[string]string{"SAFETY": "output", "PROHIBITED_CONTENT": "output", "BLOCKLIST": "output",
+	"SPII":       "output",
 	"RECITATION": "output", "IMAGE_SAFETY": "output", "IMAGE_PROHIBITED_CONTENT": "output", "IMAGE_RECITATION": "output"}
 
 // Body implements picture.Codec.
@@ -131,15 +132,18 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 func pictureOf(p gjson.Result) (picture.Image, bool) {
 	data := field(p, "inlineData")
 	media, content := str(field(data, "mimeType")), field(data, "data")
-	if !strings.HasPrefix(media, "image/") || content.Type != gjson.String || content.Str == "" || field(p, "thought").Bool() {
+	if !strings.HasPrefix(media, "image/") || content.Type != gjson.String || content.Str == "" ||
+		field(p, "thought").Bool() {
 		return picture.Image{}, false
 	}
 	return picture.Image{MediaType: media, Base64: unsafe.Slice(unsafe.StringData(content.Str), len(content.Str))}, true
 }
 
 func moderated(stage string) *dialogue.Error {
-	details, _ := json.Marshal(map[string]any{"moderation_stage": stage, "categories": []string{}}) // of such a map it cannot fail
-	return &dialogue.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
+	details, _ := json.Marshal(map[string]any{"moderation_stage": stage,
+		"categories": []string{}}) // of such a map it cannot fail
+	return &dialogue.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error",
+		Code:    "moderation_blocked",
 		Message: "the request was rejected by the provider's safety system", ModerationDetails: details}
 }
 
@@ -152,7 +156,8 @@ func pictureUsage(v gjson.Result) *picture.Usage {
 	c.read(v)
 	total := c.usage()
 	u := &picture.Usage{CachedInput: dialogue.CountOrZero(total.CacheRead),
-		InputImage: modality(field(v, "promptTokensDetails")), OutputImage: modality(field(v, "candidatesTokensDetails"))}
+		InputImage: modality(field(v, "promptTokensDetails")), OutputImage: modality(field(v,
+			"candidatesTokensDetails"))}
 	u.InputText = max(dialogue.CountOrZero(total.InputTotal)-u.InputImage, 0)
 	u.OutputText = max(dialogue.CountOrZero(total.OutputTotal)-u.OutputImage, 0)
 	return u

@@ -158,7 +158,11 @@ func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 			parts := field(v, "parts")
 			content = content || parts.Exists()
 			if parts.Exists() && !t.calls {
-				each(parts, func(_ int, v gjson.Result) bool { t.calls = t.calls || field(v, "functionCall").Exists(); return true })
+				each(parts, func(_ int, v gjson.Result) bool {
+					t.calls = t.calls ||
+						field(v, "functionCall").Exists()
+					return true
+				})
 			}
 		case "finishReason":
 			if reason, told := reasonOf(str(v)); told {

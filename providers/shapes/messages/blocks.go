@@ -47,7 +47,8 @@ func (d *decoder) block(parts []dialogue.Part, b gjson.Result, depth int) []dial
 	kind := b.Get("type").String()
 	if known := blockFields[kind]; known != nil {
 		d.req.RecordIgnoredExcept("messages.content", b, known...)
-		d.req.RecordIgnoredExcept("messages.content.source", b.Get("source"), "type", "media_type", "data", "url", "file_id", "content")
+		d.req.RecordIgnoredExcept("messages.content.source", b.Get("source"), "type", "media_type", "data", "url",
+			"file_id", "content")
 	}
 	if depth > 0 && kind == "tool_result" {
 		kind = "" // Check refuses it

@@ -87,7 +87,8 @@ func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
 		return sourceRule, true
 	case "tool_use":
 		return toolUseRule, true
-	case "search_result", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "mid_conv_system", "tool_result":
+	case "search_result", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "mid_conv_system",
+		"tool_result":
 		return nil, true
 	}
 	return nil, strings.HasSuffix(kind, "_tool_result")

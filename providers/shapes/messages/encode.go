@@ -16,7 +16,9 @@ import (
 const maxUserID = 512
 
 // Encode writes req for a messages upstream (translation.md 4 and 5).
-func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (shape) Encode(
+	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+) (shapes.Call, error) {
 	e := encoder{req: req, target: t, rep: rep, names: newNames(req)}
 	if err := e.refuse(); err != nil {
 		return shapes.Call{}, err

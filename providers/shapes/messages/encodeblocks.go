@@ -107,7 +107,8 @@ func object(args string) (input []byte, whole bool) {
 	case '{':
 		return []byte(strings.ToValidUTF8(args, "\uFFFD")), true
 	case '"': // some clients quote the object once more
-		if inner := strings.TrimSpace(gjson.Parse(args).Str); strings.HasPrefix(inner, "{") && fields.ValidLenientString(inner) {
+		if inner := strings.TrimSpace(gjson.Parse(args).Str); strings.HasPrefix(inner, "{") &&
+			fields.ValidLenientString(inner) {
 			return []byte(inner), true
 		}
 	}
@@ -265,7 +266,8 @@ var pictures = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif
 
 // magic is how well-known media begin in base64.
 var magic = []struct{ prefix, mime string }{
-	{"iVBORw0KGgo", "image/png"}, {"/9j/", "image/jpeg"}, {"R0lGOD", "image/gif"}, {"UklGR", "image/webp"}, {"JVBERi0", "application/pdf"},
+	{"iVBORw0KGgo", "image/png"}, {"/9j/", "image/jpeg"}, {"R0lGOD", "image/gif"}, {"UklGR",
+		"image/webp"}, {"JVBERi0", "application/pdf"},
 }
 
 // mime is a media type in the vendor's spelling, told from the data where the
@@ -291,7 +293,8 @@ func document(m *dialogue.Media) (string, bool) {
 		return m.Text, true
 	}
 	data, err := base64.StdEncoding.DecodeString(m.Base64)
-	if err != nil || !utf8.Valid(data) || strings.TrimSpace(string(data)) == "" || strings.ContainsRune(string(data), 0) {
+	if err != nil || !utf8.Valid(data) || strings.TrimSpace(string(data)) == "" ||
+		strings.ContainsRune(string(data), 0) {
 		return "", false
 	}
 	return string(data), true

@@ -169,7 +169,8 @@ func description(t *dialogue.Tool) string {
 		grammar = inner
 	}
 	if definition := grammar.Get("definition").String(); definition != "" {
-		lines = append(lines, "It must follow this "+strings.TrimSpace(grammar.Get("syntax").String()+" grammar")+":", definition)
+		lines = append(lines, "It must follow this "+strings.TrimSpace(grammar.Get("syntax").String()+" grammar")+":",
+			definition)
 	}
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
@@ -274,7 +275,8 @@ func (e *encoder) named(box *toolbox, c *dialogue.ToolChoice, sent map[string]bo
 
 // hosted is a choice of a tool that another shape's provider runs.
 func (e *encoder) hosted(box *toolbox, c *dialogue.ToolChoice, sent map[string]bool) error {
-	if kind := gjson.GetBytes(c.Opaque, "type").String(); strings.HasPrefix(kind, webSearchName) && sent[webSearchName] {
+	if kind := gjson.GetBytes(c.Opaque, "type").String(); strings.HasPrefix(kind, webSearchName) &&
+		sent[webSearchName] {
 		box.choice, box.name = "tool", webSearchName
 		return nil
 	}

@@ -158,7 +158,8 @@ func (p *parser) start(message gjson.Result, emit func(*dialogue.Event)) {
 		return
 	}
 	p.started = true
-	p.emit(emit, dialogue.Event{Kind: dialogue.EventStart, ID: message.Get("id").String(), Model: message.Get("model").String()})
+	p.emit(emit,
+		dialogue.Event{Kind: dialogue.EventStart, ID: message.Get("id").String(), Model: message.Get("model").String()})
 	p.usage.merge(message.Get("usage"))
 	p.tell(emit)
 }
@@ -203,7 +204,8 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 	case reason == dialogue.ReasonTool && !p.called:
 		reason = dialogue.ReasonStop
 	}
-	p.emit(emit, dialogue.Event{Kind: dialogue.EventFinish, Reason: reason, StopSequence: p.stopSequence, Detail: p.detail})
+	p.emit(emit,
+		dialogue.Event{Kind: dialogue.EventFinish, Reason: reason, StopSequence: p.stopSequence, Detail: p.detail})
 	p.done = true
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventEnd})
 }

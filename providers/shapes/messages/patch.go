@@ -15,7 +15,9 @@ import (
 
 // Patch changes the model's name, a schema the vendor would refuse, and thinking
 // that it did not sign. Every other byte stays (translation.md 3).
-func (shape) Patch(body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(
+	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+) (shapes.Call, error) {
 	p := patch{body: body, target: t, rep: rep}
 	view(body).ForEach(func(key, v gjson.Result) bool {
 		p.field(key, v)

@@ -51,7 +51,8 @@ const dynamic = "medium"
 // default must not be invented (translation.md 3).
 func (e *encoder) reasoning(forced bool, talks []talk) reasoning {
 	asked := e.req.Reasoning
-	wanted := asked.Adaptive || asked.Budget != nil && *asked.Budget != 0 || asked.Effort != "" && asked.Effort != "none"
+	wanted := asked.Adaptive || asked.Budget != nil && *asked.Budget != 0 || asked.Effort != "" &&
+		asked.Effort != "none"
 	if asked.Disabled || asked.Effort == "none" || asked.Budget != nil && *asked.Budget == 0 {
 		wanted = false
 	}

@@ -109,7 +109,8 @@ func event(dst []byte, name string) *jsonw.Writer {
 func send(w *jsonw.Writer) []byte { return append(w.End().Buf, "\n\n"...) }
 
 func (e *streamEmitter) openPart(dst []byte, ev *dialogue.Event) []byte {
-	p := &outPart{number: ev.Part, kind: ev.PartKind, call: ev.Call, origin: ev.Origin, opaque: ev.Opaque, thinking: ev.Thinking}
+	p := &outPart{number: ev.Part, kind: ev.PartKind, call: ev.Call, origin: ev.Origin, opaque: ev.Opaque,
+		thinking: ev.Thinking}
 	if p.call != nil {
 		p.callID = e.callID(p.call)
 		e.end.calls++

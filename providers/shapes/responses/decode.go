@@ -19,28 +19,44 @@ type decoder struct {
 
 // setters take one top-level field each. What is not here goes to Extra.
 var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
-	"model":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Model = v.Str; return nil },
-	"stream":               func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Stream = v.Bool(); return nil },
-	"instructions":         (*decoder).instructions,
-	"max_output_tokens":    func(d *decoder, v gjson.Result) *dialogue.Error { d.req.MaxTokens = count(v); return nil },
-	"temperature":          func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Temperature = json.Number(v.Raw); return nil },
-	"top_p":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopP = json.Number(v.Raw); return nil },
-	"top_k":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopK = count(v); return nil },
-	"top_logprobs":         func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopLogProbs = count(v); return nil },
-	"parallel_tool_calls":  func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Parallel = flag(v); return nil },
-	"store":                func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Store = flag(v); return nil },
-	"previous_response_id": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.PreviousResponseID = v.Str; return nil },
-	"metadata":             func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Metadata = raw(v); return nil },
-	"service_tier":         func(d *decoder, v gjson.Result) *dialogue.Error { d.req.ServiceTier = v.Str; return nil },
-	"prompt_cache_key":     func(d *decoder, v gjson.Result) *dialogue.Error { d.req.CacheKey = v.Str; return nil },
-	"safety_identifier":    func(d *decoder, v gjson.Result) *dialogue.Error { d.req.User = v.Str; return nil },
-	"user":                 (*decoder).user,
-	"include":              (*decoder).include,
-	"reasoning":            (*decoder).reasoning,
-	"text":                 (*decoder).text,
-	"tools":                (*decoder).tools,
-	"tool_choice":          (*decoder).toolChoice,
-	"prompt":               (*decoder).prompt,
+	"model":             func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Model = v.Str; return nil },
+	"stream":            func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Stream = v.Bool(); return nil },
+	"instructions":      (*decoder).instructions,
+	"max_output_tokens": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.MaxTokens = count(v); return nil },
+	"temperature": func(d *decoder,
+		v gjson.Result) *dialogue.Error {
+		d.req.Temperature = json.Number(v.Raw)
+		return nil
+	},
+	"top_p": func(d *decoder,
+		v gjson.Result) *dialogue.Error {
+		d.req.TopP = json.Number(v.Raw)
+		return nil
+	},
+	"top_k": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.TopK = count(v); return nil },
+	"top_logprobs": func(d *decoder,
+		v gjson.Result) *dialogue.Error {
+		d.req.TopLogProbs = count(v)
+		return nil
+	},
+	"parallel_tool_calls": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Parallel = flag(v); return nil },
+	"store":               func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Store = flag(v); return nil },
+	"previous_response_id": func(d *decoder,
+		v gjson.Result) *dialogue.Error {
+		d.req.PreviousResponseID = v.Str
+		return nil
+	},
+	"metadata":          func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Metadata = raw(v); return nil },
+	"service_tier":      func(d *decoder, v gjson.Result) *dialogue.Error { d.req.ServiceTier = v.Str; return nil },
+	"prompt_cache_key":  func(d *decoder, v gjson.Result) *dialogue.Error { d.req.CacheKey = v.Str; return nil },
+	"safety_identifier": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.User = v.Str; return nil },
+	"user":              (*decoder).user,
+	"include":           (*decoder).include,
+	"reasoning":         (*decoder).reasoning,
+	"text":              (*decoder).text,
+	"tools":             (*decoder).tools,
+	"tool_choice":       (*decoder).toolChoice,
+	"prompt":            (*decoder).prompt,
 	// input is read after instructions, wherever it stands. The rest says
 	// nothing about the answer: how it is stored, run and delivered.
 	"input":          func(*decoder, gjson.Result) *dialogue.Error { return nil },

@@ -64,7 +64,8 @@ func (d *decoder) item(i int, item gjson.Result) *dialogue.Error {
 		d.turn(dialogue.Assistant, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: d.thinking(item)})
 	case "item_reference":
 		// Leaving it out would change the question (translation.md 5).
-		return dialogue.Unsupported("input["+strconv.Itoa(i)+"]", "the item it refers to is not known here; send the item itself")
+		return dialogue.Unsupported("input["+strconv.Itoa(i)+"]",
+			"the item it refers to is not known here; send the item itself")
 	default:
 		d.turn(authorOf(kind), dialogue.Part{Kind: dialogue.ServerPart, Origin: Name, Opaque: raw(item)})
 	}
@@ -165,7 +166,8 @@ func (d *decoder) contentParts(v gjson.Result) []dialogue.Part {
 func readPart(p gjson.Result) (dialogue.Part, bool) {
 	switch p.Get("type").Str {
 	case "input_text", "output_text", "text":
-		return dialogue.Part{Kind: dialogue.TextPart, Text: p.Get("text").Str, Origin: Name, Citations: raw(p.Get("annotations"))}, true
+		return dialogue.Part{Kind: dialogue.TextPart, Text: p.Get("text").Str, Origin: Name,
+			Citations: raw(p.Get("annotations"))}, true
 	case "refusal":
 		return dialogue.Part{Kind: dialogue.RefusalPart, Text: p.Get("refusal").Str}, true
 	case "input_image":
@@ -175,7 +177,8 @@ func readPart(p gjson.Result) (dialogue.Part, bool) {
 	case "input_audio":
 		audio := p.Get("input_audio")
 		format := audio.Get("format").Str
-		return mediaPart(&dialogue.Media{Kind: dialogue.Audio, MIME: audioMIME(format), Base64: audio.Get("data").Str}), true
+		return mediaPart(&dialogue.Media{Kind: dialogue.Audio, MIME: audioMIME(format),
+			Base64: audio.Get("data").Str}), true
 	}
 	return dialogue.Part{}, false
 }

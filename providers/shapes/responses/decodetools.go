@@ -32,7 +32,8 @@ func (d *decoder) tool(tool gjson.Result, namespace string, depth int) {
 		})
 		return
 	case kind == "function" || kind == "custom":
-		d.req.RecordIgnoredExcept("tools", tool, "type", "name", "description", "parameters", "strict", "format", "function", "custom")
+		d.req.RecordIgnoredExcept("tools", tool, "type", "name", "description", "parameters", "strict", "format",
+			"function", "custom")
 		d.req.Tools = append(d.req.Tools, readTool(tool, namespace))
 		return
 	}
@@ -100,7 +101,8 @@ func unqualified(body []byte, full string) (namespace, name string) {
 func (d *decoder) toolChoice(v gjson.Result) *dialogue.Error {
 	d.req.ToolChoice = readChoice(v)
 	if len(d.req.ToolChoice.Opaque) == 0 {
-		d.req.RecordIgnoredExcept("tool_choice", v, "type", "name", "namespace", "function", "custom", "allowed_tools", "mode", "tools")
+		d.req.RecordIgnoredExcept("tool_choice", v, "type", "name", "namespace", "function", "custom",
+			"allowed_tools", "mode", "tools")
 	}
 	return nil
 }

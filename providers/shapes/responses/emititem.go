@@ -20,7 +20,8 @@ const (
 )
 
 // prefixes begin the ids of items; clients tell items apart by them.
-var prefixes = [...]string{messageItem: "msg_", reasoningItem: "rs_", callItem: "fc_", customItem: "ctc_", imageItem: "ig_"}
+var prefixes = [...]string{messageItem: "msg_", reasoningItem: "rs_", callItem: "fc_", customItem: "ctc_",
+	imageItem: "ig_"}
 
 // outputItem is an item of the response, being written or done.
 type outputItem struct {

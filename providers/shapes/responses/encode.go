@@ -35,7 +35,9 @@ type encoder struct {
 }
 
 // Encode writes req for an upstream of this shape.
-func (shape) Encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env) (shapes.Call, error) {
+func (shape) Encode(
+	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
+) (shapes.Call, error) {
 	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != Name, custom: map[string]bool{}}
 	if err := e.refuse(); err != nil {
 		return shapes.Call{}, err

@@ -175,9 +175,10 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 // namesForeignTool reports whether the one tool that must be called is run by
 // another vendor: leaving it out would change the answer (translation.md 5).
 func (e *encoder) namesForeignTool(c *dialogue.ToolChoice) bool {
-	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 && slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool {
-		return t.Name == c.Names[0] && t.Kind == dialogue.OpaqueTool && t.Origin != Name
-	})
+	return c.Mode == dialogue.ToolNamed && len(c.Names) > 0 &&
+		slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool {
+			return t.Name == c.Names[0] && t.Kind == dialogue.OpaqueTool && t.Origin != Name
+		})
 }
 
 // named writes a reference to a tool: a choice, or a member of allowed_tools.

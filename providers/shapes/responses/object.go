@@ -184,5 +184,6 @@ func appendUsage(w *jsonw.Writer, u *dialogue.Usage) {
 }
 
 func cacheWrites(u *dialogue.Usage) int64 {
-	return max(dialogue.CountOrZero(u.CacheWrite), dialogue.CountOrZero(u.CacheWrite5m)+dialogue.CountOrZero(u.CacheWrite1h))
+	return max(dialogue.CountOrZero(u.CacheWrite),
+		dialogue.CountOrZero(u.CacheWrite5m)+dialogue.CountOrZero(u.CacheWrite1h))
 }

@@ -14,7 +14,9 @@ import (
 
 // Patch prepares the client's own bytes. What is not patched stays byte for
 // byte, fields nobody knows included.
-func (shape) Patch(body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
+func (shape) Patch(
+	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
+) (shapes.Call, error) {
 	p := patch{body: body}
 	if head.Model != t.Model {
 		p.set("model", t.Model)
