@@ -63,7 +63,7 @@ func (d *decoder) message(m gjson.Result) {
 	case "user":
 		d.turn(dialogue.User, m, d.parts(m.Get("content")))
 	case "assistant":
-		d.turn(dialogue.Assistant, m, d.spoken(m))
+		d.turn(dialogue.Assistant, m, d.assistantParts(m))
 	case "tool", "function":
 		d.turn(dialogue.User, gjson.Result{}, []dialogue.Part{d.answer(role, m)})
 	}
@@ -199,8 +199,8 @@ func fileMedia(v gjson.Result) *dialogue.Media {
 	return m
 }
 
-// spoken reads an assistant's message: thoughts, words, refusal, calls.
-func (d *decoder) spoken(m gjson.Result) []dialogue.Part {
+// assistantParts reads an assistant's message: thoughts, text, refusal and calls.
+func (d *decoder) assistantParts(m gjson.Result) []dialogue.Part {
 	parts := d.thoughts(m)
 	if content := m.Get("content"); content.Raw != `""` {
 		parts = append(parts, d.parts(content)...)

@@ -10,8 +10,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// stream writes a reply as chunks. What is the same in every chunk is written
-// once, into head and tail, so that a text delta costs a few appends.
+// stream writes a reply as chunks. The beginning that all chunks have is written once, into head,
+// so that a text delta costs a few appends.
 type stream struct {
 	req     *dialogue.Request
 	env     *dialogue.Env
@@ -19,27 +19,27 @@ type stream struct {
 	ended   bool
 	head    []byte // up to the choice's index
 	created int64
-	choices []*voice
+	choices []*choiceState
 	usage   dialogue.Usage
 }
 
-// voice is the state of one choice.
-type voice struct {
+// choiceState is the state of one choice that is being written.
+type choiceState struct {
 	role    bool // the first delta, which names the role, was sent
 	refused bool
 	calls   int // tool indices given out
 	thought int // reasoning_details given out
 	chars   int // of content so far
-	open    []*strand
+	open    []*partState
 }
 
-// strand is an open part.
-type strand struct {
+// partState is the state of an open part.
+type partState struct {
 	number int
 	kind   dialogue.PartKind
 	index  int  // of a call, in tool_calls
 	base   int  // chars of content before a text part
-	muted  bool // not shown to this client
+	hidden bool // not shown to this client
 	custom bool
 	unwrap bool   // a custom tool's input inside a JSON object
 	begun  bool   // arguments were sent
@@ -57,22 +57,22 @@ func (s *stream) Emit(dst []byte, ev *dialogue.Event) []byte {
 	}
 	switch ev.Kind {
 	case dialogue.EventStart:
-		s.begin(ev)
+		s.writeHead(ev)
 	case dialogue.EventOpen:
-		return s.open(dst, ev)
+		return s.openPart(dst, ev)
 	case dialogue.EventDelta:
-		return s.delta(dst, ev)
+		return s.writeDelta(dst, ev)
 	case dialogue.EventClose:
-		return s.close(dst, ev)
+		return s.closePart(dst, ev)
 	case dialogue.EventUsage:
 		s.usage.Merge(*ev.Usage)
 	case dialogue.EventFinish:
-		return s.finish(dst, ev)
+		return s.finishChoice(dst, ev)
 	case dialogue.EventPing:
 		return append(dst, chunks.Heartbeat...)
 	case dialogue.EventEnd:
 		s.ended = true
-		return s.end(dst)
+		return s.writeEnd(dst)
 	case dialogue.EventError:
 		s.ended = true
 		return chunks.AppendFailure(dst, ev.Err)
@@ -80,7 +80,7 @@ func (s *stream) Emit(dst []byte, ev *dialogue.Event) []byte {
 	return dst
 }
 
-func (s *stream) begin(ev *dialogue.Event) {
+func (s *stream) writeHead(ev *dialogue.Event) {
 	if s.begun {
 		return
 	}
@@ -94,39 +94,39 @@ func (s *stream) begin(ev *dialogue.Event) {
 	s.head, s.created = append(w.Buf, `,"choices":[`...), created
 }
 
-// identify makes what a reply is known by: an id of our own, the model as the
-// client asked for it, and a time.
+// identify returns the id that the gateway gives a reply, the model as the client named it, and the
+// time of the reply.
 func identify(req *dialogue.Request, env *dialogue.Env, ev *dialogue.Event) (id, model string, created int64) {
 	model, created = chunks.ModelAndTime(req, env, ev)
 	return "chatcmpl-" + env.ID(), model, created
 }
 
-func (s *stream) voice(i int) *voice {
+func (s *stream) choice(i int) *choiceState {
 	for len(s.choices) <= i {
-		s.choices = append(s.choices, new(voice))
+		s.choices = append(s.choices, new(choiceState))
 	}
 	return s.choices[i]
 }
 
-// chunk begins a chunk up to the delta's first member; the first one of a choice
-// names the role. done ends it.
-func (s *stream) chunk(dst []byte, choice int) []byte {
+// beginChunk writes a chunk up to the first member of its delta. The first chunk of a choice names
+// the role. endChunk writes the rest.
+func (s *stream) beginChunk(dst []byte, choice int) []byte {
 	if !s.begun {
-		s.begin(&dialogue.Event{})
+		s.writeHead(&dialogue.Event{})
 	}
 	dst = append(dst, s.head...)
 	dst = append(dst, `{"index":`...)
 	dst = strconv.AppendInt(dst, int64(choice), 10)
 	dst = append(dst, `,"delta":{`...)
-	if v := s.voice(choice); !v.role {
+	if v := s.choice(choice); !v.role {
 		v.role = true
 		dst = append(dst, `"role":"assistant",`...)
 	}
 	return dst
 }
 
-// done ends a chunk behind the delta's last member.
-func (s *stream) done(dst, logprobs []byte, reason string) []byte {
+// endChunk writes a chunk from the end of its delta on.
+func (s *stream) endChunk(dst, logprobs []byte, reason string) []byte {
 	dst = append(dst, `},"logprobs":`...)
 	if len(logprobs) > 0 {
 		dst = append(dst, `{"content":`...)
@@ -138,54 +138,54 @@ func (s *stream) done(dst, logprobs []byte, reason string) []byte {
 	return chunks.AppendEnd(dst, reason, s.req)
 }
 
-// piece is a chunk whose delta has one string member.
-func (s *stream) piece(dst []byte, choice int, member, text string, logprobs []byte) []byte {
-	dst = s.chunk(dst, choice)
+// writeString writes a chunk whose delta has one member, which is a string.
+func (s *stream) writeString(dst []byte, choice int, member, text string, logprobs []byte) []byte {
+	dst = s.beginChunk(dst, choice)
 	dst = append(append(append(dst, '"'), member...), `":`...)
-	return s.done(jsonw.AppendString(dst, text), logprobs, "")
+	return s.endChunk(jsonw.AppendString(dst, text), logprobs, "")
 }
 
-func (s *stream) open(dst []byte, ev *dialogue.Event) []byte {
-	v := s.voice(ev.Choice)
-	p := &strand{number: ev.Part, kind: ev.PartKind, base: v.chars}
+func (s *stream) openPart(dst []byte, ev *dialogue.Event) []byte {
+	v := s.choice(ev.Choice)
+	p := &partState{number: ev.Part, kind: ev.PartKind, base: v.chars}
 	v.open = append(v.open, p)
 	switch ev.PartKind {
 	case dialogue.CallPart:
 		return s.openCall(dst, ev, v, p)
 	case dialogue.MediaPart:
 		if ev.Media != nil && ev.Media.Kind == dialogue.Audio && ev.Media.Base64 != "" {
-			dst = s.chunk(dst, ev.Choice)
+			dst = s.beginChunk(dst, ev.Choice)
 			w := jsonw.Writer{Buf: append(dst, `"audio":`...)}
 			writeAudio(&w, ev.Media, s.created, s.env)
-			return s.done(w.Buf, nil, "")
+			return s.endChunk(w.Buf, nil, "")
 		}
 	}
 	return dst
 }
 
-func (s *stream) openCall(dst []byte, ev *dialogue.Event, v *voice, p *strand) []byte {
+func (s *stream) openCall(dst []byte, ev *dialogue.Event, v *choiceState, p *partState) []byte {
 	p.index = v.calls
 	v.calls++
 	p.custom, p.unwrap = customCall(s.req, ev.Call)
 	if s.req.LegacyFunctions {
-		if p.muted = p.index > 0; p.muted {
+		if p.hidden = p.index > 0; p.hidden {
 			return dst // the deprecated field holds one call
 		}
-		w := jsonw.Writer{Buf: append(s.chunk(dst, ev.Choice), `"function_call":`...)}
+		w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"function_call":`...)}
 		w.Object().Key("name").String(ev.Call.Name).Key("arguments").String("").End()
-		return s.done(w.Buf, nil, "")
+		return s.endChunk(w.Buf, nil, "")
 	}
-	w := jsonw.Writer{Buf: append(s.chunk(dst, ev.Choice), `"content":null,"tool_calls":`...)}
+	w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"content":null,"tool_calls":`...)}
 	w.Array().Object().Key("index").Int(int64(p.index))
 	w.Key("id").String(ev.Call.ID)
 	kind, input := callWords(p.custom)
 	w.Key("type").String(kind)
 	w.Key(kind).Object().Key("name").String(ev.Call.Name).Key(input).String("").End()
 	w.End().End()
-	return s.done(w.Buf, nil, "")
+	return s.endChunk(w.Buf, nil, "")
 }
 
-// callWords are the type of a call and the member its input stands in.
+// callWords returns the type of a call and the name of the member that has its input.
 func callWords(custom bool) (kind, input string) {
 	if custom {
 		return "custom", "input"
@@ -193,24 +193,24 @@ func callWords(custom bool) (kind, input string) {
 	return "function", "arguments"
 }
 
-func (s *stream) delta(dst []byte, ev *dialogue.Event) []byte {
-	v := s.voice(ev.Choice)
-	p := v.part(ev.Part)
-	if p == nil || p.muted {
+func (s *stream) writeDelta(dst []byte, ev *dialogue.Event) []byte {
+	v := s.choice(ev.Choice)
+	p := v.find(ev.Part)
+	if p == nil || p.hidden {
 		return dst
 	}
 	switch p.kind {
 	case dialogue.TextPart:
-		return s.text(dst, ev, v, p)
+		return s.writeText(dst, ev, v, p)
 	case dialogue.ThinkingPart:
 		if ev.Text == "" {
 			return dst
 		}
 		p.held = append(p.held, ev.Text...)
-		return s.piece(dst, ev.Choice, "reasoning_content", ev.Text, nil)
+		return s.writeString(dst, ev.Choice, "reasoning_content", ev.Text, nil)
 	case dialogue.RefusalPart:
 		v.refused = v.refused || ev.Text != ""
-		return s.piece(dst, ev.Choice, "refusal", ev.Text, nil)
+		return s.writeString(dst, ev.Choice, "refusal", ev.Text, nil)
 	case dialogue.CallPart:
 		if p.unwrap {
 			p.held = append(p.held, ev.Text...)
@@ -219,48 +219,48 @@ func (s *stream) delta(dst []byte, ev *dialogue.Event) []byte {
 		if ev.Text == "" {
 			return dst
 		}
-		return s.input(dst, ev.Choice, p, ev.Text)
+		return s.writeInput(dst, ev.Choice, p, ev.Text)
 	}
 	return dst
 }
 
-func (s *stream) text(dst []byte, ev *dialogue.Event, v *voice, p *strand) []byte {
+func (s *stream) writeText(dst []byte, ev *dialogue.Event, v *choiceState, p *partState) []byte {
 	if ev.Text != "" || len(ev.LogProbs) > 0 {
-		dst = s.piece(dst, ev.Choice, "content", ev.Text, ev.LogProbs)
+		dst = s.writeString(dst, ev.Choice, "content", ev.Text, ev.LogProbs)
 		v.chars += utf8.RuneCountInString(ev.Text)
 	}
 	if !slices.ContainsFunc(ev.Citations, citable) {
 		return dst
 	}
-	w := jsonw.Writer{Buf: append(s.chunk(dst, ev.Choice), `"annotations":`...)}
+	w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"annotations":`...)}
 	w.Array()
 	for i := range ev.Citations {
 		writeAnnotation(&w, &ev.Citations[i], p.base, v.chars)
 	}
 	w.End()
-	return s.done(w.Buf, nil, "")
+	return s.endChunk(w.Buf, nil, "")
 }
 
-// input sends a piece of a call's arguments.
-func (s *stream) input(dst []byte, choice int, p *strand, text string) []byte {
+// writeInput writes a piece of a call's arguments.
+func (s *stream) writeInput(dst []byte, choice int, p *partState, text string) []byte {
 	p.begun = true
-	dst = s.chunk(dst, choice)
+	dst = s.beginChunk(dst, choice)
 	if s.req.LegacyFunctions {
 		dst = append(dst, `"function_call":{"arguments":`...)
-		return s.done(append(jsonw.AppendString(dst, text), '}'), nil, "")
+		return s.endChunk(append(jsonw.AppendString(dst, text), '}'), nil, "")
 	}
 	kind, input := callWords(p.custom)
 	dst = append(dst, `"tool_calls":[{"index":`...)
 	dst = strconv.AppendInt(dst, int64(p.index), 10)
 	dst = append(append(append(dst, `,"`...), kind...), `":{"`...)
 	dst = append(append(dst, input...), `":`...)
-	return s.done(append(jsonw.AppendString(dst, text), "}}]"...), nil, "")
+	return s.endChunk(append(jsonw.AppendString(dst, text), "}}]"...), nil, "")
 }
 
-func (s *stream) close(dst []byte, ev *dialogue.Event) []byte {
-	v := s.voice(ev.Choice)
-	p := v.take(ev.Part)
-	if p == nil || p.muted {
+func (s *stream) closePart(dst []byte, ev *dialogue.Event) []byte {
+	v := s.choice(ev.Choice)
+	p := v.remove(ev.Part)
+	if p == nil || p.hidden {
 		return dst
 	}
 	switch p.kind {
@@ -270,65 +270,66 @@ func (s *stream) close(dst []byte, ev *dialogue.Event) []byte {
 		if carries(ev.Thinking) {
 			t := *ev.Thinking
 			t.Text = string(p.held)
-			return s.details(dst, ev.Choice, v, t)
+			return s.writeThought(dst, ev.Choice, v, t)
 		}
 	case dialogue.TextPart:
 		if ev.Signature != "" {
-			return s.details(dst, ev.Choice, v, dialogue.Thinking{Signature: ev.Signature, Origin: ev.Origin})
+			return s.writeThought(dst, ev.Choice, v, dialogue.Thinking{Signature: ev.Signature, Origin: ev.Origin})
 		}
 	}
 	return dst
 }
 
-func (s *stream) closeCall(dst []byte, ev *dialogue.Event, p *strand) []byte {
+func (s *stream) closeCall(dst []byte, ev *dialogue.Event, p *partState) []byte {
 	switch {
 	case p.unwrap:
-		dst = s.input(dst, ev.Choice, p, unwrapped(string(p.held)))
+		dst = s.writeInput(dst, ev.Choice, p, unwrapped(string(p.held)))
 	case !p.begun && !p.custom:
-		dst = s.input(dst, ev.Choice, p, "{}") // "" would poison the history
+		dst = s.writeInput(dst, ev.Choice, p, "{}") // "" would poison the history
 	}
 	if ev.Signature == "" || s.req.LegacyFunctions {
 		return dst
 	}
-	w := jsonw.Writer{Buf: append(s.chunk(dst, ev.Choice), `"tool_calls":`...)}
+	w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"tool_calls":`...)}
 	w.Array().Object().Key("index").Int(int64(p.index))
 	writeSignature(&w, ev.Signature)
 	w.End().End()
-	return s.done(w.Buf, nil, "")
+	return s.endChunk(w.Buf, nil, "")
 }
 
-// details sends what the client has to bring back.
-func (s *stream) details(dst []byte, choice int, v *voice, t dialogue.Thinking) []byte {
-	w := jsonw.Writer{Buf: append(s.chunk(dst, choice), `"reasoning_details":`...)}
+// writeThought writes the part of a thought that the client has to send back.
+func (s *stream) writeThought(dst []byte, choice int, v *choiceState, t dialogue.Thinking) []byte {
+	w := jsonw.Writer{Buf: append(s.beginChunk(dst, choice), `"reasoning_details":`...)}
 	writeDetails(&w, t, v.thought, s.env)
 	v.thought++
-	return s.done(w.Buf, nil, "")
+	return s.endChunk(w.Buf, nil, "")
 }
 
-func (s *stream) finish(dst []byte, ev *dialogue.Event) []byte {
-	v := s.voice(ev.Choice)
+func (s *stream) finishChoice(dst []byte, ev *dialogue.Event) []byte {
+	v := s.choice(ev.Choice)
 	if ev.Reason == dialogue.ReasonFilter && ev.Detail != "" && !v.refused {
-		dst = s.piece(dst, ev.Choice, "refusal", ev.Detail, nil)
+		dst = s.writeString(dst, ev.Choice, "refusal", ev.Detail, nil)
 	}
 	if !v.role { // a role must come before the end, even of an empty answer
-		dst = s.piece(dst, ev.Choice, "content", "", nil)
+		dst = s.writeString(dst, ev.Choice, "content", "", nil)
 	}
-	return s.done(s.chunk(dst, ev.Choice), nil, chunks.FinishReason(ev.Reason, toolWord(s.req)))
+	return s.endChunk(s.beginChunk(dst, ev.Choice), nil, chunks.FinishReason(ev.Reason, callFinishReason(s.req)))
 }
 
-// toolWord is the finish_reason of a call.
-func toolWord(req *dialogue.Request) string {
+// callFinishReason returns the finish_reason of a choice that ends with a call.
+func callFinishReason(req *dialogue.Request) string {
 	if req.LegacyFunctions {
 		return "function_call"
 	}
 	return "tool_calls"
 }
 
-// end writes usage, once and only if it was asked for: clients add up.
-func (s *stream) end(dst []byte) []byte {
+// writeEnd writes usage, once and only if the client asked for it, because clients add up what they
+// get.
+func (s *stream) writeEnd(dst []byte) []byte {
 	if s.req.IncludeUsage {
 		if !s.begun {
-			s.begin(&dialogue.Event{})
+			s.writeHead(&dialogue.Event{})
 		}
 		dst = append(append(dst, s.head...), `],"usage":`...)
 		w := jsonw.Writer{Buf: dst}
@@ -338,7 +339,7 @@ func (s *stream) end(dst []byte) []byte {
 	return append(dst, chunks.Done...)
 }
 
-func (v *voice) part(number int) *strand {
+func (v *choiceState) find(number int) *partState {
 	for i := len(v.open) - 1; i >= 0; i-- {
 		if v.open[i].number == number {
 			return v.open[i]
@@ -347,7 +348,7 @@ func (v *voice) part(number int) *strand {
 	return nil
 }
 
-func (v *voice) take(number int) *strand {
+func (v *choiceState) remove(number int) *partState {
 	for i, p := range v.open {
 		if p.number == number {
 			v.open = append(v.open[:i], v.open[i+1:]...)

@@ -59,12 +59,12 @@ func (d *document) choice(w *jsonw.Writer, index int, c *dialogue.Choice, create
 	} else {
 		w.Null()
 	}
-	w.Key("finish_reason").String(chunks.FinishReason(c.Reason, toolWord(d.req)))
+	w.Key("finish_reason").String(chunks.FinishReason(c.Reason, callFinishReason(d.req)))
 	w.End()
 }
 
-// spoken is what a choice's parts come to in a message.
-type spoken struct {
+// messageParts holds the parts of a choice, sorted as a message has them.
+type messageParts struct {
 	content, refusal, thinking string
 	calls                      []*dialogue.ReplyPart
 	texts                      []*dialogue.ReplyPart
@@ -73,8 +73,8 @@ type spoken struct {
 	audio                      *dialogue.Media
 }
 
-func gather(c *dialogue.Choice) spoken {
-	var s spoken
+func sortParts(c *dialogue.Choice) messageParts {
+	var s messageParts
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		switch p.Kind {
@@ -107,7 +107,7 @@ func gather(c *dialogue.Choice) spoken {
 }
 
 func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
-	s := gather(c)
+	s := sortParts(c)
 	w.Object().Key("role").String("assistant")
 	w.Key("content")
 	if s.content == "" && (len(s.calls) > 0 || s.refusal != "" || s.audio != nil) {
@@ -135,7 +135,7 @@ func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
 	w.End()
 }
 
-func (d *document) annotations(w *jsonw.Writer, s spoken) {
+func (d *document) annotations(w *jsonw.Writer, s messageParts) {
 	w.Key("annotations").Array()
 	for i, p := range s.texts {
 		end := s.bases[i] + utf8.RuneCountInString(p.Text)

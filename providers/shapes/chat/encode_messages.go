@@ -76,7 +76,7 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 	var u utterance
 	for _, t := range turns {
 		for _, p := range t.Parts {
-			e.gather(&u, p)
+			e.sortParts(&u, p)
 		}
 	}
 	if len(u.content) == 0 && u.refusal == "" && len(u.calls) == 0 {
@@ -104,7 +104,7 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 	return true, nil
 }
 
-func (e *encoder) gather(u *utterance, p dialogue.Part) {
+func (e *encoder) sortParts(u *utterance, p dialogue.Part) {
 	switch p.Kind {
 	case dialogue.TextPart, dialogue.SystemPart:
 		if p.Text != "" {
@@ -166,7 +166,7 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
 			continue
 		}
 		if t.Encrypted != "" && t.Text != "" {
-			e.rep.Lose("thinking:encrypted") // only its summary is told
+			e.rep.Lose("thinking:encrypted") // only its summary is sent
 		}
 		text += t.Text
 		if raw := returned(t); raw != nil {

@@ -44,7 +44,7 @@ func (d *decoder) thoughts(m gjson.Result) []dialogue.Part {
 	return parts
 }
 
-// readable is the text of thoughts that nobody sealed.
+// readable returns the text of thoughts that are not sealed.
 func readable(m, details gjson.Result) string {
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		if v := m.Get(name); v.Type == gjson.String && v.Str != "" {

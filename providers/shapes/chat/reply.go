@@ -62,7 +62,7 @@ func writeAnnotation(w *jsonw.Writer, c *dialogue.Citation, base, end int) {
 		return
 	}
 	from, to := base+c.Start, base+c.End
-	if c.Start == 0 && c.End == 0 { // not told: all of the part so far
+	if c.Start == 0 && c.End == 0 { // unknown: all of the part so far
 		to = end
 	}
 	w.Object().Key("type").String("url_citation")

@@ -1,7 +1,3 @@
-// Package chat is the chat-completions shape, POST /v1/chat/completions
-// (gateway.md 2.3 and 4.3): how its clients ask and are answered, and how
-// upstreams that speak it are asked and answer. It is not a client and not a
-// proxy: it turns bytes into the neutral form and back, and does no I/O.
 package chat
 
 import (

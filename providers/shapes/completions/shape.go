@@ -1,7 +1,3 @@
-// Package completions is the legacy text-completions shape, POST
-// /v1/completions (gateway.md 2.6 and 4.6). As an upstream it is for models that
-// have nothing else: text goes in and text comes out, everything richer is
-// refused. It is not a client and does no I/O.
 package completions
 
 import (

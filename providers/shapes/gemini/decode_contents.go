@@ -43,7 +43,7 @@ var dataFields = map[string][]string{
 	"functionResponse": {"id", "name", "response", "parts"},
 }
 
-// wirePart is a part with its members told apart.
+// wirePart is a part whose members were looked up.
 type wirePart struct {
 	whole     gjson.Result
 	data      string // name of the data field

@@ -13,7 +13,7 @@ import (
 // and right after a turn with calls come their results, one for each, in the
 // order of the calls (translation.md 4.2).
 func (e *encoder) history() ([]dialogue.Turn, error) {
-	h := historian{e: e, known: map[string]bool{}, results: map[string][]*dialogue.Result{}}
+	h := historyBuilder{e: e, known: map[string]bool{}, results: map[string][]*dialogue.Result{}}
 	if err := h.index(); err != nil {
 		return nil, err
 	}
@@ -30,8 +30,9 @@ func (e *encoder) history() ([]dialogue.Turn, error) {
 	return h.turns, nil
 }
 
-// historian rearranges. Results wait in results until their calls are placed.
-type historian struct {
+// historyBuilder puts turns into the order that the shape wants. Results wait in results until
+// their calls are placed.
+type historyBuilder struct {
 	e       *encoder
 	known   map[string]bool // keys of all calls
 	results map[string][]*dialogue.Result
@@ -48,7 +49,7 @@ func callKey(id, name string) string {
 }
 
 // index finds all calls and results, and refuses results that no one can read.
-func (h *historian) index() error {
+func (h *historyBuilder) index() error {
 	for _, t := range h.e.req.Turns {
 		if t.Name != "" {
 			h.e.rep.Lose("name")
@@ -79,7 +80,7 @@ func foreignFile() error {
 	return dialogue.Unsupported("file_id", "a file of another provider cannot be sent to this model")
 }
 
-func (h *historian) place(role dialogue.Role, p dialogue.Part) error {
+func (h *historyBuilder) place(role dialogue.Role, p dialogue.Part) error {
 	switch p.Kind {
 	case dialogue.SystemPart:
 		role = dialogue.User
@@ -117,7 +118,7 @@ func (h *historian) place(role dialogue.Role, p dialogue.Part) error {
 	return nil
 }
 
-func (h *historian) media(role dialogue.Role, p dialogue.Part) error {
+func (h *historyBuilder) media(role dialogue.Role, p dialogue.Part) error {
 	if foreign(p) {
 		return foreignFile()
 	}
@@ -176,7 +177,7 @@ func inlined(m *dialogue.Media) *dialogue.Media {
 
 // push appends a part, merging turns of one role. Whatever follows calls on
 // the user's side comes after their results.
-func (h *historian) push(role dialogue.Role, p dialogue.Part) {
+func (h *historyBuilder) push(role dialogue.Role, p dialogue.Part) {
 	if role == dialogue.User && len(h.pending) > 0 {
 		h.answer()
 	}
@@ -189,7 +190,7 @@ func (h *historian) push(role dialogue.Role, p dialogue.Part) {
 
 // result sees a result where it stood. One with a call is placed with the call;
 // one without becomes text, so that what it says is not lost.
-func (h *historian) result(r *dialogue.Result) error {
+func (h *historyBuilder) result(r *dialogue.Result) error {
 	if r == nil {
 		return nil
 	}
@@ -217,14 +218,14 @@ func (h *historian) result(r *dialogue.Result) error {
 	return nil
 }
 
-func (h *historian) anyAnswered() bool {
+func (h *historyBuilder) anyAnswered() bool {
 	return slices.ContainsFunc(h.pending,
 		func(c *dialogue.Call) bool { return len(h.results[callKey(c.ID, c.Name)]) > 0 })
 }
 
 // answer places the results of the pending calls. A call that was never
 // answered is told so: the upstream refuses a history with a hole.
-func (h *historian) answer() {
+func (h *historyBuilder) answer() {
 	pending := h.pending
 	h.pending = nil
 	for _, c := range pending {

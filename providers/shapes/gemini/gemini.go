@@ -1,12 +1,3 @@
-// Package gemini is the third shape: /v1beta/models/{model}:generateContent and
-// its streamed twin, as Google's SDKs speak it (gateway.md 4.9). It checks and
-// decodes what such clients send, asks upstreams of this shape, reads their
-// replies and writes replies to such clients. It knows no other shape, opens no
-// connection and keeps no state between requests.
-//
-// Google's JSON is proto3 JSON: every field name may be written in
-// lowerCamelCase or snake_case, 64-bit integers may be strings, null is absent.
-// Readers here accept all of it; writers use lowerCamelCase.
 package gemini
 
 import (

@@ -242,7 +242,7 @@ func (p *parser) candidate(position int, v gjson.Result) {
 	if logprobs.Exists() {
 		p.logprobs(c, logprobs)
 	}
-	if reason, told := reasonOf(str(finish)); told {
+	if reason, ok := reasonOf(str(finish)); ok {
 		c.finished, c.reason, c.detail = true, reason, str(message)
 	}
 }

@@ -85,7 +85,7 @@ var extensions = map[string]string{
 	"mpeg": "video/mpeg", "mpg": "video/mpeg", "avi": "video/x-msvideo", "3gp": "video/3gpp",
 }
 
-// mimeOf is a media's type: as told, by the extension of its name or address,
+// mimeOf returns the type of media: as given, by the extension of its name or address,
 // else the commonest of its kind. This shape wants one always.
 func mimeOf(m *dialogue.Media) string {
 	if m.MIME != "" {

@@ -147,7 +147,7 @@ func moderated(stage string) *dialogue.Error {
 		Message: "the request was rejected by the provider's safety system", ModerationDetails: details}
 }
 
-// pictureUsage counts by modality as far as it is told.
+// pictureUsage returns the counts by modality that were reported.
 func pictureUsage(v gjson.Result) *picture.Usage {
 	if !v.IsObject() {
 		return nil

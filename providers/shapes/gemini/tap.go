@@ -145,8 +145,8 @@ func (t *tap) look(doc gjson.Result) (in seen) {
 // candidate learns from one candidate. going is false if it had ended before.
 func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 	index := int64(position)
-	if told := field(v, "index"); told.Exists() {
-		index, _ = integer(told)
+	if given := field(v, "index"); given.Exists() {
+		index, _ = integer(given)
 	}
 	known := index >= 0 && index <= maxIndex
 	if t.Answered() || known && t.over[index/64]&(1<<(index%64)) != 0 {
@@ -165,7 +165,7 @@ func (t *tap) candidate(position int, v gjson.Result) (content, going bool) {
 				})
 			}
 		case "finishReason":
-			if reason, told := reasonOf(str(v)); told {
+			if reason, ok := reasonOf(str(v)); ok {
 				t.reason, content = reason, true
 				t.ended++
 				if known {

@@ -25,7 +25,7 @@ const (
 	belowMedium = 16384
 )
 
-// thinking writes thinkingConfig as the model wants to be told.
+// thinking writes thinkingConfig in the form that the model takes.
 func (e *encoder) thinking(w *jsonw.Writer) {
 	r := e.req.Reasoning
 	config := jsonw.Writer{}

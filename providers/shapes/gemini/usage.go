@@ -7,8 +7,8 @@ import (
 	"stagedoor/providers/jsonw"
 )
 
-// counts is usageMetadata as told so far; -1: not told. Chunks carry running
-// totals and leave zeros out, so a count once told stands until the next one.
+// counts holds usageMetadata as far as it was reported; -1 is unknown. Chunks carry running
+// totals and leave zeros out, so a count that was reported stands until the next one.
 type counts struct {
 	prompt, tool, cached, candidates, thoughts, total int64
 	audioIn, audioOut                                 int64
@@ -16,7 +16,7 @@ type counts struct {
 
 var noCounts = counts{-1, -1, -1, -1, -1, -1, -1, -1}
 
-// read takes what a usageMetadata tells and reports whether anything changed.
+// read takes the counts of a usageMetadata and reports whether any changed.
 func (c *counts) read(v gjson.Result) bool {
 	before := *c
 	eachMember(v, func(name string, v gjson.Result) bool {
@@ -43,7 +43,7 @@ func (c *counts) read(v gjson.Result) bool {
 	return *c != before
 }
 
-// take ignores what is not a count: negative and broken numbers are not told.
+// take ignores what is not a count: negative and broken numbers are unknown.
 func take(count *int64, v gjson.Result) {
 	switch n, ok := integer(v); {
 	case !ok:
@@ -87,7 +87,7 @@ func (c *counts) usage() dialogue.Usage {
 	return u
 }
 
-// writeUsage writes the member usageMetadata, if there is anything to tell.
+// writeUsage writes the member usageMetadata, if any count is known.
 // Zero counts are left out, as the vendor does, but the total is always there.
 func writeUsage(w *jsonw.Writer, u dialogue.Usage) {
 	if u.InputTotal < 0 && u.OutputTotal < 0 {

@@ -24,8 +24,8 @@ type block struct {
 	id     string         // of a call or result, as sent
 }
 
-// talk is what one side says until the other does.
-type talk struct {
+// message is a message to be sent: the blocks of one role until the other role follows.
+type message struct {
 	role   dialogue.Role
 	blocks []block
 }
@@ -35,26 +35,26 @@ const nudge = "Continue."
 
 func say(text string) block { return block{kind: dialogue.TextPart, text: text} }
 
-func push(talks []talk, role dialogue.Role, blocks ...block) []talk {
+func push(msgs []message, role dialogue.Role, blocks ...block) []message {
 	if len(blocks) == 0 {
-		return talks
+		return msgs
 	}
-	if n := len(talks); n > 0 && talks[n-1].role == role {
-		talks[n-1].blocks = append(talks[n-1].blocks, blocks...)
-		return talks
+	if n := len(msgs); n > 0 && msgs[n-1].role == role {
+		msgs[n-1].blocks = append(msgs[n-1].blocks, blocks...)
+		return msgs
 	}
-	return append(talks, talk{role, slices.Clip(blocks)})
+	return append(msgs, message{role, slices.Clip(blocks)})
 }
 
 // conversation is the turns of the request as the vendor wants them.
-func (e *encoder) conversation() ([]talk, error) {
-	talks, err := e.sides()
+func (e *encoder) conversation() ([]message, error) {
+	msgs, err := e.sides()
 	if err != nil {
 		return nil, err
 	}
-	answers := e.pair(talks)
-	var out []talk
-	for i, t := range talks {
+	answers := e.pair(msgs)
+	var out []message
+	for i, t := range msgs {
 		if t.role == dialogue.User {
 			out = push(out, dialogue.User, t.blocks...)
 			continue
@@ -64,14 +64,14 @@ func (e *encoder) conversation() ([]talk, error) {
 	}
 	if len(out) == 0 || out[0].role != dialogue.User {
 		e.rep.Lose("messages:first_user")
-		out = slices.Insert(out, 0, talk{dialogue.User, []block{say(nudge)}})
+		out = slices.Insert(out, 0, message{dialogue.User, []block{say(nudge)}})
 	}
 	return e.prefill(out), nil
 }
 
 // sides turns parts into blocks and gives each to the side it belongs to.
-func (e *encoder) sides() ([]talk, error) {
-	var talks []talk
+func (e *encoder) sides() ([]message, error) {
+	var msgs []message
 	for i := range e.req.Turns {
 		turn := &e.req.Turns[i]
 		if turn.Name != "" {
@@ -83,11 +83,11 @@ func (e *encoder) sides() ([]talk, error) {
 				return nil, err
 			}
 			if ok {
-				talks = push(talks, side(turn.Role, b.kind), b)
+				msgs = push(msgs, side(turn.Role, b.kind), b)
 			}
 		}
 	}
-	return talks, nil
+	return msgs, nil
 }
 
 func side(role dialogue.Role, kind dialogue.PartKind) dialogue.Role {
@@ -126,18 +126,18 @@ func (e *encoder) thinkingFirst(blocks []block) []block {
 }
 
 // prefill prepares a last turn that the reply shall continue.
-func (e *encoder) prefill(talks []talk) []talk {
-	last := &talks[len(talks)-1]
+func (e *encoder) prefill(msgs []message) []message {
+	last := &msgs[len(msgs)-1]
 	if last.role != dialogue.Assistant {
-		return talks
+		return msgs
 	}
 	if end := &last.blocks[len(last.blocks)-1]; end.kind == dialogue.TextPart && end.json == nil {
 		// Never blank: blank text makes no block.
 		end.text = strings.TrimRight(end.text, " \t\r\n")
 	}
 	if e.target.Caps.Prefill {
-		return talks
+		return msgs
 	}
 	e.rep.Lose("prefill")
-	return append(talks, talk{dialogue.User, []block{say(nudge)}})
+	return append(msgs, message{dialogue.User, []block{say(nudge)}})
 }

@@ -27,17 +27,17 @@ func (shape) Encode(
 	if err != nil {
 		return shapes.Call{}, err
 	}
-	talks, err := e.conversation()
+	msgs, err := e.conversation()
 	if err != nil {
 		return shapes.Call{}, err
 	}
 	e.limit()
-	plan := e.reasoning(tools.forced(), talks)
+	plan := e.reasoning(tools.forced(), msgs)
 	e.lose()
 	return shapes.Call{
 		Path:   path,
 		Header: upstreamHeader(nil),
-		Body:   e.body(tools, talks, plan),
+		Body:   e.body(tools, msgs, plan),
 		Stream: req.Stream,
 	}, nil
 }
@@ -132,15 +132,15 @@ func (e *encoder) lose() {
 	}
 }
 
-func (e *encoder) body(tools toolbox, talks []talk, plan reasoning) []byte {
+func (e *encoder) body(tools toolSet, msgs []message, plan reasoning) []byte {
 	w := &jsonw.Writer{Buf: make([]byte, 0, e.req.EncodedSize())}
 	w.Object()
 	w.Key("model").String(e.target.Model)
 	w.Key("max_tokens").Int(e.maxTokens)
 	e.system(w)
 	w.Key("messages").Array()
-	for i := range talks {
-		e.talk(w, &talks[i])
+	for i := range msgs {
+		e.writeMessage(w, &msgs[i])
 	}
 	w.End()
 	tools.write(w)
@@ -189,7 +189,7 @@ func (e *encoder) system(w *jsonw.Writer) {
 	w.String(strings.Join(texts, "\n\n"))
 }
 
-func (e *encoder) talk(w *jsonw.Writer, t *talk) {
+func (e *encoder) writeMessage(w *jsonw.Writer, t *message) {
 	w.Object()
 	w.Key("role").String(string(t.role))
 	w.Key("content").Array()

@@ -23,8 +23,8 @@ const (
 	webSearchType = "web_search_20250305"
 )
 
-// toolbox is the tools of a request and the choice between them.
-type toolbox struct {
+// toolSet holds the tools of a request and the choice between them.
+type toolSet struct {
 	tools    [][]byte
 	choice   string // "" or a type of tool_choice
 	name     string // of choice "tool"
@@ -32,9 +32,9 @@ type toolbox struct {
 }
 
 // forced reports whether a tool must be called.
-func (t *toolbox) forced() bool { return t.choice == "any" || t.choice == "tool" }
+func (t *toolSet) forced() bool { return t.choice == "any" || t.choice == "tool" }
 
-func (t *toolbox) write(w *jsonw.Writer) {
+func (t *toolSet) write(w *jsonw.Writer) {
 	if len(t.tools) == 0 {
 		return // a choice between no tools is refused upstream
 	}
@@ -61,8 +61,8 @@ func (t *toolbox) write(w *jsonw.Writer) {
 	w.End()
 }
 
-func (e *encoder) tools() (toolbox, error) {
-	box := toolbox{parallel: e.req.Parallel}
+func (e *encoder) tools() (toolSet, error) {
+	box := toolSet{parallel: e.req.Parallel}
 	sent := map[string]bool{}
 	for i := range e.req.Tools {
 		t := &e.req.Tools[i]
@@ -156,7 +156,7 @@ func same(a, b json.RawMessage) bool {
 	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
 }
 
-// description tells the model in words what the shape cannot say of a custom
+// description says in words, for the model, what the shape cannot express of a custom
 // tool: that its input is free, or bound by a grammar.
 func description(t *dialogue.Tool) string {
 	if t.Kind != dialogue.CustomTool {
@@ -226,7 +226,7 @@ func writePlace(w *jsonw.Writer, place gjson.Result) {
 }
 
 // choose maps the choice of tools (translation.md 4.3).
-func (e *encoder) choose(box *toolbox, sent map[string]bool) error {
+func (e *encoder) choose(box *toolSet, sent map[string]bool) error {
 	c := e.req.ToolChoice
 	if c == nil {
 		return nil
@@ -255,7 +255,7 @@ func (e *encoder) choose(box *toolbox, sent map[string]bool) error {
 	return nil
 }
 
-func (e *encoder) named(box *toolbox, c *dialogue.ToolChoice, sent map[string]bool) error {
+func (e *encoder) named(box *toolSet, c *dialogue.ToolChoice, sent map[string]bool) error {
 	for i := range e.req.Tools {
 		t := &e.req.Tools[i]
 		if full := qualified(t.Namespace, t.Name); len(c.Names) == 0 || c.Names[0] != t.Name && c.Names[0] != full {
@@ -274,7 +274,7 @@ func (e *encoder) named(box *toolbox, c *dialogue.ToolChoice, sent map[string]bo
 }
 
 // hosted is a choice of a tool that another shape's provider runs.
-func (e *encoder) hosted(box *toolbox, c *dialogue.ToolChoice, sent map[string]bool) error {
+func (e *encoder) hosted(box *toolSet, c *dialogue.ToolChoice, sent map[string]bool) error {
 	if kind := gjson.GetBytes(c.Opaque, "type").String(); strings.HasPrefix(kind, webSearchName) &&
 		sent[webSearchName] {
 		box.choice, box.name = "tool", webSearchName

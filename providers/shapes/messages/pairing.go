@@ -9,7 +9,7 @@ import (
 
 // use is a tool call in the history and its answer.
 type use struct {
-	talk   int
+	msg    int
 	call   *dialogue.Call
 	id     string // as sent
 	answer *block
@@ -24,23 +24,23 @@ type pairing struct {
 	open map[string][][]*use
 }
 
-// pair gives every call its id, takes the results out of talks and returns, for
-// each talk, the answers to its calls. A second result is dropped, one without
+// pair gives every call its id, takes the results out of msgs and returns, for
+// each msg, the answers to its calls. A second result is dropped, one without
 // a call becomes text, a call without a result gets one that says so.
-func (e *encoder) pair(talks []talk) [][]block {
+func (e *encoder) pair(msgs []message) [][]block {
 	p := pairing{encoder: e, open: map[string][][]*use{}}
-	for i := range talks {
-		if talks[i].role == dialogue.User {
-			talks[i].blocks = p.results(talks[i].blocks)
+	for i := range msgs {
+		if msgs[i].role == dialogue.User {
+			msgs[i].blocks = p.results(msgs[i].blocks)
 			continue
 		}
-		for j := range talks[i].blocks {
-			if b := &talks[i].blocks[j]; b.kind == dialogue.CallPart {
+		for j := range msgs[i].blocks {
+			if b := &msgs[i].blocks[j]; b.kind == dialogue.CallPart {
 				p.add(b, i)
 			}
 		}
 	}
-	answers := make([][]block, len(talks))
+	answers := make([][]block, len(msgs))
 	for _, u := range p.uses {
 		if u.answer == nil {
 			e.rep.Lose("tool_result:missing")
@@ -48,17 +48,17 @@ func (e *encoder) pair(talks []talk) [][]block {
 				json: []byte(`"No result was recorded."`), result: &dialogue.Result{IsError: true}}
 		}
 		u.answer.id = u.id
-		answers[u.talk] = append(answers[u.talk], *u.answer)
+		answers[u.msg] = append(answers[u.msg], *u.answer)
 	}
 	return answers
 }
 
-func (p *pairing) add(b *block, talk int) {
+func (p *pairing) add(b *block, msg int) {
 	b.id = p.names.call(b.call.ID)
-	u := &use{talk: talk, call: b.call, id: b.id}
+	u := &use{msg: msg, call: b.call, id: b.id}
 	p.uses = append(p.uses, u)
 	turns := p.open[b.call.ID]
-	if n := len(turns); n > 0 && turns[n-1][0].talk == talk {
+	if n := len(turns); n > 0 && turns[n-1][0].msg == msg {
 		turns[n-1] = append(turns[n-1], u)
 		return
 	}
@@ -112,7 +112,7 @@ func (p *pairing) awaiting(r *dialogue.Result) *use {
 func (p *pairing) named(name string) *use {
 	var found *use
 	for _, u := range slices.Backward(p.uses) {
-		if found != nil && found.talk != u.talk {
+		if found != nil && found.msg != u.msg {
 			break
 		}
 		if u.answer == nil && (name == "" || name == u.call.Name) {

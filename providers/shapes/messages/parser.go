@@ -161,29 +161,29 @@ func (p *parser) start(message gjson.Result, emit func(*dialogue.Event)) {
 	p.emit(emit,
 		dialogue.Event{Kind: dialogue.EventStart, ID: message.Get("id").String(), Model: message.Get("model").String()})
 	p.usage.merge(message.Get("usage"))
-	p.tell(emit)
+	p.emitUsage(emit)
 }
 
-func (p *parser) tell(emit func(*dialogue.Event)) {
+func (p *parser) emitUsage(emit func(*dialogue.Event)) {
 	u := p.usage.neutral()
 	if u != dialogue.NoUsage {
 		p.emit(emit, dialogue.Event{Kind: dialogue.EventUsage, Usage: &u})
 	}
 }
 
-// stop keeps the last of each that is told: some servers send a second, empty
+// stop keeps the last of each that is given: some servers send a second, empty
 // message_delta.
 func (p *parser) stop(v gjson.Result) {
 	for _, f := range []struct {
-		have *string
-		told gjson.Result
+		have  *string
+		given gjson.Result
 	}{
 		{&p.reason, v.Get("stop_reason")},
 		{&p.stopSequence, v.Get("stop_sequence")},
 		{&p.detail, v.Get("stop_details.explanation")},
 	} {
-		if f.told.Type == gjson.String && f.told.Str != "" {
-			*f.have = f.told.Str
+		if f.given.Type == gjson.String && f.given.Str != "" {
+			*f.have = f.given.Str
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (p *parser) finish(emit func(*dialogue.Event)) {
 	for len(p.open) > 0 {
 		p.close(0, emit)
 	}
-	p.tell(emit)
+	p.emitUsage(emit)
 	reason := reasonOf(p.reason)
 	switch {
 	case reason == dialogue.ReasonStop && p.called:
@@ -243,7 +243,7 @@ func (p *parser) text(b *openBlock, s string, emit func(*dialogue.Event)) {
 	if s == "" {
 		return
 	}
-	b.told = true
+	b.emitted = true
 	if b.kind == dialogue.TextPart {
 		b.length += utf8.RuneCountInString(s)
 	}

@@ -15,12 +15,12 @@ import (
 
 // openBlock is a block of the reply that is not closed yet.
 type openBlock struct {
-	index  int64 // the upstream's
-	part   int   // ours
-	kind   dialogue.PartKind
-	join   joiner
-	told   bool // a Delta was emitted
-	length int  // characters of a TextPart
+	index   int64 // the upstream's
+	part    int   // ours
+	kind    dialogue.PartKind
+	join    joiner
+	emitted bool // a Delta was emitted
+	length  int  // characters of a TextPart
 
 	whole     string // text or input that the block came with
 	signature string
@@ -39,7 +39,7 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 	ev := dialogue.Event{Kind: dialogue.EventOpen, Part: b.part}
 	kind, name := block.Get("type").String(), block.Get("name").String()
 	if kind == "tool_use" && name == "" {
-		kind = "" // nobody could answer it
+		kind = "" // a call without a name cannot be answered
 	}
 	switch kind {
 	case "text":
@@ -115,7 +115,7 @@ func (p *parser) close(at int, emit func(*dialogue.Event)) {
 	ev := dialogue.Event{Kind: dialogue.EventClose, Part: b.part}
 	switch b.kind {
 	case dialogue.CallPart:
-		if !b.told {
+		if !b.emitted {
 			p.text(&b, cmp.Or(b.whole, "{}"), emit)
 		}
 	case dialogue.TextPart:
@@ -128,7 +128,7 @@ func (p *parser) close(at int, emit func(*dialogue.Event)) {
 	p.emit(emit, ev)
 }
 
-// cite tells the citations of a text: the vendor's are about the whole block,
+// cite emits the citations of a text: the vendor's are about the whole block,
 // whose length is only known now.
 func (p *parser) cite(b *openBlock, emit func(*dialogue.Event)) {
 	if len(b.citations) == 0 {

@@ -49,7 +49,7 @@ const dynamic = "medium"
 
 // reasoning plans the thinking. It is only switched on when the client asked: a
 // default must not be invented (translation.md 3).
-func (e *encoder) reasoning(forced bool, talks []talk) reasoning {
+func (e *encoder) reasoning(forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
 	wanted := asked.Adaptive || asked.Budget != nil && *asked.Budget != 0 || asked.Effort != "" &&
 		asked.Effort != "none"
@@ -63,22 +63,22 @@ func (e *encoder) reasoning(forced bool, talks []talk) reasoning {
 		}
 		return reasoning{}
 	case dialogue.ThinkingBudget:
-		return e.budgeted(wanted, forced, talks)
+		return e.budgeted(wanted, forced, msgs)
 	default:
-		return e.adaptive(wanted, forced, talks)
+		return e.adaptive(wanted, forced, msgs)
 	}
 }
 
 // budgeted is for models that think with a budget, off by default.
-func (e *encoder) budgeted(wanted, forced bool, talks []talk) reasoning {
+func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 	if !wanted {
 		return reasoning{}
 	}
-	if lost := hindrance(forced, talks); lost != "" {
+	if lost := hindrance(forced, msgs); lost != "" {
 		e.rep.Lose(lost)
 		return reasoning{}
 	}
-	if unsigned(talks) {
+	if unsigned(msgs) {
 		e.rep.Lose("reasoning:history")
 		return reasoning{}
 	}
@@ -112,7 +112,7 @@ func (e *encoder) budget() (tokens, room int64) {
 
 // adaptive is for models that decide themselves how long to think, some of them
 // by default.
-func (e *encoder) adaptive(wanted, forced bool, talks []talk) reasoning {
+func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
 	if !wanted {
 		if asked.Disabled || asked.Effort == "none" || asked.Budget != nil {
@@ -124,7 +124,7 @@ func (e *encoder) adaptive(wanted, forced bool, talks []talk) reasoning {
 	if asked.Include {
 		r.display = "summarized"
 	}
-	if lost := hindrance(forced, talks); lost != "" {
+	if lost := hindrance(forced, msgs); lost != "" {
 		e.rep.Lose(lost)
 		r.kind, r.display = "", ""
 	}
@@ -151,11 +151,11 @@ func word(asked dialogue.Reasoning) string {
 }
 
 // hindrance names what the vendor does not allow together with thinking.
-func hindrance(forced bool, talks []talk) string {
+func hindrance(forced bool, msgs []message) string {
 	switch {
 	case forced:
 		return "reasoning:tool_choice"
-	case talks[len(talks)-1].role == dialogue.Assistant:
+	case msgs[len(msgs)-1].role == dialogue.Assistant:
 		return "reasoning:prefill"
 	}
 	return ""
@@ -163,10 +163,10 @@ func hindrance(forced bool, talks []talk) string {
 
 // unsigned reports whether the model would go on with calls whose thinking is
 // gone: with a budget the vendor wants it back (wire/messages.md 6).
-func unsigned(talks []talk) bool {
-	if len(talks) < 2 {
+func unsigned(msgs []message) bool {
+	if len(msgs) < 2 {
 		return false
 	}
-	last, before := talks[len(talks)-1], talks[len(talks)-2]
+	last, before := msgs[len(msgs)-1], msgs[len(msgs)-2]
 	return last.blocks[0].kind == dialogue.ResultPart && before.blocks[0].kind != dialogue.ThinkingPart
 }

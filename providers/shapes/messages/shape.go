@@ -1,8 +1,3 @@
-// Package messages is the messages shape (POST /v1/messages, gateway.md 4.4):
-// how its clients ask and are answered, and how its upstreams are asked and
-// answer. It knows no other shape; what is foreign reaches it in the neutral
-// form of providers/dialogue only. It opens no connection and keeps nothing
-// between two requests.
 package messages
 
 import (
@@ -96,10 +91,10 @@ func (shape) NewEmitter(req *dialogue.Request, mode shapes.Mode, env *dialogue.E
 	return &streamEmitter{head: head{req: req, env: env}}
 }
 
-func (shape) NewParser(int, *dialogue.Env) shapes.Parser { return &parser{usage: untold} }
+func (shape) NewParser(int, *dialogue.Env) shapes.Parser { return &parser{usage: unknownUsage} }
 
 func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
-	return shapes.TapOf(&tap{options: o, usage: untold})
+	return shapes.TapOf(&tap{options: o, usage: unknownUsage})
 }
 
 // upstreamHeader is what every call carries: the version the client asked for,

@@ -75,7 +75,7 @@ func (e *streamEmitter) count(u *dialogue.Usage) {
 }
 
 // start writes message_start. It waits for the first event after the start, as
-// that may tell the input's usage.
+// that may report the input's usage.
 func (e *streamEmitter) start(dst []byte) []byte {
 	if e.started {
 		return dst

@@ -14,12 +14,12 @@ type usage struct {
 	input, read, write, write5m, write1h, output, thinking, searches int64
 }
 
-var untold = usage{-1, -1, -1, -1, -1, -1, -1, -1}
+var unknownUsage = usage{-1, -1, -1, -1, -1, -1, -1, -1}
 
 // maxCount is more than any reply holds; a greater number is noise.
 const maxCount = 1 << 50
 
-// merge takes what v tells. Counts are cumulative: the last one told counts.
+// merge takes the counts in v. Counts are cumulative, so the last one counts.
 func (u *usage) merge(v gjson.Result) {
 	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -43,11 +43,11 @@ func (u *usage) merge(v gjson.Result) {
 	})
 }
 
-func take(have *int64, told gjson.Result) {
+func take(have *int64, reported gjson.Result) {
 	switch {
-	case told.Type != gjson.Number || told.Num >= maxCount:
-	case told.Num >= 0:
-		*have = told.Int()
+	case reported.Type != gjson.Number || reported.Num >= maxCount:
+	case reported.Num >= 0:
+		*have = reported.Int()
 	case *have < 0:
 		*have = dialogue.NegativeCount
 	}

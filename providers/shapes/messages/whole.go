@@ -106,7 +106,7 @@ func writeAnswer(w *jsonw.Writer, p *dialogue.ReplyPart) {
 }
 
 func (e *wholeEmitter) thinking(w *jsonw.Writer, p *dialogue.ReplyPart) {
-	signature, redacted := e.carrier(told(p.Thinking), p.Text != "")
+	signature, redacted := e.carrier(provable(p.Thinking), p.Text != "")
 	if redacted != "" {
 		w.Object().Key("type").String("redacted_thinking").Key("data").String(redacted).End()
 		return
@@ -121,9 +121,9 @@ func (e *wholeEmitter) thinking(w *jsonw.Writer, p *dialogue.ReplyPart) {
 	w.End()
 }
 
-// told is nil for thinking of which nothing but its text is known, as in a
+// provable returns nil for thinking of which nothing but its text is known, as in a
 // stream.
-func told(t *dialogue.Thinking) *dialogue.Thinking {
+func provable(t *dialogue.Thinking) *dialogue.Thinking {
 	if t == nil || *t == (dialogue.Thinking{Text: t.Text}) {
 		return nil
 	}

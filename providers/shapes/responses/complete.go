@@ -164,7 +164,7 @@ func (p *parser) match(i, streamed int, v gjson.Result) *inputItem {
 }
 
 // reasonOf is why a response ended (translation.md 8.2). One that is incomplete
-// for a reason nobody knows was cut all the same.
+// for an unknown reason was cut all the same.
 func reasonOf(response gjson.Result, calls bool) dialogue.Reason {
 	if response.Get("status").Str == statusIncomplete {
 		if response.Get("incomplete_details.reason").Str == "content_filter" {

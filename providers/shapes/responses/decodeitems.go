@@ -12,7 +12,7 @@ import (
 )
 
 // input reads the items, each into a turn of its own: grouping them is the
-// business of whoever writes them for another shape.
+// business of the encoder that writes them for another shape.
 func (d *decoder) input(v gjson.Result) *dialogue.Error {
 	if v.Type == gjson.String {
 		if v.Str != "" {
@@ -95,7 +95,7 @@ var partFields = map[string][]string{
 	"input_audio": {"type", "input_audio"},
 }
 
-// authorOf tells who writes items of a type that only this shape has.
+// authorOf returns the role that writes items of a type that only this shape has.
 func authorOf(kind string) dialogue.Role {
 	if strings.HasSuffix(kind, "_output") || strings.HasSuffix(kind, "_response") {
 		return dialogue.User
@@ -218,7 +218,7 @@ func readFile(p gjson.Result) *dialogue.Media {
 	return m
 }
 
-// documentMIME guesses the type of a file that does not tell. The shape was
+// documentMIME guesses the type of a file that is given without one. The shape was
 // made for PDF; the list holds what its vendor documents beyond.
 func documentMIME(name string) string {
 	switch strings.ToLower(path.Ext(name)) {

@@ -28,7 +28,7 @@ func (e *emitter) close(ev *dialogue.Event) {
 	case callItem, customItem:
 		e.closeCall(p.item, ev)
 		if p.item.kind == callItem && !fields.ValidLenient(p.item.text) {
-			e.finish(p.item, statusIncomplete) // cut off: why, only the end tells
+			e.finish(p.item, statusIncomplete) // cut off; only the end says why
 			return
 		}
 	case opaqueItem:
@@ -84,7 +84,7 @@ func (e *emitter) finishIfClosed(it *outputItem) {
 // closeThought seals what the next turn must bring back into
 // encrypted_content, the one field that stateless clients return
 // (translation.md 9). It is sealed even if there is nothing to prove: the seal
-// tells Patch that no upstream of this shape knows the item.
+// marks for Patch that no upstream of this shape knows the item.
 func (e *emitter) closeThought(it *outputItem, t *dialogue.Thinking) {
 	it.encrypted = e.carrier(it, t)
 	if !e.stream || len(it.text) == 0 {

@@ -19,7 +19,7 @@ const (
 	opaqueItem // an item of this shape's own upstream, as it came
 )
 
-// prefixes begin the ids of items; clients tell items apart by them.
+// prefixes begin the ids of items; clients distinguish items by them.
 var prefixes = [...]string{messageItem: "msg_", reasoningItem: "rs_", callItem: "fc_", customItem: "ctc_",
 	imageItem: "ig_"}
 

@@ -7,7 +7,7 @@ import (
 )
 
 // emitter writes one reply. Whole and streamed replies go through the same
-// steps and differ only in whether the steps are told as they happen.
+// steps and differ only in whether the steps are sent as they happen.
 type emitter struct {
 	req    *dialogue.Request
 	env    *dialogue.Env
@@ -126,7 +126,7 @@ func (e *echo) is(name, value string) bool {
 	return false
 }
 
-// snapshot tells the response object as it stands.
+// snapshot writes the response object as it stands.
 func (e *emitter) snapshot(kind string) {
 	if !e.stream {
 		return

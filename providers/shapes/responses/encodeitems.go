@@ -220,7 +220,7 @@ func (it *items) call(c *dialogue.Call) {
 	})
 }
 
-// errorMark tells the model that a call failed: outputs have no flag for it.
+// errorMark says to the model that a call failed, because outputs have no flag for it.
 const errorMark = "Error: "
 
 func (it *items) result(r *dialogue.Result) *dialogue.Error {
@@ -244,8 +244,7 @@ func (it *items) result(r *dialogue.Result) *dialogue.Error {
 	return nil
 }
 
-// orphan tells a result whose call is not in the input as what the user says;
-// the upstream would refuse it as an output.
+// orphan writes a result whose call is not in the input as a text of the user. The upstream would refuse it as an output.
 func (it *items) orphan(r *dialogue.Result) *dialogue.Error {
 	it.rep.Lose("tool_result:orphan")
 	it.text(string(dialogue.User), resultText(r))

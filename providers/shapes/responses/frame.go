@@ -13,7 +13,7 @@ import (
 type frame struct {
 	kind    string
 	itemID  string
-	output  int // output_index, -1: not told
+	output  int // output_index, -1 is unknown
 	content int // content_index
 	summary int // summary_index
 	value   gjson.Result

@@ -11,7 +11,7 @@ import (
 
 // parser reads one reply. It expects little of the upstream: events may be
 // missing, ids may change from one event to the next, arguments may only be
-// told at the end and items only in the final object (translation.md 12.2).
+// sent at the end and items only in the final object (translation.md 12.2).
 type parser struct {
 	env     *dialogue.Env
 	emit    func(*dialogue.Event)
@@ -55,7 +55,7 @@ type inputText struct {
 	piece  joiner
 }
 
-// handlers by event type. Others tell nothing that these do not.
+// handlers by event type. Others have nothing that these do not have.
 var handlers = map[string]func(*parser, *frame){
 	"response.created":                       (*parser).created,
 	"response.queued":                        (*parser).created,

@@ -13,7 +13,7 @@ import (
 )
 
 // Patch prepares the client's own bytes. What is not patched stays byte for
-// byte, fields nobody knows included.
+// byte, unknown fields included.
 func (shape) Patch(
 	body []byte, _ shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env,
 ) (shapes.Call, error) {

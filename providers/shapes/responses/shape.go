@@ -1,7 +1,3 @@
-// Package responses speaks the responses shape, POST /v1/responses
-// (gateway.md 2.5 and 4.5): it reads and writes requests, replies and their
-// event streams, and edits stored responses as bytes. It keeps nothing: chains
-// of responses, background runs and retrieval belong to those who call it.
 package responses
 
 import (

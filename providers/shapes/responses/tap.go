@@ -60,8 +60,8 @@ var sequence = []byte(`"sequence_number":`)
 func (t *tap) count(data []byte) {
 	n := t.seq + 1
 	if at := bytes.Index(data, sequence); at >= 0 {
-		if told, ok := leadingInt(data[at+len(sequence):]); ok {
-			n = max(n, told)
+		if seq, ok := leadingInt(data[at+len(sequence):]); ok {
+			n = max(n, seq)
 		}
 	}
 	t.seq = n

@@ -53,7 +53,7 @@ func (u *unwrapper) feed(dst []byte, piece string) []byte {
 	return dst
 }
 
-// rest is what feed could not tell: the object itself, if it was not a wrapper.
+// rest returns what feed could not return: the object itself, if it was not a wrapper.
 func (u *unwrapper) rest(dst []byte) []byte {
 	switch {
 	case u.state >= inValue && u.state != notWrapped:
