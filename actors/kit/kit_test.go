@@ -690,3 +690,35 @@ func TestEagerActorThatFailsToBeginIsSupervised(t *testing.T) {
 		})
 	}
 }
+
+func TestAnActorSpawnedOnceIsStoppedAndNotRestarted(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, sys *kit.System) {
+		var started, stopped atomic.Int32
+		props := sys.Props("once", func() actor.Actor {
+			return &script{receive: func(c actor.Context) {
+				switch c.Message().(type) {
+				case *actor.Started:
+					started.Add(1)
+				case *bomb:
+					panic("bomb")
+				case *actor.Stopped:
+					stopped.Add(1)
+				}
+			}}
+		})
+		for _, end := range []func(*actor.PID){func(pid *actor.PID) { sys.Send(pid, &bomb{}) }, sys.EndActor} {
+			started.Store(0)
+			stopped.Store(0)
+			pid, err := sys.SpawnOnce(props, "once")
+			if err != nil {
+				t.Fatal(err)
+			}
+			kittest.Quiesce()
+			end(pid)
+			kittest.Pass(time.Minute)
+			if started.Load() != 1 || stopped.Load() != 1 {
+				t.Errorf("started %d times, stopped %d times", started.Load(), stopped.Load())
+			}
+		}
+	})
+}

@@ -73,7 +73,7 @@ func trickle() script {
 	return stream(chatRole, time.Second, chatText("a"), time.Second, chatText("b"), time.Second, chatText("c"), time.Second, chatStop+chatUsage+chatDone)
 }
 
-func TestAPanicInThePumpEndsItsRequestOnly(t *testing.T) {
+func TestAPanicInAnAttemptEndsItsRequestOnly(t *testing.T) {
 	for lane, shape := range map[string]dialogue.Shape{"untouched": dialoguetest.Chat, "translated": dialoguetest.Messages} {
 		for at := 1; at <= 5; at++ {
 			for _, all := range []bool{false, true} {
@@ -173,7 +173,7 @@ func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 	}
 }
 
-func TestASlowDoorHoldsUpItsOwnUpstreamOnly(t *testing.T) {
+func TestASlowClientHoldsUpItsOwnUpstreamOnly(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		var pieces []any
 		read := 0
@@ -316,7 +316,7 @@ func TestStoppingTheSystemEndsItsStreams(t *testing.T) {
 	})
 }
 
-func TestTheOrdersHookSeesTheLastEventFirst(t *testing.T) {
+func TestCompleteSeesTheLastEventBeforeTheClient(t *testing.T) {
 	responsesWhole := `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`
 	created := `event: response.created` + "\n" + `data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}` + "\n\n"
 	delta := `event: response.output_text.delta` + "\n" + `data: {"type":"response.output_text.delta","sequence_number":1,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"Hello"}` + "\n\n"
@@ -358,7 +358,7 @@ func TestTheOrdersHookSeesTheLastEventFirst(t *testing.T) {
 				}
 				got := s.ask(o)
 				if !strings.Contains(seen, `"response.completed"`) || strings.Count(seen, "resp_")+strings.Count(seen, "id0") == 0 {
-					t.Errorf("the hook saw %q", seen)
+					t.Errorf("Complete saw %q", seen)
 				}
 				if got.status != tc.status || tc.refuse != (got.Err != nil) {
 					t.Errorf("got %d %v", got.status, got.Err)

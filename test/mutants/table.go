@@ -319,6 +319,33 @@ var Table = []Mutant{
 		New: `	r.exchange.end(f)`,
 	},
 	{
+		Name: "requests: admit them while the tree stops",
+		File: "actors/engine/shard.go", Suite: "./actors/engine", Run: ".",
+		Old: `	if s.refusing {
+		return shuttingDown()
+	}
+`,
+		New: ``,
+	},
+	{
+		Name: "requests: settle none that failed",
+		File: "actors/engine/run.go", Suite: "./actors/engine", Run: ".",
+		Old: `	if r.money == nil || r.settled {`,
+		New: `	if r.money == nil || r.settled || r.progress.tries == 0 {`,
+	},
+	{
+		Name: "requests: bound the first attempt by the deadline, and no other",
+		File: "actors/engine/run.go", Suite: "./actors/engine", Run: "TestTheDeadline",
+		Old: `	if c.Number > 1 {`,
+		New: `	if c.Number == 1 {`,
+	},
+	{
+		Name: "images: repeat what may have been made",
+		File: "actors/images/exchange.go", Suite: "./actors/images", Run: ".",
+		Old: `		return f.Answered && f.Err.Status == 500`,
+		New: `		return true`,
+	},
+	{
 		Name: "videos: submit a second time after a lost answer",
 		File: "actors/videojob/core.go", Suite: "./actors/videojob", Run: ".",
 		Old: `	if v.Phase == state.VideoSubmitting && !idempotent {`,
