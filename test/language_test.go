@@ -28,9 +28,9 @@ var phrases = []struct {
 	{"told", regexp.MustCompile(`\btold\b`), 639},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 319},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 148},
-	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 75},
+	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 34},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
-		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 203},
+		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 56},
 }
 
 // maxColumns is the longest line of Go, with a tab as wide as gofmt shows it.
