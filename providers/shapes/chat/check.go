@@ -207,7 +207,7 @@ func tool(r *fields.Reader) error {
 	return nil
 }
 
-// definition is what stands inside function, custom and the deprecated functions.
+// definition checks the object in function, custom and the deprecated functions.
 func definition(r *fields.Reader) error {
 	named := false
 	err := r.Object(func(name []byte) error {
@@ -230,7 +230,7 @@ func definition(r *fields.Reader) error {
 	return err
 }
 
-// filled is a string of at least one character.
+// filled checks a string of at least one character.
 func filled(r *fields.Reader) error {
 	raw, err := r.Quoted()
 	if err == nil && len(raw) <= len(`""`) {
@@ -251,7 +251,7 @@ func functions(r *fields.Reader) error {
 	return err
 }
 
-// toolChoice is a word or an object that names tools.
+// toolChoice checks a word or an object that names tools.
 func toolChoice(r *fields.Reader) error {
 	if r.Peek() == fields.String {
 		_, err := r.Word("none", "auto", "required")
@@ -299,7 +299,7 @@ func allowedTools(r *fields.Reader) error {
 	})
 }
 
-// functionCall is the deprecated tool choice.
+// functionCall checks the deprecated tool choice.
 func functionCall(r *fields.Reader) error {
 	if r.Peek() == fields.String {
 		_, err := r.Word("none", "auto")

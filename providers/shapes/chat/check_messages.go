@@ -209,7 +209,7 @@ func partKind(r *fields.Reader) (string, error) {
 	return "", r.Broken("unknown content part type " + kind[:min(len(kind), 64)])
 }
 
-// needs is an object with these string members.
+// needs returns the rule of an object that has these members, each a string.
 func needs(members ...string) fields.Rule {
 	return func(r *fields.Reader) error {
 		found := 0

@@ -91,7 +91,7 @@ func flatFormat(v gjson.Result) json.RawMessage {
 	return w.Buf
 }
 
-// nestedFormat is the way back.
+// nestedFormat does the reverse of flatFormat.
 func nestedFormat(format json.RawMessage) json.RawMessage {
 	v := fields.View(format)
 	if !v.Get("syntax").Exists() {

@@ -46,7 +46,7 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env 
 	return shapes.Call{Path: path, Body: e.Buf, Stream: req.Stream}, nil
 }
 
-// limits are the sampling knobs, as the client spelled their numbers.
+// limits writes the sampling parameters, with their numbers as the client spelled them.
 func (e *encoder) limits() error {
 	req := e.req
 	if most := req.MaxTokens; most != nil {
@@ -208,7 +208,7 @@ func (e *encoder) strict(strict *bool, raw json.RawMessage, name string) {
 	e.Key("strict").Bool(on)
 }
 
-// identity is who asks and how the provider shall serve it.
+// identity writes the user, the class of service and how the provider shall keep the reply.
 func (e *encoder) identity() error {
 	req := e.req
 	if req.User != "" {
@@ -269,7 +269,8 @@ func (e *encoder) modalities() error {
 	return nil
 }
 
-// extras are for clients of this shape only; of others they are lost.
+// extras writes the fields that the neutral form does not have, if they came in this shape. Those of
+// other shapes are recorded as lost.
 func (e *encoder) extras() error {
 	e.rep.LoseUntranslated(e.req, Name, traits)
 	for _, f := range e.req.Extra {

@@ -63,7 +63,7 @@ func (e *encoder) audio(m *dialogue.Media) error {
 	return nil
 }
 
-// audioFormat is the shape's word for a media type.
+// audioFormat returns the shape's word for a media type.
 func audioFormat(mime string) string {
 	kind, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(mime), "audio/"), ";")
 	switch kind {

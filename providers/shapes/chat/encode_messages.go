@@ -202,7 +202,7 @@ func (e *encoder) call(id string, c *dialogue.Call) {
 	e.End()
 }
 
-// arguments are always JSON text. What a reply that was cut short left in the
+// arguments returns JSON text in any case. What a reply that was cut short left in the
 // history is kept as a string, so that the model can see what it wrote.
 func (e *encoder) arguments(args string) string {
 	switch {
@@ -343,7 +343,7 @@ func (e *encoder) say(role, name string, parts []dialogue.Part) error {
 	return nil
 }
 
-// content is a string where that is enough: not every server takes lists.
+// content writes a string where that is enough, because not every server takes lists.
 func (e *encoder) content(parts []dialogue.Part) error {
 	if len(parts) == 0 {
 		e.String("")

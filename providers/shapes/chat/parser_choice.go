@@ -224,8 +224,8 @@ func (c *choice) source(list []dialogue.Citation) {
 	c.emit(c.ev)
 }
 
-// reason is how the choice ended. Sloppy servers say stop after a call; a reply
-// that never said anything ([DONE] alone) is taken as finished.
+// reason returns how the choice ended. Some servers say stop after a call. A choice without a
+// reason ([DONE] alone) counts as finished.
 func (c *choice) reason() dialogue.Reason {
 	r := dialogue.ReasonStop
 	if c.word != "" {

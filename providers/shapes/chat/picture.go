@@ -94,7 +94,7 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	return nil, dialogue.BadUpstream("a reply without a picture")
 }
 
-// pictureAt is the picture of a data URL, or the one at another.
+// pictureAt returns the picture of a data URL, or the one at another.
 func pictureAt(address string) picture.Image {
 	head, content, found := strings.Cut(address, ";base64,")
 	media, isData := strings.CutPrefix(head, "data:")

@@ -109,7 +109,7 @@ func writeDetail(w *jsonw.Writer, t dialogue.Thinking, index int, env *dialogue.
 	entry("reasoning.encrypted", "data", env.Sealer.Seal(&t))
 }
 
-// returned is what an upstream of this shape wants back of a thought: the
+// returned returns what an upstream of this shape wants back of a thought: the
 // details it sent itself, if this gateway got them from one.
 func returned(t *dialogue.Thinking) json.RawMessage {
 	if t.Origin != Name || !fields.ValidLenientString(t.Encrypted) {

@@ -30,7 +30,7 @@ func customCall(req *dialogue.Request, c *dialogue.Call) (custom, unwrap bool) {
 	return false, false
 }
 
-// unwrapped is the string inside a custom tool's arguments, or the arguments if
+// unwrapped returns the string inside a custom tool's arguments, or the arguments if
 // they are something else.
 func unwrapped(args string) string {
 	if !fields.ValidLenientString(args) {

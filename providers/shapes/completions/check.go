@@ -96,7 +96,7 @@ func (k *checker) field(name []byte) error {
 // become more than a thousand.
 const maxPrompts = 2048
 
-// prompt is a string, a list of strings, a list of tokens or a list of such
+// prompt checks a string, a list of strings, a list of tokens or a list of such
 // lists.
 func (k *checker) prompt() error {
 	r := k.Reader

@@ -77,7 +77,7 @@ func (t *text) shows(part int) bool {
 	return false
 }
 
-// prompt is the text that echo puts in front of a choice. Choices are numbered
+// prompt returns the text that echo puts in front of a choice. Choices are numbered
 // prompt by prompt.
 func (w *writer) prompt(choice int) string {
 	if !w.req.Echo || len(w.req.Prompts) == 0 {
@@ -88,7 +88,7 @@ func (w *writer) prompt(choice int) string {
 	return prompt
 }
 
-// word is the finish_reason; refusals are filtered answers here, and calls
+// word returns the finish_reason; a refusal is a filtered answer here, and calls
 // cannot occur.
 func word(t *text, r dialogue.Reason) string {
 	if t.refused && r == dialogue.ReasonStop {

@@ -165,7 +165,7 @@ func render(req *dialogue.Request, rep *dialogue.Report) (string, error) {
 	return strings.Join(lines, "\n\n"), nil
 }
 
-// said is the text of a turn. Thoughts are not said; what is no text is refused.
+// said returns the text of a turn. Thoughts are not said; what is no text is refused.
 func said(t dialogue.Turn, rep *dialogue.Report) (string, error) {
 	var b strings.Builder
 	if t.Name != "" {

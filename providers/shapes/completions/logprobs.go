@@ -58,7 +58,7 @@ func writeTop(w *jsonw.Writer, v gjson.Result) {
 	w.End()
 }
 
-// tokenList is the way back: chat's list from the four arrays.
+// tokenList does the reverse: it returns the list of the chat shape for the four arrays.
 func tokenList(v gjson.Result) json.RawMessage {
 	if !v.IsObject() {
 		return nil
@@ -85,7 +85,7 @@ func tokenList(v gjson.Result) json.RawMessage {
 	return w.Buf
 }
 
-// chance is the logprob of a token; an echoed prompt's first has none.
+// chance returns the logprob of a token; an echoed prompt's first has none.
 func chance(list []gjson.Result, i int) []byte {
 	if i >= len(list) || list[i].Type != gjson.Number {
 		return []byte("0")

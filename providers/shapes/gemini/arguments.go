@@ -67,7 +67,7 @@ func (c *partialCall) piece(v gjson.Result) {
 	})
 }
 
-// arguments is the JSON text of the arguments: {} if there are none, the text
+// arguments returns the JSON text of the arguments: {} if there are none, the text
 // itself if the upstream sent text, whatever else it sent as it is.
 func (c *partialCall) arguments() string {
 	if c.root != nil {
@@ -100,7 +100,7 @@ type step struct {
 	index int // -1: a name
 }
 
-// child is the node one step down. It is made if it is missing; an index may
+// child returns the node one step down. It is made if it is missing; an index may
 // only be the next one, so that a number cannot cost memory.
 func (a *argument) child(s step, size *int) *argument {
 	want := byte('{')

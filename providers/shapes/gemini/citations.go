@@ -144,7 +144,7 @@ func writeSupport(w *jsonw.Writer, r reference, text []byte, chunk int) {
 	w.Key("groundingChunkIndices").Array().Int(int64(chunk)).End().End()
 }
 
-// byteOffset is where the n-th character of text begins.
+// byteOffset returns where the n-th character of text begins.
 func byteOffset(text []byte, n int) int {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {

@@ -135,7 +135,7 @@ func (t *turn) thought(p wirePart) {
 	t.thinking = false
 }
 
-// opened is what a thoughtSignature carries: Google's own signature, or what
+// opened returns what a thoughtSignature carries: Google's own signature, or what
 // this gateway sealed for another vendor. A seal that does not open is nothing.
 func (d *decoder) opened(signature string) *dialogue.Thinking {
 	switch {
@@ -286,7 +286,7 @@ func (d *decoder) answered(id, name string) string {
 	return found
 }
 
-// resultText is what a response says. A single string under one of the keys
+// resultText returns what a response says. A single string under one of the keys
 // the vendor's documents use for wrapping is that string; anything else is JSON.
 func resultText(response gjson.Result) (text string, failed bool) {
 	if !response.IsObject() {

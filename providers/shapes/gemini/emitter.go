@@ -164,7 +164,8 @@ func (e *emitter) delta(dst []byte, ev *dialogue.Event) []byte {
 	return e.increment(dst, ev, false)
 }
 
-// increment is a chunk of text, the hot path of every stream.
+// increment appends a chunk of text. Every piece of a stream passes through it, so it is written
+// without a Writer.
 func (e *emitter) increment(dst []byte, ev *dialogue.Event, thought bool) []byte {
 	dst = append(e.frameOpen(dst), `{"candidates":[{"content":{"role":"model","parts":[{"text":`...)
 	dst = jsonw.AppendString(dst, ev.Text)
@@ -174,7 +175,7 @@ func (e *emitter) increment(dst []byte, ev *dialogue.Event, thought bool) []byte
 	return e.chunkEnd(append(dst, '}'), ev.Choice)
 }
 
-// chunk is a chunk of one part that write writes.
+// chunk appends a chunk with one part, which write writes.
 func (e *emitter) chunk(dst []byte, choice int, write func(*jsonw.Writer)) []byte {
 	w := jsonw.Writer{Buf: append(e.frameOpen(dst), `{"candidates":[{"content":{"role":"model","parts":[`...)}
 	write(&w)

@@ -40,7 +40,7 @@ type historyBuilder struct {
 	pending []*dialogue.Call // calls of the last turn, not answered yet
 }
 
-// callKey is how a result finds its call; clients of old shapes have names only.
+// callKey returns how a result finds its call; clients of old shapes have names only.
 func callKey(id, name string) string {
 	if id != "" {
 		return id
@@ -134,7 +134,7 @@ func (h *historyBuilder) media(role dialogue.Role, p dialogue.Part) error {
 	return nil
 }
 
-// usable is the media as it can be sent, or nil if there is nothing to send.
+// usable returns the media as it can be sent, or nil if there is nothing to send.
 func (e *encoder) usable(m *dialogue.Media) *dialogue.Media {
 	if m == nil {
 		return nil
@@ -318,7 +318,7 @@ func (e *encoder) parts(t dialogue.Turn) {
 	}
 }
 
-// signatureOf is the signature that the decoder found on the text before: a
+// signatureOf returns the signature that the decoder found on the text before: a
 // thought without words.
 func signatureOf(p dialogue.Part) string {
 	if p.Kind != dialogue.ThinkingPart || p.Thinking.Text != "" {
@@ -327,7 +327,7 @@ func signatureOf(p dialogue.Part) string {
 	return p.Thinking.Signature
 }
 
-// signatures are the thoughtSignatures of a turn's calls: their own, or what
+// signatures returns the thoughtSignatures of a turn's calls: their own, or what
 // the gateway remembers. From the third generation on the first call of a step
 // must have one; the history of another model gets the documented stand-in.
 func (e *encoder) signatures(t dialogue.Turn) (list []string) {

@@ -169,7 +169,7 @@ func (e *encoder) namesServerTool(c *dialogue.ToolChoice) bool {
 		slices.ContainsFunc(e.req.Tools, func(t dialogue.Tool) bool { return t.Name == c.Names[0] && !declared(t) })
 }
 
-// allowed is the sent name of a tool that a choice knows by name only.
+// allowed returns the sent name of a tool that a choice knows by name only.
 func (e *encoder) allowed(functions []dialogue.Tool, name string) string {
 	for _, t := range functions {
 		if t.Name == name {

@@ -127,7 +127,7 @@ func readError(status int, doc gjson.Result) *dialogue.Error {
 	return err
 }
 
-// statusOf is the status an error inside a stream means.
+// statusOf returns the status an error inside a stream means.
 func statusOf(code gjson.Result, name string) int {
 	if n, ok := integer(code); ok && n >= 400 && n <= 599 {
 		return int(n)
@@ -178,7 +178,7 @@ func shorten(s string) string {
 	return s[:cut]
 }
 
-// Envelope is the gateway's envelope as Google's SDKs can read it: code is the
+// Envelope returns the gateway's envelope as Google's SDKs can read it: code is the
 // HTTP status as an integer, status is Google's word. A code that was a string
 // moves to details (wire/errors.md 3).
 func (shape) Envelope(err *dialogue.Error) []byte { return appendEnvelope(nil, err) }

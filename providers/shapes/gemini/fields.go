@@ -42,7 +42,7 @@ func eachMember(object gjson.Result, f func(name string, v gjson.Result) bool) {
 	})
 }
 
-// field is the member of an object with this lowerCamelCase name.
+// field returns the member of an object with this lowerCamelCase name.
 func field(object gjson.Result, name string) (found gjson.Result) {
 	eachMember(object, func(n string, v gjson.Result) bool {
 		if n == name {
@@ -101,7 +101,7 @@ func boolean(v gjson.Result) bool {
 	return v.Type == gjson.True || v.Type == gjson.String && v.Str == "true"
 }
 
-// raw is the JSON of v in memory of its own, nil if v is missing.
+// raw returns the JSON of v in memory of its own, nil if v is missing.
 func raw(v gjson.Result) json.RawMessage {
 	if v.Raw == "" {
 		return nil
@@ -109,7 +109,7 @@ func raw(v gjson.Result) json.RawMessage {
 	return fields.Raw(v)
 }
 
-// str is v's text if v is a string.
+// str returns v's text if v is a string.
 func str(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str

@@ -39,7 +39,7 @@ func (f *flaw) at(i int) *flaw {
 	return f.in(strconv.Itoa(i))
 }
 
-// err is never a typed nil.
+// err returns f as an error. It is nil, and not a typed nil, if f is nil.
 func (f *flaw) err() error {
 	switch {
 	case f == nil:

@@ -77,7 +77,7 @@ func (shape) Authorize(h http.Header, key string) { h.Set("x-goog-api-key", key)
 // event names and anything else that is not a chunk.
 const heartbeat = `data: {"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"index":0}]}` + "\n\n"
 
-// Heartbeat is an empty increment on a stream, and white space between the
+// Heartbeat returns an empty increment on a stream, and white space between the
 // elements of an array.
 func (shape) Heartbeat(mode shapes.Mode) []byte {
 	switch mode {

@@ -24,7 +24,7 @@ type names struct {
 
 type toolName struct{ namespace, name string }
 
-// spell is the name to send.
+// spell returns the name to send.
 func (n *names) spell(namespace, name string) string {
 	key := toolName{namespace, name}
 	if s, ok := n.sent[key]; ok {

@@ -180,7 +180,7 @@ type candidate struct {
 	detail   string
 }
 
-// at is the candidate with this index. The vendor leaves index 0 out; several
+// at returns the candidate with this index. The vendor leaves index 0 out; several
 // candidates without any are counted by position.
 func (p *parser) at(position int, v gjson.Result) *candidate {
 	index := int64(position)
@@ -316,7 +316,7 @@ func (c *candidate) whole(v gjson.Result) string {
 	return gjson.Parse(raw).Str
 }
 
-// highSurrogate is the escape at the end of a raw JSON string that is the first
+// highSurrogate returns the escape at the end of a raw JSON string that is the first
 // half of a pair, or "".
 func highSurrogate(raw string) string {
 	const size = len(`\ud800`)

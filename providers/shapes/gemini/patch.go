@@ -120,7 +120,7 @@ func bytesOf(list []json.RawMessage) [][]byte {
 	return out
 }
 
-// unsealedParts are the parts without sealed carriers. The increments of a
+// unsealedParts returns the parts without sealed carriers. The increments of a
 // thought go with the carrier that ends them.
 func unsealedParts(parts gjson.Result) (kept []json.RawMessage) {
 	thought := 0 // unsigned thoughts at the end of kept

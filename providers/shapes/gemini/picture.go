@@ -128,7 +128,7 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	return nil, dialogue.BadUpstream("a reply without a picture, for " + reason)
 }
 
-// pictureOf is the picture of a part. Those of a thought are drafts.
+// pictureOf returns the picture of a part. Those of a thought are drafts.
 func pictureOf(p gjson.Result) (picture.Image, bool) {
 	data := field(p, "inlineData")
 	media, content := str(field(data, "mimeType")), field(data, "data")

@@ -21,7 +21,7 @@ func reasonOf(word string) (r dialogue.Reason, ok bool) {
 	return dialogue.ReasonOther, true
 }
 
-// finishWord is the word for a neutral reason. There is none for tool calls.
+// finishWord returns the word for a neutral reason. There is none for tool calls.
 func finishWord(r dialogue.Reason) string {
 	switch r {
 	case dialogue.ReasonLength, dialogue.ReasonContextWindow:

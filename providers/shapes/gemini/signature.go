@@ -10,7 +10,7 @@ import (
 // made: the upstream skips the check of the signature.
 const anySignature = "skip_thought_signature_validator"
 
-// carrier is the thoughtSignature that brings a thought back in the next turn:
+// carrier returns the thoughtSignature that brings a thought back in the next turn:
 // Google's own as it is, any other vendor's sealed. The seal holds the text too,
 // so that a signed block comes back byte for byte whatever the client did to
 // its thought parts. "" means that there is nothing to bring back.
@@ -30,7 +30,7 @@ func carrier(th *dialogue.Thinking, text string, env *dialogue.Env) string {
 	return env.Sealer.Seal(&sealed)
 }
 
-// version is the generation in a model's name: 3 for gemini-3-pro-preview, 0 if
+// version returns the generation in a model's name: 3 for gemini-3-pro-preview, 0 if
 // it says none. Only the number next to the family's word counts.
 func version(model string) int {
 	_, rest, ok := strings.Cut(strings.ToLower(model), "gemini-")

@@ -209,7 +209,8 @@ func (t *tap) Body(body []byte) ([]byte, *dialogue.Error) {
 	return body, nil
 }
 
-// EOF is the regular end of a stream of this shape, if there was a reason for it.
+// EOF implements shapes.Watcher. A stream of this shape ends with its body, if a candidate has given
+// a reason.
 func (t *tap) EOF() ([]byte, *dialogue.Error) {
 	if t.err != nil || t.ended > 0 || t.blocked {
 		return nil, t.err

@@ -112,7 +112,7 @@ func (e *encoder) clamped(n int64) int64 {
 	return fit
 }
 
-// level is the thinkingLevel; "" leaves the choice to the model.
+// level returns the thinkingLevel; "" leaves the choice to the model.
 func (e *encoder) level() string {
 	r := e.req.Reasoning
 	flash := strings.Contains(e.target.Model, "flash")
@@ -132,7 +132,7 @@ func (e *encoder) level() string {
 	return "HIGH"
 }
 
-// least is the least thinking a model can do: only the flash models know MINIMAL.
+// least returns the least thinking a model can do: only the flash models know MINIMAL.
 func least(flash bool) string {
 	if flash {
 		return "MINIMAL"

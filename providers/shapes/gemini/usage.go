@@ -63,7 +63,7 @@ func takeAudio(count *int64, v gjson.Result) {
 	})
 }
 
-// usage is the neutral form: thoughts belong to the output, prompts of tools to
+// usage returns the neutral form: thoughts belong to the output, prompts of tools to
 // the input (translation.md 8.3).
 func (c *counts) usage() dialogue.Usage {
 	u := dialogue.NoUsage

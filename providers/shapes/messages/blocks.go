@@ -128,7 +128,7 @@ func keep(p *dialogue.Part, b gjson.Result) {
 	p.Origin, p.Opaque = Name, fields.Raw(b)
 }
 
-// plain is the text of a block's content.
+// plain returns the text of a block's content.
 func plain(b gjson.Result) string {
 	content := b.Get("content")
 	if content.Type == gjson.String {

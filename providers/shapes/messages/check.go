@@ -130,7 +130,7 @@ func (c *checker) stream(v gjson.Result) *fault {
 	return nil
 }
 
-// serviceTier is an open set (decisions.md, Errors): clients are ahead of it.
+// serviceTier accepts every word (decisions.md, Errors), because clients know newer ones.
 func (c *checker) serviceTier(v gjson.Result) *fault {
 	if f := c.text(v); f != nil {
 		return f
@@ -166,7 +166,7 @@ func (c *checker) text(v gjson.Result) *fault {
 	return nil
 }
 
-// container is an id; newer clients send an object that has it, and skills.
+// container checks an id, or the object with an id and skills that newer clients send.
 func (c *checker) container(v gjson.Result) *fault {
 	if v.Type != gjson.String && v.Type != gjson.Null && !v.IsObject() {
 		return broken("must be a string or an object")
@@ -303,7 +303,7 @@ func (c *checker) tool(v gjson.Result) *fault {
 // clientTool reports whether a tool of this type has a schema of its own.
 func clientTool(kind string) bool { return kind == "" || kind == "custom" }
 
-// required is the rule of a member that must be a non-empty string.
+// required checks a member that must be a non-empty string.
 func required(v gjson.Result, name string) *fault {
 	m := v.Get(name)
 	if !m.Exists() {

@@ -73,7 +73,7 @@ func (c *checker) system(v gjson.Result) *fault {
 	})
 }
 
-// blockRule is the rule of a kind of block, if it has one. Blocks of the tools
+// blockRule returns the rule of a kind of block, if it has one. Blocks of the tools
 // that run upstream are only ever played back, so that a kind is all they need.
 func blockRule(kind string) (rule func(gjson.Result) *fault, known bool) {
 	switch kind {
@@ -124,7 +124,7 @@ func thinkingRule(v gjson.Result) *fault { return stringRule(v, "thinking") }
 
 func redactedRule(v gjson.Result) *fault { return stringRule(v, "data") }
 
-// stringRule is the rule of a member that must be a string, if an empty one.
+// stringRule checks a member that must be a string and may be empty.
 func stringRule(v gjson.Result, name string) *fault {
 	m := v.Get(name)
 	if !m.Exists() {

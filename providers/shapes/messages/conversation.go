@@ -46,7 +46,7 @@ func push(msgs []message, role dialogue.Role, blocks ...block) []message {
 	return append(msgs, message{role, slices.Clip(blocks)})
 }
 
-// conversation is the turns of the request as the vendor wants them.
+// conversation returns the turns of the request as the vendor wants them.
 func (e *encoder) conversation() ([]message, error) {
 	msgs, err := e.sides()
 	if err != nil {

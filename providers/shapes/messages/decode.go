@@ -134,7 +134,7 @@ func (d *decoder) system(v gjson.Result) []dialogue.Part {
 	return parts
 }
 
-// raw is nil for a value that is null or absent.
+// raw returns nil for a value that is null or absent.
 func raw(v gjson.Result) json.RawMessage {
 	if v.Type == gjson.Null {
 		return nil
@@ -211,7 +211,7 @@ func (d *decoder) outputConfig(v gjson.Result) {
 	}
 }
 
-// output is the wish of a format object. A schema that is missing stays nil:
+// output returns the wish of a format object. A schema that is missing stays nil:
 // providers/schema says what that means.
 func output(format gjson.Result) dialogue.Output {
 	if format.Get("type").String() == "json_object" {

@@ -85,7 +85,7 @@ func (e *encoder) writeCall(w *jsonw.Writer, b *block) {
 	w.End()
 }
 
-// arguments is the input of a call: an object, whatever the history holds.
+// arguments returns the input of a call: an object, whatever the history holds.
 // whole is false if its text is no JSON: a turn that was cut leaves such.
 func arguments(c *dialogue.Call) (input []byte, whole bool) {
 	if c.Custom {
@@ -131,7 +131,7 @@ func writeResult(w *jsonw.Writer, b *block) {
 	w.End()
 }
 
-// resultContent is a string where text is all there is, else blocks, and nil
+// resultContent returns a string where text is all there is, else blocks, and nil
 // for nothing.
 func (e *encoder) resultContent(r *dialogue.Result) ([]byte, error) {
 	var blocks []block
@@ -165,7 +165,7 @@ func (e *encoder) resultContent(r *dialogue.Result) ([]byte, error) {
 	return w.End().Buf, nil
 }
 
-// objectText is the text of a result that was given as an object: of its only
+// objectText returns the text of a result that was given as an object: of its only
 // member, if that is a string, else its JSON.
 func objectText(object json.RawMessage) string {
 	members, text := 0, ""
@@ -182,7 +182,7 @@ func objectText(object json.RawMessage) string {
 	return string(object)
 }
 
-// thinking is a block only if this shape's vendor signed it: any other would
+// thinking returns a block only if this shape's vendor signed it: any other would
 // make it refuse the request (translation.md 9).
 func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	w := &jsonw.Writer{}
@@ -200,7 +200,7 @@ func (e *encoder) thinking(t *dialogue.Thinking) []byte {
 	return nil
 }
 
-// media is an image or document block.
+// media returns an image or document block.
 func (e *encoder) media(p *dialogue.Part) ([]byte, error) {
 	m := *p.Media
 	switch {
@@ -270,7 +270,7 @@ var magic = []struct{ prefix, mime string }{
 		"image/webp"}, {"JVBERi0", "application/pdf"},
 }
 
-// mime is a media type in the vendor's spelling, told from the data where the
+// mime returns a media type in the vendor's spelling, told from the data where the
 // client did not say.
 func mime(m *dialogue.Media) string {
 	kind, _, _ := strings.Cut(strings.ToLower(m.MIME), ";")
@@ -287,7 +287,7 @@ func mime(m *dialogue.Media) string {
 	return kind
 }
 
-// document is the text of a document that is text.
+// document returns the text of a document that is text.
 func document(m *dialogue.Media) (string, bool) {
 	if m.Text != "" {
 		return m.Text, true

@@ -98,7 +98,7 @@ func (e *encoder) allowed(t *dialogue.Tool) bool {
 		slices.Contains(c.Names, qualified(t.Namespace, t.Name))
 }
 
-// tool is a tool as sent, nil if the shape has none like it.
+// tool returns a tool as sent, nil if the shape has none like it.
 func (e *encoder) tool(t *dialogue.Tool) (name string, body []byte) {
 	native := t.Origin == Name && len(t.Opaque) > 0
 	switch t.Kind {
@@ -175,7 +175,7 @@ func description(t *dialogue.Tool) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// webSearch is the vendor's search with the limits that other shapes' searches
+// webSearch returns the vendor's search with the limits that other shapes' searches
 // have too.
 func (e *encoder) webSearch(foreign json.RawMessage) []byte {
 	e.rep.LoseSearch(foreign, "filters", "user_location")
@@ -273,7 +273,7 @@ func (e *encoder) named(box *toolSet, c *dialogue.ToolChoice, sent map[string]bo
 	return dialogue.Invalid("tool_choice", "must name one of the tools")
 }
 
-// hosted is a choice of a tool that another shape's provider runs.
+// hosted handles a choice of a tool that another shape's provider runs.
 func (e *encoder) hosted(box *toolSet, c *dialogue.ToolChoice, sent map[string]bool) error {
 	if kind := gjson.GetBytes(c.Opaque, "type").String(); strings.HasPrefix(kind, webSearchName) &&
 		sent[webSearchName] {

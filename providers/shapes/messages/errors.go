@@ -34,7 +34,7 @@ var statuses = map[string]int{
 	"overloaded_error":      529,
 }
 
-// typeOf is the vendor's word for a status.
+// typeOf returns the vendor's word for a status.
 func typeOf(status int) string {
 	for word, s := range statuses {
 		if s == status {
@@ -87,7 +87,7 @@ func readError(err *dialogue.Error, doc gjson.Result) {
 	}
 }
 
-// streamed is an error that came with status 200, in an event or as the body:
+// streamed returns an error that came with status 200, in an event or as the body:
 // its type says what the status would have been.
 func streamed(doc gjson.Result) *dialogue.Error {
 	err := &dialogue.Error{Status: http.StatusInternalServerError, Type: dialogue.TypeAPI,

@@ -29,7 +29,7 @@ func newNames(req *dialogue.Request) *names {
 	return n
 }
 
-// qualified is a tool's name within its namespace.
+// qualified returns a tool's name within its namespace.
 func qualified(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -37,7 +37,7 @@ func qualified(namespace, name string) string {
 	return namespace + "__" + name
 }
 
-// tool is the name to send for a tool, remembered in Request.Renamed if it is
+// tool returns the name to send for a tool, remembered in Request.Renamed if it is
 // not the client's own.
 func (n *names) tool(namespace, name string) string {
 	full := qualified(namespace, name)
@@ -55,7 +55,7 @@ func (n *names) tool(namespace, name string) string {
 	return sent
 }
 
-// call is the id to send for one call. Clients may use an id again in a later
+// call returns the id to send for one call. Clients may use an id again in a later
 // turn; the vendor does not.
 func (n *names) call(id string) string {
 	return n.ids.unique(safe(id, len(id)), len(id)+maxSuffix)

@@ -72,7 +72,7 @@ func (p *parser) Event(name string, data []byte, emit func(*dialogue.Event)) {
 	}
 }
 
-// kindOf is the kind of an event: what its data says, else its name, which some
+// kindOf returns the kind of an event: what its data says, else its name, which some
 // servers leave out. An object with an error and nothing else is one.
 func kindOf(name string, doc gjson.Result) string {
 	if name == errorEvent {
@@ -119,7 +119,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	p.finish(emit)
 }
 
-// notAMessage is the failure of a body with status 200 that is no reply.
+// notAMessage returns the failure of a body with status 200 that is no reply.
 func notAMessage(doc gjson.Result) *dialogue.Error {
 	if e := doc.Get("error"); e.Exists() && e.Type != gjson.Null {
 		return streamed(doc)

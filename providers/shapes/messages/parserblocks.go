@@ -74,7 +74,7 @@ func (p *parser) openBlock(index int64, block gjson.Result, emit func(*dialogue.
 	}
 }
 
-// givenInput is the input that a call came with, "" if it is still to come.
+// givenInput returns the input that a call came with, "" if it is still to come.
 // Some servers write it as text.
 func givenInput(v gjson.Result) string {
 	if v.Type == gjson.String {
@@ -140,7 +140,7 @@ func (p *parser) cite(b *openBlock, emit func(*dialogue.Event)) {
 	p.emit(emit, dialogue.Event{Kind: dialogue.EventDelta, Part: b.part, Citations: b.citations})
 }
 
-// thinking is what must come back with a thinking block, nil for nothing.
+// thinking returns what must come back with a thinking block, nil for nothing.
 func (b *openBlock) thinking() *dialogue.Thinking {
 	if b.signature == "" && b.redacted == "" {
 		return nil
@@ -148,7 +148,7 @@ func (b *openBlock) thinking() *dialogue.Thinking {
 	return &dialogue.Thinking{Signature: b.signature, Redacted: b.redacted, Origin: Name}
 }
 
-// replay is a server's block with the input that streamed after it.
+// replay returns a server's block with the input that streamed after it.
 func (b *openBlock) replay() json.RawMessage {
 	if len(b.input) > 0 && fields.ValidLenient(b.input) {
 		if whole, err := sjson.SetRaw(b.opaque, "input", strings.ToValidUTF8(string(b.input), "\uFFFD")); err == nil {
@@ -158,7 +158,7 @@ func (b *openBlock) replay() json.RawMessage {
 	return json.RawMessage(b.opaque)
 }
 
-// citation is a source in the form that all shapes share, and in the vendor's.
+// citation returns a source in the form that all shapes share, and in the vendor's.
 func citation(v gjson.Result) dialogue.Citation {
 	c := dialogue.Citation{
 		URL:       v.Get("url").String(),

@@ -147,7 +147,7 @@ func (p *patch) messages(v gjson.Result) {
 	}
 }
 
-// thinned is a message without the blocks that are refused, "" if there is
+// thinned returns a message without the blocks that are refused, "" if there is
 // nothing else in it.
 func thinned(turn gjson.Result) string {
 	content := turn.Get("content")

@@ -69,7 +69,7 @@ func (e *encoder) reasoning(forced bool, msgs []message) reasoning {
 	}
 }
 
-// budgeted is for models that think with a budget, off by default.
+// budgeted plans for models that think with a budget and do not think by default.
 func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 	if !wanted {
 		return reasoning{}
@@ -93,7 +93,7 @@ func (e *encoder) budgeted(wanted, forced bool, msgs []message) reasoning {
 	return reasoning{kind: "enabled", budget: min(budget, max(minBudget, e.maxTokens-1-room))}
 }
 
-// budget is the number of tokens wanted, and how many more of max_tokens are
+// budget returns the number of tokens wanted, and how many more of max_tokens are
 // for the answer. A client's own number is kept; an effort leaves a fifth.
 func (e *encoder) budget() (tokens, room int64) {
 	asked := e.req.Reasoning
@@ -110,7 +110,7 @@ func (e *encoder) budget() (tokens, room int64) {
 	return effort.budget, e.maxTokens / 5
 }
 
-// adaptive is for models that decide themselves how long to think, some of them
+// adaptive plans for models that decide themselves how long to think, some of them
 // by default.
 func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
@@ -131,7 +131,7 @@ func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	return r
 }
 
-// word is the effort in the vendor's words, "" if the model shall decide.
+// word returns the effort in the vendor's words, "" if the model shall decide.
 func word(asked dialogue.Reasoning) string {
 	if asked.Effort != "" {
 		if known, ok := efforts[asked.Effort]; ok {

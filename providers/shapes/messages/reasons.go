@@ -24,7 +24,7 @@ func reasonOf(word string) dialogue.Reason {
 	return dialogue.ReasonOther
 }
 
-// stopReason is the word for a reason; the set is closed on the way out.
+// stopReason returns the word for a reason; the set is closed on the way out.
 func stopReason(r dialogue.Reason) string {
 	for word, reason := range reasons {
 		if reason == r {

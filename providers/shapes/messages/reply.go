@@ -109,7 +109,7 @@ func (h *head) remember(callID, signature string) {
 	}
 }
 
-// callID is the id of a call, made up where the upstream gave none.
+// callID returns the id of a call, made up where the upstream gave none.
 func (h *head) callID(c *dialogue.Call) string {
 	if c.ID != "" {
 		return c.ID

@@ -65,7 +65,7 @@ func (shape) MaxChoices() int { return 1 }
 
 func (shape) Authorize(h http.Header, key string) { h.Set("x-api-key", key) }
 
-// Heartbeat is the shape's own ping, which every SDK skips.
+// Heartbeat returns the shape's own ping, which every SDK skips.
 func (shape) Heartbeat(mode shapes.Mode) []byte {
 	if mode != shapes.Stream {
 		return nil
@@ -97,7 +97,7 @@ func (shape) NewTap(o shapes.TapOptions, _ *dialogue.Env) shapes.Tap {
 	return shapes.TapOf(&tap{options: o, usage: unknownUsage})
 }
 
-// upstreamHeader is what every call carries: the version the client asked for,
+// upstreamHeader returns what every call carries: the version the client asked for,
 // else ours, and the client's betas.
 func upstreamHeader(client http.Header) http.Header {
 	h := make(http.Header, 2)
@@ -111,5 +111,5 @@ func upstreamHeader(client http.Header) http.Header {
 	return h
 }
 
-// quoted is s as JSON.
+// quoted returns s as JSON.
 func quoted(s string) string { return string(jsonw.AppendString(nil, s)) }

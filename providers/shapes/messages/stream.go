@@ -297,7 +297,8 @@ func (e *streamEmitter) write(dst []byte, p *outPart, text string) []byte {
 	return dst
 }
 
-// piece is the hot path: one delta of one member, written without a Writer.
+// piece appends a delta of one member. Every piece of a stream passes through it, so it is written
+// without a Writer.
 func (e *streamEmitter) piece(dst []byte, kind, member, text string) []byte {
 	dst = append(dst, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
 	dst = strconv.AppendInt(dst, int64(e.index), 10)

@@ -54,7 +54,7 @@ func (t *tap) start(data []byte) ([]byte, shapes.Verdict, bool) {
 	return nil, shapes.Forward, false
 }
 
-// renamed is data with the model's name replaced, nil if it is to stay.
+// renamed returns data with the model's name replaced, nil if it is to stay.
 func (t *tap) renamed(data []byte, model gjson.Result) []byte {
 	if t.options.Model == "" || model.Type != gjson.String || model.Index <= 0 {
 		return nil

@@ -14,7 +14,7 @@ type joiner struct {
 	half string // the escape of a first half, waiting
 }
 
-// text is the string v, after what the last one left and without a half at its end.
+// text returns the string v, after what the last one left and without a half at its end.
 func (j *joiner) text(v gjson.Result) string {
 	if j.half == "" && !strings.Contains(v.Raw, `\u`) {
 		return v.Str
@@ -24,7 +24,7 @@ func (j *joiner) text(v gjson.Result) string {
 	return unquote(body)
 }
 
-// rest is what stands for a half whose other half never came.
+// rest returns what stands for a half whose other half never came.
 func (j *joiner) rest() string {
 	if j.half == "" {
 		return ""

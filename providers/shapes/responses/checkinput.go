@@ -50,7 +50,7 @@ func checkItem(at string, item gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// itemType is the type of an input item. It may be left out of messages, which
+// itemType returns the type of an input item. It may be left out of messages, which
 // have a role, and of references, which have nothing but an id.
 func itemType(item gjson.Result) string {
 	switch {

@@ -41,7 +41,7 @@ func checkToolAt(at string, tool gjson.Result, depth int) *dialogue.Error {
 	return nil
 }
 
-// definition is the object that holds name and parameters. Some clients nest it
+// definition returns the object that holds name and parameters. Some clients nest it
 // under the tool's type, as the chat shape does.
 func definition(tool gjson.Result) gjson.Result {
 	if inner := fields.MemberOf(tool, tool.Get("type").Str); inner.IsObject() && !tool.Get("name").Exists() {
@@ -103,7 +103,7 @@ func checkToolChoice(c *checker, path string, v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// allowed is the object that holds mode and tools of an allowed_tools choice.
+// allowed returns the object that holds mode and tools of an allowed_tools choice.
 func allowed(choice gjson.Result) gjson.Result {
 	if inner := choice.Get("allowed_tools"); inner.IsObject() {
 		return inner

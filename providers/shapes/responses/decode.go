@@ -120,7 +120,7 @@ func (d *decoder) instructions(v gjson.Result) *dialogue.Error {
 	return nil
 }
 
-// user is the deprecated form of safety_identifier, which wins.
+// user reads the deprecated form of safety_identifier, which has precedence.
 func (d *decoder) user(v gjson.Result) *dialogue.Error {
 	if d.req.User == "" {
 		d.req.User = v.Str
@@ -178,7 +178,7 @@ func readFormat(f gjson.Result) dialogue.Output {
 	return dialogue.Output{}
 }
 
-// prompt is a reference to a template that only its own provider has.
+// prompt refuses a reference to a template, because only its own provider has it.
 func (d *decoder) prompt(gjson.Result) *dialogue.Error {
 	return dialogue.Unsupported("prompt", "stored prompts are not available for this model")
 }

@@ -130,7 +130,7 @@ func (d *decoder) system(parts []dialogue.Part) {
 	d.turn(dialogue.User, d.texts(parts, dialogue.SystemPart)...)
 }
 
-// texts is what a system message says: it can show nothing.
+// texts returns the text of a system message, which can have nothing else.
 func (d *decoder) texts(parts []dialogue.Part, kind dialogue.PartKind) []dialogue.Part {
 	var out []dialogue.Part
 	for _, p := range parts {

@@ -66,7 +66,7 @@ func readTool(tool gjson.Result, namespace string) dialogue.Tool {
 
 const namespaceSeparator = "__"
 
-// qualified is the name under which a tool of a namespace is known.
+// qualified returns the name under which a tool of a namespace is known.
 func qualified(namespace, name string) string {
 	if namespace == "" {
 		return name

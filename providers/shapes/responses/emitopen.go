@@ -29,7 +29,7 @@ func (e *emitter) open(ev *dialogue.Event) {
 	e.parts = append(e.parts, part)
 }
 
-// nativeID is the id that a reasoning item of this shape's own upstream must
+// nativeID returns the id that a reasoning item of this shape's own upstream must
 // keep: it and the encrypted content belong together.
 func nativeID(t *dialogue.Thinking) string {
 	if t == nil || t.Origin != Name {
@@ -57,7 +57,7 @@ func (e *emitter) openText(ev *dialogue.Event) {
 	e.done()
 }
 
-// message is the message that is being written, if it is the last item.
+// message returns the message that is being written, if it is the last item.
 func (e *emitter) message() *outputItem {
 	if len(e.items) == 0 {
 		return nil

@@ -241,7 +241,7 @@ const (
 	highBudget   = 16 << 10
 )
 
-// effort is the word for how much to think. A budget or the wish to let the
+// effort returns the word for how much to think. A budget or the wish to let the
 // model decide becomes one only if the model can think at all: others refuse
 // the parameter.
 func (e *encoder) effort() string {
@@ -300,7 +300,7 @@ func (e *encoder) serviceTier() string {
 	return ""
 }
 
-// shortUser is the identifier as it is, or its hash if it is too long.
+// shortUser returns the identifier as it is, or its hash if it is too long.
 func shortUser(user string) string {
 	if utf8.RuneCountInString(user) <= maxUser {
 		return user

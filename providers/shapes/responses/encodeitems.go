@@ -260,7 +260,7 @@ func (it *items) orphan(r *dialogue.Result) *dialogue.Error {
 	return nil
 }
 
-// resultText is what a result says, without its media.
+// resultText returns what a result says, without its media.
 func resultText(r *dialogue.Result) string {
 	if len(r.Object) > 0 && !hasText(r.Parts) {
 		return mark(r, objectText(r.Object))
@@ -310,7 +310,7 @@ func objectText(object json.RawMessage) string {
 	return only.Raw
 }
 
-// output is the output member of a result: a string, or parts if it has media.
+// output returns the output member of a result: a string, or parts if it has media.
 func (it *items) output(r *dialogue.Result) ([]byte, *dialogue.Error) {
 	var w jsonw.Writer
 	said := resultText(r)
@@ -417,7 +417,7 @@ func appendFile(w *jsonw.Writer, m *dialogue.Media) {
 	w.End()
 }
 
-// address is the URL of m, a data URL if it is given by value.
+// address returns the URL of m, a data URL if it is given by value.
 func address(m *dialogue.Media, mime string) string {
 	if m.URL != "" {
 		return m.URL

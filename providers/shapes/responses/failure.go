@@ -164,7 +164,7 @@ var failureCodes = []string{"server_error", "rate_limit_exceeded", "invalid_prom
 	"invalid_image_mode", "image_file_too_large", "unsupported_image_media_type", "empty_image_file",
 	"failed_to_download_image", "image_file_not_found"}
 
-// failureCode is the word of response.error.code for err.
+// failureCode returns the word of response.error.code for err.
 func failureCode(err *dialogue.Error) string {
 	code, _ := err.Code.(string)
 	switch {
@@ -178,7 +178,7 @@ func failureCode(err *dialogue.Error) string {
 	return "server_error"
 }
 
-// StreamError is the event that ends a stream of a response which itself goes on: a
+// StreamError returns the event that ends a stream of a response which itself goes on: a
 // client that resumes behind the event's number gets all that follows it.
 func StreamError(err *dialogue.Error, sequence int64) []byte {
 	return appendErrorEvent(nil, err, sequence)

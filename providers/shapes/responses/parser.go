@@ -121,7 +121,7 @@ func (p *parser) Body(body []byte, emit func(*dialogue.Event)) {
 	p.finish(root)
 }
 
-// notAResponse is the failure of a body that is no finished response, nil if
+// notAResponse returns the failure of a body that is no finished response, nil if
 // it is one.
 func notAResponse(root gjson.Result) *dialogue.Error {
 	status := root.Get("status").Str

@@ -60,7 +60,7 @@ func repeatsDeltas(kind []byte) bool {
 // MaxChoices is 1: the shape has no n.
 func (shape) MaxChoices() int { return 1 }
 
-// Heartbeat is a comment line without a blank line after it: the block form
+// Heartbeat returns a comment line without a blank line after it: the block form
 // breaks an older client of this family, and so would an event type that
 // clients do not know.
 func (shape) Heartbeat(mode shapes.Mode) []byte {

@@ -28,7 +28,7 @@ func InputItems(body []byte, newID func() string) []json.RawMessage {
 	return out
 }
 
-// ownItems are the items of input as they stand; a string is one message.
+// ownItems returns the items of input as they stand; a string is one message.
 func ownItems(body []byte) []json.RawMessage {
 	input := gjson.GetBytes(body, "input")
 	if input.Type == gjson.String {
@@ -147,7 +147,7 @@ func OutputItems(response []byte) []json.RawMessage {
 	return elements(gjson.GetBytes(response, "output"))
 }
 
-// Status is the status of a response.
+// Status returns the status of a response.
 func Status(response []byte) string { return gjson.GetBytes(response, "status").String() }
 
 // Terminal reports whether a response of this status will not change any more.
@@ -155,7 +155,7 @@ func Terminal(status string) bool {
 	return slices.Contains([]string{statusCompleted, statusIncomplete, statusFailed, statusCancelled}, status)
 }
 
-// Queued is the response to a background request that has not begun.
+// Queued returns the response to a background request that has not begun.
 func Queued(body []byte, id string, now time.Time) []byte {
 	o := newObject(body)
 	o.id, o.created, o.status = id, now.Unix(), statusQueued
@@ -164,7 +164,7 @@ func Queued(body []byte, id string, now time.Time) []byte {
 	return w.Buf
 }
 
-// Cancelled is response after its cancellation. One that has ended stays as it
+// Cancelled returns response after its cancellation. One that has ended stays as it
 // is: cancelling twice is no error. The object has no field for the time.
 func Cancelled(response []byte, _ time.Time) []byte {
 	if Terminal(Status(response)) {
@@ -173,7 +173,7 @@ func Cancelled(response []byte, _ time.Time) []byte {
 	return ended(response, statusCancelled, []byte("null"))
 }
 
-// Failed is response after err ended it.
+// Failed returns response after err ended it.
 func Failed(response []byte, err *dialogue.Error) []byte {
 	var w jsonw.Writer
 	appendFailure(&w, err)
@@ -188,7 +188,7 @@ func ended(response []byte, status string, failure []byte) []byte {
 	return p.body
 }
 
-// Deleted is the reply to the deletion of a response.
+// Deleted returns the reply to the deletion of a response.
 func Deleted(id string) []byte {
 	var w jsonw.Writer
 	w.Object().Key("id").String(id).Key("object").String("response").Key("deleted").Bool(true)
@@ -201,7 +201,7 @@ const (
 	maxPage     = 100
 )
 
-// ItemList is a page of items, which are given oldest first. limit 0, order ""
+// ItemList returns a page of items, which are given oldest first. limit 0, order ""
 // and after "" mean not given: 20 items, newest first, from the beginning.
 func ItemList(items []json.RawMessage, limit int, order, after string) ([]byte, *dialogue.Error) {
 	if limit == 0 {

@@ -33,7 +33,7 @@ func (j *joiner) decode(piece gjson.Result) string {
 	return gjson.Parse(raw).Str
 }
 
-// rest is what stands for a half that nothing completed.
+// rest returns what stands for a half that nothing completed.
 func (j *joiner) rest() string {
 	if j.high == "" {
 		return ""
