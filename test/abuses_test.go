@@ -11,7 +11,7 @@ var abuses = []attack{
 	}},
 	{"1.2", "an object of a million names, and a key's rate before the body", []string{
 		"test/sizes TestRequestsCostWhatTheirSizeIsWorth",
-		"http/admission TestConcurrencyAndShareAreCheckedBeforeTheBody",
+		"http/auth TestConcurrencyAndShareAreCheckedBeforeTheBody",
 		"http/text TestARefusedRequestDoesNotWaitForItsBody",
 	}},
 	{"1.3", "schemas that keep the simulator busy", []string{
@@ -122,7 +122,7 @@ var abuses = []attack{
 	}},
 	{"3.7", "one owner that takes a whole pool", []string{
 		"actors/text TestOneOwnerCannotTakeAllMemoryOfTranslations",
-		"http/intake TestOneOwnerCannotTakeAllRequests TestOneAddressCannotTakeAllRequests",
+		"http/overload TestOneOwnerCannotTakeAllRequests TestOneAddressCannotTakeAllRequests",
 		"test/ops TestOneKeyCannotTakeAllRequests",
 		"actors/background TestOneOwnerCannotTakeAllBackgroundResponses",
 		"actors/videojob TestOneOwnerCannotTakeAllVideoJobs",
@@ -139,8 +139,8 @@ var abuses = []attack{
 	}},
 	{"4.2", "a flood of authorization requests", []string{
 		"http/oauth TestAFloodOfRequestsEndsNobodysSignIn",
-		"http/portal TestAFloodOfFormsOfOneUserForgetsNobodyElses",
-		"http/browser TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly",
+		"http/web/portal TestAFloodOfFormsOfOneUserForgetsNobodyElses",
+		"http/web/browser TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly",
 	}},
 	{"4.3", "wrong passwords that lock a user out", []string{
 		"actors/tokens TestStrangersCannotLockAUserOut",

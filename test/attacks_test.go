@@ -31,7 +31,7 @@ var attacks = []attack{
 	{"C4", "a token of two generations back within the grace", []string{"actors/tokens TestReusedRefreshTokenEndsTheFamily"}},
 	{"C5", "a refresh whose answer was lost in a crash", []string{"actors/tokens TestLostAnswerIsGivenOnceMoreWithinTheGrace"}},
 	{"D1", "states that are missing or hostile", []string{"http/oauth TestMistakesOfAnAppAreShownBeforeSignInAndRedirectedAfter TestStateComesBackAsItWas"}},
-	{"D2", "forms of other sites", []string{"http/oauth TestForeignFormsAreRefused TestGetNeverDecides", "http/portal TestEveryFormWantsItsOwnBrowser"}},
+	{"D2", "forms of other sites", []string{"http/oauth TestForeignFormsAreRefused TestGetNeverDecides", "http/web/portal TestEveryFormWantsItsOwnBrowser"}},
 	{"D3", "pages in frames", []string{"http/oauth TestPagesAreAloneAndUnframed"}},
 	{"D4", "a planted session", []string{"http/oauth TestSessionBeginsAnewAtSignIn"}},
 	{"D5", "a sign-in page that leads elsewhere", []string{"http/oauth TestSignInLeadsNowhereElse"}},

@@ -42,7 +42,7 @@ func TestOutsideTextIsReadWithinLimits(t *testing.T) {
 var foldingReaders = map[string]string{
 	"http/admin/admin.go":          "the client reads replies of its own gateway",
 	"http/text/again.go":           "a record of the gateway's own",
-	"http/browser/seal.go":         "sealed by the gateway",
+	"http/web/browser/seal.go":     "sealed by the gateway",
 	"providers/dialogue/seal.go":   "sealed by the gateway",
 	"providers/picture/request.go": "a string, which has no names",
 	"actors/videojob/step.go":      "a record of the gateway's own",

@@ -19,12 +19,12 @@ import (
 	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/auth"
-	"stagedoor/http/browser"
-	"stagedoor/http/intake"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/http/live"
-	"stagedoor/http/overview"
+	"stagedoor/http/overload"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
+	"stagedoor/http/web/browser"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/memory"
@@ -46,9 +46,9 @@ type gateway struct {
 	disk     disk
 	flow     *flow.Registry
 	house    *house.House
-	overview *overview.Overview
+	overview *httpflow.Overview
 	auth     *auth.Authenticator
-	intake   *intake.Intake
+	overload *overload.Limiter
 	watchers *share.Pool
 	memory   *share.Pool
 	limits   memoryInForce // under reloading
@@ -130,11 +130,11 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	g.intake, g.watchers = intake.New(intake.Limits{}), share.New(share.Watchers, 0, 1)
+	g.overload, g.watchers = overload.New(overload.Limits{}), share.New(share.Watchers, 0, 1)
 	if err := g.observe(); err != nil {
 		return err
 	}
-	g.overview = &overview.Overview{Flow: g.flow, Serving: g.house.Providers, SetPaused: g.house.SetPaused, Pause: g.house.Pause, Tree: g.house.Tree, Now: time.Now}
+	g.overview = &httpflow.Overview{Flow: g.flow, Serving: g.house.Providers, SetPaused: g.house.SetPaused, Pause: g.house.Pause, Tree: g.house.Tree, Now: time.Now}
 	g.auth = auth.New(g.state, g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
 		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
@@ -147,7 +147,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: registry.All, Intake: g.intake, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
+	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: registry.All, Overload: g.overload, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
 		HTTPS: strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:")}
 	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (g *gateway) limit(configured *config.Process) {
 	limitMemory(allowed)
 	limits := withMemory(*configured, allowed)
 	g.memory.Resize(workBytes(allowed))
-	g.intake.Set(intake.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
+	g.overload.Set(overload.Limits{Requests: limits.Requests, BodyBytes: int64(limits.BodyMiB) << 20})
 	g.watchers.Resize(int64(limits.Watchers))
 	g.state.SetResponseQuota(state.Quota{Responses: configured.StoredResponses, Bytes: int64(configured.StoredMiB) << 20})
 	if inForce := (memoryInForce{allowed, limits}); inForce != g.limits {

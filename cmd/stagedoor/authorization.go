@@ -8,10 +8,10 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/config"
-	"stagedoor/http/browser"
 	"stagedoor/http/live"
 	"stagedoor/http/oauth"
-	"stagedoor/http/portal"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/portal"
 	"stagedoor/state"
 )
 

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"stagedoor/http/browser"
 	"stagedoor/http/live"
+	"stagedoor/http/web/browser"
 )
 
 // liveDoors are the doors of those who watch. issuer is how browsers reach the

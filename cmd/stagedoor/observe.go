@@ -37,7 +37,7 @@ func (g *gateway) inFlight() map[string]int {
 
 // pools are the figures of what all requests share.
 func (g *gateway) pools() []share.Stats {
-	requests, bodies := g.intake.Pools()
+	requests, bodies := g.overload.Pools()
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
 	for _, p := range []*share.Pool{requests, bodies, g.memory, g.watchers, content, files,

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stagedoor/http/adminapi"
-	"stagedoor/http/overview"
+	httpflow "stagedoor/http/flow"
 )
 
 // topFlags are the flags of stagedoor top.
@@ -61,8 +61,8 @@ at the moment and ends.`,
 
 // withGateway finds the gateway to look at. One that does not run is a mistake.
 func (a *app) withGateway(o *overrides, f *topFlags, use func(*adminapi.Client) error) error {
-	if f.limit < 1 || f.limit > overview.MaxLimit {
-		return fmt.Errorf("%w: --limit must be between 1 and %d", errUsage, overview.MaxLimit)
+	if f.limit < 1 || f.limit > httpflow.MaxLimit {
+		return fmt.Errorf("%w: --limit must be between 1 and %d", errUsage, httpflow.MaxLimit)
 	}
 	if f.url != "" {
 		base, err := url.Parse(f.url)
@@ -107,15 +107,15 @@ type gauge struct {
 
 // glance is what it does at one moment.
 type glance struct {
-	Flow      overview.Active     `json:"flow"`
-	Providers []overview.Provider `json:"providers"`
-	Actors    overview.Actors     `json:"actors"`
+	Flow      httpflow.Active     `json:"flow"`
+	Providers []httpflow.Provider `json:"providers"`
+	Actors    httpflow.Actors     `json:"actors"`
 }
 
 // read asks for all of it. sort is one of overview's.
 func (g gauge) read(ctx context.Context, sort string) (glance, error) {
 	var r glance
-	var providers adminapi.List[overview.Provider]
+	var providers adminapi.List[httpflow.Provider]
 	if err := g.api.Do(ctx, http.MethodGet, "/flow", url.Values{"limit": {strconv.Itoa(g.limit)}, "sort": {sort}}, nil, &r.Flow); err != nil {
 		return r, err
 	}
@@ -128,7 +128,7 @@ func (g gauge) read(ctx context.Context, sort string) (glance, error) {
 
 // end ends a request.
 func (g gauge) end(ctx context.Context, id string) error {
-	var out overview.Detail
+	var out httpflow.Detail
 	return g.api.Do(ctx, http.MethodDelete, "/flow/requests/"+url.PathEscape(id), nil, nil, &out)
 }
 
@@ -138,7 +138,7 @@ func (g gauge) setPaused(ctx context.Context, name string, paused bool) error {
 	if paused {
 		word = "pause"
 	}
-	var out overview.Provider
+	var out httpflow.Provider
 	return g.api.Do(ctx, http.MethodPost, "/providers/"+url.PathEscape(name)+"/"+word, nil, nil, &out)
 }
 
@@ -148,7 +148,7 @@ func (a *app) top(ctx context.Context, g gauge, f *topFlags) error {
 	if ok && !f.once && !f.asJSON && term.IsTerminal(file.Fd()) && term.IsTerminal(os.Stdin.Fd()) && os.Getenv("TERM") != "dumb" {
 		return showDial(ctx, file, g)
 	}
-	r, err := g.read(ctx, overview.SortAge)
+	r, err := g.read(ctx, httpflow.SortAge)
 	switch {
 	case err != nil:
 		return err

@@ -10,17 +10,17 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"stagedoor/http/overview"
+	httpflow "stagedoor/http/flow"
 )
 
 func glanceOf(ids ...string) glance {
 	place := 2
-	g := glance{Providers: []overview.Provider{{Name: "up", Answers: true, Places: 3, InFlight: 3, Breaker: "closed"}, {Name: "down", Answers: true, Paused: true}},
-		Actors: overview.Actors{Actors: []overview.Actor{{ID: "gate@1", Name: "gate", Kind: "gate"}, {ID: "gate@1/s0@2", Parent: "gate@1", Name: "s0", Kind: "shard", Depth: 7}},
-			Kinds: []overview.Kind{{Name: "gate", Live: 1}, {Name: "request", Live: 9000, LastFailure: &overview.ActorFailure{Reason: "index out of range", Message: "*x"}}}}}
+	g := glance{Providers: []httpflow.Provider{{Name: "up", Answers: true, Places: 3, InFlight: 3, Breaker: "closed"}, {Name: "down", Answers: true, Paused: true}},
+		Actors: httpflow.Actors{Actors: []httpflow.Actor{{ID: "gate@1", Name: "gate", Kind: "gate"}, {ID: "gate@1/s0@2", Parent: "gate@1", Name: "s0", Kind: "shard", Depth: 7}},
+			Kinds: []httpflow.Kind{{Name: "gate", Live: 1}, {Name: "request", Live: 9000, LastFailure: &httpflow.ActorFailure{Reason: "index out of range", Message: "*x"}}}}}
 	g.Flow.Load.InFlight = len(ids)
 	for _, id := range ids {
-		g.Flow.Data = append(g.Flow.Data, overview.Request{ID: id, Phase: "queued", QueuePosition: &place, Model: "m\x1b[2J", OutputTokens: 12, DurationMs: 61_500})
+		g.Flow.Data = append(g.Flow.Data, httpflow.Request{ID: id, Phase: "queued", QueuePosition: &place, Model: "m\x1b[2J", OutputTokens: 12, DurationMs: 61_500})
 	}
 	return g
 }
@@ -28,7 +28,7 @@ func glanceOf(ids ...string) glance {
 func TestTopDrawsWhatThereIs(t *testing.T) {
 	d := &dial{ctx: t.Context(), width: 120, height: 24}
 	all, made := glanceOf("req_1", "req_2"), 42
-	all.Flow.Data = append(all.Flow.Data, overview.Request{ID: "video_1", Phase: "in_progress", Progress: &made})
+	all.Flow.Data = append(all.Flow.Data, httpflow.Request{ID: "video_1", Phase: "in_progress", Progress: &made})
 	d.Update(seen{all, nil})
 	for view, wants := range [][]string{{"2 under way", "queued 2", "in_progress 42 %", "1m2s", "m?[2J"}, {"up", "3/3", "serving", "paused"}, {"  s0", "7", "all of kind request", "9000", "index out of range"}} {
 		d.Update(tea.KeyPressMsg{Code: rune('1' + view), Text: string(rune('1' + view))})

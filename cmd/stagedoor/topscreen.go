@@ -10,7 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"stagedoor/http/overview"
+	httpflow "stagedoor/http/flow"
 )
 
 // topPace is how often a gateway is asked.
@@ -42,7 +42,7 @@ type dial struct {
 	width, height int
 }
 
-var topSorts = []string{overview.SortAge, overview.SortNew, overview.SortTokens}
+var topSorts = []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}
 
 func showDial(ctx context.Context, file *os.File, g gauge) error {
 	_, err := tea.NewProgram(&dial{ctx: ctx, gauge: g, width: 80, height: 24}, tea.WithOutput(file), tea.WithContext(ctx)).Run()
@@ -128,7 +128,7 @@ func (d *dial) press(key string) tea.Cmd {
 
 // pause pauses the provider that is chosen, or lets it go on.
 func (d *dial) pause() tea.Cmd {
-	at := slices.IndexFunc(d.now.Providers, func(p overview.Provider) bool { return p.Name == d.line() })
+	at := slices.IndexFunc(d.now.Providers, func(p httpflow.Provider) bool { return p.Name == d.line() })
 	if d.view != 1 || at < 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"stagedoor/http/overview"
+	httpflow "stagedoor/http/flow"
 )
 
 // topSheet is one table of stagedoor top, with a line of sums above it.
@@ -107,7 +107,7 @@ func (r *glance) providers() topSheet {
 }
 
 // condition is the most important thing to know of a provider.
-func condition(p *overview.Provider) string {
+func condition(p *httpflow.Provider) string {
 	switch {
 	case !p.Answers:
 		return "restarting"
@@ -153,7 +153,7 @@ func (r *glance) actors() topSheet {
 	return s
 }
 
-func fault(f *overview.ActorFailure) string {
+func fault(f *httpflow.ActorFailure) string {
 	if f == nil {
 		return ""
 	}

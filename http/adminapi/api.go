@@ -12,7 +12,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/envelope"
-	"stagedoor/http/overview"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/state"
 )
 
@@ -31,7 +31,7 @@ type Options struct {
 	Guard    *Guard    // of those who come over the network
 	Random   io.Reader // of made-up passwords and redeem codes
 	// Overview is what the gateway does at the moment; nil: none runs.
-	Overview *overview.Overview
+	Overview *httpflow.Overview
 }
 
 // API serves administration. Safe for concurrent use.

@@ -23,7 +23,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/throttle"
 	"stagedoor/actors/tokens"
-	"stagedoor/http/overview"
+	httpflow "stagedoor/http/flow"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -65,7 +65,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	served := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
-	look := &overview.Overview{Flow: b.flow, Serving: func() []*engine.Provider { return served }, Now: time.Now,
+	look := &httpflow.Overview{Flow: b.flow, Serving: func() []*engine.Provider { return served }, Now: time.Now,
 		SetPaused: b.setPaused, Pause: func(string) (state.Pause, bool) { return state.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
 	b.api = New(Options{Logger: slog.New(slog.DiscardHandler), State: s, Registry: registry, Ledger: money, Random: rand.Reader, Overview: look})

@@ -11,7 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"stagedoor/actors/throttle"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
@@ -130,8 +130,8 @@ func (d *Doors) lifetime(r *http.Request, still func() error) (context.Context, 
 func (d *Doors) refuse(w http.ResponseWriter, err error) {
 	e := envelope.From(err)
 	if e.Status >= http.StatusInternalServerError && e.Cause != nil {
-		d.options.Logger.Warn("request failed", "request_id", access.RequestID(w), "status", e.Status, "cause", e.Cause)
+		d.options.Logger.Warn("request failed", "request_id", accesslog.RequestID(w), "status", e.Status, "cause", e.Cause)
 	}
-	access.Note(w, slog.Any("error", e.Code))
+	accesslog.Note(w, slog.Any("error", e.Code))
 	envelope.Write(w, envelope.Plain, e)
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
 )
@@ -86,7 +86,7 @@ func (d *Doors) stream(w http.ResponseWriter, r *http.Request, v *viewer, f foll
 		return
 	}
 	defer d.leave(v.owner)
-	access.Note(w, slog.String("key", v.key))
+	accesslog.Note(w, slog.String("key", v.key))
 	ctx, cancel := d.lifetime(r, v.still)
 	defer cancel()
 	s := &stream{out: sse.NewWriter(w, "text/event-stream", d.options.Now), still: v.still}
@@ -102,9 +102,9 @@ func (d *Doors) stream(w http.ResponseWriter, r *http.Request, v *viewer, f foll
 		event := append(refused.AppendJSON([]byte("event: error\ndata: {\"error\":")), "}\n\n"...)
 		_ = s.out.Send(event) // the stream is over either way
 	}
-	access.Note(w, slog.Int("events", s.told))
+	accesslog.Note(w, slog.Int("events", s.told))
 	if !errors.Is(err, errEnd) && r.Context().Err() != nil {
-		access.Outcome(w, statusClientLeft)
+		accesslog.Outcome(w, statusClientLeft)
 	}
 }
 

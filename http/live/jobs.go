@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/state"
@@ -35,7 +35,7 @@ func (d *Doors) Jobs(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, err)
 		return
 	}
-	access.Note(w, slog.String("key", v.key))
+	accesslog.Note(w, slog.String("key", v.key))
 	d.Serve(w, r, Watcher{Owner: v.owner, Still: v.still}, &jobs{state: d.options.State, owner: v.owner})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/sourcegraph/conc"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
@@ -92,12 +92,12 @@ func (d *Doors) Serve(w http.ResponseWriter, r *http.Request, who Watcher, sourc
 		return // Upgrade has answered, or there is nobody to answer
 	}
 	defer conn.Close()
-	access.Outcome(w, http.StatusSwitchingProtocols)
+	accesslog.Outcome(w, http.StatusSwitchingProtocols)
 	ctx, cancel := d.lifetime(r, who.Still)
 	defer cancel()
 	s := &socket{conn: conn, heard: make(chan []byte), source: source, still: who.Still}
 	s.run(ctx, cancel)
-	access.Note(w, slog.Int("messages", s.sent))
+	accesslog.Note(w, slog.Int("messages", s.sent))
 }
 
 // hijackable lets the connection out from under the writers that the server puts

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"stagedoor/http/admission"
-	"stagedoor/http/intake"
+	"stagedoor/http/auth"
+	"stagedoor/http/overload"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 )
@@ -42,9 +42,9 @@ func (d *Doors) identify(w http.ResponseWriter, r *http.Request) (*viewer, error
 	case err != nil:
 		return nil, err
 	case v.key == "":
-		return v, intake.Claim(r.Context(), v.owner)
+		return v, overload.Claim(r.Context(), v.owner)
 	}
-	return v, admission.AdmitWatcher(w, r, d.options.Limits, &key, d.options.Now())
+	return v, auth.AdmitWatcher(w, r, d.options.Limits, &key, d.options.Now())
 }
 
 // SameOrigin refuses what a page of another origin asks: browsers send cookies

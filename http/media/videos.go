@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/dialogue"
 	videoshape "stagedoor/providers/shapes/videos"
@@ -51,7 +51,7 @@ func (d *Doors) makeVideo(w http.ResponseWriter, r *http.Request, op video.Opera
 		m.refuse(err)
 		return
 	}
-	access.Note(w, slog.String("key", m.key.ID), slog.String("operation", string(op)), slog.String("model", short(job.Model)),
+	accesslog.Note(w, slog.String("key", m.key.ID), slog.String("operation", string(op)), slog.String("model", short(job.Model)),
 		slog.String("provider", job.Provider), slog.String("video", job.ID))
 	_ = writeJSON(w, videos.Object(&job)) // whoever has left finds the job in the list
 }
@@ -139,7 +139,7 @@ func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask,
 
 func (m *maker) closeAsk() {
 	if err := m.ask.Close(); err != nil {
-		m.doors.Logger.Warn("upload not removed", "request_id", access.RequestID(m.w), "cause", err)
+		m.doors.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
 	}
 }
 

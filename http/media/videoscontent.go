@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"stagedoor/actors/videojob"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
 	"stagedoor/state"
@@ -109,7 +109,7 @@ func (v *visit) deliver(job *state.Video, variant video.Variant, c *video.Conten
 	to := &patient{v.w, http.NewResponseController(v.w)}
 	defer to.done()
 	if _, err := io.Copy(to, c); err != nil {
-		v.doors.Logger.Info("video content cut off", "request_id", access.RequestID(v.w), "video", job.ID, "cause", err)
+		v.doors.Logger.Info("video content cut off", "request_id", accesslog.RequestID(v.w), "video", job.ID, "cause", err)
 		panic(http.ErrAbortHandler) // so that the client does not take it for the whole
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"stagedoor/actors/videojob"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/media/videos"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -26,7 +26,7 @@ func (m *maker) order() (*videojob.Order, error) {
 	a := m.ask
 	o := &videojob.Order{Plan: m.plan,
 		Spec: video.Spec{Operation: a.Operation, Prompt: a.Prompt, Seconds: a.Seconds, Size: a.Size, Characters: a.Characters, User: a.User},
-		Video: state.Video{Owner: m.owner(), Key: m.key.ID, Request: access.RequestID(m.w), Account: m.key.Charged(), Operation: string(a.Operation), Model: m.model(), Prompt: a.Prompt,
+		Video: state.Video{Owner: m.owner(), Key: m.key.ID, Request: accesslog.RequestID(m.w), Account: m.key.Charged(), Operation: string(a.Operation), Model: m.model(), Prompt: a.Prompt,
 			Size: a.Size.String(), Seconds: int64(a.Seconds), Billable: int64(a.Seconds), Once: m.once, Asked: asked}}
 	if m.doors.Ledger == nil {
 		o.Video.Account = ""

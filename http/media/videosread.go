@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"stagedoor/actors/videojob"
-	"stagedoor/http/access"
-	"stagedoor/http/admission"
-	"stagedoor/http/intake"
+	"stagedoor/http/accesslog"
+	"stagedoor/http/auth"
 	"stagedoor/http/media/videos"
+	"stagedoor/http/overload"
 	"stagedoor/providers/dialogue"
 	videoshape "stagedoor/providers/shapes/videos"
 	"stagedoor/state"
@@ -24,7 +24,7 @@ import (
 func (m *maker) discard(o *videojob.Order) {
 	for _, id := range o.Video.Files {
 		if err := m.doors.Content.store.Delete(blobs.ID(id)); err != nil {
-			m.doors.Logger.Warn("upload not removed", "request_id", access.RequestID(m.w), "cause", err)
+			m.doors.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func (d *Doors) reader(w http.ResponseWriter, r *http.Request, read func(*visit)
 	v := &visit{doors: d, w: w, r: r}
 	err := v.identify(videoshape.Descriptor.Scope)
 	if err == nil {
-		err = intake.Claim(r.Context(), v.owner())
+		err = overload.Claim(r.Context(), v.owner())
 	}
 	if err == nil {
 		err = read(v)
@@ -43,7 +43,7 @@ func (d *Doors) reader(w http.ResponseWriter, r *http.Request, read func(*visit)
 		v.refuse(err)
 		return
 	}
-	access.Note(w, slog.String("key", v.key.ID))
+	accesslog.Note(w, slog.String("key", v.key.ID))
 }
 
 // ListVideos is GET /v1/videos.
@@ -102,7 +102,7 @@ func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
 
 // watch counts a long poll in. The caller calls leave when it has been answered.
 func (v *visit) watch() (leave func(), err error) {
-	if err := admission.AdmitWatcher(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now()); err != nil {
+	if err := auth.AdmitWatcher(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now()); err != nil {
 		return nil, err
 	}
 	owner := string(v.owner())

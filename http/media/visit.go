@@ -14,8 +14,8 @@ import (
 	"stagedoor/actors/meter"
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/throttle"
-	"stagedoor/http/access"
-	"stagedoor/http/admission"
+	"stagedoor/http/accesslog"
+	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -45,7 +45,7 @@ type visit struct {
 // identify checks key and scope.
 func (v *visit) identify(scope string) error {
 	v.era = v.doors.Auth.Era()
-	key, err := admission.Identify(v.doors.Auth, v.r, scope, false)
+	key, err := v.doors.Auth.Identify(v.r, scope, false)
 	v.key = key // the log names it, too, if it may not do this
 	return err
 }
@@ -53,7 +53,7 @@ func (v *visit) identify(scope string) error {
 // enter counts the request against its key's limits that do not depend on its body.
 // The caller releases v.pass, also after a later error.
 func (v *visit) enter() error {
-	pass, err := admission.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
+	pass, err := auth.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
 	v.pass = pass
 	return err
 }
@@ -78,7 +78,7 @@ func (v *visit) admitTo(model string, tokens int) error {
 	if v.plan == nil {
 		return envelope.ModelNotFound(model)
 	}
-	return admission.Charge(v.w, v.pass, tokens, v.doors.Env.Now())
+	return auth.Charge(v.w, v.pass, tokens, v.doors.Env.Now())
 }
 
 // short cuts what a client sent to what a message or log line can bear.
@@ -93,7 +93,7 @@ func (v *visit) estimate() int { return len(v.request.Prompt)/4 + 1 }
 
 // begin starts the request. finish must follow, whatever becomes of the client.
 func (v *visit) begin() *images.Reply {
-	return v.doors.Images.Begin(v.r.Context(), &images.Request{ID: access.RequestID(v.w), Picture: v.request, Header: v.r.Header,
+	return v.doors.Images.Begin(v.r.Context(), &images.Request{ID: accesslog.RequestID(v.w), Picture: v.request, Header: v.r.Header,
 		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: throttle.Normal, Tokens: v.estimate(), Meter: v.meter(), Keep: v.keep})
 }
 
@@ -109,7 +109,7 @@ func (v *visit) meter() images.Meter {
 	if account == "" || v.doors.Ledger == nil || !slices.ContainsFunc(v.plan, priced) {
 		return nil
 	}
-	v.metered = meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: access.RequestID(v.w), Account: account, Key: v.key.ID,
+	v.metered = meter.NewPicture(v.doors.Ledger, meter.PictureRequest{ID: accesslog.RequestID(v.w), Account: account, Key: v.key.ID,
 		Picture: v.request, Price: price})
 	return v.metered
 }
@@ -151,7 +151,7 @@ func (v *visit) close() {
 		return
 	}
 	if err := v.request.Close(); err != nil {
-		v.doors.Logger.Warn("upload not removed", "request_id", access.RequestID(v.w), "cause", err)
+		v.doors.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(v.w), "cause", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func (v *visit) refuse(err error) {
 
 // answer writes an error.
 func (v *visit) answer(err error) {
-	admission.Refuse(v.w, v.doors.Logger, envelope.Plain, err)
+	auth.Refuse(v.w, v.doors.Logger, envelope.Plain, err)
 }
 
 // note adds what the door knows to the line of the request. out is nil for one
@@ -180,26 +180,26 @@ func (v *visit) answer(err error) {
 func (v *visit) note(out *images.Outcome) {
 	v.trace(out)
 	if out != nil && out.Err != nil {
-		access.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
+		accesslog.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
 	}
-	if !access.Wanted(v.w) {
+	if !accesslog.Wanted(v.w) {
 		return
 	}
-	access.Note(v.w, slog.String("key", v.key.ID))
+	accesslog.Note(v.w, slog.String("key", v.key.ID))
 	if v.request != nil {
-		access.Note(v.w, slog.String("shape", string(v.request.Inbound)), slog.String("model", short(v.request.Model)),
+		accesslog.Note(v.w, slog.String("shape", string(v.request.Inbound)), slog.String("model", short(v.request.Model)),
 			slog.String("operation", string(v.request.Operation)), slog.Bool("stream", v.request.Stream))
 	}
 	if out == nil {
 		return
 	}
-	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
+	accesslog.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
 		slog.Int("images", out.Delivered))
 	if out.Err != nil && out.Committed { // else answer has said so
-		access.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
+		accesslog.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
 	}
 	if out.Losses != "" {
-		access.Note(v.w, slog.String("losses", out.Losses))
+		accesslog.Note(v.w, slog.String("losses", out.Losses))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/pages"
 	"stagedoor/providers/dialogue"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/browser"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
 )
 
 // maxState bounds what is kept and given back for an app.

@@ -3,8 +3,8 @@ package oauth
 import (
 	"net/http"
 
-	"stagedoor/http/browser"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
 )
 
 func (s *Service) consentView(sealed string, req *request, v *browser.Visitor) *pages.Consent {

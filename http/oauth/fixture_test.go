@@ -19,8 +19,8 @@ import (
 
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/tokens"
-	"stagedoor/http/browser"
 	"stagedoor/http/oauth"
+	"stagedoor/http/web/browser"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/test/harness"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/pages"
 )
 
 // revoke ends a token (RFC 7009). Whether there was one is told to nobody.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"stagedoor/http/browser"
+	"stagedoor/http/web/browser"
 )
 
 // Mistakes of a request that no parameter can be read from.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/pages"
 )
 
 var errDenied = &refusal{word: "access_denied", text: "the user denied access"}

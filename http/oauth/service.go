@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/browser"
+	"stagedoor/http/web/browser"
 )
 
 // Auto says what auto_authorize=true is worth (decisions, authorize).

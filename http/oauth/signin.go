@@ -7,8 +7,8 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/auth"
-	"stagedoor/http/browser"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
 )
 
 // Purposes of form tokens; each goes with what the form is about.

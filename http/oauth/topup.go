@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/browser"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
 	"stagedoor/state"
 )
 

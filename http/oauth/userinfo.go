@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/http/pages"
+	"stagedoor/http/web/pages"
 )
 
 // userInfo is the reply of imagegen-and-oauth.md 2.4, with sub. A field whose scope

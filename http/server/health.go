@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"stagedoor/http/access"
-	"stagedoor/http/pages"
+	"stagedoor/http/accesslog"
+	"stagedoor/http/web/pages"
 )
 
 // Condition is something about the gateway that whoever watches over it should
@@ -47,7 +47,7 @@ func operatorPath(path string) bool {
 // healthz says that the process serves. A gateway that is overloaded, drains or
 // has lost its store does so, too: killing it would make nothing better.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
-	access.Quiet(w)
+	accesslog.Quiet(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.Write([]byte(`{"status":"ok"}`))
 }
@@ -55,7 +55,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz says whether new requests should be sent here, and everything that
 // speaks against it.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	access.Quiet(w)
+	accesslog.Quiet(w)
 	var h Health
 	if s.options.Health != nil {
 		h = s.options.Health(r.Context())

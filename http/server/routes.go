@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/envelope"
 	"stagedoor/http/media"
-	"stagedoor/http/pages"
 	"stagedoor/http/text"
+	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes"
 )
 
@@ -145,7 +145,7 @@ func (r *router) done() http.Handler {
 			return
 		}
 		r.mux.ServeHTTP(w, req)
-		access.Routed(w, routeOf(req.Pattern))
+		accesslog.Routed(w, routeOf(req.Pattern))
 	})
 }
 

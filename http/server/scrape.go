@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 )
@@ -24,6 +24,6 @@ func (s *Scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Message: "metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"})
 		return
 	}
-	access.Quiet(w)
+	accesslog.Quiet(w)
 	s.Handler.ServeHTTP(w, r)
 }

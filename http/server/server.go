@@ -23,15 +23,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/telemetry"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/envelope"
-	"stagedoor/http/intake"
 	"stagedoor/http/live"
 	"stagedoor/http/media"
 	"stagedoor/http/oauth"
-	"stagedoor/http/portal"
+	"stagedoor/http/overload"
 	"stagedoor/http/text"
+	"stagedoor/http/web/portal"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 )
@@ -70,8 +70,8 @@ type Options struct {
 	Shapes []*shapes.Shape
 	// Aliases are further names of paths.
 	Aliases []Alias
-	// Intake bounds what is under way; nil: nothing does.
-	Intake *intake.Intake
+	// Overload limits the requests in flight and their bodies. Nil means no limit.
+	Overload *overload.Limiter
 	// Connections is how many clients may be connected at a time; 0: any number.
 	Connections int
 	// Tracing traces requests, Metrics counts them; nil: nobody does.
@@ -104,8 +104,8 @@ type Server struct {
 
 // New makes a Server.
 func New(o Options) *Server {
-	if o.Intake == nil {
-		o.Intake = intake.New(intake.Limits{})
+	if o.Overload == nil {
+		o.Overload = overload.New(overload.Limits{})
 	}
 	s := &Server{options: o, slots: newSlots(o.Connections)}
 	s.http = &http.Server{
@@ -267,7 +267,7 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		if r.ProtoMajor == 2 {
 			w = newStream(w)
 		}
-		reply := access.Begin(s.options.Logger, w, r)
+		reply := accesslog.Begin(s.options.Logger, w, r)
 		defer reply.End(id)
 		defer s.measure(r, reply)
 		if s.options.Tracing.on(r) {
@@ -308,11 +308,11 @@ func (s *Server) handler(next http.Handler) http.Handler {
 }
 
 // enter takes a request on, or says why not.
-func (s *Server) enter(r *http.Request) (*http.Request, *intake.Share, error) {
+func (s *Server) enter(r *http.Request) (*http.Request, *overload.Share, error) {
 	if operatorPath(r.URL.Path) {
-		return s.options.Intake.EnterReserved(r)
+		return s.options.Overload.EnterReserved(r)
 	}
-	return s.options.Intake.Enter(r)
+	return s.options.Overload.Enter(r)
 }
 
 // refuse answers a request whose body nobody will read.
@@ -321,7 +321,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection", "close")
 	}
 	e := envelope.From(err)
-	access.Note(w, slog.String("error", telemetry.ErrorName(e)))
+	accesslog.Note(w, slog.String("error", telemetry.ErrorName(e)))
 	envelope.Write(w, s.dialect(r.URL.Path), e)
 }
 
@@ -349,12 +349,12 @@ func (s *Server) requestID(r *http.Request) string {
 }
 
 // recover keeps a panic from being more than the end of one request.
-func (s *Server) recover(w *access.Reply, r *http.Request, id string) {
+func (s *Server) recover(w *accesslog.Reply, r *http.Request, id string) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
-	access.Outcome(w, http.StatusInternalServerError)
+	accesslog.Outcome(w, http.StatusInternalServerError)
 	if reason == http.ErrAbortHandler {
 		panic(reason)
 	}

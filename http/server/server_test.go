@@ -25,7 +25,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"stagedoor/http/intake"
+	"stagedoor/http/overload"
 	"stagedoor/http/text"
 	"stagedoor/providers/shapes/registry"
 )
@@ -92,8 +92,8 @@ func TestRequestIDsAreTheClientsOwnIfHarmless(t *testing.T) {
 
 func TestEveryReplyHasHSTSWhereTheIssuerIsHTTPS(t *testing.T) {
 	for _, https := range []bool{true, false} {
-		full := intake.New(intake.Limits{Requests: 1})
-		s, _ := newServer(t, func(o *Options) { o.HTTPS, o.Intake = https, full })
+		full := overload.New(overload.Limits{Requests: 1})
+		s, _ := newServer(t, func(o *Options) { o.HTTPS, o.Overload = https, full })
 		many := httptest.NewRequest("GET", "/healthz", nil)
 		for i := range maxFields + 1 {
 			many.Header.Set(fmt.Sprintf("X-%d", i), "")
@@ -118,11 +118,11 @@ func TestEveryReplyHasHSTSWhereTheIssuerIsHTTPS(t *testing.T) {
 // Beyond what the process takes on, requests are refused with their body unread,
 // in the shape of their path; whoever watches over it is answered all the same.
 func TestOverloadIsToldAtTheDoor(t *testing.T) {
-	full := intake.New(intake.Limits{Requests: 1})
+	full := overload.New(overload.Limits{Requests: 1})
 	if _, _, err := full.Enter(httptest.NewRequest("GET", "/", nil)); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := newServer(t, func(o *Options) { o.Intake = full })
+	s, _ := newServer(t, func(o *Options) { o.Overload = full })
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if w := get(s, httptest.NewRequest("GET", path, nil)); w.Code != 200 {
 			t.Errorf("%s: %d", path, w.Code)

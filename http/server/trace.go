@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"stagedoor/actors/telemetry"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 )
 
 // Tracing begins the trace of every request.
@@ -34,7 +34,7 @@ func (t *Tracing) on(r *http.Request) bool {
 func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) {
 	ctx := r.Context()
 	options := [3]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(telemetry.HTTPMethod.String(method(r.Method)), telemetry.URLPath.String(access.Path(r)),
+		trace.WithAttributes(telemetry.HTTPMethod.String(method(r.Method)), telemetry.URLPath.String(accesslog.Path(r)),
 			telemetry.URLScheme.String(scheme(r)), telemetry.ProtocolVersion.String(version(r)), telemetry.RequestID.String(id))}
 	n := 2
 	if caller := callerOf(r); caller.IsValid() {
@@ -50,7 +50,7 @@ func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) 
 }
 
 // end finishes a request's span.
-func (t *Tracing) end(span trace.Span, r *http.Request, reply *access.Reply) {
+func (t *Tracing) end(span trace.Span, r *http.Request, reply *accesslog.Reply) {
 	status := reply.Status()
 	if route := reply.Route(); route != "" {
 		span.SetName(spanName(method(r.Method), route))
@@ -143,7 +143,7 @@ func routeOf(pattern string) string {
 }
 
 // measure records the request's duration.
-func (s *Server) measure(r *http.Request, reply *access.Reply) {
+func (s *Server) measure(r *http.Request, reply *accesslog.Reply) {
 	if s.options.Metrics == nil || healthPath(r.URL.Path) {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/text"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/responses"
@@ -48,7 +48,7 @@ func (v *visit) keep(own []byte) []byte {
 	if !v.doors.Durable {
 		return nil
 	}
-	b, err := json.Marshal(kept{RequestID: access.RequestID(v.w), Key: v.key.ID, From: v.r.RemoteAddr, Sandbox: v.r.Header.Get(sandbox.Header), Body: own})
+	b, err := json.Marshal(kept{RequestID: accesslog.RequestID(v.w), Key: v.key.ID, From: v.r.RemoteAddr, Sandbox: v.r.Header.Get(sandbox.Header), Body: own})
 	if err != nil {
 		return nil // own was checked to be JSON; without a request it is not begun again
 	}

@@ -17,8 +17,7 @@ import (
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/text"
 	"stagedoor/actors/throttle"
-	"stagedoor/http/access"
-	"stagedoor/http/admission"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
 	"stagedoor/http/sse"
@@ -148,7 +147,7 @@ func (v *visit) admit() error {
 	if err := v.route(); err != nil {
 		return err
 	}
-	return admission.Charge(v.w, v.pass, v.estimate(), v.doors.Env.Now())
+	return auth.Charge(v.w, v.pass, v.estimate(), v.doors.Env.Now())
 }
 
 // read checks the key and its limits, and then reads the body. The caller releases
@@ -157,7 +156,7 @@ func (v *visit) read() error {
 	if err := v.identify(); err != nil {
 		return err
 	}
-	pass, err := admission.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
+	pass, err := auth.Admit(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now())
 	if err != nil {
 		return err
 	}
@@ -176,7 +175,7 @@ func (v *visit) read() error {
 // identify checks the key and that it has the shape's scope.
 func (v *visit) identify() error {
 	v.era = v.doors.Auth.Era()
-	key, err := admission.Identify(v.doors.Auth, v.r, v.shape.Scope, v.shape.Traits.KeyInQuery)
+	key, err := v.doors.Auth.Identify(v.r, v.shape.Scope, v.shape.Traits.KeyInQuery)
 	v.key = key // the log names it, too, if it may not do this
 	return err
 }
@@ -251,7 +250,7 @@ func (v *visit) mode() shapes.Mode {
 // textRequest describes the request to actors/text.
 func (v *visit) textRequest() *text.Request {
 	return &text.Request{
-		ID: access.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
+		ID: accesslog.RequestID(v.w), Inbound: v.shape, Mode: v.mode(), In: v.in, Head: v.head, Body: v.payload,
 		Plan: v.plan, Key: v.key.ID, Owner: string(v.owner()), Era: v.era, Class: class(v.head.ServiceTier,
 			v.head.Background),
 		Tokens: v.estimate(),
@@ -429,5 +428,5 @@ func (v *visit) refuse(err error) {
 
 // answer writes an error in the shape's dialect.
 func (v *visit) answer(err error) {
-	admission.Refuse(v.w, v.doors.Logger, v.shape.Envelope, err)
+	auth.Refuse(v.w, v.doors.Logger, v.shape.Envelope, err)
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/http/envelope"
-	"stagedoor/http/intake"
+	"stagedoor/http/overload"
 	"stagedoor/providers/jsonw"
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
@@ -119,11 +119,11 @@ func (d *Doors) modelsKey(w http.ResponseWriter, r *http.Request, form *modelFor
 	if err != nil {
 		return key, err
 	}
-	access.Note(w, slog.String("key", key.ID))
+	accesslog.Note(w, slog.String("key", key.ID))
 	if err := d.Auth.Permit(&key, r, registry.ScopeModels, ""); err != nil {
 		return key, err
 	}
-	return key, intake.Claim(r.Context(), state.OwnerOf(key.ID, key.User))
+	return key, overload.Claim(r.Context(), state.OwnerOf(key.ID, key.User))
 }
 
 // visible lists the models that a key may use.

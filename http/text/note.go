@@ -7,41 +7,41 @@ import (
 
 	"stagedoor/actors/telemetry"
 	"stagedoor/actors/text"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 )
 
 // note adds what the door knows to the line of the request. out is nil for one
 // that did not get as far as the text.
 func (v *visit) note(out *text.Outcome) {
 	if out != nil && out.Err != nil {
-		access.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
+		accesslog.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
 	}
-	if !access.Wanted(v.w) {
+	if !accesslog.Wanted(v.w) {
 		return
 	}
-	access.Note(v.w, slog.String("shape", string(v.shape.Name)), slog.Bool("stream", v.head.Stream))
+	accesslog.Note(v.w, slog.String("shape", string(v.shape.Name)), slog.Bool("stream", v.head.Stream))
 	for _, known := range [...]slog.Attr{slog.String("model", short(v.head.Model)), slog.String("key", v.key.ID)} {
 		if known.Value.String() != "" {
-			access.Note(v.w, known)
+			accesslog.Note(v.w, known)
 		}
 	}
 	if out == nil {
 		return
 	}
-	access.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
+	accesslog.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
 		slog.Bool("untouched", out.Untouched))
 	if out.Err != nil && out.Committed { // else answer has said so
-		access.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
+		accesslog.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
 	}
 	if n := out.Usage.InputTotal; n >= 0 {
-		access.Note(v.w, slog.Int64("input_tokens", n))
+		accesslog.Note(v.w, slog.Int64("input_tokens", n))
 	}
 	if n := out.Usage.OutputTotal; n >= 0 {
-		access.Note(v.w, slog.Int64("output_tokens", n))
+		accesslog.Note(v.w, slog.Int64("output_tokens", n))
 	}
 	for _, told := range [...]slog.Attr{slog.String("degraded", out.Degraded), slog.String("losses", out.Losses)} {
 		if told.Value.String() != "" {
-			access.Note(v.w, told)
+			accesslog.Note(v.w, told)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"stagedoor/actors/meter"
 	"stagedoor/actors/text"
 	"stagedoor/http/envelope"
-	"stagedoor/http/intake"
+	"stagedoor/http/overload"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/registry"
@@ -117,7 +117,7 @@ func (d *Doors) receipts(r *http.Request) ([]state.Receipt, error) {
 	if err := d.Auth.Permit(&key, r, "", ""); err != nil {
 		return nil, err
 	}
-	if err := intake.Claim(r.Context(), state.OwnerOf(key.ID, key.User)); err != nil {
+	if err := overload.Claim(r.Context(), state.OwnerOf(key.ID, key.User)); err != nil {
 		return nil, err
 	}
 	all, err := d.find(r.Context(), &key, r.PathValue("request_id"))

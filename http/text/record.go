@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/actors/text"
-	"stagedoor/http/access"
+	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/upstream"
@@ -135,7 +135,7 @@ func (r *record) close(out *text.Outcome) {
 		return responses.Failed(begun, out.Err)
 	})
 	if r.phase == open {
-		r.visit.doors.Logger.Error("response not stored", "request_id", access.RequestID(r.visit.w), "response_id", r.id)
+		r.visit.doors.Logger.Error("response not stored", "request_id", accesslog.RequestID(r.visit.w), "response_id", r.id)
 	}
 }
 

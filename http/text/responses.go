@@ -16,10 +16,10 @@ import (
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/text"
-	"stagedoor/http/access"
-	"stagedoor/http/admission"
+	"stagedoor/http/accesslog"
+	"stagedoor/http/auth"
 	"stagedoor/http/envelope"
-	"stagedoor/http/intake"
+	"stagedoor/http/overload"
 	"stagedoor/http/sse"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
@@ -267,13 +267,13 @@ func (d *Doors) stored(w http.ResponseWriter, r *http.Request) (*visit, state.Re
 	v := &visit{doors: d, shape: responses.Shape, w: w, r: r}
 	err := v.identify()
 	if err == nil {
-		err = intake.Claim(r.Context(), v.owner())
+		err = overload.Claim(r.Context(), v.owner())
 	}
 	if err != nil {
 		v.refuse(err)
 		return nil, state.ResponseHeader{}, false
 	}
-	access.Note(w, slog.String("key", v.key.ID))
+	accesslog.Note(w, slog.String("key", v.key.ID))
 	h, err := d.Store.ResponseHeader(r.PathValue("id"), v.owner())
 	if err != nil {
 		e := storeError(err, "")
@@ -305,7 +305,7 @@ func (d *Doors) Response(w http.ResponseWriter, r *http.Request) {
 			v.refuse(dialogue.Invalid("stream", "only a background response that was created with stream: true can be streamed again"))
 			return
 		}
-		if err := admission.AdmitWatcher(w, r, d.Limits, &v.key, d.Env.Now()); err != nil {
+		if err := auth.AdmitWatcher(w, r, d.Limits, &v.key, d.Env.Now()); err != nil {
 			v.refuse(err)
 			return
 		}

@@ -1,7 +1,7 @@
 // Package memory bounds the memory that requests take beyond their bodies: the neutral form
 // and the encoding for the upstream of a request that is translated, large replies, and
 // responses that run in the background. Bodies as they arrive are counted
-// by stagedoor/http/intake. Both limits are shares of one limit, which the program
+// by stagedoor/http/overload. Both limits are shares of one limit, which the program
 // derives from its control group or its machine (cmd/stagedoor/memory.go), so that
 // requests are refused before the kernel kills the process.
 //

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"stagedoor/http/browser"
+	"stagedoor/http/web/browser"
 	"stagedoor/providers/mask"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/video/mp4"

@@ -1,0 +1,212 @@
+package flow_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/engine"
+	"stagedoor/actors/flow"
+	"stagedoor/actors/kit"
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/throttle"
+	httpflow "stagedoor/http/flow"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// bench is an overview of a registry with a clock, and one provider.
+type bench struct {
+	*httpflow.Overview
+	at     time.Time
+	paused time.Time // since when up is; zero: it is not
+	gate   *throttle.Client
+}
+
+func newBench(t testing.TB) *bench {
+	b := &bench{at: time.Unix(1000, 0)}
+	system := kittest.Start(t)
+	var err error
+	if b.gate, err = throttle.Spawn(system, "p", throttle.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	now := func() time.Time { return b.at }
+	providers := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
+	b.Overview = &httpflow.Overview{Flow: flow.New(now), Now: now, Serving: func() []*engine.Provider { return providers },
+		Pause: func(string) (state.Pause, bool) { return state.Pause{Since: b.paused}, !b.paused.IsZero() },
+		Tree:  func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
+	return b
+}
+
+var up = &catalog.Candidate{Provider: &catalog.Provider{Name: "up"}, Model: "m"}
+
+// begin begins a stream a second after the one before.
+func (b *bench) begin(t testing.TB, id string, output int64) *flow.Request {
+	b.at = b.at.Add(time.Second)
+	r := b.Flow.Begin(t.Context(), flow.About{ID: id, Model: "m-" + id, Key: "key_" + id[:1], Stream: true}, func(error) {})
+	r.Attempt(up)
+	r.Enter(flow.Waiting)
+	r.Progress(output)
+	return r
+}
+
+func ids(a httpflow.Active) string {
+	var all []string
+	for _, r := range a.Data {
+		all = append(all, r.ID)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestWindowHasThoseThatComeFirst(t *testing.T) {
+	b := newBench(t)
+	for i := range 500 {
+		b.begin(t, fmt.Sprintf("%c%03d", 'a'+i%2, i), int64(i*7919%500))
+	}
+	for _, c := range []struct {
+		filter   httpflow.Filter
+		matching int
+		want     string
+	}{
+		{httpflow.Filter{Limit: 3}, 500, "a000 b001 a002"},
+		{httpflow.Filter{Limit: 3, Sort: httpflow.SortNew}, 500, "b499 a498 b497"},
+		{httpflow.Filter{Limit: 2, Sort: httpflow.SortTokens}, 500, "b321 a142"},
+		{httpflow.Filter{Limit: 2, Key: "key_b"}, 250, "b001 b003"},
+		{httpflow.Filter{Model: "-a01"}, 5, "a010 a012 a014 a016 a018"},
+		{httpflow.Filter{Phase: "queued"}, 0, ""},
+		{httpflow.Filter{Provider: "down"}, 0, ""},
+	} {
+		got := b.Active(t.Context(), c.filter)
+		if got.Matching != c.matching || ids(got) != c.want || got.Load.InFlight != 500 {
+			t.Errorf("%+v: %d match of %d, %s; want %d, %s", c.filter, got.Matching, got.Load.InFlight, ids(got), c.matching, c.want)
+		}
+	}
+	if all := b.Active(t.Context(), httpflow.Filter{Limit: 1 << 30}); len(all.Data) != httpflow.MaxLimit {
+		t.Errorf("%d at once", len(all.Data))
+	}
+}
+
+func TestWatcherTellsWhatChanged(t *testing.T) {
+	b := newBench(t)
+	w := b.Watch(t.Context())
+	next := func() (told []gjson.Result, more <-chan struct{}) {
+		more, err := w.Next(func(m []byte) error {
+			told = append(told, gjson.Parse(string(m)))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told, more
+	}
+	if told, more := next(); told != nil || more != nil {
+		t.Errorf("before it is asked it tells %v", told)
+	}
+	for wish, want := range map[string]string{
+		"": "must be", "{": "must be", `{"type":"watch","view":"requests","other":1}`: "must be", `{"type":"x"}`: "type: must be watch",
+		`{"type":"watch","view":"x"}`: "view: must be one of", `{"type":"watch","view":"request"}`: "id: must be",
+	} {
+		w.Hear([]byte(wish))
+		if told, more := next(); len(told) != 1 || told[0].Get("type").Str != "error" || !strings.HasPrefix(told[0].Get("message").Str, want) || more != nil {
+			t.Errorf("%s is answered %v", wish, told)
+		}
+	}
+	w.Hear([]byte(`{"type":"watch","view":"requests","filter":{"limit":1}}`))
+	if told, more := next(); len(told) != 1 || told[0].Get("active.matching").Int() != 0 || more == nil {
+		t.Errorf("nothing is under way: %v", told)
+	}
+	if told, _ := next(); told != nil {
+		t.Errorf("the same is told again: %v", told)
+	}
+	r := b.begin(t, "a1", 3)
+	if told, _ := next(); len(told) != 1 || told[0].Get("active.data.0.id").Str != "a1" {
+		t.Errorf("a request under way: %v", told)
+	}
+	r.End(flow.Result{Usage: dialogue.NoUsage})
+	if told, _ := next(); len(told) != 1 || told[0].Get("recent.0.id").Str != "a1" || told[0].Get("active.data.#").Int() != 0 {
+		t.Errorf("it ended: %v", told)
+	}
+	w.Hear([]byte(`{"type":"watch","view":"request","id":"none"}`))
+	if told, _ := next(); len(told) != 1 || told[0].Get("request").Type != gjson.Null {
+		t.Errorf("one that is not there: %v", told)
+	}
+}
+
+func TestProviderWhoseGateIsGoneIsShown(t *testing.T) {
+	b := newBench(t)
+	if p, ok := b.Provider(t.Context(), "up"); !ok || !p.Answers || p.Breaker != "closed" {
+		t.Errorf("%+v", p)
+	}
+	if err := b.gate.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p, ok := b.Provider(t.Context(), "up"); !ok || p.Answers || p.Name != "up" {
+		t.Errorf("%+v", p)
+	}
+	if _, ok := b.Provider(t.Context(), "down"); ok {
+		t.Error("there is a provider that is not there")
+	}
+}
+
+func TestPausedProviderSaysSinceWhen(t *testing.T) {
+	b := newBench(t)
+	if p, _ := b.Provider(t.Context(), "up"); p.Paused || p.PausedAt != nil {
+		t.Errorf("not paused: %+v", p)
+	}
+	b.paused = b.at
+	b.gate.Pause()
+	if p, _ := b.Provider(t.Context(), "up"); !p.Paused || p.PausedAt == nil || !p.PausedAt.Equal(b.at) {
+		t.Errorf("paused: %+v", p)
+	}
+}
+
+// BenchmarkLook is one look at ten thousand streams, as a page takes twice a second.
+func BenchmarkLook(b *testing.B) {
+	o := newBench(b)
+	for i := range 10_000 {
+		o.begin(b, fmt.Sprint("a", i), 5)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		o.Active(b.Context(), httpflow.Filter{})
+	}
+}
+
+// FuzzHear: whatever a client says, the watcher answers or does as it is told.
+func FuzzHear(f *testing.F) {
+	o := newBench(f)
+	f.Add([]byte(`{"type":"watch","view":"requests","filter":{"limit":-1,"sort":"x"}}`))
+	f.Add([]byte(`{"type":"watch","view":"request","id":"a"}`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		w := o.Watch(t.Context())
+		w.Hear(message)
+		told := 0
+		if _, err := w.Next(func(m []byte) error {
+			told++
+			if !gjson.ValidBytes(m) {
+				t.Errorf("%q", m)
+			}
+			return nil
+		}); err != nil || told != 1 {
+			t.Errorf("%d messages, %v", told, err)
+		}
+	})
+}
+
+func TestNamesOfBrokenBytesTakeNoViewAway(t *testing.T) {
+	b := newBench(t)
+	r := b.begin(t, "a", 1)
+	r.Attempt(&catalog.Candidate{Provider: up.Provider, Model: "m\xff\xfe"})
+	for _, view := range []string{httpflow.ViewRequests, httpflow.ViewRequest} {
+		w := b.Watch(t.Context())
+		w.Hear([]byte(`{"type":"watch","view":"` + view + `","id":"a"}`))
+		var heard []byte
+		if _, err := w.Next(func(m []byte) error { heard = append(heard, m...); return nil }); err != nil || !gjson.ValidBytes(heard) || !strings.Contains(string(heard), "m\ufffd") {
+			t.Errorf("%s: %v, %s", view, err, heard)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"stagedoor/actors/engine"
+	"stagedoor/actors/throttle"
+)
+
+// Provider is a provider with its gate.
+type Provider struct {
+	Name      string     `json:"name"`
+	Shape     string     `json:"shape"`
+	Answers   bool       `json:"answers" doc:"false: its gate restarts, and what it would say is not here"`
+	Paused    bool       `json:"paused" doc:"requests wait until it is resumed"`
+	PausedAt  *time.Time `json:"paused_since" doc:"when an operator paused it; null: it is not paused"`
+	Breaker   string     `json:"breaker" enum:"closed,open,half_open"`
+	ReopensMs int64      `json:"reopens_ms" doc:"until the next probe, if the breaker is open"`
+	CoolMs    int64      `json:"cool_ms" doc:"how long nothing is sent because the provider said so"`
+	InFlight  int        `json:"in_flight"`
+	Places    int        `json:"places" doc:"how many requests may be in flight; 0: any number"`
+	Requests  Bucket     `json:"requests"`
+	Tokens    Bucket     `json:"tokens"`
+	Queued    int        `json:"queued"`
+	Queues    []Queue    `json:"queues" doc:"by owner and class, the longest first"`
+	Keys      KeysState  `json:"keys"`
+	ServiceMs int64      `json:"service_ms" doc:"how long a request takes on average"`
+	Granted   int64      `json:"granted" doc:"requests since the start"`
+	WaitedMs  int64      `json:"waited_ms" doc:"in the queue, all granted requests together"`
+	Refused   []Count    `json:"refused" doc:"by reason"`
+	Outcomes  []Count    `json:"outcomes" doc:"by kind"`
+}
+
+// Bucket is a limit per minute.
+type Bucket struct {
+	Limit     int   `json:"limit" doc:"per minute; 0: none"`
+	Remaining int   `json:"remaining" doc:"what would be let through at once"`
+	ResetMs   int64 `json:"reset_ms" doc:"until it is full again"`
+}
+
+// Queue is what one key has waiting in one class.
+type Queue struct {
+	Owner    string `json:"owner" doc:"user:NAME, or key:ID for a key without a user"`
+	Class    string `json:"class" enum:"interactive,normal,background"`
+	Count    int    `json:"count"`
+	OldestMs int64  `json:"oldest_ms" doc:"how long the first of them has waited"`
+}
+
+// KeysState is how many keys of a provider rest because they were refused.
+type KeysState struct {
+	Benched int `json:"benched"`
+	Of      int `json:"of"`
+}
+
+// Count is one of several counters.
+type Count struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+var classes = [...]string{throttle.Interactive: "interactive", throttle.Normal: "normal", throttle.Background: "background"}
+
+// Providers are all of them, by name.
+func (o *Overview) Providers(ctx context.Context) []Provider {
+	out := []Provider{}
+	for _, p := range o.Serving() {
+		out = append(out, o.provider(ctx, p))
+	}
+	return out
+}
+
+// Provider is one of them; false: there is none of this name.
+func (o *Overview) Provider(ctx context.Context, name string) (Provider, bool) {
+	if p := o.serving(name); p != nil {
+		return o.provider(ctx, p), true
+	}
+	return Provider{}, false
+}
+
+func (o *Overview) serving(name string) *engine.Provider {
+	for _, p := range o.Serving() {
+		if p.Spec.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
+	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Gate.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
+		Breaker: throttle.Shut.String()}
+	if p.Client != nil {
+		out.Keys.Benched, out.Keys.Of = p.Client.Keys().Benched(o.Now())
+	}
+	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	defer cancel()
+	s, err := p.Gate.Stats(ctx)
+	if err != nil {
+		return out
+	}
+	out.Answers, out.Paused, out.Breaker = true, s.Paused, s.Breaker.String()
+	if pause, ok := o.Pause(p.Spec.Name); ok && s.Paused {
+		since := pause.Since.UTC()
+		out.PausedAt = &since
+	}
+	out.ReopensMs, out.CoolMs = s.ReopensIn.Milliseconds(), s.CoolDown.Milliseconds()
+	out.InFlight, out.Places, out.Queued = s.InFlight, s.MaxInFlight, s.Queued
+	out.Requests, out.Tokens = bucket(s.Requests), bucket(s.Tokens)
+	for _, q := range s.Queues {
+		out.Queues = append(out.Queues, Queue{q.Owner, classes[q.Class], q.Count, q.Oldest.Milliseconds()})
+	}
+	out.ServiceMs, out.Granted, out.WaitedMs = s.Service.Milliseconds(), s.Granted, s.Waited.Milliseconds()
+	out.Refused, out.Outcomes = counts(s.Refused), counts(s.Outcomes)
+	return out
+}
+
+func bucket(l throttle.Level) Bucket {
+	return Bucket{l.Limit, max(l.Remaining, 0), max(l.Reset, 0).Round(time.Millisecond).Milliseconds()}
+}
+
+// counts are the counters that are not zero, the highest first.
+func counts(by map[string]int64) []Count {
+	out := []Count{}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if by[name] > 0 {
+			out = append(out, Count{name, by[name]})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Count) int { return cmp.Compare(b.Count, a.Count) })
+	return out
+}

@@ -1,0 +1,367 @@
+package flow
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stagedoor/actors/engine"
+	"stagedoor/actors/flow"
+	"stagedoor/actors/kit"
+	"stagedoor/state"
+)
+
+// Overview looks. Any goroutine may use it.
+type Overview struct {
+	Flow *flow.Registry
+	// Serving are the providers in force, by name.
+	Serving func() []*engine.Provider
+	// SetPaused pauses a provider, or lets it go on; state.ErrNotFound says that there is
+	// none. Pause finds its pause.
+	SetPaused func(ctx context.Context, name string, paused bool) error
+	Pause     func(name string) (state.Pause, bool)
+	// Tree lists actors and counts them.
+	Tree func() ([]kit.ActorStats, kit.Stats)
+	Now  func() time.Time
+}
+
+// gateTime is how long a gate may take to answer before it is left out.
+const gateTime = 200 * time.Millisecond
+
+// Filter chooses requests. Empty fields choose all.
+type Filter struct {
+	Phase    string `json:"phase"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"` // a part of it
+	Key      string `json:"key"`
+	Failed   bool   `json:"failed"` // of those that ended
+	// Sort is SortAge, which is also "", SortNew or SortTokens.
+	Sort  string `json:"sort"`
+	Limit int    `json:"limit"`
+}
+
+// The orders of requests under way: the oldest first, the newest first, or those with
+// most tokens first.
+const (
+	SortAge    = "age"
+	SortNew    = "new"
+	SortTokens = "tokens"
+)
+
+// Bounds of a filter's limit.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 500
+)
+
+func (f *Filter) limit() int {
+	if f.Limit <= 0 {
+		return DefaultLimit
+	}
+	return min(f.Limit, MaxLimit)
+}
+
+func (f *Filter) admits(r *flow.Request, phase flow.Phase) bool {
+	return (f.Phase == "" || f.Phase == phase.String()) && (f.Provider == "" || f.Provider == r.Provider()) &&
+		(f.Model == "" || strings.Contains(r.Model, f.Model)) && (f.Key == "" || f.Key == r.Key)
+}
+
+// rank is where a request stands: lower goes first.
+func (f *Filter) rank(r *flow.Request) int64 {
+	switch f.Sort {
+	case SortNew:
+		return -r.Began().UnixNano()
+	case SortTokens:
+		return -r.Output()
+	}
+	return r.Began().UnixNano()
+}
+
+// Load is what goes on, in numbers.
+type Load struct {
+	InFlight        int            `json:"in_flight" doc:"requests under way"`
+	Phases          Phases         `json:"phases"`
+	TokensPerSecond int64          `json:"tokens_per_second" doc:"of output, of all streams under way"`
+	OutputTokens    int64          `json:"output_tokens" doc:"since the start, those of requests under way included"`
+	Ended           int64          `json:"ended" doc:"requests since the start"`
+	Failed          int64          `json:"failed" doc:"how many of them failed"`
+	Providers       []ProviderLoad `json:"providers"`
+}
+
+// Phases counts the requests under way by what they are doing.
+type Phases struct {
+	Starting int `json:"starting"`
+	Queued   int `json:"queued" doc:"in front of a provider's gate, or as a job in the provider's own queue"`
+	Waiting  int `json:"waiting" doc:"sent, without a piece of answer yet"`
+	Replying int `json:"replying"`
+	Making   int `json:"in_progress" doc:"jobs that are made"`
+	Resting  int `json:"resting" doc:"between two attempts"`
+}
+
+// ProviderLoad is a provider's part of it.
+type ProviderLoad struct {
+	Provider        string `json:"provider"`
+	InFlight        int    `json:"in_flight"`
+	Queued          int    `json:"queued"`
+	TokensPerSecond int64  `json:"tokens_per_second"`
+}
+
+// Active is what is under way.
+type Active struct {
+	Load     Load      `json:"load"`
+	Matching int       `json:"matching" doc:"how many requests match; data has those that come first"`
+	Data     []Request `json:"data"`
+}
+
+// Request is one request.
+type Request struct {
+	ID              string    `json:"id"`
+	Started         time.Time `json:"started"`
+	Phase           string    `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
+	PhaseMs         int64     `json:"phase_ms" doc:"how long it has been in its phase"`
+	DurationMs      int64     `json:"duration_ms" doc:"so far, or in all"`
+	Shape           string    `json:"shape" doc:"of the client"`
+	Model           string    `json:"model" doc:"as the client calls it"`
+	Provider        string    `json:"provider" doc:"who is asked, or was asked last; empty: nobody yet"`
+	UpstreamModel   string    `json:"upstream_model"`
+	Key             string    `json:"key" doc:"the id of the key"`
+	Stream          bool      `json:"stream"`
+	Background      bool      `json:"background"`
+	Progress        *int      `json:"progress" doc:"per cent of a video job that are made; null: it is no job"`
+	Attempts        int       `json:"attempts"`
+	InputTokens     int64     `json:"input_tokens" doc:"once the upstream has told; 0: it has not"`
+	OutputTokens    int64     `json:"output_tokens" doc:"as counted so far, or as the upstream told"`
+	TokensPerSecond int64     `json:"tokens_per_second"`
+	FirstMs         *int64    `json:"first_ms" doc:"until the first piece of answer; null: there is none yet"`
+	QueuePosition   *int      `json:"queue_position" doc:"from 1, if nobody else came; null: it does not queue"`
+	Trace           string    `json:"trace" doc:"id of its trace; empty: none is recorded"`
+	Result          *Result   `json:"result" doc:"null: it is under way"`
+}
+
+// Result is how a request ended.
+type Result struct {
+	Status    int    `json:"status" doc:"of the failure that the client was told of; 0: there was none"`
+	Code      string `json:"code" doc:"of that failure"`
+	Reason    string `json:"reason" doc:"why the reply ended"`
+	QueuedMs  int64  `json:"queued_ms"`
+	Untouched bool   `json:"untouched" doc:"the reply passed as its upstream wrote it"`
+	Degraded  string `json:"degraded"`
+	Losses    string `json:"losses"`
+}
+
+// buffers hold lists of all requests under way, for as long as one look takes.
+var buffers = sync.Pool{New: func() any { return new([]*flow.Request) }}
+
+// Active looks at the requests under way. It goes through all of them once, for the
+// sums, and describes only those that are asked for.
+func (o *Overview) Active(ctx context.Context, f Filter) Active {
+	now := o.Now()
+	o.Flow.Spans().Want(now)
+	buffer := buffers.Get().(*[]*flow.Request)
+	all := o.Flow.Active((*buffer)[:0])
+	defer func() {
+		clear(all)
+		*buffer = all[:0]
+		buffers.Put(buffer)
+	}()
+	sum := newSum()
+	first := window{most: f.limit()}
+	out := Active{Data: []Request{}}
+	for _, r := range all {
+		phase := r.Phase()
+		if phase == flow.Ended {
+			continue // it ended while we looked
+		}
+		sum.add(r, phase, now)
+		if f.admits(r, phase) {
+			out.Matching++
+			first.offer(r, f.rank(r))
+		}
+	}
+	out.Load = sum.load(o.Flow.Totals())
+	chosen := first.sorted()
+	places := o.places(ctx, chosen)
+	for _, r := range chosen {
+		view := describe(r, now)
+		if at, queued := places[r.ID]; queued && view.Phase == flow.Queued.String() {
+			view.QueuePosition = &at
+		}
+		out.Data = append(out.Data, view)
+	}
+	return out
+}
+
+// sum adds requests up.
+type sum struct {
+	counts [flow.Ended]int
+	output int64
+	rate   float64
+	by     map[string]*part
+}
+
+type part struct {
+	inFlight, queued int
+	rate             float64
+}
+
+func newSum() *sum { return &sum{by: make(map[string]*part)} }
+
+func (s *sum) add(r *flow.Request, phase flow.Phase, now time.Time) {
+	s.counts[phase]++
+	s.output += r.Output()
+	rate := 0.0
+	if phase == flow.Replying {
+		rate = r.Rate(now)
+	}
+	s.rate += rate
+	name := r.Provider()
+	if name == "" {
+		return
+	}
+	p := s.by[name]
+	if p == nil {
+		p = new(part)
+		s.by[name] = p
+	}
+	p.rate += rate
+	if p.inFlight++; phase == flow.Queued {
+		p.queued++
+	}
+}
+
+func (s *sum) load(t flow.Totals) Load {
+	l := Load{TokensPerSecond: int64(s.rate + 0.5), OutputTokens: t.Output + s.output, Ended: t.Ended, Failed: t.Failed, Providers: []ProviderLoad{},
+		Phases: Phases{Starting: s.counts[flow.Starting], Queued: s.counts[flow.Queued], Waiting: s.counts[flow.Waiting],
+			Replying: s.counts[flow.Replying], Making: s.counts[flow.Making], Resting: s.counts[flow.Resting]}}
+	for _, n := range s.counts {
+		l.InFlight += n
+	}
+	for name, p := range s.by {
+		l.Providers = append(l.Providers, ProviderLoad{name, p.inFlight, p.queued, int64(p.rate + 0.5)})
+	}
+	slices.SortFunc(l.Providers, func(a, b ProviderLoad) int { return strings.Compare(a.Provider, b.Provider) })
+	return l
+}
+
+// window keeps the requests that come first.
+type window struct {
+	most  int
+	items ranked
+}
+
+type item struct {
+	rank    int64
+	request *flow.Request
+}
+
+func (a item) compare(b item) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.request.ID, b.request.ID))
+}
+
+func (w *window) offer(r *flow.Request, rank int64) {
+	next := item{rank, r}
+	if len(w.items) < w.most {
+		heap.Push(&w.items, next)
+		return
+	}
+	if next.compare(w.items[0]) < 0 {
+		w.items[0] = next
+		heap.Fix(&w.items, 0)
+	}
+}
+
+func (w *window) sorted() []*flow.Request {
+	slices.SortFunc(w.items, item.compare)
+	all := make([]*flow.Request, len(w.items))
+	for i := range w.items {
+		all[i] = w.items[i].request
+	}
+	return all
+}
+
+// ranked is a heap with the last one on top.
+type ranked []item
+
+func (h ranked) Len() int           { return len(h) }
+func (h ranked) Less(i, j int) bool { return h[i].compare(h[j]) > 0 }
+func (h ranked) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *ranked) Push(x any)        { *h = append(*h, x.(item)) }
+
+func (h *ranked) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// places asks the gates that some of the requests wait at for their positions.
+func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[string]int {
+	names := make(map[string]bool)
+	for _, r := range chosen {
+		if r.Phase() == flow.Queued {
+			names[r.Provider()] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	defer cancel()
+	places := make(map[string]int)
+	for _, p := range o.Serving() {
+		if !names[p.Spec.Name] {
+			continue
+		}
+		waiters, err := p.Gate.Queue(ctx)
+		if err != nil {
+			continue // it restarts: positions come with the next look
+		}
+		for _, w := range waiters {
+			places[w.ID] = w.Position
+		}
+	}
+	return places
+}
+
+// Recent are requests that ended lately, the last one first.
+func (o *Overview) Recent(f Filter) []Request {
+	now := o.Now()
+	o.Flow.Spans().Want(now)
+	out := []Request{}
+	for _, r := range o.Flow.Recent() {
+		if len(out) == f.limit() {
+			break
+		}
+		if !f.admits(r, flow.Ended) {
+			continue
+		}
+		view := describe(r, now)
+		if f.Failed && view.Result.Status == 0 {
+			continue
+		}
+		out = append(out, view)
+	}
+	return out
+}
+
+func describe(r *flow.Request, now time.Time) Request {
+	v := r.View(now)
+	out := Request{ID: v.ID, Started: v.Began.UTC(), Phase: v.Phase.String(), PhaseMs: v.InPhase.Milliseconds(), DurationMs: v.Age.Milliseconds(),
+		Shape: v.Shape, Model: v.Model, Provider: v.Provider, UpstreamModel: v.Upstream, Key: v.Key, Stream: v.Stream, Background: v.Work,
+		Attempts: v.Attempts, InputTokens: v.Input, OutputTokens: v.Output, TokensPerSecond: int64(v.Rate() + 0.5), Trace: v.Trace}
+	if v.Job {
+		out.Progress = &v.Progress
+	}
+	if v.First > 0 {
+		ms := v.First.Milliseconds()
+		out.FirstMs = &ms
+	}
+	if res := v.Result; res != nil {
+		out.Result = &Result{Status: res.Status, Code: res.Code, Reason: res.Reason, QueuedMs: res.Queued.Milliseconds(),
+			Untouched: res.Untouched, Degraded: res.Degraded, Losses: res.Losses}
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package flow
+
+import (
+	"time"
+
+	"stagedoor/actors/flow"
+)
+
+// Detail is one request with all that is known of it.
+type Detail struct {
+	Request
+	Steps []Step `json:"steps" doc:"the phases it went through"`
+	Spans []Span `json:"spans" doc:"the parts of its work that are over, if spans were recorded when it came"`
+}
+
+// Step is when a request came into a phase.
+type Step struct {
+	Phase   string `json:"phase" enum:"starting,queued,waiting,replying,in_progress,resting,ended"`
+	Attempt int    `json:"attempt" doc:"from 1; 0: before the first"`
+	AtUs    int64  `json:"at_us" doc:"microseconds since the request began"`
+}
+
+// Span is a part of a request's work.
+type Span struct {
+	ID         string      `json:"id"`
+	Parent     string      `json:"parent" doc:"empty: the first of them"`
+	Name       string      `json:"name"`
+	Kind       string      `json:"kind"`
+	AtUs       int64       `json:"at_us" doc:"microseconds since the request began; below 0: before the model was known"`
+	TookUs     int64       `json:"took_us"`
+	Failed     bool        `json:"failed"`
+	Failure    string      `json:"failure" doc:"what went wrong, in a word"`
+	Attributes []Attribute `json:"attributes"`
+	Events     []Event     `json:"events"`
+}
+
+// Attribute is what a span says of itself.
+type Attribute struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Event is something that happened during a span.
+type Event struct {
+	Name string `json:"name"`
+	AtUs int64  `json:"at_us" doc:"microseconds since the request began"`
+}
+
+// Request is one request, under way or remembered; false: there is none.
+func (o *Overview) Request(id string) (Detail, bool) {
+	now := o.Now()
+	o.Flow.Spans().Want(now)
+	r := o.Flow.Find(id)
+	if r == nil {
+		return Detail{}, false
+	}
+	d := Detail{Request: describe(r, now), Steps: []Step{}, Spans: []Span{}}
+	for _, m := range r.Marks() {
+		d.Steps = append(d.Steps, Step{m.Phase.String(), m.Attempt, m.After.Microseconds()})
+	}
+	for _, s := range r.Spans() {
+		d.Spans = append(d.Spans, span(&s, r.Began()))
+	}
+	return d, true
+}
+
+func span(s *flow.Span, began time.Time) Span {
+	out := Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Kind: s.Kind, AtUs: s.Start.Sub(began).Microseconds(), TookUs: s.Took.Microseconds(),
+		Failed: s.Failed, Failure: s.Failure, Attributes: []Attribute{}, Events: []Event{}}
+	for _, a := range s.Attributes {
+		out.Attributes = append(out.Attributes, Attribute{a.Key, a.Value})
+	}
+	for _, e := range s.Events {
+		out.Events = append(out.Events, Event{e.Name, e.At.Sub(began).Microseconds()})
+	}
+	return out
+}
+
+// Cancel ends a request. Its errors are the flow's.
+func (o *Overview) Cancel(id string) error { return o.Flow.Cancel(id) }

@@ -1,0 +1,206 @@
+package portal_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/portal"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+const (
+	origin   = "https://gateway.example.net"
+	password = "correct horse battery"
+)
+
+// house is a portal over the real registry and ledger, and a store in memory.
+type house struct {
+	t        *testing.T
+	handler  http.Handler
+	registry *tokens.Client
+	state    *state.State
+	ledger   *ledger.Client
+	log      bytes.Buffer
+	forwards []string // what came through the page of videos
+	anna     tokens.User
+	root     tokens.User
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t}
+	var err error
+	if h.state, err = state.Open(journal.NewMemory(), time.Now); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.state.Close() })
+	system := kittest.Start(t)
+	if h.registry, err = tokens.Start(tokens.Options{System: system, State: h.state, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if h.ledger, err = ledger.New(system, h.state); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := browser.New(browser.Options{Registry: h.registry, Origin: origin, Key: []byte("a key for tests only"), Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	p := portal.New(portal.Options{Logger: slog.New(slog.NewTextHandler(&h.log, nil)), Registry: h.registry, Ledger: h.ledger, State: h.state, Browser: guard,
+		Address: origin, Example: func() string { return "gpt'4" }, VideoModels: func() []string { return []string{"video-2"} }, TopUpURL: func() string { return "" }, Now: time.Now, Random: rand.Reader})
+	p.Routes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) })
+	api := http.NewServeMux()
+	api.HandleFunc("/v1/", h.served)
+	p.ForwardRoutes(func(pattern string, f http.HandlerFunc) { mux.HandleFunc(pattern, f) }, api)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if !p.Missing(w, r) {
+			http.NotFound(w, r)
+		}
+	})
+	h.handler = mux
+	h.anna, h.root = h.user("anna", false), h.user("root", true)
+	return h
+}
+
+// served stands for the API: it notes who asks for what.
+func (h *house) served(w http.ResponseWriter, r *http.Request) {
+	key, err := auth.New(nil, time.Now).Authenticate(r, false)
+	h.forwards = append(h.forwards, fmt.Sprintf("%s %s by %s may %v: %v", r.Method, r.URL, key.User, key.Scopes, err))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (h *house) user(name string, admin bool) tokens.User {
+	h.t.Helper()
+	u, err := h.registry.CreateUser(h.t.Context(), tokens.NewUser{Username: name, Email: name + "@example.com", Password: password, Admin: admin})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return u
+}
+
+// visitor is a browser: it keeps cookies and knows the token of the last page.
+type visitor struct {
+	*house
+	cookies map[string]string
+	page    string
+}
+
+func (h *house) visitor() *visitor { return &visitor{house: h, cookies: map[string]string{}} }
+
+// signedIn is the browser of somebody who has signed in.
+func (h *house) signedIn(name string) *visitor {
+	h.t.Helper()
+	v := h.visitor()
+	v.get("/signin")
+	if res := v.post("/signin", "username", name, "password", password); res.StatusCode != http.StatusSeeOther {
+		h.t.Fatalf("sign in: %d\n%s", res.StatusCode, v.page)
+	}
+	v.get("/account")
+	return v
+}
+
+func (v *visitor) get(path string) *http.Response {
+	return v.do(httptest.NewRequest(http.MethodGet, origin+path, nil))
+}
+
+var (
+	hiddenToken = regexp.MustCompile(`name="token" value="([^"]*)"`)
+	hiddenID    = regexp.MustCompile(`name="id" value="([0-9a-f]+)"`)
+)
+
+func find(re *regexp.Regexp, page string) string {
+	if m := re.FindStringSubmatch(page); m != nil {
+		return html.UnescapeString(m[1])
+	}
+	return ""
+}
+
+// post sends a form of the last page with some fields.
+func (v *visitor) post(path string, pairs ...string) *http.Response {
+	form := url.Values{"token": {find(hiddenToken, v.page)}, "id": {find(hiddenID, v.page)}}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return v.send(path, form, nil)
+}
+
+func (v *visitor) send(path string, form url.Values, header http.Header) *http.Response {
+	r := httptest.NewRequest(http.MethodPost, origin+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	return v.do(r)
+}
+
+func (v *visitor) do(r *http.Request) *http.Response {
+	v.t.Helper()
+	for name, value := range v.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	v.handler.ServeHTTP(w, r)
+	res := w.Result()
+	for _, c := range res.Cookies() {
+		if !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode {
+			v.t.Errorf("cookie %v", c)
+		}
+		if v.cookies[c.Name] = c.Value; c.MaxAge < 0 {
+			delete(v.cookies, c.Name)
+		}
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusSeeOther {
+		v.page = string(body)
+		v.protected(res)
+	}
+	return res
+}
+
+// protected: every page has the headers that pages need.
+func (v *visitor) protected(res *http.Response) {
+	v.t.Helper()
+	policy := res.Header.Get("Content-Security-Policy")
+	for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action"} {
+		if !strings.Contains(policy, part) {
+			v.t.Errorf("policy %q lacks %s", policy, part)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || res.Header.Get("Cache-Control") != "no-store" {
+		v.t.Errorf("headers %v", res.Header)
+	}
+}
+
+func (v *visitor) expect(res *http.Response, status int, text string) {
+	v.t.Helper()
+	if res.StatusCode != status || !strings.Contains(v.page, text) {
+		v.t.Errorf("%d, want %d with %q:\n%s", res.StatusCode, status, text, v.page)
+	}
+}
+
+func (v *visitor) sentTo(res *http.Response, location string) {
+	v.t.Helper()
+	if got := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || got != location {
+		v.t.Errorf("%d to %q, want %q\n%s", res.StatusCode, got, location, v.page)
+	}
+}

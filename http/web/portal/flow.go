@@ -1,0 +1,136 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+
+	"stagedoor/actors/flow"
+	"stagedoor/http/envelope"
+	"stagedoor/http/live"
+	"stagedoor/http/web/pages"
+	"stagedoor/providers/dialogue"
+	"stagedoor/state"
+)
+
+// Below pathFlow is what the gateway does at the moment, for who administers.
+const (
+	pathFlow          = "/flow"
+	pathFlowProviders = pathFlow + "/providers"
+	pathFlowRequests  = pathFlow + "/requests"
+)
+
+// flowRoutes are the pages of what goes on; none without an overview.
+func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
+	if p.options.Overview == nil {
+		return
+	}
+	handle("GET "+pathFlow, p.admin(func(v *visit) { v.show(http.StatusOK, &pages.Flow{Desk: v.desk()}) }))
+	handle("GET "+pathFlowProviders, p.admin(func(v *visit) { v.show(http.StatusOK, &pages.Providers{Desk: v.desk()}) }))
+	handle("GET "+pathFlow+"/actors", p.admin(func(v *visit) { v.show(http.StatusOK, &pages.Actors{Desk: v.desk()}) }))
+	handle("GET "+pathFlowRequests, p.admin((*visit).findRequest))
+	handle("GET "+pathFlowRequests+"/{id}", p.admin((*visit).flowRequest))
+	handle("POST "+pathFlowRequests+"/{id}/cancel", p.adminForm((*visit).cancelRequest))
+	handle("POST "+pathFlowProviders+"/{name}/pause", p.adminForm(func(v *visit) { v.setPaused(true) }))
+	handle("POST "+pathFlowProviders+"/{name}/resume", p.adminForm(func(v *visit) { v.setPaused(false) }))
+	handle("GET "+pathFlow+"/socket", p.flowSocket)
+}
+
+// findRequest leads to the page of the id that was typed.
+func (v *visit) findRequest() {
+	id := v.query("id")
+	if v.options.Overview.Flow.Find(id) == nil {
+		v.forgotten(id)
+		return
+	}
+	seeOther(v.w, pathRequest(id))
+}
+
+func (v *visit) flowRequest() {
+	id := v.r.PathValue("id")
+	if v.options.Overview.Flow.Find(id) == nil {
+		v.forgotten(id)
+		return
+	}
+	v.show(http.StatusOK, &pages.FlowRequest{Desk: v.desk(), ID: id})
+}
+
+// forgotten says why there is nothing to see of a request: its id is likely to come
+// from a log that is older than what the flow remembers.
+func (v *visit) forgotten(id string) {
+	v.show(http.StatusNotFound, &pages.Failure{Title: "This request is not known", Detail: id,
+		Message: "The flow has the requests under way and those that ended last, failures longer than others. The log and the traces have the id for longer."})
+}
+
+// pathRequest is the page of one request. Ids that are known need no escaping: where
+// clients choose them they are letters, digits, _ and -.
+func pathRequest(id string) string { return pathFlowRequests + "/" + id }
+
+func (v *visit) cancelRequest() {
+	id := v.r.PathValue("id")
+	switch err := v.options.Overview.Cancel(id); {
+	case errors.Is(err, flow.ErrUnknown):
+		v.forgotten(id)
+	case errors.Is(err, flow.ErrOver):
+		v.show(http.StatusConflict, &pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
+	case err != nil:
+		v.busy(v.w, v.r, err)
+	default:
+		v.options.Logger.Info("request ended by an administrator", "request", id, "by", v.user.ID)
+		v.done(pathRequest(id), "request_ended")
+	}
+}
+
+func (v *visit) setPaused(paused bool) {
+	name, word := v.r.PathValue("name"), "provider_resumed"
+	if paused {
+		word = "provider_paused"
+	}
+	switch err := v.options.Overview.SetPaused(v.r.Context(), name, paused); {
+	case errors.Is(err, state.ErrNotFound):
+		v.missing()
+		return
+	case err != nil:
+		v.busy(v.w, v.r, err)
+		return
+	}
+	v.options.Logger.Info("provider paused or resumed by an administrator", "provider", name, "paused", paused, "by", v.user.ID)
+	v.done(pathFlowProviders, word)
+}
+
+// flowSocket pushes what the pages show.
+func (p *Portal) flowSocket(w http.ResponseWriter, r *http.Request) {
+	owner, err := p.watcher(r)
+	if err == nil {
+		err = p.options.Live().SameOrigin(r)
+	}
+	if err != nil {
+		envelope.Write(w, envelope.Plain, err)
+		return
+	}
+	who := live.Watcher{Owner: owner, Still: func() error {
+		again, err := p.watcher(r)
+		if err == nil && again != owner {
+			err = errSignedOut
+		}
+		return err
+	}}
+	p.options.Live().Serve(w, r, who, p.options.Overview.Watch(r.Context()))
+}
+
+var errSignedOut = &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: "signed_out",
+	Message: "you are signed out: sign in again and reload the page"}
+
+// watcher is who administers and asks for a socket. To everybody else there is none.
+func (p *Portal) watcher(r *http.Request) (state.Owner, error) {
+	visitor, err := p.options.Browser.Visitor(r)
+	switch {
+	case err != nil:
+		return "", &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "unavailable", Cause: err,
+			Message: failureBusy.Message, RetryAfter: retryUnavailable}
+	case !visitor.SignedIn():
+		return "", errSignedOut
+	case !visitor.Session.User.Admin:
+		return "", envelope.NotFound(r.URL.Path)
+	}
+	return state.OwnerOf("", visitor.Session.User.Username), nil
+}

@@ -1,0 +1,256 @@
+package portal
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	httpflow "stagedoor/http/flow"
+	"stagedoor/http/live"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
+	"stagedoor/state"
+)
+
+// Options are what a Portal is built of.
+type Options struct {
+	Logger   *slog.Logger
+	Registry *tokens.Client
+	Ledger   *ledger.Client
+	State    *state.State
+	Browser  *browser.Guard
+	// Address is where the gateway is reached, for examples: scheme://host[:port].
+	Address string
+	// Example is the name of a model for them; "": there is none.
+	Example func() string
+	// VideoModels are names of models that make videos.
+	VideoModels func() []string
+	// TopUpURL replaces the gateway's own top-up page; "": it does not.
+	TopUpURL func() string
+	// Overview is what the gateway does at the moment, and Live are the doors of
+	// those who watch it; nil: nobody can.
+	Overview *httpflow.Overview
+	Live     func() *live.Doors
+	Now      func() time.Time
+	Random   io.Reader
+}
+
+// Portal serves the routes. Any goroutine may use it.
+type Portal struct {
+	options Options
+	sent    *sent
+}
+
+// New makes a Portal.
+func New(o Options) *Portal { return &Portal{options: o, sent: newSent(o.Now)} }
+
+// Paths that others lead to.
+const (
+	pathSignIn  = "/signin"
+	pathAccount = "/account"
+	pathAdmin   = "/admin"
+	pathAPI     = "/admin/v1/" // not the portal's: programs administer there
+)
+
+// Routes calls handle with every method, path and handler of the portal.
+func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
+	handle("GET /{$}", to(pathAccount))
+	handle("GET "+pathSignIn, p.signInPage)
+	handle("POST "+pathSignIn, p.signIn)
+	handle("GET /signout", p.member((*visit).signOutPage))
+	handle("POST /signout", p.memberForm((*visit).signOut))
+
+	handle("GET "+pathAccount, p.member((*visit).account))
+	handle("GET /account/keys", p.member((*visit).keys))
+	handle("POST /account/keys", p.memberForm((*visit).createKey))
+	handle("POST /account/keys/{id}/{action}", p.memberForm((*visit).changeKey))
+	handle("GET /account/apps", p.member((*visit).apps))
+	handle("POST /account/apps/{id}/revoke", p.memberForm((*visit).revokeApp))
+	handle("GET /account/tokens", p.member((*visit).developerTokens))
+	handle("POST /account/tokens", p.memberForm((*visit).createDeveloperToken))
+	handle("POST /account/tokens/{id}/revoke", p.memberForm((*visit).revokeDeveloperToken))
+	handle("GET /account/security", p.member((*visit).security))
+	handle("POST /account/password", p.memberForm((*visit).changePassword))
+	handle("POST /account/sessions/end", p.memberForm((*visit).endSessions))
+	handle("POST /account/sessions/{id}/end", p.memberForm((*visit).endSession))
+
+	handle("GET "+pathLive, p.live)
+
+	handle("GET "+pathAdmin, to("/admin/users"))
+	handle("GET /admin/users", p.admin((*visit).users))
+	handle("POST "+pathUsers, p.adminForm((*visit).createUser))
+	handle("GET /admin/users/{id}", p.admin((*visit).oneUser))
+	handle("POST /admin/users/{id}/money", p.adminForm((*visit).moveMoney))
+	handle("POST /admin/users/{id}/status", p.adminForm((*visit).setStatus))
+	handle("POST /admin/users/{id}/keys", p.adminForm((*visit).createUserKey))
+	handle("POST /admin/users/{id}/ceiling", p.adminForm((*visit).changeCeiling))
+	handle("GET /admin/groups", p.admin((*visit).groups))
+	handle("POST /admin/groups", p.adminForm((*visit).createGroup))
+	handle("GET /admin/groups/{id}", p.admin((*visit).oneGroup))
+	handle("POST /admin/groups/{id}/ceiling", p.adminForm((*visit).changeGroup))
+	handle("POST /admin/groups/{id}/members", p.adminForm((*visit).addMember))
+	handle("POST /admin/groups/{id}/members/{user}/remove", p.adminForm((*visit).removeMember))
+	handle("POST /admin/groups/{id}/delete", p.adminForm((*visit).deleteGroup))
+	handle("GET /admin/keys", p.admin((*visit).allKeys))
+	handle("POST /admin/keys/{id}/{action}", p.adminForm((*visit).changeAnyKey))
+	handle("GET /admin/spend", p.admin((*visit).spend))
+	handle("GET /admin/codes", p.admin((*visit).codes))
+	handle("POST /admin/codes", p.adminForm((*visit).mint))
+	p.flowRoutes(handle)
+}
+
+// Missing answers a request for a page that no route has, if the path is one of
+// the portal's; else it tells that it did not.
+func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) || !strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") && !strings.HasPrefix(r.URL.Path, pathFlow+"/") {
+		return false
+	}
+	p.member((*visit).missing)(w, r)
+	return true
+}
+
+// to sends browsers on.
+func to(path string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { seeOther(w, path) }
+}
+
+// seeOther sends a browser to a path of this service. It is always 303: what was
+// posted is not posted again.
+func seeOther(w http.ResponseWriter, path string) {
+	pages.NoStore(w.Header())
+	w.Header().Set("Location", path)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// visit is one request of somebody who is signed in.
+type visit struct {
+	*Portal
+	w       http.ResponseWriter
+	r       *http.Request
+	visitor browser.Visitor
+	user    tokens.User
+	form    url.Values // nil: it is not a form
+}
+
+// member serves a page to who is signed in.
+func (p *Portal) member(serve func(*visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if v, ok := p.enter(w, r); ok {
+			serve(v)
+		}
+	}
+}
+
+// memberForm serves a form of who is signed in.
+func (p *Portal) memberForm(serve func(*visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		form, ok := p.readForm(w, r)
+		if !ok {
+			return
+		}
+		v, ok := p.enter(w, r)
+		if !ok {
+			return
+		}
+		if p.options.Browser.CheckForm(r, &v.visitor, pages.DeskPurpose, form.Get("token")) != nil {
+			p.write(w, r, http.StatusForbidden, failureForeign)
+			return
+		}
+		v.form = form
+		serve(v)
+	}
+}
+
+// admin serves a page to who administers.
+func (p *Portal) admin(serve func(*visit)) http.HandlerFunc { return p.member(administering(serve)) }
+
+// adminForm serves a form of who administers.
+func (p *Portal) adminForm(serve func(*visit)) http.HandlerFunc {
+	return p.memberForm(administering(serve))
+}
+
+func administering(serve func(*visit)) func(*visit) {
+	return func(v *visit) {
+		if !v.user.Admin {
+			v.missing()
+			return
+		}
+		serve(v)
+	}
+}
+
+// enter finds out who is there. Who is not signed in is sent to do so and comes
+// back; a form is lost then, and its page is asked for instead.
+func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*visit, bool) {
+	visitor, err := p.options.Browser.Visitor(r)
+	switch {
+	case err != nil:
+		p.busy(w, r, err)
+		return nil, false
+	case !visitor.SignedIn():
+		seeOther(w, pathSignIn+"?"+url.Values{"next": {comeBack(r)}}.Encode())
+		return nil, false
+	}
+	return &visit{Portal: p, w: w, r: r, visitor: visitor, user: visitor.Session.User}, true
+}
+
+func comeBack(r *http.Request) string {
+	if r.Method == http.MethodGet {
+		return browser.LocalPath(r.URL.RequestURI(), pathAccount)
+	}
+	for _, section := range []string{pathAdmin, pathFlow} {
+		if strings.HasPrefix(r.URL.Path, section+"/") {
+			return section
+		}
+	}
+	return pathAccount
+}
+
+func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	form, err := browser.ReadForm(w, r)
+	if err != nil {
+		status := http.StatusBadRequest
+		if errors.Is(err, browser.ErrFormSize) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		p.write(w, r, status, failureBroken)
+		return nil, false
+	}
+	return form, true
+}
+
+// desk is the frame of a page, with what was just done if the address says so.
+func (v *visit) desk() pages.Desk {
+	d := pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL())
+	if v.r.Method == http.MethodGet {
+		d.Notice = notices[v.query("done")]
+	}
+	return d
+}
+
+// query is a parameter of the address, "" if it is absent or cannot be read.
+func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
+
+// done sends the browser to the page that says what was done.
+func (v *visit) done(path, what string) {
+	seeOther(v.w, path+"?"+url.Values{"done": {what}}.Encode())
+}
+
+// missing is the page for what is not there, or not the visitor's.
+func (v *visit) missing() {
+	v.write(v.w, v.r, http.StatusNotFound, &pages.Missing{Desk: pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL())})
+}
+
+func (v *visit) show(status int, view pages.View) { v.write(v.w, v.r, status, view) }
+
+func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, view pages.View) {
+	if err := pages.Write(w, status, view); err != nil && r.Context().Err() == nil {
+		p.options.Logger.Error("draw a page", "path", r.URL.Path, "cause", err)
+	}
+}

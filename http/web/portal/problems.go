@@ -1,0 +1,105 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/http/web/pages"
+	"stagedoor/state"
+)
+
+var (
+	failureForeign = &pages.Failure{Title: "Please start again",
+		Message: "This form does not belong to this browser's session. Go back, reload the page and try again."}
+	failureBroken = &pages.Failure{Title: "The form is broken", Message: "What your browser sent cannot be read. Go back and try again."}
+	failureBusy   = &pages.Failure{Title: "Not available", Message: "The service cannot do this at the moment. Try again in a minute."}
+)
+
+// problemSent is of a form that was sent before.
+const problemSent = "This form was sent already. What it asked for was done once; look below before you send it again."
+
+// notices are what a page says after something was done, by a word in its
+// address: nobody can make it say anything else.
+var notices = map[string]string{
+	"key_revoked": "The key was revoked.", "key_enabled": "The key can be used again.", "key_disabled": "The key cannot be used until you enable it.",
+	"app_revoked": "The app can no longer see your account.", "token_revoked": "The token was revoked.",
+	"password_changed": "Your password was changed. All other sessions have ended.", "session_ended": "The session has ended.",
+	"credited": "The money was credited.", "adjusted": "The balance was adjusted.",
+	"group_created": "The group was created. It restricts nothing yet.", "group_deleted": "The group was deleted.", "ceiling_changed": "The change is in force.",
+	"member_added": "The user is in the group.", "member_removed": "The user is no longer in the group.",
+	"user_enabled": "The user is enabled.", "user_disabled": "The user is disabled.",
+	"request_ended": "The request was ended.", "provider_paused": "Requests for the provider wait until you resume it.", "provider_resumed": "Requests for the provider go on.",
+}
+
+// retryUnavailable is when to come back if nobody knows better.
+const retryUnavailable = 5 * time.Second
+
+// problem puts an error into words for the form it is about. What is nobody's to
+// hear goes to the log.
+func (v *visit) problem(err error) (status int, text string) {
+	var field *tokens.FieldError
+	var limited *tokens.Limited
+	switch {
+	case errors.As(err, &field):
+		return http.StatusUnprocessableEntity, sentence(field.Error())
+	case errors.Is(err, tokens.ErrKeysForbidden):
+		return http.StatusForbidden, "You may not create keys or tokens. Ask the operator for one."
+	case errors.Is(err, tokens.ErrHasMembers):
+		return http.StatusConflict, "The group has members. Remove them first."
+	case errors.Is(err, tokens.ErrOperatorOnly):
+		return http.StatusForbidden, "The operator disabled this key, and only the operator can enable it."
+	case errors.Is(err, tokens.ErrTooMany):
+		return http.StatusUnprocessableEntity, sentence(err.Error())
+	case errors.As(err, &limited):
+		setRetry(v.w.Header(), limited.RetryAfter)
+		return http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."
+	case errors.Is(err, state.ErrInsufficient):
+		return http.StatusUnprocessableEntity, "The account does not have that much: what is spent or held cannot be taken."
+	case errors.Is(err, state.ErrInvalid):
+		return http.StatusUnprocessableEntity, "The amount is too large or too small."
+	}
+	if v.r.Context().Err() == nil {
+		v.options.Logger.Error("portal", "path", v.r.URL.Path, "cause", err)
+	}
+	setRetry(v.w.Header(), retryUnavailable)
+	return http.StatusServiceUnavailable, failureBusy.Message
+}
+
+// concluded answers a form that is one button: with the page that says what was
+// done, 404, or why it could not be.
+func (v *visit) concluded(err error, path, what string) {
+	switch {
+	case err == nil:
+		v.done(path, what)
+	case errors.Is(err, tokens.ErrNotFound), errors.Is(err, state.ErrNotFound):
+		v.missing()
+	default:
+		status, text := v.problem(err)
+		v.show(status, &pages.Failure{Title: "That did not work", Message: text})
+	}
+}
+
+// busy is the page for what is nobody's mistake.
+func (p *Portal) busy(w http.ResponseWriter, r *http.Request, cause error) {
+	if r.Context().Err() == nil {
+		p.options.Logger.Error("portal", "path", r.URL.Path, "cause", cause)
+	}
+	setRetry(w.Header(), retryUnavailable)
+	p.write(w, r, http.StatusServiceUnavailable, failureBusy)
+}
+
+func setRetry(h http.Header, wait time.Duration) {
+	h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+}
+
+// sentence makes one of a field and its rule.
+func sentence(text string) string {
+	r, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(r)) + strings.ReplaceAll(text[size:], "_", " ") + "."
+}

@@ -1,0 +1,105 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+
+	"stagedoor/actors/tokens"
+	"stagedoor/http/auth"
+	"stagedoor/http/web/browser"
+	"stagedoor/http/web/pages"
+)
+
+// purposeSignIn is that of the sign-in form's token.
+const purposeSignIn = "portal sign-in"
+
+// signInPage asks who is there, or goes on if that is known.
+func (p *Portal) signInPage(w http.ResponseWriter, r *http.Request) {
+	v, err := p.options.Browser.Welcome(w, r)
+	if err != nil {
+		p.busy(w, r, err)
+		return
+	}
+	query := r.URL.Query()
+	next := browser.LocalPath(query.Get("next"), pathAccount)
+	if v.SignedIn() {
+		seeOther(w, next)
+		return
+	}
+	view := p.signInView(&v, next)
+	if query.Get("done") == "signed_out" {
+		view.Notice = "You are signed out."
+	}
+	p.write(w, r, http.StatusOK, view)
+}
+
+func (p *Portal) signInView(v *browser.Visitor, next string) *pages.SignIn {
+	return &pages.SignIn{Form: pages.Form{Action: pathSignIn, Token: p.options.Browser.FormToken(v, purposeSignIn)}, Next: next}
+}
+
+// signIn takes the form.
+func (p *Portal) signIn(w http.ResponseWriter, r *http.Request) {
+	form, ok := p.readForm(w, r)
+	if !ok {
+		return
+	}
+	v, err := p.options.Browser.Visitor(r)
+	if err != nil {
+		p.busy(w, r, err)
+		return
+	}
+	next := browser.LocalPath(form.Get("next"), pathAccount)
+	if p.options.Browser.CheckForm(r, &v, purposeSignIn, form.Get("token")) != nil {
+		p.signInAnew(w, r, next)
+		return
+	}
+	login := tokens.Login{Username: form.Get("username"), Password: form.Get("password"), From: auth.Remote(r)}
+	if _, err := p.options.Browser.SignIn(w, r, login); err != nil {
+		view := p.signInView(&v, next)
+		view.Username = login.Username
+		status, text := p.refusedLogin(w, r, err)
+		view.Problem = text
+		p.write(w, r, status, view)
+		return
+	}
+	seeOther(w, next)
+}
+
+// signInAnew shows a fresh form to a browser whose form was of another visit: it
+// had been open for too long, or the browser keeps no cookies.
+func (p *Portal) signInAnew(w http.ResponseWriter, r *http.Request, next string) {
+	v, err := p.options.Browser.Welcome(w, r)
+	if err != nil {
+		p.busy(w, r, err)
+		return
+	}
+	if v.SignedIn() {
+		p.write(w, r, http.StatusForbidden, failureForeign)
+		return
+	}
+	view := p.signInView(&v, next)
+	view.Problem = "The form was open for too long, or your browser accepts no cookies. Please try again."
+	p.write(w, r, http.StatusForbidden, view)
+}
+
+// refusedLogin puts the refusal of a login into words.
+func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
+	switch {
+	case errors.Is(err, tokens.ErrLogin):
+		return http.StatusForbidden, "Wrong username or password."
+	case errors.Is(err, tokens.ErrUserDisabled):
+		return http.StatusForbidden, "This account is disabled."
+	}
+	return (&visit{Portal: p, w: w, r: r}).problem(err)
+}
+
+// signOutPage is for who typed the address: signing out takes a form.
+func (v *visit) signOutPage() { v.show(http.StatusOK, &pages.SignOut{Desk: v.desk()}) }
+
+func (v *visit) signOut() {
+	if _, err := v.options.Browser.SignOut(v.w, v.r); err != nil {
+		v.busy(v.w, v.r, err)
+		return
+	}
+	v.done(pathSignIn, "signed_out")
+}
