@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -126,6 +127,12 @@ func (a *Authenticator) known(secret string) (state.Key, bool) {
 	return key, ok
 }
 
+// KeyHeaders are the headers, besides Authorization, in which a client may send its key. They must
+// not be changed.
+var KeyHeaders = registry.KeyHeaders()
+
+var noKeySent = "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(KeyHeaders, ", ")
+
 // secretOf collects the key from every place a client may put it. Two
 // different ones are refused: it would be a guess which was meant.
 func secretOf(r *http.Request, query bool) (string, error) {
@@ -143,7 +150,7 @@ func secretOf(r *http.Request, query bool) (string, error) {
 	for _, v := range h["Authorization"] {
 		take(bearer(v))
 	}
-	for _, name := range [...]string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+	for _, name := range KeyHeaders {
 		for _, v := range h[name] {
 			take(v)
 		}
@@ -155,7 +162,7 @@ func secretOf(r *http.Request, query bool) (string, error) {
 	}
 	switch {
 	case found == "":
-		return "", unauthorized("missing_api_key", "no API key was sent: use the header Authorization: Bearer KEY, x-api-key, Api-Key or x-goog-api-key")
+		return "", unauthorized("missing_api_key", noKeySent)
 	case clash:
 		return "", unauthorized("invalid_api_key", "two different API keys were sent in one request")
 	}

@@ -3,6 +3,7 @@ package live
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"stagedoor/http/auth"
@@ -95,12 +96,8 @@ func (v *viewer) still() error {
 
 // sendsKey reports whether a request has a key in one of the headers for it.
 func sendsKey(r *http.Request) bool {
-	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
-		if r.Header.Get(name) != "" {
-			return true
-		}
-	}
-	return false
+	return r.Header.Get("Authorization") != "" ||
+		slices.ContainsFunc(auth.KeyHeaders, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
 // own reports whether an origin is the gateway's.

@@ -17,6 +17,9 @@ type Descriptor struct {
 	// Scope names the permission that an API key needs for the Routes. A shape with routes and without a scope
 	// does not start (see Check).
 	Scope string
+	// KeyHeader is the header, in canonical form, in which the vendor's clients send an API key if
+	// they do not send it as a bearer token. Clients of all shapes may use it.
+	KeyHeader string
 	// Routes lists where clients of the shape send requests.
 	Routes []Route
 	// Read reads what a request says in its path and query. If Read is nil, a request says

@@ -158,7 +158,7 @@ func (s *session) send(t *testing.T, key, method, path, body string) (int, http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("X-Toy-Key", key)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type shape struct{}
 
 var descriptor = shapes.Descriptor{
 	Name:  Name,
-	Scope: "generate",
+	Scope: "generate", KeyHeader: "X-Goog-Api-Key",
 	Routes: []shapes.Route{
 		{Pattern: "POST /v1beta/models/{rest...}"},
 		{Pattern: "POST /v1/models/{rest...}"}, // newer clients

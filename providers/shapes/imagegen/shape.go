@@ -17,7 +17,7 @@ type shape struct{}
 
 // Descriptor holds the facts about the shape. Its vendor has no request that costs nothing.
 var Descriptor = shapes.Descriptor{
-	Name: Name, Scope: "imagegen",
+	Name: Name, Scope: "imagegen", KeyHeader: "Api-Key",
 	Telemetry: shapes.Telemetry{Operation: "image_generation", Vendor: string(Name)},
 }
 

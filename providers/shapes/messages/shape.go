@@ -20,7 +20,7 @@ type shape struct{}
 
 var descriptor = shapes.Descriptor{
 	Name:  Name,
-	Scope: "messages",
+	Scope: "messages", KeyHeader: "X-Api-Key",
 	Routes: []shapes.Route{
 		{Pattern: "POST " + path, Task: shapes.Generate},
 		{Pattern: "POST " + countPath, Task: shapes.Count},

@@ -70,6 +70,23 @@ func Names() []string {
 	return names
 }
 
+// KeyHeaders returns the headers, besides Authorization, in which clients may send an API key.
+func KeyHeaders() []string {
+	var headers []string
+	add := func(d *shapes.Descriptor) {
+		if d.KeyHeader != "" && !slices.Contains(headers, d.KeyHeader) {
+			headers = append(headers, d.KeyHeader)
+		}
+	}
+	for _, s := range All {
+		add(&s.Descriptor)
+	}
+	for _, d := range Media {
+		add(d)
+	}
+	return headers
+}
+
 // ScopeModels is the scope of the lists of models.
 const ScopeModels = "models"
 

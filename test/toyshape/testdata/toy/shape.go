@@ -26,8 +26,9 @@ var Shape = &shapes.Shape{
 }
 
 var descriptor = shapes.Descriptor{
-	Name:  Name,
-	Scope: os.Getenv("TOY_SCOPE"), // a test leaves it out
+	Name:      Name,
+	Scope:     os.Getenv("TOY_SCOPE"), // a test leaves it out
+	KeyHeader: "X-Toy-Key",
 	Routes: []shapes.Route{
 		{Pattern: "POST /v1/toy", Task: shapes.Generate},
 		{Pattern: "POST /v1/toy/count", Task: shapes.Count},
