@@ -12,34 +12,37 @@ import (
 // place for them: routes, scopes, error replies, the doctor, telemetry, the catalogue and the
 // simulator read it. A Descriptor is immutable.
 type Descriptor struct {
-	// Name is the shape's name in the configuration, in logs and in spans.
+	// Name is the shape's name in the configuration, in logs and in spans. The configuration and
+	// providers/catalog accept it as the shape of a provider.
 	Name dialogue.Shape
-	// Scope names the permission that an API key needs for the Routes. A shape with routes and without a scope
-	// does not start (see Check).
+	// Scope names the permission that an API key needs for the Routes. The gateway does not start
+	// with routes that have no scope (see Check). http/text checks it, and registry.Scopes offers it
+	// to keys, groups and the configuration.
 	Scope string
 	// KeyHeader is the header, in canonical form, in which the vendor's clients send an API key if
-	// they do not send it as a bearer token. Clients of all shapes may use it.
+	// they do not send it as a bearer token. http/auth accepts it from clients of all shapes.
 	KeyHeader string
-	// Routes lists where clients of the shape send requests.
+	// Routes lists where clients of the shape send requests. http/server adds them.
 	Routes []Route
 	// Read reads what a request says in its path and query. If Read is nil, a request says
-	// everything in its body and its route has the Task.
+	// everything in its body and its route has the Task. http/text and the simulator call it.
 	Read func(r *http.Request) (Params, Task)
 	// ErrorPaths lists prefixes of paths. An error on such a path that no route answers (404,
-	// 405, a request that is too large) has the shape's envelope.
+	// 405, a request that is too large) has the shape's envelope. http/server looks them up.
 	ErrorPaths []string
 	// Members are the member names that the shape reads in requests. A request with a name that
-	// only folds to one of them is refused.
+	// only folds to one of them is refused by http/text.
 	Members *fields.Names
 	// Answer names the members that carry a piece of an answer. A request whose upstream reports
-	// no usage is estimated by them.
+	// no usage is estimated by them, in actors/text.
 	Answer AnswerMembers
-	// Telemetry names the shape and its calls in spans and metrics.
+	// Telemetry names the shape and its calls in the spans and metrics of actors/telemetry.
 	Telemetry Telemetry
 	// Defaults are the capabilities of a model of unknown family at an upstream of the shape.
+	// providers/catalog starts from them.
 	Defaults dialogue.Capabilities
-	// Models is the form in which the shape lists models for its clients. If Models is nil, its clients get
-	// the list of GET /v1/models.
+	// Models is the form in which the shape lists models for its clients. If it is nil, they get the
+	// list of GET /v1/models. http/text and the simulator write it.
 	Models *ModelList
 	// Probe is how the doctor finds out whether an upstream of the shape can be reached and
 	// accepts a key.
@@ -47,7 +50,8 @@ type Descriptor struct {
 	// SandboxPath is the pattern of the path, without a version, at which the simulator takes
 	// requests in the shape: "/chat/completions".
 	SandboxPath string
-	// Traits say how the shape uses the notions that shapes have in common.
+	// Traits say how the shape uses the notions that shapes have in common. Encoders of other shapes
+	// and the handlers of http/text read them.
 	Traits dialogue.Traits
 }
 

@@ -135,7 +135,7 @@ type Mode uint8
 const (
 	Whole  Mode = iota // one JSON document, written at End
 	Stream             // server-sent events
-	Array              // gemini without alt=sse: one JSON array, element by element
+	Array              // one JSON array, element by element
 )
 
 // Params are what a request says outside its body.
@@ -146,8 +146,8 @@ type Params struct {
 	Stream bool
 	Array  bool // streamed as a JSON array instead of server-sent events
 	Header http.Header
-	// SystemTurns: the model's catalogue entry takes a system role inside
-	// messages (decisions.md "Text shapes"). Clients cannot say so themselves.
+	// SystemTurns is set if the catalogue says that the model takes a system role inside the
+	// conversation (decisions.md "Text shapes"). See dialogue.Traits.SystemTurns.
 	SystemTurns bool
 }
 
@@ -190,31 +190,29 @@ type Call struct {
 	Owner string
 }
 
-// Emitter writes the events of one reply in its client's shape. Emit appends to
-// dst whatever the client is to read now, framing included, and returns it. A
-// Stream or Array emitter writes as it goes, and ends with exactly one legal
-// terminal event on End or Error; a Whole emitter writes one document at End
-// and nothing on Error (the door sends the envelope instead). After End or
-// Error it writes nothing more. ev is only valid during the call.
+// Emitter writes the events of one reply in its client's shape. Emit appends to dst what the client
+// gets now, framing included, and returns it. A Stream or Array emitter writes with every event and
+// ends with exactly one legal terminal event on End or Error. A Whole emitter writes one document at
+// End and nothing on Error, because the handler sends the envelope instead. After End or Error an
+// emitter writes nothing more. ev is only valid during the call.
 type Emitter interface {
 	Emit(dst []byte, ev *dialogue.Event) []byte
 }
 
-// Parser turns one upstream reply into events, well formed in the sense of
-// dialogue.EventKind whatever the upstream sends: a reply that stops early or
-// is not of the shape ends in EventError. The *Event passed to emit is reused.
-// After End or Error it emits nothing more. data is only valid during the call.
+// Parser turns one upstream reply into events. They keep the grammar of dialogue.EventKind whatever
+// the upstream sends: a reply that stops early or is not of the shape ends in EventError. The *Event
+// passed to emit is reused. After End or Error a Parser emits nothing more. data is only valid
+// during the call.
 type Parser interface {
-	// Event takes one server-sent event that has passed fields.CheckEvent. name is "" if
-	// there was no event field.
+	// Event reads one server-sent event that has passed fields.CheckEvent. name is "" if the event
+	// has none.
 	Event(name string, data []byte, emit func(*dialogue.Event))
-	// Body takes a whole JSON reply.
+	// Body reads a whole JSON reply.
 	Body(body []byte, emit func(*dialogue.Event))
-	// EOF says that a streamed body ended cleanly.
+	// EOF is called when a streamed body has ended cleanly.
 	EOF(emit func(*dialogue.Event))
-	// Answered reports whether every choice has said why it ended. From then on
-	// only usage, an error and the end may follow: the parser ignores whatever else
-	// comes, and EOF ends the reply well.
+	// Answered reports whether every choice has given the reason for its end. Only usage, an error
+	// and the end can follow: the parser ignores anything else, and EOF ends the reply well.
 	Answered() bool
 	// Done reports whether End or Error was emitted.
 	Done() bool
@@ -222,10 +220,10 @@ type Parser interface {
 
 // TapOptions configure a Tap.
 type TapOptions struct {
-	// Model, if not "", replaces the upstream's model name in what the client
-	// reads: an alias was used.
+	// Model, if not "", replaces the upstream's name of the model in the reply, because the client
+	// used an alias.
 	Model string
-	// HideUsage: the client did not ask for the usage chunk that Patch asked for.
+	// HideUsage is set if the client did not ask for the usage chunk that Patch asked for.
 	HideUsage bool
 	Stream    bool
 	Array     bool
@@ -233,13 +231,13 @@ type TapOptions struct {
 	Choices int
 }
 
-// Verdict is what becomes of an event on the untouched lane.
+// Verdict says what happens to an event of a reply that passes through unchanged.
 type Verdict uint8
 
 // Verdicts of a Tap.
 const (
-	Forward Verdict = iota // as the bytes arrived
-	Replace                // with the returned data instead
+	Forward Verdict = iota // send the bytes as they arrived
+	Replace                // send the returned data instead
 	Drop
 	Failed // it is an error event: see Tap.Err; not forwarded as it is
 )
