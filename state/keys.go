@@ -64,8 +64,8 @@ func (k *Key) SetEnabled(enabled bool, by Party) {
 	k.Enabled, k.DisabledBy = enabled, by
 }
 
-// OwnerMayEnable reports whether the key's owner disabled it. Keys of older files do not say who disabled them,
-// and are enabled by the operator only.
+// OwnerMayEnable reports whether the key's owner disabled it. A key that only says that it is disabled can be
+// enabled by the operator alone.
 func (k *Key) OwnerMayEnable() bool { return k.DisabledBy == PartyOwner }
 
 // Limits are what a key may use at most; 0: no limit of its own.

@@ -13,8 +13,8 @@ type Pause struct {
 	Since    time.Time
 }
 
-// pausePrefix begins the names of the facts that are pauses. Few are paused at a
-// time, and an older program passes over what it does not know.
+// pausePrefix begins the names of the facts that are pauses. Pauses have no table of their own, because only a few
+// providers are paused at a time.
 const pausePrefix = "pause/"
 
 // Pause keeps that a provider is paused. One that is paused already keeps the time

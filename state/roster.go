@@ -43,7 +43,8 @@ func (s *State) UserPermits(account, scope, model string) error {
 	return nil
 }
 
-// find returns the user of an account; nil: nothing restricts the user, or there is none.
+// find returns the user of an account, or nil if nothing restricts the user or there is no such user. Usernames are
+// ASCII (User.check), so folding bytes is enough.
 func (r *roster) find(account string) *User {
 	var folded [MaxUsername]byte
 	if account == "" || len(account) > len(folded) {
@@ -51,9 +52,6 @@ func (r *roster) find(account string) *User {
 	}
 	part := uint32(0)
 	for i, c := range []byte(account) {
-		if c >= 0x80 {
-			return r.findName(strings.ToLower(account)) // usernames outside ASCII are in old files only
-		}
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
 		}
@@ -65,13 +63,6 @@ func (r *roster) find(account string) *User {
 		return nil
 	}
 	return (*users)[string(folded[:len(account)])]
-}
-
-func (r *roster) findName(lower string) *User {
-	if users := r.users[rosterPart(lower)].Load(); users != nil {
-		return (*users)[lower]
-	}
-	return nil
 }
 
 func rosterPart(lower string) uint32 {

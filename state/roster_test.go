@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"errors"
 	"testing"
 
 	"stagedoor/state"
@@ -44,5 +45,19 @@ func TestDisabledUsersAreBlockedAtOnceAndAfterARestart(t *testing.T) {
 	put(s, anna)
 	if s.Blocked("Anna") || !s.Blocked("Bob") {
 		t.Error("enabling one changed the wrong one")
+	}
+}
+
+// A request finds the user of its key by folding ASCII. A username with other characters would never be found, so
+// its user could not be disabled.
+func TestUsernamesThatRequestsCannotFindAreRefused(t *testing.T) {
+	s := open(t, journal.NewMemory(), newClock().Now)
+	for _, name := range []string{"\u00c4nna", "a b", "a\x00", "a\x7f", "\xff"} {
+		_, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
+			return tx.AddUser(state.User{Username: name, Status: state.UserDisabled})
+		})
+		if !errors.Is(err, state.ErrInvalid) {
+			t.Errorf("%q: got %v, want ErrInvalid", name, err)
+		}
 	}
 }

@@ -55,6 +55,9 @@ func (u *User) check() error {
 	if strings.HasPrefix(u.Username, keyAccount) {
 		return fmt.Errorf("%w: a username that begins with %q", ErrInvalid, keyAccount)
 	}
+	if strings.ContainsFunc(u.Username, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fmt.Errorf("%w: a username must be printable ASCII without spaces", ErrInvalid)
+	}
 	if u.Username == "" || len(u.Username) > MaxUsername || u.Status < UserActive || u.Status > UserDisabled {
 		return fmt.Errorf("%w: user %d", ErrInvalid, u.ID)
 	}

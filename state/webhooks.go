@@ -128,8 +128,8 @@ func (o *outbox) report(surplus []*Delivery) {
 	}
 }
 
-// maxSurplus bounds how many deliveries one new delivery replaces. It is more than one where
-// the bound was lowered or the deliveries are of an earlier version without a bound.
+// maxSurplus bounds how many deliveries one new delivery replaces. A delivery replaces more than one after
+// MaxDeliveries was lowered.
 const maxSurplus = 16
 
 // makeRoom gives up deliveries until there is room for another one of an owner: the owner's

@@ -34,7 +34,7 @@ type Info struct {
 	MediaType string
 	Size      int64
 	Expires   time.Time
-	// Owner is the tag of the owner that it counts for, see OwnerTag; "": none.
+	// Owner is the OwnerTag of the owner whose share the blob uses.
 	Owner string
 }
 
