@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	"go.etcd.io/bbolt"
+
+	"stagedoor/state/journal/redo"
 )
 
 // appended are the tables whose keys nearly always follow all those before them:
@@ -24,15 +26,15 @@ type draft struct {
 // newDraft decides a commit. The error is a *ConflictError where a condition does
 // not hold.
 func newDraft(s snapshot, batches []Batch) (*draft, error) {
-	size := frameHeader + frameEnd
+	size := 0
 	var changes [len(tables)]int
 	for _, b := range batches {
 		for i := range b.Ops {
-			size += opHeader + len(b.Ops[i].Key) + len(b.Ops[i].Value)
+			size += changeHeader + len(b.Ops[i].Key) + len(b.Ops[i].Value)
 			changes[b.Ops[i].Table.index()]++
 		}
 	}
-	d := &draft{snapshot: s, frame: make([]byte, frameHeader, size)}
+	d := &draft{snapshot: s, frame: redo.NewFrame(size)}
 	for t, n := range changes {
 		if n > 0 {
 			d.own.expect(t, n)

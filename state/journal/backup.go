@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+
+	"stagedoor/state/journal/fsync"
 )
 
 // BackupFile writes a backup of s to path and looks at every page of it before it
@@ -101,7 +103,7 @@ func arrive(path string, name func(from, to string) error, fill func(*os.File) e
 	if err := name(tmp.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return fsync.Dir(filepath.Dir(path))
 }
 
 // unfinished is the name of files that are being made.

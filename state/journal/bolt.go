@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"stagedoor/state/journal/redo"
 )
 
 // FileName is the store's file in its directory.
@@ -37,7 +39,7 @@ type Options struct {
 	freeSpace func(dir string) (int64, error)
 	openFile  func(name string, flag int, mode os.FileMode) (*os.File, error)
 
-	// For tests: see redoSize and checkpointAfter.
+	// For tests: see redo.Size and checkpointAfter.
 	redoSize, checkpointAfter int64
 }
 
@@ -60,9 +62,6 @@ func (o Options) filled() Options {
 	if o.openFile == nil {
 		o.openFile = os.OpenFile
 	}
-	if o.redoSize == 0 {
-		o.redoSize = redoSize
-	}
 	if o.checkpointAfter == 0 {
 		o.checkpointAfter = checkpointAfter
 	}
@@ -83,15 +82,15 @@ type Bolt struct {
 	txid      atomic.Uint64 // of bbolt's last commit
 	poison    atomic.Pointer[error]
 
-	redoSize, checkpointAfter int64
+	redoOptions     redo.Options
+	checkpointAfter int64
 
-	// writing is held by whoever commits, and guards these.
+	// writing is held during a commit and guards these.
 	writing sync.Mutex
-	redo    [len(redoNames)]redoLog
-	using   int // which of them
+	log     *redo.Log // nil until the file is open
 	running *checkpoint
-	// The log is the last process's still: the file had no room for what it holds.
-	// Nothing is written to it before it has.
+	// inherited means that the log is still that of the last process, because the file had no room for what it
+	// holds. Nothing is written to the log before the file has taken it over.
 	inherited bool
 
 	// What is durable and not in bbolt's file: newest grows with every commit, older
@@ -114,7 +113,7 @@ var (
 	schemaKey = []byte("schema") // one byte: the layout's version
 	lsnKey    = []byte("lsn")    // 8 bytes
 	cleanKey  = []byte("clean")  // there if the last process closed the store
-	idKey     = []byte("id")     // 16 random bytes; see storeID
+	idKey     = []byte("id")     // 16 random bytes: redo.ID
 )
 
 // schemaVersion is that of the tables and their records. A file of another version is
@@ -178,11 +177,11 @@ func (b *Bolt) commit(batches []Batch, lsn uint64) error {
 	if b.bare || b.readOnly {
 		return b.update(d.own.fold)
 	}
-	if err := b.turn(int64(len(d.frame)) + frameEnd); err != nil {
+	if err := b.makeLogRoom(d.frame); err != nil {
 		return err
 	}
-	err = b.redo[b.using].append(lsn, d.frame)
-	if errors.Is(err, errNoSpace) && slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
+	err = b.log.Append(lsn, d.frame)
+	if errors.Is(err, redo.ErrNoSpace) && slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	if err != nil {
@@ -344,7 +343,7 @@ func (b *Bolt) Stats() Stats {
 	}
 	paths := []string{b.db.Path()}
 	if !b.bare {
-		paths = append(paths, b.redoPaths()...)
+		paths = append(paths, redo.Paths(b.dir)...)
 	}
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -373,12 +372,12 @@ func (b *Bolt) Close() error {
 	defer b.writing.Unlock()
 	if b.readOnly || b.poison.Load() != nil {
 		_ = b.running.outcome() // that of a store that failed
-		return errors.Join(b.closeRedo(false), b.db.Close())
+		return errors.Join(b.log.Close(false), b.db.Close())
 	}
 	err := b.flush()
 	if err == nil {
 		err = b.update(func(tx *bbolt.Tx) error { return tx.Bucket(own).Put(cleanKey, []byte{1}) })
 	}
-	err = errors.Join(err, b.closeRedo(err == nil))
+	err = errors.Join(err, b.log.Close(err == nil))
 	return errors.Join(err, b.db.Close())
 }

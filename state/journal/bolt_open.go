@@ -11,6 +11,10 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"stagedoor/state/journal/fsync"
+
+	"stagedoor/state/journal/redo"
 )
 
 // OpenBolt opens the store in dir, making both if need be. A file that the last
@@ -44,21 +48,9 @@ func open(path string, o Options) (*Bolt, error) {
 }
 
 func newBolt(db *bbolt.DB, path string, o Options) *Bolt {
-	b := &Bolt{db: db, dir: filepath.Dir(path), readOnly: o.readOnly, bare: o.bare, lowWater: o.LowWater, freeSpace: o.freeSpace,
-		redoSize: o.redoSize, checkpointAfter: o.checkpointAfter, newest: &overlay{}}
-	for i, path := range b.redoPaths() {
-		b.redo[i] = redoLog{path: path, most: o.redoSize, open: o.openFile}
-	}
-	return b
-}
-
-// redoPaths are where the files of the redo log are, while there are any.
-func (b *Bolt) redoPaths() []string {
-	var paths []string
-	for _, name := range redoNames {
-		paths = append(paths, filepath.Join(b.dir, name))
-	}
-	return paths
+	return &Bolt{db: db, dir: filepath.Dir(path), readOnly: o.readOnly, bare: o.bare, lowWater: o.LowWater, freeSpace: o.freeSpace,
+		redoOptions: redo.Options{Size: o.redoSize, OpenFile: o.openFile}, checkpointAfter: o.checkpointAfter,
+		newest: &overlay{}}
 }
 
 // create makes the file if there is none: under another name first, so that a
@@ -94,7 +86,7 @@ func create(path string, o Options) error {
 
 // noRedo refuses to make a store beside the redo log of one that is not there.
 func noRedo(dir string) error {
-	for _, name := range redoNames {
+	for _, name := range redo.Names {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
 			return errors.Join(damaged("is not there, but its %s is", name), err)
 		}
@@ -109,7 +101,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(filepath.Clean(dir)))
+	return fsync.Dir(filepath.Dir(filepath.Clean(dir)))
 }
 
 // pageSize is that of new files, and of those that Compact writes; older ones keep
@@ -205,7 +197,7 @@ func (b *Bolt) prepare() error {
 			return err
 		}
 	}
-	var id storeID
+	var id redo.ID
 	if err := b.update(func(tx *bbolt.Tx) error {
 		for _, t := range tables {
 			if _, err := tx.CreateBucketIfNotExists([]byte(t)); err != nil {
@@ -223,9 +215,6 @@ func (b *Bolt) prepare() error {
 	}); err != nil {
 		return err
 	}
-	for i := range b.redo {
-		b.redo[i].id = id
-	}
 	if err := b.recover(id); err != nil {
 		return err
 	}
@@ -239,7 +228,7 @@ func (b *Bolt) prepare() error {
 // room for it, it stays there, and the store only reads.
 func (b *Bolt) inherit() error {
 	if b.newest.lsn == 0 {
-		return b.removeRedo(b.redoPaths())
+		return redo.Remove(b.dir)
 	}
 	b.older, b.newest = b.newest, &overlay{}
 	b.running, b.inherited = b.start(b.older), true
@@ -251,23 +240,28 @@ func (b *Bolt) inherit() error {
 
 // recover takes up what the last process made durable and did not put into bbolt's
 // file.
-func (b *Bolt) recover(id storeID) error {
+func (b *Bolt) recover(id redo.ID) error {
+	b.log = redo.New(b.dir, id, b.redoOptions)
 	var lsn uint64
 	if err := b.view("file", func(tx *bbolt.Tx) error { lsn = ownLSN(tx); return nil }); err != nil {
 		return err
 	}
 	if !b.bare {
-		redo, err := readRedo(b.dir, id, lsn)
+		logged, err := redo.Read(b.dir, id, lsn)
+		var damage *redo.DamageError
+		if errors.As(err, &damage) {
+			return damaged("%s", damage.Reason)
+		}
 		if err != nil {
 			return err
 		}
-		for _, f := range redo.commits {
-			if err := f.addTo(b.newest); err != nil {
+		for _, c := range logged.Commits {
+			if err := addCommit(b.newest, c); err != nil {
 				return err
 			}
 		}
 		// What follows in the log was not lost with a page of the file.
-		b.cutBack = redo.torn || b.cutBack && len(redo.commits) == 0
+		b.cutBack = logged.Torn || b.cutBack && len(logged.Commits) == 0
 	}
 	b.lsn.Store(max(lsn, b.newest.lsn))
 	return nil

@@ -115,7 +115,7 @@ func abandon(t testing.TB, b *Bolt) {
 // drop lets go of a store as the end of its process does.
 func drop(b *Bolt) error {
 	_ = b.running.outcome()
-	return errors.Join(b.closeRedo(false), b.db.Close())
+	return errors.Join(b.log.Close(false), b.db.Close())
 }
 
 func TestSecondProcessIsRefused(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/sourcegraph/conc"
+
+	"stagedoor/state/journal/redo"
 )
 
 // checkpointAfter is how many bytes the redo log gets before what it holds goes into
@@ -40,12 +42,11 @@ func (c *checkpoint) outcome() error {
 	return c.err
 }
 
-// turn sees to it that the redo log takes n bytes more, and that what it has held
-// long enough goes into bbolt's file. The caller holds writing.
-func (b *Bolt) turn(n int64) error {
-	l := &b.redo[b.using]
-	full := b.inherited || l.used() > 0 && l.at+n > b.redoSize
-	if !full && l.used() < b.checkpointAfter {
+// makeLogRoom makes room for a frame in the redo log, and starts a checkpoint if the log holds enough for one. The
+// caller holds writing.
+func (b *Bolt) makeLogRoom(frame []byte) error {
+	full := b.inherited || !b.log.Fits(frame)
+	if !full && b.log.Used() < b.checkpointAfter {
 		return nil
 	}
 	if !b.running.ended() && !full {
@@ -69,7 +70,7 @@ func (b *Bolt) freeze() error {
 		}
 	}
 	if b.inherited {
-		if err := b.removeRedo(b.redoPaths()); err != nil {
+		if err := redo.Remove(b.dir); err != nil {
 			return err
 		}
 		b.inherited = false
@@ -81,8 +82,7 @@ func (b *Bolt) freeze() error {
 	b.older, b.newest = b.newest, &overlay{}
 	b.layers.Unlock()
 	b.running = b.start(b.older)
-	b.using = 1 - b.using
-	return b.redo[b.using].rewind()
+	return b.log.Switch()
 }
 
 // flush puts all that is durable into bbolt's file. The caller holds writing.

@@ -10,8 +10,5 @@ import (
 // freeSpace has no portable form; the guard against a full disk is off here.
 func freeSpace(string) (int64, error) { return 0, errors.ErrUnsupported }
 
-// syncDir has no portable form: directories cannot be synced everywhere.
-func syncDir(string) error { return nil }
-
 // unlock has no portable form; the lock ends with the process.
 func unlock(*os.File) {}

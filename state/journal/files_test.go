@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"stagedoor/state/journal/redo"
 )
 
 // filled is a store with records and holes.
@@ -233,7 +235,7 @@ func TestBackupIsAStoreMadeWhileOthersWrite(t *testing.T) {
 	if _, err := BackupFile(ctx, memory, filepath.Join(dir, "m.db")); err == nil {
 		t.Error("memory was backed up")
 	}
-	onlyStore(t, dir, FileName, redoNames[0])
+	onlyStore(t, dir, FileName, redo.Names[0])
 }
 
 func TestOnlyReadMeansUnchanged(t *testing.T) {

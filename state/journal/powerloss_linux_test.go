@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"stagedoor/state/journal/redo"
 )
 
 // A process writes to a store while strace records what it asks of the system. From
@@ -232,7 +234,7 @@ func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	}
 	// What does not find these finds nothing.
 	for name, fault := range map[string]powerFault{
-		"a log that is not synced":             {unsynced: redoNames[0]},
+		"a log that is not synced":             {unsynced: redo.Names[0]},
 		"a file that is not synced":            {unsynced: FileName},
 		"names that are not synced":            {unsynced: "."},
 		"a commit that is told before its end": {early: 1},

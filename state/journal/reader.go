@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+
+	"stagedoor/state/journal/redo"
 )
 
 // ReadBolt opens a store's file, in whatever directory and under whatever name,
@@ -45,7 +47,7 @@ func (b *Bolt) examine() error {
 	if err := b.verify(); err != nil {
 		return err
 	}
-	var id storeID
+	var id redo.ID
 	if err := b.view("file", func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(own)
 		if bucket == nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stagedoor/state/journal/redo"
 )
 
 // TestWhatIsDurableIsThereWhereverItIs compares the store with one in memory while
@@ -101,7 +103,7 @@ func logged(t *testing.T, n int) (dir string, ends []int64) {
 		if err := write(b, Key, fmt.Sprintf("k%03d", i), strings.Repeat("v", 50+i)); err != nil {
 			t.Fatal(err)
 		}
-		ends = append(ends, b.redo[0].at)
+		ends = append(ends, redo.HeaderSize+b.log.Used())
 	}
 	abandon(t, b)
 	return dir, ends
@@ -112,7 +114,7 @@ func logged(t *testing.T, n int) (dir string, ends []int64) {
 func TestLogIsCutBackToItsLastWholeCommit(t *testing.T) {
 	const commits = 12
 	origin, ends := logged(t, commits)
-	good, err := os.ReadFile(filepath.Join(origin, redoNames[0]))
+	good, err := os.ReadFile(filepath.Join(origin, redo.Names[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestLogIsCutBackToItsLastWholeCommit(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		replace(t, dir, file)
-		if err := os.WriteFile(filepath.Join(dir, redoNames[0]), log, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, redo.Names[0]), log, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // the second finds what the first made of it
@@ -165,17 +167,17 @@ func TestLogIsCutBackToItsLastWholeCommit(t *testing.T) {
 	if underRaceDetector {
 		step = 61
 	}
-	for at := int64(redoHeader); at < last; at += step {
+	for at := int64(redo.HeaderSize); at < last; at += step {
 		flipped := clone(good)
 		flipped[at] ^= 4
 		try(fmt.Sprintf("an earlier frame, byte %d", at), flipped, -1, false)
 	}
-	for at := range redoHeader - 4 {
+	for at := range redo.HeaderSize - 4 {
 		flipped := clone(good)
 		flipped[at] ^= 4
 		try(fmt.Sprintf("the header, byte %d", at), flipped, -1, false)
 	}
-	for _, size := range []int64{0, 10, redoHeader} {
+	for _, size := range []int64{0, 10, redo.HeaderSize} {
 		try(fmt.Sprintf("cut to %d bytes", size), good[:size], 0, false)
 	}
 	try("cut in the last frame", good[:end-10], commits-1, true)
@@ -216,7 +218,7 @@ func TestLogOfAnotherStoreIsRefused(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenBolt(dir, Options{LowWater: -1}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), redoNames[0]) {
+		if _, err := OpenBolt(dir, Options{LowWater: -1}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), redo.Names[0]) {
 			t.Errorf("got %v, want one that names the log", err)
 		}
 	}
@@ -313,30 +315,11 @@ func TestCommitThatIsLongerThanTheLog(t *testing.T) {
 	b.writing.Lock()
 	_ = b.flush()
 	b.writing.Unlock()
-	for _, path := range b.redoPaths() {
+	for _, path := range redo.Paths(b.dir) {
 		if info, err := os.Stat(path); err != nil || info.Size() > 8<<10 {
 			t.Errorf("%s has %d bytes, %v", filepath.Base(path), info.Size(), err)
 		}
 	}
-}
-
-func FuzzReadRedo(f *testing.F) {
-	var id storeID
-	good := append(redoHead(id), sealFrame(id, 1, append(make([]byte, frameHeader), "\x03key\x01k\x00"...))...)
-	f.Add(good)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, redoNames[0]), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		found, err := readRedo(dir, id, 0)
-		if err != nil {
-			return
-		}
-		for _, c := range found.commits {
-			_ = c.addTo(&overlay{})
-		}
-	})
 }
 
 // FuzzReadChanges is about what a frame whose sum is right may hold: it says what it
@@ -348,12 +331,11 @@ func FuzzReadChanges(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(d.frame[frameHeader:])
+	f.Add(redo.Changes(d.frame))
 	f.Add([]byte("\x03key\x01k\x00"))
 	f.Fuzz(func(t *testing.T, changes []byte) {
-		c := frame{lsn: 1, changes: changes}
 		var o overlay
-		if c.addTo(&o) != nil {
+		if addCommit(&o, redo.Commit{LSN: 1, Changes: changes}) != nil {
 			return
 		}
 		again := draft{}

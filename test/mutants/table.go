@@ -14,33 +14,33 @@ type Mutant struct {
 var Table = []Mutant{
 	{
 		Name: "redo: skip the sync",
-		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
-		Old: `	if err := datasync(l.file); err != nil {
+		File: "state/journal/redo/log.go", Suite: "./state/journal", Run: ".",
+		Old: `	if err := fsync.Data(f.file); err != nil {
 		return err
 	}
-	l.at += int64(n)`,
-		New: `	l.at += int64(n)`,
+	f.at += int64(n)`,
+		New: `	f.at += int64(n)`,
 	},
 	{
 		Name: "redo: accept a frame with a wrong checksum",
-		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
+		File: "state/journal/redo/frame.go", Suite: "./state/journal", Run: ".",
 		Old: `size > len(data) || binary.BigEndian.Uint32(data[4:]) != id.checksum(data[8:size])`,
 		New: `size > len(data)`,
 	},
 	{
 		Name: "redo: overwrite the frame before",
-		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
-		Old: `	l.at += int64(n)
+		File: "state/journal/redo/log.go", Suite: "./state/journal", Run: ".",
+		Old: `	f.at += int64(n)
 	return nil`,
 		New: `	_ = n
 	return nil`,
 	},
 	{
 		Name: "redo: forget commits of the second file",
-		File: "state/journal/redo.go", Suite: "./state/journal", Run: ".",
-		Old: `		logs = append(logs, readTape(data[redoHeader:], id, lsn))`,
+		File: "state/journal/redo/read.go", Suite: "./state/journal", Run: ".",
+		Old: `		logs = append(logs, readContents(data[HeaderSize:], id, lsn))`,
 		New: `		if len(logs) == 0 {
-			logs = append(logs, readTape(data[redoHeader:], id, lsn))
+			logs = append(logs, readContents(data[HeaderSize:], id, lsn))
 		}`,
 	},
 	{

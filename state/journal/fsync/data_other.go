@@ -1,8 +1,8 @@
 //go:build !linux
 
-package journal
+package fsync
 
 import "os"
 
-// datasync makes what was written to f durable.
-func datasync(f *os.File) error { return f.Sync() }
+// Data returns once the contents of f survive a power cut.
+func Data(f *os.File) error { return f.Sync() }
