@@ -7,7 +7,7 @@
 // One that is under way when its process ends, in peace or not, is begun again by
 // the next one, from the request that is kept with it (resume.go). Half a reply
 // cannot be continued, so it is a new reply, under numbers of its own: of the
-// first one only events were told, and whoever resumes gets all of the second.
+// first one only events were sent, and a client that resumes gets all of the second.
 //
 //	queued ── first piece of answer ──> in_progress ──> completed | incomplete | failed
 //	queued, in_progress ── Cancel ──> cancelled

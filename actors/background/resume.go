@@ -110,14 +110,14 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 }
 
 // fail settles a response that cannot go on. Its event is numbered beyond those
-// that were told and not kept, so that whoever resumes is told; only the streams
+// that were sent and not kept, so that a client that resumes gets it; only the streams
 // of background responses can be resumed.
 func (g *Registry) fail(r *state.StoredResponse, cause error) error {
-	var told *dialogue.Error
-	if !errors.As(cause, &told) {
-		told = internal(cause)
+	var failure *dialogue.Error
+	if !errors.As(cause, &failure) {
+		failure = internal(cause)
 	}
-	body := responses.Failed(r.Body, told)
+	body := responses.Failed(r.Body, failure)
 	number := int64(max(r.Runs, 1)) * maxLog
 	var log []byte
 	if r.Streamed && r.Background {

@@ -60,10 +60,10 @@ func newRun(job Job, budget memory.Pool) *run {
 	return r
 }
 
-// add appends the events of a frame, which holds whole ones. Past the bound it
-// still does, and fails: whoever adds stops.
-func (r *run) add(frame []byte) error {
-	events := upstream.NewEventReader(bytes.NewReader(frame))
+// add appends the events of a chunk, which holds whole ones. Past the bound it still does, and returns an error so that
+// the run is ended.
+func (r *run) add(chunk []byte) error {
+	events := upstream.NewEventReader(bytes.NewReader(chunk))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -193,9 +193,9 @@ func (r *run) last() (kind string, data []byte, next int64) {
 	return gjson.GetBytes(ev.Data, "type").Str, ev.Data, last.Sequence + 1
 }
 
-// ending is the response of the terminal event, nil if there was none. told says
-// that the stream has ended, which it also does with a bare error.
-func (r *run) ending() (body []byte, told bool) {
+// ending returns the response of the terminal event, or nil if there was none, and whether the stream has ended, which
+// it also does with a bare error.
+func (r *run) ending() (body []byte, ended bool) {
 	kind, data, _ := r.last()
 	switch kind {
 	case "response.completed", "response.incomplete", "response.failed":
@@ -237,15 +237,15 @@ func (g *Registry) record(r *run) {
 	defer span.End()
 	reply := g.requests.Begin(ctx, r.job.Request)
 	failure := dialogue.Incomplete()
-	for f := range reply.Chunks() {
-		if f.Err != nil {
-			failure = f.Err
+	for c := range reply.Chunks() {
+		if c.Err != nil {
+			failure = c.Err
 			continue
 		}
-		if err := r.add(f.Data.B); err != nil {
+		if err := r.add(c.Data.B); err != nil {
 			r.cancel(err)
 		}
-		f.Data.Free()
+		c.Data.Free()
 	}
 	if err := reply.Outcome().Err; err != nil {
 		failure = err
@@ -264,12 +264,13 @@ func (r *run) handsOver(failure *dialogue.Error) bool {
 }
 
 // handOver leaves a response to the next process: its record is as it was when
-// it began. Those who watch are told to come again.
+// it began. Its watchers get an event that asks them to come again.
 func (g *Registry) handOver(r *run) {
 	_, _, next := r.last()
 	event := []byte(`{"type":"error","sequence_number":`)
 	event = strconv.AppendInt(event, next, 10)
-	event = append(event, `,"code":"shutting_down","message":"the gateway is restarting and goes on with the response: resume its stream or retrieve it","param":null}`...)
+	event = append(event, `,"code":"shutting_down","message":"the gateway is restarting and goes on with the response: `+
+		`resume its stream or retrieve it","param":null}`...)
 	r.mu.Lock()
 	r.held = nil
 	r.append(Event{next, framed("error", event)})
@@ -283,7 +284,7 @@ func (g *Registry) handOver(r *run) {
 // the first one counts.
 func (g *Registry) conclude(r *run, failure *dialogue.Error) {
 	r.admit()
-	body, told := r.ending()
+	body, ended := r.ending()
 	switch {
 	case body != nil:
 	case errors.Is(context.Cause(r.ctx), errCancelled):
@@ -291,7 +292,7 @@ func (g *Registry) conclude(r *run, failure *dialogue.Error) {
 	default:
 		body = responses.Failed(r.job.Queued, failure)
 	}
-	if !told {
+	if !ended {
 		r.end(body)
 	}
 	g.keep(r, body)
@@ -325,5 +326,6 @@ func (g *Registry) update(id string, owner state.Owner, body, log []byte, last i
 }
 
 func internal(cause error) *dialogue.Error {
-	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "server_error", Message: "the gateway met an internal error", Cause: cause}
+	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "server_error",
+		Message: "the gateway met an internal error", Cause: cause}
 }

@@ -89,7 +89,7 @@ func (a *attempt) parts() ([]part, *upstream.Failure) {
 	return parts, nil
 }
 
-// make makes all images, or none: one call that fails ends the others. The first call has the permit p.
+// make makes all images, or none, because one call that fails ends the others. The first call has the permit p.
 func (a *attempt) make(ctx context.Context, p *throttle.Permit) (*picture.Reply, *upstream.Failure) {
 	parts, f := a.parts()
 	if f != nil {
@@ -271,8 +271,8 @@ func (a *attempt) read(ctx context.Context, p part, reply *upstream.Reply) (*pic
 		if err != nil && len(body) == 0 {
 			body = nil // the status is enough
 		}
-		refused := upstream.Refused(dialogue.Traits{}, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.c.Runtime.Secrets()...)
-		return nil, refused
+		decoded := a.shape.DecodeError(reply.Status, reply.Header, body)
+		return nil, upstream.Refused(dialogue.Traits{}, reply.Status, reply.Header, decoded, a.c.Runtime.Secrets()...)
 	}
 	a.accept()
 	if reply.IsStream() {

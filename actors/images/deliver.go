@@ -19,8 +19,8 @@ import (
 const maxPicture = 64 << 20
 
 // prepare turns what an upstream made into what the client gets: the picture
-// itself, or an address of the gateway's own. An upstream's address is nobody
-// else's business (decisions.md "Images").
+// itself, or an address of the gateway's own. An upstream's address never
+// reaches a client.
 func (a *attempt) prepare(ctx context.Context, made *picture.Reply) *upstream.Failure {
 	if a.request.Picture.Operation == picture.Describe {
 		if len(made.Descriptions) == 0 {
@@ -189,10 +189,10 @@ func unusable(detail string) *upstream.Failure {
 
 // refusedInBody is an error that came inside a 200 reply, or in place of one.
 func (a *attempt) refusedInBody(err error) *upstream.Failure {
-	var told *dialogue.Error
-	if !errors.As(err, &told) {
-		told = dialogue.Incomplete()
-		told.Cause = err
+	var e *dialogue.Error
+	if !errors.As(err, &e) {
+		e = dialogue.Incomplete()
+		e.Cause = err
 	}
-	return upstream.InStream(dialogue.Traits{}, told, a.c.Runtime.Secrets()...)
+	return upstream.InStream(dialogue.Traits{}, e, a.c.Runtime.Secrets()...)
 }

@@ -61,7 +61,8 @@ func (x *exchange) Hold(ctx context.Context, c *engine.Candidate) *dialogue.Erro
 }
 
 // Try implements engine.Exchange. It makes, keeps and settles all pictures, or none.
-func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Permit, out engine.Sink[Partial]) *upstream.Failure {
+func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Permit,
+	out engine.Sink[Partial]) *upstream.Failure {
 	a := x.attempt
 	a.sink, x.outcome.Queued = out, c.Queued
 	defer func() { x.outcome.Losses = a.report.Header() }()

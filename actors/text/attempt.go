@@ -58,7 +58,8 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 		return a.simulate(ctx)
 	}
 	inbound := a.request.Inbound
-	if a.request.Mode != shapes.Array && a.c.Provider.Serves(inbound.Name) && !a.request.Translate && !a.tight && a.request.PreviousResponseID == "" {
+	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight || a.request.PreviousResponseID != ""
+	if !mustTranslate && a.c.Provider.Serves(inbound.Name) {
 		a.shape = inbound
 		a.meta.Untouched = true
 		return a.callPassthrough(ctx)
@@ -113,11 +114,13 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 		a.endCall(seen, className(f))
 		return nil, f
 	}
-	o := shapes.TapOptions{Stream: a.request.Head.Stream, HideUsage: !a.request.Head.IncludeUsage, Choices: a.request.Head.Choices()}
+	head := &a.request.Head
+	o := shapes.TapOptions{Stream: head.Stream, HideUsage: !head.IncludeUsage, Choices: head.Choices()}
 	if t.Model != a.request.Head.Model {
 		o.Model = a.request.Head.Model
 	}
-	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen, observer: a.replyObserver(seen), late: late}
+	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen,
+		observer: a.replyObserver(seen), late: late}
 	if o.Stream {
 		a.failStream = u.tap.Fail
 	}
@@ -154,7 +157,7 @@ func (a *attempt) simulate(ctx context.Context) *upstream.Failure {
 	return a.translate(ctx, req, func(req *dialogue.Request) (producer, error) { return a.simulated(req), nil })
 }
 
-func (a *attempt) translate(ctx context.Context, req *dialogue.Request, produce func(*dialogue.Request) (producer, error)) *upstream.Failure {
+func (a *attempt) translate(ctx context.Context, req *dialogue.Request, produce produceFunc) *upstream.Failure {
 	if req.N > a.maxChoices() || len(req.Prompts) > 1 {
 		return a.fanOut(ctx, req, produce)
 	}
@@ -175,7 +178,7 @@ func (a *attempt) maxChoices() int {
 
 // simulated makes a producer of the sandbox.
 func (a *attempt) simulated(req *dialogue.Request) producer {
-	return a.watched(a.request.Head.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return a.watched(a.request.Head.Stream, func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		var stopped *upstream.Failure
 		accepted := false
 		err := a.svc.simulate(ctx, req, a.request.In.Header, func(ev *dialogue.Event) error {
@@ -237,7 +240,8 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	if err != nil && len(body) == 0 {
 		body = nil // the status is enough
 	}
-	f := upstream.Refused(a.request.Inbound.Traits, reply.Status, reply.Header, a.shape.DecodeError(reply.Status, reply.Header, body), a.provider.Secrets()...)
+	decoded := a.shape.DecodeError(reply.Status, reply.Header, body)
+	f := upstream.Refused(a.request.Inbound.Traits, reply.Status, reply.Header, decoded, a.provider.Secrets()...)
 	a.judgeKey(key, f)
 	return nil, f
 }
@@ -256,7 +260,7 @@ func (a *attempt) refusedInBody(err *dialogue.Error) *upstream.Failure {
 // that fails, the data stays the caller's.
 func (a *attempt) deliver(ctx context.Context, data *Buffer) *upstream.Failure {
 	if ctx.Err() != nil {
-		return engine.Cancelled(ctx) // whoever produces the data may not look at it
+		return engine.Cancelled(ctx) // the producer of the data may not look at it
 	}
 	data.count(a.svc.env.Memory, a.request.Owner)
 	if err := a.sink.Send(ctx, Chunk{Meta: a.takeMeta(), Data: data}); err != nil {

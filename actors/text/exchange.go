@@ -67,7 +67,8 @@ func (x *exchange) Hold(ctx context.Context, c *engine.Candidate) *dialogue.Erro
 }
 
 // Try implements engine.Exchange.
-func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Permit, out engine.Sink[Chunk]) *upstream.Failure {
+func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Permit,
+	out engine.Sink[Chunk]) *upstream.Failure {
 	a := x.attempt
 	a.sink, a.permit, a.ctx, a.unbounded, a.entered = out, p, ctx, out.Context(), c.Entered
 	a.meta.Queued = c.Queued

@@ -47,7 +47,7 @@ func split(req *dialogue.Request, most int) []part {
 
 // fanOut performs an attempt by several calls whose events are merged into one
 // sequence: choices renumbered, usage summed, one start and one end.
-func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce func(*dialogue.Request) (producer, error)) *upstream.Failure {
+func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce produceFunc) *upstream.Failure {
 	parts := split(req, a.maxChoices())
 	a.calls = len(parts)
 	producers := make([]producer, len(parts))
@@ -59,7 +59,7 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce fun
 		req.Renamed = p.req.Renamed // the same for all: they have the same tools
 	}
 	a.translation(ctx, nil) // before the calls, which are made at the same time
-	return a.runTranslated(ctx, req, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return a.runTranslated(ctx, req, func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		m := newMerger(len(parts), emit, flush)
 		calls := pool.New().WithMaxGoroutines(maxFanOut).WithContext(ctx).WithCancelOnError().WithFirstError()
 		for i := range parts {
@@ -96,15 +96,15 @@ func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p produce
 		used := m.usageOf(i)
 		permit.Release(a.c.Outcome(f, tokensOf(&used)))
 	}()
-	var told *upstream.Failure // the failure that is an event
+	var inBand *upstream.Failure // the failure that is an event
 	f = p(ctx, func(ev *dialogue.Event) {
 		if ev.Kind == dialogue.EventError {
-			told = a.refusedInBody(ev.Err)
+			inBand = a.refusedInBody(ev.Err)
 		}
 		m.event(i, base, ev)
 	}, m.flushLocked)
 	if f == nil {
-		f = told
+		f = inBand
 	}
 	return f
 }
@@ -127,7 +127,7 @@ func newMerger(parts int, emit func(*dialogue.Event), flush func() *upstream.Fai
 	return m
 }
 
-// usageOf is what one call has been told so far.
+// usageOf returns the usage that one call has reported so far.
 func (m *merger) usageOf(i int) dialogue.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,18 +135,18 @@ func (m *merger) usageOf(i int) dialogue.Usage {
 }
 
 // spent reports the usage of calls that together failed, of which so many were accepted. If
-// some of those did not tell their input, it is not known of all of them.
+// some of those did not report their input, it is not known of all of them.
 func (m *merger) spent(accepted int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	total := m.total()
-	told := 0
+	reported := 0
 	for _, u := range m.usage {
 		if u.InputTotal != dialogue.NoUsage.InputTotal {
-			told++
+			reported++
 		}
 	}
-	if told < accepted {
+	if reported < accepted {
 		total.InputTotal = dialogue.NoUsage.InputTotal
 	}
 	m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
@@ -175,8 +175,9 @@ func (m *merger) event(i, base int, ev *dialogue.Event) {
 			return
 		}
 		total := m.total()
-		for _, u := range m.usage { // what one call did not tell is not known of all of them
-			total.InputTotal, total.OutputTotal = unlessMissing(total.InputTotal, u.InputTotal), unlessMissing(total.OutputTotal, u.OutputTotal)
+		for _, u := range m.usage { // a sum is unknown if one call did not report its part
+			total.InputTotal = unlessMissing(total.InputTotal, u.InputTotal)
+			total.OutputTotal = unlessMissing(total.OutputTotal, u.OutputTotal)
 		}
 		m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
 	}
@@ -192,7 +193,7 @@ func unlessMissing(sum, of int64) int64 {
 	return sum
 }
 
-// total sums what the calls were told.
+// total sums the usage that the calls have reported.
 func (m *merger) total() dialogue.Usage {
 	sum := dialogue.NoUsage
 	for _, u := range m.usage {

@@ -12,8 +12,7 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// inquiryTimeout bounds a question beside the conversation: whoever asks has
-// another answer.
+// inquiryTimeout bounds a call that is no generation. Its caller has another answer.
 const inquiryTimeout = 10 * time.Second
 
 // Inquire asks the first provider of the plan that speaks the client's shape
@@ -68,7 +67,8 @@ func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape *shapes.S
 	defer reply.Close()
 	body, err := reply.ReadAll(nil)
 	if reply.Status != http.StatusOK {
-		f := upstream.Refused(shape.Traits, reply.Status, reply.Header, shape.DecodeError(reply.Status, reply.Header, body))
+		decoded := shape.DecodeError(reply.Status, reply.Header, body)
+		f := upstream.Refused(shape.Traits, reply.Status, reply.Header, decoded)
 		p.Client.Keys().Judge(key, "", f, s.env.Now())
 		return nil, f
 	}

@@ -117,7 +117,7 @@ func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *ups
 	if err != nil {
 		return engine.CallerFault(err)
 	}
-	return u.runTranslated(ctx, req, func(_ context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return u.runTranslated(ctx, req, func(_ context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		return readReply(reply, u.shape.NewParser(u.request.Head.Choices(), u.svc.env), u.late, emit, flush)
 	})
 }

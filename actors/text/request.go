@@ -79,7 +79,7 @@ type Outcome struct {
 	Reason dialogue.Reason
 	// Counted is the gateway's own count of the output tokens delivered, a guess.
 	Counted int64
-	// Err is the failure the client was told of, if any.
+	// Err is the failure that the client got, if any.
 	Err *dialogue.Error
 	// Accepted: the provider of the last attempt answered with a 2xx status.
 	Accepted bool
@@ -90,7 +90,7 @@ type Outcome struct {
 	Committed bool
 }
 
-// Buffer is a pooled byte slice. Whoever received it frees it.
+// Buffer is a pooled byte slice. Its receiver frees it.
 type Buffer struct {
 	B      []byte
 	memory memory.Claim // for B, if it is large

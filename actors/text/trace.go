@@ -53,7 +53,7 @@ func (a *attempt) endCall(c *telemetry.Call, failure string) {
 
 // watched makes a producer's call one that traces and metrics see.
 func (a *attempt) watched(stream bool, p producer) producer {
-	return func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		ctx, call := a.beginCall(ctx, stream)
 		if call == nil {
 			return p(ctx, emit, flush)

@@ -18,7 +18,14 @@ import (
 // A producer makes the events of one reply. It calls flush whenever what it
 // emitted should not wait for what comes next, and stops when flush fails. It
 // returns why it stopped early, or a failure for which there was no event.
-type producer func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure
+type producer func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure
+
+type (
+	emitFunc  = func(*dialogue.Event)
+	flushFunc = func() *upstream.Failure
+	// produceFunc makes the producer of a request, or of a part of it.
+	produceFunc = func(*dialogue.Request) (producer, error)
+)
 
 // translated carries a reply through the dialogue: a producer makes events, an
 // emitter of the client's shape writes them.
@@ -127,8 +134,8 @@ func (t *translated) event(ev *dialogue.Event) {
 	t.out.B = t.emitter.Emit(t.out.B, ev)
 }
 
-// fail ends the sequence with a failure. Before anything was sent it is the
-// actor's to decide on; after that the client is told in its stream.
+// fail ends the sequence with a failure. Before anything was sent, the engine decides what follows; after that, the
+// client's stream ends with it.
 func (t *translated) fail(f *upstream.Failure) {
 	if !t.over() {
 		t.failure = f
@@ -227,9 +234,8 @@ func (t *translated) finish() *upstream.Failure {
 	return t.failure
 }
 
-// conclude prepares how a stream that failed ends. Nobody but the client is
-// told once it has a piece of the answer, or has one coming: whether piece and
-// failure came in one read must make no difference.
+// conclude prepares how a stream that failed ends. Once the client has a piece of the answer, or has one coming, the
+// stream ends with the failure. Whether piece and failure came in one read must make no difference.
 func (t *translated) conclude() {
 	streamed := t.request.Mode != shapes.Whole
 	begun := t.sink.Committed() || t.content && !t.completeFailed
@@ -256,7 +262,7 @@ func (t *translated) failed() *Buffer {
 
 // producer makes a producer of one upstream call.
 func (a *attempt) producer(call shapes.Call, choices int) producer {
-	return a.watched(call.Stream, func(ctx context.Context, emit func(*dialogue.Event), flush func() *upstream.Failure) *upstream.Failure {
+	return a.watched(call.Stream, func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
 		ctx, late := a.outlive(ctx)
 		defer late.close()
