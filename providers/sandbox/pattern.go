@@ -12,11 +12,8 @@ const longestPattern = 1000
 // matchPattern makes a string that matches a pattern and has a length between two bounds. ok is false if it finds none,
 // and for patterns that Go's regular expressions do not know.
 func matchPattern(pattern string, least, most int) (_ string, ok bool) {
-	if len(pattern) > longestPattern {
-		return "", false
-	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
+	if err != nil || len(pattern) > longestPattern {
 		return "", false
 	}
 	check, err := regexp.Compile(pattern)
@@ -25,76 +22,55 @@ func matchPattern(pattern string, least, most int) (_ string, ok bool) {
 	}
 	// More repetitions make a longer string. The first one that is long enough wins.
 	for extra := range 70 {
-		g := growth{extra: extra}
-		g.write(tree, 0)
-		s := g.b.String()
-		if pad := least - utf8.RuneCountInString(
-			s,
-		); pad > 0 && extra == 0 &&
-			check.MatchString(s+strings.Repeat("x", pad)) {
-			s += strings.Repeat("x", pad)
+		s := string(appendMatch(nil, tree, extra, 0))
+		padded := s + strings.Repeat("x", max(least-utf8.RuneCountInString(s), 0))
+		for _, s := range []string{padded, s} {
+			if n := utf8.RuneCountInString(s); n >= least && n <= most && check.MatchString(s) {
+				return s, true
+			}
 		}
-		if n := utf8.RuneCountInString(s); n >= least && n <= most && check.MatchString(s) {
-			return s, true
-		}
-		if g.b.Len() > most {
+		if len(s) > most {
 			break
 		}
 	}
 	return "", false
 }
 
-// growth writes a match with extra repetitions.
-type growth struct {
-	b     strings.Builder
-	extra int
-}
-
-func (g *growth) write(re *syntax.Regexp, depth int) {
-	if g.b.Len() > longestText || depth > 100 {
-		return
-	}
+// appendMatch appends a match whose repeated parts occur extra times more than they must.
+func appendMatch(b []byte, re *syntax.Regexp, extra, depth int) []byte {
+	n, subs := 1, re.Sub
 	switch re.Op {
 	case syntax.OpLiteral:
-		g.b.WriteString(string(re.Rune))
+		return append(b, string(re.Rune)...)
 	case syntax.OpCharClass:
-		g.b.WriteRune(plain(re.Rune))
+		return utf8.AppendRune(b, plainRune(re.Rune))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		g.b.WriteByte('a')
-	case syntax.OpCapture:
-		g.write(re.Sub[0], depth+1)
-	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			g.write(sub, depth+1)
-		}
+		return append(b, 'a')
 	case syntax.OpAlternate:
-		g.write(re.Sub[0], depth+1)
+		subs = subs[:1]
 	case syntax.OpStar:
-		g.repeat(re.Sub[0], 0, -1, depth)
+		n = extra
 	case syntax.OpPlus:
-		g.repeat(re.Sub[0], 1, -1, depth)
+		n = 1 + extra
 	case syntax.OpQuest:
-		g.repeat(re.Sub[0], 0, 1, depth)
+		n = min(extra, 1)
 	case syntax.OpRepeat:
-		g.repeat(re.Sub[0], re.Min, re.Max, depth)
-	}
-}
-
-func (g *growth) repeat(re *syntax.Regexp, least, most, depth int) {
-	n := least + g.extra
-	if most >= 0 {
-		n = min(n, most)
+		if n = re.Min + extra; re.Max >= 0 {
+			n = min(n, re.Max)
+		}
 	}
 	for range n {
-		if g.b.Len() > longestText {
-			return
+		for _, sub := range subs {
+			if len(b) <= longestText && depth <= 100 {
+				b = appendMatch(b, sub, extra, depth+1)
+			}
 		}
-		g.write(re, depth+1)
 	}
+	return b
 }
 
-// plain chooses a simple character of a class, which is given as pairs of bounds.
-func plain(class []rune) rune {
+// plainRune chooses a simple character of a class, which is given as pairs of bounds.
+func plainRune(class []rune) rune {
 	for _, want := range "a0A_-" {
 		for i := 0; i+1 < len(class); i += 2 {
 			if class[i] <= want && want <= class[i+1] {
@@ -102,8 +78,5 @@ func plain(class []rune) rune {
 			}
 		}
 	}
-	if len(class) == 0 {
-		return 'a'
-	}
-	return class[0]
+	return append(class, 'a')[0]
 }

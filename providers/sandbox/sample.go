@@ -34,53 +34,44 @@ const (
 // Sample returns a JSON value that satisfies a JSON Schema, the same value for the same schema. It tries other choices
 // while validation fails (oneOf, not, if) and then returns its first sample. Input that is no schema gets an empty object.
 func Sample(raw json.RawMessage) json.RawMessage {
+	first := json.RawMessage("{}")
 	if len(raw) > largestSchema || !fields.ValidLenient(raw) {
-		return json.RawMessage("{}")
+		return first
 	}
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return json.RawMessage("{}")
-	}
-	s := sampler{root: root}
-	v := s.value(s.flatten(nil, root, 0), 0, 0)
-	first, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("{}")
+		return first
 	}
 	var check *jsonschema.Schema
-	for try := 0; try < mostTries && !s.spent() && len(raw) <= mostChecked; try++ {
-		if try > 0 {
-			s = sampler{root: root, try: try}
-			v = s.value(s.flatten(nil, root, 0), 0, 0)
+	for try := range mostTries {
+		s := sampler{root: root, try: try}
+		v := s.value([]any{root}, 0, 0)
+		sample, err := json.Marshal(v)
+		if err != nil {
+			break
+		}
+		if try == 0 {
+			first = sample
 		}
 		// References can make validation take exponential time.
-		if s.validate(root, v); s.spent() {
+		if s.countVisits(root, v); s.spent() || len(raw) > mostChecked {
 			break
 		}
 		if check == nil {
-			if check = compileSchema(root); check == nil {
+			c := jsonschema.NewCompiler()
+			c.UseLoader(noLoader{})
+			if c.AddResource("sandbox:schema", root) != nil {
+				break
+			}
+			if check, err = c.Compile("sandbox:schema"); err != nil {
 				break
 			}
 		}
 		if check.Validate(v) == nil {
-			if valid, err := json.Marshal(v); err == nil {
-				return valid
-			}
+			return sample
 		}
 	}
 	return first
-}
-
-// compileSchema returns nil for an invalid schema.
-func compileSchema(root any) *jsonschema.Schema {
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if c.AddResource("sandbox:schema", root) != nil {
-		return nil
-	}
-	// A nil schema is the only consequence of an error.
-	compiled, _ := c.Compile("sandbox:schema")
-	return compiled
 }
 
 // noLoader keeps schemas from loading files and addresses.
@@ -97,36 +88,107 @@ type sampler struct {
 
 func (s *sampler) spent() bool { return s.nodes > sampleNodes }
 
-// allOf is a list of schemas that a value must satisfy at the same time.
-type allOf []map[string]any
+// merged is one schema made of several that a value must satisfy at the same time.
+type merged struct {
+	keywords   map[string]any // the strictest value of each number, else the first value
+	properties map[string][]any
+	required   map[string]bool
+	kinds      []any
+	words      []any // that enum and const allow
+	never      bool
+}
 
-// flatten adds a schema to all, with its allOf, the target of its $ref, and one of its anyOf and oneOf.
-func (s *sampler) flatten(all allOf, schema any, depth int) allOf {
-	m, ok := schema.(map[string]any)
+// merge adds a schema to m, with its allOf, the target of its $ref, and one of its anyOf and oneOf.
+func (s *sampler) merge(m *merged, schema any, depth int) {
+	object, ok := schema.(map[string]any)
 	if s.nodes++; !ok || depth > sampleDepth || s.spent() {
-		return all
+		m.never = m.never || schema == false
+		return
 	}
-	all = append(all, m)
-	if ref, ok := m["$ref"].(string); ok {
-		all = s.flatten(all, s.resolve(ref), depth+1)
+	for keyword, v := range object {
+		switch keyword {
+		case "properties":
+			members, _ := v.(map[string]any)
+			s.nodes += len(members) / 8
+			for name, member := range members {
+				m.properties[name] = append(m.properties[name], member)
+			}
+		case "required":
+			s.nodes += len(list(v)) / 8
+			for _, name := range list(v) {
+				if text, ok := name.(string); ok {
+					m.required[text] = true
+				}
+			}
+		case "type":
+			kinds := list(v)
+			if _, ok := v.(string); ok {
+				kinds = []any{v}
+			}
+			if kinds = kinds[:min(len(kinds), mostItems)]; slices.Contains(kinds, any("number")) {
+				kinds = append(slices.Clip(kinds), "integer")
+			}
+			m.kinds = intersect(m.kinds, kinds)
+		case "enum":
+			s.nodes += min(len(list(v)), mostWords) / 8
+			m.words = intersect(m.words, list(v)[:min(len(list(v)), mostWords)])
+		case "const":
+			m.words = intersect(m.words, []any{v})
+		default:
+			earlier, found := m.keywords[keyword]
+			if n, ok := v.(json.Number); ok && found {
+				a, b := float(n, 0), float(earlier, 0)
+				if strings.Contains(strings.ToLower(keyword), "max") {
+					a, b = b, a
+				}
+				found = a <= b
+			}
+			if !found {
+				m.keywords[keyword] = v
+			}
+		}
 	}
-	for _, part := range list(m["allOf"]) {
-		all = s.flatten(all, part, depth+1)
+	if ref, ok := object["$ref"].(string); ok {
+		s.merge(m, s.resolve(ref), depth+1)
 	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		if branches := list(m[key]); len(branches) > 0 {
-			all = s.flatten(all, s.chooseBranch(branches, depth), depth+1)
+	for _, part := range list(object["allOf"]) {
+		s.merge(m, part, depth+1)
+	}
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		if branches := list(object[keyword]); len(branches) > 0 {
+			s.merge(m, s.chooseBranch(branches, depth), depth+1)
 		}
 	}
 	if s.try%2 == 1 {
-		all = s.flatten(all, m["then"], depth+1)
+		s.merge(m, object["then"], depth+1)
 	}
-	return all
 }
 
 func list(v any) []any {
 	l, _ := v.([]any)
 	return l
+}
+
+// float returns a JSON number, or otherwise for any other value.
+func float(v any, otherwise float64) float64 {
+	n, ok := v.(json.Number)
+	if f, err := n.Float64(); ok && err == nil {
+		return f
+	}
+	return otherwise
+}
+
+// intersect returns the values of a that b has, too. A nil slice stands for all values.
+func intersect(a, b []any) []any {
+	if a == nil || b == nil {
+		return append(slices.Clone(a), b...)
+	}
+	allowed := map[string]bool{}
+	for _, v := range b {
+		text, _ := json.Marshal(v) // values from JSON cannot fail
+		allowed[string(text)] = true
+	}
+	return slices.DeleteFunc(a, func(v any) bool { text, _ := json.Marshal(v); return !allowed[string(text)] })
 }
 
 // chooseBranch returns one of several alternatives, in deep levels one that ends.
@@ -144,245 +206,135 @@ func (s *sampler) chooseBranch(branches []any, depth int) any {
 func (s *sampler) resolve(ref string) any {
 	pointer, local := strings.CutPrefix(ref, "#")
 	pointer, err := url.PathUnescape(pointer)
-	if !local || err != nil {
+	if !local || err != nil || pointer != "" && pointer[0] != '/' {
 		return nil
 	}
 	at := s.root
-	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+	for _, step := range strings.Split(pointer, "/")[1:] {
 		switch v := at.(type) {
 		case map[string]any:
-			if pointer != "" {
-				at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-			}
+			at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(v) {
 				return nil
 			}
 			at = v[i]
-		default:
-			return nil
 		}
 	}
 	return at
 }
 
-// get returns the first value of a keyword.
-func (all allOf) get(keyword string) any {
-	for _, m := range all {
-		if v, ok := m[keyword]; ok {
-			return v
-		}
-	}
-	return nil
-}
-
-// bound returns the strictest value of a keyword, or otherwise. sign is 1 if greater values are stricter, else -1.
-func (all allOf) bound(keyword string, otherwise, sign float64) (best float64, spelling json.Number) {
-	best = otherwise
-	for _, m := range all {
-		n, ok := m[keyword].(json.Number)
-		f, err := n.Float64()
-		if ok && err == nil && (spelling == "" || f*sign > best*sign) {
-			best, spelling = f, n
-		}
-	}
-	return best, spelling
-}
-
-// value makes a value. number distinguishes siblings that must differ.
-func (s *sampler) value(all allOf, depth, number int) any {
+// value makes a value that satisfies several schemas. number distinguishes siblings that must differ.
+func (s *sampler) value(schemas []any, depth, number int) (v any) {
 	if s.nodes++; depth > sampleDepth || s.spent() || s.len > sampleBytes {
 		return nil
 	}
-	for _, m := range all {
-		if c, ok := m["const"]; ok {
-			return s.count(c)
-		}
+	m := merged{keywords: map[string]any{}, properties: map[string][]any{}, required: map[string]bool{}}
+	for _, schema := range schemas {
+		s.merge(&m, schema, depth)
 	}
-	if words := s.enum(all); len(words) > 0 {
-		return s.count(words[(s.try+number)%len(words)])
+	kind := m.kind(s.try)
+	switch {
+	case len(m.words) > 0:
+		v = m.words[(s.try+number)%len(m.words)]
+	case kind == "object":
+		return s.object(&m, depth)
+	case kind == "array":
+		return s.array(&m, depth)
+	case kind == "integer", kind == "number":
+		v = m.number(kind == "integer", s.try >= 2, number)
+	case kind == "boolean":
+		v = (s.try+number)%2 == 0
+	case kind == "string":
+		v = m.text(number)
 	}
-	switch all.kind(s.try) {
-	case "object":
-		return s.object(all, depth)
-	case "array":
-		return s.array(all, depth)
-	case "integer":
-		return s.count(all.number(true, false, number))
-	case "number":
-		return s.count(all.number(false, s.try >= 2, number))
-	case "boolean":
-		return (s.try+number)%2 == 0
-	case "null":
-		return nil
-	}
-	return s.count(all.text(number))
-}
-
-// count adds the length of v to that of the sample.
-func (s *sampler) count(v any) any {
-	b, _ := json.Marshal(v)
+	b, _ := json.Marshal(v) // values from JSON cannot fail
 	s.len += len(b)
 	return v
 }
 
-// enum returns the words that every enum allows.
-func (s *sampler) enum(all allOf) (words []any) {
-	first := true
-	for _, m := range all {
-		some := list(m["enum"])
-		some = some[:min(len(some), mostWords)]
-		switch s.nodes += len(some) / 8; {
-		case m["enum"] == nil:
-		case first:
-			words, first = slices.Clone(some), false
-		default:
-			allowed := map[string]bool{}
-			for _, w := range some {
-				b, _ := json.Marshal(w)
-				allowed[string(b)] = true
-			}
-			words = slices.DeleteFunc(words, func(w any) bool { b, _ := json.Marshal(w); return !allowed[string(b)] })
+// kind chooses a type that every schema allows, null last, or the type that other keywords imply.
+func (m *merged) kind(try int) any {
+	if len(m.kinds) > 0 {
+		isNull := func(a any) bool { return a == "null" }
+		if kinds := slices.DeleteFunc(slices.Clone(m.kinds), isNull); len(kinds) > 0 {
+			return kinds[try%len(kinds)]
 		}
+		return "null"
 	}
-	return words
-}
-
-// impliedKinds are the types that keywords imply where none is named.
-var impliedKinds = map[string][]string{
-	"object": {"properties", "required", "additionalProperties", "patternProperties", "minProperties"},
-	"array":  {"items", "prefixItems", "minItems", "contains"},
-	"number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
-}
-
-// kind chooses a type that every schema allows, null last.
-func (all allOf) kind(try int) string {
-	kinds := []string{"object", "array", "string", "number", "integer", "boolean", "null"}
-	named := false
-	for _, m := range all {
-		var names []any
-		switch t := m["type"].(type) {
-		case string:
-			names = []any{t}
-		case []any:
-			names = t[:min(len(t), mostItems)]
-		default:
-			continue
-		}
-		if !named { // in the order of the first schema
-			kinds = nil
-			for _, n := range names {
-				if text, ok := n.(string); ok && text != "null" {
-					kinds = append(kinds, text)
-				}
-			}
-			if slices.Contains(names, any("null")) {
-				kinds = append(kinds, "null")
-			}
-			named = true
-			continue
-		}
-		if slices.Contains(names, any("integer")) && !slices.Contains(names, any("number")) {
-			for i := range kinds {
-				kinds[i] = strings.Replace(kinds[i], "number", "integer", 1)
-			}
-		}
-		kinds = slices.DeleteFunc(kinds, func(k string) bool {
-			return !slices.Contains(names, any(k)) && (k != "integer" || !slices.Contains(names, any("number")))
-		})
+	if len(m.properties)+len(m.required) > 0 {
+		return "object"
 	}
-	if named && len(kinds) > 0 {
-		return kinds[try%len(kinds)]
-	}
-	for _, kind := range []string{"object", "array", "number"} {
-		for _, keyword := range impliedKinds[kind] {
-			if all.get(keyword) != nil {
-				return kind
+	for _, row := range []struct{ kind, keywords string }{
+		{"object", "additionalProperties patternProperties minProperties"},
+		{"array", "items prefixItems minItems contains"},
+		{"number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"},
+	} {
+		for keyword := range strings.FieldsSeq(row.keywords) {
+			if m.keywords[keyword] != nil {
+				return row.kind
 			}
 		}
 	}
 	return "string"
 }
 
-func (s *sampler) object(all allOf, depth int) any {
-	properties, required := map[string][]any{}, map[string]bool{}
-	for _, m := range all {
-		members, _ := m["properties"].(map[string]any)
-		for name, schema := range members {
-			properties[name] = append(properties[name], schema)
-		}
-		for _, name := range list(m["required"]) {
-			if text, ok := name.(string); ok {
-				required[text] = true
-			}
-		}
-		s.nodes += (len(members) + len(list(m["required"]))) / 8
-	}
-	out, other := map[string]any{}, all.get("additionalProperties")
-	add := func(name string, schemas []any) {
-		var of allOf
-		for _, schema := range schemas {
-			of = s.flatten(of, schema, depth+1)
-		}
-		s.len += len(name)
-		out[name] = s.value(of, depth+1, len(out))
-	}
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		wanted := required[name] || depth < fullDepth && s.try%3 != 2
-		if wanted && !slices.Contains(properties[name], any(false)) && s.len <= sampleBytes {
-			add(name, properties[name])
-		}
-		delete(required, name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(required)) {
-		if s.len <= sampleBytes {
-			add(name, []any{other})
+func (s *sampler) object(m *merged, depth int) any {
+	other := m.keywords["additionalProperties"]
+	names := maps.Clone(m.required)
+	for name, schemas := range m.properties {
+		if (m.required[name] || depth < fullDepth && s.try%3 != 2) && !slices.Contains(schemas, any(false)) {
+			names[name] = true
 		}
 	}
-	least, _ := all.bound("minProperties", 0, 1)
-	for i := 0; len(out) < int(min(least, mostItems)) && other != false; i++ {
-		add("extra"+strconv.Itoa(i), []any{other})
+	least := int(min(float(m.keywords["minProperties"], 0), mostItems))
+	for i := 0; len(names) < least && other != false; i++ {
+		names["extra"+strconv.Itoa(i)] = true
+	}
+	out := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		schemas, known := m.properties[name]
+		if !known {
+			schemas = []any{other}
+		}
+		if s.len += len(name); s.len <= sampleBytes {
+			out[name] = s.value(schemas, depth+1, len(out))
+		}
 	}
 	return out
 }
 
-func (s *sampler) array(all allOf, depth int) any {
-	places, items := list(all.get("prefixItems")), all.get("items")
+func (s *sampler) array(m *merged, depth int) any {
+	places, items, contained := list(m.keywords["prefixItems"]), m.keywords["items"], m.keywords["contains"]
 	if list(items) != nil {
-		places, items = list(items), all.get("additionalItems")
+		places, items = list(items), m.keywords["additionalItems"]
 	}
-	contained := all.get("contains")
-	least, spelling := all.bound("minItems", 0, 1)
-	most, _ := all.bound("maxItems", math.Inf(1), -1)
-	length := max(int(min(max(least, 0), mostItems)), min(len(places), mostItems))
-	if contained != nil || spelling == "" && depth < fullDepth && s.try%3 != 2 && items != false {
+	least := int(min(max(float(m.keywords["minItems"], 0), 0), mostItems))
+	length := max(least, min(len(places), mostItems))
+	if contained != nil || least == 0 && depth < fullDepth && s.try%3 != 2 && items != false {
 		length = max(length, 1)
 	}
 	out := []any{}
-	for i := range int(min(float64(length), max(most, 0))) {
-		var of allOf
+	for i := range int(min(float64(length), max(float(m.keywords["maxItems"], mostItems), 0))) {
+		schemas := []any{items}
 		switch {
 		case i < len(places):
-			of = s.flatten(of, places[i], depth+1)
+			schemas = places[i : i+1]
 		case i == len(places) && contained != nil:
-			of = s.flatten(s.flatten(of, contained, depth+1), items, depth+1)
-		default:
-			of = s.flatten(of, items, depth+1)
+			schemas = []any{contained, items}
 		}
-		out = append(out, s.value(of, depth+1, i))
+		out = append(out, s.value(schemas, depth+1, i))
 	}
 	return out
 }
 
 // number makes a number within the bounds. fraction asks for one that is not an integer.
-func (all allOf) number(integer, fraction bool, number int) json.Number {
-	low, lowSpelling := all.bound("minimum", math.Inf(-1), 1)
-	high, highSpelling := all.bound("maximum", math.Inf(1), -1)
-	above, _ := all.bound("exclusiveMinimum", math.Inf(-1), 1)
-	below, _ := all.bound("exclusiveMaximum", math.Inf(1), -1)
-	step, _ := all.bound("multipleOf", 0, 1)
-	unit := 1.0
+func (m *merged) number(integer, fraction bool, number int) json.Number {
+	low, high := float(m.keywords["minimum"], math.Inf(-1)), float(m.keywords["maximum"], math.Inf(1))
+	above := float(m.keywords["exclusiveMinimum"], math.Inf(-1))
+	below := float(m.keywords["exclusiveMaximum"], math.Inf(1))
+	step, unit := float(m.keywords["multipleOf"], 0), 1.0
 	if room := min(high, below) - max(low, above); !integer && room > 0 {
 		unit = min(1, room/4)
 	}
@@ -405,52 +357,38 @@ func (all allOf) number(integer, fraction bool, number int) json.Number {
 		n += unit / 2
 	}
 	n = min(max(n, lowest), highest)
-	switch { // beyond the exact integers of a float64 the spelling of a bound is the safe one
-	case math.IsInf(n, 0) || math.IsNaN(n):
+	if math.IsInf(n, 0) || math.IsNaN(n) {
 		return "0"
-	case n == low && number == 0 && step <= 1:
-		return lowSpelling
-	case n == high && number == 0 && step <= 1:
-		return highSpelling
+	}
+	// A bound may lie beyond the integers that a float64 holds exactly, so it is copied as it is spelled.
+	for _, keyword := range []string{"minimum", "maximum"} {
+		if bound, ok := m.keywords[keyword].(json.Number); ok && n == float(bound, 0) && number == 0 && step <= 1 {
+			return bound
+		}
 	}
 	return json.Number(strconv.FormatFloat(n, 'f', -1, 64))
 }
 
 // formats has one string of each format.
 var formats = map[any]string{
-	"date-time":             "2025-01-02T03:04:05Z",
-	"date":                  "2025-01-02",
-	"time":                  "03:04:05Z",
-	"duration":              "P1D",
-	"email":                 "ada@example.com",
-	"idn-email":             "ada@example.com",
-	"hostname":              "example.com",
-	"idn-hostname":          "example.com",
-	"uri":                   "https://example.com/",
-	"uri-reference":         "/a",
-	"iri":                   "https://example.com/",
-	"iri-reference":         "/a",
-	"url":                   "https://example.com/",
-	"ipv4":                  "192.0.2.1",
-	"ipv6":                  "2001:db8::1",
-	"json-pointer":          "/a",
-	"regex":                 "a",
-	"uuid":                  "00000000-0000-4000-8000-000000000000",
-	"relative-json-pointer": "0",
-	"uri-template":          "/{a}",
+	"date-time": "2025-01-02T03:04:05Z", "date": "2025-01-02", "time": "03:04:05Z", "duration": "P1D",
+	"email": "ada@example.com", "idn-email": "ada@example.com", "hostname": "example.com", "idn-hostname": "example.com",
+	"uri": "https://example.com/", "iri": "https://example.com/", "url": "https://example.com/",
+	"uri-reference": "/a", "iri-reference": "/a", "json-pointer": "/a", "relative-json-pointer": "0",
+	"uri-template": "/{a}", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "regex": "a",
+	"uuid": "00000000-0000-4000-8000-000000000000",
 }
 
 // text makes a string of the right format, pattern and length.
-func (all allOf) text(number int) string {
-	low, _ := all.bound("minLength", 0, 1)
-	high, _ := all.bound("maxLength", longestText, -1)
-	least, most := int(min(low, longestText)), int(min(max(high, 0), longestText))
-	if pattern, ok := all.get("pattern").(string); ok {
+func (m *merged) text(number int) string {
+	least := int(min(float(m.keywords["minLength"], 0), longestText))
+	most := int(min(max(float(m.keywords["maxLength"], longestText), 0), longestText))
+	if pattern, ok := m.keywords["pattern"].(string); ok {
 		if s, ok := matchPattern(pattern, least, most); ok {
 			return s
 		}
 	}
-	if format, ok := all.get("format").(string); ok && formats[format] != "" {
+	if format, ok := m.keywords["format"].(string); ok && formats[format] != "" {
 		return formats[format]
 	}
 	s := "sandbox"
@@ -461,48 +399,52 @@ func (all allOf) text(number int) string {
 	return s[max(len(s)-most, 0):] // the end has the number
 }
 
-// validate counts the schemas that a validator visits for v.
-func (s *sampler) validate(schema, v any) {
-	m, ok := schema.(map[string]any)
-	if !ok || s.spent() {
+// Keywords by what their schemas apply to. Schemas of all other keywords apply to the value itself.
+const (
+	forMembers = " additionalProperties unevaluatedProperties patternProperties propertyNames items prefixItems " +
+		"additionalItems unevaluatedItems contains "
+	forNames   = " patternProperties dependentSchemas dependencies " // whose values are schemas under names
+	notApplied = " $defs definitions const enum default examples "
+)
+
+// countVisits counts the schemas that a validator visits for v.
+func (s *sampler) countVisits(schema, v any) {
+	object, ok := schema.(map[string]any)
+	if s.nodes++; !ok || s.spent() {
 		return
 	}
-	s.nodes++
-	if ref, ok := m["$ref"].(string); ok {
-		s.validate(s.resolve(ref), v)
+	if ref, ok := object["$ref"].(string); ok {
+		s.countVisits(s.resolve(ref), v)
 	}
-	s.validateAll(m, v, "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
-	switch v := v.(type) {
-	case map[string]any:
-		properties, _ := m["properties"].(map[string]any)
-		for name, member := range v {
-			s.validate(properties[name], member)
-			s.validate(m["propertyNames"], name)
-			s.validateAll(m, member, "additionalProperties", "unevaluatedProperties", "patternProperties")
-		}
-	case []any:
-		for _, item := range v {
-			s.validateAll(m, item, "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
+	members := list(v)
+	if m, ok := v.(map[string]any); ok {
+		members = slices.Collect(maps.Values(m))
+		properties, _ := object["properties"].(map[string]any)
+		for name, member := range m {
+			s.countVisits(properties[name], member)
 		}
 	}
-}
-
-// validateAll validates v with the schema, the list of schemas or the map of schemas that each keyword has.
-func (s *sampler) validateAll(m map[string]any, v any, keywords ...string) {
-	for _, keyword := range keywords {
-		switch parts := m[keyword].(type) {
-		case []any:
-			for _, part := range parts {
-				s.validate(part, v)
-			}
-		case map[string]any:
-			if keyword == "dependentSchemas" || keyword == "dependencies" || keyword == "patternProperties" {
-				for _, part := range parts {
-					s.validate(part, v)
+	for keyword, part := range object {
+		parts, values, padded := []any{part}, []any{v}, " "+keyword+" "
+		if named, ok := part.(map[string]any); ok && strings.Contains(forNames, padded) {
+			parts = slices.Collect(maps.Values(named))
+		} else if l, ok := part.([]any); ok {
+			parts = l
+		} else if !ok || keyword == "properties" {
+			continue
+		}
+		if strings.Contains(notApplied, padded) {
+			continue
+		}
+		if strings.Contains(forMembers, padded) {
+			values = members
+		}
+		for _, part := range parts {
+			for _, value := range values {
+				if _, ok := part.(map[string]any); ok {
+					s.countVisits(part, value)
 				}
-				continue
 			}
-			s.validate(parts, v)
 		}
 	}
 }
