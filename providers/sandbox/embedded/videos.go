@@ -142,13 +142,6 @@ func (d *download) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var errBusy = &dialogue.Error{
-	Status:  http.StatusServiceUnavailable,
-	Type:    dialogue.TypeOverloaded,
-	Code:    "sandbox_busy",
-	Message: "the sandbox is too busy to answer, as ordered",
-}
-
 // failure classifies an error of the simulator as the same error of a call over the network would be.
 func failure(ctx context.Context, err error) error {
 	var known *dialogue.Error
@@ -157,8 +150,6 @@ func failure(ctx context.Context, err error) error {
 		return err
 	case errors.As(err, &known):
 		return refused(known)
-	case errors.Is(err, job.ErrBusy):
-		return refused(errBusy)
 	case context.Cause(ctx) != nil:
 		return upstream.CancelledBy(context.Cause(ctx))
 	}

@@ -12,19 +12,26 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/draw"
 	"stagedoor/providers/video"
 )
 
-// Errors of an Engine, besides video.ErrJobNotFound and video.ErrNoVariant.
+// ErrCut is returned for an ordered loss of the connection.
+var ErrCut = errors.New("sandbox: the connection was lost as ordered")
+
+// Errors of an Engine that a client gets, besides video.ErrJobNotFound and video.ErrNoVariant.
 var (
-	ErrBusy     = errors.New("sandbox: too busy to answer, as ordered")
-	ErrCut      = errors.New("sandbox: the connection was lost as ordered")
-	ErrNotReady = errors.New("sandbox: the job has no content yet")
-	ErrFailed   = errors.New("sandbox: the job failed and has no content")
-	ErrExpired  = errors.New("sandbox: the content has expired")
+	ErrBusy     = clientError(503, dialogue.TypeOverloaded, "sandbox_busy", "too busy to answer, as ordered")
+	ErrNotReady = clientError(400, dialogue.TypeInvalidRequest, "video_not_ready", "the job has no content yet")
+	ErrFailed   = clientError(400, dialogue.TypeInvalidRequest, "video_failed", "the job failed and has no content")
+	ErrExpired  = clientError(404, dialogue.TypeNotFound, "video_expired", "the content has expired")
 )
+
+func clientError(status int, kind, code, message string) error {
+	return &dialogue.Error{Status: status, Type: kind, Code: code, Message: "sandbox: " + message}
+}
 
 // Spec describes a job.
 type Spec struct {

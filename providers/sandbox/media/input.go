@@ -1,13 +1,11 @@
 package media
 
 import (
-	"encoding/base64"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -26,19 +24,19 @@ const (
 	maxFiles  = 20
 )
 
-// input holds the fields of a request, whether it was sent as JSON or as a form. Members of objects have the names that
-// forms give them, such as input_reference[image_url].
+// input is the body of a request, which was sent as JSON or as a form.
 type input struct {
-	values map[string]string
-	files  map[string][]*picture.File
-	video  *mp4.Header  // of an uploaded video
-	body   gjson.Result // of a JSON request
+	raw    []byte            // the JSON, nil for a form
+	values map[string]string // fields; members of objects are named as forms name them, such as video[id]
+	texts  []struct{ Name, Value string }
+	files  []picture.Attachment
+	video  *mp4.Header // of an uploaded video
 	form   *multipart.Form
 }
 
 // readInput reads the body of a POST request. close must be called in any case.
 func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
-	in = &input{values: map[string]string{}, files: map[string][]*picture.File{}}
+	in = &input{values: map[string]string{}}
 	if r.Method != http.MethodPost {
 		return in, nil
 	}
@@ -46,19 +44,25 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		return in, in.readForm(r)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
+	if in.raw, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		return in, unreadable(err)
 	}
-	if in.body = gjson.ParseBytes(body); !fields.ValidWithin(body, fields.MaxReplyDepth) || !in.body.IsObject() {
-		return in, &dialogue.Error{
-			Status:  400,
-			Type:    dialogue.TypeInvalidRequest,
-			Code:    "invalid_json",
-			Message: "the body is not a JSON object",
-		}
+	if !fields.ValidWithin(in.raw, fields.MaxReplyDepth) || !gjson.ParseBytes(in.raw).IsObject() {
+		return in, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
+			Message: "the body is not a JSON object"}
 	}
-	in.addObject(in.body)
+	gjson.ParseBytes(in.raw).ForEach(func(name, v gjson.Result) bool {
+		if !v.IsObject() {
+			v = gjson.Result{Type: gjson.JSON, Raw: `{"":` + v.Raw + `}`}
+		}
+		v.ForEach(func(member, v gjson.Result) bool {
+			if v.Type != gjson.Null {
+				in.values[strings.TrimSuffix(name.String()+"["+member.String()+"]", "[]")] = v.String()
+			}
+			return true
+		})
+		return true
+	})
 	return in, nil
 }
 
@@ -66,33 +70,8 @@ func unreadable(err error) *dialogue.Error {
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Message: "the body is too large"}
 	}
-	return &dialogue.Error{
-		Status:  400,
-		Type:    dialogue.TypeInvalidRequest,
-		Message: "the body is incomplete or not a form",
-	}
-}
-
-// addObject adds the members of an object, and those of objects in it under names as forms
-// have them.
-func (in *input) addObject(members gjson.Result) {
-	members.ForEach(func(key, v gjson.Result) bool {
-		if !v.IsObject() {
-			in.addValue(key.String(), v)
-			return true
-		}
-		v.ForEach(func(inner, v gjson.Result) bool {
-			in.addValue(key.String()+"["+inner.String()+"]", v)
-			return true
-		})
-		return true
-	})
-}
-
-func (in *input) addValue(name string, v gjson.Result) {
-	if v.Type != gjson.Null {
-		in.values[name] = v.String()
-	}
+	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest,
+		Message: "the body is incomplete or not a form"}
 }
 
 func (in *input) readForm(r *http.Request) error {
@@ -101,25 +80,21 @@ func (in *input) readForm(r *http.Request) error {
 	}
 	in.form = r.MultipartForm
 	for name, values := range in.form.Value {
-		in.values[strings.TrimSuffix(name, "[]")] = values[0]
+		in.values[name] = values[0]
+		for _, v := range values {
+			in.texts = append(in.texts, struct{ Name, Value string }{name, v})
+		}
 	}
-	count := 0
 	for name, headers := range in.form.File {
-		name = strings.TrimSuffix(name, "[]")
 		for _, header := range headers {
-			if count++; count > maxFiles {
+			if len(in.files) == maxFiles {
 				return dialogue.Invalid(name, "there are too many files")
 			}
 			content, err := header.Open()
 			if err != nil {
 				return err
 			}
-			if name == "video" {
-				err = in.addVideo(content, header.Size)
-			} else {
-				err = in.addFile(name, content)
-			}
-			if err := errors.Join(err, content.Close()); err != nil {
+			if err := errors.Join(in.addFile(name, content, header.Size), content.Close()); err != nil {
 				return err
 			}
 		}
@@ -127,16 +102,15 @@ func (in *input) readForm(r *http.Request) error {
 	return nil
 }
 
-func (in *input) addVideo(content io.ReaderAt, size int64) error {
-	header, err := mp4.Inspect(content, size)
-	if err != nil {
-		return dialogue.Invalid("video", err.Error())
+func (in *input) addFile(name string, content multipart.File, size int64) error {
+	if name == "video" {
+		header, err := mp4.Inspect(content, size)
+		if err != nil {
+			return dialogue.Invalid(name, err.Error())
+		}
+		in.video = &header
+		return nil
 	}
-	in.video = &header
-	return nil
-}
-
-func (in *input) addFile(name string, content io.Reader) error {
 	f, err := picture.ReadFile("", content, maxBody, "")
 	if errors.Is(err, picture.ErrFormat) || errors.Is(err, picture.ErrCorrupt) {
 		return dialogue.Invalid(name, err.Error())
@@ -144,62 +118,16 @@ func (in *input) addFile(name string, content io.Reader) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	in.files[name] = append(in.files[name], f)
+	in.files = append(in.files, picture.Attachment{Name: name, File: f})
 	return nil
-}
-
-// addData adds a picture in base64, with or without the head of a data URL. Addresses are not followed.
-func (in *input) addData(name, text string) error {
-	if _, data, found := strings.Cut(text, ";base64,"); found {
-		text = data
-	}
-	return in.addFile(name, base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 }
 
 // close removes the files. An error would leave only a temporary file of the system behind.
 func (in *input) close() {
-	for _, files := range in.files {
-		for _, f := range files {
-			_ = f.Close()
-		}
+	for _, f := range in.files {
+		_ = f.File.Close()
 	}
 	if in.form != nil {
 		_ = in.form.RemoveAll()
 	}
-}
-
-// first returns the first value that was given under one of several names.
-func (in *input) first(names ...string) string {
-	for _, name := range names {
-		if v := in.values[name]; v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-// number reads an optional integer between two bounds; given is false if it is absent.
-func (in *input) number(name string, least, most int64) (n int64, given bool, err error) {
-	text, given := in.values[name]
-	if !given {
-		return 0, false, nil
-	}
-	n, err = strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, false, dialogue.Invalid(
-			name,
-			"must be an integer between "+strconv.FormatInt(least, 10)+" and "+strconv.FormatInt(most, 10),
-		)
-	}
-	return n, true, nil
-}
-
-// optional is number for fields that are pointers in a picture.Request.
-func (in *input) optional(name string, least, most int64) (*int, error) {
-	n, given, err := in.number(name, least, most)
-	if !given {
-		return nil, err
-	}
-	v := int(n)
-	return &v, nil
 }

@@ -284,7 +284,7 @@ func TestRefusalsAndFaults(t *testing.T) {
 			"/v1/images/edits",
 			`{"prompt":"x","images":[{"image_url":"data:image/png;base64,AAAA"}]}`,
 			400,
-			`"param":"image"`,
+			`"param":"images.0.image_url"`,
 		},
 		{"blocked", "/v1/images/generations", `{"prompt":"[sandbox: block]"}`, 400, "moderation_blocked"},
 		{"status", "/v1/images/generations", `{"prompt":"[sandbox: status=503]"}`, 503, "sandbox_503"},

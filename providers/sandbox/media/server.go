@@ -15,6 +15,8 @@ import (
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/sandbox/job"
+	"stagedoor/providers/shapes/gemini"
+	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/video"
 )
 
@@ -53,9 +55,8 @@ func Handler(model *sandbox.Model, jobs *job.Engine, next http.Handler) http.Han
 	} {
 		mux.HandleFunc(pattern, s.answer(imagesError, h))
 	}
-	for name, op := range vendorOperations {
-		mux.HandleFunc("POST /"+name, s.answer(vendorError, s.makeVendorImages(op, "V2")))
-		mux.HandleFunc("POST /v1/ideogram-v3/"+name, s.answer(vendorError, s.makeVendorImages(op, "V3")))
+	for _, route := range imagegen.Routes {
+		mux.HandleFunc("POST "+route.UpstreamPath(), s.answer(vendorError, s.makeVendorImages(route)))
 	}
 	predict := s.answer(googleError, s.predictLongRunning)
 	mux.HandleFunc("POST /v1beta/models/{call}", func(w http.ResponseWriter, r *http.Request) {
@@ -98,30 +99,13 @@ func (s *server) answer(envelope func(*dialogue.Error) any, h handler) http.Hand
 // clientError returns the error that a client gets in an envelope, or nil.
 func clientError(err error) *dialogue.Error {
 	failure := new(dialogue.Error)
-	if errors.As(err, &failure) {
+	switch {
+	case errors.As(err, &failure):
 		return failure
-	}
-	for _, row := range []struct {
-		err               error
-		status            int
-		kind, code, param string
-	}{
-		{video.ErrJobNotFound, 404, dialogue.TypeNotFound, "video_not_found", ""},
-		{job.ErrExpired, 404, dialogue.TypeNotFound, "video_expired", ""},
-		{job.ErrNotReady, 400, dialogue.TypeInvalidRequest, "video_not_ready", ""},
-		{job.ErrFailed, 400, dialogue.TypeInvalidRequest, "video_failed", ""},
-		{video.ErrNoVariant, 400, dialogue.TypeInvalidRequest, "invalid_value", "variant"},
-		{job.ErrBusy, 503, dialogue.TypeOverloaded, "sandbox_busy", ""},
-	} {
-		if errors.Is(err, row.err) {
-			return &dialogue.Error{
-				Status:  row.status,
-				Type:    row.kind,
-				Param:   row.param,
-				Code:    row.code,
-				Message: err.Error(),
-			}
-		}
+	case errors.Is(err, video.ErrJobNotFound):
+		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "video_not_found", Message: err.Error()}
+	case errors.Is(err, video.ErrNoVariant):
+		return dialogue.Invalid("variant", err.Error())
 	}
 	return nil
 }
@@ -131,10 +115,14 @@ func send(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
+	return sendJSON(w, status, body)
+}
+
+func sendJSON(w http.ResponseWriter, status int, body []byte) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, err = w.Write(body)
+	_, err := w.Write(body)
 	return err
 }
 
@@ -145,16 +133,7 @@ func imagesError(e *dialogue.Error) any { return object{"error": json.RawMessage
 func vendorError(e *dialogue.Error) any { return object{"error": e.Message} }
 
 // googleError is Veo's envelope (wire/gemini.md 6).
-func googleError(e *dialogue.Error) any {
-	word := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
-		429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}[e.Status]
-	if word == "" && e.Status < 500 {
-		word = "FAILED_PRECONDITION"
-	} else if word == "" {
-		word = "INTERNAL"
-	}
-	return object{"error": object{"code": e.Status, "message": e.Message, "status": word}}
-}
+func googleError(e *dialogue.Error) any { return json.RawMessage(gemini.Shape.Envelope(e)) }
 
 const (
 	cacheBytes    = 128 << 20
@@ -165,28 +144,32 @@ const (
 type pictureCache struct {
 	mu    sync.Mutex
 	kept  map[string]*picture.Image
-	order []string // names, oldest first
+	names []string // oldest first
 	bytes int
 }
 
-// put keeps a picture and returns its address on the host that r was sent to, or nil if the picture was withheld.
-func (c *pictureCache) put(r *http.Request, img *picture.Image) any {
-	if len(img.Data) == 0 {
-		return nil
-	}
-	name := rand.Text() + "." + strings.TrimPrefix(img.MediaType, "image/")
+// putAll keeps the pictures of a reply and gives them addresses on the host that r was sent to. A withheld picture gets
+// none.
+func (c *pictureCache) putAll(r *http.Request, reply *picture.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil {
-		c.kept = map[string]*picture.Image{}
+	for i := range reply.Images {
+		img := &reply.Images[i]
+		if len(img.Data) == 0 {
+			continue
+		}
+		for len(c.names) > 0 && (len(c.names) >= cachePictures || c.bytes+len(img.Data) > cacheBytes) {
+			c.bytes -= len(c.kept[c.names[0]].Data)
+			delete(c.kept, c.names[0])
+			c.names = c.names[1:]
+		}
+		if c.kept == nil {
+			c.kept = map[string]*picture.Image{}
+		}
+		name := rand.Text() + "." + strings.TrimPrefix(img.MediaType, "image/")
+		c.kept[name], c.names, c.bytes = img, append(c.names, name), c.bytes+len(img.Data)
+		img.URL = "http://" + r.Host + "/sandbox/pictures/" + name
 	}
-	for len(c.order) > 0 && (len(c.order) >= cachePictures || c.bytes+len(img.Data) > cacheBytes) {
-		c.bytes -= len(c.kept[c.order[0]].Data)
-		delete(c.kept, c.order[0])
-		c.order = c.order[1:]
-	}
-	c.kept[name], c.order, c.bytes = img, append(c.order, name), c.bytes+len(img.Data)
-	return "http://" + r.Host + "/sandbox/pictures/" + name
 }
 
 func (s *server) sendPicture(w http.ResponseWriter, r *http.Request, _ *input) error {

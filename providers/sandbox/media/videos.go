@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/sandbox/clip"
@@ -224,8 +226,9 @@ var veoSizes = map[string][2]int{
 // predictLongRunning begins a Veo job and sends the name of its operation.
 func (s *server) predictLongRunning(w http.ResponseWriter, r *http.Request, in *input) error {
 	model := strings.TrimSuffix(r.PathValue("call"), predictMethod)
-	parameters := in.body.Get("parameters")
-	spec := job.Spec{Model: model, Prompt: in.body.Get("instances.0.prompt").String(), Seconds: 8,
+	body := gjson.ParseBytes(in.raw)
+	parameters := body.Get("parameters")
+	spec := job.Spec{Model: model, Prompt: body.Get("instances.0.prompt").String(), Seconds: 8,
 		Seed: parameters.Get("seed").Int()}
 	if spec.Prompt == "" {
 		return dialogue.Missing("instances[0].prompt")

@@ -126,6 +126,9 @@ var Routes = []*Route{
 	},
 }
 
+// UpstreamPath returns the vendor's path of the route.
+func (r *Route) UpstreamPath() string { return r.upstream }
+
 // findRoute returns the route for an operation of a generation, or nil. All generations share the
 // routes to describe and upscale.
 func findRoute(op picture.Operation, v3 bool) *Route {
