@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"image"
+	stddraw "image/draw"
 )
 
 // Mask marks the pixels that an edit may change.
@@ -13,13 +14,6 @@ type Mask struct {
 	Black bool
 }
 
-func (m *Mask) marks(p []uint8) bool {
-	if m.Black {
-		return p[3] >= 128 && int(p[0])+int(p[1])+int(p[2]) < 3*128
-	}
-	return p[3] < 128
-}
-
 // Edit draws s where the mask says so and leaves every other pixel exactly as it is in base. A mask of another size is
 // scaled. Without a mask the whole picture changes, and half of base shows through.
 func Edit(base *image.NRGBA, mask *Mask, s Spec) (*image.NRGBA, error) {
@@ -27,38 +21,40 @@ func Edit(base *image.NRGBA, mask *Mask, s Spec) (*image.NRGBA, error) {
 	if mask == nil {
 		return Remix(base, 50, s)
 	}
-	marked := resize(mask.NRGBA, mask.Rect, s.Width, s.Height)
-	return replace(base, s, func(i int, _ []uint8) bool { return mask.marks(marked.Pix[i : i+4]) })
+	marks := resize(mask.NRGBA, mask.Rect, s.Width, s.Height).Pix
+	return replace(base, s, func(i int) bool {
+		if dark := int(marks[i])+int(marks[i+1])+int(marks[i+2]) < 3*128; mask.Black {
+			return dark && marks[i+3] >= 128
+		}
+		return marks[i+3] < 128
+	})
 }
 
-// replace draws s in the size of base and copies the pixels to base for which changes returns true. i is the pixel's
-// place in base.Pix.
-func replace(base *image.NRGBA, s Spec, changes func(i int, pixel []uint8) bool) (*image.NRGBA, error) {
+// replace draws s over the pixels of base for whose place in Pix changes returns true.
+func replace(base *image.NRGBA, s Spec, changes func(i int) bool) (*image.NRGBA, error) {
 	s.Width, s.Height = base.Rect.Dx(), base.Rect.Dy()
 	drawn, err := Picture(s)
 	if err != nil {
 		return nil, err
 	}
-	out := resize(base, base.Rect, s.Width, s.Height)
-	for i := 0; i < len(out.Pix); i += 4 {
-		if changes(i, out.Pix[i:i+4]) {
-			copy(out.Pix[i:i+4], drawn.Pix[i:i+4])
+	for i := 0; i < len(drawn.Pix); i += 4 {
+		if !changes(i) {
+			copy(drawn.Pix[i:i+4], base.Pix[i:])
 		}
 	}
-	return out, nil
+	return drawn, nil
 }
 
 // ReplaceBackground draws s behind the foreground of base. Transparent pixels and those that resemble the upper left
 // corner are background.
 func ReplaceBackground(base *image.NRGBA, s Spec) (*image.NRGBA, error) {
-	const similar = 72 // summed over the three colours
-	corner := base.Pix[:4]
-	return replace(base, s, func(_ int, p []uint8) bool {
+	return replace(base, s, func(i int) bool {
 		distance := 0
 		for k := range 3 {
-			distance += max(int(p[k]), int(corner[k])) - min(int(p[k]), int(corner[k]))
+			d := int(base.Pix[i+k]) - int(base.Pix[k])
+			distance += max(d, -d)
 		}
-		return p[3] < 128 || distance < similar
+		return base.Pix[i+3] < 128 || distance < 72
 	})
 }
 
@@ -89,7 +85,8 @@ func Reframe(base *image.NRGBA, s Spec) (*image.NRGBA, error) {
 		w, h = base.Rect.Dx()*s.Height/base.Rect.Dy(), s.Height
 	}
 	inner := resize(base, base.Rect, max(w, 1), max(h, 1))
-	paste(out, inner, (s.Width-inner.Rect.Dx())/2, (s.Height-inner.Rect.Dy())/2)
+	at := image.Pt((s.Width-inner.Rect.Dx())/2, (s.Height-inner.Rect.Dy())/2)
+	stddraw.Draw(out, inner.Rect.Add(at), inner, image.Point{}, stddraw.Src)
 	return out, nil
 }
 
@@ -108,15 +105,8 @@ func Cover(m *image.NRGBA, width, height int) (*image.NRGBA, error) {
 		return nil, ErrSize
 	}
 	w, h := m.Rect.Dx(), m.Rect.Dy()
-	cut := m.Rect
-	if keep := max(h*width/height, 1); keep < w {
-		cut.Min.X = (w - keep) / 2
-		cut.Max.X = cut.Min.X + keep
-	} else {
-		keep := max(w*height/width, 1)
-		cut.Min.Y = (h - keep) / 2
-		cut.Max.Y = cut.Min.Y + keep
-	}
+	keepW, keepH := min(w, max(h*width/height, 1)), min(h, max(w*height/width, 1))
+	cut := image.Rect(0, 0, keepW, keepH).Add(image.Pt((w-keepW)/2, (h-keepH)/2))
 	return resize(m, cut, width, height), nil
 }
 
@@ -125,41 +115,17 @@ func Cover(m *image.NRGBA, width, height int) (*image.NRGBA, error) {
 func Coarse(m *image.NRGBA, step, total int) *image.NRGBA {
 	w, h := m.Rect.Dx(), m.Rect.Dy()
 	square := max(min(w, h)>>(3+min(max(step, 0), 8)+max(3-total, 0)), 2)
-	return resize(
-		resize(m, m.Rect, max(w/square, 1), max(h/square, 1)),
-		image.Rect(0, 0, max(w/square, 1), max(h/square, 1)),
-		w,
-		h,
-	)
+	small := resize(m, m.Rect, max(w/square, 1), max(h/square, 1))
+	return resize(small, small.Rect, w, h)
 }
 
 // Describe returns a sentence about a picture's size and colour.
 func Describe(m *image.NRGBA) string {
-	var sum [3]int
-	for i := 0; i < len(m.Pix); i += 4 {
-		sum[0], sum[1], sum[2] = sum[0]+int(m.Pix[i]), sum[1]+int(m.Pix[i+1]), sum[2]+int(m.Pix[i+2])
+	var sum [4]int
+	for i, p := range m.Pix {
+		sum[i%4] += int(p)
 	}
 	n := len(m.Pix) / 4
 	return fmt.Sprintf("A picture of %dx%d pixels whose average colour is #%02x%02x%02x.", m.Rect.Dx(), m.Rect.Dy(),
 		sum[0]/n, sum[1]/n, sum[2]/n)
-}
-
-// resize scales the part cut of m to a size by taking the nearest pixels. In the same size it is an exact copy.
-func resize(m *image.NRGBA, cut image.Rectangle, width, height int) *image.NRGBA {
-	out := image.NewNRGBA(image.Rect(0, 0, width, height))
-	for y := range height {
-		from := m.Pix[m.PixOffset(cut.Min.X, cut.Min.Y+(2*y+1)*cut.Dy()/(2*height)):]
-		row := out.Pix[y*out.Stride:]
-		for x := range width {
-			copy(row[4*x:4*x+4], from[4*((2*x+1)*cut.Dx()/(2*width)):])
-		}
-	}
-	return out
-}
-
-// paste copies the whole of inner into m.
-func paste(m, inner *image.NRGBA, left, top int) {
-	for y := range inner.Rect.Dy() {
-		copy(m.Pix[m.PixOffset(left, top+y):], inner.Pix[y*inner.Stride:(y+1)*inner.Stride])
-	}
 }

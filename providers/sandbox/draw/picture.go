@@ -1,10 +1,14 @@
+// Package draw makes and edits the simulator's pictures. A picture depends on nothing but its Spec, so one prompt and
+// seed give the same bytes on every machine: discs on a gradient, with the prompt written below them.
+//
+// It scales by the nearest pixel and handles whole pictures of bounded size, all of them *image.NRGBA, whose pixels an
+// edit can leave exactly as they were (premultiplied colours could not).
 package draw
 
 import (
 	"errors"
 	"hash/fnv"
 	"image"
-	"image/color"
 	stddraw "image/draw"
 	"math"
 	"math/rand/v2"
@@ -47,8 +51,6 @@ func Hash(prompt string, seed int64) uint64 {
 	return h.Sum64()
 }
 
-const discs = 9
-
 // Picture draws s. The same prompt and seed show the same scene in every size. The error is ErrSize.
 func Picture(s Spec) (*image.NRGBA, error) {
 	if !Fits(s.Width, s.Height) {
@@ -56,80 +58,68 @@ func Picture(s Spec) (*image.NRGBA, error) {
 	}
 	m := image.NewNRGBA(image.Rect(0, 0, s.Width, s.Height))
 	r := rand.New(rand.NewPCG(Hash(s.Prompt, s.Seed), 0x5eed))
-	top, bottom := randomColour(r), randomColour(r)
-	if !s.Transparent {
-		for y := range s.Height {
-			fill(m, y, 0, s.Width, mix(top, bottom, y*256/s.Height))
-		}
+	colour := func() []uint8 { n := r.Uint32(); return []uint8{uint8(n), uint8(n >> 8), uint8(n >> 16), 255} }
+	top, bottom := colour(), colour()
+	for i := 0; i < len(m.Pix) && !s.Transparent; i++ {
+		m.Pix[i] = blend(top[i%4], bottom[i%4], i/m.Stride*256/s.Height)
 	}
 	w, h, short := float64(s.Width), float64(s.Height), float64(min(s.Width, s.Height))
-	disc(m, w/2, h/2, short*0.3, randomColour(r))
-	for range discs {
+	drawDisc(m, w/2, h/2, short*0.3, colour())
+	for range 9 {
 		x, y, radius, orbit, start := r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64()
 		sin, cos := math.Sincos(2 * math.Pi * (start + s.Phase))
 		orbit *= short * 0.06
-		disc(m, w*(0.2+0.6*x)+orbit*cos, h*(0.2+0.6*y)+orbit*sin, short*(0.03+0.09*radius), randomColour(r))
+		drawDisc(m, w*(0.2+0.6*x)+orbit*cos, h*(0.2+0.6*y)+orbit*sin, short*(0.03+0.09*radius), colour())
 	}
 	writeCaption(m, s.Caption)
 	return m, nil
 }
 
-func randomColour(r *rand.Rand) color.NRGBA {
-	n := r.Uint32()
-	return color.NRGBA{uint8(n), uint8(n >> 8), uint8(n >> 16), 255}
-}
-
-// mix returns a blended with weight/256 of b.
-func mix(a, b color.NRGBA, weight int) color.NRGBA {
-	return color.NRGBA{blend(a.R, b.R, weight), blend(a.G, b.G, weight), blend(a.B, b.B, weight), 255}
-}
-
+// blend returns a with weight/256 of b.
 func blend(a, b uint8, weight int) uint8 {
 	return uint8((int(a)*(256-weight) + int(b)*weight + 128) >> 8)
 }
 
-// fill colours the pixels from x0 up to x1 of row y.
-func fill(m *image.NRGBA, y, x0, x1 int, c color.NRGBA) {
-	if x0 >= x1 {
-		return
-	}
-	row := m.Pix[m.PixOffset(x0, y):m.PixOffset(x1, y)]
-	row[0], row[1], row[2], row[3] = c.R, c.G, c.B, c.A
-	for done := 4; done < len(row); done *= 2 {
-		copy(row[done:], row[:done])
-	}
-}
-
-func disc(m *image.NRGBA, cx, cy, radius float64, c color.NRGBA) {
+func drawDisc(m *image.NRGBA, cx, cy, radius float64, colour []uint8) {
 	for y := max(0, int(cy-radius)); y < min(m.Rect.Dy(), int(cy+radius)+1); y++ {
-		dy := float64(y) + 0.5 - cy
-		half := math.Sqrt(max(radius*radius-dy*dy, 0))
-		fill(m, y, max(0, int(cx-half)), min(m.Rect.Dx(), int(cx+half)), c)
+		for x := max(0, int(cx-radius)); x < min(m.Rect.Dx(), int(cx+radius)+1); x++ {
+			if dx, dy := float64(x)+0.5-cx, float64(y)+0.5-cy; dx*dx+dy*dy < radius*radius {
+				copy(m.Pix[m.PixOffset(x, y):], colour)
+			}
+		}
 	}
 }
-
-const (
-	letterWidth, lineHeight = 7, 16
-	captionLines            = 3
-	captionScale            = 320 // pixels of the shorter edge for each pixel of a letter's dots
-)
 
 // writeCaption writes text in white on a dark strip at the bottom. A picture without room for it has none.
 func writeCaption(m *image.NRGBA, text string) {
+	const letterWidth, lineHeight, mostLines = 7, 16, 3
 	w, h := m.Rect.Dx(), m.Rect.Dy()
-	dot := max(min(w, h)/captionScale, 1)
+	dot := max(min(w, h)/320, 1) // pixels for each dot of a letter
 	columns := w/dot/letterWidth - 2
-	letters := []rune(strings.Join(strings.Fields(text[:min(len(text), 4*captionLines*max(columns, 0))]), " "))
-	lines := min((len(letters)+columns-1)/max(columns, 1), captionLines)
+	letters := []rune(strings.Join(strings.Fields(text[:min(len(text), 4*mostLines*max(columns, 0))]), " "))
+	lines := min((len(letters)+columns-1)/max(columns, 1), mostLines)
 	if columns < 8 || lines == 0 || h < 2*lines*lineHeight*dot {
 		return
 	}
 	strip := image.NewNRGBA(image.Rect(0, 0, w/dot, lines*lineHeight))
-	stddraw.Draw(strip, strip.Rect, image.NewUniform(color.NRGBA{16, 16, 24, 255}), image.Point{}, stddraw.Src)
+	stddraw.Draw(strip, strip.Rect, image.Black, image.Point{}, stddraw.Src)
 	d := font.Drawer{Dst: strip, Src: image.White, Face: basicfont.Face7x13}
 	for i := range lines {
 		d.Dot = fixed.P(letterWidth, i*lineHeight+12)
 		d.DrawString(string(letters[i*columns : min((i+1)*columns, len(letters))]))
 	}
-	paste(m, resize(strip, strip.Rect, w, strip.Rect.Dy()*dot), 0, h-strip.Rect.Dy()*dot)
+	strip = resize(strip, strip.Rect, w, strip.Rect.Dy()*dot)
+	stddraw.Draw(m, image.Rect(0, h-strip.Rect.Dy(), w, h), strip, image.Point{}, stddraw.Src)
+}
+
+// resize scales the part cut of m to a size by taking the nearest pixels. In the same size it is an exact copy.
+func resize(m *image.NRGBA, cut image.Rectangle, width, height int) *image.NRGBA {
+	out := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		from := m.Pix[m.PixOffset(cut.Min.X, cut.Min.Y+(2*y+1)*cut.Dy()/(2*height)):]
+		for x := range width {
+			copy(out.Pix[out.PixOffset(x, y):][:4], from[4*((2*x+1)*cut.Dx()/(2*width)):])
+		}
+	}
+	return out
 }
