@@ -83,15 +83,12 @@ func (s *State) restoreClock() {
 
 // lastMark keeps the time with which the writer ends.
 func (s *State) lastMark() {
-	tx := s.newTx()
-	defer tx.mem.Abort()
-	tx.now = s.now()
-	if r := facts.get(tx.mem, clockName); s.Err() != nil || r == nil || !tx.now.After(markOf(r.rec)) {
+	r := facts.get(s.snapshot(), clockName)
+	if s.Err() != nil || r == nil || !s.now().After(markOf(r.rec)) {
 		return
 	}
-	if tx.run(func(tx *Tx) error {
+	mark := func(tx *Tx) error {
 		return facts.put(tx, fact{Name: clockName, Value: sequenceKey(uint64(tx.now.UnixNano()))})
-	}) == nil {
-		_ = s.commit(tx) // where the disk is full, the mark before counts
 	}
+	s.group(&request{cmd: mark, answer: func(error) {}}) // where the disk is full, the mark before counts
 }

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/statetest"
+	"stagedoor/state/statetest/ondisk"
 )
 
 const crashWriters = 8
@@ -15,7 +16,7 @@ const crashWriters = 8
 // writeUntilKilled stores responses and says the id of every one that was
 // acknowledged.
 func writeUntilKilled(dir string, say statetest.Say) error {
-	s, _, err := statetest.OpenDir(dir)
+	s, _, err := ondisk.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 
 func checkAcknowledged(t *testing.T, dir string, acknowledged map[string]bool) {
 	t.Helper()
-	s, end, err := statetest.OpenDir(dir)
+	s, end, err := ondisk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (s *State) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendingDele
 			break
 		}
 		if oldest.rec.Pending != nil {
-			s.kept.undeleted.Add(1)
+			tx.OnCommit(func() { s.kept.undeleted.Add(1) })
 		}
 		goneResponses.remove(tx, oldest)
 	}

@@ -188,6 +188,7 @@ func (s *State) WatchKeys() <-chan struct{} {
 // and active: nobody could see or fill another account.
 func (s *State) AddKeyOfUser(ctx context.Context, k Key) error {
 	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
+		k := k // a command may be decided again
 		if u, ok := tx.View().UserByName(k.User); ok && u.Active() {
 			k.User = u.Username
 		} else if k.User != "" {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // ledgerModel is a list of entries with their receipts, and what must be known to
@@ -42,7 +43,7 @@ var errAfterwards = errors.New("refused afterwards")
 func TestLedgerIsItsEntries(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := ledgerModel{store: journal.NewMemory(), now: noon, last: map[string]uint64{}, open: map[string][]Hold{}}
-		s, err := Open(m.store, func() time.Time { return m.now })
+		s, err := Open(statetest.DecideTwice(m.store), func() time.Time { return m.now })
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -76,12 +77,14 @@ func TestLedgerIsItsEntries(t *testing.T) {
 // command posts some times, and then refuses with an error or not. The model is
 // changed as if it did not: what is refused is taken back by the caller.
 func (m *ledgerModel) command(rt *rapid.T, end error) {
-	before := m.clone()
+	before, seed := m.clone(), m.rng.Uint64()
 	sizes := []int{0, 1, 1, 2, 3, 5, 8, 40}
 	if m.rng.IntN(12) == 0 {
 		sizes = []int{ledgerStretch - 1, ledgerStretch + 44, 512}
 	}
 	_, err := Do(context.Background(), m.s, func(tx *Tx) (bool, error) {
+		*m = before.clone() // the command may be decided again
+		m.rng = rand.New(rand.NewPCG(seed, 0))
 		for range 1 + m.rng.IntN(3) {
 			if problem := m.post(tx, sizes[m.rng.IntN(len(sizes))]); problem != nil {
 				return false, problem
@@ -97,8 +100,8 @@ func (m *ledgerModel) command(rt *rapid.T, end error) {
 	}
 }
 
-func (m *ledgerModel) clone() ledgerModel {
-	c := *m
+func (m ledgerModel) clone() ledgerModel {
+	c := m
 	c.entries, c.pages, c.last, c.open = slices.Clone(m.entries), slices.Clone(m.pages), map[string]uint64{}, map[string][]Hold{}
 	for _, account := range modelAccounts {
 		c.last[account], c.open[account] = m.last[account], slices.Clone(m.open[account])

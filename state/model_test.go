@@ -3,6 +3,7 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -27,10 +28,7 @@ func TestStateIsItsModel(t *testing.T) {
 
 		rt.Repeat(map[string]func(*rapid.T){
 			"keys": func(rt *rapid.T) {
-				after := map[string]state.Key{}
-				for id, k := range keys {
-					after[id] = k
-				}
+				var after map[string]state.Key
 				end := rapid.SampledFrom([]string{"keep", "keep", "refuse", "panic", "full"}).Draw(rt, "end")
 				// Drawn here: rapid's own panics must not reach a command.
 				type step struct {
@@ -45,6 +43,7 @@ func TestStateIsItsModel(t *testing.T) {
 					store.Refuse(journal.ErrReadOnly)
 				}
 				_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) {
+					after = maps.Clone(keys) // the command may be decided again
 					for _, step := range steps {
 						k := newKey(t, step.key)
 						k.Name = step.name

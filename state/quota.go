@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -82,8 +83,15 @@ func (k *keeping) check(kept Kept, n int64) error {
 	if q == nil || (q.Responses == 0 || kept.Responses < q.Responses) && (q.Bytes == 0 || kept.Bytes+n <= q.Bytes) {
 		return nil
 	}
-	k.refused.Add(1)
 	return &QuotaError{Kept: kept, Quota: *q}
+}
+
+// counted counts err if it is a *QuotaError, and returns it.
+func (k *keeping) counted(err error) error {
+	if _, ok := errors.AsType[*QuotaError](err); ok {
+		k.refused.Add(1)
+	}
+	return err
 }
 
 // SetResponseQuota bounds what each owner may keep, at once. What is over stays until
@@ -99,7 +107,9 @@ func (s *State) KeptResponses(owner Owner) Kept {
 
 // ResponseRoom returns the *QuotaError that PutResponse would return for a response of
 // an owner now, so that a request can be refused before it costs anything.
-func (s *State) ResponseRoom(owner Owner) error { return s.kept.check(s.KeptResponses(owner), 1) }
+func (s *State) ResponseRoom(owner Owner) error {
+	return s.kept.counted(s.kept.check(s.KeptResponses(owner), 1))
+}
 
 // responseRoom is ResponseRoom for a command: what its batch has put counts, too.
 func (s *State) responseRoom(tx *Tx, owner Owner, n int64) error {

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // What owners keep is counted through generated changes as the responses themselves say,
@@ -16,7 +17,7 @@ import (
 func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
-		s, err := state.Open(store, clock.Now)
+		s, err := state.Open(statetest.DecideTwice(store), clock.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,7 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 				}
 			case step == "restart":
 				s.Close()
-				if s, err = state.Open(store, clock.Now); err != nil {
+				if s, err = state.Open(statetest.DecideTwice(store), clock.Now); err != nil {
 					t.Fatal(err)
 				}
 				s.SetResponseQuota(quota)

@@ -114,20 +114,21 @@ func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 		if err := s.responseRoom(tx, r.Owner, r.size()); err != nil {
 			return struct{}{}, err
 		}
-		if r.Created.IsZero() {
-			r.Created = tx.now
+		h := r.ResponseHeader
+		if h.Created.IsZero() {
+			h.Created = tx.now
 		}
-		if r.Expires.IsZero() {
-			r.Expires = r.Created.Add(ResponseTTL)
+		if h.Expires.IsZero() {
+			h.Expires = h.Created.Add(ResponseTTL)
 		}
 		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(r.ID), Value: r.Body})
 		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: inputKey(r.ID), Value: r.Input})
 		if r.RequestSize > 0 {
 			tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: requestKey(r.ID), Value: r.Request})
 		}
-		return struct{}{}, responses.put(tx, r.ResponseHeader)
+		return struct{}{}, responses.put(tx, h)
 	})
-	return err
+	return s.kept.counted(err)
 }
 
 func (r *StoredResponse) check() error {

@@ -46,6 +46,9 @@ func seeded(n uint64) io.Reader {
 
 func open(t testing.TB, store journal.Store, now func() time.Time, options ...state.Option) *state.State {
 	t.Helper()
+	if _, ok := t.(*testing.T); ok { // a benchmark decides once
+		store = statetest.DecideTwice(store)
+	}
 	s, err := state.Open(store, now, options...)
 	if err != nil {
 		t.Fatal(err)

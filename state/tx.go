@@ -23,15 +23,15 @@ type Tx struct {
 	outbox   *outbox
 
 	// Of the running command. On a refusal log and batch are taken back.
-	log     []change
-	surplus []*Delivery // that were given up
-	batch   journal.Batch
-	touched map[record]struct{}
+	log      []change
+	onCommit []func()
+	batch    journal.Batch
+	touched  map[record]struct{}
 
 	// Of the group so far.
 	batches []journal.Batch
 	done    []change
-	gone    []*Delivery       // that were given up
+	effects []func()          // of OnCommit
 	size    int               // bytes of operations
 	paper   *paper            // of their keys and values
 	folio   *paper            // of the ledger's pages
@@ -54,6 +54,11 @@ type record struct {
 // Now is the time at which the command is decided.
 func (tx *Tx) Now() time.Time { return tx.now }
 
+// OnCommit has effect called once the command is durable, and never if the command is refused, if its commit fails or
+// if the command is decided again. A command must have no other effect outside the transaction. The writer calls effect,
+// so it must not wait.
+func (tx *Tx) OnCommit(effect func()) { tx.onCommit = append(tx.onCommit, effect) }
+
 // run runs one command and keeps or takes back what it did.
 func (tx *Tx) run(cmd func(*Tx) error) error {
 	err := tx.try(cmd)
@@ -63,12 +68,12 @@ func (tx *Tx) run(cmd func(*Tx) error) error {
 	case len(tx.batch.Ops) > 0:
 		tx.batches = append(tx.batches, tx.batch)
 		tx.done = append(tx.done, tx.log...)
-		tx.gone = append(tx.gone, tx.surplus...)
+		tx.effects = append(tx.effects, tx.onCommit...)
 		for _, op := range tx.batch.Ops {
 			tx.size += len(op.Key) + len(op.Value)
 		}
 	}
-	tx.batch, tx.log, tx.surplus = journal.Batch{}, tx.log[:0], nil
+	tx.batch, tx.log, tx.onCommit = journal.Batch{}, tx.log[:0], nil
 	clear(tx.touched)
 	return err
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,11 +118,18 @@ func (o *outbox) count(c change) {
 	}
 }
 
-// report reports the deliveries that a commit gave up.
-func (o *outbox) report(surplus []*Delivery) {
+// report reports a delivery that a commit gave up.
+func (o *outbox) report(d *Delivery) {
 	if report := o.surplus.Load(); report != nil {
-		for _, d := range surplus {
-			(*report)(d)
+		(*report)(d)
+	}
+}
+
+// takeBack undoes count for the changes of a group that is not committed.
+func (o *outbox) takeBack(changes []change) {
+	for _, c := range changes {
+		if c.table == deliveries.name() {
+			o.count(change{before: c.after, after: c.before})
 		}
 	}
 }
@@ -136,11 +142,11 @@ const maxSurplus = 16
 // oldest ones if its share is used up, else those of the owner that has most.
 func (tx *Tx) makeRoom(owner Owner) {
 	for range maxSurplus {
-		err := tx.outbox.waiting.Check(string(owner), 1)
-		var full *share.Refused
-		if !errors.As(err, &full) {
+		full := tx.outbox.waiting.Refusal(string(owner), 1)
+		if full == nil {
 			return
 		}
+		tx.OnCommit(func() { tx.outbox.waiting.CountRefusal(full) })
 		from := string(owner)
 		if !full.Share {
 			from = tx.outbox.waiting.Largest()
@@ -150,7 +156,7 @@ func (tx *Tx) makeRoom(owner Owner) {
 			return
 		}
 		deliveries.remove(tx, oldest)
-		tx.surplus = append(tx.surplus, &oldest.rec)
+		tx.OnCommit(func() { tx.outbox.report(&oldest.rec) })
 	}
 }
 

@@ -16,14 +16,18 @@ const (
 	// written the next one gathers.
 	maxGroup      = 1024
 	maxGroupBytes = 4 << 20
+	// maxDecisions bounds how often a group is decided while the store returns
+	// journal.ErrDecideAgain. Beyond it the commands fail, and nothing has changed.
+	maxDecisions = 16
 )
 
 // Do runs cmd and returns what it returned, once that is durable.
 //
-// cmd decides and does nothing else: no I/O, no waiting, no clock but tx.Now. It
-// runs on the goroutine of the writer, so everybody waits for it. If it returns
-// an error or panics, nothing of it is kept; the error comes back as it is, a
-// panic as *PanicError.
+// cmd decides and does nothing else: it does no I/O, does not wait and reads no clock but tx.Now. It runs on the
+// goroutine of the writer, so every other command waits for it. It may run more than once, and only what it did last
+// counts: it may assign to variables of its caller, but it must not read back what it assigned there, and anything else
+// that it does outside the transaction belongs into tx.OnCommit. If it returns an error or panics, nothing of it is
+// kept. The error is returned as it is, and a panic as *PanicError.
 //
 // An error of ctx means that cmd has not run and will not. Once it runs Do waits
 // for the outcome, so that nobody is left not knowing.
@@ -146,25 +150,24 @@ func (s *State) write() {
 // group runs the first command and those that wait behind it, commits what they
 // did and answers them.
 func (s *State) group(first *request) {
+	ledger := s.ledger
 	tx := s.newTx()
-	defer tx.mem.Abort() // nothing after a Commit; else readers keep what they have
 	var ran []*request
 	for r := first; r != nil; r = s.next(len(ran), tx.size) {
-		if !r.phase.CompareAndSwap(waiting, taken) {
-			continue
+		if r.phase.CompareAndSwap(waiting, taken) {
+			ran = append(ran, r)
+			s.decide(tx, r)
 		}
-		ran = append(ran, r)
-		if r.err = s.Err(); r.err == nil {
-			tx.now = s.now()
-			r.err = tx.run(r.cmd)
-		}
-	}
-	if len(tx.batches) > 0 {
-		_ = tx.run((*Tx).markTime) // a mark that cannot be written is no reason to refuse the rest
 	}
 	err := s.commit(tx)
-	s.paper.clear()
-	s.folio.clear()
+	for n := 1; errors.Is(err, journal.ErrDecideAgain) && n < maxDecisions; n++ {
+		s.ledger = ledger
+		tx = s.newTx()
+		for _, r := range ran {
+			s.decide(tx, r)
+		}
+		err = s.commit(tx)
+	}
 	s.groups.Add(1)
 	s.commands.Add(uint64(len(ran)))
 	for _, r := range ran {
@@ -172,6 +175,14 @@ func (s *State) group(first *request) {
 			r.err = err
 		}
 		r.end()
+	}
+}
+
+// decide runs the command of a request.
+func (s *State) decide(tx *Tx, r *request) {
+	if r.err = s.Err(); r.err == nil {
+		tx.now = s.now()
+		r.err = tx.run(r.cmd)
 	}
 }
 
@@ -193,14 +204,19 @@ func (s *State) next(n, size int) *request {
 	}
 }
 
-// commit makes a group durable, then visible.
+// commit makes a group durable, then visible, or leaves no trace of it.
 func (s *State) commit(tx *Tx) error {
+	defer s.paper.clear()
+	defer s.folio.clear()
+	defer tx.mem.Abort() // does nothing after a Commit; otherwise readers keep what they have
 	if tx.broken != nil {
+		s.outbox.takeBack(tx.done)
 		return fmt.Errorf("%w: %w", ErrUnavailable, tx.broken)
 	}
 	if len(tx.batches) == 0 {
 		return nil
 	}
+	_ = tx.run((*Tx).markTime) // a mark that cannot be written is no reason to refuse the rest
 	// Not a caller's context: the group belongs to all of them.
 	_, err := s.store.Commit(context.Background(), tx.batches)
 	if err == nil {
@@ -211,11 +227,7 @@ func (s *State) commit(tx *Tx) error {
 	if !harmless(err) {
 		s.fail(err)
 	}
-	for _, c := range tx.done {
-		if c.table == deliveries.name() {
-			s.outbox.count(change{before: c.after, after: c.before})
-		}
-	}
+	s.outbox.takeBack(tx.done)
 	return err
 }
 
@@ -223,7 +235,9 @@ func (s *State) commit(tx *Tx) error {
 // other memdb may be behind the disk, and only a restart reads it again. A
 // conflict is of the other kind: this process is the only writer, so the disk
 // is not what memdb was loaded from.
-func harmless(err error) bool { return errors.Is(err, journal.ErrReadOnly) }
+func harmless(err error) bool {
+	return errors.Is(err, journal.ErrReadOnly) || errors.Is(err, journal.ErrDecideAgain)
+}
 
 // publish makes what is durable visible.
 func (s *State) publish(tx *Tx) {
@@ -245,7 +259,9 @@ func (s *State) publish(tx *Tx) {
 			s.kept.add(c)
 		}
 	}
-	s.outbox.report(tx.gone)
+	for _, effect := range tx.effects {
+		effect()
+	}
 	if s.keyEra.Load() != era {
 		next := make(chan struct{})
 		close(*s.access.Swap(&next))

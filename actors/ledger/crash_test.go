@@ -14,6 +14,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
+	"stagedoor/state/statetest/ondisk"
 )
 
 const crashWriters = 8
@@ -69,7 +70,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 // moveMoney recovers what the process before it left, holds and settles until it
 // is killed, and says every acknowledged settlement.
 func moveMoney(dir string, say statetest.Say) error {
-	s, _, err := statetest.OpenDir(dir)
+	s, _, err := ondisk.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func TestKilledLedgerBalances(t *testing.T) {
 
 func checkKilled(t *testing.T, dir string, settled map[string]int64, credits int64) {
 	t.Helper()
-	s, end, err := statetest.OpenDir(dir)
+	s, end, err := ondisk.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

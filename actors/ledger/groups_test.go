@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/statetest"
 )
 
 // member is the actor's part of one member of the group, as a test drives it.
@@ -27,7 +28,7 @@ func TestBudgetOfAGroupIsNeverExceeded(t *testing.T) { rapid.Check(t, checkGroup
 func checkGroupBudget(rt *rapid.T) {
 	const budget = 500
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	store, err := state.Open(journal.NewMemory(), func() time.Time { return now })
+	store, err := state.Open(statetest.DecideTwice(journal.NewMemory()), func() time.Time { return now })
 	if err != nil {
 		rt.Fatal(err)
 	}

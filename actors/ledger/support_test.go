@@ -24,7 +24,7 @@ var ctx = context.Background()
 
 func open(tb testing.TB, store journal.Store) *state.State {
 	tb.Helper()
-	s, err := state.Open(store, time.Now)
+	s, err := state.Open(statetest.DecideTwice(store), time.Now)
 	if err != nil {
 		tb.Fatal(err)
 	}

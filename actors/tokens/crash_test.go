@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
 	"stagedoor/state/statetest"
+	"stagedoor/state/statetest/ondisk"
 )
 
 const crashWriters = 8
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // open starts a registry on a directory.
 func open(dir string) (*tokens.Client, *state.State, func(), error) {
-	s, end, err := statetest.OpenDir(dir)
+	s, end, err := ondisk.Open(dir)
 	if err != nil {
 		return nil, nil, nil, err
 	}

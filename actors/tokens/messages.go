@@ -60,8 +60,9 @@ func (*settling) Lane() kit.Lane       { return kit.LaneRelease }
 // IgnoreDeadLetterLogging marks a message that may find the actor gone.
 func (*settling) IgnoreDeadLetterLogging() {}
 
-// execute is the command as the state runs it.
+// execute runs the command as the state's writer does, once or several times. Only the last run counts.
 func (m *deciding) execute(tx *state.Tx) error {
+	m.refusal = nil
 	if m.ctx.Err() != nil {
 		return context.Cause(m.ctx) // nobody waits for it any more
 	}

@@ -72,7 +72,7 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 func (b *bench) open(t testing.TB, config tokens.Config) {
 	t.Helper()
 	var err error
-	if b.state, err = state.Open(b.store, b.clock.Now); err != nil {
+	if b.state, err = state.Open(statetest.DecideTwice(b.store), b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
 	s := b.state

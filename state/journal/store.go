@@ -17,8 +17,8 @@ type Store interface {
 	// Commit applies the batches in order, all of them or none, and returns when
 	// they are durable. A batch sees what those before it did. Where a condition
 	// does not hold the error is a *ConflictError. After ErrConflict, ErrInvalid,
-	// ErrReadOnly, ErrClosed or an error of ctx nothing has changed; after any
-	// other error the outcome is unknown and the store is poisoned.
+	// ErrReadOnly, ErrClosed, ErrDecideAgain or an error of ctx nothing has changed;
+	// after any other error the outcome is unknown and the store is poisoned.
 	// ctx is looked at once, before anything is written. Nothing of batches is kept.
 	Commit(ctx context.Context, batches []Batch) (LSN, error)
 
@@ -123,6 +123,9 @@ var (
 	ErrLocked   = errors.New("another process has the store open")
 	ErrCorrupt  = errors.New("the store is damaged")
 	ErrSchema   = errors.New("the store was written by another version")
+	// ErrDecideAgain asks the caller of Commit to decide its commands again and to commit what they come to then. A
+	// store that several processes write returns it when another process was faster.
+	ErrDecideAgain = errors.New("the commands must be decided again")
 )
 
 // ConflictError is an ErrConflict that names the batch and the record.

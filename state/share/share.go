@@ -100,6 +100,21 @@ func (p *Pool) Check(owner string, n int64) error {
 	return p.count(p.check(owner, n))
 }
 
+// Refusal returns the error that Take would return, or nil, and counts no refusal. A decision that may be made again
+// uses it, and calls CountRefusal once it is final.
+func (p *Pool) Refusal(owner string, n int64) *Refused {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.check(owner, n)
+}
+
+// CountRefusal counts a claim that was refused after Refusal.
+func (p *Pool) CountRefusal(refused *Refused) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.count(refused)
+}
+
 // Adopt counts n units that are in use already, such as those of an earlier process,
 // whether there is room for them or not.
 func (p *Pool) Adopt(owner string, n int64) {

@@ -618,9 +618,9 @@ var Table = []Mutant{
 	{
 		Name: "shares: keep the places of deliveries that are not durable",
 		File: "state/writer.go", Suite: "./state", Run: "TestADeliveryThatIsNotDurable",
-		Old: `			s.outbox.count(change{before: c.after, after: c.before})
-`,
-		New: ``,
+		Old: `	s.outbox.takeBack(tx.done)
+	return err`,
+		New: `	return err`,
 	},
 	{
 		Name: "shares: give up the deliveries of an owner with few",
