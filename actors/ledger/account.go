@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// idleAfter is how long an account without money in motion keeps its actor.
+	// idleAfter is how long an account without open holds keeps its actor.
 	idleAfter = time.Minute
-	// retryAfter is how long the journal is left alone after it failed.
+	// retryAfter is the wait after a failed commit before the next one.
 	retryAfter = time.Second
 )
 
-// account is the actor: a clock, a timer and the journal around a core. Its
-// fields are touched in Receive and Failed only.
+// account is the actor: it adds a clock, a timer and the journal to a core. Only Receive and
+// Failed touch its fields.
 type account struct {
 	client *Client
 	name   string
 	core   *core
 	timer  *kit.Timer
 	used   time.Time
-	sick   time.Time     // until when the journal is left alone
-	asked  time.Time     // since when somebody waits who is not in a batch; zero: nobody
-	flight chan struct{} // closed when the batch under way has an outcome
+	sick   time.Time     // no commit starts before this time
+	asked  time.Time     // when the oldest waiter outside a batch began to wait, or zero
+	flight chan struct{} // closed when the batch in flight has an outcome
 	result *posted       // its outcome, once flight is closed
-	turn   kit.Rejecter  // the message being handled, if somebody waits for it
+	turn   kit.Rejecter  // the message being handled, if it needs a reply
 }
 
 // Receive implements actor.Actor.
@@ -55,18 +55,17 @@ func (a *account) Receive(c actor.Context) {
 		a.turn, _ = m.(kit.Rejecter)
 		a.handle(m)
 		a.turn = nil
-		a.step(c.Self())
+		a.schedule(c.Self())
 	case *kit.Crashed:
-		// The batch may be durable or not, and only the disk knows: stop, and let
-		// the next one read it. Recovery ends the holds that nobody owns then.
+		// Only the disk shows whether the batch is durable. The actor stops, and the next one
+		// reads the disk. Recovery ends the holds that have no owner then.
 		a.client.system.Logger().Error("journaling panicked", "account", a.name, "stack", string(m.Recovered.Stack))
 		c.Stop(c.Self())
 	}
 }
 
-// Failed implements kit.Failer. The actor goes on with what it has (policy in
-// Client.Props): the core changes after its checks, and nothing else knows the
-// holds that are not journaled.
+// Failed implements kit.Failer. The actor keeps its core (see resume): the core changes
+// only after its checks, and no other record exists of the holds that are not journaled.
 func (a *account) Failed(any) {
 	if a.turn != nil {
 		a.turn.Reject(kit.ReasonFailed)
@@ -83,7 +82,7 @@ func (a *account) handle(m message) {
 			a.core.release(h, ReasonLeft, nil, nil)
 		}
 	case *resuming:
-		if h := a.core.find(m.request); h != nil {
+		if h := a.core.openHold(m.request); h != nil {
 			m.Resolve(resumed{h, h.amount}, nil)
 		} else {
 			m.Resolve(resumed{}, fmt.Errorf("hold of request %s: %w", m.request, state.ErrNotFound))
@@ -110,7 +109,7 @@ func (a *account) handle(m message) {
 		a.refresh()
 		m.Resolve(a.core.room(a.used, m.hold.bounds), nil)
 	case *posted:
-		a.land(m)
+		a.applyResult(m)
 	}
 }
 
@@ -125,7 +124,7 @@ func (a *account) hold(m *holding) {
 		w = m
 	}
 	err := a.refreshed(func() (err error) {
-		m.granted, err = a.core.begin(now, m.ask.Amount, m.ask.receipt(), w)
+		m.granted, err = a.core.beginHold(now, m.ask.Amount, m.ask.receipt(), w)
 		return err
 	})
 	switch {
@@ -136,8 +135,8 @@ func (a *account) hold(m *holding) {
 	}
 }
 
-// refreshed lets a decision that the credits known here refuse be made again
-// with those of the table: somebody may have topped up.
+// refreshed repeats a refused decision with the credits of the table, because a payment may
+// have been made since they were read.
 func (a *account) refreshed(decide func() error) error {
 	err := decide()
 	if err != nil && a.refresh() {
@@ -146,8 +145,8 @@ func (a *account) refreshed(decide func() error) error {
 	return err
 }
 
-// refresh reads the credits again, and tells whether they have changed. They are
-// what may be behind, and never ahead: whatever lowers them goes through here.
+// refresh reads the credits again and reports whether they have changed. The known credits
+// may be too low and are never too high, because this actor makes all withdrawals.
 func (a *account) refresh() bool {
 	credits := a.client.store.Account(a.name).Credits
 	if credits == a.core.credits {
@@ -157,8 +156,8 @@ func (a *account) refresh() bool {
 	return true
 }
 
-// step sends a batch if it is time, or sees to it that it goes later.
-func (a *account) step(self *actor.PID) {
+// schedule starts a commit if it is due, or sets the timer for it.
+func (a *account) schedule(self *actor.PID) {
 	now := a.used
 	switch {
 	case a.core.waiting == 0:
@@ -166,17 +165,17 @@ func (a *account) step(self *actor.PID) {
 	case a.asked.IsZero():
 		a.asked = now
 	}
-	if a.core.waiting > 0 && !now.Before(a.sick) && a.enough(now) {
+	if a.core.waiting > 0 && !now.Before(a.sick) && a.departureDue(now) {
 		a.flush(self, now)
 	}
 	a.wake(now)
 }
 
-// enough tells whether those who wait have waited for company long enough.
-func (a *account) enough(now time.Time) bool { return !now.Before(a.departs()) }
+// departureDue reports whether the next batch should be committed now.
+func (a *account) departureDue(now time.Time) bool { return !now.Before(a.departure()) }
 
-// departs is when the next batch should leave.
-func (a *account) departs() time.Time {
+// departure returns the time at which the next batch should be committed.
+func (a *account) departure() time.Time {
 	if a.core.complete() {
 		return a.asked
 	}
@@ -186,13 +185,13 @@ func (a *account) departs() time.Time {
 func (a *account) wake(now time.Time) {
 	at := a.used.Add(idleAfter)
 	if !at.After(now) {
-		at = now.Add(idleAfter) // idle, but for a hold that is under way
+		at = now.Add(idleAfter) // idle except for an open hold
 	}
 	if due, ok := a.core.due(now); ok && len(a.core.inFlight) == 0 {
 		at = due
 	}
 	if a.core.waiting > 0 && len(a.core.inFlight) == 0 {
-		at = a.departs()
+		at = a.departure()
 	}
 	if at.Before(a.sick) {
 		at = a.sick
@@ -203,20 +202,20 @@ func (a *account) wake(now time.Time) {
 func (a *account) tick(c actor.Context) {
 	now := time.Now()
 	if a.core.idle() && now.Sub(a.used) >= idleAfter {
-		// Nobody finds it from here on; who has found it is refused and asks again.
+		// New callers no longer find this actor. A caller that has found it is refused and retries.
 		a.client.forget(a.name, c.Self())
 		c.Stop(c.Self())
 		return
 	}
-	if !now.Before(a.sick) && (a.core.waiting == 0 || a.enough(now)) {
+	if !now.Before(a.sick) && (a.core.waiting == 0 || a.departureDue(now)) {
 		a.flush(c.Self(), now)
 	}
 	a.wake(now)
 }
 
-// flush starts the next batch, if there is none under way. It lands on the goroutine
-// of the journal's writer, which has nothing to do before it has told of this one,
-// unless too many commands wait there: then somebody waits beside.
+// flush starts the next batch unless one is in flight. The result is sent from the goroutine
+// of the journal's writer, which is free at that moment. If too many commands wait for the
+// writer, another goroutine waits for the result.
 func (a *account) flush(self *actor.PID, now time.Time) {
 	ps := a.core.next(now)
 	if len(ps) == 0 {
@@ -241,7 +240,11 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	switch err := state.Submit(store, post, landed); {
 	case errors.Is(err, state.ErrBusy):
 		system.Go(self, "journal batch", func(context.Context) any {
-			_, err := state.Do(context.Background(), store, func(tx *state.Tx) (none, error) { return none{}, post(tx) })
+			_, err := state.Do(
+				context.Background(),
+				store,
+				func(tx *state.Tx) (none, error) { return none{}, post(tx) },
+			)
 			landed(err)
 			return nil
 		})
@@ -250,8 +253,8 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	}
 }
 
-// land follows the batch that was under way.
-func (a *account) land(m *posted) {
+// applyResult applies the outcome of the batch that was in flight.
+func (a *account) applyResult(m *posted) {
 	a.core.posted(m.account, m.results, m.err)
 	a.flight, a.result = nil, nil
 	if m.err == nil {
@@ -262,8 +265,8 @@ func (a *account) land(m *posted) {
 	a.client.system.Logger().Error("account not journaled", "account", a.name, "postings", len(m.batch), "cause", m.err)
 }
 
-// flushLast journals what is decided and not under way, while the actor stops.
-// It waits beside the actor for the batch before, whose begins it refers to.
+// flushLast journals the decisions that are in no batch while the actor stops. Another
+// goroutine waits for the previous batch, because the decisions refer to holds it begins.
 func (a *account) flushLast() {
 	if a.core == nil || len(a.core.ops) == 0 {
 		return
@@ -281,7 +284,7 @@ func (a *account) flushLast() {
 		}
 		m := posted{batch: core.ops}
 		m.account, m.results, m.err = store.Post(context.Background(), name, postings(nil, core.ops))
-		m.tell()
+		m.notify()
 		return nil
 	})
 }

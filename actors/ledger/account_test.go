@@ -7,9 +7,9 @@ import (
 	"stagedoor/state"
 )
 
-// TestBatchDeparts pins when a batch leaves: at once where nobody else could come,
-// after a wait that is bounded else.
-func TestBatchDeparts(t *testing.T) {
+// A batch is committed at once if no other operation can arrive, and otherwise after a
+// bounded wait.
+func TestABatchIsCommittedAtOnceOrAfterABoundedWait(t *testing.T) {
 	asked := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name          string
@@ -33,7 +33,7 @@ func TestBatchDeparts(t *testing.T) {
 				}
 			}
 			a := account{core: c, asked: asked}
-			if got := a.departs().Sub(asked); got != tt.want {
+			if got := a.departure().Sub(asked); got != tt.want {
 				t.Errorf("departs %v after it was asked for, want %v", got, tt.want)
 			}
 		})

@@ -36,14 +36,29 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 				}
 				var n atomic.Int64
 				work := func() {
-					ask := ledger.Ask{Account: "7", RequestID: fmt.Sprintf("req_%016d", n.Add(1)), Amount: ledger.Estimate(price, 1000, 1000), Durable: durable, Key: "key_7"}
+					ask := ledger.Ask{
+						Account:   "7",
+						RequestID: fmt.Sprintf("req_%016d", n.Add(1)),
+						Amount:    ledger.Estimate(price, 1000, 1000),
+						Durable:   durable,
+						Key:       "key_7",
+					}
 					h, err := c.Hold(ctx, ask)
 					if err != nil {
 						b.Error(err)
 						return
 					}
-					bill := ledger.Charge(ledger.Work{Price: price, Told: usage(1000, 100), Counted: dialogue.NoUsage})
-					receipt := &state.Receipt{Model: "m", Upstream: "m", Provider: "p", Attempts: 1, Usage: bill.Usage, Prices: bill.Prices}
+					bill := ledger.Charge(
+						ledger.Work{Price: price, Reported: usage(1000, 100), Counted: dialogue.NoUsage},
+					)
+					receipt := &state.Receipt{
+						Model:    "m",
+						Upstream: "m",
+						Provider: "p",
+						Attempts: 1,
+						Usage:    bill.Usage,
+						Prices:   bill.Prices,
+					}
 					if err := h.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: "finished", Receipt: receipt}); err != nil {
 						b.Error(err)
 					}

@@ -80,7 +80,8 @@ func TestBudgetRefusalNamesIt(t *testing.T) {
 		addKey(t, s, "key_1", 1_250_000, state.WindowMonth)
 		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r", Amount: 1_250_001, Key: "key_1"})
 		var e *dialogue.Error
-		if !errors.As(err, &e) || e.Status != 429 || e.Code != "insufficient_quota" || !e.NoRetry || !strings.Contains(e.Message, "budget of $1.25 a month") {
+		if !errors.As(err, &e) || e.Status != 429 || e.Code != "insufficient_quota" || !e.NoRetry ||
+			!strings.Contains(e.Message, "budget of $1.25 a month") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -202,7 +203,10 @@ func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
 			credit(t, c, name, 1_000_000)
 		}
 		granted := func(c *ledger.Client, account, id string, amount int64, durable bool) *ledger.Hold {
-			h, err := c.Hold(ctx, ledger.Ask{Account: account, RequestID: id, Amount: amount, Key: "key_" + account, Durable: durable})
+			h, err := c.Hold(
+				ctx,
+				ledger.Ask{Account: account, RequestID: id, Amount: amount, Key: "key_" + account, Durable: durable},
+			)
 			var over *state.BudgetError
 			if err != nil && !errors.As(err, &over) {
 				t.Error(err)

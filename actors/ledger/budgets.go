@@ -7,10 +7,10 @@ import (
 	"stagedoor/state"
 )
 
-// allowance is what one scope (a key, a user or a group) has spent and holds, and its
-// budget. Spent and held together stay within the budget, except for settlements above
-// their hold. It is safe for concurrent use, because the accounts of a group's members
-// share the group's allowance.
+// allowance counts what one scope (a key, a user or a group) has spent and holds, and
+// enforces its budget. Spent and held together stay within the budget, except for
+// settlements above their hold. It is safe for concurrent use, because the accounts of a
+// group's members share the group's allowance.
 type allowance struct {
 	scope   state.Scope
 	budgets budgets
@@ -18,13 +18,13 @@ type allowance struct {
 	mu     sync.Mutex
 	spend  state.KeySpend   // durable
 	held   int64            // of all open holds, journaled or not
-	heldBy map[string]int64 // of a group: the part of held that each account holds
+	heldBy map[string]int64 // for a group, the part of held that each account holds
 	budget state.Budget
-	era    uint64 // of the keys when budget was read, plus one; 0: it was not read
+	era    uint64 // the keys' era when budget was read, plus one; 0 if it was not read
 }
 
-// budgets reads scopes, their budgets and their spending. They are read anew
-// after any change of a key, so a changed budget counts at once, also for streams under way.
+// budgets reads scopes, their budgets and their spending. They are read again after any
+// change of a key, so a changed budget applies at once, also to streams in flight.
 type budgets interface {
 	KeyEra() uint64
 	BudgetScopes(key, account string) []state.Scope
@@ -41,7 +41,7 @@ func (a *allowance) left(now time.Time) (state.Budget, int64) {
 	if era := a.budgets.KeyEra() + 1; a.era != era {
 		a.budget, a.era = a.budgets.BudgetOf(a.scope), era
 		if a.scope.Kind == state.UserScope {
-			a.spend = a.budgets.SpentBy(a.scope) // it is not followed while there is no budget
+			a.spend = a.budgets.SpentBy(a.scope) // it is not updated while there is no budget
 		}
 	}
 	return a.budget, a.budget.Left(&a.spend, a.held, now)
@@ -65,7 +65,7 @@ func (a *allowance) move(account string, delta int64) {
 	a.add(account, delta)
 }
 
-// add is move with a.mu held.
+// add does the work of move. a.mu must be held.
 func (a *allowance) add(account string, delta int64) {
 	a.held += delta
 	if a.heldBy == nil {
@@ -76,13 +76,13 @@ func (a *allowance) add(account string, delta int64) {
 	}
 }
 
-// forget takes back all that an account holds.
+// forget removes everything that an account holds.
 func (a *allowance) forget(account string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if held := a.heldBy[account]; held != 0 {
 		a.add(account, -held)
-		a.spend = a.budgets.SpentBy(a.scope) // what the account has settled last was perhaps not reported
+		a.spend = a.budgets.SpentBy(a.scope) // the account's last settlements may not have been reported
 	}
 }
 
@@ -96,9 +96,9 @@ func (a *allowance) refresh() {
 	}
 }
 
-// settled takes over what the scope has spent in all. Commits of different accounts may
-// be reported in another order than they were made, so the one that counted more
-// requests is the later one.
+// settled sets the total that the scope has spent. Commits of different accounts may be
+// reported in a different order than they were made, so the total that counts more requests
+// is the later one.
 func (a *allowance) settled(spend *state.KeySpend) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,13 +114,13 @@ func (a *allowance) room(now time.Time) int64 {
 	return left
 }
 
-// shared are the allowances of groups, which several accounts draw on.
+// shared holds the allowances of groups, which several accounts use.
 type shared struct {
 	mu     sync.Mutex
 	scopes map[state.Scope]*allowance
 }
 
-func (s *shared) find(scope state.Scope, b budgets) *allowance {
+func (s *shared) allowanceOf(scope state.Scope, b budgets) *allowance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.scopes[scope]
@@ -135,20 +135,20 @@ func (s *shared) find(scope state.Scope, b budgets) *allowance {
 	return a
 }
 
-// load counts the open holds that the process before has left. Those of an account are counted again when its
-// actor starts.
+// load counts the open holds that the previous process has left. The holds of an account are
+// counted again when its actor starts.
 func (s *shared) load(holds []state.Hold, b budgets) {
 	for i := range holds {
 		for _, name := range holds[i].Receipt.Scopes {
 			if scope := state.ScopeNamed(name); scope.Kind == state.GroupScope {
-				s.find(scope, b).move(holds[i].Account, holds[i].Amount)
+				s.allowanceOf(scope, b).move(holds[i].Account, holds[i].Amount)
 			}
 		}
 	}
 }
 
-// forget takes back what an account holds of all groups. Its actor is about to start and to count the open
-// holds of the account, so what an actor that failed before has counted must not stay.
+// forget removes what an account holds from all groups. The account's actor is about to
+// count its open holds, so the counts of an actor that failed before must not remain.
 func (s *shared) forget(account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,16 +157,15 @@ func (s *shared) forget(account string) {
 	}
 }
 
-// bounds are the allowances that bound the requests of one key, as they are in era: the key's, the group's and,
-// last, the user's.
+// bounds holds the allowances that limit the requests of one key, as they were in era: those
+// of the key, of the group and, last, of the user.
 type bounds struct {
 	all   []*allowance
-	names []string // of groups, for receipts; what a user has spent is the sum over the user's keys
+	names []string // of groups, for receipts; a user's spending is the sum over the user's keys
 	era   uint64
 }
 
-// boundsOf finds the allowances of a key. There are no more of them than the account has
-// keys.
+// boundsOf returns the allowances of a key. It caches one entry per key of the account.
 func (c *core) boundsOf(key string) *bounds {
 	era := c.budgets.KeyEra()
 	b := c.keys[key]
@@ -185,8 +184,8 @@ func (c *core) boundsOf(key string) *bounds {
 	return b
 }
 
-// boundsNamed finds the allowances of a hold of the process before, whose receipt says
-// for which scopes it counts.
+// boundsNamed returns the allowances of a hold of the previous process, whose receipt names
+// the scopes.
 func (c *core) boundsNamed(r *state.Receipt) *bounds {
 	b := &bounds{names: r.Scopes}
 	if r.Key != "" {
@@ -201,18 +200,18 @@ func (c *core) boundsNamed(r *state.Receipt) *bounds {
 
 func (c *core) allowance(scope state.Scope) *allowance {
 	if scope.Kind == state.GroupScope {
-		return c.shared.find(scope, c.budgets)
+		return c.shared.allowanceOf(scope, c.budgets)
 	}
 	a := c.scopes[scope]
 	if a == nil {
-		// Nothing of it is under way here, so what is durable is all there is.
+		// The scope has no open holds here, so the durable spending is complete.
 		a = newAllowance(scope, c.budgets)
 		c.scopes[scope] = a
 	}
 	return a
 }
 
-// hold changes what is held, without a check.
+// hold changes the held amount without a check.
 func (c *core) hold(h *hold, delta int64) {
 	c.held += delta
 	for _, a := range h.bounds.all {
@@ -220,8 +219,8 @@ func (c *core) hold(h *hold, delta int64) {
 	}
 }
 
-// take adds amount to what is held, or refuses what the account does not have or a
-// budget does not cover, and changes nothing.
+// take adds amount to the held amount. It refuses an amount that the account does not have
+// or that a budget does not cover, and then changes nothing.
 func (c *core) take(now time.Time, b *bounds, amount int64) error {
 	if amount > c.available() {
 		return c.insufficient(amount)

@@ -8,7 +8,7 @@ import (
 	"stagedoor/state"
 )
 
-// End is how a request ended: what decides its charge.
+// End says how a request ended, which decides what is charged.
 type End uint8
 
 // The ends, and what is charged (decisions, Ledger; faults.md 6).
@@ -28,22 +28,28 @@ const (
 	Exhausted
 )
 
-var endReasons = [...]string{Finished: "finished", Refused: "refused", Failed: "upstream_failed", Left: "client_left", Exhausted: "balance_exhausted"}
+var endReasons = [...]string{
+	Finished:  "finished",
+	Refused:   "refused",
+	Failed:    "upstream_failed",
+	Left:      "client_left",
+	Exhausted: "balance_exhausted",
+}
 
 // String is the end reason in receipts.
 func (e End) String() string { return endReasons[e] }
 
-// Work describes what a provider did for a request that is over. None of its members is what a
-// client said, except for MostOutput, which a client can only raise: a client can raise a
-// hold, but it cannot lower a bill.
+// Work describes what a provider did for a request that has ended. Clients control none of
+// its fields except MostOutput, which they can only raise: a client can raise a hold, but it
+// cannot lower a bill.
 type Work struct {
 	Price *catalog.Price
 	End   End
 	// Accepted: the provider answered the request with a 2xx status.
 	Accepted bool
-	// Told is the usage that the provider reported. Counted is the gateway's own count of
+	// Reported is the usage that the provider reported. Counted is the gateway's own count of
 	// the prompt and of the output that was delivered.
-	Told, Counted dialogue.Usage
+	Reported, Counted dialogue.Usage
 	// MostOutput is the most output tokens that the model gives to all choices together. If
 	// Exact, the catalogue says so. Otherwise it is a default, and more that was delivered is
 	// charged.
@@ -73,7 +79,7 @@ type VideoLength struct {
 	Most int64
 }
 
-// seconds returns the length that is charged, and a flag if the reported one was not believed.
+// seconds returns the length that is charged, and a flag if the reported one was rejected.
 func (l VideoLength) seconds() (seconds int64, flag string) {
 	switch {
 	case l.Reported == 0:
@@ -86,7 +92,8 @@ func (l VideoLength) seconds() (seconds int64, flag string) {
 	return l.Reported, ""
 }
 
-// delivered reports whether the client got anything before the end. A video comes whole or not at all.
+// delivered reports whether the client received anything before the end. A video is delivered
+// whole or not at all.
 func (w *Work) delivered() bool {
 	return w.Counted.OutputTotal > 0 || w.Images > 0 || w.Partials > 0
 }
@@ -104,7 +111,7 @@ func (w *Work) charged() bool {
 	return false
 }
 
-// Bill is what a request costs and why.
+// Bill is the charge for a request, with the usage and the prices that it results from.
 type Bill struct {
 	Amount int64
 	Usage  state.ReceiptUsage
@@ -112,26 +119,26 @@ type Bill struct {
 	Flags  []string
 }
 
-// Flags of odd usage. What is flagged was not believed. The gateway's own count stands in
-// for it, and for a count beyond all reason the most that the model gives.
+// Flags of usage reports that were rejected. The gateway's own count is charged instead, or
+// the most that the model gives if the report was absurdly high.
 const (
 	FlagMissing       = "usage_missing"
 	FlagNegative      = "usage_negative"
 	FlagAbsurd        = "usage_absurd"
 	FlagContradicting = "usage_contradicting"
-	FlagPartial       = "usage_partial" // the answer was cut off: what was told is not the whole
+	FlagPartial       = "usage_partial" // the answer was cut off, so the report is incomplete
 )
 
-// A number of input tokens is absurd beyond tenfold what it should be at most (faults.md
-// U29). What should come in is an estimate, and media by reference make it a bad one, so
-// that bound is at least beyond any context.
+// A number of input tokens is absurd if it is more than ten times the gateway's own count
+// (faults.md U29). That count is only an estimate, and a bad one if media are sent by
+// reference, so the bound is never below the size of any context.
 const (
 	absurdFactor = 10
 	absurdInput  = 4_000_000
 )
 
 // Charge returns the bill for a request of any kind: text, images, videos and the image
-// vendor's routes. It is the one place that decides what is charged.
+// vendor's routes. No other function decides what is charged.
 func Charge(w Work) Bill {
 	var b Bill
 	if !w.charged() {
@@ -146,9 +153,9 @@ func Charge(w Work) Bill {
 	return b
 }
 
-// tokens is the part of a bill that is counted in tokens.
+// tokens returns the part of a bill that is counted in tokens.
 func tokens(w *Work) Bill {
-	j := judge{told: w.Told, counted: w.Counted, most: max(w.MostOutput, 0)}
+	j := judge{reported: w.Reported, counted: w.Counted, most: max(w.MostOutput, 0)}
 	if !w.Exact {
 		j.most = max(j.most, w.Counted.OutputTotal)
 	}
@@ -156,14 +163,19 @@ func tokens(w *Work) Bill {
 	u.InputTotal = j.input()
 	u.OutputTotal = j.output(w.End)
 	j.parts(&u)
-	u.Estimated = j.estimated || w.Told.Estimated
-	return Bill{Amount: min(w.Price.Tokens(u), state.MaxCredits), Usage: used(u), Prices: rows(w.Price, u), Flags: j.flags}
+	u.Estimated = j.estimated || w.Reported.Estimated
+	return Bill{
+		Amount: min(w.Price.Tokens(u), state.MaxCredits),
+		Usage:  used(u),
+		Prices: rows(w.Price, u),
+		Flags:  j.flags,
+	}
 }
 
-// add adds what is counted in images and seconds. Where partial images have a price, an
-// image that was begun and not delivered costs its partial ones. Where they have none, a
-// client that leaves with a partial image pays for the picture. A picture that its last
-// partial image shows is paid for however the request ended.
+// add adds the charges for images and seconds. If partial images have a price, an image that
+// was begun and not delivered costs its partial images. If they have none, a client that
+// disconnects after a partial image pays for the whole picture. A picture that is complete in
+// its last partial image is charged for any end of the request.
 func (b *Bill) add(w *Work) {
 	var p catalog.Price
 	if w.Price != nil {
@@ -206,12 +218,12 @@ func saturate(n int64) int64 {
 	return max(n, 0) * absurdFactor
 }
 
-// judge decides which numbers are believed.
+// judge decides which reported numbers are charged.
 type judge struct {
-	told, counted dialogue.Usage
-	most          int64 // output tokens
-	flags         []string
-	estimated     bool
+	reported, counted dialogue.Usage
+	most              int64 // output tokens
+	flags             []string
+	estimated         bool
 }
 
 func (j *judge) flag(name string) {
@@ -222,56 +234,56 @@ func (j *judge) flag(name string) {
 
 // input judges the count of input tokens.
 func (j *judge) input() int64 {
-	told, counted := j.told.InputTotal, dialogue.CountOrZero(j.counted.InputTotal)
+	reported, counted := j.reported.InputTotal, dialogue.CountOrZero(j.counted.InputTotal)
 	switch {
-	case told == notTold:
+	case reported == notReported:
 		j.flag(FlagMissing)
-	case told < 0:
+	case reported < 0:
 		j.flag(FlagNegative)
-	case told > max(absurdInput, saturate(counted)):
+	case reported > max(absurdInput, saturate(counted)):
 		j.flag(FlagAbsurd)
 	default:
-		return told
+		return reported
 	}
 	j.estimated = true
 	return counted
 }
 
-const notTold = -1
+const notReported = -1
 
-// output judges the count of output tokens. A provider may have told only the beginning of
-// an answer that was cut off. More than the model gives is charged as the most it gives.
+// output judges the count of output tokens. If an answer was cut off, the provider may have
+// reported only its beginning. A report above the model's maximum is charged as the maximum.
 func (j *judge) output(end End) int64 {
-	told, counted := j.told.OutputTotal, dialogue.CountOrZero(j.counted.OutputTotal)
+	reported, counted := j.reported.OutputTotal, dialogue.CountOrZero(j.counted.OutputTotal)
 	cut := end != Finished
 	switch {
-	case told > j.most:
+	case reported > j.most:
 		j.flag(FlagAbsurd)
 		j.estimated = true
 		return j.most
-	case cut && (told == notTold || told >= 0 && told < counted):
+	case cut && (reported == notReported || reported >= 0 && reported < counted):
 		j.flag(FlagPartial)
-	case told == notTold:
+	case reported == notReported:
 		j.flag(FlagMissing)
-	case told < 0:
+	case reported < 0:
 		j.flag(FlagNegative)
-	case told == 0 && counted > 0:
+	case reported == 0 && counted > 0:
 		j.flag(FlagContradicting)
 	default:
-		return told
+		return reported
 	}
 	j.estimated = true
 	return min(counted, j.most)
 }
 
-// parts takes over the counts that are parts of the totals, as far as they fit
-// into them.
+// parts sets the counts that are parts of the totals, limited to those totals.
 func (j *judge) parts(u *dialogue.Usage) {
-	read := j.part(j.told.CacheRead, u.InputTotal)
+	read := j.part(j.reported.CacheRead, u.InputTotal)
 	// The two kinds of cache writes cost the same here.
-	written := j.part(max(j.told.CacheWrite, sum(j.told.CacheWrite5m, j.told.CacheWrite1h)), u.InputTotal-read)
+	writes := max(j.reported.CacheWrite, sum(j.reported.CacheWrite5m, j.reported.CacheWrite1h))
+	written := j.part(writes, u.InputTotal-read)
 	u.CacheRead, u.CacheWrite = read, written
-	u.Reasoning = j.part(j.told.Reasoning, u.OutputTotal)
+	u.Reasoning = j.part(j.reported.Reasoning, u.OutputTotal)
 }
 
 func sum(a, b int64) int64 {
@@ -282,18 +294,18 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-func (j *judge) part(told, whole int64) int64 {
+func (j *judge) part(reported, whole int64) int64 {
 	switch {
-	case told < notTold:
+	case reported < notReported:
 		j.flag(FlagNegative)
 		return 0
-	case told > whole:
+	case reported > whole:
 		if !j.estimated {
 			j.flag(FlagContradicting)
 		}
 		return whole
 	}
-	return dialogue.CountOrZero(told)
+	return dialogue.CountOrZero(reported)
 }
 
 func used(u dialogue.Usage) state.ReceiptUsage {
@@ -301,7 +313,7 @@ func used(u dialogue.Usage) state.ReceiptUsage {
 		Output: u.OutputTotal, Reasoning: u.Reasoning, Estimated: u.Estimated}
 }
 
-// rows are the products that catalog.Price.Tokens adds up.
+// rows returns the products that catalog.Price.Tokens adds up, for the receipt.
 func rows(p *catalog.Price, u dialogue.Usage) []state.PriceRow {
 	if p.Zero() {
 		return nil

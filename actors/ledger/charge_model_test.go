@@ -16,25 +16,43 @@ import (
 // left, and never above what the model gives.
 func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 	price := &catalog.Price{Input: 1_000_000, Output: 10_000_000}
-	reported := rapid.OneOf(rapid.Int64Range(0, 200), rapid.SampledFrom([]int64{-1, dialogue.NegativeCount, -50, 0, 1 << 40}))
+	reported := rapid.OneOf(
+		rapid.Int64Range(0, 200),
+		rapid.SampledFrom([]int64{-1, dialogue.NegativeCount, -50, 0, 1 << 40}),
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.Int64Range(1, 300).Draw(t, "model maximum")
 		prompt := rapid.Int64Range(0, 100).Draw(t, "prompt")
-		told, delivered := dialogue.NoUsage, int64(0)
+		reported, delivered := dialogue.NoUsage, int64(0)
 		for range rapid.IntRange(0, 20).Draw(t, "events") {
 			if rapid.Bool().Draw(t, "usage") {
 				report := dialogue.NoUsage
 				report.OutputTotal = reported.Draw(t, "output")
-				told.Merge(report)
+				reported.Merge(report)
 			} else {
 				delivered += rapid.Int64Range(1, 20).Draw(t, "piece")
 			}
-			work := ledger.Work{Price: price, Accepted: true, Told: told, Counted: usage(prompt, delivered), MostOutput: most, Exact: true}
+			work := ledger.Work{
+				Price:      price,
+				Accepted:   true,
+				Reported:   reported,
+				Counted:    usage(prompt, delivered),
+				MostOutput: most,
+				Exact:      true,
+			}
 			for _, end := range []ledger.End{ledger.Left, ledger.Exhausted, ledger.Finished} {
 				work.End = end
 				amount := ledger.Charge(work).Amount
 				if amount < prompt || amount > prompt+10*most {
-					t.Fatalf("end %v after %d delivered tokens, told %d: charged %d, want %d to %d", end, delivered, told.OutputTotal, amount, prompt, prompt+10*most)
+					t.Fatalf(
+						"end %v after %d delivered tokens, reported %d: charged %d, want %d to %d",
+						end,
+						delivered,
+						reported.OutputTotal,
+						amount,
+						prompt,
+						prompt+10*most,
+					)
 				}
 				if end != ledger.Finished && amount < prompt+10*min(delivered, most) {
 					t.Fatalf("end %v: %d tokens were delivered and %d charged", end, delivered, amount)

@@ -15,9 +15,15 @@ import (
 )
 
 // price is easy to add up by head: micro-dollars per token.
-var price = &catalog.Price{Input: 1_000_000, Output: 10_000_000, CachedInput: 100_000, CacheWrite: 2_000_000, Reasoning: 20_000_000}
+var price = &catalog.Price{
+	Input:       1_000_000,
+	Output:      10_000_000,
+	CachedInput: 100_000,
+	CacheWrite:  2_000_000,
+	Reasoning:   20_000_000,
+}
 
-// usage makes a Usage of what is told; -1 is not told.
+// usage makes a Usage; -1 is a count that was not reported.
 func usage(in, out int64) dialogue.Usage {
 	u := dialogue.NoUsage
 	u.InputTotal, u.OutputTotal = in, out
@@ -37,43 +43,207 @@ func TestCharge(t *testing.T) {
 		want  int64
 		flags []string
 	}{
-		{"finished: what was told", ledger.Work{Told: usage(100, 50)}, 100 + 500, nil},
-		{"finished with nothing to say", ledger.Work{Told: usage(100, 0), Counted: usage(90, 0)}, 100, nil},
-		{"finished: cached and written tokens have their own price", ledger.Work{Told: with(usage(100, 0), func(u *dialogue.Usage) {
-			u.CacheRead, u.CacheWrite5m, u.CacheWrite1h = 50, 10, 20
-		})}, 20 + 5 + 60, nil},
-		{"finished: reasoning has its own price", ledger.Work{Told: with(usage(0, 50), func(u *dialogue.Usage) { u.Reasoning = 20 })}, 300 + 400, nil},
-		{"finished: no usage told", ledger.Work{Told: dialogue.NoUsage, Counted: counted}, 90 + 450, []string{"usage_missing"}},
-		{"finished: only the input told", ledger.Work{Told: usage(100, -1), Counted: counted}, 100 + 450, []string{"usage_missing"}},
-		{"finished: negative output", ledger.Work{Told: usage(100, -50), Counted: counted}, 100 + 450, []string{"usage_negative"}},
-		{"finished: both negative", ledger.Work{Told: usage(-7, math.MinInt64), Counted: counted}, 90 + 450, []string{"usage_negative"}},
-		{"finished: as much as the model gives", ledger.Work{Told: usage(1, 1000), Counted: counted, MostOutput: 1000, Exact: true}, 1 + 10_000, nil},
-		{"finished: more than the model gives is charged as the most it gives", ledger.Work{Told: usage(1, 1001), Counted: counted, MostOutput: 1000, Exact: true}, 1 + 10_000, []string{"usage_absurd"}},
-		{"finished: beyond all reason", ledger.Work{Told: usage(1, math.MaxInt64), Counted: counted, MostOutput: 1000}, 1 + 10_000, []string{"usage_absurd"}},
-		{"finished: more was delivered than a default says", ledger.Work{Told: usage(1, 1001), Counted: usage(1, 900), MostOutput: 100}, 1 + 9_000, []string{"usage_absurd"}},
-		{"finished: no usage told, and a count beyond the model", ledger.Work{Told: dialogue.NoUsage, Counted: counted, MostOutput: 40, Exact: true}, 90 + 400, []string{"usage_missing"}},
-		{"finished: absurd input", ledger.Work{Told: usage(math.MaxInt64, 1), Counted: counted}, 90 + 10, []string{"usage_absurd"}},
-		{"finished: a picture by reference is more than it seems", ledger.Work{Told: usage(200_000, 1), Counted: counted}, 200_000 + 10, nil},
-		{"finished: an answer that cost nothing", ledger.Work{Told: usage(100, 0), Counted: counted}, 100 + 450, []string{"usage_contradicting"}},
-		{"finished: more cached than there was", ledger.Work{Told: with(usage(100, 0), func(u *dialogue.Usage) { u.CacheRead = 1 << 60 })}, 10, []string{"usage_contradicting"}},
-		{"finished: more reasoning than output", ledger.Work{Told: with(usage(0, 5), func(u *dialogue.Usage) { u.Reasoning = 6 })}, 100, []string{"usage_contradicting"}},
-		{"finished: negative parts", ledger.Work{Told: with(usage(10, 5), func(u *dialogue.Usage) { u.Reasoning, u.CacheRead = -9, -9 })}, 60, []string{"usage_negative"}},
+		{"finished: all usage reported", ledger.Work{Reported: usage(100, 50)}, 100 + 500, nil},
+		{"finished with nothing to say", ledger.Work{Reported: usage(100, 0), Counted: usage(90, 0)}, 100, nil},
+		{
+			"finished: cached and written tokens have their own price",
+			ledger.Work{Reported: with(usage(100, 0), func(u *dialogue.Usage) {
+				u.CacheRead, u.CacheWrite5m, u.CacheWrite1h = 50, 10, 20
+			})},
+			20 + 5 + 60,
+			nil,
+		},
+		{
+			"finished: reasoning has its own price",
+			ledger.Work{Reported: with(usage(0, 50), func(u *dialogue.Usage) { u.Reasoning = 20 })},
+			300 + 400,
+			nil,
+		},
+		{
+			"finished: no usage reported",
+			ledger.Work{Reported: dialogue.NoUsage, Counted: counted},
+			90 + 450,
+			[]string{"usage_missing"},
+		},
+		{
+			"finished: only the input reported",
+			ledger.Work{Reported: usage(100, -1), Counted: counted},
+			100 + 450,
+			[]string{"usage_missing"},
+		},
+		{
+			"finished: negative output",
+			ledger.Work{Reported: usage(100, -50), Counted: counted},
+			100 + 450,
+			[]string{"usage_negative"},
+		},
+		{
+			"finished: both negative",
+			ledger.Work{Reported: usage(-7, math.MinInt64), Counted: counted},
+			90 + 450,
+			[]string{"usage_negative"},
+		},
+		{
+			"finished: as much as the model gives",
+			ledger.Work{Reported: usage(1, 1000), Counted: counted, MostOutput: 1000, Exact: true},
+			1 + 10_000,
+			nil,
+		},
+		{
+			"finished: more than the model gives is charged as the most it gives",
+			ledger.Work{Reported: usage(1, 1001), Counted: counted, MostOutput: 1000, Exact: true},
+			1 + 10_000,
+			[]string{"usage_absurd"},
+		},
+		{
+			"finished: beyond all reason",
+			ledger.Work{Reported: usage(1, math.MaxInt64), Counted: counted, MostOutput: 1000},
+			1 + 10_000,
+			[]string{"usage_absurd"},
+		},
+		{
+			"finished: more was delivered than a default says",
+			ledger.Work{Reported: usage(1, 1001), Counted: usage(1, 900), MostOutput: 100},
+			1 + 9_000,
+			[]string{"usage_absurd"},
+		},
+		{
+			"finished: no usage reported, and a count beyond the model",
+			ledger.Work{Reported: dialogue.NoUsage, Counted: counted, MostOutput: 40, Exact: true},
+			90 + 400,
+			[]string{"usage_missing"},
+		},
+		{
+			"finished: absurd input",
+			ledger.Work{Reported: usage(math.MaxInt64, 1), Counted: counted},
+			90 + 10,
+			[]string{"usage_absurd"},
+		},
+		{
+			"finished: a picture by reference is more than it seems",
+			ledger.Work{Reported: usage(200_000, 1), Counted: counted},
+			200_000 + 10,
+			nil,
+		},
+		{
+			"finished: an answer that cost nothing",
+			ledger.Work{Reported: usage(100, 0), Counted: counted},
+			100 + 450,
+			[]string{"usage_contradicting"},
+		},
+		{
+			"finished: more cached than there was",
+			ledger.Work{Reported: with(usage(100, 0), func(u *dialogue.Usage) { u.CacheRead = 1 << 60 })},
+			10,
+			[]string{"usage_contradicting"},
+		},
+		{
+			"finished: more reasoning than output",
+			ledger.Work{Reported: with(usage(0, 5), func(u *dialogue.Usage) { u.Reasoning = 6 })},
+			100,
+			[]string{"usage_contradicting"},
+		},
+		{
+			"finished: negative parts",
+			ledger.Work{Reported: with(usage(10, 5), func(u *dialogue.Usage) { u.Reasoning, u.CacheRead = -9, -9 })},
+			60,
+			[]string{"usage_negative"},
+		},
 
-		{"refused", ledger.Work{End: ledger.Refused, Told: usage(100, 50), Counted: counted}, 0, nil},
-		{"refused after all", ledger.Work{End: ledger.Refused, Told: usage(100, 50), Counted: counted}, 0, nil},
-		{"failed before anything", ledger.Work{End: ledger.Failed, Told: usage(100, 50), Counted: usage(90, 0)}, 0, nil},
-		{"failed midway, usage told", ledger.Work{End: ledger.Failed, Told: usage(100, 60), Counted: counted}, 100 + 600, nil},
-		{"failed midway, nothing told", ledger.Work{End: ledger.Failed, Told: dialogue.NoUsage, Counted: counted}, 90 + 450, []string{"usage_missing", "usage_partial"}},
-		{"failed midway, only the beginning told", ledger.Work{End: ledger.Failed, Told: usage(100, 1), Counted: counted}, 100 + 450, []string{"usage_partial"}},
-		{"failed after the provider accepted, and nothing delivered", ledger.Work{End: ledger.Failed, Accepted: true, Told: usage(100, -1), Counted: usage(90, 0)}, 0, nil},
-		{"client left before the provider accepted", ledger.Work{End: ledger.Left, Told: dialogue.NoUsage, Counted: usage(90, 0)}, 0, nil},
-		{"client left before the first output", ledger.Work{End: ledger.Left, Accepted: true, Told: dialogue.NoUsage, Counted: usage(90, 0)}, 90, []string{"usage_missing", "usage_partial"}},
-		{"client left before the first output, usage told", ledger.Work{End: ledger.Left, Accepted: true, Told: usage(100, 0), Counted: usage(90, 0)}, 100, nil},
-		{"client left midway", ledger.Work{End: ledger.Left, Accepted: true, Told: usage(100, -1), Counted: counted}, 100 + 450, []string{"usage_partial"}},
-		{"client left at the end", ledger.Work{End: ledger.Left, Accepted: true, Told: usage(100, 60), Counted: counted}, 100 + 600, nil},
-		{"balance ran out", ledger.Work{End: ledger.Exhausted, Accepted: true, Told: usage(100, 1), Counted: counted}, 100 + 450, []string{"usage_partial"}},
-		{"client left, beyond all reason", ledger.Work{End: ledger.Left, Accepted: true, Told: usage(100, 1<<50), Counted: counted, MostOutput: 50, Exact: true}, 100 + 500, []string{"usage_absurd"}},
-		{"client left: the count is no more than the model gives", ledger.Work{End: ledger.Left, Accepted: true, Told: usage(100, -1), Counted: counted, MostOutput: 40, Exact: true}, 100 + 400, []string{"usage_partial"}},
+		{"refused", ledger.Work{End: ledger.Refused, Reported: usage(100, 50), Counted: counted}, 0, nil},
+		{"refused after all", ledger.Work{End: ledger.Refused, Reported: usage(100, 50), Counted: counted}, 0, nil},
+		{
+			"failed before anything",
+			ledger.Work{End: ledger.Failed, Reported: usage(100, 50), Counted: usage(90, 0)},
+			0,
+			nil,
+		},
+		{
+			"failed midway, usage reported",
+			ledger.Work{End: ledger.Failed, Reported: usage(100, 60), Counted: counted},
+			100 + 600,
+			nil,
+		},
+		{
+			"failed midway, nothing reported",
+			ledger.Work{End: ledger.Failed, Reported: dialogue.NoUsage, Counted: counted},
+			90 + 450,
+			[]string{"usage_missing", "usage_partial"},
+		},
+		{
+			"failed midway, only the beginning reported",
+			ledger.Work{End: ledger.Failed, Reported: usage(100, 1), Counted: counted},
+			100 + 450,
+			[]string{"usage_partial"},
+		},
+		{
+			"failed after the provider accepted, and nothing delivered",
+			ledger.Work{End: ledger.Failed, Accepted: true, Reported: usage(100, -1), Counted: usage(90, 0)},
+			0,
+			nil,
+		},
+		{
+			"client left before the provider accepted",
+			ledger.Work{End: ledger.Left, Reported: dialogue.NoUsage, Counted: usage(90, 0)},
+			0,
+			nil,
+		},
+		{
+			"client left before the first output",
+			ledger.Work{End: ledger.Left, Accepted: true, Reported: dialogue.NoUsage, Counted: usage(90, 0)},
+			90,
+			[]string{"usage_missing", "usage_partial"},
+		},
+		{
+			"client left before the first output, usage reported",
+			ledger.Work{End: ledger.Left, Accepted: true, Reported: usage(100, 0), Counted: usage(90, 0)},
+			100,
+			nil,
+		},
+		{
+			"client left midway",
+			ledger.Work{End: ledger.Left, Accepted: true, Reported: usage(100, -1), Counted: counted},
+			100 + 450,
+			[]string{"usage_partial"},
+		},
+		{
+			"client left at the end",
+			ledger.Work{End: ledger.Left, Accepted: true, Reported: usage(100, 60), Counted: counted},
+			100 + 600,
+			nil,
+		},
+		{
+			"balance ran out",
+			ledger.Work{End: ledger.Exhausted, Accepted: true, Reported: usage(100, 1), Counted: counted},
+			100 + 450,
+			[]string{"usage_partial"},
+		},
+		{
+			"client left, beyond all reason",
+			ledger.Work{
+				End:        ledger.Left,
+				Accepted:   true,
+				Reported:   usage(100, 1<<50),
+				Counted:    counted,
+				MostOutput: 50,
+				Exact:      true,
+			},
+			100 + 500,
+			[]string{"usage_absurd"},
+		},
+		{
+			"client left: the count is no more than the model gives",
+			ledger.Work{
+				End:        ledger.Left,
+				Accepted:   true,
+				Reported:   usage(100, -1),
+				Counted:    counted,
+				MostOutput: 40,
+				Exact:      true,
+			},
+			100 + 400,
+			[]string{"usage_partial"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,21 +280,42 @@ func TestChargeIsBounded(t *testing.T) {
 	any64 := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}))
 	anyUsage := rapid.Custom(func(t *rapid.T) dialogue.Usage {
 		n := func(name string) int64 { return any64.Draw(t, name) }
-		return dialogue.Usage{InputTotal: n("in"), CacheRead: n("read"), CacheWrite5m: n("5m"), CacheWrite1h: n("1h"), CacheWrite: n("write"), OutputTotal: n("out"), Reasoning: n("reasoning")}
+		return dialogue.Usage{
+			InputTotal:   n("in"),
+			CacheRead:    n("read"),
+			CacheWrite5m: n("5m"),
+			CacheWrite1h: n("1h"),
+			CacheWrite:   n("write"),
+			OutputTotal:  n("out"),
+			Reasoning:    n("reasoning"),
+		}
 	})
 	positive := rapid.Int64Range(0, math.MaxInt64)
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) int64 { return positive.Draw(t, name) }
-		p := &catalog.Price{Input: n("a"), Output: n("b"), CachedInput: n("c"), CacheWrite: n("d"), Reasoning: n("e"), PerImage: n("f"), PerSecond: n("g")}
-		b := ledger.Charge(ledger.Work{Price: p, Told: anyUsage.Draw(t, "told"), Counted: anyUsage.Draw(t, "counted"),
-			End: ledger.End(rapid.IntRange(0, 4).Draw(t, "end")), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"), Accepted: rapid.Bool().Draw(t, "accepted")})
+		p := &catalog.Price{
+			Input:       n("a"),
+			Output:      n("b"),
+			CachedInput: n("c"),
+			CacheWrite:  n("d"),
+			Reasoning:   n("e"),
+			PerImage:    n("f"),
+			PerSecond:   n("g"),
+		}
+		b := ledger.Charge(
+			ledger.Work{Price: p, Reported: anyUsage.Draw(t, "reported"), Counted: anyUsage.Draw(t, "counted"),
+				End: ledger.End(
+					rapid.IntRange(0, 4).Draw(t, "end"),
+				), MostOutput: any64.Draw(t, "max"), Exact: rapid.Bool().Draw(t, "exact"), Accepted: rapid.Bool().Draw(t, "accepted")},
+		)
 		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
 			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"))} {
 			if amount < 0 || amount > state.MaxCredits {
 				t.Fatalf("%s of %d", what, amount)
 			}
 		}
-		if b.Usage.Input < 0 || b.Usage.Output < 0 || b.Usage.CacheRead+b.Usage.CacheWrite > b.Usage.Input || b.Usage.Reasoning > b.Usage.Output {
+		if b.Usage.Input < 0 || b.Usage.Output < 0 || b.Usage.CacheRead+b.Usage.CacheWrite > b.Usage.Input ||
+			b.Usage.Reasoning > b.Usage.Output {
 			t.Fatalf("usage %+v", b.Usage)
 		}
 	})
@@ -139,14 +330,20 @@ func TestEstimateCoversEveryKindOfToken(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Int64Range(0, 1_000_000)
-		p := &catalog.Price{Input: small.Draw(t, "in"), Output: small.Draw(t, "out"), CachedInput: small.Draw(t, "read"), CacheWrite: small.Draw(t, "write"), Reasoning: small.Draw(t, "reasoning")}
+		p := &catalog.Price{
+			Input:       small.Draw(t, "in"),
+			Output:      small.Draw(t, "out"),
+			CachedInput: small.Draw(t, "read"),
+			CacheWrite:  small.Draw(t, "write"),
+			Reasoning:   small.Draw(t, "reasoning"),
+		}
 		in, out := small.Draw(t, "input"), small.Draw(t, "output")
 		held := ledger.Estimate(p, in, out)
 		u := usage(in, out)
 		u.CacheRead = rapid.Int64Range(0, in).Draw(t, "cached")
 		u.CacheWrite = rapid.Int64Range(0, in-u.CacheRead).Draw(t, "written")
 		u.Reasoning = rapid.Int64Range(0, out).Draw(t, "thought")
-		if b := ledger.Charge(ledger.Work{Price: p, Told: u, Counted: u, MostOutput: out}); b.Amount > held {
+		if b := ledger.Charge(ledger.Work{Price: p, Reported: u, Counted: u, MostOutput: out}); b.Amount > held {
 			t.Fatalf("held %d, charged %d", held, b.Amount)
 		}
 		if n := ledger.Affordable(p, held, in); n < out {
@@ -174,23 +371,85 @@ func TestChargeOfMedia(t *testing.T) {
 	}{
 		{"images that were delivered", ledger.Work{Price: image, Images: 3}, 120_000},
 		{"the image vendor's, by rendering speed", ledger.Work{Price: turbo, Images: 2}, 60_000},
-		{"the client left with all images made", ledger.Work{Price: turbo, End: ledger.Left, Accepted: true, Images: 2}, 60_000},
+		{
+			"the client left with all images made",
+			ledger.Work{Price: turbo, End: ledger.Left, Accepted: true, Images: 2},
+			60_000,
+		},
 		{"the client left before any", ledger.Work{Price: turbo, End: ledger.Left, Accepted: true}, 0},
 		{"the provider failed", ledger.Work{Price: image, End: ledger.Failed, Accepted: true}, 0},
 		{"refused", ledger.Work{Price: image, End: ledger.Refused, Partials: 3, Begun: 1}, 0},
-		{"a picture with partial images, which cost nothing", ledger.Work{Price: image, Images: 1, Partials: 3}, 40_000},
-		{"a picture with partial images, which have a price", ledger.Work{Price: partial, Images: 1, Partials: 3}, 43_000},
-		{"the client left with all partial images", ledger.Work{Price: image, End: ledger.Left, Accepted: true, Partials: 3, Begun: 1}, 40_000},
-		{"the client left with all partial images, which have a price", ledger.Work{Price: partial, End: ledger.Left, Accepted: true, Partials: 3, Begun: 1}, 3_000},
-		{"the client left with the last one of high quality, which is the picture", ledger.Work{Price: partial, End: ledger.Left, Accepted: true, Partials: 3, Begun: 1, Whole: 1}, 43_000},
-		{"the provider failed after partial images", ledger.Work{Price: image, End: ledger.Failed, Accepted: true, Partials: 2, Begun: 1}, 0},
-		{"the provider failed after partial images, which have a price", ledger.Work{Price: partial, End: ledger.Failed, Accepted: true, Partials: 2, Begun: 1}, 2_000},
-		{"the provider failed after the last one of high quality", ledger.Work{Price: image, End: ledger.Failed, Accepted: true, Partials: 3, Begun: 1, Whole: 1}, 40_000},
-		{"by tokens", ledger.Work{Price: tokens, Images: 1, Told: usage(100, 1000)}, 100 + 10_000},
-		{"by tokens, the client left with a partial image", ledger.Work{Price: tokens, End: ledger.Left, Accepted: true, Partials: 1, Begun: 1, Told: dialogue.NoUsage, Counted: usage(50, 700)}, 50 + 7_000},
-		{"by tokens, the client left before any", ledger.Work{Price: tokens, End: ledger.Left, Accepted: true, Told: dialogue.NoUsage, Counted: usage(50, 0)}, 50},
+		{
+			"a picture with partial images, which cost nothing",
+			ledger.Work{Price: image, Images: 1, Partials: 3},
+			40_000,
+		},
+		{
+			"a picture with partial images, which have a price",
+			ledger.Work{Price: partial, Images: 1, Partials: 3},
+			43_000,
+		},
+		{
+			"the client left with all partial images",
+			ledger.Work{Price: image, End: ledger.Left, Accepted: true, Partials: 3, Begun: 1},
+			40_000,
+		},
+		{
+			"the client left with all partial images, which have a price",
+			ledger.Work{Price: partial, End: ledger.Left, Accepted: true, Partials: 3, Begun: 1},
+			3_000,
+		},
+		{
+			"the client left with the last one of high quality, which is the picture",
+			ledger.Work{Price: partial, End: ledger.Left, Accepted: true, Partials: 3, Begun: 1, Whole: 1},
+			43_000,
+		},
+		{
+			"the provider failed after partial images",
+			ledger.Work{Price: image, End: ledger.Failed, Accepted: true, Partials: 2, Begun: 1},
+			0,
+		},
+		{
+			"the provider failed after partial images, which have a price",
+			ledger.Work{Price: partial, End: ledger.Failed, Accepted: true, Partials: 2, Begun: 1},
+			2_000,
+		},
+		{
+			"the provider failed after the last one of high quality",
+			ledger.Work{Price: image, End: ledger.Failed, Accepted: true, Partials: 3, Begun: 1, Whole: 1},
+			40_000,
+		},
+		{"by tokens", ledger.Work{Price: tokens, Images: 1, Reported: usage(100, 1000)}, 100 + 10_000},
+		{
+			"by tokens, the client left with a partial image",
+			ledger.Work{
+				Price:    tokens,
+				End:      ledger.Left,
+				Accepted: true,
+				Partials: 1,
+				Begun:    1,
+				Reported: dialogue.NoUsage,
+				Counted:  usage(50, 700),
+			},
+			50 + 7_000,
+		},
+		{
+			"by tokens, the client left before any",
+			ledger.Work{
+				Price:    tokens,
+				End:      ledger.Left,
+				Accepted: true,
+				Reported: dialogue.NoUsage,
+				Counted:  usage(50, 0),
+			},
+			50,
+		},
 		{"a video", ledger.Work{Price: second, Video: ledger.VideoLength{Asked: 12}}, 1_200_000},
-		{"a video that was made while its client had left", ledger.Work{Price: second, End: ledger.Left, Accepted: true, Video: ledger.VideoLength{Asked: 12}}, 1_200_000},
+		{
+			"a video that was made while its client had left",
+			ledger.Work{Price: second, End: ledger.Left, Accepted: true, Video: ledger.VideoLength{Asked: 12}},
+			1_200_000,
+		},
 		{"a video that failed", ledger.Work{Price: second, End: ledger.Failed, Accepted: true}, 0},
 	}
 	for _, tt := range tests {
@@ -249,7 +508,9 @@ func TestMediaPrices(t *testing.T) {
 	if b := ledger.Images(&catalog.Price{PerImage: 5}, -1); b.Amount != 0 {
 		t.Errorf("no images: got %d", b.Amount)
 	}
-	if b := ledger.Video(&catalog.Price{PerSecond: 100_000}, ledger.VideoLength{Asked: 12}); b.Amount != 1_200_000 || b.Usage.Seconds != 12 || total(b.Prices) != b.Amount {
+	if b := ledger.Video(&catalog.Price{PerSecond: 100_000}, ledger.VideoLength{Asked: 12}); b.Amount != 1_200_000 ||
+		b.Usage.Seconds != 12 ||
+		total(b.Prices) != b.Amount {
 		t.Errorf("video: got %+v", b)
 	}
 	if b := ledger.Video(nil, ledger.VideoLength{Asked: 12}); b.Amount != 0 || b.Usage.Seconds != 12 {

@@ -17,14 +17,13 @@ import (
 	"stagedoor/state"
 )
 
-// End reasons that the ledger gives itself.
+// End reasons that the ledger sets itself.
 const (
 	ReasonCrash = "crash"       // the process ended during the request
-	ReasonLeft  = "client_left" // before its hold was granted
+	ReasonLeft  = "client_left" // the client disconnected before its hold was granted
 )
 
-// Client is the ledger as the rest of the program sees it. Any goroutine may use
-// it.
+// Client holds, settles and reports the money of all accounts. Any goroutine may use it.
 type Client struct {
 	system *kit.System
 	store  *state.State
@@ -38,22 +37,29 @@ type Client struct {
 	counts    counts
 }
 
-// New starts the ledger. Recover comes first.
+// New returns a running ledger. Recover must have ended before it is called.
 func New(system *kit.System, store *state.State) (*Client, error) {
 	c := &Client{system: system, store: store, accounts: make(map[string]*actor.PID)}
 	c.shared.load(store.Holds(""), store)
-	props := system.Props("ledger", func() actor.Actor { return &parent{client: c} }, kit.WithSupervisor(resume(system)))
+	props := system.Props(
+		"ledger",
+		func() actor.Actor { return &parent{client: c} },
+		kit.WithSupervisor(resume(system)),
+	)
 	var err error
 	if c.parent, err = system.SpawnUnique(props, "ledger"); err != nil {
 		return nil, err
 	}
 	c.uncounted.client, c.uncounted.rows = c, make(map[usageName]*state.UsageRow)
-	c.uncounted.pid, err = system.SpawnUnique(system.Props("usage", func() actor.Actor { return &counter{client: c} }), "usage")
+	c.uncounted.pid, err = system.SpawnUnique(
+		system.Props("usage", func() actor.Actor { return &counter{client: c} }),
+		"usage",
+	)
 	return c, err
 }
 
-// resume lets an account whose message panicked go on: its core is the only one
-// that knows the holds that are not journaled yet.
+// resume makes an account continue after a message panicked, because only its core knows the
+// holds that are not journaled yet.
 func resume(system *kit.System) *kit.Backoff {
 	return &kit.Backoff{
 		Decide: func(any) actor.Directive { return actor.ResumeDirective },
@@ -63,19 +69,19 @@ func resume(system *kit.System) *kit.Backoff {
 	}
 }
 
-// Ask is what a request says about itself before it costs anything.
+// Ask describes a request that needs a hold.
 type Ask struct {
 	Account   string
 	RequestID string
-	// Amount is the most it is expected to cost, in micro-dollars.
+	// Amount is the most that the request is expected to cost, in micro-dollars.
 	Amount int64
-	// Durable: wait until the hold would survive a crash. It is for work that
-	// must not be done twice or unpaid: images and videos.
+	// Durable makes Hold wait until the hold would survive a crash. It is for work that must
+	// not be done twice or unpaid: images and videos.
 	Durable bool
-	// Key is the id of the key that asks. What it spends and holds together stays
-	// in its budget, as that is at the moment.
+	// Key is the ID of the API key of the request. What the key spends and holds together
+	// stays within its current budget.
 	Key string
-	// Model and Provider are for the receipt.
+	// Model and Provider are recorded in the receipt.
 	Model, Provider string
 }
 
@@ -83,39 +89,41 @@ func (a *Ask) receipt() state.Receipt {
 	return state.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
 }
 
-// Settlement is what a request did cost.
+// Settlement is the charge for a request that has ended.
 type Settlement struct {
-	Amount int64
-	// Reason is how it ended.
+	Amount int64 // micro-dollars
+	// Reason is the end reason, as in End.String.
 	Reason string
-	// Receipt tells the rest: model, provider, attempts, usage, prices, flags. It
-	// may be nil, and is the ledger's from here on.
+	// Receipt contains the model, provider, attempts, usage, prices and flags. It may be nil.
+	// The ledger owns it afterwards.
 	Receipt *state.Receipt
 }
 
-// Balance is an account at a moment. Held counts what is not journaled, too.
+// Balance is a snapshot of an account in micro-dollars. Held includes holds that are not
+// journaled.
 type Balance struct{ Credits, Spent, Held int64 }
 
-// Available is what can be held.
+// Available returns the amount that can still be held. It is negative while the account is
+// in debt.
 func (b Balance) Available() int64 { return b.Credits - b.Spent - b.Held }
 
-// Hold is money kept for one request. It is ended exactly once, by the first
-// Settle or Release; later ones change nothing and tell what the first did. A
-// hold that is never ended is kept until the process ends.
+// Hold reserves money for one request. The first Settle or Release ends it; later calls
+// change nothing and return the result of the first. A hold that is never ended is kept
+// until the process ends.
 type Hold struct {
 	client *Client
 	pid    *actor.PID
 	hold   *hold
 	amount atomic.Int64
-	ended  atomic.Bool // has been counted
+	ended  atomic.Bool // its end has been counted
 }
 
-// Amount is what is held.
+// Amount returns the held amount in micro-dollars.
 func (h *Hold) Amount() int64 { return h.amount.Load() }
 
-// Hold keeps ask.Amount of an account. Its error is a *dialogue.Error: 429
-// insufficient_quota if the account does not have it (state.ErrInsufficient) or
-// the key's budget does not cover it (*state.BudgetError), 503 if the ledger can't be written.
+// Hold returns a hold of ask.Amount. Its error is a *dialogue.Error: 429 insufficient_quota
+// if the account does not have the amount (state.ErrInsufficient) or a budget does not cover
+// it (*state.BudgetError), and 503 if the journal cannot be written.
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
 	err := c.with(ctx, ask.Account, func(pid *actor.PID) error {
@@ -135,8 +143,8 @@ func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	return held, refusal(err)
 }
 
-// Resume returns the hold of a request that began in another life of the process
-// and that Recover was told to keep.
+// Resume returns the hold of a request that began in a previous process and that Recover
+// has kept.
 func (c *Client) Resume(ctx context.Context, account, requestID string) (*Hold, error) {
 	var held *Hold
 	err := c.with(ctx, account, func(pid *actor.PID) error {
@@ -151,7 +159,7 @@ func (c *Client) Resume(ctx context.Context, account, requestID string) (*Hold, 
 	return held, err
 }
 
-// Extend adds to what is held, or fails as Client.Hold does and changes nothing.
+// Extend adds to the held amount. It fails as Client.Hold does and then changes nothing.
 func (h *Hold) Extend(ctx context.Context, amount int64) error {
 	if _, err := kit.Ask(ctx, h.client.system, h.pid, &extending{hold: h.hold, amount: amount}); err != nil {
 		return refusal(err)
@@ -160,44 +168,44 @@ func (h *Hold) Extend(ctx context.Context, amount int64) error {
 	return nil
 }
 
-// Room is how much could be added at the moment: what the account has left, and
-// the key's budget.
+// Room returns the amount that Extend could add now, limited by the balance and the budgets.
 func (h *Hold) Room(ctx context.Context) (int64, error) {
 	return kit.Ask(ctx, h.client.system, h.pid, &roomAsk{hold: h.hold})
 }
 
-// Progress notes what the request has cost so far: what it is settled at if the
-// process is killed. It does not wait. Every 10 s or 4,000 tokens is enough.
+// Progress records what the request has cost so far, which is charged if the process is
+// killed. It does not wait. Calling it every 10 s or 4,000 tokens is enough.
 func (h *Hold) Progress(amount int64) {
 	h.client.system.Send(h.pid, &progressing{h.hold, amount})
 }
 
-// Settle ends the hold with a charge and returns when that is durable. A charge above
-// the hold and above what the account has besides leaves a debt. If it fails the hold is open still, to be settled again or released;
-// if ctx ends it is settled all the same.
+// Settle ends the hold with a charge and returns when that is durable. A charge above the
+// hold that the account cannot pay leaves a debt. If Settle fails, the hold is still open and
+// can be settled again or released. If ctx ends, the hold is settled nevertheless.
 func (h *Hold) Settle(ctx context.Context, s Settlement) error {
 	_, err := kit.Ask(ctx, h.client.system, h.pid, &settling{hold: h.hold, settlement: s})
 	h.settled(s.Amount, err)
 	return refusal(err)
 }
 
-// SettleWithin is Settle for who has left and can't call it off: it waits for d.
+// SettleWithin does the same as Settle but waits for d instead of a context, for requests
+// whose context has ended already.
 func (h *Hold) SettleWithin(d time.Duration, s Settlement) error {
 	_, err := kit.AskWithin(d, h.client.system, h.pid, &settling{hold: h.hold, settlement: s})
 	h.settled(s.Amount, err)
 	return refusal(err)
 }
 
-// Release ends the hold without a charge. It does not wait: the money is free at
-// once, and a crash would release it, too. The receipt is as in Settlement.
+// Release ends the hold without a charge. It does not wait, because the money is free at
+// once and a crash would release it, too. The receipt is as in Settlement.
 func (h *Hold) Release(reason string, receipt *state.Receipt) {
 	h.client.system.Send(h.pid, &releasing{h.hold, reason, receipt})
 	h.released()
 }
 
-// Balance tells what an account has. One whose name was never heard has nothing.
+// Balance returns the balance of an account. An unknown account has a balance of zero.
 func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
-	if c.find(account) == nil {
+	if c.actorOf(account) == nil {
 		a := c.store.Account(account)
 		return Balance{Credits: a.Credits, Spent: a.Spent, Held: a.Held}, nil
 	}
@@ -209,22 +217,22 @@ func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
 	return b, err
 }
 
-// Moving tells whether a request of an account holds money, or did a moment ago,
-// and has no receipt yet for that.
+// Moving reports whether a request of an account has a hold whose end is not durable yet, so
+// that it has no receipt.
 func (c *Client) Moving(ctx context.Context, account, request string) (bool, error) {
-	pid := c.find(account)
+	pid := c.actorOf(account)
 	if pid == nil {
 		return false, nil
 	}
 	moving, err := kit.Ask(ctx, c.system, pid, &movingAsk{request: request})
 	var stopped *kit.Rejected
 	if errors.As(err, &stopped) {
-		return false, nil // it stopped just now: nothing was in motion
+		return false, nil // it has just stopped, so there was no open hold
 	}
 	return moving, err
 }
 
-// Credit puts money in and returns when that is durable.
+// Credit adds money to an account and returns when that is durable.
 func (c *Client) Credit(ctx context.Context, account string, amount int64, reason string) error {
 	if amount <= 0 {
 		return fmt.Errorf("%w: a credit of %d", state.ErrInvalid, amount)
@@ -236,8 +244,8 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 	return results[0].Err
 }
 
-// Adjust corrects the credits, up or down, and returns when that is durable.
-// Nothing can be taken that is spent or held: state.ErrInsufficient.
+// Adjust corrects the credits up or down and returns when that is durable. It fails with
+// state.ErrInsufficient if it would take money that is spent or held.
 func (c *Client) Adjust(ctx context.Context, account string, amount int64, reason string) error {
 	return c.with(ctx, account, func(pid *actor.PID) error {
 		_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: amount, reason: reason})
@@ -245,8 +253,8 @@ func (c *Client) Adjust(ctx context.Context, account string, amount int64, reaso
 	})
 }
 
-// Redeem credits an account with what a code is worth, once: state.ErrNotFound,
-// state.ErrRedeemed.
+// Redeem credits an account with the amount of a code. It fails with state.ErrNotFound, or
+// with state.ErrRedeemed if the code was used before.
 func (c *Client) Redeem(ctx context.Context, account, code string) (amount int64, err error) {
 	_, redeemed, err := c.store.Redeem(ctx, account, code)
 	return redeemed.Amount, err
@@ -255,8 +263,16 @@ func (c *Client) Redeem(ctx context.Context, account, code string) (amount int64
 // maxMint bounds the codes of one command.
 const maxMint = 1000
 
-// Mint makes count codes of amount each, to be shown once.
-func (c *Client) Mint(ctx context.Context, count int, amount int64, by string, expires time.Time, random io.Reader) (codes []string, records []state.RedeemCode, err error) {
+// Mint returns count new redeem codes of amount each. The codes themselves are not stored, so
+// the caller shows them once.
+func (c *Client) Mint(
+	ctx context.Context,
+	count int,
+	amount int64,
+	by string,
+	expires time.Time,
+	random io.Reader,
+) (codes []string, records []state.RedeemCode, err error) {
 	if count < 1 || count > maxMint {
 		return nil, nil, fmt.Errorf("%w: %d codes at once", state.ErrInvalid, count)
 	}
@@ -271,11 +287,11 @@ func (c *Client) Mint(ctx context.Context, count int, amount int64, by string, e
 	return codes, records, c.store.AddRedeemCodes(ctx, records)
 }
 
-// tries bounds how often an account is looked for that stops whenever found.
+// tries bounds the attempts to reach an account whose actor keeps stopping.
 const tries = 5
 
-// with runs ask against the account's actor. One that was just stopping refuses,
-// and another is found or spawned.
+// with runs ask with the account's actor. If that actor is stopping and rejects the message,
+// with repeats ask with another one.
 func (c *Client) with(ctx context.Context, account string, ask func(*actor.PID) error) error {
 	for try := 1; ; try++ {
 		pid, err := c.reach(ctx, account)
@@ -297,7 +313,7 @@ func (c *Client) with(ctx context.Context, account string, ask func(*actor.PID) 
 }
 
 func (c *Client) reach(ctx context.Context, account string) (*actor.PID, error) {
-	if pid := c.find(account); pid != nil {
+	if pid := c.actorOf(account); pid != nil {
 		return pid, nil
 	}
 	pid, err := kit.Ask(ctx, c.system, c.parent, &spawning{account: account})
@@ -308,7 +324,7 @@ func (c *Client) reach(ctx context.Context, account string) (*actor.PID, error) 
 	return pid, err
 }
 
-func (c *Client) find(account string) *actor.PID {
+func (c *Client) actorOf(account string) *actor.PID {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.accounts[account]
@@ -338,11 +354,16 @@ func (p *parent) Receive(ctx actor.Context) {
 		return
 	}
 	c := p.client
-	if pid := c.find(m.account); pid != nil {
-		m.Resolve(pid, nil) // somebody asked before
+	if pid := c.actorOf(m.account); pid != nil {
+		m.Resolve(pid, nil) // another caller has asked first
 		return
 	}
-	props := c.system.Props("account", func() actor.Actor { return &account{client: c, name: m.account} }, kit.Crowd(), kit.Inline())
+	props := c.system.Props(
+		"account",
+		func() actor.Actor { return &account{client: c, name: m.account} },
+		kit.Crowd(),
+		kit.Inline(),
+	)
 	pid, err := c.system.SpawnChild(ctx, props, "account")
 	if err == nil {
 		c.mu.Lock()
@@ -352,7 +373,7 @@ func (p *parent) Receive(ctx actor.Context) {
 	m.Resolve(pid, err)
 }
 
-// refusal keeps what is a *dialogue.Error or nobody's to hear of.
+// refusal maps an error as Refusal does, but keeps the errors of a context that has ended.
 func refusal(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -360,15 +381,20 @@ func refusal(err error) error {
 	return Refusal(err)
 }
 
-// overBudget names the budget to the client.
+// overBudget returns the message for a client whose request a budget does not cover.
 func overBudget(e *state.BudgetError) string {
 	what := map[state.ScopeKind]string{state.KeyScope: "API key", state.UserScope: "user", state.GroupScope: "group"}[e.Scope.Kind]
 	span := map[state.Window]string{state.WindowDay: " a day", state.WindowMonth: " a month"}[e.Budget.Window]
-	return fmt.Sprintf("the %s's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",
-		what, dollars(e.Budget.Amount), span, dollars(e.Left))
+	return fmt.Sprintf(
+		"the %s's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",
+		what,
+		dollars(e.Budget.Amount),
+		span,
+		dollars(e.Left),
+	)
 }
 
-// dollars writes micro-dollars.
+// dollars formats micro-dollars.
 func dollars(amount int64) string {
 	const micro = 1_000_000
 	text := strings.TrimRight(fmt.Sprintf("%06d", amount%micro), "0")
@@ -378,7 +404,8 @@ func dollars(amount int64) string {
 	return fmt.Sprintf("$%d.%s", amount/micro, text)
 }
 
-// Refusal is what a client of the gateway hears of an error of the ledger.
+// Refusal returns the error that is sent to a client of the gateway for an error of the
+// ledger.
 func Refusal(err error) *dialogue.Error {
 	var known *dialogue.Error
 	var budget *state.BudgetError
@@ -386,12 +413,30 @@ func Refusal(err error) *dialogue.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &budget):
-		return &dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true, Cause: err,
-			Message: overBudget(budget)}
+		return &dialogue.Error{
+			Status:  429,
+			Type:    "insufficient_quota",
+			Code:    "insufficient_quota",
+			NoRetry: true,
+			Cause:   err,
+			Message: overBudget(budget),
+		}
 	case errors.Is(err, state.ErrInsufficient):
-		return &dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true, Cause: err,
-			Message: "the account's balance does not cover this request: top it up, or ask for less"}
+		return &dialogue.Error{
+			Status:  429,
+			Type:    "insufficient_quota",
+			Code:    "insufficient_quota",
+			NoRetry: true,
+			Cause:   err,
+			Message: "the account's balance does not cover this request: top it up, or ask for less",
+		}
 	}
-	return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second, Cause: err,
-		Message: "the gateway cannot keep accounts at the moment, try again later"}
+	return &dialogue.Error{
+		Status:     503,
+		Type:       dialogue.TypeAPI,
+		Code:       "storage_unavailable",
+		RetryAfter: 5 * time.Second,
+		Cause:      err,
+		Message:    "the gateway cannot keep accounts at the moment, try again later",
+	}
 }

@@ -21,12 +21,18 @@ func TestHoldSettleRelease(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_0", Amount: 1})
 		var e *dialogue.Error
-		if !errors.Is(err, state.ErrInsufficient) || !errors.As(err, &e) || e.Status != 429 || e.Type != "insufficient_quota" || e.Code != "insufficient_quota" || !e.NoRetry {
+		if !errors.Is(err, state.ErrInsufficient) || !errors.As(err, &e) || e.Status != 429 ||
+			e.Type != "insufficient_quota" ||
+			e.Code != "insufficient_quota" ||
+			!e.NoRetry {
 			t.Fatalf("an empty account: got %v, want a 429 insufficient_quota", err)
 		}
 		credit(t, c, "7", 100)
 		a, b := hold(t, c, "7", "req_a", 60), hold(t, c, "7", "req_b", 40)
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(err, state.ErrInsufficient) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(
+			err,
+			state.ErrInsufficient,
+		) {
 			t.Fatalf("all is held: got %v", err)
 		}
 		if err := a.Extend(ctx, 1); !errors.Is(err, state.ErrInsufficient) || a.Amount() != 60 {
@@ -59,7 +65,11 @@ func TestHoldSettleRelease(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		r, err := s.Receipts(ctx, "7", "req_a")
-		if err != nil || len(r) != 1 || r[0].Charged != 33 || r[0].Held != 65 || r[0].Reason != "finished" || r[0].Key != "key_1" || r[0].Model != "m" || r[0].Provider != "p" || r[0].Attempts != 2 {
+		if err != nil || len(r) != 1 || r[0].Charged != 33 || r[0].Held != 65 || r[0].Reason != "finished" ||
+			r[0].Key != "key_1" ||
+			r[0].Model != "m" ||
+			r[0].Provider != "p" ||
+			r[0].Attempts != 2 {
 			t.Errorf("receipt of a: %+v, %v", r, err)
 		}
 		r, err = s.Receipts(ctx, "7", "req_b")
@@ -108,7 +118,10 @@ func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
 				t.Errorf("a credit of %d: %v", amount, err)
 			}
 		}
-		if _, _, err := c.Mint(ctx, 0, 7, "", time.Time{}, rand.NewChaCha8([32]byte{})); !errors.Is(err, state.ErrInvalid) {
+		if _, _, err := c.Mint(ctx, 0, 7, "", time.Time{}, rand.NewChaCha8([32]byte{})); !errors.Is(
+			err,
+			state.ErrInvalid,
+		) {
 			t.Errorf("no codes: %v", err)
 		}
 	})
@@ -125,7 +138,9 @@ func TestJournalOfAHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries, err := s.History(ctx, "7", 0, 10)
-		if err != nil || len(entries) != 2 || entries[0].Kind != state.Settle || entries[0].Hold != entries[0].Sequence || entries[0].Held != 10 {
+		if err != nil || len(entries) != 2 || entries[0].Kind != state.Settle ||
+			entries[0].Hold != entries[0].Sequence ||
+			entries[0].Held != 10 {
 			t.Fatalf("short: got %+v, %v", entries, err)
 		}
 		long := hold(t, c, "7", "req_long", 10)
@@ -138,7 +153,8 @@ func TestJournalOfAHold(t *testing.T) {
 		}
 		long.Progress(6)
 		kittest.Pass(time.Second)
-		if open := s.Holds("7"); len(open) != 1 || open[0].Amount != 15 || open[0].Progress != 6 || open[0].Receipt.Request != "req_long" {
+		if open := s.Holds("7"); len(open) != 1 || open[0].Amount != 15 || open[0].Progress != 6 ||
+			open[0].Receipt.Request != "req_long" {
 			t.Errorf("long: got %+v", open)
 		}
 		durable, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_video", Amount: 20, Durable: true})
@@ -159,7 +175,7 @@ func TestJournalOfAHold(t *testing.T) {
 	})
 }
 
-func TestFullDiskChargesNobodyAndForgetsNothing(t *testing.T) {
+func TestAFullDiskChargesNothingAndLosesNothing(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		credit(t, c, "7", 100)
 		a, b := hold(t, c, "7", "req_a", 40), hold(t, c, "7", "req_b", 40)
@@ -173,7 +189,10 @@ func TestFullDiskChargesNobodyAndForgetsNothing(t *testing.T) {
 		if got := balance(t, c, "7"); got.Spent != 0 || got.Held != 80 {
 			t.Errorf("what is not written is not charged, and still held: %+v", got)
 		}
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(err, state.ErrUnavailable) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(
+			err,
+			state.ErrUnavailable,
+		) {
 			t.Errorf("a hold while the journal fails: %v", err)
 		}
 		b.Release("refused", nil)
@@ -228,8 +247,7 @@ func TestIdleAccountStopsAndComesBack(t *testing.T) {
 	})
 }
 
-// TestStopJournalsWhatIsDecided: whoever waits is answered, and what nobody
-// waits for is written.
+// A stopping ledger answers its waiters and journals the operations that have none.
 func TestStopJournalsWhatIsDecided(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		s := open(t, journal.NewMemory())
@@ -251,18 +269,21 @@ func TestStopJournalsWhatIsDecided(t *testing.T) {
 		if open := s.Holds(""); len(open) != 1 {
 			t.Errorf("left open: %+v, want the one that is", open)
 		}
-		if err := holds[9].Settle(ctx, ledger.Settlement{Amount: 1}); !errors.Is(err, state.ErrUnavailable) && err == nil {
-			t.Error("settled by nobody")
+		if err := holds[9].Settle(ctx, ledger.Settlement{Amount: 1}); !errors.Is(err, state.ErrUnavailable) &&
+			err == nil {
+			t.Error("settled although the ledger has stopped")
 		}
-		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "x", Amount: 1}); !errors.Is(err, state.ErrUnavailable) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "x", Amount: 1}); !errors.Is(
+			err,
+			state.ErrUnavailable,
+		) {
 			t.Errorf("a hold after the end: %v", err)
 		}
 	})
 }
 
-// TestStoppedAccountTellsOfItsBatch: the system is down when the commit lands, and
-// who waits for it hears of it.
-func TestStoppedAccountTellsOfItsBatch(t *testing.T) {
+// If the actor system has stopped when a commit ends, its waiters still get the outcome.
+func TestAStoppedAccountAnswersTheWaitersOfItsBatch(t *testing.T) {
 	for name, want := range map[string]error{"durable": nil, "refused": journal.ErrReadOnly} {
 		t.Run(name, func(t *testing.T) {
 			kittest.Run(t, func(t *testing.T, sys *kit.System) {

@@ -9,18 +9,18 @@ import (
 	"stagedoor/state"
 )
 
-// linger is how long the journal may wait for what nobody waits for: holds of
-// text requests, releases, progress. See the package comment.
+// linger is how long operations without a waiter (holds of text requests, releases and
+// progress) may stay out of the journal. See the package comment.
 const linger = 50 * time.Millisecond
 
 // maxBatch bounds the postings of one commit.
 const maxBatch = 512
 
-// spareMost bounds the room that is kept for the next ones: a crowd that came once
-// would keep its own for as long as somebody comes.
+// spareMost bounds the buffer that is kept for the next operations, so that one burst of
+// requests does not keep its memory for as long as the account is used.
 const spareMost = 2 * maxBatch
 
-// phase is where a hold is in its life.
+// phase is the state of a hold.
 type phase uint8
 
 const (
@@ -29,22 +29,22 @@ const (
 	ended
 )
 
-// hold is money kept for a request. The account's actor owns it.
+// hold is the money reserved for a request. The account's actor owns it.
 type hold struct {
-	id     uint64 // sequence of its begin; 0: the journal does not know it
-	begun  bool   // its begin is under way, or done
-	waited bool   // somebody waits for its begin
+	id     uint64 // sequence of its begin, or 0 while the journal does not contain it
+	begun  bool   // its begin is queued, in flight or durable
+	waited bool   // its caller waits until the begin is durable
 	amount int64
 	bounds *bounds
 	phase  phase
 	began  time.Time
 	known  known // does not change
-	// outcome is what those who end it again are told.
+	// outcome is returned to callers that end it again.
 	outcome error
-	also    []waiter // ended it again while it was ending
+	also    []waiter // callers that ended it again while it was ending
 }
 
-// known is what a receipt says from the beginning.
+// known is the part of a receipt that is known at the begin.
 type known struct {
 	request, key, model, provider string
 	scopes                        []string
@@ -56,23 +56,24 @@ func (k *known) receipt() *state.Receipt {
 	return &state.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider, Scopes: k.scopes}
 }
 
-// waiter is somebody who is told when something is durable.
+// waiter receives the result when an operation is durable or has failed.
 type waiter interface{ done(err error) }
 
-// op is a decision on its way to the journal.
+// op is a decision that is to be journaled.
 type op struct {
 	kind    state.EntryKind
 	hold    *hold
 	amount  int64
-	extra   int64 // Settle: what was taken besides the hold
+	extra   int64 // for Settle, the amount above the hold
 	reason  string
 	once    string // of an adjustment; see state.Payment
 	receipt *state.Receipt
-	waiter  waiter // nil: nobody waits
+	waiter  waiter // nil if no caller waits
 }
 
-// patient tells whether a failed op is tried again: nobody was told of it.
-func (o *op) patient() bool { return o.waiter == nil && o.kind != state.Settle }
+// retried reports whether a failed op is tried again. An op with a waiter is not, because its
+// caller learns of the failure and may repeat the request.
+func (o *op) retried() bool { return o.waiter == nil && o.kind != state.Settle }
 
 // core decides about one account. All amounts are micro-dollars below
 // state.MaxCredits, so that no sum of them overflows.
@@ -92,10 +93,10 @@ type core struct {
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
 	ops       []op    // to be journaled next, in order
-	waiting   int     // those of them that are waited for
+	waiting   int     // how many of ops have a waiter
 	inFlight  []op
-	spare     []op // room for the next ones
-	sheet     []state.Posting
+	spare     []op            // buffer for the next ops
+	postings  []state.Posting // buffer for the next batch
 }
 
 func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
@@ -104,7 +105,13 @@ func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
 	c.user = newAllowance(state.Scope{Kind: state.UserScope, ID: a.ID}, b)
 	s.forget(a.ID)
 	for i := range holds {
-		h := &hold{id: holds[i].ID, begun: true, amount: holds[i].Amount, began: holds[i].Began, known: knownOf(&holds[i].Receipt)}
+		h := &hold{
+			id:     holds[i].ID,
+			begun:  true,
+			amount: holds[i].Amount,
+			began:  holds[i].Began,
+			known:  knownOf(&holds[i].Receipt),
+		}
 		h.bounds = c.boundsNamed(&holds[i].Receipt)
 		c.open[h] = struct{}{}
 		c.hold(h, h.amount)
@@ -112,7 +119,7 @@ func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
 	return c
 }
 
-// available is what can be held. It is negative while the account is in debt.
+// available returns the amount that can be held. It is negative while the account is in debt.
 func (c *core) available() int64 {
 	if c.unfunded {
 		return state.MaxCredits - c.held
@@ -120,7 +127,7 @@ func (c *core) available() int64 {
 	return c.credits - c.debits - c.spent - c.held
 }
 
-// idle: nothing would be forgotten with this core.
+// idle reports whether the core can be dropped without losing anything.
 func (c *core) idle() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
 
 func validAmount(amount int64) error {
@@ -134,8 +141,9 @@ func (c *core) insufficient(amount int64) error {
 	return fmt.Errorf("%d asked, %d available: %w", amount, max(c.available(), 0), state.ErrInsufficient)
 }
 
-// begin holds amount, or refuses. w waits for it to be durable; nil: nobody.
-func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waiter) (*hold, error) {
+// beginHold holds amount, or refuses it. If w is not nil, it is notified when the hold is
+// durable.
+func (c *core) beginHold(now time.Time, amount int64, receipt state.Receipt, w waiter) (*hold, error) {
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
@@ -155,7 +163,7 @@ func (c *core) begin(now time.Time, amount int64, receipt state.Receipt, w waite
 	return h, nil
 }
 
-// extend adds to a hold, or refuses.
+// extend adds to a hold, or refuses the addition.
 func (c *core) extend(now time.Time, h *hold, amount int64) error {
 	if err := validAmount(amount); err != nil {
 		return err
@@ -173,7 +181,7 @@ func (c *core) extend(now time.Time, h *hold, amount int64) error {
 	return nil
 }
 
-// progress notes what the hold would be settled at after a crash.
+// progress records the amount that is charged for the hold after a crash.
 func (c *core) progress(h *hold, amount int64) {
 	if h.phase == open && h.begun && amount > 0 {
 		c.push(op{kind: state.Progress, hold: h, amount: min(amount, h.amount)})
@@ -182,17 +190,17 @@ func (c *core) progress(h *hold, amount int64) {
 
 // Flags of a settlement above its hold.
 const (
-	FlagOverHold = "over_hold" // it cost more than was held
-	// FlagOverrun: and more than the account had or a budget covered. All of it is
-	// charged, and no hold is granted before the debt is paid or the budget comes back.
+	FlagOverHold = "over_hold" // the request cost more than was held
+	// FlagOverrun says that it also cost more than the account had or a budget covered. All
+	// of it is charged, and no hold is granted until the debt is paid or the budget is renewed.
 	FlagOverrun = "overrun"
 )
 
-// settle ends a hold with a charge. What exceeds the hold is charged, too, whether the
-// account has it or not: what a request costs does not depend on what was held for it.
+// settle ends a hold with a charge. It also charges an amount above the hold, even if the
+// account does not have it, because the cost of a request does not depend on its hold.
 func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	if h.phase != open {
-		return c.again(h, w)
+		return c.joinEnd(h, w)
 	}
 	amount := min(max(s.Amount, 0), state.MaxCredits)
 	c.withdraw(h)
@@ -203,7 +211,7 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 		if o.extra > c.room(now, h.bounds) {
 			flags = append(flags, FlagOverrun)
 		}
-		flagged := *o.receipt // it may be settled again
+		flagged := *o.receipt // a copy, because the hold may be settled again
 		flagged.Flags = slices.Concat(flagged.Flags, flags)
 		o.receipt = &flagged
 		c.hold(h, o.extra)
@@ -214,11 +222,11 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	return errPending
 }
 
-// release ends a hold without a charge. The money is free at once: a release is
-// tried until it is durable, and a crash before releases, too.
+// release ends a hold without a charge. The money is free at once: a release is retried until
+// it is durable, and a crash before that releases the hold, too.
 func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter) error {
 	if h.phase != open {
-		return c.again(h, w)
+		return c.joinEnd(h, w)
 	}
 	c.withdraw(h)
 	c.hold(h, -h.amount)
@@ -231,8 +239,8 @@ func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter)
 	return errPending
 }
 
-// withdraw takes back a begin that is waited for and has not left for the
-// journal: its caller has gone, and one entry will tell both ends.
+// withdraw removes a begin that has a waiter and is not in a batch yet. Its caller has given
+// up, and one entry will record the begin and the end.
 func (c *core) withdraw(h *hold) {
 	if !h.waited || !h.begun || h.id != 0 {
 		return
@@ -248,8 +256,8 @@ func (c *core) withdraw(h *hold) {
 	}
 }
 
-// again answers those who end a hold that is ending or has ended.
-func (c *core) again(h *hold, w waiter) error {
+// joinEnd answers callers that end a hold that is ending or has ended.
+func (c *core) joinEnd(h *hold, w waiter) error {
 	if h.phase == ended || w == nil {
 		return h.outcome
 	}
@@ -257,7 +265,7 @@ func (c *core) again(h *hold, w waiter) error {
 	return errPending
 }
 
-// merge completes a receipt with what was known at the begin.
+// merge completes a receipt with the fields that were known at the begin.
 func (h *hold) merge(r *state.Receipt) *state.Receipt {
 	if r == nil {
 		return h.known.receipt()
@@ -267,8 +275,8 @@ func (h *hold) merge(r *state.Receipt) *state.Receipt {
 	return r
 }
 
-// adjust corrects the credits. What is taken is gone at once, what is given can
-// be spent when it is durable.
+// adjust corrects the credits. Money that is taken is unavailable at once. Money that is
+// given can be spent when it is durable.
 func (c *core) adjust(amount int64, reason, once string, w waiter) error {
 	if amount < 0 {
 		if err := validAmount(-amount); err != nil {
@@ -290,12 +298,13 @@ func (c *core) push(o op) {
 	}
 }
 
-// complete tells whether nobody is at work who might come: all wait.
+// complete reports whether every open hold waits for the journal, so that waiting longer
+// could not make the batch larger.
 func (c *core) complete() bool { return c.waiting >= len(c.open) }
 
-// gather is how long who waits for the journal may wait for company: the longer,
-// the more there is. A commit costs much the same for one as for many; where few
-// come a wait would save little.
+// gather returns how long a batch waits for more operations. It waits longer if more callers
+// wait already: a commit costs about the same for one operation as for many, and a wait saves
+// little if few requests arrive.
 func (c *core) gather() time.Duration { return time.Duration(min(c.waiting, crowd)) * gatherEach }
 
 const (
@@ -303,7 +312,8 @@ const (
 	crowd      = 6
 )
 
-// due is when the journal must hear of what nobody waits for; false: of nothing.
+// due returns the time at which operations without a waiter must be journaled, or false if
+// there are none.
 func (c *core) due(now time.Time) (time.Time, bool) {
 	if len(c.ops) > 0 {
 		return now.Add(linger), true
@@ -323,7 +333,8 @@ func (c *core) trim() {
 	}
 }
 
-// next is the next batch, if there is one and none is under way.
+// next returns the next batch. It returns nil if there is nothing to journal or if a batch is
+// in flight.
 func (c *core) next(now time.Time) []state.Posting {
 	if len(c.inFlight) > 0 {
 		return nil
@@ -334,7 +345,7 @@ func (c *core) next(now time.Time) []state.Posting {
 	n := min(len(c.ops), maxBatch)
 	batch := c.ops[:n]
 	if n == len(c.ops) {
-		// Behind all releases: what they freed may be what these hold.
+		// The begins follow all releases, because they may hold money that a release frees.
 		batch = append(batch, c.overdue(now, maxBatch-n)...)
 	}
 	c.ops, c.spare = append(c.spare, c.ops[n:]...), nil
@@ -345,13 +356,13 @@ func (c *core) next(now time.Time) []state.Posting {
 		}
 	}
 	c.inFlight = batch
-	c.sheet = postings(c.sheet[:0], batch)
-	return c.sheet
+	c.postings = postings(c.postings[:0], batch)
+	return c.postings
 }
 
-// overdue begins up to most of the holds that have lived longer than linger. The journal
-// refuses them while the account is in debt. Then a crash would release them, as it would
-// have before.
+// overdue begins at most so many of the holds that have lived longer than linger. The journal
+// refuses them while the account is in debt; a crash then releases them, as it would have
+// before.
 func (c *core) overdue(now time.Time, most int) []op {
 	var batch []op
 	for c.trim(); len(c.unwritten) > 0 && len(batch) < most; c.trim() {
@@ -368,21 +379,22 @@ func (c *core) overdue(now time.Time, most int) []op {
 	return batch
 }
 
-// postings are what the journal is told, on a sheet that is used again. It reads
-// holds, which must not change meanwhile.
-func postings(sheet []state.Posting, batch []op) []state.Posting {
-	sheet = slices.Grow(sheet, len(batch))[:len(batch)]
+// postings converts a batch for the journal and reuses the buffer to. It reads the holds,
+// which must not change meanwhile.
+func postings(to []state.Posting, batch []op) []state.Posting {
+	to = slices.Grow(to, len(batch))[:len(batch)]
 	for i := range batch {
 		o := &batch[i]
-		sheet[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
+		to[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
 		if o.hold != nil {
-			sheet[i].Hold, sheet[i].Held, sheet[i].Began = o.hold.id, o.hold.amount, o.hold.began
+			to[i].Hold, to[i].Held, to[i].Began = o.hold.id, o.hold.amount, o.hold.began
 		}
 	}
-	return sheet
+	return to
 }
 
-// posted is what became of the batch under way. err is of all of it.
+// posted applies the outcome of the batch in flight. err, if not nil, is the failure of the
+// whole batch.
 func (c *core) posted(account state.Account, results []state.Posted, err error) {
 	batch := c.inFlight
 	c.inFlight = nil
@@ -390,7 +402,7 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 		c.credits, c.spent = account.Credits, account.Spent
 		c.user.refresh()
 	}
-	var again []op
+	var retries []op
 	for i := range batch {
 		o := &batch[i]
 		failure := err
@@ -399,25 +411,25 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 		}
 		switch {
 		case failure == nil:
-			c.kept(o, &results[i])
-		case err != nil && o.patient():
-			c.retry(o, &again)
+			c.committed(o, &results[i])
+		case err != nil && o.retried():
+			c.retry(o, &retries)
 		default:
 			c.refused(o, failure)
 		}
 	}
-	if len(again) > 0 {
-		c.ops = append(again, c.ops...)
+	if len(retries) > 0 {
+		c.ops = append(retries, c.ops...)
 	}
-	clear(c.sheet)
+	clear(c.postings)
 	if cap(batch) <= spareMost {
-		clear(batch[:cap(batch)]) // what was behind it has moved, and is not to be kept
+		clear(batch[:cap(batch)]) // the ops behind the batch have been copied; free what they refer to
 		c.spare = batch[:0]
 	}
 }
 
-// kept follows an op that is durable now.
-func (c *core) kept(o *op, p *state.Posted) {
+// committed applies an op that is durable now.
+func (c *core) committed(o *op, p *state.Posted) {
 	switch o.kind {
 	case state.Begin:
 		o.hold.id = p.Sequence
@@ -432,13 +444,13 @@ func (c *core) kept(o *op, p *state.Posted) {
 	case state.Adjust:
 		c.debits += min(o.amount, 0)
 	}
-	tell(o, nil)
+	notify(o, nil)
 }
 
-// retry puts back what nobody was told of.
-func (c *core) retry(o *op, again *[]op) {
+// retry queues an op without a waiter again.
+func (c *core) retry(o *op, retries *[]op) {
 	if o.kind != state.Begin {
-		*again = append(*again, *o)
+		*retries = append(*retries, *o)
 		return
 	}
 	o.hold.begun = false
@@ -447,7 +459,7 @@ func (c *core) retry(o *op, again *[]op) {
 	}
 }
 
-// refused follows an op that will not be durable.
+// refused undoes an op that will not be durable.
 func (c *core) refused(o *op, err error) {
 	switch o.kind {
 	case state.Begin:
@@ -467,7 +479,7 @@ func (c *core) refused(o *op, err error) {
 	case state.Adjust:
 		c.debits += min(o.amount, 0)
 	}
-	tell(o, err)
+	notify(o, err)
 }
 
 func (c *core) finish(h *hold, err error) {
@@ -479,13 +491,13 @@ func (c *core) finish(h *hold, err error) {
 	h.also = nil
 }
 
-func tell(o *op, err error) {
+func notify(o *op, err error) {
 	if o.waiter != nil {
 		o.waiter.done(err)
 	}
 }
 
-// moving tells whether a request has a hold whose end the journal does not know.
+// moving reports whether a request has a hold whose end is not durable.
 func (c *core) moving(request string) bool {
 	of := func(o op) bool { return o.receipt != nil && o.receipt.Request == request }
 	if slices.ContainsFunc(c.ops, of) || slices.ContainsFunc(c.inFlight, of) {
@@ -499,8 +511,8 @@ func (c *core) moving(request string) bool {
 	return false
 }
 
-// find returns the open hold of a request, the oldest if there are several.
-func (c *core) find(request string) *hold {
+// openHold returns the open hold of a request, the oldest if there are several.
+func (c *core) openHold(request string) *hold {
 	var found *hold
 	for h := range c.open {
 		if h.known.request == request && h.phase == open && (found == nil || h.began.Before(found.began)) {

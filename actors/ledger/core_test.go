@@ -14,18 +14,18 @@ import (
 	"stagedoor/state/statetest"
 )
 
-// answers counts what a waiter is told.
+// answers counts the replies that a waiter gets.
 type answers struct {
-	told int
-	err  error
+	count int
+	err   error
 }
 
-func (a *answers) done(err error) { a.told++; a.err = err }
+func (a *answers) done(err error) { a.count++; a.err = err }
 
 var keyOne = state.Scope{Kind: state.KeyScope, ID: "key_1"}
 
 // TestCoreNeverOverdraws drives a core with anything, beside a journal that
-// sometimes fails, and reads the books at the end.
+// sometimes fails, and checks the ledger at the end.
 func TestCoreNeverOverdraws(t *testing.T) {
 	for range 10 { // what it finds, it finds once in some hundred runs
 		rapid.Check(t, coreNeverOverdraws)
@@ -96,14 +96,14 @@ func coreNeverOverdraws(rt *rapid.T) {
 			}
 			key := rapid.SampledFrom([]string{"", "key_1"}).Draw(rt, "key")
 			asked, room := amount.Draw(rt, "amount"), c.available()
-			h, err := c.begin(now, asked, state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
+			h, err := c.beginHold(now, asked, state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
 			if err == nil && asked > room {
 				rt.Fatalf("%d was held of an account with %d available", asked, room)
 			}
 			if err == nil {
 				holds = append(holds, h)
 			} else {
-				a.told++
+				a.count++
 			}
 		},
 		"extend":   func(rt *rapid.T) { _ = c.extend(now, pick(rt), amount.Draw(rt, "amount")) },
@@ -113,14 +113,20 @@ func coreNeverOverdraws(rt *rapid.T) {
 			if h.phase == open {
 				indebted = indebted || charge-h.amount > c.room(now, h.bounds)
 			}
-			if err := c.settle(now, h, &Settlement{Amount: charge, Reason: "finished"}, a); !errors.Is(err, errPending) {
+			if err := c.settle(now, h, &Settlement{Amount: charge, Reason: "finished"}, a); !errors.Is(
+				err,
+				errPending,
+			) {
 				a.done(err)
 			}
 		},
 		"release": func(rt *rapid.T) { c.release(pick(rt), "refused", nil, nil) },
 		"adjust": func(rt *rapid.T) {
 			a := wait()
-			if err := c.adjust(rapid.Int64Range(-200, 200).Draw(rt, "by"), "correction", "", a); !errors.Is(err, errPending) {
+			if err := c.adjust(rapid.Int64Range(-200, 200).Draw(rt, "by"), "correction", "", a); !errors.Is(
+				err,
+				errPending,
+			) {
 				a.done(err)
 			}
 		},
@@ -142,7 +148,14 @@ func coreNeverOverdraws(rt *rapid.T) {
 				sum += h.amount
 			}
 			if c.available() < 0 && !indebted || c.held < sum {
-				rt.Fatalf("credits %d, debits %d, spent %d, held %d, open %d", c.credits, c.debits, c.spent, c.held, sum)
+				rt.Fatalf(
+					"credits %d, debits %d, spent %d, held %d, open %d",
+					c.credits,
+					c.debits,
+					c.spent,
+					c.held,
+					sum,
+				)
 			}
 			if p := c.scopes[keyOne]; p != nil && (p.held < 0 || p.spend.Total+p.held > budget && !indebted) {
 				rt.Fatalf("a key with a budget of %d has spent %d and holds %d", budget, p.spend.Total, p.held)
@@ -177,8 +190,8 @@ func coreNeverOverdraws(rt *rapid.T) {
 		rt.Fatalf("the key has spent %+v and holds %d, the store has %+v", p.spend, p.held, store.KeySpent("key_1"))
 	}
 	for i, a := range waiting {
-		if a.told != 1 {
-			rt.Fatalf("waiter %d was told %d times", i, a.told)
+		if a.count != 1 {
+			rt.Fatalf("waiter %d got %d replies", i, a.count)
 		}
 	}
 }
@@ -203,10 +216,10 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
 			c := newCore(state.Account{Credits: tt.credits}, nil, noBooks{}, new(shared))
-			if _, err := c.begin(now, tt.other, state.Receipt{Request: "other"}, nil); err != nil {
+			if _, err := c.beginHold(now, tt.other, state.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.begin(now, tt.hold, state.Receipt{Request: "r"}, nil)
+			h, err := c.beginHold(now, tt.hold, state.Receipt{Request: "r"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +227,8 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			ps := c.next(now)
-			if len(ps) != 1 || ps[0].Amount != tt.want || ps[0].Held != tt.hold || fmt.Sprint(ps[0].Receipt.Flags) != fmt.Sprint(tt.flags) {
+			if len(ps) != 1 || ps[0].Amount != tt.want || ps[0].Held != tt.hold ||
+				fmt.Sprint(ps[0].Receipt.Flags) != fmt.Sprint(tt.flags) {
 				t.Errorf("got %+v, want %d %v", ps, tt.want, tt.flags)
 			}
 		})
@@ -238,7 +252,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := newCore(state.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{}, new(shared))
 	for i := range 4 * maxBatch {
-		h, err := c.begin(now, 1, state.Receipt{Request: fmt.Sprint("r", i)}, nil)
+		h, err := c.beginHold(now, 1, state.Receipt{Request: fmt.Sprint("r", i)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

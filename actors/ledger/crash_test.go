@@ -23,8 +23,20 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store)
 	about := func(r string) *state.Receipt { return &state.Receipt{Request: r, Model: "m", Key: "key_1"} }
-	_, posted, err := s.Post(ctx, "7", []state.Posting{{Kind: state.Credit, Amount: 100}, {Kind: state.Begin, Amount: 10, Receipt: about("told")},
-		{Kind: state.Begin, Amount: 20, Receipt: about("silent")}, {Kind: state.Begin, Amount: 30, Receipt: about("video")}})
+	_, posted, err := s.Post(
+		ctx,
+		"7",
+		[]state.Posting{
+			{Kind: state.Credit, Amount: 100},
+			{Kind: state.Begin, Amount: 10, Receipt: about("with progress")},
+			{
+				Kind:    state.Begin,
+				Amount:  20,
+				Receipt: about("silent"),
+			},
+			{Kind: state.Begin, Amount: 30, Receipt: about("video")},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +52,10 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.Account("7"); got.Spent != 4 || got.Held != 30 {
-			t.Errorf("got %+v, want what was told spent and the video held", got)
+			t.Errorf("got %+v, want the progress spent and the video held", got)
 		}
 	}
-	for request, charged := range map[string]int64{"told": 4, "silent": 0} {
+	for request, charged := range map[string]int64{"with progress": 4, "silent": 0} {
 		r, err := s.Receipts(ctx, "7", request)
 		if err != nil || len(r) != 1 || r[0].Charged != charged || r[0].Reason != ledger.ReasonCrash {
 			t.Errorf("receipt of %s: %+v, %v", request, r, err)
@@ -52,7 +64,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	sys := kittest.Start(t)
 	t.Cleanup(func() { s.Close() })
 	c := start(t, sys, s)
-	if _, err := c.Resume(ctx, "7", "told"); !errors.Is(err, state.ErrNotFound) {
+	if _, err := c.Resume(ctx, "7", "with progress"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("resumed what has ended: %v", err)
 	}
 	h, err := c.Resume(ctx, "7", "video")

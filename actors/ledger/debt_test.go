@@ -25,7 +25,10 @@ func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 		}
 		refused := func(amount int64) {
 			t.Helper()
-			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "next", Amount: amount}); !errors.Is(err, state.ErrInsufficient) {
+			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "next", Amount: amount}); !errors.Is(
+				err,
+				state.ErrInsufficient,
+			) {
 				t.Errorf("a hold of %d: got %v, want a refusal", amount, err)
 			}
 		}
@@ -60,7 +63,10 @@ func TestKeyWithoutAUserIsBoundByItsBudget(t *testing.T) {
 		if got := s.KeySpent(key.ID).Total; got != 110 {
 			t.Errorf("the key has spent %d, want 110", got)
 		}
-		if _, err := c.Hold(ctx, ledger.Ask{Account: ask.Account, RequestID: "s", Amount: 1, Key: key.ID}); !errors.As(err, &over) {
+		if _, err := c.Hold(ctx, ledger.Ask{Account: ask.Account, RequestID: "s", Amount: 1, Key: key.ID}); !errors.As(
+			err,
+			&over,
+		) {
 			t.Errorf("a hold with the budget used up: got %v, want a refusal", err)
 		}
 	})

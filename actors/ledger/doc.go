@@ -1,39 +1,62 @@
-// Package ledger moves money: it holds what a request may cost before it is
-// made, settles what it did cost after it, and gives back the rest. A hold is granted
-// only if spent and held together stay within the account's credits and within every
-// budget that applies, whatever the concurrency. A settlement charges what the request
-// cost: above its hold it may leave a debt, which blocks new holds until it is paid.
+// Package ledger charges accounts for requests and media jobs. It holds the most that a
+// request may cost before the request is sent, settles the actual cost afterwards and frees
+// the rest. A hold is granted only if the amounts spent and held together stay within the
+// account's credits and within every budget that applies, at any concurrency. A settlement
+// charges the actual cost. If that is above the hold it may leave a debt, which blocks new
+// holds until it is paid.
 //
-// It is for whoever does paid work: requests and media jobs. It knows neither
-// HTTP nor users; an account is the text that keys carry as their user. Work of
-// price zero and of keys without a user never comes here.
+// The package knows neither HTTP nor users: an account is the name that API keys carry as
+// their user. Requests without a price and requests of keys without a user do not use holds;
+// CountUsage counts them.
+//
+// # Usage
+//
+//	hold, err := client.Hold(ctx, ledger.Ask{Account: account, RequestID: id, Amount: most})
+//	if err != nil {
+//		return err // a *dialogue.Error for the client
+//	}
+//	bill := ledger.Charge(work)
+//	err = hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: work.End.String()})
+//
+// Each hold must be ended by Settle or Release. Charge, Estimate and Affordable are pure
+// functions: they alone decide what is charged for what.
+//
+// # Concurrency
+//
+// Client and Hold are safe for use by many goroutines. The ledger has four parts:
 //
 //	Client   typed front; finds or spawns the account's actor
-//	account  one actor per account with money in motion; stops when idle
+//	account  one actor per account with open holds; stops when idle
 //	core     the decisions; no clock, no goroutine, no lock
-//	state    the truth: entries, balances, open holds, receipts (State.Post)
+//	state    the source of truth: entries, balances, open holds, receipts (State.Post)
 //
-// A hold:
+// A hold has these states:
 //
 //	         Hold                  Settle
 //	refused <---- (start) ---> open ---------> settled     one of the two,
 //	                            | ^  \ Release             exactly once
 //	                     Extend +-+   -------> released
 //
-// A hold is decided in one turn of its account's actor. Each account has at most
-// one commit under way; what is decided meanwhile goes with the next, so that a
-// thousand requests of one account share a handful of commits. A batch leaves at
-// once where all requests at work wait for it; else it waits for company, 12 ms at
-// most (account.departs). It lands on the goroutine of the state's writer, so nothing
-// that an account does may wait.
+// The account's actor decides a hold while it handles one message. Each account has at most
+// one commit in flight, and decisions made meanwhile go with the next commit, so a thousand
+// requests of one account share a few commits. A batch is committed at once if all open
+// holds of the account wait for it. Otherwise it waits up to 12 ms for more operations
+// (account.departure). The result of a commit is handled on the goroutine of the state's
+// writer, so nothing that an account does may block.
 //
-// What a caller waits for: a durable hold, an adjustment, a settlement. What it
-// does not wait for: a hold of a text request. That one is journaled only if it
-// lives longer than linger, since a crash before it would have released it anyway,
-// and a request that is shorter leaves a single entry for both ends of its hold.
+// A caller waits until a durable hold, an adjustment or a settlement is committed. It does
+// not wait for the hold of a text request. Such a hold is journaled only if it lives longer
+// than linger: a crash before that releases it anyway, and a shorter request leaves a single
+// entry for the begin and the end of its hold.
 //
-// After a crash Recover ends the holds of the process before: at their last
-// progress, or with nothing.
+// # Errors
 //
-// What is charged for what is in price.go and charge.go, which are pure.
+// Hold, Extend and Settle return a *dialogue.Error that can be sent to the client: 429
+// insufficient_quota if the balance or a budget is too small, 503 storage_unavailable if the
+// journal cannot be written. The causes are state.ErrInsufficient and *state.BudgetError.
+//
+// # After a crash
+//
+// Recover ends the holds of the previous process. It charges the last progress of each hold,
+// or nothing.
 package ledger

@@ -48,7 +48,12 @@ func checkGroupBudget(rt *rapid.T) {
 			if rapid.Bool().Draw(rt, "durable") {
 				w = new(answers)
 			}
-			h, err := m.core.begin(now, amount.Draw(rt, "amount"), state.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name}, w)
+			h, err := m.core.beginHold(
+				now,
+				amount.Draw(rt, "amount"),
+				state.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name},
+				w,
+			)
 			if err == nil {
 				m.holds = append(m.holds, h)
 			}
@@ -60,7 +65,12 @@ func checkGroupBudget(rt *rapid.T) {
 		},
 		"settle": func(rt *rapid.T) {
 			if m, h := openHold(rt, pick(rt)); h != nil {
-				_ = m.core.settle(now, h, &Settlement{Amount: rapid.Int64Range(0, h.amount).Draw(rt, "charge"), Reason: "finished"}, new(answers))
+				_ = m.core.settle(
+					now,
+					h,
+					&Settlement{Amount: rapid.Int64Range(0, h.amount).Draw(rt, "charge"), Reason: "finished"},
+					new(answers),
+				)
 			}
 		},
 		"release": func(rt *rapid.T) {
@@ -114,7 +124,7 @@ func checkGroupBudget(rt *rapid.T) {
 			}
 		}
 	}
-	a := common.find(group, store)
+	a := common.allowanceOf(group, store)
 	if a.held != 0 || len(a.heldBy) != 0 || a.spend.Total != store.SpentBy(group).Total {
 		rt.Fatalf("left: held %d by %v, spent %+v, the store has %+v", a.held, a.heldBy, a.spend, store.SpentBy(group))
 	}

@@ -7,21 +7,21 @@ import (
 	"stagedoor/state"
 )
 
-// message is what an account's actor accepts besides the library's own. The set
-// is closed, and only pointers are in it.
+// message is any message that an account's actor accepts besides those of the library. The
+// set is closed and contains only pointer types.
 type message interface{ ledgerMessage() }
 
-// errPending is how the core says that the answer comes when it is durable.
+// errPending is returned by the core if the reply is sent when the operation is durable.
 var errPending = errors.New("pending")
 
-// none is the answer of what answers nothing.
+// none is the reply of messages that have no result.
 type none struct{}
 
-// holding asks for a hold. If durable, the answer waits for the journal.
+// holding asks for a hold. If Ask.Durable is set, the reply waits for the journal.
 type holding struct {
 	kit.Reply[*hold]
 	ask     Ask
-	granted *hold // the actor's
+	granted *hold // owned by the actor
 }
 
 // done implements waiter.
@@ -33,7 +33,7 @@ func (m *holding) done(err error) {
 	m.Resolve(m.granted, nil)
 }
 
-// leaving releases what a caller was granted who no longer waits.
+// leaving releases a hold whose caller no longer waits for it.
 type leaving struct{ asked *holding }
 
 // resuming asks for the open hold of a request, after a restart.
@@ -79,7 +79,7 @@ type adjusting struct {
 
 type balanceAsk struct{ kit.Reply[Balance] }
 
-// movingAsk asks whether the journal is still to hear of a request's end.
+// movingAsk asks whether the end of a request's hold is still to be journaled.
 type movingAsk struct {
 	kit.Reply[bool]
 	request string
@@ -97,14 +97,14 @@ type reply struct{ kit.Reply[none] }
 // done implements waiter.
 func (r *reply) done(err error) { r.Resolve(none{}, err) }
 
-// answer resolves what the core has decided, unless that is still to come.
+// answer sends the core's decision, unless it is errPending.
 func (r *reply) answer(err error) {
 	if !errors.Is(err, errPending) {
 		r.done(err)
 	}
 }
 
-// posted says what became of the batch under way.
+// posted is the outcome of the batch in flight.
 type posted struct {
 	batch   []op
 	account state.Account
@@ -112,25 +112,25 @@ type posted struct {
 	err     error
 }
 
-// tell answers those who wait.
-func (m *posted) tell() {
+// notify sends the outcome to the waiters of the batch.
+func (m *posted) notify() {
 	for i := range m.batch {
 		err := m.err
 		if err == nil {
 			err = m.results[i].Err
 		}
-		tell(&m.batch[i], err)
+		notify(&m.batch[i], err)
 	}
 }
 
-// Reject implements kit.Rejecter: the actor has stopped, and those who wait hear of
-// the outcome all the same.
-func (m *posted) Reject(kit.Reason) { m.tell() }
+// Reject implements kit.Rejecter. It sends the outcome to the waiters although the actor has
+// stopped.
+func (m *posted) Reject(kit.Reason) { m.notify() }
 
-// IgnoreDeadLetterLogging: a stopping actor does not wait for its batch.
+// IgnoreDeadLetterLogging is set because a stopping actor does not wait for its batch.
 func (*posted) IgnoreDeadLetterLogging() {}
 
-// IgnoreDeadLetterLogging: what was held is settled at the next start.
+// IgnoreDeadLetterLogging is set because recovery settles the hold at the next start.
 func (*releasing) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging is as releasing's.

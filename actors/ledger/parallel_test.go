@@ -52,7 +52,12 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(n), 1))
 			for k := range each {
 				i := random.IntN(accounts)
-				ask := ledger.Ask{Account: fmt.Sprint(i), RequestID: fmt.Sprintf("req_%d-%d", n, k), Amount: random.Int64N(4000), Durable: random.IntN(4) == 0}
+				ask := ledger.Ask{
+					Account:   fmt.Sprint(i),
+					RequestID: fmt.Sprintf("req_%d-%d", n, k),
+					Amount:    random.Int64N(4000),
+					Durable:   random.IntN(4) == 0,
+				}
 				patience, cancel := context.WithCancel(ctx)
 				if random.IntN(10) == 0 {
 					time.AfterFunc(time.Duration(random.IntN(300))*time.Microsecond, cancel)
@@ -118,7 +123,7 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 	}
 }
 
-// settled waits until what nobody waits for is journaled.
+// settled waits until the operations without a waiter are journaled.
 func settled(tb testing.TB, c *ledger.Client, s *state.State, account string) {
 	tb.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

@@ -10,24 +10,26 @@ import (
 	"stagedoor/state"
 )
 
-// Payment puts money in, or takes it out.
+// Payment adds money to an account or takes it out.
 type Payment struct {
 	Account string
-	Amount  int64 // micro-dollars; negative: taken out
+	Amount  int64 // micro-dollars; a negative amount is taken out
 	Reason  string
-	// Once is a key that the payer chose: a payment that was made under it is not
-	// made again. "": each time.
+	// Once is an idempotency key that the payer chose: a payment is made only once under it.
+	// If it is empty, the payment is made each time.
 	Once string
 }
 
-// Pay makes a payment and returns when it is durable. again tells that it had
-// been made before. Nothing can be taken that is spent or held:
-// state.ErrInsufficient. Another payment under the same key is state.ErrReused.
+// Pay makes a payment and returns when it is durable. again is set if the payment had been
+// made before under the same idempotency key. Pay fails with state.ErrInsufficient if it
+// would take money that is spent or held, and with state.ErrReused if the key was used for
+// another amount.
 func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 	if p.Amount == 0 {
 		return false, fmt.Errorf("%w: a payment of nothing", state.ErrInvalid)
 	}
-	// The journal looks again: this is for those that it would not be asked about.
+	// The journal checks this again. The check here covers payments that are refused before
+	// they reach the journal.
 	if made, ok := c.store.View().Payment(p.Account, p.Once); ok {
 		if made.Amount != p.Amount {
 			return false, state.ErrReused
@@ -40,7 +42,11 @@ func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 			return err
 		})
 	}
-	_, results, err := c.store.Post(ctx, p.Account, []state.Posting{{Kind: state.Credit, Amount: p.Amount, Reason: p.Reason, Once: p.Once}})
+	_, results, err := c.store.Post(
+		ctx,
+		p.Account,
+		[]state.Posting{{Kind: state.Credit, Amount: p.Amount, Reason: p.Reason, Once: p.Once}},
+	)
 	if err != nil {
 		return false, err
 	}

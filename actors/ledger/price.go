@@ -17,7 +17,7 @@ var speeds = map[string]*catalog.Price{
 	"QUALITY": {PerImage: 90_000},
 }
 
-// Speed is the price of a rendering speed; "" is DEFAULT.
+// Speed returns the price of a rendering speed. An empty speed is DEFAULT.
 func Speed(speed string) (*catalog.Price, bool) {
 	if speed == "" {
 		speed = "DEFAULT"
@@ -26,8 +26,8 @@ func Speed(speed string) (*catalog.Price, bool) {
 	return p, ok
 }
 
-// Estimate is the most that a text request should cost: every token at the
-// dearest price it may have.
+// Estimate returns the most that a text request should cost in micro-dollars, with every
+// token at the highest price that it may have.
 func Estimate(p *catalog.Price, promptTokens, maxTokens int64) int64 {
 	if p.Zero() {
 		return 0
@@ -38,8 +38,8 @@ func Estimate(p *catalog.Price, promptTokens, maxTokens int64) int64 {
 	return min(dearest.Tokens(u), state.MaxCredits)
 }
 
-// Affordable is how many output tokens amount pays for after promptTokens, or -1
-// if not even those.
+// Affordable returns how many output tokens amount pays for after promptTokens, or -1 if it
+// does not even pay for the prompt.
 func Affordable(p *catalog.Price, amount, promptTokens int64) int64 {
 	input, output := max(p.Input, p.CachedInput, p.CacheWrite), max(p.Output, p.Reasoning)
 	hi, lo := bits.Mul64(uint64(max(amount, 0)), million)
@@ -58,7 +58,7 @@ func Affordable(p *catalog.Price, amount, promptTokens int64) int64 {
 
 const million = 1_000_000
 
-// Images is the bill for n images, made or to be made.
+// Images returns the bill for n images, made or to be made.
 func Images(p *catalog.Price, n int64) Bill {
 	return Charge(Work{Price: p.ByUnit(), Media: true, Images: n})
 }
@@ -68,7 +68,7 @@ func Video(p *catalog.Price, length VideoLength) Bill {
 	return Charge(Work{Price: p.ByUnit(), Media: true, Video: length})
 }
 
-// multiply saturates at what an account can have.
+// multiply returns a*b, limited to the most credits that an account can have.
 func multiply(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > state.MaxCredits {

@@ -11,10 +11,10 @@ import (
 // maxRecover bounds the postings of one command of Recover.
 const maxRecover = 256
 
-// Recover ends the holds of processes that were killed: at their last progress,
-// or with nothing. Those that keep, if it is not nil, claims stay open, for
-// Resume. It runs before New and before anything is served. Killed itself, it
-// ends nothing twice: a hold's row goes with its one terminal entry.
+// Recover ends the holds of a process that was killed. It charges the last progress of each
+// hold, or nothing. If keep is not nil, the holds for which it returns true stay open for
+// Resume. Recover must run before New and before requests are served. If it is killed itself,
+// no hold is ended twice, because the entry that ends a hold also deletes its row.
 func Recover(ctx context.Context, store *state.State, keep func(state.Hold) bool) (ended int, err error) {
 	byAccount := make(map[string][]state.Posting)
 	for _, h := range store.Holds("") {

@@ -25,7 +25,11 @@ func (scopedBudgets) SpentBy(s state.Scope) state.KeySpend { return state.KeySpe
 // TestEveryBudgetOfAHoldCounts: of its key, its user and its group, which two accounts
 // share. A refusal by one leaves the others as they were.
 func TestEveryBudgetOfAHoldCounts(t *testing.T) {
-	budgets := scopedBudgets{{ID: "k1"}: 50, {Kind: state.UserScope, ID: "a"}: 70, {Kind: state.GroupScope, ID: "g"}: 100}
+	budgets := scopedBudgets{
+		{ID: "k1"}:                        50,
+		{Kind: state.UserScope, ID: "a"}:  70,
+		{Kind: state.GroupScope, ID: "g"}: 100,
+	}
 	now, group := time.Now(), new(shared)
 	a := newCore(state.Account{ID: "a", Credits: 1000}, nil, budgets, group)
 	b := newCore(state.Account{ID: "b", Credits: 1000}, nil, budgets, group)
@@ -46,7 +50,7 @@ func TestEveryBudgetOfAHoldCounts(t *testing.T) {
 	}
 	var last *hold
 	for i, step := range steps {
-		h, err := step.core.begin(now, step.amount, state.Receipt{Request: fmt.Sprint(i), Key: step.key}, nil)
+		h, err := step.core.beginHold(now, step.amount, state.Receipt{Request: fmt.Sprint(i), Key: step.key}, nil)
 		var over *state.BudgetError
 		switch {
 		case err == nil && step.refused == "none":

@@ -2,20 +2,20 @@ package ledger
 
 import "sync/atomic"
 
-// Stats count what the ledger did since the start. Holds that were taken over
-// from an earlier process are not among those it granted.
+// Stats counts the ledger's operations since the start. Held does not include holds that
+// were kept from a previous process.
 type Stats struct {
 	Held, Refused             int64
 	Settled, Released, Failed int64
 	Charged                   int64 // micro-dollars
 }
 
-// counts are Stats in the making.
+// counts holds the counters that Stats reads.
 type counts struct {
 	held, refused, settled, released, failed, charged atomic.Int64
 }
 
-// Stats reads the counts. Any goroutine may call it.
+// Stats returns the current counts. Any goroutine may call it.
 func (c *Client) Stats() Stats {
 	n := &c.counts
 	return Stats{Held: n.held.Load(), Refused: n.refused.Load(), Settled: n.settled.Load(), Released: n.released.Load(),

@@ -40,7 +40,7 @@ func start(tb testing.TB, sys *kit.System, s *state.State) *ledger.Client {
 	return c
 }
 
-// run runs body with a ledger in a bubble of fake time and checks the books.
+// run runs body with a ledger in a bubble of fake time and checks the ledger afterwards.
 func run(t *testing.T, body func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty)) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		store := statetest.NewFaulty()

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// countEvery is how long the usage of requests without a price is gathered in memory. A
+	// countEvery is how long the usage of requests without a price is collected in memory. A
 	// crash loses at most that much of it, and a stop loses nothing.
 	countEvery = time.Second
 	// maxCounted bounds the rows that are gathered. Beyond it the models of a key share one.
 	maxCounted = 4096
 )
 
-// uncounted gathers the usage of requests that nothing is held for. Such a request costs no
-// commit: it adds to a row in memory, and all rows are written together.
+// uncounted collects the usage of requests without a hold. Such a request costs no commit: it
+// adds to a row in memory, and all rows are written together.
 type uncounted struct {
 	client *Client
 	pid    *actor.PID
@@ -31,8 +31,8 @@ type uncounted struct {
 
 type usageName struct{ account, key, model string }
 
-// CountUsage counts a request that nothing was held for, by a row without a day. It does not
-// wait. What a hold is settled or released for is counted with that.
+// CountUsage counts a request without a hold. The row has no day. It does not wait. Requests
+// with a hold are counted when the hold is settled or released.
 func (c *Client) CountUsage(row state.UsageRow) {
 	u := &c.uncounted
 	u.mu.Lock()
@@ -71,13 +71,17 @@ func (u *uncounted) take() []state.UsageRow {
 	return all
 }
 
-// write writes all rows. What cannot be written is gathered on.
+// write writes all rows. Rows that cannot be written are kept for the next time.
 func (u *uncounted) write() error {
 	rows := u.take()
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := state.Do(context.Background(), u.client.store, func(tx *state.Tx) (none, error) { return none{}, tx.CountUsage(rows) })
+	_, err := state.Do(
+		context.Background(),
+		u.client.store,
+		func(tx *state.Tx) (none, error) { return none{}, tx.CountUsage(rows) },
+	)
 	if err == nil {
 		return nil
 	}
@@ -89,16 +93,16 @@ func (u *uncounted) write() error {
 	return err
 }
 
-// counting tells the actor that there are rows to be written.
+// counting makes the actor write the collected rows after countEvery.
 type counting struct{}
 
-// IgnoreDeadLetterLogging: requests that end while the ledger stops are few.
+// IgnoreDeadLetterLogging is set because few requests end while the ledger stops.
 func (*counting) IgnoreDeadLetterLogging() {}
 
-// written tells the actor how a write went.
+// written is the outcome of a write.
 type written struct{ err error }
 
-// IgnoreDeadLetterLogging: a stopping actor does not wait for its write.
+// IgnoreDeadLetterLogging is set because a stopping actor does not wait for its write.
 func (*written) IgnoreDeadLetterLogging() {}
 
 // counter is the actor that writes the rows every countEvery, and once more when it stops.

@@ -16,7 +16,10 @@ import (
 
 func used(t *testing.T, s *state.State) (rows int, total state.UsageRow) {
 	t.Helper()
-	all, err := s.Usage(ctx, state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel})
+	all, err := s.Usage(
+		ctx,
+		state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +35,16 @@ func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		count := func() {
 			for i := range 1000 {
-				c.CountUsage(state.UsageRow{Account: "7", Key: "key_1", Model: fmt.Sprint("m", i%3), Requests: 1, InputTokens: 10, OutputTokens: 2})
+				c.CountUsage(
+					state.UsageRow{
+						Account:      "7",
+						Key:          "key_1",
+						Model:        fmt.Sprint("m", i%3),
+						Requests:     1,
+						InputTokens:  10,
+						OutputTokens: 2,
+					},
+				)
 			}
 		}
 		store.Refuse(journal.ErrReadOnly)
@@ -44,7 +56,8 @@ func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
 		store.Refuse(nil)
 		count()
 		kittest.Pass(2 * time.Second)
-		if rows, total := used(t, s); rows != 3 || total.Requests != 2000 || total.InputTokens != 20_000 || total.OutputTokens != 4000 {
+		if rows, total := used(t, s); rows != 3 || total.Requests != 2000 || total.InputTokens != 20_000 ||
+			total.OutputTokens != 4000 {
 			t.Errorf("got %d rows with %+v", rows, total)
 		}
 	})

@@ -170,7 +170,7 @@ func (p *Picture) End(ctx context.Context, o *images.Outcome) *dialogue.Error {
 
 // bill is what the provider did: images by their price, tokens by theirs.
 func (p *Picture) bill(o *images.Outcome, end ledger.End) ledger.Bill {
-	w := ledger.Work{Price: p.price, End: end, Accepted: o.Accepted, Media: true, Told: o.Usage.Tokens(),
+	w := ledger.Work{Price: p.price, End: end, Accepted: o.Accepted, Media: true, Reported: o.Usage.Tokens(),
 		Images: int64(o.Delivered), Partials: int64(o.Partials), Begun: int64(o.Begun), Whole: int64(o.Whole)}
 	rendered := w.Images + max(w.Begun, w.Whole)
 	if end == ledger.Failed {

@@ -226,7 +226,7 @@ func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		return nil
 	}
 	end := t.end(o)
-	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Told: o.Usage, Counted: t.counted(o),
+	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
 		MostOutput: t.most, Exact: t.exact})
 	receipt := &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
 		Usage: bill.Usage, Prices: bill.Prices, Flags: bill.Flags}

@@ -8,8 +8,8 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// provider is the actor: lanes, a clock and a timer around a core. Its fields
-// are touched in Receive and Failed only.
+// provider is the actor: it adds mailbox lanes, a clock and a timer to a core. Only
+// Receive and Failed touch its fields.
 type provider struct {
 	client *Client
 	core   *core
@@ -28,31 +28,31 @@ func (p *provider) Receive(c actor.Context) {
 	case *releasing:
 		now := time.Now()
 		p.core.release(now, (*ticket)(m), &m.outcome)
-		p.pump(now)
+		p.dispatch(now)
 	case *releasingFree:
 		now := time.Now()
 		p.core.releaseFree(now, &m.outcome, m.counted)
-		p.pump(now)
+		p.dispatch(now)
 	case *cancelling:
 		p.core.cancel((*ticket)(m))
-		p.pump(time.Now())
+		p.dispatch(time.Now())
 	case *kit.Tick:
 		if p.timer.Fired(m) {
-			p.pump(time.Now())
+			p.dispatch(time.Now())
 		}
 	case *waking:
-		p.pump(time.Now())
+		p.dispatch(time.Now())
 	case *configuring:
 		now := time.Now()
 		p.core.configure(now, m.config)
-		p.pump(now)
+		p.dispatch(now)
 	case *pausing:
 		p.core.paused = p.core.shared.paused.Load()
-		p.pump(time.Now())
+		p.dispatch(time.Now())
 	case *cooling:
 		now := time.Now()
 		p.core.cooling.all(now, m.d)
-		p.pump(now)
+		p.dispatch(now)
 	case *statsAsk:
 		m.Resolve(p.core.stats(time.Now()), nil)
 	case *queueAsk:
@@ -60,18 +60,19 @@ func (p *provider) Receive(c actor.Context) {
 	}
 }
 
-// start makes a new core. After a crash nothing is known of what was used, and
-// something is wrong: begin with empty buckets and a probe.
+// start makes a new core. After a crash the actor does not know how much of the limits is
+// used, so the core begins with empty buckets and a probe.
 func (p *provider) start(c actor.Context) {
 	now := time.Now()
 	careful := p.client.incarnations.Add(1) > 1
 	p.core = newCore(now, *p.client.config.Load(), &p.client.shared, careful)
 	p.timer = p.client.sys.NewTimer(c.Self())
 	p.client.pid.Store(c.Self())
-	p.pump(now)
+	p.dispatch(now)
 }
 
-// Failed implements kit.Failer: whoever waits here would wait through the back-off.
+// Failed implements kit.Failer. It refuses the queued requests, which would otherwise wait
+// until the restart.
 func (p *provider) Failed(any) { p.end() }
 
 func (p *provider) end() {
@@ -85,17 +86,17 @@ func (p *provider) end() {
 
 func (p *provider) acquire(t *ticket) {
 	if t.decided.Load() {
-		return // its owner left before it arrived; the cancel went past it
+		return // its caller gave up before it arrived; the cancel overtook it
 	}
 	now := time.Now()
 	p.core.acquire(now, t)
-	p.pump(now)
+	p.dispatch(now)
 }
 
-// pump lets the core decide, and arranges to come back.
-func (p *provider) pump(now time.Time) {
+// dispatch lets the core grant what it can, and sets the timer for the next decision.
+func (p *provider) dispatch(now time.Time) {
 	p.publish(now)
-	next := p.core.pump(now)
+	next := p.core.dispatch(now)
 	if next.IsZero() {
 		p.publish(now)
 		return
@@ -103,9 +104,9 @@ func (p *provider) pump(now time.Time) {
 	p.timer.Wake(now, next)
 }
 
-// publish opens or closes the way past the actor. It closes before the core
-// counts what is in flight: a release that still went past the actor was counted
-// by then, or sees the closed way and wakes us.
+// publish lets requests bypass the actor, or stops that. It must stop it before the core
+// counts the requests in flight: a release that still bypassed the actor is then either
+// counted already, or it sees that the bypass is off and wakes the actor.
 func (p *provider) publish(now time.Time) {
 	if p.core.free(now) {
 		p.client.free.Store(p.core.breaker)

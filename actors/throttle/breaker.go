@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// State is where a breaker is.
+// State is the state of a circuit breaker. Its String is the word used in metrics.
 type State uint8
 
 // The states of a breaker.
@@ -25,20 +25,21 @@ func (s State) String() string {
 	return "closed"
 }
 
-// Breaker configures when a provider is left alone. Zero values mean the defaults.
+// Breaker configures when the circuit breaker opens and for how long. Zero values mean the
+// defaults, which are given with each field.
 type Breaker struct {
 	Consecutive int           // failures in a row that open it; 5
 	MinSamples  int           // outcomes within Window before the ratio counts; 20
-	Ratio       float64       // of failures that opens it when exceeded; 0.5
-	OpenFor     time.Duration // first time; doubled at each failed probe; 5 s
-	OpenMax     time.Duration // 60 s
+	Ratio       float64       // share of failures above which it opens; 0.5
+	OpenFor     time.Duration // how long it opens at first, doubled at each failed probe; 5 s
+	OpenMax     time.Duration // the longest time it stays open; 60 s
 }
 
 // Window is how long an outcome counts in the ratio.
 const Window = 30 * time.Second
 
-// credentialOut is how long a refused credential is left alone; nothing mends
-// itself there, somebody has to look.
+// credentialOut is how long the breaker stays open after the provider refused our API key.
+// It is long because the key does not become valid without an operator.
 const credentialOut = 10 * time.Minute
 
 func (b Breaker) withDefaults() Breaker {
@@ -50,15 +51,15 @@ func (b Breaker) withDefaults() Breaker {
 	return b
 }
 
-// breaker counts outcomes. count may be called by any goroutine at any time;
-// everything else belongs to the core.
+// breaker counts outcomes and opens when too many fail. Any goroutine may call count at any
+// time; everything else belongs to the core.
 type breaker struct {
 	config Breaker   // constant: count reads it
 	base   time.Time // tallies count time from here
 	state  State
 	until  time.Time // end of Open
-	opened int       // times in a row without a good probe between
-	probe  *ticket   // out in HalfOpen
+	opened int       // times in a row without a successful probe between
+	probe  *ticket   // the request in flight in HalfOpen
 
 	streak    atomic.Int32 // failures in a row
 	good, bad tally
@@ -68,7 +69,7 @@ func newBreaker(now time.Time, config Breaker, state State) *breaker {
 	return &breaker{config: config.withDefaults(), base: now, state: state}
 }
 
-// with is the breaker in the same state under another configuration.
+// with returns a breaker in the same state under another configuration.
 func (b *breaker) with(now time.Time, config Breaker) *breaker {
 	next := newBreaker(now, config, b.state)
 	next.until, next.opened, next.probe = b.until, b.opened, b.probe
@@ -96,8 +97,8 @@ func (b *breaker) granted(t *ticket) {
 	}
 }
 
-// count counts an outcome at base+since. It is the whole cost of a breaker for a
-// provider that is well. True: the core must judge.
+// count counts an outcome at base+since. It reports whether the core must call judge. While
+// a provider is healthy, the breaker costs no more than this call.
 func (b *breaker) count(since time.Duration, kind Kind) bool {
 	switch {
 	case kind == Success:
@@ -129,8 +130,8 @@ func (b *breaker) judge(now time.Time) {
 	}
 }
 
-// record hears an outcome that was not counted. Cancelled, CallerFault and Unused say nothing about
-// the upstream; a RateLimited one is alive, and cool-down takes care of it.
+// record takes an outcome that count has not counted. Cancelled, CallerFault and Unused say
+// nothing about the upstream. RateLimited shows that it is alive; the cool-down handles it.
 func (b *breaker) record(now time.Time, t *ticket, kind Kind) {
 	probe := t != nil && t == b.probe
 	if probe {
@@ -173,9 +174,9 @@ func (b *breaker) shut() {
 	b.bad.clear()
 }
 
-// tally counts events over the last Window in slots of five seconds. Each slot is
-// one word, the slot's number above its count, so that adding needs no lock and
-// a slot that comes round again starts from zero.
+// tally counts events over the last Window in slots of five seconds. Each slot is one word
+// with the slot's number above its count. Adding therefore needs no lock, and a slot that
+// is reused starts from zero.
 type tally struct{ slots [8]atomic.Uint64 }
 
 const slotLength = 5 * time.Second

@@ -2,10 +2,10 @@ package throttle
 
 import "time"
 
-// bucket is a token bucket whose content is measured in time: one nanosecond
-// flows in per nanosecond, and a unit costs a minute divided by the limit. There
-// is nothing to round while filling, and costs are rounded up, so that it never
-// lets more through than its limit. A new limit needs no conversion of credit.
+// bucket is a token bucket that measures its content in time: one nanosecond flows in per
+// nanosecond, and a unit costs a minute divided by the limit. Filling needs no rounding, and
+// costs are rounded up, so the bucket never lets more through than its limit. A new limit
+// needs no conversion of credit.
 //
 // The zero limit lets everything through.
 type bucket struct {
@@ -15,7 +15,7 @@ type bucket struct {
 	at     time.Time
 }
 
-// maxUnits keeps units times a minute within 63 bits.
+// maxUnits keeps the product of units and a minute within 63 bits.
 const maxUnits = 100_000_000
 
 func newBucket(now time.Time, limit int, burst time.Duration, full bool) bucket {
@@ -33,7 +33,7 @@ func (b *bucket) refill(now time.Time) {
 	}
 }
 
-// price is what n units cost, however large the bucket is.
+// price returns the cost of n units, even if it is more than the bucket holds.
 func (b *bucket) price(n int) time.Duration {
 	if b.limit <= 0 || n <= 0 {
 		return 0
@@ -43,11 +43,11 @@ func (b *bucket) price(n int) time.Duration {
 	return (units*time.Minute + limit - 1) / limit
 }
 
-// charge is what n units cost at the door. What is larger than the bucket waits
-// for a full one; it could never be served otherwise.
+// charge returns the cost of n units at admission. A request that is larger than the bucket
+// waits for a full one, because it could never be served otherwise.
 func (b *bucket) charge(n int) time.Duration { return min(b.price(n), b.burst) }
 
-// wait is how long until n units fit. refill first.
+// wait returns the time until n units fit. The caller refills the bucket first.
 func (b *bucket) wait(n int) time.Duration {
 	if b.limit <= 0 {
 		return 0
@@ -55,7 +55,7 @@ func (b *bucket) wait(n int) time.Duration {
 	return max(0, b.charge(n)-b.credit)
 }
 
-// backlog is how long until n units fit behind others.
+// backlog returns the time until n units fit after others have been served.
 func (b *bucket) backlog(others, n int) time.Duration {
 	if b.limit <= 0 {
 		return 0
@@ -63,7 +63,7 @@ func (b *bucket) backlog(others, n int) time.Duration {
 	return max(0, b.price(others)+b.charge(n)-b.credit)
 }
 
-// capacity is the most units that a full bucket lets through at once.
+// capacity returns how many units a full bucket lets through at once.
 func (b *bucket) capacity() int {
 	return int(float64(b.burst) * float64(b.limit) / float64(time.Minute))
 }
@@ -75,8 +75,8 @@ func (b *bucket) take(n int) time.Duration {
 	return charge
 }
 
-// settle replaces a charge by what was used. The debt is bounded: one wrong
-// estimate must not close the provider for longer than a full bucket.
+// settle replaces a charge by the units used. The debt is bounded: one wrong estimate must
+// not block the provider for longer than a full bucket.
 func (b *bucket) settle(charge time.Duration, used int) {
 	if b.limit <= 0 {
 		return
@@ -84,15 +84,15 @@ func (b *bucket) settle(charge time.Duration, used int) {
 	b.credit = max(-b.burst, min(b.credit+charge-b.price(used), b.burst))
 }
 
-// lower corrects the bucket by what the upstream says is left. It never raises
-// it: what the upstream would allow on top is not ours to use.
+// lower reduces the credit to the units that the upstream reports as remaining. It never
+// raises the credit above the configured limit.
 func (b *bucket) lower(remaining int) {
 	if b.limit > 0 {
 		b.credit = min(b.credit, b.price(max(remaining, 0)))
 	}
 }
 
-// configure changes the limit; a bucket that was without one starts full.
+// configure changes the limit. A bucket that had no limit starts full.
 func (b *bucket) configure(now time.Time, limit int, burst time.Duration) {
 	if b.limit == limit && b.burst == burst {
 		return

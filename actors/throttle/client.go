@@ -10,53 +10,53 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// Ask is what a request says about itself.
+// Ask describes a request that needs a permit.
 type Ask struct {
-	// ID is the request's, for those who look at the queue.
+	// ID is the request's ID, which the queue shows to operators.
 	ID string
 	// Owner is the user that the request counts for, or the key if it has no user.
 	// Owners take turns.
 	Owner string
-	// Model is the provider's name of the model, for which it may have asked to be left
-	// alone; "": the request is about none.
+	// Model is the provider's name of the model. Cool-downs are per model. It is empty if
+	// the request is about no model.
 	Model string
 	// Class is Interactive, Normal or Background.
 	Class int
-	// Tokens is the estimate, settled at release.
+	// Tokens is the estimated use, which Release corrects.
 	Tokens int
-	// Deadline ends the wait; zero: the context's deadline, if there is one.
+	// Deadline ends the wait. If it is zero, the deadline of the context does.
 	Deadline time.Time
-	// Last: no other provider is left to ask. Where others are told to stay away
-	// (the breaker is open, a long cool-down) one such request at a time goes
-	// through: being heard to fail serves its client better than not being sent.
+	// Last says that no other provider is left to try. While other requests are refused
+	// because the breaker is open or a cool-down is long, one such request at a time is
+	// sent: the provider's own answer serves the client better than a refusal.
 	Last bool
 }
 
-// Client is a provider's gate. It survives restarts of the actor behind it. Any
+// Client is the limiter of one provider. It survives restarts of the actor behind it. Any
 // goroutine may use it.
 type Client struct {
 	sys    *kit.System
 	config atomic.Pointer[Config]
 	pid    atomic.Pointer[actor.PID]
-	// free is the breaker to tell while requests may pass the actor by; nil:
-	// they may not.
+	// free is the breaker that counts outcomes while requests bypass the actor. It is nil
+	// while they may not.
 	free         atomic.Pointer[breaker]
 	incarnations atomic.Int64
 	shared       shared
 }
 
-// backlog bounds the mailbox's acquire lane: what the actor has not looked at yet.
+// backlog bounds the acquire lane of the mailbox: the requests that the actor has not seen.
 const backlog = 1024
 
-// NewClient prepares a gate. Its actor is spawned from Props; until it runs all
-// requests are refused as Closed.
+// NewClient returns a limiter without an actor. The caller spawns the actor from Props.
+// Until it runs, all requests are refused as Closed.
 func NewClient(sys *kit.System, config Config) *Client {
 	c := &Client{sys: sys}
 	c.config.Store(&config)
 	return c
 }
 
-// Spawn starts a gate as a top-level actor.
+// Spawn returns a running limiter, whose actor is a top-level actor.
 func Spawn(sys *kit.System, name string, config Config) (*Client, error) {
 	c := NewClient(sys, config)
 	pid, err := sys.SpawnUnique(c.Props(), name)
@@ -67,23 +67,23 @@ func Spawn(sys *kit.System, name string, config Config) (*Client, error) {
 	return c, nil
 }
 
-// Spawned tells the client which actor its Props were spawned as. Requests that
-// come before the actor has begun then wait in its mailbox, not refused.
+// Spawned sets the actor that was spawned from Props. Requests that arrive before that
+// actor has started then wait in its mailbox and are not refused.
 func (c *Client) Spawned(pid *actor.PID) { c.pid.CompareAndSwap(nil, pid) }
 
-// Props describes the gate's actor, for a supervisor to spawn, one at a time. On
-// failure the actor must be restarted, not resumed: it has refused all that
-// waited, and is closed.
+// Props returns the props of the limiter's actor, of which a supervisor spawns one at a
+// time. After a failure the actor must be restarted and not resumed, because it has refused
+// all queued requests and is closed.
 func (c *Client) Props() *actor.Props {
 	return c.sys.Props("provider",
 		func() actor.Actor { return &provider{client: c} },
 		kit.WithLanes(kit.Lanes{Bound: backlog, FailFast: true}))
 }
 
-// Acquire waits for the request's turn. It fails with a *Refused, or with the
-// cause of ctx if that ends first. The permit must be released.
+// Acquire returns a permit as soon as it is the request's turn. It fails with a *Refused, or
+// with the cause of ctx if ctx ends first. The caller must release the permit.
 func (c *Client) Acquire(ctx context.Context, ask Ask) (*Permit, error) {
-	// A pause is in force when Pause returns, not only once the actor has heard of it.
+	// A pause is in force as soon as Pause returns, even before the actor has received it.
 	if c.free.Load() != nil && !c.shared.paused.Load() {
 		c.shared.inFlight.Add(1)
 		c.shared.granted.Add(1)
@@ -111,8 +111,8 @@ func (c *Client) acquire(ctx context.Context, ask Ask) (*Permit, error) {
 	}
 }
 
-// leave settles a ticket whose owner no longer waits: if its verdict was faster,
-// the place goes back.
+// leave ends a ticket whose caller no longer waits. If the ticket was granted first, leave
+// releases its permit.
 func (c *Client) leave(ctx context.Context, t *ticket) (*Permit, error) {
 	if t.abandon() {
 		c.send((*cancelling)(t))
@@ -131,8 +131,8 @@ func (t *ticket) result(refused *Refused) (*Permit, error) {
 	return &t.permit, nil
 }
 
-// releaseFree counts a request that passed the actor by. What the actor must
-// know, it is told.
+// releaseFree counts a request that bypassed the actor. It sends the outcome to the actor
+// only if the outcome changes more than counters.
 func (c *Client) releaseFree(o Outcome) {
 	b := c.free.Load()
 	if b == nil {
@@ -146,12 +146,12 @@ func (c *Client) releaseFree(o Outcome) {
 	c.shared.outcomes[o.Kind].Add(1)
 	c.shared.inFlight.Add(-1)
 	if c.free.Load() == nil {
-		c.send(&waking{}) // the actor may have counted us and be waiting
+		c.send(&waking{}) // the actor may count this request as in flight and wait for it
 	}
 }
 
-// send refuses what nobody is there for. An actor that has stopped does the
-// same by way of the dead letters.
+// send sends a message to the actor, or rejects it if the actor was never spawned. A
+// stopped actor's messages are rejected by the dead letters.
 func (c *Client) send(message any) {
 	if pid := c.pid.Load(); pid != nil {
 		c.sys.Send(pid, message)
@@ -168,8 +168,8 @@ func (c *Client) Configure(config Config) {
 	c.send(&configuring{config})
 }
 
-// Pause holds all requests in the queue until Resume; their deadlines count on. A
-// gate that is paused before its actor begins lets nobody through.
+// Pause holds all requests in the queue until Resume. Their deadlines stay in force. A
+// limiter that is paused before its actor starts grants nothing.
 func (c *Client) Pause() { c.setPaused(true) }
 
 // Resume ends Pause.
@@ -180,13 +180,13 @@ func (c *Client) setPaused(paused bool) {
 	c.send(&pausing{})
 }
 
-// CoolDown sends nothing for d, an hour at most.
+// CoolDown grants nothing for d, or for an hour if d is longer.
 func (c *Client) CoolDown(d time.Duration) { c.send(&cooling{d}) }
 
-// InFlight is how many permits are out. It costs nothing.
+// InFlight returns the number of permits that are not released. It is one atomic read.
 func (c *Client) InFlight() int { return int(c.shared.inFlight.Load()) }
 
-// Stats asks the actor for a snapshot.
+// Stats returns a snapshot of the limiter. It waits for the actor until ctx ends.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	pid := c.pid.Load()
 	if pid == nil {
@@ -195,8 +195,8 @@ func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	return kit.Ask(ctx, c.sys, pid, &statsAsk{})
 }
 
-// Queue asks the actor who waits, in the order in which they would be served if
-// nobody else came.
+// Queue returns the queued requests in the order in which they would be served if no other
+// request arrived. It waits for the actor until ctx ends.
 func (c *Client) Queue(ctx context.Context) ([]Waiter, error) {
 	pid := c.pid.Load()
 	if pid == nil {
@@ -205,8 +205,8 @@ func (c *Client) Queue(ctx context.Context) ([]Waiter, error) {
 	return kit.Ask(ctx, c.sys, pid, &queueAsk{})
 }
 
-// Stop refuses all that wait and ends the actor. Permits stay valid; releasing
-// them counts to the end.
+// Stop refuses all queued requests and stops the actor. Permits stay valid, and releasing
+// them still counts.
 func (c *Client) Stop(ctx context.Context) error {
 	pid := c.pid.Load()
 	if pid == nil {

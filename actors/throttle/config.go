@@ -13,7 +13,7 @@ const (
 	classCount
 )
 
-// ClassOf is the class of a service_tier as clients write it.
+// ClassOf returns the class of a service_tier that a client sent; unknown tiers are Normal.
 func ClassOf(tier string) int {
 	switch tier {
 	case "priority", "fast":
@@ -24,18 +24,18 @@ func ClassOf(tier string) int {
 	return Normal
 }
 
-// Config is what one provider allows. Zero limits are no limits.
+// Config holds the limits of one provider. A limit of zero is no limit.
 type Config struct {
 	RequestsPerMinute int
 	TokensPerMinute   int
 	MaxInFlight       int
-	// Burst is how much unused limit is saved up; 0: one minute's worth.
+	// Burst is how much unused limit is saved up. Zero means one minute's worth.
 	Burst time.Duration
 
 	QueuePerOwner int // tickets of one owner and class; 0: 64
 	QueueTotal    int // tickets of all owners; 0: four times QueuePerOwner
 	Reserve       int // places on top for Interactive; 0: 32
-	// MaxWait ends every wait, whatever the ticket's deadline; 0: only that does.
+	// MaxWait bounds the wait of requests whose deadline is later. Zero sets no bound.
 	MaxWait time.Duration
 
 	Breaker Breaker
@@ -53,7 +53,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// unlimited says whether nothing but the breaker can hold a request back.
+// unlimited reports whether only the breaker can hold a request back.
 func (c *Config) unlimited() bool {
 	return c.RequestsPerMinute == 0 && c.TokensPerMinute == 0 && c.MaxInFlight == 0
 }

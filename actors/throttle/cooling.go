@@ -2,17 +2,17 @@ package throttle
 
 import "time"
 
-// coolDowns are for how long a provider asked to be left alone: as a whole, or for single
-// models, because providers count what they allow by model.
+// coolDowns holds the times until which a provider gets no requests, as a whole or for
+// single models. They are kept per model because providers count their limits per model.
 type coolDowns struct {
 	until  time.Time
 	models map[string]*modelCooling
 }
 
-// modelCooling is that of one model; "" are the requests that name none.
+// modelCooling is the cool-down of one model. Requests without a model use the empty name.
 type modelCooling struct {
-	until time.Time
-	met   int // refusals in a row that the provider put no number on
+	until   time.Time
+	unnamed int // refusals in a row for which the provider gave no time
 }
 
 const (
@@ -20,11 +20,11 @@ const (
 	maxCool    = time.Hour
 	firstCool  = time.Second
 	maxBackOff = 30 * time.Second
-	// keptModels is how many models are kept that do not cool. Clients may name any.
+	// keptModels bounds the models without a cool-down that are kept: clients may name any.
 	keptModels = 64
 )
 
-// end is when requests for the model may be sent again.
+// end returns the time from which requests for the model may be sent.
 func (c *coolDowns) end(model string) time.Time {
 	if m := c.models[model]; m != nil && m.until.After(c.until) {
 		return m.until
@@ -32,15 +32,15 @@ func (c *coolDowns) end(model string) time.Time {
 	return c.until
 }
 
-// left is how long that is from now.
+// left returns how long that is from now.
 func (c *coolDowns) left(now time.Time, model string) time.Duration {
 	return c.end(model).Sub(now)
 }
 
-// active says whether requests for any model have to wait.
+// active reports whether requests for any model have to wait.
 func (c *coolDowns) active(now time.Time) bool { return !c.next(now).IsZero() }
 
-// next is the first moment after now at which some model stops cooling; zero: none cools.
+// next returns the first time after now at which a cool-down ends, or zero if there is none.
 func (c *coolDowns) next(now time.Time) time.Time {
 	var first time.Time
 	earlier := func(t time.Time) {
@@ -55,7 +55,7 @@ func (c *coolDowns) next(now time.Time) time.Time {
 	return first
 }
 
-// longest is how long the model that cools longest has left.
+// longest returns the remaining time of the longest cool-down.
 func (c *coolDowns) longest(now time.Time) time.Duration {
 	d := c.until.Sub(now)
 	for _, m := range c.models {
@@ -64,10 +64,10 @@ func (c *coolDowns) longest(now time.Time) time.Duration {
 	return max(d, 0)
 }
 
-// all sends nothing for d. A cool-down is never shortened.
+// all starts a cool-down of the whole provider. A cool-down is never shortened.
 func (c *coolDowns) all(now time.Time, d time.Duration) { extend(&c.until, now, d) }
 
-// one sends nothing to a model for d.
+// one starts a cool-down of one model.
 func (c *coolDowns) one(now time.Time, model string, d time.Duration) {
 	if d > 0 {
 		extend(&c.model(now, model).until, now, d)
@@ -80,25 +80,25 @@ func extend(until *time.Time, now time.Time, d time.Duration) {
 	}
 }
 
-// refused hears that the provider refused a request for its rate: the model cools for as
-// long as it said, else twice as long each time it is refused again. Requests that were
-// under way at the same time do not add to it.
+// refused records that the provider refused a request because of its rate. The model cools
+// down for the time the provider gave, or else for twice as long at each further refusal.
+// Refusals of requests that were in flight at the same time do not add to it.
 func (c *coolDowns) refused(now time.Time, model string, said time.Duration) {
 	if said <= 0 {
 		if now.Before(c.end(model)) {
 			return
 		}
 		m := c.model(now, model)
-		said = min(firstCool<<min(m.met, 5), maxBackOff)
-		m.met++
+		said = min(firstCool<<min(m.unnamed, 5), maxBackOff)
+		m.unnamed++
 	}
 	c.one(now, model, said)
 }
 
-// served hears that a request for the model was not refused.
+// served records that a request for the model was not refused.
 func (c *coolDowns) served(now time.Time, model string) {
 	if m := c.models[model]; m != nil {
-		if m.met = 0; !m.until.After(now) {
+		if m.unnamed = 0; !m.until.After(now) {
 			delete(c.models, model)
 		}
 	}

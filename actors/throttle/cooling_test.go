@@ -14,7 +14,7 @@ func (w *world) of(key, model string, wait time.Duration) *ticket {
 	}
 	w.core.acquire(w.now, t)
 	w.waiting = append(w.waiting, t)
-	w.core.pump(w.now)
+	w.core.dispatch(w.now)
 	w.collectAll()
 	return t
 }
@@ -36,7 +36,7 @@ func (w *world) collectAll() {
 
 func (w *world) end(t *ticket, o Outcome) {
 	w.core.release(w.now, t, &o)
-	w.core.pump(w.now)
+	w.core.dispatch(w.now)
 	w.collectAll()
 }
 
@@ -62,15 +62,15 @@ func TestACoolDownHoldsUpItsModelOnly(t *testing.T) {
 			w.core.release(w.now, k, &Outcome{})
 		}
 		w.holding = nil
-		next := w.core.pump(w.now)
+		next := w.core.dispatch(w.now)
 		if next.Sub(w.now) != wait {
-			t.Errorf("told %v: wakes after %v", said, next.Sub(w.now))
+			t.Errorf("reported %v: wakes after %v", said, next.Sub(w.now))
 		}
 		w.now = next
-		w.core.pump(w.now)
+		w.core.dispatch(w.now)
 		w.collectAll()
 		if !w.granted(first) || !w.granted(second) {
-			t.Errorf("told %v: the model still cools after its time", said)
+			t.Errorf("reported %v: the model still cools after its time", said)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// core decides. It has no clock and no goroutine: time is an argument, and one
-// goroutine at a time may call it. Every method that can free a place must be
-// followed by pump.
+// core decides which requests are granted, queued and refused. It has no clock and no
+// goroutine: the time is an argument, and one goroutine at a time may call it. The caller
+// must call dispatch after every method that can free a place.
 type core struct {
 	config   Config
 	requests bucket
@@ -16,18 +16,17 @@ type core struct {
 	breaker  *breaker
 
 	cooling   coolDowns
-	trial     *ticket       // out while the provider is left alone
-	trialFrom time.Time     // not before; see trials.go
+	trial     *ticket       // in flight although other requests are refused; see trials.go
+	trialFrom time.Time     // the time before which no trial starts
 	service   time.Duration // moving average of how long a place is taken
 	paused    bool
 	closed    bool
 
-	// What must outlive this incarnation. inFlight is also moved by requests
-	// that never come here.
+	// shared outlives this incarnation. Requests that bypass the actor count in it, too.
 	shared *shared
 }
 
-// shared are the numbers of a provider that restarts must not forget.
+// shared holds the counters of a provider that survive a restart of its actor.
 type shared struct {
 	inFlight atomic.Int64
 	granted  atomic.Int64
@@ -37,8 +36,8 @@ type shared struct {
 	paused   atomic.Bool
 }
 
-// newCore is a core with full buckets and a closed breaker; careful, after a
-// crash, it is one with empty buckets that probes first: what was used is not known.
+// newCore returns a core with full buckets and a closed breaker. If careful is set, after a
+// crash, its buckets are empty and it probes first, because it cannot know what was used.
 func newCore(now time.Time, config Config, s *shared, careful bool) *core {
 	config = config.withDefaults()
 	state := Shut
@@ -60,7 +59,7 @@ func (c *core) acquire(now time.Time, t *ticket) {
 	t.index = -1
 	t.class = min(max(t.class, Interactive), Background)
 	if c.tokens.limit > 0 {
-		// More never fits: it waits for a full bucket, and is settled afterwards.
+		// More than the bucket holds never fits, so it waits for a full one; release corrects it.
 		t.tokens = min(t.tokens, max(c.tokens.capacity(), 1))
 	}
 	t.cost = costOf(t.tokens, c.config.TokensPerMinute > 0)
@@ -79,7 +78,7 @@ func (c *core) acquire(now time.Time, t *ticket) {
 	case c.cooling.left(now, t.model) > longCool && !c.nextTrial(t):
 		c.refuse(t, Refused{Reason: TooLate, RetryAfter: c.cooling.left(now, t.model)})
 	case !t.deadline.IsZero() && !now.Before(t.deadline):
-		c.refuse(t, Refused{Reason: Expired, RetryAfter: c.honest(now, t)})
+		c.refuse(t, Refused{Reason: Expired, RetryAfter: c.retryAfter(now, t)})
 	case c.queue.total == 0 && c.ready(now, t):
 		c.grant(now, t)
 	default:
@@ -103,9 +102,9 @@ func (c *core) enqueue(now time.Time, t *ticket) {
 	c.queue.push(t)
 }
 
-// makeRoom says whether a ticket may queue. Where all places are taken, an owner that holds
-// more of them than the asking one gives up its newest, so one flood cannot close the
-// queue to the other owners.
+// makeRoom reports whether a ticket may queue. If all places are taken, an owner that holds
+// more of them than the ticket's owner loses its newest ticket, so one flood cannot close
+// the queue to the other owners.
 func (c *core) makeRoom(now time.Time, t *ticket) bool {
 	if c.queue.count(t.owner, t.class) >= c.config.QueuePerOwner {
 		return false
@@ -121,13 +120,13 @@ func (c *core) makeRoom(now time.Time, t *ticket) bool {
 	if last == nil {
 		return false
 	}
-	wait := c.honest(now, last)
+	wait := c.retryAfter(now, last)
 	c.queue.remove(last)
 	c.refuse(last, Refused{Reason: Shed, RetryAfter: wait})
 	return true
 }
 
-// ready says whether t could go now, if it is its turn.
+// ready reports whether t could be granted now if it were its turn.
 func (c *core) ready(now time.Time, t *ticket) bool {
 	return !c.paused &&
 		!c.full() &&
@@ -139,14 +138,15 @@ func (c *core) full() bool {
 	return c.config.MaxInFlight > 0 && c.shared.inFlight.Load() >= int64(c.config.MaxInFlight)
 }
 
-// grant charges for t and tells its owner; an owner who has left costs nothing.
+// grant charges for t and sends the verdict. It takes the charge back if the caller has
+// given up.
 func (c *core) grant(now time.Time, t *ticket) {
 	t.home, t.granted = c, now
 	t.requestCharge, t.tokenCharge = c.requests.take(1), c.tokens.take(t.tokens)
 	c.shared.inFlight.Add(1)
-	// Before the owner can release: the probe must be known by then.
+	// The breaker must know its probe before the caller can release it.
 	c.breaker.granted(t)
-	if c.leftAlone(now, t.model) {
+	if c.onlyTrials(now, t.model) {
 		c.trial = t
 	}
 	if t.decide(nil) {
@@ -171,19 +171,19 @@ func (c *core) refuse(t *ticket, r Refused) {
 	}
 }
 
-// cancel takes a ticket whose owner has left out of the queue.
+// cancel removes a ticket whose caller has given up from the queue.
 func (c *core) cancel(t *ticket) {
 	if t.flow != nil {
 		c.queue.remove(t)
 	}
 }
 
-// release takes a place back.
+// release frees the place of a ticket and learns from its outcome.
 func (c *core) release(now time.Time, t *ticket, o *Outcome) {
 	c.leave(now, o)
 	if t.home == c {
 		c.settle(now, t, o)
-	} else { // granted before a restart, which began with empty buckets
+	} else { // it was granted before a restart, which began with empty buckets
 		c.tokens.settle(0, o.TokensUsed)
 	}
 	c.breaker.record(now, t, o.Kind)
@@ -192,11 +192,11 @@ func (c *core) release(now time.Time, t *ticket, o *Outcome) {
 	}
 	c.learn(now, o)
 	if c.trial == t {
-		c.tried(now, o)
+		c.endTrial(now, o)
 	}
 }
 
-// releaseFree takes the place of a request that passed by without a ticket.
+// releaseFree frees the place of a request that bypassed the actor and has no ticket.
 func (c *core) releaseFree(now time.Time, o *Outcome, counted bool) {
 	c.leave(now, o)
 	c.tokens.settle(0, o.TokensUsed)
@@ -233,7 +233,7 @@ func (c *core) observe(took time.Duration) {
 	c.service += (took - c.service) / 8
 }
 
-// learn takes what the upstream said about its own limits.
+// learn applies the limits that the upstream reported.
 func (c *core) learn(now time.Time, o *Outcome) {
 	if o.RemainingRequests != nil {
 		c.requests.lower(*o.RemainingRequests)
@@ -258,12 +258,12 @@ func (c *core) configure(now time.Time, config Config) {
 	c.requests.configure(now, c.config.RequestsPerMinute, c.config.Burst)
 	c.tokens.configure(now, c.config.TokensPerMinute, c.config.Burst)
 	if c.breaker.config != c.config.Breaker {
-		// Counters start anew, for whoever counts may still hold the old ones.
+		// The counters start anew, because other goroutines may still hold the old breaker.
 		c.breaker = c.breaker.with(now, c.config.Breaker)
 	}
 }
 
-// flush refuses all that wait.
+// flush refuses all queued tickets.
 func (c *core) flush(r Refused) {
 	for t := c.queue.any(); t != nil; t = c.queue.any() {
 		c.queue.remove(t)
@@ -271,15 +271,15 @@ func (c *core) flush(r Refused) {
 	}
 }
 
-// close ends the core: nothing is granted any more.
+// close refuses all queued tickets and those that arrive later.
 func (c *core) close() {
 	c.closed = true
 	c.flush(Refused{Reason: Closed, RetryAfter: time.Second})
 }
 
-// pump gives all verdicts that can be given at now. It returns when it must be
-// called again if nothing else happens; zero: never.
-func (c *core) pump(now time.Time) time.Time {
+// dispatch gives all verdicts that can be given at now. It returns the time at which it must
+// be called again if nothing else happens, or zero if it need not be.
+func (c *core) dispatch(now time.Time) time.Time {
 	c.refill(now)
 	c.sweep(now)
 	if !c.breaker.admits(now) && c.breaker.state == Open {
@@ -293,7 +293,7 @@ func (c *core) pump(now time.Time) time.Time {
 	return c.wake(now, t)
 }
 
-// next is the ticket whose turn it is among those whose models do not cool.
+// next returns the ticket whose turn it is among those whose models have no cool-down.
 func (c *core) next(now time.Time) *ticket {
 	if !c.cooling.active(now) {
 		return c.queue.peek(nil)
@@ -301,22 +301,22 @@ func (c *core) next(now time.Time) *ticket {
 	return c.queue.peek(func(t *ticket) bool { return c.cooling.left(now, t.model) <= 0 || c.mayTry(now, t) })
 }
 
-// sweep handles the tickets whose time has come: to expire, or to move up.
+// sweep refuses the tickets that have expired and promotes those that have aged.
 func (c *core) sweep(now time.Time) {
 	for t := c.queue.firstDue(); t != nil && !now.Before(t.due); t = c.queue.firstDue() {
 		if t.deadline.IsZero() || now.Before(t.deadline) {
 			c.queue.promote(t)
 			continue
 		}
-		wait := c.honest(now, t)
+		wait := c.retryAfter(now, t)
 		c.queue.remove(t)
 		c.refuse(t, Refused{Reason: Expired, RetryAfter: wait})
 	}
 }
 
-// wake is when pump has something to do again: at the next due ticket, at the end of a
-// cool-down, or when the head t may go. A head that waits for a place has no time, because
-// a release brings it.
+// wake returns the time at which dispatch has something to do again: when the next ticket is
+// due, when a cool-down ends, or when the head t may be granted. A head that waits for a
+// place has no time, because a release triggers dispatch.
 func (c *core) wake(now time.Time, t *ticket) time.Time {
 	var next time.Time
 	earlier := func(at time.Time) {
@@ -328,7 +328,7 @@ func (c *core) wake(now time.Time, t *ticket) time.Time {
 		earlier(d.due)
 	}
 	if !c.paused {
-		earlier(c.cooling.next(now)) // with an empty queue, too: requests may pass by atomics again
+		earlier(c.cooling.next(now)) // also with an empty queue: requests may bypass the actor again
 		if c.queue.total > 0 && c.trialFrom.After(now) {
 			earlier(c.trialFrom)
 		}
@@ -349,8 +349,8 @@ func (c *core) broken(now time.Time) Refused {
 	return Refused{Reason: BreakerOpen, RetryAfter: max(c.breaker.until.Sub(now), minRetry)}
 }
 
-// honest is what to tell a client that asks when to come back.
-func (c *core) honest(now time.Time, t *ticket) time.Duration {
+// retryAfter returns how long the client of t should wait before it tries again.
+func (c *core) retryAfter(now time.Time, t *ticket) time.Duration {
 	tickets, tokens := c.queue.ahead(t.owner, t.class)
 	if t.flow != nil { // t counted itself
 		tickets, tokens = max(tickets-1, 0), max(tokens-t.tokens, 0)
@@ -359,9 +359,9 @@ func (c *core) honest(now time.Time, t *ticket) time.Duration {
 	return max(wait, minRetry)
 }
 
-// estimate is how long t would wait behind so many tickets and their tokens, and
-// the limit that makes it wait longest. Buckets and cool-down are exact, but for other
-// owners' luck; the wait for a place is what places have taken on average.
+// estimate returns how long t would wait behind so many tickets and their tokens, and the
+// limit that makes it wait longest. Buckets and cool-downs are exact unless other owners'
+// requests arrive; the wait for a place is computed from the average service time.
 func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait time.Duration, limit string) {
 	longer := func(d time.Duration, name string) {
 		if d > wait {
@@ -377,7 +377,7 @@ func (c *core) estimate(now time.Time, t *ticket, tickets, tokens int) (wait tim
 	return wait, limit
 }
 
-// places is how many requests may be in flight; 0: any number.
+// places returns how many requests may be in flight, or 0 if there is no limit.
 func (c *core) places() int {
 	if c.breaker.state == HalfOpen {
 		return 1
@@ -385,8 +385,7 @@ func (c *core) places() int {
 	return c.config.MaxInFlight
 }
 
-// free says whether a request could pass without being looked at: only the
-// breaker's counters have to hear of it.
+// free reports whether requests may bypass the actor, so that only the breaker counts them.
 func (c *core) free(now time.Time) bool {
 	return c.config.unlimited() && c.breaker.state == Shut &&
 		!c.paused && !c.closed && c.queue.total == 0 && !c.cooling.active(now)

@@ -97,7 +97,8 @@ func (w *world) check(t *rapid.T, config Config) {
 		for class := range r {
 			for f := r[class].first; f != nil; f = f.next {
 				listed++
-				if f.count == 0 || f != q.flows[f.owner] || f.in != &r[class] || f.class() != class || f.done != (which == 1) {
+				if f.count == 0 || f != q.flows[f.owner] || f.in != &r[class] || f.class() != class ||
+					f.done != (which == 1) {
 					t.Fatalf("the flow %+v is in the list of class %d of round %d", f, class, which)
 				}
 				n := 0
@@ -120,7 +121,7 @@ func (w *world) check(t *rapid.T, config Config) {
 	}
 }
 
-// drain lets time pass and holders finish until nobody waits.
+// drain lets time pass and holders finish until the queue is empty.
 func (w *world) drain(t *rapid.T) {
 	for range 100_000 {
 		if len(w.waiting) == 0 && len(w.holding) == 0 {
@@ -131,7 +132,7 @@ func (w *world) drain(t *rapid.T) {
 			w.holding = w.holding[1:]
 			w.core.release(w.now, k, &Outcome{})
 		}
-		next := w.core.pump(w.now)
+		next := w.core.dispatch(w.now)
 		w.collect(t)
 		if len(w.holding) > 0 || len(w.waiting) == 0 {
 			continue
@@ -146,9 +147,9 @@ func (w *world) drain(t *rapid.T) {
 	t.Fatalf("%d still wait", len(w.waiting))
 }
 
-// Whatever happens in whatever order: one verdict per ticket, never more in
-// flight or in the queue than allowed, nobody beyond a deadline, nobody for ever.
-func TestCoreKeepsItsPromises(t *testing.T) {
+// For any sequence of events, each ticket gets one verdict, no limit on requests in flight
+// or in the queue is exceeded, and no ticket waits beyond its deadline or for ever.
+func TestCoreKeepsItsInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := Config{
 			RequestsPerMinute: rapid.SampledFrom([]int{0, 1, 60, 6000}).Draw(t, "rpm"),
@@ -181,12 +182,12 @@ func TestCoreKeepsItsPromises(t *testing.T) {
 					RetryAfter: time.Duration(rapid.IntRange(0, 20).Draw(t, "after")) * time.Second,
 					TokensUsed: rapid.IntRange(0, 1000).Draw(t, "used"),
 				}
-				if rapid.Bool().Draw(t, "told") {
+				if rapid.Bool().Draw(t, "reported") {
 					left := rapid.IntRange(0, 5).Draw(t, "left")
 					o.RemainingRequests, o.ResetRequests = &left, time.Second
 				}
 				w.core.release(w.now, k, &o)
-				w.core.pump(w.now)
+				w.core.dispatch(w.now)
 			},
 			"leave": func(t *rapid.T) {
 				if len(w.waiting) == 0 {
@@ -201,14 +202,14 @@ func TestCoreKeepsItsPromises(t *testing.T) {
 			},
 			"pass": func(t *rapid.T) {
 				w.now = w.now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
-				w.core.pump(w.now)
+				w.core.dispatch(w.now)
 			},
 			"pause": func(t *rapid.T) {
 				w.core.paused = rapid.Bool().Draw(t, "paused")
-				w.core.pump(w.now)
+				w.core.dispatch(w.now)
 			},
 			"": func(t *rapid.T) {
-				w.core.pump(w.now)
+				w.core.dispatch(w.now)
 				w.check(t, config)
 			},
 		})
@@ -236,7 +237,7 @@ func TestBucketIsNeverOverdrawn(t *testing.T) {
 				passed += n
 				continue
 			}
-			// The wait is honest: just before it the bucket says no, then yes.
+			// The wait is exact: the bucket refuses just before it and grants after it.
 			early, late := b, b
 			early.refill(now.Add(wait - 1))
 			late.refill(now.Add(wait))
@@ -265,7 +266,7 @@ func TestRoundRobinSharesTokens(t *testing.T) {
 		}
 	}
 	w.core.release(w.now, hold, &Outcome{})
-	w.core.pump(w.now)
+	w.core.dispatch(w.now)
 	got := make(map[string]int)
 	for range 300 {
 		w.collect(t)
@@ -275,7 +276,7 @@ func TestRoundRobinSharesTokens(t *testing.T) {
 		}
 		w.holding = nil
 		w.now = w.now.Add(time.Second)
-		w.core.pump(w.now)
+		w.core.dispatch(w.now)
 	}
 	delete(got, "first")
 	for key, tokens := range got {
@@ -321,9 +322,15 @@ func TestGrantToAnOwnerWhoHasLeftCostsNothing(t *testing.T) {
 	}
 	requests, tokens := w.core.requests.credit, w.core.tokens.credit
 	w.core.release(w.now, running, &Outcome{Kind: Success, TokensUsed: 100})
-	w.core.pump(w.now)
+	w.core.dispatch(w.now)
 	if w.core.requests.credit != requests || w.core.tokens.credit != tokens {
-		t.Errorf("buckets hold %v and %v, want %v and %v", w.core.requests.credit, w.core.tokens.credit, requests, tokens)
+		t.Errorf(
+			"buckets hold %v and %v, want %v and %v",
+			w.core.requests.credit,
+			w.core.tokens.credit,
+			requests,
+			tokens,
+		)
 	}
 	if n := w.shared.inFlight.Load(); n != 0 || w.core.queue.total != 0 {
 		t.Errorf("%d places are taken and %d requests wait, want none", n, w.core.queue.total)

@@ -1,6 +1,6 @@
 package throttle
 
-// KeyCount is how many keys a table remembers.
+// KeyCount returns how many keys a table holds.
 func KeyCount(k *Keys) (n int) {
 	for i := range k.shards {
 		n += len(k.shards[i].keys)

@@ -13,24 +13,24 @@ import (
 // finds deadlines and tickets that have aged.
 type queue struct {
 	flows   map[string]*flow
-	current round // owners that have their turn yet to come, or are in it
-	later   round // owners that have had it
-	// spent are the owners that have had their turn in this round and left: an owner that asks
-	// again each time it is served must not get a turn each time.
+	current round // owners whose turn is in progress or still to come
+	later   round // owners that have had their turn
+	// spent holds the owners that had their turn in this round and have no tickets left: an
+	// owner that queues again each time it is served must not get a turn each time.
 	spent  map[string]struct{}
-	begun  int // owners that were there when this round began
+	begun  int // owners that were queued when this round began
 	joined int // owners that have joined it since
 	due    dueHeap
 	total  int
 }
 
-// round is the owners of one round, by class and then in the order in which they came.
+// round lists the owners of one round by class, and within a class in order of arrival.
 type round [classCount]ring
 
 // ring is a list of flows.
 type ring struct{ first, last *flow }
 
-// flow is one owner's tickets. It exists only while it has some.
+// flow holds the tickets of one owner. It exists only while it has some.
 type flow struct {
 	owner      string
 	ranks      [classCount + 1]line // of tickets that have aged, then by class
@@ -66,7 +66,8 @@ const (
 	extraTurns = 16
 )
 
-// costOf weighs a ticket. Where tokens are limited, they are what owners share.
+// costOf returns the cost of a ticket. If tokens are limited, owners share tokens, else
+// requests.
 func costOf(tokens int, limited bool) int {
 	if !limited {
 		return 1
@@ -91,13 +92,13 @@ func (q *queue) push(t *ticket) {
 	}
 }
 
-// join makes the flow of an owner that has no tickets yet.
+// join adds a flow for an owner that has no tickets yet.
 func (q *queue) join(owner string) *flow {
 	if q.flows == nil {
 		q.flows, q.spent = make(map[string]*flow), make(map[string]struct{})
 	}
 	if q.total == 0 {
-		q.begin()
+		q.beginRound()
 	}
 	f := &flow{owner: owner}
 	if _, spent := q.spent[owner]; spent || q.joined >= q.begun+extraTurns {
@@ -108,8 +109,8 @@ func (q *queue) join(owner string) *flow {
 	return f
 }
 
-// begin starts a new round.
-func (q *queue) begin() {
+// beginRound starts a new round.
+func (q *queue) beginRound() {
 	q.current, q.later = q.later, round{}
 	for i := range q.current {
 		for f := q.current[i].first; f != nil; f = f.next {
@@ -120,7 +121,7 @@ func (q *queue) begin() {
 	q.begun, q.joined = len(q.flows), 0
 }
 
-// class is that of the flow's best ticket.
+// class returns the class of the flow's most urgent ticket.
 func (f *flow) class() int {
 	for class, n := range f.classes {
 		if n > 0 {
@@ -130,7 +131,7 @@ func (f *flow) class() int {
 	return Background
 }
 
-// head is the ticket that the flow's turn is spent on, of those that can be served.
+// head returns the ticket that the flow's turn is spent on, among those that can be served.
 func (f *flow) head(can func(*ticket) bool) *ticket {
 	for t := range f.upTo(Background) {
 		if can == nil || can(t) {
@@ -222,14 +223,14 @@ func (l *line) remove(t *ticket) {
 	t.next, t.prev = nil, nil
 }
 
-// peek is the ticket whose turn it is among those that can be served (all of them if can
-// is nil); nil if there is none. An owner that has none of these loses its turn. The answer
-// stays the same until the ticket is removed or an owner with a better class joins the round.
+// peek returns the ticket whose turn it is among those that can be served (all of them if
+// can is nil), or nil if there is none. An owner without such a ticket loses its turn. The
+// result stays the same until the ticket is removed or an owner with a better class joins.
 func (q *queue) peek(can func(*ticket) bool) *ticket {
 	for idle := 0; q.total > 0 && idle <= len(q.flows); {
 		f := q.current.best()
 		if f == nil {
-			q.begin()
+			q.beginRound()
 			continue
 		}
 		t := f.head(can)
@@ -252,7 +253,7 @@ func (q *queue) peek(can func(*ticket) bool) *ticket {
 	return nil
 }
 
-// best is the flow whose turn is next.
+// best returns the flow whose turn is next.
 func (r *round) best() *flow {
 	for i := range r {
 		if f := r[i].first; f != nil {
@@ -268,7 +269,7 @@ func (q *queue) serve(t *ticket) {
 	q.remove(t)
 }
 
-// any is some ticket, for flushing.
+// any returns some ticket, for flushing.
 func (q *queue) any() *ticket {
 	for _, f := range q.flows {
 		return f.head(nil)
@@ -276,7 +277,7 @@ func (q *queue) any() *ticket {
 	return nil
 }
 
-// firstDue is the ticket that must be looked at next.
+// firstDue returns the ticket whose due time is first.
 func (q *queue) firstDue() *ticket {
 	if len(q.due) == 0 {
 		return nil
@@ -297,7 +298,7 @@ func (q *queue) promote(t *ticket) {
 	}
 }
 
-// count is how many tickets of a class an owner has waiting.
+// count returns how many tickets of a class an owner has queued.
 func (q *queue) count(owner string, class int) int {
 	if f := q.flows[owner]; f != nil {
 		return f.classes[class]
@@ -305,9 +306,9 @@ func (q *queue) count(owner string, class int) int {
 	return 0
 }
 
-// ahead is how many tickets, and tokens of tickets, will probably be served before a new
-// one: the owner's own that are not less urgent, and of each other owner as many as it will
-// have turns until then.
+// ahead estimates how many tickets and tokens will be served before a new ticket: the
+// owner's own tickets that are not less urgent, and of each other owner as many as it has
+// turns until then.
 func (q *queue) ahead(owner string, class int) (tickets, tokens int) {
 	turns := 0
 	if f := q.flows[owner]; f != nil {
@@ -327,7 +328,7 @@ func (q *queue) ahead(owner string, class int) (tickets, tokens int) {
 	return tickets + now + then, tokens + nowTokens + thenTokens
 }
 
-// turns is how many tickets, and tokens of them, other owners of the round have served when
+// turns returns how many tickets and tokens the other owners of the round have served when
 // each of them has had so many turns, and one more if its class goes first.
 func (r *round) turns(owner string, class, turns int) (tickets, tokens int) {
 	for i := range r {
@@ -360,10 +361,10 @@ func (f *flow) upTo(class int) func(func(*ticket) bool) {
 	}
 }
 
-// excess is a ticket that gives up its place for a new one of the owner and class, because
-// the queue is full: the newest of the owner that has most, if that is more than the asking
-// owner would have, or as many and in less of a hurry; else a less urgent one of the asking
-// owner. It is nil if there is none.
+// excess returns the ticket that loses its place to a new ticket of the owner and class when
+// the queue is full, or nil. It is the newest ticket of the owner that has most, if that
+// owner has more than the new ticket's owner would have, or as many of a less urgent class.
+// Else it is a less urgent ticket of the same owner.
 func (q *queue) excess(owner string, class int) *ticket {
 	own := 1
 	if f := q.flows[owner]; f != nil {
@@ -387,7 +388,7 @@ func (q *queue) excess(owner string, class int) *ticket {
 	return nil
 }
 
-// worst is the class of the flow's least urgent ticket.
+// worst returns the class of the flow's least urgent ticket.
 func (f *flow) worst() int {
 	for class := classCount - 1; class > Interactive; class-- {
 		if f.classes[class] > 0 {
@@ -397,7 +398,7 @@ func (f *flow) worst() int {
 	return Interactive
 }
 
-// newest is the ticket of a class that came last.
+// newest returns the ticket of a class that arrived last.
 func (f *flow) newest(class int) *ticket {
 	if t := f.ranks[rankOf(class)].last; t != nil {
 		return t
@@ -435,7 +436,7 @@ func (h *dueHeap) Pop() any {
 	return t
 }
 
-// ageAfter is when a ticket without a deadline moves up among those of its owner.
+// ageAfter is the wait after which a ticket without a deadline moves up in its owner's flow.
 const ageAfter = 5 * time.Second
 
 // schedule sets when the queue must look at a new ticket.

@@ -18,14 +18,20 @@ type steady struct {
 }
 
 func newSteady(config Config) *steady {
-	return &steady{world: newWorld(config), good: map[string]int{}, refused: map[string]int{}, asked: map[string]int{}, longest: map[string]time.Duration{}}
+	return &steady{
+		world:   newWorld(config),
+		good:    map[string]int{},
+		refused: map[string]int{},
+		asked:   map[string]int{},
+		longest: map[string]time.Duration{},
+	}
 }
 
 // submit asks, without reading the verdict.
 func (s *steady) submit(key string, class int, wait time.Duration) {
 	s.asked[key]++
 	s.ask(key, class, 0, wait, false)
-	s.core.pump(s.now)
+	s.core.dispatch(s.now)
 	s.read()
 }
 
@@ -56,7 +62,7 @@ func (s *steady) second() {
 	for _, k := range done {
 		s.core.release(s.now, k, &Outcome{})
 	}
-	s.core.pump(s.now)
+	s.core.dispatch(s.now)
 	s.read()
 }
 
@@ -92,7 +98,14 @@ func TestAFloodingKeyNeverDelaysKeysBelowTheirShare(t *testing.T) {
 		for key := range keys {
 			name := fmt.Sprint("key", key)
 			if s.refused[name] > 0 || s.good[name] != s.asked[name] {
-				t.Fatalf("%s: %d asked, %d served, %d refused; the flood: %d served", name, s.asked[name], s.good[name], s.refused[name], s.good["flood"])
+				t.Fatalf(
+					"%s: %d asked, %d served, %d refused; the flood: %d served",
+					name,
+					s.asked[name],
+					s.good[name],
+					s.refused[name],
+					s.good["flood"],
+				)
 			}
 			// Each key has a turn of at most a quantum before this one's.
 			if most := time.Duration(1+(keys+1)*quantum[Normal]) * time.Second; s.longest[name] > most {
@@ -135,7 +148,14 @@ func TestNoClassStarves(t *testing.T) {
 				s.second()
 			}
 			if s.good["few"] != 6 || s.longest["few"] > 100*time.Second {
-				t.Errorf("class %d beside %s: %d of 6 served, %d refused, after %v at most", class, name, s.good["few"], s.refused["few"], s.longest["few"])
+				t.Errorf(
+					"class %d beside %s: %d of 6 served, %d refused, after %v at most",
+					class,
+					name,
+					s.good["few"],
+					s.refused["few"],
+					s.longest["few"],
+				)
 			}
 		}
 	}
@@ -149,7 +169,7 @@ func TestAgeingNeverMovesARequestAheadOfAnotherKey(t *testing.T) {
 		s.submit("flood", Normal, 10*time.Minute)
 	}
 	s.now = s.now.Add(6 * time.Minute)
-	s.core.pump(s.now)
+	s.core.dispatch(s.now)
 	s.submit("fresh", Normal, 10*time.Minute)
 	for range quantum[Normal] + 2 {
 		s.second()

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// KeyLimits are the limits of one gateway key. Zero is no limit.
+// KeyLimits holds the limits of one API key of the gateway. Zero is no limit.
 type KeyLimits struct {
 	RequestsPerMinute int
 	TokensPerMinute   int
 	MaxInFlight       int
 }
 
-// none says whether there is nothing to count.
+// none reports whether there is no limit to count for.
 func (l KeyLimits) none() bool { return l == KeyLimits{} }
 
-// Keys limits the gateway's own keys: no queue, an answer at once. The limits
-// come with each call, so that a changed key is another limit from then on. Any
+// Keys limits the gateway's own API keys. It has no queue and decides at once. The limits
+// are an argument of each call, so a changed limit takes effect with the next request. Any
 // goroutine may use it.
 type Keys struct {
 	seed   maphash.Seed
@@ -28,7 +28,7 @@ type Keys struct {
 
 const (
 	keyShards = 16
-	// evictLook is how many keys are looked at to find one to forget.
+	// evictLook is how many keys an eviction looks at to find one to forget.
 	evictLook = 16
 )
 
@@ -44,8 +44,8 @@ type keyState struct {
 	used             time.Time
 }
 
-// NewKeys makes a table of at most about max keys. Beyond that it forgets keys
-// that have nothing in flight, first those with full buckets, which loses nothing.
+// NewKeys returns a table of at most about max keys. Beyond that it forgets keys that have
+// nothing in flight. It prefers keys with full buckets, because forgetting them loses nothing.
 func NewKeys(max int) *Keys {
 	k := &Keys{seed: maphash.MakeSeed(), most: (max + keyShards - 1) / keyShards}
 	for i := range k.shards {
@@ -54,7 +54,7 @@ func NewKeys(max int) *Keys {
 	return k
 }
 
-// Pass is an admitted request of a key. Release gives its place back, once.
+// Pass is an admitted request of a key. The caller must release it.
 type Pass struct {
 	// Requests and Tokens are the levels after the last call, for headers.
 	Requests, Tokens Level
@@ -66,10 +66,10 @@ type Pass struct {
 	released atomic.Bool
 }
 
-// Admit counts a request for a key by its request rate and its concurrency, which can
-// be told before its body is read. A refusal costs nothing and says after which time
-// the request would be admitted. An admitted request has used one of the rate, whatever
-// becomes of it. It should call Charge as soon as its tokens are known.
+// Admit counts a request against the request rate and the concurrency of its key, which are
+// known before the body is read. A refusal costs nothing and contains the time after which
+// the request would be admitted. An admitted request counts against the rate even if it
+// fails later. The caller should call Charge as soon as the tokens are known.
 func (k *Keys) Admit(key string, limits KeyLimits, now time.Time) (*Pass, *Refused) {
 	if limits.none() {
 		return &Pass{}, nil
@@ -84,11 +84,17 @@ func (k *Keys) Admit(key string, limits KeyLimits, now time.Time) (*Pass, *Refus
 	}
 	s.requests.take(1)
 	s.inFlight++
-	return &Pass{shard: shard, key: s, limits: limits, Requests: s.requests.level(now), Tokens: s.tokens.level(now)}, nil
+	return &Pass{
+		shard:    shard,
+		key:      s,
+		limits:   limits,
+		Requests: s.requests.level(now),
+		Tokens:   s.tokens.level(now),
+	}, nil
 }
 
-// Charge counts the tokens of an admitted request, as they are estimated, or refuses
-// it with the time after which they would fit. It is called once, before Release.
+// Charge counts the estimated tokens of an admitted request, or refuses it with the time
+// after which they would fit. It is called once, before Release.
 func (p *Pass) Charge(tokens int, now time.Time) *Refused {
 	if p.key == nil {
 		return nil
@@ -106,9 +112,9 @@ func (p *Pass) Charge(tokens int, now time.Time) *Refused {
 	return nil
 }
 
-// Release replaces the estimate by the tokens used; below zero: not known, the
-// estimate stays. Later calls and those of a nil Pass do nothing. It works on a forgotten
-// key, too.
+// Release frees the place and replaces the estimate by the tokens used. A negative number
+// means that the use is not known, and the estimate stays. Later calls and calls of a nil
+// Pass do nothing. Release also works if the key was forgotten.
 func (p *Pass) Release(tokensUsed int) {
 	if p == nil || p.key == nil || p.released.Swap(true) {
 		return
@@ -133,7 +139,7 @@ func (s *keyState) refuse(now time.Time, limits KeyLimits) *Refused {
 	var wait time.Duration
 	var limit string
 	if limits.MaxInFlight > 0 && s.inFlight >= limits.MaxInFlight {
-		// The end of a request cannot be foreseen; a client that comes back in a second is cheap.
+		// The end of a request cannot be foreseen, and a client that retries after a second is cheap.
 		wait, limit = minRetry, LimitConcurrency
 	}
 	if w := s.requests.wait(1); w > wait {

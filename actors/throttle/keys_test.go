@@ -13,7 +13,13 @@ import (
 var noon = time.Unix(1_700_000_000, 0)
 
 // admit admits a request of tokens, as a caller does that knows them at once.
-func admit(keys *throttle.Keys, key string, limits throttle.KeyLimits, tokens int, now time.Time) (*throttle.Pass, *throttle.Refused) {
+func admit(
+	keys *throttle.Keys,
+	key string,
+	limits throttle.KeyLimits,
+	tokens int,
+	now time.Time,
+) (*throttle.Pass, *throttle.Refused) {
 	pass, refused := keys.Admit(key, limits, now)
 	if refused != nil {
 		return nil, refused
@@ -170,7 +176,8 @@ func TestRequestThatIsRefusedLaterCostsOneOfTheRateAndNoPlace(t *testing.T) {
 	if refused != nil {
 		t.Fatalf("the place was not given back: %+v", refused)
 	}
-	if refused := second.Charge(1, noon); refused == nil || refused.Limit != throttle.LimitTokens || refused.RetryAfter <= 0 {
+	if refused := second.Charge(1, noon); refused == nil || refused.Limit != throttle.LimitTokens ||
+		refused.RetryAfter <= 0 {
 		t.Errorf("tokens beyond the limit: %+v", refused)
 	}
 	second.Release(0)

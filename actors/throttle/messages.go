@@ -7,18 +7,18 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// A ticket is sent three times at most, each time as another message, so that
-// none of them has to be allocated.
+// A ticket is sent three times at most, each time as another message type, so that no
+// message has to be allocated.
 type (
-	// acquiring asks for a place. If it is rejected, so is the ticket.
+	// acquiring asks for a grant. If the mailbox rejects it, the ticket is refused.
 	acquiring ticket
-	// releasing gives the place back, with the outcome in it.
+	// releasing frees the place; the ticket contains the outcome.
 	releasing ticket
-	// cancelling takes an abandoned ticket out of the queue.
+	// cancelling removes an abandoned ticket from the queue.
 	cancelling ticket
 )
 
-// releasingFree is releasing without a ticket.
+// releasingFree releases a request that bypassed the actor and has no ticket.
 type releasingFree struct {
 	client  *Client
 	outcome Outcome
@@ -27,10 +27,10 @@ type releasingFree struct {
 
 type (
 	configuring struct{ config Config }
-	// pausing tells that what is shared says something else by now.
+	// pausing makes the actor read the shared pause flag again.
 	pausing struct{}
 	cooling struct{ d time.Duration }
-	// waking makes the actor look at its queue again.
+	// waking makes the actor dispatch its queue again.
 	waking   struct{}
 	statsAsk struct{ kit.Reply[Stats] }
 	queueAsk struct{ kit.Reply[[]Waiter] }
@@ -40,7 +40,7 @@ func (*acquiring) Lane() kit.Lane     { return kit.LaneAcquire }
 func (*releasing) Lane() kit.Lane     { return kit.LaneRelease }
 func (*releasingFree) Lane() kit.Lane { return kit.LaneRelease }
 
-// LogValue keeps keys out of logs, whoever prints a message.
+// LogValue keeps API keys out of logs when a message is printed.
 func (*acquiring) LogValue() slog.Value { return slog.StringValue("throttle.acquiring") }
 
 // LogValue is as acquiring's.
@@ -49,7 +49,7 @@ func (*releasing) LogValue() slog.Value { return slog.StringValue("throttle.rele
 // LogValue is as acquiring's.
 func (*cancelling) LogValue() slog.Value { return slog.StringValue("throttle.cancelling") }
 
-// IgnoreDeadLetterLogging marks messages that may find the actor gone.
+// IgnoreDeadLetterLogging marks messages that may arrive after the actor has stopped.
 func (*releasing) IgnoreDeadLetterLogging() {}
 
 // IgnoreDeadLetterLogging is as releasing's.
@@ -58,7 +58,8 @@ func (*releasingFree) IgnoreDeadLetterLogging() {}
 // IgnoreDeadLetterLogging is as releasing's.
 func (*cancelling) IgnoreDeadLetterLogging() {}
 
-// Reject implements kit.Rejecter: a full mailbox sheds, a missing actor is closed.
+// Reject implements kit.Rejecter. The ticket is refused as Shed if the mailbox is full, and
+// as Closed if there is no actor.
 func (m *acquiring) Reject(reason kit.Reason) {
 	t := (*ticket)(m)
 	why := Closed
@@ -70,7 +71,7 @@ func (m *acquiring) Reject(reason kit.Reason) {
 	}
 }
 
-// Reject implements kit.Rejecter: the place is free even if nobody is there to hear.
+// Reject implements kit.Rejecter. It frees the place although the actor does not run.
 func (m *releasing) Reject(kit.Reason) { m.permit.client.shared.inFlight.Add(-1) }
 
 // Reject implements kit.Rejecter.

@@ -2,8 +2,8 @@ package throttle
 
 import "time"
 
-// Kind is what became of a permitted request, in the failure classes of the
-// upstream client.
+// Kind is the result of a permitted request. KindOf maps the failure classes of the upstream
+// client to it.
 type Kind uint8
 
 // The kinds of outcome.
@@ -14,9 +14,9 @@ const (
 	Transient        // 500, 502, 504, reset, timeout
 	NotSent          // the upstream was never reached
 	CallerFault      // 4xx that the caller caused
-	Cancelled        // the caller left
-	Credential       // the provider refused our key
-	Unused           // the request was not even tried
+	Cancelled        // the caller gave up
+	Credential       // the provider refused our API key
+	Unused           // the request was not sent at all
 	kindCount
 )
 
@@ -30,13 +30,13 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// failure says whether the outcome counts against the upstream's health.
+// failure reports whether the outcome counts against the upstream's health.
 func (k Kind) failure() bool { return k == Overloaded || k == Transient || k == NotSent }
 
-// alive says whether a probe with this outcome found a working upstream.
+// alive reports whether a probe with this outcome found a working upstream.
 func (k Kind) alive() bool { return k == Success || k == RateLimited }
 
-// unspent says whether the upstream surely used no tokens.
+// unspent reports whether the upstream certainly used no tokens.
 func (k Kind) unspent() bool {
 	switch k {
 	case RateLimited, NotSent, CallerFault, Credential, Unused:
@@ -45,22 +45,23 @@ func (k Kind) unspent() bool {
 	return false
 }
 
-// Outcome is what a permit's owner learned. Only Kind is needed.
+// Outcome is the result of a permitted request. Only Kind is required.
 type Outcome struct {
 	Kind Kind
-	// Model is the model that a cool-down is about; "": that of the Ask.
+	// Model is the model that a cool-down applies to. Empty means the model of the Ask.
 	Model string
-	// RetryAfter is the upstream's, for RateLimited and Overloaded.
+	// RetryAfter is the time that the upstream gave, for RateLimited and Overloaded.
 	RetryAfter time.Duration
-	// TokensUsed replaces the estimate; 0: not known, the estimate stays,
-	// unless Kind says that none were used.
+	// TokensUsed replaces the estimate. Zero means that the use is not known and the
+	// estimate stays, unless Kind shows that no tokens were used.
 	TokensUsed int
-	// What the upstream says is left, and until when that is so; nil: not said.
+	// The upstream's remaining limits and the times until they are reset, from its
+	// response headers. Nil means that it sent none.
 	RemainingRequests, RemainingTokens *int
 	ResetRequests, ResetTokens         time.Duration
 }
 
-// exhausted is how long the upstream says that nothing is left.
+// exhausted returns how long the upstream has no limit left, by its own headers.
 func (o *Outcome) exhausted() time.Duration {
 	var d time.Duration
 	if o.RemainingRequests != nil && *o.RemainingRequests <= 0 {
@@ -72,7 +73,7 @@ func (o *Outcome) exhausted() time.Duration {
 	return d
 }
 
-// plain says whether an outcome changes nothing but counters.
+// plain reports whether the outcome changes only counters.
 func (o *Outcome) plain() bool {
 	if o.Kind == RateLimited || o.Kind == Credential || o.Kind == Overloaded && o.RetryAfter > 0 {
 		return false

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Permit is the right to send one request. Whoever holds it releases it, once,
-// with what became of the request; later calls do nothing. Any goroutine may.
+// Permit is the right to send one request. Its holder must release it with the outcome of
+// the request. Any goroutine may use it.
 type Permit struct {
 	client   *Client
 	ticket   *ticket // nil: counted by atomics only
 	released atomic.Bool
 }
 
-// Waited is how long the request was in the queue (X-Queue-Ms).
+// Waited returns how long the request was queued (X-Queue-Ms).
 func (p *Permit) Waited() time.Duration {
 	if p.ticket == nil {
 		return 0
@@ -21,8 +21,8 @@ func (p *Permit) Waited() time.Duration {
 	return p.ticket.granted.Sub(p.ticket.asked)
 }
 
-// Position is the request's place in the queue when it was asked for, from 1;
-// 0: it did not have to queue.
+// Position returns the position at which the request joined the queue, from 1. It is 0 if
+// the request did not have to queue.
 func (p *Permit) Position() int {
 	if p.ticket == nil {
 		return 0
@@ -30,7 +30,7 @@ func (p *Permit) Position() int {
 	return p.ticket.position
 }
 
-// Release gives the place back.
+// Release frees the permit's place. Calls after the first do nothing.
 func (p *Permit) Release(outcome Outcome) {
 	if p.released.Swap(true) {
 		return

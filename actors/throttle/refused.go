@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Reason is why a request was refused.
+// Reason says why a request was refused. Its String is the word used in metrics and replies.
 type Reason uint8
 
-// The reasons. All but Closed and BreakerOpen are the gateway's own limit (429);
-// those two are an upstream that cannot be used now (503).
+// The reasons. Closed and BreakerOpen mean that the upstream cannot be used now (503). All
+// others are limits of the gateway itself (429).
 const (
 	Shed         Reason = iota // the queue is full
 	Expired                    // the deadline passed in the queue
-	TooLate                    // the deadline would pass before its turn: refused at the door
+	TooLate                    // the deadline would pass before its turn, so it is not queued
 	Closed                     // stopped, or restarting
-	BreakerOpen                // the upstream fails, and is left alone
+	BreakerOpen                // the upstream fails, and the breaker is open
 	LimitReached               // a gateway key's own limit
 	reasonCount
 )
@@ -37,14 +37,14 @@ const (
 	LimitConcurrency = "concurrency"
 )
 
-// Refused is the error of a request that was not permitted.
+// Refused is the error of a request that got no permit.
 type Refused struct {
 	Reason Reason
-	// RetryAfter is when a try could be served, as far as that can be known now.
+	// RetryAfter is the estimated time after which a retry could be served.
 	RetryAfter time.Duration
-	// Limit is the limit that stands in the way, if it is one.
+	// Limit names the limit that was reached, if a limit is the cause.
 	Limit string
-	// Requests and Tokens are the key's levels, for LimitReached.
+	// Requests and Tokens are the levels of the key's limits, for LimitReached.
 	Requests, Tokens Level
 }
 
@@ -52,7 +52,7 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("refused: %s, retry after %s", r.Reason, r.RetryAfter.Round(time.Millisecond))
 }
 
-// Why is the reason of an error of Acquire, in one word.
+// Why returns the reason of an error of Acquire in one word, for metrics.
 func Why(err error) string {
 	var r *Refused
 	if errors.As(err, &r) {

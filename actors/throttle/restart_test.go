@@ -123,7 +123,7 @@ func TestClientWithoutActorIsClosed(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if _, err := c.Stats(t.Context()); err == nil {
-			t.Error("stats of nobody")
+			t.Error("Stats succeeded without an actor")
 		}
 		if err := c.Stop(t.Context()); err != nil {
 			t.Error(err)

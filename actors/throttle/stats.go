@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats is a provider's gate at one instant; the totals count since the start.
+// Stats is a snapshot of a provider's limiter. The totals count since the program started.
 type Stats struct {
 	InFlight    int
 	MaxInFlight int // 0: no limit
@@ -14,19 +14,19 @@ type Stats struct {
 	Tokens      Level
 	Queued      int
 	Queues      []OwnerQueue  // longest first
-	CoolDown    time.Duration // left, of the model that cools longest
+	CoolDown    time.Duration // the remaining time of the longest cool-down
 	Breaker     State
 	ReopensIn   time.Duration // until the next probe, when open
 	Paused      bool
-	Service     time.Duration // how long a request takes, on average
+	Service     time.Duration // the average time a request takes
 
 	Granted  int64
-	Waited   time.Duration // in the queue, all granted requests together
+	Waited   time.Duration // total time that granted requests were queued
 	Refused  map[string]int64
 	Outcomes map[string]int64
 }
 
-// OwnerQueue is what one owner has waiting in one class.
+// OwnerQueue describes the queued requests of one owner in one class.
 type OwnerQueue struct {
 	Owner  string
 	Class  int
@@ -68,7 +68,7 @@ func (c *core) stats(now time.Time) Stats {
 	return s
 }
 
-// queues describes the flow's tickets, by class.
+// queues returns the flow's queued tickets by class.
 func (f *flow) queues(now time.Time) []OwnerQueue {
 	var all []OwnerQueue
 	for class, n := range f.classes {

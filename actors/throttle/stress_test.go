@@ -15,8 +15,8 @@ import (
 )
 
 // Callers come, wait, leave and fail while the limits change under them. The
-// bubble fails the test if anybody waits for ever.
-func TestNobodyIsLostWhileLimitsChange(t *testing.T) {
+// bubble fails the test if a request waits for ever.
+func TestEveryRequestIsAnsweredWhileLimitsChange(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		client, err := throttle.Spawn(sys, "provider", throttle.Config{})
 		if err != nil {

@@ -51,7 +51,13 @@ func (g *gate) request(name string, ask throttle.Ask, service time.Duration, out
 	g.requestCtx(g.t.Context(), name, ask, service, outcome)
 }
 
-func (g *gate) requestCtx(ctx context.Context, name string, ask throttle.Ask, service time.Duration, outcome throttle.Outcome) {
+func (g *gate) requestCtx(
+	ctx context.Context,
+	name string,
+	ask throttle.Ask,
+	service time.Duration,
+	outcome throttle.Outcome,
+) {
 	g.wg.Go(func() {
 		permit, err := g.Acquire(ctx, ask)
 		r := result{at: time.Since(g.begin), err: err}
@@ -136,7 +142,12 @@ func in(d time.Duration) time.Time { return time.Now().Add(d) }
 func TestRequestsPerMinuteAreKept(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 60}, func(t *testing.T, g *gate) {
 		for range 70 {
-			g.request("a", throttle.Ask{Owner: "a", Deadline: in(time.Minute), Class: throttle.Normal}, 0, throttle.Outcome{})
+			g.request(
+				"a",
+				throttle.Ask{Owner: "a", Deadline: in(time.Minute), Class: throttle.Normal},
+				0,
+				throttle.Outcome{},
+			)
 		}
 		g.wg.Wait()
 		times := g.served("a")
@@ -173,7 +184,12 @@ func TestTokensAreEstimatedThenSettled(t *testing.T) {
 func TestRequestLargerThanTheBucketIsServedWhenItIsFull(t *testing.T) {
 	run(t, throttle.Config{TokensPerMinute: 600}, func(t *testing.T, g *gate) {
 		g.hold(throttle.Ask{Tokens: 100}).Release(throttle.Outcome{})
-		g.request("large", throttle.Ask{Tokens: 100_000, Deadline: in(time.Minute)}, 0, throttle.Outcome{TokensUsed: 100_000})
+		g.request(
+			"large",
+			throttle.Ask{Tokens: 100_000, Deadline: in(time.Minute)},
+			0,
+			throttle.Outcome{TokensUsed: 100_000},
+		)
 		g.wg.Wait()
 		if times := g.served("large"); len(times) != 1 || times[0] != 10*time.Second {
 			t.Errorf("served at %v", times)
@@ -200,11 +216,21 @@ func TestInFlightIsKept(t *testing.T) {
 func TestTrickleIsServedBesideAFlood(t *testing.T) {
 	run(t, throttle.Config{RequestsPerMinute: 600, Burst: time.Second}, func(t *testing.T, g *gate) {
 		for range 600 {
-			g.request("flood", throttle.Ask{Owner: "flood", Class: throttle.Normal, Deadline: in(20 * time.Second)}, 0, throttle.Outcome{})
+			g.request(
+				"flood",
+				throttle.Ask{Owner: "flood", Class: throttle.Normal, Deadline: in(20 * time.Second)},
+				0,
+				throttle.Outcome{},
+			)
 		}
 		kittest.Quiesce()
 		for range 10 {
-			g.request("trickle", throttle.Ask{Owner: "trickle", Class: throttle.Normal, Deadline: in(2 * time.Second)}, 0, throttle.Outcome{})
+			g.request(
+				"trickle",
+				throttle.Ask{Owner: "trickle", Class: throttle.Normal, Deadline: in(2 * time.Second)},
+				0,
+				throttle.Outcome{},
+			)
 			kittest.Pass(time.Second)
 		}
 		g.wg.Wait()
@@ -268,15 +294,30 @@ func TestInteractiveGoesFirstAndHasAReserve(t *testing.T) {
 func TestBackgroundAgesInsteadOfStarvingBehindItsOwnKey(t *testing.T) {
 	run(t, throttle.Config{MaxInFlight: 1}, func(t *testing.T, g *gate) {
 		held := g.hold(throttle.Ask{})
-		g.request("poll", throttle.Ask{Owner: "k", Class: throttle.Background, Deadline: in(20 * time.Second)}, time.Second, throttle.Outcome{})
+		g.request(
+			"poll",
+			throttle.Ask{Owner: "k", Class: throttle.Background, Deadline: in(20 * time.Second)},
+			time.Second,
+			throttle.Outcome{},
+		)
 		kittest.Quiesce()
 		for range 10 { // more than can be served, without end
-			g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)}, time.Second, throttle.Outcome{})
+			g.request(
+				"urgent",
+				throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)},
+				time.Second,
+				throttle.Outcome{},
+			)
 		}
 		kittest.Quiesce()
 		held.Release(throttle.Outcome{})
 		for range 20 {
-			g.request("urgent", throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)}, time.Second, throttle.Outcome{})
+			g.request(
+				"urgent",
+				throttle.Ask{Owner: "k", Class: throttle.Interactive, Deadline: in(time.Minute)},
+				time.Second,
+				throttle.Outcome{},
+			)
 			kittest.Pass(time.Second)
 		}
 		g.wg.Wait()
@@ -318,7 +359,7 @@ func TestTooLateIsKnownAtTheDoor(t *testing.T) {
 		if refused.RetryAfter != 10*time.Second || refused.Limit != throttle.LimitRequests {
 			t.Errorf("refused %+v", refused)
 		}
-		// Honest: whoever waits that long is served.
+		// A request that waits as long as RetryAfter says is served.
 		time.Sleep(refused.RetryAfter)
 		g.hold(throttle.Ask{Deadline: in(time.Second)}).Release(throttle.Outcome{})
 	})
@@ -488,7 +529,9 @@ func TestOldFailuresLeaveTheRatio(t *testing.T) {
 
 func TestTheLastProviderIsTriedOneAtATime(t *testing.T) {
 	alone := map[string]throttle.Outcome{
-		"failing": {Kind: throttle.Transient}, "credential refused": {Kind: throttle.Credential}, "long cool-down": {Kind: throttle.RateLimited, RetryAfter: time.Hour},
+		"failing": {
+			Kind: throttle.Transient,
+		}, "credential refused": {Kind: throttle.Credential}, "long cool-down": {Kind: throttle.RateLimited, RetryAfter: time.Hour},
 	}
 	for name, outcome := range alone {
 		t.Run(name, func(t *testing.T) {
@@ -543,7 +586,8 @@ func TestARateLimitIsASignOfLife(t *testing.T) {
 			g.hold(throttle.Ask{}).Release(throttle.Outcome{Kind: throttle.Transient})
 		}
 		kittest.Quiesce()
-		g.hold(throttle.Ask{Last: true}).Release(throttle.Outcome{Kind: throttle.RateLimited, RetryAfter: 7 * time.Second})
+		g.hold(throttle.Ask{Last: true}).
+			Release(throttle.Outcome{Kind: throttle.RateLimited, RetryAfter: 7 * time.Second})
 		kittest.Quiesce()
 		g.request("a", throttle.Ask{Last: true, Deadline: in(10 * time.Second)}, 0, throttle.Outcome{})
 		g.wg.Wait()
@@ -656,7 +700,7 @@ func TestPauseHoldsAndResumeLetsGo(t *testing.T) {
 	})
 }
 
-// Nobody passes a gate by whose actor has not heard yet that it is paused.
+// No request bypasses an actor that has not received the pause yet.
 func TestPauseIsInForceWhenItReturns(t *testing.T) {
 	run(t, throttle.Config{}, func(t *testing.T, g *gate) {
 		for range 100 {
@@ -694,7 +738,8 @@ func TestWaitAndPositionAreVisible(t *testing.T) {
 		}
 		kittest.Pass(4 * time.Second)
 		s := g.stats()
-		if len(s.Queues) != 1 || s.Queues[0] != (throttle.OwnerQueue{Owner: "k", Class: 0, Count: 3, Oldest: 4 * time.Second}) {
+		if len(s.Queues) != 1 ||
+			s.Queues[0] != (throttle.OwnerQueue{Owner: "k", Class: 0, Count: 3, Oldest: 4 * time.Second}) {
 			t.Errorf("queues %+v", s.Queues)
 		}
 		held.Release(throttle.Outcome{})

@@ -15,8 +15,15 @@ func TestWaitersAreListedInTheOrderTheyAreServed(t *testing.T) {
 		now := time.Now()
 		push := func(n int) {
 			for i := range n {
-				tk := &ticket{id: fmt.Sprint(q.total, "-", i), owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"),
-					class: rapid.IntRange(Interactive, Background).Draw(t, "class"), cost: rapid.IntRange(1, maxCost).Draw(t, "cost"), asked: now, index: -1}
+				tk := &ticket{
+					id:    fmt.Sprint(q.total, "-", i),
+					owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"),
+					class: rapid.IntRange(Interactive, Background).
+						Draw(t, "class"),
+					cost:  rapid.IntRange(1, maxCost).Draw(t, "cost"),
+					asked: now,
+					index: -1,
+				}
 				tk.rank = rankOf(tk.class)
 				q.push(tk)
 			}
@@ -28,16 +35,16 @@ func TestWaitersAreListedInTheOrderTheyAreServed(t *testing.T) {
 			}
 		}
 		push(rapid.IntRange(0, 5).Draw(t, "later"))
-		told := q.waiters(now)
-		for i, w := range told {
+		listed := q.waiters(now)
+		for i, w := range listed {
 			tk := q.peek(nil)
 			if tk == nil || tk.id != w.ID || w.Position != i+1 {
-				t.Fatalf("place %d is told to be %s, was %+v", i+1, w.ID, tk)
+				t.Fatalf("position %d is listed as %s, was %+v", i+1, w.ID, tk)
 			}
 			q.serve(tk)
 		}
 		if q.total != 0 {
-			t.Fatalf("%d were not told of", q.total)
+			t.Fatalf("%d were not listed", q.total)
 		}
 	})
 }

@@ -77,7 +77,7 @@ var Table = []Mutant{
 		Name: "ledger: settle a hold that has ended",
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
 		Old: `	if h.phase != open {
-		return c.again(h, w)
+		return c.joinEnd(h, w)
 	}
 	amount := min(max(s.Amount, 0), state.MaxCredits)`,
 		New: `	amount := min(max(s.Amount, 0), state.MaxCredits)`,
@@ -104,8 +104,8 @@ var Table = []Mutant{
 	{
 		Name: "ledger: forget a release when its commit fails",
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
-		Old: `		case err != nil && o.patient():
-			c.retry(o, &again)
+		Old: `		case err != nil && o.retried():
+			c.retry(o, &retries)
 `,
 		New: ``,
 	},
