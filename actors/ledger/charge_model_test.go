@@ -16,7 +16,7 @@ import (
 // left, and never above what the model gives.
 func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 	price := &catalog.Price{Input: 1_000_000, Output: 10_000_000}
-	reported := rapid.OneOf(
+	counts := rapid.OneOf(
 		rapid.Int64Range(0, 200),
 		rapid.SampledFrom([]int64{-1, dialogue.NegativeCount, -50, 0, 1 << 40}),
 	)
@@ -27,7 +27,7 @@ func TestBillDependsOnWhatTheProviderDid(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(t, "events") {
 			if rapid.Bool().Draw(t, "usage") {
 				report := dialogue.NoUsage
-				report.OutputTotal = reported.Draw(t, "output")
+				report.OutputTotal = counts.Draw(t, "output")
 				reported.Merge(report)
 			} else {
 				delivered += rapid.Int64Range(1, 20).Draw(t, "piece")

@@ -1,8 +1,16 @@
-// Package meter keeps the money of text requests: it holds what a request may
-// cost before its first upstream call, extends the hold of a stream that was
-// given no end, and settles by how the request ended.
+// Package meter charges text and image requests. It holds what a request may cost before the
+// first upstream call, extends the hold of a stream without a maximum, and settles the hold
+// by how the request ended.
 //
-// It is what stands between actors/text, which knows how requests go, and ledger,
-// which knows money. It is not for limits of rates, nor for media jobs, which ask
-// the ledger themselves.
+// It connects actors/text and actors/images, which know how requests proceed, to the ledger,
+// which knows money. It limits no rates. Video jobs use the ledger directly.
+//
+// # Usage
+//
+// A handler makes one Text or Picture for each request and passes it to the request, which
+// calls Begin before each attempt, Progress while a stream runs, and End.
+//
+// # Errors
+//
+// Begin and End return the errors of the ledger as a *dialogue.Error for the client.
 package meter

@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/tokens"
 )
 
-// What media count in a prompt, on the high side of what vendors say.
+// The tokens that media count in a prompt, at the high end of what vendors document.
 const (
 	pixelsPerToken = 750
 	leastImage     = 85
@@ -22,8 +22,8 @@ const (
 	videoBytes     = 125_000 // a second
 )
 
-// mediaTokens returns what media in base64 count. known is false for base64 that is no known
-// kind of media, which is text.
+// mediaTokens returns the tokens that media in base64 count. known is false if the content is
+// no known kind of media and counts as text.
 func mediaTokens(content []byte) (n int64, known bool) {
 	file := decode(content)
 	head := make([]byte, longestFrame+4)
@@ -57,8 +57,8 @@ func mediaTokens(content []byte) (n int64, known bool) {
 const longestFrame = 2048
 
 // beginsWithTwoFrames reports whether b begins with a frame of MPEG audio or AAC that
-// another frame follows. A frame has no other mark than eleven set bits, which text in
-// base64 can have as well, so one frame proves nothing.
+// another frame follows. A frame is marked only by eleven set bits, which text in base64 can
+// contain as well, so one frame proves nothing.
 func beginsWithTwoFrames(b []byte) bool {
 	n := frameLength(b)
 	return n > 0 && n < len(b) && frameLength(b[n:]) > 0 && b[1] == b[n+1]
@@ -78,8 +78,8 @@ var bitRates = map[bool][3][16]int{
 	},
 }
 
-// frameLength returns the length in bytes of the audio frame at the beginning of b, which
-// its header tells (ISO 11172-3 2.4.1.3, ISO 13818-7 6.2), or 0 if there is none.
+// frameLength returns the length in bytes of the audio frame at the beginning of b, as its
+// header says (ISO 11172-3 2.4.1.3, ISO 13818-7 6.2), or 0 if there is no frame.
 func frameLength(b []byte) int {
 	if len(b) < 6 || b[0] != 0xff || b[1]&0xe0 != 0xe0 {
 		return 0
@@ -139,8 +139,8 @@ func (a *alphabet) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// pages counts the pages of a PDF. Those of a file whose objects are compressed can't be seen,
-// so it has at least one for each bytesPerPage.
+// pages counts the pages of a PDF. It cannot see pages in compressed objects, so it assumes
+// at least one page for each bytesPerPage.
 func pages(file io.Reader, size int64) int64 {
 	const bytesPerPage = 200_000
 	found := int64(0)
@@ -167,7 +167,8 @@ func pageObjects(b []byte) (n int) {
 		if at < 0 || at+5 >= len(b) {
 			return n
 		}
-		if typed := bytes.TrimRight(b[max(0, at-8):at], " \r\n"); b[at+5] != 's' && bytes.HasSuffix(typed, []byte("/Type")) {
+		if typed := bytes.TrimRight(b[max(0, at-8):at], " \r\n"); b[at+5] != 's' &&
+			bytes.HasSuffix(typed, []byte("/Type")) {
 			n++
 		}
 		b = b[at+5:]

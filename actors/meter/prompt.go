@@ -7,13 +7,13 @@ import (
 	"stagedoor/providers/tokens"
 )
 
-// mediaRun is how long the shortest run of base64 is that is looked at.
+// mediaRun is the length of the shortest run of base64 that may be media.
 const mediaRun = 1 << 10
 
-// promptTokens guesses the tokens of a request's body, which is valid JSON: a token is four
-// bytes of text. Only the content of a member that carries media, as the shapes have them,
-// is not text; it counts by its pixels, pages or seconds. The guess errs on the high side,
-// since names and punctuation of the JSON count, too.
+// promptTokens estimates the tokens of a request's body, which is valid JSON. A token is four
+// bytes of text. The content of a member that carries media in one of the shapes counts by
+// its pixels, pages or seconds instead. The estimate is high, because it also counts the
+// names and the punctuation of the JSON.
 func promptTokens(body []byte) int64 {
 	if !longRun(body) {
 		return tokens.Estimate(len(body))
@@ -23,8 +23,8 @@ func promptTokens(body []byte) int64 {
 	return tokens.Estimate(len(body)-w.bytes) + w.tokens
 }
 
-// longRun reports whether there is a run of base64 digits that may be media. One of every
-// mediaRun bytes is in such a run, so only those are looked at, and what is around them.
+// longRun reports whether there is a run of base64 digits that may be media. Such a run
+// contains one of every mediaRun bytes, so only those and their neighbours are checked.
 func longRun(body []byte) bool {
 	for at := mediaRun - 1; at < len(body); at += mediaRun {
 		if !base64Digit[body[at]] {
@@ -51,10 +51,10 @@ var base64Digit = func() (set [256]bool) {
 	return set
 }()
 
-// promptWalk goes through a body once and sums up its media.
+// promptWalk reads a body once and sums up its media.
 type promptWalk struct {
-	bytes  int   // of the body that are media and not text
-	tokens int64 // that they count
+	bytes  int   // bytes of the body that are media and not text
+	tokens int64 // tokens that these count
 
 	inside []member
 }
@@ -106,9 +106,9 @@ func (w *promptWalk) leave() (name []byte) {
 	return name
 }
 
-// isText reports whether all below a member is text to the model: arguments and results of
-// calls, and schemas. The input of a response is a list at the top, and that of a call is an
-// object below.
+// isText reports whether everything inside a member is text to the model, as arguments and
+// results of calls and schemas are. The input of a response is a list at the top level, and
+// the input of a call is an object at a lower level.
 func isText(name []byte, depth int) bool {
 	const topList = 2 // depth of the elements of a list at the top
 	switch string(name) {

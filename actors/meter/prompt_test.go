@@ -32,7 +32,9 @@ func TestPromptTokens(t *testing.T) {
 	blankless := strings.Repeat("abcdefgh", 50_000) // 100,000 tokens
 	wav := append([]byte("RIFF....WAVEfmt ................"), make([]byte, 320_000)...)
 	binary.LittleEndian.PutUint32(wav[28:], 32_000)
-	pdf := []byte("%PDF-1.7\n" + strings.Repeat("1 0 obj <</Type /Page /Parent 2 0 R>> endobj\n", 40) + "<</Type/Pages /Kids[]>>")
+	pdf := []byte(
+		"%PDF-1.7\n" + strings.Repeat("1 0 obj <</Type /Page /Parent 2 0 R>> endobj\n", 40) + "<</Type/Pages /Kids[]>>",
+	)
 	tests := []struct {
 		name      string
 		body      string
@@ -43,20 +45,85 @@ func TestPromptTokens(t *testing.T) {
 		{"prose", prose, 45_000, 45_000},
 		{"prose of another script", strings.Repeat("日本語の文章", 1000), 4500, 4500},
 		{"text without blanks", `{"messages":[{"content":"` + blankless + `"}]}`, 100_000, 100_020},
-		{"text without blanks in a part", `{"messages":[{"content":[{"type":"text","text":"` + blankless + `"}]}]}`, 100_000, 100_020},
-		{"text that says it is a picture", `{"messages":[{"content":"data:image/png;base64,` + picture + `"}]}`, 33_000, 40_000},
+		{
+			"text without blanks in a part",
+			`{"messages":[{"content":[{"type":"text","text":"` + blankless + `"}]}]}`,
+			100_000,
+			100_020,
+		},
+		{
+			"text that says it is a picture",
+			`{"messages":[{"content":"data:image/png;base64,` + picture + `"}]}`,
+			33_000,
+			40_000,
+		},
 		{"an unknown member", `{"messages":[{"data":"` + blankless + `"}]}`, 100_000, 100_020},
-		{"the arguments of a call", `{"messages":[{"content":[{"type":"tool_use","input":{"source":{"data":"` + picture + `"}}}]}]}`, 33_000, 40_000},
-		{"the arguments of a function call", `{"contents":[{"parts":[{"functionCall":{"args":{"inlineData":{"data":"` + picture + `"}}}}]}]}`, 33_000, 40_000},
-		{"what is no media where media belong", `{"messages":[{"content":[{"source":{"data":"` + blankless + `"}}]}]}`, 100_000, 100_020},
-		{"a picture, chat", `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`, 2000, 2050},
-		{"a picture, messages", `{"messages":[{"content":[{"type":"image","source":{"type":"base64","data":"` + picture + `"}}]}]}`, 2000, 2050},
-		{"a picture, responses", `{"input":[{"content":[{"type":"input_image","image_url":"data:image/png;base64,` + picture + `"}]}]}`, 2000, 2050},
-		{"a picture, gemini", `{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`, 2000, 2050},
-		{"two pictures and text", `{"contents":[{"parts":[{"inlineData":{"data":"` + picture + `"}},{"text":"` + blankless + `"},{"inlineData":{"data":"` + picture + `"}}]}]}`, 104_000, 104_050},
-		{"slashes escaped", `{"contents":[{"parts":[{"inlineData":{"data":"` + strings.ReplaceAll(picture, "/", `\/`) + `"}}]}]}`, 2000, 2050},
-		{"ten seconds of sound", `{"messages":[{"content":[{"input_audio":{"data":"` + encoded(wav) + `"}}]}]}`, 10 * soundTokens, 12*soundTokens + 30},
-		{"40 pages", `{"messages":[{"content":[{"file":{"file_data":"data:application/pdf;base64,` + encoded(pdf) + `"}}]}]}`, 40 * pageTokens, 40*pageTokens + 30},
+		{
+			"the arguments of a call",
+			`{"messages":[{"content":[{"type":"tool_use","input":{"source":{"data":"` + picture + `"}}}]}]}`,
+			33_000,
+			40_000,
+		},
+		{
+			"the arguments of a function call",
+			`{"contents":[{"parts":[{"functionCall":{"args":{"inlineData":{"data":"` + picture + `"}}}}]}]}`,
+			33_000,
+			40_000,
+		},
+		{
+			"what is no media where media belong",
+			`{"messages":[{"content":[{"source":{"data":"` + blankless + `"}}]}]}`,
+			100_000,
+			100_020,
+		},
+		{
+			"a picture, chat",
+			`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`,
+			2000,
+			2050,
+		},
+		{
+			"a picture, messages",
+			`{"messages":[{"content":[{"type":"image","source":{"type":"base64","data":"` + picture + `"}}]}]}`,
+			2000,
+			2050,
+		},
+		{
+			"a picture, responses",
+			`{"input":[{"content":[{"type":"input_image","image_url":"data:image/png;base64,` + picture + `"}]}]}`,
+			2000,
+			2050,
+		},
+		{
+			"a picture, gemini",
+			`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`,
+			2000,
+			2050,
+		},
+		{
+			"two pictures and text",
+			`{"contents":[{"parts":[{"inlineData":{"data":"` + picture + `"}},{"text":"` + blankless + `"},{"inlineData":{"data":"` + picture + `"}}]}]}`,
+			104_000,
+			104_050,
+		},
+		{
+			"slashes escaped",
+			`{"contents":[{"parts":[{"inlineData":{"data":"` + strings.ReplaceAll(picture, "/", `\/`) + `"}}]}]}`,
+			2000,
+			2050,
+		},
+		{
+			"ten seconds of sound",
+			`{"messages":[{"content":[{"input_audio":{"data":"` + encoded(wav) + `"}}]}]}`,
+			10 * soundTokens,
+			12*soundTokens + 30,
+		},
+		{
+			"40 pages",
+			`{"messages":[{"content":[{"file":{"file_data":"data:application/pdf;base64,` + encoded(pdf) + `"}}]}]}`,
+			40 * pageTokens,
+			40*pageTokens + 30,
+		},
 	}
 	for _, tt := range tests {
 		if got := promptTokens([]byte(tt.body)); got < tt.low || got > tt.high {
@@ -90,7 +157,9 @@ func TestSoundHasASecondFrame(t *testing.T) {
 // TestTextIsNeverMedia: wherever a client puts a text, it counts as one.
 func TestTextIsNeverMedia(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		name := rapid.SampledFrom([]string{"data", "url", "image_url", "file_data", "source", "content", "text", "input"})
+		name := rapid.SampledFrom(
+			[]string{"data", "url", "image_url", "file_data", "source", "content", "text", "input"},
+		)
 		text := rapid.StringMatching(`(data:image/png;base64,)?[A-Za-z0-9+/=_-]{400,600}`).Draw(rt, "text")
 		text = strings.Repeat(text, rapid.IntRange(1, 4).Draw(rt, "times"))
 		body := fmt.Sprintf("%q", text)

@@ -17,35 +17,36 @@ import (
 )
 
 const (
-	// firstTokens is what a stream without a maximum is given at first, and
-	// moreTokens what it gets whenever it comes near its end.
+	// firstTokens is the output that is held at first for a stream without a maximum, and
+	// moreTokens is what is added each time the stream comes near the end of its hold.
 	firstTokens = 1024
 	moreTokens  = 2048
-	// nearEnd is how many tokens before the end of a hold more is asked for.
+	// nearEnd is the number of tokens left in a hold at which it is extended.
 	nearEnd = 256
 
-	// A long stream notes its progress at either (storage.md 6.5).
+	// A long stream records its progress after either of these (storage.md 6.5).
 	noteTokens = 4000
 	noteEvery  = 10 * time.Second
 
-	// patience is how long a settlement may take once nobody can cancel it.
+	// patience bounds a settlement, which no context can cancel.
 	patience = 10 * time.Second
 )
 
-// Request is what the meter must know of a text request.
+// Request describes a text request to its meter.
 type Request struct {
 	ID      string
 	Account string // the key's user
-	Key     string // the key's id
-	Model   string // as it was asked for
-	Body    []byte // only measured
-	// MaxTokens is the most a choice may have; 0 or less: not said.
+	Key     string // the key's ID
+	Model   string // the name that the client sent
+	Body    []byte // read by NewText only
+	// MaxTokens is the most output tokens of one choice. Zero or less means that the request
+	// sets no maximum.
 	MaxTokens int64
-	// Choices is how many answers the provider makes.
+	// Choices is the number of choices that the provider generates.
 	Choices int
 	Stream  bool
-	// Lasting work is begun again by the next process if this one ends first, so
-	// what was done of it till then is not charged.
+	// Lasting work is started again by the next process if this one ends first. The work
+	// done until then is not charged.
 	Lasting bool
 }
 
@@ -54,8 +55,8 @@ type Text struct {
 	ledger  *ledger.Client
 	now     func() time.Time
 	request Request
-	once    int64 // tokens of the prompts, a guess on the high side
-	prompt  int64 // the same, as often as they are sent to the candidate
+	once    int64 // a high estimate of the prompt's tokens
+	prompt  int64 // the same, times the calls in which it is sent to the candidate
 
 	held atomic.Bool
 
@@ -65,21 +66,21 @@ type Text struct {
 	most    int64 // output tokens the candidate's model gives at most, for all choices
 	exact   bool  // the catalogue says so
 	covered int64 // output tokens the hold pays for
-	dry     bool  // the account had nothing more
+	dry     bool  // the hold cannot be extended further
 	enough  bool
-	failed  bool // the settlement could not be written, and the client was told
+	failed  bool // the settlement could not be written, and the client got an error
 	ended   bool
-	noted   int64 // output tokens at the last note
+	noted   int64 // output tokens when progress was last recorded
 	notedAt time.Time
 }
 
-// Held reports whether anything was held for the request, which is counted with the end of its
-// hold then. It may be asked at any time.
+// Held reports whether a hold was made for the request. If so, the end of the hold counts its
+// usage. Held may be called at any time.
 func (t *Text) Held() bool { return t.held.Load() }
 
 var _ text.Meter = (*Text)(nil)
 
-// NewText makes the meter of a request. The body may change afterwards.
+// NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 	t := &Text{ledger: l, now: now, request: r, once: promptTokens(r.Body)}
 	t.request.Body = nil
@@ -87,8 +88,8 @@ func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
 	return t
 }
 
-// Begin implements text.Meter: it holds what this candidate may cost, or
-// what it costs more than the candidate before.
+// Begin implements text.Meter. It holds what this candidate may cost, or extends the hold if
+// this candidate costs more than the previous one.
 func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight bool, refused *dialogue.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +108,7 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 		return false, nil
 	}
 	need := ledger.Estimate(t.price, t.prompt, output)
-	if err := t.keep(ctx, need); err != nil {
+	if err := t.raiseHold(ctx, need); err != nil {
 		return false, ledger.Refusal(err)
 	}
 	t.noted, t.notedAt = 0, t.now()
@@ -118,8 +119,8 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	return t.tight(ctx, ledger.Estimate(t.price, t.prompt, all)), nil
 }
 
-// outputTokens is how many tokens to hold for now, and how many there may be. A
-// reply that comes in one piece can't be extended on the way.
+// outputTokens returns the output tokens to hold for now and the most that there may be. The
+// two are equal for a reply in one piece, because its hold cannot be extended on the way.
 func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 	n := int64(t.request.Choices)
 	if t.request.MaxTokens > 0 {
@@ -141,13 +142,13 @@ func times(a, n int64) int64 {
 	return a * n
 }
 
-// keep brings the hold up to amount.
-func (t *Text) keep(ctx context.Context, amount int64) (err error) {
+// raiseHold makes the hold, or extends it, so that it is at least amount.
+func (t *Text) raiseHold(ctx context.Context, amount int64) (err error) {
 	if t.hold != nil && amount <= t.hold.Amount() {
 		return nil
 	}
 	ctx, span := telemetry.Start(ctx, telemetry.SpanHold)
-	defer func() { held(span, amount, err) }()
+	defer func() { endHoldSpan(span, amount, err) }()
 	if t.hold != nil {
 		return t.hold.Extend(ctx, amount-t.hold.Amount())
 	}
@@ -160,15 +161,14 @@ func (t *Text) keep(ctx context.Context, amount int64) (err error) {
 	return err
 }
 
-// tight reports whether account or budget could not pay for the longest reply as
-// things are.
+// tight reports whether the account or a budget could not pay for the longest reply now.
 func (t *Text) tight(ctx context.Context, all int64) bool {
 	room, err := t.hold.Room(ctx)
 	return err != nil || all-t.hold.Amount() > room
 }
 
-// Progress implements text.Meter. A request that said how long its reply
-// may be is held for all of it: the count here is a guess and ends nothing.
+// Progress implements text.Meter. If the request set a maximum, the hold covers all of the
+// reply, and the count, which is an estimate, never ends it.
 func (t *Text) Progress(o *text.Outcome) (enough bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,33 +177,33 @@ func (t *Text) Progress(o *text.Outcome) (enough bool) {
 	}
 	// A provider that reports more than its model gives must not take the balance into the hold.
 	output := max(o.Counted, min(o.Usage.OutputTotal, t.most))
-	t.note(output)
+	t.recordProgress(output)
 	if t.request.MaxTokens > 0 {
 		return false
 	}
 	if output+nearEnd >= t.covered && !t.dry {
-		t.more(output)
+		t.extend(output)
 	}
 	t.enough = t.dry && output >= t.covered
 	return t.enough
 }
 
-// more extends the hold by a stretch, or by what there is.
-func (t *Text) more(output int64) {
+// extend extends the hold by moreTokens per choice, or by as much as the account has.
+func (t *Text) extend(output int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	want := ledger.Estimate(t.price, t.prompt, max(output, t.covered)+moreTokens*int64(t.request.Choices))
-	if t.keep(ctx, want) != nil {
+	if t.raiseHold(ctx, want) != nil {
 		t.dry = true
 		if room, err := t.hold.Room(ctx); err == nil && room > 0 {
-			_ = t.hold.Extend(ctx, min(room, want-t.hold.Amount())) // somebody else was faster: as it is
+			_ = t.hold.Extend(ctx, min(room, want-t.hold.Amount())) // another request may take the room first
 		}
 	}
 	t.covered = ledger.Affordable(t.price, t.hold.Amount(), t.prompt)
 }
 
-// note tells the ledger what the stream has cost so far.
-func (t *Text) note(output int64) {
+// recordProgress records in the ledger what the stream has cost so far.
+func (t *Text) recordProgress(output int64) {
 	if t.request.Lasting {
 		return
 	}
@@ -225,9 +225,11 @@ func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 	if t.hold == nil || t.ended {
 		return nil
 	}
-	end := t.end(o)
-	bill := ledger.Charge(ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
-		MostOutput: t.most, Exact: t.exact})
+	end := t.endOf(o)
+	bill := ledger.Charge(
+		ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
+			MostOutput: t.most, Exact: t.exact},
+	)
 	receipt := &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
 		Usage: bill.Usage, Prices: bill.Prices, Flags: bill.Flags}
 	switch {
@@ -240,28 +242,28 @@ func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		release(ctx, func() { t.hold.Release(end.String(), receipt) }, end.String())
 		return nil
 	}
-	// The client's leaving must not take the settlement along.
+	// The settlement must not be cancelled if the client disconnects.
 	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
 	err := t.hold.SettleWithin(patience, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
-	settled(span, bill.Amount, end.String(), err)
+	endSettleSpan(span, bill.Amount, end.String(), err)
 	if err == nil {
 		t.ended = true
 		return nil
 	}
 	t.failed = true
-	if o.Err != nil { // nobody comes again
+	if o.Err != nil { // End is not called again
 		t.ended = true
 		t.hold.Release(reasonUnwritten, receipt)
 	}
 	return ledger.Refusal(err)
 }
 
-// reasonUnwritten is the end reason of a request whose settlement failed: what
-// can't be written is not charged.
+// reasonUnwritten is the end reason of a request whose settlement could not be written. Such
+// a request is not charged.
 const reasonUnwritten = "storage_unavailable"
 
-// end is how the request ended.
-func (t *Text) end(o *text.Outcome) ledger.End {
+// endOf returns how the request ended.
+func (t *Text) endOf(o *text.Outcome) ledger.End {
 	switch {
 	case t.enough:
 		return ledger.Exhausted
@@ -277,7 +279,7 @@ func (t *Text) end(o *text.Outcome) ledger.End {
 	return ledger.Failed
 }
 
-// counted is the gateway's own count.
+// counted returns the gateway's own count of the usage.
 func (t *Text) counted(o *text.Outcome) dialogue.Usage {
 	u := dialogue.NoUsage
 	u.InputTotal, u.OutputTotal, u.Estimated = t.prompt, 0, true

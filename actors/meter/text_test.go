@@ -66,12 +66,20 @@ func (f *fixture) held() int64 {
 // token in and out for one out.
 func candidate(t *testing.T, out int64) *catalog.Candidate {
 	t.Helper()
-	provider := catalog.Provider{Name: "p", Shape: dialoguetest.Chat, BaseURL: "http://127.0.0.1:1", APIKeys: []string{"k"}}
+	provider := catalog.Provider{
+		Name:    "p",
+		Shape:   dialoguetest.Chat,
+		BaseURL: "http://127.0.0.1:1",
+		APIKeys: []string{"k"},
+	}
 	var price *catalog.Price
 	if out > 0 {
 		price = &catalog.Price{Input: 1_000_000, Output: out * 1_000_000}
 	}
-	c, errs := catalog.New([]catalog.Provider{provider}, []catalog.Model{{Pattern: "m", Price: price, Targets: []catalog.Route{{Provider: "p", Model: "m"}}}})
+	c, errs := catalog.New(
+		[]catalog.Provider{provider},
+		[]catalog.Model{{Pattern: "m", Price: price, Targets: []catalog.Route{{Provider: "p", Model: "m"}}}},
+	)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -105,7 +113,12 @@ func TestWhatIsHeld(t *testing.T) {
 		{"of several choices", func(r *meter.Request) { r.Choices = 3 }, 100 + 1500, false},
 		{"did not say, in one piece", func(r *meter.Request) { r.MaxTokens = 0 }, 100 + 81_920, false},
 		{"did not say, streamed", func(r *meter.Request) { r.MaxTokens, r.Stream = 0, true }, 100 + 10_240, false},
-		{"several, streamed, more than there is", func(r *meter.Request) { r.MaxTokens, r.Stream, r.Choices = -1, true, 2 }, 100 + 20_480, true},
+		{
+			"several, streamed, more than there is",
+			func(r *meter.Request) { r.MaxTokens, r.Stream, r.Choices = -1, true, 2 },
+			100 + 20_480,
+			true,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +156,8 @@ func TestFallbackIsHeldFor(t *testing.T) {
 	if a := f.state.Account("7"); a.Spent != 200 {
 		t.Errorf("spent %d, want 200", a.Spent)
 	}
-	if _, err := f.meter(nil).Begin(ctx, candidate(t, 100), 1); err == nil || err.Status != 429 || !errors.Is(err, state.ErrInsufficient) {
+	if _, err := f.meter(nil).Begin(ctx, candidate(t, 100), 1); err == nil || err.Status != 429 ||
+		!errors.Is(err, state.ErrInsufficient) {
 		t.Errorf("got %v, want a 429", err)
 	}
 }

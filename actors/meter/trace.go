@@ -9,8 +9,8 @@ import (
 	"stagedoor/actors/telemetry"
 )
 
-// held tells of a hold, or of why there is none.
-func held(span trace.Span, amount int64, err error) {
+// endHoldSpan ends the span of a hold with its amount or its error.
+func endHoldSpan(span trace.Span, amount int64, err error) {
 	if span.IsRecording() {
 		span.SetAttributes(telemetry.Held.Float64(telemetry.Dollars(amount)))
 		if err != nil {
@@ -20,8 +20,8 @@ func held(span trace.Span, amount int64, err error) {
 	span.End()
 }
 
-// settled tells of a settlement or a release.
-func settled(span trace.Span, amount int64, reason string, err error) {
+// endSettleSpan ends the span of a settlement or a release.
+func endSettleSpan(span trace.Span, amount int64, reason string, err error) {
 	if span.IsRecording() {
 		span.SetAttributes(telemetry.Cost.Float64(telemetry.Dollars(amount)), telemetry.EndReason.String(reason))
 		if err != nil {
@@ -35,5 +35,5 @@ func settled(span trace.Span, amount int64, reason string, err error) {
 func release(ctx context.Context, end func(), reason string) {
 	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
 	end()
-	settled(span, 0, reason, nil)
+	endSettleSpan(span, 0, reason, nil)
 }
