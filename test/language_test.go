@@ -20,24 +20,24 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 363},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 108},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 177},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 288},
-	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 58},
-	{"told", regexp.MustCompile(`\btold\b`), 639},
-	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 319},
-	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 148},
-	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 34},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 308},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 86},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 155},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 255},
+	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 49},
+	{"told", regexp.MustCompile(`\btold\b`), 466},
+	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 266},
+	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 144},
+	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 2},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
-		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 56},
+		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 49},
 }
 
 // maxColumns is the longest line of Go, with a tab as wide as gofmt shows it.
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 3888
+const longLines = 3649
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.

@@ -28,7 +28,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 		"7",
 		[]state.Posting{
 			{Kind: state.Credit, Amount: 100},
-			{Kind: state.Begin, Amount: 10, Receipt: about("with progress")},
+			{Kind: state.Begin, Amount: 10, Receipt: about("progressed")},
 			{
 				Kind:    state.Begin,
 				Amount:  20,
@@ -55,7 +55,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 			t.Errorf("got %+v, want the progress spent and the video held", got)
 		}
 	}
-	for request, charged := range map[string]int64{"with progress": 4, "silent": 0} {
+	for request, charged := range map[string]int64{"progressed": 4, "silent": 0} {
 		r, err := s.Receipts(ctx, "7", request)
 		if err != nil || len(r) != 1 || r[0].Charged != charged || r[0].Reason != ledger.ReasonCrash {
 			t.Errorf("receipt of %s: %+v, %v", request, r, err)
@@ -64,7 +64,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	sys := kittest.Start(t)
 	t.Cleanup(func() { s.Close() })
 	c := start(t, sys, s)
-	if _, err := c.Resume(ctx, "7", "with progress"); !errors.Is(err, state.ErrNotFound) {
+	if _, err := c.Resume(ctx, "7", "progressed"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("resumed what has ended: %v", err)
 	}
 	h, err := c.Resume(ctx, "7", "video")
