@@ -53,11 +53,11 @@ var abuses = []attack{
 	{"2.5", "a client that leaves before the usage", []string{
 		"providers/shapes TestAnswerBytesCountsTheTextOfDeltas",
 		"actors/text TestClientThatLeavesAtTheEndPaysTheReportedUsage",
-		"http/text TestClientWhoLeavesPaysWhatItGot",
+		"http/text TestAClientThatLeavesPaysForWhatWasDelivered",
 	}},
 	{"2.6", "a client that leaves before the first output", []string{
 		"actors/ledger TestCharge",
-		"http/text TestClientWhoLeavesPaysWhatItGot",
+		"http/text TestAClientThatLeavesPaysForWhatWasDelivered",
 	}},
 	{"2.7", "a settlement above its hold", []string{
 		"actors/ledger TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid TestSettlementBeyondTheHold",

@@ -134,7 +134,7 @@ func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
 		id := s.begin()
 		kittest.Pass(time.Second)
 		resumed, failed := s.restart(func(context.Context, string, []byte) (*text.Request, error) {
-			return nil, &dialogue.Error{Status: 401, Type: dialogue.TypeAuthentication, Code: "invalid_api_key", Message: "the API key is not known here any more"}
+			return nil, &dialogue.Error{Status: 401, Type: dialogue.TypeAuthentication, Code: "invalid_api_key", Message: "the API key does not exist any more"}
 		})
 		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "not known here any more") {
 			t.Errorf("%d resumed, %d failed: %s", resumed, failed, got.Body)

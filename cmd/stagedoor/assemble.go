@@ -57,7 +57,7 @@ type gateway struct {
 	// telemetry is nil until it was set up.
 	telemetry *telemetry.Telemetry
 	browser   *browser.Guard
-	live      *live.Doors
+	live      *live.Handlers
 
 	config    atomic.Pointer[config.Config] // the one in force
 	reloading sync.Mutex
@@ -141,18 +141,18 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
-	doors := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
+	handlers := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
 	}
-	options := server.Options{Logger: g.logger, Doors: doors, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: registry.All, Overload: g.overload, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
+	options := server.Options{Logger: g.logger, Text: handlers, OAuth: authorization, Portal: accountPages, Admin: g.admin, Shapes: registry.All, Overload: g.overload, Connections: connections(allowedMemory(os.DirFS("/"), c.Limits.MemoryMiB)), ID: newID, Health: g.health,
 		HTTPS: strings.HasPrefix(cmp.Or(c.OAuth.Issuer, address), "https:")}
-	if options.Media, err = g.mediaDoors(ctx, c, env); err != nil {
+	if options.Media, err = g.mediaHandlers(ctx, c, env); err != nil {
 		return err
 	}
-	g.live = g.liveDoors(cmp.Or(c.OAuth.Issuer, address))
+	g.live = g.liveHandlers(cmp.Or(c.OAuth.Issuer, address))
 	options.Live = g.live
 	if err := g.watched(&options, &c.Telemetry); err != nil {
 		return err
@@ -164,13 +164,13 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		options.CertFile, options.KeyFile = c.TLS.Cert, c.TLS.Key
 	}
 	g.server = server.New(options)
-	return g.resume(ctx, doors)
+	return g.resume(ctx, handlers)
 }
 
 // resume goes on with what an earlier process left. It comes last: what is begun
 // counts, even if the gateway could not serve in the end.
-func (g *gateway) resume(ctx context.Context, doors *text.Doors) error {
-	resumed, failed, err := g.house.Background().Resume(ctx, doors.Again)
+func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
+	resumed, failed, err := g.house.Background().Resume(ctx, handlers.Again)
 	if err != nil {
 		return storageError(err)
 	}

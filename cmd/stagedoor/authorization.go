@@ -36,7 +36,7 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
 		Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
 	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.house.Tokens(), Ledger: g.house.Ledger(), State: g.state, Browser: guard,
-		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, Live: func() *live.Doors { return g.live }, Now: time.Now, Random: rand.Reader}), nil
+		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 
 // autoAuthorize is what the configuration in force says.

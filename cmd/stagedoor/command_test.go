@@ -75,8 +75,8 @@ func TestAFatalErrorOfGoIsRestartedAndWrongUsageIsNot(t *testing.T) {
 
 func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
 	a := &app{env: os.LookupEnv}
-	var visit func(c *cobra.Command)
-	visit = func(c *cobra.Command) {
+	var requestContext func(c *cobra.Command)
+	requestContext = func(c *cobra.Command) {
 		if c.Short == "" {
 			t.Errorf("%s has no description", c.CommandPath())
 		}
@@ -89,11 +89,11 @@ func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
 		})
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() {
-				visit(sub)
+				requestContext(sub)
 			}
 		}
 	}
-	visit(a.root())
+	requestContext(a.root())
 	command(t, nil).check(t, exitOK, "75  the data directory cannot be used", "")
 }
 
@@ -125,22 +125,22 @@ func TestExampleIsFineAndShowsEverySetting(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "example.yaml"), text)
 	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 5 providers, 10 models, 1 key\n", "")
 
-	var visit func(typ reflect.Type)
-	visit = func(typ reflect.Type) {
+	var requestContext func(typ reflect.Type)
+	requestContext = func(typ reflect.Type) {
 		switch typ.Kind() {
 		case reflect.Pointer, reflect.Slice:
-			visit(typ.Elem())
+			requestContext(typ.Elem())
 		case reflect.Struct:
 			for i := range typ.NumField() {
 				f := typ.Field(i)
 				if name := f.Tag.Get("yaml"); name != "" && !regexp.MustCompile(`\b`+name+`:`).MatchString(text) {
 					t.Errorf("the example does not show %s of %s", name, typ.Name())
 				}
-				visit(f.Type)
+				requestContext(f.Type)
 			}
 		}
 	}
-	visit(reflect.TypeFor[config.Config]())
+	requestContext(reflect.TypeFor[config.Config]())
 }
 
 func TestReadmesConfigurationIsFine(t *testing.T) {
@@ -243,18 +243,18 @@ func TestEnvironmentGivesSettingsOnly(t *testing.T) {
 		t.Errorf("the environment has made an administrator: %s", shown.out)
 	}
 	a := &app{env: os.LookupEnv}
-	var visit func(c *cobra.Command)
-	visit = func(c *cobra.Command) {
+	var requestContext func(c *cobra.Command)
+	requestContext = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if v := f.Annotations[inEnvironment]; (v != nil) != strings.Contains(f.Usage, "[$STAGEDOOR_") {
 				t.Errorf("%s --%s: the help says %q of %v", c.CommandPath(), f.Name, f.Usage, v)
 			}
 		})
 		for _, sub := range c.Commands() {
-			visit(sub)
+			requestContext(sub)
 		}
 	}
-	visit(a.root())
+	requestContext(a.root())
 }
 
 func TestGraceOfNothingIsAGrace(t *testing.T) {

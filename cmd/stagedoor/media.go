@@ -69,7 +69,7 @@ func videoTimes(c *config.Videos) videojob.Config {
 }
 
 // mediaDoors are the doors of the media shapes.
-func (g *gateway) mediaDoors(ctx context.Context, c *config.Config, env *dialogue.Env) (*media.Doors, error) {
+func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dialogue.Env) (*media.Handlers, error) {
 	secret, err := g.state.Secret(ctx, "content", 32)
 	if err != nil {
 		return nil, storageError(err)

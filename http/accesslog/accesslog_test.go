@@ -13,7 +13,7 @@ import (
 	"stagedoor/http/accesslog"
 )
 
-// serve lets handler answer one request and returns its line.
+// serve runs handler for one request and returns the line.
 func serve(level slog.Level, r *http.Request, handler http.HandlerFunc) gjson.Result {
 	var out bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level}))
@@ -23,12 +23,12 @@ func serve(level slog.Level, r *http.Request, handler http.HandlerFunc) gjson.Re
 	return gjson.ParseBytes(out.Bytes())
 }
 
-// outer is a writer around another one.
+// outer wraps another writer.
 type outer struct{ http.ResponseWriter }
 
 func (o outer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-func TestTheLineTellsHowTheRequestEnded(t *testing.T) {
+func TestTheLineReportsTheOutcomeOfTheRequest(t *testing.T) {
 	get := httptest.NewRequest("GET", "/v1/models?key=sd-secret", nil)
 	for _, c := range []struct {
 		name    string
@@ -38,11 +38,13 @@ func TestTheLineTellsHowTheRequestEnded(t *testing.T) {
 		{"as written", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); w.WriteHeader(200) }, 404},
 		{"without a status", func(w http.ResponseWriter, _ *http.Request) { w.Write(nil) }, 200},
 		{"after an interim one", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(201) }, 201},
-		{"as its door says", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); accesslog.Outcome(outer{w}, 499) }, 499},
+		{"as its handler says", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); accesslog.Outcome(outer{w}, 499) }, 499},
 		{"never", func(http.ResponseWriter, *http.Request) {}, 0},
 	} {
 		line := serve(slog.LevelInfo, get, c.handler)
-		if line.Get("status").Int() != c.status || line.Get("request_id").String() != "req_1" || line.Get("method").String() != "GET" || line.Get("path").String() != "/v1/models" {
+		if line.Get("status").Int() != c.status || line.Get("request_id").String() != "req_1" ||
+			line.Get("method").String() != "GET" ||
+			line.Get("path").String() != "/v1/models" {
 			t.Errorf("%s: %s", c.name, line.Raw)
 		}
 		if strings.Contains(line.Raw, "sd-secret") {
@@ -51,7 +53,7 @@ func TestTheLineTellsHowTheRequestEnded(t *testing.T) {
 	}
 }
 
-func TestDoorsAddWhatTheyKnow(t *testing.T) {
+func TestHandlersAddAttributes(t *testing.T) {
 	get := httptest.NewRequest("GET", "/", nil)
 	line := serve(slog.LevelInfo, get, func(w http.ResponseWriter, _ *http.Request) {
 		if !accesslog.Wanted(w) {
@@ -62,13 +64,13 @@ func TestDoorsAddWhatTheyKnow(t *testing.T) {
 	if line.Get("model").String() != "a\nb\x1b" || strings.Contains(line.Raw, "\n\n") {
 		t.Errorf("%s", line.Raw)
 	}
-	// A writer that leaves no line takes everything in silence.
+	// Without a Reply, every function does nothing.
 	w := httptest.NewRecorder()
 	accesslog.Note(w, slog.Int("x", 1))
 	accesslog.Outcome(w, 500)
 	accesslog.Quiet(w)
 	if accesslog.Wanted(w) {
-		t.Error("wanted by nobody")
+		t.Error("wanted without a line")
 	}
 }
 

@@ -43,7 +43,8 @@ func TestRepliesReportTheLimitsOfTheKey(t *testing.T) {
 			t.Fatalf("request %d: got %v, %v", i, pass, err)
 		}
 		h := w.Header()
-		if h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Ratelimit-Remaining-Requests") != "0" || h.Get("X-Ratelimit-Reset-Requests") == "" {
+		if h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Ratelimit-Remaining-Requests") != "0" ||
+			h.Get("X-Ratelimit-Reset-Requests") == "" {
 			t.Errorf("request %d: got %v", i, h)
 		}
 		if h.Get("X-Ratelimit-Limit-Tokens") != "" {

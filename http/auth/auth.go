@@ -1,6 +1,14 @@
-// Package auth finds out who asks: it takes the gateway key from whichever
-// header the client's SDK puts it in and looks it up (gateway.md 5,
-// decisions.md "Authentication"). What the key may do is asked of its record.
+// Package auth identifies requests by their gateway keys and checks what the keys permit
+// (gateway.md 5, decisions.md "Authentication"). It accepts a key in every header in which an SDK
+// sends it. Handlers of model requests call these, in this order:
+//
+//	Identify  finds the key and checks its scope
+//	Admit     counts the request against the limits of the key, before the body is read
+//	Permit    checks the model, once the body is read
+//	Charge    counts the estimated tokens against the limit of the key
+//
+// EndRevoked ends requests in flight whose keys are revoked, expired or disabled. Errors are of the
+// type *dialogue.Error, and Refuse writes them.
 package auth
 
 import (
@@ -17,41 +25,42 @@ import (
 	"stagedoor/state"
 )
 
-// maxKey bounds what is hashed for a caller nobody knows yet.
+// maxKey bounds the work of hashing for an unknown client.
 const maxKey = 512
 
-// Keys looks keys up by the hash of their secret.
+// Keys is the store of keys. *state.State implements it.
 type Keys interface {
 	Key(hash state.Hash) (state.Key, bool)
 	KeyByID(id string) (state.Key, error)
-	// Blocked tells whether an account is that of a disabled user.
+	// Blocked reports whether an account belongs to a disabled user.
 	Blocked(account string) bool
 	// UserPermits checks a scope and a model against the ceilings of an account's user and group.
 	UserPermits(account, scope, model string) error
-	// KeyEra changes with every change of a key, a user or a group, and WatchAccess is
-	// closed by the next one.
+	// KeyEra changes with every change of a key, a user or a group. The channel of WatchAccess
+	// is closed at the next change.
 	KeyEra() uint64
 	WatchAccess() <-chan struct{}
 }
 
-// Authenticator knows the keys of the configuration and those of the store.
+// Authenticator looks up keys in the configuration and in the store. It is safe for concurrent use.
 type Authenticator struct {
 	fixed atomic.Pointer[map[state.Hash]state.Key]
 	store Keys
 	now   func() time.Time
-	// failed are the addresses that try keys out.
+	// failed counts the unknown keys that each address sends.
 	failed *failures
 	watch  *watch
 }
 
-// New makes an Authenticator. store may be nil.
+// New returns an Authenticator. If store is nil, only the keys of SetFixed are known.
 func New(store Keys, now func() time.Time) *Authenticator {
 	a := &Authenticator{store: store, now: now, failed: newFailures(), watch: newWatch()}
 	a.SetFixed(nil)
 	return a
 }
 
-// SetFixed replaces the keys of the configuration, at once for all requests.
+// SetFixed replaces the keys of the configuration. Requests with a key that is no longer among them
+// end.
 func (a *Authenticator) SetFixed(keys []state.Key) {
 	byHash := make(map[state.Hash]state.Key, len(keys))
 	for _, k := range keys {
@@ -62,17 +71,17 @@ func (a *Authenticator) SetFixed(keys []state.Key) {
 	a.watch.look()
 }
 
-// LimitFailures sets how many unknown keys an address may send in a minute
-// before it is told to wait; 0: any number. At first there is no limit.
+// LimitFailures sets how many unknown keys an address may send in a minute before it gets a 429.
+// Zero, the initial value, means no limit.
 func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most)) }
 
-// Authenticate returns the key that r was sent with. query says that ?key= is
-// a place for it, as it is for the third shape.
-func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, error) {
+// Authenticate returns the key that r was sent with. It does not check what the key permits.
+// allowQuery says whether the key may be sent as ?key=.
+func (a *Authenticator) Authenticate(r *http.Request, allowQuery bool) (state.Key, error) {
 	if key, ok := identifiedAs(r); ok {
 		return key, nil
 	}
-	secret, err := secretOf(r, query)
+	secret, err := secretOf(r, allowQuery)
 	if err != nil {
 		return state.Key{}, err
 	}
@@ -86,16 +95,16 @@ func (a *Authenticator) Authenticate(r *http.Request, query bool) (state.Key, er
 	if wait := a.failed.add(Remote(r), a.now()); wait > 0 {
 		return state.Key{}, tooManyFailures(wait)
 	}
-	return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here")
+	return state.Key{}, unauthorized("invalid_api_key", "unknown API key")
 }
 
-// ByID returns a key that a request was sent with earlier, for work that goes on
-// without it.
+// ByID returns the key of a request that was identified earlier, for work that continues after the
+// request, such as background responses. It returns an error if the key cannot be used any more.
 func (a *Authenticator) ByID(id string) (state.Key, error) {
 	key, ok := a.withID(id)
 	switch {
 	case !ok:
-		return state.Key{}, unauthorized("invalid_api_key", "the API key is not known here any more")
+		return state.Key{}, unauthorized("invalid_api_key", "the API key does not exist any more")
 	case a.store != nil && a.store.Blocked(key.User):
 		return state.Key{}, userDisabled()
 	}
@@ -131,11 +140,14 @@ func (a *Authenticator) known(secret string) (state.Key, bool) {
 // not be changed.
 var KeyHeaders = registry.KeyHeaders()
 
-var noKeySent = "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(KeyHeaders, ", ")
+var noKeySent = "no API key was sent: use the header Authorization: Bearer KEY, or one of " + strings.Join(
+	KeyHeaders,
+	", ",
+)
 
-// secretOf collects the key from every place a client may put it. Two
-// different ones are refused: it would be a guess which was meant.
-func secretOf(r *http.Request, query bool) (string, error) {
+// secretOf collects the key from every place where a client may send it. It refuses two different
+// keys, because it cannot know which one was meant.
+func secretOf(r *http.Request, allowQuery bool) (string, error) {
 	found := ""
 	clash := false
 	take := func(v string) {
@@ -155,7 +167,7 @@ func secretOf(r *http.Request, query bool) (string, error) {
 			take(v)
 		}
 	}
-	if query && r.URL.RawQuery != "" {
+	if allowQuery && r.URL.RawQuery != "" {
 		for _, v := range r.URL.Query()["key"] {
 			take(v)
 		}
@@ -169,7 +181,7 @@ func secretOf(r *http.Request, query bool) (string, error) {
 	return found, nil
 }
 
-// bearer is the token of an Authorization header, "" for other schemes.
+// bearer returns the token of an Authorization header, or "" for other schemes.
 func bearer(v string) string {
 	scheme, token, ok := strings.Cut(strings.TrimLeft(v, " "), " ")
 	if !ok || !strings.EqualFold(scheme, "bearer") {
@@ -180,17 +192,22 @@ func bearer(v string) string {
 
 func userDisabled() *dialogue.Error { return unusable(errors.New("its user is disabled")) }
 
-// unusable is the error of a key that is known and cannot be used.
+// unusable returns the error for a key that exists and cannot be used.
 func unusable(why error) *dialogue.Error {
 	return unauthorized("invalid_api_key", "the API key cannot be used: "+why.Error())
 }
 
 func unauthorized(code, message string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: code, Message: message}
+	return &dialogue.Error{
+		Status:  http.StatusUnauthorized,
+		Type:    dialogue.TypeAuthentication,
+		Code:    code,
+		Message: message,
+	}
 }
 
-// Permit checks that key may use scope, and model if it is not "", from where r
-// comes.
+// Permit returns an error unless key, its user and the user's group permit the scope, the model and
+// the address of r. An empty scope or model is not checked.
 func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model string) error {
 	var from netip.Addr
 	if len(key.AllowIPs) > 0 {
@@ -222,7 +239,7 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 	return e
 }
 
-// Remote is the address of the peer. Forwarded headers are not believed.
+// Remote returns the address of the peer. It ignores forwarded headers, which clients can forge.
 func Remote(r *http.Request) netip.Addr {
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return ap.Addr().Unmap()

@@ -94,7 +94,8 @@ func TestOneKeyInAnyOfItsPlaces(t *testing.T) {
 			continue
 		}
 		var e *dialogue.Error
-		if !errors.As(err, &e) || e.Status != http.StatusUnauthorized || e.Type != dialogue.TypeAuthentication || e.Code != c.code {
+		if !errors.As(err, &e) || e.Status != http.StatusUnauthorized || e.Type != dialogue.TypeAuthentication ||
+			e.Code != c.code {
 			t.Errorf("%s: got %v, want 401 %s", c.name, err, c.code)
 		} else if strings.Contains(e.Message, secret) {
 			t.Errorf("%s: the message holds the key", c.name)
@@ -179,8 +180,8 @@ func allow(network string) func(*state.Key) {
 	return func(k *state.Key) { k.AllowIPs = []netip.Prefix{netip.MustParsePrefix(network)} }
 }
 
-// Whoever tries keys out is told to wait; whoever knows one is not held up by it,
-// and neither is another address.
+// An address that sends many unknown keys gets a 429. Its requests with a known key are served, and
+// so are other addresses.
 func TestUnknownKeysOfAnAddressAreCounted(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 15, 0, time.UTC)
 	a := auth.New(keys{state.HashSecret(secret): key("stored", secret)}, func() time.Time { return now })
@@ -214,7 +215,8 @@ func TestUnknownKeysOfAnAddressAreCounted(t *testing.T) {
 		}
 	}
 	var e *dialogue.Error
-	if err := ask(here, "sd-d"); !errors.As(err, &e) || e.Status != 429 || e.RetryAfter != 45*time.Second || !e.NoRetry {
+	if err := ask(here, "sd-d"); !errors.As(err, &e) || e.Status != 429 || e.RetryAfter != 45*time.Second ||
+		!e.NoRetry {
 		t.Errorf("beyond the limit: %v", err)
 	}
 	if got := status(ask(here, secret)); got != 0 {
@@ -224,7 +226,8 @@ func TestUnknownKeysOfAnAddressAreCounted(t *testing.T) {
 		t.Errorf("no key at all from there: %d", got)
 	}
 	// One other address may share the slot, two will not.
-	if got, again := status(ask("198.51.100.7:1", "sd-a")), status(ask("203.0.113.9:1", "sd-a")); got != 401 && again != 401 {
+	if got, again := status(ask("198.51.100.7:1", "sd-a")), status(ask("203.0.113.9:1", "sd-a")); got != 401 &&
+		again != 401 {
 		t.Errorf("other addresses: %d, %d", got, again)
 	}
 	now = now.Add(45 * time.Second)
@@ -252,7 +255,8 @@ func TestKeysOfDisabledUsersAreRefused(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+sent)
 		_, err := a.Authenticate(r, false)
 		var refused *dialogue.Error
-		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || !strings.Contains(refused.Message, "disabled") {
+		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized ||
+			!strings.Contains(refused.Message, "disabled") {
 			t.Errorf("%s: %v", sent, err)
 		}
 	}

@@ -10,28 +10,26 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// failures counts the unknown keys that addresses send (faults.md S8). It is a
-// table of fixed size without an entry for anybody: an address has the slot its
-// hash says, and shares it with others. That is no harm, since a key that is
-// known is never held up: only who was going to be refused is refused otherwise.
-// Behind a proxy all clients have one address, which makes that rule a need.
+// failures counts the unknown keys that addresses send (faults.md S8). Its table has a fixed size,
+// and the hash of an address chooses its slot, so addresses share slots. Sharing is harmless,
+// because a known key is never refused: only the error of an unknown key changes. Behind a proxy
+// all clients have one address, so a limit on known keys would lock all of them out.
 type failures struct {
-	most  atomic.Int64 // a minute; 0: any number
+	most  atomic.Int64 // failures a minute; 0 sets no limit
 	seed  maphash.Seed
-	slots [4096]atomic.Uint64 // the minute above the count of it
+	slots [4096]atomic.Uint64 // the minute in the upper half, its failures in the lower
 }
 
 func newFailures() *failures { return &failures{seed: maphash.MakeSeed()} }
 
-// add counts a failure. It returns how long the address should be quiet, 0 if
-// it has failures left.
+// add counts a failure. It returns how long the address has to wait, or 0 if it has failures left.
 func (f *failures) add(from netip.Addr, now time.Time) time.Duration {
 	most := f.most.Load()
 	if most == 0 {
 		return 0
 	}
 	if from.Is6() {
-		p, _ := from.WithZone("").Prefix(64) // what one customer has
+		p, _ := from.WithZone("").Prefix(64) // the network of one customer
 		from = p.Addr()
 	}
 	slot := &f.slots[maphash.Comparable(f.seed, from)%uint64(len(f.slots))]
@@ -52,6 +50,12 @@ func (f *failures) add(from netip.Addr, now time.Time) time.Duration {
 }
 
 func tooManyFailures(wait time.Duration) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusTooManyRequests, Type: dialogue.TypeRateLimit, Code: "too_many_invalid_keys",
-		Message: "too many unknown API keys came from this address, try again later", RetryAfter: max(wait, time.Second), NoRetry: true}
+	return &dialogue.Error{
+		Status:     http.StatusTooManyRequests,
+		Type:       dialogue.TypeRateLimit,
+		Code:       "too_many_invalid_keys",
+		Message:    "too many unknown API keys came from this address, try again later",
+		RetryAfter: max(wait, time.Second),
+		NoRetry:    true,
+	}
 }

@@ -9,13 +9,13 @@ import (
 
 type identified struct{}
 
-// As is r as if it had been sent with a key, whatever keys it has: for whoever has
-// found out otherwise who asks, and serves him with a door that is for keys.
+// As returns a copy of r that is authenticated as key and ignores r's own credentials. The account
+// pages use it to call the /v1 handlers for a signed-in user.
 func As(r *http.Request, key state.Key) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), identified{}, key))
 }
 
-// identifiedAs is the key that As has said.
+// identifiedAs returns the key that As has set.
 func identifiedAs(r *http.Request) (state.Key, bool) {
 	key, ok := r.Context().Value(identified{}).(state.Key)
 	return key, ok

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// revisions count what makes keys unusable beside changes of the store: other keys in
-// the configuration, and the time.
+// revisions counts the events besides changes of the store that make keys unusable: new keys in
+// the configuration, and the expiry of a key.
 type revisions struct {
 	count  atomic.Uint64
-	expiry atomic.Int64 // when the next key in use expires, in nanoseconds; 0: none does
+	expiry atomic.Int64 // when the next key in use expires, in Unix nanoseconds, or 0
 }
 
-// expire notes that a key in use expires at t. It reports whether that is the next one.
+// expire notes that a key in use expires at t. It reports whether no other key expires earlier.
 func (r *revisions) expire(t time.Time) bool {
 	at := t.UnixNano()
 	for {
@@ -26,7 +26,7 @@ func (r *revisions) expire(t time.Time) bool {
 	}
 }
 
-// next is when the next key in use expires; zero: none does.
+// next returns when the next key in use expires, or the zero time.
 func (r *revisions) next() time.Time {
 	if at := r.expiry.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -34,8 +34,8 @@ func (r *revisions) next() time.Time {
 	return time.Time{}
 }
 
-// advance counts a key that has expired by now. What expires next is noted anew by
-// those who look through the keys in use.
+// advance increments the count if a key has expired by now. The next look through the keys in use
+// notes the next expiry.
 func (r *revisions) advance(now time.Time) {
 	if at := r.expiry.Load(); at != 0 && at <= now.UnixNano() && r.expiry.CompareAndSwap(at, 0) {
 		r.count.Add(1)

@@ -12,8 +12,8 @@ import (
 	"stagedoor/state"
 )
 
-// watch is what has to end with the use of keys: one goroutine, EndRevoked, looks for
-// it when a key changes, so that a request pays nothing for it while none does.
+// watch lists the requests that end when their key becomes unusable. One goroutine, EndRevoked,
+// checks them when a key changes, so requests cost nothing extra while no key changes.
 type watch struct {
 	era    revisions
 	wake   chan struct{} // holds one wake-up
@@ -21,7 +21,7 @@ type watch struct {
 	guests map[*guest]struct{}
 }
 
-// guest is a request that ends when its check fails.
+// guest is a request that ends when its check fails, with the error of that.
 type guest struct {
 	still func() error
 	end   context.CancelCauseFunc
@@ -31,17 +31,17 @@ func newWatch() *watch {
 	return &watch{wake: make(chan struct{}, 1), guests: make(map[*guest]struct{})}
 }
 
-// look makes EndRevoked look again.
+// look wakes EndRevoked.
 func (w *watch) look() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it will
+	default: // a wake-up is pending
 	}
 }
 
-// Era changes whenever a key may have become unusable: a key was changed, revoked or
-// has expired, a user was disabled, the configuration has other keys. A key that was
-// found good is good until then. It is read before the key is looked up.
+// Era returns a number that changes whenever a key may have become unusable: a key was changed,
+// revoked or expired, a user was disabled, or the configuration has other keys. A key that was
+// found usable stays usable until the number changes. Callers read it before they look up the key.
 func (a *Authenticator) Era() uint64 {
 	era := a.watch.era.count.Load()
 	if a.store != nil {
@@ -50,16 +50,16 @@ func (a *Authenticator) Era() uint64 {
 	return era
 }
 
-// While has end called with the error of still as soon as that returns one, at each
-// change of Era. The caller calls leave when its request has ended. While is for
-// requests that only watch; those of actors/flow are known to EndRevoked anyway.
+// While calls still at each change of Era, and end with the error of still once it returns one. The
+// caller calls leave when its request has ended. While is for requests that only watch; EndRevoked
+// finds those of actors/flow by itself.
 func (a *Authenticator) While(still func() error, end context.CancelCauseFunc) (leave func()) {
 	g := &guest{still, end}
 	w := a.watch
 	w.mu.Lock()
 	w.guests[g] = struct{}{}
 	w.mu.Unlock()
-	if err := still(); err != nil { // it changed before the guest was known
+	if err := still(); err != nil { // the key may have changed before the guest was added
 		end(err)
 	}
 	return func() {
@@ -69,9 +69,8 @@ func (a *Authenticator) While(still func() error, end context.CancelCauseFunc) (
 	}
 }
 
-// Watch returns the context of a request that ends when the request's key cannot be
-// used any more, with the error that its client is told as its cause. The caller calls
-// leave when the request has ended.
+// Watch returns a context of r that ends when the key of r becomes unusable. Its cause is then the
+// error to send to the client. The caller calls leave when the request has ended.
 func (a *Authenticator) Watch(r *http.Request, key *state.Key) (ctx context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	still := func() error { return a.usable(key.ID) }
@@ -88,7 +87,7 @@ func (a *Authenticator) Watch(r *http.Request, key *state.Key) (ctx context.Cont
 	return ctx, func() { forget(); cancel(context.Canceled) }
 }
 
-// usable returns the error with which a key is refused wherever it is used from.
+// usable returns an error if requests with the key are refused from every address.
 func (a *Authenticator) usable(id string) error {
 	key, err := a.ByID(id)
 	if err != nil {
@@ -101,28 +100,28 @@ func (a *Authenticator) usable(id string) error {
 	return nil
 }
 
-// expires notes when the use of a key ends by itself.
+// expires notes when a key in use expires, so that EndRevoked wakes up then.
 func (a *Authenticator) expires(key *state.Key) {
 	if !key.Expires.IsZero() && a.watch.era.expire(key.Expires) {
 		a.watch.look()
 	}
 }
 
-// together is how long changes are gathered before the requests are looked through, so
-// that many changes at once cost one look.
+// together is how long EndRevoked collects changes before it checks the requests, so that many
+// changes at once cost one check.
 const together = 50 * time.Millisecond
 
-// EndRevoked ends what is under way with keys that cannot be used any more, until ctx
-// ends: requests of active, background responses included, and those of While. Their
-// clients are told why in the words of their shape. Video jobs go on: they are paid
-// for, and other keys of their user see them. It is called once.
+// EndRevoked ends requests in flight whose keys have become unusable, until ctx ends. These are the
+// requests of active, including background responses, and those of While. Their clients get the
+// reason as an error in their shape. Video jobs continue, because they are paid for and other keys
+// of their user can see them. EndRevoked must be called once only.
 func (a *Authenticator) EndRevoked(ctx context.Context, active *flow.Registry) {
 	active.Guard(a.Era, a.watch.look)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var buffer []*flow.Request
 	for {
-		var changed <-chan struct{} // of the store, taken before its keys are read
+		var changed <-chan struct{} // taken before the keys are read, so that no change is missed
 		if a.store != nil {
 			changed = a.store.WatchAccess()
 		}
@@ -151,7 +150,7 @@ func (a *Authenticator) EndRevoked(ctx context.Context, active *flow.Registry) {
 	}
 }
 
-// endRevoked looks once. It returns its buffer.
+// endRevoked checks all requests once. It returns its buffer for the next call.
 func (a *Authenticator) endRevoked(active *flow.Registry, buffer []*flow.Request) []*flow.Request {
 	verdicts := make(map[string]error)
 	buffer = active.Active(buffer[:0])

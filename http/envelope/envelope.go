@@ -1,6 +1,5 @@
-// Package envelope turns errors into HTTP replies: the one map from a
-// *dialogue.Error to status, headers and body (gateway.md 2.2 and 7,
-// decisions.md "Errors"). It is not where errors are made.
+// Package envelope writes errors as HTTP replies. It maps a *dialogue.Error to status, headers and
+// body (gateway.md 2.2 and 7, decisions.md "Errors"). The packages that detect an error create it.
 package envelope
 
 import (
@@ -18,13 +17,13 @@ import (
 // Dialect writes the body of an error for the clients of one shape.
 type Dialect func(*dialogue.Error) []byte
 
-// Plain is the envelope of every route that belongs to no shape of its own.
+// Plain is the Dialect of the routes that belong to no shape.
 func Plain(err *dialogue.Error) []byte {
 	return append(err.AppendJSON([]byte(`{"error":`)), '}')
 }
 
-// Write answers with err. Anything that is not a *dialogue.Error is a 500 that
-// says nothing of its cause.
+// Write sends err as the reply. An error that From does not know is sent as a 500 that does not
+// mention its cause.
 func Write(w http.ResponseWriter, dialect Dialect, err error) {
 	e := sendable(From(err))
 	h := w.Header()
@@ -47,7 +46,8 @@ func Write(w http.ResponseWriter, dialect Dialect, err error) {
 	w.Write(body)
 }
 
-// From is the envelope's view of any error.
+// From returns err as a *dialogue.Error. A refusal of package share becomes the error of its pool,
+// and any other error becomes a 500 with err as its Cause.
 func From(err error) *dialogue.Error {
 	var e *dialogue.Error
 	if errors.As(err, &e) {
@@ -61,13 +61,13 @@ func From(err error) *dialogue.Error {
 		Message: "the gateway met an internal error", Cause: err}
 }
 
-// Overloaded is the refusal where a pool is used up.
+// Overloaded returns the 503 of a pool that is used up.
 func Overloaded(pool string) *dialogue.Error {
 	return dialogue.PoolRefused(pool, pools[pool], false)
 }
 
-// pools are the names of the pools as messages have them. An error has the code
-// requests_share_exceeded if the owner's share of the pool "requests" is used up.
+// pools maps the pools to their names in messages. If an owner's share of the pool "requests" is
+// used up, the code of the error is requests_share_exceeded.
 var pools = map[string]string{
 	share.Requests:   "requests",
 	share.Bodies:     "request bodies",
@@ -79,9 +79,8 @@ var pools = map[string]string{
 	share.Watchers:   "connections that watch",
 }
 
-// sendable returns e with a status that may be sent. net/http would panic on some, and
-// upstream.StatusClientLeft is for logs only: a client that is still there after all is
-// told to try again.
+// sendable returns e with a status that may be sent. net/http panics on some numbers, and
+// upstream.StatusClientLeft is for logs only. A client that is still there after all gets a 503.
 func sendable(e *dialogue.Error) *dialogue.Error {
 	status := e.Status
 	switch {
@@ -98,25 +97,25 @@ func sendable(e *dialogue.Error) *dialogue.Error {
 	return &sent
 }
 
-// NotFound is the 404 of a path that nothing is served at.
+// NotFound returns the 404 for a path without a route.
 func NotFound(path string) *dialogue.Error {
 	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "unknown_url",
 		Message: "unknown path " + printable(path)}
 }
 
-// ModelNotFound is the error for a model that is not served.
+// ModelNotFound returns the 404 for a model that is not in the catalogue.
 func ModelNotFound(name string) *dialogue.Error {
 	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "model", Code: "model_not_found",
 		Message: "the model " + printable(name) + " is not served here"}
 }
 
-// MethodNotAllowed is the 405 of a path that is served for other methods.
+// MethodNotAllowed returns the 405 for a path that has routes for other methods only.
 func MethodNotAllowed(method string, allow []string) *dialogue.Error {
 	return &dialogue.Error{Status: 405, Type: dialogue.TypeInvalidRequest, Code: "method_not_allowed",
 		Message: "method " + printable(method) + " is not allowed here, use " + strings.Join(allow, " or ")}
 }
 
-// printable keeps what a client sent short and harmless in a message.
+// printable quotes and cuts text of a client so that it can be part of a message.
 func printable(s string) string {
 	const most = 128
 	if len(s) > most {

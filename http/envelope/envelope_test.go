@@ -39,7 +39,8 @@ func TestStatusAndHeadersFollowTheError(t *testing.T) {
 		w := httptest.NewRecorder()
 		w.Header().Set("Cache-Control", "no-cache")
 		envelope.Write(w, envelope.Plain, c.err)
-		if w.Code != c.status || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
+		if w.Code != c.status || w.Header().Get("Content-Type") != "application/json" ||
+			w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
 			t.Errorf("%s: %d %v", c.name, w.Code, w.Header())
 		}
 		for name, value := range c.headers {
@@ -48,7 +49,8 @@ func TestStatusAndHeadersFollowTheError(t *testing.T) {
 			}
 		}
 		var body struct{ Error map[string]any }
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || len(body.Error) != 4 || body.Error["code"] != c.code {
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || len(body.Error) != 4 ||
+			body.Error["code"] != c.code {
 			t.Errorf("%s: %s, %v", c.name, w.Body, err)
 		}
 		if strings.Contains(w.Body.String(), "secret") {
@@ -66,7 +68,8 @@ func TestWhatAClientSentIsQuotedAndCut(t *testing.T) {
 			t.Errorf("%s: %q", name, e.Message)
 		}
 	}
-	if e := envelope.MethodNotAllowed("PUT", []string{"GET", "HEAD"}); e.Status != 405 || !strings.Contains(e.Message, "GET or HEAD") {
+	if e := envelope.MethodNotAllowed("PUT", []string{"GET", "HEAD"}); e.Status != 405 ||
+		!strings.Contains(e.Message, "GET or HEAD") {
 		t.Errorf("%+v", e)
 	}
 }
@@ -75,7 +78,12 @@ func TestWhatAClientSentIsQuotedAndCut(t *testing.T) {
 // made the error.
 func TestTheStatusOfAClientThatLeftIsNeverSent(t *testing.T) {
 	left := upstream.CancelledBy(upstream.ErrClient).Err
-	refused := upstream.Refused(dialogue.Traits{}, 499, nil, &dialogue.Error{Status: 499, Message: "Client Closed Request"}).Err
+	refused := upstream.Refused(
+		dialogue.Traits{},
+		499,
+		nil,
+		&dialogue.Error{Status: 499, Message: "Client Closed Request"},
+	).Err
 	for name, e := range map[string]*dialogue.Error{"the gateway's own": left, "an upstream's": refused} {
 		for shape, dialect := range map[string]envelope.Dialect{"plain": envelope.Plain, "gemini": gemini.Shape.Envelope} {
 			w := httptest.NewRecorder()

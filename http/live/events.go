@@ -24,16 +24,16 @@ var (
 const stillEvery = 2 * sse.HeartbeatEvery
 
 // JobEvents streams one job until it ends: GET /v1/videos/{id}/events.
-func (d *Doors) JobEvents(w http.ResponseWriter, r *http.Request) {
-	v, after, err := d.admit(w, r)
+func (hs *Handlers) JobEvents(w http.ResponseWriter, r *http.Request) {
+	v, after, err := hs.admit(w, r)
 	if err != nil {
-		d.refuse(w, err)
+		hs.refuse(w, err)
 		return
 	}
-	job, ok := d.options.State.View().Video(r.PathValue("id"), v.owner)
+	job, ok := hs.options.State.View().Video(r.PathValue("id"), v.owner)
 	switch {
 	case !ok:
-		d.refuse(w, notFound(r.PathValue("id")))
+		hs.refuse(w, notFound(r.PathValue("id")))
 		return
 	case job.Final() && after == job.Changed:
 		// The only answer after which a browser does not come back.
@@ -42,22 +42,22 @@ func (d *Doors) JobEvents(w http.ResponseWriter, r *http.Request) {
 	case after > job.Changed:
 		after = 0 // it was never told that
 	}
-	d.stream(w, r, v, &single{state: d.options.State, owner: v.owner, id: job.ID, after: after})
+	hs.stream(w, r, v, &single{state: hs.options.State, owner: v.owner, id: job.ID, after: after})
 }
 
 // AllEvents streams every job of the viewer: GET /v1/videos/events.
-func (d *Doors) AllEvents(w http.ResponseWriter, r *http.Request) {
-	v, after, err := d.admit(w, r)
+func (hs *Handlers) AllEvents(w http.ResponseWriter, r *http.Request) {
+	v, after, err := hs.admit(w, r)
 	if err != nil {
-		d.refuse(w, err)
+		hs.refuse(w, err)
 		return
 	}
-	d.stream(w, r, v, newFeed(d.options.State, v.owner, nil, after))
+	hs.stream(w, r, v, newFeed(hs.options.State, v.owner, nil, after))
 }
 
 // admit finds out who watches and from which change on; 0: from the beginning.
-func (d *Doors) admit(w http.ResponseWriter, r *http.Request) (*viewer, int64, error) {
-	v, err := d.identify(w, r)
+func (hs *Handlers) admit(w http.ResponseWriter, r *http.Request) (*viewer, int64, error) {
+	v, err := hs.identify(w, r)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -80,16 +80,16 @@ func notFound(id string) *dialogue.Error {
 
 // stream answers r with what follower tells until nothing more happens or
 // somebody leaves.
-func (d *Doors) stream(w http.ResponseWriter, r *http.Request, v *viewer, f follower) {
-	if err := d.enter(v.owner); err != nil {
-		d.refuse(w, err)
+func (hs *Handlers) stream(w http.ResponseWriter, r *http.Request, v *viewer, f follower) {
+	if err := hs.enter(v.owner); err != nil {
+		hs.refuse(w, err)
 		return
 	}
-	defer d.leave(v.owner)
+	defer hs.leave(v.owner)
 	accesslog.Note(w, slog.String("key", v.key))
-	ctx, cancel := d.lifetime(r, v.still)
+	ctx, cancel := hs.lifetime(r, v.still)
 	defer cancel()
-	s := &stream{out: sse.NewWriter(w, "text/event-stream", d.options.Now), still: v.still}
+	s := &stream{out: sse.NewWriter(w, "text/event-stream", hs.options.Now), still: v.still}
 	if r.Method == http.MethodHead {
 		return
 	}

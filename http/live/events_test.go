@@ -150,7 +150,7 @@ func TestASilentStreamIsKeptAliveAndEndsWithTheDoors(t *testing.T) {
 		if line, err := events.ReadString('\n'); err != nil || !strings.HasPrefix(line, ": ") || time.Since(began) > 16*time.Second {
 			t.Errorf("%q, %v after %s", line, err, time.Since(began))
 		}
-		s.doors.Drain()
+		s.handlers.Drain()
 		if _, err := io.ReadAll(events); err != nil {
 			t.Error(err)
 		}

@@ -35,13 +35,13 @@ var me = state.OwnerOf("", "ann")
 // A stage is the doors behind a server whose connections are pipes, so that its
 // time may be fake and nothing is buffered on the way.
 type stage struct {
-	t     *testing.T
-	state *state.State
-	doors *live.Doors
-	pipes *pipes
-	auth  *auth.Authenticator
-	user  string // who is signed in at every browser
-	page  http.HandlerFunc
+	t        *testing.T
+	state    *state.State
+	handlers *live.Handlers
+	pipes    *pipes
+	auth     *auth.Authenticator
+	user     string // who is signed in at every browser
+	page     http.HandlerFunc
 }
 
 // Member implements live.Sessions.
@@ -63,20 +63,20 @@ func newStage(t *testing.T) *stage {
 	s.auth = auth.New(nil, time.Now)
 	s.keys(key, foreign, noVideos)
 	const watchers = 100
-	s.doors = live.New(live.Options{Logger: slog.New(slog.DiscardHandler), State: kept, Auth: s.auth, Limits: throttle.NewKeys(100), Watchers: share.New(share.Watchers, watchers, 1), Sessions: s, Origin: "https://gateway.example", Now: time.Now})
+	s.handlers = live.New(live.Options{Logger: slog.New(slog.DiscardHandler), State: kept, Auth: s.auth, Limits: throttle.NewKeys(100), Watchers: share.New(share.Watchers, watchers, 1), Sessions: s, Origin: "https://gateway.example", Now: time.Now})
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/videos/events", s.doors.AllEvents)
-	mux.HandleFunc("GET /v1/videos/live", s.doors.Jobs)
-	mux.HandleFunc("GET /v1/videos/{id}/events", s.doors.JobEvents)
+	mux.HandleFunc("GET /v1/videos/events", s.handlers.AllEvents)
+	mux.HandleFunc("GET /v1/videos/live", s.handlers.Jobs)
+	mux.HandleFunc("GET /v1/videos/{id}/events", s.handlers.JobEvents)
 	mux.HandleFunc("GET /page", func(w http.ResponseWriter, r *http.Request) { s.page(w, r) })
 	server := &http.Server{Handler: mux, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.pipes) }()
 	t.Cleanup(func() {
-		s.doors.Drain()
+		s.handlers.Drain()
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		if err := s.doors.Wait(ctx); err != nil {
+		if err := s.handlers.Wait(ctx); err != nil {
 			t.Errorf("watchers are left: %v", err)
 		}
 		if err := server.Close(); err != nil {

@@ -29,14 +29,14 @@ const MaxIDs = 1000
 //	{"type":"snapshot"|"job"|"deleted","revision":n,"job":{...}}
 //	{"type":"ready","revision":n}     the snapshot is complete
 //	{"type":"error","error":{...}}    of what the client said; the socket stays
-func (d *Doors) Jobs(w http.ResponseWriter, r *http.Request) {
-	v, err := d.identify(w, r)
+func (hs *Handlers) Jobs(w http.ResponseWriter, r *http.Request) {
+	v, err := hs.identify(w, r)
 	if err != nil {
-		d.refuse(w, err)
+		hs.refuse(w, err)
 		return
 	}
 	accesslog.Note(w, slog.String("key", v.key))
-	d.Serve(w, r, Watcher{Owner: v.owner, Still: v.still}, &jobs{state: d.options.State, owner: v.owner})
+	hs.Serve(w, r, Watcher{Owner: v.owner, Still: v.still}, &jobs{state: hs.options.State, owner: v.owner})
 }
 
 // jobs is the Source of a socket for jobs.

@@ -41,7 +41,7 @@ func TestWatchersOfARevokedKeyEndWithinASecond(t *testing.T) {
 			t.Errorf("the socket ended with %d, all after %s", code, took)
 		}
 		synctest.Wait()
-		if n := s.doors.Watching(); n != 1 {
+		if n := s.handlers.Watching(); n != 1 {
 			t.Errorf("%d watch", n)
 		}
 	})

@@ -72,28 +72,28 @@ func newUpgrader() websocket.Upgrader {
 // Serve answers r by a socket that sends what source says, until the client goes,
 // the watcher must not watch any more or the doors are drained. Who may watch has
 // been checked, and with SameOrigin from where.
-func (d *Doors) Serve(w http.ResponseWriter, r *http.Request, who Watcher, source Source) {
+func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, source Source) {
 	if !websocket.IsWebSocketUpgrade(r) || r.ProtoMajor != 1 {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "websocket")
 		}
-		d.refuse(w, &dialogue.Error{Status: http.StatusUpgradeRequired, Type: dialogue.TypeInvalidRequest, Code: "upgrade_required",
+		hs.refuse(w, &dialogue.Error{Status: http.StatusUpgradeRequired, Type: dialogue.TypeInvalidRequest, Code: "upgrade_required",
 			Message: "this path is for WebSockets over HTTP/1.1"})
 		return
 	}
-	if err := d.enter(who.Owner); err != nil {
-		d.refuse(w, err)
+	if err := hs.enter(who.Owner); err != nil {
+		hs.refuse(w, err)
 		return
 	}
-	defer d.leave(who.Owner)
-	conn, err := d.upgrader.Upgrade(hijackable{w}, r, nil)
+	defer hs.leave(who.Owner)
+	conn, err := hs.upgrader.Upgrade(hijackable{w}, r, nil)
 	if err != nil {
 		return // Upgrade has answered, or there is nobody to answer
 	}
 	defer conn.Close()
 	accesslog.Outcome(w, http.StatusSwitchingProtocols)
-	ctx, cancel := d.lifetime(r, who.Still)
+	ctx, cancel := hs.lifetime(r, who.Still)
 	defer cancel()
 	s := &socket{conn: conn, heard: make(chan []byte), source: source, still: who.Still}
 	s.run(ctx, cancel)

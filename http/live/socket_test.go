@@ -217,14 +217,14 @@ func TestAStopTellsSocketsAndWaitsForThem(t *testing.T) {
 		s := newStage(t)
 		polite, deaf := s.socket(), s.socket()
 		_ = deaf // never reads
-		s.doors.Drain()
+		s.handlers.Drain()
 		if code, _ := ended(t, polite); code != websocket.CloseGoingAway {
 			t.Errorf("closed with %d", code)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := s.doors.Wait(ctx); err != nil || s.doors.Watching() != 0 {
-			t.Errorf("%v, %d left", err, s.doors.Watching())
+		if err := s.handlers.Wait(ctx); err != nil || s.handlers.Watching() != 0 {
+			t.Errorf("%v, %d left", err, s.handlers.Watching())
 		}
 		if _, reply, _ := s.dial(http.Header{"Authorization": {"Bearer " + key}}); reply == nil || reply.StatusCode != 503 {
 			t.Errorf("got %v while shutting down", reply)
@@ -260,8 +260,8 @@ func TestASlowSocketHearsTheNewestOrIsLeft(t *testing.T) {
 		s.progress(v, 91)
 		hear(t, quick, "job")
 		time.Sleep(20 * time.Second)
-		if _, after := ended(t, slow); after > time.Second || s.doors.Watching() != 1 {
-			t.Errorf("a peer that took nothing for 20 s was left after %s more, %d watch", after, s.doors.Watching())
+		if _, after := ended(t, slow); after > time.Second || s.handlers.Watching() != 1 {
+			t.Errorf("a peer that took nothing for 20 s was left after %s more, %d watch", after, s.handlers.Watching())
 		}
 	})
 }
@@ -291,7 +291,7 @@ func TestAnySourceCanBeServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.page = func(w http.ResponseWriter, r *http.Request) {
-			s.doors.Serve(w, r, live.Watcher{Owner: "admin", Still: func() error { return nil }}, &counter{news: make(chan struct{})})
+			s.handlers.Serve(w, r, live.Watcher{Owner: "admin", Still: func() error { return nil }}, &counter{news: make(chan struct{})})
 		}
 		c, _, err := s.dialPath("/page", nil)
 		if err != nil {
@@ -306,7 +306,7 @@ func TestAnySourceCanBeServed(t *testing.T) {
 func TestOneOwnerHasHalfOfTheFreeWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		n, leave := s.doors.Fill(me)
+		n, leave := s.handlers.Fill(me)
 		defer leave()
 		if n != 50 {
 			t.Errorf("one owner has %d of 100 watchers", n)

@@ -24,20 +24,20 @@ type Sessions interface {
 
 // viewer is who watches.
 type viewer struct {
-	doors *Doors
-	r     *http.Request
-	owner state.Owner
-	key   string // id of the key; "": a browser
+	handlers *Handlers
+	r        *http.Request
+	owner    state.Owner
+	key      string // id of the key; "": a browser
 }
 
 // identify finds out who asks: by key if one was sent, else by the session of a
 // browser, which can set no headers here. A key in the query is not looked at: it
 // would be in every log on the way.
-func (d *Doors) identify(w http.ResponseWriter, r *http.Request) (*viewer, error) {
-	v := &viewer{doors: d, r: r}
+func (hs *Handlers) identify(w http.ResponseWriter, r *http.Request) (*viewer, error) {
+	v := &viewer{handlers: hs, r: r}
 	key, err := v.recognise()
 	if err == nil {
-		err = d.SameOrigin(r)
+		err = hs.SameOrigin(r)
 	}
 	switch {
 	case err != nil:
@@ -45,14 +45,14 @@ func (d *Doors) identify(w http.ResponseWriter, r *http.Request) (*viewer, error
 	case v.key == "":
 		return v, overload.Claim(r.Context(), v.owner)
 	}
-	return v, auth.AdmitWatcher(w, r, d.options.Limits, &key, d.options.Now())
+	return v, auth.AdmitWatcher(w, r, hs.options.Limits, &key, hs.options.Now())
 }
 
 // SameOrigin refuses what a page of another origin asks: browsers send cookies
 // with whatever any page opens, and a socket's answers are not kept from it
 // (RFC 6455 section 10.2). Clients that are no browsers name no origin.
-func (d *Doors) SameOrigin(r *http.Request) error {
-	if origin := r.Header.Get("Origin"); origin != "" && !d.own(origin, r.Host) {
+func (hs *Handlers) SameOrigin(r *http.Request) error {
+	if origin := r.Header.Get("Origin"); origin != "" && !hs.own(origin, r.Host) {
 		return &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "origin_not_allowed",
 			Message: "pages of other origins cannot watch here"}
 	}
@@ -62,7 +62,7 @@ func (d *Doors) SameOrigin(r *http.Request) error {
 // recognise finds the key, or the session, that r was sent with. It is asked again now and then: keys are revoked and
 // people sign out while they watch.
 func (v *viewer) recognise() (state.Key, error) {
-	d := v.doors
+	d := v.handlers
 	if d.options.Sessions != nil && !sendsKey(v.r) {
 		user, err := d.options.Sessions.Member(v.r)
 		if err != nil {
@@ -83,7 +83,7 @@ func (v *viewer) recognise() (state.Key, error) {
 
 // still fails if the viewer may not watch any more what it watches.
 func (v *viewer) still() error {
-	again := &viewer{doors: v.doors, r: v.r}
+	again := &viewer{handlers: v.handlers, r: v.r}
 	if _, err := again.recognise(); err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func sendsKey(r *http.Request) bool {
 }
 
 // own reports whether an origin is the gateway's.
-func (d *Doors) own(origin, host string) bool {
-	if strings.EqualFold(origin, d.options.Origin) {
+func (hs *Handlers) own(origin, host string) bool {
+	if strings.EqualFold(origin, hs.options.Origin) {
 		return true
 	}
 	u, err := url.Parse(origin)

@@ -132,9 +132,9 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	}
 	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Requests: g.house.Text(), Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
-	doors := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Images: g.house.Images(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
+	handlers := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Images: g.house.Images(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
 		Limits: g.house.Keys(), Watchers: g.watchers, Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
-	front := httptest.NewServer(server.New(server.Options{Logger: logger, Doors: texts, Media: doors, Shapes: registry.All, ID: newID}).Handler())
+	front := httptest.NewServer(server.New(server.Options{Logger: logger, Text: texts, Media: handlers, Shapes: registry.All, ID: newID}).Handler())
 	g.url = front.URL
 	t.Cleanup(func() {
 		front.Close()

@@ -26,49 +26,49 @@ const (
 )
 
 // ImagegenRoutes serves all of the image vendor's routes.
-func (d *Doors) ImagegenRoutes(handle func(pattern string, h http.HandlerFunc)) {
+func (hs *Handlers) ImagegenRoutes(handle func(pattern string, h http.HandlerFunc)) {
 	for _, route := range imagegen.Routes {
-		handle("POST "+imagegen.Prefix+route.Path, d.Imagegen(route))
+		handle("POST "+imagegen.Prefix+route.Path, hs.Imagegen(route))
 	}
 }
 
 // Imagegen is the door of one of the image vendor's routes
 // (imagegen-and-oauth.md 4.1, 4.2).
-func (d *Doors) Imagegen(route *imagegen.Route) http.HandlerFunc {
+func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{doors: d, w: w, r: r}
-		defer func() { v.pass.Release(0) }() // unless it was released by what was used
-		if err := v.imagegen(route); err != nil {
-			v.refuse(err)
-			v.close()
+		rc := &requestContext{handlers: hs, w: w, r: r}
+		defer func() { rc.pass.Release(0) }() // unless it was released by what was used
+		if err := rc.imagegen(route); err != nil {
+			rc.refuse(err)
+			rc.close()
 			return
 		}
-		reply := v.begin()
+		reply := rc.begin()
 		out := reply.Outcome()
-		v.headers(&out.Meta)
+		rc.headers(&out.Meta)
 		if out.Err != nil {
-			v.answer(out.Err)
+			rc.answer(out.Err)
 		} else {
 			if out.Reply.Created.IsZero() {
-				out.Reply.Created = d.Env.Now()
+				out.Reply.Created = hs.Env.Now()
 			}
-			_ = writeJSON(w, imagegen.AppendReply(nil, v.request, out.Reply)) // whoever has left has paid
+			_ = writeJSON(w, imagegen.AppendReply(nil, rc.request, out.Reply)) // whoever has left has paid
 		}
-		v.finish(reply)
+		rc.finish(reply)
 	}
 }
 
 // imagegen checks a request. The pixels of a mask are looked at last, although
 // they are a matter of the request's own rules: that takes time, which the key's
 // limits bound.
-func (v *visit) imagegen(route *imagegen.Route) error {
-	if err := v.identify(imagegen.Descriptor.Scope); err != nil {
+func (rc *requestContext) imagegen(route *imagegen.Route) error {
+	if err := rc.identify(imagegen.Descriptor.Scope); err != nil {
 		return err
 	}
-	if err := v.enter(); err != nil {
+	if err := rc.enter(); err != nil {
 		return err
 	}
-	in, files, err := v.doors.readImagegen(v.w, v.r, route)
+	in, files, err := rc.handlers.readImagegen(rc.w, rc.r, route)
 	if err == nil {
 		err = route.Check(in)
 	}
@@ -76,20 +76,20 @@ func (v *visit) imagegen(route *imagegen.Route) error {
 		_ = files.Close() // err says more
 		return err
 	}
-	v.request = route.Decode(in)
-	v.plan = v.doors.imagegenPlan(v.request.Model)
+	rc.request = route.Decode(in)
+	rc.plan = rc.handlers.imagegenPlan(rc.request.Model)
 	if route.V3 {
-		v.price = bySpeed(v.request.RenderingSpeed)
+		rc.price = bySpeed(rc.request.RenderingSpeed)
 	}
-	if err := v.admit(); err != nil {
+	if err := rc.admit(); err != nil {
 		return err
 	}
-	return v.judge()
+	return rc.judge()
 }
 
 // readImagegen reads a body in one of the route's encodings. files are the
 // caller's to close, whatever else happens, until the input is decoded.
-func (d *Doors) readImagegen(w http.ResponseWriter, r *http.Request, route *imagegen.Route) (in *imagegen.Input, files *Form, err error) {
+func (hs *Handlers) readImagegen(w http.ResponseWriter, r *http.Request, route *imagegen.Route) (in *imagegen.Input, files *Form, err error) {
 	files = new(Form)
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if route.Encoding&imagegen.Form == 0 || route.Encoding&imagegen.JSON != 0 && media == "application/json" {
@@ -107,7 +107,7 @@ func (d *Doors) readImagegen(w http.ResponseWriter, r *http.Request, route *imag
 		return 0
 	}
 	form, err := ReadForm(w, r, FormLimits{
-		Total: maxImagegenForm, File: limit, Dir: d.Scratch, Names: imagegen.MemberNames,
+		Total: maxImagegenForm, File: limit, Dir: hs.Scratch, Names: imagegen.MemberNames,
 	})
 	if err != nil {
 		return nil, files, err
@@ -136,8 +136,8 @@ func makesPictures(p *catalog.Provider) bool {
 // pictures: a pattern for all names is often meant for text. Where nothing is
 // left, the first provider of the vendor's own kind serves the model; nil: nobody
 // does.
-func (d *Doors) imagegenPlan(model string) []catalog.Candidate {
-	c := d.Catalog()
+func (hs *Handlers) imagegenPlan(model string) []catalog.Candidate {
+	c := hs.Catalog()
 	if entry, ok := c.Resolve(model); ok {
 		plan := slices.Clone(entry.Plan(rand.IntN))
 		plan = slices.DeleteFunc(plan, func(c catalog.Candidate) bool {
@@ -161,11 +161,11 @@ func bySpeed(speed string) func(*catalog.Candidate) *catalog.Price {
 }
 
 // judge looks at the pixels of a mask, if there is one.
-func (v *visit) judge() error {
-	if v.request.Mask == nil {
+func (rc *requestContext) judge() error {
+	if rc.request.Mask == nil {
 		return nil
 	}
-	err := mask.Check(v.r.Context(), v.request.Sources[0], v.request.Mask)
+	err := mask.Check(rc.r.Context(), rc.request.Sources[0], rc.request.Mask)
 	var flaw mask.Flaw
 	switch {
 	case errors.As(err, &flaw):

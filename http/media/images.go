@@ -23,34 +23,34 @@ const (
 )
 
 // GenerateImages is POST /v1/images/generations (gateway.md 4.7).
-func (d *Doors) GenerateImages(w http.ResponseWriter, r *http.Request) {
-	d.images(w, r, func(v *visit) (*picture.Request, error) {
+func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
+	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
 		body, err := readJSON(w, r, maxGeneration, images.MemberNames)
 		if err != nil {
 			return nil, err
 		}
-		return images.CheckGeneration(body, d.resolve)
+		return images.CheckGeneration(body, hs.resolve)
 	})
 }
 
 // EditImages is POST /v1/images/edits, as a form or as JSON (wire/images.md 4).
-func (d *Doors) EditImages(w http.ResponseWriter, r *http.Request) {
-	d.images(w, r, func(v *visit) (*picture.Request, error) {
+func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
+	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
 		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && media == "application/json" {
 			body, err := readJSON(w, r, maxEditJSON, images.MemberNames)
 			if err != nil {
 				return nil, err
 			}
-			return images.CheckEdit(body, d.resolve)
+			return images.CheckEdit(body, hs.resolve)
 		}
-		return d.editForm(w, r)
+		return hs.editForm(w, r)
 	})
 }
 
 // editForm reads an edit that came as a form.
-func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Request, error) {
+func (hs *Handlers) editForm(w http.ResponseWriter, r *http.Request) (*picture.Request, error) {
 	form, err := ReadForm(w, r, FormLimits{
-		Total: maxEditForm, File: images.FileLimit, Dir: d.Scratch, Names: images.MemberNames,
+		Total: maxEditForm, File: images.FileLimit, Dir: hs.Scratch, Names: images.MemberNames,
 	})
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Reque
 	for i, f := range form.Files {
 		files[i] = images.File(f)
 	}
-	request, err := images.CheckEditForm(texts, files, d.resolve)
+	request, err := images.CheckEditForm(texts, files, hs.resolve)
 	if err != nil {
 		_ = form.Close() // err says more
 		return nil, err
@@ -72,48 +72,48 @@ func (d *Doors) editForm(w http.ResponseWriter, r *http.Request) (*picture.Reque
 }
 
 // images is what both doors do.
-func (d *Doors) images(w http.ResponseWriter, r *http.Request, read func(*visit) (*picture.Request, error)) {
-	v := &visit{doors: d, w: w, r: r}
-	defer func() { v.pass.Release(0) }() // unless it was released by what was used
-	err := v.identify(images.Descriptor.Scope)
+func (hs *Handlers) images(w http.ResponseWriter, r *http.Request, read func(*requestContext) (*picture.Request, error)) {
+	rc := &requestContext{handlers: hs, w: w, r: r}
+	defer func() { rc.pass.Release(0) }() // unless it was released by what was used
+	err := rc.identify(images.Descriptor.Scope)
 	if err == nil {
-		err = v.enter()
+		err = rc.enter()
 	}
 	if err == nil {
-		v.request, err = read(v)
+		rc.request, err = read(rc)
 	}
 	if err == nil {
-		err = v.admit()
+		err = rc.admit()
 	}
 	if err != nil {
-		v.refuse(err)
-		v.close()
+		rc.refuse(err)
+		rc.close()
 		return
 	}
-	emit := images.NewEmitter(v.request, d.resolve, d.Env.Now)
-	reply := v.begin()
-	if v.request.Stream {
-		v.stream(reply, emit)
+	emit := images.NewEmitter(rc.request, hs.resolve, hs.Env.Now)
+	reply := rc.begin()
+	if rc.request.Stream {
+		rc.stream(reply, emit)
 	} else {
-		v.whole(reply, emit)
+		rc.whole(reply, emit)
 	}
-	v.finish(reply)
+	rc.finish(reply)
 }
 
 // whole writes a reply in one document.
-func (v *visit) whole(reply *actors.Reply, emit *images.Emitter) {
+func (rc *requestContext) whole(reply *actors.Reply, emit *images.Emitter) {
 	out := reply.Outcome()
-	v.headers(&out.Meta)
+	rc.headers(&out.Meta)
 	if out.Err != nil {
-		v.answer(out.Err)
+		rc.answer(out.Err)
 		return
 	}
-	_ = writeJSON(v.w, emit.Reply(out.Reply)) // whoever has left has paid
+	_ = writeJSON(rc.w, emit.Reply(out.Reply)) // whoever has left has paid
 }
 
 // stream writes events. Until there is one, a failure is a status.
-func (v *visit) stream(reply *actors.Reply, emit *images.Emitter) {
-	s := &stream{visit: v, emit: emit}
+func (rc *requestContext) stream(reply *actors.Reply, emit *images.Emitter) {
+	s := &stream{requestContext: rc, emit: emit}
 	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()
 	for {
@@ -138,15 +138,15 @@ func (v *visit) stream(reply *actors.Reply, emit *images.Emitter) {
 
 // stream is a reply that is written event by event.
 type stream struct {
-	visit *visit
-	emit  *images.Emitter
-	out   *sse.Writer // nil: nothing was sent yet
+	requestContext *requestContext
+	emit           *images.Emitter
+	out            *sse.Writer // nil: nothing was sent yet
 }
 
 func (s *stream) send(m *actors.Meta, event []byte) error {
 	if s.out == nil {
-		s.visit.headers(m)
-		s.out = sse.NewWriter(s.visit.w, "text/event-stream", s.visit.doors.Env.Now)
+		s.requestContext.headers(m)
+		s.out = sse.NewWriter(s.requestContext.w, "text/event-stream", s.requestContext.handlers.Env.Now)
 	}
 	return s.out.Send(event)
 }
@@ -157,8 +157,8 @@ func (s *stream) end(out *actors.Outcome) {
 	case out.Err == nil:
 		_ = s.send(&out.Meta, s.emit.Completed(out.Reply)) // whoever has left has paid
 	case s.out == nil:
-		s.visit.headers(&out.Meta)
-		s.visit.answer(out.Err)
+		s.requestContext.headers(&out.Meta)
+		s.requestContext.answer(out.Err)
 	default:
 		_ = s.out.Send(s.emit.Failure(out.Err)) // the stream is over either way
 	}

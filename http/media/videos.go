@@ -24,28 +24,34 @@ const (
 )
 
 // CreateVideo is POST /v1/videos (wire/videos.md 2).
-func (d *Doors) CreateVideo(w http.ResponseWriter, r *http.Request) { d.makeVideo(w, r, video.Create) }
+func (hs *Handlers) CreateVideo(w http.ResponseWriter, r *http.Request) {
+	hs.makeVideo(w, r, video.Create)
+}
 
 // RemixVideo is POST /v1/videos/{id}/remix (gateway.md 4.1).
-func (d *Doors) RemixVideo(w http.ResponseWriter, r *http.Request) { d.makeVideo(w, r, video.Remix) }
+func (hs *Handlers) RemixVideo(w http.ResponseWriter, r *http.Request) {
+	hs.makeVideo(w, r, video.Remix)
+}
 
 // EditVideo is POST /v1/videos/edits.
-func (d *Doors) EditVideo(w http.ResponseWriter, r *http.Request) { d.makeVideo(w, r, video.Edit) }
+func (hs *Handlers) EditVideo(w http.ResponseWriter, r *http.Request) { hs.makeVideo(w, r, video.Edit) }
 
 // ExtendVideo is POST /v1/videos/extensions.
-func (d *Doors) ExtendVideo(w http.ResponseWriter, r *http.Request) { d.makeVideo(w, r, video.Extend) }
+func (hs *Handlers) ExtendVideo(w http.ResponseWriter, r *http.Request) {
+	hs.makeVideo(w, r, video.Extend)
+}
 
 // maker is one request for a video at its door.
 type maker struct {
-	visit
+	requestContext
 	ask  *videos.Ask
 	once string // the client's own key
 	// source is the job that it begins with, nil for a new one.
 	source *state.Video
 }
 
-func (d *Doors) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
-	m := &maker{visit: visit{doors: d, w: w, r: r}}
+func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.Operation) {
+	m := &maker{requestContext: requestContext{handlers: hs, w: w, r: r}}
 	job, err := m.make(op)
 	if err != nil {
 		m.refuse(err)
@@ -109,7 +115,7 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 // video.
 func (m *maker) limits(op video.Operation) FormLimits {
 	l := FormLimits{
-		Total: maxVideoForm, File: videos.FileLimit, Dir: m.doors.Scratch, Names: videos.MemberNames,
+		Total: maxVideoForm, File: videos.FileLimit, Dir: m.handlers.Scratch, Names: videos.MemberNames,
 	}
 	if op == video.Edit || op == video.Extend {
 		l.Total, l.Video = maxUploadForm, videos.UploadLimit
@@ -139,7 +145,7 @@ func checkVideoForm(op video.Operation, form *Form, source string) (*videos.Ask,
 
 func (m *maker) closeAsk() {
 	if err := m.ask.Close(); err != nil {
-		m.doors.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
+		m.handlers.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
 	}
 }
 
@@ -163,7 +169,7 @@ func (m *maker) begins() error {
 	if m.ask.Source == "" {
 		return nil
 	}
-	source, ok := m.doors.State.View().Video(m.ask.Source, m.owner())
+	source, ok := m.handlers.State.View().Video(m.ask.Source, m.owner())
 	if !ok {
 		return videoNotFound(m.ask.Source)
 	}
@@ -171,7 +177,7 @@ func (m *maker) begins() error {
 	return m.ask.Fits(&source)
 }
 
-func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User) }
+func (rc *requestContext) owner() state.Owner { return state.OwnerOf(rc.key.ID, rc.key.User) }
 
 func videoNotFound(id string) *dialogue.Error {
 	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "video_not_found", Param: "video_id",
@@ -194,7 +200,7 @@ func (m *maker) begin() (state.Video, error) {
 	if err := m.keepFiles(order); err != nil {
 		return state.Video{}, err
 	}
-	job, again, err := m.doors.Videos.Create(m.r.Context(), order)
+	job, again, err := m.handlers.Videos.Create(m.r.Context(), order)
 	if err != nil || again {
 		m.discard(order)
 	}

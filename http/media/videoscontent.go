@@ -24,18 +24,18 @@ var variants = map[video.Variant]struct{ mediaType, extension string }{
 
 // VideoContent is GET and HEAD of /v1/videos/{id}/content: the bytes come from
 // the provider as they are read (wire/videos.md 5).
-func (d *Doors) VideoContent(w http.ResponseWriter, r *http.Request) {
-	d.reader(w, r, func(v *visit) error {
+func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
+	hs.reader(w, r, func(rc *requestContext) error {
 		variant := video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video)))
 		if _, ok := variants[variant]; !ok {
 			return dialogue.Invalid("variant", "must be one of video, thumbnail, spritesheet")
 		}
 		id := r.PathValue("id")
-		job, ok := d.State.View().Video(id, v.owner())
+		job, ok := hs.State.View().Video(id, rc.owner())
 		if !ok {
 			return videoNotFound(id)
 		}
-		if err := ready(&job, d.Env.Now()); err != nil {
+		if err := ready(&job, hs.Env.Now()); err != nil {
 			return err
 		}
 		tag := `"` + job.ID + "-" + string(variant) + `"`
@@ -44,15 +44,15 @@ func (d *Doors) VideoContent(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		ctx, leave := d.Auth.Watch(r, &v.key)
+		ctx, leave := hs.Auth.Watch(r, &rc.key)
 		defer leave()
-		content, err := d.Videos.Content(ctx, &job, variant, rangeOf(r, tag))
+		content, err := hs.Videos.Content(ctx, &job, variant, rangeOf(r, tag))
 		if err != nil {
 			w.Header().Del("Etag")
 			return err
 		}
 		defer content.Close()
-		return v.deliver(&job, variant, content)
+		return rc.deliver(&job, variant, content)
 	})
 }
 
@@ -85,8 +85,8 @@ func rangeOf(r *http.Request, tag string) string {
 
 // deliver sends content, or refuses a range that it does not have. The provider's
 // own tag stays with it: it may name the provider's job.
-func (v *visit) deliver(job *state.Video, variant video.Variant, c *video.Content) error {
-	h := v.w.Header()
+func (rc *requestContext) deliver(job *state.Video, variant video.Variant, c *video.Content) error {
+	h := rc.w.Header()
 	kind := variants[variant]
 	for _, name := range []string{"Content-Length", "Content-Range", "Last-Modified"} {
 		if value := c.Header.Get(name); value != "" {
@@ -102,14 +102,14 @@ func (v *visit) deliver(job *state.Video, variant video.Variant, c *video.Conten
 	h.Set("Content-Disposition", `attachment; filename="`+job.ID+kind.extension+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "private")
-	v.w.WriteHeader(c.Status)
-	if v.r.Method == http.MethodHead {
+	rc.w.WriteHeader(c.Status)
+	if rc.r.Method == http.MethodHead {
 		return nil
 	}
-	to := &patient{v.w, http.NewResponseController(v.w)}
+	to := &patient{rc.w, http.NewResponseController(rc.w)}
 	defer to.done()
 	if _, err := io.Copy(to, c); err != nil {
-		v.doors.Logger.Info("video content cut off", "request_id", accesslog.RequestID(v.w), "video", job.ID, "cause", err)
+		rc.handlers.Logger.Info("video content cut off", "request_id", accesslog.RequestID(rc.w), "video", job.ID, "cause", err)
 		panic(http.ErrAbortHandler) // so that the client does not take it for the whole
 	}
 	return nil

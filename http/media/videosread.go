@@ -23,37 +23,37 @@ import (
 // discard removes what was kept for a job that did not begin.
 func (m *maker) discard(o *videojob.Order) {
 	for _, id := range o.Video.Files {
-		if err := m.doors.Content.store.Delete(blobs.ID(id)); err != nil {
-			m.doors.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
+		if err := m.handlers.Content.store.Delete(blobs.ID(id)); err != nil {
+			m.handlers.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
 		}
 	}
 }
 
 // reader is what all doors do that read jobs.
-func (d *Doors) reader(w http.ResponseWriter, r *http.Request, read func(*visit) error) {
-	v := &visit{doors: d, w: w, r: r}
-	err := v.identify(videoshape.Descriptor.Scope)
+func (hs *Handlers) reader(w http.ResponseWriter, r *http.Request, read func(*requestContext) error) {
+	rc := &requestContext{handlers: hs, w: w, r: r}
+	err := rc.identify(videoshape.Descriptor.Scope)
 	if err == nil {
-		err = overload.Claim(r.Context(), v.owner())
+		err = overload.Claim(r.Context(), rc.owner())
 	}
 	if err == nil {
-		err = read(v)
+		err = read(rc)
 	}
 	if err != nil {
-		v.refuse(err)
+		rc.refuse(err)
 		return
 	}
-	accesslog.Note(w, slog.String("key", v.key.ID))
+	accesslog.Note(w, slog.String("key", rc.key.ID))
 }
 
 // ListVideos is GET /v1/videos.
-func (d *Doors) ListVideos(w http.ResponseWriter, r *http.Request) {
-	d.reader(w, r, func(v *visit) error {
+func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
+	hs.reader(w, r, func(rc *requestContext) error {
 		page, err := videos.Page(r.URL.Query())
 		if err != nil {
 			return err
 		}
-		list, more := d.State.View().Videos(v.owner(), page)
+		list, more := hs.State.View().Videos(rc.owner(), page)
 		_ = writeJSON(w, videos.List(list, more)) // whoever has left does not read
 		return nil
 	})
@@ -66,24 +66,24 @@ const pollAfter = 5 * time.Second
 // Video is GET /v1/videos/{id} (gateway.md 4.2). With ?wait=30s it is answered
 // when the job changes, and after that time at the latest (decisions.md,
 // "Videos").
-func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
-	d.reader(w, r, func(v *visit) error {
+func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
+	hs.reader(w, r, func(rc *requestContext) error {
 		wait, err := waitOf(r.URL.Query().Get("wait"))
 		if err != nil {
 			return err
 		}
 		ctx := r.Context()
 		if wait > 0 {
-			leave, err := v.watch()
+			leave, err := rc.watch()
 			if err != nil {
 				return err
 			}
 			defer leave()
-			ctx, leave = d.Auth.Watch(r, &v.key)
+			ctx, leave = hs.Auth.Watch(r, &rc.key)
 			defer leave()
 		}
 		id := r.PathValue("id")
-		job, ok := d.await(ctx, id, v.owner(), wait)
+		job, ok := hs.await(ctx, id, rc.owner(), wait)
 		var refused *dialogue.Error
 		if errors.As(context.Cause(ctx), &refused) { // the key was revoked meanwhile
 			return refused
@@ -101,15 +101,15 @@ func (d *Doors) Video(w http.ResponseWriter, r *http.Request) {
 }
 
 // watch counts a long poll in. The caller calls leave when it has been answered.
-func (v *visit) watch() (leave func(), err error) {
-	if err := auth.AdmitWatcher(v.w, v.r, v.doors.Limits, &v.key, v.doors.Env.Now()); err != nil {
+func (rc *requestContext) watch() (leave func(), err error) {
+	if err := auth.AdmitWatcher(rc.w, rc.r, rc.handlers.Limits, &rc.key, rc.handlers.Env.Now()); err != nil {
 		return nil, err
 	}
-	owner := string(v.owner())
-	if err := v.doors.Watchers.Take(owner, 1); err != nil {
+	owner := string(rc.owner())
+	if err := rc.handlers.Watchers.Take(owner, 1); err != nil {
 		return nil, err
 	}
-	return func() { v.doors.Watchers.Give(owner, 1) }, nil
+	return func() { rc.handlers.Watchers.Give(owner, 1) }, nil
 }
 
 // longestVideoWait bounds ?wait.
@@ -131,8 +131,8 @@ func waitOf(text string) (time.Duration, error) {
 }
 
 // await is a job as it is when it has changed, when it has ended, or after wait.
-func (d *Doors) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (state.Video, bool) {
-	job, changed, ok := d.State.WatchVideo(id, owner)
+func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (state.Video, bool) {
+	job, changed, ok := hs.State.WatchVideo(id, owner)
 	if !ok || wait <= 0 || job.Final() {
 		return job, ok
 	}
@@ -147,16 +147,16 @@ func (d *Doors) await(ctx context.Context, id string, owner state.Owner, wait ti
 		case <-ctx.Done():
 			return job, true
 		}
-		job, changed, ok = d.State.WatchVideo(id, owner)
+		job, changed, ok = hs.State.WatchVideo(id, owner)
 	}
 	return job, ok
 }
 
 // DeleteVideo is DELETE /v1/videos/{id}, of jobs that have ended.
-func (d *Doors) DeleteVideo(w http.ResponseWriter, r *http.Request) {
-	d.reader(w, r, func(v *visit) error {
+func (hs *Handlers) DeleteVideo(w http.ResponseWriter, r *http.Request) {
+	hs.reader(w, r, func(rc *requestContext) error {
 		id := r.PathValue("id")
-		err := d.Videos.Delete(r.Context(), id, v.owner())
+		err := hs.Videos.Delete(r.Context(), id, rc.owner())
 		switch {
 		case errors.Is(err, state.ErrNotFound):
 			return videoNotFound(id)

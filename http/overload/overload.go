@@ -1,8 +1,12 @@
-// Package intake bounds what the whole process takes on at once: requests under way and
-// bytes of their bodies (faults.md 1.6 and 3). A request beyond that is refused before
-// its body is read, so that an overload costs only those who are refused. Both are
-// divided among the owners of requests by the rule of stagedoor/state/share. Limits of
-// one key or one provider are in actors/throttle.
+// Package overload limits the requests in flight in the whole process and the bytes of their
+// bodies (faults.md 1.6 and 3). A request beyond a limit is refused before its body is read, so
+// that other requests are not slowed down. Both limits are divided among the owners of requests
+// by the rule of stagedoor/state/share. The limits of one key or one provider are in
+// actors/throttle.
+//
+// Usage: the server calls Limiter.Enter with each request and serves the request that it returns,
+// whose context and body are a Share. The handler calls Claim when it knows the owner. The server
+// calls Share.End after the handler has returned.
 package overload
 
 import (
@@ -19,21 +23,21 @@ import (
 	"stagedoor/state/share"
 )
 
-// Limits are what an Limiter takes on. Zero values: any amount.
+// Limits configure a Limiter. A field that is zero sets no limit.
 type Limits struct {
 	Requests  int
 	BodyBytes int64
 }
 
-// leastBody is how much of a body an owner may send while that is free, even where
-// its share is smaller: one text request of the largest size.
+// leastBody is how much of a body an owner may send while there is room, even if its share is
+// smaller. One text request of the largest size fits.
 const leastBody = 32 << 20
 
-// Limiter counts. It is safe for concurrent use.
+// Limiter limits requests and bytes of bodies. It is safe for concurrent use.
 type Limiter struct {
 	requests, bodies *share.Pool
 	// Operators have a reserve beyond the limits, so that they can look at an overload
-	// and end it. It is bounded, because anybody may ask for their paths.
+	// and end it. It is bounded, because any client can send requests to their paths.
 	reservedRequests, reservedBodies *share.Pool
 }
 
@@ -42,7 +46,7 @@ const (
 	reserveBytes    = 1 << 20
 )
 
-// New makes an Limiter.
+// New returns a Limiter.
 func New(l Limits) *Limiter {
 	return &Limiter{
 		requests:         share.New(share.Requests, int64(l.Requests), 1),
@@ -52,46 +56,53 @@ func New(l Limits) *Limiter {
 	}
 }
 
-// Set changes the limits at once. What is under way stays.
+// Set changes the limits. Requests in flight keep what they hold.
 func (i *Limiter) Set(l Limits) {
 	i.requests.Resize(int64(l.Requests))
 	i.bodies.Resize(l.BodyBytes)
 }
 
-// Pools returns the pools of requests and of bytes of bodies, for metrics.
+// Pools returns the pools of requests and of body bytes, for metrics.
 func (i *Limiter) Pools() (requests, bodies *share.Pool) { return i.requests, i.bodies }
 
-// Enter takes a request on, or returns the error that refuses it. The request counts
-// for its client's address until Claim names its owner. It must be served as Enter
-// returns it, because its body is counted as it arrives: the length in its header is
-// only a claim. The caller ends the Share.
+// Enter admits a request, or returns the error that refuses it. The request counts against the
+// client's address until Claim names its owner. The caller serves the request that Enter returns,
+// because that counts the body as it arrives instead of trusting the length in the header, and
+// calls End on the Share.
 func (i *Limiter) Enter(r *http.Request) (counted *http.Request, s *Share, err error) {
 	s = &Share{Context: r.Context(), owner: address(r), requests: i.requests, bodies: i.bodies, length: r.ContentLength}
 	if i.requests.Take(s.owner, 1) != nil {
-		// An address is not an owner whose fault it is: many clients may have it.
+		// The refusal does not blame the address, because many clients may share it.
 		return nil, nil, envelope.Overloaded(share.Requests)
 	}
 	return s.counted(r), s, nil
 }
 
-// EnterReserved is Enter for an operator's request, for which there is the reserve.
+// EnterReserved is Enter for an operator's request. It uses the reserve if the limits are reached.
 func (i *Limiter) EnterReserved(r *http.Request) (counted *http.Request, s *Share, err error) {
-	if counted, s, err = i.Enter(r); err == nil && (r.ContentLength == 0 || i.bodies.Check(s.owner, max(r.ContentLength, 1)) == nil) {
+	if counted, s, err = i.Enter(r); err == nil &&
+		(r.ContentLength == 0 || i.bodies.Check(s.owner, max(r.ContentLength, 1)) == nil) {
 		return counted, s, nil
 	}
 	if s != nil {
 		s.End()
 	}
-	s = &Share{Context: r.Context(), owner: address(r), requests: i.reservedRequests, bodies: i.reservedBodies, length: r.ContentLength}
+	s = &Share{
+		Context:  r.Context(),
+		owner:    address(r),
+		requests: i.reservedRequests,
+		bodies:   i.reservedBodies,
+		length:   r.ContentLength,
+	}
 	if s.requests.Take(s.owner, 1) != nil {
 		return nil, nil, envelope.Overloaded(share.Requests)
 	}
 	return s.counted(r), s, nil
 }
 
-// counted is r as it is served: with the Share as its context and, if it has one, as
-// its body. It is a copy, because net/http looks at its own request's body when the
-// reply begins, to see whether what is left of it is worth reading.
+// counted returns a copy of r with s as its context and, if r has a body, as its body. It is a
+// copy because net/http looks at the body of its own request when the reply begins, to decide
+// whether to read the rest.
 func (s *Share) counted(r *http.Request) *http.Request {
 	counted := r.WithContext(s)
 	if r.ContentLength != 0 {
@@ -101,8 +112,8 @@ func (s *Share) counted(r *http.Request) *http.Request {
 	return counted
 }
 
-// address is the owner of a request whose key is not known: its client's address, or
-// the network of one customer.
+// address returns the owner of a request before its key is known: the client's IPv4 address, or
+// its IPv6 /64 network, which one customer has.
 func address(r *http.Request) string {
 	host := r.RemoteAddr
 	if n := strings.LastIndexByte(host, ':'); n >= 0 {
@@ -119,14 +130,14 @@ func address(r *http.Request) string {
 	return network.String()
 }
 
-// Share is what one request holds of an Limiter. It is the request's context and body,
-// too, and belongs to the handler that reads that.
+// Share holds the room that one request takes of a Limiter. It is also the context and the body
+// of the request, and only the goroutine that reads the body may use it.
 type Share struct {
 	context.Context
 	owner            string
 	requests, bodies *share.Pool
 	body             io.ReadCloser
-	length           int64 // of the body, as its header claims; -1: not known
+	length           int64 // of the body as its header claims, or -1
 	held             int64
 }
 
@@ -140,9 +151,9 @@ func (s *Share) Value(of any) any {
 	return s.Context.Value(of)
 }
 
-// Claim counts a request for its owner from now on, or returns the error that refuses
-// it, because the owner's share is used up or there is no room for its body. A request
-// that came without an Limiter is not counted.
+// Claim counts a request against its owner from now on. It returns the error that refuses the
+// request if the owner's share is used up or there is no room for the body. Claim does nothing
+// for a request that did not pass through a Limiter.
 func Claim(ctx context.Context, owner state.Owner) error {
 	s, ok := ctx.Value(key{}).(*Share)
 	if !ok || s.owner == string(owner) {
@@ -154,7 +165,7 @@ func Claim(ctx context.Context, owner state.Owner) error {
 	s.bodies.Give(s.owner, s.held)
 	s.owner = string(owner)
 	s.bodies.Adopt(s.owner, s.held)
-	// A body that can never fit is refused with its own error when it is read.
+	// A body that can never fit gets an error of its own when it is read.
 	if most := s.bodies.Most(); s.length > 0 && (most == 0 || s.length <= most) {
 		if err := s.bodies.Check(s.owner, s.length-s.held); err != nil {
 			return envelope.From(err)
@@ -163,8 +174,7 @@ func Claim(ctx context.Context, owner state.Owner) error {
 	return nil
 }
 
-// Read implements io.Reader. Its error is a *dialogue.Error if there is no room
-// for more.
+// Read implements io.Reader. It returns a *dialogue.Error if there is no room for more.
 func (s *Share) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	refused := s.bodies.Take(s.owner, int64(n))
@@ -181,20 +191,26 @@ func (s *Share) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (s *Share) Close() error { return s.body.Close() }
 
-// End gives back what the request held. Nothing may be read afterwards.
+// End releases the room that the request holds. The body must not be read afterwards.
 func (s *Share) End() {
 	s.requests.Give(s.owner, 1)
 	s.bodies.Give(s.owner, s.held)
 	s.held = 0
 }
 
-// tooLarge is about a body for which there will never be room.
+// tooLarge is the error for a body that is larger than any share can be.
 func tooLarge(most int64) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
-		Message: "the request body is larger than " + size(most) + ", the most that the gateway takes of one client at a time"}
+	return &dialogue.Error{
+		Status: http.StatusRequestEntityTooLarge,
+		Type:   dialogue.TypeTooLarge,
+		Code:   "request_too_large",
+		Message: "the request body is larger than " + size(
+			most,
+		) + ", the most that the gateway accepts from one client at a time",
+	}
 }
 
-// size is a number of bytes as a message has it.
+// size formats a number of bytes for a message.
 func size(n int64) string {
 	if n >= 1<<20 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"

@@ -14,7 +14,7 @@ import (
 	"stagedoor/state"
 )
 
-// post is a request of a client that has an address of its own if from is not "".
+// post returns a request with a body, from an address if from is not "".
 func post(from, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(body))
 	if from != "" {
@@ -23,17 +23,17 @@ func post(from, body string) *http.Request {
 	return r
 }
 
-// refused fails the test unless err is a refusal with this status and code that says
-// when to come back.
+// refused fails the test unless err has this status and code and a Retry-After of 1 to 5 s.
 func refused(t *testing.T, err error, status int, code string) {
 	t.Helper()
 	var e *dialogue.Error
-	if !errors.As(err, &e) || e.Status != status || e.Code != code || e.RetryAfter < time.Second || e.RetryAfter > 5*time.Second {
+	if !errors.As(err, &e) || e.Status != status || e.Code != code || e.RetryAfter < time.Second ||
+		e.RetryAfter > 5*time.Second {
 		t.Fatalf("got %v, want a %d %s with a Retry-After of 1 to 5 s", err, status, code)
 	}
 }
 
-// enter takes r on and returns it as it is to be served.
+// enter admits r and returns the request to serve.
 func enter(t *testing.T, i *overload.Limiter, r *http.Request) (*http.Request, *overload.Share) {
 	t.Helper()
 	counted, s, err := i.Enter(r)
@@ -43,7 +43,7 @@ func enter(t *testing.T, i *overload.Limiter, r *http.Request) (*http.Request, *
 	return counted, s
 }
 
-// claimed is enter for a request of an owner.
+// claimed is enter followed by Claim for an owner.
 func claimed(t *testing.T, i *overload.Limiter, owner state.Owner, r *http.Request) (*http.Request, *overload.Share) {
 	t.Helper()
 	counted, s := enter(t, i, r)
@@ -73,7 +73,7 @@ func TestRequestsBeyondTheLimitAreRefusedUntilOneEnds(t *testing.T) {
 	enter(t, i, post("10.0.0.2", "d"))
 }
 
-// An owner takes half of the requests that are free, and others are served.
+// An owner gets half of the requests that are free, and other owners are served.
 func TestOneOwnerCannotTakeAllRequests(t *testing.T) {
 	i := overload.New(overload.Limits{Requests: 8})
 	var held []*overload.Share
@@ -96,7 +96,7 @@ func TestOneOwnerCannotTakeAllRequests(t *testing.T) {
 	claimed(t, i, "user:greedy", post("", ""))
 }
 
-// A client without a key is counted by its address.
+// A request without a key counts against its address.
 func TestOneAddressCannotTakeAllRequests(t *testing.T) {
 	for _, same := range [][2]string{{"10.0.0.1", "10.0.0.1"}, {"[2001:db8::1]", "[2001:db8::ffff]"}} {
 		i := overload.New(overload.Limits{Requests: 4})
@@ -130,8 +130,8 @@ func TestOperatorsHaveABoundedReserve(t *testing.T) {
 	refused(t, err, 503, "overloaded")
 }
 
-// A request whose body does not fit is refused when it is claimed, before its body is
-// read: its owner's share is used up, or there is no room.
+// Claim refuses a request whose body does not fit, because the owner's share is used up or there
+// is no room, before the body is read.
 func TestABodyThatDoesNotFitIsRefusedUnread(t *testing.T) {
 	i := overload.New(overload.Limits{BodyBytes: 20})
 	r, s := claimed(t, i, "user:a", post("", "123456"))
@@ -172,18 +172,16 @@ func TestABodyOfUnknownLengthEndsWhereTheRoomDoes(t *testing.T) {
 	readAll(t, again, "0123456789")
 }
 
-// endless is a request that does not say how long its body is.
+// endless returns a request without a Content-Length.
 func endless(length int) *http.Request {
 	r := post("", "")
 	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", length))), -1
 	return r
 }
 
-// A body that is longer than one owner's share can ever be is 413, without a time to
-// come back.
-func TestABodyThatNeverFitsIsNotToldToComeBack(t *testing.T) {
+func TestABodyThatNeverFitsGetsNoRetryAfter(t *testing.T) {
 	i := overload.New(overload.Limits{BodyBytes: 20})
-	for name, r := range map[string]*http.Request{"told": post("", "12345678901"), "not told": endless(11)} {
+	for name, r := range map[string]*http.Request{"known length": post("", "12345678901"), "unknown length": endless(11)} {
 		counted, s := claimed(t, i, "user:a", r)
 		_, err := io.ReadAll(counted.Body)
 		var e *dialogue.Error

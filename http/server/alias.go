@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Alias makes the paths below From those below To (decisions.md "Names"): for
-// unmodified clients of a vendor whose own paths have another name.
+// Alias serves the paths below To also below From (decisions.md "Names"), for unmodified clients of a
+// vendor whose own paths differ.
 type Alias struct{ From, To string }
 
-// aliased serves requests under their path's own name. Of several aliases the
-// longest counts.
+// aliased maps aliases to the paths that next serves. The longest matching alias wins.
 func aliased(aliases []Alias, next http.Handler) http.Handler {
 	if len(aliases) == 0 {
 		return next
@@ -31,7 +30,7 @@ func aliased(aliases []Alias, next http.Handler) http.Handler {
 	})
 }
 
-// moved is r at another path. The request itself is the server's.
+// moved returns a copy of r with another path. r itself belongs to the server and stays unchanged.
 func moved(r *http.Request, path string) *http.Request {
 	to := r.WithContext(r.Context())
 	to.URL = new(url.URL)

@@ -8,9 +8,12 @@ import (
 )
 
 func TestAliasesAreWholeSegmentsAndTheLongestCounts(t *testing.T) {
-	h := aliased([]Alias{{"/vendor", "/imagegen"}, {"/vendor/v1/vendor-v3", "/imagegen/v1/imagegen-v3"}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.URL.RequestURI())
-	}))
+	h := aliased(
+		[]Alias{{"/vendor", "/imagegen"}, {"/vendor/v1/vendor-v3", "/imagegen/v1/imagegen-v3"}},
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, r.URL.RequestURI())
+		}),
+	)
 	for path, want := range map[string]string{
 		"/vendor/generate":           "/imagegen/generate",
 		"/vendor/generate?a=%20b":    "/imagegen/generate?a=%20b",

@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// writeTimeout is how long a client may take a piece of reply: one that
-	// reads nothing for so long is gone (faults.md 3).
+	// writeTimeout is how long a client may take to accept one piece of a reply. A
+	// client that takes longer is disconnected (faults.md 3).
 	writeTimeout = 15 * time.Second
-	// piece is what has to be taken in that time.
+	// piece is the number of bytes that the client has to accept in that time.
 	piece = 64 << 10
 )
 
-// listener gives its connections a write timeout, and counts them. It can stop
-// accepting before it is closed: once net/http knows of a shutdown, it drops the
-// request of whoever was accepted a moment ago. It counts from before a connection
-// is accepted, so that none slips through in between.
+// listener counts its connections and gives them a write timeout. It can stop accepting before it is
+// closed, because net/http drops requests on connections that were accepted just before a shutdown.
+// It counts a connection before Accept returns it, so that a shutdown misses none.
 type listener struct {
 	net.Listener
 	open  *atomic.Int64
@@ -85,16 +84,15 @@ func (l *listener) Close() error {
 	return l.err
 }
 
-// conn bounds every write, whoever makes it: streams, whole replies, errors and
-// what net/http sends by itself. A timeout for a whole response, as http.Server
-// has one, would cut long streams.
+// conn sets a deadline for every write: streams, whole replies, errors and the replies that net/http
+// writes itself. A timeout for a whole response, as in http.Server, would cut off long streams.
 type conn struct {
 	net.Conn
 	open   *atomic.Int64
 	slots  *slots
-	quiet  *list.Element // in slots, under their lock; nil: it brings a request, or has one
+	quiet  *list.Element // in slots and under their lock; nil while a request arrives or is in flight
 	waits  atomic.Bool   // whether quiet is set
-	fresh  time.Time     // when it was accepted; zero: it has brought a request before
+	fresh  time.Time     // when it was accepted; zero after its first request
 	closed atomic.Bool
 	eof    bool         // the client has ended TCP, noted by Read
 	until  atomic.Int64 // the deadline in force, in nanoseconds
@@ -134,8 +132,8 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// extend moves the deadline. That costs, and tokens come by the thousand: it
-// moves once a second, so that a write has between 14 and 15 seconds.
+// extend moves the deadline. Setting it for each of thousands of tokens would be expensive, so it
+// moves at most once a second, and a write has between 14 and 15 seconds.
 func (c *conn) extend() {
 	now := time.Now()
 	if c.until.Load()-now.UnixNano() >= int64(writeTimeout-time.Second) {
@@ -158,8 +156,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// CloseWrite lets net/http end a refused upload without a reset that would
-// overtake its reply.
+// CloseWrite closes the sending side. net/http uses it at the end of a refused upload, where a reset
+// could overtake the reply.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -167,8 +165,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// stream bounds the writes of one HTTP/2 stream, whose client can keep it from
-// writing although the connection could.
+// stream sets a deadline for the writes of one HTTP/2 stream, which its client can block by flow
+// control while the connection itself makes progress.
 type stream struct {
 	http.ResponseWriter
 	rc *http.ResponseController
@@ -178,7 +176,7 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{ResponseWriter: w, rc: http.NewResponseController(w)}
 }
 
-// Unwrap lets an http.ResponseController through.
+// Unwrap implements the interface that http.ResponseController looks for.
 func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // Write implements http.ResponseWriter.

@@ -9,32 +9,29 @@ import (
 	"stagedoor/http/web/pages"
 )
 
-// Condition is something about the gateway that whoever watches over it should
-// know. It is told to anybody, so it names no host, path or cause: those are in
-// the log.
+// Condition is a problem of the gateway that /readyz reports. Any client can read it, so it names no
+// host, path or cause. Those are in the log.
 type Condition struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Health is how a gateway is.
+// Health lists the problems of a gateway.
 type Health struct {
-	// Blocking keeps it from being ready.
+	// Blocking lists problems that make the gateway not ready.
 	Blocking []Condition
-	// Degraded does not: somewhere else it would not be better, or what is left
-	// is worth being sent here.
+	// Degraded lists problems that do not. Another gateway would have them too, or the
+	// requests that still work are worth sending here.
 	Degraded []Condition
 }
 
 var draining = Condition{"draining", "the gateway is shutting down"}
 
-// healthPath reports whether a path is asked by those who watch over the
-// process. They are answered whatever the load.
+// healthPath reports whether a path is a health check. Health checks are answered under any load.
 func healthPath(path string) bool { return path == "/healthz" || path == "/readyz" }
 
-// operatorPath reports whether a path is asked by those who operate the gateway:
-// metrics, administration and the pages they need for it. An overload must not take
-// from them what ends it.
+// operatorPath reports whether operators need a path to end an overload: metrics, administration and
+// the pages for it. Such requests have a reserve (overload.Limiter.EnterReserved).
 func operatorPath(path string) bool {
 	for _, p := range [...]string{"/metrics", "/admin", "/flow", "/signin", pages.AssetPrefix} {
 		if rest, ok := strings.CutPrefix(path, p); ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(p, "/")) {
@@ -44,16 +41,15 @@ func operatorPath(path string) bool {
 	return false
 }
 
-// healthz says that the process serves. A gateway that is overloaded, drains or
-// has lost its store does so, too: killing it would make nothing better.
+// healthz reports that the process is alive. It succeeds also while the gateway is overloaded, drains
+// or has lost its store, because a restart would not help then.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	accesslog.Quiet(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.Write([]byte(`{"status":"ok"}`))
 }
 
-// readyz says whether new requests should be sent here, and everything that
-// speaks against it.
+// readyz reports whether new requests should be sent to this gateway, and all known problems.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	accesslog.Quiet(w)
 	var h Health
@@ -75,5 +71,5 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(reply) // whoever asked has left
+	_ = json.NewEncoder(w).Encode(reply) // fails only if the client has left
 }

@@ -13,9 +13,14 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// routes is every path the gateway serves.
-func (s *Server) routes(d *text.Doors) http.Handler {
-	r := router{mux: http.NewServeMux(), methods: make(map[string][]string), words: make(map[string][]string), dialect: s.dialect}
+// routes returns the handler of every path that the gateway serves.
+func (s *Server) routes(d *text.Handlers) http.Handler {
+	r := router{
+		mux:     http.NewServeMux(),
+		methods: make(map[string][]string),
+		words:   make(map[string][]string),
+		dialect: s.dialect,
+	}
 
 	r.text(s.options.Shapes, d)
 	r.modelPaths = d.ModelRoutes(r.handle)
@@ -71,17 +76,17 @@ func (s *Server) routes(d *text.Doors) http.Handler {
 	return aliased(s.options.Aliases, r.done())
 }
 
-// router adds to net/http's what the envelope needs: 404 and 405 are answered
-// in it too, and no path is cleaned by a redirect.
+// router is an http.ServeMux that writes 404 and 405 in the envelope of the path and never redirects
+// to a cleaned path.
 type router struct {
 	mux     *http.ServeMux
 	methods map[string][]string // by path
-	words   map[string][]string // likewise, of paths that end in a word
+	words   map[string][]string // by path, for the paths of word
 	dialect func(path string) envelope.Dialect
 	// modelPaths are the paths below which models are described. Another path there is taken for
 	// the name of a model.
 	modelPaths []string
-	// missing answers for paths that are not there where people look for pages.
+	// missing, if not nil, may answer unknown paths with a page for people.
 	missing func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -91,8 +96,9 @@ func (r *router) handle(pattern string, h http.HandlerFunc) {
 	r.methods[path] = append(r.methods[path], method)
 }
 
-// word is handle for a path that would else be another's {id}, and is nobody's id
-// with any method. net/http takes no path without a method beside that {id}.
+// word is handle for a path whose last word would otherwise match the {id} of another path. The word
+// is not an id under any method. net/http does not accept a pattern without a method beside that
+// {id}, so done adds one for each of its methods.
 func (r *router) word(pattern string, h http.HandlerFunc) {
 	method, path, _ := strings.Cut(pattern, " ")
 	r.mux.HandleFunc(pattern, h)
@@ -101,7 +107,7 @@ func (r *router) word(pattern string, h http.HandlerFunc) {
 
 // text adds the routes on which clients send requests for text. Each shape lists its own in its
 // Descriptor: grep -rn Pattern providers/shapes.
-func (r *router) text(known []*shapes.Shape, d *text.Doors) {
+func (r *router) text(known []*shapes.Shape, d *text.Handlers) {
 	for _, shape := range known {
 		for _, route := range shape.Routes {
 			add := r.handle
@@ -113,8 +119,8 @@ func (r *router) text(known []*shapes.Shape, d *text.Doors) {
 	}
 }
 
-// videos are the routes of video jobs, except for those of watching them.
-func (r *router) videos(m *media.Doors) {
+// videos adds the routes of video jobs, except for those of watching them.
+func (r *router) videos(m *media.Handlers) {
 	r.handle("POST /v1/videos", m.CreateVideo)
 	r.handle("GET /v1/videos", m.ListVideos)
 	r.handle("GET /v1/videos/{id}", m.Video)
@@ -149,10 +155,10 @@ func (r *router) done() http.Handler {
 	})
 }
 
-// allowed are the methods of a path as Allow lists them.
+// allowed returns the methods of a path as the Allow header lists them.
 func allowed(methods []string) []string {
 	if slices.Contains(methods, http.MethodGet) {
-		methods = append(methods, http.MethodHead) // net/http serves it along
+		methods = append(methods, http.MethodHead) // net/http serves HEAD with the handler of GET
 	}
 	slices.Sort(methods)
 	return methods
@@ -180,8 +186,9 @@ func (r *router) notFound(w http.ResponseWriter, req *http.Request) {
 	envelope.Write(w, r.dialect(req.URL.Path), err)
 }
 
-// unclean paths are served nowhere; net/http would redirect them.
+// unclean reports whether net/http would redirect path to a cleaned one. The router refuses it.
 func unclean(path string) bool {
 	return path == "" || path[0] != '/' || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
-		strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..")
+		strings.HasSuffix(path, "/.") ||
+		strings.HasSuffix(path, "/..")
 }

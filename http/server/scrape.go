@@ -9,8 +9,8 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Scrape serves the metrics to those who may read them. They tell no secrets, but
-// how busy the gateway is and what it earns are not everybody's to know.
+// Scrape serves the metrics to the addresses in Allow. Metrics contain no secrets, but load and
+// revenue are not public.
 type Scrape struct {
 	Handler http.Handler
 	Allow   []netip.Prefix
@@ -20,8 +20,12 @@ type Scrape struct {
 func (s *Scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !contains(s.Allow, from.Addr().Unmap()) {
-		envelope.Write(w, envelope.Plain, &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "address_not_allowed",
-			Message: "metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"})
+		envelope.Write(
+			w,
+			envelope.Plain,
+			&dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "address_not_allowed",
+				Message: "metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"},
+		)
 		return
 	}
 	accesslog.Quiet(w)

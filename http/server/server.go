@@ -1,6 +1,9 @@
-// Package server owns the listeners and what is common to every request:
-// request ids, limits of the connection, panics, the routes on one page
-// (routes.go), health and drain. What the routes do is their packages' business.
+// Package server owns the listeners and does the work that all requests have in common: request
+// ids, connection limits, panics, routing (routes.go lists every route), health and drain. The
+// handlers are in the packages beside it.
+//
+// Usage: New makes a Server from Options, Listen opens the addresses, and Serve accepts connections
+// until Shutdown. Drain makes the server report that it is not ready, while it still accepts.
 package server
 
 import (
@@ -42,11 +45,11 @@ const (
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 32 << 10
 	maxFields     = 100
-	// bodyTimeout is how long a client may take for a request and the first piece of
-	// its body; the doors extend it as the body arrives.
+	// bodyTimeout is how long a client may take for a request and the first bytes of
+	// its body. Handlers extend it as the body arrives.
 	bodyTimeout = 10 * time.Second
-	// sendBuffer keeps a client that reads nothing from filling megabytes of
-	// kernel memory before anybody notices.
+	// sendBuffer keeps a client that reads nothing from filling megabytes of kernel
+	// memory before a write times out.
 	sendBuffer = 128 << 10
 )
 
@@ -56,37 +59,37 @@ var hsts = []string{"max-age=31536000"}
 // Options configure a Server.
 type Options struct {
 	Logger *slog.Logger
-	Doors  *text.Doors
-	// Media are the doors of pictures; nil: there are none.
-	Media *media.Doors
-	// Live are the doors of those who watch; nil: there are none.
-	Live *live.Doors
-	// OAuth is the authorization service, Portal the pages of accounts and
-	// administration; nil: there is none.
+	Text   *text.Handlers
+	// Media, if not nil, serves pictures and videos.
+	Media *media.Handlers
+	// Live, if not nil, serves clients that watch for changes.
+	Live *live.Handlers
+	// OAuth, if not nil, is the authorization service. Portal, if not nil, serves the
+	// pages of accounts and administration.
 	OAuth  *oauth.Service
 	Portal *portal.Portal
-	// Admin is the API of administration; nil: there is none.
+	// Admin, if not nil, is the API of administration.
 	Admin  *adminapi.API
 	Shapes []*shapes.Shape
-	// Aliases are further names of paths.
+	// Aliases give paths further names.
 	Aliases []Alias
 	// Overload limits the requests in flight and their bodies. Nil means no limit.
 	Overload *overload.Limiter
-	// Connections is how many clients may be connected at a time; 0: any number.
+	// Connections is the most connections at a time. Zero means no limit.
 	Connections int
-	// Tracing traces requests, Metrics counts them; nil: nobody does.
+	// Tracing, if not nil, traces requests. Metrics, if not nil, counts them.
 	Tracing *Tracing
 	Metrics *telemetry.Metrics
-	// Scrape serves /metrics; nil: nobody does.
+	// Scrape, if not nil, serves /metrics.
 	Scrape *Scrape
-	// ID makes request ids.
+	// ID returns a new, unique request id.
 	ID func() string
 	// HTTPS says that browsers reach the gateway by https, whether it ends TLS itself
 	// or a proxy does. Every reply then has Strict-Transport-Security.
 	HTTPS bool
 	// CertFile and KeyFile make the listeners speak TLS.
 	CertFile, KeyFile string
-	// Health says what is not ready, if anything, besides the drain.
+	// Health reports reasons other than the drain for which the gateway is not ready.
 	Health func(context.Context) Health
 }
 
@@ -95,27 +98,27 @@ type Server struct {
 	options  Options
 	http     *http.Server
 	draining atomic.Bool
-	open     atomic.Int64 // connections, and those that may be accepted this moment
+	open     atomic.Int64 // connections, and one for each pending Accept
 	slots    *slots
 
 	mu        sync.Mutex
 	listeners []*listener
 }
 
-// New makes a Server.
+// New returns a Server that does not listen yet.
 func New(o Options) *Server {
 	if o.Overload == nil {
 		o.Overload = overload.New(overload.Limits{})
 	}
 	s := &Server{options: o, slots: newSlots(o.Connections)}
 	s.http = &http.Server{
-		Handler:           s.handler(s.routes(o.Doors)),
+		Handler:           s.handler(s.routes(o.Text)),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		IdleTimeout:       idleTimeout,
 		ConnState:         s.slots.observe,
 		MaxHeaderBytes:    maxHeader,
-		// OPTIONS * is a path nobody serves, not a reply without a request id.
+		// OPTIONS * gets a 404 with a request id instead of net/http's own reply.
 		DisableGeneralOptionsHandler: true,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerStream: 64 << 10,
 			WriteByteTimeout: writeTimeout, SendPingTimeout: idleTimeout},
@@ -124,10 +127,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// Handler is everything the server does with a request.
+// Handler returns the handler of all requests, for tests and for other listeners.
 func (s *Server) Handler() http.Handler { return s.http.Handler }
 
-// Listen opens the addresses.
+// Listen opens TCP listeners on the addresses. It opens all of them or none.
 func Listen(ctx context.Context, addresses []string) ([]net.Listener, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return boundSends(c) }}
 	var out []net.Listener
@@ -144,7 +147,7 @@ func Listen(ctx context.Context, addresses []string) ([]net.Listener, error) {
 	return out, nil
 }
 
-// Adopt prepares listeners that somebody else has opened.
+// Adopt prepares listeners that another process has opened, as at a handover.
 func Adopt(listeners []net.Listener) error {
 	for _, l := range listeners {
 		socket, ok := l.(syscall.Conn)
@@ -162,7 +165,7 @@ func Adopt(listeners []net.Listener) error {
 	return nil
 }
 
-// boundSends sets sendBuffer on a listener; its connections inherit it.
+// boundSends sets sendBuffer on a listener. Its connections inherit it.
 func boundSends(c syscall.RawConn) error {
 	var err error
 	if cerr := c.Control(func(fd uintptr) {
@@ -173,7 +176,7 @@ func boundSends(c syscall.RawConn) error {
 	return err
 }
 
-// Serve accepts on every listener until Shutdown.
+// Serve accepts connections on every listener until Shutdown, and returns the first error.
 func (s *Server) Serve(listeners []net.Listener) error {
 	var secure *tls.Config
 	if s.options.CertFile != "" {
@@ -202,39 +205,38 @@ func (s *Server) Serve(listeners []net.Listener) error {
 	return p.Wait()
 }
 
-// Drain makes the server not ready and closes the connections of answered
-// requests, while it still accepts: whoever balances load has time to notice.
+// Drain makes /readyz fail and closes each connection after its current request. The server still
+// accepts connections, so that load balancers have time to notice.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.http.SetKeepAlivesEnabled(false)
 }
 
-// Shutdown stops accepting and waits for the requests under way until ctx ends,
-// those that connections accepted before are about to bring too.
+// Shutdown stops accepting and waits for the requests in flight until ctx ends. It also serves
+// requests that arrive shortly afterwards on connections that were accepted before.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	for _, l := range s.listeners {
 		l.stop()
 	}
 	s.mu.Unlock()
-	s.settle(ctx)
+	s.awaitConnections(ctx)
 	return s.http.Shutdown(ctx)
 }
 
 const (
-	// late is how long after it was accepted a connection may bring its request in
-	// a shutdown.
-	late = time.Second
-	// lookEvery is how often a shutdown looks whether the last connection has ended.
+	// lastRequest is how long a shutdown waits for requests on connections without one.
+	lastRequest = time.Second
+	// lookEvery is how often a shutdown checks whether the last connection has ended.
 	lookEvery = 5 * time.Millisecond
 )
 
-// settle waits until no connection is left, or late has passed: those that are
-// left are under way, or silent.
-func (s *Server) settle(ctx context.Context) {
+// awaitConnections waits until no connection is left or lastRequest has passed. The connections that
+// are left then have a request in flight or are idle.
+func (s *Server) awaitConnections(ctx context.Context) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	ctx, cancel := context.WithTimeout(ctx, late)
+	ctx, cancel := context.WithTimeout(ctx, lastRequest)
 	defer cancel()
 	for s.open.Load() > 0 {
 		select {
@@ -251,10 +253,10 @@ func (s *Server) listening(l *listener) {
 	s.listeners = append(s.listeners, l)
 }
 
-// Close ends every connection.
+// Close closes every connection at once.
 func (s *Server) Close() error { return s.http.Close() }
 
-// handler is what every request goes through.
+// handler wraps the routes in the steps that every request passes through.
 func (s *Server) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := s.requestID(r)
@@ -278,8 +280,8 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		defer s.recover(reply, r, id)
 		if r.ContentLength == 0 {
-			// The deadline is for bodies. Past their end their readers take it back: it
-			// would be taken for a client that has left.
+			// The deadline is for bodies, and readers of bodies clear it at the end. If
+			// it passed later, net/http would treat it as a client that has left.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if e := marked(r); e != nil {
@@ -307,7 +309,7 @@ func (s *Server) handler(next http.Handler) http.Handler {
 	})
 }
 
-// enter takes a request on, or says why not.
+// enter admits a request, or returns the error that refuses it.
 func (s *Server) enter(r *http.Request) (*http.Request, *overload.Share, error) {
 	if operatorPath(r.URL.Path) {
 		return s.options.Overload.EnterReserved(r)
@@ -315,7 +317,7 @@ func (s *Server) enter(r *http.Request) (*http.Request, *overload.Share, error) 
 	return s.options.Overload.Enter(r)
 }
 
-// refuse answers a request whose body nobody will read.
+// refuse writes the error of a request whose body will not be read.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
@@ -325,7 +327,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	envelope.Write(w, s.dialect(r.URL.Path), e)
 }
 
-// fields counts header fields, repeated ones each time.
+// fields counts header fields. A repeated field counts each time.
 func fields(h http.Header) int {
 	n := 0
 	for _, values := range h {
@@ -334,7 +336,8 @@ func fields(h http.Header) int {
 	return n
 }
 
-// requestID takes the client's own id if it is short and harmless.
+// requestID returns the client's own id if it is short and has only letters, digits, _ and -, or else
+// a new id.
 func (s *Server) requestID(r *http.Request) string {
 	v := r.Header["X-Request-Id"]
 	if len(v) != 1 || len(v[0]) == 0 || len(v[0]) > 128 {
@@ -348,7 +351,7 @@ func (s *Server) requestID(r *http.Request) string {
 	return v[0]
 }
 
-// recover keeps a panic from being more than the end of one request.
+// recover ends only the request whose handler panicked.
 func (s *Server) recover(w *accesslog.Reply, r *http.Request, id string) {
 	reason := recover()
 	if reason == nil {
@@ -358,14 +361,24 @@ func (s *Server) recover(w *accesslog.Reply, r *http.Request, id string) {
 	if reason == http.ErrAbortHandler {
 		panic(reason)
 	}
-	s.options.Logger.Error("handler panicked", "request_id", id, "path", r.URL.Path, "panic", fmt.Sprintf("%T", reason), "stack", string(debug.Stack()))
+	s.options.Logger.Error(
+		"handler panicked",
+		"request_id",
+		id,
+		"path",
+		r.URL.Path,
+		"panic",
+		fmt.Sprintf("%T", reason),
+		"stack",
+		string(debug.Stack()),
+	)
 	if w.Begun() {
-		panic(http.ErrAbortHandler) // cutting the reply is all that is left
+		panic(http.ErrAbortHandler) // the reply can only be cut off
 	}
 	envelope.Write(w, s.dialect(r.URL.Path), errors.New("panic"))
 }
 
-// dialect is how errors are written to the clients of a path.
+// dialect returns the format of errors for the clients of a path.
 func (s *Server) dialect(path string) envelope.Dialect {
 	if own := oauth.Dialect(path); own != nil {
 		return own

@@ -30,13 +30,17 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// newServer is a server whose doors are never entered: its own routes, and the
-// refusals before any door, need none.
+// newServer returns a server whose handlers are never called, because the tests use its own routes
+// and refusals only.
 func newServer(t *testing.T, change func(*Options)) (*Server, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	o := Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Doors: text.New(text.Options{Shapes: registry.All}), Shapes: registry.All,
-		ID: func() string { return "made" }}
+	o := Options{
+		Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		Text:   text.New(text.Options{Shapes: registry.All}),
+		Shapes: registry.All,
+		ID:     func() string { return "made" },
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -53,7 +57,8 @@ func get(s *Server, r *http.Request) *httptest.ResponseRecorder {
 func envelopeOf(t *testing.T, name string, w *httptest.ResponseRecorder) map[string]any {
 	t.Helper()
 	var body struct{ Error map[string]any }
-	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Header().Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil ||
+		w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%s: %v: %s", name, err, w.Body)
 	}
 	for _, key := range []string{"message", "type", "param", "code"} {
@@ -99,7 +104,10 @@ func TestEveryReplyHasHSTSWhereTheIssuerIsHTTPS(t *testing.T) {
 			many.Header.Set(fmt.Sprintf("X-%d", i), "")
 		}
 		replies := map[string]*httptest.ResponseRecorder{
-			"health": get(s, httptest.NewRequest("GET", "/healthz", nil)), "unknown path": get(s, httptest.NewRequest("GET", "/nowhere", nil)),
+			"health": get(
+				s,
+				httptest.NewRequest("GET", "/healthz", nil),
+			), "unknown path": get(s, httptest.NewRequest("GET", "/nowhere", nil)),
 			"wrong method": get(s, httptest.NewRequest("PUT", "/v1/models", nil)), "too many headers": get(s, many),
 			"panic": get(s, httptest.NewRequest("GET", "/v1/models", nil)),
 		}
@@ -108,7 +116,8 @@ func TestEveryReplyHasHSTSWhereTheIssuerIsHTTPS(t *testing.T) {
 		}
 		replies["overload"] = get(s, httptest.NewRequest("POST", "/v1/messages", nil))
 		for name, w := range replies {
-			if got := w.Header().Get("Strict-Transport-Security"); (got == "max-age=31536000") != https || !https && got != "" {
+			if got := w.Header().Get("Strict-Transport-Security"); (got == "max-age=31536000") != https ||
+				!https && got != "" {
 				t.Errorf("https %t, %s (status %d): Strict-Transport-Security %q", https, name, w.Code, got)
 			}
 		}
@@ -116,7 +125,7 @@ func TestEveryReplyHasHSTSWhereTheIssuerIsHTTPS(t *testing.T) {
 }
 
 // Beyond what the process takes on, requests are refused with their body unread,
-// in the shape of their path; whoever watches over it is answered all the same.
+// in the shape of their path; health checks are answered all the same.
 func TestOverloadIsToldAtTheDoor(t *testing.T) {
 	full := overload.New(overload.Limits{Requests: 1})
 	if _, _, err := full.Enter(httptest.NewRequest("GET", "/", nil)); err != nil {
@@ -132,7 +141,8 @@ func TestOverloadIsToldAtTheDoor(t *testing.T) {
 		unread := strings.NewReader(`{"model":"m"}`)
 		r := httptest.NewRequest("POST", path, unread)
 		w := get(s, r)
-		if w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("Connection") != "close" || unread.Len() != len(`{"model":"m"}`) {
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("Connection") != "close" ||
+			unread.Len() != len(`{"model":"m"}`) {
 			t.Errorf("%s: %d, %v, %d bytes unread", path, w.Code, w.Header(), unread.Len())
 		}
 		if w := get(s, httptest.NewRequest("GET", path, nil)); w.Code != 503 || w.Header().Get("Connection") != "" {
@@ -276,7 +286,8 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 			t.Errorf("%s: aborted %v, %d", c.name, aborted, w.Code)
 		}
 		if c.status == 500 {
-			if e := envelopeOf(t, c.name, w); e["code"] != "internal_error" || strings.Contains(w.Body.String(), "secret") {
+			if e := envelopeOf(t, c.name, w); e["code"] != "internal_error" ||
+				strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("%s: %s", c.name, w.Body)
 			}
 		}
@@ -308,7 +319,8 @@ func TestHealthAndReadiness(t *testing.T) {
 			s.Drain()
 		}
 		w := get(s, httptest.NewRequest("GET", "/readyz", nil))
-		if got := strings.TrimSpace(w.Body.String()); w.Code != c.code || got != c.want || (w.Code == 503) != (w.Header().Get("Retry-After") != "") {
+		if got := strings.TrimSpace(w.Body.String()); w.Code != c.code || got != c.want ||
+			(w.Code == 503) != (w.Header().Get("Retry-After") != "") {
 			t.Errorf("%+v: %d %s, want %d %s", c.health, w.Code, got, c.code, c.want)
 		}
 		if w := get(s, httptest.NewRequest("GET", "/healthz", nil)); w.Code != 200 {
@@ -561,7 +573,7 @@ func TestRapidResetsLeaveNothingBehind(t *testing.T) {
 	}
 	res, err := client.Get("https://gateway.test/small")
 	if err != nil || res.StatusCode != 200 || res.ProtoMajor != 2 {
-		t.Fatalf("nobody else is served: %v %v", res, err)
+		t.Fatalf("another client is not served: %v %v", res, err)
 	}
 	res.Body.Close()
 	running.Wait()
@@ -594,8 +606,15 @@ func certify(t *testing.T) tls.Certificate {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"gateway.test"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		DNSNames:              []string{"gateway.test"},
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.Add(24 * time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)

@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// slots bounds the connections of all listeners, so that the store and the calls to
-// upstreams always have descriptors. A connection beyond the bound takes the place of
-// the one that has been without a request for longest. Where all have one, accepting
-// waits for an end, and the kernel keeps those who come meanwhile.
+// slots limits the connections of all listeners, so that file descriptors are left for the store and
+// for calls to upstreams. A connection beyond the limit replaces the connection that has been idle
+// for longest. If no connection is idle, accepting waits until one closes, and the kernel queues new
+// clients meanwhile.
 type slots struct {
-	most int // 0: no bound
+	most int // 0 sets no limit
 
 	mu    sync.Mutex
 	used  int
-	quiet list.List     // of *conn: without a request, the one that is so for longest in front
+	quiet list.List     // of *conn without a request, the longest idle in front
 	freed chan struct{} // has a value if a slot or a quiet connection may have come
 }
 
 func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{}, 1)} }
 
-// enter counts c in. It makes room if there is none, or waits for some until stopped.
+// enter adds c. If the limit is exceeded, it closes an idle connection, or waits until a connection
+// closes or stopped is closed.
 func (s *slots) enter(c *conn, stopped <-chan struct{}) {
 	s.mu.Lock()
 	s.used++
@@ -45,12 +46,10 @@ func (s *slots) enter(c *conn, stopped <-chan struct{}) {
 	}
 }
 
-// freshTime is how long a new connection may take to bring its request before others may
-// take its place.
+// freshTime is how long a new connection is safe from being replaced while it has no request.
 const freshTime = 250 * time.Millisecond
 
-// fits reports whether no more connections are open than may be, having closed a quiet
-// one if that helps.
+// fits reports whether the limit is kept, after it has closed an idle connection if necessary.
 func (s *slots) fits() bool {
 	s.mu.Lock()
 	if s.most == 0 || s.used <= s.most {
@@ -69,11 +68,11 @@ func (s *slots) fits() bool {
 	if victim == nil {
 		return false
 	}
-	_ = victim.Close() // which counts it out
+	_ = victim.Close() // which calls leave
 	return true
 }
 
-// leave counts c out.
+// leave removes c.
 func (s *slots) leave(c *conn) {
 	s.mu.Lock()
 	s.used--
@@ -82,7 +81,7 @@ func (s *slots) leave(c *conn) {
 	s.wake()
 }
 
-// silence takes c out of the quiet ones. The caller holds mu.
+// silence removes c from the idle connections. The caller holds mu.
 func (s *slots) silence(c *conn) {
 	if c.quiet != nil {
 		s.quiet.Remove(c.quiet)
@@ -91,7 +90,7 @@ func (s *slots) silence(c *conn) {
 	}
 }
 
-// speak notes that a request arrives on c.
+// speak notes that bytes of a request arrive on c.
 func (s *slots) speak(c *conn) {
 	s.mu.Lock()
 	s.silence(c)

@@ -15,27 +15,34 @@ import (
 	"stagedoor/http/accesslog"
 )
 
-// Tracing begins the trace of every request.
+// Tracing configures the traces of requests.
 type Tracing struct {
 	Tracer trace.Tracer
-	// Wanted, if set, says whether anybody wants spans at the moment.
+	// Wanted, if set, reports whether spans are recorded at the moment.
 	Wanted func() bool
-	// Trust are the networks whose callers say which trace they are in. What
-	// others say is linked to and not believed: it would decide what is kept.
+	// Trust lists the networks whose callers may set the parent of a trace. The spans of
+	// other callers are only linked, because a parent decides whether a trace is kept.
 	Trust []netip.Prefix
 }
 
-// on reports whether the request is to be traced.
+// on reports whether to trace the request.
 func (t *Tracing) on(r *http.Request) bool {
 	return t != nil && (t.Wanted == nil || t.Wanted()) && !healthPath(r.URL.Path)
 }
 
-// begin starts the request's span.
+// begin starts the span of a request and returns the request with the span in its context.
 func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) {
 	ctx := r.Context()
 	options := [3]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(telemetry.HTTPMethod.String(method(r.Method)), telemetry.URLPath.String(accesslog.Path(r)),
-			telemetry.URLScheme.String(scheme(r)), telemetry.ProtocolVersion.String(version(r)), telemetry.RequestID.String(id))}
+		trace.WithAttributes(
+			telemetry.HTTPMethod.String(method(r.Method)),
+			telemetry.URLPath.String(accesslog.Path(r)),
+			telemetry.URLScheme.String(
+				scheme(r),
+			),
+			telemetry.ProtocolVersion.String(version(r)),
+			telemetry.RequestID.String(id),
+		)}
 	n := 2
 	if caller := callerOf(r); caller.IsValid() {
 		if t.trusts(r.RemoteAddr) {
@@ -49,7 +56,7 @@ func (t *Tracing) begin(r *http.Request, id string) (*http.Request, trace.Span) 
 	return r.WithContext(ctx), span
 }
 
-// end finishes a request's span.
+// end sets the outcome of a request on its span and ends the span.
 func (t *Tracing) end(span trace.Span, r *http.Request, reply *accesslog.Reply) {
 	status := reply.Status()
 	if route := reply.Route(); route != "" {
@@ -57,14 +64,14 @@ func (t *Tracing) end(span trace.Span, r *http.Request, reply *accesslog.Reply) 
 		span.SetAttributes(telemetry.HTTPRoute.String(route))
 	}
 	span.SetAttributes(telemetry.HTTPStatus.Int(status))
-	// A door that knows more than the status has said so already.
+	// A handler that knows more than the status has set it on the span.
 	if status >= http.StatusInternalServerError {
 		span.SetStatus(codes.Error, "")
 	}
 	span.End()
 }
 
-// callerOf is the span the caller says it is in.
+// callerOf returns the span that the caller sent, which is invalid if there is none.
 func callerOf(r *http.Request) trace.SpanContext {
 	if len(r.Header["Traceparent"]) != 1 {
 		return trace.SpanContext{}
@@ -90,10 +97,10 @@ func contains(networks []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// otherMethod stands for every method that HTTP does not know.
+// otherMethod replaces methods that HTTP does not define, so that clients cannot create metrics.
 const otherMethod = "_OTHER"
 
-// method is one of those that HTTP knows; clients may send any word.
+// method returns m if HTTP defines it, or else otherMethod.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead,
@@ -103,7 +110,7 @@ func method(m string) string {
 	return otherMethod
 }
 
-// spanName is what the conventions call a request's span.
+// spanName returns the name of a request's span by the conventions of OpenTelemetry.
 func spanName(method, route string) string {
 	if method == otherMethod {
 		method = "HTTP"
@@ -131,7 +138,7 @@ func version(r *http.Request) string {
 	return "1.1"
 }
 
-// routeOf is the path of a pattern; "" for what nobody serves.
+// routeOf returns the path of a pattern, or "" for requests without a route.
 func routeOf(pattern string) string {
 	if _, path, ok := strings.Cut(pattern, " "); ok {
 		return path
@@ -142,10 +149,17 @@ func routeOf(pattern string) string {
 	return pattern
 }
 
-// measure records the request's duration.
+// measure records the duration of a request in the metrics.
 func (s *Server) measure(r *http.Request, reply *accesslog.Reply) {
 	if s.options.Metrics == nil || healthPath(r.URL.Path) {
 		return
 	}
-	s.options.Metrics.Request(r.Context(), scheme(r), method(r.Method), reply.Route(), reply.Status(), time.Since(reply.Began()))
+	s.options.Metrics.Request(
+		r.Context(),
+		scheme(r),
+		method(r.Method),
+		reply.Route(),
+		reply.Status(),
+		time.Since(reply.Began()),
+	)
 }

@@ -1,8 +1,6 @@
-// Package sse writes server-sent events to one client: framed bytes come in,
-// each call is flushed, and while nothing comes a heartbeat keeps proxies from
-// closing the line. What the events say is the business of the shapes'
-// emitters; that a client which takes nothing is dropped, of the server's
-// connections.
+// Package sse writes server-sent events to one client. The caller passes framed events, and each
+// call is flushed. Heartbeats keep proxies from closing a connection on which nothing is sent. The
+// shapes' emitters make the events, and http/server drops clients that do not read.
 package sse
 
 import (
@@ -14,16 +12,17 @@ import (
 	"github.com/sourcegraph/conc"
 )
 
-// HeartbeatEvery is how long a client is left without a byte.
+// HeartbeatEvery is the longest time that a client waits for a byte.
 const HeartbeatEvery = 15 * time.Second
 
-// Headers of every stream. They are shared, so nobody may write to them.
+// These headers of every stream are shared and must not be modified.
 var (
 	noCache     = []string{"no-cache"}
 	noBuffering = []string{"no"}
 )
 
-// Writer writes one stream. It is used by one goroutine, except as Beat says.
+// Writer writes one stream. Only one goroutine may use it, unless Beat runs: then senders call
+// SendLocked.
 type Writer struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -33,7 +32,7 @@ type Writer struct {
 	mu sync.Mutex // only for SendLocked and Beat
 }
 
-// NewWriter sends the headers of a stream.
+// NewWriter sends the headers of a stream and returns the Writer for its events.
 func NewWriter(w http.ResponseWriter, contentType string, now func() time.Time) *Writer {
 	h := w.Header()
 	h["Content-Type"] = []string{contentType}
@@ -52,10 +51,10 @@ func (s *Writer) Send(p []byte) error {
 	return s.rc.Flush()
 }
 
-// Quiet reports that it is time for a heartbeat.
+// Quiet reports whether a heartbeat is due. Callers ask every LookEvery.
 func (s *Writer) Quiet() bool { return s.now().Sub(s.last) >= HeartbeatEvery-time.Second }
 
-// LookEvery is how often to ask Quiet.
+// LookEvery is the interval at which callers ask Quiet.
 const LookEvery = HeartbeatEvery / 3
 
 // SendLocked is Send for a stream that Beat keeps alive.
@@ -65,8 +64,8 @@ func (s *Writer) SendLocked(p []byte) error {
 	return s.Send(p)
 }
 
-// Beat sends heartbeats from a goroutine of its own, for a sender that waits
-// where it cannot send them. stop ends it and waits for it.
+// Beat starts a goroutine that sends heartbeats, for a sender that waits where it cannot send
+// them itself. stop ends the goroutine and returns when it has ended.
 func (s *Writer) Beat(ctx context.Context, heartbeat []byte) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg conc.WaitGroup
@@ -89,6 +88,6 @@ func (s *Writer) beat(heartbeat []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Quiet() {
-		_ = s.Send(heartbeat) // whoever sends next meets the same error
+		_ = s.Send(heartbeat) // the next Send returns the same error
 	}
 }

@@ -17,7 +17,8 @@ func TestAStreamSaysWhatItIsAndFlushesEachPiece(t *testing.T) {
 	w := httptest.NewRecorder()
 	s := sse.NewWriter(w, "text/event-stream", time.Now)
 	h := w.Header()
-	if w.Code != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-cache" || h.Get("X-Accel-Buffering") != "no" {
+	if w.Code != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-cache" ||
+		h.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%d %v", w.Code, h)
 	}
 	if err := s.Send([]byte("data: 1\n\n")); err != nil || !w.Flushed || w.Body.String() != "data: 1\n\n" {

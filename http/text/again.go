@@ -16,25 +16,25 @@ import (
 	"stagedoor/providers/shapes/responses"
 )
 
-// backgroundRequest describes the request of a background response. It is always streamed
-// toward the upstream, so that watchers see it grow and no clock but the idle
-// one bounds it, and always in the gateway's own name.
-func (v *visit) backgroundRequest(id, previous string) (*text.Request, error) {
-	body, err := sjson.SetBytes(bytes.Clone(v.payload), "stream", true)
+// backgroundRequest describes the request of a background response to actors/text. It always streams
+// from the upstream, so that watchers see progress and only the idle timeout limits it, and it is
+// always translated, so that ids and statuses are the gateway's own.
+func (rc *requestContext) backgroundRequest(id, previous string) (*text.Request, error) {
+	body, err := sjson.SetBytes(bytes.Clone(rc.payload), "stream", true)
 	if err != nil {
 		return nil, err
 	}
-	o := v.textRequest()
+	o := rc.textRequest()
 	o.Body, o.ReplyID, o.PreviousResponseID, o.Translate = body, id, previous, true
 	o.Head.Stream, o.Mode = true, streamMode
-	o.In.Header = v.r.Header.Clone()
-	v.meter(o)
+	o.In.Header = rc.r.Header.Clone()
+	rc.meter(o)
 	return o, nil
 }
 
-// kept is what a background response is begun again from. Credentials are not in
-// it: the key is named by its id, and asked again whether it may.
-type kept struct {
+// keptRequest is the record from which another process restarts a background response. It contains the
+// id of the key and no secret, and the key's permissions are checked again.
+type keptRequest struct {
 	RequestID string          `json:"request_id"`
 	Key       string          `json:"key"`
 	From      string          `json:"from"` // the client's address
@@ -42,23 +42,31 @@ type kept struct {
 	Body      json.RawMessage `json:"body"`
 }
 
-// keep is the request for Again; own is the body without the history that was
-// put before it, which is in the store.
-func (v *visit) keep(own []byte) []byte {
-	if !v.doors.Durable {
+// keep returns the record for Again, or nil if the store does not outlive the process. own is the body
+// without the history that was put before it, which the store has.
+func (rc *requestContext) keep(own []byte) []byte {
+	if !rc.handlers.Durable {
 		return nil
 	}
-	b, err := json.Marshal(kept{RequestID: accesslog.RequestID(v.w), Key: v.key.ID, From: v.r.RemoteAddr, Sandbox: v.r.Header.Get(sandbox.Header), Body: own})
+	b, err := json.Marshal(
+		keptRequest{
+			RequestID: accesslog.RequestID(rc.w),
+			Key:       rc.key.ID,
+			From:      rc.r.RemoteAddr,
+			Sandbox:   rc.r.Header.Get(sandbox.Header),
+			Body:      own,
+		},
+	)
 	if err != nil {
-		return nil // own was checked to be JSON; without a request it is not begun again
+		return nil // cannot happen, because own is valid JSON; the response would not be restarted
 	}
 	return b
 }
 
-// Again makes the request of a background response once more, in another process:
-// by the rules, models and keys of now. It implements background.Again.
-func (d *Doors) Again(ctx context.Context, id string, request []byte) (*text.Request, error) {
-	var k kept
+// Again restarts the request of a background response in another process, under the current rules,
+// models and keys. It implements background.Again.
+func (hs *Handlers) Again(ctx context.Context, id string, request []byte) (*text.Request, error) {
+	var k keptRequest
 	if err := json.Unmarshal(request, &k); err != nil {
 		return nil, fmt.Errorf("the request kept of response %s: %w", id, err)
 	}
@@ -70,32 +78,39 @@ func (d *Doors) Again(ctx context.Context, id string, request []byte) (*text.Req
 	if k.Sandbox != "" {
 		r.Header.Set(sandbox.Header, k.Sandbox)
 	}
-	v := &visit{doors: d, shape: responses.Shape, w: nobody{"X-Request-Id": {k.RequestID}}, r: r, in: shapes.Params{Path: r.URL.Path, Header: r.Header}, payload: k.Body}
-	v.era = d.Auth.Era()
-	if v.key, err = d.Auth.ByID(k.Key); err != nil {
+	rc := &requestContext{
+		handlers: hs,
+		shape:    responses.Shape,
+		w:        discard{"X-Request-Id": {k.RequestID}},
+		r:        r,
+		in:       shapes.Params{Path: r.URL.Path, Header: r.Header},
+		payload:  k.Body,
+	}
+	rc.era = hs.Auth.Era()
+	if rc.key, err = hs.Auth.ByID(k.Key); err != nil {
 		return nil, err
 	}
-	if err := d.Auth.Permit(&v.key, r, v.shape.Scope, ""); err != nil {
+	if err := hs.Auth.Permit(&rc.key, r, rc.shape.Scope, ""); err != nil {
 		return nil, err
 	}
-	if err := v.route(); err != nil {
+	if err := rc.route(); err != nil {
 		return nil, err
 	}
-	previous, err := v.continueFrom()
+	previous, err := rc.continueFrom()
 	if err != nil {
 		return nil, err
 	}
-	return v.backgroundRequest(id, previous)
+	return rc.backgroundRequest(id, previous)
 }
 
-// nobody stands for the client of a request that was made long ago.
-type nobody http.Header
+// discard is the ResponseWriter of a request that has no client any more.
+type discard http.Header
 
 // Header implements http.ResponseWriter.
-func (n nobody) Header() http.Header { return http.Header(n) }
+func (d discard) Header() http.Header { return http.Header(d) }
 
 // Write implements http.ResponseWriter.
-func (nobody) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // WriteHeader implements http.ResponseWriter.
-func (nobody) WriteHeader(int) {}
+func (discard) WriteHeader(int) {}

@@ -21,10 +21,10 @@ import (
 // Limits of a request body (faults.md 3).
 const (
 	maxBody       = 32 << 20
-	bodyIdle      = 10 * time.Second // between two reads; the server sets it for the first
-	bodyGrace     = 30 * time.Second // after which it must have come at bodyRate
+	bodyIdle      = 10 * time.Second // between two reads; the server sets the deadline of the first
+	bodyGrace     = 30 * time.Second // after which the average rate must be at least bodyRate
 	bodyRate      = 1 << 10          // bytes a second
-	firstBody     = 1 << 20          // what a client's word for its length is worth
+	firstBody     = 1 << 20          // the most that is allocated for a Content-Length before data arrives
 	minPooledBody = 8 << 10
 	maxPooledBody = 256 << 10
 	maxParam      = 256 // of a client's own name in an error
@@ -32,9 +32,9 @@ const (
 
 type body struct{ b []byte }
 
-// bodies holds the buffers of large bodies. A small one is made to measure: a
-// stream keeps its request's body to its end, and thousands of streams would
-// keep thousands of half-empty buffers.
+// bodies pools the buffers of large bodies. Small bodies get a buffer of exactly their size, because a
+// stream keeps the body of its request until it ends, and thousands of streams would keep thousands
+// of half-empty buffers.
 var bodies = sync.Pool{New: func() any { return new(body) }}
 
 func newBody(length int64) *body {
@@ -44,8 +44,8 @@ func newBody(length int64) *body {
 	return bodies.Get().(*body)
 }
 
-// free gives the buffer to another request, unless an upstream client may still
-// read it: of a short one it keeps the bytes.
+// free returns the buffer to the pool, unless an upstream client may still read it: it keeps bodies of
+// up to upstream.MaxKept bytes.
 func (b *body) free() {
 	if len(b.b) > upstream.MaxKept && cap(b.b) >= minPooledBody && cap(b.b) <= maxPooledBody {
 		b.b = b.b[:0]
@@ -53,8 +53,8 @@ func (b *body) free() {
 	}
 }
 
-// readBody reads a body that says it is JSON: size, type, encoding. The caller
-// frees it when nothing refers to its bytes.
+// readBody reads a body after it has checked size, media type and encoding. It does not parse the
+// JSON. The caller frees the body when nothing refers to its bytes.
 func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	if r.ContentLength > maxBody {
 		w.Header().Set("Connection", "close")
@@ -100,16 +100,21 @@ func checkMedia(h http.Header) error {
 }
 
 func unsupportedMedia(message string) *dialogue.Error {
-	return &dialogue.Error{Status: 415, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type", Message: message}
+	return &dialogue.Error{
+		Status:  415,
+		Type:    dialogue.TypeInvalidRequest,
+		Code:    "unsupported_media_type",
+		Message: message,
+	}
 }
 
-// read fills b with the body. A client may be slow, but neither silent nor
-// slower than anybody's line.
+// read fills b with the body. A client that pauses for bodyIdle or sends more slowly than bodyRate gets
+// an error.
 func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	rc := http.NewResponseController(w)
 	room := int(min(r.ContentLength, firstBody)) + 1
 	if room == 0 {
-		room = minPooledBody // its length is not known
+		room = minPooledBody // unknown length
 	}
 	if cap(b.b) < room {
 		b.b = make([]byte, 0, room)
@@ -126,7 +131,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 		b.b = b.b[:len(b.b)+n]
 		switch {
 		case err == io.EOF:
-			_ = rc.SetReadDeadline(time.Time{}) // a ResponseWriter without deadlines does without
+			_ = rc.SetReadDeadline(time.Time{}) // fails only for a ResponseWriter without deadlines
 			return nil
 		case err != nil:
 			w.Header().Set("Connection", "close")
@@ -140,8 +145,8 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// grow doubles the buffer, but not beyond a length that the client has announced: by now
-// it has sent enough of the body for its word to count.
+// grow doubles the buffer, but not beyond the Content-Length. The client has sent enough of the body
+// by now for the length to be credible.
 func (b *body) grow(length int64) {
 	room := 2 * cap(b.b)
 	if length >= int64(len(b.b)) {
@@ -152,8 +157,7 @@ func (b *body) grow(length int64) {
 	b.b = more
 }
 
-// bodyDeadline is when the next piece of a body must have come, n bytes of which
-// are there.
+// bodyDeadline returns when the next piece of a body must have arrived, after n bytes of it.
 func bodyDeadline(start, now time.Time, n int) time.Time {
 	idle := now.Add(bodyIdle)
 	if rate := start.Add(bodyGrace + time.Duration(n/bodyRate)*time.Second); rate.Before(idle) {
@@ -162,12 +166,12 @@ func bodyDeadline(start, now time.Time, n int) time.Time {
 	return idle
 }
 
-// badBody is what a client is told of a body that could not be read. A reader
-// may say that itself.
+// badBody returns the error for a body that could not be read. An error that is a *dialogue.Error is
+// returned as it is.
 func badBody(err error) *dialogue.Error {
-	var told *dialogue.Error
-	if errors.As(err, &told) {
-		return told
+	var e *dialogue.Error
+	if errors.As(err, &e) {
+		return e
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -178,8 +182,8 @@ func badBody(err error) *dialogue.Error {
 		Message: "the request body could not be read to its end", Cause: err}
 }
 
-// checkJSON wants one JSON object without duplicate names, not too deep, with names
-// of the shape spelled as they are read.
+// checkJSON returns an error unless b is one JSON object without duplicate or misspelled names that is
+// not nested too deeply.
 func checkJSON(b []byte, names *fields.Names) error {
 	if fields.ValidObject(b, names) {
 		return nil
@@ -187,7 +191,7 @@ func checkJSON(b []byte, names *fields.Names) error {
 	return explainJSON(b, names)
 }
 
-// explainJSON says what is wrong with b, which is not a valid object.
+// explainJSON returns the error for b, which is not a valid object.
 func explainJSON(b []byte, names *fields.Names) error {
 	fault := fields.ExplainNames(b, names)
 	switch {
@@ -211,7 +215,7 @@ func explainJSON(b []byte, names *fields.Names) error {
 	return invalidJSON("the request body is not valid JSON, see byte " + strconv.Itoa(fault.Offset))
 }
 
-// shortParam cuts a path that is made of the client's own names.
+// shortParam cuts a path that consists of the client's own names.
 func shortParam(path string) string {
 	if len(path) <= maxParam {
 		return path

@@ -26,8 +26,12 @@ func (w *web) raw(t *testing.T, text string) net.Conn {
 
 // head is a request's head, for raw.
 func (w *web) head(path string, fields ...string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n",
-		path, w.g.secrets["all"], strings.Join(fields, "\r\n"))
+	return fmt.Sprintf(
+		"POST %s HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n",
+		path,
+		w.g.secrets["all"],
+		strings.Join(fields, "\r\n"),
+	)
 }
 
 // readReply is the reply on a raw connection and how long it took to come.
@@ -121,7 +125,12 @@ func TestASlowReaderThatGoesOnReadingIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
 		w := g.listen(t)
-		s := w.stream(t, "POST", "/v1/chat/completions", `{"model":"alpha","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=400]"}]}`)
+		s := w.stream(
+			t,
+			"POST",
+			"/v1/chat/completions",
+			`{"model":"alpha","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=400]"}]}`,
+		)
 		defer s.Close()
 		last := ""
 		for {
@@ -197,7 +206,10 @@ func TestARefusedRequestDoesNotWaitForItsBody(t *testing.T) {
 func TestAWrongKeyNeedsNoBodyToBeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t).listen(t)
-		conn := w.raw(t, "POST /v1/messages HTTP/1.1\r\nHost: gateway\r\nX-Api-Key: sd-wrong\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n")
+		conn := w.raw(
+			t,
+			"POST /v1/messages HTTP/1.1\r\nHost: gateway\r\nX-Api-Key: sd-wrong\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n",
+		)
 		defer conn.Close()
 		r, took := readReply(t, conn)
 		want(t, r, 401, "invalid_api_key")
@@ -239,7 +251,12 @@ func TestAClientThatLeavesFreesItsPlace(t *testing.T) {
 		w := g.listen(t)
 		body := strings.Replace(asks[0].body, "{", `{"stream":true,`, 1)
 		body = strings.Replace(body, "hi", "[sandbox: stall=2]", 1)
-		head := strings.Replace(w.head(asks[0].path, fmt.Sprintf("Content-Length: %d", len(body))), g.secrets["all"], g.secrets["one"], 1)
+		head := strings.Replace(
+			w.head(asks[0].path, fmt.Sprintf("Content-Length: %d", len(body))),
+			g.secrets["all"],
+			g.secrets["one"],
+			1,
+		)
 		conn := w.raw(t, head+body)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || res.StatusCode != 200 {

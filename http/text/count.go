@@ -13,58 +13,58 @@ import (
 // count answers with the number of tokens that a provider of the shape reports. If none does, it
 // answers with an estimate by the gateway's own vocabulary and a header that says so. The body
 // is not used again, because it may still be on its way to a provider that did not answer.
-func (v *visit) count() {
-	body, estimated, err := v.counted()
+func (rc *requestContext) count() {
+	body, estimated, err := rc.counted()
 	if err != nil {
-		v.refuse(err)
+		rc.refuse(err)
 		return
 	}
-	v.note(nil)
+	rc.note(nil)
 	if estimated {
-		v.w.Header()["X-Stagedoor-Estimate"] = []string{"tokens"}
+		rc.w.Header()["X-Stagedoor-Estimate"] = []string{"tokens"}
 	}
-	writeJSON(v.w, http.StatusOK, body)
+	writeJSON(rc.w, http.StatusOK, body)
 }
 
-func (v *visit) counted() (body []byte, estimated bool, err error) {
+func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 	// It counts as a request, but uses no tokens.
-	defer func() { v.pass.Release(0) }()
-	if err := v.read(); err != nil {
+	defer func() { rc.pass.Release(0) }()
+	if err := rc.read(); err != nil {
 		return nil, false, err
 	}
-	if v.payload, err = v.shape.Counter.CountedRequest(v.payload); err != nil {
+	if rc.payload, err = rc.shape.Counter.CountedRequest(rc.payload); err != nil {
 		return nil, false, err
 	}
-	if err := v.route(); err != nil {
+	if err := rc.route(); err != nil {
 		return nil, false, err
 	}
-	if body := v.askForCount(); body != nil {
+	if body := rc.askForCount(); body != nil {
 		return body, false, nil
 	}
-	claim := memory.NewClaim(v.doors.Env.Memory, string(v.owner()))
+	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
 	defer claim.End()
-	req, err := v.decodeToCount(&claim)
+	req, err := rc.decodeToCount(&claim)
 	if err != nil {
 		return nil, false, err
 	}
-	return v.shape.Counter.CountReply(tokens.CountRequest(req)), true, nil
+	return rc.shape.Counter.CountReply(tokens.CountRequest(req)), true, nil
 }
 
 // askForCount returns a provider's reply with its own count, or nil if no provider counts.
-func (v *visit) askForCount() []byte {
-	q := v.textRequest()
-	reply := v.doors.Requests.Inquire(v.r.Context(), q, func(t dialogue.Target) (shapes.Call, error) {
-		call, err := v.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{}, v.doors.Env)
+func (rc *requestContext) askForCount() []byte {
+	q := rc.textRequest()
+	reply := rc.handlers.Requests.Inquire(rc.r.Context(), q, func(t dialogue.Target) (shapes.Call, error) {
+		call, err := rc.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{}, rc.handlers.Env)
 		if err != nil {
 			return call, err
 		}
-		call, ok, err := v.shape.Counter.CountCall(call)
+		call, ok, err := rc.shape.Counter.CountCall(call)
 		if err == nil && !ok {
 			err = errNotCounted
 		}
 		return call, err
 	})
-	if reply == nil || !v.shape.Counter.IsCount(reply) {
+	if reply == nil || !rc.shape.Counter.IsCount(reply) {
 		return nil
 	}
 	return reply
@@ -74,19 +74,19 @@ func (v *visit) askForCount() []byte {
 var errNotCounted = errors.New("upstreams of this shape count no tokens")
 
 // decodeToCount reads the request, with the history it continues.
-func (v *visit) decodeToCount(claim *memory.Claim) (*dialogue.Request, error) {
-	if v.shape.Traits.StoresReplies {
-		if err := v.resolve(); err != nil {
+func (rc *requestContext) decodeToCount(claim *memory.Claim) (*dialogue.Request, error) {
+	if rc.shape.Traits.StoresReplies {
+		if err := rc.resolve(); err != nil {
 			return nil, err
 		}
-		if id := v.head.PreviousResponseID; id != "" {
-			if err := v.expand(id); err != nil {
+		if id := rc.head.PreviousResponseID; id != "" {
+			if err := rc.expand(id); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := claim.Grow(memory.OfTranslation(v.payload)); err != nil {
+	if err := claim.Grow(memory.OfTranslation(rc.payload)); err != nil {
 		return nil, dialogue.NoMemory(err)
 	}
-	return v.shape.Decode(v.payload, v.in, v.doors.Env)
+	return rc.shape.Decode(rc.payload, rc.in, rc.handlers.Env)
 }

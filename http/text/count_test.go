@@ -13,7 +13,7 @@ import (
 	"stagedoor/state"
 )
 
-func TestTokensAreEstimatedWhereNobodyCountsThem(t *testing.T) {
+func TestTokensAreEstimatedIfNoProviderCountsThem(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct{ path, body, field string }{
 		{"/v1/messages/count_tokens", `{"model":"alpha","messages":[{"role":"user","content":"count these words"}]}`, "input_tokens"},
@@ -53,7 +53,12 @@ func TestTheHistoryOfAResponseCounts(t *testing.T) {
 	if n := g.do("POST", "/v1/responses/input_tokens", body).get("input_tokens").Int(); n < 100 {
 		t.Errorf("%d tokens", n)
 	}
-	want(t, g.do("POST", "/v1/responses/input_tokens", `{"model":"alpha","input":"hi","previous_response_id":"resp_none"}`), 404, "previous_response_not_found")
+	want(
+		t,
+		g.do("POST", "/v1/responses/input_tokens", `{"model":"alpha","input":"hi","previous_response_id":"resp_none"}`),
+		404,
+		"previous_response_not_found",
+	)
 }
 
 func TestAProviderOfTheShapeCountsItself(t *testing.T) {
@@ -71,8 +76,14 @@ func TestAProviderOfTheShapeCountsItself(t *testing.T) {
 	} {
 		up := newUpstream(t, answerJSON(200, c.reply))
 		g := open(t, func(g *gateway) {
-			g.specs = append(g.specs, catalog.Provider{Name: "up", Shape: c.shape, BaseURL: up.URL, APIKeys: []string{"upstream-key"}})
-			g.models = append(g.models, catalog.Model{Pattern: "m", Targets: []catalog.Route{{Provider: "up", Model: "upstream-m"}}})
+			g.specs = append(
+				g.specs,
+				catalog.Provider{Name: "up", Shape: c.shape, BaseURL: up.URL, APIKeys: []string{"upstream-key"}},
+			)
+			g.models = append(
+				g.models,
+				catalog.Model{Pattern: "m", Targets: []catalog.Route{{Provider: "up", Model: "upstream-m"}}},
+			)
 		})
 		r := g.do("POST", c.path, c.body)
 		if r.status != 200 || r.header.Get("X-Stagedoor-Estimate") != "" || string(r.body) != c.wantsReply {
@@ -83,10 +94,12 @@ func TestAProviderOfTheShapeCountsItself(t *testing.T) {
 			t.Fatalf("%s: upstream calls %+v", c.shape, calls)
 		}
 		body := calls[0].body
-		if gjson.GetBytes(body, c.modelPath).String() != c.model || !gjson.GetBytes(body, c.inside).Exists() || gjson.GetBytes(body, "max_tokens").Exists() {
+		if gjson.GetBytes(body, c.modelPath).String() != c.model || !gjson.GetBytes(body, c.inside).Exists() ||
+			gjson.GetBytes(body, "max_tokens").Exists() {
 			t.Errorf("%s: the upstream was asked %s", c.shape, body)
 		}
-		if strings.Contains(fmt.Sprint(calls[0].header), g.secrets["all"]) || !strings.Contains(fmt.Sprint(calls[0].header), "upstream-key") {
+		if strings.Contains(fmt.Sprint(calls[0].header), g.secrets["all"]) ||
+			!strings.Contains(fmt.Sprint(calls[0].header), "upstream-key") {
 			t.Errorf("%s: upstream headers %v", c.shape, calls[0].header)
 		}
 	}
@@ -104,7 +117,10 @@ func TestAProviderThatCannotCountIsNotHeldAgainstAnybody(t *testing.T) {
 	} {
 		up := newUpstream(t, answerJSON(answer.status, answer.body))
 		g := open(t, func(g *gateway) {
-			g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+			g.provider(
+				catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
+				catalog.Model{Pattern: "m"},
+			)
 		})
 		r := g.do("POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
 		if r.status != 200 || r.header.Get("X-Stagedoor-Estimate") != "tokens" || r.get("input_tokens").Int() < 1 {

@@ -1,6 +1,9 @@
-// Package text holds the doors of the five text shapes: they read a request as
-// far as routing needs it, hand it to actors/text and write back what comes.
-// Beside them stand the models lists, the token counts and the life after the
-// reply that the responses shape has: retrieve, cancel, delete, resume. What a
-// request means is the shapes' business; what happens to it, that of actors/text.
+// Package text has the HTTP handlers of the text shapes. A handler reads a request as far as routing
+// needs it, passes it to actors/text and writes the chunks of the reply. The package also serves the
+// lists of models, token counts, receipts and stored responses (retrieve, cancel, delete, resume).
+//
+// The shapes in providers/shapes interpret requests, and actors/text runs them.
+//
+// Usage: New makes the Handlers, and http/server routes requests to them. Each request is one
+// requestContext, whose checks run in a fixed order (handlers.go).
 package text

@@ -13,56 +13,73 @@ import (
 	"stagedoor/state"
 )
 
-// Receipts of what held nothing come from what is remembered of ended requests and
-// from the records of video jobs: nothing is written for them on the way.
+// Receipts of requests that held no money are made from the registry of ended requests and from the
+// records of video jobs. Nothing is written for them while the requests run.
 
-// freeFor is how long a request that held nothing has a receipt at most: it is
-// remembered by the process, among the last ones. Receipts of those that held
-// something are kept longer (ledger.keep is a day at least), so within that time one
-// that has none in the store held nothing.
+// freeFor is the longest time for which a request that held no money has a receipt. The store keeps
+// receipts of other requests at least as long (ledger.keep is a day or more), so a request without a
+// receipt in the store held no money.
 const freeFor = 24 * time.Hour
 
-// unheld are receipts of requests that ended a while ago and may have held nothing,
-// as they are remembered, the oldest first (decisions, Ledger: every request).
-func (d *Doors) unheld(key *state.Key, request string) []state.Receipt {
-	now := d.Env.Now()
+// unheld returns receipts of ended requests that may have held no money, oldest first (decisions,
+// Ledger: every request).
+func (hs *Handlers) unheld(key *state.Key, request string) []state.Receipt {
+	now := hs.Env.Now()
 	var all []state.Receipt
-	for _, req := range slices.Backward(d.Flow.Ended(request)) {
+	for _, req := range slices.Backward(hs.Flow.Ended(request)) {
 		v := req.View(now)
 		if v.Job {
-			continue // its record tells, see filmed
+			continue // videoReceipts uses its record
 		}
-		if now.Sub(v.Began.Add(v.Age)) < freeFor && d.shares(key, v.Key) {
+		if now.Sub(v.Began.Add(v.Age)) < freeFor && hs.shares(key, v.Key) {
 			all = append(all, freeReceipt(&v, key.User))
 		}
 	}
 	return all
 }
 
-// shares reports whether a key sees what was done with another one: both are the
-// same, or of one user.
-func (d *Doors) shares(key *state.Key, other string) bool {
+// shares reports whether a key may see requests of another key: both are the same, or belong to one
+// user.
+func (hs *Handlers) shares(key *state.Key, other string) bool {
 	if key.ID == other {
 		return true
 	}
 	if key.User == "" {
 		return false
 	}
-	k, err := d.Auth.ByID(other)
+	k, err := hs.Auth.ByID(other)
 	return err == nil && k.User == key.User
 }
 
-// freeReceipt is the receipt of a request that cost nothing.
+// freeReceipt returns the receipt of a request that cost nothing.
 func freeReceipt(v *flow.View, account string) state.Receipt {
 	u := &v.Result.Usage
-	used := state.ReceiptUsage{Input: dialogue.CountOrZero(u.InputTotal), CacheRead: dialogue.CountOrZero(u.CacheRead), CacheWrite: dialogue.CountOrZero(u.CacheWrite),
-		Output: v.Output, Reasoning: dialogue.CountOrZero(u.Reasoning), Images: int64(v.Result.Images),
-		Estimated: u.Estimated || u.OutputTotal < 0 && v.Output > 0}
-	return state.Receipt{Request: v.ID, Account: account, Key: v.Key, Model: v.Model, Upstream: v.Upstream, Provider: v.Provider, Attempts: v.Attempts,
-		Usage: used, Prices: []state.PriceRow{}, Reason: endReason(v), Began: v.Began, Ended: v.Began.Add(v.Age)}
+	used := state.ReceiptUsage{
+		Input:      dialogue.CountOrZero(u.InputTotal),
+		CacheRead:  dialogue.CountOrZero(u.CacheRead),
+		CacheWrite: dialogue.CountOrZero(u.CacheWrite),
+		Output:     v.Output,
+		Reasoning:  dialogue.CountOrZero(u.Reasoning),
+		Images:     int64(v.Result.Images),
+		Estimated:  u.Estimated || u.OutputTotal < 0 && v.Output > 0,
+	}
+	return state.Receipt{
+		Request:  v.ID,
+		Account:  account,
+		Key:      v.Key,
+		Model:    v.Model,
+		Upstream: v.Upstream,
+		Provider: v.Provider,
+		Attempts: v.Attempts,
+		Usage:    used,
+		Prices:   []state.PriceRow{},
+		Reason:   endReason(v),
+		Began:    v.Began,
+		Ended:    v.Began.Add(v.Age),
+	}
 }
 
-// endReason is how a request ended, in the ledger's words.
+// endReason returns the outcome of a request as the ledger names it.
 func endReason(v *flow.View) string {
 	end := ledger.Failed
 	switch status := v.Result.Status; {
@@ -76,18 +93,18 @@ func endReason(v *flow.View) string {
 	return end.String()
 }
 
-// filmed are the receipts of video jobs: by the id of the request that began one, or
-// by its own.
-func (d *Doors) filmed(ctx context.Context, key *state.Key, request string) ([]state.Receipt, error) {
+// videoReceipts returns the receipts of video jobs, by the id of the job or of the request that created
+// it.
+func (hs *Handlers) videoReceipts(ctx context.Context, key *state.Key, request string) ([]state.Receipt, error) {
 	var all []state.Receipt
-	for _, job := range d.Store.View().RequestedVideos(request, state.OwnerOf(key.ID, key.User)) {
+	for _, job := range hs.Store.View().RequestedVideos(request, state.OwnerOf(key.ID, key.User)) {
 		if job.Account == "" {
 			if job.Final() {
-				all = append(all, filmReceipt(&job, key.User))
+				all = append(all, freeVideoReceipt(&job, key.User))
 			}
 			continue
 		}
-		paid, err := d.Store.Receipts(ctx, job.Account, job.ID)
+		paid, err := hs.Store.Receipts(ctx, job.Account, job.ID)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return nil, err
 		}
@@ -96,10 +113,21 @@ func (d *Doors) filmed(ctx context.Context, key *state.Key, request string) ([]s
 	return all, nil
 }
 
-// filmReceipt is the receipt of a video that cost nothing.
-func filmReceipt(job *state.Video, account string) state.Receipt {
-	r := state.Receipt{Request: job.ID, Account: account, Key: job.Key, Model: job.Model, Upstream: job.UpstreamModel, Provider: job.Provider,
-		Attempts: job.Attempts, Prices: []state.PriceRow{}, Reason: ledger.Failed.String(), Began: job.Created, Ended: job.Completed}
+// freeVideoReceipt returns the receipt of a video that cost nothing.
+func freeVideoReceipt(job *state.Video, account string) state.Receipt {
+	r := state.Receipt{
+		Request:  job.ID,
+		Account:  account,
+		Key:      job.Key,
+		Model:    job.Model,
+		Upstream: job.UpstreamModel,
+		Provider: job.Provider,
+		Attempts: job.Attempts,
+		Prices:   []state.PriceRow{},
+		Reason:   ledger.Failed.String(),
+		Began:    job.Created,
+		Ended:    job.Completed,
+	}
 	if job.Error == nil {
 		r.Reason, r.Usage.Seconds = ledger.Finished.String(), job.Billable
 	}

@@ -10,7 +10,7 @@ import (
 	"stagedoor/state"
 )
 
-// TestEveryRequestHasAReceipt: also one that nobody pays for, or that costs nothing
+// TestEveryRequestHasAReceipt: also one without a user to charge, or that costs nothing
 // (decisions, Ledger).
 func TestEveryRequestHasAReceipt(t *testing.T) {
 	const usage = `{"input_tokens":100,"output_tokens":50}`
@@ -20,10 +20,39 @@ func TestEveryRequestHasAReceipt(t *testing.T) {
 		usage, reason          string
 	}{
 		{"a model without a price", "user7", "free", "", answerJSON(200, wholeAnswer), usage, "finished"},
-		{"streamed", "user7", "free", `,"stream":true`, answerStream(chunk("a"), lastChunk, `{"id":"c1","object":"chat.completion.chunk","created":1,"model":"free","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`, "[DONE]"), usage, "finished"},
-		{"streamed, no usage told", "user7", "free", `,"stream":true`, answerStream(chunk("a"), lastChunk, "[DONE]"), `{"output_tokens":2,"estimated":true}`, "finished"},
+		{
+			"streamed",
+			"user7",
+			"free",
+			`,"stream":true`,
+			answerStream(
+				chunk("a"),
+				lastChunk,
+				`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"free","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`,
+				"[DONE]",
+			),
+			usage,
+			"finished",
+		},
+		{
+			"streamed, no usage told",
+			"user7",
+			"free",
+			`,"stream":true`,
+			answerStream(chunk("a"), lastChunk, "[DONE]"),
+			`{"output_tokens":2,"estimated":true}`,
+			"finished",
+		},
 		{"a key of nobody", "all", "dear", "", answerJSON(200, wholeAnswer), usage, "finished"},
-		{"refused by the upstream", "all", "dear", "", answerJSON(400, `{"error":{"message":"no","type":"invalid_request_error"}}`), `{}`, "refused"},
+		{
+			"refused by the upstream",
+			"all",
+			"dear",
+			"",
+			answerJSON(400, `{"error":{"message":"no","type":"invalid_request_error"}}`),
+			`{}`,
+			"refused",
+		},
 		{"failed", "user7", "free", "", answerJSON(500, `{"error":{"message":"no"}}`), `{}`, "upstream_failed"},
 		{"a free model beside dear ones", "user7", "mixed", "", answerJSON(200, wholeAnswer), usage, "finished"},
 	}
@@ -41,7 +70,9 @@ func TestEveryRequestHasAReceipt(t *testing.T) {
 					t.Errorf("%s is %s, want %s", field, have.Raw, want)
 				}
 			}
-			if began, ended := got.get("began").Time(), got.get("ended").Time(); began.IsZero() || ended.Before(began) || got.get("attempts").Int() < 1 {
+			if began, ended := got.get("began").Time(), got.get("ended").Time(); began.IsZero() ||
+				ended.Before(began) ||
+				got.get("attempts").Int() < 1 {
 				t.Errorf("got %s", got.body)
 			}
 		})
@@ -52,9 +83,18 @@ func TestEveryRequestHasAReceipt(t *testing.T) {
 // is free, and one that costs something elsewhere.
 func freeModels(g *gateway) {
 	free := new(catalog.Price)
-	g.models = append(g.models,
+	g.models = append(
+		g.models,
 		catalog.Model{Pattern: "free", Targets: []catalog.Route{{Provider: "vendor", Model: "*"}}},
-		catalog.Model{Pattern: "mixed", Price: dear, Targets: []catalog.Route{{Provider: "vendor", Model: "*", Weight: 1_000_000, Price: free}, {Provider: "sandbox", Model: "*"}}})
+		catalog.Model{
+			Pattern: "mixed",
+			Price:   dear,
+			Targets: []catalog.Route{
+				{Provider: "vendor", Model: "*", Weight: 1_000_000, Price: free},
+				{Provider: "sandbox", Model: "*"},
+			},
+		},
+	)
 }
 
 func TestReceiptsOfWhatCostNothingAreTheirOwners(t *testing.T) {
@@ -91,7 +131,9 @@ func TestOneIDForSeveralFreeRequests(t *testing.T) {
 		g.do("POST", "/v1/chat/completions", askFor(model, ""), append(g.as("user7"), "X-Request-Id", "twice")...)
 	}
 	r := g.do("GET", "/v1/receipts/twice", "", g.as("user7")...)
-	if r.get("model").String() != "alpha" || r.get("earlier.#").Int() != 1 || r.get("earlier.0.model").String() != "free" || r.get("earlier.0.settlement").String() != "none" {
+	if r.get("model").String() != "alpha" || r.get("earlier.#").Int() != 1 ||
+		r.get("earlier.0.model").String() != "free" ||
+		r.get("earlier.0.settlement").String() != "none" {
 		t.Errorf("got %d %s", r.status, r.body)
 	}
 }
@@ -115,9 +157,9 @@ func TestReceiptOfARunningFreeRequest(t *testing.T) {
 	}
 }
 
-// TestPaidReceiptIsNeverToldAsFree: when it was folded away it is gone, and not
+// TestAPaidReceiptIsNeverReportedAsFree: when it was folded away it is gone, and not
 // replaced by what is remembered of the request.
-func TestPaidReceiptIsNeverToldAsFree(t *testing.T) {
+func TestAPaidReceiptIsNeverReportedAsFree(t *testing.T) {
 	g, _ := priced(t, 10_000, answerJSON(200, wholeAnswer))
 	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), g.as("user7")...)
 	got := g.receipt(t, r)

@@ -30,7 +30,7 @@ import (
 	"stagedoor/test/harness"
 )
 
-// A gateway is the assembled doors behind the assembled server, with the
+// A gateway is the assembled handlers behind the assembled server, with the
 // sandbox at full pace for every model no other provider serves.
 type gateway struct {
 	flow    *flow.Registry
@@ -46,7 +46,7 @@ type gateway struct {
 	without string            // a model the sandbox does not serve
 	store   journal.Store     // in memory if nil
 	options []state.Option
-	later   atomic.Int64 // how far the clock of the doors and of the state is ahead
+	later   atomic.Int64 // how far the clock of the handlers and of the state is ahead
 }
 
 // logs is what was logged.
@@ -92,7 +92,10 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		if name == g.without {
 			continue
 		}
-		g.models = append(g.models, catalog.Model{Pattern: name, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}})
+		g.models = append(
+			g.models,
+			catalog.Model{Pattern: name, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}},
+		)
 	}
 	ctx := t.Context()
 	logger := slog.New(slog.NewJSONHandler(g.log, nil))
@@ -104,10 +107,25 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if g.state, err = state.Open(g.store, now, g.options...); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
+	env := &dialogue.Env{
+		Now:        now,
+		ID:         newID,
+		Sealer:     dialogue.NewSealer([]byte("test")),
+		Signatures: dialoguetest.NoSignatures{},
+	}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.flow = flow.New(time.Now)
-	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate})
+	g.house, err = house.Start(
+		ctx,
+		house.Options{
+			Logger:   logger,
+			Flow:     g.flow,
+			Env:      env,
+			Shapes:   registry.All,
+			State:    g.state,
+			Simulate: model.Simulate,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +137,11 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		t.Fatal(err)
 	}
 	g.auth = auth.New(g.state, time.Now)
-	doors := text.New(text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow})
-	g.server = server.New(server.Options{Logger: logger, Doors: doors, Shapes: registry.All, ID: newID})
+	handlers := text.New(
+		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
+			Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow},
+	)
+	g.server = server.New(server.Options{Logger: logger, Text: handlers, Shapes: registry.All, ID: newID})
 	t.Cleanup(g.close)
 	if g.secrets["all"] == "" { // otherwise the store has it from before
 		g.key("all", nil)

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// maxItems bounds how many items' whereabouts are remembered.
+	// maxItems bounds the index of items.
 	maxItems = 100_000
-	// maxSearch is how many of an owner's latest responses are read for an item
-	// whose whereabouts are not known, as after a restart.
+	// maxSearch is how many of an owner's latest responses are searched for an item that
+	// is not in the index, as after a restart.
 	maxSearch = 200
 )
 
@@ -42,7 +42,7 @@ func newItemIndex(most int) *itemIndex {
 	return &itemIndex{responses: make(map[itemKey]string), latest: share.NewLatest[itemKey](most)}
 }
 
-// add notes the output items of an owner's response.
+// add adds the output items of an owner's response.
 func (x *itemIndex) add(owner state.Owner, response string, doc []byte) {
 	items := responses.OutputItems(doc)
 	x.mu.Lock()
@@ -68,40 +68,40 @@ func (x *itemIndex) find(owner state.Owner, item string) (response string, ok bo
 	return response, ok
 }
 
-// resolve puts stored items in the place of references to them. A reference is
-// never passed on: to its provider all gateway keys are one, so that it would
-// hand out whatever item its id was guessed or learnt (faults.md S9).
-func (v *visit) resolve() error {
-	if !bytes.Contains(v.payload, []byte("item_reference")) {
+// resolve replaces references to stored items with the items. A reference is never sent to a provider,
+// which cannot tell the gateway's users apart and would return the items of any of them (faults.md
+// S9).
+func (rc *requestContext) resolve() error {
+	if !bytes.Contains(rc.payload, []byte("item_reference")) {
 		return nil
 	}
-	l := library{ctx: v.r.Context(), doors: v.doors, owner: v.owner(), known: make(map[string]json.RawMessage)}
-	body, err := responses.Resolve(v.payload, l.find)
+	l := library{ctx: rc.r.Context(), handlers: rc.handlers, owner: rc.owner(), known: make(map[string]json.RawMessage)}
+	body, err := responses.Resolve(rc.payload, l.find)
 	switch {
 	case l.err != nil:
 		return storeError(l.err, "input")
 	case err != nil:
 		return err
 	}
-	v.payload = body
+	rc.payload = body
 	return nil
 }
 
-// library finds an owner's stored items for one request.
+// library looks up stored items of an owner for one request.
 type library struct {
-	ctx   context.Context
-	doors *Doors
-	owner state.Owner
-	known map[string]json.RawMessage // of the responses read so far
-	queue []string                   // the responses to be searched, nil: not listed yet
-	err   error
+	ctx      context.Context
+	handlers *Handlers
+	owner    state.Owner
+	known    map[string]json.RawMessage // the items of the responses read so far
+	queue    []string                   // the responses to search next; nil before they are listed
+	err      error
 }
 
 func (l *library) find(id string) (json.RawMessage, bool) {
 	if it, ok := l.known[id]; ok {
 		return it, true
 	}
-	if response, ok := l.doors.items.find(l.owner, id); ok {
+	if response, ok := l.handlers.items.find(l.owner, id); ok {
 		l.read(response)
 	}
 	for l.known[id] == nil && l.next() {
@@ -110,7 +110,7 @@ func (l *library) find(id string) (json.RawMessage, bool) {
 	return it, ok
 }
 
-// next reads one more response, the latest first.
+// next reads one more response, newest first. It reports false after the last one.
 func (l *library) next() bool {
 	if l.queue == nil {
 		l.queue = l.list()
@@ -124,7 +124,7 @@ func (l *library) next() bool {
 }
 
 func (l *library) list() []string {
-	all := l.doors.Store.Responses(state.ResponseFilter{Owner: l.owner})
+	all := l.handlers.Store.Responses(state.ResponseFilter{Owner: l.owner})
 	if len(all) > maxSearch {
 		all = all[len(all)-maxSearch:]
 	}
@@ -135,9 +135,9 @@ func (l *library) list() []string {
 	return ids
 }
 
-// read takes the items of a response in. One that is gone has none.
+// read adds the items of a response to known. A deleted response adds none.
 func (l *library) read(response string) {
-	stored, err := l.doors.Store.Response(l.ctx, response, l.owner)
+	stored, err := l.handlers.Store.Response(l.ctx, response, l.owner)
 	if err != nil {
 		if e := storeError(err, "input"); e.Status >= 500 {
 			l.err = e

@@ -10,7 +10,11 @@ import (
 func TestOneOwnerCannotPushOutItemsOfOthers(t *testing.T) {
 	x := newItemIndex(100)
 	add := func(owner state.Owner, n int) {
-		x.add(owner, fmt.Sprint("resp_", owner, n), fmt.Appendf(nil, `{"output":[{"type":"message","id":"msg_%d"},{"type":"message"}]}`, n))
+		x.add(
+			owner,
+			fmt.Sprint("resp_", owner, n),
+			fmt.Appendf(nil, `{"output":[{"type":"message","id":"msg_%d"},{"type":"message"}]}`, n),
+		)
 	}
 	for n := range 10 {
 		add("user:small", n)

@@ -17,15 +17,15 @@ import (
 
 // ModelRoutes adds the routes of the lists of models: those of GET /v1/models, which shapes share,
 // and those that a shape has for itself. It returns the paths below which models are described.
-func (d *Doors) ModelRoutes(handle func(pattern string, h http.HandlerFunc)) (below []string) {
+func (hs *Handlers) ModelRoutes(handle func(pattern string, h http.HandlerFunc)) (below []string) {
 	add := func(path string, form func(*http.Request) *modelForm) {
-		handle("GET "+path, func(w http.ResponseWriter, r *http.Request) { d.listModels(w, r, form(r)) })
+		handle("GET "+path, func(w http.ResponseWriter, r *http.Request) { hs.listModels(w, r, form(r)) })
 		handle("GET "+path+"/{rest...}",
-			func(w http.ResponseWriter, r *http.Request) { d.describeModel(w, r, form(r)) })
+			func(w http.ResponseWriter, r *http.Request) { hs.describeModel(w, r, form(r)) })
 		below = append(below, path+"/")
 	}
-	add("/v1/models", d.sharedForm)
-	for _, s := range d.Shapes {
+	add("/v1/models", hs.sharedForm)
+	for _, s := range hs.Shapes {
 		if s.Models != nil && s.Models.Path != "" {
 			own := formOf(s)
 			add(s.Models.Path, func(*http.Request) *modelForm { return own })
@@ -45,7 +45,7 @@ func formOf(s *shapes.Shape) *modelForm {
 	return &modelForm{s.Models, s.Envelope, s.Traits.KeyInQuery}
 }
 
-// plainForm is the form for clients that do not say which shape they are of.
+// plainForm is the form for clients whose shape is unknown.
 var plainForm = &modelForm{list: &shapes.ModelList{
 	Page: func(models []shapes.Model, _ bool) []byte {
 		var j jsonw.Writer
@@ -72,8 +72,8 @@ func writeModel(j *jsonw.Writer, m shapes.Model) {
 
 // sharedForm returns the form for a request to the shared path. A shape's clients may be known by
 // a header that only they send.
-func (d *Doors) sharedForm(r *http.Request) *modelForm {
-	for _, s := range d.Shapes {
+func (hs *Handlers) sharedForm(r *http.Request) *modelForm {
+	for _, s := range hs.Shapes {
 		if s.Models != nil && s.Models.Header != "" && r.Header.Get(s.Models.Header) != "" {
 			return formOf(s)
 		}
@@ -81,13 +81,13 @@ func (d *Doors) sharedForm(r *http.Request) *modelForm {
 	return plainForm
 }
 
-func (d *Doors) listModels(w http.ResponseWriter, r *http.Request, form *modelForm) {
-	key, err := d.modelsKey(w, r, form)
+func (hs *Handlers) listModels(w http.ResponseWriter, r *http.Request, form *modelForm) {
+	key, err := hs.modelsKey(w, r, form)
 	if err != nil {
 		envelope.Write(w, form.dialect, err)
 		return
 	}
-	page := page{list: d.visible(&key, r)}
+	page := page{list: hs.visible(&key, r)}
 	if form.list.Paging.Size != "" {
 		if page, err = pageOf(page.list, r, form.list.Paging); err != nil {
 			envelope.Write(w, form.dialect, err)
@@ -99,14 +99,14 @@ func (d *Doors) listModels(w http.ResponseWriter, r *http.Request, form *modelFo
 
 // describeModel describes one model. The paths of what a shape does with a model begin alike, and
 // the name of a model may contain a colon.
-func (d *Doors) describeModel(w http.ResponseWriter, r *http.Request, form *modelForm) {
+func (hs *Handlers) describeModel(w http.ResponseWriter, r *http.Request, form *modelForm) {
 	name := r.PathValue("rest")
 	if i := strings.LastIndexByte(name, ':'); i > 0 && slices.Contains(form.list.Methods, name[i+1:]) {
 		w.Header().Set("Allow", http.MethodPost)
 		envelope.Write(w, form.dialect, envelope.MethodNotAllowed(r.Method, []string{http.MethodPost}))
 		return
 	}
-	m, err := d.oneModel(w, r, form)
+	m, err := hs.oneModel(w, r, form)
 	if err != nil {
 		envelope.Write(w, form.dialect, err)
 		return
@@ -114,23 +114,23 @@ func (d *Doors) describeModel(w http.ResponseWriter, r *http.Request, form *mode
 	writeJSON(w, http.StatusOK, form.list.One(m))
 }
 
-func (d *Doors) modelsKey(w http.ResponseWriter, r *http.Request, form *modelForm) (state.Key, error) {
-	key, err := d.Auth.Authenticate(r, form.query)
+func (hs *Handlers) modelsKey(w http.ResponseWriter, r *http.Request, form *modelForm) (state.Key, error) {
+	key, err := hs.Auth.Authenticate(r, form.query)
 	if err != nil {
 		return key, err
 	}
 	accesslog.Note(w, slog.String("key", key.ID))
-	if err := d.Auth.Permit(&key, r, registry.ScopeModels, ""); err != nil {
+	if err := hs.Auth.Permit(&key, r, registry.ScopeModels, ""); err != nil {
 		return key, err
 	}
 	return key, overload.Claim(r.Context(), state.OwnerOf(key.ID, key.User))
 }
 
 // visible lists the models that a key may use.
-func (d *Doors) visible(key *state.Key, r *http.Request) []shapes.Model {
+func (hs *Handlers) visible(key *state.Key, r *http.Request) []shapes.Model {
 	var list []shapes.Model
-	for _, m := range d.Catalog().Models() {
-		if d.Auth.Permit(key, r, "", m.ID) == nil {
+	for _, m := range hs.Catalog().Models() {
+		if hs.Auth.Permit(key, r, "", m.ID) == nil {
 			list = append(list, shapes.Model{ID: m.ID, Owner: m.OwnedBy})
 		}
 	}
@@ -138,16 +138,16 @@ func (d *Doors) visible(key *state.Key, r *http.Request) []shapes.Model {
 }
 
 // oneModel finds the model in the path. It may be one that only a pattern serves.
-func (d *Doors) oneModel(w http.ResponseWriter, r *http.Request, form *modelForm) (shapes.Model, error) {
-	key, err := d.modelsKey(w, r, form)
+func (hs *Handlers) oneModel(w http.ResponseWriter, r *http.Request, form *modelForm) (shapes.Model, error) {
+	key, err := hs.modelsKey(w, r, form)
 	if err != nil {
 		return shapes.Model{}, err
 	}
 	id := strings.TrimPrefix(r.PathValue("rest"), "models/")
-	if err := d.Auth.Permit(&key, r, "", id); err != nil {
+	if err := hs.Auth.Permit(&key, r, "", id); err != nil {
 		return shapes.Model{}, err
 	}
-	plan := d.planFor(id)
+	plan := hs.planFor(id)
 	if plan == nil {
 		return shapes.Model{}, envelope.ModelNotFound(id)
 	}

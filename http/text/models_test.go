@@ -21,16 +21,19 @@ func TestModelsAreListedInThreeDialects(t *testing.T) {
 	g := open(t)
 	chat := g.do("GET", "/v1/models", "")
 	if chat.get("object").String() != "list" || ids(chat.get("data"), "id") != "alpha beta gamma " || chat.get("data.0.object").String() != "model" ||
-		!chat.get("data.0.created").Exists() || chat.get("data.0.owned_by").String() != "sandbox" {
+		!chat.get("data.0.created").Exists() ||
+		chat.get("data.0.owned_by").String() != "sandbox" {
 		t.Errorf("chat: %s", chat.body)
 	}
 	messages := g.do("GET", "/v1/models", "", "Anthropic-Version", "2023-06-01")
 	if ids(messages.get("data"), "id") != "alpha beta gamma " || messages.get("data.0.type").String() != "model" || messages.get("first_id").String() != "alpha" ||
-		messages.get("last_id").String() != "gamma" || messages.get("has_more").Bool() || messages.get("data.0.display_name").String() == "" {
+		messages.get("last_id").String() != "gamma" || messages.get("has_more").Bool() ||
+		messages.get("data.0.display_name").String() == "" {
 		t.Errorf("messages: %s", messages.body)
 	}
 	gemini := g.do("GET", "/v1beta/models", "")
-	if ids(gemini.get("models"), "name") != "models/alpha models/beta models/gamma " || gemini.get("nextPageToken").Exists() {
+	if ids(gemini.get("models"), "name") != "models/alpha models/beta models/gamma " ||
+		gemini.get("nextPageToken").Exists() {
 		t.Errorf("gemini: %s", gemini.body)
 	}
 }
@@ -40,7 +43,8 @@ func TestOneModelIsDescribedInThreeDialects(t *testing.T) {
 	if r := g.do("GET", "/v1/models/beta", ""); r.get("id").String() != "beta" || r.get("object").String() != "model" {
 		t.Errorf("chat: %s", r.body)
 	}
-	if r := g.do("GET", "/v1/models/beta", "", "Anthropic-Version", "x"); r.get("id").String() != "beta" || r.get("type").String() != "model" {
+	if r := g.do("GET", "/v1/models/beta", "", "Anthropic-Version", "x"); r.get("id").String() != "beta" ||
+		r.get("type").String() != "model" {
 		t.Errorf("messages: %s", r.body)
 	}
 	if r := g.do("GET", "/v1beta/models/beta", ""); r.get("name").String() != "models/beta" {
@@ -83,7 +87,8 @@ func TestModelsArePaged(t *testing.T) {
 	}
 	first := g.do("GET", "/v1beta/models?pageSize=2", "")
 	second := g.do("GET", "/v1beta/models?pageSize=2&pageToken="+first.get("nextPageToken").String(), "")
-	if ids(first.get("models"), "name")+ids(second.get("models"), "name") != "models/alpha models/beta models/gamma " || second.get("nextPageToken").Exists() {
+	if ids(first.get("models"), "name")+ids(second.get("models"), "name") != "models/alpha models/beta models/gamma " ||
+		second.get("nextPageToken").Exists() {
 		t.Errorf("gemini: %s, %s", first.body, second.body)
 	}
 	for query, n := range map[string]int{"pageSize=0": 3, "pageSize=5000": 3} {
@@ -107,7 +112,10 @@ func TestAKeySeesTheModelsItMayUse(t *testing.T) {
 	}
 	want(t, g.do("GET", "/v1/models/alpha", "", g.as("narrow")...), 403, "model_not_allowed")
 	want(t, g.do("GET", "/v1/models", "", g.as("chat")...), 403, "permission_denied")
-	if r := g.do("GET", "/v1beta/models?key="+g.secrets["narrow"], "", "Authorization", ""); ids(r.get("models"), "name") != "models/beta " {
+	if r := g.do("GET", "/v1beta/models?key="+g.secrets["narrow"], "", "Authorization", ""); ids(
+		r.get("models"),
+		"name",
+	) != "models/beta " {
 		t.Errorf("%s", r.body)
 	}
 	want(t, g.do("GET", "/v1/models?key="+g.secrets["narrow"], "", "Authorization", ""), 401, "missing_api_key")

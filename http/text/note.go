@@ -10,56 +10,68 @@ import (
 	"stagedoor/http/accesslog"
 )
 
-// note adds what the door knows to the line of the request. out is nil for one
-// that did not get as far as the text.
-func (v *visit) note(out *text.Outcome) {
+// note adds the shape, model, key and outcome to the request's line in the log. out is nil for a
+// request that was not begun.
+func (rc *requestContext) note(out *text.Outcome) {
 	if out != nil && out.Err != nil {
-		accesslog.Outcome(v.w, out.Err.Status) // metrics ask for it whatever is logged
+		accesslog.Outcome(rc.w, out.Err.Status) // for metrics, also if no line is written
 	}
-	if !accesslog.Wanted(v.w) {
+	if !accesslog.Wanted(rc.w) {
 		return
 	}
-	accesslog.Note(v.w, slog.String("shape", string(v.shape.Name)), slog.Bool("stream", v.head.Stream))
-	for _, known := range [...]slog.Attr{slog.String("model", short(v.head.Model)), slog.String("key", v.key.ID)} {
+	accesslog.Note(rc.w, slog.String("shape", string(rc.shape.Name)), slog.Bool("stream", rc.head.Stream))
+	for _, known := range [...]slog.Attr{slog.String("model", short(rc.head.Model)), slog.String("key", rc.key.ID)} {
 		if known.Value.String() != "" {
-			accesslog.Note(v.w, known)
+			accesslog.Note(rc.w, known)
 		}
 	}
 	if out == nil {
 		return
 	}
-	accesslog.Note(v.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
-		slog.Bool("untouched", out.Untouched))
-	if out.Err != nil && out.Committed { // else answer has said so
-		accesslog.Note(v.w, slog.String("error", telemetry.ErrorName(out.Err)))
+	accesslog.Note(
+		rc.w,
+		slog.String("provider", out.Provider),
+		slog.Duration("queued", out.Queued),
+		slog.Int("attempts", out.Attempts),
+		slog.Bool("untouched", out.Untouched),
+	)
+	if out.Err != nil && out.Committed { // otherwise answer has noted it
+		accesslog.Note(rc.w, slog.String("error", telemetry.ErrorName(out.Err)))
 	}
 	if n := out.Usage.InputTotal; n >= 0 {
-		accesslog.Note(v.w, slog.Int64("input_tokens", n))
+		accesslog.Note(rc.w, slog.Int64("input_tokens", n))
 	}
 	if n := out.Usage.OutputTotal; n >= 0 {
-		accesslog.Note(v.w, slog.Int64("output_tokens", n))
+		accesslog.Note(rc.w, slog.Int64("output_tokens", n))
 	}
-	for _, told := range [...]slog.Attr{slog.String("degraded", out.Degraded), slog.String("losses", out.Losses)} {
-		if told.Value.String() != "" {
-			accesslog.Note(v.w, told)
+	for _, change := range [...]slog.Attr{slog.String("degraded", out.Degraded), slog.String("losses", out.Losses)} {
+		if change.Value.String() != "" {
+			accesslog.Note(rc.w, change)
 		}
 	}
 }
 
-// trace adds what the door knows to the span of the request, as note does to its
-// line.
-func (v *visit) trace(out *text.Outcome) {
-	span := trace.SpanFromContext(v.r.Context())
+// trace sets the same attributes on the request's span.
+func (rc *requestContext) trace(out *text.Outcome) {
+	span := trace.SpanFromContext(rc.r.Context())
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(telemetry.Shape.String(string(v.shape.Name)), telemetry.RequestModel.String(short(v.head.Model)),
-		telemetry.KeyID.String(v.key.ID), telemetry.RequestStream.Bool(v.head.Stream))
+	span.SetAttributes(
+		telemetry.Shape.String(string(rc.shape.Name)),
+		telemetry.RequestModel.String(short(rc.head.Model)),
+		telemetry.KeyID.String(rc.key.ID),
+		telemetry.RequestStream.Bool(rc.head.Stream),
+	)
 	if out == nil {
 		return
 	}
-	span.SetAttributes(telemetry.Provider.String(out.Provider), telemetry.Attempts.Int(out.Attempts), telemetry.Untouched.Bool(out.Untouched),
-		telemetry.QueueWait.Float64(out.Queued.Seconds()))
+	span.SetAttributes(
+		telemetry.Provider.String(out.Provider),
+		telemetry.Attempts.Int(out.Attempts),
+		telemetry.Untouched.Bool(out.Untouched),
+		telemetry.QueueWait.Float64(out.Queued.Seconds()),
+	)
 	if out.Degraded != "" {
 		span.SetAttributes(telemetry.Degraded.String(out.Degraded))
 	}
@@ -77,10 +89,10 @@ func (v *visit) trace(out *text.Outcome) {
 	}
 }
 
-// statusClientLeft is how upstream.Cancelled names a client that has left.
+// statusClientLeft is the status of upstream.Cancelled, for a client that has left.
 const statusClientLeft = 499
 
-// short cuts what a client sent to what a message or log line can bear.
+// short cuts text of a client for a message or a log line.
 func short(s string) string {
 	const most = 128
 	if len(s) > most {

@@ -11,14 +11,13 @@ import (
 
 const maxPage = 1000
 
-// page is a piece of a list, and whether there is more of it in the direction
-// in which it is read.
+// page is one page of a list. more reports whether further pages follow in the direction of reading.
 type page struct {
 	list []shapes.Model
 	more bool
 }
 
-// pageOf cuts the page out of a list that a query asks for.
+// pageOf returns the page of list that the query of r asks for.
 func pageOf(list []shapes.Model, r *http.Request, p shapes.Paging) (page, error) {
 	q := r.URL.Query()
 	size, err := sizeOf(p, q.Get(p.Size))
@@ -26,14 +25,14 @@ func pageOf(list []shapes.Model, r *http.Request, p shapes.Paging) (page, error)
 		return page{}, err
 	}
 	if after := q.Get(p.After); after != "" {
-		i := find(list, after)
+		i := indexOfModel(list, after)
 		if i < 0 {
 			return page{}, dialogue.Invalid(p.After, "is not the id of a model in this list")
 		}
 		list = list[i+1:]
 	}
 	if before := q.Get(p.Before); p.Before != "" && before != "" {
-		i := find(list, before)
+		i := indexOfModel(list, before)
 		if i < 0 {
 			return page{}, dialogue.Invalid(p.Before, "is not the id of a model in this list")
 		}
@@ -62,7 +61,7 @@ func sizeOf(p shapes.Paging, v string) (int, error) {
 	return 0, dialogue.Invalid(p.Size, "must be an integer between 1 and "+strconv.Itoa(maxPage))
 }
 
-func find(list []shapes.Model, id string) int {
+func indexOfModel(list []shapes.Model, id string) int {
 	return slices.IndexFunc(list, func(m shapes.Model) bool { return m.ID == id })
 }
 

@@ -27,8 +27,16 @@ func BenchmarkPrice(b *testing.B) {
 					}
 					b.Cleanup(func() { store.Close() })
 					g.store = store
-					g.provider(catalog.Provider{Name: "vendor", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"secret"}},
-						catalog.Model{Pattern: "dear", Price: dear}, catalog.Model{Pattern: "free"})
+					g.provider(
+						catalog.Provider{
+							Name:    "vendor",
+							Shape:   dialoguetest.Chat,
+							BaseURL: u.URL + "/v1",
+							APIKeys: []string{"secret"},
+						},
+						catalog.Model{Pattern: "dear", Price: dear},
+						catalog.Model{Pattern: "free"},
+					)
 				})
 				g.key("user7", func(k *state.Key) { k.User = "7" })
 				if err := g.house.Ledger().Credit(b.Context(), "7", state.MaxCredits, "test"); err != nil {

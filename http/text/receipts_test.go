@@ -27,9 +27,23 @@ func priced(t *testing.T, credits int64, answer http.HandlerFunc, more ...func(*
 	t.Helper()
 	u := newUpstream(t, answer)
 	more = append(more, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "vendor", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"secret"}},
-			catalog.Model{Pattern: "dear", Price: dear})
-		g.models = append(g.models, catalog.Model{Pattern: "dear-sandbox", Price: dear, Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}}})
+		g.provider(
+			catalog.Provider{
+				Name:    "vendor",
+				Shape:   dialoguetest.Chat,
+				BaseURL: u.URL + "/v1",
+				APIKeys: []string{"secret"},
+			},
+			catalog.Model{Pattern: "dear", Price: dear},
+		)
+		g.models = append(
+			g.models,
+			catalog.Model{
+				Pattern: "dear-sandbox",
+				Price:   dear,
+				Targets: []catalog.Route{{Provider: "sandbox", Model: "*"}},
+			},
+		)
 	})
 	g := open(t, more...)
 	for _, user := range []string{"7", "8"} {
@@ -83,7 +97,10 @@ func askFor(model, more string) string {
 const wholeAnswer = `{"id":"c1","object":"chat.completion","created":1,"model":"dear","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`
 
 func chunk(content string) string {
-	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"dear","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, content)
+	return fmt.Sprintf(
+		`{"id":"c1","object":"chat.completion.chunk","created":1,"model":"dear","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`,
+		content,
+	)
 }
 
 const (
@@ -109,12 +126,54 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 		usage      string
 		flags      string
 	}{
-		{"whole", askFor("dear", `,"max_tokens":60`), answerJSON(200, wholeAnswer), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
-		{"streamed", askFor("dear", `,"max_tokens":60,"stream":true`), answerStream(chunk("a"), chunk("b"), lastChunk, fmt.Sprintf(usageChunk, 50), "[DONE]"), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
-		{"streamed, DONE forgotten", askFor("dear", `,"max_tokens":60,"stream":true`), answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 50)), 600, `{"input_tokens":100,"output_tokens":50}`, ""},
-		{"streamed, absurd usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, 8193), "[DONE]"), 100 + 81_920, `{"input_tokens":100,"output_tokens":8192,"estimated":true}`, `["usage_absurd","over_hold","overrun"]`},
-		{"streamed, a limit that the provider ignored", askFor("dear", `,"max_completion_tokens":1,"stream":true`), answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 5000), "[DONE]"), 50_100, `{"input_tokens":100,"output_tokens":5000}`, `["over_hold","overrun"]`},
-		{"streamed, negative usage", askFor("dear", `,"max_tokens":10,"stream":true`), answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, -50), "[DONE]"), 130, `{"input_tokens":100,"output_tokens":3,"estimated":true}`, `["usage_negative","over_hold"]`},
+		{
+			"whole",
+			askFor("dear", `,"max_tokens":60`),
+			answerJSON(200, wholeAnswer),
+			600,
+			`{"input_tokens":100,"output_tokens":50}`,
+			"",
+		},
+		{
+			"streamed",
+			askFor("dear", `,"max_tokens":60,"stream":true`),
+			answerStream(chunk("a"), chunk("b"), lastChunk, fmt.Sprintf(usageChunk, 50), "[DONE]"),
+			600,
+			`{"input_tokens":100,"output_tokens":50}`,
+			"",
+		},
+		{
+			"streamed, DONE forgotten",
+			askFor("dear", `,"max_tokens":60,"stream":true`),
+			answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 50)),
+			600,
+			`{"input_tokens":100,"output_tokens":50}`,
+			"",
+		},
+		{
+			"streamed, absurd usage",
+			askFor("dear", `,"max_tokens":10,"stream":true`),
+			answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, 8193), "[DONE]"),
+			100 + 81_920,
+			`{"input_tokens":100,"output_tokens":8192,"estimated":true}`,
+			`["usage_absurd","over_hold","overrun"]`,
+		},
+		{
+			"streamed, a limit that the provider ignored",
+			askFor("dear", `,"max_completion_tokens":1,"stream":true`),
+			answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 5000), "[DONE]"),
+			50_100,
+			`{"input_tokens":100,"output_tokens":5000}`,
+			`["over_hold","overrun"]`,
+		},
+		{
+			"streamed, negative usage",
+			askFor("dear", `,"max_tokens":10,"stream":true`),
+			answerStream(chunk("a"), chunk("b"), chunk("c"), lastChunk, fmt.Sprintf(usageChunk, -50), "[DONE]"),
+			130,
+			`{"input_tokens":100,"output_tokens":3,"estimated":true}`,
+			`["usage_negative","over_hold"]`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,8 +188,11 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 			}
 			got := g.receipt(t, r)
 			if got.Get("charged").Int() != tt.charged || got.Get("usage").Raw != tt.usage || got.Get("flags").Raw != tt.flags || got.Get("end_reason").String() != "finished" ||
-				got.Get("provider").String() != "vendor" || got.Get("model").String() != "dear" || got.Get("attempts").Int() != 1 || got.Get("key").String() != "key_user7" ||
-				got.Get("held").Int() < 30 || got.Get("prices.#").Int() != 2 {
+				got.Get("provider").String() != "vendor" || got.Get("model").String() != "dear" ||
+				got.Get("attempts").Int() != 1 ||
+				got.Get("key").String() != "key_user7" ||
+				got.Get("held").Int() < 30 ||
+				got.Get("prices.#").Int() != 2 {
 				t.Errorf("got %s", got.Raw)
 			}
 		})
@@ -146,7 +208,8 @@ func TestFailedRequestHasItsReceiptAtOnce(t *testing.T) {
 		t.Fatalf("got %d %s", r.status, r.body)
 	}
 	got := g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("user7")...)
-	if got.status != 200 || got.get("end_reason").String() != "refused" || got.get("charged").Int() != 0 || got.get("held").Int() == 0 {
+	if got.status != 200 || got.get("end_reason").String() != "refused" || got.get("charged").Int() != 0 ||
+		got.get("held").Int() == 0 {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
@@ -164,7 +227,11 @@ func TestReceiptOfARunningRequestIsNotWaitedFor(t *testing.T) {
 		want(t, g.do("GET", "/v1/receipts/slow", "", g.as("user7")...), 404, "not_found")
 		close(done)
 	}()
-	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), append(g.as("user7"), "X-Request-Id", "slow")...)
+	r := g.do(
+		"POST",
+		"/v1/chat/completions",
+		askFor("dear", `,"max_tokens":60`),
+		append(g.as("user7"), "X-Request-Id", "slow")...)
 	if r.status != 200 {
 		t.Errorf("got %d %s", r.status, r.body)
 	}
@@ -172,11 +239,20 @@ func TestReceiptOfARunningRequestIsNotWaitedFor(t *testing.T) {
 
 func TestReceiptsAreTheirOwners(t *testing.T) {
 	g, _ := priced(t, 10_000, answerJSON(200, wholeAnswer))
-	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), append(g.as("user7"), "X-Request-Id", "mine")...)
+	r := g.do(
+		"POST",
+		"/v1/chat/completions",
+		askFor("dear", `,"max_tokens":60`),
+		append(g.as("user7"), "X-Request-Id", "mine")...)
 	g.receipt(t, r)
-	g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), append(g.as("user7"), "X-Request-Id", "mine")...)
+	g.do(
+		"POST",
+		"/v1/chat/completions",
+		askFor("dear", `,"max_tokens":60`),
+		append(g.as("user7"), "X-Request-Id", "mine")...)
 	again := g.receipt(t, r)
-	if again.Get("earlier.#").Int() != 1 || again.Get("hold").Int() <= again.Get("earlier.0.hold").Int() || g.state.Account("7").Spent != 1200 {
+	if again.Get("earlier.#").Int() != 1 || again.Get("hold").Int() <= again.Get("earlier.0.hold").Int() ||
+		g.state.Account("7").Spent != 1200 {
 		t.Errorf("two requests of one id are charged both: %s, %+v", again.Raw, g.state.Account("7"))
 	}
 	for _, key := range []string{"user8", "all"} {
@@ -190,7 +266,7 @@ func TestNothingIsChargedWhereNothingIsPriced(t *testing.T) {
 	g, _ := priced(t, 0, answerJSON(200, wholeAnswer))
 	for _, r := range []reply{
 		g.do("POST", "/v1/chat/completions", askFor("alpha", ""), g.as("user7")...), // a free model
-		g.do("POST", "/v1/chat/completions", askFor("dear", "")),                    // a key of nobody
+		g.do("POST", "/v1/chat/completions", askFor("dear", "")),                    // a key without a user
 	} {
 		if r.status != 200 {
 			t.Errorf("got %d %s", r.status, r.body)
@@ -211,7 +287,10 @@ func TestRequestsWithoutAPriceAreCounted(t *testing.T) {
 	var rows []state.UsageRow
 	for deadline := time.Now().Add(5 * time.Second); len(rows) < 3 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var err error
-		rows, err = g.state.Usage(t.Context(), state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel})
+		rows, err = g.state.Usage(
+			t.Context(),
+			state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,15 +304,16 @@ func TestRequestsWithoutAPriceAreCounted(t *testing.T) {
 		default:
 			t.Errorf("got %+v", row)
 		}
-		if row.Requests != 1 || row.InputTokens == 0 || row.OutputTokens == 0 || (row.Amount > 0) != (row.Account == "7" && row.Model == "dear") {
+		if row.Requests != 1 || row.InputTokens == 0 || row.OutputTokens == 0 ||
+			(row.Amount > 0) != (row.Account == "7" && row.Model == "dear") {
 			t.Errorf("got %+v", row)
 		}
 	}
 }
 
-// TestWhoCannotPayIsRefused: before the upstream hears of it, in every shape, and
-// told not to try again.
-func TestWhoCannotPayIsRefused(t *testing.T) {
+// TestARequestBeyondTheBalanceIsRefused: before the upstream hears of it, in every shape, and
+// gets X-Should-Retry: false.
+func TestARequestBeyondTheBalanceIsRefused(t *testing.T) {
 	g, u := priced(t, 50, answerJSON(200, wholeAnswer))
 	requests := []struct{ path, body string }{
 		{"/v1/chat/completions", askFor("dear", `,"max_tokens":60`)},
@@ -246,14 +326,19 @@ func TestWhoCannotPayIsRefused(t *testing.T) {
 	for _, rq := range requests {
 		r := g.do("POST", rq.path, rq.body, g.as("user7")...)
 		want(t, r, 429, "insufficient_quota")
-		if r.get("error.type").String() != "insufficient_quota" || r.header.Get("X-Should-Retry") != "false" || r.header.Get("Retry-After") != "" {
+		if r.get("error.type").String() != "insufficient_quota" || r.header.Get("X-Should-Retry") != "false" ||
+			r.header.Get("Retry-After") != "" {
 			t.Errorf("%s: got %v %s", rq.path, r.header, r.body)
 		}
 	}
 	if calls := u.all(); len(calls) != 0 {
 		t.Errorf("the upstream was asked %d times", len(calls))
 	}
-	r := g.do("POST", "/v1beta/models/dear:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hello"}]}],"generationConfig":{"maxOutputTokens":60}}`, g.as("user7")...)
+	r := g.do(
+		"POST",
+		"/v1beta/models/dear:generateContent",
+		`{"contents":[{"role":"user","parts":[{"text":"hello"}]}],"generationConfig":{"maxOutputTokens":60}}`,
+		g.as("user7")...)
 	if r.status != 429 {
 		t.Errorf("the third shape: got %d %s", r.status, r.body)
 	}
@@ -274,27 +359,50 @@ func TestFailuresAreChargedByWhatWasDelivered(t *testing.T) {
 		charged bool
 		reason  string
 	}{
-		{"refused by the upstream", false, answerJSON(400, `{"error":{"message":"no","type":"invalid_request_error"}}`), false, "refused"},
+		{
+			"refused by the upstream",
+			false,
+			answerJSON(400, `{"error":{"message":"no","type":"invalid_request_error"}}`),
+			false,
+			"refused",
+		},
 		{"failed at once", false, answerJSON(500, `{"error":{"message":"no"}}`), false, "upstream_failed"},
-		{"an error as the first event", true, answerStream(`{"error":{"message":"no","type":"server_error"}}`), false, "upstream_failed"},
+		{
+			"an error as the first event",
+			true,
+			answerStream(`{"error":{"message":"no","type":"server_error"}}`),
+			false,
+			"upstream_failed",
+		},
 		{"reset midway", true, cut(chunk("a"), chunk("b")), true, "upstream_failed"},
 		{"ended midway", true, answerStream(chunk("a"), chunk("b")), true, "upstream_failed"},
-		{"an error midway", true, answerStream(chunk("a"), chunk("b"), `{"error":{"message":"no","type":"server_error"}}`), true, "upstream_failed"},
+		{
+			"an error midway",
+			true,
+			answerStream(chunk("a"), chunk("b"), `{"error":{"message":"no","type":"server_error"}}`),
+			true,
+			"upstream_failed",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g, _ := priced(t, 10_000, tt.answer)
-			r := g.do("POST", "/v1/chat/completions", askFor("dear", fmt.Sprintf(`,"max_tokens":60,"stream":%v`, tt.stream)), g.as("user7")...)
+			r := g.do(
+				"POST",
+				"/v1/chat/completions",
+				askFor("dear", fmt.Sprintf(`,"max_tokens":60,"stream":%v`, tt.stream)),
+				g.as("user7")...)
 			got := g.receipt(t, r)
-			if charged := got.Get("charged").Int(); (charged > 0) != tt.charged || charged > 60 || got.Get("end_reason").String() != tt.reason {
+			if charged := got.Get("charged").Int(); (charged > 0) != tt.charged || charged > 60 ||
+				got.Get("end_reason").String() != tt.reason {
 				t.Errorf("got %s for %d %s", got.Raw, r.status, r.body)
 			}
 		})
 	}
 }
 
-// TestClientWhoLeavesPaysWhatItGot: over a real connection, cut by the client.
-func TestClientWhoLeavesPaysWhatItGot(t *testing.T) {
+// TestAClientThatLeavesPaysForWhatWasDelivered: over a real connection, cut by the client.
+func TestAClientThatLeavesPaysForWhatWasDelivered(t *testing.T) {
 	g, _ := priced(t, 10_000, func(w http.ResponseWriter, r *http.Request) {
 		answerStream(chunk("one"), chunk("two"))(w, r)
 		w.(http.Flusher).Flush()
@@ -304,7 +412,12 @@ func TestClientWhoLeavesPaysWhatItGot(t *testing.T) {
 	defer front.Close()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	q, err := http.NewRequestWithContext(ctx, "POST", front.URL+"/v1/chat/completions", strings.NewReader(askFor("dear", `,"max_tokens":60,"stream":true`)))
+	q, err := http.NewRequestWithContext(
+		ctx,
+		"POST",
+		front.URL+"/v1/chat/completions",
+		strings.NewReader(askFor("dear", `,"max_tokens":60,"stream":true`)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +435,8 @@ func TestClientWhoLeavesPaysWhatItGot(t *testing.T) {
 	}
 	leave()
 	got := g.receipt(t, reply{header: res.Header})
-	if got.Get("end_reason").String() != "client_left" || got.Get("usage.output_tokens").Int() != 2 || got.Get("charged").Int() < 20 {
+	if got.Get("end_reason").String() != "client_left" || got.Get("usage.output_tokens").Int() != 2 ||
+		got.Get("charged").Int() < 20 {
 		t.Errorf("got %s", got.Raw)
 	}
 }
@@ -337,7 +451,9 @@ func TestStreamWithoutEndIsExtended(t *testing.T) {
 	g, _ := priced(t, 1_000_000, answerStream(events...))
 	r := g.do("POST", "/v1/chat/completions", askFor("dear", `,"stream":true`), g.as("user7")...)
 	got := g.receipt(t, r)
-	if got.Get("end_reason").String() != "finished" || got.Get("charged").Int() != 100+30_000 || got.Get("held").Int() < 30_000 || got.Get("held").Int() > 60_000 {
+	if got.Get("end_reason").String() != "finished" || got.Get("charged").Int() != 100+30_000 ||
+		got.Get("held").Int() < 30_000 ||
+		got.Get("held").Int() > 60_000 {
 		t.Errorf("got %s", got.Raw)
 	}
 }
@@ -357,25 +473,58 @@ func TestStreamEndsWithTheBalance(t *testing.T) {
 		finish     string // in the stream
 		end        string // of the stream
 	}{
-		{"/v1/chat/completions", askFor("dear", `,"stream":true,"stream_options":{"include_usage":true}`), `"content":"word"`, `"finish_reason":"length"`, "data: [DONE]\n\n"},
-		{"/v1/responses", `{"model":"dear","input":"hello","stream":true}`, `"delta":"word"`, `"reason":"max_output_tokens"`, ""},
-		{"/v1beta/models/dear:streamGenerateContent?alt=sse", `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`, `"text":"word"`, `"MAX_TOKENS"`, ""},
-		{"/v1beta/models/dear:streamGenerateContent", `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`, `"text":"word"`, `"MAX_TOKENS"`, "]"},
-		{"/v1/completions", `{"model":"dear","prompt":"hello","stream":true}`, `"text":"word"`, `"finish_reason":"length"`, "data: [DONE]\n\n"},
+		{
+			"/v1/chat/completions",
+			askFor("dear", `,"stream":true,"stream_options":{"include_usage":true}`),
+			`"content":"word"`,
+			`"finish_reason":"length"`,
+			"data: [DONE]\n\n",
+		},
+		{
+			"/v1/responses",
+			`{"model":"dear","input":"hello","stream":true}`,
+			`"delta":"word"`,
+			`"reason":"max_output_tokens"`,
+			"",
+		},
+		{
+			"/v1beta/models/dear:streamGenerateContent?alt=sse",
+			`{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`,
+			`"text":"word"`,
+			`"MAX_TOKENS"`,
+			"",
+		},
+		{
+			"/v1beta/models/dear:streamGenerateContent",
+			`{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`,
+			`"text":"word"`,
+			`"MAX_TOKENS"`,
+			"]",
+		},
+		{
+			"/v1/completions",
+			`{"model":"dear","prompt":"hello","stream":true}`,
+			`"text":"word"`,
+			`"finish_reason":"length"`,
+			"data: [DONE]\n\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
 			g, _ := priced(t, 15_000, answerStream(events...))
 			r := g.do("POST", tt.path, tt.body, g.as("user7")...)
 			body := string(r.body)
-			if r.status != 200 || !strings.Contains(compactSpaces(body), tt.finish) || !strings.HasSuffix(body, tt.end) || strings.Contains(body, `"error":{`) {
+			if r.status != 200 || !strings.Contains(compactSpaces(body), tt.finish) ||
+				!strings.HasSuffix(body, tt.end) ||
+				strings.Contains(body, `"error":{`) {
 				t.Errorf("got %d ... %s", r.status, body[max(0, len(body)-600):])
 			}
 			got := g.receipt(t, r)
 			if n := strings.Count(compactSpaces(body), tt.piece); n < 1200 || n > 1700 {
 				t.Errorf("%d words were delivered, want about 1500", n)
 			}
-			if got.Get("end_reason").String() != "balance_exhausted" || got.Get("charged").Int() < 12_000 || got.Get("charged").Int() > 15_100 {
+			if got.Get("end_reason").String() != "balance_exhausted" || got.Get("charged").Int() < 12_000 ||
+				got.Get("charged").Int() > 15_100 {
 				t.Errorf("got %s", got.Raw)
 			}
 		})
@@ -415,7 +564,7 @@ func TestParallelRequestsCannotOverdraw(t *testing.T) {
 	}
 }
 
-// TestBackgroundResponseIsCharged: nobody waits for it, and it is paid for.
+// TestBackgroundResponseIsCharged although no client waits for it.
 func TestBackgroundResponseIsCharged(t *testing.T) {
 	g, _ := priced(t, 1_000_000, answerStream(chunk("a"), lastChunk, fmt.Sprintf(usageChunk, 50), "[DONE]"))
 	r := g.do("POST", "/v1/responses", `{"model":"dear","input":"hello","background":true}`, g.as("user7")...)
@@ -460,19 +609,37 @@ func TestWhatAClientAsksForDoesNotLowerItsBill(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			answer := fmt.Sprintf(`{"id":"c","object":"text_completion","created":1,"model":"old","choices":[{"index":0,"text":"hi","finish_reason":"stop"}],"usage":{"prompt_tokens":500,"completion_tokens":%d,"total_tokens":1}}`, tt.out)
+			answer := fmt.Sprintf(
+				`{"id":"c","object":"text_completion","created":1,"model":"old","choices":[{"index":0,"text":"hi","finish_reason":"stop"}],"usage":{"prompt_tokens":500,"completion_tokens":%d,"total_tokens":1}}`,
+				tt.out,
+			)
 			u := newUpstream(t, answerJSON(200, answer))
 			g, _ := priced(t, 10_000_000, nil, func(g *gateway) {
-				g.provider(catalog.Provider{Name: "old", Shape: dialoguetest.Completions, BaseURL: u.URL + "/v1", APIKeys: []string{"k"}},
-					catalog.Model{Pattern: "old", Price: dear, MaxOutputTokens: 1000})
+				g.provider(
+					catalog.Provider{
+						Name:    "old",
+						Shape:   dialoguetest.Completions,
+						BaseURL: u.URL + "/v1",
+						APIKeys: []string{"k"},
+					},
+					catalog.Model{Pattern: "old", Price: dear, MaxOutputTokens: 1000},
+				)
 			})
 			r := g.do("POST", "/v1/completions", tt.body, g.as("user7")...)
 			if r.status != 200 {
 				t.Fatalf("got %d %s", r.status, r.body)
 			}
 			got := g.receipt(t, r)
-			if got.Get("charged").Int() != 500+10*tt.out || got.Get("held").Int() < tt.held || got.Get("held").Int() > tt.held+3_000 {
-				t.Errorf("charged %d and held %d, want %d and about %d: %s", got.Get("charged").Int(), got.Get("held").Int(), 500+10*tt.out, tt.held, got.Raw)
+			if got.Get("charged").Int() != 500+10*tt.out || got.Get("held").Int() < tt.held ||
+				got.Get("held").Int() > tt.held+3_000 {
+				t.Errorf(
+					"charged %d and held %d, want %d and about %d: %s",
+					got.Get("charged").Int(),
+					got.Get("held").Int(),
+					500+10*tt.out,
+					tt.held,
+					got.Raw,
+				)
 			}
 		})
 	}
@@ -486,7 +653,9 @@ func TestBudgetOfAKeyWithoutAUserCounts(t *testing.T) {
 	if r.status != 200 {
 		t.Fatalf("got %d %s", r.status, r.body)
 	}
-	if got := g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("lonely")...); got.get("charged").Int() != 600 {
+	if got := g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("lonely")...); got.get("charged").
+		Int() !=
+		600 {
 		t.Errorf("the receipt says %s", got.body)
 	}
 	want(t, g.do("POST", "/v1/chat/completions", body, g.as("lonely")...), 429, "insufficient_quota")

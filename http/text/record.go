@@ -17,23 +17,23 @@ import (
 	"stagedoor/state"
 )
 
-// record is the stored response of a request whose client reads the reply, so
-// that its id is good the moment it is known:
+// record stores the response of a request while its reply is written, so that its id is valid as soon
+// as the client knows it:
 //
 //	nothing ── first event of a stream ──> in_progress ──> completed | incomplete | failed | cancelled
 //	nothing ── whole reply ──> completed | incomplete | failed
 //
-// Each state is durable before the client reads of it. The door opens and fails
-// it, the pump completes it; the one that comes second waits for the first. It
-// holds no body: thousands of streams do not keep what they began with.
+// Each state is durable before the client sees it. The handler calls open and fail, the request's actor
+// calls complete, and mu serializes them. A record does not keep the response body, which would cost
+// memory for each of thousands of streams.
 type record struct {
-	visit *visit
-	own   []byte // the request without the history that was put before it
+	requestContext *requestContext
+	own            []byte // the request without the history that was put before it
 
 	mu    sync.Mutex
 	phase phase
 	id    string
-	// refused, if set, is why the reply was not begun.
+	// refused, if set, is the error because of which no reply was begun.
 	refused *dialogue.Error
 }
 
@@ -45,9 +45,8 @@ const (
 	ended        // nothing more is written
 )
 
-// open stores the response as in progress before its client reads the first
-// frame. An error means that the reply must not begin. A reply that has ended by
-// now, as a short one has, is stored already.
+// open stores the response as in progress before the client gets the first chunk. After an error, the
+// reply must not begin. The response of a short reply may be stored as completed already.
 //
 //go:noinline
 func (r *record) open(first *text.Chunk) *dialogue.Error {
@@ -69,20 +68,20 @@ func (r *record) open(first *text.Chunk) *dialogue.Error {
 	return r.refused
 }
 
-// complete stores the response that has ended. It is text.Request.Complete.
+// complete stores a response that has ended. It implements text.Request.Complete.
 func (r *record) complete(_ context.Context, m text.Meta, last []byte) ([]byte, *dialogue.Error) {
 	doc := last
 	if inner := gjson.GetBytes(last, "response"); inner.IsObject() {
 		doc = []byte(inner.Raw)
 	}
 	if !responses.Terminal(responses.Status(doc)) || gjson.GetBytes(doc, "id").String() == "" {
-		return nil, nil // an error event: there is nothing to keep
+		return nil, nil // an error event, so there is no response to store
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.put(bytes.Clone(doc), &m)
 	if err == nil {
-		r.visit.doors.items.add(r.visit.owner(), r.id, doc)
+		r.requestContext.handlers.items.add(r.requestContext.owner(), r.id, doc)
 		return nil, nil
 	}
 	e := storeError(err, "store")
@@ -92,8 +91,7 @@ func (r *record) complete(_ context.Context, m text.Meta, last []byte) ([]byte, 
 	return event, e
 }
 
-// fail stores the response that the frame says has failed, before its client is
-// told.
+// fail stores a response whose chunk reports a failure, before the client gets the chunk.
 func (r *record) fail(f *text.Chunk) {
 	if r == nil {
 		return
@@ -103,16 +101,16 @@ func (r *record) fail(f *text.Chunk) {
 	first, last := objects(f.Data.B)
 	switch {
 	case responses.Terminal(responses.Status(last)):
-		_ = r.put(last, f.Meta) // a failure is told, stored or not
-	case r.phase == open: // told by a bare error event
+		_ = r.put(last, f.Meta) // the client gets the failure even if it cannot be stored
+	case r.phase == open: // the chunk has an error event without a response
 		r.settle(func(begun []byte) []byte { return responses.Failed(begun, f.Failed) })
 	case first != nil:
 		_ = r.put(responses.Failed(first, f.Failed), f.Meta)
 	}
 }
 
-// close settles a response whose reply is over and told no end: its client has
-// left, or could not be told. out is told why if the reply was not begun.
+// close stores the end of a response whose reply ended without one, because the client has left or the
+// end could not be stored. If the reply was not begun, close sets the reason in out.
 func (r *record) close(out *text.Outcome) {
 	if r == nil {
 		return
@@ -130,33 +128,37 @@ func (r *record) close(out *text.Outcome) {
 		case out.Err == nil:
 			return responses.Failed(begun, dialogue.Incomplete())
 		case out.Err.Status == statusClientLeft:
-			return responses.Cancelled(begun, r.visit.doors.Env.Now())
+			return responses.Cancelled(begun, r.requestContext.handlers.Env.Now())
 		}
 		return responses.Failed(begun, out.Err)
 	})
 	if r.phase == open {
-		r.visit.doors.Logger.Error("response not stored", "request_id", accesslog.RequestID(r.visit.w), "response_id", r.id)
+		r.requestContext.handlers.Logger.Error(
+			"response not stored",
+			"request_id",
+			accesslog.RequestID(r.requestContext.w),
+			"response_id",
+			r.id,
+		)
 	}
 }
 
-// settle ends a response that is in progress by what is made of the object it
-// began with.
+// settle replaces a stored response that is in progress with end of it.
 func (r *record) settle(end func(begun []byte) []byte) {
 	if r.phase != open {
 		return
 	}
-	stored, err := r.visit.doors.Store.Response(r.context(), r.id, r.visit.owner())
+	stored, err := r.requestContext.handlers.Store.Response(r.context(), r.id, r.requestContext.owner())
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		r.phase = ended // deleted meanwhile
 	case err == nil:
-		_ = r.put(end(stored.Body), nil) // close says so if it stays open
+		_ = r.put(end(stored.Body), nil) // if it stays open, close logs it
 	}
 }
 
-// put writes the response: its first state as a new record, any other over it. A
-// record of the same id that is there already is another's, and one that its
-// owner deleted meanwhile stays so: neither is written, and neither is an error.
+// put creates the stored response at its first state and updates it at any other. If another record has
+// the same id, or the owner has deleted the response meanwhile, put writes nothing and returns nil.
 func (r *record) put(doc []byte, m *text.Meta) error {
 	status := responses.Status(doc)
 	var err error
@@ -164,7 +166,12 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 	case unkept:
 		err = r.create(doc, status, m)
 	case open:
-		_, err = r.visit.doors.Store.UpdateResponse(r.context(), r.id, r.visit.owner(), state.ResponseUpdate{Status: status, Body: doc})
+		_, err = r.requestContext.handlers.Store.UpdateResponse(
+			r.context(),
+			r.id,
+			r.requestContext.owner(),
+			state.ResponseUpdate{Status: status, Body: doc},
+		)
 	}
 	passed := errors.Is(err, state.ErrExists) || errors.Is(err, state.ErrFinished) || errors.Is(err, state.ErrNotFound)
 	switch {
@@ -179,26 +186,27 @@ func (r *record) put(doc []byte, m *text.Meta) error {
 }
 
 func (r *record) create(doc []byte, status string, m *text.Meta) error {
-	v := r.visit
+	rc := r.requestContext
 	r.id = gjson.GetBytes(doc, "id").String()
-	h := state.ResponseHeader{ID: r.id, Owner: v.owner(), Previous: v.head.PreviousResponseID,
-		Model: v.head.Model, Status: status, Streamed: v.head.Stream}
+	h := state.ResponseHeader{ID: r.id, Owner: rc.owner(), Previous: rc.head.PreviousResponseID,
+		Model: rc.head.Model, Status: status, Streamed: rc.head.Stream}
 	if m != nil && m.Untouched {
 		h.Provider = m.Provider
 	}
-	return v.doors.Store.PutResponse(r.context(), state.StoredResponse{ResponseHeader: h, Body: doc,
-		Input: items(responses.InputItems(r.own, v.doors.Env.ID))})
+	return rc.handlers.Store.PutResponse(r.context(), state.StoredResponse{ResponseHeader: h, Body: doc,
+		Input: items(responses.InputItems(r.own, rc.handlers.Env.ID))})
 }
 
-// context is the request's without its end: what a client that leaves has begun
-// is settled all the same.
-func (r *record) context() context.Context { return context.WithoutCancel(r.visit.r.Context()) }
+// context returns the request's context without its cancellation, because a response is also stored
+// after its client has left.
+func (r *record) context() context.Context {
+	return context.WithoutCancel(r.requestContext.r.Context())
+}
 
-// inProgress is the status of a response that has begun.
+// inProgress is the status of a response before its end.
 const inProgress = "in_progress"
 
-// objects are the first and the last response object with an id in the events of
-// a frame; nil: none has one.
+// objects returns the first and the last response object with an id in the events of a chunk, or nil.
 func objects(frame []byte) (first, last []byte) {
 	events := upstream.NewEventReader(bytes.NewReader(frame))
 	for {

@@ -37,20 +37,27 @@ func (g *gateway) get(id string) reply {
 	return r
 }
 
-func TestTheResponseOfAStreamIsStoredBeforeItsIDIsTold(t *testing.T) {
+func TestTheResponseOfAStreamIsStoredBeforeItsIDIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
 		s, id := g.listen(t).stalled(t)
 		defer s.Close()
-		if r := g.get(id); r.get("status").String() != "in_progress" || r.get("id").String() != id || r.get("object").String() != "response" {
+		if r := g.get(id); r.get("status").String() != "in_progress" || r.get("id").String() != id ||
+			r.get("object").String() != "response" {
 			t.Errorf("while it streams: %s", r.body)
 		}
-		if r := g.do("GET", "/v1/responses/"+id+"/input_items", ""); r.status != 200 || !strings.Contains(string(r.body), "stall=2") {
+		if r := g.do("GET", "/v1/responses/"+id+"/input_items", ""); r.status != 200 ||
+			!strings.Contains(string(r.body), "stall=2") {
 			t.Errorf("its input: %d %s", r.status, r.body)
 		}
-		early := g.do("POST", "/v1/responses", fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id))
+		early := g.do(
+			"POST",
+			"/v1/responses",
+			fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id),
+		)
 		want(t, early, 400, "invalid_value")
-		if early.get("error.param").String() != "previous_response_id" || !strings.Contains(early.get("error.message").String(), "has not ended yet") {
+		if early.get("error.param").String() != "previous_response_id" ||
+			!strings.Contains(early.get("error.message").String(), "has not ended yet") {
 			t.Errorf("continued before its end: %s", early.body)
 		}
 		want(t, g.do("POST", "/v1/responses/"+id+"/cancel", ""), 400, "invalid_value")
@@ -71,7 +78,16 @@ func TestAStreamsResponseEndsAsItsClientReads(t *testing.T) {
 			"failed":     {"tokens=30 pace=10 error=10", "failed", "server_error", 100},
 			"cut":        {"tokens=30 pace=10 cut=10", "failed", "server_error", 100},
 		} {
-			s := w.stream(t, "POST", "/v1/responses", fmt.Sprintf(`{"model":"alpha","input":"[sandbox: %s]","stream":true,"max_output_tokens":%d}`, c.script, c.most))
+			s := w.stream(
+				t,
+				"POST",
+				"/v1/responses",
+				fmt.Sprintf(
+					`{"model":"alpha","input":"[sandbox: %s]","stream":true,"max_output_tokens":%d}`,
+					c.script,
+					c.most,
+				),
+			)
 			first := s.event(t)
 			id := first.Get("response.id").String()
 			if r := g.get(id); r.get("status").String() != "in_progress" {
@@ -109,7 +125,8 @@ func TestAResponseIsCancelledByItsClientsLeaving(t *testing.T) {
 func TestAResponseDeletedWhileItStreamsStaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
-		s := g.listen(t).stream(t, "POST", "/v1/responses", `{"model":"alpha","input":"[sandbox: tokens=30 pace=10]","stream":true}`)
+		s := g.listen(t).
+			stream(t, "POST", "/v1/responses", `{"model":"alpha","input":"[sandbox: tokens=30 pace=10]","stream":true}`)
 		defer s.Close()
 		id := s.event(t).Get("response.id").String()
 		if r := g.do("DELETE", "/v1/responses/"+id, ""); r.status != 200 {
@@ -126,7 +143,8 @@ func TestAResponseDeletedWhileItStreamsStaysSo(t *testing.T) {
 func TestAStreamThatIsNotStoredHasNoResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
-		s := g.listen(t).stream(t, "POST", "/v1/responses", `{"model":"alpha","input":"[sandbox: stall=2]","stream":true,"store":false}`)
+		s := g.listen(t).
+			stream(t, "POST", "/v1/responses", `{"model":"alpha","input":"[sandbox: stall=2]","stream":true,"store":false}`)
 		defer s.Close()
 		want(t, g.do("GET", "/v1/responses/"+s.event(t).Get("response.id").String(), ""), 404, "response_not_found")
 	})
@@ -167,7 +185,10 @@ func TestAnUntouchedStreamIsStoredByItsProvidersID(t *testing.T) {
 	answers := make(chan http.HandlerFunc, 3)
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) { (<-answers)(w, r) })
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	began, goOn := make(chan struct{}), make(chan struct{})
 	answers <- func(w http.ResponseWriter, r *http.Request) {
@@ -208,7 +229,7 @@ func TestAnUntouchedStreamIsStoredByItsProvidersID(t *testing.T) {
 	}
 }
 
-func TestAnEndThatCannotBeStoredIsNotTold(t *testing.T) {
+func TestAnEndThatCannotBeStoredIsNotSent(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		nativeStream(nativeCreated, nativeDelta)(w, r)
@@ -217,7 +238,10 @@ func TestAnEndThatCannotBeStoredIsNotTold(t *testing.T) {
 		nativeStream(nativeDone)(w, r)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	s := g.listen(t).stream(t, "POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`)
 	s.event(t)
@@ -226,7 +250,8 @@ func TestAnEndThatCannotBeStoredIsNotTold(t *testing.T) {
 	close(goOn)
 	rest, err := io.ReadAll(s.body)
 	s.Close()
-	if told := string(rest); err != nil || strings.Contains(told, "response.completed") || strings.Count(told, "event: response.failed\n") != 1 {
+	if told := string(rest); err != nil || strings.Contains(told, "response.completed") ||
+		strings.Count(told, "event: response.failed\n") != 1 {
 		t.Errorf("told %v, %s", err, told)
 	}
 	if r := g.get("resp_native"); r.get("status").String() != "in_progress" {
@@ -240,13 +265,19 @@ func TestAnEndThatCannotBeStoredIsNotTold(t *testing.T) {
 // A stream that failed before any piece of answer is sent as a whole, and its id
 // is told all the same.
 func TestAResponseThatFailedAtOnceIsStored(t *testing.T) {
-	up := newUpstream(t, nativeStream(nativeCreated,
-		`{"type":"response.failed","sequence_number":1,"response":{"id":"resp_native","object":"response","status":"failed","model":"m","output":[],"error":{"code":"invalid_prompt","message":"no"}}}`))
+	up := newUpstream(t, nativeStream(
+		nativeCreated,
+		`{"type":"response.failed","sequence_number":1,"response":{"id":"resp_native","object":"response","status":"failed","model":"m","output":[],"error":{"code":"invalid_prompt","message":"no"}}}`,
+	))
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	told := g.do("POST", "/v1/responses", `{"model":"m","input":"ping","stream":true}`).events()
-	if r := g.get("resp_native"); r.get("status").String() != "failed" || string(r.body) != told[len(told)-1].Get("response").Raw {
+	if r := g.get("resp_native"); r.get("status").String() != "failed" ||
+		string(r.body) != told[len(told)-1].Get("response").Raw {
 		t.Errorf("told %s, kept %s", told[len(told)-1].Raw, r.body)
 	}
 }

@@ -15,10 +15,10 @@ type jsonRaw = json.RawMessage
 
 const streamMode = shapes.Stream
 
-// pick chooses among weighted targets.
+// pick returns a random number below n, to choose among weighted targets.
 func pick(n int) int { return rand.IntN(n) }
 
-// eventsAfter cuts the events up to a sequence number off the front of a log.
+// eventsAfter returns the events of a log that follow a sequence number.
 func eventsAfter(log []byte, after int64) []byte {
 	events := upstream.NewEventReader(bytes.NewReader(log))
 	skip := 0

@@ -30,72 +30,70 @@ import (
 	"stagedoor/state/share"
 )
 
-// serveResponses adds to the door what only the responses shape has: history by
-// previous_response_id, storage, background.
-func (v *visit) serveResponses() {
-	if err := v.resolve(); err != nil {
-		v.refuse(err)
+// serveResponses serves a request that may store its response, continue another one by
+// previous_response_id, or run in the background.
+func (rc *requestContext) serveResponses() {
+	if err := rc.resolve(); err != nil {
+		rc.refuse(err)
 		return
 	}
-	if v.head.Store || v.head.Background {
-		if err := v.doors.Store.ResponseRoom(v.owner()); err != nil {
-			v.refuse(storeError(err, "store"))
+	if rc.head.Store || rc.head.Background {
+		if err := rc.handlers.Store.ResponseRoom(rc.owner()); err != nil {
+			rc.refuse(storeError(err, "store"))
 			return
 		}
 	}
-	own := v.payload
-	previous, err := v.continueFrom()
+	own := rc.payload
+	previous, err := rc.continueFrom()
 	if err != nil {
-		v.refuse(err)
+		rc.refuse(err)
 		return
 	}
-	claim := memory.NewClaim(v.doors.Env.Memory, string(v.owner()))
+	claim := memory.NewClaim(rc.handlers.Env.Memory, string(rc.owner()))
 	defer claim.End()
-	if err := claim.Grow(v.storedBytes(own)); err != nil {
-		v.refuse(dialogue.NoMemory(err))
+	if err := claim.Grow(rc.storedBytes(own)); err != nil {
+		rc.refuse(dialogue.NoMemory(err))
 		return
 	}
-	if v.head.Background {
-		v.runInBackground(own, previous)
+	if rc.head.Background {
+		rc.runInBackground(own, previous)
 		return
 	}
-	o := v.textRequest()
+	o := rc.textRequest()
 	o.PreviousResponseID = previous
-	if v.head.Store {
-		v.record = &record{visit: v, own: own}
-		o.Complete = v.record.complete
+	if rc.head.Store {
+		rc.record = &record{requestContext: rc, own: own}
+		o.Complete = rc.record.complete
 	}
-	v.run(o)
+	rc.run(o)
 }
 
-// storedBytes is about what storing the request takes in memory for a while, and the
-// history that was put before it.
-func (v *visit) storedBytes(own []byte) int64 {
-	const perByte = 4 // items, their record and its way into the store
-	n := 2 * int64(len(v.payload)-len(own))
-	if v.head.Store || v.head.Background {
+// storedBytes estimates the memory for storing the request and for the history that was put before it.
+func (rc *requestContext) storedBytes(own []byte) int64 {
+	const perByte = 4 // copies: items, record, encoded record, transaction
+	n := 2 * int64(len(rc.payload)-len(own))
+	if rc.head.Store || rc.head.Background {
 		n += perByte * int64(len(own))
 	}
 	return n
 }
 
-func (v *visit) owner() state.Owner { return state.OwnerOf(v.key.ID, v.key.User) }
+func (rc *requestContext) owner() state.Owner { return state.OwnerOf(rc.key.ID, rc.key.User) }
 
-// continueFrom resolves previous_response_id. A response that this very
-// provider made is left to it; any other history is put into the body, and the
-// id returned, so that the reply can echo it. An id that is kept for somebody
-// else is never passed on: to its provider all gateway keys are one. One that is
-// not known here may be anybody's, too, or deleted, so it is passed on only to a
-// provider that is configured so.
-func (v *visit) continueFrom() (string, error) {
-	id := v.head.PreviousResponseID
+// continueFrom resolves previous_response_id. If a provider of the plan made the response, the id is sent
+// to that provider. Otherwise the history is put into the body, and the id is returned for the reply to
+// echo. The id of another owner's response is never sent to a provider, which cannot tell the gateway's
+// users apart. An unknown id may also belong to another user or be deleted, so it is sent only to a
+// provider that is configured with PassUnknownResponses.
+func (rc *requestContext) continueFrom() (string, error) {
+	id := rc.head.PreviousResponseID
 	if id == "" {
 		return "", nil
 	}
-	h, err := v.doors.Store.ResponseHeader(id, v.owner())
+	h, err := rc.handlers.Store.ResponseHeader(id, rc.owner())
 	if err != nil {
-		native := v.plan[0].Provider.Serves(v.shape.Name) && !v.head.Background
-		if native && v.plan[0].Provider.PassUnknownResponses && !v.doors.Store.KnowsResponse(id) {
+		native := rc.plan[0].Provider.Serves(rc.shape.Name) && !rc.head.Background
+		if native && rc.plan[0].Provider.PassUnknownResponses && !rc.handlers.Store.KnowsResponse(id) {
 			return "", nil
 		}
 		return "", previousNotFound()
@@ -103,28 +101,28 @@ func (v *visit) continueFrom() (string, error) {
 	if !h.Finished() {
 		return "", dialogue.Invalid("previous_response_id", "the response has not ended yet")
 	}
-	if h.Provider != "" && !v.head.Background {
-		for i := range v.plan {
-			if v.plan[i].Provider.Name == h.Provider && v.plan[i].Provider.Serves(v.shape.Name) {
-				v.plan = v.plan[i : i+1]
+	if h.Provider != "" && !rc.head.Background {
+		for i := range rc.plan {
+			if rc.plan[i].Provider.Name == h.Provider && rc.plan[i].Provider.Serves(rc.shape.Name) {
+				rc.plan = rc.plan[i : i+1]
 				return "", nil
 			}
 		}
 	}
-	return id, v.expand(id)
+	return id, rc.expand(id)
 }
 
-// expand puts the history up to a response before the input. Instructions are
-// not part of it (gateway.md 4.5).
-func (v *visit) expand(id string) error {
-	history, err := v.doors.Store.Chain(v.r.Context(), id, v.owner())
+// expand puts the history up to a response before the input. The history contains no instructions
+// (gateway.md 4.5).
+func (rc *requestContext) expand(id string) error {
+	history, err := rc.handlers.Store.Chain(rc.r.Context(), id, rc.owner())
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		return previousNotFound()
 	case err != nil:
 		return storeError(err, "previous_response_id")
 	}
-	v.payload = responses.Prepend(v.payload, history)
+	rc.payload = responses.Prepend(rc.payload, history)
 	return nil
 }
 
@@ -133,7 +131,7 @@ func previousNotFound() *dialogue.Error {
 		Code: "previous_response_not_found", Message: "previous_response_id: there is no stored response with this id"}
 }
 
-// items makes a JSON array of stored items.
+// items returns a JSON array of stored items.
 func items(list []jsonRaw) []byte {
 	var j jsonw.Writer
 	j.Array()
@@ -144,28 +142,50 @@ func items(list []jsonRaw) []byte {
 	return j.Buf
 }
 
-// storeError is what a client hears of the store.
+// storeError returns the error to send for an error of the store.
 func storeError(err error, param string) *dialogue.Error {
 	var quota *state.QuotaError
 	switch {
 	case errors.As(err, &quota):
 		return overQuota(quota)
 	case errors.Is(err, state.ErrNotFound):
-		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: param, Code: "not_found", Message: "there is no stored response with this id"}
+		return &dialogue.Error{
+			Status:  404,
+			Type:    dialogue.TypeNotFound,
+			Param:   param,
+			Code:    "not_found",
+			Message: "there is no stored response with this id",
+		}
 	case errors.Is(err, state.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
 		return dialogue.Invalid(param, "the stored conversation is too long")
 	default:
-		return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second,
-			Message: "the gateway cannot store responses at the moment, try again later or send store: false", Cause: err}
+		return &dialogue.Error{
+			Status:     503,
+			Type:       dialogue.TypeAPI,
+			Code:       "storage_unavailable",
+			RetryAfter: 5 * time.Second,
+			Message:    "the gateway cannot store responses at the moment, try again later or send store: false",
+			Cause:      err,
+		}
 	}
 }
 
-// overQuota is the error of an owner that keeps as many responses as it may. It is no
-// 429, because it does not pass by itself and SDKs would try again.
+// overQuota returns the error for an owner whose quota of stored responses is used up. It is a 403,
+// because SDKs would retry a 429 although waiting does not help.
 func overQuota(e *state.QuotaError) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Param: "store", Code: "storage_quota_exceeded", NoRetry: true,
-		Message: fmt.Sprintf("store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: delete some of them, or send store: false",
-			e.Kept.Responses, e.Kept.Bytes>>20, quotaText(e.Quota))}
+	return &dialogue.Error{
+		Status:  http.StatusForbidden,
+		Type:    dialogue.TypePermission,
+		Param:   "store",
+		Code:    "storage_quota_exceeded",
+		NoRetry: true,
+		Message: fmt.Sprintf(
+			"store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: delete some of them, or send store: false",
+			e.Kept.Responses,
+			e.Kept.Bytes>>20,
+			quotaText(e.Quota),
+		),
+	}
 }
 
 func quotaText(q state.Quota) string {
@@ -179,67 +199,70 @@ func quotaText(q state.Quota) string {
 	return strings.Join(text, " and ")
 }
 
-// runInBackground starts a response nobody waits for.
-func (v *visit) runInBackground(own []byte, previous string) {
-	if v.head.Stream {
-		leave, err := v.watch()
+// runInBackground starts a background response.
+func (rc *requestContext) runInBackground(own []byte, previous string) {
+	if rc.head.Stream {
+		leave, err := rc.watch()
 		if err != nil {
-			v.refuse(err)
+			rc.refuse(err)
 			return
 		}
 		defer leave()
 	}
-	id := "resp_" + v.doors.Env.ID()
-	o, err := v.backgroundRequest(id, previous)
+	id := "resp_" + rc.handlers.Env.ID()
+	o, err := rc.backgroundRequest(id, previous)
 	if err != nil {
-		v.refuse(err)
+		rc.refuse(err)
 		return
 	}
-	queued := responses.Queued(own, id, v.doors.Env.Now())
-	err = v.doors.Background.Start(v.r.Context(), background.Job{ID: id, Owner: v.owner(), Request: o, Previous: v.head.PreviousResponseID,
-		Queued: queued, Input: items(responses.InputItems(own, v.doors.Env.ID)), Streamed: v.head.Stream, Kept: v.keep(own)})
+	queued := responses.Queued(own, id, rc.handlers.Env.Now())
+	err = rc.handlers.Background.Start(
+		rc.r.Context(),
+		background.Job{ID: id, Owner: rc.owner(), Request: o, Previous: rc.head.PreviousResponseID,
+			Queued: queued, Input: items(responses.InputItems(own, rc.handlers.Env.ID)), Streamed: rc.head.Stream, Kept: rc.keep(own)},
+	)
 	if err != nil {
 		var e *dialogue.Error
 		var full *share.Refused
 		if !errors.As(err, &e) && !errors.As(err, &full) {
 			err = storeError(err, "background")
 		}
-		v.refuse(err)
+		rc.refuse(err)
 		return
 	}
-	v.pass.Release(-1) // what it will use is not known yet
-	v.note(nil)
-	if v.head.Stream {
-		v.follow(id, -1)
+	rc.pass.Release(-1) // charges the estimate, because the usage is not known yet
+	rc.note(nil)
+	if rc.head.Stream {
+		rc.follow(id, -1)
 		return
 	}
-	writeJSON(v.w, http.StatusOK, queued)
+	writeJSON(rc.w, http.StatusOK, queued)
 }
 
-// watch counts a stream of a background response in. The caller calls leave when it
-// has ended.
-func (v *visit) watch() (leave func(), err error) {
-	owner := string(v.owner())
-	if err := v.doors.Watchers.Take(owner, 1); err != nil {
+// watch counts a stream of a background response against its owner's share of watchers. The caller calls
+// leave when the stream has ended.
+func (rc *requestContext) watch() (leave func(), err error) {
+	owner := string(rc.owner())
+	if err := rc.handlers.Watchers.Take(owner, 1); err != nil {
 		return nil, err
 	}
-	return func() { v.doors.Watchers.Give(owner, 1) }, nil
+	return func() { rc.handlers.Watchers.Give(owner, 1) }, nil
 }
 
-// follow streams a background response from an event on: live, or from the store.
-func (v *visit) follow(id string, after int64) {
-	out := sse.NewWriter(v.w, "text/event-stream", v.doors.Env.Now)
-	ctx, leave := v.doors.Auth.Watch(v.r, &v.key)
+// follow streams the events of a background response after a sequence number, live or from the store.
+func (rc *requestContext) follow(id string, after int64) {
+	out := sse.NewWriter(rc.w, "text/event-stream", rc.handlers.Env.Now)
+	ctx, leave := rc.handlers.Auth.Watch(rc.r, &rc.key)
 	defer leave()
-	stop := v.keepAlive(ctx, out)
+	stop := rc.keepAlive(ctx, out)
 	defer stop()
-	var last []byte // event that was sent
-	live, _ := v.doors.Background.Watch(ctx, id, v.owner(), after, func(raw []byte) error {
+	var last []byte // the last event sent
+	live, _ := rc.handlers.Background.Watch(ctx, id, rc.owner(), after, func(raw []byte) error {
 		last = raw
 		return out.SendLocked(raw)
 	})
 	if !live {
-		_ = v.doors.Store.Events(ctx, id, v.owner(), after, func(log []byte) error {
+		_ = rc.handlers.Store.Events(ctx, id, rc.owner(), after, func(log []byte) error {
 			return out.SendLocked(eventsAfter(log, after))
 		})
 	}
@@ -249,7 +272,7 @@ func (v *visit) follow(id string, after int64) {
 	}
 }
 
-// numberOf is the sequence number of an event, otherwise one that is 0 or more.
+// numberOf returns the sequence number of an event, or max(otherwise, 0) without one.
 func numberOf(raw []byte, otherwise int64) int64 {
 	if ev, err := upstream.NewEventReader(bytes.NewReader(raw)).Next(); err == nil {
 		return gjson.GetBytes(ev.Data, "sequence_number").Int()
@@ -257,36 +280,38 @@ func numberOf(raw []byte, otherwise int64) int64 {
 	return max(otherwise, 0)
 }
 
-// keepAlive sends heartbeats beside a sender that waits elsewhere.
-func (v *visit) keepAlive(ctx context.Context, out *sse.Writer) (stop func()) {
-	return out.Beat(ctx, v.shape.Heartbeat(streamMode))
+// keepAlive sends heartbeats while another goroutine waits for events to send.
+func (rc *requestContext) keepAlive(ctx context.Context, out *sse.Writer) (stop func()) {
+	return out.Beat(ctx, rc.shape.Heartbeat(streamMode))
 }
 
-// stored is a request about a stored response.
-func (d *Doors) stored(w http.ResponseWriter, r *http.Request) (*visit, state.ResponseHeader, bool) {
-	v := &visit{doors: d, shape: responses.Shape, w: w, r: r}
-	err := v.identify()
+// stored identifies a request about a stored response and finds the response. It writes the error if
+// that fails.
+func (hs *Handlers) stored(w http.ResponseWriter, r *http.Request) (*requestContext, state.ResponseHeader, bool) {
+	rc := &requestContext{handlers: hs, shape: responses.Shape, w: w, r: r}
+	err := rc.identify()
 	if err == nil {
-		err = overload.Claim(r.Context(), v.owner())
+		err = overload.Claim(r.Context(), rc.owner())
 	}
 	if err != nil {
-		v.refuse(err)
+		rc.refuse(err)
 		return nil, state.ResponseHeader{}, false
 	}
-	accesslog.Note(w, slog.String("key", v.key.ID))
-	h, err := d.Store.ResponseHeader(r.PathValue("id"), v.owner())
+	accesslog.Note(w, slog.String("key", rc.key.ID))
+	h, err := hs.Store.ResponseHeader(r.PathValue("id"), rc.owner())
 	if err != nil {
 		e := storeError(err, "")
 		e.Code = "response_not_found"
-		v.refuse(e)
+		rc.refuse(e)
 		return nil, h, false
 	}
-	return v, h, true
+	return rc, h, true
 }
 
-// Response is GET /v1/responses/{id}, also as a stream to be resumed.
-func (d *Doors) Response(w http.ResponseWriter, r *http.Request) {
-	v, h, ok := d.stored(w, r)
+// Response serves GET /v1/responses/{id}. With stream=true it resumes the stream of a background
+// response.
+func (hs *Handlers) Response(w http.ResponseWriter, r *http.Request) {
+	rc, h, ok := hs.stored(w, r)
 	if !ok {
 		return
 	}
@@ -296,93 +321,103 @@ func (d *Doors) Response(w http.ResponseWriter, r *http.Request) {
 		if s := q.Get("starting_after"); s != "" {
 			n, err := strconv.ParseInt(s, 10, 64)
 			if err != nil || n < 0 {
-				v.refuse(dialogue.Invalid("starting_after", "must be a sequence number, 0 or more"))
+				rc.refuse(dialogue.Invalid("starting_after", "must be a sequence number, 0 or more"))
 				return
 			}
 			after = n
 		}
 		if !h.Background || !h.Streamed {
-			v.refuse(dialogue.Invalid("stream", "only a background response that was created with stream: true can be streamed again"))
+			rc.refuse(
+				dialogue.Invalid(
+					"stream",
+					"only a background response that was created with stream: true can be streamed again",
+				),
+			)
 			return
 		}
-		if err := auth.AdmitWatcher(w, r, d.Limits, &v.key, d.Env.Now()); err != nil {
-			v.refuse(err)
+		if err := auth.AdmitWatcher(w, r, hs.Limits, &rc.key, hs.Env.Now()); err != nil {
+			rc.refuse(err)
 			return
 		}
-		leave, err := v.watch()
+		leave, err := rc.watch()
 		if err != nil {
-			v.refuse(err)
+			rc.refuse(err)
 			return
 		}
 		defer leave()
-		v.follow(h.ID, after)
+		rc.follow(h.ID, after)
 		return
 	}
-	stored, err := d.Store.Response(r.Context(), h.ID, v.owner())
+	stored, err := hs.Store.Response(r.Context(), h.ID, rc.owner())
 	if err != nil {
-		v.refuse(storeError(err, ""))
+		rc.refuse(storeError(err, ""))
 		return
 	}
 	body := stored.Body
-	if status := d.Background.Status(h.ID, v.owner()); status != "" && !responses.Terminal(responses.Status(body)) {
+	if status := hs.Background.Status(h.ID, rc.owner()); status != "" && !responses.Terminal(responses.Status(body)) {
 		body, _ = sjson.SetBytes(bytes.Clone(body), "status", status)
 	}
 	writeJSON(w, http.StatusOK, body)
 }
 
-// DeleteResponse is DELETE /v1/responses/{id}.
-func (d *Doors) DeleteResponse(w http.ResponseWriter, r *http.Request) {
-	v, h, ok := d.stored(w, r)
+// DeleteResponse serves DELETE /v1/responses/{id}.
+func (hs *Handlers) DeleteResponse(w http.ResponseWriter, r *http.Request) {
+	rc, h, ok := hs.stored(w, r)
 	if !ok {
 		return
 	}
-	d.Background.Cancel(r.Context(), h.ID, v.owner())
-	if err := d.deleteUpstream(r.Context(), &h); err != nil {
-		v.refuse(err)
+	hs.Background.Cancel(r.Context(), h.ID, rc.owner())
+	if err := hs.deleteUpstream(r.Context(), &h); err != nil {
+		rc.refuse(err)
 		return
 	}
-	if err := d.Store.DeleteResponse(r.Context(), h.ID, v.owner()); err != nil {
-		v.refuse(storeError(err, ""))
+	if err := hs.Store.DeleteResponse(r.Context(), h.ID, rc.owner()); err != nil {
+		rc.refuse(storeError(err, ""))
 		return
 	}
 	writeJSON(w, http.StatusOK, responses.Deleted(h.ID))
 }
 
-// deleteUpstream deletes a response where its provider keeps it. The response is
-// kept here if that fails, so that the client can try again.
-func (d *Doors) deleteUpstream(ctx context.Context, h *state.ResponseHeader) error {
+// deleteUpstream deletes a response at the provider that made it. If that fails, the gateway keeps its
+// own copy, so that the client can try again.
+func (hs *Handlers) deleteUpstream(ctx context.Context, h *state.ResponseHeader) error {
 	if h.Provider == "" {
 		return nil
 	}
-	err := d.Requests.DeleteStored(ctx, responses.Shape, h.Provider, responses.StoredPath(h.ID))
+	err := hs.Requests.DeleteStored(ctx, responses.Shape, h.Provider, responses.StoredPath(h.ID))
 	if errors.Is(err, text.ErrNoProvider) {
 		return nil
 	}
 	return err
 }
 
-// CancelResponse is POST /v1/responses/{id}/cancel.
-func (d *Doors) CancelResponse(w http.ResponseWriter, r *http.Request) {
-	v, h, ok := d.stored(w, r)
+// CancelResponse serves POST /v1/responses/{id}/cancel.
+func (hs *Handlers) CancelResponse(w http.ResponseWriter, r *http.Request) {
+	rc, h, ok := hs.stored(w, r)
 	if !ok {
 		return
 	}
 	if !h.Background {
-		v.refuse(dialogue.Invalid("id", "only a background response can be cancelled; end others by closing their connection"))
+		rc.refuse(
+			dialogue.Invalid(
+				"id",
+				"only a background response can be cancelled; end others by closing their connection",
+			),
+		)
 		return
 	}
-	d.Background.Cancel(r.Context(), h.ID, v.owner())
-	stored, err := d.Store.Response(r.Context(), h.ID, v.owner())
+	hs.Background.Cancel(r.Context(), h.ID, rc.owner())
+	stored, err := hs.Store.Response(r.Context(), h.ID, rc.owner())
 	if err != nil {
-		v.refuse(storeError(err, ""))
+		rc.refuse(storeError(err, ""))
 		return
 	}
 	writeJSON(w, http.StatusOK, stored.Body)
 }
 
-// InputItems is GET /v1/responses/{id}/input_items.
-func (d *Doors) InputItems(w http.ResponseWriter, r *http.Request) {
-	v, h, ok := d.stored(w, r)
+// InputItems serves GET /v1/responses/{id}/input_items.
+func (hs *Handlers) InputItems(w http.ResponseWriter, r *http.Request) {
+	rc, h, ok := hs.stored(w, r)
 	if !ok {
 		return
 	}
@@ -391,14 +426,14 @@ func (d *Doors) InputItems(w http.ResponseWriter, r *http.Request) {
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 100 {
-			v.refuse(dialogue.Invalid("limit", "must be between 1 and 100"))
+			rc.refuse(dialogue.Invalid("limit", "must be between 1 and 100"))
 			return
 		}
 		limit = n
 	}
-	stored, err := d.Store.Response(r.Context(), h.ID, v.owner())
+	stored, err := hs.Store.Response(r.Context(), h.ID, rc.owner())
 	if err != nil {
-		v.refuse(storeError(err, ""))
+		rc.refuse(storeError(err, ""))
 		return
 	}
 	var list []jsonRaw
@@ -407,7 +442,7 @@ func (d *Doors) InputItems(w http.ResponseWriter, r *http.Request) {
 	}
 	page, bad := responses.ItemList(list, limit, q.Get("order"), q.Get("after"))
 	if bad != nil {
-		envelope.Write(w, v.shape.Envelope, bad)
+		envelope.Write(w, rc.shape.Envelope, bad)
 		return
 	}
 	writeJSON(w, http.StatusOK, page)

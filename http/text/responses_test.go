@@ -31,13 +31,15 @@ func TestAResponseIsKeptUnlessItSaysOtherwise(t *testing.T) {
 	r := g.create(`{"model":"alpha","input":"hi"}`)
 	id := r.get("id").String()
 	again := g.do("GET", "/v1/responses/"+id, "")
-	if again.status != 200 || again.get("output").Raw != r.get("output").Raw || again.get("status").String() != "completed" {
+	if again.status != 200 || again.get("output").Raw != r.get("output").Raw ||
+		again.get("status").String() != "completed" {
 		t.Errorf("got %d %s, want %s", again.status, again.body, r.body)
 	}
 	streamed := g.create(`{"model":"alpha","input":"hi","stream":true}`)
 	events := streamed.events()
 	last := events[len(events)-1].Get("response")
-	if kept := g.do("GET", "/v1/responses/"+last.Get("id").String(), ""); kept.status != 200 || kept.get("output").Raw != last.Get("output").Raw {
+	if kept := g.do("GET", "/v1/responses/"+last.Get("id").String(), ""); kept.status != 200 ||
+		kept.get("output").Raw != last.Get("output").Raw {
 		t.Errorf("streamed: got %d %s, want %s", kept.status, kept.body, last.Raw)
 	}
 	fleeting := g.create(`{"model":"alpha","input":"hi","store":false}`)
@@ -62,7 +64,11 @@ func TestResponsesOfOthersDoNotExist(t *testing.T) {
 			t.Errorf("%s: foreign and unknown differ: %s %s", c, foreign.body, unknown.body)
 		}
 	}
-	continued := g.do("POST", "/v1/responses", fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id), g.as("stranger")...)
+	continued := g.do(
+		"POST",
+		"/v1/responses",
+		fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id),
+		g.as("stranger")...)
 	want(t, continued, 404, "previous_response_not_found")
 	if r := g.do("GET", "/v1/responses/"+id, ""); r.status != 200 {
 		t.Errorf("its owner: %d", r.status)
@@ -100,8 +106,10 @@ func TestInputItemsArePaged(t *testing.T) {
 		{"?limit=1&order=desc", "msg_24", "msg_24", 1, true},
 	} {
 		r := g.do("GET", "/v1/responses/"+id+"/input_items"+c.query, "")
-		if r.status != 200 || r.get("object").String() != "list" || len(r.get("data").Array()) != c.n || r.get("first_id").String() != c.first ||
-			r.get("last_id").String() != c.last || r.get("has_more").Bool() != c.more {
+		if r.status != 200 || r.get("object").String() != "list" || len(r.get("data").Array()) != c.n ||
+			r.get("first_id").String() != c.first ||
+			r.get("last_id").String() != c.last ||
+			r.get("has_more").Bool() != c.more {
 			t.Errorf("%q: %d %s", c.query, r.status, r.body)
 		}
 	}
@@ -115,7 +123,13 @@ func TestInputItemsArePaged(t *testing.T) {
 
 // chatUpstream answers chat requests, and shows what it was asked.
 func chatUpstream(t *testing.T) *upstream {
-	return newUpstream(t, answerJSON(200, `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"pong"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`))
+	return newUpstream(
+		t,
+		answerJSON(
+			200,
+			`{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"pong"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
+		),
+	)
 }
 
 func TestHistoryIsPutBeforeTheInputForAForeignUpstream(t *testing.T) {
@@ -161,10 +175,23 @@ func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
 	n := 0
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		n++
-		answerJSON(200, fmt.Sprintf(`{"id":"resp_native%d","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_n%d","role":"assistant","status":"completed","content":[{"type":"output_text","text":"pong","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`, n, n))(w, r)
+		answerJSON(
+			200,
+			fmt.Sprintf(
+				`{"id":"resp_native%d","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_n%d","role":"assistant","status":"completed","content":[{"type":"output_text","text":"pong","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`,
+				n,
+				n,
+			),
+		)(
+			w,
+			r,
+		)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	g.key("stranger", nil)
 	if id := g.create(`{"model":"m","input":"one"}`).get("id").String(); id != "resp_native1" {
@@ -172,13 +199,22 @@ func TestAProvidersOwnHistoryIsLeftToIt(t *testing.T) {
 	}
 	g.create(`{"model":"m","input":"two","previous_response_id":"resp_native1"}`)
 	last := up.all()[1].body
-	if gjson.GetBytes(last, "previous_response_id").String() != "resp_native1" || gjson.GetBytes(last, "input").String() != "two" {
+	if gjson.GetBytes(last, "previous_response_id").String() != "resp_native1" ||
+		gjson.GetBytes(last, "input").String() != "two" {
 		t.Errorf("the provider was asked %s", last)
 	}
 	// All keys are one to the provider: it would answer a stranger too.
-	stolen := g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_native1"}`, g.as("stranger")...)
+	stolen := g.do(
+		"POST",
+		"/v1/responses",
+		`{"model":"m","input":"x","previous_response_id":"resp_native1"}`,
+		g.as("stranger")...)
 	want(t, stolen, 404, "previous_response_not_found")
-	stolen = g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_n1"}]}`, g.as("stranger")...)
+	stolen = g.do(
+		"POST",
+		"/v1/responses",
+		`{"model":"m","input":[{"type":"item_reference","id":"msg_n1"}]}`,
+		g.as("stranger")...)
 	want(t, stolen, 404, "item_not_found")
 	// For a model of another provider the history is spelt out.
 	r := g.create(`{"model":"alpha","input":"three","previous_response_id":"resp_native1"}`)
@@ -196,19 +232,27 @@ func TestReferencesBecomeTheItemsTheyNameBeforeAnythingElse(t *testing.T) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
 	})
 	r := g.create(`{"model":"m","input":[{"type":"message","id":"msg_mine","role":"user","content":"one"}]}`)
-	body := fmt.Sprintf(`{"model":"m","input":[{"type":"item_reference","id":"msg_mine"},{"type":"item_reference","id":%q},{"role":"user","content":"two"}]}`,
-		r.get("output.0.id").String())
+	body := fmt.Sprintf(
+		`{"model":"m","input":[{"type":"item_reference","id":"msg_mine"},{"type":"item_reference","id":%q},{"role":"user","content":"two"}]}`,
+		r.get("output.0.id").String(),
+	)
 	next := g.create(body)
 	calls := up.all()
 	messages := gjson.GetBytes(calls[1].body, "messages").Array()
-	if len(messages) != 3 || words(messages[0].Get("content")) != "one" || messages[1].Get("role").String() != "assistant" {
+	if len(messages) != 3 || words(messages[0].Get("content")) != "one" ||
+		messages[1].Get("role").String() != "assistant" {
 		t.Errorf("the upstream was asked %s", calls[1].body)
 	}
 	items := g.do("GET", "/v1/responses/"+next.get("id").String()+"/input_items", "")
 	if strings.Contains(string(items.body), "item_reference") {
 		t.Errorf("the input was stored with references: %s", items.body)
 	}
-	want(t, g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_none"}]}`), 404, "item_not_found")
+	want(
+		t,
+		g.do("POST", "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_none"}]}`),
+		404,
+		"item_not_found",
+	)
 }
 
 func TestABackgroundResponseAnswersAtOnceAndEnds(t *testing.T) {
@@ -250,7 +294,11 @@ func (g *gateway) await(id string) reply {
 func TestACancelledResponseStaysCancelled(t *testing.T) {
 	g := open(t)
 	id := g.create(`{"model":"alpha","input":"[sandbox: stall]","background":true,"stream":false}`).get("id").String()
-	early := g.do("POST", "/v1/responses", fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id))
+	early := g.do(
+		"POST",
+		"/v1/responses",
+		fmt.Sprintf(`{"model":"alpha","input":"more","previous_response_id":%q}`, id),
+	)
 	if early.status != 400 || early.get("error.param").String() != "previous_response_id" {
 		t.Errorf("continued before its end: %d %s", early.status, early.body)
 	}
@@ -348,7 +396,10 @@ func TestABackgroundResponseIsCountedAgainstItsKey(t *testing.T) {
 func TestOwnerBeyondItsQuotaOfStoredResponsesIsRefused(t *testing.T) {
 	u := newUpstream(t, answerJSON(200, wholeAnswer))
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1"}, catalog.Model{Pattern: "dear"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1"},
+			catalog.Model{Pattern: "dear"},
+		)
 	})
 	g.key("other", nil)
 	g.state.SetResponseQuota(state.Quota{Responses: 2, Bytes: 10 << 20})
@@ -382,7 +433,13 @@ func providerOfResponses(t *testing.T, deletions *[]string, status int) *upstrea
 			answerJSON(status, `{"id":"resp_kept","object":"response","deleted":true}`)(w, r)
 			return
 		}
-		answerJSON(200, `{"id":"resp_kept","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`)(w, r)
+		answerJSON(
+			200,
+			`{"id":"resp_kept","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`,
+		)(
+			w,
+			r,
+		)
 	})
 }
 
@@ -391,7 +448,10 @@ func TestAResponseOfAProviderThatIsGoneCanBeDeleted(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 200)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	if err := g.house.Configure(t.Context(), new(catalog.Catalog), nil); err != nil {
@@ -407,7 +467,10 @@ func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 200)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")
@@ -415,7 +478,12 @@ func TestADeletedResponseIsDeletedAtItsProvider(t *testing.T) {
 		t.Errorf("the provider was asked to delete %q", deletions)
 	}
 	before := len(up.all())
-	want(t, g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_kept"}`), 404, "previous_response_not_found")
+	want(
+		t,
+		g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_kept"}`),
+		404,
+		"previous_response_not_found",
+	)
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 404, "response_not_found")
 	if len(up.all()) != before {
 		t.Error("the id of a deleted response was passed on")
@@ -426,7 +494,10 @@ func TestAResponseThatItsProviderKeepsIsKeptHere(t *testing.T) {
 	var deletions []string
 	up := providerOfResponses(t, &deletions, 500)
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	g.create(`{"model":"m","input":"one"}`)
 	if r := g.do("DELETE", "/v1/responses/resp_kept", ""); r.status < 500 {
@@ -440,7 +511,15 @@ func TestUnknownResponsesArePassedOnlyWhereThatIsConfigured(t *testing.T) {
 		var deletions []string
 		up := providerOfResponses(t, &deletions, 200)
 		g := open(t, func(g *gateway) {
-			g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Responses, BaseURL: up.URL, PassUnknownResponses: pass}, catalog.Model{Pattern: "m"})
+			g.provider(
+				catalog.Provider{
+					Name:                 "up",
+					Shape:                dialoguetest.Responses,
+					BaseURL:              up.URL,
+					PassUnknownResponses: pass,
+				},
+				catalog.Model{Pattern: "m"},
+			)
 		})
 		r := g.do("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_elsewhere"}`)
 		if pass {

@@ -152,7 +152,9 @@ func TestWhateverEndsAKeyEndsItsStreams(t *testing.T) {
 				}
 				if name == "configuration" {
 					g.secrets["gone"] = "sd-configured"
-					g.auth.SetFixed([]state.Key{{ID: "cfg_gone", Hash: state.HashSecret("sd-configured"), Enabled: true}})
+					g.auth.SetFixed(
+						[]state.Key{{ID: "cfg_gone", Hash: state.HashSecret("sd-configured"), Enabled: true}},
+					)
 				} else {
 					g.key("gone", func(k *state.Key) {
 						k.User = "ann"
@@ -162,8 +164,13 @@ func TestWhateverEndsAKeyEndsItsStreams(t *testing.T) {
 					})
 				}
 				w := g.listen(t)
-				stream := w.begin(t, "gone", "POST", "/v1/messages",
-					`{"model":"alpha","stream":true,"max_tokens":64,"messages":[{"role":"user","content":"`+stalls+`"}]}`)
+				stream := w.begin(
+					t,
+					"gone",
+					"POST",
+					"/v1/messages",
+					`{"model":"alpha","stream":true,"max_tokens":64,"messages":[{"role":"user","content":"`+stalls+`"}]}`,
+				)
 				time.Sleep(5 * time.Second)
 				began := time.Now()
 				if err := end(g); err != nil {
@@ -228,7 +235,10 @@ func TestKeyThatIsRevokedDuringTheUploadIsNoticed(t *testing.T) {
 func TestUntouchedStreamOfARevokedKeyEnds(t *testing.T) {
 	u := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"a"}}]}`+"\n\n")
+		_, _ = io.WriteString(
+			w,
+			`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"a"}}]}`+"\n\n",
+		)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
@@ -263,7 +273,9 @@ func TestBackgroundResponseOfARevokedKeyFails(t *testing.T) {
 		g := guarded(t)
 		g.key("gone", func(k *state.Key) { k.User = "ann" })
 		g.key("kept", func(k *state.Key) { k.User = "ann" })
-		id := g.do("POST", "/v1/responses", `{"model":"alpha","background":true,"stream":false,"input":"`+stalls+`"}`, g.as("gone")...).get("id").Str
+		id := g.do("POST", "/v1/responses", `{"model":"alpha","background":true,"stream":false,"input":"`+stalls+`"}`, g.as("gone")...).
+			get("id").
+			Str
 		time.Sleep(5 * time.Second)
 		if _, err := g.state.RevokeKey(t.Context(), "key_gone"); err != nil {
 			t.Fatal(err)

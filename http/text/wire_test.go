@@ -26,7 +26,11 @@ type web struct {
 
 func (g *gateway) listen(t *testing.T) *web {
 	w := &web{g: g, conns: make(chan net.Conn), closed: make(chan struct{})}
-	w.client = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return w.dial(), nil }}}
+	w.client = &http.Client{
+		Transport: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return w.dial(), nil },
+		},
+	}
 	served := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() { served <- g.server.Serve([]net.Listener{w}) })

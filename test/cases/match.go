@@ -244,7 +244,7 @@ func textContains(v any, s string) bool {
 }
 
 func hasKey(v any, keys map[string]bool) bool {
-	return !visit(v, func(x any) bool {
+	return !requestContext(v, func(x any) bool {
 		for k := range asObject(x) {
 			if keys[k] {
 				return false

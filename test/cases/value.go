@@ -203,20 +203,20 @@ func equal(a, b any) bool {
 }
 
 // visit calls f on v and on everything inside, until f says no.
-func visit(v any, f func(any) bool) bool {
+func requestContext(v any, f func(any) bool) bool {
 	if !f(v) {
 		return false
 	}
 	switch v := v.(type) {
 	case array:
 		for _, x := range v {
-			if !visit(x, f) {
+			if !requestContext(x, f) {
 				return false
 			}
 		}
 	case object:
 		for _, k := range names(v) {
-			if !visit(v[k], f) {
+			if !requestContext(v[k], f) {
 				return false
 			}
 		}
@@ -227,7 +227,7 @@ func visit(v any, f func(any) bool) bool {
 // texts lists every string inside v; member names do not count.
 func texts(v any) []string {
 	var out []string
-	visit(v, func(x any) bool {
+	requestContext(v, func(x any) bool {
 		if s, ok := x.(string); ok {
 			out = append(out, s)
 		}

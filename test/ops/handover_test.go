@@ -144,7 +144,7 @@ func TestABackgroundResponseEndsWithItsKey(t *testing.T) {
 	c.Keys[0].Name = "another" // of the same user, who owns the response
 	g, err = harness.Launch(binary, c)
 	launch(t, g, err)
-	if got := finished(t, g, id); got.Status != "failed" || got.Error == nil || !strings.Contains(got.Error.Message, "key is not known here any more") {
+	if got := finished(t, g, id); got.Status != "failed" || got.Error == nil || !strings.Contains(got.Error.Message, "API key does not exist any more") {
 		t.Errorf("it is %+v, %+v", got, got.Error)
 	}
 	stop(t, g)

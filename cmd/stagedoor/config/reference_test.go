@@ -21,11 +21,11 @@ func reference(t *testing.T) string {
 func TestReferenceShowsEverySettingWithItsMeaning(t *testing.T) {
 	page := reference(t)
 	seen := make(map[reflect.Type]bool)
-	var visit func(typ reflect.Type)
-	visit = func(typ reflect.Type) {
+	var requestContext func(typ reflect.Type)
+	requestContext = func(typ reflect.Type) {
 		switch typ.Kind() {
 		case reflect.Pointer, reflect.Slice:
-			visit(typ.Elem())
+			requestContext(typ.Elem())
 		case reflect.Struct:
 			if seen[typ] {
 				return
@@ -40,11 +40,11 @@ func TestReferenceShowsEverySettingWithItsMeaning(t *testing.T) {
 						t.Errorf("%s of %s is not described", name, typ.Name())
 					}
 				}
-				visit(f.Type)
+				requestContext(f.Type)
 			}
 		}
 	}
-	visit(reflect.TypeFor[config.Config]())
+	requestContext(reflect.TypeFor[config.Config]())
 }
 
 func TestReferencesDefaultsAreThoseOfTheGateway(t *testing.T) {

@@ -3,7 +3,7 @@ package pages
 // Form is what every form carries besides its fields.
 type Form struct {
 	Action string
-	ID     string // what it is about: a transaction, a visit
+	ID     string // what it is about: a transaction, a requestContext
 	Token  string // that it was drawn for this browser
 }
 

@@ -15,10 +15,10 @@ const (
 )
 
 // apps lists what the user allowed, by app.
-func (v *visit) apps() {
-	view := &pages.Apps{Desk: v.desk()}
+func (rc *requestContext) apps() {
+	view := &pages.Apps{Desk: rc.desk()}
 	at := map[int64]int{}
-	for _, g := range v.options.Registry.Grants(v.user.ID) {
+	for _, g := range rc.options.Registry.Grants(rc.user.ID) {
 		i, ok := at[g.App.ID]
 		if !ok {
 			i = len(view.Apps)
@@ -36,7 +36,7 @@ func (v *visit) apps() {
 			a.Used = g.Used
 		}
 	}
-	v.show(http.StatusOK, view)
+	rc.show(http.StatusOK, view)
 }
 
 func allowed(g *tokens.Grant) pages.Allowed {
@@ -63,21 +63,21 @@ func union(a, b []string) []string {
 	return all
 }
 
-func (v *visit) revokeApp() {
-	app, err := strconv.ParseInt(v.r.PathValue("id"), 10, 64)
+func (rc *requestContext) revokeApp() {
+	app, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
 	if err != nil {
-		v.missing()
+		rc.missing()
 		return
 	}
-	v.concluded(v.options.Registry.RevokeUserApp(v.r.Context(), v.user.ID, app), pathApps, "app_revoked")
+	rc.concluded(rc.options.Registry.RevokeUserApp(rc.r.Context(), rc.user.ID, app), pathApps, "app_revoked")
 }
 
-func (v *visit) developerTokens() { v.show(http.StatusOK, v.developerView()) }
+func (rc *requestContext) developerTokens() { rc.show(http.StatusOK, rc.developerView()) }
 
-func (v *visit) developerView() *pages.DeveloperTokens {
-	_, mayCreate := v.restrictions()
-	view := &pages.DeveloperTokens{Desk: v.desk(), Forbidden: !mayCreate, FormID: newFormID()}
-	all := v.options.Registry.DeveloperTokens(v.user.ID)
+func (rc *requestContext) developerView() *pages.DeveloperTokens {
+	_, mayCreate := rc.restrictions()
+	view := &pages.DeveloperTokens{Desk: rc.desk(), Forbidden: !mayCreate, FormID: newFormID()}
+	all := rc.options.Registry.DeveloperTokens(rc.user.ID)
 	for i := len(all) - 1; i >= 0; i-- {
 		t := &all[i]
 		view.Tokens = append(view.Tokens, pages.DeveloperToken{ID: t.ID, Name: t.Name, Created: t.Created, Revoked: t.Revoked})
@@ -86,27 +86,27 @@ func (v *visit) developerView() *pages.DeveloperTokens {
 }
 
 // createDeveloperToken makes a token and shows it, once.
-func (v *visit) createDeveloperToken() {
-	id := v.form.Get("id")
-	if !v.sent.first(v.user.ID, id) {
-		v.developerAgain(http.StatusConflict, problemSent)
+func (rc *requestContext) createDeveloperToken() {
+	id := rc.form.Get("id")
+	if !rc.sent.first(rc.user.ID, id) {
+		rc.developerAgain(http.StatusConflict, problemSent)
 		return
 	}
-	token, made, err := v.options.Registry.CreateDeveloperToken(v.r.Context(), v.user.ID, v.form.Get("name"))
+	token, made, err := rc.options.Registry.CreateDeveloperToken(rc.r.Context(), rc.user.ID, rc.form.Get("name"))
 	if err != nil {
-		v.sent.again(v.user.ID, id)
-		v.developerAgain(v.problem(err))
+		rc.sent.again(rc.user.ID, id)
+		rc.developerAgain(rc.problem(err))
 		return
 	}
-	v.show(http.StatusOK, pages.SecretToken(v.desk(), made.Name, token))
+	rc.show(http.StatusOK, pages.SecretToken(rc.desk(), made.Name, token))
 }
 
-func (v *visit) developerAgain(status int, problem string) {
-	view := v.developerView()
-	view.Name, view.Problem = v.form.Get("name"), problem
-	v.show(status, view)
+func (rc *requestContext) developerAgain(status int, problem string) {
+	view := rc.developerView()
+	view.Name, view.Problem = rc.form.Get("name"), problem
+	rc.show(status, view)
 }
 
-func (v *visit) revokeDeveloperToken() {
-	v.concluded(v.options.Registry.RevokeDeveloperToken(v.r.Context(), v.user.ID, v.r.PathValue("id")), pathTokens, "token_revoked")
+func (rc *requestContext) revokeDeveloperToken() {
+	rc.concluded(rc.options.Registry.RevokeDeveloperToken(rc.r.Context(), rc.user.ID, rc.r.PathValue("id")), pathTokens, "token_revoked")
 }

@@ -24,40 +24,40 @@ func (p *Portal) flowRoutes(handle func(pattern string, h http.HandlerFunc)) {
 	if p.options.Overview == nil {
 		return
 	}
-	handle("GET "+pathFlow, p.admin(func(v *visit) { v.show(http.StatusOK, &pages.Flow{Desk: v.desk()}) }))
-	handle("GET "+pathFlowProviders, p.admin(func(v *visit) { v.show(http.StatusOK, &pages.Providers{Desk: v.desk()}) }))
-	handle("GET "+pathFlow+"/actors", p.admin(func(v *visit) { v.show(http.StatusOK, &pages.Actors{Desk: v.desk()}) }))
-	handle("GET "+pathFlowRequests, p.admin((*visit).findRequest))
-	handle("GET "+pathFlowRequests+"/{id}", p.admin((*visit).flowRequest))
-	handle("POST "+pathFlowRequests+"/{id}/cancel", p.adminForm((*visit).cancelRequest))
-	handle("POST "+pathFlowProviders+"/{name}/pause", p.adminForm(func(v *visit) { v.setPaused(true) }))
-	handle("POST "+pathFlowProviders+"/{name}/resume", p.adminForm(func(v *visit) { v.setPaused(false) }))
+	handle("GET "+pathFlow, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Flow{Desk: rc.desk()}) }))
+	handle("GET "+pathFlowProviders, p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Providers{Desk: rc.desk()}) }))
+	handle("GET "+pathFlow+"/actors", p.admin(func(rc *requestContext) { rc.show(http.StatusOK, &pages.Actors{Desk: rc.desk()}) }))
+	handle("GET "+pathFlowRequests, p.admin((*requestContext).findRequest))
+	handle("GET "+pathFlowRequests+"/{id}", p.admin((*requestContext).flowRequest))
+	handle("POST "+pathFlowRequests+"/{id}/cancel", p.adminForm((*requestContext).cancelRequest))
+	handle("POST "+pathFlowProviders+"/{name}/pause", p.adminForm(func(rc *requestContext) { rc.setPaused(true) }))
+	handle("POST "+pathFlowProviders+"/{name}/resume", p.adminForm(func(rc *requestContext) { rc.setPaused(false) }))
 	handle("GET "+pathFlow+"/socket", p.flowSocket)
 }
 
 // findRequest leads to the page of the id that was typed.
-func (v *visit) findRequest() {
-	id := v.query("id")
-	if v.options.Overview.Flow.Find(id) == nil {
-		v.forgotten(id)
+func (rc *requestContext) findRequest() {
+	id := rc.query("id")
+	if rc.options.Overview.Flow.Find(id) == nil {
+		rc.forgotten(id)
 		return
 	}
-	seeOther(v.w, pathRequest(id))
+	seeOther(rc.w, pathRequest(id))
 }
 
-func (v *visit) flowRequest() {
-	id := v.r.PathValue("id")
-	if v.options.Overview.Flow.Find(id) == nil {
-		v.forgotten(id)
+func (rc *requestContext) flowRequest() {
+	id := rc.r.PathValue("id")
+	if rc.options.Overview.Flow.Find(id) == nil {
+		rc.forgotten(id)
 		return
 	}
-	v.show(http.StatusOK, &pages.FlowRequest{Desk: v.desk(), ID: id})
+	rc.show(http.StatusOK, &pages.FlowRequest{Desk: rc.desk(), ID: id})
 }
 
 // forgotten says why there is nothing to see of a request: its id is likely to come
 // from a log that is older than what the flow remembers.
-func (v *visit) forgotten(id string) {
-	v.show(http.StatusNotFound, &pages.Failure{Title: "This request is not known", Detail: id,
+func (rc *requestContext) forgotten(id string) {
+	rc.show(http.StatusNotFound, &pages.Failure{Title: "This request is not known", Detail: id,
 		Message: "The flow has the requests under way and those that ended last, failures longer than others. The log and the traces have the id for longer."})
 }
 
@@ -65,36 +65,36 @@ func (v *visit) forgotten(id string) {
 // clients choose them they are letters, digits, _ and -.
 func pathRequest(id string) string { return pathFlowRequests + "/" + id }
 
-func (v *visit) cancelRequest() {
-	id := v.r.PathValue("id")
-	switch err := v.options.Overview.Cancel(id); {
+func (rc *requestContext) cancelRequest() {
+	id := rc.r.PathValue("id")
+	switch err := rc.options.Overview.Cancel(id); {
 	case errors.Is(err, flow.ErrUnknown):
-		v.forgotten(id)
+		rc.forgotten(id)
 	case errors.Is(err, flow.ErrOver):
-		v.show(http.StatusConflict, &pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
+		rc.show(http.StatusConflict, &pages.Failure{Title: "That did not work", Message: "The request had ended by then."})
 	case err != nil:
-		v.busy(v.w, v.r, err)
+		rc.busy(rc.w, rc.r, err)
 	default:
-		v.options.Logger.Info("request ended by an administrator", "request", id, "by", v.user.ID)
-		v.done(pathRequest(id), "request_ended")
+		rc.options.Logger.Info("request ended by an administrator", "request", id, "by", rc.user.ID)
+		rc.done(pathRequest(id), "request_ended")
 	}
 }
 
-func (v *visit) setPaused(paused bool) {
-	name, word := v.r.PathValue("name"), "provider_resumed"
+func (rc *requestContext) setPaused(paused bool) {
+	name, word := rc.r.PathValue("name"), "provider_resumed"
 	if paused {
 		word = "provider_paused"
 	}
-	switch err := v.options.Overview.SetPaused(v.r.Context(), name, paused); {
+	switch err := rc.options.Overview.SetPaused(rc.r.Context(), name, paused); {
 	case errors.Is(err, state.ErrNotFound):
-		v.missing()
+		rc.missing()
 		return
 	case err != nil:
-		v.busy(v.w, v.r, err)
+		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	v.options.Logger.Info("provider paused or resumed by an administrator", "provider", name, "paused", paused, "by", v.user.ID)
-	v.done(pathFlowProviders, word)
+	rc.options.Logger.Info("provider paused or resumed by an administrator", "provider", name, "paused", paused, "by", rc.user.ID)
+	rc.done(pathFlowProviders, word)
 }
 
 // flowSocket pushes what the pages show.

@@ -17,20 +17,20 @@ const pathGroups = "/admin/groups"
 
 func pathGroup(id int64) string { return pathGroups + "/" + strconv.FormatInt(id, 10) }
 
-func (v *visit) groups() { v.show(http.StatusOK, v.groupsView()) }
+func (rc *requestContext) groups() { rc.show(http.StatusOK, rc.groupsView()) }
 
 // groupsView lists groups, the newest first.
-func (v *visit) groupsView() *pages.Groups {
-	search := v.query("q")
-	view := v.options.State.View()
+func (rc *requestContext) groupsView() *pages.Groups {
+	search := rc.query("q")
+	view := rc.options.State.View()
 	var found []state.Group
 	for _, g := range slices.Backward(view.Groups()) {
 		if matches(search, g.Name) {
 			found = append(found, g)
 		}
 	}
-	shown, pager := part(v, pathGroups, found)
-	page := &pages.Groups{Desk: v.desk(), Query: search, Pager: pager}
+	shown, pager := part(rc, pathGroups, found)
+	page := &pages.Groups{Desk: rc.desk(), Query: search, Pager: pager}
 	for i := range shown {
 		page.Groups = append(page.Groups, groupLine(view, &shown[i]))
 	}
@@ -55,9 +55,9 @@ func limitsOf(view state.View, owner string, c *state.Ceiling, scope state.Scope
 
 // restrictions are the ceilings of the visitor, for the visitor's own pages, and whether keys and tokens may be
 // created.
-func (v *visit) restrictions() (limits []pages.Limits, mayCreate bool) {
-	view := v.options.State.View()
-	u, _ := view.User(v.user.ID)
+func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool) {
+	view := rc.options.State.View()
+	u, _ := view.User(rc.user.ID)
 	g, _ := view.Group(u.Group)
 	own := state.Scope{Kind: state.UserScope, ID: u.Username}
 	for _, l := range []pages.Limits{limitsOf(view, "you", &u.Ceiling, own),
@@ -70,52 +70,52 @@ func (v *visit) restrictions() (limits []pages.Limits, mayCreate bool) {
 }
 
 // createGroup makes a group that restricts nothing yet, and shows it.
-func (v *visit) createGroup() {
-	f := fields{form: v.form}
-	g, err := v.options.Registry.CreateGroup(v.r.Context(), f.text("name"), tokens.CeilingChange{})
+func (rc *requestContext) createGroup() {
+	f := fields{form: rc.form}
+	g, err := rc.options.Registry.CreateGroup(rc.r.Context(), f.text("name"), tokens.CeilingChange{})
 	if err != nil {
-		status, text := v.groupProblem(err)
-		view := v.groupsView()
-		view.Problem, view.Name = text, v.form.Get("name")
-		v.show(status, view)
+		status, text := rc.groupProblem(err)
+		view := rc.groupsView()
+		view.Problem, view.Name = text, rc.form.Get("name")
+		rc.show(status, view)
 		return
 	}
-	v.options.Logger.Info("group created by an administrator", "group", g.ID, "by", v.user.ID)
-	v.done(pathGroup(g.ID), "group_created")
+	rc.options.Logger.Info("group created by an administrator", "group", g.ID, "by", rc.user.ID)
+	rc.done(pathGroup(g.ID), "group_created")
 }
 
-func (v *visit) groupProblem(err error) (status int, text string) {
+func (rc *requestContext) groupProblem(err error) (status int, text string) {
 	if errors.Is(err, tokens.ErrExists) {
 		return http.StatusConflict, "There is a group of this name."
 	}
-	return v.problem(err)
+	return rc.problem(err)
 }
 
 // namedGroup is the group that the path names.
-func (v *visit) namedGroup() (state.Group, bool) {
-	id, err := strconv.ParseInt(v.r.PathValue("id"), 10, 64)
+func (rc *requestContext) namedGroup() (state.Group, bool) {
+	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
 	if err == nil {
-		if g, ok := v.options.State.View().Group(id); ok {
+		if g, ok := rc.options.State.View().Group(id); ok {
 			return g, true
 		}
 	}
-	v.missing()
+	rc.missing()
 	return state.Group{}, false
 }
 
 // oneGroup shows a group with its members.
-func (v *visit) oneGroup() {
-	if g, ok := v.namedGroup(); ok {
-		v.show(http.StatusOK, v.groupView(&g))
+func (rc *requestContext) oneGroup() {
+	if g, ok := rc.namedGroup(); ok {
+		rc.show(http.StatusOK, rc.groupView(&g))
 	}
 }
 
-func (v *visit) groupView(g *state.Group) *pages.OneGroup {
-	view := v.options.State.View()
-	page := &pages.OneGroup{Desk: v.desk(), Group: groupLine(view, g)}
+func (rc *requestContext) groupView(g *state.Group) *pages.OneGroup {
+	view := rc.options.State.View()
+	page := &pages.OneGroup{Desk: rc.desk(), Group: groupLine(view, g)}
 	page.Entry = ceilingEntry(&g.Ceiling, pathGroup(g.ID)+"/ceiling", page.Token, "all members")
 	page.Entry.Rename, page.Entry.Name = true, g.Name
-	shown, pager := part(v, pathGroup(g.ID), view.Members(g.ID))
+	shown, pager := part(rc, pathGroup(g.ID), view.Members(g.ID))
 	page.Pager = pager
 	for i := range shown {
 		u := &shown[i]
@@ -139,29 +139,29 @@ func ceilingEntry(c *state.Ceiling, action, token, together string) pages.Ceilin
 }
 
 // retypeCeiling fills the form with what was typed.
-func (v *visit) retypeCeiling(e *pages.CeilingEntry) {
-	e.SomeScopes, e.SomeModels = v.form.Get("scopes_rule") == "some", v.form.Get("models_rule") == "some"
-	e.Models, e.Budget, e.Window = v.form.Get("models"), v.form.Get("budget"), v.form.Get("window")
-	e.CreateKeys = v.form.Has("create_keys")
+func (rc *requestContext) retypeCeiling(e *pages.CeilingEntry) {
+	e.SomeScopes, e.SomeModels = rc.form.Get("scopes_rule") == "some", rc.form.Get("models_rule") == "some"
+	e.Models, e.Budget, e.Window = rc.form.Get("models"), rc.form.Get("budget"), rc.form.Get("window")
+	e.CreateKeys = rc.form.Has("create_keys")
 	for i := range e.Scopes {
-		e.Scopes[i].Ticked = slices.Contains(v.form["scope"], e.Scopes[i].Name)
+		e.Scopes[i].Ticked = slices.Contains(rc.form["scope"], e.Scopes[i].Name)
 	}
 	if e.Rename {
-		e.Name = v.form.Get("name")
+		e.Name = rc.form.Get("name")
 	}
 }
 
 // ceiling reads the form.
-func (v *visit) ceiling() (tokens.CeilingChange, error) {
-	f := fields{form: v.form}
+func (rc *requestContext) ceiling() (tokens.CeilingChange, error) {
+	f := fields{form: rc.form}
 	var scopes, models []string // nil: everything and all
 	if f.some("scopes_rule", "What keys may do") {
-		scopes = append([]string{}, v.form["scope"]...)
+		scopes = append([]string{}, rc.form["scope"]...)
 	}
 	if f.some("models_rule", "Models") {
 		models = append([]string{}, f.list("models")...)
 	}
-	amount, window, may := f.dollars("budget", "Budget"), state.Window(f.text("window")), v.form.Has("create_keys")
+	amount, window, may := f.dollars("budget", "Budget"), state.Window(f.text("window")), rc.form.Has("create_keys")
 	budget := tokens.BudgetChange{Amount: &amount, Window: &window}
 	return tokens.CeilingChange{Scopes: &scopes, Models: &models, Budget: budget, CreateKeys: &may}, f.err
 }
@@ -179,95 +179,95 @@ func (f *fields) some(name, label string) bool {
 }
 
 // changeGroup changes the name and the ceiling of a group.
-func (v *visit) changeGroup() {
-	g, ok := v.namedGroup()
+func (rc *requestContext) changeGroup() {
+	g, ok := rc.namedGroup()
 	if !ok {
 		return
 	}
-	change, err := v.ceiling()
+	change, err := rc.ceiling()
 	if err == nil {
-		name := strings.TrimSpace(v.form.Get("name"))
-		_, err = v.options.Registry.UpdateGroup(v.r.Context(), g.ID, tokens.GroupChange{Name: &name, Ceiling: change})
+		name := strings.TrimSpace(rc.form.Get("name"))
+		_, err = rc.options.Registry.UpdateGroup(rc.r.Context(), g.ID, tokens.GroupChange{Name: &name, Ceiling: change})
 	}
 	if err != nil {
-		status, text := v.groupProblem(err)
-		view := v.groupView(&g)
+		status, text := rc.groupProblem(err)
+		view := rc.groupView(&g)
 		view.Problem = text
-		v.retypeCeiling(&view.Entry)
-		v.show(status, view)
+		rc.retypeCeiling(&view.Entry)
+		rc.show(status, view)
 		return
 	}
-	v.options.Logger.Info("group changed by an administrator", "group", g.ID, "by", v.user.ID)
-	v.done(pathGroup(g.ID), "ceiling_changed")
+	rc.options.Logger.Info("group changed by an administrator", "group", g.ID, "by", rc.user.ID)
+	rc.done(pathGroup(g.ID), "ceiling_changed")
 }
 
 // addMember adds a user to a group.
-func (v *visit) addMember() {
-	g, ok := v.namedGroup()
+func (rc *requestContext) addMember() {
+	g, ok := rc.namedGroup()
 	if !ok {
 		return
 	}
-	name := strings.TrimSpace(v.form.Get("user"))
-	if _, err := v.options.Registry.AddMember(v.r.Context(), g.ID, name); err != nil {
-		status, text := v.groupProblem(err)
-		view := v.groupView(&g)
+	name := strings.TrimSpace(rc.form.Get("user"))
+	if _, err := rc.options.Registry.AddMember(rc.r.Context(), g.ID, name); err != nil {
+		status, text := rc.groupProblem(err)
+		view := rc.groupView(&g)
 		view.Problem, view.Add = text, name
-		v.show(status, view)
+		rc.show(status, view)
 		return
 	}
-	v.options.Logger.Info("user added to a group by an administrator", "group", g.ID, "by", v.user.ID)
-	v.done(pathGroup(g.ID), "member_added")
+	rc.options.Logger.Info("user added to a group by an administrator", "group", g.ID, "by", rc.user.ID)
+	rc.done(pathGroup(g.ID), "member_added")
 }
 
 // removeMember removes a user from a group.
-func (v *visit) removeMember() {
-	g, ok := v.namedGroup()
+func (rc *requestContext) removeMember() {
+	g, ok := rc.namedGroup()
 	if !ok {
 		return
 	}
-	id, _ := strconv.ParseInt(v.r.PathValue("user"), 10, 64)
-	u, err := v.options.Registry.User(id)
+	id, _ := strconv.ParseInt(rc.r.PathValue("user"), 10, 64)
+	u, err := rc.options.Registry.User(id)
 	if err == nil {
-		_, err = v.options.Registry.RemoveMember(v.r.Context(), g.ID, u.Username)
+		_, err = rc.options.Registry.RemoveMember(rc.r.Context(), g.ID, u.Username)
 	}
 	if err == nil {
-		v.options.Logger.Info("user removed from a group by an administrator",
-			"group", g.ID, "user", id, "by", v.user.ID)
+		rc.options.Logger.Info("user removed from a group by an administrator",
+			"group", g.ID, "user", id, "by", rc.user.ID)
 	}
-	v.concluded(err, pathGroup(g.ID), "member_removed")
+	rc.concluded(err, pathGroup(g.ID), "member_removed")
 }
 
 // deleteGroup forgets a group without members.
-func (v *visit) deleteGroup() {
-	g, ok := v.namedGroup()
+func (rc *requestContext) deleteGroup() {
+	g, ok := rc.namedGroup()
 	if !ok {
 		return
 	}
-	_, err := v.options.Registry.DeleteGroup(v.r.Context(), g.ID)
+	_, err := rc.options.Registry.DeleteGroup(rc.r.Context(), g.ID)
 	if err == nil {
-		v.options.Logger.Info("group deleted by an administrator", "group", g.ID, "by", v.user.ID)
+		rc.options.Logger.Info("group deleted by an administrator", "group", g.ID, "by", rc.user.ID)
 	}
-	v.concluded(err, pathGroups, "group_deleted")
+	rc.concluded(err, pathGroups, "group_deleted")
 }
 
 // changeCeiling changes the ceiling of a user.
-func (v *visit) changeCeiling() {
-	u, ok := v.subject()
+func (rc *requestContext) changeCeiling() {
+	u, ok := rc.subject()
 	if !ok {
 		return
 	}
-	change, err := v.ceiling()
+	change, err := rc.ceiling()
 	if err == nil {
-		_, err = v.options.Registry.UpdateUser(v.r.Context(), u.ID, tokens.UserChange{Ceiling: change})
+		_, err = rc.options.Registry.UpdateUser(rc.r.Context(), u.ID, tokens.UserChange{Ceiling: change})
 	}
 	if err != nil {
-		status, text := v.problem(err)
-		v.showUser(u, status, func(view *pages.OneUser) {
+		status, text := rc.problem(err)
+		rc.showUser(u, status, func(view *pages.OneUser) {
 			view.Problem = text
-			v.retypeCeiling(&view.Ceiling)
+			rc.retypeCeiling(&view.Ceiling)
 		})
 		return
 	}
-	v.options.Logger.Info("ceiling of a user changed by an administrator", "user", u.ID, "by", v.user.ID)
-	v.done(pathUser(u.ID), "ceiling_changed")
+	rc.options.Logger.Info("ceiling of a user changed by an administrator", "user", u.ID, "by", rc.user.ID)
+	rc.done(pathUser(u.ID), "ceiling_changed")
 }

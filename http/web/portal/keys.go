@@ -14,20 +14,20 @@ import (
 
 const pathKeys = "/account/keys"
 
-func (v *visit) keys() { v.show(http.StatusOK, v.keysView()) }
+func (rc *requestContext) keys() { rc.show(http.StatusOK, rc.keysView()) }
 
-func (v *visit) keysView() *pages.Keys {
-	view := &pages.Keys{Desk: v.desk(), Keys: v.keyLines(v.options.Registry.UserKeys(v.user.ID))}
-	limits, mayCreate := v.restrictions()
+func (rc *requestContext) keysView() *pages.Keys {
+	view := &pages.Keys{Desk: rc.desk(), Keys: rc.keyLines(rc.options.Registry.UserKeys(rc.user.ID))}
+	limits, mayCreate := rc.restrictions()
 	view.Limits, view.Forbidden = limits, !mayCreate
-	view.Entry = keyEntry(v.scopesOf(v.user.ID), pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
+	view.Entry = keyEntry(rc.scopesOf(rc.user.ID), pages.Form{Action: pathKeys, ID: newFormID(), Token: view.Token})
 	view.Entry.Open = len(view.Keys) == 0
 	return view
 }
 
 // scopesOf are the scopes that the ceilings of a user leave the user's keys.
-func (v *visit) scopesOf(user int64) []string {
-	view := v.options.State.View()
+func (rc *requestContext) scopesOf(user int64) []string {
+	view := rc.options.State.View()
 	u, _ := view.User(user)
 	return view.ScopesOf(&u, registry.Scopes())
 }
@@ -43,9 +43,9 @@ func keyEntry(scopes []string, form pages.Form) pages.KeyEntry {
 
 // keyLines are keys as lists show them, the newest first and those that were
 // revoked last.
-func (v *visit) keyLines(keys []state.Key) []pages.Key {
-	now := v.options.Now()
-	spends := v.options.State.View()
+func (rc *requestContext) keyLines(keys []state.Key) []pages.Key {
+	now := rc.options.Now()
+	spends := rc.options.State.View()
 	var live, revoked []pages.Key
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
@@ -71,64 +71,64 @@ func networkTexts(networks []netip.Prefix) []string {
 }
 
 // createKey makes a key and shows its secret, once.
-func (v *visit) createKey() {
-	if name, secret, ok := v.makeKey(tokens.NewKey{User: v.user.ID}, v.keysAgain); ok {
-		v.show(http.StatusOK, pages.SecretKey(v.desk(), name, secret, v.example(secret)))
+func (rc *requestContext) createKey() {
+	if name, secret, ok := rc.makeKey(tokens.NewKey{User: rc.user.ID}, rc.keysAgain); ok {
+		rc.show(http.StatusOK, pages.SecretKey(rc.desk(), name, secret, rc.example(secret)))
 	}
 }
 
 // makeKey makes the key that the form asks for, once; n says whose it is and who makes it. If it cannot, again
 // shows the form and why.
-func (v *visit) makeKey(n tokens.NewKey, again func(status int, problem string)) (name, secret string, ok bool) {
-	id := v.form.Get("id")
-	if !v.sent.first(v.user.ID, id) {
+func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, problem string)) (name, secret string, ok bool) {
+	id := rc.form.Get("id")
+	if !rc.sent.first(rc.user.ID, id) {
 		again(http.StatusConflict, problemSent)
 		return "", "", false
 	}
-	err := v.readKey(&n)
+	err := rc.readKey(&n)
 	if err == nil {
-		secret, _, err = v.options.Registry.CreateKey(v.r.Context(), n)
+		secret, _, err = rc.options.Registry.CreateKey(rc.r.Context(), n)
 	}
 	if err != nil {
-		v.sent.again(v.user.ID, id)
-		again(v.problem(err))
+		rc.sent.again(rc.user.ID, id)
+		again(rc.problem(err))
 		return "", "", false
 	}
 	return n.Name, secret, true
 }
 
 // readKey reads the form.
-func (v *visit) readKey(n *tokens.NewKey) error {
-	f := fields{form: v.form}
-	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), v.form["scope"], f.list("models"), f.networks("allow", "Addresses")
+func (rc *requestContext) readKey(n *tokens.NewKey) error {
+	f := fields{form: rc.form}
+	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
 	n.Limits = state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")}
 	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), state.Window(f.text("window")), f.lastDay("expiry", "Last day")
 	return f.err
 }
 
 // keysAgain shows the form as it was sent, with what is wrong.
-func (v *visit) keysAgain(status int, problem string) {
-	view := v.keysView()
-	v.retype(&view.Entry)
+func (rc *requestContext) keysAgain(status int, problem string) {
+	view := rc.keysView()
+	rc.retype(&view.Entry)
 	view.Problem = problem
-	v.show(status, view)
+	rc.show(status, view)
 }
 
 // retype fills the form with what was typed.
-func (v *visit) retype(e *pages.KeyEntry) {
-	e.Name, e.Models, e.AllowIPs, e.Open = v.form.Get("name"), v.form.Get("models"), v.form.Get("allow"), true
-	e.RPM, e.TPM, e.Slots, e.Budget, e.Expiry = v.form.Get("rpm"), v.form.Get("tpm"), v.form.Get("slots"), v.form.Get("budget"), v.form.Get("expiry")
-	e.Window = v.form.Get("window")
+func (rc *requestContext) retype(e *pages.KeyEntry) {
+	e.Name, e.Models, e.AllowIPs, e.Open = rc.form.Get("name"), rc.form.Get("models"), rc.form.Get("allow"), true
+	e.RPM, e.TPM, e.Slots, e.Budget, e.Expiry = rc.form.Get("rpm"), rc.form.Get("tpm"), rc.form.Get("slots"), rc.form.Get("budget"), rc.form.Get("expiry")
+	e.Window = rc.form.Get("window")
 	for i := range e.Scopes {
-		for _, s := range v.form["scope"] {
+		for _, s := range rc.form["scope"] {
 			e.Scopes[i].Ticked = e.Scopes[i].Ticked || s == e.Scopes[i].Name
 		}
 	}
 }
 
 // example is a request with a new key.
-func (v *visit) example(secret string) string {
-	model := v.options.Example()
+func (rc *requestContext) example(secret string) string {
+	model := rc.options.Example()
 	if model == "" {
 		return ""
 	}
@@ -136,20 +136,20 @@ func (v *visit) example(secret string) string {
 	return fmt.Sprintf(`curl %s/v1/chat/completions \
   -H 'Authorization: Bearer %s' \
   -H 'Content-Type: application/json' \
-  -d '{"model": %q, "messages": [{"role": "user", "content": "Hello"}]}'`, v.options.Address, secret, quoted)
+  -d '{"model": %q, "messages": [{"role": "user", "content": "Hello"}]}'`, rc.options.Address, secret, quoted)
 }
 
 // changeKey enables, disables or revokes a key.
-func (v *visit) changeKey() {
-	id, ctx := v.r.PathValue("id"), v.r.Context()
-	switch v.r.PathValue("action") {
+func (rc *requestContext) changeKey() {
+	id, ctx := rc.r.PathValue("id"), rc.r.Context()
+	switch rc.r.PathValue("action") {
 	case "enable":
-		v.concluded(v.options.Registry.EnableKey(ctx, v.user.ID, id, true), pathKeys, "key_enabled")
+		rc.concluded(rc.options.Registry.EnableKey(ctx, rc.user.ID, id, true), pathKeys, "key_enabled")
 	case "disable":
-		v.concluded(v.options.Registry.EnableKey(ctx, v.user.ID, id, false), pathKeys, "key_disabled")
+		rc.concluded(rc.options.Registry.EnableKey(ctx, rc.user.ID, id, false), pathKeys, "key_disabled")
 	case "revoke":
-		v.concluded(v.options.Registry.RevokeKey(ctx, v.user.ID, id), pathKeys, "key_revoked")
+		rc.concluded(rc.options.Registry.RevokeKey(ctx, rc.user.ID, id), pathKeys, "key_revoked")
 	default:
-		v.missing()
+		rc.missing()
 	}
 }

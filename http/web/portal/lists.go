@@ -12,9 +12,9 @@ import (
 const perPage = 50
 
 // part cuts the part that the address asks for out of a list.
-func part[T any](v *visit, path string, all []T) ([]T, pages.Pager) {
+func part[T any](rc *requestContext, path string, all []T) ([]T, pages.Pager) {
 	last := max((len(all)-1)/perPage, 0)
-	page, err := strconv.Atoi(v.query("page"))
+	page, err := strconv.Atoi(rc.query("page"))
 	page = min(max(page-1, 0), last)
 	if err != nil {
 		page = 0
@@ -23,7 +23,7 @@ func part[T any](v *visit, path string, all []T) ([]T, pages.Pager) {
 	p := pages.Pager{First: from + 1, Last: to, Total: len(all)}
 	address := func(page int) string {
 		q := url.Values{"page": {strconv.Itoa(page + 1)}}
-		if search := v.query("q"); search != "" {
+		if search := rc.query("q"); search != "" {
 			q.Set("q", search)
 		}
 		return path + "?" + q.Encode()

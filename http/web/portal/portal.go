@@ -36,7 +36,7 @@ type Options struct {
 	// Overview is what the gateway does at the moment, and Live are the doors of
 	// those who watch it; nil: nobody can.
 	Overview *httpflow.Overview
-	Live     func() *live.Doors
+	Live     func() *live.Handlers
 	Now      func() time.Time
 	Random   io.Reader
 }
@@ -63,45 +63,45 @@ func (p *Portal) Routes(handle func(pattern string, h http.HandlerFunc)) {
 	handle("GET /{$}", to(pathAccount))
 	handle("GET "+pathSignIn, p.signInPage)
 	handle("POST "+pathSignIn, p.signIn)
-	handle("GET /signout", p.member((*visit).signOutPage))
-	handle("POST /signout", p.memberForm((*visit).signOut))
+	handle("GET /signout", p.member((*requestContext).signOutPage))
+	handle("POST /signout", p.memberForm((*requestContext).signOut))
 
-	handle("GET "+pathAccount, p.member((*visit).account))
-	handle("GET /account/keys", p.member((*visit).keys))
-	handle("POST /account/keys", p.memberForm((*visit).createKey))
-	handle("POST /account/keys/{id}/{action}", p.memberForm((*visit).changeKey))
-	handle("GET /account/apps", p.member((*visit).apps))
-	handle("POST /account/apps/{id}/revoke", p.memberForm((*visit).revokeApp))
-	handle("GET /account/tokens", p.member((*visit).developerTokens))
-	handle("POST /account/tokens", p.memberForm((*visit).createDeveloperToken))
-	handle("POST /account/tokens/{id}/revoke", p.memberForm((*visit).revokeDeveloperToken))
-	handle("GET /account/security", p.member((*visit).security))
-	handle("POST /account/password", p.memberForm((*visit).changePassword))
-	handle("POST /account/sessions/end", p.memberForm((*visit).endSessions))
-	handle("POST /account/sessions/{id}/end", p.memberForm((*visit).endSession))
+	handle("GET "+pathAccount, p.member((*requestContext).account))
+	handle("GET /account/keys", p.member((*requestContext).keys))
+	handle("POST /account/keys", p.memberForm((*requestContext).createKey))
+	handle("POST /account/keys/{id}/{action}", p.memberForm((*requestContext).changeKey))
+	handle("GET /account/apps", p.member((*requestContext).apps))
+	handle("POST /account/apps/{id}/revoke", p.memberForm((*requestContext).revokeApp))
+	handle("GET /account/tokens", p.member((*requestContext).developerTokens))
+	handle("POST /account/tokens", p.memberForm((*requestContext).createDeveloperToken))
+	handle("POST /account/tokens/{id}/revoke", p.memberForm((*requestContext).revokeDeveloperToken))
+	handle("GET /account/security", p.member((*requestContext).security))
+	handle("POST /account/password", p.memberForm((*requestContext).changePassword))
+	handle("POST /account/sessions/end", p.memberForm((*requestContext).endSessions))
+	handle("POST /account/sessions/{id}/end", p.memberForm((*requestContext).endSession))
 
 	handle("GET "+pathLive, p.live)
 
 	handle("GET "+pathAdmin, to("/admin/users"))
-	handle("GET /admin/users", p.admin((*visit).users))
-	handle("POST "+pathUsers, p.adminForm((*visit).createUser))
-	handle("GET /admin/users/{id}", p.admin((*visit).oneUser))
-	handle("POST /admin/users/{id}/money", p.adminForm((*visit).moveMoney))
-	handle("POST /admin/users/{id}/status", p.adminForm((*visit).setStatus))
-	handle("POST /admin/users/{id}/keys", p.adminForm((*visit).createUserKey))
-	handle("POST /admin/users/{id}/ceiling", p.adminForm((*visit).changeCeiling))
-	handle("GET /admin/groups", p.admin((*visit).groups))
-	handle("POST /admin/groups", p.adminForm((*visit).createGroup))
-	handle("GET /admin/groups/{id}", p.admin((*visit).oneGroup))
-	handle("POST /admin/groups/{id}/ceiling", p.adminForm((*visit).changeGroup))
-	handle("POST /admin/groups/{id}/members", p.adminForm((*visit).addMember))
-	handle("POST /admin/groups/{id}/members/{user}/remove", p.adminForm((*visit).removeMember))
-	handle("POST /admin/groups/{id}/delete", p.adminForm((*visit).deleteGroup))
-	handle("GET /admin/keys", p.admin((*visit).allKeys))
-	handle("POST /admin/keys/{id}/{action}", p.adminForm((*visit).changeAnyKey))
-	handle("GET /admin/spend", p.admin((*visit).spend))
-	handle("GET /admin/codes", p.admin((*visit).codes))
-	handle("POST /admin/codes", p.adminForm((*visit).mint))
+	handle("GET /admin/users", p.admin((*requestContext).users))
+	handle("POST "+pathUsers, p.adminForm((*requestContext).createUser))
+	handle("GET /admin/users/{id}", p.admin((*requestContext).oneUser))
+	handle("POST /admin/users/{id}/money", p.adminForm((*requestContext).moveMoney))
+	handle("POST /admin/users/{id}/status", p.adminForm((*requestContext).setStatus))
+	handle("POST /admin/users/{id}/keys", p.adminForm((*requestContext).createUserKey))
+	handle("POST /admin/users/{id}/ceiling", p.adminForm((*requestContext).changeCeiling))
+	handle("GET /admin/groups", p.admin((*requestContext).groups))
+	handle("POST /admin/groups", p.adminForm((*requestContext).createGroup))
+	handle("GET /admin/groups/{id}", p.admin((*requestContext).oneGroup))
+	handle("POST /admin/groups/{id}/ceiling", p.adminForm((*requestContext).changeGroup))
+	handle("POST /admin/groups/{id}/members", p.adminForm((*requestContext).addMember))
+	handle("POST /admin/groups/{id}/members/{user}/remove", p.adminForm((*requestContext).removeMember))
+	handle("POST /admin/groups/{id}/delete", p.adminForm((*requestContext).deleteGroup))
+	handle("GET /admin/keys", p.admin((*requestContext).allKeys))
+	handle("POST /admin/keys/{id}/{action}", p.adminForm((*requestContext).changeAnyKey))
+	handle("GET /admin/spend", p.admin((*requestContext).spend))
+	handle("GET /admin/codes", p.admin((*requestContext).codes))
+	handle("POST /admin/codes", p.adminForm((*requestContext).mint))
 	p.flowRoutes(handle)
 }
 
@@ -111,7 +111,7 @@ func (p *Portal) Missing(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || strings.HasPrefix(r.URL.Path, pathAPI) || !strings.HasPrefix(r.URL.Path, pathAccount+"/") && !strings.HasPrefix(r.URL.Path, pathAdmin+"/") && !strings.HasPrefix(r.URL.Path, pathFlow+"/") {
 		return false
 	}
-	p.member((*visit).missing)(w, r)
+	p.member((*requestContext).missing)(w, r)
 	return true
 }
 
@@ -129,7 +129,7 @@ func seeOther(w http.ResponseWriter, path string) {
 }
 
 // visit is one request of somebody who is signed in.
-type visit struct {
+type requestContext struct {
 	*Portal
 	w       http.ResponseWriter
 	r       *http.Request
@@ -139,7 +139,7 @@ type visit struct {
 }
 
 // member serves a page to who is signed in.
-func (p *Portal) member(serve func(*visit)) http.HandlerFunc {
+func (p *Portal) member(serve func(*requestContext)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if v, ok := p.enter(w, r); ok {
 			serve(v)
@@ -148,7 +148,7 @@ func (p *Portal) member(serve func(*visit)) http.HandlerFunc {
 }
 
 // memberForm serves a form of who is signed in.
-func (p *Portal) memberForm(serve func(*visit)) http.HandlerFunc {
+func (p *Portal) memberForm(serve func(*requestContext)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		form, ok := p.readForm(w, r)
 		if !ok {
@@ -168,26 +168,28 @@ func (p *Portal) memberForm(serve func(*visit)) http.HandlerFunc {
 }
 
 // admin serves a page to who administers.
-func (p *Portal) admin(serve func(*visit)) http.HandlerFunc { return p.member(administering(serve)) }
+func (p *Portal) admin(serve func(*requestContext)) http.HandlerFunc {
+	return p.member(administering(serve))
+}
 
 // adminForm serves a form of who administers.
-func (p *Portal) adminForm(serve func(*visit)) http.HandlerFunc {
+func (p *Portal) adminForm(serve func(*requestContext)) http.HandlerFunc {
 	return p.memberForm(administering(serve))
 }
 
-func administering(serve func(*visit)) func(*visit) {
-	return func(v *visit) {
-		if !v.user.Admin {
-			v.missing()
+func administering(serve func(*requestContext)) func(*requestContext) {
+	return func(rc *requestContext) {
+		if !rc.user.Admin {
+			rc.missing()
 			return
 		}
-		serve(v)
+		serve(rc)
 	}
 }
 
 // enter finds out who is there. Who is not signed in is sent to do so and comes
 // back; a form is lost then, and its page is asked for instead.
-func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*visit, bool) {
+func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*requestContext, bool) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
 	case err != nil:
@@ -197,7 +199,7 @@ func (p *Portal) enter(w http.ResponseWriter, r *http.Request) (*visit, bool) {
 		seeOther(w, pathSignIn+"?"+url.Values{"next": {comeBack(r)}}.Encode())
 		return nil, false
 	}
-	return &visit{Portal: p, w: w, r: r, visitor: visitor, user: visitor.Session.User}, true
+	return &requestContext{Portal: p, w: w, r: r, visitor: visitor, user: visitor.Session.User}, true
 }
 
 func comeBack(r *http.Request) string {
@@ -226,28 +228,28 @@ func (p *Portal) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 }
 
 // desk is the frame of a page, with what was just done if the address says so.
-func (v *visit) desk() pages.Desk {
-	d := pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL())
-	if v.r.Method == http.MethodGet {
-		d.Notice = notices[v.query("done")]
+func (rc *requestContext) desk() pages.Desk {
+	d := pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())
+	if rc.r.Method == http.MethodGet {
+		d.Notice = notices[rc.query("done")]
 	}
 	return d
 }
 
 // query is a parameter of the address, "" if it is absent or cannot be read.
-func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
+func (rc *requestContext) query(name string) string { return rc.r.URL.Query().Get(name) }
 
 // done sends the browser to the page that says what was done.
-func (v *visit) done(path, what string) {
-	seeOther(v.w, path+"?"+url.Values{"done": {what}}.Encode())
+func (rc *requestContext) done(path, what string) {
+	seeOther(rc.w, path+"?"+url.Values{"done": {what}}.Encode())
 }
 
 // missing is the page for what is not there, or not the visitor's.
-func (v *visit) missing() {
-	v.write(v.w, v.r, http.StatusNotFound, &pages.Missing{Desk: pages.NewDesk(v.options.Browser, &v.visitor, v.options.TopUpURL())})
+func (rc *requestContext) missing() {
+	rc.write(rc.w, rc.r, http.StatusNotFound, &pages.Missing{Desk: pages.NewDesk(rc.options.Browser, &rc.visitor, rc.options.TopUpURL())})
 }
 
-func (v *visit) show(status int, view pages.View) { v.write(v.w, v.r, status, view) }
+func (rc *requestContext) show(status int, view pages.View) { rc.write(rc.w, rc.r, status, view) }
 
 func (p *Portal) write(w http.ResponseWriter, r *http.Request, status int, view pages.View) {
 	if err := pages.Write(w, status, view); err != nil && r.Context().Err() == nil {

@@ -42,7 +42,7 @@ const retryUnavailable = 5 * time.Second
 
 // problem puts an error into words for the form it is about. What is nobody's to
 // hear goes to the log.
-func (v *visit) problem(err error) (status int, text string) {
+func (rc *requestContext) problem(err error) (status int, text string) {
 	var field *tokens.FieldError
 	var limited *tokens.Limited
 	switch {
@@ -57,31 +57,31 @@ func (v *visit) problem(err error) (status int, text string) {
 	case errors.Is(err, tokens.ErrTooMany):
 		return http.StatusUnprocessableEntity, sentence(err.Error())
 	case errors.As(err, &limited):
-		setRetry(v.w.Header(), limited.RetryAfter)
+		setRetry(rc.w.Header(), limited.RetryAfter)
 		return http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."
 	case errors.Is(err, state.ErrInsufficient):
 		return http.StatusUnprocessableEntity, "The account does not have that much: what is spent or held cannot be taken."
 	case errors.Is(err, state.ErrInvalid):
 		return http.StatusUnprocessableEntity, "The amount is too large or too small."
 	}
-	if v.r.Context().Err() == nil {
-		v.options.Logger.Error("portal", "path", v.r.URL.Path, "cause", err)
+	if rc.r.Context().Err() == nil {
+		rc.options.Logger.Error("portal", "path", rc.r.URL.Path, "cause", err)
 	}
-	setRetry(v.w.Header(), retryUnavailable)
+	setRetry(rc.w.Header(), retryUnavailable)
 	return http.StatusServiceUnavailable, failureBusy.Message
 }
 
 // concluded answers a form that is one button: with the page that says what was
 // done, 404, or why it could not be.
-func (v *visit) concluded(err error, path, what string) {
+func (rc *requestContext) concluded(err error, path, what string) {
 	switch {
 	case err == nil:
-		v.done(path, what)
+		rc.done(path, what)
 	case errors.Is(err, tokens.ErrNotFound), errors.Is(err, state.ErrNotFound):
-		v.missing()
+		rc.missing()
 	default:
-		status, text := v.problem(err)
-		v.show(status, &pages.Failure{Title: "That did not work", Message: text})
+		status, text := rc.problem(err)
+		rc.show(status, &pages.Failure{Title: "That did not work", Message: text})
 	}
 }
 

@@ -90,16 +90,16 @@ func (p *Portal) refusedLogin(w http.ResponseWriter, r *http.Request, err error)
 	case errors.Is(err, tokens.ErrUserDisabled):
 		return http.StatusForbidden, "This account is disabled."
 	}
-	return (&visit{Portal: p, w: w, r: r}).problem(err)
+	return (&requestContext{Portal: p, w: w, r: r}).problem(err)
 }
 
 // signOutPage is for who typed the address: signing out takes a form.
-func (v *visit) signOutPage() { v.show(http.StatusOK, &pages.SignOut{Desk: v.desk()}) }
+func (rc *requestContext) signOutPage() { rc.show(http.StatusOK, &pages.SignOut{Desk: rc.desk()}) }
 
-func (v *visit) signOut() {
-	if _, err := v.options.Browser.SignOut(v.w, v.r); err != nil {
-		v.busy(v.w, v.r, err)
+func (rc *requestContext) signOut() {
+	if _, err := rc.options.Browser.SignOut(rc.w, rc.r); err != nil {
+		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	v.done(pathSignIn, "signed_out")
+	rc.done(pathSignIn, "signed_out")
 }

@@ -28,7 +28,7 @@ func (m *maker) order() (*videojob.Order, error) {
 		Spec: video.Spec{Operation: a.Operation, Prompt: a.Prompt, Seconds: a.Seconds, Size: a.Size, Characters: a.Characters, User: a.User},
 		Video: state.Video{Owner: m.owner(), Key: m.key.ID, Request: accesslog.RequestID(m.w), Account: m.key.Charged(), Operation: string(a.Operation), Model: m.model(), Prompt: a.Prompt,
 			Size: a.Size.String(), Seconds: int64(a.Seconds), Billable: int64(a.Seconds), Once: m.once, Asked: asked}}
-	if m.doors.Ledger == nil {
+	if m.handlers.Ledger == nil {
 		o.Video.Account = ""
 	}
 	switch {
@@ -89,7 +89,7 @@ func (m *maker) keepFiles(o *videojob.Order) (err error) {
 func (m *maker) keep(o *videojob.Order, content io.Reader, f video.File, limit int64) (*video.File, error) {
 	// Who is served later than a job may take is not served at all.
 	const life = 24 * time.Hour
-	info, err := m.doors.Content.store.Put(string(m.owner()), content, f.Type, limit, m.doors.Env.Now().Add(life))
+	info, err := m.handlers.Content.store.Put(string(m.owner()), content, f.Type, limit, m.handlers.Env.Now().Add(life))
 	if err != nil {
 		told := notKept(err)
 		if told.Status == http.StatusServiceUnavailable {

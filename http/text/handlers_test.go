@@ -53,7 +53,8 @@ func TestEveryShapeStreams(t *testing.T) {
 		}
 		r := g.do("POST", path, body)
 		h := r.header
-		if r.status != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-cache" || h.Get("X-Accel-Buffering") != "no" {
+		if r.status != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-cache" ||
+			h.Get("X-Accel-Buffering") != "no" {
 			t.Errorf("%s: %d %v", a.shape, r.status, h)
 		}
 		if len(r.events()) < 2 {
@@ -61,14 +62,15 @@ func TestEveryShapeStreams(t *testing.T) {
 		}
 	}
 	array := g.do("POST", "/v1beta/models/alpha:streamGenerateContent", asks[4].body)
-	if array.header.Get("Content-Type") != "application/json" || !gjson.ValidBytes(array.body) || !gjson.ParseBytes(array.body).IsArray() {
+	if array.header.Get("Content-Type") != "application/json" || !gjson.ValidBytes(array.body) ||
+		!gjson.ParseBytes(array.body).IsArray() {
 		t.Errorf("without alt=sse: %v %s", array.header, array.body)
 	}
 }
 
-// TestTheFirstBrokenCheckIsTheOneTold walks the order of decisions.md: each
+// TestTheErrorIsThatOfTheFirstFailedCheck walks the order of decisions.md: each
 // request breaks its rule and all that come after it.
-func TestTheFirstBrokenCheckIsTheOneTold(t *testing.T) {
+func TestTheErrorIsThatOfTheFirstFailedCheck(t *testing.T) {
 	g := open(t)
 	g.key("none", func(k *state.Key) { k.Scopes = []string{} })
 	g.key("narrow", func(k *state.Key) { k.Models = []string{"beta*"} })
@@ -99,7 +101,7 @@ func TestTheFirstBrokenCheckIsTheOneTold(t *testing.T) {
 	}
 }
 
-func TestAModelNobodyServesIsNotFound(t *testing.T) {
+func TestAModelWithoutAProviderIsNotFound(t *testing.T) {
 	g := openWithout(t, "*")
 	for _, a := range asks {
 		r := g.do("POST", strings.Replace(a.path, "alpha", "nope", 1), strings.Replace(a.body, "alpha", "nope", 1))
@@ -149,7 +151,8 @@ func TestEveryErrorHasTheWholeEnvelope(t *testing.T) {
 
 func checkEnvelope(t *testing.T, name, shape string, r reply, status int) {
 	t.Helper()
-	if r.status != status || r.header.Get("Content-Type") != "application/json" || r.header.Get("X-Request-Id") == "" || r.header.Get("Request-Id") == "" {
+	if r.status != status || r.header.Get("Content-Type") != "application/json" || r.header.Get("X-Request-Id") == "" ||
+		r.header.Get("Request-Id") == "" {
 		t.Errorf("%s: %d %v", name, r.status, r.header)
 	}
 	e := r.get("error")
@@ -183,7 +186,7 @@ func checkEnvelope(t *testing.T, name, shape string, r reply, status int) {
 	}
 }
 
-func TestKeyLimitsAreToldAndKept(t *testing.T) {
+func TestKeyLimitsAreReportedAndEnforced(t *testing.T) {
 	g := open(t)
 	g.key("limited", func(k *state.Key) { k.Limits = state.Limits{RPM: 2, TPM: 100_000} })
 	r := g.do("POST", asks[0].path, asks[0].body, g.as("limited")...)
@@ -212,7 +215,7 @@ func TestKeyLimitsAreToldAndKept(t *testing.T) {
 	}
 }
 
-func TestNoClientIsToldToWaitLongerThanAMinute(t *testing.T) {
+func TestRetryAfterIsAtMostAMinute(t *testing.T) {
 	g := open(t)
 	g.key("slow", func(k *state.Key) { k.Limits.TPM = 10 })
 	body := `{"model":"alpha","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
@@ -234,11 +237,23 @@ func TestABrokenRequestIsGivenBackToItsKey(t *testing.T) {
 }
 
 func TestSystemTurnsNeedTheCataloguesWord(t *testing.T) {
-	up := newUpstream(t, answerJSON(200, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`))
+	up := newUpstream(
+		t,
+		answerJSON(
+			200,
+			`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`,
+		),
+	)
 	yes := true
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
-			catalog.Model{Pattern: "open", Capabilities: &catalog.CapabilityOverrides{SystemTurns: &yes}}, catalog.Model{Pattern: "shut"})
+		g.provider(
+			catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
+			catalog.Model{
+				Pattern:      "open",
+				Capabilities: &catalog.CapabilityOverrides{SystemTurns: &yes},
+			},
+			catalog.Model{Pattern: "shut"},
+		)
 	})
 	body := `{"model":"%s","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`
 	if r := g.do("POST", "/v1/messages", fmt.Sprintf(body, "open")); r.status != 200 {
@@ -259,10 +274,24 @@ func TestSystemTurnsNeedTheCataloguesWord(t *testing.T) {
 
 func TestUpstreamErrorsGiveNothingAway(t *testing.T) {
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-		answerJSON(400, `{"error":{"message":"bad request to http://`+r.Host+`/v1 with key provider-key-0123","type":"invalid_request_error","param":"messages","code":"bad"}}`)(w, r)
+		answerJSON(
+			400,
+			`{"error":{"message":"bad request to http://`+r.Host+`/v1 with key provider-key-0123","type":"invalid_request_error","param":"messages","code":"bad"}}`,
+		)(
+			w,
+			r,
+		)
 	})
 	g := open(t, func(g *gateway) {
-		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL + "/v1", APIKeys: []string{"provider-key-0123"}}, catalog.Model{Pattern: "m"})
+		g.provider(
+			catalog.Provider{
+				Name:    "up",
+				Shape:   dialoguetest.Chat,
+				BaseURL: up.URL + "/v1",
+				APIKeys: []string{"provider-key-0123"},
+			},
+			catalog.Model{Pattern: "m"},
+		)
 	})
 	r := g.do("POST", asks[0].path, strings.Replace(asks[0].body, "alpha", "m", 1))
 	want(t, r, 400, "bad")
@@ -278,22 +307,41 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-refused", "Authorization", "Bearer secret-of-nobody")
 	g.do("POST", asks[0].path, `{"model":"alpha"}`, "X-Request-Id", "r-invalid")
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-failed", "X-Sandbox", "status=500")
-	g.do("POST", asks[0].path, strings.Replace(asks[0].body, "{", `{"stream":true,`, 1), "X-Request-Id", "r-broken", "X-Sandbox", "error=2")
+	g.do(
+		"POST",
+		asks[0].path,
+		strings.Replace(asks[0].body, "{", `{"stream":true,`, 1),
+		"X-Request-Id",
+		"r-broken",
+		"X-Sandbox",
+		"error=2",
+	)
 	g.do("GET", "/v1beta/models?key="+g.secrets["all"], "", "X-Request-Id", "r-list", "Authorization", "")
 	g.do("GET", "/v1/none%0A%1B[31m", "", "X-Request-Id", "r-path")
 	g.do("GET", "/healthz", "", "X-Request-Id", "r-health")
 	g.do("POST", asks[0].path, asks[0].body, append(g.as("none"), "X-Request-Id", "r-scope")...)
-	want := map[string]int64{"r-scope": 403, "r-answered": 200, "r-refused": 401, "r-invalid": 400, "r-failed": 500, "r-broken": 500, "r-list": 200, "r-path": 404}
+	want := map[string]int64{
+		"r-scope":    403,
+		"r-answered": 200,
+		"r-refused":  401,
+		"r-invalid":  400,
+		"r-failed":   500,
+		"r-broken":   500,
+		"r-list":     200,
+		"r-path":     404,
+	}
 	lines := g.log.lines()
 	if len(lines) != len(want) {
 		t.Errorf("%d lines, want %d", len(lines), len(want))
 	}
 	for _, l := range lines {
 		id := l.Get("request_id").String()
-		if l.Get("status").Int() != want[id] || !l.Get("duration").Exists() || !l.Get("path").Exists() || !l.Get("method").Exists() {
+		if l.Get("status").Int() != want[id] || !l.Get("duration").Exists() || !l.Get("path").Exists() ||
+			!l.Get("method").Exists() {
 			t.Errorf("%s: %s, want status %d", id, l.Raw, want[id])
 		}
-		if failed := l.Get("status").Int() >= 400 && id != "r-path"; failed != (l.Get("error").String() != "") || strings.Count(l.Raw, `"error":`) > 1 {
+		if failed := l.Get("status").Int() >= 400 && id != "r-path"; failed != (l.Get("error").String() != "") ||
+			strings.Count(l.Raw, `"error":`) > 1 {
 			t.Errorf("%s: a failure's line has its name once, others none: %s", id, l.Raw)
 		}
 		if n := l.Get("input_tokens"); n.Exists() && n.Int() < 0 || strings.Contains(l.Raw, `""`) {
@@ -305,7 +353,9 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 			}
 		}
 	}
-	if line := lines[0]; line.Get("provider").String() != "sandbox" || line.Get("key").String() != "key_all" || line.Get("model").String() != "alpha" || line.Get("output_tokens").Int() == 0 {
+	if line := lines[0]; line.Get("provider").String() != "sandbox" || line.Get("key").String() != "key_all" ||
+		line.Get("model").String() != "alpha" ||
+		line.Get("output_tokens").Int() == 0 {
 		t.Errorf("an answered request: %s", line.Raw)
 	}
 	if line := lines[len(lines)-1]; line.Get("key").String() != "key_none" {
@@ -313,13 +363,22 @@ func TestEveryRequestLeavesOneLine(t *testing.T) {
 	}
 }
 
-// TestNobodyGetsAnothersBytes has many requests at once, each of which
+// TestRepliesDoNotMixUnderLoad has many requests at once, each of which
 // must get its own words back.
-func TestNobodyGetsAnothersBytes(t *testing.T) {
+func TestRepliesDoNotMixUnderLoad(t *testing.T) {
 	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) })
 	up.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		answerJSON(400, `{"error":{"message":`+gjson.GetBytes(body, "messages.0.content").Raw+`,"type":"t","param":null,"code":null}}`)(w, r)
+		answerJSON(
+			400,
+			`{"error":{"message":`+gjson.GetBytes(
+				body,
+				"messages.0.content",
+			).Raw+`,"type":"t","param":null,"code":null}}`,
+		)(
+			w,
+			r,
+		)
 	})
 	g := open(t, func(g *gateway) {
 		g.provider(catalog.Provider{Name: "up", Shape: dialoguetest.Chat, BaseURL: up.URL}, catalog.Model{Pattern: "m"})
@@ -327,7 +386,8 @@ func TestNobodyGetsAnothersBytes(t *testing.T) {
 	parallel(16, 20, func(worker, i int) {
 		marker := fmt.Sprintf("marker %d-%d ", worker, i) + strings.Repeat("x", 9000+worker)
 		r := g.do("POST", asks[0].path, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q}]}`, marker))
-		if got := r.get("error.message").String(); !strings.HasPrefix(marker, strings.TrimSuffix(got, "...")) || len(got) < 1000 {
+		if got := r.get("error.message").String(); !strings.HasPrefix(marker, strings.TrimSuffix(got, "...")) ||
+			len(got) < 1000 {
 			t.Errorf("worker %d got %.40q", worker, got)
 		}
 	})

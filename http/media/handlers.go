@@ -44,27 +44,27 @@ type Options struct {
 }
 
 // Doors are the handlers of the media shapes. Safe for concurrent use.
-type Doors struct{ Options }
+type Handlers struct{ Options }
 
 // New makes the doors.
-func New(o Options) *Doors {
+func New(o Options) *Handlers {
 	if o.Watchers == nil {
 		o.Watchers = share.New(share.Watchers, 0, 1)
 	}
-	return &Doors{Options: o}
+	return &Handlers{Options: o}
 }
 
 // resolve is the name under which the catalogue knows a model.
-func (d *Doors) resolve(model string) string {
-	if entry, ok := d.Catalog().Resolve(model); ok {
+func (hs *Handlers) resolve(model string) string {
+	if entry, ok := hs.Catalog().Resolve(model); ok {
 		return entry.Name
 	}
 	return model
 }
 
 // planFor is what to try for a model, nil if nobody serves it.
-func (d *Doors) planFor(model string) []catalog.Candidate {
-	entry, ok := d.Catalog().Resolve(model)
+func (hs *Handlers) planFor(model string) []catalog.Candidate {
+	entry, ok := hs.Catalog().Resolve(model)
 	if !ok {
 		return nil
 	}

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // Doors are the handlers. Any goroutine may use them.
-type Doors struct {
+type Handlers struct {
 	options  Options
 	upgrader websocket.Upgrader
 
@@ -54,32 +54,32 @@ type Doors struct {
 var errDraining = errors.New("the gateway is shutting down")
 
 // New makes the doors.
-func New(o Options) *Doors {
-	d := &Doors{options: o, gone: make(chan struct{})}
-	d.upgrader = newUpgrader()
-	d.ctx, d.stop = context.WithCancelCause(context.Background())
-	return d
+func New(o Options) *Handlers {
+	hs := &Handlers{options: o, gone: make(chan struct{})}
+	hs.upgrader = newUpgrader()
+	hs.ctx, hs.stop = context.WithCancelCause(context.Background())
+	return hs
 }
 
 // Drain refuses new watchers and ends the others: sockets are closed with 1001,
 // streams end, and both kinds of clients come back to whoever serves then.
-func (d *Doors) Drain() {
-	d.mu.Lock()
-	if !d.draining {
-		d.draining = true
-		if d.all == 0 {
-			close(d.gone)
+func (hs *Handlers) Drain() {
+	hs.mu.Lock()
+	if !hs.draining {
+		hs.draining = true
+		if hs.all == 0 {
+			close(hs.gone)
 		}
 	}
-	d.mu.Unlock()
-	d.stop(errDraining)
+	hs.mu.Unlock()
+	hs.stop(errDraining)
 }
 
 // Wait waits after Drain until every watcher has left. The server does not know
 // the connections of sockets, so it does not wait for them.
-func (d *Doors) Wait(ctx context.Context) error {
+func (hs *Handlers) Wait(ctx context.Context) error {
 	select {
-	case <-d.gone:
+	case <-hs.gone:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -87,50 +87,50 @@ func (d *Doors) Wait(ctx context.Context) error {
 }
 
 // Watching is how many watchers there are.
-func (d *Doors) Watching() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.all
+func (hs *Handlers) Watching() int {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.all
 }
 
 // enter counts a watcher in. The caller calls leave when its watching has ended.
-func (d *Doors) enter(owner state.Owner) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.draining {
+func (hs *Handlers) enter(owner state.Owner) error {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.draining {
 		return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "shutting_down",
 			Message: errDraining.Error(), RetryAfter: time.Second}
 	}
-	if err := d.options.Watchers.Take(string(owner), 1); err != nil {
+	if err := hs.options.Watchers.Take(string(owner), 1); err != nil {
 		return err
 	}
-	d.all++
+	hs.all++
 	return nil
 }
 
-func (d *Doors) leave(owner state.Owner) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.options.Watchers.Give(string(owner), 1)
-	if d.all--; d.all == 0 && d.draining {
-		close(d.gone)
+func (hs *Handlers) leave(owner state.Owner) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.options.Watchers.Give(string(owner), 1)
+	if hs.all--; hs.all == 0 && hs.draining {
+		close(hs.gone)
 	}
 }
 
 // lifetime is the context of one watcher: it ends with its request, with the doors, and
 // with the error of still as soon as the watcher must not watch any more.
-func (d *Doors) lifetime(r *http.Request, still func() error) (context.Context, func()) {
+func (hs *Handlers) lifetime(r *http.Request, still func() error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	release := context.AfterFunc(d.ctx, func() { cancel(errDraining) })
-	leave := d.options.Auth.While(still, cancel)
+	release := context.AfterFunc(hs.ctx, func() { cancel(errDraining) })
+	leave := hs.options.Auth.While(still, cancel)
 	return ctx, func() { leave(); release(); cancel(context.Canceled) }
 }
 
 // refuse answers a request that will watch nothing.
-func (d *Doors) refuse(w http.ResponseWriter, err error) {
+func (hs *Handlers) refuse(w http.ResponseWriter, err error) {
 	e := envelope.From(err)
 	if e.Status >= http.StatusInternalServerError && e.Cause != nil {
-		d.options.Logger.Warn("request failed", "request_id", accesslog.RequestID(w), "status", e.Status, "cause", e.Cause)
+		hs.options.Logger.Warn("request failed", "request_id", accesslog.RequestID(w), "status", e.Status, "cause", e.Cause)
 	}
 	accesslog.Note(w, slog.Any("error", e.Code))
 	envelope.Write(w, envelope.Plain, e)

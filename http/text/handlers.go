@@ -1,0 +1,444 @@
+package text
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/background"
+	"stagedoor/actors/flow"
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/telemetry"
+	"stagedoor/actors/text"
+	"stagedoor/actors/throttle"
+	"stagedoor/http/accesslog"
+	"stagedoor/http/auth"
+	"stagedoor/http/envelope"
+	"stagedoor/http/sse"
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/shapes"
+	"stagedoor/state"
+	"stagedoor/state/share"
+)
+
+// Options configure Handlers.
+type Options struct {
+	Logger *slog.Logger
+	Env    *dialogue.Env
+	Auth   *auth.Authenticator
+	// Requests runs the requests for text.
+	Requests *text.Service
+	// Catalog returns the current catalogue.
+	Catalog func() *catalog.Catalog
+	// Limits enforces the limits of keys.
+	Limits *throttle.Keys
+	// Shapes are the text shapes.
+	Shapes []*shapes.Shape
+	Store  *state.State
+	// Ledger charges the users of keys for models that have a price.
+	Ledger *ledger.Client
+	// Flow, if not nil, keeps receipts of requests that cost nothing.
+	Flow *flow.Registry
+	// Metrics, if not nil, counts streams.
+	Metrics *telemetry.Metrics
+	// Watchers limits the streams of background responses, together with other requests
+	// that watch. Nil means no limit.
+	Watchers *share.Pool
+	// Background runs background responses. Durable says that Store outlives the process,
+	// so that the next process can continue them.
+	Background *background.Registry
+	Durable    bool
+}
+
+// Handlers has the HTTP handlers of the text shapes. It is safe for concurrent use.
+type Handlers struct {
+	Options
+	items *itemIndex
+}
+
+// New returns Handlers.
+func New(o Options) *Handlers {
+	if o.Watchers == nil {
+		o.Watchers = share.New(share.Watchers, 0, 1)
+	}
+	return &Handlers{Options: o, items: newItemIndex(maxItems)}
+}
+
+// Handle returns the handler of a route of a shape.
+func (hs *Handlers) Handle(s *shapes.Shape, route shapes.Route) http.HandlerFunc {
+	if s.Read != nil {
+		return func(w http.ResponseWriter, r *http.Request) {
+			in, task := s.Read(r)
+			hs.newRequestContext(s, w, r, in).perform(task)
+		}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		hs.newRequestContext(s, w, r, shapes.Params{Path: r.URL.Path, Header: r.Header}).perform(route.Task)
+	}
+}
+
+// perform runs the task of the request's route.
+func (rc *requestContext) perform(task shapes.Task) {
+	switch task {
+	case shapes.Generate:
+		rc.serve()
+	case shapes.Count:
+		rc.count()
+	default:
+		rc.refuse(envelope.NotFound(rc.r.URL.Path))
+	}
+}
+
+// newRequestContext is not inlined, because its temporaries would otherwise stay on the stack of each
+// stream while it lasts.
+//
+//go:noinline
+func (hs *Handlers) newRequestContext(
+	s *shapes.Shape,
+	w http.ResponseWriter,
+	r *http.Request,
+	in shapes.Params,
+) *requestContext {
+	return &requestContext{handlers: hs, shape: s, w: w, r: r, in: in}
+}
+
+// requestContext is the state of one request in its handler. Its checks run in the order of
+// decisions.md, so that a request that breaks several rules gets the error of the first.
+type requestContext struct {
+	handlers *Handlers
+	shape    *shapes.Shape
+	w        http.ResponseWriter
+	r        *http.Request
+	in       shapes.Params
+
+	key     state.Key
+	era     uint64 // auth.Authenticator.Era before the key was looked up
+	body    *body
+	payload []byte // the body after changes of the gateway
+	head    shapes.Head
+	plan    []catalog.Candidate
+	pass    *throttle.Pass
+	record  *record // nil unless the response is stored
+}
+
+func (rc *requestContext) serve() {
+	defer func() { rc.pass.Release(0) }() // has no effect after the release in settle
+	if err := rc.admit(); err != nil {
+		rc.refuse(err)
+		if rc.body != nil {
+			rc.body.free()
+		}
+		return
+	}
+	if rc.shape.Traits.StoresReplies {
+		rc.serveResponses()
+		return
+	}
+	rc.run(rc.textRequest())
+}
+
+// admit runs all checks, before the request costs anything.
+func (rc *requestContext) admit() error {
+	if err := rc.read(); err != nil {
+		return err
+	}
+	if err := rc.route(); err != nil {
+		return err
+	}
+	return auth.Charge(rc.w, rc.pass, rc.estimate(), rc.handlers.Env.Now())
+}
+
+// read checks the key and its limits, and then reads the body. The caller releases
+// rc.pass, also after an error.
+func (rc *requestContext) read() error {
+	if err := rc.identify(); err != nil {
+		return err
+	}
+	pass, err := auth.Admit(rc.w, rc.r, rc.handlers.Limits, &rc.key, rc.handlers.Env.Now())
+	if err != nil {
+		return err
+	}
+	rc.pass = pass
+	b, err := readBody(rc.w, rc.r)
+	if err != nil {
+		return err
+	}
+	rc.body, rc.payload = b, b.b
+	if _, ok := rc.shape.Inbound.(shapes.SyntaxChecker); ok {
+		return nil // check tests the syntax together with the rules
+	}
+	return checkJSON(rc.payload, rc.shape.Members)
+}
+
+// identify checks the key and that it has the shape's scope.
+func (rc *requestContext) identify() error {
+	rc.era = rc.handlers.Auth.Era()
+	key, err := rc.handlers.Auth.Identify(rc.r, rc.shape.Scope, rc.shape.Traits.KeyInQuery)
+	rc.key = key // kept after an error too, for the log
+	return err
+}
+
+// route checks the body by the shape's rules and finds the model.
+func (rc *requestContext) route() error {
+	head, err := rc.check()
+	if err != nil {
+		return err
+	}
+	rc.head = head
+	if err := rc.handlers.Auth.Permit(&rc.key, rc.r, "", head.Model); err != nil {
+		return err
+	}
+	if rc.plan == nil {
+		rc.plan = rc.handlers.planFor(head.Model)
+	}
+	if rc.plan == nil {
+		return envelope.ModelNotFound(head.Model)
+	}
+	return nil
+}
+
+// check applies the shape's rules. A system role inside the conversation may be against them.
+// The request is checked again without this rule if the catalogue says that its model takes such
+// a role (decisions.md "Text shapes").
+func (rc *requestContext) check() (shapes.Head, error) {
+	head, err := rc.shape.Check(rc.payload, rc.in)
+	if err != nil {
+		if bad := checkJSON(rc.payload, rc.shape.Members); bad != nil {
+			return head, bad
+		}
+	}
+	var e *dialogue.Error
+	if err == nil || !rc.shape.Traits.SystemTurns || !errors.As(err, &e) || !strings.HasSuffix(e.Param, ".role") {
+		return head, err
+	}
+	plan := rc.handlers.planFor(gjson.GetBytes(rc.payload, "model").String())
+	if plan == nil || !plan[0].Target(rc.shape.Name).Caps.SystemTurns {
+		return head, err
+	}
+	rc.plan, rc.in.SystemTurns = plan, true
+	return rc.shape.Check(rc.payload, rc.in)
+}
+
+// planFor returns the candidates for a model in the order in which to try them, or nil if the model is
+// not in the catalogue.
+func (hs *Handlers) planFor(model string) []catalog.Candidate {
+	entry, ok := hs.Catalog().Resolve(model)
+	if !ok {
+		return nil
+	}
+	return entry.Plan(pick)
+}
+
+// estimate returns the tokens that the limits reserve for a request: one for every four bytes of the
+// request, and the most that the client asks for in the reply.
+func (rc *requestContext) estimate() int {
+	return len(rc.payload)/4 + int(max(rc.head.MaxTokens, 0))
+}
+
+func (rc *requestContext) mode() shapes.Mode {
+	switch {
+	case !rc.head.Stream:
+		return shapes.Whole
+	case rc.in.Array:
+		return shapes.Array
+	default:
+		return shapes.Stream
+	}
+}
+
+// textRequest describes the request to actors/text.
+func (rc *requestContext) textRequest() *text.Request {
+	return &text.Request{
+		ID: accesslog.RequestID(rc.w), Inbound: rc.shape, Mode: rc.mode(), In: rc.in, Head: rc.head, Body: rc.payload,
+		Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: class(rc.head.ServiceTier,
+			rc.head.Background),
+		Tokens: rc.estimate(),
+	}
+}
+
+// class returns the priority class of a request. Background responses have the lowest priority.
+func class(tier string, background bool) int {
+	if background {
+		return throttle.Background
+	}
+	return throttle.ClassOf(tier)
+}
+
+// run runs the request and writes its reply.
+func (rc *requestContext) run(q *text.Request) {
+	rc.meter(q)
+	reply := rc.handlers.Requests.Begin(rc.r.Context(), q)
+	rc.write(reply)
+	rc.settle(reply)
+}
+
+// settle releases what the request holds and records its outcome. It is not inlined, for the same
+// reason as newRequestContext.
+//
+//go:noinline
+func (rc *requestContext) settle(reply *text.Reply) {
+	out := reply.Outcome()
+	rc.record.close(&out)
+	rc.pass.Release(used(&out))
+	rc.note(&out)
+	rc.trace(&out)
+	if out.Err == nil && out.Attempts <= 1 {
+		// After a failed attempt, a transport may still be reading the body.
+		rc.body.free()
+	}
+}
+
+// used returns the tokens that a request has used, or -1 if the upstream did not report any and the
+// estimate is charged.
+func used(out *text.Outcome) int {
+	if out.Committed && out.Usage.InputTotal < 0 && out.Usage.OutputTotal < 0 {
+		return -1
+	}
+	return int(dialogue.CountOrZero(out.Usage.InputTotal) + dialogue.CountOrZero(out.Usage.OutputTotal))
+}
+
+// write sends the chunks of a reply to the client.
+func (rc *requestContext) write(reply *text.Reply) {
+	first, ok := <-reply.Chunks()
+	if !ok {
+		rc.answer(envelope.From(nil))
+		return
+	}
+	if first.Err != nil {
+		rc.headers(first.Meta)
+		rc.answer(first.Err)
+		for range reply.Chunks() {
+		}
+		return
+	}
+	rc.headers(first.Meta)
+	if rc.mode() == shapes.Whole {
+		rc.writeWhole(reply, first)
+		return
+	}
+	if refused := rc.record.open(&first); refused != nil {
+		first.Data.Free()
+		rc.rest(reply, refused)
+		rc.answer(refused)
+		return
+	}
+	rc.writeStream(reply, first)
+}
+
+func (rc *requestContext) writeWhole(reply *text.Reply, f text.Chunk) {
+	h := rc.w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(f.Data.B))}
+	rc.w.WriteHeader(http.StatusOK)
+	_, err := rc.w.Write(f.Data.B)
+	f.Data.Free()
+	rc.rest(reply, err)
+}
+
+// rest discards the rest of a reply. If err is not nil, the client has left, and the reply is
+// abandoned.
+func (rc *requestContext) rest(reply *text.Reply, err error) {
+	if err != nil {
+		reply.Abandon()
+	}
+	for f := range reply.Chunks() {
+		if f.Data != nil {
+			f.Data.Free()
+		}
+	}
+}
+
+func (rc *requestContext) writeStream(reply *text.Reply, f text.Chunk) {
+	mode := rc.mode()
+	contentType := "text/event-stream"
+	if mode == shapes.Array {
+		contentType = "application/json"
+	}
+	defer rc.handlers.Metrics.StreamOpened()()
+	out := sse.NewWriter(rc.w, contentType, rc.handlers.Env.Now)
+	beat := time.NewTicker(sse.LookEvery)
+	defer beat.Stop()
+	for {
+		if f.Failed != nil {
+			rc.record.fail(&f)
+		}
+		err := out.Send(f.Data.B)
+		f.Data.Free()
+		if err != nil {
+			rc.rest(reply, err)
+			return
+		}
+		var ok bool
+		if f, ok = rc.next(reply, out, beat, mode); !ok {
+			return
+		}
+	}
+}
+
+// next waits for a chunk and sends heartbeats meanwhile.
+func (rc *requestContext) next(
+	reply *text.Reply,
+	out *sse.Writer,
+	beat *time.Ticker,
+	mode shapes.Mode,
+) (text.Chunk, bool) {
+	for {
+		select {
+		case f, ok := <-reply.Chunks():
+			return f, ok
+		case <-beat.C:
+			if !out.Quiet() {
+				continue
+			}
+			if b := rc.shape.Heartbeat(mode); b != nil && out.Send(b) != nil {
+				rc.rest(reply, context.Canceled)
+				return text.Chunk{}, false
+			}
+		}
+	}
+}
+
+var jsonType = []string{"application/json"}
+
+// headers sets the headers that report what the gateway did to the request.
+func (rc *requestContext) headers(m *text.Meta) {
+	h := rc.w.Header()
+	if m == nil {
+		return
+	}
+	if m.Degraded != "" {
+		h["X-Structured-Output-Degraded"] = []string{m.Degraded}
+	}
+	if m.Losses != "" {
+		h["X-Stagedoor-Losses"] = []string{m.Losses}
+	}
+	h["X-Queue-Ms"] = queueMs(m.Queued)
+}
+
+var noQueue = []string{"0"}
+
+func queueMs(d time.Duration) []string {
+	if d < time.Millisecond {
+		return noQueue
+	}
+	return []string{strconv.FormatInt(d.Milliseconds(), 10)}
+}
+
+// refuse writes the error of a request that was not sent to any provider.
+func (rc *requestContext) refuse(err error) {
+	rc.note(nil)
+	rc.trace(nil)
+	rc.answer(err)
+}
+
+// answer writes an error in the dialect of the shape.
+func (rc *requestContext) answer(err error) {
+	auth.Refuse(rc.w, rc.handlers.Logger, rc.shape.Envelope, err)
+}
