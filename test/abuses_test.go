@@ -64,7 +64,7 @@ var abuses = []attack{
 	}},
 	{"2.8", "negative counts in sums, and pauses that could not be ended", []string{
 		"providers/dialogue TestSumsOfUsageStayNegativeOnceACountWas",
-		"actors/house TestPauseThatCouldNotBeEndedIsNotSaidToBe",
+		"actors/runtime TestPauseThatCouldNotBeEndedIsNotSaidToBe",
 	}},
 	{"2.9", "the budget of a key without a user", []string{
 		"http/text TestBudgetOfAKeyWithoutAUserCounts",

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"stagedoor/actors/flow"
-	"stagedoor/actors/house"
+	"stagedoor/actors/runtime"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/adminapi"
@@ -45,7 +45,7 @@ type gateway struct {
 	state    *state.State
 	disk     disk
 	flow     *flow.Registry
-	house    *house.House
+	runtime  *runtime.Runtime
 	overview *httpflow.Overview
 	auth     *auth.Authenticator
 	overload *overload.Limiter
@@ -123,7 +123,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	g.memory = share.New(share.Memory, 0, leastWork)
 	env := newEnv(secret, g.memory)
 	simulator := sandbox.Model{Env: env}
-	g.house, err = house.Start(ctx, house.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
+	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: g.logger, Flow: g.flow, Env: env, Shapes: registry.All, State: g.state,
 		Tokens: lifetimes(&c.OAuth), Simulate: simulator.Simulate,
 		Videos: videoUpstreams(&simulator), Pictures: registry.Pictures, SimulatePicture: simulator.Picture, SweepPictures: g.storage.sweep, Uploads: g.storage.content,
 		VideoJobs: videoTimes(&c.Videos)})
@@ -134,15 +134,15 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := g.observe(); err != nil {
 		return err
 	}
-	g.overview = &httpflow.Overview{Flow: g.flow, Serving: g.house.Providers, SetPaused: g.house.SetPaused, Pause: g.house.Pause, Tree: g.house.Tree, Now: time.Now}
+	g.overview = &httpflow.Overview{Flow: g.flow, Serving: g.runtime.Providers, SetPaused: g.runtime.SetPaused, Pause: g.runtime.Pause, Tree: g.runtime.Tree, Now: time.Now}
 	g.auth = auth.New(g.state, g.state.Now)
-	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.house.Tokens(), Ledger: g.house.Ledger(),
+	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
 		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
 	if err := g.configure(ctx, c); err != nil {
 		return err
 	}
-	handlers := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
+	handlers := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
+		Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow})
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 // resume goes on with what an earlier process left. It comes last: what is begun
 // counts, even if the gateway could not serve in the end.
 func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
-	resumed, failed, err := g.house.Background().Resume(ctx, handlers.Again)
+	resumed, failed, err := g.runtime.Background().Resume(ctx, handlers.Again)
 	if err != nil {
 		return storageError(err)
 	}
@@ -190,11 +190,11 @@ func (g *gateway) configure(ctx context.Context, c *config.Config) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	if err := g.house.Configure(ctx, cat, providers); err != nil {
+	if err := g.runtime.Configure(ctx, cat, providers); err != nil {
 		return err
 	}
 	// From here on nothing can fail.
-	g.house.Webhooks().Configure(c.Endpoints())
+	g.runtime.Webhooks().Configure(c.Endpoints())
 	fixedKeys := c.FixedKeys()
 	g.auth.SetFixed(fixedKeys)
 	g.warnOfNobodys(fixedKeys)
@@ -251,8 +251,8 @@ func (g *gateway) warnOfNobodys(keys []state.Key) {
 
 // close takes down what was built, in reverse order.
 func (g *gateway) close(ctx context.Context) {
-	if g.house != nil {
-		if err := g.house.Stop(ctx); err != nil {
+	if g.runtime != nil {
+		if err := g.runtime.Stop(ctx); err != nil {
 			g.logger.Warn("not everything stopped in time", "cause", err)
 		}
 	}

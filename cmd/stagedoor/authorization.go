@@ -27,15 +27,15 @@ func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Serv
 	if err != nil {
 		return nil, nil, storageError(err)
 	}
-	guard, err := browser.New(browser.Options{Registry: g.house.Tokens(), Origin: issuer, Key: key, Now: time.Now, Random: rand.Reader})
+	guard, err := browser.New(browser.Options{Registry: g.runtime.Tokens(), Origin: issuer, Key: key, Now: time.Now, Random: rand.Reader})
 	if err != nil {
 		return nil, nil, err
 	}
 	g.browser = guard
 	money := accounts{g.state}
-	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.house.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
+	service := oauth.New(oauth.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Browser: guard, Accounts: money, Redeemer: money,
 		Issuer: issuer, Auto: g.autoAuthorize, TopUpURL: g.topUpURL, Now: time.Now})
-	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.house.Tokens(), Ledger: g.house.Ledger(), State: g.state, Browser: guard,
+	return service, portal.New(portal.Options{Logger: g.logger, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(), State: g.state, Browser: guard,
 		Address: issuer, Example: g.exampleModel, VideoModels: g.videoModels, TopUpURL: g.topUpURL, Overview: g.overview, Live: func() *live.Handlers { return g.live }, Now: time.Now, Random: rand.Reader}), nil
 }
 
@@ -48,7 +48,7 @@ func (g *gateway) topUpURL() string { return g.config.Load().OAuth.TopUpURL }
 // exampleModel is the name of a model that there is; "": there is none but
 // patterns.
 func (g *gateway) exampleModel() string {
-	if models := g.house.Catalog().Models(); len(models) > 0 {
+	if models := g.runtime.Catalog().Models(); len(models) > 0 {
 		return models[0].ID
 	}
 	return ""
@@ -58,7 +58,7 @@ func (g *gateway) exampleModel() string {
 // are.
 func (g *gateway) videoModels() []string {
 	var names []string
-	catalogue := g.house.Catalog()
+	catalogue := g.runtime.Catalog()
 	for _, m := range catalogue.Models() {
 		entry, ok := catalogue.Resolve(m.ID)
 		if !ok {

@@ -24,7 +24,7 @@ func keepDeleting(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(deletionsEvery)
 	defer tick.Stop()
 	remove := func(ctx context.Context, provider, id string) error {
-		return g.house.Text().DeleteStored(ctx, responses.Shape, provider, responses.StoredPath(id))
+		return g.runtime.Text().DeleteStored(ctx, responses.Shape, provider, responses.StoredPath(id))
 	}
 	for lost := int64(0); ; {
 		select {

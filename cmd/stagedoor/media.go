@@ -74,7 +74,7 @@ func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dial
 	if err != nil {
 		return nil, storageError(err)
 	}
-	return media.New(media.Options{Logger: g.logger, Env: env, Auth: g.auth, Images: g.house.Images(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Watchers: g.watchers, Ledger: g.house.Ledger(), Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
+	return media.New(media.Options{Logger: g.logger, Env: env, Auth: g.auth, Images: g.runtime.Images(), Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
+		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(), Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),
 		Scratch: g.storage.scratch}), nil
 }

@@ -25,14 +25,14 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 
 // observe has everything measured that is there by now.
 func (g *gateway) observe() error {
-	g.house.Observe(g.telemetry.Actors)
-	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.gates, Actors: g.house.Stats,
-		State: g.state.Stats, Ledger: g.house.Ledger().Stats, Pools: g.pools})
+	g.runtime.Observe(g.telemetry.Actors)
+	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.gates, Actors: g.runtime.Stats,
+		State: g.state.Stats, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
 }
 
 // inFlight are the requests under way, by kind.
 func (g *gateway) inFlight() map[string]int {
-	return map[string]int{"text": g.house.Text().InFlight(), "picture": g.house.Images().InFlight()}
+	return map[string]int{"text": g.runtime.Text().InFlight(), "picture": g.runtime.Images().InFlight()}
 }
 
 // pools are the figures of what all requests share.
@@ -41,7 +41,7 @@ func (g *gateway) pools() []share.Stats {
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
 	for _, p := range []*share.Pool{requests, bodies, g.memory, g.watchers, content, files,
-		g.house.Background().Slots(), g.house.Videos().Slots(), g.state.WaitingDeliveries()} {
+		g.runtime.Background().Slots(), g.runtime.Videos().Slots(), g.state.WaitingDeliveries()} {
 		out = append(out, p.Stats())
 	}
 	return out
@@ -50,7 +50,7 @@ func (g *gateway) pools() []share.Stats {
 // gates are the providers in force, to be asked for their figures.
 func (g *gateway) gates() []telemetry.Gate {
 	var out []telemetry.Gate
-	for _, p := range g.house.Providers() {
+	for _, p := range g.runtime.Providers() {
 		gate := telemetry.Gate{Name: p.Spec.Name, Stats: p.Gate.Stats}
 		if p.Client != nil {
 			gate.Benched, gate.Keys = p.Client.Keys().Benched(g.state.Now())

@@ -118,7 +118,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 	wg.Go(func() { paceGC(ctx) })
 	wg.Go(func() { keepWatchdog(ctx, g) })
 	if control != nil {
-		wg.Go(func() { admin.Serve(ctx, control, g.state, g.house.Tokens(), g.admin, g.logger) })
+		wg.Go(func() { admin.Serve(ctx, control, g.state, g.runtime.Tokens(), g.admin, g.logger) })
 	}
 	g.logger.Info("serving", "listen", addresses(listeners), "data", g.config.Load().Data, "version", versionText())
 	tellManager(daemon.SdNotifyReady)
@@ -131,7 +131,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 		return errors.Join(storageError(g.state.Err()), a.drain(g, signals))
 	case <-ctx.Done():
 	case s := <-signals:
-		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.house.Engine().InFlight())
+		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.runtime.Engine().InFlight())
 	}
 	return a.drain(g, signals)
 }
@@ -173,7 +173,7 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 	g.live.Drain()
 	time.Sleep(min(lameDuck, grace))
 	// Shutdown stops accepting at once and then waits; the requests it waits
-	// for are ended by the house. Sockets are not the server's any more.
+	// for are ended by the runtime. Sockets are not the server's any more.
 	closed := make(chan error, 1)
 	stop, stopNow := context.WithCancel(context.Background())
 	defer stopNow()
@@ -185,7 +185,7 @@ func (a *app) drain(g *gateway, signals <-chan os.Signal) error {
 		closed <- err
 	case <-ctx.Done():
 	}
-	if cut := g.house.Drain(ctx, lastWords); cut > 0 {
+	if cut := g.runtime.Drain(ctx, lastWords); cut > 0 {
 		g.logger.Warn("requests cut by the stop", "count", cut)
 	}
 	select {

@@ -67,5 +67,5 @@ func keepWatchdog(ctx context.Context, g *gateway) {
 func alive(ctx context.Context, g *gateway, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return g.house.Alive(ctx)
+	return g.runtime.Alive(ctx)
 }

@@ -374,7 +374,7 @@ func (b *bench) tryFlow() {
 	b.want(b.call("GET", "/flow", ""), 200, "load.in_flight", 0, "load.ended", 2, "load.failed", 1, "load.output_tokens", 7)
 }
 
-// setPaused is the house's, as far as the API sees it.
+// setPaused stands in for Runtime.SetPaused.
 func (b *bench) setPaused(_ context.Context, name string, paused bool) error {
 	switch {
 	case name != "up":

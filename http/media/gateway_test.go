@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/flow"
-	"stagedoor/actors/house"
+	"stagedoor/actors/runtime"
 	"stagedoor/http/auth"
 	"stagedoor/http/media"
 	"stagedoor/http/server"
@@ -41,7 +41,7 @@ type gateway struct {
 	watchers *share.Pool
 	t        *testing.T
 	url      string
-	house    *house.House
+	runtime  *runtime.Runtime
 	state    *state.State
 	blobs    *blobs.Store
 	now      func() time.Time
@@ -111,13 +111,13 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	recent := flow.New(time.Now)
-	g.house, err = house.Start(ctx, house.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
+	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
 		Pictures: registry.Pictures, SimulatePicture: model.Picture,
 		Videos: g.videos, Uploads: g.blobs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.house.Configure(ctx, cat, specs); err != nil {
+	if err := g.runtime.Configure(ctx, cat, specs); err != nil {
 		t.Fatal(err)
 	}
 	keys := auth.New(g.state, time.Now)
@@ -127,20 +127,20 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})
 	g.auth, g.watchers = keys, share.New(share.Watchers, 100, 1)
 	g.secret = "sd-test"
-	if err := g.house.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
+	if err := g.runtime.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
 		t.Fatal(err)
 	}
-	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Requests: g.house.Text(), Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: recent})
-	handlers := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Images: g.house.Images(), Videos: g.house.Videos(), State: g.state, Catalog: g.house.Catalog,
-		Limits: g.house.Keys(), Watchers: g.watchers, Ledger: g.house.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
+	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
+		Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: recent})
+	handlers := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Images: g.runtime.Images(), Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
+		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
 	front := httptest.NewServer(server.New(server.Options{Logger: logger, Text: texts, Media: handlers, Shapes: registry.All, ID: newID}).Handler())
 	g.url = front.URL
 	t.Cleanup(func() {
 		front.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := g.house.Stop(ctx); err != nil {
+		if err := g.runtime.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 		g.state.Close()
@@ -204,7 +204,7 @@ func (g *gateway) fetch(url string) *reply {
 func (g *gateway) spent() int64 {
 	g.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		b, err := g.house.Ledger().Balance(context.Background(), "7")
+		b, err := g.runtime.Ledger().Balance(context.Background(), "7")
 		if err == nil && b.Held == 0 && len(g.state.Holds("")) == 0 {
 			return b.Spent
 		}

@@ -17,7 +17,7 @@ import (
 	"stagedoor/state/share"
 )
 
-// Options are what the doors need of the house.
+// Options are the dependencies of the handlers.
 type Options struct {
 	Logger *slog.Logger
 	Env    *dialogue.Env

@@ -392,7 +392,7 @@ func TestWhatIsRefusedCostsNothing(t *testing.T) {
 
 func TestABalanceThatIsTooSmallAsksNobody(t *testing.T) {
 	g := open(t, func(http.ResponseWriter, *http.Request) { t.Error("the upstream was asked") })
-	if err := g.house.Ledger().Adjust(t.Context(), "7", 39_999-credits, "test"); err != nil {
+	if err := g.runtime.Ledger().Adjust(t.Context(), "7", 39_999-credits, "test"); err != nil {
 		t.Fatal(err)
 	}
 	r := g.generate(object{"model": "gen-image-1"})

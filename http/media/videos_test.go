@@ -626,7 +626,7 @@ func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
 func TestPicturesAndVideosTakeTheTurnsOfTheirUser(t *testing.T) {
 	t.Parallel()
 	g, _ := openStudio(t, time.Millisecond)
-	if err := g.house.SetPaused(t.Context(), "studio", true); err != nil {
+	if err := g.runtime.SetPaused(t.Context(), "studio", true); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -634,7 +634,7 @@ func TestPicturesAndVideosTakeTheTurnsOfTheirUser(t *testing.T) {
 	wg.Go(func() { g.send("POST", "/v1/videos", asJSON, `{"prompt":"a cat"}`) })
 	var owners []string
 	for len(owners) < 2 {
-		waiters, err := g.house.Providers()[0].Gate.Queue(t.Context())
+		waiters, err := g.runtime.Providers()[0].Gate.Queue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -643,7 +643,7 @@ func TestPicturesAndVideosTakeTheTurnsOfTheirUser(t *testing.T) {
 			owners = append(owners, w.Owner)
 		}
 	}
-	if err := g.house.SetPaused(t.Context(), "studio", false); err != nil {
+	if err := g.runtime.SetPaused(t.Context(), "studio", false); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()

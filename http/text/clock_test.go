@@ -106,11 +106,11 @@ func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 				conn := w.raw(t, w.head("/v1/chat/completions", fmt.Sprintf("Content-Length: %d", len(c.body)))+c.body)
 				defer conn.Close()
 				time.Sleep(14 * time.Second)
-				if c.name == "stream" && g.house.Engine().InFlight() != 1 {
+				if c.name == "stream" && g.runtime.Engine().InFlight() != 1 {
 					t.Error("it was dropped too soon")
 				}
 				time.Sleep(3 * time.Second)
-				if n := g.house.Engine().InFlight(); n != 0 {
+				if n := g.runtime.Engine().InFlight(); n != 0 {
 					t.Errorf("%d requests are under way", n)
 				}
 				if _, err := conn.Write([]byte("GET")); err == nil {

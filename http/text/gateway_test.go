@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/flow"
-	"stagedoor/actors/house"
+	"stagedoor/actors/runtime"
 	"stagedoor/http/auth"
 	"stagedoor/http/server"
 	"stagedoor/http/text"
@@ -38,7 +38,7 @@ type gateway struct {
 	server  *server.Server
 	auth    *auth.Authenticator
 	state   *state.State
-	house   *house.House
+	runtime *runtime.Runtime
 	log     *logs
 	models  []catalog.Model
 	specs   []catalog.Provider
@@ -115,9 +115,9 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	g.flow = flow.New(time.Now)
-	g.house, err = house.Start(
+	g.runtime, err = runtime.Start(
 		ctx,
-		house.Options{
+		runtime.Options{
 			Logger:   logger,
 			Flow:     g.flow,
 			Env:      env,
@@ -133,13 +133,13 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	if err := g.house.Configure(ctx, cat, g.specs); err != nil {
+	if err := g.runtime.Configure(ctx, cat, g.specs); err != nil {
 		t.Fatal(err)
 	}
 	g.auth = auth.New(g.state, time.Now)
 	handlers := text.New(
-		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.house.Text(), Catalog: g.house.Catalog,
-			Limits: g.house.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.house.Ledger(), Background: g.house.Background(), Flow: g.flow},
+		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
+			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: g.flow},
 	)
 	g.server = server.New(server.Options{Logger: logger, Text: handlers, Shapes: registry.All, ID: newID})
 	t.Cleanup(g.close)
@@ -152,7 +152,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 func (g *gateway) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := g.house.Stop(ctx); err != nil {
+	if err := g.runtime.Stop(ctx); err != nil {
 		g.t.Errorf("stop: %v", err)
 	}
 	g.state.Close()

@@ -400,7 +400,7 @@ func TestKeysOfOneUserShareItsTurnsAtAProvider(t *testing.T) {
 	for name, user := range keys {
 		g.key(name, func(k *state.Key) { k.User = user })
 	}
-	if err := g.house.SetPaused(t.Context(), "sandbox", true); err != nil {
+	if err := g.runtime.SetPaused(t.Context(), "sandbox", true); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -409,7 +409,7 @@ func TestKeysOfOneUserShareItsTurnsAtAProvider(t *testing.T) {
 	}
 	var owners []string
 	for len(owners) < len(keys) {
-		waiters, err := g.house.Providers()[0].Gate.Queue(t.Context())
+		waiters, err := g.runtime.Providers()[0].Gate.Queue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +418,7 @@ func TestKeysOfOneUserShareItsTurnsAtAProvider(t *testing.T) {
 			owners = append(owners, w.Owner)
 		}
 	}
-	if err := g.house.SetPaused(t.Context(), "sandbox", false); err != nil {
+	if err := g.runtime.SetPaused(t.Context(), "sandbox", false); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()

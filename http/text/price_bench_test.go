@@ -39,7 +39,7 @@ func BenchmarkPrice(b *testing.B) {
 					)
 				})
 				g.key("user7", func(k *state.Key) { k.User = "7" })
-				if err := g.house.Ledger().Credit(b.Context(), "7", state.MaxCredits, "test"); err != nil {
+				if err := g.runtime.Ledger().Credit(b.Context(), "7", state.MaxCredits, "test"); err != nil {
 					b.Fatal(err)
 				}
 				body := askFor(model, `,"max_tokens":60`)

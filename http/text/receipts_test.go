@@ -50,7 +50,7 @@ func priced(t *testing.T, credits int64, answer http.HandlerFunc, more ...func(*
 		g.key("user"+user, func(k *state.Key) { k.User = user })
 	}
 	if credits > 0 {
-		if err := g.house.Ledger().Credit(t.Context(), "7", credits, "test"); err != nil {
+		if err := g.runtime.Ledger().Credit(t.Context(), "7", credits, "test"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +63,7 @@ func (g *gateway) books(t *testing.T) {
 	t.Helper()
 	ctx := context.Background()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		b, err := g.house.Ledger().Balance(ctx, "7")
+		b, err := g.runtime.Ledger().Balance(ctx, "7")
 		if err == nil && b.Held == 0 && len(g.state.Holds("")) == 0 {
 			break
 		}

@@ -454,7 +454,7 @@ func TestAResponseOfAProviderThatIsGoneCanBeDeleted(t *testing.T) {
 		)
 	})
 	g.create(`{"model":"m","input":"one"}`)
-	if err := g.house.Configure(t.Context(), new(catalog.Catalog), nil); err != nil {
+	if err := g.runtime.Configure(t.Context(), new(catalog.Catalog), nil); err != nil {
 		t.Fatal(err)
 	}
 	want(t, g.do("DELETE", "/v1/responses/resp_kept", ""), 200, "")

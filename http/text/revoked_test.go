@@ -115,7 +115,7 @@ func TestRequestsOfARevokedKeyEndWithinASecond(t *testing.T) {
 				default:
 				}
 				synctest.Wait()
-				if n := g.house.Engine().InFlight(); n != 1 {
+				if n := g.runtime.Engine().InFlight(); n != 1 {
 					t.Errorf("%d requests are under way", n)
 				}
 			})

@@ -1,4 +1,4 @@
-package house
+package runtime
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 // flight are not touched, and deadlines count on. It is kept before it counts, and
 // lasts until it is ended or the provider is gone from the configuration. One that is
 // not there is state.ErrNotFound.
-func (h *House) SetPaused(ctx context.Context, name string, paused bool) error {
-	h.configuring.Lock()
-	defer h.configuring.Unlock()
-	p := h.provider(name)
+func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error {
+	r.configuring.Lock()
+	defer r.configuring.Unlock()
+	p := r.provider(name)
 	if p == nil {
 		return state.ErrNotFound
 	}
-	err := h.keepPauses(ctx, func(tx *state.Tx) error {
+	err := r.keepPauses(ctx, func(tx *state.Tx) error {
 		if paused {
 			return tx.Pause(name)
 		}
@@ -36,35 +36,35 @@ func (h *House) SetPaused(ctx context.Context, name string, paused bool) error {
 }
 
 // Pause finds the pause of a provider.
-func (h *House) Pause(name string) (state.Pause, bool) { return h.options.State.View().Pause(name) }
+func (r *Runtime) Pause(name string) (state.Pause, bool) { return r.options.State.View().Pause(name) }
 
-func (h *House) keepPauses(ctx context.Context, change func(*state.Tx) error) error {
-	_, err := state.Do(ctx, h.options.State, func(tx *state.Tx) (struct{}, error) { return struct{}{}, change(tx) })
+func (r *Runtime) keepPauses(ctx context.Context, change func(*state.Tx) error) error {
+	_, err := state.Do(ctx, r.options.State, func(tx *state.Tx) (struct{}, error) { return struct{}{}, change(tx) })
 	return err
 }
 
 // forgetPauses ends the pauses of providers that are not there any more: one of the
 // same name that is added later is another. One that cannot be ended yet is ended
 // with the next configuration, at the latest with the next start.
-func (h *House) forgetPauses(ctx context.Context) {
+func (r *Runtime) forgetPauses(ctx context.Context) {
 	var gone []string
-	for _, p := range h.options.State.View().Pauses() {
-		if h.provider(p.Provider) == nil {
+	for _, p := range r.options.State.View().Pauses() {
+		if r.provider(p.Provider) == nil {
 			gone = append(gone, p.Provider)
 		}
 	}
 	if len(gone) == 0 {
 		return
 	}
-	err := h.keepPauses(ctx, func(tx *state.Tx) error {
+	err := r.keepPauses(ctx, func(tx *state.Tx) error {
 		for _, name := range gone {
 			tx.EndPause(name)
 		}
 		return nil
 	})
 	if err != nil {
-		h.options.Logger.Warn("pauses of removed providers could not be ended", "providers", gone, "cause", err)
+		r.options.Logger.Warn("pauses of removed providers could not be ended", "providers", gone, "cause", err)
 		return
 	}
-	h.options.Logger.Info("pauses of removed providers ended", "providers", gone)
+	r.options.Logger.Info("pauses of removed providers ended", "providers", gone)
 }

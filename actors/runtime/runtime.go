@@ -1,4 +1,4 @@
-package house
+package runtime
 
 import (
 	"context"
@@ -38,7 +38,7 @@ const maxKeys = 100_000
 // Options are what Start needs.
 type Options struct {
 	Logger *slog.Logger
-	// Flow shows the requests under way to those who look; nil: nobody can.
+	// Flow, if not nil, lists the requests in flight.
 	Flow   *flow.Registry
 	Env    *dialogue.Env
 	Shapes []*shapes.Shape
@@ -55,15 +55,16 @@ type Options struct {
 	// is nothing to remove.
 	SweepPictures func() error
 	// Videos makes the client of a provider of videos, nil for one that makes none.
-	// Such clients keep nothing. nil: nobody makes videos.
+	// Such clients keep no state. A nil Videos disables videos.
 	Videos func(spec *catalog.Provider, client *upstream.Client) video.Upstream
 	// VideoJobs are the times of video jobs, Uploads where pictures for them wait.
 	VideoJobs videojob.Config
 	Uploads   *blobs.Store
 }
 
-// House is the running tree. Its methods may be called from any goroutine.
-type House struct {
+// Runtime holds the running actors and the configuration in force. Any goroutine may call
+// its methods.
+type Runtime struct {
 	options    Options
 	system     *kit.System
 	ledger     *ledger.Client
@@ -82,53 +83,53 @@ type House struct {
 	configuring sync.Mutex
 }
 
-// Start builds the tree. It serves nothing until Configure.
-func Start(ctx context.Context, o Options) (*House, error) {
-	h := &House{options: o, keys: throttle.NewKeys(maxKeys)}
-	h.providers.Store(&map[string]*engine.Provider{})
-	h.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: h.report})
-	if err := h.start(ctx); err != nil {
-		h.system.Stop(ctx) // says nothing that err does not
+// Start returns a running tree. It has no providers until Configure.
+func Start(ctx context.Context, o Options) (*Runtime, error) {
+	r := &Runtime{options: o, keys: throttle.NewKeys(maxKeys)}
+	r.providers.Store(&map[string]*engine.Provider{})
+	r.system = kit.NewSystem(kit.Options{Logger: o.Logger, Report: r.report})
+	if err := r.start(ctx); err != nil {
+		r.system.Stop(ctx) // says nothing that err does not
 		return nil, err
 	}
-	return h, nil
+	return r, nil
 }
 
 // start starts the branches; Stop stops them the other way round.
-func (h *House) start(ctx context.Context) (err error) {
+func (r *Runtime) start(ctx context.Context) (err error) {
 	// First, so that it stops last: requests settle while they end.
-	if h.ledger, err = startLedger(ctx, h.system, h.options.State); err != nil {
+	if r.ledger, err = startLedger(ctx, r.system, r.options.State); err != nil {
 		return err
 	}
-	if h.gates, err = startGates(h.system, h.report); err != nil {
+	if r.gates, err = startGates(r.system, r.report); err != nil {
 		return err
 	}
-	h.engine, err = engine.New(engine.Options{System: h.system, Now: h.options.Env.Now, Providers: h.provider})
+	r.engine, err = engine.New(engine.Options{System: r.system, Now: r.options.Env.Now, Providers: r.provider})
 	if err != nil {
 		return err
 	}
-	h.engine.Watch(h.options.Flow)
-	h.text = text.New(h.engine, h.options.Env, h.options.Shapes, h.options.Simulate)
-	h.images = images.New(images.Options{Engine: h.engine, Now: h.options.Env.Now, Shapes: h.options.Pictures,
-		Simulate: h.options.SimulatePicture})
-	if sweep := h.options.SweepPictures; sweep != nil {
-		if err := images.StartSweeper(h.system, sweep); err != nil {
+	r.engine.Watch(r.options.Flow)
+	r.text = text.New(r.engine, r.options.Env, r.options.Shapes, r.options.Simulate)
+	r.images = images.New(images.Options{Engine: r.engine, Now: r.options.Env.Now, Shapes: r.options.Pictures,
+		Simulate: r.options.SimulatePicture})
+	if sweep := r.options.SweepPictures; sweep != nil {
+		if err := images.StartSweeper(r.system, sweep); err != nil {
 			return err
 		}
 	}
-	h.videos, err = videojob.New(videojob.Options{System: h.system, State: h.options.State, Ledger: h.ledger, Now: h.options.Env.Now,
-		Providers: h.videoProvider, Flow: h.options.Flow, Files: h.options.Uploads, Config: h.options.VideoJobs})
+	r.videos, err = videojob.New(videojob.Options{System: r.system, State: r.options.State, Ledger: r.ledger, Now: r.options.Env.Now,
+		Providers: r.videoProvider, Flow: r.options.Flow, Files: r.options.Uploads, Config: r.options.VideoJobs})
 	if err != nil {
 		return err
 	}
-	h.tokens, err = tokens.Start(tokens.Options{System: h.system, State: h.options.State, Now: h.options.Env.Now, Config: h.options.Tokens})
+	r.tokens, err = tokens.Start(tokens.Options{System: r.system, State: r.options.State, Now: r.options.Env.Now, Config: r.options.Tokens})
 	if err != nil {
 		return err
 	}
-	if h.webhooks, err = webhook.Start(h.system, h.options.State); err != nil {
+	if r.webhooks, err = webhook.Start(r.system, r.options.State); err != nil {
 		return err
 	}
-	h.background, err = background.NewRegistry(h.system, h.text, h.options.State, h.options.Env.Now)
+	r.background, err = background.NewRegistry(r.system, r.text, r.options.State, r.options.Env.Now)
 	return err
 }
 
@@ -145,54 +146,54 @@ func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledg
 	return ledger.New(system, s)
 }
 
-func (h *House) report(f kit.Failure) {
-	h.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
+func (r *Runtime) report(f kit.Failure) {
+	r.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
 }
 
 // Engine runs the requests to models.
-func (h *House) Engine() *engine.Engine { return h.engine }
+func (r *Runtime) Engine() *engine.Engine { return r.engine }
 
 // Text runs requests for text.
-func (h *House) Text() *text.Service { return h.text }
+func (r *Runtime) Text() *text.Service { return r.text }
 
 // Images runs requests for pictures.
-func (h *House) Images() *images.Service { return h.images }
+func (r *Runtime) Images() *images.Service { return r.images }
 
 // Videos makes videos.
-func (h *House) Videos() *videojob.Service { return h.videos }
+func (r *Runtime) Videos() *videojob.Service { return r.videos }
 
 // Ledger moves money.
-func (h *House) Ledger() *ledger.Client { return h.ledger }
+func (r *Runtime) Ledger() *ledger.Client { return r.ledger }
 
-// Background runs responses nobody waits for.
-func (h *House) Background() *background.Registry { return h.background }
+// Background runs responses in the background.
+func (r *Runtime) Background() *background.Registry { return r.background }
 
 // Tokens is the registry of users, sessions, apps and their tokens.
-func (h *House) Tokens() *tokens.Client { return h.tokens }
+func (r *Runtime) Tokens() *tokens.Client { return r.tokens }
 
-// Webhooks tells other servers what has happened.
-func (h *House) Webhooks() *webhook.Client { return h.webhooks }
+// Webhooks delivers events to the configured endpoints.
+func (r *Runtime) Webhooks() *webhook.Client { return r.webhooks }
 
 // Keys are the gateway keys' own limits.
-func (h *House) Keys() *throttle.Keys { return h.keys }
+func (r *Runtime) Keys() *throttle.Keys { return r.keys }
 
 // Catalog is the one in force; nil before the first Configure.
-func (h *House) Catalog() *catalog.Catalog { return h.catalog.Load() }
+func (r *Runtime) Catalog() *catalog.Catalog { return r.catalog.Load() }
 
-func (h *House) provider(name string) *engine.Provider { return (*h.providers.Load())[name] }
+func (r *Runtime) provider(name string) *engine.Provider { return (*r.providers.Load())[name] }
 
 // videoProvider is a provider as far as videos are concerned.
-func (h *House) videoProvider(name string) (videojob.Provider, bool) {
-	p := h.provider(name)
-	if p == nil || h.options.Videos == nil {
+func (r *Runtime) videoProvider(name string) (videojob.Provider, bool) {
+	p := r.provider(name)
+	if p == nil || r.options.Videos == nil {
 		return videojob.Provider{}, false
 	}
-	return videojob.Provider{Gate: p.Gate, Video: h.options.Videos(p.Spec, p.Client), Judge: p.Judge}, true
+	return videojob.Provider{Gate: p.Gate, Video: r.options.Videos(p.Spec, p.Client), Judge: p.Judge}, true
 }
 
 // Providers lists the providers in force by name.
-func (h *House) Providers() []*engine.Provider {
-	all := *h.providers.Load()
+func (r *Runtime) Providers() []*engine.Provider {
+	all := *r.providers.Load()
 	var out []*engine.Provider
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, all[name])
@@ -201,16 +202,16 @@ func (h *House) Providers() []*engine.Provider {
 }
 
 // Tree lists the actors, and counts those that come and go by their kinds.
-func (h *House) Tree() ([]kit.ActorStats, kit.Stats) { return h.system.Actors(), h.system.Stats() }
+func (r *Runtime) Tree() ([]kit.ActorStats, kit.Stats) { return r.system.Actors(), r.system.Stats() }
 
 // Configure puts a catalogue in force, all of it or nothing. Requests under way
 // go on with what they began with. Throttles of providers that stay keep their
 // queues and counts.
-func (h *House) Configure(ctx context.Context, c *catalog.Catalog, specs []catalog.Provider) error {
-	h.configuring.Lock()
-	defer h.configuring.Unlock()
-	before := *h.providers.Load()
-	after, err := h.prepare(ctx, specs, before)
+func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []catalog.Provider) error {
+	r.configuring.Lock()
+	defer r.configuring.Unlock()
+	before := *r.providers.Load()
+	after, err := r.prepare(ctx, specs, before)
 	if err != nil {
 		return err
 	}
@@ -218,35 +219,35 @@ func (h *House) Configure(ctx context.Context, c *catalog.Catalog, specs []catal
 	// of both are there.
 	both := maps.Clone(before)
 	maps.Copy(both, after)
-	h.providers.Store(&both)
-	h.catalog.Store(c)
-	h.providers.Store(&after)
+	r.providers.Store(&both)
+	r.catalog.Store(c)
+	r.providers.Store(&after)
 	for name, p := range before {
 		switch next := after[name]; next {
 		case nil:
-			h.retire(p)
+			r.retire(p)
 		case p:
 		default:
 			next.Gate.Configure(limits(next.Spec))
 			p.Client.Close()
 		}
 	}
-	h.forgetPauses(ctx)
+	r.forgetPauses(ctx)
 	return nil
 }
 
 // prepare builds providers, and takes down what it built if one can't be.
-func (h *House) prepare(ctx context.Context, specs []catalog.Provider, before map[string]*engine.Provider) (map[string]*engine.Provider, error) {
+func (r *Runtime) prepare(ctx context.Context, specs []catalog.Provider, before map[string]*engine.Provider) (map[string]*engine.Provider, error) {
 	after := make(map[string]*engine.Provider, len(specs))
 	for i := range specs {
-		p, err := h.build(ctx, &specs[i], before[specs[i].Name])
+		p, err := r.build(ctx, &specs[i], before[specs[i].Name])
 		if err == nil {
 			after[p.Spec.Name] = p
 			continue
 		}
 		for name, p := range after {
 			if before[name] == nil {
-				h.retire(p)
+				r.retire(p)
 			}
 		}
 		return nil, fmt.Errorf("provider %s: %w", specs[i].Name, err)
@@ -256,12 +257,12 @@ func (h *House) prepare(ctx context.Context, specs []catalog.Provider, before ma
 
 // build makes a provider, with the throttle it had before. One that did not
 // change stays as it is, with its connections and its benched keys.
-func (h *House) build(ctx context.Context, spec *catalog.Provider, before *engine.Provider) (*engine.Provider, error) {
+func (r *Runtime) build(ctx context.Context, spec *catalog.Provider, before *engine.Provider) (*engine.Provider, error) {
 	if before != nil && reflect.DeepEqual(before.Spec, spec) {
 		return before, nil
 	}
 	p := &engine.Provider{Spec: spec}
-	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers, Memory: h.options.Env.Memory,
+	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers, Memory: r.options.Env.Memory,
 		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
 	if err != nil {
 		return nil, err
@@ -271,11 +272,11 @@ func (h *House) build(ctx context.Context, spec *catalog.Provider, before *engin
 		p.Gate = before.Gate
 		return p, nil
 	}
-	p.Gate = throttle.NewClient(h.system, limits(spec))
-	if _, paused := h.Pause(spec.Name); paused {
-		p.Gate.Pause() // before anybody can pass
+	p.Gate = throttle.NewClient(r.system, limits(spec))
+	if _, paused := r.Pause(spec.Name); paused {
+		p.Gate.Pause() // before the first request
 	}
-	return p, h.gates.adopt(ctx, h.system, spec.Name, p.Gate)
+	return p, r.gates.adopt(ctx, r.system, spec.Name, p.Gate)
 }
 
 func limits(spec *catalog.Provider) throttle.Config {
@@ -283,34 +284,34 @@ func limits(spec *catalog.Provider) throttle.Config {
 		QueuePerOwner: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
 }
 
-// retire ends the throttle of a provider that is gone: who waits is refused,
-// who was granted finishes.
-func (h *House) retire(p *engine.Provider) {
-	h.gates.forget(p.Spec.Name)
+// retire stops the throttle of a removed provider. Queued requests are refused, and requests
+// with a permit finish.
+func (r *Runtime) retire(p *engine.Provider) {
+	r.gates.forget(p.Spec.Name)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := p.Gate.Stop(ctx); err != nil {
-		h.options.Logger.Warn("throttle did not stop", "provider", p.Spec.Name, "cause", err)
+		r.options.Logger.Warn("throttle did not stop", "provider", p.Spec.Name, "cause", err)
 	}
 	p.Client.Close()
 }
 
 // Drain lets the requests in flight finish until ctx ends and then cuts the
 // rest, which end with their shape's error. It returns how many were cut.
-func (h *House) Drain(ctx context.Context, grace time.Duration) int {
-	return h.engine.Drain(ctx, grace)
+func (r *Runtime) Drain(ctx context.Context, grace time.Duration) int {
+	return r.engine.Drain(ctx, grace)
 }
 
 // Alive reports whether actors still answer, before ctx ends.
-func (h *House) Alive(ctx context.Context) error {
-	_, err := kit.Ask(ctx, h.system, h.gates.parent, &ping{})
+func (r *Runtime) Alive(ctx context.Context) error {
+	_, err := kit.Ask(ctx, r.system, r.gates.parent, &ping{})
 	return err
 }
 
 // Stop ends the tree, last branch first.
-func (h *House) Stop(ctx context.Context) error {
-	err := h.system.Stop(ctx)
-	for _, p := range h.Providers() {
+func (r *Runtime) Stop(ctx context.Context) error {
+	err := r.system.Stop(ctx)
+	for _, p := range r.Providers() {
 		p.Client.Close()
 	}
 	return err

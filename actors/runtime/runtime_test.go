@@ -1,4 +1,4 @@
-package house_test
+package runtime_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"stagedoor/actors/engine"
-	"stagedoor/actors/house"
 	"stagedoor/actors/kit/kittest"
+	"stagedoor/actors/runtime"
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -25,16 +25,16 @@ import (
 	"stagedoor/state/statetest"
 )
 
-// stage is a house whose sandbox answers after a while.
+// stage is a runtime whose sandbox answers after a while.
 type stage struct {
-	*house.House
+	*runtime.Runtime
 	t     *testing.T
 	store *state.State
 	// takes is how long a reply takes after its first piece.
 	takes time.Duration
 }
 
-// begin starts a house on a store, inside a bubble.
+// begin starts a runtime on a store, inside a bubble.
 func begin(t *testing.T, journal journal.Store) *stage {
 	t.Helper()
 	return beginLogging(t, journal, kittest.Logger(t))
@@ -55,14 +55,14 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 		n++
 		return strings.Repeat(string('a'+n%26), 32)
 	}}
-	s.House, err = house.Start(t.Context(), house.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
+	s.Runtime, err = runtime.Start(t.Context(), runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// end stops the house and everything that is its own.
+// end stops the runtime and what the stage has opened.
 func (s *stage) end() {
 	s.t.Helper()
 	s.stop()
@@ -72,7 +72,7 @@ func (s *stage) end() {
 	}
 }
 
-// play runs body in a house inside a bubble, and stops it.
+// play runs body in a runtime inside a bubble, and stops it.
 func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 		}
 		faulty.Refuse(errors.New("broken"))
 		env := &dialogue.Env{Now: time.Now, ID: func() string { return "x" }, Signatures: dialoguetest.NoSignatures{}}
-		if _, err := house.Start(t.Context(), house.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
+		if _, err := runtime.Start(t.Context(), runtime.Options{Logger: kittest.Logger(t), Env: env, Shapes: registry.All, State: store}); err == nil {
 			t.Error("started")
 		}
 		time.Sleep(2 * time.Second) // the actor library's last timer

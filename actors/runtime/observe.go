@@ -1,4 +1,4 @@
-package house
+package runtime
 
 import (
 	"stagedoor/actors/kit"
@@ -7,10 +7,10 @@ import (
 
 // Observe has requests traced and counted. It is called before anything is
 // served.
-func (h *House) Observe(t *telemetry.Telemetry) {
-	h.engine.Observe(t)
-	h.videos.Observe(t)
+func (r *Runtime) Observe(t *telemetry.Telemetry) {
+	r.engine.Observe(t)
+	r.videos.Observe(t)
 }
 
 // Stats counts the actors of the tree by kind.
-func (h *House) Stats() kit.Stats { return h.system.Stats() }
+func (r *Runtime) Stats() kit.Stats { return r.system.Stats() }

@@ -1,11 +1,11 @@
-// Package house is the supervision tree: it starts the branches, hands out
-// their typed clients, gives each provider of the configuration its throttle
-// and its HTTP client, exchanges them when the configuration changes, and stops
-// everything in order. It decides nothing about requests.
+// Package runtime starts and stops the actors of the gateway. It is the supervision
+// tree: it starts the branches, returns their typed clients, makes the throttle and
+// the HTTP client of each configured provider, replaces them when the configuration
+// changes, and stops everything in reverse order. It decides nothing about requests.
 //
 //	stagedoor
-//	├ ledger             parent of the accounts with money in motion (actors/ledger)
-//	│  └ account         one user's money
+//	├ ledger             parent of the accounts with open holds      (actors/ledger)
+//	│  └ account         one account's holds
 //	├ engine             cancels the requests when it stops       (actors/engine)
 //	├ engine/r           one request
 //	├ sweeper            removes pictures that have expired       (actors/images)
@@ -16,4 +16,4 @@
 //	├ tokens             users, sessions, apps and their tokens   (actors/tokens)
 //	├ webhooks           tries to deliver what is due             (actors/webhook)
 //	└ background         ends background responses when it stops  (actors/background)
-package house
+package runtime

@@ -1,4 +1,4 @@
-package house_test
+package runtime_test
 
 import (
 	"context"

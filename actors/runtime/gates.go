@@ -1,4 +1,4 @@
-package house
+package runtime
 
 import (
 	"context"
@@ -94,7 +94,8 @@ func (p *parent) Receive(c actor.Context) {
 	}
 }
 
-// Failed implements kit.Failer: whoever asked does not wait through the back-off.
+// Failed implements kit.Failer. It answers the caller, which would otherwise wait until the
+// restart.
 func (p *parent) Failed(reason any) {
 	if p.asked != nil {
 		p.asked.Resolve(nil, fmt.Errorf("spawn panicked: %T", reason))
