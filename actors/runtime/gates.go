@@ -23,7 +23,11 @@ type gates struct {
 
 func startGates(system *kit.System, report func(kit.Failure)) (*gates, error) {
 	g := &gates{byName: make(map[string]*throttle.Client)}
-	props := system.Props("providers", func() actor.Actor { return &parent{system: system, gates: g} }, kit.WithSupervisor(providerPolicy(report)))
+	props := system.Props(
+		"providers",
+		func() actor.Actor { return &parent{system: system, gates: g} },
+		kit.WithSupervisor(providerPolicy(report)),
+	)
 	var err error
 	g.parent, err = system.SpawnUnique(props, "providers")
 	return g, err

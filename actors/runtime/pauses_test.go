@@ -64,7 +64,8 @@ func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
 		// Nobody passes, not even who asks in the first moment.
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if _, err := second.Providers()[0].Gate.Acquire(ctx, throttle.Ask{}); err == nil || time.Since(asked) < time.Second {
+		if _, err := second.Providers()[0].Gate.Acquire(ctx, throttle.Ask{}); err == nil ||
+			time.Since(asked) < time.Second {
 			t.Errorf("whoever asks a paused provider hears %v after %v", err, time.Since(asked))
 		}
 		cancel()
@@ -112,7 +113,8 @@ func TestPauseThatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
 		if _, ok := s.Pause("one"); !ok {
 			t.Error("the pause was ended")
 		}
-		if got := log.String(); !strings.Contains(got, "could not be ended") || strings.Contains(got, "pauses of removed providers ended") {
+		if got := log.String(); !strings.Contains(got, "could not be ended") ||
+			strings.Contains(got, "pauses of removed providers ended") {
 			t.Errorf("the log says %s", got)
 		}
 		s.end()

@@ -117,12 +117,16 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.videos, err = videojob.New(videojob.Options{System: r.system, State: r.options.State, Ledger: r.ledger, Now: r.options.Env.Now,
-		Providers: r.videoProvider, Flow: r.options.Flow, Files: r.options.Uploads, Config: r.options.VideoJobs})
+	r.videos, err = videojob.New(
+		videojob.Options{System: r.system, State: r.options.State, Ledger: r.ledger, Now: r.options.Env.Now,
+			Providers: r.videoProvider, Flow: r.options.Flow, Files: r.options.Uploads, Config: r.options.VideoJobs},
+	)
 	if err != nil {
 		return err
 	}
-	r.tokens, err = tokens.Start(tokens.Options{System: r.system, State: r.options.State, Now: r.options.Env.Now, Config: r.options.Tokens})
+	r.tokens, err = tokens.Start(
+		tokens.Options{System: r.system, State: r.options.State, Now: r.options.Env.Now, Config: r.options.Tokens},
+	)
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,17 @@ func startLedger(ctx context.Context, system *kit.System, s *state.State) (*ledg
 }
 
 func (r *Runtime) report(f kit.Failure) {
-	r.options.Logger.Error("actor failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
+	r.options.Logger.Error(
+		"actor failed",
+		"actor",
+		f.Child,
+		"reason",
+		f.Reason,
+		"failures",
+		f.Count,
+		"restart_in",
+		f.Delay,
+	)
 }
 
 // Engine runs the requests to models.
@@ -237,7 +251,11 @@ func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []cat
 }
 
 // prepare builds providers, and takes down what it built if one can't be.
-func (r *Runtime) prepare(ctx context.Context, specs []catalog.Provider, before map[string]*engine.Provider) (map[string]*engine.Provider, error) {
+func (r *Runtime) prepare(
+	ctx context.Context,
+	specs []catalog.Provider,
+	before map[string]*engine.Provider,
+) (map[string]*engine.Provider, error) {
 	after := make(map[string]*engine.Provider, len(specs))
 	for i := range specs {
 		p, err := r.build(ctx, &specs[i], before[specs[i].Name])
@@ -257,13 +275,29 @@ func (r *Runtime) prepare(ctx context.Context, specs []catalog.Provider, before 
 
 // build makes a provider, with the throttle it had before. One that did not
 // change stays as it is, with its connections and its benched keys.
-func (r *Runtime) build(ctx context.Context, spec *catalog.Provider, before *engine.Provider) (*engine.Provider, error) {
+func (r *Runtime) build(
+	ctx context.Context,
+	spec *catalog.Provider,
+	before *engine.Provider,
+) (*engine.Provider, error) {
 	if before != nil && reflect.DeepEqual(before.Spec, spec) {
 		return before, nil
 	}
 	p := &engine.Provider{Spec: spec}
-	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Headers: spec.Headers, Memory: r.options.Env.Memory,
-		Timeouts: upstream.Timeouts{Connect: spec.Timeouts.Connect, FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
+	client, err := upstream.New(
+		upstream.Options{
+			BaseURL: spec.BaseURL,
+			APIKeys: spec.APIKeys,
+			Headers: spec.Headers,
+			Memory:  r.options.Env.Memory,
+			Timeouts: upstream.Timeouts{
+				Connect:   spec.Timeouts.Connect,
+				FirstByte: spec.Timeouts.FirstByte,
+				Idle:      spec.Timeouts.Idle,
+				Total:     spec.Timeouts.Total,
+			},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -280,8 +314,13 @@ func (r *Runtime) build(ctx context.Context, spec *catalog.Provider, before *eng
 }
 
 func limits(spec *catalog.Provider) throttle.Config {
-	return throttle.Config{RequestsPerMinute: spec.Limits.RPM, TokensPerMinute: spec.Limits.TPM, MaxInFlight: spec.Limits.Concurrency,
-		QueuePerOwner: spec.Limits.Queue, MaxWait: spec.Limits.QueueTimeout}
+	return throttle.Config{
+		RequestsPerMinute: spec.Limits.RPM,
+		TokensPerMinute:   spec.Limits.TPM,
+		MaxInFlight:       spec.Limits.Concurrency,
+		QueuePerOwner:     spec.Limits.Queue,
+		MaxWait:           spec.Limits.QueueTimeout,
+	}
 }
 
 // retire stops the throttle of a removed provider. Queued requests are refused, and requests

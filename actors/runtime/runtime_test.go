@@ -49,13 +49,21 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 	}
 	var mu sync.Mutex
 	n := byte(0)
-	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		return strings.Repeat(string('a'+n%26), 32)
-	}}
-	s.Runtime, err = runtime.Start(t.Context(), runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate})
+	env := &dialogue.Env{
+		Now:        time.Now,
+		Sealer:     dialogue.NewSealer(make([]byte, 32)),
+		Signatures: dialoguetest.NoSignatures{},
+		ID: func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return strings.Repeat(string('a'+n%26), 32)
+		},
+	}
+	s.Runtime, err = runtime.Start(
+		t.Context(),
+		runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +99,20 @@ func (s *stage) stop() {
 	}
 }
 
-func (s *stage) simulate(ctx context.Context, _ *dialogue.Request, _ http.Header, emit func(*dialogue.Event) error) error {
-	events := []dialogue.Event{{Kind: dialogue.EventStart, ID: "x", Model: "m"}, {Kind: dialogue.EventOpen, PartKind: dialogue.TextPart}, {Kind: dialogue.EventDelta, Text: "Hello"},
-		{Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd}}
+func (s *stage) simulate(
+	ctx context.Context,
+	_ *dialogue.Request,
+	_ http.Header,
+	emit func(*dialogue.Event) error,
+) error {
+	events := []dialogue.Event{
+		{Kind: dialogue.EventStart, ID: "x", Model: "m"},
+		{Kind: dialogue.EventOpen, PartKind: dialogue.TextPart},
+		{Kind: dialogue.EventDelta, Text: "Hello"},
+		{Kind: dialogue.EventClose},
+		{Kind: dialogue.EventFinish},
+		{Kind: dialogue.EventEnd},
+	}
 	for i := range events {
 		if err := emit(&events[i]); err != nil {
 			return err
@@ -159,8 +178,9 @@ func (s *stage) ask() <-chan text.Outcome {
 	if !ok {
 		s.t.Fatal("no model m")
 	}
-	reply := s.Text().Begin(context.Background(), &text.Request{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
-		Plan: r.Plan(func(int) int { return 0 }), Key: "k", Owner: "key:k"})
+	reply := s.Text().
+		Begin(context.Background(), &text.Request{ID: "r", Inbound: chat, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body),
+			Plan: r.Plan(func(int) int { return 0 }), Key: "k", Owner: "key:k"})
 	out := make(chan text.Outcome, 1)
 	go func() {
 		for f := range reply.Chunks() {
@@ -233,9 +253,18 @@ func TestAConfigurationIsTakenWhollyOrNotAtAll(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.mustConfigure(sandbox("a"))
 		before, catalogue := s.provider("a"), s.Catalog()
-		changed, bad := sandbox("a"), catalog.Provider{Name: "bad", Shape: dialoguetest.Chat, BaseURL: "http://bad\x7f.test"}
+		changed, bad := sandbox(
+			"a",
+		), catalog.Provider{
+			Name:    "bad",
+			Shape:   dialoguetest.Chat,
+			BaseURL: "http://bad\x7f.test",
+		}
 		changed.Retries = 9
-		c, _ := catalog.New([]catalog.Provider{changed, sandbox("new")}, []catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "a", Model: "m"}}}})
+		c, _ := catalog.New(
+			[]catalog.Provider{changed, sandbox("new")},
+			[]catalog.Model{{Pattern: "m", Targets: []catalog.Route{{Provider: "a", Model: "m"}}}},
+		)
 		if err := s.Configure(context.Background(), c, []catalog.Provider{changed, sandbox("new"), bad}); err == nil {
 			t.Fatal("taken")
 		}
@@ -309,7 +338,14 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 		}
 		defer store.Close()
 		// What an earlier process left is to be settled, and cannot be.
-		_, _, err = store.Post(t.Context(), "a", []state.Posting{{Kind: state.Credit, Amount: 9}, {Kind: state.Begin, Amount: 5, Receipt: &state.Receipt{Request: "r"}}})
+		_, _, err = store.Post(
+			t.Context(),
+			"a",
+			[]state.Posting{
+				{Kind: state.Credit, Amount: 9},
+				{Kind: state.Begin, Amount: 5, Receipt: &state.Receipt{Request: "r"}},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
