@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"stagedoor/actors/flow"
 	"stagedoor/actors/runtime"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/adminapi"
 	"stagedoor/http/auth"
@@ -63,28 +63,6 @@ type gateway struct {
 	reloading sync.Mutex
 }
 
-// storageError keeps the exit code of a data directory that cannot be used.
-func storageError(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavailable, err) }
-
-// lockWait is how long a data directory is waited for: a gateway that is just
-// ending lets go of it within that time.
-const lockWait = 2 * time.Second
-
-// openStore opens the durable store that data names.
-func openStore(data string) (journal.Store, error) {
-	if data == "memory" {
-		return journal.NewMemory(), nil
-	}
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, storageError(err)
-	}
-	store, err := journal.OpenBolt(data, journal.Options{Timeout: lockWait})
-	if err != nil {
-		return nil, storageError(err)
-	}
-	return store, nil
-}
-
 // assemble builds the gateway from the ground up; close takes it down again.
 // address is where it is reached if the configuration does not say.
 func assemble(ctx context.Context, c *config.Config, address string, log *slog.Logger) (*gateway, error) {
@@ -101,20 +79,20 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if err := shapes.Check(registry.All); err != nil {
 		return err
 	}
-	if g.store, err = openStore(c.Data); err != nil {
+	if g.store, err = datadir.OpenStore(c.Data); err != nil {
 		return err
 	}
 	if g.storage, err = openStorage(c.Data, maxContent(c.Limits.ContentMiB)); err != nil {
 		return err
 	}
 	if g.state, err = state.Open(g.store, time.Now); err != nil {
-		return storageError(err)
+		return datadir.Unavailable(err)
 	}
 	// Before anything can end that somebody wants to be told of.
 	g.state.SetWebhooks(c.Subscriptions())
 	secret, err := g.state.Secret(ctx, "seal", 32)
 	if err != nil {
-		return storageError(err)
+		return datadir.Unavailable(err)
 	}
 	g.flow = flow.New(time.Now)
 	if err := g.startTelemetry(ctx, c); err != nil {
@@ -172,7 +150,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 func (g *gateway) resume(ctx context.Context, handlers *text.Handlers) error {
 	resumed, failed, err := g.runtime.Background().Resume(ctx, handlers.Again)
 	if err != nil {
-		return storageError(err)
+		return datadir.Unavailable(err)
 	}
 	if resumed+failed > 0 {
 		g.logger.Info("responses that an earlier process left", "begun_again", resumed, "failed", failed)

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/live"
 	"stagedoor/http/oauth"
 	"stagedoor/http/web/browser"
@@ -25,7 +26,7 @@ func lifetimes(c *config.OAuth) tokens.Config {
 func (g *gateway) authorization(ctx context.Context, issuer string) (*oauth.Service, *portal.Portal, error) {
 	key, err := g.state.Secret(ctx, "forms", 32)
 	if err != nil {
-		return nil, nil, storageError(err)
+		return nil, nil, datadir.Unavailable(err)
 	}
 	guard, err := browser.New(browser.Options{Registry: g.runtime.Tokens(), Origin: issuer, Key: key, Now: time.Now, Random: rand.Reader})
 	if err != nil {

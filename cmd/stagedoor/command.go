@@ -9,9 +9,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"stagedoor/cmd/stagedoor/admincli"
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/statecli"
+	"stagedoor/cmd/stagedoor/topcli"
+	"stagedoor/cmd/stagedoor/videocli"
 	"stagedoor/state"
 )
 
@@ -29,15 +33,12 @@ const (
 	exitConfig  = 78
 )
 
-// errUsage marks a command line that cannot be understood.
-var errUsage = errors.New("wrong usage")
-
 func exitCode(err error) int {
 	var issues config.Issues
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errUsage):
+	case errors.Is(err, cli.ErrUsage):
 		return exitUsage
 	case errors.As(err, &issues):
 		return exitConfig
@@ -55,28 +56,18 @@ func complain(w io.Writer, err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &issues):
-		fmt.Fprintf(w, "%v\nstagedoor: the configuration has %s\n", err, counted(len(issues), "mistake"))
+		fmt.Fprintf(w, "%v\nstagedoor: the configuration has %s\n", err, cli.Count(len(issues), "mistake"))
 	default:
 		fmt.Fprintln(w, "stagedoor:", err)
 	}
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// app is what every command needs of the world.
-type app struct {
-	env         func(string) (string, bool)
-	out, errOut io.Writer
-}
+// app makes the commands of the process itself.
+type app struct{ cli.App }
 
 // run is the whole program, so that tests can run it.
 func run(ctx context.Context, args []string, env func(string) (string, bool), out, errOut io.Writer) error {
-	a := &app{env: env, out: out, errOut: errOut}
+	a := &app{cli.App{Env: env, Out: out, ErrOut: errOut}}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
 	return root.ExecuteContext(ctx)
@@ -105,54 +96,29 @@ Exit codes:
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			return a.fromEnvironment(c.Flags())
+			return a.FillFlags(c.Flags())
 		},
-		Args: noArgs,
-		RunE: help,
+		Args: cli.NoArgs,
+		RunE: cli.Help,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %w (see %s --help)", errUsage, err, c.CommandPath())
+		return fmt.Errorf("%w: %w (see %s --help)", cli.ErrUsage, err, c.CommandPath())
 	})
-	root.AddCommand(a.serveCommand(), a.configCommand(), a.keysCommand(), a.usersCommand(), a.groupsCommand(), a.appsCommand(), a.creditsCommand(), a.codesCommand(), a.receiptsCommand(), a.usageCommand(), a.adminCommand(), a.topCommand(), a.stateCommand(), a.modelsCommand(), a.sandboxCommand(), a.videosCommand(), a.doctorCommand(), a.healthcheckCommand(), a.versionCommand())
-	root.SetOut(a.out) // before completion is made, which remembers it
-	root.SetErr(a.errOut)
+	root.AddCommand(admincli.Commands(&a.App)...)
+	root.AddCommand(statecli.Command(&a.App), topcli.Command(&a.App), videocli.Command(&a.App))
+	root.AddCommand(a.serveCommand(), a.configCommand(), a.modelsCommand(), a.sandboxCommand(),
+		a.doctorCommand(), a.healthcheckCommand(), a.versionCommand())
+	root.SetOut(a.Out) // before completion is made, which remembers it
+	root.SetErr(a.ErrOut)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // else it takes any word for a wish to be helped
-			c.Args, c.RunE = noArgs, help
+			c.Args, c.RunE = cli.NoArgs, cli.Help
 		}
 	}
 	markUsage(root)
 	return root
-}
-
-// showOnce prints a secret alone, so that KEY=$(stagedoor keys create) is the key;
-// what there is to say about it goes beside it.
-func (a *app) showOnce(secret, about string, args ...any) error {
-	if _, err := fmt.Fprintln(a.out, secret); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(a.errOut, "\n"+about+" It is not shown again.\n", args...)
-	return err
-}
-
-func help(c *cobra.Command, _ []string) error { return c.Help() }
-
-// noArgs refuses arguments, and guesses which command was meant.
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if !c.HasAvailableSubCommands() {
-		return fmt.Errorf("%s takes no argument, got %q", c.CommandPath(), args[0])
-	}
-	hint := fmt.Sprintf("see %s --help", c.CommandPath())
-	c.SuggestionsMinimumDistance = 2
-	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-		hint = "did you mean " + strings.Join(like, " or ") + "?"
-	}
-	return fmt.Errorf("there is no command %q (%s)", c.CommandPath()+" "+args[0], hint)
 }
 
 // markUsage makes wrong arguments of every command, the library's own too, a
@@ -161,7 +127,7 @@ func markUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
+				return fmt.Errorf("%w: %w", cli.ErrUsage, err)
 			}
 			return nil
 		}
@@ -171,48 +137,11 @@ func markUsage(c *cobra.Command) {
 	}
 }
 
-// inEnvironment is the annotation of a flag with the variable that fills it in.
-const inEnvironment = "stagedoor_environment"
-
-// settings lets flags be given in the environment, too. It is for what is so for
-// every command: where the gateway is and how it runs. What one command is to do
-// is said in its own line only: an --admin that somebody exported long ago must
-// not make administrators.
-func settings(flags *pflag.FlagSet, names ...string) {
-	for _, name := range names {
-		variable := "STAGEDOOR_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if err := flags.SetAnnotation(name, inEnvironment, []string{variable}); err != nil {
-			panic(err) // there is no such flag: a slip in this package
-		}
-		flags.Lookup(name).Usage += " [$" + variable + "]"
-	}
-}
-
-// fromEnvironment fills in settings that were not given as flags.
-func (a *app) fromEnvironment(flags *pflag.FlagSet) error {
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		variable := f.Annotations[inEnvironment]
-		if f.Changed || variable == nil {
-			return
-		}
-		name := variable[0]
-		v, ok := a.env(name)
-		if !ok || v == "" {
-			return
-		}
-		if err := flags.Set(f.Name, v); err != nil {
-			errs = append(errs, fmt.Errorf("%w: %s: %w", errUsage, name, err))
-		}
-	})
-	return errors.Join(errs...)
-}
-
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArgs,
+		Use: "version", Short: "Print the version", Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.out, "stagedoor", versionText())
+			_, err := fmt.Fprintln(a.Out, "stagedoor", versionText())
 			return err
 		},
 	}
@@ -234,26 +163,4 @@ func versionText() string {
 		}
 	}
 	return strings.Trim(info.Main.Version, "()") + revision + " " + info.GoVersion
-}
-
-// complete offers words for a flag.
-func complete(c *cobra.Command, flag string, words ...cobra.Completion) {
-	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // there is no such flag: a slip in this package
-	}
-}
-
-// completePaths offers files and directories for flags that subcommands inherit.
-func completePaths(c *cobra.Command, file, directory string) {
-	if err := errors.Join(c.MarkPersistentFlagFilename(file, "yaml", "yml"), c.MarkPersistentFlagDirname(directory)); err != nil {
-		panic(err) // as above
-	}
-}
-
-// completeFile offers the files a flag can name.
-func completeFile(c *cobra.Command, flag string, extensions ...string) {
-	if err := c.MarkFlagFilename(flag, extensions...); err != nil {
-		panic(err) // as above
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
 )
 
@@ -74,9 +75,9 @@ func TestAFatalErrorOfGoIsRestartedAndWrongUsageIsNot(t *testing.T) {
 }
 
 func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
-	a := &app{env: os.LookupEnv}
-	var requestContext func(c *cobra.Command)
-	requestContext = func(c *cobra.Command) {
+	a := &app{cli.App{Env: os.LookupEnv}}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
 		if c.Short == "" {
 			t.Errorf("%s has no description", c.CommandPath())
 		}
@@ -89,11 +90,11 @@ func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
 		})
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() {
-				requestContext(sub)
+				walk(sub)
 			}
 		}
 	}
-	requestContext(a.root())
+	walk(a.root())
 	command(t, nil).check(t, exitOK, "75  the data directory cannot be used", "")
 }
 
@@ -125,22 +126,22 @@ func TestExampleIsFineAndShowsEverySetting(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "example.yaml"), text)
 	command(t, example, "config", "check", file).check(t, exitOK, "is fine: 5 providers, 10 models, 1 key\n", "")
 
-	var requestContext func(typ reflect.Type)
-	requestContext = func(typ reflect.Type) {
+	var walk func(typ reflect.Type)
+	walk = func(typ reflect.Type) {
 		switch typ.Kind() {
 		case reflect.Pointer, reflect.Slice:
-			requestContext(typ.Elem())
+			walk(typ.Elem())
 		case reflect.Struct:
 			for i := range typ.NumField() {
 				f := typ.Field(i)
 				if name := f.Tag.Get("yaml"); name != "" && !regexp.MustCompile(`\b`+name+`:`).MatchString(text) {
 					t.Errorf("the example does not show %s of %s", name, typ.Name())
 				}
-				requestContext(f.Type)
+				walk(f.Type)
 			}
 		}
 	}
-	requestContext(reflect.TypeFor[config.Config]())
+	walk(reflect.TypeFor[config.Config]())
 }
 
 func TestReadmesConfigurationIsFine(t *testing.T) {
@@ -242,19 +243,19 @@ func TestEnvironmentGivesSettingsOnly(t *testing.T) {
 	if strings.Contains(shown.out, `"admin": true`) {
 		t.Errorf("the environment has made an administrator: %s", shown.out)
 	}
-	a := &app{env: os.LookupEnv}
-	var requestContext func(c *cobra.Command)
-	requestContext = func(c *cobra.Command) {
+	a := &app{cli.App{Env: os.LookupEnv}}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if v := f.Annotations[inEnvironment]; (v != nil) != strings.Contains(f.Usage, "[$STAGEDOOR_") {
+			if v := f.Annotations[cli.EnvironmentAnnotation]; (v != nil) != strings.Contains(f.Usage, "[$STAGEDOOR_") {
 				t.Errorf("%s --%s: the help says %q of %v", c.CommandPath(), f.Name, f.Usage, v)
 			}
 		})
 		for _, sub := range c.Commands() {
-			requestContext(sub)
+			walk(sub)
 		}
 	}
-	requestContext(a.root())
+	walk(a.root())
 }
 
 func TestGraceOfNothingIsAGrace(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/doctor"
 	"stagedoor/http/admin"
 )
@@ -18,7 +19,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var o overrides
 	var offline, asJSON bool
 	c := &cobra.Command{
-		Use: "doctor", Short: "Look whether the gateway can run here and reach its providers", Args: noArgs,
+		Use: "doctor", Short: "Look whether the gateway can run here and reach its providers", Args: cli.NoArgs,
 		Long: `Look whether the gateway can run here and reach its providers: the configuration,
 the data directory, the limits of the system, the addresses, the certificate, the
 clock, and each provider with each of its keys. Providers are asked for the list of
@@ -29,7 +30,7 @@ has mistakes.`,
 		Example: `  stagedoor doctor --config stagedoor.yaml
   stagedoor doctor --config stagedoor.yaml --offline --json`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := o.load(a.env)
+			cfg, err := o.load(a.Env)
 			if err != nil {
 				return err
 			}
@@ -37,9 +38,9 @@ has mistakes.`,
 			cfg.Limits = withMemory(cfg.Limits, memory)
 			report := doctor.Examine(c.Context(), doctor.Options{Config: cfg, Offline: offline, Running: runs(cfg.Data), Memory: memory})
 			if asJSON {
-				err = printJSON(a.out, report)
+				err = cli.PrintJSON(a.Out, report)
 			} else {
-				err = report.Print(a.out)
+				err = report.Print(a.Out)
 			}
 			if err == nil && report.Status == doctor.Failed {
 				err = errUnfit
@@ -52,8 +53,8 @@ has mistakes.`,
 	c.Flags().StringVar(&o.data, "data", "", "`directory` of the durable state, or memory")
 	c.Flags().BoolVar(&offline, "offline", false, "ask no other machine")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	settings(c.Flags(), "config", "listen", "data")
-	completeFile(c, "config", "yaml", "yml")
+	cli.FromEnvironment(c.Flags(), "config", "listen", "data")
+	cli.CompleteFiles(c, "config", "yaml", "yml")
 	return c
 }
 

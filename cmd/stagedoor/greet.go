@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
+	"stagedoor/cmd/stagedoor/admincli"
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/state"
 )
@@ -17,7 +16,7 @@ func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners
 	if len(c.Keys) > 0 || len(g.state.Keys(state.KeyFilter{})) > 0 {
 		return nil
 	}
-	secret, key, err := newKey("first")
+	secret, key, err := admincli.NewKey("first")
 	if err != nil {
 		return err
 	}
@@ -25,7 +24,7 @@ func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners
 		return err
 	}
 	base := baseURL(c, listeners[0].Addr())
-	_, err = fmt.Fprintf(a.out, `Stagedoor is listening on %s
+	_, err = fmt.Fprintf(a.Out, `Stagedoor is listening on %s
 
   key   %s
 
@@ -63,13 +62,4 @@ func someModel(c *config.Config) string {
 		return strings.Replace(m.Name, "*", "sandbox", 1)
 	}
 	return "sandbox"
-}
-
-// newKey makes a key that may do everything.
-func newKey(name string) (secret string, key state.Key, err error) {
-	secret, prefix, hash, err := state.NewSecret(rand.Reader)
-	if err != nil {
-		return "", state.Key{}, err
-	}
-	return secret, state.Key{ID: "key_" + newID(), Prefix: prefix, Hash: hash, Name: name, Enabled: true, Created: time.Now()}, nil
 }

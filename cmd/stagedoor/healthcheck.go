@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
 )
 
@@ -23,14 +24,14 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	var o overrides
 	var ready bool
 	c := &cobra.Command{
-		Use: "healthcheck", Short: "Ask the gateway on this machine whether it is alive", Args: noArgs,
+		Use: "healthcheck", Short: "Ask the gateway on this machine whether it is alive", Args: cli.NoArgs,
 		Long: `Ask the gateway on this machine whether it is alive, or with --ready whether it
 takes requests: for containers, whose image has no other program. The exit code is
 0 if it is, 1 if not.`,
 		Example: `  stagedoor healthcheck --listen :8080
   stagedoor healthcheck --config stagedoor.yaml --ready`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := o.load(a.env)
+			cfg, err := o.load(a.Env)
 			if err != nil {
 				return err
 			}
@@ -44,8 +45,8 @@ takes requests: for containers, whose image has no other program. The exit code 
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file` of the gateway")
 	c.Flags().StringSliceVar(&o.listen, "listen", nil, "`address` it listens on, host:port")
 	c.Flags().BoolVar(&ready, "ready", false, "ask whether it takes requests, too")
-	settings(c.Flags(), "config", "listen")
-	completeFile(c, "config", "yaml", "yml")
+	cli.FromEnvironment(c.Flags(), "config", "listen")
+	cli.CompleteFiles(c, "config", "yaml", "yml")
 	return c
 }
 
@@ -71,7 +72,7 @@ func (a *app) healthcheck(ctx context.Context, c *config.Config, path string) er
 	if err != nil {
 		return err
 	}
-	if _, err := a.out.Write(append(bytes.TrimSpace(text), '\n')); err != nil {
+	if _, err := a.Out.Write(append(bytes.TrimSpace(text), '\n')); err != nil {
 		return err
 	}
 	if r.StatusCode != http.StatusOK {

@@ -2,7 +2,6 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
 )
 
@@ -18,65 +18,55 @@ var exampleConfig string
 
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Check a configuration file, or print an example or a reference", Args: noArgs, RunE: help,
+		Use: "config", Short: "Check a configuration file, or print an example or a reference", Args: cli.NoArgs, RunE: cli.Help,
 	}
 	c.AddCommand(&cobra.Command{
-		Use: "check FILE", Short: "Report every mistake in a configuration file", Args: one("a file"),
+		Use: "check FILE", Short: "Report every mistake in a configuration file", Args: cli.ExactArgs(1, "a file"),
 		Long: `Report every mistake in a configuration file, one a line, as file:line:column.
 The environment variables and secret files that it names are read too.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := config.Load(args[0], a.env)
+			cfg, err := config.Load(args[0], a.Env)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "%s is fine: %s, %s, %s\n", args[0],
-				counted(len(cfg.Providers), "provider"), counted(len(cfg.Models), "model"), counted(len(cfg.Keys), "key"))
+			_, err = fmt.Fprintf(a.Out, "%s is fine: %s, %s, %s\n", args[0],
+				cli.Count(len(cfg.Providers), "provider"), cli.Count(len(cfg.Models), "model"), cli.Count(len(cfg.Keys), "key"))
 			return err
 		},
 	}, &cobra.Command{
-		Use: "example", Short: "Print a configuration file with every setting, explained", Args: noArgs,
+		Use: "example", Short: "Print a configuration file with every setting, explained", Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(a.out, exampleConfig)
+			_, err := io.WriteString(a.Out, exampleConfig)
 			return err
 		},
 	}, &cobra.Command{
-		Use: "reference", Short: "Print the description of every setting, as Markdown", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return config.Reference(a.out) },
+		Use: "reference", Short: "Print the description of every setting, as Markdown", Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return config.Reference(a.Out) },
 	})
 	return c
-}
-
-// one asks for exactly one argument.
-func one(what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return nil
-		}
-		return fmt.Errorf("%s takes %s, got %s", c.CommandPath(), what, counted(len(args), "argument"))
-	}
 }
 
 func (a *app) modelsCommand() *cobra.Command {
 	var o overrides
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "models", Short: "List the models of a configuration and where they are served", Args: noArgs,
+		Use: "models", Short: "List the models of a configuration and where they are served", Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := o.load(a.env)
+			cfg, err := o.load(a.Env)
 			if err != nil {
 				return err
 			}
 			list := modelsOf(cfg)
 			if asJSON {
-				return printJSON(a.out, list)
+				return cli.PrintJSON(a.Out, list)
 			}
-			return printModels(a.out, list)
+			return printModels(a.Out, list)
 		},
 	}
 	c.Flags().StringVarP(&o.file, "config", "c", "", "configuration `file`")
-	settings(c.Flags(), "config")
+	cli.FromEnvironment(c.Flags(), "config")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	completeFile(c, "config", "yaml", "yml")
+	cli.CompleteFiles(c, "config", "yaml", "yml")
 	return c
 }
 
@@ -143,10 +133,4 @@ func joined(targets []targetLine) string {
 		out[i] = t.String()
 	}
 	return strings.Join(out, ", ")
-}
-
-func printJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

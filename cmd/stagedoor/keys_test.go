@@ -3,9 +3,13 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"stagedoor/state"
 )
 
 // created is what keys create --json prints.
@@ -63,7 +67,13 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 	command(t, nil, "users", "create", "u", "--data", data).check(t, exitOK, "", "")
 	k := createKey(t, data, "--name", "ci", "--scope", "chat,models", "--model", "gpt-*", "--rpm", "60", "--allow-ip", "127.0.0.0/8", "--expires-in", "1h", "--user", "u")
 	list := command(t, nil, "keys", "list", "--json", "--data", data)
-	var lines []keyLine
+	var lines []struct {
+		ID, Name, User, State string
+		Scopes, Models        []string
+		Limits                state.Limits
+		AllowIPs              []netip.Prefix `json:"allow_ips"`
+		Created, Expires      time.Time
+	}
 	if err := json.Unmarshal([]byte(list.out), &lines); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/videojob"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/media"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state/blobs"
@@ -35,7 +36,7 @@ func openStorage(data string, most int64) (*storage, error) {
 	if data == "memory" {
 		dir, err := os.MkdirTemp("", "stagedoor-")
 		if err != nil {
-			return nil, storageError(err)
+			return nil, datadir.Unavailable(err)
 		}
 		data, s.remove = dir, dir
 	}
@@ -46,7 +47,7 @@ func openStorage(data string, most int64) (*storage, error) {
 	}
 	if err != nil {
 		s.close()
-		return nil, storageError(err)
+		return nil, datadir.Unavailable(err)
 	}
 	return s, nil
 }
@@ -72,7 +73,7 @@ func videoTimes(c *config.Videos) videojob.Config {
 func (g *gateway) mediaHandlers(ctx context.Context, c *config.Config, env *dialogue.Env) (*media.Handlers, error) {
 	secret, err := g.state.Secret(ctx, "content", 32)
 	if err != nil {
-		return nil, storageError(err)
+		return nil, datadir.Unavailable(err)
 	}
 	return media.New(media.Options{Logger: g.logger, Env: env, Auth: g.auth, Images: g.runtime.Images(), Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
 		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(), Content: media.NewContent(g.storage.content, secret, c.OAuth.Issuer, time.Now),

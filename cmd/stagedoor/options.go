@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
 )
 
@@ -29,7 +30,7 @@ func (o *overrides) flags(c *cobra.Command) {
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json")
 	f.Var((*graceFlag)(o), "grace", "how long streams may go on after SIGTERM")
-	settings(f, "config", "listen", "data", "log-level", "log-format", "grace")
+	cli.FromEnvironment(f, "config", "listen", "data", "log-level", "log-format", "grace")
 }
 
 // graceFlag is --grace, for which 0s is not the same as nothing.
@@ -87,7 +88,7 @@ func (o *overrides) load(env func(string) (string, bool)) (*config.Config, error
 func logger(c config.Log, buffer *logBuffer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		return nil, fmt.Errorf("%w: log level %q is not known, use debug, info, warn or error", errUsage, c.Level)
+		return nil, fmt.Errorf("%w: log level %q is not known, use debug, info, warn or error", cli.ErrUsage, c.Level)
 	}
 	o := &slog.HandlerOptions{Level: level}
 	var h slog.Handler
@@ -97,7 +98,7 @@ func logger(c config.Log, buffer *logBuffer) (*slog.Logger, error) {
 	case "text":
 		h = slog.NewTextHandler(buffer, o)
 	default:
-		return nil, fmt.Errorf("%w: log format %q is not known, use text or json", errUsage, c.Format)
+		return nil, fmt.Errorf("%w: log format %q is not known, use text or json", cli.ErrUsage, c.Format)
 	}
 	buffer.lost = func(count int) { slog.New(h).Warn("log lines dropped: the log was not read", "count", count) }
 	return slog.New(redacting{urgent{h, buffer}}), nil

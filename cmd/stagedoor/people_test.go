@@ -47,7 +47,7 @@ func TestUsersAndAppsOfAStoppedAndOfARunningGateway(t *testing.T) {
 		check(t, exitFailure, "", "there is no such user")
 	command(t, nil, "apps", "create", "Weather", "--owner", "anna", "--redirect-uri", "http://example.com/", "--data", data).
 		check(t, exitFailure, "", "redirect_uri must be https")
-	command(t, nil, "apps", "create").check(t, exitUsage, "", "give the name of one app")
+	command(t, nil, "apps", "create").check(t, exitUsage, "", "takes the name of one app, got 0 arguments")
 
 	token := printed[admin.DeveloperToken](t, "users", "developer-token", "anna", "--data", data)
 	res := p.post("/api/oauth_apps", token.Token, `{"name": "Notes", "redirect_uri": "https://notes.example.com/cb"}`)

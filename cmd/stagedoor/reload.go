@@ -128,7 +128,7 @@ var errVacant = errors.New("the file has neither keys nor providers nor models")
 
 // reconfigure puts the configuration as it is now in force: all of it or nothing.
 func (a *app) reconfigure(ctx context.Context, g *gateway, o *overrides) {
-	c, err := o.load(a.env)
+	c, err := o.load(a.Env)
 	if err == nil && len(c.Keys)+len(c.Providers)+len(c.Models) == 0 {
 		err = errVacant
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/http/server"
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/sandbox/job"
@@ -23,7 +24,7 @@ func (a *app) sandboxCommand() *cobra.Command {
 	var listen, pace string
 	var jobTime time.Duration
 	c := &cobra.Command{
-		Use: "sandbox", Short: "Serve the simulator over HTTP, in every upstream shape", Args: noArgs,
+		Use: "sandbox", Short: "Serve the simulator over HTTP, in every upstream shape", Args: cli.NoArgs,
 		Long: `Serve the simulator over HTTP in every upstream shape, as a provider to point a
 gateway, a client or a load test at. It takes any key.
 
@@ -54,8 +55,8 @@ Faults are asked for in the header x-sandbox or in the prompt, as in
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "`address` to listen on")
 	c.Flags().StringVar(&pace, "pace", "", "tokens a second of a stream, or max (default 50)")
 	c.Flags().DurationVar(&jobTime, "job-time", job.DefaultTime, "`time` that a video takes to make")
-	settings(c.Flags(), "listen", "pace", "job-time")
-	complete(c, "pace", "10", "50", "max")
+	cli.FromEnvironment(c.Flags(), "listen", "pace", "job-time")
+	cli.CompleteWords(c, "pace", "10", "50", "max")
 	return c
 }
 
@@ -65,7 +66,7 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime tim
 		return err
 	}
 	if jobTime <= 0 || jobTime > job.Longest {
-		return fmt.Errorf("%w: --job-time %s: use more than 0 and at most %s", errUsage, jobTime, job.Longest)
+		return fmt.Errorf("%w: --job-time %s: use more than 0 and at most %s", cli.ErrUsage, jobTime, job.Longest)
 	}
 	jobs := &job.Engine{Now: time.Now, Time: jobTime}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
@@ -74,7 +75,7 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime tim
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "the sandbox is listening on http://%s\n", listeners[0].Addr())
+	fmt.Fprintf(a.Out, "the sandbox is listening on http://%s\n", listeners[0].Addr())
 	srv := &http.Server{Handler: media.Handler(m, jobs, m.Handler(registry.All)), ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	if err := srv.Serve(listeners[0]); !errors.Is(err, http.ErrServerClosed) {
@@ -90,7 +91,7 @@ func sandboxModel(pace string) (*sandbox.Model, error) {
 	}
 	script, err := sandbox.ParseScript(sandbox.Script{}, "pace="+pace, "")
 	if err != nil {
-		return nil, fmt.Errorf("%w: --pace %s: use tokens a second or max", errUsage, strconv.Quote(pace))
+		return nil, fmt.Errorf("%w: --pace %s: use tokens a second or max", cli.ErrUsage, strconv.Quote(pace))
 	}
 	m.Base = script
 	return m, nil

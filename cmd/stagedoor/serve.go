@@ -14,7 +14,9 @@ import (
 	"github.com/sourcegraph/conc"
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
 )
 
@@ -31,7 +33,7 @@ const (
 func (a *app) serveCommand() *cobra.Command {
 	var o overrides
 	c := &cobra.Command{
-		Use: "serve", Short: "Run the gateway", Args: noArgs,
+		Use: "serve", Short: "Run the gateway", Args: cli.NoArgs,
 		Long: `Run the gateway.
 
 Without a configuration file the embedded sandbox answers every model name, the
@@ -44,10 +46,10 @@ again; a file with mistakes changes nothing and is reported.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), &o) },
 	}
 	o.flags(c)
-	completeFile(c, "config", "yaml", "yml")
-	complete(c, "log-level", "debug", "info", "warn", "error")
-	complete(c, "log-format", "text", "json")
-	complete(c, "listen", "127.0.0.1:8080", ":8080")
+	cli.CompleteFiles(c, "config", "yaml", "yml")
+	cli.CompleteWords(c, "log-level", "debug", "info", "warn", "error")
+	cli.CompleteWords(c, "log-format", "text", "json")
+	cli.CompleteWords(c, "listen", "127.0.0.1:8080", ":8080")
 	return c
 }
 
@@ -58,16 +60,16 @@ func (a *app) serve(ctx context.Context, o *overrides) error {
 
 	for _, addr := range o.listen {
 		if !config.Address(addr) {
-			return fmt.Errorf("%w: --listen %q: expected host:port, for example 127.0.0.1:8080", errUsage, addr)
+			return fmt.Errorf("%w: --listen %q: expected host:port, for example 127.0.0.1:8080", cli.ErrUsage, addr)
 		}
 	}
 	f := newFollower(o.file)
 	defer f.close()
-	c, err := o.load(a.env)
+	c, err := o.load(a.Env)
 	if err != nil {
 		return err
 	}
-	lines := newLogBuffer(a.errOut)
+	lines := newLogBuffer(a.ErrOut)
 	defer lines.Close()
 	log, err := logger(c.Log, lines)
 	if err != nil {
@@ -128,7 +130,7 @@ func (a *app) runUntilStopped(ctx context.Context, g *gateway, listeners []net.L
 		return err
 	case <-g.state.Failed():
 		g.logger.Error("the store failed, stopping", "cause", g.state.Err())
-		return errors.Join(storageError(g.state.Err()), a.drain(g, signals))
+		return errors.Join(datadir.Unavailable(g.state.Err()), a.drain(g, signals))
 	case <-ctx.Done():
 	case s := <-signals:
 		g.logger.Info("stopping", "signal", s.String(), "in_flight", g.runtime.Engine().InFlight())
@@ -142,13 +144,13 @@ func openControl(data string) (net.Listener, error) {
 	if data == "memory" {
 		return nil, nil
 	}
-	path, err := controlSocket(data)
+	path, err := datadir.Socket(data)
 	if err != nil {
 		return nil, err
 	}
 	l, err := admin.Listen(path)
 	if err != nil {
-		return nil, storageError(err)
+		return nil, datadir.Unavailable(err)
 	}
 	return l, nil
 }

@@ -1,97 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	tea "charm.land/bubbletea/v2"
-
-	httpflow "stagedoor/http/flow"
 )
 
-func glanceOf(ids ...string) glance {
-	place := 2
-	g := glance{Providers: []httpflow.Provider{{Name: "up", Answers: true, Places: 3, InFlight: 3, Breaker: "closed"}, {Name: "down", Answers: true, Paused: true}},
-		Actors: httpflow.Actors{Actors: []httpflow.Actor{{ID: "gate@1", Name: "gate", Kind: "gate"}, {ID: "gate@1/s0@2", Parent: "gate@1", Name: "s0", Kind: "shard", Depth: 7}},
-			Kinds: []httpflow.Kind{{Name: "gate", Live: 1}, {Name: "request", Live: 9000, LastFailure: &httpflow.ActorFailure{Reason: "index out of range", Message: "*x"}}}}}
-	g.Flow.Load.InFlight = len(ids)
-	for _, id := range ids {
-		g.Flow.Data = append(g.Flow.Data, httpflow.Request{ID: id, Phase: "queued", QueuePosition: &place, Model: "m\x1b[2J", OutputTokens: 12, DurationMs: 61_500})
-	}
-	return g
-}
-
-func TestTopDrawsWhatThereIs(t *testing.T) {
-	d := &dial{ctx: t.Context(), width: 120, height: 24}
-	all, made := glanceOf("req_1", "req_2"), 42
-	all.Flow.Data = append(all.Flow.Data, httpflow.Request{ID: "video_1", Phase: "in_progress", Progress: &made})
-	d.Update(seen{all, nil})
-	for view, wants := range [][]string{{"2 under way", "queued 2", "in_progress 42 %", "1m2s", "m?[2J"}, {"up", "3/3", "serving", "paused"}, {"  s0", "7", "all of kind request", "9000", "index out of range"}} {
-		d.Update(tea.KeyPressMsg{Code: rune('1' + view), Text: string(rune('1' + view))})
-		for _, want := range wants {
-			if text := d.draw(); !strings.Contains(text, want) {
-				t.Errorf("view %d lacks %q:\n%s", view+1, want, text)
-			}
-		}
-	}
-	d.Update(tea.WindowSizeMsg{Width: 30, Height: 8})
-	d.Update(seen{glanceOf(strings.Split(strings.Repeat("req ", 500), " ")...), nil})
-	for _, key := range "123" {
-		d.Update(tea.KeyPressMsg{Code: key, Text: string(key)})
-		if lines := strings.Count(d.draw(), "\n") + 1; lines > 8 {
-			t.Errorf("%d lines on a screen of 8", lines)
-		}
-	}
-}
-
-func TestTopEndsARequestOnlyWhenItIsMeant(t *testing.T) {
-	press := func(d *dial, keys ...string) (last tea.Cmd) {
-		for _, k := range keys {
-			m := tea.KeyPressMsg{Code: []rune(k)[0], Text: k}
-			if k == "down" {
-				m = tea.KeyPressMsg{Code: tea.KeyDown}
-			}
-			_, last = d.Update(m)
-		}
-		return last
-	}
-	for _, c := range []struct {
-		keys []string
-		acts bool
-	}{
-		{[]string{"e", "y"}, true}, {[]string{"down", "e", "y"}, true}, {[]string{"e", "down", "y"}, false}, {[]string{"y"}, false},
-		{[]string{"2", "e", "y"}, false}, {[]string{"2", "p"}, true}, {[]string{"1", "p"}, false}, {[]string{"3", "p"}, false},
-	} {
-		d := &dial{ctx: t.Context(), now: glanceOf("req_1", "req_2"), width: 80, height: 24}
-		if got := press(d, c.keys...) != nil; got != c.acts {
-			t.Errorf("%v: acts %v, want %v", c.keys, got, c.acts)
-		}
-	}
-	d := &dial{ctx: t.Context(), now: glanceOf("req_1", "req_2"), width: 80, height: 24}
-	press(d, "down", "e")
-	if text := d.draw(); !strings.Contains(text, "end req_2?") {
-		t.Errorf("it does not ask:\n%s", text)
-	}
-	d.Update(seen{glanceOf("req_1"), nil}) // what was chosen is gone: it is not another one that ends
-	if press(d, "x"); d.sure != "" {
-		t.Error("any other key does end it")
-	}
-	d.Update(seen{glance{}, errors.New("no")})
-	if text := d.draw(); !strings.Contains(text, "does not answer: no") || !strings.Contains(text, "req_1") {
-		t.Errorf("what was seen last is gone:\n%s", text)
-	}
-	if cmd := press(d, "q"); cmd == nil {
-		t.Error("q does not leave")
-	}
-}
-
-// nobody is an address that refuses: bound, so that it is nobody else's either, and
-// not listened on.
-func nobody(t *testing.T) string {
+// refusingAddress returns an address that refuses connections. It is bound, so that no other process can listen on it.
+func refusingAddress(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -118,11 +36,11 @@ func TestTopPrintsOnceWhereThereIsNoTerminal(t *testing.T) {
 	codes := map[string]int{"expected an address such as": exitUsage, "between 1 and 500": exitUsage, "refused": exitFailure,
 		"no gateway runs on": exitFailure, "there is no data directory": exitStorage}
 	for line, want := range map[string]string{
-		"top --url localhost":            "expected an address such as",
-		"top --limit 0 --data " + data:   "between 1 and 500",
-		"top --url http://" + nobody(t):  "refused",
-		"top --data " + directory(t):     "no gateway runs on",
-		"top --data " + dir + "/nowhere": "there is no data directory",
+		"top --url localhost":                    "expected an address such as",
+		"top --limit 0 --data " + data:           "between 1 and 500",
+		"top --url http://" + refusingAddress(t): "refused",
+		"top --data " + directory(t):             "no gateway runs on",
+		"top --data " + dir + "/nowhere":         "there is no data directory",
 	} {
 		command(t, nil, strings.Fields(line)...).check(t, codes[want], "", want)
 	}

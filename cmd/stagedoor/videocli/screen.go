@@ -1,4 +1,4 @@
-package main
+package videocli
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/sourcegraph/conc"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
@@ -133,13 +134,13 @@ func (b *bars) draw() string {
 		lines = append(lines, b.jobLine(j))
 	}
 	if hidden := len(b.jobs) - len(lines); hidden > 0 {
-		lines = append(lines, fmt.Sprintf("and %s", counted(hidden, "more job")))
+		lines = append(lines, fmt.Sprintf("and %s", cli.Count(hidden, "more job")))
 	}
 	if f := b.file; f != nil {
 		lines = append(lines, b.fileLine(f))
 	}
 	if b.note != "" {
-		lines = append(lines, shortened(b.note, max(b.width, 2)))
+		lines = append(lines, cli.Shorten(b.note, max(b.width, 2)))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -168,17 +169,17 @@ const (
 // jobLine is "bar  33%  in_progress  0:12  prompt  video_..", as far as there is
 // room.
 func (b *bars) jobLine(j *bar) string {
-	line := fmt.Sprintf("%s %3d%%  %-*s  %s", drawBar(j.Progress, 100), j.Progress, statusWidth, printable(j.Status), clock(j.Took(b.now)))
+	line := fmt.Sprintf("%s %3d%%  %-*s  %s", drawBar(j.Progress, 100), j.Progress, statusWidth, cli.Printable(j.Status), clock(j.Took(b.now)))
 	if j.cost != nil {
-		line += "  $" + inDollars(*j.cost)
+		line += "  $" + cli.Dollars(*j.cost)
 	}
 	if j.Fault != nil {
-		line += "  " + printable(j.Fault.Message)
+		line += "  " + cli.Printable(j.Fault.Message)
 	} else if text := j.Text(); text != "" {
-		line += "  " + printable(shortened(text, promptWidth))
+		line += "  " + cli.Printable(cli.Shorten(text, promptWidth))
 	}
 	line += "  " + j.ID
-	return shortened(line, max(b.width, 2))
+	return cli.Shorten(line, max(b.width, 2))
 }
 
 func (b *bars) fileLine(f *bytesMoved) string {
@@ -186,7 +187,7 @@ func (b *bars) fileLine(f *bytesMoved) string {
 	if f.total > 0 {
 		line = fmt.Sprintf("%s %3d%%  %d of %d bytes  %s", drawBar(f.done, f.total), f.done*100/f.total, f.done, f.total, f.path)
 	}
-	return shortened(line, max(b.width, 2))
+	return cli.Shorten(line, max(b.width, 2))
 }
 
 // drawBar is a bar of eighths of characters.

@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"crypto/rand"
@@ -7,27 +7,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
 	"stagedoor/state"
 )
 
-func (a *app) adminCommand() *cobra.Command {
-	var o overrides
+func (a app) adminCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "admin", Short: "Make the token of the admin API", Args: noArgs,
+		Use: "admin", Short: "Make the token of the admin API", Args: cli.NoArgs,
 		Long: `Make the token with which programs use the admin API, below /admin/v1 of the
 gateway. What the API does the other commands do, too, without a token.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.adminToken(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.adminToken(o))
 	return c
 }
 
-func (a *app) adminToken(o *overrides) *cobra.Command {
+func (a app) adminToken(o *datadir.Flags) *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
-		Use: "token", Short: "Make a new token; it is shown once, and the one before ends", Args: noArgs,
+		Use: "token", Short: "Make a new token; it is shown once, and the one before ends", Args: cli.NoArgs,
 		Long: `Make a new token of administration. It is shown once, and the one that this
 command made before ends. A token in the configuration (admin.token) stays good
 beside it.`,
@@ -41,16 +42,16 @@ beside it.`,
 			if remove {
 				hash = state.Hash{}
 			}
-			err := a.withData(o, func(running *admin.Client) error { return running.SetAdminToken(c.Context(), hash) },
+			err := o.Use(func(running *admin.Client) error { return running.SetAdminToken(c.Context(), hash) },
 				func(s *state.State) error { return admin.SetToken(c.Context(), s, hash) })
 			if err != nil {
 				return err
 			}
 			if remove {
-				_, err = fmt.Fprintln(a.out, "the token that was made by command is gone")
+				_, err = fmt.Fprintln(a.Out, "the token that was made by command is gone")
 				return err
 			}
-			return a.showOnce(token, "This is the token of the admin API.")
+			return a.ShowOnce(token, "This is the token of the admin API.")
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "make none, and end the one before")

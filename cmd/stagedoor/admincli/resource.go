@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"io"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 )
 
@@ -24,11 +26,11 @@ type filter struct {
 }
 
 // list is the command of a listing.
-func list[T any](a *app, o *overrides, l listing[T]) *cobra.Command {
+func list[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
 	var p paging
 	only := make([]string, len(l.filters))
 	c := &cobra.Command{
-		Use: "list", Short: l.short, Args: noArgs,
+		Use: "list", Short: l.short, Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var pairs []string
 			for i, f := range l.filters {
@@ -41,14 +43,14 @@ func list[T any](a *app, o *overrides, l listing[T]) *cobra.Command {
 	for i, f := range l.filters {
 		c.Flags().StringVar(&only[i], f.name, "", f.usage)
 		if f.values != nil {
-			complete(c, f.name, f.values...)
+			cli.CompleteWords(c, f.name, f.values...)
 		}
 	}
 	return c
 }
 
 func (l listing[T]) show(out io.Writer, page *adminapi.List[T]) error {
-	return sheet(out, l.head, page.Next, func(line func(...any)) {
+	return cli.Table(out, l.head, page.Next, func(line func(...any)) {
 		for i := range page.Data {
 			line(l.cells(&page.Data[i])...)
 		}
@@ -66,10 +68,10 @@ type deed[T any] struct {
 }
 
 // do is the command of a deed.
-func do[T any](a *app, o *overrides, d deed[T]) *cobra.Command {
+func do[T any](a app, o *datadir.Flags, d deed[T]) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: d.use, Short: d.short, Args: exactly(1, d.what),
+		Use: d.use, Short: d.short, Args: cli.ExactArgs(1, d.what),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c, a, o, asJSON, asking[T]{method: d.method, path: d.path + url.PathEscape(args[0]) + d.behind, in: d.in, show: d.show})
 		},

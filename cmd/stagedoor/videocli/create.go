@@ -1,4 +1,4 @@
-package main
+package videocli
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
@@ -20,14 +21,14 @@ func (f *afterwards) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&f.download, "download", "o", "", "watch the job, then save the video as `file`")
 	c.Flags().BoolVar(&f.replace, "force", false, "let --download replace a file that is there")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: one line for every state of the job")
-	completeFile(c, "download", "mp4")
+	cli.CompleteFiles(c, "download", "mp4")
 }
 
-func (a *app) videosCreate(r *reach) *cobra.Command {
+func (a app) videosCreate(r *reach) *cobra.Command {
 	var w videoclient.Wish
 	var f afterwards
 	c := &cobra.Command{
-		Use: "create PROMPT", Short: "Begin a video job", Args: one("a prompt"),
+		Use: "create PROMPT", Short: "Begin a video job", Args: cli.ExactArgs(1, "a prompt"),
 		Long: `Begin a video job and print its id. Without --watch and --download the command
 ends as soon as the gateway has the job.`,
 		Example: `  stagedoor videos create 'a paper boat in the rain' --watch
@@ -44,16 +45,16 @@ ends as soon as the gateway has the job.`,
 	c.Flags().StringVar(&w.Seconds, "seconds", "", "length (default: the gateway's, 4)")
 	c.Flags().StringVar(&w.Reference, "reference", "", "`file` of the picture that the video begins with, of the same size")
 	f.flags(c)
-	complete(c, "size", "720x1280", "1280x720", "1024x1792", "1792x1024")
-	complete(c, "seconds", "4", "8", "12")
-	completeFile(c, "reference", "png", "jpg", "jpeg", "webp")
+	cli.CompleteWords(c, "size", "720x1280", "1280x720", "1024x1792", "1792x1024")
+	cli.CompleteWords(c, "seconds", "4", "8", "12")
+	cli.CompleteFiles(c, "reference", "png", "jpg", "jpeg", "webp")
 	return c
 }
 
-func (a *app) videosRemix(r *reach) *cobra.Command {
+func (a app) videosRemix(r *reach) *cobra.Command {
 	var f afterwards
 	c := &cobra.Command{
-		Use: "remix ID PROMPT", Short: "Begin a job from a completed one", Args: exactly(2, "the id of a completed job and a prompt"),
+		Use: "remix ID PROMPT", Short: "Begin a job from a completed one", Args: cli.ExactArgs(2, "the id of a completed job and a prompt"),
 		Example: `  stagedoor videos remix video_0198 'the same at night' --watch`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.begin(c.Context(), r, &f, func(ctx context.Context, client *videoclient.Client) (*videoclient.Job, error) {
@@ -66,7 +67,7 @@ func (a *app) videosRemix(r *reach) *cobra.Command {
 }
 
 // begin begins a job and sees to what is wanted of it.
-func (a *app) begin(ctx context.Context, r *reach, f *afterwards, make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
+func (a app) begin(ctx context.Context, r *reach, f *afterwards, make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
 	if f.download != "" { // nobody pays for what cannot be saved
 		if err := videoclient.Vacant(f.download, f.replace); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (a *app) begin(ctx context.Context, r *reach, f *afterwards, make func(cont
 				t.job(job)
 				return nil
 			}
-			_, err := fmt.Fprintln(a.out, job.ID)
+			_, err := fmt.Fprintln(a.Out, job.ID)
 			return err
 		}
 		return t.during(ctx, func(ctx context.Context) error {

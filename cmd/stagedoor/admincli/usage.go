@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"io"
@@ -8,28 +8,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 )
 
-func (a *app) usageCommand() *cobra.Command {
-	var o overrides
+func (a app) usageCommand() *cobra.Command {
+	var o *datadir.Flags
 	var per []string
 	var user, key, model, from, to string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "usage", Short: "Sum up who used and spent what", Args: noArgs,
+		Use: "usage", Short: "Sum up who used and spent what", Args: cli.NoArgs,
 		Long: `Sum up requests, tokens and money, to the micro-dollar, per day, user, key or
 model. Requests that cost nobody anything are not counted. Days are of UTC.`,
 		Example: `  stagedoor usage
   stagedoor usage --per user --from 2026-01-01 --to 2026-01-31
   stagedoor usage --user anna --per day,key --json`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c, a, &o, asJSON, asking[adminapi.Usage]{method: "GET", path: "/usage",
+			return ask(c, a, o, asJSON, asking[adminapi.Usage]{method: "GET", path: "/usage",
 				query: queryOf("per", strings.Join(per, ","), "user", user, "key", key, "model", model, "from", from, "to", to),
 				show:  func(out io.Writer, u *adminapi.Usage) error { return printUsage(out, u, per) }})
 		},
 	}
-	dataFlags(c, &o)
+	o = datadir.AddFlags(c, a.App)
 	f := c.Flags()
 	f.StringSliceVar(&per, "per", []string{"day", "model"}, "what to tell apart: some of day, user, key, model")
 	f.StringVar(&user, "user", "", "only this user")
@@ -38,7 +40,7 @@ model. Requests that cost nobody anything are not counted. Days are of UTC.`,
 	f.StringVar(&from, "from", "", "the first day (default 29 days before the last)")
 	f.StringVar(&to, "to", "", "the last day (default today)")
 	jsonFlag(c, &asJSON)
-	complete(c, "per", "day", "user", "key", "model")
+	cli.CompleteWords(c, "per", "day", "user", "key", "model")
 	return c
 }
 
@@ -50,7 +52,7 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 			head += strings.ToUpper(w) + " "
 		}
 	}
-	return sheet(out, head+"REQUESTS INPUT OUTPUT DOLLARS", nil, func(line func(...any)) {
+	return cli.Table(out, head+"REQUESTS INPUT OUTPUT DOLLARS", nil, func(line func(...any)) {
 		row := func(names map[string]string, s *adminapi.UsageSum) {
 			var cells []any
 			for _, w := range words {
@@ -58,7 +60,7 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 					cells = append(cells, names[w])
 				}
 			}
-			line(append(cells, s.Requests, s.InputTokens, s.OutputTokens, inDollars(s.Amount))...)
+			line(append(cells, s.Requests, s.InputTokens, s.OutputTokens, cli.Dollars(s.Amount))...)
 		}
 		for i := range u.Data {
 			r := &u.Data[i]
@@ -72,22 +74,21 @@ func printUsage(out io.Writer, u *adminapi.Usage, per []string) error {
 	})
 }
 
-func (a *app) receiptsCommand() *cobra.Command {
-	var o overrides
+func (a app) receiptsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "receipts", Short: "Show what requests cost, and why", Args: noArgs,
+		Use: "receipts", Short: "Show what requests cost, and why", Args: cli.NoArgs,
 		Long: `Show what requests cost, and why: the model, what was used, the prices and how
 the request ended.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.receiptsShow(&o), a.receiptsList(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.receiptsShow(o), a.receiptsList(o))
 	return c
 }
 
-func (a *app) receiptsShow(o *overrides) *cobra.Command {
+func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON", Args: exactly(1, "a request id, as replies have it in X-Request-Id"),
+		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON", Args: cli.ExactArgs(1, "a request id, as replies have it in X-Request-Id"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c, a, o, true, asking[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])})
 		},
@@ -95,13 +96,13 @@ func (a *app) receiptsShow(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) receiptsList(o *overrides) *cobra.Command {
+func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
 	return list(a, o, listing[adminapi.Receipt]{
 		short: "List receipts, newest first", path: "/receipts",
 		head: "ENDED REQUEST USER KEY MODEL INPUT OUTPUT DOLLARS END",
 		cells: func(r *adminapi.Receipt) []any {
 			return []any{r.Ended.UTC().Format("2006-01-02T15:04:05Z"), r.Request, r.Account, r.Key, r.Model, r.Usage.Input, r.Usage.Output,
-				inDollars(r.Charged), r.Reason}
+				cli.Dollars(r.Charged), r.Reason}
 		},
 		filters: []filter{
 			{"user", "only those of this user", nil},

@@ -1,24 +1,22 @@
-package main
+package admincli
 
 import (
 	"cmp"
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
@@ -32,104 +30,22 @@ type keyStore interface {
 	RevokeKey(ctx context.Context, id string) (state.Key, error)
 }
 
-func (a *app) keysCommand() *cobra.Command {
-	var o overrides
+func (a app) keysCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "keys", Short: "Create, list, change and revoke gateway keys", Args: noArgs,
+		Use: "keys", Short: "Create, list, change and revoke gateway keys", Args: cli.NoArgs,
 		Long: `Create, list, change and revoke gateway keys. Changes act at once on a gateway that is
 running on the data directory, and are kept in it otherwise. Keys written in the
 configuration file are not among them.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.keysCreate(&o), a.keysList(&o), a.keysShow(&o), a.keysUpdate(&o), a.keysRevoke(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.keysCreate(o), a.keysList(o), a.keysShow(o), a.keysUpdate(o), a.keysRevoke(o))
 	return c
 }
 
-// controlSocket is where a gateway that runs on a data directory can be reached.
-func controlSocket(data string) (string, error) {
-	// sun_path holds 108 bytes on Linux and 104 elsewhere, with a zero at the end.
-	const most = 103
-	path := filepath.Join(data, admin.SocketName)
-	if len(path) > most {
-		return "", storageError(fmt.Errorf("the path %s is longer than the %d bytes that a socket may have: choose a shorter --data", path, most))
-	}
-	return path, nil
-}
-
-// dataOf is the data directory the flags and the file name.
-func (a *app) dataOf(o *overrides) (string, error) {
-	data := o.data
-	switch {
-	case data == "" && o.file == "":
-		data = "./data"
-	case data == "":
-		c, err := o.load(a.env)
-		if err != nil {
-			return "", err
-		}
-		data = c.Data
-	}
-	if data == "memory" {
-		return "", fmt.Errorf("%w: a gateway with data: memory keeps no keys; give --data DIRECTORY, or write keys into the configuration", errUsage)
-	}
-	return data, nil
-}
-
 // withKeys opens the keys, lets use work on them and closes them.
-func (a *app) withKeys(o *overrides, use func(keyStore) error) error {
-	return a.withData(o, func(c *admin.Client) error { return use(c) }, func(s *state.State) error { return use(directKeys{s}) })
-}
-
-// reach is the data directory and the gateway that runs on it; nil: none does.
-func (a *app) reach(o *overrides) (data string, running *admin.Client, err error) {
-	if data, err = a.dataOf(o); err != nil {
-		return "", nil, err
-	}
-	socket, err := controlSocket(data)
-	if err != nil {
-		return "", nil, err
-	}
-	running, err = admin.Dial(socket)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return data, nil, nil
-	}
-	return data, running, err
-}
-
-// withData lets running work on the gateway that runs on the data directory, or
-// stopped on the directory itself if none does.
-func (a *app) withData(o *overrides, running func(*admin.Client) error, stopped func(*state.State) error) error {
-	data, client, err := a.reach(o)
-	if err != nil {
-		return err
-	}
-	if client != nil {
-		return running(client)
-	}
-	store, err := openStore(data)
-	if err != nil {
-		return err
-	}
-	s, err := state.Open(store, time.Now)
-	if err != nil {
-		return errors.Join(storageError(err), store.Close())
-	}
-	err = stopped(s)
-	s.Close()
-	return errors.Join(err, store.Close())
-}
-
-// existing refuses a data directory without keys: only create makes one.
-func (a *app) existing(o *overrides) error {
-	data, err := a.dataOf(o)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(data); err != nil {
-		return storageError(fmt.Errorf("there is no data directory %s: name it with --data, or make a first key with keys create", data))
-	}
-	return nil
+func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
+	return o.Use(func(c *admin.Client) error { return use(c) }, func(s *state.State) error { return use(directKeys{s}) })
 }
 
 // directKeys are the keys of a store that this process has opened itself.
@@ -173,7 +89,7 @@ func (k *wanted) blank() error {
 		set  []string
 	}{{"scope", k.scopes}, {"model", k.models}, {"allow-ip", k.allow}} {
 		if f.set != nil && (len(f.set) == 0 || slices.Contains(f.set, "")) {
-			return fmt.Errorf("%w: --%s is empty: give a value, or leave it out", errUsage, f.name)
+			return fmt.Errorf("%w: --%s is empty: give a value, or leave it out", cli.ErrUsage, f.name)
 		}
 	}
 	return nil
@@ -186,20 +102,20 @@ func (k *wanted) key() (secret string, key state.Key, err error) {
 	}
 	for _, s := range k.scopes {
 		if s != "all" && !slices.Contains(registry.Scopes(), s) {
-			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", errUsage, s, strings.Join(registry.Scopes(), ", "))
+			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", cli.ErrUsage, s, strings.Join(registry.Scopes(), ", "))
 		}
 	}
 	if k.nothing && len(k.scopes) > 0 {
-		return "", key, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
+		return "", key, fmt.Errorf("%w: --scope and --no-scopes exclude each other", cli.ErrUsage)
 	}
 	if min(k.rpm, k.tpm, k.concurrency, int64(k.expires)) < 0 {
-		return "", key, fmt.Errorf("%w: limits and --expires-in must not be negative", errUsage)
+		return "", key, fmt.Errorf("%w: limits and --expires-in must not be negative", cli.ErrUsage)
 	}
-	if secret, key, err = newKey(k.name); err != nil {
+	if secret, key, err = NewKey(k.name); err != nil {
 		return "", key, err
 	}
 	if key.AllowIPs, err = state.ParseNetworks(k.allow); err != nil {
-		return "", key, fmt.Errorf("%w: %w", errUsage, err)
+		return "", key, fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
 	key.User = k.user
 	key.Limits = state.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
@@ -224,10 +140,10 @@ func (k *wanted) key() (secret string, key state.Key, err error) {
 	return secret, key, nil
 }
 
-func (a *app) keysCreate(o *overrides) *cobra.Command {
+func (a app) keysCreate(o *datadir.Flags) *cobra.Command {
 	var k wanted
 	c := &cobra.Command{
-		Use: "create", Short: "Create a key; it is shown once", Args: noArgs,
+		Use: "create", Short: "Create a key; it is shown once", Args: cli.NoArgs,
 		Example: `  stagedoor keys create --name laptop
   stagedoor keys create --name ci --scope chat,models --model 'gpt-*' --rpm 60 --expires-in 720h
   stagedoor keys create --user anna --budget 20 --budget-window month`,
@@ -241,28 +157,28 @@ func (a *app) keysCreate(o *overrides) *cobra.Command {
 					return err
 				}
 				if k.asJSON {
-					return printJSON(a.out, struct {
+					return cli.PrintJSON(a.Out, struct {
 						ID   string `json:"id"`
 						Key  string `json:"key"`
 						Name string `json:"name"`
 					}{key.ID, secret, key.Name})
 				}
-				return a.showOnce(secret, "This is key %s (%s).", key.ID, key.Name)
+				return a.ShowOnce(secret, "This is key %s (%s).", key.ID, key.Name)
 			})
 		},
 	}
 	k.flags(c.Flags())
 	k.budget.flags(c)
-	complete(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
+	cli.CompleteWords(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 	return c
 }
 
-func (a *app) keysList(o *overrides) *cobra.Command {
+func (a app) keysList(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List keys by id and prefix", Args: noArgs,
+		Use: "list", Short: "List keys by id and prefix", Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.existing(o); err != nil {
+			if err := o.RequireExisting(); err != nil {
 				return err
 			}
 			return a.withKeys(o, func(s keyStore) error {
@@ -272,9 +188,9 @@ func (a *app) keysList(o *overrides) *cobra.Command {
 				}
 				lines := keyLines(keys, time.Now())
 				if asJSON {
-					return printJSON(a.out, lines)
+					return cli.PrintJSON(a.Out, lines)
 				}
-				return printKeys(a.out, lines)
+				return printKeys(a.Out, lines)
 			})
 		},
 	}
@@ -327,12 +243,12 @@ func listed(set []string) string {
 	return strings.Join(set, ",")
 }
 
-func (a *app) keysRevoke(o *overrides) *cobra.Command {
+func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke a key for good", Args: one("the id of a key, as keys list shows it"),
+		Use: "revoke ID", Short: "Revoke a key for good", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.existing(o); err != nil {
+			if err := o.RequireExisting(); err != nil {
 				return err
 			}
 			return a.withKeys(o, func(s keyStore) error {
@@ -340,7 +256,7 @@ func (a *app) keysRevoke(o *overrides) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(a.out, "revoked %s (%s)\n", k.ID, k.Name)
+				_, err = fmt.Fprintf(a.Out, "revoked %s (%s)\n", k.ID, k.Name)
 				return err
 			})
 		},
@@ -348,10 +264,10 @@ func (a *app) keysRevoke(o *overrides) *cobra.Command {
 }
 
 // completeKeys offers the ids of keys that can be revoked.
-func (a *app) completeKeys(o *overrides) cobra.CompletionFunc {
+func (a app) completeKeys(o *datadir.Flags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var ids []cobra.Completion
-		if len(args) > 0 || a.existing(o) != nil {
+		if len(args) > 0 || o.RequireExisting() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		err := a.withKeys(o, func(s keyStore) error {
@@ -368,4 +284,18 @@ func (a *app) completeKeys(o *overrides) cobra.CompletionFunc {
 		}
 		return ids, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// NewKey returns a key that allows everything and does not expire, with its secret.
+func NewKey(name string) (secret string, key state.Key, err error) {
+	secret, prefix, hash, err := state.NewSecret(rand.Reader)
+	if err != nil {
+		return "", state.Key{}, err
+	}
+	now := time.Now()
+	id, err := state.NewID("key_", now, rand.Reader)
+	if err != nil {
+		return "", state.Key{}, err
+	}
+	return secret, state.Key{ID: id, Prefix: prefix, Hash: hash, Name: name, Enabled: true, Created: now}, nil
 }

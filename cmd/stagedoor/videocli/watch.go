@@ -1,4 +1,4 @@
-package main
+package videocli
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"github.com/sourcegraph/conc/pool"
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
 // mostWatched bounds the jobs that one command watches: each takes a connection.
 const mostWatched = 64
 
-func (a *app) videosWatch(r *reach) *cobra.Command {
+func (a app) videosWatch(r *reach) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "watch [ID...]", Short: "Watch video jobs until they end",
@@ -99,7 +100,7 @@ func watchOne(ctx context.Context, client *videoclient.Client, id string, t *tel
 	case err != nil:
 		return err
 	case last.Status == videoclient.Failed && last.Fault != nil:
-		return fmt.Errorf("%s failed: %s (%s)", id, printable(last.Fault.Message), printable(last.Fault.Code))
+		return fmt.Errorf("%s failed: %s (%s)", id, cli.Printable(last.Fault.Message), cli.Printable(last.Fault.Code))
 	case last.Status == videoclient.Failed:
 		return fmt.Errorf("%s failed", id)
 	}

@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"fmt"
@@ -7,48 +7,49 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 )
 
-func (a *app) creditsCommand() *cobra.Command {
-	var o overrides
+func (a app) creditsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "credits", Short: "Put money into accounts, and see what they have", Args: noArgs,
+		Use: "credits", Short: "Put money into accounts, and see what they have", Args: cli.NoArgs,
 		Long: `Put money into accounts of users, take it out, and see what they have. Amounts
 are dollars with at most six decimals. Changes act at once on a gateway that is
 running on the data directory, and are kept in it otherwise.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.creditsAdd(&o), a.creditsTake(&o), a.creditsShow(&o), a.creditsList(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.creditsAdd(o), a.creditsTake(o), a.creditsShow(o), a.creditsList(o))
 	return c
 }
 
-func (a *app) creditsAdd(o *overrides) *cobra.Command {
+func (a app) creditsAdd(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, 1, &cobra.Command{
-		Use: "add USER DOLLARS", Short: "Put money into a user's account", Args: exactly(2, "a user's name and an amount of dollars"),
+		Use: "add USER DOLLARS", Short: "Put money into a user's account", Args: cli.ExactArgs(2, "a user's name and an amount of dollars"),
 		Example: `  stagedoor credits add anna 12.50
   stagedoor credits add anna 100 --reason 'invoice 2026-17' --id inv-2026-17`,
 	})
 }
 
-func (a *app) creditsTake(o *overrides) *cobra.Command {
+func (a app) creditsTake(o *datadir.Flags) *cobra.Command {
 	return a.payment(o, -1, &cobra.Command{
-		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held", Args: exactly(2, "a user's name and an amount of dollars"),
+		Use: "take USER DOLLARS", Short: "Take money out that is neither spent nor held", Args: cli.ExactArgs(2, "a user's name and an amount of dollars"),
 		Example: `  stagedoor credits take anna 12.50 --reason 'booked twice'`,
 	})
 }
 
-func (a *app) payment(o *overrides, sign int64, c *cobra.Command) *cobra.Command {
+func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Command {
 	var in adminapi.Payment
 	var asJSON bool
 	c.RunE = func(c *cobra.Command, args []string) error {
-		n, err := dollarArg(args[1])
+		n, err := cli.ParseDollars(args[1])
 		if err != nil {
 			return err
 		}
 		if n <= 0 {
-			return fmt.Errorf("%w: give an amount above 0", errUsage)
+			return fmt.Errorf("%w: give an amount above 0", cli.ErrUsage)
 		}
 		in.Amount = sign * n
 		return ask(c, a, o, asJSON, asking[adminapi.Paid]{method: "POST", path: "/accounts/" + url.PathEscape(args[0]) + "/credits", in: in,
@@ -57,7 +58,7 @@ func (a *app) payment(o *overrides, sign int64, c *cobra.Command) *cobra.Command
 				if p.Repeated {
 					note = " (this payment had been made before)"
 				}
-				_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, inDollars(p.Available), note)
+				_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, cli.Dollars(p.Available), note)
 				return err
 			}})
 	}
@@ -67,15 +68,15 @@ func (a *app) payment(o *overrides, sign int64, c *cobra.Command) *cobra.Command
 	return c
 }
 
-func (a *app) creditsShow(o *overrides) *cobra.Command {
+func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show USER", Short: "Show what an account has, has spent and holds", Args: exactly(1, "a user's name"),
+		Use: "show USER", Short: "Show what an account has, has spent and holds", Args: cli.ExactArgs(1, "a user's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c, a, o, asJSON, asking[adminapi.Account]{method: "GET", path: "/accounts/" + url.PathEscape(args[0]),
 				show: func(out io.Writer, m *adminapi.Account) error {
 					_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
-						inDollars(m.Available), inDollars(m.Spent), inDollars(m.Held), inDollars(m.Credits))
+						cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits))
 					return err
 				}})
 		},
@@ -84,12 +85,12 @@ func (a *app) creditsShow(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) creditsList(o *overrides) *cobra.Command {
+func (a app) creditsList(o *datadir.Flags) *cobra.Command {
 	return list(a, o, listing[adminapi.Account]{
 		short: "List the accounts that money has moved on", path: "/accounts",
 		head: "ACCOUNT AVAILABLE SPENT HELD CREDITS",
 		cells: func(m *adminapi.Account) []any {
-			return []any{m.Account, inDollars(m.Available), inDollars(m.Spent), inDollars(m.Held), inDollars(m.Credits)}
+			return []any{m.Account, cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits)}
 		},
 	})
 }

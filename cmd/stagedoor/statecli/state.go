@@ -1,4 +1,6 @@
-package main
+// Package statecli implements "stagedoor state", which verifies, backs up, restores, exports, imports and compacts the
+// durable state. Every command except the backup needs a data directory on which no gateway runs.
+package statecli
 
 import (
 	"context"
@@ -11,31 +13,37 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
-func (a *app) stateCommand() *cobra.Command {
-	var o overrides
+// app holds what all commands of this package share.
+type app struct{ *cli.App }
+
+// Command returns "stagedoor state" with its subcommands.
+func Command(shared *cli.App) *cobra.Command {
+	a := app{shared}
 	c := &cobra.Command{
-		Use: "state", Short: "Verify, back up, move and compact the durable state", Args: noArgs,
+		Use: "state", Short: "Verify, back up, move and compact the durable state", Args: cli.NoArgs,
 		Long: `Verify, back up, move and compact the durable state. Only backup works on a
 gateway that is running; a backup can be verified and exported in its place, and
 restored into an empty data directory.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.stateVerify(&o), a.stateBackup(&o), a.stateRestore(&o), a.stateExport(&o), a.stateImport(&o), a.stateCompact(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.stateVerify(o), a.stateBackup(o), a.stateRestore(o), a.stateExport(o), a.stateImport(o), a.stateCompact(o))
 	return c
 }
 
 // storeFile is the file of the store that a command is about: the one given, or
 // that of the data directory.
-func (a *app) storeFile(o *overrides, given []string) (string, error) {
+func (a app) storeFile(o *datadir.Flags, given []string) (string, error) {
 	if len(given) > 0 {
 		return given[0], nil
 	}
-	data, err := a.dataOf(o)
+	data, err := o.Path()
 	if err != nil {
 		return "", err
 	}
@@ -52,16 +60,16 @@ func reading(ctx context.Context, path string, use func(journal.Store) error) er
 		}
 		defer os.RemoveAll(dir)
 		if err := journal.Restore(ctx, path, dir, nil); err != nil {
-			return storageError(err)
+			return datadir.Unavailable(err)
 		}
 		path = filepath.Join(dir, journal.FileName)
 	}
-	b, err := journal.ReadBolt(path, journal.Options{Timeout: lockWait})
+	b, err := journal.ReadBolt(path, journal.Options{Timeout: datadir.LockWait})
 	switch {
 	case errors.Is(err, journal.ErrLocked):
-		return storageError(fmt.Errorf("a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that", filepath.Dir(path)))
+		return datadir.Unavailable(fmt.Errorf("a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that", filepath.Dir(path)))
 	case err != nil:
-		return storageError(err)
+		return datadir.Unavailable(err)
 	}
 	return errors.Join(use(b), b.Close())
 }
@@ -75,7 +83,7 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) stateVerify(o *overrides) *cobra.Command {
+func (a app) stateVerify(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum", Args: atMostOne("the file of a backup"),
 		Long: `Check a store that no gateway has open, or a backup: every page, the checksum and
@@ -90,7 +98,7 @@ something is.`,
 			return reading(c.Context(), path, func(s journal.Store) error {
 				v, err := state.Verify(c.Context(), s)
 				if err != nil {
-					return storageError(err)
+					return datadir.Unavailable(err)
 				}
 				return a.report(path, s.Stats(), &v)
 			})
@@ -99,9 +107,9 @@ something is.`,
 }
 
 // report prints what a verification found. Problems make it an error.
-func (a *app) report(path string, s journal.Stats, v *state.Verification) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(a.out, "%s: %s, %s of it free, commit %d\n", path, size(s.Size), size(s.Free), s.LSN)
+func (a app) report(path string, s journal.Stats, v *state.Verification) error {
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(a.Out, "%s: %s, %s of it free, commit %d\n", path, size(s.Size), size(s.Free), s.LSN)
 	fmt.Fprintln(w, "table\trecords\tbytes\t")
 	total := state.TableSize{}
 	for _, t := range v.Tables {
@@ -116,17 +124,17 @@ func (a *app) report(path string, s journal.Stats, v *state.Verification) error 
 		return err
 	}
 	if s.CutBack {
-		fmt.Fprintln(a.out, "the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk")
+		fmt.Fprintln(a.Out, "the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk")
 	}
 	if v.Sound() {
-		_, err := fmt.Fprintf(a.out, "ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
-			v.Books.Entries, v.Books.Folded, counted(v.Books.Accounts, "account"), dollars(v.Books.Credits), dollars(v.Books.Spent), dollars(v.Books.Held))
+		_, err := fmt.Fprintf(a.Out, "ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
+			v.Books.Entries, v.Books.Folded, cli.Count(v.Books.Accounts, "account"), dollars(v.Books.Credits), dollars(v.Books.Spent), dollars(v.Books.Held))
 		return err
 	}
 	for _, p := range v.Problems {
-		fmt.Fprintln(a.out, "wrong:", p)
+		fmt.Fprintln(a.Out, "wrong:", p)
 	}
-	return storageError(fmt.Errorf("%s in %s: restore a backup", counted(len(v.Problems)+v.More, "problem"), path))
+	return datadir.Unavailable(fmt.Errorf("%s in %s: restore a backup", cli.Count(len(v.Problems)+v.More, "problem"), path))
 }
 
 func dollars(micros int64) string { return fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000) }
@@ -138,9 +146,9 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
-func (a *app) stateBackup(o *overrides) *cobra.Command {
+func (a app) stateBackup(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "backup FILE", Short: "Copy the store, also of a running gateway", Args: one("the file to make"),
+		Use: "backup FILE", Short: "Copy the store, also of a running gateway", Args: cli.ExactArgs(1, "the file to make"),
 		Long: `Write a consistent copy of the store to a new file, which appears once it is whole
 and its pages were checked. A gateway that runs on the data directory goes on
 meanwhile. The configuration can ask for copies at an interval: backups.`,
@@ -153,14 +161,14 @@ meanwhile. The configuration can ask for copies at an interval: backups.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "backed up to %s (%s)\n", path, size(bytes))
+			_, err = fmt.Fprintf(a.Out, "backed up to %s (%s)\n", path, size(bytes))
 			return err
 		},
 	}
 }
 
-func (a *app) backup(ctx context.Context, o *overrides, path string) (bytes int64, err error) {
-	data, client, err := a.reach(o)
+func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes int64, err error) {
+	data, client, err := o.Dial()
 	if err != nil {
 		return 0, err
 	}
@@ -175,21 +183,21 @@ func (a *app) backup(ctx context.Context, o *overrides, path string) (bytes int6
 	return bytes, err
 }
 
-func (a *app) stateRestore(o *overrides) *cobra.Command {
+func (a app) stateRestore(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "restore BACKUP", Short: "Make a store of a backup", Args: one("the file of a backup"),
+		Use: "restore BACKUP", Short: "Make a store of a backup", Args: cli.ExactArgs(1, "the file of a backup"),
 		Long: `Make a store of a backup, in a data directory that has none. It is made only if
 nothing is wrong with it (see verify). An incremental backup, as the configuration
 asks for (backups), needs its earlier files in the directory in which it is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			data, err := a.dataOf(o)
+			data, err := o.Path()
 			if err != nil {
 				return err
 			}
 			if err := journal.Restore(c.Context(), args[0], data, soundStore(c.Context())); err != nil {
-				return storageError(err)
+				return datadir.Unavailable(err)
 			}
-			_, err = fmt.Fprintf(a.out, "restored %s into %s\n", args[0], data)
+			_, err = fmt.Fprintf(a.Out, "restored %s into %s\n", args[0], data)
 			return err
 		},
 	}
@@ -202,11 +210,11 @@ func soundStore(ctx context.Context) func(journal.Store) error {
 		if err != nil || v.Sound() {
 			return err
 		}
-		return fmt.Errorf("it has %s: %s", counted(len(v.Problems)+v.More, "problem"), v.Problems[0])
+		return fmt.Errorf("it has %s: %s", cli.Count(len(v.Problems)+v.More, "problem"), v.Problems[0])
 	}
 }
 
-func (a *app) stateExport(o *overrides) *cobra.Command {
+func (a app) stateExport(o *datadir.Flags) *cobra.Command {
 	var from string
 	c := &cobra.Command{
 		Use: "export [FILE]", Short: "Write every record as a line of JSON", Args: atMostOne("the file to make"),
@@ -227,14 +235,14 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 			}
 			return reading(c.Context(), path, func(s journal.Store) error {
 				if len(args) == 0 {
-					_, err := journal.Export(c.Context(), s, a.out)
+					_, err := journal.Export(c.Context(), s, a.Out)
 					return err
 				}
 				h, err := exportFile(c.Context(), s, args[0])
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(a.out, "exported %d records to %s (sha256 %s)\n", h.Records, args[0], h.SHA256)
+				_, err = fmt.Fprintf(a.Out, "exported %d records to %s (sha256 %s)\n", h.Records, args[0], h.SHA256)
 				return err
 			})
 		},
@@ -259,14 +267,14 @@ func exportFile(ctx context.Context, s journal.Store, path string) (journal.Head
 	return h, nil
 }
 
-func (a *app) stateImport(o *overrides) *cobra.Command {
+func (a app) stateImport(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "import FILE", Short: "Make a store of an export", Args: one("the file of an export, or - for standard input"),
+		Use: "import FILE", Short: "Make a store of an export", Args: cli.ExactArgs(1, "the file of an export, or - for standard input"),
 		Long: `Make a store of an export, in a data directory that has none. It is made only if
 the counts and the checksum of the export's header are right and nothing is wrong
 with the store (see verify).`,
 		RunE: func(c *cobra.Command, args []string) error {
-			data, err := a.dataOf(o)
+			data, err := o.Path()
 			if err != nil {
 				return err
 			}
@@ -283,7 +291,7 @@ with the store (see verify).`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "imported %d records into %s\n", h.Records, data)
+			_, err = fmt.Fprintf(a.Out, "imported %d records into %s\n", h.Records, data)
 			return err
 		},
 	}
@@ -293,22 +301,22 @@ func importInto(ctx context.Context, data string, in io.Reader) (journal.Header,
 	return journal.Import(ctx, data, in, soundStore(ctx))
 }
 
-func (a *app) stateCompact(o *overrides) *cobra.Command {
+func (a app) stateCompact(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "compact", Short: "Give the space of removed records back to the disk", Args: noArgs,
+		Use: "compact", Short: "Give the space of removed records back to the disk", Args: cli.NoArgs,
 		Long: `Write the store of a gateway that is not running anew, without the space that
 removed records left in it. The new file takes the place of the old one once it is
 whole and was checked.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			data, err := a.dataOf(o)
+			data, err := o.Path()
 			if err != nil {
 				return err
 			}
-			sizes, err := journal.Compact(c.Context(), data, journal.Options{Timeout: lockWait})
+			sizes, err := journal.Compact(c.Context(), data, journal.Options{Timeout: datadir.LockWait})
 			if err != nil {
-				return storageError(err)
+				return datadir.Unavailable(err)
 			}
-			_, err = fmt.Fprintf(a.out, "compacted %s from %s to %s\n", data, size(sizes.Before), size(sizes.After))
+			_, err = fmt.Fprintf(a.Out, "compacted %s from %s to %s\n", data, size(sizes.Before), size(sizes.After))
 			return err
 		},
 	}

@@ -1,4 +1,6 @@
-package main
+// Package videocli implements "stagedoor videos", which creates, lists, watches and downloads video jobs. It shows
+// what package videoclient reports, as bars on a terminal, as lines of text or as lines of JSON.
+package videocli
 
 import (
 	"context"
@@ -10,16 +12,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
 // reach says which gateway the commands of video jobs ask, with which key.
 type reach struct{ url, key string }
 
-func (a *app) videosCommand() *cobra.Command {
+// app holds what all commands of this package share.
+type app struct{ *cli.App }
+
+// Command returns "stagedoor videos" with its subcommands.
+func Command(shared *cli.App) *cobra.Command {
+	a := app{shared}
 	var r reach
 	c := &cobra.Command{
-		Use: "videos", Short: "Create, list, watch, download and remix video jobs", Args: noArgs,
+		Use: "videos", Short: "Create, list, watch, download and remix video jobs", Args: cli.NoArgs,
 		Long: `Create, list, watch, download and remix video jobs, over the public API of a
 gateway that runs anywhere. The key is best given as STAGEDOOR_KEY: flags can be
 seen by others on the same machine.
@@ -35,23 +43,23 @@ or if its watching was stopped before it ended.`,
   stagedoor videos list
   stagedoor videos watch
   stagedoor videos remix video_0198 'the same at night' --watch`,
-		RunE: help,
+		RunE: cli.Help,
 	}
 	c.PersistentFlags().StringVar(&r.url, "url", "http://127.0.0.1:8080", "`address` of the gateway")
 	c.PersistentFlags().StringVar(&r.key, "key", "", "gateway `key`")
-	settings(c.PersistentFlags(), "url", "key")
+	cli.FromEnvironment(c.PersistentFlags(), "url", "key")
 	c.AddCommand(a.videosCreate(&r), a.videosList(&r), a.videosWatch(&r), a.videosDownload(&r), a.videosRemix(&r))
 	return c
 }
 
 // withVideos lets use work with a client until it is done or somebody stops it.
-func (a *app) withVideos(ctx context.Context, r *reach, t *teller, use func(context.Context, *videoclient.Client) error) error {
+func (a app) withVideos(ctx context.Context, r *reach, t *teller, use func(context.Context, *videoclient.Client) error) error {
 	if r.key == "" {
-		return fmt.Errorf("%w: no key: set STAGEDOOR_KEY, or give --key", errUsage)
+		return fmt.Errorf("%w: no key: set STAGEDOOR_KEY, or give --key", cli.ErrUsage)
 	}
 	client, err := videoclient.New(r.url, r.key)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
 	client.Waits = func(cause error, wait time.Duration) {
 		t.note(fmt.Sprintf("%v; trying again in %s", cause, wait.Round(100*time.Millisecond)))
@@ -67,16 +75,16 @@ func (a *app) withVideos(ctx context.Context, r *reach, t *teller, use func(cont
 
 var errStopped = errors.New("stopped; jobs that were begun go on")
 
-func (a *app) videosList(r *reach) *cobra.Command {
+func (a app) videosList(r *reach) *cobra.Command {
 	var which videoclient.Which
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List video jobs", Args: noArgs,
+		Use: "list", Short: "List video jobs", Args: cli.NoArgs,
 		Example: `  stagedoor videos list
   stagedoor videos list --limit 100 --order asc --json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if which.Limit < 1 || which.Limit > 100 {
-				return fmt.Errorf("%w: --limit %d: use 1 to 100", errUsage, which.Limit)
+				return fmt.Errorf("%w: --limit %d: use 1 to 100", cli.ErrUsage, which.Limit)
 			}
 			return a.withVideos(c.Context(), r, a.teller(asJSON), func(ctx context.Context, client *videoclient.Client) error {
 				page, err := client.List(ctx, which)
@@ -84,16 +92,16 @@ func (a *app) videosList(r *reach) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printJSON(a.out, page)
+					return cli.PrintJSON(a.Out, page)
 				}
 				var next *string
 				if page.HasMore {
 					next = page.LastID
 				}
-				return sheet(a.out, "ID STATUS PROGRESS MODEL SIZE SECONDS CREATED PROMPT", next, func(line func(...any)) {
+				return cli.Table(a.Out, "ID STATUS PROGRESS MODEL SIZE SECONDS CREATED PROMPT", next, func(line func(...any)) {
 					for i := range page.Data {
 						j := &page.Data[i]
-						line(j.ID, j.Status, fmt.Sprintf("%d%%", j.Progress), j.Model, j.Size, j.Seconds, time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339), shortened(j.Text(), 60))
+						line(j.ID, j.Status, fmt.Sprintf("%d%%", j.Progress), j.Model, j.Size, j.Seconds, time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339), cli.Shorten(j.Text(), 60))
 					}
 				})
 			})
@@ -103,15 +111,6 @@ func (a *app) videosList(r *reach) *cobra.Command {
 	c.Flags().StringVar(&which.After, "after", "", "go on behind this job: what the page before ended with")
 	c.Flags().StringVar(&which.Order, "order", "desc", "desc: the newest first, or asc")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	complete(c, "order", "asc", "desc")
+	cli.CompleteWords(c, "order", "asc", "desc")
 	return c
-}
-
-// shortened cuts a text to a number of characters.
-func shortened(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-1]) + "…"
 }

@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"fmt"
@@ -10,15 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
-func (a *app) keysShow(o *overrides) *cobra.Command {
+func (a app) keysShow(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show a key, its budget and what it has spent", Args: one("the id of a key, as keys list shows it"),
+		Use: "show ID", Short: "Show a key, its budget and what it has spent", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c, a, o, asJSON, asking[adminapi.Key]{method: "GET", path: "/keys/" + url.PathEscape(args[0]), show: printKey})
@@ -56,29 +58,29 @@ budget       %s
 spent        %s; today %s, this month %s
 allowed from %s
 expires      %s
-`, k.ID, k.Prefix, printable(k.Name), printable(k.User), status, setText(k.Scopes), setText(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
-		budgetText(k.Budget), inDollars(k.Spent.Total), inDollars(k.Spent.Day), inDollars(k.Spent.Month), from, expires)
+`, k.ID, k.Prefix, cli.Printable(k.Name), cli.Printable(k.User), status, setText(k.Scopes), setText(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
+		budgetText(k.Budget), cli.Dollars(k.Spent.Total), cli.Dollars(k.Spent.Day), cli.Dollars(k.Spent.Month), from, expires)
 	return err
 }
 
 // budgetFlags are a key's budget as flags.
 type budgetFlags struct {
-	amount amount
+	amount cli.Amount
 	window string
 }
 
 func (b *budgetFlags) flags(c *cobra.Command) {
 	c.Flags().Var(&b.amount, "budget", "what it may spend; 0: no budget")
 	c.Flags().StringVar(&b.window, "budget-window", "total", "what the budget is for: total, day or month (UTC)")
-	complete(c, "budget-window", "total", "day", "month")
+	cli.CompleteWords(c, "budget-window", "total", "day", "month")
 }
 
 func (b *budgetFlags) check() error {
 	if b.amount < 0 || int64(b.amount) > state.MaxCredits {
-		return fmt.Errorf("%w: --budget must be between 0 and %s", errUsage, inDollars(state.MaxCredits))
+		return fmt.Errorf("%w: --budget must be between 0 and %s", cli.ErrUsage, cli.Dollars(state.MaxCredits))
 	}
 	if !state.Window(b.window).Known() {
-		return fmt.Errorf("%w: --budget-window %q is not known, use total, day or month", errUsage, b.window)
+		return fmt.Errorf("%w: --budget-window %q is not known, use total, day or month", cli.ErrUsage, b.window)
 	}
 	return nil
 }
@@ -101,12 +103,12 @@ func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[
 	return adminapi.Some(fields), nil
 }
 
-func (a *app) keysUpdate(o *overrides) *cobra.Command {
+func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
 	var w wanted
 	var b budgetFlags
 	var disabled, asJSON bool
 	c := &cobra.Command{
-		Use: "update ID", Short: "Change a key, at once for all requests", Args: one("the id of a key, as keys list shows it"),
+		Use: "update ID", Short: "Change a key, at once for all requests", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		Long: `Change a key, at once for all requests, those of a running gateway too. Flags
 that are not given change nothing.`,
 		Example: `  stagedoor keys update key_019a... --budget 20 --budget-window month
@@ -141,7 +143,7 @@ that are not given change nothing.`,
 	f.BoolVar(&disabled, "disabled", false, "refuse it; --disabled=false takes it again")
 	b.flags(c)
 	jsonFlag(c, &asJSON)
-	complete(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
+	cli.CompleteWords(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 	return c
 }
 
@@ -152,10 +154,10 @@ func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyCha
 		return change, err
 	}
 	if k.nothing && len(k.scopes) > 0 {
-		return change, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
+		return change, fmt.Errorf("%w: --scope and --no-scopes exclude each other", cli.ErrUsage)
 	}
 	if k.expires < 0 {
-		return change, fmt.Errorf("%w: --expires-in must not be negative", errUsage)
+		return change, fmt.Errorf("%w: --expires-in must not be negative", cli.ErrUsage)
 	}
 	if given("name") {
 		change.Name = &k.name

@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"fmt"
@@ -6,21 +6,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 )
 
-func (a *app) usersShow(o *overrides) *cobra.Command {
+func (a app) usersShow(o *datadir.Flags) *cobra.Command {
 	return a.aboutUser(o, &cobra.Command{Use: "show NAME", Short: "Show a user and what the account has"}, "GET", "")
 }
 
-func (a *app) usersSignOut(o *overrides) *cobra.Command {
+func (a app) usersSignOut(o *datadir.Flags) *cobra.Command {
 	return a.aboutUser(o, &cobra.Command{Use: "sign-out NAME", Short: "End all sessions of a user"}, "DELETE", "/sessions")
 }
 
 // aboutUser is a command about one user, who is found by name.
-func (a *app) aboutUser(o *overrides, c *cobra.Command, method, path string) *cobra.Command {
+func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) *cobra.Command {
 	var asJSON bool
-	c.Args = oneName("the name of one user")
+	c.Args = cli.ExactArgs(1, "the name of one user")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 			id, err := userID(c.Context(), api, args[0])
@@ -32,15 +34,15 @@ func (a *app) aboutUser(o *overrides, c *cobra.Command, method, path string) *co
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, u)
+				return cli.PrintJSON(a.Out, u)
 			}
 			group := "none"
 			if u.Group != nil {
-				group = printable(u.Group.Name)
+				group = cli.Printable(u.Group.Name)
 			}
 			status := map[int]string{1: "active", 2: "disabled"}[u.Status]
-			_, err = fmt.Fprintf(a.out, "id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\nheld         %s\ngroup        %s\n%s",
-				u.ID, u.Username, u.Email, status, inDollars(u.Balance.Available), inDollars(u.Balance.Held), group, ceilingText(&u.Ceiling, &u.Spent))
+			_, err = fmt.Fprintf(a.Out, "id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\nheld         %s\ngroup        %s\n%s",
+				u.ID, u.Username, u.Email, status, cli.Dollars(u.Balance.Available), cli.Dollars(u.Balance.Held), group, ceilingText(&u.Ceiling, &u.Spent))
 			return err
 		})
 	}
@@ -48,7 +50,7 @@ func (a *app) aboutUser(o *overrides, c *cobra.Command, method, path string) *co
 	return c
 }
 
-func (a *app) appsList(o *overrides) *cobra.Command {
+func (a app) appsList(o *datadir.Flags) *cobra.Command {
 	return list(a, o, listing[adminapi.App]{
 		short: "List apps", path: "/apps",
 		head: "ID NAME OWNER CLIENT-ID REDIRECT-URI CREATED DISABLED",
@@ -62,18 +64,18 @@ func (a *app) appsList(o *overrides) *cobra.Command {
 // anApp is what commands about one app are told.
 const anApp = "the id of an app, as apps list shows it"
 
-func (a *app) appsDelete(o *overrides) *cobra.Command {
+func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 	return do(a, o, deed[adminapi.App]{
 		use: "delete ID", short: "Refuse an app and all its tokens from now on", what: anApp,
 		method: "DELETE", path: "/apps/",
 		show: func(out io.Writer, m *adminapi.App) error {
-			_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, printable(m.Name))
+			_, err := fmt.Fprintf(out, "disabled app %d (%s)\n", m.ID, cli.Printable(m.Name))
 			return err
 		},
 	})
 }
 
-func (a *app) appsRotate(o *overrides) *cobra.Command {
+func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
 	return do(a, o, deed[adminapi.AppSecret]{
 		use: "rotate-secret ID", short: "Give an app a new secret; it is shown once", what: anApp,
 		method: "POST", path: "/apps/", behind: "/secret", in: adminapi.Empty{},
@@ -83,7 +85,7 @@ func (a *app) appsRotate(o *overrides) *cobra.Command {
 				before = "works until " + m.Previous.UTC().Format("2006-01-02 15:04 UTC")
 			}
 			_, err := fmt.Fprintf(out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
-				m.ClientID, m.Secret, printable(m.Name), before)
+				m.ClientID, m.Secret, cli.Printable(m.Name), before)
 			return err
 		},
 	})

@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"context"
@@ -11,22 +11,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 	"stagedoor/providers/shapes/registry"
 )
 
-func (a *app) groupsCommand() *cobra.Command {
-	var o overrides
+func (a app) groupsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "groups", Short: "Create, list, change and delete groups of users", Args: noArgs,
+		Use: "groups", Short: "Create, list, change and delete groups of users", Args: cli.NoArgs,
 		Long: `Create, list, change and delete groups of users. A group has a ceiling that binds each
 member beside the member's own, and a budget for all members together. A user is in at most
 one group. Changes act at once, also on a running gateway.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.groupsCreate(&o), a.groupsList(&o), a.groupsShow(&o), a.groupsUpdate(&o), a.groupsDelete(&o),
-		a.groupsAdd(&o), a.groupsRemove(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.groupsCreate(o), a.groupsList(o), a.groupsShow(o), a.groupsUpdate(o), a.groupsDelete(o),
+		a.groupsAdd(o), a.groupsRemove(o))
 	return c
 }
 
@@ -47,7 +48,7 @@ func (f *ceilingFlags) flags(c *cobra.Command) {
 	set.BoolVar(&f.createKeys, "create-keys", true,
 		"may create keys and developer tokens on the account page; --create-keys=false: may not")
 	f.budget.flags(c)
-	complete(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
+	cli.CompleteWords(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 }
 
 // change is what the flags that were given change of a ceiling.
@@ -57,7 +58,7 @@ func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[admina
 		return none, err
 	}
 	if f.noScopes && len(f.scopes) > 0 {
-		return none, fmt.Errorf("%w: --scope and --no-scopes exclude each other", errUsage)
+		return none, fmt.Errorf("%w: --scope and --no-scopes exclude each other", cli.ErrUsage)
 	}
 	budget, err := f.budget.change(given)
 	if err != nil {
@@ -82,11 +83,11 @@ func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[admina
 	return adminapi.Some(change), nil
 }
 
-func (a *app) groupsCreate(o *overrides) *cobra.Command {
+func (a app) groupsCreate(o *datadir.Flags) *cobra.Command {
 	var f ceilingFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Create a group", Args: oneName("the name of one group"),
+		Use: "create NAME", Short: "Create a group", Args: cli.ExactArgs(1, "the name of one group"),
 		Example: `  stagedoor groups create staff --model 'gpt-*' --budget 500 --budget-window month
   stagedoor groups create guests --scope chat --create-keys=false`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -104,18 +105,18 @@ func (a *app) groupsCreate(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) groupsList(o *overrides) *cobra.Command {
+func (a app) groupsList(o *datadir.Flags) *cobra.Command {
 	return list(a, o, listing[adminapi.Group]{
 		short: "List groups", path: "/groups",
 		head: "ID NAME MEMBERS SCOPES MODELS CREATE-KEYS BUDGET SPENT CREATED",
 		cells: func(g *adminapi.Group) []any {
 			return []any{g.ID, g.Name, g.Members, setText(g.Ceiling.Scopes), setText(g.Ceiling.Models),
-				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), inDollars(g.Spent.Total), day(&g.Created)}
+				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), cli.Dollars(g.Spent.Total), day(&g.Created)}
 		},
 	})
 }
 
-func (a *app) groupsShow(o *overrides) *cobra.Command {
+func (a app) groupsShow(o *datadir.Flags) *cobra.Command {
 	var members adminapi.List[adminapi.Member]
 	act := func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (adminapi.Group, error) {
 		return g, api.Do(c.Context(), "GET", groupPath(g)+"/members", url.Values{"limit": {"500"}}, nil, &members)
@@ -125,7 +126,7 @@ func (a *app) groupsShow(o *overrides) *cobra.Command {
 		func(out io.Writer, g *adminapi.Group) error {
 			names := make([]string, len(members.Data))
 			for i, m := range members.Data {
-				names[i] = printable(m.Username)
+				names[i] = cli.Printable(m.Username)
 			}
 			if members.Next != nil {
 				names = append(names, "...")
@@ -138,7 +139,7 @@ func (a *app) groupsShow(o *overrides) *cobra.Command {
 		})
 }
 
-func (a *app) groupsUpdate(o *overrides) *cobra.Command {
+func (a app) groupsUpdate(o *datadir.Flags) *cobra.Command {
 	var f ceilingFlags
 	var name string
 	c := &cobra.Command{
@@ -159,7 +160,7 @@ nothing.`,
 		}
 		if change.Name == nil && !ceiling.Given {
 			return out, fmt.Errorf("%w: say what to change: --name, --scope, --no-scopes, --model, --create-keys, "+
-				"--budget or --budget-window", errUsage)
+				"--budget or --budget-window", cli.ErrUsage)
 		}
 		return out, api.Do(c.Context(), "PATCH", groupPath(g), nil, change, &out)
 	}
@@ -169,14 +170,14 @@ nothing.`,
 	return c
 }
 
-func (a *app) groupsDelete(o *overrides) *cobra.Command {
+func (a app) groupsDelete(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "delete NAME", Short: "Delete a group that has no members"}, 1,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
 			return out, api.Do(c.Context(), "DELETE", groupPath(g), nil, nil, &out)
 		}, said("deleted the group %s\n"))
 }
 
-func (a *app) groupsAdd(o *overrides) *cobra.Command {
+func (a app) groupsAdd(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "add NAME USER", Short: "Add a user to a group"}, 2,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
 			in := adminapi.NewMember{User: args[1]}
@@ -184,7 +185,7 @@ func (a *app) groupsAdd(o *overrides) *cobra.Command {
 		}, printGroup)
 }
 
-func (a *app) groupsRemove(o *overrides) *cobra.Command {
+func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "remove NAME USER", Short: "Remove a user from a group"}, 2,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, args []string) (out adminapi.Group, err error) {
 			path := groupPath(g) + "/members/" + url.PathEscape(args[1])
@@ -195,13 +196,13 @@ func (a *app) groupsRemove(o *overrides) *cobra.Command {
 func groupPath(g adminapi.Group) string { return "/groups/" + strconv.FormatInt(g.ID, 10) }
 
 // aboutGroup is a command about one group, which is found by its name.
-func (a *app) aboutGroup(o *overrides, c *cobra.Command, args int,
+func (a app) aboutGroup(o *datadir.Flags, c *cobra.Command, args int,
 	act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
 	show func(io.Writer, *adminapi.Group) error) *cobra.Command {
 	var asJSON bool
-	c.Args = exactly(args, "the name of a group")
+	c.Args = cli.ExactArgs(args, "the name of a group")
 	if args == 2 {
-		c.Args = exactly(args, "the names of a group and a user")
+		c.Args = cli.ExactArgs(args, "the names of a group and a user")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
@@ -213,9 +214,9 @@ func (a *app) aboutGroup(o *overrides, c *cobra.Command, args int,
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, g)
+				return cli.PrintJSON(a.Out, g)
 			}
-			return show(a.out, &g)
+			return show(a.Out, &g)
 		})
 	}
 	jsonFlag(c, &asJSON)
@@ -235,14 +236,14 @@ func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminap
 
 func said(format string) func(io.Writer, *adminapi.Group) error {
 	return func(out io.Writer, g *adminapi.Group) error {
-		_, err := fmt.Fprintf(out, format, printable(g.Name))
+		_, err := fmt.Fprintf(out, format, cli.Printable(g.Name))
 		return err
 	}
 }
 
 func printGroup(out io.Writer, g *adminapi.Group) error {
 	_, err := fmt.Fprintf(out, "id           %d\nname         %s\nmembers      %d\n%s",
-		g.ID, printable(g.Name), g.Members, ceilingText(&g.Ceiling, &g.Spent))
+		g.ID, cli.Printable(g.Name), g.Members, ceilingText(&g.Ceiling, &g.Spent))
 	return err
 }
 
@@ -251,7 +252,7 @@ func ceilingText(c *adminapi.Ceiling, s *adminapi.Spent) string {
 	return fmt.Sprintf("scopes       %s\nmodels       %s\ncreate keys  %t\nbudget       %s\n"+
 		"spent        %s; today %s, this month %s\n",
 		setText(c.Scopes), setText(c.Models), c.CreateKeys, budgetText(c.Budget),
-		inDollars(s.Total), inDollars(s.Day), inDollars(s.Month))
+		cli.Dollars(s.Total), cli.Dollars(s.Day), cli.Dollars(s.Month))
 }
 
 func setText(s *[]string) string {
@@ -265,5 +266,5 @@ func budgetText(b *adminapi.Budget) string {
 	if b == nil {
 		return "none"
 	}
-	return inDollars(b.Amount) + " (" + b.Window + ")"
+	return cli.Dollars(b.Amount) + " (" + b.Window + ")"
 }

@@ -1,4 +1,6 @@
-package main
+// Package topcli implements "stagedoor top", which shows the requests, providers and actors of a running gateway on a
+// terminal or prints them once. It reads them from the admin API and changes them only when a key is pressed.
+package topcli
 
 import (
 	"context"
@@ -12,6 +14,8 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 	httpflow "stagedoor/http/flow"
 )
@@ -23,11 +27,16 @@ type topFlags struct {
 	limit        int
 }
 
-func (a *app) topCommand() *cobra.Command {
-	var o overrides
+// app holds what all commands of this package share.
+type app struct{ *cli.App }
+
+// Command returns "stagedoor top".
+func Command(shared *cli.App) *cobra.Command {
+	a := app{shared}
+	var o *datadir.Flags
 	var f topFlags
 	c := &cobra.Command{
-		Use: "top", Short: "Watch requests, providers and actors of a running gateway", Args: noArgs,
+		Use: "top", Short: "Watch requests, providers and actors of a running gateway", Args: cli.NoArgs,
 		Long: `Watch what a running gateway does: the requests under way with their phases, the
 providers with their limits and queues, the tree of actors. It finds the gateway by
 its data directory, or by --url with the token of administration.
@@ -46,13 +55,13 @@ at the moment and ends.`,
   STAGEDOOR_TOKEN=... stagedoor top --url https://gateway.example.com
   stagedoor top --json | jq .flow.load`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withGateway(&o, &f, func(api *adminapi.Client) error { return a.top(c.Context(), gauge{api, f.limit}, &f) })
+			return a.withGateway(o, &f, func(api *adminapi.Client) error { return a.top(c.Context(), gauge{api, f.limit}, &f) })
 		},
 	}
-	dataFlags(c, &o)
+	o = datadir.AddFlags(c, a.App)
 	c.Flags().StringVar(&f.url, "url", "", "`address` of a gateway, in place of a data directory")
 	c.Flags().StringVar(&f.token, "token", "", "token of administration for --url; better given in the environment")
-	settings(c.Flags(), "token")
+	cli.FromEnvironment(c.Flags(), "token")
 	c.Flags().BoolVar(&f.once, "once", false, "print what there is at the moment and end")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON once and end")
 	c.Flags().IntVar(&f.limit, "limit", 100, "how many requests at most, 1 to 500")
@@ -60,21 +69,21 @@ at the moment and ends.`,
 }
 
 // withGateway finds the gateway to look at. One that does not run is a mistake.
-func (a *app) withGateway(o *overrides, f *topFlags, use func(*adminapi.Client) error) error {
+func (a app) withGateway(o *datadir.Flags, f *topFlags, use func(*adminapi.Client) error) error {
 	if f.limit < 1 || f.limit > httpflow.MaxLimit {
-		return fmt.Errorf("%w: --limit must be between 1 and %d", errUsage, httpflow.MaxLimit)
+		return fmt.Errorf("%w: --limit must be between 1 and %d", cli.ErrUsage, httpflow.MaxLimit)
 	}
 	if f.url != "" {
 		base, err := url.Parse(f.url)
 		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-			return fmt.Errorf("%w: --url %q: expected an address such as https://gateway.example.com", errUsage, f.url)
+			return fmt.Errorf("%w: --url %q: expected an address such as https://gateway.example.com", cli.ErrUsage, f.url)
 		}
 		return use(adminapi.Over(remote{base, f.token}))
 	}
-	if err := a.existing(o); err != nil {
+	if err := o.RequireExisting(); err != nil {
 		return err
 	}
-	data, client, err := a.reach(o)
+	data, client, err := o.Dial()
 	if err != nil {
 		return err
 	}
@@ -143,8 +152,8 @@ func (g gauge) setPaused(ctx context.Context, name string, paused bool) error {
 }
 
 // top shows a gateway on a terminal, and prints it once anywhere else.
-func (a *app) top(ctx context.Context, g gauge, f *topFlags) error {
-	file, ok := a.out.(*os.File)
+func (a app) top(ctx context.Context, g gauge, f *topFlags) error {
+	file, ok := a.Out.(*os.File)
 	if ok && !f.once && !f.asJSON && term.IsTerminal(file.Fd()) && term.IsTerminal(os.Stdin.Fd()) && os.Getenv("TERM") != "dumb" {
 		return showDial(ctx, file, g)
 	}
@@ -153,10 +162,10 @@ func (a *app) top(ctx context.Context, g gauge, f *topFlags) error {
 	case err != nil:
 		return err
 	case f.asJSON:
-		return printJSON(a.out, r)
+		return cli.PrintJSON(a.Out, r)
 	}
 	for _, sheet := range []topSheet{r.requests(), r.providers(), r.actors()} {
-		if _, err := fmt.Fprintln(a.out, sheet.plain()); err != nil {
+		if _, err := fmt.Fprintln(a.Out, sheet.plain()); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"bufio"
@@ -17,6 +17,8 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/actors/tokens"
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/admin"
 	"stagedoor/http/adminapi"
 	"stagedoor/state"
@@ -32,8 +34,8 @@ type people interface {
 }
 
 // withPeople opens users and apps, lets use work on them and closes them.
-func (a *app) withPeople(ctx context.Context, o *overrides, use func(people) error) error {
-	return a.withData(o, func(c *admin.Client) error { return use(c) }, func(s *state.State) error {
+func (a app) withPeople(ctx context.Context, o *datadir.Flags, use func(people) error) error {
+	return o.Use(func(c *admin.Client) error { return use(c) }, func(s *state.State) error {
 		system := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
 		registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
 		if err == nil {
@@ -43,42 +45,23 @@ func (a *app) withPeople(ctx context.Context, o *overrides, use func(people) err
 	})
 }
 
-func (a *app) usersCommand() *cobra.Command {
-	var o overrides
+func (a app) usersCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "users", Short: "Create, change and list users", Args: noArgs,
+		Use: "users", Short: "Create, change and list users", Args: cli.NoArgs,
 		Long: `Create, change and list users: the people who sign in, own keys and apps, and allow apps
 to read their account.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.usersCreate(&o), a.usersUpdate(&o), a.usersList(&o), a.usersShow(&o), a.usersSignOut(&o), a.usersDeveloperToken(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.usersCreate(o), a.usersUpdate(o), a.usersList(o), a.usersShow(o), a.usersSignOut(o), a.usersDeveloperToken(o))
 	return c
 }
 
-// dataFlags say which data directory a group of commands works on.
-func dataFlags(c *cobra.Command, o *overrides) {
-	c.PersistentFlags().StringVarP(&o.file, "config", "c", "", "configuration `file` that names the data directory")
-	c.PersistentFlags().StringVar(&o.data, "data", "", "data `directory` of the gateway (default ./data)")
-	settings(c.PersistentFlags(), "config", "data")
-	completePaths(c, "config", "data")
-}
-
-// oneName is the arguments of a command about one thing.
-func oneName(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("%w: give %s", errUsage, what)
-		}
-		return nil
-	}
-}
-
-func (a *app) usersCreate(o *overrides) *cobra.Command {
+func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 	var email string
 	var fromInput, asJSON, administers bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Create a user; the password is made up and shown once", Args: oneName("the name of one user"),
+		Use: "create NAME", Short: "Create a user; the password is made up and shown once", Args: cli.ExactArgs(1, "the name of one user"),
 		Example: `  stagedoor users create anna --email anna@example.com
   stagedoor users create bob --password-stdin < password.txt`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -108,12 +91,12 @@ func (a *app) usersCreate(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) usersUpdate(o *overrides) *cobra.Command {
+func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	var email string
 	var administers, disabled, fromInput, asJSON bool
 	var ceiling ceilingFlags
 	c := &cobra.Command{
-		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling", Args: oneName("the name of one user"),
+		Use: "update NAME", Short: "Change a user: role, status, e-mail address, password, ceiling", Args: cli.ExactArgs(1, "the name of one user"),
 		Example: `  stagedoor users update anna --admin
   stagedoor users update bob --disabled
   stagedoor users update bob --scope chat --model 'gpt-*' --budget 20 --budget-window month --create-keys=false
@@ -146,7 +129,7 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
 			}
 			if change == (adminapi.UserChange{}) {
 				return fmt.Errorf("%w: say what to change: --admin, --disabled, --email, --password-stdin, "+
-					"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window", errUsage)
+					"--scope, --no-scopes, --model, --create-keys, --budget or --budget-window", cli.ErrUsage)
 			}
 			return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 				id, err := userID(c.Context(), api, args[0])
@@ -158,9 +141,9 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printJSON(a.out, u)
+					return cli.PrintJSON(a.Out, u)
 				}
-				_, err = fmt.Fprintf(a.out, "changed user %s (%d)\n", u.Username, u.ID)
+				_, err = fmt.Fprintf(a.Out, "changed user %s (%d)\n", u.Username, u.ID)
 				return err
 			})
 		},
@@ -174,15 +157,15 @@ func (a *app) usersUpdate(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) printUser(u admin.Person, asJSON bool) error {
+func (a app) printUser(u admin.Person, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(a.out).Encode(u)
+		return json.NewEncoder(a.Out).Encode(u)
 	}
 	if u.Password == "" {
-		_, err := fmt.Fprintf(a.out, "created user %s (%d)\n", u.Username, u.ID)
+		_, err := fmt.Fprintf(a.Out, "created user %s (%d)\n", u.Username, u.ID)
 		return err
 	}
-	return a.showOnce(u.Password, "This is the password of %s (%d).", u.Username, u.ID)
+	return a.ShowOnce(u.Password, "This is the password of %s (%d).", u.Username, u.ID)
 }
 
 func firstLine(in io.Reader) (string, error) {
@@ -193,12 +176,12 @@ func firstLine(in io.Reader) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-func (a *app) usersList(o *overrides) *cobra.Command {
+func (a app) usersList(o *datadir.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List users", Args: noArgs,
+		Use: "list", Short: "List users", Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.existing(o); err != nil {
+			if err := o.RequireExisting(); err != nil {
 				return err
 			}
 			return a.withPeople(c.Context(), o, func(p people) error {
@@ -207,7 +190,7 @@ func (a *app) usersList(o *overrides) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(a.out).Encode(all)
+					return json.NewEncoder(a.Out).Encode(all)
 				}
 				return a.printUsers(all)
 			})
@@ -217,8 +200,8 @@ func (a *app) usersList(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) printUsers(all []admin.Person) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+func (a app) printUsers(all []admin.Person) error {
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tSTATE\tCREATED")
 	for _, u := range all {
 		words := map[int]string{tokens.StatusActive: "active", tokens.StatusDisabled: "disabled"}
@@ -231,12 +214,12 @@ func (a *app) printUsers(all []admin.Person) error {
 	return w.Flush()
 }
 
-func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
+func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 	var name string
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "developer-token NAME", Short: "Create a token with which a user's programs register apps; it is shown once",
-		Args: oneName("the name of one user"),
+		Args: cli.ExactArgs(1, "the name of one user"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withPeople(c.Context(), o, func(p people) error {
 				t, err := p.AddDeveloperToken(c.Context(), admin.DeveloperToken{User: args[0], Name: name})
@@ -244,9 +227,9 @@ func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(a.out).Encode(t)
+					return json.NewEncoder(a.Out).Encode(t)
 				}
-				return a.showOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
+				return a.ShowOnce(t.Token, "This is the developer token %q of %s.", t.Name, t.User)
 			})
 		},
 	}
@@ -255,24 +238,23 @@ func (a *app) usersDeveloperToken(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) appsCommand() *cobra.Command {
-	var o overrides
+func (a app) appsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "apps", Short: "Register, list and delete OAuth apps", Args: noArgs,
+		Use: "apps", Short: "Register, list and delete OAuth apps", Args: cli.NoArgs,
 		Long: `Register OAuth apps: programs of other people that may read a user's account if
 the user allows it.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.appsCreate(&o), a.appsList(&o), a.appsRotate(&o), a.appsDelete(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.appsCreate(o), a.appsList(o), a.appsRotate(o), a.appsDelete(o))
 	return c
 }
 
-func (a *app) appsCreate(o *overrides) *cobra.Command {
+func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 	var in admin.App
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Register an app; its secret is shown once", Args: oneName("the name of one app"),
+		Use: "create NAME", Short: "Register an app; its secret is shown once", Args: cli.ExactArgs(1, "the name of one app"),
 		Example: `  stagedoor apps create Weather --owner anna --redirect-uri https://weather.example.com/callback`,
 		RunE: func(c *cobra.Command, args []string) error {
 			in.Name = args[0]
@@ -282,9 +264,9 @@ func (a *app) appsCreate(o *overrides) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(a.out).Encode(made)
+					return json.NewEncoder(a.Out).Encode(made)
 				}
-				_, err = fmt.Fprintf(a.out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n", made.ClientID, made.Secret, made.Name)
+				_, err = fmt.Fprintf(a.Out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n", made.ClientID, made.Secret, made.Name)
 				return err
 			})
 		},

@@ -1,4 +1,4 @@
-package main
+package topcli
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stagedoor/cmd/stagedoor/cli"
 	httpflow "stagedoor/http/flow"
 )
 
@@ -83,14 +84,14 @@ func (r *glance) requests() topSheet {
 			phase += fmt.Sprintf(" %d %%", *q.Progress)
 		}
 		s.ids = append(s.ids, q.ID)
-		s.rows = append(s.rows, []string{printable(q.ID), phase, printable(shortened(q.Model, 32)), printable(q.Provider), number(q.OutputTokens),
-			number(q.TokensPerSecond), lasted(q.DurationMs), printable(q.Key)})
+		s.rows = append(s.rows, []string{cli.Printable(q.ID), phase, cli.Printable(cli.Shorten(q.Model, 32)), cli.Printable(q.Provider), number(q.OutputTokens),
+			number(q.TokensPerSecond), lasted(q.DurationMs), cli.Printable(q.Key)})
 	}
 	return s
 }
 
 func (r *glance) providers() topSheet {
-	s := topSheet{name: "providers", sums: counted(len(r.Providers), "provider"), none: "there are no providers",
+	s := topSheet{name: "providers", sums: cli.Count(len(r.Providers), "provider"), none: "there are no providers",
 		head:  []string{"PROVIDER", "STATE", "IN FLIGHT", "QUEUED", "REQUESTS LEFT", "TOKENS LEFT", "KEYS REST", "A REQUEST TAKES", "LET THROUGH", "REFUSED"},
 		right: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
 	for i := range r.Providers {
@@ -100,7 +101,7 @@ func (r *glance) providers() topSheet {
 			refused += c.Count
 		}
 		s.ids = append(s.ids, p.Name)
-		s.rows = append(s.rows, []string{printable(p.Name), condition(p), of(p.InFlight, p.Places), number(int64(p.Queued)), of(p.Requests.Remaining, p.Requests.Limit),
+		s.rows = append(s.rows, []string{cli.Printable(p.Name), condition(p), of(p.InFlight, p.Places), number(int64(p.Queued)), of(p.Requests.Remaining, p.Requests.Limit),
 			of(p.Tokens.Remaining, p.Tokens.Limit), of(p.Keys.Benched, p.Keys.Of), lasted(p.ServiceMs), number(p.Granted), number(refused)})
 	}
 	return s
@@ -140,7 +141,7 @@ func (r *glance) actors() topSheet {
 		}
 		listed[a.Kind] = true
 		s.ids = append(s.ids, a.ID)
-		s.rows = append(s.rows, []string{strings.Repeat("  ", depth[a.ID]) + printable(a.Name), a.Kind, "1", number(a.Depth), number(a.Restarts), fault(a.LastFailure)})
+		s.rows = append(s.rows, []string{strings.Repeat("  ", depth[a.ID]) + cli.Printable(a.Name), a.Kind, "1", number(a.Depth), number(a.Restarts), fault(a.LastFailure)})
 	}
 	for i := range r.Actors.Kinds {
 		k := &r.Actors.Kinds[i]
@@ -148,7 +149,7 @@ func (r *glance) actors() topSheet {
 			continue
 		}
 		s.ids = append(s.ids, "kind "+k.Name)
-		s.rows = append(s.rows, []string{"all of kind " + printable(k.Name), k.Name, number(k.Live), number(k.Depth), number(k.Restarted), fault(k.LastFailure)})
+		s.rows = append(s.rows, []string{"all of kind " + cli.Printable(k.Name), k.Name, number(k.Live), number(k.Depth), number(k.Restarted), fault(k.LastFailure)})
 	}
 	return s
 }
@@ -157,7 +158,7 @@ func fault(f *httpflow.ActorFailure) string {
 	if f == nil {
 		return ""
 	}
-	return printable(shortened(fmt.Sprintf("%s %s (%s)", f.At.Format(time.TimeOnly), f.Reason, f.Message), 80))
+	return cli.Printable(cli.Shorten(fmt.Sprintf("%s %s (%s)", f.At.Format(time.TimeOnly), f.Reason, f.Message), 80))
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

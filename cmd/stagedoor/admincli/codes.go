@@ -1,4 +1,4 @@
-package main
+package admincli
 
 import (
 	"fmt"
@@ -7,37 +7,38 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 )
 
-func (a *app) codesCommand() *cobra.Command {
-	var o overrides
+func (a app) codesCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "codes", Short: "Mint, list and cancel redeem codes", Args: noArgs,
+		Use: "codes", Short: "Mint, list and cancel redeem codes", Args: cli.NoArgs,
 		Long: `Mint, list and cancel redeem codes: money for whoever types the code on the
 top-up page, once.`,
-		RunE: help,
+		RunE: cli.Help,
 	}
-	dataFlags(c, &o)
-	c.AddCommand(a.codesMint(&o), a.codesList(&o), a.codesCancel(&o))
+	o := datadir.AddFlags(c, a.App)
+	c.AddCommand(a.codesMint(o), a.codesList(o), a.codesCancel(o))
 	return c
 }
 
-func (a *app) codesMint(o *overrides) *cobra.Command {
+func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 	var in adminapi.NewCodes
 	var lasts time.Duration
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "mint DOLLARS", Short: "Mint redeem codes; they are shown once", Args: exactly(1, "an amount of dollars"),
+		Use: "mint DOLLARS", Short: "Mint redeem codes; they are shown once", Args: cli.ExactArgs(1, "an amount of dollars"),
 		Example: `  stagedoor codes mint 25
   stagedoor codes mint 5 --count 100 --expires-in 2160h`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if in.Amount, err = dollarArg(args[0]); err != nil {
+			if in.Amount, err = cli.ParseDollars(args[0]); err != nil {
 				return err
 			}
 			if lasts < 0 {
-				return fmt.Errorf("%w: --expires-in must not be negative", errUsage)
+				return fmt.Errorf("%w: --expires-in must not be negative", cli.ErrUsage)
 			}
 			if lasts > 0 {
 				at := time.Now().Add(lasts)
@@ -50,7 +51,7 @@ func (a *app) codesMint(o *overrides) *cobra.Command {
 							return err
 						}
 					}
-					_, err := fmt.Fprintf(out, "\n%s of $%s. They are not shown again.\n", counted(len(m.Data), "code"), inDollars(in.Amount))
+					_, err := fmt.Fprintf(out, "\n%s of $%s. They are not shown again.\n", cli.Count(len(m.Data), "code"), cli.Dollars(in.Amount))
 					return err
 				}})
 		},
@@ -61,23 +62,23 @@ func (a *app) codesMint(o *overrides) *cobra.Command {
 	return c
 }
 
-func (a *app) codesList(o *overrides) *cobra.Command {
+func (a app) codesList(o *datadir.Flags) *cobra.Command {
 	return list(a, o, listing[adminapi.Code]{
 		short: "List redeem codes by id and last characters", path: "/redeem-codes",
 		head: "ID ENDS AMOUNT STATE CREATED EXPIRES USED-BY",
 		cells: func(m *adminapi.Code) []any {
-			return []any{m.ID, m.Hint, inDollars(m.Amount), m.State, day(&m.Created), day(m.Expires), m.UsedBy}
+			return []any{m.ID, m.Hint, cli.Dollars(m.Amount), m.State, day(&m.Created), day(m.Expires), m.UsedBy}
 		},
 		filters: []filter{{"state", "only those: open, used, expired or cancelled", []string{"open", "used", "expired", "cancelled"}}},
 	})
 }
 
-func (a *app) codesCancel(o *overrides) *cobra.Command {
+func (a app) codesCancel(o *datadir.Flags) *cobra.Command {
 	return do(a, o, deed[adminapi.Code]{
 		use: "cancel ID", short: "Cancel a code that nobody has used", what: "the id of a code, as codes list shows it",
 		method: "DELETE", path: "/redeem-codes/",
 		show: func(out io.Writer, m *adminapi.Code) error {
-			_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, inDollars(m.Amount))
+			_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, cli.Dollars(m.Amount))
 			return err
 		},
 	})

@@ -1,4 +1,4 @@
-package main
+package videocli
 
 import (
 	"context"
@@ -6,17 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
 // endings are the names of files that nobody named.
 var endings = map[string]string{"video": ".mp4", "thumbnail": ".webp", "spritesheet": ".jpg"}
 
-func (a *app) videosDownload(r *reach) *cobra.Command {
+func (a app) videosDownload(r *reach) *cobra.Command {
 	d := videoclient.Download{}
 	var wait, asJSON bool
 	c := &cobra.Command{
-		Use: "download ID", Short: "Save what a completed job has made", Args: one("the id of a job"),
+		Use: "download ID", Short: "Save what a completed job has made", Args: cli.ExactArgs(1, "the id of a job"),
 		Long: `Save what a completed job has made. The file appears when it is whole: what comes
 is checked for its length, and kept under another name until then. A download
 that breaks goes on where it broke.`,
@@ -26,7 +27,7 @@ that breaks goes on where it broke.`,
 			d.ID = args[0]
 			ending, ok := endings[d.Variant]
 			if !ok {
-				return fmt.Errorf("%w: --variant %q: use video, thumbnail or spritesheet", errUsage, d.Variant)
+				return fmt.Errorf("%w: --variant %q: use video, thumbnail or spritesheet", cli.ErrUsage, d.Variant)
 			}
 			if d.Path == "" {
 				d.Path = fileName(d.ID) + ending
@@ -49,14 +50,14 @@ that breaks goes on where it broke.`,
 	c.Flags().BoolVar(&d.Replace, "force", false, "replace a file that is there")
 	c.Flags().BoolVar(&wait, "wait", false, "watch the job until it has ended, first")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: one line when the file is there")
-	complete(c, "variant", "video", "thumbnail", "spritesheet")
-	completeFile(c, "output", "mp4", "webp", "jpg")
+	cli.CompleteWords(c, "variant", "video", "thumbnail", "spritesheet")
+	cli.CompleteFiles(c, "output", "mp4", "webp", "jpg")
 	return c
 }
 
 // fileName makes a name of an id, whatever was typed.
 func fileName(id string) string {
-	name := []rune(shortened(id, 80))
+	name := []rune(cli.Shorten(id, 80))
 	for i, c := range name {
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
 			name[i] = '_'

@@ -1,4 +1,4 @@
-package main
+package videocli
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
+	"stagedoor/cmd/stagedoor/cli"
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
@@ -25,8 +26,8 @@ type teller struct {
 	seen map[string]videoclient.Job // as last told
 }
 
-func (a *app) teller(asJSON bool) *teller {
-	return &teller{out: a.out, errOut: a.errOut, asJSON: asJSON, seen: map[string]videoclient.Job{}}
+func (a app) teller(asJSON bool) *teller {
+	return &teller{out: a.Out, errOut: a.ErrOut, asJSON: asJSON, seen: map[string]videoclient.Job{}}
 }
 
 // during runs work, and shows bars meanwhile where somebody can see them.
@@ -70,7 +71,7 @@ func (t *teller) job(j *videoclient.Job) {
 	case t.asJSON:
 		t.line(j)
 	default:
-		fmt.Fprintf(t.out, "%s  %-11s  %3d%%  %s\n", j.ID, printable(j.Status), j.Progress, j.Took(time.Now()))
+		fmt.Fprintf(t.out, "%s  %-11s  %3d%%  %s\n", j.ID, cli.Printable(j.Status), j.Progress, j.Took(time.Now()))
 	}
 }
 
@@ -95,7 +96,7 @@ func (t *teller) cost(id string, micros int64) {
 			Cost   int64  `json:"cost"`
 		}{"video.cost", id, micros})
 	default:
-		fmt.Fprintf(t.out, "%s  cost $%s\n", id, inDollars(micros))
+		fmt.Fprintf(t.out, "%s  cost $%s\n", id, cli.Dollars(micros))
 	}
 }
 
@@ -104,10 +105,10 @@ func (t *teller) note(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.screen != nil {
-		t.screen.send(noted(printable(text)))
+		t.screen.send(noted(cli.Printable(text)))
 		return
 	}
-	fmt.Fprintln(t.errOut, "stagedoor:", printable(text))
+	fmt.Fprintln(t.errOut, "stagedoor:", cli.Printable(text))
 }
 
 // download saves a file, and tells how far it is where that can be seen.

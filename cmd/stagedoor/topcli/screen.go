@@ -1,4 +1,4 @@
-package main
+package topcli
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"stagedoor/cmd/stagedoor/cli"
 	httpflow "stagedoor/http/flow"
 )
 
@@ -186,12 +187,12 @@ func (d *dial) draw() string {
 		}
 		tabs = append(tabs, name)
 	}
-	lines := []string{strings.Join(tabs, " "), shortened(s.sums, width), ""}
+	lines := []string{strings.Join(tabs, " "), cli.Shorten(s.sums, width), ""}
 	head, rows := s.lines()
 	if len(rows) == 0 {
 		lines = append(lines, s.none)
 	} else {
-		lines = append(lines, bold+shortened(head, width)+plain)
+		lines = append(lines, bold+cli.Shorten(head, width)+plain)
 		lines = append(lines, d.part(rows, slices.Index(s.ids, d.line()), max(d.height-len(lines)-3, 1), width)...)
 	}
 	return strings.Join(append(lines, "", d.foot(width)), "\n")
@@ -202,7 +203,7 @@ func (d *dial) part(rows []string, chosen, room, width int) []string {
 	from := min(max(chosen-room/2, 0), max(len(rows)-room, 0))
 	var out []string
 	for i, row := range rows[from:min(from+room, len(rows))] {
-		row = shortened(row, width)
+		row = cli.Shorten(row, width)
 		if from+i == chosen {
 			row = reverse + row + plain
 		}
@@ -221,5 +222,5 @@ func (d *dial) foot(width int) string {
 	case d.note != "":
 		text = d.note
 	}
-	return shortened(printable(text), width)
+	return cli.Shorten(cli.Printable(text), width)
 }

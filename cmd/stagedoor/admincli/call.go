@@ -1,0 +1,123 @@
+package admincli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/actors/kit"
+	"stagedoor/actors/ledger"
+	"stagedoor/actors/tokens"
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/datadir"
+	"stagedoor/http/admin"
+	"stagedoor/http/adminapi"
+	"stagedoor/state"
+)
+
+// withAPI lets use work with the API of administration: of the gateway that runs
+// on the data directory, or of this process on the directory itself.
+func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.Client) error) error {
+	if err := o.RequireExisting(); err != nil {
+		return err
+	}
+	return o.Use(func(c *admin.Client) error { return use(c.API()) }, func(s *state.State) error {
+		quiet := slog.New(slog.DiscardHandler)
+		system := kit.NewSystem(kit.Options{Logger: quiet})
+		registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
+		var money *ledger.Client
+		if err == nil {
+			money, err = ledger.New(system, s)
+		}
+		if err == nil {
+			api := adminapi.New(adminapi.Options{Logger: quiet, State: s, Registry: registry, Ledger: money, Random: rand.Reader})
+			err = use(adminapi.Direct(api.Handler()))
+		}
+		return errors.Join(err, system.Stop(ctx))
+	})
+}
+
+// asking is one call of the API and how its reply is shown.
+type asking[T any] struct {
+	method, path string
+	query        url.Values
+	in           any
+	show         func(io.Writer, *T) error
+}
+
+// ask makes the call. With asJSON the reply is printed as it is.
+func ask[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool, q asking[T]) error {
+	return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
+		var out T
+		if err := api.Do(c.Context(), q.method, q.path, q.query, q.in, &out); err != nil {
+			return err
+		}
+		if asJSON {
+			return cli.PrintJSON(a.Out, out)
+		}
+		return q.show(a.Out, &out)
+	})
+}
+
+// userID finds a user's id by name.
+func userID(ctx context.Context, api *adminapi.Client, name string) (string, error) {
+	var found adminapi.List[adminapi.User]
+	if err := api.Do(ctx, "GET", "/users", url.Values{"username": {name}}, nil, &found); err != nil {
+		return "", err
+	}
+	if len(found.Data) == 0 {
+		return "", errors.New("there is no such user")
+	}
+	return strconv.FormatInt(found.Data[0].ID, 10), nil
+}
+
+// paging are the flags of commands that list.
+type paging struct {
+	limit  int
+	after  string
+	asJSON bool
+}
+
+func (p *paging) flags(c *cobra.Command) {
+	c.Flags().IntVar(&p.limit, "limit", 100, "how many at most, 1 to 500")
+	c.Flags().StringVar(&p.after, "after", "", "go on behind this: what the page before ended with")
+	jsonFlag(c, &p.asJSON)
+}
+
+func jsonFlag(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "print JSON; amounts are micro-dollars")
+}
+
+// query is the parameters that are not empty, in pairs of name and value.
+func (p *paging) query(pairs ...string) url.Values {
+	q := queryOf(pairs...)
+	q.Set("limit", strconv.Itoa(p.limit))
+	if p.after != "" {
+		q.Set("after", p.after)
+	}
+	return q
+}
+
+func queryOf(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}
+
+func day(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.Format(time.DateOnly)
+}

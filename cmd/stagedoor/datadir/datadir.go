@@ -1,0 +1,150 @@
+// Package datadir gives commands access to a data directory: through the gateway that runs on it, or directly if no
+// gateway does. Commands use it so that a change acts at once on a running gateway and is kept in the files
+// otherwise.
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stagedoor/cmd/stagedoor/cli"
+	"stagedoor/cmd/stagedoor/config"
+	"stagedoor/http/admin"
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// Flags name the data directory that a group of commands works on. Make them with AddFlags.
+type Flags struct {
+	file, data string
+	env        func(string) (string, bool)
+}
+
+// AddFlags adds --config and --data to a command and its subcommands.
+func AddFlags(c *cobra.Command, a *cli.App) *Flags {
+	f := &Flags{env: a.Env}
+	set := c.PersistentFlags()
+	set.StringVarP(&f.file, "config", "c", "", "configuration `file` that names the data directory")
+	set.StringVar(&f.data, "data", "", "data `directory` of the gateway (default ./data)")
+	cli.FromEnvironment(set, "config", "data")
+	err := errors.Join(c.MarkPersistentFlagFilename("config", "yaml", "yml"), c.MarkPersistentFlagDirname("data"))
+	if err != nil {
+		panic(err) // both flags are defined above
+	}
+	return f
+}
+
+// Path returns the data directory that the flags or the configuration file name. It need not exist.
+func (f *Flags) Path() (string, error) {
+	data := f.data
+	switch {
+	case data == "" && f.file == "":
+		data = "./data"
+	case data == "":
+		c, err := config.Load(f.file, f.env)
+		if err != nil {
+			return "", err
+		}
+		data = c.Data
+	}
+	if data == "memory" {
+		return "", fmt.Errorf("%w: a gateway with data: memory keeps no keys; "+
+			"give --data DIRECTORY, or write keys into the configuration", cli.ErrUsage)
+	}
+	return data, nil
+}
+
+// RequireExisting returns an error if the data directory does not exist. Only commands that create something may
+// create the directory.
+func (f *Flags) RequireExisting() error {
+	data, err := f.Path()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(data); err != nil {
+		return Unavailable(fmt.Errorf("there is no data directory %s: "+
+			"name it with --data, or make a first key with keys create", data))
+	}
+	return nil
+}
+
+// Dial returns the data directory and a client of the gateway that runs on it. The client is nil if no gateway does.
+func (f *Flags) Dial() (data string, running *admin.Client, err error) {
+	if data, err = f.Path(); err != nil {
+		return "", nil, err
+	}
+	socket, err := Socket(data)
+	if err != nil {
+		return "", nil, err
+	}
+	running, err = admin.Dial(socket)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return data, nil, nil
+	}
+	return data, running, err
+}
+
+// Use calls running with the gateway that runs on the data directory. If no gateway does, it opens the directory,
+// calls stopped with its state and closes it.
+func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State) error) error {
+	data, client, err := f.Dial()
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		return running(client)
+	}
+	store, err := OpenStore(data)
+	if err != nil {
+		return err
+	}
+	s, err := state.Open(store, time.Now)
+	if err != nil {
+		return errors.Join(Unavailable(err), store.Close())
+	}
+	err = stopped(s)
+	s.Close()
+	return errors.Join(err, store.Close())
+}
+
+// Socket returns the path of the socket at which a gateway on a data directory can be reached.
+func Socket(data string) (string, error) {
+	// sun_path holds 108 bytes on Linux and 104 elsewhere, with a zero at the end.
+	const most = 103
+	path := filepath.Join(data, admin.SocketName)
+	if len(path) > most {
+		return "", Unavailable(fmt.Errorf("the path %s is longer than the %d bytes that a socket may have: "+
+			"choose a shorter --data", path, most))
+	}
+	return path, nil
+}
+
+// Unavailable marks an error of a data directory that cannot be used. The program ends with EX_TEMPFAIL after it.
+func Unavailable(err error) error { return fmt.Errorf("%w: %w", state.ErrUnavailable, err) }
+
+// LockWait bounds the wait for another process to close the data directory. A gateway that is stopping closes it
+// within that time.
+const LockWait = 2 * time.Second
+
+// OpenStore opens the durable store of a data directory, which it creates if necessary, or a store in memory if data
+// is "memory".
+func OpenStore(data string) (journal.Store, error) {
+	if data == "memory" {
+		return journal.NewMemory(), nil
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, Unavailable(err)
+	}
+	store, err := journal.OpenBolt(data, journal.Options{Timeout: LockWait})
+	if err != nil {
+		return nil, Unavailable(err)
+	}
+	return store, nil
+}
