@@ -45,12 +45,8 @@ func compose(req *dialogue.Request, script *Script, choice int, id func() string
 		a.reason = dialogue.ReasonFilter
 	case len(tools) > 0:
 		for _, t := range tools {
-			call := &dialogue.Call{
-				ID:        "call_" + id(),
-				Name:      t.Name,
-				Namespace: t.Namespace,
-				Custom:    t.Kind == dialogue.CustomTool,
-			}
+			call := &dialogue.Call{ID: "call_" + id(), Name: t.Name, Namespace: t.Namespace,
+				Custom: t.Kind == dialogue.CustomTool}
 			arguments := "sandbox input for " + t.Name
 			if !call.Custom {
 				arguments = string(Sample(schema.ToolForMessages(t.Schema, t.GeminiSchema)))
@@ -94,29 +90,22 @@ func composeText(req *dialogue.Request, script *Script, p prompt, r *rand.Rand) 
 }
 
 // sentences begin with a space, so that their tokens do not depend on the text before them.
-var sentences = []string{
-	" The house lights go down and the orchestra finds its note.",
-	" A prompter waits in the wings with the script in hand.",
-	" The second act begins where the first one hesitated.",
-	" Ropes, weights and pulleys keep the painted sky in place.",
-	" The understudy knows every line, including the ones that were cut.",
-	" A lamp is left burning when the theatre is empty.",
-	" Costumes hang in the order in which they will be needed.",
-	" Thunder is a sheet of metal, and rain is a handful of peas.",
-}
-
-var splitSentences = sync.OnceValue(func() [][]string {
-	out := make([][]string, len(sentences))
-	for i, s := range sentences {
-		out[i] = tokens.Split(s)
+var sentences = sync.OnceValue(func() (split [][]string) {
+	for _, s := range []string{
+		" The house lights go down and the orchestra finds its note.",
+		" The second act begins where the first one hesitated.",
+		" Ropes, weights and pulleys keep the painted sky in place.",
+		" Thunder is a sheet of metal, and rain is a handful of peas.",
+	} {
+		split = append(split, tokens.Split(s))
 	}
-	return out
+	return split
 })
 
 // addSentences adds sentences until there are at least so many tokens.
 func addSentences(pieces []string, r *rand.Rand, least int) []string {
 	for len(pieces) < least {
-		pieces = append(pieces, splitSentences()[r.IntN(len(sentences))]...)
+		pieces = append(pieces, sentences()[r.IntN(len(sentences()))]...)
 	}
 	return pieces
 }

@@ -14,35 +14,8 @@
 //
 // # Faults
 //
-// The header x-sandbox ("delay=2s, cut=10") and the last user text ("[sandbox: delay=2s cut=10]") order faults. The text
-// takes precedence.
-//
-//	delay=DURATION   wait before the first event
-//	pace=N|max       tokens per second
-//	tokens=N         length of the text
-//	status=CODE      refuse with this HTTP status
-//	retry-after=DURATION  of the refusal
-//	error[=N]        fail with an error event after N tokens
-//	cut[=N]          break the connection after N tokens
-//	stall[=N]        send nothing after N tokens until the caller gives up
-//	garbage[=N]      send bytes that are not of the shape after N tokens, and stop
-//	drip             send one character at a time, over HTTP one byte at a time
-//	refuse           answer with a refusal
-//
-// The default of N is 4. A partial picture counts as one token. The faults error, cut, stall and garbage of a video
-// concern the reply to its submission, after the job has begun. Further orders for pictures and videos:
-//
-//	block            moderation refuses the request
-//	block=P          moderation ends the job at P percent
-//	unsafe           pictures are withheld (is_image_safe is false)
-//	job=DURATION     duration of the job
-//	expire=DURATION  lifetime of its content
-//	fail[=P]         the job fails at P percent
-//	freeze[=P]       the job stops at P percent and never ends
-//	vanish[=P]       the job is unknown from P percent on
-//	busy-polls=N     the first N polls are answered 503
-//	cut-polls=N      the next N polls lose their connection
-//	cut-downloads=N  the first N downloads break in the middle
-//
-// The default of P is 50.
+// The header x-sandbox ("delay=2s, cut=10") and the last user text ("[sandbox: delay=2s cut=10]") order faults, and the
+// text takes precedence. The file docs/sandbox.md lists the orders. error, cut, stall and garbage come after N tokens, 4
+// without a number, and a partial picture counts as one token. Those of a video concern the reply to its submission,
+// after the job has begun.
 package sandbox

@@ -56,46 +56,45 @@ func Generate(
 	emit func(*dialogue.Event) error,
 ) error {
 	p := &player{ctx: ctx, req: req, script: script, env: env, send: emit}
-	defer p.stop()
-	if err := p.wait(env.Now().Add(script.Delay)); err != nil {
-		return err
+	err := p.begin()
+	if err == nil {
+		err = p.play()
 	}
-	if script.Status != 0 {
-		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: script.refusal()})
+	// A cancellation may have a *dialogue.Error as its cause, too, which is not part of the reply.
+	if failure := new(dialogue.Error); ctx.Err() == nil && errors.As(err, &failure) {
+		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: failure})
 	}
-	return p.play()
+	return err
 }
 
 // player delivers the reply to one request.
 type player struct {
-	ctx    context.Context
-	req    *dialogue.Request
-	script Script
-	env    *dialogue.Env
-	send   func(*dialogue.Event) error
-	event  dialogue.Event // reused for every event
-
-	timer     *time.Timer
-	due       time.Time // when the next token is
-	delivered int       // tokens
+	ctx       context.Context
+	req       *dialogue.Request
+	script    Script
+	env       *dialogue.Env
+	send      func(*dialogue.Event) error
+	event     dialogue.Event // reused for every event
+	due       time.Time      // when the next token is
+	delivered int            // tokens
 }
 
-// begin reads the orders of a request for pictures or videos and waits for its delay. The error may be the refusal that
-// was ordered.
-func (p *player) begin(ctx context.Context, m *Model, header http.Header, text string) error {
+// newPlayer reads the orders of a request for pictures or videos and begins. The error may be the ordered refusal.
+func (m *Model) newPlayer(ctx context.Context, header http.Header, text string) (*player, error) {
 	script, err := ParseScript(m.Base, header.Get(Header), text)
 	if err != nil {
+		return nil, err
+	}
+	p := &player{ctx: ctx, script: script, env: m.Env}
+	return p, p.begin()
+}
+
+// begin waits for the ordered delay and returns the ordered refusal.
+func (p *player) begin() error {
+	if err := p.wait(p.env.Now().Add(p.script.Delay)); err != nil || p.script.Status == 0 {
 		return err
 	}
-	p.ctx, p.script, p.env = ctx, script, m.Env
-	defer p.stop()
-	if err := p.wait(m.Env.Now().Add(script.Delay)); err != nil {
-		return err
-	}
-	if script.Status != 0 {
-		return script.refusal()
-	}
-	return nil
+	return p.script.refusal()
 }
 
 // choice is an answer in delivery.
@@ -131,18 +130,12 @@ func (p *player) play() error {
 	if err == nil && p.script.Fault != NoFault {
 		err = p.failure() // the reply was too short to fail where it was ordered to
 	}
-	// A cancellation may have a *dialogue.Error as its cause, too, which is not part of the reply.
-	if failure := new(dialogue.Error); p.ctx.Err() == nil && errors.As(err, &failure) {
-		return p.emit(dialogue.Event{Kind: dialogue.EventError, Err: failure})
-	}
 	if err != nil {
 		return err
 	}
 	for _, c := range choices {
-		err := p.emit(
-			dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index, Reason: c.reason, StopSequence: c.stop},
-		)
-		if err != nil {
+		event := dialogue.Event{Kind: dialogue.EventFinish, Choice: c.index, Reason: c.reason, StopSequence: c.stop}
+		if err := p.emit(event); err != nil {
 			return err
 		}
 	}
@@ -185,24 +178,14 @@ func (p *player) failure() error {
 		<-p.ctx.Done()
 		return context.Cause(p.ctx)
 	}
-	return &dialogue.Error{
-		Status:  500,
-		Type:    dialogue.TypeAPI,
-		Code:    "sandbox_error",
-		Message: "the sandbox failed as ordered",
-	}
+	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "sandbox_error",
+		Message: "the sandbox failed as ordered"}
 }
 
 // sendToken sends the next token of a choice, with the beginning and the end of its part.
 func (p *player) sendToken(c *choice) error {
 	part := &c.parts[c.part]
-	event := dialogue.Event{
-		Kind:     dialogue.EventOpen,
-		Choice:   c.index,
-		Part:     c.part,
-		PartKind: part.kind,
-		Call:     part.call,
-	}
+	event := dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.part, PartKind: part.kind, Call: part.call}
 	if c.piece == 0 {
 		if err := p.emit(event); err != nil {
 			return err
@@ -289,9 +272,6 @@ func (p *player) step() time.Duration {
 // waitForToken waits until the next token is due. Times are counted from the beginning, so that a slow reader does not
 // slow down the rest of the reply.
 func (p *player) waitForToken() error {
-	if p.script.Pace == MaxPace {
-		return context.Cause(p.ctx)
-	}
 	due := p.due
 	p.due = due.Add(p.step())
 	return p.wait(due)
@@ -302,21 +282,12 @@ func (p *player) wait(until time.Time) error {
 	if d <= 0 {
 		return context.Cause(p.ctx)
 	}
-	if p.timer == nil {
-		p.timer = time.NewTimer(d)
-	} else {
-		p.timer.Reset(d)
-	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-p.timer.C:
+	case <-timer.C:
 		return nil
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)
-	}
-}
-
-func (p *player) stop() {
-	if p.timer != nil {
-		p.timer.Stop()
 	}
 }

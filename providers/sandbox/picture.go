@@ -32,24 +32,20 @@ func (m *Model) Picture(
 	header http.Header,
 	emit func(*picture.Event) error,
 ) error {
-	p := &pictureReply{req: r, emit: emit}
-	if err := p.begin(ctx, m, header, r.Prompt); err != nil {
+	begun, err := m.newPlayer(ctx, header, r.Prompt)
+	if err != nil {
 		return err
 	}
-	defer p.stop()
-	if p.script.Block && r.Inbound == imagegen.Name { // wire/imagegen.md 7
+	p := &pictureReply{player: begun, req: r, emit: emit}
+	switch {
+	case p.script.Block && r.Inbound == imagegen.Name: // wire/imagegen.md 7
 		return &dialogue.Error{Status: 422, Type: dialogue.TypeInvalidRequest, Code: "content_policy_violation",
 			Message: "the sandbox's moderation rejects the prompt as ordered"}
-	}
-	if p.script.Block { // wire/images.md 5
+	case p.script.Block: // wire/images.md 5
 		return blocked("image_generation_user_error")
 	}
-	reply := &picture.Reply{
-		Created:      m.Env.Now(),
-		OutputFormat: string(p.format()),
-		Quality:      r.Quality,
-		Background:   r.Background,
-	}
+	reply := &picture.Reply{Created: m.Env.Now(), OutputFormat: string(p.format()), Quality: r.Quality,
+		Background: r.Background}
 	if reply.Background == "" || reply.Background == "auto" {
 		reply.Background = "opaque"
 	}
@@ -71,40 +67,17 @@ func blocked(kind string) error {
 
 // pictureReply makes the pictures of one request.
 type pictureReply struct {
-	player
-	req   *picture.Request
-	emit  func(*picture.Event) error
-	shown int // partial pictures
+	*player
+	req  *picture.Request
+	emit func(*picture.Event) error
 }
 
 // make draws one picture, sends its partial pictures and adds it to reply.
 func (p *pictureReply) make(reply *picture.Reply, number int) error {
 	seed := p.seed(number)
-	img := picture.Image{
-		MediaType: p.format().MediaType(),
-		Seed:      &seed,
-		Prompt:    p.finalPrompt(),
-		StyleType: p.req.StyleType,
-		Unsafe:    p.script.Unsafe,
-	}
-	var partials [][]byte
-	select {
-	case drawings <- struct{}{}:
-	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
-	}
-	err := func() (err error) {
-		defer func() { <-drawings }()
-		if p.req.Operation == picture.Describe {
-			base, err := p.source()
-			if err == nil {
-				reply.Descriptions = []string{draw.Describe(base)}
-			}
-			return err
-		}
-		partials, err = p.drawInto(&img, seed)
-		return err
-	}()
+	img := picture.Image{MediaType: p.format().MediaType(), Seed: &seed, Prompt: p.finalPrompt(),
+		StyleType: p.req.StyleType, Unsafe: p.script.Unsafe}
+	partials, err := p.render(reply, &img)
 	switch {
 	case errors.Is(err, draw.ErrSize):
 		return dialogue.Invalid("size", "is more than the sandbox draws")
@@ -112,15 +85,13 @@ func (p *pictureReply) make(reply *picture.Reply, number int) error {
 		return err
 	}
 	for i, data := range partials {
-		if p.script.Pace != MaxPace {
-			if err := p.wait(p.env.Now().Add(partialPace * p.step())); err != nil {
-				return err
-			}
+		if err := p.wait(p.env.Now().Add(partialPace * p.step())); err != nil {
+			return err
 		}
-		if p.script.Fault != NoFault && p.shown >= p.script.After {
+		if p.script.Fault != NoFault && p.delivered >= p.script.After {
 			return p.failure()
 		}
-		p.shown++
+		p.delivered++
 		shown := picture.Image{Data: data, MediaType: img.MediaType, Width: img.Width, Height: img.Height}
 		if err := p.emit(&picture.Event{Partial: &picture.Partial{Index: i, Image: shown}}); err != nil {
 			return err
@@ -137,9 +108,15 @@ func (p *pictureReply) make(reply *picture.Reply, number int) error {
 	return nil
 }
 
-// drawInto draws and encodes a picture and its partial pictures.
-func (p *pictureReply) drawInto(img *picture.Image, seed int64) (partials [][]byte, err error) {
-	m, err := p.draw(seed)
+// render draws and encodes a picture and its partial pictures, or describes one in reply.
+func (p *pictureReply) render(reply *picture.Reply, img *picture.Image) (partials [][]byte, err error) {
+	select {
+	case drawings <- struct{}{}:
+		defer func() { <-drawings }()
+	case <-p.ctx.Done():
+		return nil, context.Cause(p.ctx)
+	}
+	m, err := p.draw(*img.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +125,11 @@ func (p *pictureReply) drawInto(img *picture.Image, seed int64) (partials [][]by
 		quality = *p.req.Compression
 	}
 	img.Width, img.Height = m.Rect.Dx(), m.Rect.Dy()
-	if p.req.Operation == picture.Upscale {
+	switch p.req.Operation {
+	case picture.Describe:
+		reply.Descriptions = []string{draw.Describe(m)}
+		return nil, nil
+	case picture.Upscale:
 		img.Upscaled = picture.Size{Width: img.Width, Height: img.Height}
 		img.Width, img.Height = p.req.Sources[0].Width, p.req.Sources[0].Height
 	}
@@ -192,19 +173,16 @@ func (p *pictureReply) finalPrompt() string {
 	return ""
 }
 
-func openPicture(f *picture.File) (*image.NRGBA, error) {
-	m, err := draw.Decode(f.Reader())
+// openPicture decodes the first of files.
+func openPicture(files ...*picture.File) (*image.NRGBA, error) {
+	if len(files) == 0 {
+		return nil, dialogue.Missing("image")
+	}
+	m, err := draw.Decode(files[0].Reader())
 	if err != nil {
 		return nil, dialogue.Invalid("image", err.Error())
 	}
 	return m, nil
-}
-
-func (p *pictureReply) source() (*image.NRGBA, error) {
-	if len(p.req.Sources) == 0 {
-		return nil, dialogue.Missing("image")
-	}
-	return openPicture(p.req.Sources[0])
 }
 
 // draw carries out the operation.
@@ -217,12 +195,14 @@ func (p *pictureReply) draw(seed int64) (*image.NRGBA, error) {
 		s.Width, s.Height = p.size(1024, 1024)
 		return draw.Picture(s)
 	}
-	base, err := p.source()
+	base, err := openPicture(r.Sources...)
 	if err != nil {
 		return nil, err
 	}
 	s.Width, s.Height = p.size(base.Rect.Dx(), base.Rect.Dy())
 	switch r.Operation {
+	case picture.Describe:
+		return base, nil
 	case picture.Remix:
 		weight := 50
 		if r.ImageWeight != nil {
@@ -280,26 +260,16 @@ func (p *pictureReply) size(width, height int) (w, h int) {
 }
 
 // squareTokens has the output tokens of a picture of 1024x1024 by quality.
-var squareTokens = map[string]int64{
-	"low":      272,
-	"":         1056,
-	"auto":     1056,
-	"medium":   1056,
-	"standard": 1056,
-	"high":     4160,
-	"hd":       4160,
-}
+var squareTokens = map[string]int64{"low": 272, "": 1056, "auto": 1056, "medium": 1056, "standard": 1056,
+	"high": 4160, "hd": 4160}
 
 // countTokens counts as the vendor does: output by quality and area.
 func (p *pictureReply) countTokens(reply *picture.Reply) {
 	const square, sourceTokens, partialTokens = 1024 * 1024, 323, 100
 	u := &picture.Usage{InputText: tokens.Count(p.req.Prompt), InputImage: int64(len(p.req.Sources)) * sourceTokens}
 	for i := range reply.Images {
-		u.OutputImage += squareTokens[p.req.Quality] * int64(
-			reply.Images[i].Width,
-		) * int64(
-			reply.Images[i].Height,
-		) / square
+		area := int64(reply.Images[i].Width) * int64(reply.Images[i].Height)
+		u.OutputImage += squareTokens[p.req.Quality] * area / square
 	}
 	if p.req.Stream {
 		u.OutputImage += int64(p.req.Partials) * partialTokens
@@ -311,11 +281,10 @@ func (p *pictureReply) countTokens(reply *picture.Reply) {
 // ErrGarbage or the end of ctx. After one of the last three the job has begun, and the same key finds it without the
 // fault: this is how a lost reply is simulated.
 func (m *Model) Submit(ctx context.Context, e *job.Engine, key string, header http.Header, s job.Spec) (string, error) {
-	p := &player{}
-	if err := p.begin(ctx, m, header, s.Prompt); err != nil {
+	p, err := m.newPlayer(ctx, header, s.Prompt)
+	if err != nil {
 		return "", err
 	}
-	defer p.stop()
 	if p.script.Block {
 		return "", blocked("video_generation_user_error")
 	}
