@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,17 +10,22 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/sandbox"
+	"stagedoor/providers/sandbox/clip"
 	"stagedoor/providers/sandbox/job"
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 )
 
+// upstreamOf is the upstream of a process, with its engine.
+type upstreamOf struct {
+	video.Upstream
+	engine *job.Engine
+}
+
 // process returns the upstream of a new process.
-func process() *Videos {
-	return NewVideos(
-		&sandbox.Model{Env: &dialogue.Env{Now: time.Now}},
-		&job.Engine{Now: time.Now, Time: time.Nanosecond},
-	)
+func process() *upstreamOf {
+	engine := &job.Engine{Now: time.Now, Time: time.Nanosecond}
+	return &upstreamOf{NewVideos(&sandbox.Model{Env: &dialogue.Env{Now: time.Now}}, engine), engine}
 }
 
 func spec(prompt string) *video.Spec {
@@ -32,7 +38,7 @@ func spec(prompt string) *video.Spec {
 	}
 }
 
-func submit(t *testing.T, v *Videos, key, prompt string) string {
+func submit(t *testing.T, v *upstreamOf, key, prompt string) string {
 	t.Helper()
 	id, _, err := v.Submit(t.Context(), key, spec(prompt), nil)
 	if err != nil {
@@ -41,7 +47,7 @@ func submit(t *testing.T, v *Videos, key, prompt string) string {
 	return id
 }
 
-func content(t *testing.T, v *Videos, id string) string {
+func content(t *testing.T, v *upstreamOf, id string) string {
 	t.Helper()
 	c, err := v.Content(t.Context(), id, video.Video, "")
 	if err != nil {
@@ -116,14 +122,20 @@ func TestLostReplyIsFoundByItsKey(t *testing.T) {
 func TestDerivedJobs(t *testing.T) {
 	v := process()
 	source := submit(t, v, "", "a fox")
-	made, upload := &video.Source{ID: source}, &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: 5}}
+	mine, err := clip.Video(clip.Spec{Width: 720, Height: 1280, Seconds: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(mine)), nil }
+	made := &video.Source{ID: source}
+	upload := &video.Source{File: &video.File{ID: "f", Type: "video/mp4", Size: int64(len(mine))}}
 	for _, c := range []struct {
 		op   video.Operation
 		from *video.Source
 	}{{video.Remix, made}, {video.Edit, made}, {video.Extend, made}, {video.Edit, upload}, {video.Extend, upload}} {
 		s := spec("at night")
-		s.Operation, s.Source, s.Seconds = c.op, c.from, 12
-		if id, _, err := v.Submit(t.Context(), "", s, nil); err != nil || id == source {
+		s.Operation, s.Source, s.Seconds, s.Added = c.op, c.from, 12, 8
+		if id, _, err := v.Submit(t.Context(), "", s, open); err != nil || id == source {
 			t.Errorf("%s of %+v: %q %v", c.op, c.from, id, err)
 		}
 	}

@@ -155,11 +155,14 @@ func (s *server) sendVideoContent(w http.ResponseWriter, r *http.Request, _ *inp
 }
 
 // sendContent sends an asset, or a range of it (RFC 9110 14). A download that was ordered to break ends before its
-// Content-Length, and net/http closes its connection.
+// Content-Length, and net/http closes its connection. A Range of several parts is ignored.
 func (s *server) sendContent(w http.ResponseWriter, r *http.Request, id string, v video.Variant) error {
 	c, err := s.jobs.Content(r.Context(), id, v)
 	if err != nil {
 		return err
+	}
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r.Header.Del("Range")
 	}
 	w.Header().Set("Content-Type", c.MediaType)
 	w.Header().Set("ETag", strconv.Quote(id+"-"+string(v)))
