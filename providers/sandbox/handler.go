@@ -33,12 +33,11 @@ func (m *Model) Handler(known []*shapes.Shape) http.Handler {
 		}
 	}
 	for _, path := range []string{"/models", "/v1/models", "/v1beta/models"} {
-		i := slices.IndexFunc(lists, func(l *shapes.ModelList) bool { return l.Path == path })
-		if i < 0 {
-			mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { m.listModels(w, nil) })
-			continue
+		var list *shapes.ModelList
+		if i := slices.IndexFunc(lists, func(l *shapes.ModelList) bool { return l.Path == path }); i >= 0 {
+			list = lists[i]
 		}
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { m.listModels(w, lists[i]) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { m.listModels(w, list) })
 	}
 	mux.HandleFunc("/", noPath)
 	return mux

@@ -101,15 +101,11 @@ func chooseTools(req *dialogue.Request, p prompt) []*dialogue.Tool {
 
 // asksFor reports whether a text asks to use the tool of a name.
 func asksFor(text, name string) bool {
-	for _, words := range []string{"call ", "call the ", "use ", "use the "} {
-		for rest := text; name != ""; {
-			var found bool
-			if _, rest, found = strings.Cut(rest, words); !found {
-				break
-			}
-			after, same := strings.CutPrefix(strings.TrimLeft(rest, "`'\""), name)
-			if same &&
-				(after == "" || !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", rune(after[0]))) {
+	for _, verb := range []string{"call ", "use "} {
+		for rest, found := text, name != ""; found; {
+			_, rest, found = strings.Cut(rest, verb)
+			after, same := strings.CutPrefix(strings.TrimLeft(strings.TrimPrefix(rest, "the "), "`'\""), name)
+			if found && same && strings.IndexAny(after+" ", "abcdefghijklmnopqrstuvwxyz0123456789_-") != 0 {
 				return true
 			}
 		}

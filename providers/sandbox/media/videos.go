@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,22 +29,15 @@ func (s *server) createVideo(w http.ResponseWriter, r *http.Request, in *input) 
 	if spec.Seconds, err = readSeconds(in, "4"); err != nil {
 		return err
 	}
-	size, ok := picture.ParseSize(or(in.values["size"], "720x1280"))
+	size, ok := picture.ParseSize(cmp.Or(in.values["size"], "720x1280"))
 	if spec.Width, spec.Height = size.Width, size.Height; !ok || !clip.Fits(size.Width, size.Height) {
 		return dialogue.Invalid("size", "must be a size of videos")
 	}
 	return s.submitVideo(w, r, spec)
 }
 
-func or(s, standard string) string {
-	if s == "" {
-		return standard
-	}
-	return s
-}
-
 func readSeconds(in *input, standard string) (int, error) {
-	text := or(in.values["seconds"], standard)
+	text := cmp.Or(in.values["seconds"], standard)
 	if !slices.Contains(lengths, text) {
 		return 0, dialogue.Invalid("seconds", "must be one of "+strings.Join(lengths, ", "))
 	}
@@ -75,19 +69,11 @@ func videoObject(s *job.Status) object {
 		return t.Unix()
 	}
 	v := object{
-		"id":                    s.ID,
-		"object":                "video",
-		"model":                 or(s.Spec.Model, "sora-2"),
-		"status":                s.State,
-		"progress":              s.Progress,
-		"created_at":            s.Created.Unix(),
-		"completed_at":          unix(s.Ended),
-		"expires_at":            unix(s.Expires),
-		"prompt":                orNull(s.Spec.Prompt),
+		"id": s.ID, "object": "video", "model": cmp.Or(s.Spec.Model, "sora-2"), "status": s.State, "progress": s.Progress,
+		"created_at": s.Created.Unix(), "completed_at": unix(s.Ended), "expires_at": unix(s.Expires),
+		"prompt": orNull(s.Spec.Prompt), "seconds": strconv.Itoa(s.Spec.Seconds),
 		"size":                  video.Size{Width: s.Spec.Width, Height: s.Spec.Height}.String(),
-		"seconds":               strconv.Itoa(s.Spec.Seconds),
-		"remixed_from_video_id": orNull(s.Spec.Source),
-		"error":                 nil,
+		"remixed_from_video_id": orNull(s.Spec.Source), "error": nil,
 	}
 	if s.Error != nil {
 		v["error"] = object{"code": s.Error.Code, "message": s.Error.Message}
@@ -112,7 +98,7 @@ func (s *server) retrieveVideo(w http.ResponseWriter, r *http.Request, _ *input)
 
 func (s *server) listVideos(w http.ResponseWriter, r *http.Request, _ *input) error {
 	query := r.URL.Query()
-	limit, err := strconv.Atoi(or(query.Get("limit"), "20"))
+	limit, err := strconv.Atoi(cmp.Or(query.Get("limit"), "20"))
 	if err != nil || limit < 0 || limit > 100 {
 		return dialogue.Invalid("limit", "must be between 0 and 100")
 	}
@@ -124,14 +110,10 @@ func (s *server) listVideos(w http.ResponseWriter, r *http.Request, _ *input) er
 	data, first, last := []object{}, "", ""
 	for i := range min(limit, len(all)) {
 		data, last = append(data, videoObject(&all[i])), all[i].ID
-		first = or(first, last)
+		first = cmp.Or(first, last)
 	}
-	return send(
-		w,
-		http.StatusOK,
-		object{"object": "list", "data": data, "first_id": orNull(first), "last_id": orNull(last),
-			"has_more": len(data) < len(all)},
-	)
+	return send(w, http.StatusOK, object{"object": "list", "data": data, "first_id": orNull(first),
+		"last_id": orNull(last), "has_more": len(data) < len(all)})
 }
 
 func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) error {
@@ -151,7 +133,7 @@ func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) e
 }
 
 func (s *server) sendVideoContent(w http.ResponseWriter, r *http.Request, _ *input) error {
-	return s.sendContent(w, r, r.PathValue("id"), video.Variant(or(r.URL.Query().Get("variant"), string(video.Video))))
+	return s.sendContent(w, r, r.PathValue("id"), video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video))))
 }
 
 // sendContent sends an asset, or a range of it (RFC 9110 14). A download that was ordered to break ends before its
@@ -174,7 +156,7 @@ func (s *server) sendContent(w http.ResponseWriter, r *http.Request, id string, 
 func (s *server) deriveVideo(extends bool) handler {
 	return func(w http.ResponseWriter, r *http.Request, in *input) error {
 		var spec job.Spec
-		switch id := or(r.PathValue("id"), in.values["video[id]"]); {
+		switch id := cmp.Or(r.PathValue("id"), in.values["video[id]"]); {
 		case id != "":
 			source, err := s.jobs.Peek(id)
 			if err != nil {
@@ -237,7 +219,7 @@ func (s *server) predictLongRunning(w http.ResponseWriter, r *http.Request, in *
 		return dialogue.Missing("instances[0].prompt")
 	}
 	resolution, aspect := parameters.Get("resolution").String(), parameters.Get("aspectRatio").String()
-	size, ok := veoSizes[or(resolution, "720p")+" "+or(aspect, "16:9")]
+	size, ok := veoSizes[cmp.Or(resolution, "720p")+" "+cmp.Or(aspect, "16:9")]
 	if !ok {
 		return dialogue.Invalid("parameters.aspectRatio", "must be 16:9 or 9:16, of 720p or 1080p")
 	}
