@@ -93,8 +93,12 @@ func composeText(req *dialogue.Request, script *Script, p prompt, r *rand.Rand) 
 var sentences = sync.OnceValue(func() (split [][]string) {
 	for _, s := range []string{
 		" The house lights go down and the orchestra finds its note.",
+		" A prompter waits in the wings with the script in hand.",
 		" The second act begins where the first one hesitated.",
 		" Ropes, weights and pulleys keep the painted sky in place.",
+		" The understudy knows every line, including the ones that were cut.",
+		" A lamp is left burning when the theatre is empty.",
+		" Costumes hang in the order in which they will be needed.",
 		" Thunder is a sheet of metal, and rain is a handful of peas.",
 	} {
 		split = append(split, tokens.Split(s))
