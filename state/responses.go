@@ -343,3 +343,12 @@ func (s *State) removeResponse(tx *Tx, r *row[ResponseHeader], pending *pendingD
 	responses.remove(tx, r)
 	s.rememberResponse(tx, &r.rec, pending)
 }
+
+// countResponses counts what is kept when the state is opened.
+func (s *State) countResponses() {
+	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
+		s.responses.Add(1)
+		s.kept.add(change{after: r})
+		return true
+	})
+}

@@ -36,6 +36,8 @@ type State struct {
 	packEntries  int // how many ledger entries make a pack, at least
 	folding      sync.Mutex
 
+	hooks map[string]hooks // of the registered tables, by name
+
 	queue   chan *request
 	sending sync.RWMutex // held shared to send on queue, exclusively to close it
 	closed  bool
@@ -47,15 +49,6 @@ type State struct {
 
 	groups, commands atomic.Uint64
 }
-
-// hot is what Open loads into memdb, one entry a table.
-var hot = []interface {
-	durableTable() journal.Table
-	schema() *memdb.TableSchema
-	decoder
-}{&facts, &keys, &responses, &goneResponses, &accounts, &holds, &redeemCodes,
-	&users, &groups, &sessions, &developers, &apps, &grants, &accessTokens, &consents,
-	&spends, &payments, &videos, &videoKeys, &deliveries}
 
 // Option changes what Open does.
 type Option func(*State)
@@ -86,6 +79,7 @@ func newState(store journal.Store, now func() time.Time, options ...Option) *Sta
 		stopped:      make(chan struct{}),
 		failed:       make(chan struct{}),
 		names:        map[string]uint64{},
+		hooks:        map[string]hooks{},
 		packEntries:  packEntries,
 	}
 	s.now = s.clock.now
@@ -103,11 +97,12 @@ func (s *State) load() error {
 	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
 	var names []journal.Table
 	decoders := map[journal.Table]decoder{}
-	for _, t := range hot {
-		name := t.durableTable()
-		schema.Tables[string(name)] = t.schema()
-		decoders[name] = t
+	for _, r := range registrations {
+		name := r.table.durableTable()
+		schema.Tables[string(name)] = r.table.schema()
+		decoders[name] = r.table
 		names = append(names, name)
+		s.hooks[string(name)] = r.hooks
 	}
 	schema.Tables[usages.name()] = usages.schema()
 	db, err := memdb.NewMemDB(schema)
@@ -124,19 +119,11 @@ func (s *State) load() error {
 	}
 	txn.Commit()
 	s.mem = db
-	s.restoreClock()
-	s.responses.Store(int64(responses.count(s.snapshot())))
-	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
-		s.kept.add(change{after: r})
-		return true
-	})
-	deliveries.from(s.snapshot(), byID, nil, func(r *row[Delivery]) bool {
-		s.outbox.count(change{after: r})
-		return true
-	})
-	s.hot.fill(s.snapshot())
-	s.roster.fill(s.snapshot())
-	s.ledger = lastEntry(s.snapshot())
+	for _, r := range registrations {
+		if r.loaded != nil {
+			r.loaded(s)
+		}
+	}
 	return nil
 }
 

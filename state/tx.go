@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-memdb"
@@ -21,6 +22,7 @@ type Tx struct {
 	// webhooks are those in force; nil: there are none.
 	webhooks *[]Webhook
 	outbox   *outbox
+	hooks    map[string]hooks
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log      []change
@@ -111,8 +113,19 @@ func (tx *Tx) mutate(c change) {
 	if err != nil && tx.broken == nil {
 		tx.broken = fmt.Errorf("write %s: %w", c.table, err)
 	}
-	if c.table == deliveries.name() {
-		tx.outbox.count(c)
+	tx.written(c)
+}
+
+func (tx *Tx) written(c change) {
+	if written := tx.hooks[c.table].written; written != nil {
+		written(tx, c)
+	}
+}
+
+// takeBack undoes what the hooks did for a group that is not committed.
+func (tx *Tx) takeBack() {
+	for _, c := range slices.Backward(tx.done) {
+		tx.written(change{table: c.table, before: c.after, after: c.before})
 	}
 }
 

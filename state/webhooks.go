@@ -125,13 +125,12 @@ func (o *outbox) report(d *Delivery) {
 	}
 }
 
-// takeBack undoes count for the changes of a group that is not committed.
-func (o *outbox) takeBack(changes []change) {
-	for _, c := range changes {
-		if c.table == deliveries.name() {
-			o.count(change{before: c.after, after: c.before})
-		}
-	}
+// countDeliveries counts the deliveries that wait when the state is opened.
+func (s *State) countDeliveries() {
+	deliveries.from(s.snapshot(), byID, nil, func(r *row[Delivery]) bool {
+		s.outbox.count(change{after: r})
+		return true
+	})
 }
 
 // maxSurplus bounds how many deliveries one new delivery replaces. A delivery replaces more than one after

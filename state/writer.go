@@ -188,7 +188,7 @@ func (s *State) decide(tx *Tx, r *request) {
 
 func (s *State) newTx() *Tx {
 	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(),
-		outbox: &s.outbox, touched: map[record]struct{}{},
+		outbox: &s.outbox, hooks: s.hooks, touched: map[record]struct{}{},
 		paper: &s.paper, folio: &s.folio, names: s.names}
 }
 
@@ -210,7 +210,7 @@ func (s *State) commit(tx *Tx) error {
 	defer s.folio.clear()
 	defer tx.mem.Abort() // does nothing after a Commit; otherwise readers keep what they have
 	if tx.broken != nil {
-		s.outbox.takeBack(tx.done)
+		tx.takeBack()
 		return fmt.Errorf("%w: %w", ErrUnavailable, tx.broken)
 	}
 	if len(tx.batches) == 0 {
@@ -227,7 +227,7 @@ func (s *State) commit(tx *Tx) error {
 	if !harmless(err) {
 		s.fail(err)
 	}
-	s.outbox.takeBack(tx.done)
+	tx.takeBack()
 	return err
 }
 
@@ -244,19 +244,8 @@ func (s *State) publish(tx *Tx) {
 	tx.mem.Commit()
 	era := s.keyEra.Load()
 	for _, c := range tx.done {
-		switch c.table {
-		case keys.name():
-			s.hot.change(c)
-			s.keyEra.Add(1)
-		case users.name():
-			s.roster.changeUser(c)
-			s.keyEra.Add(1)
-		case groups.name():
-			s.roster.changeGroup(c)
-			s.keyEra.Add(1)
-		case responses.name():
-			s.responses.Add(weight(c.after) - weight(c.before))
-			s.kept.add(c)
+		if committed := s.hooks[c.table].committed; committed != nil {
+			committed(s, c)
 		}
 	}
 	for _, effect := range tx.effects {

@@ -414,8 +414,16 @@ var Table = []Mutant{
 		New: ``,
 	},
 	{
+		Name: "state: keep the sequence numbers of a discarded decision",
+		File: "state/writer.go", Suite: "./state", Run: "TestACommandMayRunTwice",
+		Old: `		s.ledger = ledger
+`,
+		New: `		_ = ledger
+`,
+	},
+	{
 		Name: "state: keep a revoked key in the fast path",
-		File: "state/writer.go", Suite: "./state", Run: ".",
+		File: "state/tables.go", Suite: "./state", Run: ".",
 		Old: `			s.hot.change(c)
 `,
 		New: ``,
@@ -610,7 +618,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "shares: forget the deliveries of an earlier process",
-		File: "state/state.go", Suite: "./state", Run: "TestDeliveriesThatWaitAreBounded",
+		File: "state/webhooks.go", Suite: "./state", Run: "TestDeliveriesThatWaitAreBounded",
 		Old: `		s.outbox.count(change{after: r})
 `,
 		New: ``,
@@ -618,7 +626,7 @@ var Table = []Mutant{
 	{
 		Name: "shares: keep the places of deliveries that are not durable",
 		File: "state/writer.go", Suite: "./state", Run: "TestADeliveryThatIsNotDurable",
-		Old: `	s.outbox.takeBack(tx.done)
+		Old: `	tx.takeBack()
 	return err`,
 		New: `	return err`,
 	},
