@@ -22,8 +22,8 @@ import (
 	"stagedoor/state"
 )
 
-// withAPI lets use work with the API of administration: of the gateway that runs
-// on the data directory, or of this process on the directory itself.
+// withAPI calls use with a client of the admin API. The gateway that runs on the data directory serves the API. If no
+// gateway does, this process serves it on the directory itself.
 func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.Client) error) error {
 	if err := o.RequireExisting(); err != nil {
 		return err
@@ -37,23 +37,25 @@ func (a app) withAPI(ctx context.Context, o *datadir.Flags, use func(*adminapi.C
 			money, err = ledger.New(system, s)
 		}
 		if err == nil {
-			api := adminapi.New(adminapi.Options{Logger: quiet, State: s, Registry: registry, Ledger: money, Random: rand.Reader})
+			api := adminapi.New(
+				adminapi.Options{Logger: quiet, State: s, Registry: registry, Ledger: money, Random: rand.Reader},
+			)
 			err = use(adminapi.Direct(api.Handler()))
 		}
 		return errors.Join(err, system.Stop(ctx))
 	})
 }
 
-// asking is one call of the API and how its reply is shown.
-type asking[T any] struct {
+// apiCall is one call of the admin API, with the function that prints its reply.
+type apiCall[T any] struct {
 	method, path string
 	query        url.Values
 	in           any
 	show         func(io.Writer, *T) error
 }
 
-// ask makes the call. With asJSON the reply is printed as it is.
-func ask[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool, q asking[T]) error {
+// callAndPrint makes the call. If asJSON is set, it prints the reply as JSON instead of calling show.
+func callAndPrint[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool, q apiCall[T]) error {
 	return a.withAPI(c.Context(), o, func(api *adminapi.Client) error {
 		var out T
 		if err := api.Do(c.Context(), q.method, q.path, q.query, q.in, &out); err != nil {
@@ -66,7 +68,7 @@ func ask[T any](c *cobra.Command, a app, o *datadir.Flags, asJSON bool, q asking
 	})
 }
 
-// userID finds a user's id by name.
+// userID returns the id of the user with this name.
 func userID(ctx context.Context, api *adminapi.Client, name string) (string, error) {
 	var found adminapi.List[adminapi.User]
 	if err := api.Do(ctx, "GET", "/users", url.Values{"username": {name}}, nil, &found); err != nil {
@@ -95,7 +97,7 @@ func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON; amounts are micro-dollars")
 }
 
-// query is the parameters that are not empty, in pairs of name and value.
+// query returns the parameters of a page. pairs are names and values; empty values are left out.
 func (p *paging) query(pairs ...string) url.Values {
 	q := queryOf(pairs...)
 	q.Set("limit", strconv.Itoa(p.limit))
@@ -115,7 +117,7 @@ func queryOf(pairs ...string) url.Values {
 	return q
 }
 
-func day(t *time.Time) string {
+func formatDay(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

@@ -15,8 +15,8 @@ import (
 func (a app) codesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "codes", Short: "Mint, list and cancel redeem codes", Args: cli.NoArgs,
-		Long: `Mint, list and cancel redeem codes: money for whoever types the code on the
-top-up page, once.`,
+		Long: `Mint, list and cancel redeem codes. A code adds its amount once to the
+account of the user who enters it on the top-up page.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
@@ -44,16 +44,27 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 				at := time.Now().Add(lasts)
 				in.Expires = &at
 			}
-			return ask(c, a, o, asJSON, asking[adminapi.MintedCodes]{method: "POST", path: "/redeem-codes", in: in,
-				show: func(out io.Writer, m *adminapi.MintedCodes) error {
-					for _, code := range m.Data {
-						if _, err := fmt.Fprintln(out, code.Secret); err != nil {
-							return err
+			return callAndPrint(
+				c,
+				a,
+				o,
+				asJSON,
+				apiCall[adminapi.MintedCodes]{method: "POST", path: "/redeem-codes", in: in,
+					show: func(out io.Writer, m *adminapi.MintedCodes) error {
+						for _, code := range m.Data {
+							if _, err := fmt.Fprintln(out, code.Secret); err != nil {
+								return err
+							}
 						}
-					}
-					_, err := fmt.Fprintf(out, "\n%s of $%s. They are not shown again.\n", cli.Count(len(m.Data), "code"), cli.Dollars(in.Amount))
-					return err
-				}})
+						_, err := fmt.Fprintf(
+							out,
+							"\n%s of $%s. They are not shown again.\n",
+							cli.Count(len(m.Data), "code"),
+							cli.Dollars(in.Amount),
+						)
+						return err
+					}},
+			)
 		},
 	}
 	c.Flags().IntVar(&in.Count, "count", 1, "how many, at most 1000")
@@ -63,19 +74,29 @@ func (a app) codesMint(o *datadir.Flags) *cobra.Command {
 }
 
 func (a app) codesList(o *datadir.Flags) *cobra.Command {
-	return list(a, o, listing[adminapi.Code]{
+	return listCommand(a, o, listing[adminapi.Code]{
 		short: "List redeem codes by id and last characters", path: "/redeem-codes",
 		head: "ID ENDS AMOUNT STATE CREATED EXPIRES USED-BY",
 		cells: func(m *adminapi.Code) []any {
-			return []any{m.ID, m.Hint, cli.Dollars(m.Amount), m.State, day(&m.Created), day(m.Expires), m.UsedBy}
+			return []any{
+				m.ID,
+				m.Hint,
+				cli.Dollars(m.Amount),
+				m.State,
+				formatDay(&m.Created),
+				formatDay(m.Expires),
+				m.UsedBy,
+			}
 		},
-		filters: []filter{{"state", "only those: open, used, expired or cancelled", []string{"open", "used", "expired", "cancelled"}}},
+		filters: []filter{
+			{"state", "only those: open, used, expired or cancelled", []string{"open", "used", "expired", "cancelled"}},
+		},
 	})
 }
 
 func (a app) codesCancel(o *datadir.Flags) *cobra.Command {
-	return do(a, o, deed[adminapi.Code]{
-		use: "cancel ID", short: "Cancel a code that nobody has used", what: "the id of a code, as codes list shows it",
+	return itemCommand(a, o, itemAction[adminapi.Code]{
+		use: "cancel ID", short: "Cancel a code that has not been used", what: "the id of a code, as codes list shows it",
 		method: "DELETE", path: "/redeem-codes/",
 		show: func(out io.Writer, m *adminapi.Code) error {
 			_, err := fmt.Fprintf(out, "cancelled %s ($%s)\n", m.ID, cli.Dollars(m.Amount))

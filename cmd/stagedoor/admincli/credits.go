@@ -52,15 +52,27 @@ func (a app) payment(o *datadir.Flags, sign int64, c *cobra.Command) *cobra.Comm
 			return fmt.Errorf("%w: give an amount above 0", cli.ErrUsage)
 		}
 		in.Amount = sign * n
-		return ask(c, a, o, asJSON, asking[adminapi.Paid]{method: "POST", path: "/accounts/" + url.PathEscape(args[0]) + "/credits", in: in,
-			show: func(out io.Writer, p *adminapi.Paid) error {
-				note := ""
-				if p.Repeated {
-					note = " (this payment had been made before)"
-				}
-				_, err := fmt.Fprintf(out, "%s has $%s to spend%s\n", p.Account.Account, cli.Dollars(p.Available), note)
-				return err
-			}})
+		return callAndPrint(
+			c,
+			a,
+			o,
+			asJSON,
+			apiCall[adminapi.Paid]{method: "POST", path: "/accounts/" + url.PathEscape(args[0]) + "/credits", in: in,
+				show: func(out io.Writer, p *adminapi.Paid) error {
+					note := ""
+					if p.Repeated {
+						note = " (this payment had been made before)"
+					}
+					_, err := fmt.Fprintf(
+						out,
+						"%s has $%s to spend%s\n",
+						p.Account.Account,
+						cli.Dollars(p.Available),
+						note,
+					)
+					return err
+				}},
+		)
 	}
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the ledger")
 	c.Flags().StringVar(&in.ID, "id", "", "an id of your own: a payment with the same id is not made twice")
@@ -73,12 +85,18 @@ func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show USER", Short: "Show what an account has, has spent and holds", Args: cli.ExactArgs(1, "a user's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, asJSON, asking[adminapi.Account]{method: "GET", path: "/accounts/" + url.PathEscape(args[0]),
-				show: func(out io.Writer, m *adminapi.Account) error {
-					_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
-						cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits))
-					return err
-				}})
+			return callAndPrint(
+				c,
+				a,
+				o,
+				asJSON,
+				apiCall[adminapi.Account]{method: "GET", path: "/accounts/" + url.PathEscape(args[0]),
+					show: func(out io.Writer, m *adminapi.Account) error {
+						_, err := fmt.Fprintf(out, "available  %s\nspent      %s\nheld       %s\ncredits    %s\n",
+							cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits))
+						return err
+					}},
+			)
 		},
 	}
 	jsonFlag(c, &asJSON)
@@ -86,11 +104,17 @@ func (a app) creditsShow(o *datadir.Flags) *cobra.Command {
 }
 
 func (a app) creditsList(o *datadir.Flags) *cobra.Command {
-	return list(a, o, listing[adminapi.Account]{
+	return listCommand(a, o, listing[adminapi.Account]{
 		short: "List the accounts that money has moved on", path: "/accounts",
 		head: "ACCOUNT AVAILABLE SPENT HELD CREDITS",
 		cells: func(m *adminapi.Account) []any {
-			return []any{m.Account, cli.Dollars(m.Available), cli.Dollars(m.Spent), cli.Dollars(m.Held), cli.Dollars(m.Credits)}
+			return []any{
+				m.Account,
+				cli.Dollars(m.Available),
+				cli.Dollars(m.Spent),
+				cli.Dollars(m.Held),
+				cli.Dollars(m.Credits),
+			}
 		},
 	})
 }

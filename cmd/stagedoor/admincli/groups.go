@@ -31,7 +31,7 @@ one group. Changes act at once, also on a running gateway.`,
 	return c
 }
 
-// ceilingFlags are the ceiling of a user or group as flags.
+// ceilingFlags are the flags of the ceiling of a user or group.
 type ceilingFlags struct {
 	scopes, models []string
 	noScopes       bool
@@ -51,10 +51,10 @@ func (f *ceilingFlags) flags(c *cobra.Command) {
 	cli.CompleteWords(c, "scope", append([]string{"all"}, registry.Scopes()...)...)
 }
 
-// change is what the flags that were given change of a ceiling.
+// change returns the change of a ceiling for the flags that were given.
 func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[adminapi.CeilingChange], error) {
 	var none adminapi.Optional[adminapi.CeilingChange]
-	if err := (&wanted{scopes: f.scopes, models: f.models}).blank(); err != nil {
+	if err := (&keyFlags{scopes: f.scopes, models: f.models}).rejectEmptySets(); err != nil {
 		return none, err
 	}
 	if f.noScopes && len(f.scopes) > 0 {
@@ -69,10 +69,10 @@ func (f *ceilingFlags) change(given func(string) bool) (adminapi.Optional[admina
 	case f.noScopes:
 		change.Scopes = adminapi.Some([]string{})
 	case given("scope"):
-		change.Scopes = some(f.scopes, "all")
+		change.Scopes = setOrNull(f.scopes, "all")
 	}
 	if given("model") {
-		change.Models = some(f.models, "*")
+		change.Models = setOrNull(f.models, "*")
 	}
 	if given("create-keys") {
 		change.CreateKeys = &f.createKeys
@@ -96,8 +96,8 @@ func (a app) groupsCreate(o *datadir.Flags) *cobra.Command {
 				return err
 			}
 			in := adminapi.NewGroup{Name: args[0], Ceiling: ceiling}
-			q := asking[adminapi.Group]{method: "POST", path: "/groups", in: in, show: printGroup}
-			return ask(c, a, o, asJSON, q)
+			q := apiCall[adminapi.Group]{method: "POST", path: "/groups", in: in, show: printGroup}
+			return callAndPrint(c, a, o, asJSON, q)
 		},
 	}
 	f.flags(c)
@@ -106,12 +106,12 @@ func (a app) groupsCreate(o *datadir.Flags) *cobra.Command {
 }
 
 func (a app) groupsList(o *datadir.Flags) *cobra.Command {
-	return list(a, o, listing[adminapi.Group]{
+	return listCommand(a, o, listing[adminapi.Group]{
 		short: "List groups", path: "/groups",
 		head: "ID NAME MEMBERS SCOPES MODELS CREATE-KEYS BUDGET SPENT CREATED",
 		cells: func(g *adminapi.Group) []any {
 			return []any{g.ID, g.Name, g.Members, setText(g.Ceiling.Scopes), setText(g.Ceiling.Models),
-				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), cli.Dollars(g.Spent.Total), day(&g.Created)}
+				g.Ceiling.CreateKeys, budgetText(g.Ceiling.Budget), cli.Dollars(g.Spent.Total), formatDay(&g.Created)}
 		},
 	})
 }
@@ -174,7 +174,7 @@ func (a app) groupsDelete(o *datadir.Flags) *cobra.Command {
 	return a.aboutGroup(o, &cobra.Command{Use: "delete NAME", Short: "Delete a group that has no members"}, 1,
 		func(c *cobra.Command, api *adminapi.Client, g adminapi.Group, _ []string) (out adminapi.Group, err error) {
 			return out, api.Do(c.Context(), "DELETE", groupPath(g), nil, nil, &out)
-		}, said("deleted the group %s\n"))
+		}, printName("deleted the group %s\n"))
 }
 
 func (a app) groupsAdd(o *datadir.Flags) *cobra.Command {
@@ -195,7 +195,7 @@ func (a app) groupsRemove(o *datadir.Flags) *cobra.Command {
 
 func groupPath(g adminapi.Group) string { return "/groups/" + strconv.FormatInt(g.ID, 10) }
 
-// aboutGroup is a command about one group, which is found by its name.
+// aboutGroup completes a command for the group that its first argument names. act changes or reads the group.
 func (a app) aboutGroup(o *datadir.Flags, c *cobra.Command, args int,
 	act func(*cobra.Command, *adminapi.Client, adminapi.Group, []string) (adminapi.Group, error),
 	show func(io.Writer, *adminapi.Group) error) *cobra.Command {
@@ -234,7 +234,7 @@ func groupNamed(ctx context.Context, api *adminapi.Client, name string) (adminap
 	return found.Data[0], nil
 }
 
-func said(format string) func(io.Writer, *adminapi.Group) error {
+func printName(format string) func(io.Writer, *adminapi.Group) error {
 	return func(out io.Writer, g *adminapi.Group) error {
 		_, err := fmt.Fprintf(out, format, cli.Printable(g.Name))
 		return err
@@ -247,7 +247,7 @@ func printGroup(out io.Writer, g *adminapi.Group) error {
 	return err
 }
 
-// ceilingText is a ceiling and what counts for its budget.
+// ceilingText formats a ceiling and the spending that counts against its budget.
 func ceilingText(c *adminapi.Ceiling, s *adminapi.Spent) string {
 	return fmt.Sprintf("scopes       %s\nmodels       %s\ncreate keys  %t\nbudget       %s\n"+
 		"spent        %s; today %s, this month %s\n",

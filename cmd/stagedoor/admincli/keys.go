@@ -22,8 +22,7 @@ import (
 	"stagedoor/state"
 )
 
-// keyStore is where the commands find keys: in a running gateway, or in the
-// data directory of one that is not running.
+// keyStore holds keys: in a running gateway, or in the data directory if no gateway runs.
 type keyStore interface {
 	Keys(ctx context.Context) ([]state.Key, error)
 	AddKey(ctx context.Context, k state.Key) error
@@ -43,12 +42,15 @@ configuration file are not among them.`,
 	return c
 }
 
-// withKeys opens the keys, lets use work on them and closes them.
+// withKeys calls use with the keys of the data directory.
 func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
-	return o.Use(func(c *admin.Client) error { return use(c) }, func(s *state.State) error { return use(directKeys{s}) })
+	return o.Use(
+		func(c *admin.Client) error { return use(c) },
+		func(s *state.State) error { return use(directKeys{s}) },
+	)
 }
 
-// directKeys are the keys of a store that this process has opened itself.
+// directKeys implements keyStore on a state that this process has opened itself.
 type directKeys struct{ *state.State }
 
 func (d directKeys) AddKey(ctx context.Context, k state.Key) error { return d.AddKeyOfUser(ctx, k) }
@@ -57,8 +59,8 @@ func (d directKeys) Keys(context.Context) ([]state.Key, error) {
 	return d.State.Keys(state.KeyFilter{}), nil
 }
 
-// wanted is a key as the flags of keys create describe it.
-type wanted struct {
+// keyFlags are the flags of keys create and keys update.
+type keyFlags struct {
 	name, user            string
 	scopes, models, allow []string
 	rpm, tpm, concurrency int64
@@ -67,10 +69,15 @@ type wanted struct {
 	nothing, asJSON       bool
 }
 
-func (k *wanted) flags(f *pflag.FlagSet) {
+func (k *keyFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.name, "name", "key", "what it is called in lists and logs")
 	f.StringVar(&k.user, "user", "", "the user it belongs to")
-	f.StringSliceVar(&k.scopes, "scope", nil, "what it may do, one or more of "+strings.Join(registry.Scopes(), ", ")+" (default all)")
+	f.StringSliceVar(
+		&k.scopes,
+		"scope",
+		nil,
+		"what it may do, one or more of "+strings.Join(registry.Scopes(), ", ")+" (default all)",
+	)
 	f.BoolVar(&k.nothing, "no-scopes", false, "a key that may do nothing yet")
 	f.StringSliceVar(&k.models, "model", nil, "model names or patterns it may use (default all)")
 	f.StringSliceVar(&k.allow, "allow-ip", nil, "addresses or networks it may come from (default any)")
@@ -81,9 +88,9 @@ func (k *wanted) flags(f *pflag.FlagSet) {
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
-// blank refuses sets that are given and empty: a variable that a script forgot to
-// set must not make a key that may do everything.
-func (k *wanted) blank() error {
+// rejectEmptySets returns an error for a set that is given and empty, because a variable that a script forgot to set
+// must not create a key that allows everything.
+func (k *keyFlags) rejectEmptySets() error {
 	for _, f := range []struct {
 		name string
 		set  []string
@@ -95,14 +102,19 @@ func (k *wanted) blank() error {
 	return nil
 }
 
-// key makes the key.
-func (k *wanted) key() (secret string, key state.Key, err error) {
-	if err := k.blank(); err != nil {
+// key returns the key that the flags describe and its secret.
+func (k *keyFlags) key() (secret string, key state.Key, err error) {
+	if err := k.rejectEmptySets(); err != nil {
 		return "", key, err
 	}
 	for _, s := range k.scopes {
 		if s != "all" && !slices.Contains(registry.Scopes(), s) {
-			return "", key, fmt.Errorf("%w: --scope %q is not known, use all or some of %s", cli.ErrUsage, s, strings.Join(registry.Scopes(), ", "))
+			return "", key, fmt.Errorf(
+				"%w: --scope %q is not known, use all or some of %s",
+				cli.ErrUsage,
+				s,
+				strings.Join(registry.Scopes(), ", "),
+			)
 		}
 	}
 	if k.nothing && len(k.scopes) > 0 {
@@ -141,7 +153,7 @@ func (k *wanted) key() (secret string, key state.Key, err error) {
 }
 
 func (a app) keysCreate(o *datadir.Flags) *cobra.Command {
-	var k wanted
+	var k keyFlags
 	c := &cobra.Command{
 		Use: "create", Short: "Create a key; it is shown once", Args: cli.NoArgs,
 		Example: `  stagedoor keys create --name laptop
@@ -198,7 +210,7 @@ func (a app) keysList(o *datadir.Flags) *cobra.Command {
 	return c
 }
 
-// keyLine is a key as the list shows it: without its hash.
+// keyLine is a key in the output of keys list. It has no hash.
 type keyLine struct {
 	ID       string         `json:"id"`
 	Prefix   string         `json:"prefix"`
@@ -217,8 +229,11 @@ type keyLine struct {
 func keyLines(keys []state.Key, now time.Time) []keyLine {
 	lines := make([]keyLine, 0, len(keys))
 	for _, k := range keys {
-		lines = append(lines, keyLine{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
-			Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked})
+		lines = append(
+			lines,
+			keyLine{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
+				Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked},
+		)
 	}
 	return lines
 }
@@ -263,7 +278,7 @@ func (a app) keysRevoke(o *datadir.Flags) *cobra.Command {
 	}
 }
 
-// completeKeys offers the ids of keys that can be revoked.
+// completeKeys completes arguments with the ids of keys that are not revoked.
 func (a app) completeKeys(o *datadir.Flags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var ids []cobra.Completion

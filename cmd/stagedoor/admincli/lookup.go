@@ -16,10 +16,15 @@ func (a app) usersShow(o *datadir.Flags) *cobra.Command {
 }
 
 func (a app) usersSignOut(o *datadir.Flags) *cobra.Command {
-	return a.aboutUser(o, &cobra.Command{Use: "sign-out NAME", Short: "End all sessions of a user"}, "DELETE", "/sessions")
+	return a.aboutUser(
+		o,
+		&cobra.Command{Use: "sign-out NAME", Short: "End all sessions of a user"},
+		"DELETE",
+		"/sessions",
+	)
 }
 
-// aboutUser is a command about one user, who is found by name.
+// aboutUser completes a command that calls the admin API for the user that its argument names, and prints the user.
 func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) *cobra.Command {
 	var asJSON bool
 	c.Args = cli.ExactArgs(1, "the name of one user")
@@ -41,8 +46,18 @@ func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) 
 				group = cli.Printable(u.Group.Name)
 			}
 			status := map[int]string{1: "active", 2: "disabled"}[u.Status]
-			_, err = fmt.Fprintf(a.Out, "id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\nheld         %s\ngroup        %s\n%s",
-				u.ID, u.Username, u.Email, status, cli.Dollars(u.Balance.Available), cli.Dollars(u.Balance.Held), group, ceilingText(&u.Ceiling, &u.Spent))
+			_, err = fmt.Fprintf(
+				a.Out,
+				"id           %d\nname         %s\nemail        %s\nstatus       %s\navailable    %s\nheld         %s\ngroup        %s\n%s",
+				u.ID,
+				u.Username,
+				u.Email,
+				status,
+				cli.Dollars(u.Balance.Available),
+				cli.Dollars(u.Balance.Held),
+				group,
+				ceilingText(&u.Ceiling, &u.Spent),
+			)
 			return err
 		})
 	}
@@ -51,21 +66,21 @@ func (a app) aboutUser(o *datadir.Flags, c *cobra.Command, method, path string) 
 }
 
 func (a app) appsList(o *datadir.Flags) *cobra.Command {
-	return list(a, o, listing[adminapi.App]{
+	return listCommand(a, o, listing[adminapi.App]{
 		short: "List apps", path: "/apps",
 		head: "ID NAME OWNER CLIENT-ID REDIRECT-URI CREATED DISABLED",
 		cells: func(m *adminapi.App) []any {
-			return []any{m.ID, m.Name, m.Owner, m.ClientID, m.RedirectURI, day(&m.Created), day(m.Disabled)}
+			return []any{m.ID, m.Name, m.Owner, m.ClientID, m.RedirectURI, formatDay(&m.Created), formatDay(m.Disabled)}
 		},
 		filters: []filter{{"owner", "only those of this user", nil}},
 	})
 }
 
-// anApp is what commands about one app are told.
+// anApp describes the argument of commands for one app.
 const anApp = "the id of an app, as apps list shows it"
 
 func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
-	return do(a, o, deed[adminapi.App]{
+	return itemCommand(a, o, itemAction[adminapi.App]{
 		use: "delete ID", short: "Refuse an app and all its tokens from now on", what: anApp,
 		method: "DELETE", path: "/apps/",
 		show: func(out io.Writer, m *adminapi.App) error {
@@ -76,16 +91,22 @@ func (a app) appsDelete(o *datadir.Flags) *cobra.Command {
 }
 
 func (a app) appsRotate(o *datadir.Flags) *cobra.Command {
-	return do(a, o, deed[adminapi.AppSecret]{
+	return itemCommand(a, o, itemAction[adminapi.AppSecret]{
 		use: "rotate-secret ID", short: "Give an app a new secret; it is shown once", what: anApp,
-		method: "POST", path: "/apps/", behind: "/secret", in: adminapi.Empty{},
+		method: "POST", path: "/apps/", suffix: "/secret", in: adminapi.Empty{},
 		show: func(out io.Writer, m *adminapi.AppSecret) error {
 			before := "has ended"
 			if m.Previous != nil {
 				before = "works until " + m.Previous.UTC().Format("2006-01-02 15:04 UTC")
 			}
-			_, err := fmt.Fprintf(out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
-				m.ClientID, m.Secret, cli.Printable(m.Name), before)
+			_, err := fmt.Fprintf(
+				out,
+				"client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again; the one before %s.\n",
+				m.ClientID,
+				m.Secret,
+				cli.Printable(m.Name),
+				before,
+			)
 			return err
 		},
 	})

@@ -24,17 +24,16 @@ import (
 	"stagedoor/state"
 )
 
-// people is where the commands find users and apps: in a running gateway, or in
-// the data directory of one that is not running.
-type people interface {
+// userStore holds users and apps: in a running gateway, or in the data directory if no gateway runs.
+type userStore interface {
 	AddUser(ctx context.Context, u admin.Person) (admin.Person, error)
 	Users(ctx context.Context) ([]admin.Person, error)
 	AddApp(ctx context.Context, a admin.App) (admin.App, error)
 	AddDeveloperToken(ctx context.Context, t admin.DeveloperToken) (admin.DeveloperToken, error)
 }
 
-// withPeople opens users and apps, lets use work on them and closes them.
-func (a app) withPeople(ctx context.Context, o *datadir.Flags, use func(people) error) error {
+// withUsers calls use with the users and apps of the data directory.
+func (a app) withUsers(ctx context.Context, o *datadir.Flags, use func(userStore) error) error {
 	return o.Use(func(c *admin.Client) error { return use(c) }, func(s *state.State) error {
 		system := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
 		registry, err := tokens.Start(tokens.Options{System: system, State: s, Now: time.Now})
@@ -53,7 +52,14 @@ to read their account.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
-	c.AddCommand(a.usersCreate(o), a.usersUpdate(o), a.usersList(o), a.usersShow(o), a.usersSignOut(o), a.usersDeveloperToken(o))
+	c.AddCommand(
+		a.usersCreate(o),
+		a.usersUpdate(o),
+		a.usersList(o),
+		a.usersShow(o),
+		a.usersSignOut(o),
+		a.usersDeveloperToken(o),
+	)
 	return c
 }
 
@@ -72,8 +78,11 @@ func (a app) usersCreate(o *datadir.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withPeople(c.Context(), o, func(p people) error {
-				u, err := p.AddUser(c.Context(), admin.Person{Username: args[0], Email: email, Password: password, Admin: administers})
+			return a.withUsers(c.Context(), o, func(p userStore) error {
+				u, err := p.AddUser(
+					c.Context(),
+					admin.Person{Username: args[0], Email: email, Password: password, Admin: administers},
+				)
 				if err != nil {
 					return err
 				}
@@ -151,7 +160,8 @@ func (a app) usersUpdate(o *datadir.Flags) *cobra.Command {
 	c.Flags().StringVar(&email, "email", "", "e-mail address")
 	c.Flags().BoolVar(&administers, "admin", false, "may administer the gateway in a browser; --admin=false: no longer")
 	c.Flags().BoolVar(&disabled, "disabled", false, "may do nothing; --disabled=false: again")
-	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read a new password from the first line of standard input; all sessions end")
+	c.Flags().
+		BoolVar(&fromInput, "password-stdin", false, "read a new password from the first line of standard input; all sessions end")
 	ceiling.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -184,7 +194,7 @@ func (a app) usersList(o *datadir.Flags) *cobra.Command {
 			if err := o.RequireExisting(); err != nil {
 				return err
 			}
-			return a.withPeople(c.Context(), o, func(p people) error {
+			return a.withUsers(c.Context(), o, func(p userStore) error {
 				all, err := p.Users(c.Context())
 				if err != nil {
 					return err
@@ -209,7 +219,16 @@ func (a app) printUsers(all []admin.Person) error {
 		if u.Admin {
 			role = "admin"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", u.ID, u.Username, u.Email, role, words[u.Status], time.Unix(u.Created, 0).Format(time.DateOnly))
+		fmt.Fprintf(
+			w,
+			"%d\t%s\t%s\t%s\t%s\t%s\n",
+			u.ID,
+			u.Username,
+			u.Email,
+			role,
+			words[u.Status],
+			time.Unix(u.Created, 0).Format(time.DateOnly),
+		)
 	}
 	return w.Flush()
 }
@@ -221,7 +240,7 @@ func (a app) usersDeveloperToken(o *datadir.Flags) *cobra.Command {
 		Use: "developer-token NAME", Short: "Create a token with which a user's programs register apps; it is shown once",
 		Args: cli.ExactArgs(1, "the name of one user"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withPeople(c.Context(), o, func(p people) error {
+			return a.withUsers(c.Context(), o, func(p userStore) error {
 				t, err := p.AddDeveloperToken(c.Context(), admin.DeveloperToken{User: args[0], Name: name})
 				if err != nil {
 					return err
@@ -258,7 +277,7 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 		Example: `  stagedoor apps create Weather --owner anna --redirect-uri https://weather.example.com/callback`,
 		RunE: func(c *cobra.Command, args []string) error {
 			in.Name = args[0]
-			return a.withPeople(c.Context(), o, func(p people) error {
+			return a.withUsers(c.Context(), o, func(p userStore) error {
 				made, err := p.AddApp(c.Context(), in)
 				if err != nil {
 					return err
@@ -266,13 +285,20 @@ func (a app) appsCreate(o *datadir.Flags) *cobra.Command {
 				if asJSON {
 					return json.NewEncoder(a.Out).Encode(made)
 				}
-				_, err = fmt.Fprintf(a.Out, "client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n", made.ClientID, made.Secret, made.Name)
+				_, err = fmt.Fprintf(
+					a.Out,
+					"client_id      %s\nclient_secret  %s\n\nThe secret of %s is not shown again.\n",
+					made.ClientID,
+					made.Secret,
+					made.Name,
+				)
 				return err
 			})
 		},
 	}
 	c.Flags().StringVar(&in.Owner, "owner", "", "the user it belongs to")
-	c.Flags().StringVar(&in.RedirectURI, "redirect-uri", "", "where its users are sent afterwards: https, or http on this machine")
+	c.Flags().
+		StringVar(&in.RedirectURI, "redirect-uri", "", "where its users are sent afterwards: https, or http on this machine")
 	c.Flags().StringVar(&in.Description, "description", "", "what it is, for its users")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -11,7 +11,7 @@ import (
 	"stagedoor/http/adminapi"
 )
 
-// A listing is what a command that lists things of the admin API says of them.
+// A listing describes a command that prints one page of a list of the admin API.
 type listing[T any] struct {
 	short, path string
 	head        string // names of the columns
@@ -19,14 +19,14 @@ type listing[T any] struct {
 	filters     []filter
 }
 
-// A filter is a parameter of a list and the flag for it.
+// A filter is a parameter of a list that a flag of the same name sets.
 type filter struct {
 	name, usage string
 	values      []string // nil: any
 }
 
-// list is the command of a listing.
-func list[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
+// listCommand returns the command that a listing describes.
+func listCommand[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
 	var p paging
 	only := make([]string, len(l.filters))
 	c := &cobra.Command{
@@ -36,7 +36,13 @@ func list[T any](a app, o *datadir.Flags, l listing[T]) *cobra.Command {
 			for i, f := range l.filters {
 				pairs = append(pairs, f.name, only[i])
 			}
-			return ask(c, a, o, p.asJSON, asking[adminapi.List[T]]{method: "GET", path: l.path, query: p.query(pairs...), show: l.show})
+			return callAndPrint(
+				c,
+				a,
+				o,
+				p.asJSON,
+				apiCall[adminapi.List[T]]{method: "GET", path: l.path, query: p.query(pairs...), show: l.show},
+			)
 		},
 	}
 	p.flags(c)
@@ -57,23 +63,29 @@ func (l listing[T]) show(out io.Writer, page *adminapi.List[T]) error {
 	})
 }
 
-// A deed is what a command that does something about one thing says of it.
-type deed[T any] struct {
+// An itemAction describes a command that calls the admin API for one item, which its argument names.
+type itemAction[T any] struct {
 	use, short   string
-	what         string // it is told by
+	what         string // the argument, for error messages
 	method       string
-	path, behind string // before and behind what it is told by
+	path, suffix string // the path before and after the argument
 	in           any
 	show         func(io.Writer, *T) error
 }
 
-// do is the command of a deed.
-func do[T any](a app, o *datadir.Flags, d deed[T]) *cobra.Command {
+// itemCommand returns the command that an itemAction describes.
+func itemCommand[T any](a app, o *datadir.Flags, d itemAction[T]) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: d.use, Short: d.short, Args: cli.ExactArgs(1, d.what),
 		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, asJSON, asking[T]{method: d.method, path: d.path + url.PathEscape(args[0]) + d.behind, in: d.in, show: d.show})
+			return callAndPrint(
+				c,
+				a,
+				o,
+				asJSON,
+				apiCall[T]{method: d.method, path: d.path + url.PathEscape(args[0]) + d.suffix, in: d.in, show: d.show},
+			)
 		},
 	}
 	jsonFlag(c, &asJSON)

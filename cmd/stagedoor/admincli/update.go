@@ -23,7 +23,13 @@ func (a app) keysShow(o *datadir.Flags) *cobra.Command {
 		Use: "show ID", Short: "Show a key, its budget and what it has spent", Args: cli.ExactArgs(1, "the id of a key, as keys list shows it"),
 		ValidArgsFunction: a.completeKeys(o),
 		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, asJSON, asking[adminapi.Key]{method: "GET", path: "/keys/" + url.PathEscape(args[0]), show: printKey})
+			return callAndPrint(
+				c,
+				a,
+				o,
+				asJSON,
+				apiCall[adminapi.Key]{method: "GET", path: "/keys/" + url.PathEscape(args[0]), show: printKey},
+			)
 		},
 	}
 	jsonFlag(c, &asJSON)
@@ -42,11 +48,13 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 			status = "disabled by the operator"
 		}
 	}
-	expires := day(k.Expires)
+	expires := formatDay(k.Expires)
 	if expires == "" {
 		expires = "never"
 	}
-	_, err := fmt.Fprintf(out, `id           %s
+	_, err := fmt.Fprintf(
+		out,
+		`id           %s
 key          %s...
 name         %s
 user         %s
@@ -58,12 +66,30 @@ budget       %s
 spent        %s; today %s, this month %s
 allowed from %s
 expires      %s
-`, k.ID, k.Prefix, cli.Printable(k.Name), cli.Printable(k.User), status, setText(k.Scopes), setText(k.Models), k.Limits.RPM, k.Limits.TPM, k.Limits.Concurrency,
-		budgetText(k.Budget), cli.Dollars(k.Spent.Total), cli.Dollars(k.Spent.Day), cli.Dollars(k.Spent.Month), from, expires)
+`,
+		k.ID,
+		k.Prefix,
+		cli.Printable(k.Name),
+		cli.Printable(k.User),
+		status,
+		setText(k.Scopes),
+		setText(k.Models),
+		k.Limits.RPM,
+		k.Limits.TPM,
+		k.Limits.Concurrency,
+		budgetText(
+			k.Budget,
+		),
+		cli.Dollars(k.Spent.Total),
+		cli.Dollars(k.Spent.Day),
+		cli.Dollars(k.Spent.Month),
+		from,
+		expires,
+	)
 	return err
 }
 
-// budgetFlags are a key's budget as flags.
+// budgetFlags are the flags of a budget.
 type budgetFlags struct {
 	amount cli.Amount
 	window string
@@ -85,7 +111,7 @@ func (b *budgetFlags) check() error {
 	return nil
 }
 
-// change is what the flags that were given change of a budget.
+// change returns the change of a budget for the flags that were given.
 func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[adminapi.BudgetChange], err error) {
 	if err := b.check(); err != nil || !given("budget") && !given("budget-window") {
 		return change, err
@@ -104,7 +130,7 @@ func (b *budgetFlags) change(given func(string) bool) (change adminapi.Optional[
 }
 
 func (a app) keysUpdate(o *datadir.Flags) *cobra.Command {
-	var w wanted
+	var w keyFlags
 	var b budgetFlags
 	var disabled, asJSON bool
 	c := &cobra.Command{
@@ -127,12 +153,28 @@ that are not given change nothing.`,
 				enabled := !disabled
 				change.Enabled = &enabled
 			}
-			return ask(c, a, o, asJSON, asking[adminapi.Key]{method: "PATCH", path: "/keys/" + url.PathEscape(args[0]), in: change, show: printKey})
+			return callAndPrint(
+				c,
+				a,
+				o,
+				asJSON,
+				apiCall[adminapi.Key]{
+					method: "PATCH",
+					path:   "/keys/" + url.PathEscape(args[0]),
+					in:     change,
+					show:   printKey,
+				},
+			)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&w.name, "name", "", "what it is called in lists and logs")
-	f.StringSliceVar(&w.scopes, "scope", nil, "what it may do, one or more of all, "+strings.Join(registry.Scopes(), ", "))
+	f.StringSliceVar(
+		&w.scopes,
+		"scope",
+		nil,
+		"what it may do, one or more of all, "+strings.Join(registry.Scopes(), ", "),
+	)
 	f.BoolVar(&w.nothing, "no-scopes", false, "it may do nothing")
 	f.StringSliceVar(&w.models, "model", nil, "model names or patterns it may use; '*': all")
 	f.StringSliceVar(&w.allow, "allow-ip", nil, "addresses or networks it may come from; any: from anywhere")
@@ -147,10 +189,10 @@ that are not given change nothing.`,
 	return c
 }
 
-// change is what the flags that were given ask for.
-func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyChange, error) {
+// change returns the change of a key for the flags that were given.
+func (k *keyFlags) change(given func(string) bool, now time.Time) (adminapi.KeyChange, error) {
 	var change adminapi.KeyChange
-	if err := k.blank(); err != nil {
+	if err := k.rejectEmptySets(); err != nil {
 		return change, err
 	}
 	if k.nothing && len(k.scopes) > 0 {
@@ -166,13 +208,13 @@ func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyCha
 	case k.nothing:
 		change.Scopes = adminapi.Some([]string{})
 	case given("scope"):
-		change.Scopes = some(k.scopes, "all")
+		change.Scopes = setOrNull(k.scopes, "all")
 	}
 	if given("model") {
-		change.Models = some(k.models, "*")
+		change.Models = setOrNull(k.models, "*")
 	}
 	if given("allow-ip") {
-		change.AllowIPs = some(k.allow, "any")
+		change.AllowIPs = setOrNull(k.allow, "any")
 	}
 	var limits adminapi.LimitsChange
 	for _, limit := range []struct {
@@ -194,8 +236,8 @@ func (k *wanted) change(given func(string) bool, now time.Time) (adminapi.KeyCha
 	return change, nil
 }
 
-// some is a set, or null if the word for everything is in it.
-func some(set []string, everything string) adminapi.Optional[[]string] {
+// setOrNull returns set, or null if set contains the word that stands for everything.
+func setOrNull(set []string, everything string) adminapi.Optional[[]string] {
 	if slices.Contains(set, everything) {
 		return adminapi.Null[[]string]()
 	}

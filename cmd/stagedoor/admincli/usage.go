@@ -19,21 +19,22 @@ func (a app) usageCommand() *cobra.Command {
 	var user, key, model, from, to string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "usage", Short: "Sum up who used and spent what", Args: cli.NoArgs,
+		Use: "usage", Short: "Sum up requests, tokens and money", Args: cli.NoArgs,
 		Long: `Sum up requests, tokens and money, to the micro-dollar, per day, user, key or
-model. Requests that cost nobody anything are not counted. Days are of UTC.`,
+model. Requests that cost nothing are not counted. Days are in UTC.`,
 		Example: `  stagedoor usage
   stagedoor usage --per user --from 2026-01-01 --to 2026-01-31
   stagedoor usage --user anna --per day,key --json`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c, a, o, asJSON, asking[adminapi.Usage]{method: "GET", path: "/usage",
-				query: queryOf("per", strings.Join(per, ","), "user", user, "key", key, "model", model, "from", from, "to", to),
-				show:  func(out io.Writer, u *adminapi.Usage) error { return printUsage(out, u, per) }})
+			return callAndPrint(c, a, o, asJSON, apiCall[adminapi.Usage]{method: "GET", path: "/usage",
+				query: queryOf("per", strings.Join(per, ","), "user", user, "key", key, "model", model,
+					"from", from, "to", to),
+				show: func(out io.Writer, u *adminapi.Usage) error { return printUsage(out, u, per) }})
 		},
 	}
 	o = datadir.AddFlags(c, a.App)
 	f := c.Flags()
-	f.StringSliceVar(&per, "per", []string{"day", "model"}, "what to tell apart: some of day, user, key, model")
+	f.StringSliceVar(&per, "per", []string{"day", "model"}, "how to group: some of day, user, key, model")
 	f.StringVar(&user, "user", "", "only this user")
 	f.StringVar(&key, "key", "", "only the key with this id")
 	f.StringVar(&model, "model", "", "only this model, as it was asked for")
@@ -90,19 +91,34 @@ func (a app) receiptsShow(o *datadir.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show REQUEST-ID", Short: "Print the receipts of a request id as JSON", Args: cli.ExactArgs(1, "a request id, as replies have it in X-Request-Id"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return ask(c, a, o, true, asking[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])})
+			return callAndPrint(
+				c,
+				a,
+				o,
+				true,
+				apiCall[adminapi.List[adminapi.Receipt]]{method: "GET", path: "/receipts/" + url.PathEscape(args[0])},
+			)
 		},
 	}
 	return c
 }
 
 func (a app) receiptsList(o *datadir.Flags) *cobra.Command {
-	return list(a, o, listing[adminapi.Receipt]{
+	return listCommand(a, o, listing[adminapi.Receipt]{
 		short: "List receipts, newest first", path: "/receipts",
 		head: "ENDED REQUEST USER KEY MODEL INPUT OUTPUT DOLLARS END",
 		cells: func(r *adminapi.Receipt) []any {
-			return []any{r.Ended.UTC().Format("2006-01-02T15:04:05Z"), r.Request, r.Account, r.Key, r.Model, r.Usage.Input, r.Usage.Output,
-				cli.Dollars(r.Charged), r.Reason}
+			return []any{
+				r.Ended.UTC().Format("2006-01-02T15:04:05Z"),
+				r.Request,
+				r.Account,
+				r.Key,
+				r.Model,
+				r.Usage.Input,
+				r.Usage.Output,
+				cli.Dollars(r.Charged),
+				r.Reason,
+			}
 		},
 		filters: []filter{
 			{"user", "only those of this user", nil},

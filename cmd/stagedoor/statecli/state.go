@@ -33,12 +33,18 @@ restored into an empty data directory.`,
 		RunE: cli.Help,
 	}
 	o := datadir.AddFlags(c, a.App)
-	c.AddCommand(a.stateVerify(o), a.stateBackup(o), a.stateRestore(o), a.stateExport(o), a.stateImport(o), a.stateCompact(o))
+	c.AddCommand(
+		a.verifyCommand(o),
+		a.backupCommand(o),
+		a.restoreCommand(o),
+		a.exportCommand(o),
+		a.importCommand(o),
+		a.compactCommand(o),
+	)
 	return c
 }
 
-// storeFile is the file of the store that a command is about: the one given, or
-// that of the data directory.
+// storeFile returns the file that was given, or the store of the data directory if none was.
 func (a app) storeFile(o *datadir.Flags, given []string) (string, error) {
 	if len(given) > 0 {
 		return given[0], nil
@@ -50,10 +56,10 @@ func (a app) storeFile(o *datadir.Flags, given []string) (string, error) {
 	return filepath.Join(data, journal.FileName), nil
 }
 
-// reading opens a store's file, or a backup, lets use read it and closes it.
-func reading(ctx context.Context, path string, use func(journal.Store) error) error {
+// withStore opens the file of a store or of a backup for reading, calls use with it and closes it.
+func withStore(ctx context.Context, path string, use func(journal.Store) error) error {
 	if journal.IsChangesBackup(path) {
-		// Its chunks are in several files. Beside them there is room for the whole.
+		// An incremental backup consists of several files, so it is restored into a temporary directory beside them.
 		dir, err := os.MkdirTemp(filepath.Dir(path), "reading-")
 		if err != nil {
 			return err
@@ -67,7 +73,12 @@ func reading(ctx context.Context, path string, use func(journal.Store) error) er
 	b, err := journal.ReadBolt(path, journal.Options{Timeout: datadir.LockWait})
 	switch {
 	case errors.Is(err, journal.ErrLocked):
-		return datadir.Unavailable(fmt.Errorf("a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that", filepath.Dir(path)))
+		return datadir.Unavailable(
+			fmt.Errorf(
+				"a gateway is running on %s: stop it, or make a backup (stagedoor state backup FILE) and use that",
+				filepath.Dir(path),
+			),
+		)
 	case err != nil:
 		return datadir.Unavailable(err)
 	}
@@ -83,7 +94,7 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a app) stateVerify(o *datadir.Flags) *cobra.Command {
+func (a app) verifyCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify [BACKUP]", Short: "Check every page, record, reference and sum", Args: atMostOne("the file of a backup"),
 		Long: `Check a store that no gateway has open, or a backup: every page, the checksum and
@@ -95,21 +106,21 @@ something is.`,
 			if err != nil {
 				return err
 			}
-			return reading(c.Context(), path, func(s journal.Store) error {
+			return withStore(c.Context(), path, func(s journal.Store) error {
 				v, err := state.Verify(c.Context(), s)
 				if err != nil {
 					return datadir.Unavailable(err)
 				}
-				return a.report(path, s.Stats(), &v)
+				return a.printReport(path, s.Stats(), &v)
 			})
 		},
 	}
 }
 
-// report prints what a verification found. Problems make it an error.
-func (a app) report(path string, s journal.Stats, v *state.Verification) error {
+// printReport prints the result of a verification. It returns an error if there are problems.
+func (a app) printReport(path string, s journal.Stats, v *state.Verification) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(a.Out, "%s: %s, %s of it free, commit %d\n", path, size(s.Size), size(s.Free), s.LSN)
+	fmt.Fprintf(a.Out, "%s: %s, %s of it free, commit %d\n", path, formatSize(s.Size), formatSize(s.Free), s.LSN)
 	fmt.Fprintln(w, "table\trecords\tbytes\t")
 	total := state.TableSize{}
 	for _, t := range v.Tables {
@@ -124,29 +135,44 @@ func (a app) report(path string, s journal.Stats, v *state.Verification) error {
 		return err
 	}
 	if s.CutBack {
-		fmt.Fprintln(a.Out, "the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk")
+		fmt.Fprintln(
+			a.Out,
+			"the last commit is not whole and will be cut back: a power cut does that, and so does a damaged disk",
+		)
 	}
 	if v.Sound() {
-		_, err := fmt.Fprintf(a.Out, "ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
-			v.Books.Entries, v.Books.Folded, cli.Count(v.Books.Accounts, "account"), dollars(v.Books.Credits), dollars(v.Books.Spent), dollars(v.Books.Held))
+		_, err := fmt.Fprintf(
+			a.Out,
+			"ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
+			v.Books.Entries,
+			v.Books.Folded,
+			cli.Count(v.Books.Accounts, "account"),
+			formatDollars(v.Books.Credits),
+			formatDollars(v.Books.Spent),
+			formatDollars(v.Books.Held),
+		)
 		return err
 	}
 	for _, p := range v.Problems {
 		fmt.Fprintln(a.Out, "wrong:", p)
 	}
-	return datadir.Unavailable(fmt.Errorf("%s in %s: restore a backup", cli.Count(len(v.Problems)+v.More, "problem"), path))
+	return datadir.Unavailable(
+		fmt.Errorf("%s in %s: restore a backup", cli.Count(len(v.Problems)+v.More, "problem"), path),
+	)
 }
 
-func dollars(micros int64) string { return fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000) }
+func formatDollars(micros int64) string {
+	return fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000)
+}
 
-func size(bytes int64) string {
+func formatSize(bytes int64) string {
 	if bytes < 10<<20 {
 		return fmt.Sprintf("%d KiB", bytes>>10)
 	}
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
-func (a app) stateBackup(o *datadir.Flags) *cobra.Command {
+func (a app) backupCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "backup FILE", Short: "Copy the store, also of a running gateway", Args: cli.ExactArgs(1, "the file to make"),
 		Long: `Write a consistent copy of the store to a new file, which appears once it is whole
@@ -161,7 +187,7 @@ meanwhile. The configuration can ask for copies at an interval: backups.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "backed up to %s (%s)\n", path, size(bytes))
+			_, err = fmt.Fprintf(a.Out, "backed up to %s (%s)\n", path, formatSize(bytes))
 			return err
 		},
 	}
@@ -176,14 +202,14 @@ func (a app) backup(ctx context.Context, o *datadir.Flags, path string) (bytes i
 		b, err := client.Backup(ctx, path)
 		return b.Bytes, err
 	}
-	err = reading(ctx, filepath.Join(data, journal.FileName), func(s journal.Store) error {
+	err = withStore(ctx, filepath.Join(data, journal.FileName), func(s journal.Store) error {
 		bytes, err = journal.BackupFile(ctx, s, path)
 		return err
 	})
 	return bytes, err
 }
 
-func (a app) stateRestore(o *datadir.Flags) *cobra.Command {
+func (a app) restoreCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "restore BACKUP", Short: "Make a store of a backup", Args: cli.ExactArgs(1, "the file of a backup"),
 		Long: `Make a store of a backup, in a data directory that has none. It is made only if
@@ -214,7 +240,7 @@ func soundStore(ctx context.Context) func(journal.Store) error {
 	}
 }
 
-func (a app) stateExport(o *datadir.Flags) *cobra.Command {
+func (a app) exportCommand(o *datadir.Flags) *cobra.Command {
 	var from string
 	c := &cobra.Command{
 		Use: "export [FILE]", Short: "Write every record as a line of JSON", Args: atMostOne("the file to make"),
@@ -233,7 +259,7 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 			if err != nil {
 				return err
 			}
-			return reading(c.Context(), path, func(s journal.Store) error {
+			return withStore(c.Context(), path, func(s journal.Store) error {
 				if len(args) == 0 {
 					_, err := journal.Export(c.Context(), s, a.Out)
 					return err
@@ -251,7 +277,7 @@ in the store; the installation's own sealing secret is in it, so keep it safe.`,
 	return c
 }
 
-// exportFile makes a file, or leaves none.
+// exportFile writes an export to a new file. It removes the file if the export fails.
 func exportFile(ctx context.Context, s journal.Store, path string) (journal.Header, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -267,7 +293,7 @@ func exportFile(ctx context.Context, s journal.Store, path string) (journal.Head
 	return h, nil
 }
 
-func (a app) stateImport(o *datadir.Flags) *cobra.Command {
+func (a app) importCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "import FILE", Short: "Make a store of an export", Args: cli.ExactArgs(1, "the file of an export, or - for standard input"),
 		Long: `Make a store of an export, in a data directory that has none. It is made only if
@@ -301,7 +327,7 @@ func importInto(ctx context.Context, data string, in io.Reader) (journal.Header,
 	return journal.Import(ctx, data, in, soundStore(ctx))
 }
 
-func (a app) stateCompact(o *datadir.Flags) *cobra.Command {
+func (a app) compactCommand(o *datadir.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "compact", Short: "Give the space of removed records back to the disk", Args: cli.NoArgs,
 		Long: `Write the store of a gateway that is not running anew, without the space that
@@ -316,7 +342,13 @@ whole and was checked.`,
 			if err != nil {
 				return datadir.Unavailable(err)
 			}
-			_, err = fmt.Fprintf(a.Out, "compacted %s from %s to %s\n", data, size(sizes.Before), size(sizes.After))
+			_, err = fmt.Fprintf(
+				a.Out,
+				"compacted %s from %s to %s\n",
+				data,
+				formatSize(sizes.Before),
+				formatSize(sizes.After),
+			)
 			return err
 		},
 	}

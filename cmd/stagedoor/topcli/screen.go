@@ -14,78 +14,79 @@ import (
 	httpflow "stagedoor/http/flow"
 )
 
-// topPace is how often a gateway is asked.
-const topPace = time.Second
+// refreshInterval is the time between two snapshots.
+const refreshInterval = time.Second
 
-// What the dial is told.
+// These are the messages that the screen receives.
 type (
-	seen struct {
-		glance
+	update struct {
+		snapshot
 		err error
 	}
-	acted    struct{ err error }
-	askAgain struct{}
+	actionDone struct{ err error }
+	refresh    struct{}
 )
 
-// dial shows a gateway on a terminal. It changes nothing by itself: what is to be done
+// screen shows a gateway on a terminal. It changes nothing by itself: what is to be done
 // is a command of bubbletea.
-type dial struct {
-	ctx   context.Context
-	gauge gauge
+type screen struct {
+	ctx    context.Context
+	client client
 
-	now           glance
-	err           error // of the last time it was asked
+	now           snapshot
+	err           error // of the last snapshot
 	note          string
-	view          int    // of its sheets
+	view          int    // of its tables
 	chosen        string // id of a line
 	sort          int
-	sure          string // the request that is ended if y is pressed
+	confirming    string // the request that is ended if y is pressed
 	width, height int
 }
 
-var topSorts = []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}
+var sortOrders = []string{httpflow.SortAge, httpflow.SortNew, httpflow.SortTokens}
 
-func showDial(ctx context.Context, file *os.File, g gauge) error {
-	_, err := tea.NewProgram(&dial{ctx: ctx, gauge: g, width: 80, height: 24}, tea.WithOutput(file), tea.WithContext(ctx)).Run()
+func showScreen(ctx context.Context, file *os.File, g client) error {
+	_, err := tea.NewProgram(&screen{ctx: ctx, client: g, width: 80, height: 24}, tea.WithOutput(file), tea.WithContext(ctx)).
+		Run()
 	return err
 }
 
 // Init implements tea.Model.
-func (d *dial) Init() tea.Cmd { return d.ask() }
+func (d *screen) Init() tea.Cmd { return d.load() }
 
-// ask reads the gateway, beside the screen.
-func (d *dial) ask() tea.Cmd {
-	sort := topSorts[d.sort]
+// load reads a snapshot without blocking the screen.
+func (d *screen) load() tea.Cmd {
+	sort := sortOrders[d.sort]
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(d.ctx, 5*topPace)
+		ctx, cancel := context.WithTimeout(d.ctx, 5*refreshInterval)
 		defer cancel()
-		r, err := d.gauge.read(ctx, sort)
-		return seen{r, err}
+		r, err := d.client.read(ctx, sort)
+		return update{r, err}
 	}
 }
 
-// act does something to the gateway, beside the screen.
-func (d *dial) act(do func(context.Context) error) tea.Cmd {
+// run changes the gateway without blocking the screen.
+func (d *screen) run(do func(context.Context) error) tea.Cmd {
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(d.ctx, 5*topPace)
+		ctx, cancel := context.WithTimeout(d.ctx, 5*refreshInterval)
 		defer cancel()
-		return acted{do(ctx)}
+		return actionDone{do(ctx)}
 	}
 }
 
 // Update implements tea.Model.
-func (d *dial) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+func (d *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		d.width, d.height = m.Width, m.Height
-	case seen:
+	case update:
 		if d.err = m.err; m.err == nil {
-			d.now = m.glance
+			d.now = m.snapshot
 		}
-		return d, tea.Tick(topPace, func(time.Time) tea.Msg { return askAgain{} })
-	case askAgain:
-		return d, d.ask()
-	case acted:
+		return d, tea.Tick(refreshInterval, func(time.Time) tea.Msg { return refresh{} })
+	case refresh:
+		return d, d.load()
+	case actionDone:
 		if m.err != nil {
 			d.note = m.err.Error()
 		}
@@ -95,31 +96,31 @@ func (d *dial) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return d, nil
 }
 
-func (d *dial) press(key string) tea.Cmd {
-	ended := d.sure
-	d.sure, d.note = "", ""
+func (d *screen) press(key string) tea.Cmd {
+	ended := d.confirming
+	d.confirming, d.note = "", ""
 	switch key {
 	case "q", "esc", "ctrl+c":
 		return tea.Quit
 	case "1", "2", "3":
 		d.view = int(key[0] - '1')
 	case "tab":
-		d.view = (d.view + 1) % len(d.sheets())
+		d.view = (d.view + 1) % len(d.tables())
 	case "up", "k":
 		d.choose(-1)
 	case "down", "j":
 		d.choose(1)
 	case "s":
-		d.sort = (d.sort + 1) % len(topSorts)
-		d.note = "sorted by " + topSorts[d.sort]
+		d.sort = (d.sort + 1) % len(sortOrders)
+		d.note = "sorted by " + sortOrders[d.sort]
 	case "e":
-		if id := d.line(); id != "" && d.view == 0 {
-			d.sure = id
+		if id := d.chosenID(); id != "" && d.view == 0 {
+			d.confirming = id
 		}
 	case "y":
 		if ended != "" {
 			d.note = "ending " + ended
-			return d.act(func(ctx context.Context) error { return d.gauge.end(ctx, ended) })
+			return d.run(func(ctx context.Context) error { return d.client.endRequest(ctx, ended) })
 		}
 	case "p":
 		return d.pause()
@@ -127,23 +128,23 @@ func (d *dial) press(key string) tea.Cmd {
 	return nil
 }
 
-// pause pauses the provider that is chosen, or lets it go on.
-func (d *dial) pause() tea.Cmd {
-	at := slices.IndexFunc(d.now.Providers, func(p httpflow.Provider) bool { return p.Name == d.line() })
+// pause pauses or resumes the chosen provider.
+func (d *screen) pause() tea.Cmd {
+	at := slices.IndexFunc(d.now.Providers, func(p httpflow.Provider) bool { return p.Name == d.chosenID() })
 	if d.view != 1 || at < 0 {
 		return nil
 	}
 	p := d.now.Providers[at]
-	return d.act(func(ctx context.Context) error { return d.gauge.setPaused(ctx, p.Name, !p.Paused) })
+	return d.run(func(ctx context.Context) error { return d.client.setPaused(ctx, p.Name, !p.Paused) })
 }
 
-func (d *dial) sheets() []topSheet {
-	return []topSheet{d.now.requests(), d.now.providers(), d.now.actors()}
+func (d *screen) tables() []table {
+	return []table{d.now.requests(), d.now.providers(), d.now.actors()}
 }
 
-// line is the id of the line that is chosen: another one, if that is gone.
-func (d *dial) line() string {
-	ids := d.sheets()[d.view].ids
+// chosenID returns the id of the chosen line. It falls back to the first line if that one has gone.
+func (d *screen) chosenID() string {
+	ids := d.tables()[d.view].ids
 	if len(ids) == 0 {
 		return ""
 	}
@@ -153,16 +154,16 @@ func (d *dial) line() string {
 	return d.chosen
 }
 
-func (d *dial) choose(by int) {
-	ids := d.sheets()[d.view].ids
-	if d.line() == "" {
+func (d *screen) choose(by int) {
+	ids := d.tables()[d.view].ids
+	if d.chosenID() == "" {
 		return
 	}
 	d.chosen = ids[min(max(slices.Index(ids, d.chosen)+by, 0), len(ids)-1)]
 }
 
 // View implements tea.Model.
-func (d *dial) View() tea.View {
+func (d *screen) View() tea.View {
 	v := tea.NewView(d.draw())
 	v.AltScreen = true
 	return v
@@ -174,32 +175,32 @@ const (
 	plain   = "\x1b[0m"
 )
 
-// draw writes as many lines as the screen has.
-func (d *dial) draw() string {
-	sheets := d.sheets()
-	s := sheets[d.view]
+// draw returns as many lines as fit on the screen.
+func (d *screen) draw() string {
+	tables := d.tables()
+	s := tables[d.view]
 	width := max(d.width, 2)
 	var tabs []string
-	for i := range sheets {
-		name := fmt.Sprintf(" %d %s ", i+1, sheets[i].name)
+	for i := range tables {
+		name := fmt.Sprintf(" %d %s ", i+1, tables[i].name)
 		if i == d.view {
 			name = reverse + name + plain
 		}
 		tabs = append(tabs, name)
 	}
-	lines := []string{strings.Join(tabs, " "), cli.Shorten(s.sums, width), ""}
+	lines := []string{strings.Join(tabs, " "), cli.Shorten(s.summary, width), ""}
 	head, rows := s.lines()
 	if len(rows) == 0 {
 		lines = append(lines, s.none)
 	} else {
 		lines = append(lines, bold+cli.Shorten(head, width)+plain)
-		lines = append(lines, d.part(rows, slices.Index(s.ids, d.line()), max(d.height-len(lines)-3, 1), width)...)
+		lines = append(lines, d.visibleRows(rows, slices.Index(s.ids, d.chosenID()), max(d.height-len(lines)-3, 1), width)...)
 	}
-	return strings.Join(append(lines, "", d.foot(width)), "\n")
+	return strings.Join(append(lines, "", d.footer(width)), "\n")
 }
 
-// part is the part of the rows around the chosen one that there is room for.
-func (d *dial) part(rows []string, chosen, room, width int) []string {
+// visibleRows returns the rows around the chosen one that fit on the screen.
+func (d *screen) visibleRows(rows []string, chosen, room, width int) []string {
 	from := min(max(chosen-room/2, 0), max(len(rows)-room, 0))
 	var out []string
 	for i, row := range rows[from:min(from+room, len(rows))] {
@@ -212,11 +213,11 @@ func (d *dial) part(rows []string, chosen, room, width int) []string {
 	return out
 }
 
-func (d *dial) foot(width int) string {
+func (d *screen) footer(width int) string {
 	text := [...]string{"e end  s sort  tab next  q leave", "p pause or resume  tab next  q leave", "tab next  q leave"}[d.view]
 	switch {
-	case d.sure != "":
-		text = "end " + d.sure + "? y ends it, any other key does not"
+	case d.confirming != "":
+		text = "end " + d.confirming + "? y ends it, any other key does not"
 	case d.err != nil:
 		text = "the gateway does not answer: " + d.err.Error()
 	case d.note != "":

@@ -12,11 +12,11 @@ import (
 	httpflow "stagedoor/http/flow"
 )
 
-// topSheet is one table of stagedoor top, with a line of sums above it.
-type topSheet struct {
-	name string
-	sums string
-	head []string
+// table is one view of stagedoor top, with a summary above its rows.
+type table struct {
+	name    string
+	summary string
+	head    []string
 	// right are the columns of numbers.
 	right map[int]bool
 	rows  [][]string
@@ -24,8 +24,8 @@ type topSheet struct {
 	none  string   // in place of rows
 }
 
-// lines are head and rows in columns as wide as what is in them.
-func (s *topSheet) lines() (head string, rows []string) {
+// lines returns head and rows with aligned columns.
+func (s *table) lines() (head string, rows []string) {
 	widths := make([]int, len(s.head))
 	for _, row := range append([][]string{s.head}, s.rows...) {
 		for i, cell := range row {
@@ -53,10 +53,10 @@ func (s *topSheet) lines() (head string, rows []string) {
 	return line(s.head), rows
 }
 
-// plain is the sheet as text.
-func (s *topSheet) plain() string {
+// plain returns the table as text.
+func (s *table) plain() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, s.sums)
+	fmt.Fprintln(&b, s.summary)
 	if len(s.rows) == 0 {
 		fmt.Fprintln(&b, s.none)
 		return b.String()
@@ -68,12 +68,31 @@ func (s *topSheet) plain() string {
 	return b.String()
 }
 
-func (r *glance) requests() topSheet {
+func (r *snapshot) requests() table {
 	l := r.Flow.Load
-	s := topSheet{name: "requests", none: "nothing is under way",
-		sums: fmt.Sprintf("%d under way: %d replying, %d waiting, %d queued, %d in progress, %d resting; %d tokens/s; %d ended, %d of them failed", l.InFlight,
-			l.Phases.Replying, l.Phases.Waiting, l.Phases.Queued, l.Phases.Making, l.Phases.Resting, l.TokensPerSecond, l.Ended, l.Failed),
-		head: []string{"REQUEST", "PHASE", "MODEL", "PROVIDER", "TOKENS", "PER S", "TIME", "KEY"}, right: map[int]bool{4: true, 5: true, 6: true}}
+	s := table{name: "requests", none: "nothing is under way",
+		summary: fmt.Sprintf(
+			"%d under way: %d replying, %d waiting, %d queued, %d in progress, %d resting; %d tokens/s; %d ended, %d of them failed",
+			l.InFlight,
+			l.Phases.Replying,
+			l.Phases.Waiting,
+			l.Phases.Queued,
+			l.Phases.Making,
+			l.Phases.Resting,
+			l.TokensPerSecond,
+			l.Ended,
+			l.Failed,
+		),
+		head: []string{
+			"REQUEST",
+			"PHASE",
+			"MODEL",
+			"PROVIDER",
+			"TOKENS",
+			"PER S",
+			"TIME",
+			"KEY",
+		}, right: map[int]bool{4: true, 5: true, 6: true}}
 	for i := range r.Flow.Data {
 		q := &r.Flow.Data[i]
 		phase := q.Phase
@@ -84,15 +103,37 @@ func (r *glance) requests() topSheet {
 			phase += fmt.Sprintf(" %d %%", *q.Progress)
 		}
 		s.ids = append(s.ids, q.ID)
-		s.rows = append(s.rows, []string{cli.Printable(q.ID), phase, cli.Printable(cli.Shorten(q.Model, 32)), cli.Printable(q.Provider), number(q.OutputTokens),
-			number(q.TokensPerSecond), lasted(q.DurationMs), cli.Printable(q.Key)})
+		s.rows = append(
+			s.rows,
+			[]string{
+				cli.Printable(q.ID),
+				phase,
+				cli.Printable(cli.Shorten(q.Model, 32)),
+				cli.Printable(q.Provider),
+				number(q.OutputTokens),
+				number(q.TokensPerSecond),
+				formatDuration(q.DurationMs),
+				cli.Printable(q.Key),
+			},
+		)
 	}
 	return s
 }
 
-func (r *glance) providers() topSheet {
-	s := topSheet{name: "providers", sums: cli.Count(len(r.Providers), "provider"), none: "there are no providers",
-		head:  []string{"PROVIDER", "STATE", "IN FLIGHT", "QUEUED", "REQUESTS LEFT", "TOKENS LEFT", "KEYS REST", "A REQUEST TAKES", "LET THROUGH", "REFUSED"},
+func (r *snapshot) providers() table {
+	s := table{name: "providers", summary: cli.Count(len(r.Providers), "provider"), none: "there are no providers",
+		head: []string{
+			"PROVIDER",
+			"STATE",
+			"IN FLIGHT",
+			"QUEUED",
+			"REQUESTS LEFT",
+			"TOKENS LEFT",
+			"KEYS REST",
+			"A REQUEST TAKES",
+			"LET THROUGH",
+			"REFUSED",
+		},
 		right: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
 	for i := range r.Providers {
 		p := &r.Providers[i]
@@ -101,13 +142,29 @@ func (r *glance) providers() topSheet {
 			refused += c.Count
 		}
 		s.ids = append(s.ids, p.Name)
-		s.rows = append(s.rows, []string{cli.Printable(p.Name), condition(p), of(p.InFlight, p.Places), number(int64(p.Queued)), of(p.Requests.Remaining, p.Requests.Limit),
-			of(p.Tokens.Remaining, p.Tokens.Limit), of(p.Keys.Benched, p.Keys.Of), lasted(p.ServiceMs), number(p.Granted), number(refused)})
+		s.rows = append(
+			s.rows,
+			[]string{
+				cli.Printable(p.Name),
+				condition(p),
+				ofLimit(p.InFlight, p.Places),
+				number(int64(p.Queued)),
+				ofLimit(p.Requests.Remaining, p.Requests.Limit),
+				ofLimit(
+					p.Tokens.Remaining,
+					p.Tokens.Limit,
+				),
+				ofLimit(p.Keys.Benched, p.Keys.Of),
+				formatDuration(p.ServiceMs),
+				number(p.Granted),
+				number(refused),
+			},
+		)
 	}
 	return s
 }
 
-// condition is the most important thing to know of a provider.
+// condition returns the most important fact about the state of a provider.
 func condition(p *httpflow.Provider) string {
 	switch {
 	case !p.Answers:
@@ -115,23 +172,35 @@ func condition(p *httpflow.Provider) string {
 	case p.Paused:
 		return "paused"
 	case p.Breaker == "open":
-		return "breaker open, probe in " + lasted(p.ReopensMs)
+		return "breaker open, probe in " + formatDuration(p.ReopensMs)
 	case p.Breaker == "half_open":
 		return "breaker half open"
 	case p.CoolMs > 0:
-		return "rests " + lasted(p.CoolMs)
+		return "rests " + formatDuration(p.CoolMs)
 	}
 	return "serving"
 }
 
-func (r *glance) actors() topSheet {
+func (r *snapshot) actors() table {
 	dead := int64(0)
 	for _, c := range r.Actors.DeadLetters {
 		dead += c.Count
 	}
-	s := topSheet{name: "actors", none: "there are no actors",
-		sums: fmt.Sprintf("%d goroutines at work, %d crashed; %d dead letters", r.Actors.Goroutines, r.Actors.Crashed, dead),
-		head: []string{"ACTOR", "KIND", "LIVE", "MAILBOX", "RESTARTS", "LAST FAILURE"}, right: map[int]bool{2: true, 3: true, 4: true}}
+	s := table{name: "actors", none: "there are no actors",
+		summary: fmt.Sprintf(
+			"%d goroutines at work, %d crashed; %d dead letters",
+			r.Actors.Goroutines,
+			r.Actors.Crashed,
+			dead,
+		),
+		head: []string{
+			"ACTOR",
+			"KIND",
+			"LIVE",
+			"MAILBOX",
+			"RESTARTS",
+			"LAST FAILURE",
+		}, right: map[int]bool{2: true, 3: true, 4: true}}
 	depth := make(map[string]int)
 	listed := make(map[string]bool)
 	for i := range r.Actors.Actors {
@@ -141,7 +210,17 @@ func (r *glance) actors() topSheet {
 		}
 		listed[a.Kind] = true
 		s.ids = append(s.ids, a.ID)
-		s.rows = append(s.rows, []string{strings.Repeat("  ", depth[a.ID]) + cli.Printable(a.Name), a.Kind, "1", number(a.Depth), number(a.Restarts), fault(a.LastFailure)})
+		s.rows = append(
+			s.rows,
+			[]string{
+				strings.Repeat("  ", depth[a.ID]) + cli.Printable(a.Name),
+				a.Kind,
+				"1",
+				number(a.Depth),
+				number(a.Restarts),
+				failureText(a.LastFailure),
+			},
+		)
 	}
 	for i := range r.Actors.Kinds {
 		k := &r.Actors.Kinds[i]
@@ -149,12 +228,22 @@ func (r *glance) actors() topSheet {
 			continue
 		}
 		s.ids = append(s.ids, "kind "+k.Name)
-		s.rows = append(s.rows, []string{"all of kind " + cli.Printable(k.Name), k.Name, number(k.Live), number(k.Depth), number(k.Restarted), fault(k.LastFailure)})
+		s.rows = append(
+			s.rows,
+			[]string{
+				"all of kind " + cli.Printable(k.Name),
+				k.Name,
+				number(k.Live),
+				number(k.Depth),
+				number(k.Restarted),
+				failureText(k.LastFailure),
+			},
+		)
 	}
 	return s
 }
 
-func fault(f *httpflow.ActorFailure) string {
+func failureText(f *httpflow.ActorFailure) string {
 	if f == nil {
 		return ""
 	}
@@ -163,16 +252,16 @@ func fault(f *httpflow.ActorFailure) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// of is a part of a limit; just the number where there is none.
-func of(n, limit int) string {
+// ofLimit formats a number and its limit. A limit of 0 means that there is none.
+func ofLimit(n, limit int) string {
 	if limit == 0 {
 		return cmp.Or(strings.TrimLeft(strconv.Itoa(n), "0"), "-")
 	}
 	return fmt.Sprintf("%d/%d", n, limit)
 }
 
-// lasted is a time in two digits or so.
-func lasted(ms int64) string {
+// formatDuration rounds a duration to about two digits.
+func formatDuration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
 	case ms == 0:

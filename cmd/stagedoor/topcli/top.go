@@ -55,7 +55,11 @@ at the moment and ends.`,
   STAGEDOOR_TOKEN=... stagedoor top --url https://gateway.example.com
   stagedoor top --json | jq .flow.load`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withGateway(o, &f, func(api *adminapi.Client) error { return a.top(c.Context(), gauge{api, f.limit}, &f) })
+			return a.withGateway(
+				o,
+				&f,
+				func(api *adminapi.Client) error { return a.top(c.Context(), client{api, f.limit}, &f) },
+			)
 		},
 	}
 	o = datadir.AddFlags(c, a.App)
@@ -68,7 +72,7 @@ at the moment and ends.`,
 	return c
 }
 
-// withGateway finds the gateway to look at. One that does not run is a mistake.
+// withGateway calls use with a client of the running gateway that the flags name.
 func (a app) withGateway(o *datadir.Flags, f *topFlags, use func(*adminapi.Client) error) error {
 	if f.limit < 1 || f.limit > httpflow.MaxLimit {
 		return fmt.Errorf("%w: --limit must be between 1 and %d", cli.ErrUsage, httpflow.MaxLimit)
@@ -76,7 +80,11 @@ func (a app) withGateway(o *datadir.Flags, f *topFlags, use func(*adminapi.Clien
 	if f.url != "" {
 		base, err := url.Parse(f.url)
 		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-			return fmt.Errorf("%w: --url %q: expected an address such as https://gateway.example.com", cli.ErrUsage, f.url)
+			return fmt.Errorf(
+				"%w: --url %q: expected an address such as https://gateway.example.com",
+				cli.ErrUsage,
+				f.url,
+			)
 		}
 		return use(adminapi.Over(remote{base, f.token}))
 	}
@@ -93,7 +101,7 @@ func (a app) withGateway(o *datadir.Flags, f *topFlags, use func(*adminapi.Clien
 	return use(client.API())
 }
 
-// remote is a transport to a gateway over the network.
+// remote sends requests of the admin API to a gateway over the network.
 type remote struct {
 	base  *url.URL
 	token string
@@ -108,22 +116,22 @@ func (t remote) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// gauge asks a gateway.
-type gauge struct {
+// client reads and changes a running gateway.
+type client struct {
 	api   *adminapi.Client
 	limit int
 }
 
-// glance is what it does at one moment.
-type glance struct {
+// snapshot is the state of a gateway at one moment.
+type snapshot struct {
 	Flow      httpflow.Active     `json:"flow"`
 	Providers []httpflow.Provider `json:"providers"`
 	Actors    httpflow.Actors     `json:"actors"`
 }
 
-// read asks for all of it. sort is one of overview's.
-func (g gauge) read(ctx context.Context, sort string) (glance, error) {
-	var r glance
+// read returns a snapshot with its requests in the given sort order of package flow.
+func (g client) read(ctx context.Context, sort string) (snapshot, error) {
+	var r snapshot
 	var providers adminapi.List[httpflow.Provider]
 	if err := g.api.Do(ctx, http.MethodGet, "/flow", url.Values{"limit": {strconv.Itoa(g.limit)}, "sort": {sort}}, nil, &r.Flow); err != nil {
 		return r, err
@@ -135,14 +143,14 @@ func (g gauge) read(ctx context.Context, sort string) (glance, error) {
 	return r, g.api.Do(ctx, http.MethodGet, "/actors", nil, nil, &r.Actors)
 }
 
-// end ends a request.
-func (g gauge) end(ctx context.Context, id string) error {
+// endRequest ends a request that is in flight.
+func (g client) endRequest(ctx context.Context, id string) error {
 	var out httpflow.Detail
 	return g.api.Do(ctx, http.MethodDelete, "/flow/requests/"+url.PathEscape(id), nil, nil, &out)
 }
 
-// setPaused pauses a provider, or lets it go on.
-func (g gauge) setPaused(ctx context.Context, name string, paused bool) error {
+// setPaused pauses or resumes a provider.
+func (g client) setPaused(ctx context.Context, name string, paused bool) error {
 	word := "resume"
 	if paused {
 		word = "pause"
@@ -151,11 +159,12 @@ func (g gauge) setPaused(ctx context.Context, name string, paused bool) error {
 	return g.api.Do(ctx, http.MethodPost, "/providers/"+url.PathEscape(name)+"/"+word, nil, nil, &out)
 }
 
-// top shows a gateway on a terminal, and prints it once anywhere else.
-func (a app) top(ctx context.Context, g gauge, f *topFlags) error {
+// top shows a gateway on a terminal. If the output is not a terminal, it prints one snapshot.
+func (a app) top(ctx context.Context, g client, f *topFlags) error {
 	file, ok := a.Out.(*os.File)
-	if ok && !f.once && !f.asJSON && term.IsTerminal(file.Fd()) && term.IsTerminal(os.Stdin.Fd()) && os.Getenv("TERM") != "dumb" {
-		return showDial(ctx, file, g)
+	if ok && !f.once && !f.asJSON && term.IsTerminal(file.Fd()) && term.IsTerminal(os.Stdin.Fd()) &&
+		os.Getenv("TERM") != "dumb" {
+		return showScreen(ctx, file, g)
 	}
 	r, err := g.read(ctx, httpflow.SortAge)
 	switch {
@@ -164,7 +173,7 @@ func (a app) top(ctx context.Context, g gauge, f *topFlags) error {
 	case f.asJSON:
 		return cli.PrintJSON(a.Out, r)
 	}
-	for _, sheet := range []topSheet{r.requests(), r.providers(), r.actors()} {
+	for _, sheet := range []table{r.requests(), r.providers(), r.actors()} {
 		if _, err := fmt.Fprintln(a.Out, sheet.plain()); err != nil {
 			return err
 		}

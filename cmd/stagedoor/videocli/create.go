@@ -10,13 +10,13 @@ import (
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
-// afterwards is what becomes of a job that a command begins.
-type afterwards struct {
+// createOptions are the flags that say what to do with a job once it has been created.
+type createOptions struct {
 	watch, replace, asJSON bool
 	download               string
 }
 
-func (f *afterwards) flags(c *cobra.Command) {
+func (f *createOptions) flags(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch the job until it ends")
 	c.Flags().StringVarP(&f.download, "download", "o", "", "watch the job, then save the video as `file`")
 	c.Flags().BoolVar(&f.replace, "force", false, "let --download replace a file that is there")
@@ -24,9 +24,9 @@ func (f *afterwards) flags(c *cobra.Command) {
 	cli.CompleteFiles(c, "download", "mp4")
 }
 
-func (a app) videosCreate(r *reach) *cobra.Command {
+func (a app) createCommand(r *gateway) *cobra.Command {
 	var w videoclient.Wish
-	var f afterwards
+	var f createOptions
 	c := &cobra.Command{
 		Use: "create PROMPT", Short: "Begin a video job", Args: cli.ExactArgs(1, "a prompt"),
 		Long: `Begin a video job and print its id. Without --watch and --download the command
@@ -35,15 +35,21 @@ ends as soon as the gateway has the job.`,
   stagedoor videos create 'slow zoom' --reference boat.png --size 1280x720 --seconds 8 -o boat.mp4`,
 		RunE: func(c *cobra.Command, args []string) error {
 			w.Prompt = args[0]
-			return a.begin(c.Context(), r, &f, func(ctx context.Context, client *videoclient.Client) (*videoclient.Job, error) {
-				return client.Create(ctx, w)
-			})
+			return a.startJob(
+				c.Context(),
+				r,
+				&f,
+				func(ctx context.Context, client *videoclient.Client) (*videoclient.Job, error) {
+					return client.Create(ctx, w)
+				},
+			)
 		},
 	}
 	c.Flags().StringVar(&w.Model, "model", "", "model (default: the gateway's, video-2)")
 	c.Flags().StringVar(&w.Size, "size", "", "WIDTHxHEIGHT (default: the gateway's, 720x1280)")
 	c.Flags().StringVar(&w.Seconds, "seconds", "", "length (default: the gateway's, 4)")
-	c.Flags().StringVar(&w.Reference, "reference", "", "`file` of the picture that the video begins with, of the same size")
+	c.Flags().
+		StringVar(&w.Reference, "reference", "", "`file` of the picture that the video begins with, of the same size")
 	f.flags(c)
 	cli.CompleteWords(c, "size", "720x1280", "1280x720", "1024x1792", "1792x1024")
 	cli.CompleteWords(c, "seconds", "4", "8", "12")
@@ -51,44 +57,54 @@ ends as soon as the gateway has the job.`,
 	return c
 }
 
-func (a app) videosRemix(r *reach) *cobra.Command {
-	var f afterwards
+func (a app) remixCommand(r *gateway) *cobra.Command {
+	var f createOptions
 	c := &cobra.Command{
 		Use: "remix ID PROMPT", Short: "Begin a job from a completed one", Args: cli.ExactArgs(2, "the id of a completed job and a prompt"),
 		Example: `  stagedoor videos remix video_0198 'the same at night' --watch`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.begin(c.Context(), r, &f, func(ctx context.Context, client *videoclient.Client) (*videoclient.Job, error) {
-				return client.Remix(ctx, args[0], args[1])
-			})
+			return a.startJob(
+				c.Context(),
+				r,
+				&f,
+				func(ctx context.Context, client *videoclient.Client) (*videoclient.Job, error) {
+					return client.Remix(ctx, args[0], args[1])
+				},
+			)
 		},
 	}
 	f.flags(c)
 	return c
 }
 
-// begin begins a job and sees to what is wanted of it.
-func (a app) begin(ctx context.Context, r *reach, f *afterwards, make func(context.Context, *videoclient.Client) (*videoclient.Job, error)) error {
-	if f.download != "" { // nobody pays for what cannot be saved
+// startJob creates a job, then watches it and downloads its video if the flags ask for that.
+func (a app) startJob(
+	ctx context.Context,
+	r *gateway,
+	f *createOptions,
+	make func(context.Context, *videoclient.Client) (*videoclient.Job, error),
+) error {
+	if f.download != "" { // check before the job costs money
 		if err := videoclient.Vacant(f.download, f.replace); err != nil {
 			return err
 		}
 	}
-	t := a.teller(f.asJSON)
-	return a.withVideos(ctx, r, t, func(ctx context.Context, client *videoclient.Client) error {
+	t := a.newPrinter(f.asJSON)
+	return a.withClient(ctx, r, t, func(ctx context.Context, client *videoclient.Client) error {
 		job, err := make(ctx, client)
 		if err != nil {
 			return err
 		}
 		if !f.watch && f.download == "" {
 			if f.asJSON {
-				t.job(job)
+				t.printJob(job)
 				return nil
 			}
 			_, err := fmt.Fprintln(a.Out, job.ID)
 			return err
 		}
-		return t.during(ctx, func(ctx context.Context) error {
-			t.job(job)
+		return t.runWithScreen(ctx, func(ctx context.Context) error {
+			t.printJob(job)
 			if err := watchOne(ctx, client, job.ID, t); err != nil || f.download == "" {
 				return err
 			}

@@ -10,10 +10,10 @@ import (
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
-// endings are the names of files that nobody named.
-var endings = map[string]string{"video": ".mp4", "thumbnail": ".webp", "spritesheet": ".jpg"}
+// extensions completes the default file name of each variant.
+var extensions = map[string]string{"video": ".mp4", "thumbnail": ".webp", "spritesheet": ".jpg"}
 
-func (a app) videosDownload(r *reach) *cobra.Command {
+func (a app) downloadCommand(r *gateway) *cobra.Command {
 	d := videoclient.Download{}
 	var wait, asJSON bool
 	c := &cobra.Command{
@@ -25,16 +25,16 @@ that breaks goes on where it broke.`,
   stagedoor videos download video_0198 --variant thumbnail --wait`,
 		RunE: func(c *cobra.Command, args []string) error {
 			d.ID = args[0]
-			ending, ok := endings[d.Variant]
+			ending, ok := extensions[d.Variant]
 			if !ok {
 				return fmt.Errorf("%w: --variant %q: use video, thumbnail or spritesheet", cli.ErrUsage, d.Variant)
 			}
 			if d.Path == "" {
 				d.Path = fileName(d.ID) + ending
 			}
-			t := a.teller(asJSON)
-			return a.withVideos(c.Context(), r, t, func(ctx context.Context, client *videoclient.Client) error {
-				return t.during(ctx, func(ctx context.Context) error {
+			t := a.newPrinter(asJSON)
+			return a.withClient(c.Context(), r, t, func(ctx context.Context, client *videoclient.Client) error {
+				return t.runWithScreen(ctx, func(ctx context.Context) error {
 					if wait {
 						if err := watchOne(ctx, client, d.ID, t); err != nil {
 							return err
@@ -55,7 +55,7 @@ that breaks goes on where it broke.`,
 	return c
 }
 
-// fileName makes a name of an id, whatever was typed.
+// fileName turns an id into a safe file name, because the id comes from the command line.
 func fileName(id string) string {
 	name := []rune(cli.Shorten(id, 80))
 	for i, c := range name {

@@ -15,35 +15,34 @@ import (
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
-// teller tells what becomes of jobs: on a terminal by bars that move, else by a
-// line for each change, or by JSON. Any goroutine may use it.
-type teller struct {
+// printer shows the progress of jobs: as bars on a terminal, otherwise as one line for each change, which can be JSON.
+// It is safe for concurrent use.
+type printer struct {
 	out, errOut io.Writer
 	asJSON      bool
 	screen      *screen // not nil while there are bars
 
 	mu   sync.Mutex
-	seen map[string]videoclient.Job // as last told
+	seen map[string]videoclient.Job // as last printed
 }
 
-func (a app) teller(asJSON bool) *teller {
-	return &teller{out: a.Out, errOut: a.ErrOut, asJSON: asJSON, seen: map[string]videoclient.Job{}}
+func (a app) newPrinter(asJSON bool) *printer {
+	return &printer{out: a.Out, errOut: a.ErrOut, asJSON: asJSON, seen: map[string]videoclient.Job{}}
 }
 
-// during runs work, and shows bars meanwhile where somebody can see them.
-func (t *teller) during(ctx context.Context, work func(context.Context) error) error {
+// runWithScreen runs work. If the output is a terminal, it shows bars until work returns.
+func (t *printer) runWithScreen(ctx context.Context, work func(context.Context) error) error {
 	file, ok := t.out.(*os.File)
 	if t.asJSON || !ok || !drawable(file) {
 		return work(ctx)
 	}
 	s := newScreen(file)
-	t.set(s)
-	defer t.set(nil)
-	return s.during(ctx, work)
+	t.setScreen(s)
+	defer t.setScreen(nil)
+	return s.run(ctx, work)
 }
 
-// drawable tells whether bars can be drawn: on a terminal that can move its
-// cursor, and knows how large it is.
+// drawable reports whether file is a terminal that can move its cursor and that knows its size.
 func drawable(file *os.File) bool {
 	if !term.IsTerminal(file.Fd()) || os.Getenv("TERM") == "dumb" {
 		return false
@@ -52,45 +51,45 @@ func drawable(file *os.File) bool {
 	return err == nil && width > 0 && height > 0
 }
 
-func (t *teller) set(s *screen) {
+func (t *printer) setScreen(s *screen) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.screen = s
 }
 
-// job tells how a job stands.
-func (t *teller) job(j *videoclient.Job) {
+// printJob shows the status of a job if it has changed.
+func (t *printer) printJob(j *videoclient.Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, known := t.seen[j.ID]
 	t.seen[j.ID] = *j
 	switch {
 	case t.screen != nil:
-		t.screen.send(jobMoved(*j))
+		t.screen.send(jobUpdate(*j))
 	case known && before.Status == j.Status && before.Progress == j.Progress:
 	case t.asJSON:
-		t.line(j)
+		t.printLine(j)
 	default:
 		fmt.Fprintf(t.out, "%s  %-11s  %3d%%  %s\n", j.ID, cli.Printable(j.Status), j.Progress, j.Took(time.Now()))
 	}
 }
 
-// line is a document on a line of its own.
-func (t *teller) line(v any) {
+// printLine writes v as one line of JSON.
+func (t *printer) printLine(v any) {
 	if text, err := json.Marshal(v); err == nil { // of types that always can
 		fmt.Fprintf(t.out, "%s\n", text)
 	}
 }
 
-// cost tells what a job was charged.
-func (t *teller) cost(id string, micros int64) {
+// printCost shows how much a job was charged.
+func (t *printer) printCost(id string, micros int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.screen != nil:
 		t.screen.send(jobCost{id, micros})
 	case t.asJSON:
-		t.line(struct {
+		t.printLine(struct {
 			Object string `json:"object"`
 			ID     string `json:"id"`
 			Cost   int64  `json:"cost"`
@@ -100,24 +99,24 @@ func (t *teller) cost(id string, micros int64) {
 	}
 }
 
-// note tells something that is no news of a job.
-func (t *teller) note(text string) {
+// printNote shows a message that is not about one job.
+func (t *printer) printNote(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.screen != nil {
-		t.screen.send(noted(cli.Printable(text)))
+		t.screen.send(noteUpdate(cli.Printable(text)))
 		return
 	}
 	fmt.Fprintln(t.errOut, "stagedoor:", cli.Printable(text))
 }
 
-// download saves a file, and tells how far it is where that can be seen.
-func (t *teller) download(ctx context.Context, client *videoclient.Client, d videoclient.Download) error {
+// download saves a file and shows its progress on a terminal.
+func (t *printer) download(ctx context.Context, client *videoclient.Client, d videoclient.Download) error {
 	d.Moved = func(done, total int64) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.screen != nil {
-			t.screen.send(bytesMoved{d.Path, done, total})
+			t.screen.send(fileUpdate{d.Path, done, total})
 		}
 	}
 	size, err := client.Download(ctx, d)
@@ -128,9 +127,9 @@ func (t *teller) download(ctx context.Context, client *videoclient.Client, d vid
 	defer t.mu.Unlock()
 	switch {
 	case t.screen != nil:
-		t.screen.send(bytesMoved{d.Path, size, size})
+		t.screen.send(fileUpdate{d.Path, size, size})
 	case t.asJSON:
-		t.line(struct {
+		t.printLine(struct {
 			Object string `json:"object"`
 			ID     string `json:"id"`
 			Path   string `json:"path"`

@@ -16,45 +16,44 @@ import (
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
-// screen shows jobs as bars on a terminal. The program of bubbletea runs it, and
-// is told by messages.
+// screen shows jobs as bars on a terminal. A bubbletea program draws it and receives changes as messages.
 type screen struct{ program *tea.Program }
 
-// What the program is told.
+// These are the messages that the program receives.
 type (
-	jobMoved videoclient.Job
-	jobCost  struct {
+	jobUpdate videoclient.Job
+	jobCost   struct {
 		id     string
 		micros int64
 	}
-	bytesMoved struct {
+	fileUpdate struct {
 		path        string
 		done, total int64
 	}
-	noted  string
-	tick   time.Time
-	worked struct{}
+	noteUpdate string
+	tick       time.Time
+	workDone   struct{}
 )
 
 func newScreen(file *os.File) *screen {
 	options := []tea.ProgramOption{tea.WithOutput(file), tea.WithoutSignalHandler()}
 	if !term.IsTerminal(os.Stdin.Fd()) {
-		options = append(options, tea.WithInput(nil)) // what is piped in is not for the bars
+		options = append(options, tea.WithInput(nil)) // standard input is not a keyboard
 	}
 	return &screen{tea.NewProgram(&bars{width: 80, height: 24, now: time.Now()}, options...)}
 }
 
-// send tells the program. It never waits once the program has ended.
+// send passes a message to the program. It does not block after the program has ended.
 func (s *screen) send(m tea.Msg) { s.program.Send(m) }
 
-// during shows the bars until work is done, or somebody has seen enough.
-func (s *screen) during(ctx context.Context, work func(context.Context) error) error {
+// run shows the bars until work returns or the user presses a key to quit, which cancels the context of work.
+func (s *screen) run(ctx context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var worker conc.WaitGroup
 	var failure error
 	worker.Go(func() {
-		defer s.send(worked{}) // whatever becomes of the work
+		defer s.send(workDone{}) // also if the work panics
 		failure = work(ctx)
 	})
 	_, err := s.program.Run()
@@ -63,16 +62,16 @@ func (s *screen) during(ctx context.Context, work func(context.Context) error) e
 	return errors.Join(failure, err)
 }
 
-// bars is what is on the screen.
+// bars is the model of the screen.
 type bars struct {
 	jobs          []bar
-	file          *bytesMoved
+	file          *fileUpdate
 	note          string
 	width, height int
 	now           time.Time
 }
 
-// bar is the line of a job.
+// bar is one line of the screen, with its job.
 type bar struct {
 	videoclient.Job
 	cost *int64
@@ -88,7 +87,7 @@ func everySecond() tea.Cmd {
 // Update implements tea.Model.
 func (b *bars) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
-	case worked:
+	case workDone:
 		return b, tea.Quit
 	case tea.KeyPressMsg:
 		if key := m.String(); key == "q" || key == "ctrl+c" || key == "esc" {
@@ -99,20 +98,20 @@ func (b *bars) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	case tick:
 		b.now = time.Time(m)
 		return b, everySecond()
-	case jobMoved:
+	case jobUpdate:
 		b.line(m.ID).Job = videoclient.Job(m)
 		b.note = ""
 	case jobCost:
 		b.line(m.id).cost = &m.micros
-	case bytesMoved:
+	case fileUpdate:
 		b.file = &m
-	case noted:
+	case noteUpdate:
 		b.note = string(m)
 	}
 	return b, nil
 }
 
-// line is the line of a job, a new one if there is none.
+// line returns the bar of a job and adds one if there is none.
 func (b *bars) line(id string) *bar {
 	for i := range b.jobs {
 		if b.jobs[i].ID == id {
@@ -126,8 +125,7 @@ func (b *bars) line(id string) *bar {
 // View implements tea.Model.
 func (b *bars) View() tea.View { return tea.NewView(b.draw()) }
 
-// draw writes the lines. Where they are more than the screen has, those that
-// have ended go first.
+// draw returns the lines. If they do not fit on the screen, finished jobs are left out first.
 func (b *bars) draw() string {
 	var lines []string
 	for _, j := range b.fitting() {
@@ -146,7 +144,7 @@ func (b *bars) draw() string {
 }
 
 func (b *bars) fitting() []*bar {
-	const others = 4 // the line of what is hidden, the file, the note, and where the cursor is
+	const others = 4 // the count of hidden jobs, the file, the note, and where the cursor is
 	room := max(b.height-others, 1)
 	var shown []*bar
 	for ended := range 2 {
@@ -166,10 +164,16 @@ const (
 	promptWidth = 40
 )
 
-// jobLine is "bar  33%  in_progress  0:12  prompt  video_..", as far as there is
-// room.
+// jobLine returns "bar  33%  in_progress  0:12  prompt  video_..", cut to the width of the screen.
 func (b *bars) jobLine(j *bar) string {
-	line := fmt.Sprintf("%s %3d%%  %-*s  %s", drawBar(j.Progress, 100), j.Progress, statusWidth, cli.Printable(j.Status), clock(j.Took(b.now)))
+	line := fmt.Sprintf(
+		"%s %3d%%  %-*s  %s",
+		drawBar(j.Progress, 100),
+		j.Progress,
+		statusWidth,
+		cli.Printable(j.Status),
+		clock(j.Took(b.now)),
+	)
 	if j.cost != nil {
 		line += "  $" + cli.Dollars(*j.cost)
 	}
@@ -182,15 +186,22 @@ func (b *bars) jobLine(j *bar) string {
 	return cli.Shorten(line, max(b.width, 2))
 }
 
-func (b *bars) fileLine(f *bytesMoved) string {
+func (b *bars) fileLine(f *fileUpdate) string {
 	line := fmt.Sprintf("%s %d bytes  %s", strings.Repeat("─", barWidth), f.done, f.path)
 	if f.total > 0 {
-		line = fmt.Sprintf("%s %3d%%  %d of %d bytes  %s", drawBar(f.done, f.total), f.done*100/f.total, f.done, f.total, f.path)
+		line = fmt.Sprintf(
+			"%s %3d%%  %d of %d bytes  %s",
+			drawBar(f.done, f.total),
+			f.done*100/f.total,
+			f.done,
+			f.total,
+			f.path,
+		)
 	}
 	return cli.Shorten(line, max(b.width, 2))
 }
 
-// drawBar is a bar of eighths of characters.
+// drawBar returns a bar that grows by eighths of a character.
 func drawBar[N int | int64](done, total N) string {
 	const parts = 8
 	filled := int(min(max(done, 0), total) * barWidth * parts / total)
@@ -201,7 +212,7 @@ func drawBar[N int | int64](done, total N) string {
 	return text + strings.Repeat("░", barWidth-len([]rune(text)))
 }
 
-// clock is minutes and seconds.
+// clock formats a duration as minutes and seconds.
 func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }

@@ -36,14 +36,20 @@ func TestTheScreenFitsTheTerminal(t *testing.T) {
 	b.Update(tea.WindowSizeMsg{Width: 60, Height: 8})
 	prompt := "a \x1b[2J very long prompt that goes on and on and on and on, and further"
 	for i := range 20 {
-		j := videoclient.Job{ID: fmt.Sprint("video_", i), Status: "in_progress", Progress: 5 * i, CreatedAt: 35, Prompt: &prompt}
+		j := videoclient.Job{
+			ID:        fmt.Sprint("video_", i),
+			Status:    "in_progress",
+			Progress:  5 * i,
+			CreatedAt: 35,
+			Prompt:    &prompt,
+		}
 		if i%2 == 0 {
 			j.Status = videoclient.Completed
 		}
-		b.Update(jobMoved(j))
+		b.Update(jobUpdate(j))
 	}
-	b.Update(bytesMoved{"a.mp4", 500, 1000})
-	b.Update(noted("the connection was lost"))
+	b.Update(fileUpdate{"a.mp4", 500, 1000})
+	b.Update(noteUpdate("the connection was lost"))
 	text := b.draw()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) > 7 || strings.Contains(text, "\x1b") {
@@ -60,16 +66,16 @@ func TestTheScreenFitsTheTerminal(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "completed") {
-		t.Errorf("what has ended is in the way of what has not:\n%s", text)
+		t.Errorf("a finished job takes the place of an unfinished one:\n%s", text)
 	}
-	b.Update(jobMoved{ID: "video_1", Status: "in_progress", Progress: 99})
+	b.Update(jobUpdate{ID: "video_1", Status: "in_progress", Progress: 99})
 	if strings.Contains(b.draw(), "connection") || len(b.jobs) != 20 {
-		t.Errorf("news do not end a note:\n%s", b.draw())
+		t.Errorf("an update does not remove the note:\n%s", b.draw())
 	}
 }
 
-func TestTheScreenEndsWithTheWorkAndOnKeys(t *testing.T) {
-	for _, m := range []tea.Msg{worked{}, tea.KeyPressMsg{Code: 'q', Text: "q"}, tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}, tea.KeyPressMsg{Code: tea.KeyEscape}} {
+func TestTheScreenClosesWhenTheWorkEndsOrAKeyIsPressed(t *testing.T) {
+	for _, m := range []tea.Msg{workDone{}, tea.KeyPressMsg{Code: 'q', Text: "q"}, tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}, tea.KeyPressMsg{Code: tea.KeyEscape}} {
 		if _, cmd := (&bars{}).Update(m); cmd == nil {
 			t.Errorf("%v does not end it", m)
 		}

@@ -16,8 +16,8 @@ import (
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
-// reach says which gateway the commands of video jobs ask, with which key.
-type reach struct{ url, key string }
+// gateway is the address of the gateway that the commands call, and their key.
+type gateway struct{ url, key string }
 
 // app holds what all commands of this package share.
 type app struct{ *cli.App }
@@ -25,7 +25,7 @@ type app struct{ *cli.App }
 // Command returns "stagedoor videos" with its subcommands.
 func Command(shared *cli.App) *cobra.Command {
 	a := app{shared}
-	var r reach
+	var r gateway
 	c := &cobra.Command{
 		Use: "videos", Short: "Create, list, watch, download and remix video jobs", Args: cli.NoArgs,
 		Long: `Create, list, watch, download and remix video jobs, over the public API of a
@@ -48,12 +48,17 @@ or if its watching was stopped before it ended.`,
 	c.PersistentFlags().StringVar(&r.url, "url", "http://127.0.0.1:8080", "`address` of the gateway")
 	c.PersistentFlags().StringVar(&r.key, "key", "", "gateway `key`")
 	cli.FromEnvironment(c.PersistentFlags(), "url", "key")
-	c.AddCommand(a.videosCreate(&r), a.videosList(&r), a.videosWatch(&r), a.videosDownload(&r), a.videosRemix(&r))
+	c.AddCommand(a.createCommand(&r), a.listCommand(&r), a.watchCommand(&r), a.downloadCommand(&r), a.remixCommand(&r))
 	return c
 }
 
-// withVideos lets use work with a client until it is done or somebody stops it.
-func (a app) withVideos(ctx context.Context, r *reach, t *teller, use func(context.Context, *videoclient.Client) error) error {
+// withClient calls use with a client of the gateway. SIGINT and SIGTERM cancel its context.
+func (a app) withClient(
+	ctx context.Context,
+	r *gateway,
+	t *printer,
+	use func(context.Context, *videoclient.Client) error,
+) error {
 	if r.key == "" {
 		return fmt.Errorf("%w: no key: set STAGEDOOR_KEY, or give --key", cli.ErrUsage)
 	}
@@ -62,7 +67,7 @@ func (a app) withVideos(ctx context.Context, r *reach, t *teller, use func(conte
 		return fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
 	client.Waits = func(cause error, wait time.Duration) {
-		t.note(fmt.Sprintf("%v; trying again in %s", cause, wait.Round(100*time.Millisecond)))
+		t.printNote(fmt.Sprintf("%v; trying again in %s", cause, wait.Round(100*time.Millisecond)))
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -75,7 +80,7 @@ func (a app) withVideos(ctx context.Context, r *reach, t *teller, use func(conte
 
 var errStopped = errors.New("stopped; jobs that were begun go on")
 
-func (a app) videosList(r *reach) *cobra.Command {
+func (a app) listCommand(r *gateway) *cobra.Command {
 	var which videoclient.Which
 	var asJSON bool
 	c := &cobra.Command{
@@ -86,25 +91,44 @@ func (a app) videosList(r *reach) *cobra.Command {
 			if which.Limit < 1 || which.Limit > 100 {
 				return fmt.Errorf("%w: --limit %d: use 1 to 100", cli.ErrUsage, which.Limit)
 			}
-			return a.withVideos(c.Context(), r, a.teller(asJSON), func(ctx context.Context, client *videoclient.Client) error {
-				page, err := client.List(ctx, which)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return cli.PrintJSON(a.Out, page)
-				}
-				var next *string
-				if page.HasMore {
-					next = page.LastID
-				}
-				return cli.Table(a.Out, "ID STATUS PROGRESS MODEL SIZE SECONDS CREATED PROMPT", next, func(line func(...any)) {
-					for i := range page.Data {
-						j := &page.Data[i]
-						line(j.ID, j.Status, fmt.Sprintf("%d%%", j.Progress), j.Model, j.Size, j.Seconds, time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339), cli.Shorten(j.Text(), 60))
+			return a.withClient(
+				c.Context(),
+				r,
+				a.newPrinter(asJSON),
+				func(ctx context.Context, client *videoclient.Client) error {
+					page, err := client.List(ctx, which)
+					if err != nil {
+						return err
 					}
-				})
-			})
+					if asJSON {
+						return cli.PrintJSON(a.Out, page)
+					}
+					var next *string
+					if page.HasMore {
+						next = page.LastID
+					}
+					return cli.Table(
+						a.Out,
+						"ID STATUS PROGRESS MODEL SIZE SECONDS CREATED PROMPT",
+						next,
+						func(line func(...any)) {
+							for i := range page.Data {
+								j := &page.Data[i]
+								line(
+									j.ID,
+									j.Status,
+									fmt.Sprintf("%d%%", j.Progress),
+									j.Model,
+									j.Size,
+									j.Seconds,
+									time.Unix(j.CreatedAt, 0).UTC().Format(time.RFC3339),
+									cli.Shorten(j.Text(), 60),
+								)
+							}
+						},
+					)
+				},
+			)
 		},
 	}
 	c.Flags().IntVar(&which.Limit, "limit", 20, "how many at most, 1 to 100")

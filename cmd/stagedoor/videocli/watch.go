@@ -12,10 +12,10 @@ import (
 	"stagedoor/cmd/stagedoor/videoclient"
 )
 
-// mostWatched bounds the jobs that one command watches: each takes a connection.
+// mostWatched bounds the jobs that one command watches, because each uses a connection.
 const mostWatched = 64
 
-func (a app) videosWatch(r *reach) *cobra.Command {
+func (a app) watchCommand(r *gateway) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "watch [ID...]", Short: "Watch video jobs until they end",
@@ -30,17 +30,17 @@ that have not ended yet, 64 at most.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, ids []string) error {
-			t := a.teller(asJSON)
-			return a.withVideos(c.Context(), r, t, func(ctx context.Context, client *videoclient.Client) error {
-				ids, err := watched(ctx, client, ids)
+			t := a.newPrinter(asJSON)
+			return a.withClient(c.Context(), r, t, func(ctx context.Context, client *videoclient.Client) error {
+				ids, err := idsToWatch(ctx, client, ids)
 				if err != nil {
 					return err
 				}
 				if len(ids) == 0 {
-					t.note("no job is under way")
+					t.printNote("no job is under way")
 					return nil
 				}
-				return t.during(ctx, func(ctx context.Context) error { return watchAll(ctx, client, ids, t) })
+				return t.runWithScreen(ctx, func(ctx context.Context) error { return watchAll(ctx, client, ids, t) })
 			})
 		},
 	}
@@ -48,8 +48,8 @@ that have not ended yet, 64 at most.`,
 	return c
 }
 
-// watched are the ids to watch, each once.
-func watched(ctx context.Context, client *videoclient.Client, ids []string) ([]string, error) {
+// idsToWatch returns the given ids without duplicates, or those of all unfinished jobs if none are given.
+func idsToWatch(ctx context.Context, client *videoclient.Client, ids []string) ([]string, error) {
 	if len(ids) > 0 {
 		return distinct(ids), nil
 	}
@@ -72,9 +72,8 @@ func distinct(ids []string) []string {
 	return all
 }
 
-// watchAll watches jobs side by side. One that cannot be watched does not end the
-// watching of the others.
-func watchAll(ctx context.Context, client *videoclient.Client, ids []string, t *teller) error {
+// watchAll watches jobs concurrently. It continues with the others if one cannot be watched.
+func watchAll(ctx context.Context, client *videoclient.Client, ids []string, t *printer) error {
 	p := pool.New().WithErrors()
 	for _, id := range ids {
 		p.Go(func() error { return watchOne(ctx, client, id, t) })
@@ -86,12 +85,12 @@ func watchAll(ctx context.Context, client *videoclient.Client, ids []string, t *
 	return err
 }
 
-// watchOne watches a job to its end, which is an error if it is a failure.
-func watchOne(ctx context.Context, client *videoclient.Client, id string, t *teller) error {
+// watchOne watches a job until it ends. It returns an error if the job has failed.
+func watchOne(ctx context.Context, client *videoclient.Client, id string, t *printer) error {
 	var last videoclient.Job
 	err := client.Watch(ctx, id, func(j *videoclient.Job) {
 		last = *j
-		t.job(j)
+		t.printJob(j)
 	})
 	var refused *videoclient.Error
 	switch {
@@ -105,7 +104,7 @@ func watchOne(ctx context.Context, client *videoclient.Client, id string, t *tel
 		return fmt.Errorf("%s failed", id)
 	}
 	if cost, ok := client.Cost(ctx, id); ok {
-		t.cost(id, cost)
+		t.printCost(id, cost)
 	}
 	return nil
 }
