@@ -155,7 +155,7 @@ func (s *State) UpstreamDeletions(limit int) []UpstreamDeletion {
 // EndUpstreamDeletion ends an attempt to delete a response at its provider. One that failed is repeated later
 // and later, until the id of the response is forgotten: then givenUp is true.
 func (s *State) EndUpstreamDeletion(ctx context.Context, d UpstreamDeletion, failed bool) (givenUp bool, err error) {
-	return Do(ctx, s, func(tx *Tx) (bool, error) {
+	givenUp, err = Do(ctx, s, func(tx *Tx) (bool, error) {
 		r := goneResponses.get(tx.mem, goneID(HashSecret(d.Response)))
 		if r == nil || r.rec.Pending == nil {
 			return false, nil
@@ -172,6 +172,10 @@ func (s *State) EndUpstreamDeletion(ctx context.Context, d UpstreamDeletion, fai
 		}
 		return failed && g.Pending == nil, goneResponses.put(tx, g)
 	})
+	if err == nil && givenUp {
+		s.kept.givenUp.Add(1)
+	}
+	return givenUp, err
 }
 
 // UndeletedResponses returns how many responses since the start are kept by their providers although their

@@ -33,8 +33,9 @@ func (e *QuotaError) Error() string {
 type keeping struct {
 	quota   atomic.Pointer[Quota]
 	refused atomic.Int64
-	// undeleted counts what UndeletedResponses returns.
-	undeleted atomic.Int64
+	// undeleted counts what UndeletedResponses returns, and givenUp the deletions at providers
+	// that failed until the ids of their responses were forgotten.
+	undeleted, givenUp atomic.Int64
 
 	mu     sync.Mutex
 	owners map[Owner]Kept

@@ -163,7 +163,10 @@ type Stats struct {
 	Responses int
 	// ResponseBytes are what they take, and ResponsesRefused were beyond a quota.
 	ResponseBytes, ResponsesRefused int64
-	Journal                         journal.Stats
+	// DeletionsWithoutRoom and DeletionsGivenUp are how many responses since the start are kept by
+	// their providers, because too many deletions of their owner waited, or because all tries failed.
+	DeletionsWithoutRoom, DeletionsGivenUp int64
+	Journal                                journal.Stats
 }
 
 // Stats returns the figures as they are now.
@@ -173,6 +176,7 @@ func (s *State) Stats() Stats {
 	s.kept.mu.Unlock()
 	return Stats{
 		ResponseBytes: bytes, ResponsesRefused: s.kept.refused.Load(),
+		DeletionsWithoutRoom: s.kept.undeleted.Load(), DeletionsGivenUp: s.kept.givenUp.Load(),
 		Groups:    s.groups.Load(),
 		Commands:  s.commands.Load(),
 		Waiting:   len(s.queue),

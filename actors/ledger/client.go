@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 // End reasons that the ledger sets itself.
@@ -51,6 +52,7 @@ func New(system *kit.System, store *state.State) (*Client, error) {
 		return nil, err
 	}
 	c.uncounted.client, c.uncounted.rows = c, make(map[usageName]*state.UsageRow)
+	c.uncounted.places = share.New(share.Usage, maxCounted, 1)
 	c.uncounted.pid, err = system.SpawnUnique(
 		system.Props("usage", func() actor.Actor { return &counter{client: c} }),
 		"usage",

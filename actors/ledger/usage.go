@@ -9,13 +9,15 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/share"
 )
 
 const (
 	// countEvery is how long the usage of requests without a price is collected in memory. A
 	// crash loses at most that much of it, and a stop loses nothing.
 	countEvery = time.Second
-	// maxCounted bounds the rows that are gathered. Beyond it the models of a key share one.
+	// maxCounted bounds the rows that are gathered. An account has a share of them. Beyond its
+	// share, or where all rows are in use, the models of a key have one row together.
 	maxCounted = 4096
 )
 
@@ -25,8 +27,9 @@ type uncounted struct {
 	client *Client
 	pid    *actor.PID
 
-	mu   sync.Mutex
-	rows map[usageName]*state.UsageRow
+	mu     sync.Mutex
+	rows   map[usageName]*state.UsageRow
+	places *share.Pool // of rows
 }
 
 type usageName struct{ account, key, model string }
@@ -44,13 +47,18 @@ func (c *Client) CountUsage(row state.UsageRow) {
 	}
 }
 
+// UsageRows returns the pool of the rows of usage that wait to be written.
+func (c *Client) UsageRows() *share.Pool { return c.uncounted.places }
+
 // add adds a row. u.mu must be held.
 func (u *uncounted) add(row *state.UsageRow) {
 	name := usageName{row.Account, row.Key, row.Model}
 	have := u.rows[name]
-	if have == nil && len(u.rows) >= maxCounted {
+	if have == nil && u.places.Take(name.account, 1) != nil {
 		name.model = state.OtherModels
-		have = u.rows[name]
+		if have = u.rows[name]; have == nil {
+			u.places.Adopt(name.account, 1) // its key has one such row at most
+		}
 	}
 	if have == nil {
 		have = &state.UsageRow{Account: name.account, Key: name.key, Model: name.model}
@@ -66,6 +74,7 @@ func (u *uncounted) take() []state.UsageRow {
 	all := make([]state.UsageRow, 0, len(u.rows))
 	for _, row := range u.rows {
 		all = append(all, *row)
+		u.places.Give(row.Account, 1)
 	}
 	clear(u.rows)
 	return all

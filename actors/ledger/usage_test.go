@@ -76,6 +76,31 @@ func TestUsageIsBoundedInMemory(t *testing.T) {
 	})
 }
 
+func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
+		store.Refuse(journal.ErrReadOnly) // so that the rows are gathered
+		for i := range 5000 {
+			c.CountUsage(state.UsageRow{Account: "7", Key: fmt.Sprint("key_", i%9), Model: fmt.Sprint("m", i), Requests: 1})
+		}
+		for i := range 100 {
+			c.CountUsage(state.UsageRow{Account: "8", Key: "key_ann", Model: fmt.Sprint("m", i), Requests: 1})
+		}
+		kittest.Pass(2 * time.Second)
+		if own := c.UsageRows().Held("7"); own > 4096/2+9 {
+			t.Errorf("one account has %d rows, want at most half of 4096, and one for each key", own)
+		}
+		store.Refuse(nil)
+		kittest.Pass(2 * time.Second)
+		rows, err := s.Usage(t.Context(), state.UsageQuery{Account: "8", From: s.Now(), To: s.Now(), Per: state.PerModel})
+		if err != nil || len(rows) != 100 {
+			t.Errorf("the other account has %d rows (%v), want one for each of 100 models", len(rows), err)
+		}
+		if used := c.UsageRows().Used(); used != 0 {
+			t.Errorf("%d rows are still counted", used)
+		}
+	})
+}
+
 func TestUsageIsWrittenWhenTheLedgerStops(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		s := open(t, journal.NewMemory())

@@ -101,7 +101,7 @@ func (a *attempt) callPassthrough(ctx context.Context) *upstream.Failure {
 //go:noinline
 func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.Failure) {
 	t := a.target()
-	call, err := a.shape.Patch(a.request.Body, a.request.In, a.request.Head, t, &a.report, a.svc.env)
+	call, err := a.shape.Patch(a.request.Body, a.request.In, a.request.Head, t, &a.report, a.env)
 	if err != nil {
 		return nil, engine.CallerFault(err)
 	}
@@ -119,7 +119,7 @@ func (a *attempt) openPassthrough(ctx context.Context) (*passthrough, *upstream.
 	if t.Model != a.request.Head.Model {
 		o.Model = a.request.Head.Model
 	}
-	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.svc.env), reply: reply, key: key, call: seen,
+	u := &passthrough{attempt: a, tap: a.shape.NewTap(o, a.env), reply: reply, key: key, call: seen,
 		observer: a.replyObserver(seen), late: late}
 	if o.Stream {
 		a.failStream = u.tap.Fail
@@ -137,7 +137,7 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 		if a.request.PreviousResponseID != "" {
 			sent.PreviousResponseID = "" // the history is in the body already
 		}
-		call, err := a.shape.Encode(&sent, a.target(), &a.report, a.svc.env)
+		call, err := a.shape.Encode(&sent, a.target(), &a.report, a.env)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (a *attempt) decode() (*dialogue.Request, error) {
 	if err := a.memory.Grow(memory.OfTranslation(a.request.Body)); err != nil {
 		return nil, dialogue.NoMemory(err)
 	}
-	req, err := a.request.Inbound.Decode(a.request.Body, a.request.In, a.svc.env)
+	req, err := a.request.Inbound.Decode(a.request.Body, a.request.In, a.env)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (a *attempt) strayFailure(dst []byte, err *dialogue.Error) []byte {
 	if a.request.Mode != shapes.Stream {
 		return dst
 	}
-	return a.request.Inbound.NewTap(shapes.TapOptions{Stream: true}, a.svc.env).Fail(dst, err)
+	return a.request.Inbound.NewTap(shapes.TapOptions{Stream: true}, a.env).Fail(dst, err)
 }
 
 // crashedFailure is the terminal event of the stream under way, also if its own

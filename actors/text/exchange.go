@@ -33,6 +33,7 @@ const lastWordsWait = 5 * time.Second
 type exchange struct {
 	run     engine.Run[Chunk]
 	svc     *Service
+	env     *dialogue.Env // for the owner of the request
 	request *Request
 	outcome Outcome
 	attempt *attempt // the last one; nil: there was none

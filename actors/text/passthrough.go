@@ -118,7 +118,7 @@ func (u *passthrough) otherForm(ctx context.Context, reply *upstream.Reply) *ups
 		return engine.CallerFault(err)
 	}
 	return u.runTranslated(ctx, req, func(_ context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
-		return readReply(reply, u.shape.NewParser(u.request.Head.Choices(), u.svc.env), u.late, emit, flush)
+		return readReply(reply, u.shape.NewParser(u.request.Head.Choices(), u.env), u.late, emit, flush)
 	})
 }
 

@@ -42,7 +42,7 @@ func (s *Service) simulates(p *engine.Provider) bool {
 // Begin starts a request. The end of ctx cancels it, as its client's leaving does. Begin never waits, and the reply
 // always ends.
 func (s *Service) Begin(ctx context.Context, q *Request) *Reply {
-	r := &Reply{exchange{svc: s, request: q, outcome: Outcome{Usage: dialogue.NoUsage}}}
+	r := &Reply{exchange{svc: s, env: s.env.ForOwner(q.Owner), request: q, outcome: Outcome{Usage: dialogue.NoUsage}}}
 	spec := engine.Request{About: about(q), Class: q.Class, Tokens: q.Tokens, Plan: q.Plan, Window: windowOf(q.Mode)}
 	if q.Meter != nil {
 		spec.Money = &r.exchange

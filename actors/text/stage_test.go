@@ -161,17 +161,12 @@ type stage struct {
 	most      int64          // output tokens the model gives; 0: the default
 }
 
-type noVault struct{}
-
-func (noVault) Remember(string, string)      {}
-func (noVault) Recall(string) (string, bool) { return "", false }
-
 func newStage(t testing.TB, sys *kit.System) *stage {
 	t.Helper()
 	n := 0
 	var mu sync.Mutex
 	s := &stage{t: t, sys: sys, providers: make(map[string]*engine.Provider), fakes: make(map[string]*fake)}
-	s.env = &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: noVault{}, ID: func() string {
+	s.env = &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		n++

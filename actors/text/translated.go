@@ -58,7 +58,7 @@ type translated struct {
 // own emitter, so nothing of a failed one is left over.
 func (a *attempt) runTranslated(ctx context.Context, req *dialogue.Request, p producer) *upstream.Failure {
 	t := &translated{attempt: a, ctx: ctx, req: req, usage: dialogue.NoUsage}
-	t.emitter = a.request.Inbound.NewEmitter(req, a.request.Mode, a.svc.env)
+	t.emitter = a.request.Inbound.NewEmitter(req, a.request.Mode, a.env)
 	if a.request.Mode != shapes.Whole {
 		a.failStream = t.appendFailure
 	}
@@ -271,7 +271,7 @@ func (a *attempt) producer(call shapes.Call, choices int) producer {
 			return f
 		}
 		defer reply.Close()
-		return readReply(reply, a.shape.NewParser(choices, a.svc.env), late, func(ev *dialogue.Event) {
+		return readReply(reply, a.shape.NewParser(choices, a.env), late, func(ev *dialogue.Event) {
 			if ev.Kind == dialogue.EventError {
 				a.judgeKey(key, a.refusedInBody(ev.Err))
 			}

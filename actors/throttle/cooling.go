@@ -22,6 +22,8 @@ const (
 	maxBackOff = 30 * time.Second
 	// keptModels bounds the models without a cool-down that are kept: clients may name any.
 	keptModels = 64
+	// maxCooling bounds the models that cool. A new one takes the place of the one that ends first.
+	maxCooling = 1024
 )
 
 // end returns the time from which requests for the model may be sent.
@@ -110,6 +112,17 @@ func (c *coolDowns) over(now time.Time, model string) {
 	delete(c.models, model)
 }
 
+// forgetFirst forgets the model whose cool-down ends first.
+func (c *coolDowns) forgetFirst() {
+	first, found := "", false
+	for name, m := range c.models {
+		if !found || m.until.Before(c.models[first].until) {
+			first, found = name, true
+		}
+	}
+	delete(c.models, first)
+}
+
 func (c *coolDowns) model(now time.Time, name string) *modelCooling {
 	m := c.models[name]
 	if m != nil {
@@ -124,6 +137,9 @@ func (c *coolDowns) model(now time.Time, name string) *modelCooling {
 				delete(c.models, other)
 			}
 		}
+	}
+	if len(c.models) >= maxCooling {
+		c.forgetFirst()
 	}
 	m = new(modelCooling)
 	c.models[name] = m

@@ -3,6 +3,8 @@ package tokens
 import (
 	"fmt"
 	"time"
+
+	"stagedoor/state/share"
 )
 
 // Error is one of the refusals below: the set is closed, and each stands for a
@@ -65,12 +67,26 @@ var (
 	ErrInvalid = &Error{"", "a field breaks a rule"}
 )
 
-// Limited is an ErrLimited that says when to come back.
-type Limited struct{ RetryAfter time.Duration }
+// Limited is an ErrLimited that says when to come back. Busy, if set, is the pool that had no
+// place, with the owner's share of it or all of it taken. Otherwise there were too many failures.
+type Limited struct {
+	RetryAfter time.Duration
+	Busy       *share.Refused
+}
 
-func (e *Limited) Error() string { return ErrLimited.Description }
+func (e *Limited) Error() string {
+	if e.Busy != nil {
+		return "too many passwords are being checked, try again later"
+	}
+	return ErrLimited.Description
+}
 
-func (e *Limited) Unwrap() error { return ErrLimited }
+func (e *Limited) Unwrap() []error {
+	if e.Busy != nil {
+		return []error{ErrLimited, e.Busy}
+	}
+	return []error{ErrLimited}
+}
 
 // TooMany is an ErrTooMany that names the limit.
 type TooMany struct {

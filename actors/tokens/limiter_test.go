@@ -198,3 +198,20 @@ func TestEveryMistypedLetterIsNoticed(t *testing.T) {
 		}
 	}
 }
+
+// What is known of an account or address is forgotten after maxSubjects others. An address cannot
+// name that many before the pauses of the first ones end, because failures of an address are counted.
+func TestOneAddressCannotPushOutWhatIsKnownOfOthers(t *testing.T) {
+	l, now := newLimiter(maxSubjects), begin
+	most := 0
+	for i := range 100_000 { // a day, with more than one attempt a second
+		if s := loginSubjects(Login{Username: fmt.Sprint(i), From: netip.MustParseAddr("192.0.2.1")}); l.admit(now, s...) == 0 {
+			l.settle(now, failed, s...)
+		}
+		now = now.Add(864 * time.Millisecond)
+		most = max(most, len(l.tables[byAccount].entries), len(l.tables[byAccountAddress].entries))
+	}
+	if most > maxSubjects/100 {
+		t.Errorf("one address had %d subjects counted in a day, want at most a hundredth of %d", most, maxSubjects)
+	}
+}

@@ -35,7 +35,7 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 	if change.Password != nil {
 		err := checkPassword(*change.Password)
 		if err == nil {
-			hash, err = c.hash(ctx, *change.Password)
+			hash, err = c.hash(ctx, hashedForOperator, *change.Password)
 		}
 		if err != nil {
 			return User{}, err

@@ -55,10 +55,10 @@ func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
 // checkLogin takes the same time for a wrong password and an unknown user.
 func (c *Client) checkLogin(ctx context.Context, l Login) (state.User, error) {
 	u, _ := c.state.View().UserByName(l.Username)
-	ok, err := c.hasher.Verify(ctx, u.Password, l.Password)
+	ok, err := c.hasher.Verify(ctx, hashOwner(l), u.Password, l.Password)
 	switch {
 	case err != nil:
-		return u, c.busy(ctx, err)
+		return u, c.hasherError(ctx, err)
 	case !ok:
 		return u, ErrLogin
 	case !u.Active():

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"stagedoor/state"
-	"stagedoor/state/password"
+	"stagedoor/state/share"
 )
 
 func userOf(u state.User) User {
@@ -24,7 +25,7 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if _, taken := c.state.View().UserByName(n.Username); taken {
 		return User{}, ErrExists // before the work; the command asks again
 	}
-	hash, err := c.hash(ctx, n.Password)
+	hash, err := c.hash(ctx, hashedForOperator, n.Password)
 	if err != nil {
 		return User{}, err
 	}
@@ -47,7 +48,7 @@ func (c *Client) SetPassword(ctx context.Context, user int64, password string) e
 	if err := checkPassword(password); err != nil {
 		return err
 	}
-	hash, err := c.hash(ctx, password)
+	hash, err := c.hash(ctx, hashedForOperator, password)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (c *Client) ChangePassword(ctx context.Context, l Login, password string) e
 	if err != nil {
 		return err
 	}
-	hash, err := c.hash(ctx, password)
+	hash, err := c.hash(ctx, hashOwner(l), password)
 	if err != nil {
 		return err
 	}
@@ -150,21 +151,39 @@ func (c *Client) Users(after int64, limit int) []User {
 	return each(c.state.View().Users(after, limit), userOf)
 }
 
-func (c *Client) hash(ctx context.Context, text string) (string, error) {
-	hash, err := c.hasher.Hash(ctx, text)
-	return hash, c.busy(ctx, err)
+// hashedForOperator owns the places of passwords that the operator sets.
+const hashedForOperator = "operator"
+
+// hashOwner returns the owner that a login takes a place among the hashed passwords for. A
+// browser that has signed in to the account before counts for the account, so that a flood
+// from its address does not concern it. Other browsers count for their address.
+func hashOwner(l Login) string {
+	if l.Device != "" {
+		return "user " + strings.ToLower(l.Username)
+	}
+	return "address " + addressSubject(byLoginAddress, l.From).name
 }
 
-// busyRetry is when a turn of the password queue should be free: it is served
+func (c *Client) hash(ctx context.Context, owner, text string) (string, error) {
+	hash, err := c.hasher.Hash(ctx, owner, text)
+	return hash, c.hasherError(ctx, err)
+}
+
+// PasswordPlaces returns the pool of the passwords that are hashed or wait for it.
+func (c *Client) PasswordPlaces() *share.Pool { return c.hasher.Places() }
+
+// busyRetry is when a place among the passwords should be free. All that wait are served
 // within half of it.
 const busyRetry = time.Second
 
-func (c *Client) busy(ctx context.Context, err error) error {
+// hasherError returns the error of this package for one of the hasher.
+func (c *Client) hasherError(ctx context.Context, err error) error {
+	var refused *share.Refused
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, password.ErrBusy):
-		return &Limited{RetryAfter: busyRetry}
+	case errors.As(err, &refused):
+		return &Limited{RetryAfter: busyRetry, Busy: refused}
 	}
 	return told(ctx, err)
 }

@@ -28,7 +28,7 @@ func (s *Service) Content(ctx context.Context, v *state.Video, variant video.Var
 		return nil, upstream.CancelledBy(err).Err
 	}
 	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // unless it was released with what it was used for
-	content, err := p.Video.Content(ctx, v.UpstreamID, variant, byteRange)
+	content, err := p.Video.Content(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID, variant, byteRange)
 	switch {
 	case err == nil, errors.Is(err, video.ErrJobNotFound), errors.Is(err, video.ErrNoVariant):
 		permit.Release(throttle.Outcome{Kind: throttle.Success})
@@ -87,7 +87,7 @@ func (s *Service) forget(ctx context.Context, v *state.Video) {
 	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Background, Last: true})
 	if err == nil {
 		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
-		err = ignoring(p.Video.Delete(ctx, v.UpstreamID), video.ErrJobNotFound)
+		err = ignoring(p.Video.Delete(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID), video.ErrJobNotFound)
 		permit.Release(p.outcome(err, "", s.Now()))
 	}
 	if err != nil {

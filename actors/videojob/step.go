@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/throttle"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
@@ -190,7 +191,7 @@ func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, 
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	defer stop()
-	id, status, err := p.Video.Submit(detached, s.video.ID, spec, s.svc.open)
+	id, status, err := p.Video.Submit(upstream.WithOwner(detached, string(s.video.Owner)), s.video.ID, spec, s.svc.open)
 	if err == nil && id == "" {
 		err = dialogue.BadUpstream("a video without an id")
 	}
@@ -249,7 +250,7 @@ func (s *step) poll(ctx context.Context) {
 	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in submit
 	limited, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	status, err := p.Video.Poll(limited, s.video.UpstreamID)
+	status, err := p.Video.Poll(upstream.WithOwner(limited, string(s.video.Owner)), s.video.UpstreamID)
 	if errors.Is(err, video.ErrJobNotFound) {
 		permit.Release(throttle.Outcome{Kind: throttle.Success})
 		if s.misses++; s.misses >= mostMisses {

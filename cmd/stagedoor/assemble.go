@@ -253,7 +253,7 @@ func (g *gateway) close(ctx context.Context) {
 // newEnv is time, randomness and memory as the real program has them.
 func newEnv(secret []byte, pool memory.Pool) *dialogue.Env {
 	return &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer(secret), Memory: pool,
-		Signatures: newVault(vaultSize)}
+		Signatures: newSignatureCache(maxSignatureSlots)}
 }
 
 // newID is an identifier body that grows with time, which the durable store is

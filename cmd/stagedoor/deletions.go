@@ -23,8 +23,8 @@ const (
 func keepDeleting(ctx context.Context, g *gateway) {
 	tick := time.NewTicker(deletionsEvery)
 	defer tick.Stop()
-	remove := func(ctx context.Context, provider, id string) error {
-		return g.runtime.Text().DeleteStored(ctx, responses.Shape, provider, responses.StoredPath(id))
+	remove := func(ctx context.Context, d state.UpstreamDeletion) error {
+		return g.runtime.Text().DeleteStored(ctx, responses.Shape, string(d.Owner), d.Provider, responses.StoredPath(d.Response))
 	}
 	for lost := int64(0); ; {
 		select {
@@ -41,7 +41,7 @@ func keepDeleting(ctx context.Context, g *gateway) {
 }
 
 // deleteUpstream runs the deletions that are due. One that fails is due again later, so that it ends.
-func deleteUpstream(ctx context.Context, s *state.State, remove func(ctx context.Context, provider, id string) error, logger *slog.Logger) {
+func deleteUpstream(ctx context.Context, s *state.State, remove func(context.Context, state.UpstreamDeletion) error, logger *slog.Logger) {
 	for ctx.Err() == nil {
 		batch := s.UpstreamDeletions(deletionsBatch)
 		if len(batch) == 0 {
@@ -50,7 +50,7 @@ func deleteUpstream(ctx context.Context, s *state.State, remove func(ctx context
 		work := pool.New().WithMaxGoroutines(deletionsAtOnce).WithContext(ctx)
 		for _, d := range batch {
 			work.Go(func(ctx context.Context) error {
-				failure := remove(ctx, d.Provider, d.Response)
+				failure := remove(ctx, d)
 				if ctx.Err() != nil {
 					return ctx.Err() // it is due in the next process
 				}

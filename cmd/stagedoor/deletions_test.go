@@ -46,14 +46,14 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 	broken := errors.New("the provider cannot be reached")
 	round := func(answer error) {
 		t.Helper()
-		remove := func(_ context.Context, provider, id string) error {
+		remove := func(_ context.Context, d state.UpstreamDeletion) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if provider != "vendor" {
-				t.Errorf("%s was asked for %s", provider, id)
+			if d.Provider != "vendor" {
+				t.Errorf("%s was asked for %s", d.Provider, d.Response)
 			}
-			asked[id]++
-			order = append(order, id)
+			asked[d.Response]++
+			order = append(order, d.Response)
 			return answer
 		}
 		deleteUpstream(t.Context(), s, remove, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -149,5 +149,8 @@ func TestDeletionsThatFailAreGivenUp(t *testing.T) {
 	}
 	if attempts < 30 || attempts > 50 || !givenUp {
 		t.Errorf("%d attempts, given up: %v", attempts, givenUp)
+	}
+	if n := s.Stats().DeletionsGivenUp; n != 1 {
+		t.Errorf("%d deletions are counted as given up, want 1", n)
 	}
 }

@@ -41,7 +41,8 @@ func (g *gateway) pools() []share.Stats {
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
 	for _, p := range []*share.Pool{requests, bodies, g.memory, g.watchers, content, files,
-		g.runtime.Background().Slots(), g.runtime.Videos().Slots(), g.state.WaitingDeliveries()} {
+		g.runtime.Background().Slots(), g.runtime.Videos().Slots(), g.state.WaitingDeliveries(),
+		g.runtime.Tokens().PasswordPlaces(), g.runtime.Ledger().UsageRows()} {
 		out = append(out, p.Stats())
 	}
 	return out

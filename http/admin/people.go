@@ -130,7 +130,7 @@ func refusal(err error) error {
 	case errors.Is(err, tokens.ErrTooMany):
 		return &refused{http.StatusConflict, err.Error(), err}
 	case errors.Is(err, tokens.ErrLimited):
-		return &refused{http.StatusTooManyRequests, "too many passwords are being hashed, try again later", err}
+		return &refused{http.StatusTooManyRequests, err.Error(), err}
 	}
 	return err
 }

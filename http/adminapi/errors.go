@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/share"
 )
 
 func notFound(param, message string) *dialogue.Error {
@@ -24,14 +26,17 @@ func told(err error) error {
 	var known *dialogue.Error
 	var field *tokens.FieldError
 	var limited *tokens.Limited
+	var refused *share.Refused
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &field):
 		return dialogue.Invalid(field.Field, field.Rule)
+	case errors.As(err, &refused):
+		return envelope.From(refused)
 	case errors.As(err, &limited):
 		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded", RetryAfter: limited.RetryAfter,
-			Message: "too many passwords are being hashed, try again later"}
+			Message: "too many attempts, try again later"}
 	case errors.Is(err, tokens.ErrNotFound), errors.Is(err, state.ErrNotFound):
 		return notFound("", "there is no such thing")
 	case errors.Is(err, tokens.ErrExists), errors.Is(err, state.ErrExists):

@@ -77,6 +77,7 @@ var pools = map[string]string{
 	share.Content:    "pictures and uploads",
 	share.Files:      "files of pictures and uploads",
 	share.Watchers:   "connections that watch",
+	share.Passwords:  "passwords that are hashed",
 }
 
 // sendable returns e with a status that may be sent. net/http panics on some numbers, and

@@ -165,7 +165,7 @@ func (rc *requestContext) judge() error {
 	if rc.request.Mask == nil {
 		return nil
 	}
-	err := mask.Check(rc.r.Context(), rc.request.Sources[0], rc.request.Mask)
+	err := mask.Check(rc.r.Context(), string(rc.owner()), rc.request.Sources[0], rc.request.Mask)
 	var flaw mask.Flaw
 	switch {
 	case errors.As(err, &flaw):

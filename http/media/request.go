@@ -61,6 +61,7 @@ func (rc *requestContext) enter() error {
 // admit performs what is left to check once the request is known: its model, the
 // key's limit of tokens, and room for the pictures if they are to have addresses.
 func (rc *requestContext) admit() error {
+	rc.request.Owner = string(rc.owner())
 	if err := rc.admitTo(rc.request.Model, rc.estimate()); err != nil || rc.request.Inline {
 		return err
 	}

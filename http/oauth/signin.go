@@ -140,6 +140,9 @@ func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, t step, us
 		view.Problem = "This account is disabled."
 	case errors.Is(err, tokens.ErrLimited):
 		view.Problem = "Too many attempts. Wait a little and try again."
+		if limited := (*tokens.Limited)(nil); errors.As(err, &limited) && limited.Busy != nil {
+			view.Problem = "Too many passwords are being checked. Wait a little and try again."
+		}
 		f := refusalOf(err)
 		status = f.status
 		setRetry(w.Header(), f.retry)

@@ -54,7 +54,7 @@ func (rc *requestContext) counted() (body []byte, estimated bool, err error) {
 func (rc *requestContext) askForCount() []byte {
 	q := rc.textRequest()
 	reply := rc.handlers.Requests.Inquire(rc.r.Context(), q, func(t dialogue.Target) (shapes.Call, error) {
-		call, err := rc.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{}, rc.handlers.Env)
+		call, err := rc.shape.Patch(q.Body, q.In, q.Head, t, &dialogue.Report{}, rc.handlers.Env.ForOwner(string(rc.owner())))
 		if err != nil {
 			return call, err
 		}
@@ -88,5 +88,5 @@ func (rc *requestContext) decodeToCount(claim *memory.Claim) (*dialogue.Request,
 	if err := claim.Grow(memory.OfTranslation(rc.payload)); err != nil {
 		return nil, dialogue.NoMemory(err)
 	}
-	return rc.shape.Decode(rc.payload, rc.in, rc.handlers.Env)
+	return rc.shape.Decode(rc.payload, rc.in, rc.handlers.Env.ForOwner(string(rc.owner())))
 }

@@ -384,7 +384,7 @@ func (hs *Handlers) deleteUpstream(ctx context.Context, h *state.ResponseHeader)
 	if h.Provider == "" {
 		return nil
 	}
-	err := hs.Requests.DeleteStored(ctx, responses.Shape, h.Provider, responses.StoredPath(h.ID))
+	err := hs.Requests.DeleteStored(ctx, responses.Shape, string(h.Owner), h.Provider, responses.StoredPath(h.ID))
 	if errors.Is(err, text.ErrNoProvider) {
 		return nil
 	}

@@ -366,15 +366,16 @@ type Capabilities struct {
 	Prefill bool
 }
 
-// SignatureCache keeps the thought signatures of tool calls by call id, for clients whose
-// shape has no field for them. Implementations are bounded and safe for concurrent use.
+// SignatureCache keeps the thought signatures of an owner's tool calls by call id, for clients
+// whose shape has no field for them. Implementations are bounded, keep no owner's signatures at
+// the cost of another, and are safe for concurrent use.
 type SignatureCache interface {
-	Remember(callID, signature string)
-	Recall(callID string) (signature string, ok bool)
+	Remember(owner, callID, signature string)
+	Recall(owner, callID string) (signature string, ok bool)
 }
 
 // Env gives decoders, encoders, parsers and emitters time, randomness and memory, so that
-// tests can replace them. One Env serves many requests.
+// tests can replace them. One Env serves many requests of one owner.
 type Env struct {
 	Now func() time.Time
 	// ID returns a new identifier without a prefix. It has only letters and digits, which are
@@ -382,8 +383,29 @@ type Env struct {
 	ID         func() string
 	Sealer     *Sealer
 	Signatures SignatureCache // never nil
+	// Owner is the owner of the requests that the Env serves. Its signatures are kept apart
+	// from those of other owners.
+	Owner string
 	// Memory bounds the memory that requests take beyond their bodies. Nil sets no bound.
 	Memory memory.Pool
+}
+
+// ForOwner returns a copy of e that serves the requests of an owner.
+func (e *Env) ForOwner(owner string) *Env {
+	own := *e
+	own.Owner = owner
+	return &own
+}
+
+// RememberSignature keeps the thought signature of a call for its owner.
+func (e *Env) RememberSignature(callID, signature string) {
+	e.Signatures.Remember(e.Owner, callID, signature)
+}
+
+// RecallSignature returns the thought signature of a call if the owner has made the call and
+// it has not been forgotten.
+func (e *Env) RecallSignature(callID string) (signature string, ok bool) {
+	return e.Signatures.Recall(e.Owner, callID)
 }
 
 // PromptText returns the text of one of Request.Prompts, or false if it is a list of token ids.

@@ -28,14 +28,14 @@ const (
 	deflateRatio      = 1032 // of the best compression that PNG has
 )
 
-// decodings has room for the pictures that are decoded at a time. It belongs to the process and
-// not to a caller, because it bounds the memory of the process.
-var decodings = make(chan struct{}, maxDecodings)
+// decodings grants the decodings of the process, and not of a caller, because it bounds the
+// memory of the process.
+var decodings = newQueue(maxDecodings)
 
 // withPicture decodes a picture, after it has checked the header, and calls use with it. It waits
-// for room until ctx ends. The room is kept until use returns, because the picture is in memory
+// for the owner's turn until ctx ends. The room is kept until use returns, because the picture is in memory
 // until then.
-func withPicture(ctx context.Context, f *picture.File, use func(image.Image) error) error {
+func withPicture(ctx context.Context, owner string, f *picture.File, use func(image.Image) error) error {
 	if size := f.Dimensions(); max(size.Width, size.Height) > maxSide || size.Pixels() > maxPixels {
 		return TooLarge
 	}
@@ -44,31 +44,26 @@ func withPicture(ctx context.Context, f *picture.File, use func(image.Image) err
 		if err := checkPNG(f); err != nil {
 			return err
 		}
-		return decodeWith(ctx, f, png.Decode, use)
+		return decodeWith(ctx, owner, f, png.Decode, use)
 	case "image/jpeg":
 		if f.Dimensions().Pixels() > f.Size*jpegPixelsPerByte {
 			return Truncated
 		}
-		return decodeWith(ctx, f, jpeg.Decode, use)
+		return decodeWith(ctx, owner, f, jpeg.Decode, use)
 	}
 	if err := checkWebP(f); err != nil {
 		return err
 	}
-	return decodeWith(ctx, f, webp.Decode, use)
+	return decodeWith(ctx, owner, f, webp.Decode, use)
 }
 
 type decoder func(io.Reader) (image.Image, error)
 
-func decodeWith(ctx context.Context, f *picture.File, decode decoder, use func(image.Image) error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+func decodeWith(ctx context.Context, owner string, f *picture.File, decode decoder, use func(image.Image) error) error {
+	if err := decodings.acquire(ctx, owner); err != nil {
+		return err
 	}
-	select {
-	case decodings <- struct{}{}:
-		defer func() { <-decodings }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	defer decodings.release(owner)
 	decoded, err := decodeSafely(decode, f.Reader())
 	if err != nil {
 		return err

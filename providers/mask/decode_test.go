@@ -5,6 +5,7 @@ import (
 	"errors"
 	"image"
 	"io"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -20,9 +21,8 @@ func TestAtMostTwoPicturesAreInMemoryAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		// Channels belong to the bubble that makes them.
-		defer func(outside chan struct{}) { decodings = outside }(decodings)
-		decodings = make(chan struct{}, maxDecodings)
+		// Channels belong to the bubble that makes them, so the queue must be empty.
+		owner := func(i int) string { return strconv.Itoa(i) }
 		started, finish := 0, make(chan struct{})
 		decode := func(io.Reader) (image.Image, error) {
 			started++
@@ -33,9 +33,9 @@ func TestAtMostTwoPicturesAreInMemoryAtATime(t *testing.T) {
 			return nil
 		}
 		var wg conc.WaitGroup
-		for range maxDecodings {
+		for i := range maxDecodings {
 			wg.Go(func() {
-				if err := decodeWith(context.Background(), f, decode, use); err != nil {
+				if err := decodeWith(context.Background(), owner(i), f, decode, use); err != nil {
 					t.Error(err)
 				}
 			})
@@ -44,7 +44,7 @@ func TestAtMostTwoPicturesAreInMemoryAtATime(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		left := errors.New("the client has left")
 		wg.Go(func() {
-			if err := decodeWith(ctx, f, decode, use); !errors.Is(err, left) {
+			if err := decodeWith(ctx, owner(maxDecodings), f, decode, use); !errors.Is(err, left) {
 				t.Errorf("the waiting picture: got %v, want %v", err, left)
 			}
 		})
@@ -56,8 +56,8 @@ func TestAtMostTwoPicturesAreInMemoryAtATime(t *testing.T) {
 		synctest.Wait()
 		close(finish)
 		wg.Wait()
-		if len(decodings) != 0 {
-			t.Errorf("%d decodings are still counted", len(decodings))
+		if q := decodings; q.used+len(q.held)+len(q.waiting)+len(q.turns) != 0 {
+			t.Errorf("%d decodings are still counted, and %d owners wait", q.used, len(q.turns))
 		}
 	})
 }

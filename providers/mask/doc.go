@@ -14,5 +14,7 @@
 //
 // # Concurrency
 //
-// All functions are safe for concurrent use. They wait while two other masks are in memory.
+// All functions are safe for concurrent use. They wait while two other masks are in memory, or
+// one of the same owner. Owners take turns, so no owner waits for all masks of another. An owner
+// is the user of a key, or the key if it has no user.
 package mask

@@ -46,12 +46,12 @@ const leastBlackShare = 10
 //   - At least a tenth of the area is black.
 //
 // Other errors are the cause of the end of ctx and errors of the file system.
-func Check(ctx context.Context, source, mask *picture.File) error {
+func Check(ctx context.Context, owner string, source, mask *picture.File) error {
 	if size := mask.Dimensions(); size != source.Dimensions() {
 		return Flaw(fmt.Sprintf("must have the dimensions of the image, %s, and has %s", source.Dimensions(), size))
 	}
 	var n pixelCount
-	err := withPicture(ctx, mask, func(decoded image.Image) error {
+	err := withPicture(ctx, owner, mask, func(decoded image.Image) error {
 		if mask.MediaType == "image/png" {
 			return n.addExact(decoded)
 		}

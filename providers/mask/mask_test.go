@@ -109,7 +109,7 @@ func file(t testing.TB, data []byte) *picture.File {
 
 func check(t testing.TB, data []byte, width, height int) error {
 	t.Helper()
-	return mask.Check(context.Background(), &picture.File{Width: width, Height: height}, file(t, data))
+	return mask.Check(context.Background(), "ann", &picture.File{Width: width, Height: height}, file(t, data))
 }
 
 var box = image.Rect(0, 0, 20, 10)
@@ -173,7 +173,7 @@ func TestCheckAppliesTheRulesOfTheVendor(t *testing.T) {
 		{"JPEG cut off", quality(t, 95, edge)[:700], mask.Damaged},
 	} {
 		f := file(t, tt.data)
-		got := mask.Check(context.Background(), f, f)
+		got := mask.Check(context.Background(), "ann", f, f)
 		if !errors.Is(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
@@ -250,7 +250,7 @@ func TestFilesThatAreTooLargeOrTooShortAreRefusedBeforeDecoding(t *testing.T) {
 	} {
 		f := file(t, tt.data)
 		before := allocated()
-		err := mask.Check(context.Background(), f, f)
+		err := mask.Check(context.Background(), "ann", f, f)
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}
@@ -273,7 +273,7 @@ func TestDecodingTakesAtMostSixteenBytesForEachPixel(t *testing.T) {
 	}
 	f := file(t, rawPNG(side, side, 16, 6, 1, bytes.NewReader(data)))
 	before := allocated()
-	if err := mask.Check(context.Background(), f, f); err != nil {
+	if err := mask.Check(context.Background(), "ann", f, f); err != nil {
 		t.Fatal(err)
 	}
 	if cost := allocated() - before; cost > side*side*perPixel+1<<19 {
@@ -283,7 +283,7 @@ func TestDecodingTakesAtMostSixteenBytesForEachPixel(t *testing.T) {
 
 func TestMasksAreConvertedBetweenTransparencyAndBlack(t *testing.T) {
 	edited := paint(image.NewNRGBA(box), 100, color.NRGBA{R: 200, A: 0x7f}, color.NRGBA{B: 9, A: 0x80})
-	black, err := mask.FromAlpha(file(t, encode(t, edited)))
+	black, err := mask.FromAlpha("ann", file(t, encode(t, edited)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestMasksAreConvertedBetweenTransparencyAndBlack(t *testing.T) {
 	if got, want := decoded, gray(100); !reflect.DeepEqual(got, want) {
 		t.Errorf("the mask of black and white differs: got %v at 0,0", got.At(0, 0))
 	}
-	clear, err := mask.ToAlpha(black)
+	clear, err := mask.ToAlpha("ann", black)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestMasksAreConvertedBetweenTransparencyAndBlack(t *testing.T) {
 		{"JPEG", quality(t, 90, gray(100)), mask.NotPNG},
 		{"too many pixels", rawPNG(8192, 8192, 8, 6, 0, rows(1, 0)), mask.TooLarge},
 	} {
-		if _, got := mask.FromAlpha(file(t, tt.data)); !errors.Is(got, tt.want) {
+		if _, got := mask.FromAlpha("ann", file(t, tt.data)); !errors.Is(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -332,7 +332,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	gone := errors.New("gone")
 	cancel(gone)
 	f := file(t, rawPNG(8, 4096, 1, 0, 0, rows(4096, 0, 0)))
-	if err := mask.Check(ctx, f, f); !errors.Is(err, gone) {
+	if err := mask.Check(ctx, "ann", f, f); !errors.Is(err, gone) {
 		t.Errorf("got %v, want the cause of the end", err)
 	}
 }
@@ -351,7 +351,7 @@ func FuzzMask(f *testing.F) {
 		if p.Dimensions().Pixels() > 1<<20 {
 			return // only slow
 		}
-		got := mask.Check(context.Background(), p, p)
+		got := mask.Check(context.Background(), "ann", p, p)
 		decoded, err := png.Decode(bytes.NewReader(data))
 		if err != nil || got != nil {
 			return
@@ -384,7 +384,7 @@ func bench(b *testing.B, data []byte, want error) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if err := mask.Check(context.Background(), f, f); !errors.Is(err, want) {
+		if err := mask.Check(context.Background(), "ann", f, f); !errors.Is(err, want) {
 			b.Fatal(err)
 		}
 	}

@@ -71,6 +71,9 @@ type Request struct {
 	Partials int // unfinished images to send before the final one, 0..3
 
 	User string
+	// Owner is the user of the client's key, or the key if it has no user. Masks of different
+	// owners are converted in turns.
+	Owner string
 	// Inline says that the client gets the picture itself and not an address.
 	Inline bool
 

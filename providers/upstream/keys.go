@@ -66,7 +66,8 @@ func (k *Keys) Take(now time.Time, model string) string {
 // Refuse benches key for all models until d from now.
 func (k *Keys) Refuse(key string, now time.Time, d time.Duration) { k.bench(key, "", now, d) }
 
-// maxBenched is how many entries are kept before those that have ended are removed.
+// maxBenched bounds the entries. A new one takes the place of those that have ended, else of the
+// one that ends first. A key whose entry is lost is tried again sooner, so it costs one refusal.
 const maxBenched = 256
 
 func (k *Keys) bench(key, model string, now time.Time, d time.Duration) {
@@ -75,11 +76,26 @@ func (k *Keys) bench(key, model string, now time.Time, d time.Duration) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.benched) >= maxBenched {
-		maps.DeleteFunc(k.benched, func(_ benched, until time.Time) bool { return !until.After(now) })
+	if _, known := k.benched[benched{key, model}]; !known && len(k.benched) >= maxBenched {
+		k.makeRoom(now)
 	}
 	k.benched[benched{key, model}] = now.Add(d)
 	k.any.Store(true)
+}
+
+// makeRoom removes the entries that have ended, else the one of a model that ends first. k.mu must be held.
+func (k *Keys) makeRoom(now time.Time) {
+	maps.DeleteFunc(k.benched, func(_ benched, until time.Time) bool { return !until.After(now) })
+	if len(k.benched) < maxBenched {
+		return
+	}
+	var first benched
+	for b, until := range k.benched {
+		if b.model != "" && (first.model == "" || until.Before(k.benched[first])) {
+			first = b
+		}
+	}
+	delete(k.benched, first)
 }
 
 // Judge benches key for what its use for the model brought: for all models and for long if

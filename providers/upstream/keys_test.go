@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -64,5 +65,26 @@ func TestARequestThatNeverFitsIsKnownByItsMessage(t *testing.T) {
 	f := upstream.Refused(dialogue.Traits{}, 429, map[string][]string{"Retry-After": {"2"}}, &dialogue.Error{Status: 429, Message: "request too large"})
 	if f.TooLarge {
 		t.Error("the provider named a time, so waiting helps")
+	}
+}
+
+func TestManyRateLimitsDoNotGrowWhatIsKeptOfKeys(t *testing.T) {
+	k, now := upstream.NewKeys([]string{"k1", "k2"}), time.Unix(1000, 0)
+	k.Refuse("k1", now, upstream.Bench)
+	for i := range 1000 {
+		limited := &upstream.Failure{Class: upstream.RateLimited, RetryAfter: time.Hour + time.Duration(i)*time.Second}
+		k.Judge("k2", fmt.Sprint("m", i), limited, now)
+	}
+	resting := 0
+	for i := range 1000 {
+		if k.Usable(fmt.Sprint("m", i), now) == 0 {
+			resting++
+		}
+	}
+	if resting != 255 || k.Usable("m999", now) != 0 {
+		t.Errorf("the second key rests for %d models, want the latest 255", resting)
+	}
+	if k.Take(now, "idle") != "k2" {
+		t.Error("the refused key does not rest any more")
 	}
 }

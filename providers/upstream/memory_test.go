@@ -79,6 +79,9 @@ func TestLargeRepliesAreCountedForTheirOwner(t *testing.T) {
 			send := func() (*Reply, error) {
 				return client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/v1/x", Owner: "ann"}, nil, "")
 			}
+			inherit := func() (*Reply, error) {
+				return client.Send(WithOwner(t.Context(), "ann"), Request{Method: http.MethodGet, Path: "/v1/x"}, nil, "")
+			}
 			read := func(call func() (*Reply, error)) error {
 				r, err := call()
 				if err != nil {
@@ -91,7 +94,7 @@ func TestLargeRepliesAreCountedForTheirOwner(t *testing.T) {
 				}
 				return err
 			}
-			for _, call := range []func() (*Reply, error){do, send} {
+			for _, call := range []func() (*Reply, error){do, send, inherit} {
 				if err := read(call); err != nil || budget.used != 0 {
 					t.Fatalf("got %v, and %d bytes are left counted", err, budget.used)
 				}

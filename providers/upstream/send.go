@@ -29,8 +29,25 @@ type Request struct {
 	Length int64
 	// Model is what a rate limit that the provider reports is about; "": no model.
 	Model string
-	// Owner is whose memory a large reply takes.
+	// Owner is whose memory a large reply takes. "" is the owner that WithOwner gave the context.
 	Owner string
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context in which the large replies of Requests without an Owner count for
+// owner. Providers of videos make several calls for one job and do not know its owner.
+func WithOwner(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+// ownerOf returns the owner of a Request that is sent in ctx.
+func ownerOf(ctx context.Context, r *Request) string {
+	if r.Owner != "" {
+		return r.Owner
+	}
+	owner, _ := ctx.Value(ownerKey{}).(string)
+	return owner
 }
 
 // maxRedirects bounds the way to a download. Other calls follow none.
@@ -44,7 +61,7 @@ func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Head
 	if err != nil {
 		return nil, unusable(err)
 	}
-	reply := &Reply{memory: memory.NewClaim(c.memory, r.Owner)}
+	reply := &Reply{memory: memory.NewClaim(c.memory, ownerOf(ctx, &r))}
 	reply.watch.begin(ctx, c.timeouts)
 	for hop := 0; ; hop++ {
 		if err := c.hop(reply, r, to, authorize, key); err != nil {

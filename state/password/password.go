@@ -1,21 +1,26 @@
 // Package password hashes and checks passwords with argon2id (decisions, Users:
-// 19 MiB, two passes, one lane), a bounded number at a time: one hash costs some
-// 20 ms and 19 MiB, so whoever could start many at once could stop the gateway.
+// 19 MiB, two passes, one lane), a bounded number at a time. One hash costs about
+// 20 ms and 19 MiB, so a client that could start many at once could stop the gateway.
 //
-// It is not for random secrets, which need no work (state.Hash), and it keeps
-// nothing: what Hash returns is for its caller to store.
+// It is not for random secrets, which need no work (state.Hash). It keeps nothing, so
+// the caller stores what Hash returns.
+//
+// # Errors
+//
+// Hash and Verify return a *share.Refused of the pool "passwords" if the owner has its
+// share of the places, or if all places are taken, and the cause of the end of ctx.
 package password
 
 import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/crypto/argon2"
+
+	"stagedoor/state/share"
 )
 
 // Limits of a Hasher.
@@ -24,24 +29,28 @@ const (
 	Queue    = 32 // calls that wait for their turn
 )
 
-// ErrBusy: too many wait already.
-var ErrBusy = errors.New("too many passwords are being checked")
-
-// Hasher hashes in turn. Any goroutine may use it; a process wants one.
+// Hasher hashes Parallel passwords at a time. Any goroutine may use it. A process wants one.
 type Hasher struct {
-	slots chan struct{}
-	calls atomic.Int64 // running and waiting
-	dummy func() hash
+	slots  chan struct{}
+	places *share.Pool // of calls that run or wait
+	dummy  func() hash
 }
 
 // New returns an idle Hasher.
 func New() *Hasher {
-	return &Hasher{slots: make(chan struct{}, Parallel), dummy: sync.OnceValue(newDummy)}
+	return &Hasher{
+		slots:  make(chan struct{}, Parallel),
+		places: share.New(share.Passwords, Parallel+Queue, 1),
+		dummy:  sync.OnceValue(newDummy),
+	}
 }
 
-// newDummy is a hash that no password has, to be compared with where there is
-// none: drawn instead of computed, so that the first unknown user costs no more
-// than the next.
+// Places returns the pool of the calls that run or wait.
+func (h *Hasher) Places() *share.Pool { return h.places }
+
+// newDummy returns a hash that no password has. Verify compares with it where there is no
+// stored hash. It is drawn at random and not computed, so that the first unknown user costs
+// no more than the next.
 func newDummy() hash {
 	h := hash{cost: standard, salt: make([]byte, saltSize), sum: make([]byte, sumSize)}
 	rand.Read(h.salt)
@@ -49,21 +58,21 @@ func newDummy() hash {
 	return h
 }
 
-// Hash returns a new salted hash of password as a PHC string. It waits for its
-// turn: ErrBusy, or the cause of ctx.
-func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
+// Hash returns a new salted hash of password as a PHC string. It waits for a slot and
+// counts for the owner while it waits and runs.
+func (h *Hasher) Hash(ctx context.Context, owner, password string) (string, error) {
 	fresh := hash{cost: standard, salt: make([]byte, saltSize)}
 	rand.Read(fresh.salt)
-	err := h.turn(ctx, func() { fresh.sum = fresh.of(password, sumSize) })
+	err := h.run(ctx, owner, func() { fresh.sum = fresh.of(password, sumSize) })
 	if err != nil {
 		return "", err
 	}
 	return fresh.String(), nil
 }
 
-// Verify tells whether stored is a hash of password. Where there is no user
-// stored is "": the answer is no, after the same work as for one.
-func (h *Hasher) Verify(ctx context.Context, stored, password string) (bool, error) {
+// Verify reports whether stored is a hash of password. If stored is "", because there is no
+// such user, it returns false after the same work. It counts for the owner as Hash does.
+func (h *Hasher) Verify(ctx context.Context, owner, stored, password string) (bool, error) {
 	known := stored != ""
 	want := h.dummy()
 	if known {
@@ -73,18 +82,18 @@ func (h *Hasher) Verify(ctx context.Context, stored, password string) (bool, err
 		}
 	}
 	var same int
-	err := h.turn(ctx, func() {
+	err := h.run(ctx, owner, func() {
 		same = subtle.ConstantTimeCompare(want.of(password, len(want.sum)), want.sum)
 	})
 	return err == nil && known && same == 1, err
 }
 
-// turn runs work when fewer than Parallel others run.
-func (h *Hasher) turn(ctx context.Context, work func()) error {
-	defer h.calls.Add(-1)
-	if h.calls.Add(1) > Parallel+Queue {
-		return ErrBusy
+// run calls work when fewer than Parallel others run.
+func (h *Hasher) run(ctx context.Context, owner string, work func()) error {
+	if err := h.places.Take(owner, 1); err != nil {
+		return err
 	}
+	defer h.places.Give(owner, 1)
 	select {
 	case h.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -92,7 +101,7 @@ func (h *Hasher) turn(ctx context.Context, work func()) error {
 	}
 	defer func() { <-h.slots }()
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // its turn came with the end
+		return context.Cause(ctx) // ctx ended as the slot became free
 	}
 	work()
 	return nil

@@ -3,22 +3,25 @@ package password
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"stagedoor/state/share"
 )
 
 var ctx = context.Background()
 
 func TestOnlyThePasswordItselfIsRight(t *testing.T) {
 	h := New()
-	stored, err := h.Hash(ctx, "correct horse")
+	stored, err := h.Hash(ctx, "ann", "correct horse")
 	if err != nil || !strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Fatalf("got %q, %v", stored, err)
 	}
-	other, err := h.Hash(ctx, "correct horse")
+	other, err := h.Hash(ctx, "ann", "correct horse")
 	if err != nil || other == stored {
 		t.Errorf("twice the same hash %q, %v: there is no salt", other, err)
 	}
@@ -34,7 +37,7 @@ func TestOnlyThePasswordItselfIsRight(t *testing.T) {
 		{"", "correct horse", false},
 		{"", "", false},
 	} {
-		if got, err := h.Verify(ctx, c.stored, c.password); got != c.want || err != nil {
+		if got, err := h.Verify(ctx, "ann", c.stored, c.password); got != c.want || err != nil {
 			t.Errorf("%q against %q: got %v, %v", c.password, c.stored, got, err)
 		}
 	}
@@ -44,17 +47,17 @@ func TestOnlyThePasswordItselfIsRight(t *testing.T) {
 // same salt.
 func TestKnownHash(t *testing.T) {
 	const known = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$K13EBUiG7JV+9ZxztmHFTdb7J0WQsnj2V8bZaqyPptE"
-	if ok, err := New().Verify(ctx, known, "password"); err != nil || !ok {
+	if ok, err := New().Verify(ctx, "ann", known, "password"); err != nil || !ok {
 		t.Errorf("got %v, %v", ok, err)
 	}
-	if ok, err := New().Verify(ctx, strings.Replace(known, "argon2id", "argon2i", 1), "password"); ok || !errors.Is(err, errPHC) {
+	if ok, err := New().Verify(ctx, "ann", strings.Replace(known, "argon2id", "argon2i", 1), "password"); ok || !errors.Is(err, errPHC) {
 		t.Errorf("as argon2i: got %v, %v", ok, err)
 	}
 }
 
 func TestOthersStringsAreRefused(t *testing.T) {
 	h := New()
-	good, err := h.Hash(ctx, "x")
+	good, err := h.Hash(ctx, "ann", "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,7 @@ func TestOthersStringsAreRefused(t *testing.T) {
 		good[:len(good)-40],
 		good + "=",
 	} {
-		if ok, err := h.Verify(ctx, bad, "x"); ok || !errors.Is(err, errPHC) {
+		if ok, err := h.Verify(ctx, "ann", bad, "x"); ok || !errors.Is(err, errPHC) {
 			t.Errorf("%q: got %v, %v, want errPHC", bad, ok, err)
 		}
 	}
@@ -94,60 +97,94 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestFewRunManyWaitTheRestIsRefused(t *testing.T) {
+func TestTwoRunManyWaitAndTheRestIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New()
-		var running, busy, done atomic.Int32
+		var running, refused, done atomic.Int32
 		hold := make(chan struct{})
 		var wg sync.WaitGroup
-		for range 100 {
+		for i := range 100 {
 			wg.Go(func() {
-				err := h.turn(ctx, func() { running.Add(1); <-hold; running.Add(-1); done.Add(1) })
-				if errors.Is(err, ErrBusy) {
-					busy.Add(1)
+				err := h.run(ctx, strconv.Itoa(i), func() { running.Add(1); <-hold; running.Add(-1); done.Add(1) })
+				if full := (*share.Refused)(nil); errors.As(err, &full) && full.Pool == share.Passwords && !full.Share {
+					refused.Add(1)
 				}
 			})
 		}
 		synctest.Wait()
-		if running.Load() != Parallel || busy.Load() != 100-Parallel-Queue {
-			t.Errorf("got %d running, %d refused", running.Load(), busy.Load())
+		if running.Load() != Parallel || refused.Load() != 100-Parallel-Queue {
+			t.Errorf("got %d running, %d refused", running.Load(), refused.Load())
 		}
 		close(hold)
 		wg.Wait()
 		if done.Load() != Parallel+Queue {
 			t.Errorf("done: got %d, want %d", done.Load(), Parallel+Queue)
 		}
-		if err := h.turn(ctx, func() {}); err != nil {
-			t.Errorf("afterwards: %v", err)
+		if err := h.run(ctx, "", func() {}); err != nil || h.Places().Used() != 0 {
+			t.Errorf("afterwards: %v, %d places in use", err, h.Places().Used())
 		}
 	})
 }
 
-func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
+func TestAFloodOfOneAddressDoesNotKeepOthersFromSigningIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, gone := New(), errors.New("gone")
+		h, hold := New(), make(chan struct{})
+		var refused atomic.Int32
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() {
+				err := h.run(ctx, "flood", func() { <-hold })
+				if own := (*share.Refused)(nil); errors.As(err, &own) && own.Pool == share.Passwords && own.Share {
+					refused.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if want := int32(1000 - (Parallel+Queue)/2); refused.Load() != want {
+			t.Errorf("%d calls of the flood are refused by its share, want %d", refused.Load(), want)
+		}
+		ran := atomic.Int32{}
+		for _, owner := range []string{"ann", "bob", "cem"} {
+			wg.Go(func() {
+				if err := h.run(ctx, owner, func() { ran.Add(1) }); err != nil {
+					t.Errorf("%s: %v", owner, err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(hold)
+		wg.Wait()
+		if ran.Load() != 3 {
+			t.Errorf("%d of three others were served", ran.Load())
+		}
+	})
+}
+
+func TestACallThatLeavesTheQueueMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, left := New(), errors.New("the client has left")
 		hold := make(chan struct{})
 		var wg sync.WaitGroup
-		for range Parallel {
-			wg.Go(func() { _ = h.turn(ctx, func() { <-hold }) })
+		for i := range Parallel {
+			wg.Go(func() { _ = h.run(ctx, strconv.Itoa(i), func() { <-hold }) })
 		}
 		synctest.Wait() // they run, the others wait
 		leaving, leave := context.WithCancelCause(ctx)
-		for range Queue {
+		for i := range Queue {
 			wg.Go(func() {
-				if err := h.turn(leaving, func() { t.Error("it ran") }); !errors.Is(err, gone) {
+				if err := h.run(leaving, strconv.Itoa(Parallel+i), func() { t.Error("it ran") }); !errors.Is(err, left) {
 					t.Errorf("got %v, want the cause", err)
 				}
 			})
 		}
 		synctest.Wait()
-		if err := h.turn(ctx, func() {}); !errors.Is(err, ErrBusy) {
-			t.Errorf("full: got %v, want ErrBusy", err)
+		if full := (*share.Refused)(nil); !errors.As(h.run(ctx, "ann", func() {}), &full) {
+			t.Error("a call was accepted although all places are taken")
 		}
-		leave(gone)
+		leave(left)
 		synctest.Wait()
 		ran := false
-		wg.Go(func() { _ = h.turn(ctx, func() { ran = true }) })
+		wg.Go(func() { _ = h.run(ctx, "ann", func() { ran = true }) })
 		synctest.Wait()
 		close(hold)
 		wg.Wait()
@@ -159,7 +196,7 @@ func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
 
 func BenchmarkVerify(b *testing.B) {
 	h := New()
-	stored, err := h.Hash(ctx, "correct horse")
+	stored, err := h.Hash(ctx, "ann", "correct horse")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -167,7 +204,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := h.Verify(ctx, stored, "correct horsf"); err != nil {
+				if _, err := h.Verify(ctx, "ann", stored, "correct horsf"); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -36,6 +36,8 @@ const (
 	Watchers   = "watchers"   // connections that watch, and long polls
 	Webhooks   = "webhooks"   // deliveries of webhooks that wait
 	Tries      = "tries"      // tries of deliveries under way at one endpoint of webhooks
+	Passwords  = "passwords"  // passwords that are hashed, and those that wait for it
+	Usage      = "usage"      // rows of usage that wait to be written
 )
 
 // Refused is the error of a claim that a pool does not grant.

@@ -104,6 +104,7 @@ var figures = []struct {
 	{"stagedoor.responses.stored", gauge, "{response}", "Responses that are stored."},
 	{"stagedoor.responses.size", gauge, "By", "Bytes of the responses that are stored."},
 	{"stagedoor.responses.refused", counter, "{request}", "Requests that were refused because their owner has its quota of stored responses."},
+	{"stagedoor.responses.undeleted", counter, "{response}", "Removed responses that their providers keep, by reason."},
 	{"stagedoor.pool.used", gauge, "{unit}", "What is in use of a pool: requests, bytes, jobs, connections."},
 	{"stagedoor.pool.capacity", gauge, "{unit}", "What a pool has; 0: it has no bound."},
 	{"stagedoor.pool.owners", gauge, "{owner}", "Owners that use a pool."},
@@ -181,6 +182,8 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	s.put("stagedoor.responses.stored", int64(stored.Responses))
 	s.put("stagedoor.responses.size", stored.ResponseBytes)
 	s.put("stagedoor.responses.refused", stored.ResponsesRefused)
+	s.put("stagedoor.responses.undeleted", stored.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
+	s.put("stagedoor.responses.undeleted", stored.DeletionsGivenUp, telemetry.Reason.String("given_up"))
 	for _, p := range o.sources.Pools() {
 		s.pool(p)
 	}

@@ -40,6 +40,9 @@ var notices = map[string]string{
 // retryUnavailable is when to come back if nobody knows better.
 const retryUnavailable = 5 * time.Second
 
+// busyPasswords is the problem of a form for whose password there is no place.
+const busyPasswords = "Too many passwords are being checked. Wait a little and try again."
+
 // problem puts an error into words for the form it is about. What is nobody's to
 // hear goes to the log.
 func (rc *requestContext) problem(err error) (status int, text string) {
@@ -58,6 +61,9 @@ func (rc *requestContext) problem(err error) (status int, text string) {
 		return http.StatusUnprocessableEntity, sentence(err.Error())
 	case errors.As(err, &limited):
 		setRetry(rc.w.Header(), limited.RetryAfter)
+		if limited.Busy != nil {
+			return http.StatusTooManyRequests, busyPasswords
+		}
 		return http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."
 	case errors.Is(err, state.ErrInsufficient):
 		return http.StatusUnprocessableEntity, "The account does not have that much: what is spent or held cannot be taken."

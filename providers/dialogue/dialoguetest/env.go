@@ -21,14 +21,14 @@ func NewEnv(unix int64, prefix string) *dialogue.Env {
 	}
 }
 
-// SignatureMap is a dialogue.SignatureCache without bounds. It is not safe for concurrent use.
+// SignatureMap is a dialogue.SignatureCache for one owner, without bounds. It is not safe for concurrent use.
 type SignatureMap map[string]string
 
 // Remember implements dialogue.SignatureCache.
-func (v SignatureMap) Remember(callID, signature string) { v[callID] = signature }
+func (v SignatureMap) Remember(_, callID, signature string) { v[callID] = signature }
 
 // Recall implements dialogue.SignatureCache.
-func (v SignatureMap) Recall(callID string) (signature string, ok bool) {
+func (v SignatureMap) Recall(_, callID string) (signature string, ok bool) {
 	signature, ok = v[callID]
 	return signature, ok
 }
@@ -37,7 +37,7 @@ func (v SignatureMap) Recall(callID string) (signature string, ok bool) {
 type NoSignatures struct{}
 
 // Remember implements dialogue.SignatureCache.
-func (NoSignatures) Remember(string, string) {}
+func (NoSignatures) Remember(_, _, _ string) {}
 
 // Recall implements dialogue.SignatureCache.
-func (NoSignatures) Recall(string) (string, bool) { return "", false }
+func (NoSignatures) Recall(_, _ string) (string, bool) { return "", false }

@@ -340,7 +340,7 @@ func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 			sig = ""
 		}
 		if sig == "" {
-			sig, _ = e.env.Signatures.Recall(p.Call.ID)
+			sig, _ = e.env.RecallSignature(p.Call.ID)
 		}
 		list = append(list, sig)
 	}

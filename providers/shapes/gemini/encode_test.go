@@ -340,7 +340,7 @@ func TestThinkingIsToldInTheModelsWords(t *testing.T) {
 
 func TestSignaturesComeBackWithTheirCalls(t *testing.T) {
 	env := newEnv()
-	env.Signatures.Remember("2", "remembered")
+	env.RememberSignature("2", "remembered")
 	own := called("1", "f", "")
 	own.Call.Signature = "own"
 	to := target()

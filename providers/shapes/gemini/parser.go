@@ -416,7 +416,7 @@ func (p *parser) complete(c *candidate) {
 	}
 	c.calls = append(c.calls, call.id)
 	if call.signature != "" {
-		p.env.Signatures.Remember(call.id, call.signature)
+		p.env.RememberSignature(call.id, call.signature)
 	}
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.next, PartKind: dialogue.CallPart,
 		Call: &dialogue.Call{ID: call.id, Name: call.name}, Origin: Name})

@@ -159,7 +159,7 @@ func TestACountOnceToldStands(t *testing.T) {
 func TestSignaturesAreRemembered(t *testing.T) {
 	env := newEnv()
 	fold(t, env, true, chunk(`{"functionCall":{"name":"f"},"thoughtSignature":"S"}`, stop))
-	if s, ok := env.Signatures.Recall("call_id1"); !ok || s != "S" {
+	if s, ok := env.RecallSignature("call_id1"); !ok || s != "S" {
 		t.Errorf("got %q", s)
 	}
 }

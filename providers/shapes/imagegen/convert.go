@@ -128,7 +128,7 @@ func (e *encoder) convertPictures() error {
 	if e.mask == nil || e.r.MaskKeeps {
 		return nil
 	}
-	black, err := mask.FromAlpha(e.mask)
+	black, err := mask.FromAlpha(e.r.Owner, e.mask)
 	var flaw mask.Flaw
 	switch {
 	case errors.As(err, &flaw):

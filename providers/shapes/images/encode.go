@@ -111,7 +111,7 @@ func (p parameters) form(r *picture.Request) (picture.Content, error) {
 	mask := r.Mask
 	if r.MaskKeeps {
 		var err error
-		if mask, err = toAlpha(r.Mask); err != nil {
+		if mask, err = toAlpha(r.Owner, r.Mask); err != nil {
 			return nil, err
 		}
 	}

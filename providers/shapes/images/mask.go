@@ -10,8 +10,8 @@ import (
 
 // toAlpha converts a mask of black and white to one of this shape, in which the part to change
 // is transparent.
-func toAlpha(f *picture.File) (*picture.File, error) {
-	converted, err := mask.ToAlpha(f)
+func toAlpha(owner string, f *picture.File) (*picture.File, error) {
+	converted, err := mask.ToAlpha(owner, f)
 	var flaw mask.Flaw
 	if errors.As(err, &flaw) {
 		return nil, dialogue.Invalid("mask", flaw.Error())

@@ -119,7 +119,7 @@ func (d *decoder) nested(path string, blocks gjson.Result) {
 // is recalled.
 func (d *decoder) call(b gjson.Result) *dialogue.Call {
 	c := &dialogue.Call{ID: b.Get("id").String(), Name: b.Get("name").String(), Args: b.Get("input").Raw}
-	c.Signature, _ = d.env.Signatures.Recall(c.ID)
+	c.Signature, _ = d.env.RecallSignature(c.ID)
 	return c
 }
 

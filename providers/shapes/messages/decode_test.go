@@ -83,7 +83,7 @@ func TestSealedThinkingComesBackToItsOrigin(t *testing.T) {
 
 func TestTheVaultGivesBackThoughtSignatures(t *testing.T) {
 	env := newEnv()
-	env.Signatures.Remember("call_1", "SIG")
+	env.RememberSignature("call_1", "SIG")
 	req := decode(t, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"f","input":{}}]}]}`, env)
 	if got := req.Turns[1].Parts[0].Call.Signature; got != "SIG" {
 		t.Errorf("got %q", got)

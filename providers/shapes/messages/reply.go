@@ -105,7 +105,7 @@ func (h *head) carrier(t *dialogue.Thinking, hasText bool) (signature, redacted 
 // remember keeps the thought signature of a call, which the shape cannot carry.
 func (h *head) remember(callID, signature string) {
 	if signature != "" {
-		h.env.Signatures.Remember(callID, signature)
+		h.env.RememberSignature(callID, signature)
 	}
 }
 

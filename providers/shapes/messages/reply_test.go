@@ -312,7 +312,7 @@ func foldDelta(block, d map[string]any, input *string) {
 func TestThoughtSignaturesOfCallsAreRemembered(t *testing.T) {
 	env := newEnv()
 	emitted(env, script())
-	if got, _ := env.Signatures.Recall("b"); got != "SIG" {
+	if got, _ := env.RecallSignature("b"); got != "SIG" {
 		t.Errorf("got %q", got)
 	}
 }

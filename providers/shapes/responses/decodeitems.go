@@ -109,7 +109,7 @@ func (d *decoder) message(item gjson.Result) {
 	case "assistant":
 		// A client that sends our items back sends the id under which the signature of the
 		// text is remembered.
-		if v, ok := d.env.Signatures.Recall(item.Get("id").Str); ok {
+		if v, ok := d.env.RecallSignature(item.Get("id").Str); ok {
 			parts = append(parts, dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: signatureOfText(v)})
 		}
 		d.turn(dialogue.Assistant, parts...)

@@ -45,7 +45,7 @@ func (e *emitter) closeText(p openPart, ev *dialogue.Event) {
 	c.closed = true
 	if ev.Signature != "" {
 		// The shape has no field for it, but the client sends the id back.
-		e.env.Signatures.Remember(it.id, signedText(ev))
+		e.env.RememberSignature(it.id, signedText(ev))
 	}
 	if e.stream {
 		e.closeTextEvents(p, c)
@@ -118,7 +118,7 @@ func (e *emitter) carrier(it *outputItem, t *dialogue.Thinking) string {
 
 func (e *emitter) closeCall(it *outputItem, ev *dialogue.Event) {
 	if ev.Signature != "" {
-		e.env.Signatures.Remember(it.callID, ev.Signature)
+		e.env.RememberSignature(it.callID, ev.Signature)
 	}
 	switch {
 	case it.unwrap != nil:

@@ -196,7 +196,7 @@ func TestSignaturesOfOthersAreRemembered(t *testing.T) {
 	text.Signature, call.Signature = "text-sig", "call-sig"
 	_, doc := emitAll(t, env, &dialogue.Request{Model: "m"}, reply(dialogue.ReasonTool,
 		open(0, dialogue.TextPart), say(0, "a"), text, openCall(1, "call_1", "f"), call))
-	if sig, _ := env.Signatures.Recall("call_1"); sig != "call-sig" {
+	if sig, _ := env.RecallSignature("call_1"); sig != "call-sig" {
 		t.Errorf("call: got %q", sig)
 	}
 	req := decode(t, env, `{"model":"m","input":`+doc.Get("output").Raw+`}`)
