@@ -62,7 +62,7 @@ func withChunks(chunks string) string {
 func readMask(input string) {
 	f, err := picture.NewFile("", []byte(input))
 	if err == nil {
-		_ = mask.Check(context.Background(), &picture.File{Width: 32, Height: 32}, f)
+		_ = mask.Check(context.Background(), "ann", &picture.File{Width: 32, Height: 32}, f)
 	}
 }
 
