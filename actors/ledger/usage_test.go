@@ -80,7 +80,9 @@ func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
 		store.Refuse(journal.ErrReadOnly) // so that the rows are gathered
 		for i := range 5000 {
-			c.CountUsage(state.UsageRow{Account: "7", Key: fmt.Sprint("key_", i%9), Model: fmt.Sprint("m", i), Requests: 1})
+			c.CountUsage(
+				state.UsageRow{Account: "7", Key: fmt.Sprint("key_", i%9), Model: fmt.Sprint("m", i), Requests: 1},
+			)
 		}
 		for i := range 100 {
 			c.CountUsage(state.UsageRow{Account: "8", Key: "key_ann", Model: fmt.Sprint("m", i), Requests: 1})
@@ -91,7 +93,10 @@ func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
 		}
 		store.Refuse(nil)
 		kittest.Pass(2 * time.Second)
-		rows, err := s.Usage(t.Context(), state.UsageQuery{Account: "8", From: s.Now(), To: s.Now(), Per: state.PerModel})
+		rows, err := s.Usage(
+			t.Context(),
+			state.UsageQuery{Account: "8", From: s.Now(), To: s.Now(), Per: state.PerModel},
+		)
 		if err != nil || len(rows) != 100 {
 			t.Errorf("the other account has %d rows (%v), want one for each of 100 models", len(rows), err)
 		}

@@ -111,7 +111,13 @@ func TestAddressesAreWhoTheyAre(t *testing.T) {
 		{"2001:db8:1:2::1", "2001:db8:1:3::1", false},
 		{"fe80::1%eth0", "fe80::1%eth1", true},
 	} {
-		a, b := addressSubject(byLoginAddress, netip.MustParseAddr(c.a)), addressSubject(byLoginAddress, netip.MustParseAddr(c.b))
+		a, b := addressSubject(
+			byLoginAddress,
+			netip.MustParseAddr(c.a),
+		), addressSubject(
+			byLoginAddress,
+			netip.MustParseAddr(c.b),
+		)
 		if (a == b) != c.same {
 			t.Errorf("%s and %s: got %v, %v", c.a, c.b, a, b)
 		}
@@ -205,7 +211,9 @@ func TestOneAddressCannotPushOutWhatIsKnownOfOthers(t *testing.T) {
 	l, now := newLimiter(maxSubjects), begin
 	most := 0
 	for i := range 100_000 { // a day, with more than one attempt a second
-		if s := loginSubjects(Login{Username: fmt.Sprint(i), From: netip.MustParseAddr("192.0.2.1")}); l.admit(now, s...) == 0 {
+		if s := loginSubjects(Login{Username: fmt.Sprint(i), From: netip.MustParseAddr("192.0.2.1")}); l.admit(
+			now,
+			s...) == 0 {
 			l.settle(now, failed, s...)
 		}
 		now = now.Add(864 * time.Millisecond)

@@ -87,7 +87,13 @@ func (c *Client) openSession(ctx context.Context, checked state.User) (string, S
 	return cookie, s, nil
 }
 
-func addSession(tx *state.Tx, u state.User, hash state.Hash, lifetime time.Duration, random io.Reader) (Session, error) {
+func addSession(
+	tx *state.Tx,
+	u state.User,
+	hash state.Hash,
+	lifetime time.Duration,
+	random io.Reader,
+) (Session, error) {
 	id, err := state.NewID("ses_", tx.Now(), random)
 	if err != nil {
 		return Session{}, err

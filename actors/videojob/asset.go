@@ -14,12 +14,20 @@ import (
 
 // Content opens content of a job that has completed. The caller closes it.
 // byteRange is a Range header's value or "". Errors are *dialogue.Error.
-func (s *Service) Content(ctx context.Context, v *state.Video, variant video.Variant, byteRange string) (*video.Content, error) {
+func (s *Service) Content(
+	ctx context.Context,
+	v *state.Video,
+	variant video.Variant,
+	byteRange string,
+) (*video.Content, error) {
 	p, ok := s.Providers(v.Provider)
 	if !ok || p.Video == nil {
 		return nil, noRoute(time.Second, nil)
 	}
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(gateTime), Last: true})
+	permit, err := p.Gate.Acquire(
+		ctx,
+		throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(gateTime), Last: true},
+	)
 	var refused *throttle.Refused
 	switch {
 	case errors.As(err, &refused):
@@ -52,7 +60,12 @@ func contentError(err error) error {
 
 // Expired is the error of content that is gone (wire/videos.md 5).
 func Expired() *dialogue.Error {
-	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "video_expired", Message: "the content of the video has expired"}
+	return &dialogue.Error{
+		Status:  404,
+		Type:    dialogue.TypeNotFound,
+		Code:    "video_expired",
+		Message: "the content of the video has expired",
+	}
 }
 
 // Delete makes a job that has ended nobody's, and then has its provider delete

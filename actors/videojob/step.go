@@ -312,7 +312,10 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 		return 0, nil
 	}
 	receipt.Usage, receipt.Prices, receipt.Flags = bill.Usage, bill.Prices, bill.Flags
-	return bill.Amount, hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt})
+	return bill.Amount, hold.Settle(
+		ctx,
+		ledger.Settlement{Amount: bill.Amount, Reason: ledger.Finished.String(), Receipt: receipt},
+	)
 }
 
 // outcome returns what the gate learns of one call for a model.

@@ -40,9 +40,11 @@ func (g *gateway) pools() []share.Stats {
 	requests, bodies := g.overload.Pools()
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
-	for _, p := range []*share.Pool{requests, bodies, g.memory, g.watchers, content, files,
-		g.runtime.Background().Slots(), g.runtime.Videos().Slots(), g.state.WaitingDeliveries(),
-		g.runtime.Tokens().PasswordPlaces(), g.runtime.Ledger().UsageRows()} {
+	h := g.house
+	for _, p := range []*share.Pool{
+		requests, bodies, g.memory, g.watchers, content, files, h.Background().Slots(), h.Videos().Slots(),
+		g.state.WaitingDeliveries(), h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
+	} {
 		out = append(out, p.Stats())
 	}
 	return out

@@ -36,7 +36,11 @@ type signature struct {
 }
 
 func newSignatureCache(slots int) *signatureCache {
-	return &signatureCache{byCall: make(map[ownedCall]*signature), slots: share.NewLatest[*signature](slots), most: slots}
+	return &signatureCache{
+		byCall: make(map[ownedCall]*signature),
+		slots:  share.NewLatest[*signature](slots),
+		most:   slots,
+	}
 }
 
 // Remember implements dialogue.SignatureCache. A signature that is larger than the cache is

@@ -50,7 +50,8 @@ func TestKnownHash(t *testing.T) {
 	if ok, err := New().Verify(ctx, "ann", known, "password"); err != nil || !ok {
 		t.Errorf("got %v, %v", ok, err)
 	}
-	if ok, err := New().Verify(ctx, "ann", strings.Replace(known, "argon2id", "argon2i", 1), "password"); ok || !errors.Is(err, errPHC) {
+	if ok, err := New().Verify(ctx, "ann", strings.Replace(known, "argon2id", "argon2i", 1), "password"); ok ||
+		!errors.Is(err, errPHC) {
 		t.Errorf("as argon2i: got %v, %v", ok, err)
 	}
 }
@@ -172,7 +173,10 @@ func TestACallThatLeavesTheQueueMakesRoom(t *testing.T) {
 		leaving, leave := context.WithCancelCause(ctx)
 		for i := range Queue {
 			wg.Go(func() {
-				if err := h.run(leaving, strconv.Itoa(Parallel+i), func() { t.Error("it ran") }); !errors.Is(err, left) {
+				if err := h.run(leaving, strconv.Itoa(Parallel+i), func() { t.Error("it ran") }); !errors.Is(
+					err,
+					left,
+				) {
 					t.Errorf("got %v, want the cause", err)
 				}
 			})

@@ -27,7 +27,6 @@ var shared = map[string]string{
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",
 	"http/text/items.go":               "ids of output items",
 	"providers/sandbox/picture.go":     "pictures that the simulator draws",
-	"providers/sandbox/sample.go":      "", // members of one sample
 	"providers/upstream/keys.go":       "keys of a provider that rest for a model",
 	"providers/upstream/sse.go":        "", // of one stream
 	"state/load.go":                    "", // it ends before anything is served

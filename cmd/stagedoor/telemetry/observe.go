@@ -103,7 +103,12 @@ var figures = []struct {
 	{"stagedoor.journal.failed", gauge, "{state}", "1: the store failed to write and stopped."},
 	{"stagedoor.responses.stored", gauge, "{response}", "Responses that are stored."},
 	{"stagedoor.responses.size", gauge, "By", "Bytes of the responses that are stored."},
-	{"stagedoor.responses.refused", counter, "{request}", "Requests that were refused because their owner has its quota of stored responses."},
+	{
+		"stagedoor.responses.refused",
+		counter,
+		"{request}",
+		"Requests that were refused because their owner has its quota of stored responses.",
+	},
 	{"stagedoor.responses.undeleted", counter, "{response}", "Removed responses that their providers keep, by reason."},
 	{"stagedoor.pool.used", gauge, "{unit}", "What is in use of a pool: requests, bytes, jobs, connections."},
 	{"stagedoor.pool.capacity", gauge, "{unit}", "What a pool has; 0: it has no bound."},
