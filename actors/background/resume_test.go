@@ -136,7 +136,7 @@ func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
 		resumed, failed := s.restart(func(context.Context, string, []byte) (*text.Request, error) {
 			return nil, &dialogue.Error{Status: 401, Type: dialogue.TypeAuthentication, Code: "invalid_api_key", Message: "the API key does not exist any more"}
 		})
-		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "not known here any more") {
+		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "does not exist any more") {
 			t.Errorf("%d resumed, %d failed: %s", resumed, failed, got.Body)
 		}
 	})

@@ -40,7 +40,7 @@ func (g *gateway) pools() []share.Stats {
 	requests, bodies := g.overload.Pools()
 	content, files := g.storage.content.Pools()
 	var out []share.Stats
-	h := g.house
+	h := g.runtime
 	for _, p := range []*share.Pool{
 		requests, bodies, g.memory, g.watchers, content, files, h.Background().Slots(), h.Videos().Slots(),
 		g.state.WaitingDeliveries(), h.Tokens().PasswordPlaces(), h.Ledger().UsageRows(),
