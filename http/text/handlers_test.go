@@ -5,9 +5,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -191,12 +193,16 @@ func TestKeyLimitsAreReportedAndEnforced(t *testing.T) {
 	g.key("limited", func(k *state.Key) { k.Limits = state.Limits{RPM: 2, TPM: 100_000} })
 	r := g.do("POST", asks[0].path, asks[0].body, g.as("limited")...)
 	for name, value := range map[string]string{
-		"X-Ratelimit-Limit-Requests": "2", "X-Ratelimit-Remaining-Requests": "1", "X-Ratelimit-Reset-Requests": "30s",
-		"X-Ratelimit-Limit-Tokens": "100000",
+		"X-Ratelimit-Limit-Requests": "2", "X-Ratelimit-Remaining-Requests": "1", "X-Ratelimit-Limit-Tokens": "100000",
 	} {
 		if got := r.header.Get(name); got != value {
 			t.Errorf("%s: got %q, want %q", name, got, value)
 		}
+	}
+	// Half of the minute's two requests is free again after 30 s, of which some may have passed on a busy machine.
+	if reset, err := time.ParseDuration(r.header.Get("X-Ratelimit-Reset-Requests")); err != nil ||
+		reset <= 20*time.Second || reset > 30*time.Second {
+		t.Errorf("X-Ratelimit-Reset-Requests: %v, %v", reset, err)
 	}
 	if r.header.Get("X-Ratelimit-Remaining-Tokens") == "" || r.header.Get("X-Ratelimit-Reset-Tokens") == "" {
 		t.Errorf("tokens: %v", r.header)
@@ -204,8 +210,8 @@ func TestKeyLimitsAreReportedAndEnforced(t *testing.T) {
 	g.do("POST", asks[0].path, asks[0].body, g.as("limited")...)
 	r = g.do("POST", asks[0].path, asks[0].body, g.as("limited")...)
 	want(t, r, 429, "rate_limit_exceeded")
-	if wait := r.header.Get("Retry-After"); wait != "30" {
-		t.Errorf("Retry-After %q", wait)
+	if wait, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || wait < 20 || wait > 30 {
+		t.Errorf("Retry-After %d, %v", wait, err)
 	}
 	if r.header.Get("X-Ratelimit-Remaining-Requests") != "0" {
 		t.Errorf("the refused one: %v", r.header)
