@@ -133,7 +133,7 @@ test('a wrong key is told apart from a lost connection', async (t) => {
   await page.goto(`${issuer}/live`);
   await page.fill('#key', 'sd-wrong');
   await button(page, 'Use this key').click();
-  await line(page, 'the API key is not known');
+  await line(page, 'unknown API key');
 });
 
 test('a browser that goes offline comes back to what happened meanwhile', async (t) => {
