@@ -2,13 +2,12 @@ package live
 
 import "sync"
 
-// buffer is what messages are put together in. Between two looks a watcher has
-// none.
+// buffer is a pooled buffer in which messages are assembled. A watcher that waits holds none.
 type buffer struct{ bytes []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// maxKept is how large a buffer may be that is used again.
+// maxKept is the size of the largest buffer that returns to the pool.
 const maxKept = 64 << 10
 
 func borrow() *buffer {

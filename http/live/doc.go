@@ -1,13 +1,11 @@
-// Package live shows what changes while it changes: video jobs to those who own
-// them, as server-sent events and over WebSockets (decisions.md "Images, imagegen,
-// videos"). Whatever else is to be pushed over a WebSocket brings a Source and
-// leaves the connection to Doors.Serve.
+// Package live pushes changes to clients: video jobs to their owners, as server-sent events and over
+// WebSockets (decisions.md "Images, imagegen, videos"). It does not change jobs.
 //
-// There is no hub. A watcher looks at the store, tells what is new since it looked
-// last and waits on a channel that the store closes at the next change. It looks
-// again when it has written what it had, so whoever reads slowly hears of fewer
-// states, always of the newest, and holds up nobody: nothing is queued for anyone.
-// Watchers ask no provider anything; there is one poll of a job however many watch.
+// Usage: other packages push their own messages over a WebSocket by passing a Source to
+// Handlers.Serve, which owns the connection.
 //
-// Package live changes nothing and decides nothing about jobs.
+// Concurrency: there is no hub and no queue. A watcher reads the store, writes the updates since its
+// last look and waits on a channel that the store closes at the next change. It looks again after it
+// has written, so a slow client gets fewer states, always the newest, and delays no other client. A
+// watcher never calls a provider: each job is polled once, no matter how many clients watch it.
 package live

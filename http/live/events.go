@@ -15,12 +15,12 @@ import (
 
 var (
 	heartbeat = []byte(": keep-alive\n")
-	// opening makes the reply's headers go out at once and tells a browser when to
-	// come back.
+	// opening makes the headers of the reply leave at once and sets how soon a browser
+	// reconnects.
 	opening = []byte("retry: 2000\n")
 )
 
-// stillEvery is how often it is asked whether a viewer may go on watching.
+// stillEvery is how often the gateway checks whether a viewer may continue to watch.
 const stillEvery = 2 * sse.HeartbeatEvery
 
 // JobEvents streams one job until it ends: GET /v1/videos/{id}/events.
@@ -36,11 +36,11 @@ func (hs *Handlers) JobEvents(w http.ResponseWriter, r *http.Request) {
 		hs.refuse(w, notFound(r.PathValue("id")))
 		return
 	case job.Final() && after == job.Changed:
-		// The only answer after which a browser does not come back.
+		// 204 is the only status after which a browser does not reconnect.
 		w.WriteHeader(http.StatusNoContent)
 		return
 	case after > job.Changed:
-		after = 0 // it was never told that
+		after = 0 // no event had this id
 	}
 	hs.stream(w, r, v, &single{state: hs.options.State, owner: v.owner, id: job.ID, after: after})
 }
@@ -55,7 +55,7 @@ func (hs *Handlers) AllEvents(w http.ResponseWriter, r *http.Request) {
 	hs.stream(w, r, v, newFeed(hs.options.State, v.owner, nil, after))
 }
 
-// admit finds out who watches and from which change on; 0: from the beginning.
+// admit identifies the viewer and returns the change after which to start, or 0 for a snapshot.
 func (hs *Handlers) admit(w http.ResponseWriter, r *http.Request) (*viewer, int64, error) {
 	v, err := hs.identify(w, r)
 	if err != nil {
@@ -74,12 +74,16 @@ func (hs *Handlers) admit(w http.ResponseWriter, r *http.Request) (*viewer, int6
 
 func notFound(id string) *dialogue.Error {
 	const most = 128
-	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "video_not_found", Param: "video_id",
-		Message: "there is no video " + strconv.QuoteToASCII(id[:min(len(id), most)])}
+	return &dialogue.Error{
+		Status:  http.StatusNotFound,
+		Type:    dialogue.TypeNotFound,
+		Code:    "video_not_found",
+		Param:   "video_id",
+		Message: "there is no video " + strconv.QuoteToASCII(id[:min(len(id), most)]),
+	}
 }
 
-// stream answers r with what follower tells until nothing more happens or
-// somebody leaves.
+// stream replies to r with the updates of f until there will be no more or the client leaves.
 func (hs *Handlers) stream(w http.ResponseWriter, r *http.Request, v *viewer, f follower) {
 	if err := hs.enter(v.owner); err != nil {
 		hs.refuse(w, err)
@@ -102,31 +106,31 @@ func (hs *Handlers) stream(w http.ResponseWriter, r *http.Request, v *viewer, f 
 		event := append(refused.AppendJSON([]byte("event: error\ndata: {\"error\":")), "}\n\n"...)
 		_ = s.out.Send(event) // the stream is over either way
 	}
-	accesslog.Note(w, slog.Int("events", s.told))
+	accesslog.Note(w, slog.Int("events", s.sent))
 	if !errors.Is(err, errEnd) && r.Context().Err() != nil {
 		accesslog.Outcome(w, statusClientLeft)
 	}
 }
 
-// statusClientLeft is what the log says of clients that left.
+// statusClientLeft is the status in the log for a client that has left.
 const statusClientLeft = 499
 
-// stream is one reply under way.
+// stream is one reply in progress.
 type stream struct {
 	out   *sse.Writer
 	still func() error
-	told  int
+	sent  int // events
 }
 
-// run tells news until it can't. What is ready is written at once; a slow client
-// keeps Send waiting, and what changes meanwhile is told once.
+// run sends updates until it fails. While a slow client blocks Send, further changes of a job are merged
+// into one update.
 func (s *stream) run(ctx context.Context, f follower) error {
 	look := time.NewTicker(sse.LookEvery)
 	defer look.Stop()
 	check := time.NewTicker(stillEvery)
 	defer check.Stop()
 	for {
-		more, sent, err := s.tell(f)
+		more, sent, err := s.sendUpdates(f)
 		if err != nil {
 			return err
 		}
@@ -139,13 +143,13 @@ func (s *stream) run(ctx context.Context, f follower) error {
 	}
 }
 
-// tell writes the next batch in one piece.
-func (s *stream) tell(f follower) (more <-chan struct{}, sent bool, err error) {
+// sendUpdates writes the next batch of updates in one piece.
+func (s *stream) sendUpdates(f follower) (more <-chan struct{}, sent bool, err error) {
 	b := borrow()
 	defer b.giveBack()
-	more, end := f.next(func(n news) error {
+	more, end := f.next(func(n update) error {
 		b.bytes = n.appendEvent(b.bytes)
-		s.told++
+		s.sent++
 		return nil
 	})
 	if len(b.bytes) > 0 {
@@ -156,7 +160,7 @@ func (s *stream) tell(f follower) (more <-chan struct{}, sent bool, err error) {
 	return more, len(b.bytes) > 0, end
 }
 
-// wait waits for news, and keeps the line warm meanwhile.
+// wait returns when there may be more updates. It sends heartbeats meanwhile.
 func (s *stream) wait(ctx context.Context, more <-chan struct{}, look, check <-chan time.Time) error {
 	for {
 		select {
@@ -179,7 +183,7 @@ func (s *stream) wait(ctx context.Context, more <-chan struct{}, look, check <-c
 	}
 }
 
-// rest keeps two looks apart.
+// rest waits between two looks. It reports false if ctx ends first.
 func rest(ctx context.Context) bool {
 	t := time.NewTimer(pace)
 	defer t.Stop()

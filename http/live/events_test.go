@@ -18,7 +18,9 @@ func TestAStreamOfOneJobEndsWithItsEnd(t *testing.T) {
 		v := s.job(me)
 		reply, events := s.get("/v1/videos/"+v.ID+"/events", key)
 		h := reply.Header
-		if reply.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("X-Accel-Buffering") != "no" || h.Get("Cache-Control") != "no-cache" {
+		if reply.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" ||
+			h.Get("X-Accel-Buffering") != "no" ||
+			h.Get("Cache-Control") != "no-cache" {
 			t.Fatalf("%d %v", reply.StatusCode, h)
 		}
 		if e := expect(t, events, "snapshot"); e.job["id"] != v.ID || e.job["status"] != "queued" || len(e.job) != 13 {
@@ -147,7 +149,8 @@ func TestASilentStreamIsKeptAliveAndEndsWithTheDoors(t *testing.T) {
 		_, events := s.get("/v1/videos/events", key)
 		expect(t, events, "ready")
 		began := time.Now()
-		if line, err := events.ReadString('\n'); err != nil || !strings.HasPrefix(line, ": ") || time.Since(began) > 16*time.Second {
+		if line, err := events.ReadString('\n'); err != nil || !strings.HasPrefix(line, ": ") ||
+			time.Since(began) > 16*time.Second {
 			t.Errorf("%q, %v after %s", line, err, time.Since(began))
 		}
 		s.handlers.Drain()

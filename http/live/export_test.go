@@ -2,7 +2,7 @@ package live
 
 import "stagedoor/state"
 
-// Fill enters as many watchers of an owner as there may be, and returns how many.
+// Fill adds watchers of an owner until one is refused, and returns their number.
 func (hs *Handlers) Fill(owner state.Owner) (n int, leave func()) {
 	for hs.enter(owner) == nil {
 		n++

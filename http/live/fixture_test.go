@@ -63,7 +63,18 @@ func newStage(t *testing.T) *stage {
 	s.auth = auth.New(nil, time.Now)
 	s.keys(key, foreign, noVideos)
 	const watchers = 100
-	s.handlers = live.New(live.Options{Logger: slog.New(slog.DiscardHandler), State: kept, Auth: s.auth, Limits: throttle.NewKeys(100), Watchers: share.New(share.Watchers, watchers, 1), Sessions: s, Origin: "https://gateway.example", Now: time.Now})
+	s.handlers = live.New(
+		live.Options{
+			Logger:   slog.New(slog.DiscardHandler),
+			State:    kept,
+			Auth:     s.auth,
+			Limits:   throttle.NewKeys(100),
+			Watchers: share.New(share.Watchers, watchers, 1),
+			Sessions: s,
+			Origin:   "https://gateway.example",
+			Now:      time.Now,
+		},
+	)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/videos/events", s.handlers.AllEvents)
 	mux.HandleFunc("GET /v1/videos/live", s.handlers.Jobs)
@@ -141,18 +152,37 @@ func (p *pipes) dial() (net.Conn, error) {
 // job keeps a new job.
 func (s *stage) job(owner state.Owner) state.Video {
 	s.t.Helper()
-	random := rand.NewChaCha8([32]byte{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32())})
+	random := rand.NewChaCha8(
+		[32]byte{byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32()), byte(rand.Uint32())},
+	)
 	id, err := state.NewID("video_", time.Now(), random)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.put(state.Video{ID: id, Owner: owner, Key: "cfg_" + key, Operation: "create", Model: "video-2", Prompt: "a cat", Size: "720x1280",
-		Seconds: 4, Phase: state.VideoQueued, Created: time.Now(), Deadline: time.Now().Add(time.Hour)})
+	return s.put(
+		state.Video{
+			ID:        id,
+			Owner:     owner,
+			Key:       "cfg_" + key,
+			Operation: "create",
+			Model:     "video-2",
+			Prompt:    "a cat",
+			Size:      "720x1280",
+			Seconds:   4,
+			Phase:     state.VideoQueued,
+			Created:   time.Now(),
+			Deadline:  time.Now().Add(time.Hour),
+		},
+	)
 }
 
 func (s *stage) put(v state.Video) state.Video {
 	s.t.Helper()
-	kept, err := state.Do(context.Background(), s.state, func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) })
+	kept, err := state.Do(
+		context.Background(),
+		s.state,
+		func(tx *state.Tx) (state.Video, error) { return tx.PutVideo(v) },
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}

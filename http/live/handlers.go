@@ -19,24 +19,24 @@ import (
 	"stagedoor/state/share"
 )
 
-// Options are what the doors are made of.
+// Options configure Handlers.
 type Options struct {
 	Logger *slog.Logger
 	State  *state.State
 	Auth   *auth.Authenticator
-	// Limits are the keys' own.
+	// Limits enforces the limits of keys.
 	Limits *throttle.Keys
-	// Watchers is the pool of all that watch. A watcher costs tens of kilobytes.
+	// Watchers limits all requests that watch. A watcher costs tens of kilobytes.
 	Watchers *share.Pool
-	// Sessions knows the people who are signed in; nil: only keys may watch.
+	// Sessions recognises signed-in users. If it is nil, only keys may watch.
 	Sessions Sessions
-	// Origin is how browsers reach the gateway, scheme://host[:port], beside the
-	// host they ask for.
+	// Origin is an origin of the gateway's pages, scheme://host[:port], in addition to
+	// the host of each request.
 	Origin string
 	Now    func() time.Time
 }
 
-// Doors are the handlers. Any goroutine may use them.
+// Handlers has the HTTP handlers for watching. It is safe for concurrent use.
 type Handlers struct {
 	options  Options
 	upgrader websocket.Upgrader
@@ -46,54 +46,55 @@ type Handlers struct {
 
 	mu       sync.Mutex
 	all      int
-	gone     chan struct{} // closed when the last one has left after Drain
+	empty    chan struct{} // closed when the last watcher has left after Drain
 	draining bool
 }
 
-// errDraining ends what is being watched when the gateway stops.
+// errDraining ends all watchers when the gateway shuts down.
 var errDraining = errors.New("the gateway is shutting down")
 
-// New makes the doors.
+// New returns Handlers.
 func New(o Options) *Handlers {
-	hs := &Handlers{options: o, gone: make(chan struct{})}
+	hs := &Handlers{options: o, empty: make(chan struct{})}
 	hs.upgrader = newUpgrader()
 	hs.ctx, hs.stop = context.WithCancelCause(context.Background())
 	return hs
 }
 
-// Drain refuses new watchers and ends the others: sockets are closed with 1001,
-// streams end, and both kinds of clients come back to whoever serves then.
+// Drain refuses new watchers and ends the others. Sockets are closed with 1001 and streams end, so that
+// both kinds of clients reconnect to another process.
 func (hs *Handlers) Drain() {
 	hs.mu.Lock()
 	if !hs.draining {
 		hs.draining = true
 		if hs.all == 0 {
-			close(hs.gone)
+			close(hs.empty)
 		}
 	}
 	hs.mu.Unlock()
 	hs.stop(errDraining)
 }
 
-// Wait waits after Drain until every watcher has left. The server does not know
-// the connections of sockets, so it does not wait for them.
+// Wait returns after Drain when every watcher has left. http.Server.Shutdown does not wait for sockets,
+// because their connections are hijacked.
 func (hs *Handlers) Wait(ctx context.Context) error {
 	select {
-	case <-hs.gone:
+	case <-hs.empty:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// Watching is how many watchers there are.
+// Watching returns the number of watchers.
 func (hs *Handlers) Watching() int {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return hs.all
 }
 
-// enter counts a watcher in. The caller calls leave when its watching has ended.
+// enter adds a watcher, or returns the error that refuses it. The caller calls leave when the watcher
+// has ended.
 func (hs *Handlers) enter(owner state.Owner) error {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -113,12 +114,12 @@ func (hs *Handlers) leave(owner state.Owner) {
 	defer hs.mu.Unlock()
 	hs.options.Watchers.Give(string(owner), 1)
 	if hs.all--; hs.all == 0 && hs.draining {
-		close(hs.gone)
+		close(hs.empty)
 	}
 }
 
-// lifetime is the context of one watcher: it ends with its request, with the doors, and
-// with the error of still as soon as the watcher must not watch any more.
+// lifetime returns the context of one watcher. It ends with the request, with Drain, or with the error
+// of still as soon as the watcher may not watch any more.
 func (hs *Handlers) lifetime(r *http.Request, still func() error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	release := context.AfterFunc(hs.ctx, func() { cancel(errDraining) })
@@ -126,11 +127,19 @@ func (hs *Handlers) lifetime(r *http.Request, still func() error) (context.Conte
 	return ctx, func() { leave(); release(); cancel(context.Canceled) }
 }
 
-// refuse answers a request that will watch nothing.
+// refuse writes the error of a request that may not watch.
 func (hs *Handlers) refuse(w http.ResponseWriter, err error) {
 	e := envelope.From(err)
 	if e.Status >= http.StatusInternalServerError && e.Cause != nil {
-		hs.options.Logger.Warn("request failed", "request_id", accesslog.RequestID(w), "status", e.Status, "cause", e.Cause)
+		hs.options.Logger.Warn(
+			"request failed",
+			"request_id",
+			accesslog.RequestID(w),
+			"status",
+			e.Status,
+			"cause",
+			e.Cause,
+		)
 	}
 	accesslog.Note(w, slog.Any("error", e.Code))
 	envelope.Write(w, envelope.Plain, e)

@@ -17,18 +17,17 @@ import (
 // MaxIDs is how many jobs one subscription may name.
 const MaxIDs = 1000
 
-// Jobs watches jobs over a WebSocket: GET /v1/videos/live. The client says
+// Jobs serves GET /v1/videos/live, a WebSocket for watching jobs. The client sends
 //
 //	{"type":"subscribe","ids":["video_...",...]|"all","after":n}
 //	{"type":"unsubscribe"}
 //
-// A subscription takes the place of the one before. after, the revision of the
-// last message before a connection was lost, leaves out what the client knows.
-// The gateway says
+// A subscription replaces the one before. A client that reconnects sends the revision of its last message
+// as after and gets only later changes. The gateway sends
 //
 //	{"type":"snapshot"|"job"|"deleted","revision":n,"job":{...}}
 //	{"type":"ready","revision":n}     the snapshot is complete
-//	{"type":"error","error":{...}}    of what the client said; the socket stays
+//	{"type":"error","error":{...}}    about a message of the client; the socket stays open
 func (hs *Handlers) Jobs(w http.ResponseWriter, r *http.Request) {
 	v, err := hs.identify(w, r)
 	if err != nil {
@@ -39,27 +38,31 @@ func (hs *Handlers) Jobs(w http.ResponseWriter, r *http.Request) {
 	hs.Serve(w, r, Watcher{Owner: v.owner, Still: v.still}, &jobs{state: hs.options.State, owner: v.owner})
 }
 
-// jobs is the Source of a socket for jobs.
+// jobs implements Source for a socket on which jobs are watched.
 type jobs struct {
 	state *state.State
 	owner state.Owner
-	feed  *feed // nil: not subscribed
-	// errs are said before anything else. What the client said last makes them,
-	// so they are few.
+	feed  *feed // nil while there is no subscription
+	// errs are sent first. They are about the last message of the client only, so they
+	// are few.
 	errs []*dialogue.Error
 }
 
 // Hear implements Source.
 func (j *jobs) Hear(message []byte) {
 	j.errs = nil
-	if err := j.obey(message); err != nil {
+	if err := j.handle(message); err != nil {
 		j.errs = append(j.errs, err)
 	}
 }
 
-func (j *jobs) obey(message []byte) *dialogue.Error {
+func (j *jobs) handle(message []byte) *dialogue.Error {
 	if !fields.ValidLenient(message) {
-		return &dialogue.Error{Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "a message must be one JSON object in a text frame"}
+		return &dialogue.Error{
+			Type:    dialogue.TypeInvalidRequest,
+			Code:    "invalid_json",
+			Message: "a message must be one JSON object in a text frame",
+		}
 	}
 	m := gjson.ParseBytes(message)
 	switch kind := m.Get("type"); kind.Str {
@@ -73,21 +76,22 @@ func (j *jobs) obey(message []byte) *dialogue.Error {
 }
 
 func (j *jobs) subscribe(ids, after gjson.Result) *dialogue.Error {
-	if after.Exists() && after.Type != gjson.Null && (after.Type != gjson.Number || after.Num < 0 || after.Num != float64(after.Int())) {
+	if after.Exists() && after.Type != gjson.Null &&
+		(after.Type != gjson.Number || after.Num < 0 || after.Num != float64(after.Int())) {
 		return dialogue.Invalid("after", "must be the revision of a message of this gateway")
 	}
 	only, err := selection(ids)
 	if err != nil {
 		return err
 	}
-	// A revision of jobs one did not watch says nothing of those one does now; the
-	// client knows which it means.
+	// A revision is meaningful only for a subscription to the same jobs, which is up to
+	// the client.
 	j.feed = newFeed(j.state, j.owner, only, after.Int())
-	j.complain(only)
+	j.reportMissing(only)
 	return nil
 }
 
-// selection reads which jobs are meant; nil: all.
+// selection returns the ids of the jobs to watch, or nil for all.
 func selection(ids gjson.Result) ([]string, *dialogue.Error) {
 	if ids.Type == gjson.String && ids.Str == "all" {
 		return nil, nil
@@ -109,9 +113,9 @@ func selection(ids gjson.Result) ([]string, *dialogue.Error) {
 	return slices.Compact(only), nil
 }
 
-// complain leaves an error for each job that is not there. Somebody else's is not
-// either, nor is one that was deleted before the client knew of it.
-func (j *jobs) complain(only []string) {
+// reportMissing adds an error for each job that does not exist, belongs to another owner or was deleted
+// before the client knew it.
+func (j *jobs) reportMissing(only []string) {
 	v := j.state.View()
 	for _, id := range only {
 		job, ok := v.AnyVideo(id)
@@ -135,7 +139,7 @@ func (j *jobs) Next(send func([]byte) error) (<-chan struct{}, error) {
 	if j.feed == nil {
 		return nil, nil
 	}
-	return j.feed.next(func(n news) error {
+	return j.feed.next(func(n update) error {
 		b.bytes = n.appendMessage(b.bytes[:0])
 		return send(b.bytes)
 	})

@@ -55,7 +55,13 @@ func BenchmarkAChangeIsTold(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	v := state.Video{Owner: "user:ann", Model: "video-2", Prompt: "a cat", Phase: state.VideoQueued, Created: time.Now()}
+	v := state.Video{
+		Owner:   "user:ann",
+		Model:   "video-2",
+		Prompt:  "a cat",
+		Phase:   state.VideoQueued,
+		Created: time.Now(),
+	}
 	for range 1000 {
 		if v.ID, err = state.NewID("video_", time.Now(), rand.Reader); err != nil {
 			b.Fatal(err)

@@ -52,14 +52,25 @@ func TestKeysRequestRateCountsWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		job := s.job(me)
-		s.auth.SetFixed([]state.Key{{ID: "cfg_slow", Hash: state.HashSecret(key), User: "ann", Enabled: true, Limits: state.Limits{RPM: 2, Concurrency: 1}}})
+		s.auth.SetFixed(
+			[]state.Key{
+				{
+					ID:      "cfg_slow",
+					Hash:    state.HashSecret(key),
+					User:    "ann",
+					Enabled: true,
+					Limits:  state.Limits{RPM: 2, Concurrency: 1},
+				},
+			},
+		)
 		s.get("/v1/videos/events", key)
 		s.get("/v1/videos/"+job.ID+"/events", key)
 		reply, _ := s.get("/v1/videos/events", key)
 		if reply.StatusCode != 429 || reply.Header.Get("X-Ratelimit-Limit-Requests") != "2" {
 			t.Errorf("a third stream of a key with 2 requests a minute gets %d, %v", reply.StatusCode, reply.Header)
 		}
-		if _, reply, err := s.dial(map[string][]string{"Authorization": {"Bearer " + key}}); err == nil || reply.StatusCode != 429 {
+		if _, reply, err := s.dial(map[string][]string{"Authorization": {"Bearer " + key}}); err == nil ||
+			reply.StatusCode != 429 {
 			t.Errorf("a socket beyond the rate: %v", err)
 		}
 	})

@@ -19,67 +19,77 @@ import (
 	"stagedoor/state"
 )
 
-// Clocks and bounds of a socket.
+// These are the timeouts and limits of a socket.
 const (
 	pingEvery  = 30 * time.Second
 	pongWithin = 2*pingEvery + 10*time.Second // two pings may get lost
-	// writeWithin is how long the peer may take a message.
+	// writeWithin is how long the peer may take to accept a message.
 	writeWithin = 10 * time.Second
 	// closeWithin is how long the peer may take to answer a close.
 	closeWithin = 2 * time.Second
-	// pace is the least time between two looks: what changes faster is told once.
+	// pace is the least time between two looks. Faster changes are merged.
 	pace = 50 * time.Millisecond
-	// maxMessage bounds what a client says at once: a subscription to MaxIDs jobs.
+	// maxMessage bounds a message of a client. A subscription to MaxIDs jobs fits.
 	maxMessage = 64 << 10
 )
 
-// Source is what one socket sends. One goroutine calls its methods.
+// Source produces the messages of one socket. Only one goroutine calls its methods.
 type Source interface {
-	// Hear takes a message of the client. What there is to say to it is said by
-	// the next Next.
+	// Hear handles a message of the client. The following Next sends the reply, if any.
 	Hear(message []byte)
-	// Next calls send with each message that the client should have and has not,
-	// a bounded number of them, and returns a channel that is closed when there
-	// may be more; a nil one never is. The bytes are send's until it returns. An
-	// error ends the socket.
+	// Next calls send with a bounded number of messages that the client has not received
+	// yet. It returns a channel that is closed when there may be more, or nil if there
+	// will be none before the next Hear. send does not keep the bytes. An error closes
+	// the socket.
 	Next(send func(message []byte) error) (more <-chan struct{}, err error)
 }
 
-// Watcher is who a socket is for.
+// Watcher identifies the client of a socket.
 type Watcher struct {
-	// Owner is who is counted.
+	// Owner is the owner whose share of watchers the socket counts against.
 	Owner state.Owner
-	// Still is asked every 30 s; its error ends the socket.
+	// Still is called every 30 s. Its error closes the socket.
 	Still func() error
 }
 
-// writeBuffers are shared by all sockets, so that one that is silent has none.
+// writeBuffers pools the write buffers of all sockets, so that an idle socket holds none.
 var writeBuffers sync.Pool
 
 func newUpgrader() websocket.Upgrader {
 	return websocket.Upgrader{
 		ReadBufferSize: 512, WriteBufferSize: 1024, WriteBufferPool: &writeBuffers,
 		HandshakeTimeout: writeWithin,
-		// The origin was checked by whoever identified the viewer.
+		// The callers of Serve have checked the origin (SameOrigin).
 		CheckOrigin: func(*http.Request) bool { return true },
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
-			envelope.Write(w, envelope.Plain, &dialogue.Error{Status: status, Type: dialogue.TypeInvalidRequest, Code: "invalid_handshake",
-				Message: reason.Error()})
+			envelope.Write(
+				w,
+				envelope.Plain,
+				&dialogue.Error{Status: status, Type: dialogue.TypeInvalidRequest, Code: "invalid_handshake",
+					Message: reason.Error()},
+			)
 		},
 	}
 }
 
-// Serve answers r by a socket that sends what source says, until the client goes,
-// the watcher must not watch any more or the doors are drained. Who may watch has
-// been checked, and with SameOrigin from where.
+// Serve upgrades r to a WebSocket and sends the messages of source until the client leaves, who.Still
+// returns an error or Drain is called. Callers check before that the client may watch, and with
+// SameOrigin that a page of another origin did not open the socket.
 func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, source Source) {
 	if !websocket.IsWebSocketUpgrade(r) || r.ProtoMajor != 1 {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "websocket")
 		}
-		hs.refuse(w, &dialogue.Error{Status: http.StatusUpgradeRequired, Type: dialogue.TypeInvalidRequest, Code: "upgrade_required",
-			Message: "this path is for WebSockets over HTTP/1.1"})
+		hs.refuse(
+			w,
+			&dialogue.Error{
+				Status:  http.StatusUpgradeRequired,
+				Type:    dialogue.TypeInvalidRequest,
+				Code:    "upgrade_required",
+				Message: "this path is for WebSockets over HTTP/1.1",
+			},
+		)
 		return
 	}
 	if err := hs.enter(who.Owner); err != nil {
@@ -89,7 +99,7 @@ func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, s
 	defer hs.leave(who.Owner)
 	conn, err := hs.upgrader.Upgrade(hijackable{w}, r, nil)
 	if err != nil {
-		return // Upgrade has answered, or there is nobody to answer
+		return // Upgrade has sent an error, or the client has left
 	}
 	defer conn.Close()
 	accesslog.Outcome(w, http.StatusSwitchingProtocols)
@@ -100,8 +110,7 @@ func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, s
 	accesslog.Note(w, slog.Int("messages", s.sent))
 }
 
-// hijackable lets the connection out from under the writers that the server puts
-// around each other.
+// hijackable implements http.Hijacker for a ResponseWriter that wraps others.
 type hijackable struct{ http.ResponseWriter }
 
 // Hijack implements http.Hijacker.
@@ -109,11 +118,11 @@ func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(h.ResponseWriter).Hijack()
 }
 
-// socket is one connection. The goroutine of its request reads, another one
-// writes; neither outlives the request.
+// socket is one connection. The goroutine of the request reads and a second one writes. Both end before
+// the request does.
 type socket struct {
 	conn   *websocket.Conn
-	heard  chan []byte // from the reader to the writer, who takes one at a time
+	heard  chan []byte // messages from the reader to the writer, one at a time
 	source Source
 	still  func() error
 	sent   int
@@ -124,19 +133,19 @@ func (s *socket) run(ctx context.Context, cancel func()) {
 	defer writer.Wait()
 	defer cancel()
 	writer.Go(func() {
-		// However the writer ends, the reader does too: when the peer has answered
-		// the close, or soon.
+		// When the writer has ended, the reader ends after the peer has answered the
+		// close, or after closeWithin.
 		defer func() {
 			cancel()
 			_ = s.conn.SetReadDeadline(time.Now().Add(closeWithin))
 		}()
-		s.farewell(s.write(ctx))
+		s.sendClose(s.write(ctx))
 	})
 	s.read(ctx)
 }
 
-// read takes what the client says until it goes. While the writer is busy it
-// waits, and TCP makes the client wait.
+// read passes messages of the client to the writer until the client leaves. While the writer is busy,
+// read waits, and TCP makes the client wait.
 func (s *socket) read(ctx context.Context) {
 	s.conn.SetReadLimit(maxMessage)
 	alive := func(string) error {
@@ -155,7 +164,7 @@ func (s *socket) read(ctx context.Context) {
 			return
 		}
 		if kind != websocket.TextMessage {
-			message = nil // not JSON either
+			message = nil // gets the error for invalid JSON
 		}
 		select {
 		case s.heard <- message:
@@ -166,7 +175,7 @@ func (s *socket) read(ctx context.Context) {
 	}
 }
 
-// drain waits for the client's answer to a close.
+// drain waits until the client answers a close.
 func (s *socket) drain() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(closeWithin))
 	for {
@@ -176,7 +185,7 @@ func (s *socket) drain() {
 	}
 }
 
-// write sends what the source has until something ends it, and tells what.
+// write sends the messages of the source. It returns the reason to close the socket.
 func (s *socket) write(ctx context.Context) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
@@ -200,9 +209,14 @@ func (s *socket) write(ctx context.Context) error {
 	}
 }
 
-// pause waits for the first of: the end of a rest, news, a message of the client.
-// While it rests it takes no messages.
-func (s *socket) pause(ctx context.Context, rested <-chan time.Time, more <-chan struct{}, ping <-chan time.Time) error {
+// pause waits for the end of a rest, for updates or for a message of the client, whichever is first.
+// During a rest it accepts no messages.
+func (s *socket) pause(
+	ctx context.Context,
+	rested <-chan time.Time,
+	more <-chan struct{},
+	ping <-chan time.Time,
+) error {
 	heard := s.heard
 	if rested != nil {
 		heard = nil
@@ -226,7 +240,7 @@ func (s *socket) pause(ctx context.Context, rested <-chan time.Time, more <-chan
 	}
 }
 
-// check asks whether the peer is there and still welcome.
+// check returns an error if the client may not watch any more, and otherwise sends a ping.
 func (s *socket) check() error {
 	if err := s.still(); err != nil {
 		return err
@@ -242,9 +256,9 @@ func (s *socket) send(message []byte) error {
 	return s.conn.WriteMessage(websocket.TextMessage, message)
 }
 
-// farewell says why the socket ends. To a peer that is gone it says nothing that
-// anybody hears.
-func (s *socket) farewell(cause error) {
+// sendClose sends the reason for which the socket is closed. Errors are ignored, because the peer may
+// have left.
+func (s *socket) sendClose(cause error) {
 	code, reason := websocket.CloseNormalClosure, ""
 	var refused *dialogue.Error
 	switch {
@@ -255,5 +269,9 @@ func (s *socket) farewell(cause error) {
 	case errors.As(cause, &refused):
 		code, reason = websocket.CloseInternalServerErr, "the gateway met an internal error"
 	}
-	_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeWithin))
+	_ = s.conn.WriteControl(
+		websocket.CloseMessage,
+		websocket.FormatCloseMessage(code, reason),
+		time.Now().Add(closeWithin),
+	)
 }

@@ -117,7 +117,8 @@ func TestASocketSaysWhatIsWrongAndStays(t *testing.T) {
 		}
 		hear(t, c, "error")
 		say(t, c, fmt.Sprintf(`{"type":"subscribe","ids":[%q,%q]}`, theirs.ID, mine.ID))
-		if m := hear(t, c, "error"); m.Error["code"] != "video_not_found" || !strings.Contains(m.Error["message"].(string), theirs.ID) {
+		if m := hear(t, c, "error"); m.Error["code"] != "video_not_found" ||
+			!strings.Contains(m.Error["message"].(string), theirs.ID) {
 			t.Errorf("%+v", m)
 		}
 		if m := hear(t, c, "snapshot"); m.Job["id"] != mine.ID {
@@ -226,7 +227,8 @@ func TestAStopTellsSocketsAndWaitsForThem(t *testing.T) {
 		if err := s.handlers.Wait(ctx); err != nil || s.handlers.Watching() != 0 {
 			t.Errorf("%v, %d left", err, s.handlers.Watching())
 		}
-		if _, reply, _ := s.dial(http.Header{"Authorization": {"Bearer " + key}}); reply == nil || reply.StatusCode != 503 {
+		if _, reply, _ := s.dial(http.Header{"Authorization": {"Bearer " + key}}); reply == nil ||
+			reply.StatusCode != 503 {
 			t.Errorf("got %v while shutting down", reply)
 		}
 	})
@@ -291,7 +293,12 @@ func TestAnySourceCanBeServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.page = func(w http.ResponseWriter, r *http.Request) {
-			s.handlers.Serve(w, r, live.Watcher{Owner: "admin", Still: func() error { return nil }}, &counter{news: make(chan struct{})})
+			s.handlers.Serve(
+				w,
+				r,
+				live.Watcher{Owner: "admin", Still: func() error { return nil }},
+				&counter{news: make(chan struct{})},
+			)
 		}
 		c, _, err := s.dialPath("/page", nil)
 		if err != nil {
@@ -312,7 +319,8 @@ func TestOneOwnerHasHalfOfTheFreeWatchers(t *testing.T) {
 			t.Errorf("one owner has %d of 100 watchers", n)
 		}
 		reply, body := s.get("/v1/videos/events", key)
-		if text, _ := body.ReadString('}'); reply.StatusCode != 429 || reply.Header.Get("Retry-After") == "" || !strings.Contains(text, "watchers_share_exceeded") {
+		if text, _ := body.ReadString('}'); reply.StatusCode != 429 || reply.Header.Get("Retry-After") == "" ||
+			!strings.Contains(text, "watchers_share_exceeded") {
 			t.Errorf("got %d, %s", reply.StatusCode, text)
 		}
 		if reply, _ := s.get("/v1/videos/events", foreign); reply.StatusCode != 200 {

@@ -12,27 +12,25 @@ import (
 	"stagedoor/state"
 )
 
-// scope is what a key needs to watch jobs.
+// scope is the scope that a key needs to watch jobs.
 const scope = "videos"
 
-// Sessions recognises browsers.
+// Sessions recognises the sessions of browsers.
 type Sessions interface {
-	// Member is the name of the user who is signed in where r comes from; "":
-	// nobody is.
+	// Member returns the name of the user whose session r belongs to, or "" without one.
 	Member(r *http.Request) (user string, err error)
 }
 
-// viewer is who watches.
+// viewer is an identified client that watches.
 type viewer struct {
 	handlers *Handlers
 	r        *http.Request
 	owner    state.Owner
-	key      string // id of the key; "": a browser
+	key      string // the id of the key, or "" for a browser
 }
 
-// identify finds out who asks: by key if one was sent, else by the session of a
-// browser, which can set no headers here. A key in the query is not looked at: it
-// would be in every log on the way.
+// identify returns the viewer that sent r, by its key or else by the session of a browser, which cannot
+// set headers here. It ignores a key in the query, which would end up in the logs of proxies.
 func (hs *Handlers) identify(w http.ResponseWriter, r *http.Request) (*viewer, error) {
 	v := &viewer{handlers: hs, r: r}
 	key, err := v.recognise()
@@ -48,9 +46,9 @@ func (hs *Handlers) identify(w http.ResponseWriter, r *http.Request) (*viewer, e
 	return v, auth.AdmitWatcher(w, r, hs.options.Limits, &key, hs.options.Now())
 }
 
-// SameOrigin refuses what a page of another origin asks: browsers send cookies
-// with whatever any page opens, and a socket's answers are not kept from it
-// (RFC 6455 section 10.2). Clients that are no browsers name no origin.
+// SameOrigin refuses a request of a page of another origin. Browsers send cookies with the sockets that
+// any page opens, and let the page read the messages (RFC 6455 section 10.2). Clients other than
+// browsers send no Origin and are permitted.
 func (hs *Handlers) SameOrigin(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && !hs.own(origin, r.Host) {
 		return &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "origin_not_allowed",
@@ -59,12 +57,12 @@ func (hs *Handlers) SameOrigin(r *http.Request) error {
 	return nil
 }
 
-// recognise finds the key, or the session, that r was sent with. It is asked again now and then: keys are revoked and
-// people sign out while they watch.
+// recognise finds the key or the session that r was sent with. It is called again from time to time,
+// because keys are revoked and users sign out while they watch.
 func (v *viewer) recognise() (state.Key, error) {
-	d := v.handlers
-	if d.options.Sessions != nil && !sendsKey(v.r) {
-		user, err := d.options.Sessions.Member(v.r)
+	hs := v.handlers
+	if hs.options.Sessions != nil && !sendsKey(v.r) {
+		user, err := hs.options.Sessions.Member(v.r)
 		if err != nil {
 			return state.Key{}, err
 		}
@@ -73,23 +71,27 @@ func (v *viewer) recognise() (state.Key, error) {
 			return state.Key{}, nil
 		}
 	}
-	key, err := d.options.Auth.Authenticate(v.r, false)
+	key, err := hs.options.Auth.Authenticate(v.r, false)
 	if err != nil {
 		return key, err
 	}
 	v.owner, v.key = state.OwnerOf(key.ID, key.User), key.ID
-	return key, d.options.Auth.Permit(&key, v.r, scope, "")
+	return key, hs.options.Auth.Permit(&key, v.r, scope, "")
 }
 
-// still fails if the viewer may not watch any more what it watches.
+// still returns an error if the viewer may not continue to watch the same jobs.
 func (v *viewer) still() error {
 	again := &viewer{handlers: v.handlers, r: v.r}
 	if _, err := again.recognise(); err != nil {
 		return err
 	}
 	if again.owner != v.owner {
-		return &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: "session_changed",
-			Message: "somebody else is signed in now"}
+		return &dialogue.Error{
+			Status:  http.StatusUnauthorized,
+			Type:    dialogue.TypeAuthentication,
+			Code:    "session_changed",
+			Message: "another user is signed in now",
+		}
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func sendsKey(r *http.Request) bool {
 		slices.ContainsFunc(auth.KeyHeaders, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-// own reports whether an origin is the gateway's.
+// own reports whether origin is an origin of the gateway.
 func (hs *Handlers) own(origin, host string) bool {
 	if strings.EqualFold(origin, hs.options.Origin) {
 		return true

@@ -71,7 +71,8 @@ func TestVideoUnderWayCannotBeDeletedAndIsCharged(t *testing.T) {
 	t.Parallel()
 	g, _ := openStudio(t, 300*time.Millisecond)
 	id := g.begun("/v1/videos", `{"prompt":"a cat","seconds":8,"size":"1280x720"}`)
-	if r := g.send("DELETE", "/v1/videos/"+id, "", ""); r.status != 400 || r.get("error.code").Str != "video_not_terminal" {
+	if r := g.send("DELETE", "/v1/videos/"+id, "", ""); r.status != 400 ||
+		r.get("error.code").Str != "video_not_terminal" {
 		t.Fatalf("deleted while it is made: %d %s", r.status, r.body)
 	}
 	g.ended(id)

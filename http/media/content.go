@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// contentLife is how long an address is good for (gateway.md 8).
+	// contentLife is how long an address is valid (gateway.md 8).
 	contentLife = 60 * time.Minute
-	// maxContent bounds one picture that is kept.
+	// maxContent bounds one stored picture.
 	maxContent = 64 << 20
-	// ContentPath is where what was made is handed out.
+	// ContentPath is the path below which pictures are served.
 	ContentPath = "/v1/images/content/"
 )
 
-// Content keeps what was made and hands it out by signed addresses: whoever has
-// one may read, until it expires, and nobody can make one up.
+// Content stores pictures and serves them at signed addresses. An address grants access until it
+// expires, and it cannot be forged.
 type Content struct {
 	store  *blobs.Store
 	secret []byte
@@ -38,8 +38,8 @@ type Content struct {
 	public string
 }
 
-// NewContent makes a Content over store. secret signs; public is the address that
-// clients reach the gateway at, "": the one of the listener that a request came to.
+// NewContent returns a Content over store that signs with secret. public is the address at which clients
+// reach the gateway. If it is empty, the address of the listener that a request came to is used.
 func NewContent(store *blobs.Store, secret []byte, public string, now func() time.Time) *Content {
 	return &Content{store: store, secret: secret, now: now, public: strings.TrimRight(public, "/")}
 }
@@ -53,22 +53,35 @@ func (c *Content) Room(owner state.Owner) error {
 	return nil
 }
 
-// Keep stores a picture of an owner and returns its address. It is durable by then.
+// Keep stores a picture of an owner durably and returns its address.
 func (c *Content) Keep(r *http.Request, owner state.Owner, mediaType string, content io.Reader) (string, error) {
 	info, err := c.store.Put(string(owner), content, mediaType, maxContent, c.now().Add(contentLife))
 	if err != nil {
 		return "", notKept(err)
 	}
 	expires := strconv.FormatInt(info.Expires.Unix(), 10)
-	return c.base(r) + ContentPath + string(info.ID) + extensions[mediaType] + "?expires=" + expires + "&signature=" + c.sign(info.ID, expires), nil
+	return c.base(
+		r,
+	) + ContentPath + string(
+		info.ID,
+	) + extensions[mediaType] + "?expires=" + expires + "&signature=" + c.sign(
+		info.ID,
+		expires,
+	), nil
 }
 
 var extensions = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
 
-// notKept is what a client is told. What was made is lost, and not charged.
+// notKept returns the error for a picture that could not be stored. The picture is lost and not charged.
 func notKept(err error) *dialogue.Error {
-	e := &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "storage_unavailable", Cause: err,
-		Message: "the gateway cannot keep pictures at the moment: try again later, or ask for b64_json", RetryAfter: 5 * time.Second}
+	e := &dialogue.Error{
+		Status:     http.StatusServiceUnavailable,
+		Type:       dialogue.TypeAPI,
+		Code:       "storage_unavailable",
+		Cause:      err,
+		Message:    "the gateway cannot keep pictures at the moment: try again later, or ask for b64_json",
+		RetryAfter: 5 * time.Second,
+	}
 	var corrupt base64.CorruptInputError
 	var refused *share.Refused
 	switch {
@@ -82,10 +95,9 @@ func notKept(err error) *dialogue.Error {
 	return e
 }
 
-// base is how the client reaches the gateway: the configured address, else the one that
-// its connection came to. Host and forwarded headers are the client's words, and an
-// address that is made of them could point anywhere: a gateway behind a proxy needs the
-// configured one.
+// base returns the address at which the client reaches the gateway: the configured address, or else the
+// local address of the connection. It does not use Host and forwarded headers, because a client could
+// make them point anywhere. A gateway behind a proxy needs the configured address.
 func (c *Content) base(r *http.Request) string {
 	if c.public != "" {
 		return c.public
@@ -96,22 +108,22 @@ func (c *Content) base(r *http.Request) string {
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
-		return "" // no connection: a path is all there is
+		return "" // without a connection, the address is only a path
 	}
 	return scheme + "://" + local.String()
 }
 
-// sign binds an address to one blob and one expiry.
+// sign returns the signature of an address, which covers the blob and the expiry.
 func (c *Content) sign(id blobs.ID, expires string) string {
 	mac := hmac.New(sha256.New, c.secret)
 	fmt.Fprintf(mac, "%s\x00%s", id, expires)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Serve is GET of such an address. It needs no key. An address that is wrong and
-// one that has expired are the same to a client.
+// Serve serves GET of a signed address, without a key. The error does not reveal whether an address is
+// wrong or has expired.
 func (c *Content) Serve(w http.ResponseWriter, r *http.Request) {
-	file, info, err := c.open(r)
+	file, info, err := c.openContent(r)
 	if err != nil {
 		envelope.Write(w, envelope.Plain, err)
 		return
@@ -127,8 +139,8 @@ func (c *Content) Serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(&ranged{ResponseWriter: w}, r, "", time.Time{}, file)
 }
 
-// ranged tells of a range that there is not in the words of all errors
-// (gateway.md 2.2), and not in those of net/http.
+// ranged replaces net/http's reply to an unsatisfiable range with the envelope of all errors
+// (gateway.md 2.2).
 type ranged struct {
 	http.ResponseWriter
 	refused bool
@@ -152,7 +164,7 @@ func (w *ranged) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// ReadFrom implements io.ReaderFrom, so that files need not pass through here.
+// ReadFrom implements io.ReaderFrom, so that the kernel can copy files to the socket.
 func (w *ranged) ReadFrom(r io.Reader) (int64, error) {
 	if w.refused {
 		return io.Copy(io.Discard, r)
@@ -161,8 +173,13 @@ func (w *ranged) ReadFrom(r io.Reader) (int64, error) {
 }
 
 func noSuchPart() *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusRequestedRangeNotSatisfiable, Type: dialogue.TypeInvalidRequest, Param: "Range",
-		Code: "range_not_satisfiable", Message: "Range: the content has no such part"}
+	return &dialogue.Error{
+		Status:  http.StatusRequestedRangeNotSatisfiable,
+		Type:    dialogue.TypeInvalidRequest,
+		Param:   "Range",
+		Code:    "range_not_satisfiable",
+		Message: "Range: the content has no such part",
+	}
 }
 
 // contentFile is an open blob.
@@ -171,21 +188,21 @@ type contentFile interface {
 	io.Closer
 }
 
-func (c *Content) open(r *http.Request) (contentFile, blobs.Info, error) {
+func (c *Content) openContent(r *http.Request) (contentFile, blobs.Info, error) {
 	name, _, _ := strings.Cut(r.PathValue("name"), ".")
 	query := r.URL.Query()
 	id, expires := blobs.ID(name), query.Get("expires")
 	if !blobs.ValidID(name) || !hmac.Equal([]byte(query.Get("signature")), []byte(c.sign(id, expires))) {
-		return nil, blobs.Info{}, gone()
+		return nil, blobs.Info{}, contentNotFound()
 	}
 	file, info, err := c.store.Open(id, c.now())
 	if errors.Is(err, blobs.ErrNotFound) {
-		return nil, info, gone()
+		return nil, info, contentNotFound()
 	}
 	return file, info, err
 }
 
-func gone() *dialogue.Error {
+func contentNotFound() *dialogue.Error {
 	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "content_not_found",
 		Message: "there is no picture at this address, or no longer: addresses are valid for 60 minutes"}
 }

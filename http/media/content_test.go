@@ -31,7 +31,8 @@ func TestAddressesOfPicturesDoNotRepeatTheClientsHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if url := gjson.GetBytes(body, "data.0.url").Str; res.StatusCode != 200 || !strings.HasPrefix(url, g.url+"/v1/images/content/") {
+	if url := gjson.GetBytes(body, "data.0.url").Str; res.StatusCode != 200 ||
+		!strings.HasPrefix(url, g.url+"/v1/images/content/") {
 		t.Errorf("%d %s, want an address at %s", res.StatusCode, body, g.url)
 	}
 }

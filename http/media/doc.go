@@ -1,5 +1,5 @@
-// Package media holds the doors of the media shapes: they check what a client
-// wants made, hand it to the actors as its neutral form, and write the answer in
-// the client's own shape. Uploads are read with limits here; how pictures are
-// made and kept is the business of actors/images and state/blobs.
+// Package media has the HTTP handlers for pictures and videos. A handler checks a request, passes it to
+// the actors in its neutral form and writes the reply in the client's shape. The package also reads
+// uploads within limits and serves pictures at signed addresses. actors/images and actors/videojob run
+// the requests, and state/blobs stores pictures.
 package media

@@ -19,47 +19,49 @@ import (
 // FormLimits bound a multipart/form-data body.
 type FormLimits struct {
 	Total int64 // the whole body
-	// File is the most a picture of that field may have, 0 if the field takes none.
+	// File returns the most bytes of a picture in a field, or 0 if the field accepts none.
 	File func(field string) int64
-	// Video is the same for videos. Such a field may be a text as well; nil: no
-	// field takes any.
+	// Video is the same for videos. Such a field may also be a text. If Video is nil, no
+	// field accepts videos.
 	Video func(field string) int64
-	// Names are the names that fields must not fold to without being them.
+	// Names lists the known fields. A field whose name differs from one only in case is
+	// refused.
 	Names *fields.Names
-	// Dir is where large files wait on disk; "" is the system's place for such.
+	// Dir is the directory for large files. An empty string means the system's temporary
+	// directory.
 	Dir string
 }
 
-// Bounds of the parts that are no files.
+// These limits apply to parts that are not files.
 const (
 	maxParts = 128
 	maxText  = 256 << 10 // of one field; a prompt has at most 32000 characters
 	maxTexts = 1 << 20   // of all
 )
 
-// Form is a body of fields and files in the order they came.
+// Form has the fields and files of a body in the order in which they arrived.
 type Form struct {
 	Fields []FormField
 	Files  []FormFile
 	Videos []FormVideo
 }
 
-// FormField is a text.
+// FormField is a text field.
 type FormField struct{ Name, Value string }
 
-// FormFile is a picture under the name of its field.
+// FormFile is a picture with the name of its field.
 type FormFile struct {
 	Field string
 	*picture.File
 }
 
-// FormVideo is a video under the name of its field.
+// FormVideo is a video with the name of its field.
 type FormVideo struct {
 	Field string
 	*mp4.File
 }
 
-// Close gives the files back.
+// Close removes the files.
 func (f *Form) Close() error {
 	var errs []error
 	for _, file := range f.Files {
@@ -71,9 +73,9 @@ func (f *Form) Close() error {
 	return errors.Join(errs...)
 }
 
-// ReadForm reads a body of multipart/form-data. Files are recognised by what is
-// in them: what is no PNG, JPEG or WebP, or no MP4, is refused. Errors are
-// *dialogue.Error and leave no file behind.
+// ReadForm reads a body of multipart/form-data. It recognises files by their content and refuses all
+// but PNG, JPEG and WebP pictures and MP4 videos. Errors are *dialogue.Error, and no file is left behind
+// after one.
 func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
@@ -95,7 +97,7 @@ func parseForm(parts *multipart.Reader, limits FormLimits) (form *Form, err erro
 	f := &formReader{limits: limits, form: new(Form)}
 	defer func() {
 		if err != nil {
-			_ = f.form.Close() // err says more
+			_ = f.form.Close() // err is the first error
 		}
 	}()
 	for n := 1; ; n++ {
@@ -125,14 +127,15 @@ func (f *formReader) part(p *multipart.Part) error {
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
 		return invalidForm("a part of the form has no name, or one that cannot be")
 	}
-	if enc := p.Header.Get("Content-Transfer-Encoding"); enc != "" && enc != "binary" && enc != "8bit" && enc != "7bit" {
+	if enc := p.Header.Get("Content-Transfer-Encoding"); enc != "" && enc != "binary" && enc != "8bit" &&
+		enc != "7bit" {
 		return invalidForm("Content-Transfer-Encoding must be binary")
 	}
 	if err := f.limits.Names.CheckField(name); err != nil {
 		return err
 	}
-	// A field that takes files is one whatever the client left out of its header:
-	// not every client gives a filename.
+	// A part of a field for files is a file even without a filename, because not every
+	// client sends one.
 	if limit := f.limits.File(name); limit > 0 {
 		return f.file(p, name, limit)
 	}
@@ -147,8 +150,8 @@ func (f *formReader) part(p *multipart.Part) error {
 	return f.text(p, name)
 }
 
-// isDocument reports whether a part is a text in spite of its filename: browsers
-// and SDKs that give a part a type send it as a file.
+// isDocument reports whether a part with a filename is a text. Browsers and SDKs send a part with a
+// media type as a file.
 func isDocument(p *multipart.Part) bool {
 	media, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
 	return err == nil && media == "application/json"
@@ -178,7 +181,7 @@ func (f *formReader) file(p *multipart.Part, name string, limit int64) error {
 	return nil
 }
 
-// videoOrText goes by the content, too, where the header does not tell.
+// videoOrText reads a part as a video or as a text. If the header does not decide, the content does.
 func (f *formReader) videoOrText(p *multipart.Part, name string, limit int64) error {
 	const enough = 12
 	r := bufio.NewReader(p)
@@ -197,15 +200,20 @@ func (f *formReader) videoOrText(p *multipart.Part, name string, limit int64) er
 	return nil
 }
 
-// fileError says what is wrong with the picture or video of a field.
+// fileError returns the error for a picture or video that could not be read.
 func fileError(field string, limit int64, err error) error {
-	var told *dialogue.Error
+	var e *dialogue.Error
 	switch {
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &e):
+		return e
 	case errors.Is(err, picture.ErrTooLarge):
-		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: field,
-			Message: fmt.Sprintf("%s: must not be larger than %d MiB", field, limit>>20)}
+		return &dialogue.Error{
+			Status:  http.StatusRequestEntityTooLarge,
+			Type:    dialogue.TypeTooLarge,
+			Code:    "file_too_large",
+			Param:   field,
+			Message: fmt.Sprintf("%s: must not be larger than %d MiB", field, limit>>20),
+		}
 	case errors.Is(err, picture.ErrFormat):
 		e := dialogue.Invalid(field, "must be a PNG, JPEG or WebP picture, by its content")
 		e.Code = "invalid_image_format"
@@ -225,22 +233,32 @@ func fileError(field string, limit int64, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badForm(err)
 	}
-	return err // the disk
+	return err // of the disk
 }
 
-// badForm is a body that is no form.
+// badForm returns the error for a body that is not a form.
 func badForm(err error) error {
-	var told *dialogue.Error
-	if errors.As(err, &told) {
-		return told // the upload's own
+	var e *dialogue.Error
+	if errors.As(err, &e) {
+		return e // of upload
 	}
 	return invalidForm("the request body is not valid multipart/form-data")
 }
 
 func invalidForm(message string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_form", Message: message}
+	return &dialogue.Error{
+		Status:  http.StatusBadRequest,
+		Type:    dialogue.TypeInvalidRequest,
+		Code:    "invalid_form",
+		Message: message,
+	}
 }
 
 func unsupportedMedia(message string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusUnsupportedMediaType, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type", Message: message}
+	return &dialogue.Error{
+		Status:  http.StatusUnsupportedMediaType,
+		Type:    dialogue.TypeInvalidRequest,
+		Code:    "unsupported_media_type",
+		Message: message,
+	}
 }

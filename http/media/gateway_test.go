@@ -74,7 +74,13 @@ func open(t *testing.T, vendor http.HandlerFunc) *gateway {
 	u := httptest.NewServer(vendor)
 	t.Cleanup(u.Close)
 	specs := []catalog.Provider{
-		{Name: "vendor", Shape: images.Name, BaseURL: u.URL + "/v1", APIKeys: []string{"sk-upstream-secret"}, Retries: 2},
+		{
+			Name:    "vendor",
+			Shape:   images.Name,
+			BaseURL: u.URL + "/v1",
+			APIKeys: []string{"sk-upstream-secret"},
+			Retries: 2,
+		},
 		{Name: "google", Shape: dialoguetest.Gemini, BaseURL: u.URL, APIKeys: []string{"g-secret"}},
 		{Name: "chatty", Shape: dialoguetest.Chat, BaseURL: u.URL + "/v1", APIKeys: []string{"c-secret"}},
 		{Name: "wordy", Shape: dialoguetest.Messages, BaseURL: u.URL},
@@ -82,7 +88,14 @@ func open(t *testing.T, vendor http.HandlerFunc) *gateway {
 	}
 	var models []catalog.Model
 	for pattern, provider := range map[string]string{"gen-image-*": "vendor", "legacy-image-*": "vendor", "gpt-image-*": "vendor", "house-*": "google", "text-*": "wordy", "drawing-*": "chatty", "sandbox-*": "sandbox"} {
-		models = append(models, catalog.Model{Pattern: pattern, Price: perImage, Targets: []catalog.Route{{Provider: provider, Model: "*"}}})
+		models = append(
+			models,
+			catalog.Model{
+				Pattern: pattern,
+				Price:   perImage,
+				Targets: []catalog.Route{{Provider: provider, Model: "*"}},
+			},
+		)
 	}
 	g := &gateway{t: t}
 	g.now = func() time.Time {
@@ -108,12 +121,29 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if g.blobs, err = blobs.Open(t.TempDir(), 1<<20, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	env := &dialogue.Env{Now: time.Now, ID: newID, Sealer: dialogue.NewSealer([]byte("test")), Signatures: dialoguetest.NoSignatures{}}
+	env := &dialogue.Env{
+		Now:        time.Now,
+		ID:         newID,
+		Sealer:     dialogue.NewSealer([]byte("test")),
+		Signatures: dialoguetest.NoSignatures{},
+	}
 	model := sandbox.Model{Env: env, Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	recent := flow.New(time.Now)
-	g.runtime, err = runtime.Start(ctx, runtime.Options{Logger: logger, Flow: recent, Env: env, Shapes: registry.All, State: g.state, Simulate: model.Simulate,
-		Pictures: registry.Pictures, SimulatePicture: model.Picture,
-		Videos: g.videos, Uploads: g.blobs})
+	g.runtime, err = runtime.Start(
+		ctx,
+		runtime.Options{
+			Logger:          logger,
+			Flow:            recent,
+			Env:             env,
+			Shapes:          registry.All,
+			State:           g.state,
+			Simulate:        model.Simulate,
+			Pictures:        registry.Pictures,
+			SimulatePicture: model.Picture,
+			Videos:          g.videos,
+			Uploads:         g.blobs,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +160,30 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if err := g.runtime.Ledger().Credit(ctx, "7", credits, "test"); err != nil {
 		t.Fatal(err)
 	}
-	texts := text.New(text.Options{Logger: logger, Env: env, Auth: keys, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
-		Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: recent})
-	handlers := media.New(media.Options{Logger: logger, Env: env, Auth: keys, Images: g.runtime.Images(), Videos: g.runtime.Videos(), State: g.state, Catalog: g.runtime.Catalog,
-		Limits: g.runtime.Keys(), Watchers: g.watchers, Ledger: g.runtime.Ledger(), Content: media.NewContent(g.blobs, []byte("signs"), "", g.now), Scratch: t.TempDir()})
-	front := httptest.NewServer(server.New(server.Options{Logger: logger, Text: texts, Media: handlers, Shapes: registry.All, ID: newID}).Handler())
+	texts := text.New(
+		text.Options{Logger: logger, Env: env, Auth: keys, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
+			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: recent},
+	)
+	handlers := media.New(
+		media.Options{
+			Logger:   logger,
+			Env:      env,
+			Auth:     keys,
+			Images:   g.runtime.Images(),
+			Videos:   g.runtime.Videos(),
+			State:    g.state,
+			Catalog:  g.runtime.Catalog,
+			Limits:   g.runtime.Keys(),
+			Watchers: g.watchers,
+			Ledger:   g.runtime.Ledger(),
+			Content:  media.NewContent(g.blobs, []byte("signs"), "", g.now),
+			Scratch:  t.TempDir(),
+		},
+	)
+	front := httptest.NewServer(
+		server.New(server.Options{Logger: logger, Text: texts, Media: handlers, Shapes: registry.All, ID: newID}).
+			Handler(),
+	)
 	g.url = front.URL
 	t.Cleanup(func() {
 		front.Close()
@@ -183,7 +232,13 @@ func (g *gateway) generate(with object) *reply {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	r, err := g.do(g.t.Context(), "POST", g.url+"/v1/images/generations", "application/json", strings.NewReader(string(b)))
+	r, err := g.do(
+		g.t.Context(),
+		"POST",
+		g.url+"/v1/images/generations",
+		"application/json",
+		strings.NewReader(string(b)),
+	)
 	if err != nil {
 		g.t.Fatal(err)
 	}

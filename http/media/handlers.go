@@ -17,36 +17,36 @@ import (
 	"stagedoor/state/share"
 )
 
-// Options are the dependencies of the handlers.
+// Options configure Handlers.
 type Options struct {
 	Logger *slog.Logger
 	Env    *dialogue.Env
 	Auth   *auth.Authenticator
 	// Images runs requests for pictures.
 	Images *images.Service
-	// Videos makes videos, and State tells how they stand.
+	// Videos runs video jobs, and State has their records.
 	Videos *videojob.Service
 	State  *state.State
-	// Catalog is the one in force.
+	// Catalog returns the current catalogue.
 	Catalog func() *catalog.Catalog
-	// Limits are the keys' own.
+	// Limits enforces the limits of keys.
 	Limits *throttle.Keys
-	// Watchers is the pool of long polls, among others that watch; nil: they are not
-	// bounded.
+	// Watchers limits long polls, together with other requests that watch. Nil means no
+	// limit.
 	Watchers *share.Pool
 	// Ledger charges the users of keys for models that have a price.
 	Ledger *ledger.Client
-	// Content is what was made and is handed out by address.
+	// Content stores pictures and serves them at signed addresses.
 	Content *Content
-	// Scratch is where large uploads wait on disk; "" is the system's place for
-	// such.
+	// Scratch is the directory for large uploads. An empty string means the system's
+	// temporary directory.
 	Scratch string
 }
 
-// Doors are the handlers of the media shapes. Safe for concurrent use.
+// Handlers has the HTTP handlers of the media shapes. It is safe for concurrent use.
 type Handlers struct{ Options }
 
-// New makes the doors.
+// New returns Handlers.
 func New(o Options) *Handlers {
 	if o.Watchers == nil {
 		o.Watchers = share.New(share.Watchers, 0, 1)
@@ -54,7 +54,7 @@ func New(o Options) *Handlers {
 	return &Handlers{Options: o}
 }
 
-// resolve is the name under which the catalogue knows a model.
+// resolve returns the name of a model in the catalogue, or model itself if it is not there.
 func (hs *Handlers) resolve(model string) string {
 	if entry, ok := hs.Catalog().Resolve(model); ok {
 		return entry.Name
@@ -62,7 +62,8 @@ func (hs *Handlers) resolve(model string) string {
 	return model
 }
 
-// planFor is what to try for a model, nil if nobody serves it.
+// planFor returns the candidates for a model in the order in which to try them, or nil if the model is
+// not in the catalogue.
 func (hs *Handlers) planFor(model string) []catalog.Candidate {
 	entry, ok := hs.Catalog().Resolve(model)
 	if !ok {
@@ -71,7 +72,7 @@ func (hs *Handlers) planFor(model string) []catalog.Candidate {
 	return entry.Plan(rand.IntN)
 }
 
-// readAll reads a body that is one JSON document.
+// readAll reads a body of at most limit bytes.
 func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	u, err := newUpload(w, r, limit)
 	if err != nil {

@@ -32,12 +32,11 @@ func (hs *Handlers) ImagegenRoutes(handle func(pattern string, h http.HandlerFun
 	}
 }
 
-// Imagegen is the door of one of the image vendor's routes
-// (imagegen-and-oauth.md 4.1, 4.2).
+// Imagegen returns the handler of one of the image vendor's routes (imagegen-and-oauth.md 4.1, 4.2).
 func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := &requestContext{handlers: hs, w: w, r: r}
-		defer func() { rc.pass.Release(0) }() // unless it was released by what was used
+		defer func() { rc.pass.Release(0) }() // has no effect after finish
 		if err := rc.imagegen(route); err != nil {
 			rc.refuse(err)
 			rc.close()
@@ -52,15 +51,14 @@ func (hs *Handlers) Imagegen(route *imagegen.Route) http.HandlerFunc {
 			if out.Reply.Created.IsZero() {
 				out.Reply.Created = hs.Env.Now()
 			}
-			_ = writeJSON(w, imagegen.AppendReply(nil, rc.request, out.Reply)) // whoever has left has paid
+			_ = writeJSON(w, imagegen.AppendReply(nil, rc.request, out.Reply)) // a client that has left is charged all the same
 		}
 		rc.finish(reply)
 	}
 }
 
-// imagegen checks a request. The pixels of a mask are looked at last, although
-// they are a matter of the request's own rules: that takes time, which the key's
-// limits bound.
+// imagegen checks a request. It checks the pixels of a mask last, because that takes time, and the
+// limits of the key have to bound it.
 func (rc *requestContext) imagegen(route *imagegen.Route) error {
 	if err := rc.identify(imagegen.Descriptor.Scope); err != nil {
 		return err
@@ -73,7 +71,7 @@ func (rc *requestContext) imagegen(route *imagegen.Route) error {
 		err = route.Check(in)
 	}
 	if err != nil {
-		_ = files.Close() // err says more
+		_ = files.Close() // err is the first error
 		return err
 	}
 	rc.request = route.Decode(in)
@@ -84,12 +82,16 @@ func (rc *requestContext) imagegen(route *imagegen.Route) error {
 	if err := rc.admit(); err != nil {
 		return err
 	}
-	return rc.judge()
+	return rc.checkMask()
 }
 
-// readImagegen reads a body in one of the route's encodings. files are the
-// caller's to close, whatever else happens, until the input is decoded.
-func (hs *Handlers) readImagegen(w http.ResponseWriter, r *http.Request, route *imagegen.Route) (in *imagegen.Input, files *Form, err error) {
+// readImagegen reads a body in one of the route's encodings. The caller closes files, also after an
+// error, unless the input was decoded.
+func (hs *Handlers) readImagegen(
+	w http.ResponseWriter,
+	r *http.Request,
+	route *imagegen.Route,
+) (in *imagegen.Input, files *Form, err error) {
 	files = new(Form)
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if route.Encoding&imagegen.Form == 0 || route.Encoding&imagegen.JSON != 0 && media == "application/json" {
@@ -132,10 +134,9 @@ func makesPictures(p *catalog.Provider) bool {
 	})
 }
 
-// imagegenPlan is what the catalogue says of a model, as far as it makes
-// pictures: a pattern for all names is often meant for text. Where nothing is
-// left, the first provider of the vendor's own kind serves the model; nil: nobody
-// does.
+// imagegenPlan returns the candidates for a model that make pictures. It leaves out others, because a
+// pattern for all names is often meant for text. If none is left, the first provider of the image
+// vendor's shape is the candidate. imagegenPlan returns nil without one.
 func (hs *Handlers) imagegenPlan(model string) []catalog.Candidate {
 	c := hs.Catalog()
 	if entry, ok := c.Resolve(model); ok {
@@ -153,15 +154,15 @@ func (hs *Handlers) imagegenPlan(model string) []catalog.Candidate {
 	return nil
 }
 
-// bySpeed charges the third generation by its rendering speed, whoever serves it
-// (imagegen-and-oauth.md 8). The others cost what the catalogue says.
+// bySpeed returns the price of the third generation by its rendering speed, which does not depend on
+// the provider (imagegen-and-oauth.md 8). Other generations have the price in the catalogue.
 func bySpeed(speed string) func(*catalog.Candidate) *catalog.Price {
-	price, _ := ledger.Speed(speed) // the rules know the same words
+	price, _ := ledger.Speed(speed) // route.Check accepts the same values
 	return func(*catalog.Candidate) *catalog.Price { return price }
 }
 
-// judge looks at the pixels of a mask, if there is one.
-func (rc *requestContext) judge() error {
+// checkMask checks the pixels of a mask, if the request has one.
+func (rc *requestContext) checkMask() error {
 	if rc.request.Mask == nil {
 		return nil
 	}

@@ -14,15 +14,15 @@ import (
 	"stagedoor/providers/shapes/images"
 )
 
-// Limits of bodies (faults.md 3, wire/images.md 4). A form may hold sixteen
-// pictures, of which few are as large as one may be.
+// These limits apply to bodies (faults.md 3, wire/images.md 4). A form may have sixteen pictures, few of
+// which have the largest permitted size.
 const (
 	maxGeneration = 1 << 20
 	maxEditJSON   = 64 << 20
 	maxEditForm   = 256 << 20
 )
 
-// GenerateImages is POST /v1/images/generations (gateway.md 4.7).
+// GenerateImages serves POST /v1/images/generations (gateway.md 4.7).
 func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
 		body, err := readJSON(w, r, maxGeneration, images.MemberNames)
@@ -33,10 +33,11 @@ func (hs *Handlers) GenerateImages(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// EditImages is POST /v1/images/edits, as a form or as JSON (wire/images.md 4).
+// EditImages serves POST /v1/images/edits, as a form or as JSON (wire/images.md 4).
 func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	hs.images(w, r, func(rc *requestContext) (*picture.Request, error) {
-		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && media == "application/json" {
+		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil &&
+			media == "application/json" {
 			body, err := readJSON(w, r, maxEditJSON, images.MemberNames)
 			if err != nil {
 				return nil, err
@@ -47,7 +48,7 @@ func (hs *Handlers) EditImages(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// editForm reads an edit that came as a form.
+// editForm reads an edit that was sent as a form.
 func (hs *Handlers) editForm(w http.ResponseWriter, r *http.Request) (*picture.Request, error) {
 	form, err := ReadForm(w, r, FormLimits{
 		Total: maxEditForm, File: images.FileLimit, Dir: hs.Scratch, Names: images.MemberNames,
@@ -65,16 +66,20 @@ func (hs *Handlers) editForm(w http.ResponseWriter, r *http.Request) (*picture.R
 	}
 	request, err := images.CheckEditForm(texts, files, hs.resolve)
 	if err != nil {
-		_ = form.Close() // err says more
+		_ = form.Close() // err is the first error
 		return nil, err
 	}
 	return request, nil
 }
 
-// images is what both doors do.
-func (hs *Handlers) images(w http.ResponseWriter, r *http.Request, read func(*requestContext) (*picture.Request, error)) {
+// images checks and runs a request that read returns.
+func (hs *Handlers) images(
+	w http.ResponseWriter,
+	r *http.Request,
+	read func(*requestContext) (*picture.Request, error),
+) {
 	rc := &requestContext{handlers: hs, w: w, r: r}
-	defer func() { rc.pass.Release(0) }() // unless it was released by what was used
+	defer func() { rc.pass.Release(0) }() // has no effect after finish
 	err := rc.identify(images.Descriptor.Scope)
 	if err == nil {
 		err = rc.enter()
@@ -100,7 +105,7 @@ func (hs *Handlers) images(w http.ResponseWriter, r *http.Request, read func(*re
 	rc.finish(reply)
 }
 
-// whole writes a reply in one document.
+// whole writes a reply as one document.
 func (rc *requestContext) whole(reply *actors.Reply, emit *images.Emitter) {
 	out := reply.Outcome()
 	rc.headers(&out.Meta)
@@ -108,10 +113,10 @@ func (rc *requestContext) whole(reply *actors.Reply, emit *images.Emitter) {
 		rc.answer(out.Err)
 		return
 	}
-	_ = writeJSON(rc.w, emit.Reply(out.Reply)) // whoever has left has paid
+	_ = writeJSON(rc.w, emit.Reply(out.Reply)) // a client that has left is charged all the same
 }
 
-// stream writes events. Until there is one, a failure is a status.
+// stream writes a reply as events. A failure before the first event is sent as a status.
 func (rc *requestContext) stream(reply *actors.Reply, emit *images.Emitter) {
 	s := &stream{requestContext: rc, emit: emit}
 	beat := time.NewTicker(sse.LookEvery)
@@ -140,7 +145,7 @@ func (rc *requestContext) stream(reply *actors.Reply, emit *images.Emitter) {
 type stream struct {
 	requestContext *requestContext
 	emit           *images.Emitter
-	out            *sse.Writer // nil: nothing was sent yet
+	out            *sse.Writer // nil before the first event
 }
 
 func (s *stream) send(m *actors.Meta, event []byte) error {
@@ -155,7 +160,7 @@ func (s *stream) send(m *actors.Meta, event []byte) error {
 func (s *stream) end(out *actors.Outcome) {
 	switch {
 	case out.Err == nil:
-		_ = s.send(&out.Meta, s.emit.Completed(out.Reply)) // whoever has left has paid
+		_ = s.send(&out.Meta, s.emit.Completed(out.Reply)) // a client that has left is charged all the same
 	case s.out == nil:
 		s.requestContext.headers(&out.Meta)
 		s.requestContext.answer(out.Err)
@@ -164,8 +169,8 @@ func (s *stream) end(out *actors.Outcome) {
 	}
 }
 
-// readJSON returns a body that says it is JSON and is one object. It refuses names that fold to one of
-// names.
+// readJSON returns a body that is one JSON object. It refuses members whose names differ from one of
+// names only in case.
 func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields.Names) ([]byte, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]

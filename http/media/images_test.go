@@ -69,7 +69,8 @@ func TestRequestsOfTheSameShapePassUntouched(t *testing.T) {
 	if r.status != 200 || string(r.body) != made(2) {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	if got := gjson.ParseBytes(sent); got.Get("model").Str != "gpt-image-1" || got.Get("a_new_field.x").Int() != 1 || got.Get("n").Int() != 2 {
+	if got := gjson.ParseBytes(sent); got.Get("model").Str != "gpt-image-1" || got.Get("a_new_field.x").Int() != 1 ||
+		got.Get("n").Int() != 2 {
 		t.Errorf("sent %s", sent)
 	}
 	if header.Get("Authorization") != "Bearer sk-upstream-secret" {
@@ -79,7 +80,8 @@ func TestRequestsOfTheSameShapePassUntouched(t *testing.T) {
 		t.Errorf("charged %d", got)
 	}
 	receipt := g.fetch(g.url + "/v1/receipts/" + r.header.Get("X-Request-Id"))
-	if receipt.get("usage.images").Int() != 2 || receipt.get("charged").Int() != 80_000 || receipt.get("end_reason").Str != "finished" {
+	if receipt.get("usage.images").Int() != 2 || receipt.get("charged").Int() != 80_000 ||
+		receipt.get("end_reason").Str != "finished" {
 		t.Errorf("receipt %s", receipt.body)
 	}
 }
@@ -95,19 +97,28 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 			_, _ = w.Write(picture)
 			return
 		}
-		fmt.Fprintf(w, `{"created":5,"data":[{"url":"http://%s/files/x?sig=secret","revised_prompt":"a nicer cat"}]}`, r.Host)
+		fmt.Fprintf(
+			w,
+			`{"created":5,"data":[{"url":"http://%s/files/x?sig=secret","revised_prompt":"a nicer cat"}]}`,
+			r.Host,
+		)
 	})
 	r := g.generate(object{"model": "legacy-image-3"})
 	url := r.get("data.0.url").Str
-	if r.status != 200 || !strings.HasPrefix(url, g.url+"/v1/images/content/") || strings.Contains(string(r.body), "secret") {
+	if r.status != 200 || !strings.HasPrefix(url, g.url+"/v1/images/content/") ||
+		strings.Contains(string(r.body), "secret") {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	if r.get("data.0.revised_prompt").Str != "a nicer cat" || r.get("created").Int() != 5 || r.get("usage").Exists() || r.get("size").Exists() {
+	if r.get("data.0.revised_prompt").Str != "a nicer cat" || r.get("created").Int() != 5 || r.get("usage").Exists() ||
+		r.get("size").Exists() {
 		t.Errorf("%s", r.body)
 	}
 	got := g.fetch(url)
 	if got.status != 200 || !bytes.Equal(got.body, picture) || got.header.Get("Content-Type") != "image/png" ||
-		!strings.Contains(got.header.Get("Cache-Control"), "immutable") || got.header.Get("X-Content-Type-Options") != "nosniff" {
+		!strings.Contains(
+			got.header.Get("Cache-Control"),
+			"immutable",
+		) || got.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	for asked, want := range map[string]struct {
@@ -129,7 +140,8 @@ func TestAddressesAreTheGatewaysOwn(t *testing.T) {
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if res.StatusCode != want.status || want.body != "" && string(body) != want.body ||
-			want.status == 416 && (res.Header.Get("Content-Type") != "application/json" || gjson.GetBytes(body, "error.code").Str != "range_not_satisfiable") {
+			want.status == 416 &&
+				(res.Header.Get("Content-Type") != "application/json" || gjson.GetBytes(body, "error.code").Str != "range_not_satisfiable") {
 			t.Errorf("Range %s: %d %v %s", asked, res.StatusCode, res.Header, body)
 		}
 	}
@@ -191,11 +203,15 @@ func TestAStreamThatBreaksEndsInAnError(t *testing.T) {
 	} {
 		g := open(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "data: {\"type\":\"image_generation.partial_image\",\"partial_image_index\":0,\"b64_json\":\""+onePixel+"\"}\n\n"+tail)
+			_, _ = io.WriteString(
+				w,
+				"data: {\"type\":\"image_generation.partial_image\",\"partial_image_index\":0,\"b64_json\":\""+onePixel+"\"}\n\n"+tail,
+			)
 		})
 		r := g.generate(object{"model": "gen-image-1", "stream": true, "partial_images": 1})
 		_, last, _ := strings.Cut(string(r.body), "event: error\ndata: ")
-		if r.status != 200 || !gjson.Get(last, "error.message").Exists() || strings.Contains(string(r.body), "completed") {
+		if r.status != 200 || !gjson.Get(last, "error.message").Exists() ||
+			strings.Contains(string(r.body), "completed") {
 			t.Errorf("%s: %d %s", name, r.status, r.body)
 		}
 		if got := g.spent(); got != 0 {
@@ -213,11 +229,16 @@ func TestMoreImagesThanOneCallMakesAreSeveralCalls(t *testing.T) {
 		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
 		}
 		time.Sleep(20 * time.Millisecond)
-		fmt.Fprintf(w, `{"candidates":[{"content":{"parts":[{"text":"here"},{"inlineData":{"mimeType":"image/png","data":"%s"}}]},"finishReason":"STOP"}],
-			"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7,"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":6}]}}`, onePixel)
+		fmt.Fprintf(
+			w,
+			`{"candidates":[{"content":{"parts":[{"text":"here"},{"inlineData":{"mimeType":"image/png","data":"%s"}}]},"finishReason":"STOP"}],
+			"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7,"candidatesTokensDetails":[{"modality":"IMAGE","tokenCount":6}]}}`,
+			onePixel,
+		)
 	})
 	r := g.generate(object{"model": "house-painter", "n": 10, "size": "1536x1024"})
-	if r.status != 200 || len(r.get("data").Array()) != 10 || r.get("usage.total_tokens").Int() != 120 || r.get("usage.output_tokens_details.image_tokens").Int() != 60 {
+	if r.status != 200 || len(r.get("data").Array()) != 10 || r.get("usage.total_tokens").Int() != 120 ||
+		r.get("usage.output_tokens_details.image_tokens").Int() != 60 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	if calls.Load() != 10 || most.Load() > 8 {
@@ -234,16 +255,27 @@ func TestTheThirdShapeIsAskedForPictures(t *testing.T) {
 	g := open(t, func(w http.ResponseWriter, r *http.Request) {
 		sent, _ = io.ReadAll(r.Body)
 		path = r.URL.Path
-		fmt.Fprintf(w, `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`, onePixel)
+		fmt.Fprintf(
+			w,
+			`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`,
+			onePixel,
+		)
 	})
 	picture := pngOf(8, 8)
-	r := g.edit(object{"model": "house-painter", "prompt": "a hat", "size": "1792x1024", "quality": "high"}, map[string][]byte{"image": picture})
-	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel || r.header.Get("X-Stagedoor-Losses") != "size:nearest,quality" && r.header.Get("X-Stagedoor-Losses") != "quality" {
+	r := g.edit(
+		object{"model": "house-painter", "prompt": "a hat", "size": "1792x1024", "quality": "high"},
+		map[string][]byte{"image": picture},
+	)
+	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel ||
+		r.header.Get("X-Stagedoor-Losses") != "size:nearest,quality" &&
+			r.header.Get("X-Stagedoor-Losses") != "quality" {
 		t.Fatalf("%d %v %s", r.status, r.header, r.body)
 	}
 	got := gjson.ParseBytes(sent)
-	if path != "/v1beta/models/house-painter:generateContent" || got.Get("contents.0.parts.0.inlineData.data").Str != base64.StdEncoding.EncodeToString(picture) ||
-		got.Get("contents.0.parts.1.text").Str != "a hat" || got.Get("generationConfig.responseModalities.1").Str != "IMAGE" ||
+	if path != "/v1beta/models/house-painter:generateContent" ||
+		got.Get("contents.0.parts.0.inlineData.data").Str != base64.StdEncoding.EncodeToString(picture) ||
+		got.Get("contents.0.parts.1.text").Str != "a hat" ||
+		got.Get("generationConfig.responseModalities.1").Str != "IMAGE" ||
 		got.Get("generationConfig.imageConfig.aspectRatio").Str != "16:9" {
 		t.Errorf("%s %s", path, sent)
 	}
@@ -263,13 +295,23 @@ func TestAChatUpstreamIsAskedForPictures(t *testing.T) {
 	reply = `{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"here","images":[` + part + `]}}],
 		"usage":{"prompt_tokens":7,"completion_tokens":1300,"total_tokens":1307,"completion_tokens_details":{"image_tokens":1290}}}`
 	source := pngOf(8, 8)
-	r := g.edit(object{"model": "drawing-1", "prompt": "a hat", "size": "1536x1024"}, map[string][]byte{"image": source})
-	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel || r.get("usage.output_tokens_details.image_tokens").Int() != 1290 || r.get("usage.total_tokens").Int() != 1307 {
+	r := g.edit(
+		object{"model": "drawing-1", "prompt": "a hat", "size": "1536x1024"},
+		map[string][]byte{"image": source},
+	)
+	if r.status != 200 || r.get("data.0.b64_json").Str != onePixel ||
+		r.get("usage.output_tokens_details.image_tokens").Int() != 1290 ||
+		r.get("usage.total_tokens").Int() != 1307 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	got := gjson.ParseBytes(sent)
-	if got.Get("model").Str != "drawing-1" || got.Get("modalities").Raw != `["image","text"]` || got.Get("image_config.aspect_ratio").Str != "3:2" ||
-		got.Get("messages.0.content.0.image_url.url").Str != "data:image/png;base64,"+base64.StdEncoding.EncodeToString(source) ||
+	if got.Get("model").Str != "drawing-1" || got.Get("modalities").Raw != `["image","text"]` ||
+		got.Get("image_config.aspect_ratio").Str != "3:2" ||
+		got.Get(
+			"messages.0.content.0.image_url.url",
+		).Str != "data:image/png;base64,"+base64.StdEncoding.EncodeToString(
+			source,
+		) ||
 		got.Get("messages.0.content.1.text").Str != "a hat" {
 		t.Errorf("sent %s", sent)
 	}
@@ -295,7 +337,8 @@ func TestAChatUpstreamIsAskedForPictures(t *testing.T) {
 	if got := g.spent(); got != 2*paid || paid == 0 {
 		t.Errorf("charged %d and %d", paid, got)
 	}
-	if r := g.generate(object{"model": "drawing-1", "background": "transparent"}); r.status != 400 || r.get("error.param").Str != "background" {
+	if r := g.generate(object{"model": "drawing-1", "background": "transparent"}); r.status != 400 ||
+		r.get("error.param").Str != "background" {
 		t.Errorf("a transparent background: %d %s", r.status, r.body)
 	}
 }
@@ -309,7 +352,11 @@ func TestAllOrNothing(t *testing.T) {
 			_, _ = io.WriteString(w, `{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`)
 			return
 		}
-		fmt.Fprintf(w, `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`, onePixel)
+		fmt.Fprintf(
+			w,
+			`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%s"}}]}}]}`,
+			onePixel,
+		)
 	})
 	r := g.generate(object{"model": "house-painter", "n": 3})
 	if r.status != 400 || r.get("data").Exists() || g.spent() != 0 {
@@ -413,7 +460,13 @@ func TestALeavingClientCancelsItsCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := g.do(ctx, "POST", g.url+"/v1/images/generations", "application/json", strings.NewReader(`{"prompt":"a cat","model":"gen-image-1"}`))
+		_, err := g.do(
+			ctx,
+			"POST",
+			g.url+"/v1/images/generations",
+			"application/json",
+			strings.NewReader(`{"prompt":"a cat","model":"gen-image-1"}`),
+		)
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -491,7 +544,8 @@ func TestModelNamesOfPicturesAndVideosAreShort(t *testing.T) {
 	for _, path := range []string{"/v1/images/generations", "/v1/videos"} {
 		for length, long := range map[int]bool{dialogue.MaxName: false, dialogue.MaxName + 1: true, 200 << 10: true} {
 			r := g.send("POST", path, asJSON, `{"prompt":"a","model":"`+strings.Repeat("m", length)+`"}`)
-			refused := r.status == 400 && r.get("error.param").Str == "model" && r.get("error.code").Str == "invalid_value"
+			refused := r.status == 400 && r.get("error.param").Str == "model" &&
+				r.get("error.code").Str == "invalid_value"
 			if refused != long || strings.Contains(string(r.body), strings.Repeat("m", dialogue.MaxName+1)) {
 				t.Errorf("%s with a name of %d characters: %d %.400s", path, length, r.status, r.body)
 			}
@@ -538,12 +592,16 @@ func TestEditsArriveAsForms(t *testing.T) {
 		form = r.MultipartForm
 		_, _ = io.WriteString(w, made(1))
 	})
-	r := g.edit(object{"prompt": "a hat", "n": 1, "input_fidelity": "high", "future": "yes"}, map[string][]byte{"image[]": first, "image[]2": second, "mask": mask})
+	r := g.edit(
+		object{"prompt": "a hat", "n": 1, "input_fidelity": "high", "future": "yes"},
+		map[string][]byte{"image[]": first, "image[]2": second, "mask": mask},
+	)
 	if r.status != 200 || string(r.body) != made(1) {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	value := func(name string) string { return strings.Join(form.Value[name], ",") }
-	if value("model") != "gpt-image-1.5" || value("prompt") != "a hat" || value("input_fidelity") != "high" || value("future") != "yes" {
+	if value("model") != "gpt-image-1.5" || value("prompt") != "a hat" || value("input_fidelity") != "high" ||
+		value("future") != "yes" {
 		t.Errorf("sent %v", form.Value)
 	}
 	if len(form.File["image[]"]) != 2 || len(form.File["mask"]) != 1 {

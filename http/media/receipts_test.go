@@ -20,7 +20,10 @@ func TestPicturesThatNobodyPaysForHaveReceipts(t *testing.T) {
 	path := "/v1/receipts/" + made.header.Get("X-Request-Id")
 	r := nobody.send("GET", path, "", "")
 	if made.status != 200 || r.status != 200 || r.get("usage.images").Int() != 2 || r.get("usage.output_tokens").Int() != 20 || r.get("charged").Int() != 0 ||
-		r.get("settlement").Str != "none" || r.get("end_reason").Str != "finished" || r.get("model").Str != "gen-image-1" || r.get("provider").Str != "vendor" {
+		r.get("settlement").Str != "none" ||
+		r.get("end_reason").Str != "finished" ||
+		r.get("model").Str != "gen-image-1" ||
+		r.get("provider").Str != "vendor" {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	for _, secret := range []string{"sd-test", "sd-narrow"} {
@@ -50,11 +53,19 @@ func TestVideosHaveReceipts(t *testing.T) {
 				for _, request := range []string{began.header.Get("X-Request-Id"), id} {
 					r := client.send("GET", "/v1/receipts/"+request, "", "")
 					if r.status != 200 || r.get("request_id").Str != id || r.get("charged").Int() != tt.charged || r.get("settlement").Str != tt.settlement ||
-						r.get("usage.seconds").Int() != 8 || r.get("end_reason").Str != "finished" || r.get("model").Str != "video-2" || r.get("provider").Str != "studio" ||
-						r.get("ended").Time().IsZero() || r.get("earlier").Exists() {
+						r.get("usage.seconds").Int() != 8 || r.get("end_reason").Str != "finished" ||
+						r.get("model").Str != "video-2" ||
+						r.get("provider").Str != "studio" ||
+						r.get("ended").Time().IsZero() ||
+						r.get("earlier").Exists() {
 						t.Errorf("%s: %d %s", request, r.status, r.body)
 					}
-					g.refused(g.as("sd-other").send("GET", "/v1/receipts/"+request, "", ""), 404, "not_found", "request_id")
+					g.refused(
+						g.as("sd-other").send("GET", "/v1/receipts/"+request, "", ""),
+						404,
+						"not_found",
+						"request_id",
+					)
 				}
 			}
 			check()

@@ -23,43 +23,43 @@ import (
 	"stagedoor/state"
 )
 
-// visit is one request for pictures at its door. Its checks come in the order of
-// decisions.md, so that whoever breaks several rules hears of the first:
-// identify, enter, what the shape says, admit.
+// requestContext is the state of one request for pictures or videos in its handler. Its checks run in the
+// order of decisions.md, so that a request that breaks several rules gets the error of the first:
+// identify, enter, the rules of the shape, admit.
 type requestContext struct {
 	handlers *Handlers
 	w        http.ResponseWriter
 	r        *http.Request
 
 	key     state.Key
-	era     uint64 // of the keys, before this one was looked up
+	era     uint64 // auth.Authenticator.Era before the key was looked up
 	request *picture.Request
 	plan    []catalog.Candidate
 	pass    *throttle.Pass
-	// price is what a candidate charges, where that depends on the request; nil:
-	// what the catalogue says.
+	// price returns the price at a candidate if it depends on the request. If price is
+	// nil, the catalogue has the price.
 	price   func(*catalog.Candidate) *catalog.Price
-	metered *meter.Picture // nil: the request costs nothing
+	metered *meter.Picture // nil if the request costs nothing
 }
 
-// identify checks key and scope.
+// identify checks the key and its scope.
 func (rc *requestContext) identify(scope string) error {
 	rc.era = rc.handlers.Auth.Era()
 	key, err := rc.handlers.Auth.Identify(rc.r, scope, false)
-	rc.key = key // the log names it, too, if it may not do this
+	rc.key = key // kept after an error too, for the log
 	return err
 }
 
-// enter counts the request against its key's limits that do not depend on its body.
-// The caller releases v.pass, also after a later error.
+// enter counts the request against the limits of its key that do not depend on the body. The caller
+// releases rc.pass, also after a later error.
 func (rc *requestContext) enter() error {
 	pass, err := auth.Admit(rc.w, rc.r, rc.handlers.Limits, &rc.key, rc.handlers.Env.Now())
 	rc.pass = pass
 	return err
 }
 
-// admit performs what is left to check once the request is known: its model, the
-// key's limit of tokens, and room for the pictures if they are to have addresses.
+// admit runs the checks that need the parsed request: the model, the key's limit of tokens, and room for
+// the pictures if the reply has addresses of them.
 func (rc *requestContext) admit() error {
 	rc.request.Owner = string(rc.owner())
 	if err := rc.admitTo(rc.request.Model, rc.estimate()); err != nil || rc.request.Inline {
@@ -68,7 +68,7 @@ func (rc *requestContext) admit() error {
 	return rc.handlers.Content.Room(rc.owner())
 }
 
-// admitTo admits a request to a model. What it takes is estimated in tokens.
+// admitTo checks the model and charges the estimated tokens.
 func (rc *requestContext) admitTo(model string, tokens int) error {
 	if err := rc.handlers.Auth.Permit(&rc.key, rc.r, "", model); err != nil {
 		return err
@@ -82,24 +82,27 @@ func (rc *requestContext) admitTo(model string, tokens int) error {
 	return auth.Charge(rc.w, rc.pass, tokens, rc.handlers.Env.Now())
 }
 
-// short cuts what a client sent to what a message or log line can bear.
+// short cuts text of a client for a message or a log line.
 func short(s string) string {
 	const most = 128
 	return s[:min(len(s), most)]
 }
 
-// estimate is what the limits reserve: a token is about four bytes. What a
-// picture takes is known only afterwards.
+// estimate returns the tokens that the limits reserve: one for every four bytes of the prompt. The tokens
+// of a picture are known only afterwards.
 func (rc *requestContext) estimate() int { return len(rc.request.Prompt)/4 + 1 }
 
-// begin starts the request. finish must follow, whatever becomes of the client.
+// begin starts the request. The caller must call finish, even if the client has left.
 func (rc *requestContext) begin() *images.Reply {
-	return rc.handlers.Images.Begin(rc.r.Context(), &images.Request{ID: accesslog.RequestID(rc.w), Picture: rc.request, Header: rc.r.Header,
-		Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: throttle.Normal, Tokens: rc.estimate(), Meter: rc.meter(), Keep: rc.keep})
+	return rc.handlers.Images.Begin(
+		rc.r.Context(),
+		&images.Request{ID: accesslog.RequestID(rc.w), Picture: rc.request, Header: rc.r.Header,
+			Plan: rc.plan, Key: rc.key.ID, Owner: string(rc.owner()), Era: rc.era, Class: throttle.Normal, Tokens: rc.estimate(), Meter: rc.meter(), Keep: rc.keep},
+	)
 }
 
-// meter has the key's user charged (decisions, Users and money). Keys that belong
-// to nobody and models without a price cost nothing.
+// meter returns the Meter that charges the key's user (decisions, Users and money), or nil if the key has
+// no user or no candidate has a price.
 func (rc *requestContext) meter() images.Meter {
 	price := rc.price
 	if price == nil {
@@ -110,17 +113,20 @@ func (rc *requestContext) meter() images.Meter {
 	if account == "" || rc.handlers.Ledger == nil || !slices.ContainsFunc(rc.plan, priced) {
 		return nil
 	}
-	rc.metered = meter.NewPicture(rc.handlers.Ledger, meter.PictureRequest{ID: accesslog.RequestID(rc.w), Account: account, Key: rc.key.ID,
-		Picture: rc.request, Price: price})
+	rc.metered = meter.NewPicture(
+		rc.handlers.Ledger,
+		meter.PictureRequest{ID: accesslog.RequestID(rc.w), Account: account, Key: rc.key.ID,
+			Picture: rc.request, Price: price},
+	)
 	return rc.metered
 }
 
-// keep makes a picture available under an address of the gateway's own.
+// keep stores a picture and returns its signed address.
 func (rc *requestContext) keep(_ context.Context, mediaType string, content io.Reader) (string, error) {
 	return rc.handlers.Content.Keep(rc.r, rc.owner(), mediaType, content)
 }
 
-// finish gives back what the request holds, once it is over, and tells the log.
+// finish waits for the end of the request, releases what it holds and logs its outcome.
 func (rc *requestContext) finish(reply *images.Reply) {
 	out := reply.Outcome()
 	used := -1
@@ -136,17 +142,29 @@ func (rc *requestContext) finish(reply *images.Reply) {
 	rc.note(out)
 }
 
-// count counts a request that nothing was held for.
+// count counts the usage of a request that held no money.
 func (rc *requestContext) count(out *images.Outcome) {
 	if rc.handlers.Ledger == nil || rc.metered != nil && rc.metered.Held() {
 		return
 	}
 	tokens := out.Usage.Tokens()
-	rc.handlers.Ledger.CountUsage(state.UsageRow{Account: state.AccountOf(&rc.key), Key: rc.key.ID, Model: rc.request.Model, Requests: 1, Images: int64(out.Delivered),
-		InputTokens: dialogue.CountOrZero(tokens.InputTotal), CachedTokens: dialogue.CountOrZero(tokens.CacheRead), OutputTokens: dialogue.CountOrZero(tokens.OutputTotal)})
+	rc.handlers.Ledger.CountUsage(
+		state.UsageRow{
+			Account:  state.AccountOf(&rc.key),
+			Key:      rc.key.ID,
+			Model:    rc.request.Model,
+			Requests: 1,
+			Images:   int64(out.Delivered),
+			InputTokens: dialogue.CountOrZero(
+				tokens.InputTotal,
+			),
+			CachedTokens: dialogue.CountOrZero(tokens.CacheRead),
+			OutputTokens: dialogue.CountOrZero(tokens.OutputTotal),
+		},
+	)
 }
 
-// close gives back the client's files.
+// close removes the client's files.
 func (rc *requestContext) close() {
 	if rc.request == nil {
 		return
@@ -156,7 +174,7 @@ func (rc *requestContext) close() {
 	}
 }
 
-// headers tell what the gateway did to the request.
+// headers sets the headers that report what the gateway did to the request.
 func (rc *requestContext) headers(m *images.Meta) {
 	h := rc.w.Header()
 	if m.Losses != "" {
@@ -165,7 +183,7 @@ func (rc *requestContext) headers(m *images.Meta) {
 	h.Set("X-Queue-Ms", strconv.FormatInt(m.Queued.Milliseconds(), 10))
 }
 
-// refuse answers a request that nobody was asked about.
+// refuse writes the error of a request that was not sent to any provider.
 func (rc *requestContext) refuse(err error) {
 	rc.note(nil)
 	rc.answer(err)
@@ -176,27 +194,37 @@ func (rc *requestContext) answer(err error) {
 	auth.Refuse(rc.w, rc.handlers.Logger, envelope.Plain, err)
 }
 
-// note adds what the door knows to the line of the request. out is nil for one
+// note adds the key, shape, model and outcome to the request's line in the log. out is nil for a request
 // that was not begun.
 func (rc *requestContext) note(out *images.Outcome) {
 	rc.trace(out)
 	if out != nil && out.Err != nil {
-		accesslog.Outcome(rc.w, out.Err.Status) // metrics ask for it whatever is logged
+		accesslog.Outcome(rc.w, out.Err.Status) // for metrics, also if no line is written
 	}
 	if !accesslog.Wanted(rc.w) {
 		return
 	}
 	accesslog.Note(rc.w, slog.String("key", rc.key.ID))
 	if rc.request != nil {
-		accesslog.Note(rc.w, slog.String("shape", string(rc.request.Inbound)), slog.String("model", short(rc.request.Model)),
-			slog.String("operation", string(rc.request.Operation)), slog.Bool("stream", rc.request.Stream))
+		accesslog.Note(
+			rc.w,
+			slog.String("shape", string(rc.request.Inbound)),
+			slog.String("model", short(rc.request.Model)),
+			slog.String("operation", string(rc.request.Operation)),
+			slog.Bool("stream", rc.request.Stream),
+		)
 	}
 	if out == nil {
 		return
 	}
-	accesslog.Note(rc.w, slog.String("provider", out.Provider), slog.Duration("queued", out.Queued), slog.Int("attempts", out.Attempts),
-		slog.Int("images", out.Delivered))
-	if out.Err != nil && out.Committed { // else answer has said so
+	accesslog.Note(
+		rc.w,
+		slog.String("provider", out.Provider),
+		slog.Duration("queued", out.Queued),
+		slog.Int("attempts", out.Attempts),
+		slog.Int("images", out.Delivered),
+	)
+	if out.Err != nil && out.Committed { // otherwise answer has noted it
 		accesslog.Note(rc.w, slog.String("error", telemetry.ErrorName(out.Err)))
 	}
 	if out.Losses != "" {
@@ -204,14 +232,17 @@ func (rc *requestContext) note(out *images.Outcome) {
 	}
 }
 
-// trace adds the same to the request's span.
+// trace sets the same attributes on the request's span.
 func (rc *requestContext) trace(out *images.Outcome) {
 	span := trace.SpanFromContext(rc.r.Context())
 	if !span.IsRecording() || rc.request == nil {
 		return
 	}
-	span.SetAttributes(telemetry.Shape.String(string(rc.request.Inbound)), telemetry.RequestModel.String(short(rc.request.Model)),
-		telemetry.KeyID.String(rc.key.ID))
+	span.SetAttributes(
+		telemetry.Shape.String(string(rc.request.Inbound)),
+		telemetry.RequestModel.String(short(rc.request.Model)),
+		telemetry.KeyID.String(rc.key.ID),
+	)
 	if out == nil {
 		return
 	}
@@ -221,7 +252,7 @@ func (rc *requestContext) trace(out *images.Outcome) {
 	}
 }
 
-// writeJSON sends a document.
+// writeJSON sends a JSON document.
 func writeJSON(w http.ResponseWriter, body []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

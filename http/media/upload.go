@@ -11,16 +11,14 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// A client that sends a body may be slow, but neither silent nor slower than
-// anybody's line (faults.md 3).
+// A client that pauses while it sends a body, or sends it too slowly, gets an error (faults.md 3).
 const (
 	uploadIdle  = 10 * time.Second
-	uploadGrace = 30 * time.Second // after which it must have come at uploadRate
+	uploadGrace = 30 * time.Second // after which the average rate must be at least uploadRate
 	uploadRate  = 1 << 10          // bytes a second
 )
 
-// upload reads a request's body of at most limit bytes under those clocks. Its
-// errors are what the client is told.
+// upload reads a body of at most limit bytes within these timeouts. Its errors are *dialogue.Error.
 type upload struct {
 	body  io.Reader
 	rc    *http.ResponseController
@@ -30,7 +28,7 @@ type upload struct {
 	start time.Time
 }
 
-// newUpload refuses a body that says it is too large before a byte of it is read.
+// newUpload returns an error if the Content-Length of the body is above limit.
 func newUpload(w http.ResponseWriter, r *http.Request, limit int64) (*upload, error) {
 	u := &upload{body: r.Body, rc: http.NewResponseController(w), w: w, limit: limit, start: time.Now()}
 	if r.ContentLength > limit {
@@ -41,7 +39,7 @@ func newUpload(w http.ResponseWriter, r *http.Request, limit int64) (*upload, er
 
 // Read implements io.Reader.
 func (u *upload) Read(p []byte) (int, error) {
-	_ = u.rc.SetReadDeadline(u.deadline()) // a ResponseWriter without deadlines does without
+	_ = u.rc.SetReadDeadline(u.deadline()) // fails only for a ResponseWriter without deadlines
 	n, err := u.body.Read(p)
 	u.n += int64(n)
 	switch {
@@ -63,32 +61,40 @@ func (u *upload) deadline() time.Time {
 	return idle
 }
 
-// tooLarge is also the end of the connection: the rest is not read.
+// tooLarge closes the connection after the reply, because the rest of the body is not read.
 func (u *upload) tooLarge() *dialogue.Error {
 	u.w.Header().Set("Connection", "close")
-	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
-		Message: fmt.Sprintf("the request body is larger than %d MiB", u.limit>>20)}
+	return &dialogue.Error{
+		Status:  http.StatusRequestEntityTooLarge,
+		Type:    dialogue.TypeTooLarge,
+		Code:    "request_too_large",
+		Message: fmt.Sprintf("the request body is larger than %d MiB", u.limit>>20),
+	}
 }
 
-// broken is what a client is told of a body that could not be read. A reader may say
-// that itself.
+// broken returns the error for a body that could not be read. An error that is a *dialogue.Error is
+// returned as it is.
 func (u *upload) broken(err error) *dialogue.Error {
 	u.w.Header().Set("Connection", "close")
-	var told *dialogue.Error
-	if errors.As(err, &told) {
-		return told
+	var e *dialogue.Error
+	if errors.As(err, &e) {
+		return e
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &dialogue.Error{Status: http.StatusRequestTimeout, Type: dialogue.TypeInvalidRequest, Code: "request_timeout",
-			Message: "the request body did not arrive in time", Cause: err}
+		return &dialogue.Error{
+			Status:  http.StatusRequestTimeout,
+			Type:    dialogue.TypeInvalidRequest,
+			Code:    "request_timeout",
+			Message: "the request body did not arrive in time",
+			Cause:   err,
+		}
 	}
 	return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_body",
 		Message: "the request body could not be read to its end", Cause: err}
 }
 
-// drain reads what is left of a body whose meaning is known, so that the
-// connection can be used again; a little of it, not all.
+// drain reads a bounded rest of a body after the form has ended, so that the connection can be reused.
 func (u *upload) drain() {
 	const enough = 4 << 10
 	_, _ = io.CopyN(io.Discard, u, enough)

@@ -15,7 +15,7 @@ import (
 	"stagedoor/state"
 )
 
-// Limits of bodies: a picture of 20 MB, in base64 where the body is JSON, or a
+// These limits apply to bodies, which have a picture of up to 20 MB, in base64 if the body is JSON, or a
 // video.
 const (
 	maxVideoJSON  = 28 << 20
@@ -23,30 +23,30 @@ const (
 	maxUploadForm = videos.MaxUpload + 4<<20
 )
 
-// CreateVideo is POST /v1/videos (wire/videos.md 2).
+// CreateVideo serves POST /v1/videos (wire/videos.md 2).
 func (hs *Handlers) CreateVideo(w http.ResponseWriter, r *http.Request) {
 	hs.makeVideo(w, r, video.Create)
 }
 
-// RemixVideo is POST /v1/videos/{id}/remix (gateway.md 4.1).
+// RemixVideo serves POST /v1/videos/{id}/remix (gateway.md 4.1).
 func (hs *Handlers) RemixVideo(w http.ResponseWriter, r *http.Request) {
 	hs.makeVideo(w, r, video.Remix)
 }
 
-// EditVideo is POST /v1/videos/edits.
+// EditVideo serves POST /v1/videos/edits.
 func (hs *Handlers) EditVideo(w http.ResponseWriter, r *http.Request) { hs.makeVideo(w, r, video.Edit) }
 
-// ExtendVideo is POST /v1/videos/extensions.
+// ExtendVideo serves POST /v1/videos/extensions.
 func (hs *Handlers) ExtendVideo(w http.ResponseWriter, r *http.Request) {
 	hs.makeVideo(w, r, video.Extend)
 }
 
-// maker is one request for a video at its door.
+// maker is the context of a request that creates a video job.
 type maker struct {
 	requestContext
 	ask  *videos.Ask
-	once string // the client's own key
-	// source is the job that it begins with, nil for a new one.
+	once string // the client's idempotency key, or ""
+	// source is the job of the video to change or extend, or nil for a new video.
 	source *state.Video
 }
 
@@ -57,12 +57,18 @@ func (hs *Handlers) makeVideo(w http.ResponseWriter, r *http.Request, op video.O
 		m.refuse(err)
 		return
 	}
-	accesslog.Note(w, slog.String("key", m.key.ID), slog.String("operation", string(op)), slog.String("model", short(job.Model)),
-		slog.String("provider", job.Provider), slog.String("video", job.ID))
-	_ = writeJSON(w, videos.Object(&job)) // whoever has left finds the job in the list
+	accesslog.Note(
+		w,
+		slog.String("key", m.key.ID),
+		slog.String("operation", string(op)),
+		slog.String("model", short(job.Model)),
+		slog.String("provider", job.Provider),
+		slog.String("video", job.ID),
+	)
+	_ = writeJSON(w, videos.Object(&job)) // a client that has left finds the job in the list
 }
 
-// make checks in the order of decisions.md and then begins the job.
+// make runs the checks in the order of decisions.md and then creates the job.
 func (m *maker) make(op video.Operation) (state.Video, error) {
 	var none state.Video
 	if err := m.identify(videoshape.Descriptor.Scope); err != nil {
@@ -71,7 +77,7 @@ func (m *maker) make(op video.Operation) (state.Video, error) {
 	if err := m.enter(); err != nil {
 		return none, err
 	}
-	defer m.pass.Release(0) // how long a video takes is no matter of the key's concurrency
+	defer m.pass.Release(0) // the key's concurrency does not count the job itself
 	var err error
 	if m.ask, err = m.read(op); err != nil {
 		return none, err
@@ -80,16 +86,16 @@ func (m *maker) make(op video.Operation) (state.Video, error) {
 	if m.once, err = onceOf(m.r); err != nil {
 		return none, err
 	}
-	if err := m.begins(); err != nil {
+	if err := m.findSource(); err != nil {
 		return none, err
 	}
 	if err := m.admitTo(m.model(), len(m.ask.Prompt)/4+1); err != nil {
 		return none, err
 	}
-	return m.begin()
+	return m.createJob()
 }
 
-// read reads a body in either encoding.
+// read reads a body, as JSON or as a form.
 func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 	source := m.r.PathValue("id")
 	media, _, err := mime.ParseMediaType(m.r.Header.Get("Content-Type"))
@@ -106,13 +112,12 @@ func (m *maker) read(op video.Operation) (*videos.Ask, error) {
 	}
 	ask, err := checkVideoForm(op, form, source)
 	if err != nil {
-		_ = form.Close() // err says more
+		_ = form.Close() // err is the first error
 	}
 	return ask, err
 }
 
-// limits are a form's: a new video begins with a picture at most, an edit with a
-// video.
+// limits returns the limits of a form. A new video may have a picture, and an edit or extension a video.
 func (m *maker) limits(op video.Operation) FormLimits {
 	l := FormLimits{
 		Total: maxVideoForm, File: videos.FileLimit, Dir: m.handlers.Scratch, Names: videos.MemberNames,
@@ -149,7 +154,7 @@ func (m *maker) closeAsk() {
 	}
 }
 
-// onceOf is the client's own key of a request, "" if it sent none.
+// onceOf returns the idempotency key of a request, or "" without one.
 func onceOf(r *http.Request) (string, error) {
 	const most = 255
 	once := r.Header.Get("Idempotency-Key")
@@ -164,8 +169,8 @@ func onceOf(r *http.Request) (string, error) {
 	return once, nil
 }
 
-// begins finds the job that this one begins with.
-func (m *maker) begins() error {
+// findSource finds the job whose video the request changes or extends.
+func (m *maker) findSource() error {
 	if m.ask.Source == "" {
 		return nil
 	}
@@ -180,8 +185,13 @@ func (m *maker) begins() error {
 func (rc *requestContext) owner() state.Owner { return state.OwnerOf(rc.key.ID, rc.key.User) }
 
 func videoNotFound(id string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "video_not_found", Param: "video_id",
-		Message: "there is no video " + strconv.QuoteToASCII(short(id))}
+	return &dialogue.Error{
+		Status:  http.StatusNotFound,
+		Type:    dialogue.TypeNotFound,
+		Code:    "video_not_found",
+		Param:   "video_id",
+		Message: "there is no video " + strconv.QuoteToASCII(short(id)),
+	}
 }
 
 func (m *maker) model() string {
@@ -191,9 +201,9 @@ func (m *maker) model() string {
 	return m.ask.Model
 }
 
-// begin hands the job over.
-func (m *maker) begin() (state.Video, error) {
-	order, err := m.order()
+// createJob stores the files of the request and creates the job.
+func (m *maker) createJob() (state.Video, error) {
+	order, err := m.newJob()
 	if err != nil {
 		return state.Video{}, err
 	}

@@ -55,7 +55,12 @@ func newStudio(takes time.Duration) *studio {
 func (s *studio) Supports(o video.Operation) bool { return s.only == "" || s.only == o }
 func (s *studio) Idempotent() bool                { return true }
 
-func (s *studio) Submit(ctx context.Context, key string, spec *video.Spec, open video.Opener) (string, video.Status, error) {
+func (s *studio) Submit(
+	ctx context.Context,
+	key string,
+	spec *video.Spec,
+	open video.Opener,
+) (string, video.Status, error) {
 	if s.refuse != nil {
 		return "", video.Status{}, s.refuse
 	}
@@ -77,7 +82,11 @@ func (s *studio) Submit(ctx context.Context, key string, spec *video.Spec, open 
 	s.mu.Lock()
 	s.specs = append(s.specs, *spec)
 	s.mu.Unlock()
-	id, err := s.engine.Submit(ctx, key, job.Spec{Prompt: spec.Prompt, Width: spec.Size.Width, Height: spec.Size.Height, Seconds: spec.Seconds})
+	id, err := s.engine.Submit(
+		ctx,
+		key,
+		job.Spec{Prompt: spec.Prompt, Width: spec.Size.Width, Height: spec.Size.Height, Seconds: spec.Seconds},
+	)
 	return id, video.Status{State: video.Queued, PollAfter: time.Millisecond}, err
 }
 
@@ -117,7 +126,9 @@ func (s *studio) Delete(_ context.Context, id string) error { return s.engine.De
 func openStudio(t *testing.T, takes time.Duration) (*gateway, *studio) {
 	t.Helper()
 	specs := []catalog.Provider{{Name: "studio", Shape: catalog.Sandbox}}
-	models := []catalog.Model{{Pattern: "video-*", Price: perSecond, Targets: []catalog.Route{{Provider: "studio", Model: "*"}}}}
+	models := []catalog.Model{
+		{Pattern: "video-*", Price: perSecond, Targets: []catalog.Route{{Provider: "studio", Model: "*"}}},
+	}
 	cat, errs := catalog.New(specs, models)
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -196,12 +207,28 @@ func TestAVideosWholeLife(t *testing.T) {
 	g, s := openStudio(t, 50*time.Millisecond)
 	id := g.begun("/v1/videos", `{"prompt":"a cat","seconds":8,"size":"1280x720"}`)
 	r := g.ended(id)
-	want := []string{"completed_at", "created_at", "error", "expires_at", "id", "model", "object", "progress", "prompt", "remixed_from_video_id", "seconds", "size", "status"}
+	want := []string{
+		"completed_at",
+		"created_at",
+		"error",
+		"expires_at",
+		"id",
+		"model",
+		"object",
+		"progress",
+		"prompt",
+		"remixed_from_video_id",
+		"seconds",
+		"size",
+		"status",
+	}
 	if got := memberNames(gjson.ParseBytes(r.body)); !slices.Equal(got, want) {
 		t.Errorf("members %v", got)
 	}
 	if r.get("status").Str != "completed" || r.get("seconds").Str != "8" || r.get("size").Str != "1280x720" || r.get("model").Str != "video-2" ||
-		r.get("progress").Int() != 100 || r.get("completed_at").Int() == 0 || r.get("expires_at").Int() == 0 {
+		r.get("progress").Int() != 100 ||
+		r.get("completed_at").Int() == 0 ||
+		r.get("expires_at").Int() == 0 {
 		t.Errorf("ended as %s", r.body)
 	}
 	if got := g.spent(); got != 80_000 {
@@ -213,7 +240,8 @@ func TestAVideosWholeLife(t *testing.T) {
 
 	for variant, mediaType := range map[string]string{"": "video/mp4", "?variant=thumbnail": "image/webp", "?variant=spritesheet": "image/jpeg"} {
 		c := g.send("GET", "/v1/videos/"+id+"/content"+variant, "", "", "Accept", "application/binary")
-		if c.status != 200 || c.header.Get("Content-Type") != mediaType || len(c.body) == 0 || c.header.Get("Content-Length") != strconv.Itoa(len(c.body)) ||
+		if c.status != 200 || c.header.Get("Content-Type") != mediaType || len(c.body) == 0 ||
+			c.header.Get("Content-Length") != strconv.Itoa(len(c.body)) ||
 			!strings.Contains(c.header.Get("Content-Disposition"), id) {
 			t.Errorf("%s: %d %v, %d bytes", variant, c.status, c.header, len(c.body))
 		}
@@ -221,7 +249,8 @@ func TestAVideosWholeLife(t *testing.T) {
 	content := "/v1/videos/" + id + "/content"
 	whole := g.send("GET", content, "", "")
 	part := g.send("GET", content, "", "", "Range", "bytes=4-7")
-	if part.status != 206 || !bytes.Equal(part.body, whole.body[4:8]) || part.header.Get("Content-Range") != fmt.Sprintf("bytes 4-7/%d", len(whole.body)) {
+	if part.status != 206 || !bytes.Equal(part.body, whole.body[4:8]) ||
+		part.header.Get("Content-Range") != fmt.Sprintf("bytes 4-7/%d", len(whole.body)) {
 		t.Errorf("a part: %d %v %q", part.status, part.header, part.body)
 	}
 	tag := whole.header.Get("Etag")
@@ -239,12 +268,18 @@ func TestAVideosWholeLife(t *testing.T) {
 	if beyond.header.Get("Content-Range") == "" {
 		t.Error("416 without Content-Range")
 	}
-	if head := g.send("HEAD", content, "", ""); head.status != 200 || len(head.body) != 0 || head.header.Get("Content-Length") != strconv.Itoa(len(whole.body)) {
+	if head := g.send("HEAD", content, "", ""); head.status != 200 || len(head.body) != 0 ||
+		head.header.Get("Content-Length") != strconv.Itoa(len(whole.body)) {
 		t.Errorf("HEAD: %d %v", head.status, head.header)
 	}
 	g.refused(g.send("GET", content+"?variant=poster", "", ""), 400, "invalid_value", "variant")
 
-	if r := g.send("DELETE", "/v1/videos/"+id, "", ""); string(r.body) != fmt.Sprintf(`{"id":%q,"object":"video.deleted","deleted":true}`, id) {
+	if r := g.send("DELETE", "/v1/videos/"+id, "", ""); string(
+		r.body,
+	) != fmt.Sprintf(
+		`{"id":%q,"object":"video.deleted","deleted":true}`,
+		id,
+	) {
 		t.Errorf("deleted: %d %s", r.status, r.body)
 	}
 	for _, path := range []string{"", "/content"} {
@@ -271,10 +306,13 @@ func TestVideosMadeOfOthers(t *testing.T) {
 		r := g.ended(id)
 		all := s.asked()
 		asked := all[len(all)-1]
-		if r.get("seconds").Str != want.seconds || r.get("size").Str != "1280x720" || r.get("remixed_from_video_id").Str != want.from || r.get("prompt").Str != "a dog" {
+		if r.get("seconds").Str != want.seconds || r.get("size").Str != "1280x720" ||
+			r.get("remixed_from_video_id").Str != want.from ||
+			r.get("prompt").Str != "a dog" {
 			t.Errorf("%s: %s", path, r.body)
 		}
-		if asked.Operation != want.op || asked.Source == nil || asked.Source.ID == "" || strings.HasPrefix(asked.Source.ID, "video_") {
+		if asked.Operation != want.op || asked.Source == nil || asked.Source.ID == "" ||
+			strings.HasPrefix(asked.Source.ID, "video_") {
 			t.Errorf("%s: asked %+v", path, asked)
 		}
 	}
@@ -291,15 +329,32 @@ func TestWhatIsNotReady(t *testing.T) {
 	g.refused(g.send("GET", at+"/content", "", ""), 400, "video_not_ready", "video_id")
 	g.refused(g.send("DELETE", at, "", ""), 400, "video_not_terminal", "video_id")
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":"a dog"}`), 400, "video_not_completed", "video_id")
-	g.refused(g.send("POST", "/v1/videos/edits", asJSON, `{"prompt":"a dog","video":{"id":"`+id+`"}}`), 400, "video_not_completed", "video_id")
-	g.refused(g.send("POST", "/v1/videos/video_unknown/remix", asJSON, `{"prompt":"a dog"}`), 404, "video_not_found", "video_id")
+	g.refused(
+		g.send("POST", "/v1/videos/edits", asJSON, `{"prompt":"a dog","video":{"id":"`+id+`"}}`),
+		400,
+		"video_not_completed",
+		"video_id",
+	)
+	g.refused(
+		g.send("POST", "/v1/videos/video_unknown/remix", asJSON, `{"prompt":"a dog"}`),
+		404,
+		"video_not_found",
+		"video_id",
+	)
 	g.refused(g.send("POST", at+"/remix", asJSON, `{"prompt":""}`), 400, "invalid_value", "prompt")
-	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"nobody-makes-it"}`), 404, "model_not_found", "model")
+	g.refused(
+		g.send("POST", "/v1/videos", asJSON, `{"prompt":"p","model":"nobody-makes-it"}`),
+		404,
+		"model_not_found",
+		"model",
+	)
 	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":`), 400, "invalid_json", "")
 	g.refused(g.send("POST", "/v1/videos", "text/plain", `prompt`), 415, "unsupported_media_type", "")
 	g.refused(g.send("GET", at+"?wait=soon", "", ""), 400, "invalid_value", "wait")
 	g.refused(g.send("GET", "/v1/videos?limit=101", "", ""), 400, "invalid_value", "limit")
-	if r := g.send("GET", at, "", "", "X-Stainless-Poll-Helper", "true"); r.header.Get("Openai-Poll-After-Ms") != "5000" {
+	if r := g.send("GET", at, "", "", "X-Stainless-Poll-Helper", "true"); r.header.Get(
+		"Openai-Poll-After-Ms",
+	) != "5000" {
 		t.Errorf("poll after %q", r.header.Get("Openai-Poll-After-Ms"))
 	}
 	start := time.Now()
@@ -323,7 +378,15 @@ func TestWhatIsNotReady(t *testing.T) {
 func TestARefusedVideoIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	g, s := openStudio(t, time.Hour)
-	s.refuse = &upstream.Failure{Class: upstream.CallerFault, Err: &dialogue.Error{Status: 400, Type: "video_generation_user_error", Code: "moderation_blocked", Message: "no"}}
+	s.refuse = &upstream.Failure{
+		Class: upstream.CallerFault,
+		Err: &dialogue.Error{
+			Status:  400,
+			Type:    "video_generation_user_error",
+			Code:    "moderation_blocked",
+			Message: "no",
+		},
+	}
 	r := g.send("POST", "/v1/videos", asJSON, `{"prompt":"something bad"}`)
 	g.refused(r, 400, "moderation_blocked", "")
 	if r.get("error.type").Str != "video_generation_user_error" {
@@ -412,9 +475,14 @@ func uploadOf(t *testing.T, fields []string, files ...[4]string) (contentType, b
 		}
 	}
 	for _, f := range files {
-		h := textproto.MIMEHeader{"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": f[0]})}}
+		h := textproto.MIMEHeader{
+			"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": f[0]})},
+		}
 		if f[1] != "" {
-			h.Set("Content-Disposition", mime.FormatMediaType("form-data", map[string]string{"name": f[0], "filename": f[1]}))
+			h.Set(
+				"Content-Disposition",
+				mime.FormatMediaType("form-data", map[string]string{"name": f[0], "filename": f[1]}),
+			)
 		}
 		if f[2] != "" {
 			h.Set("Content-Type", f[2])
@@ -454,13 +522,15 @@ func TestVideosMadeOfUploads(t *testing.T) {
 			t.Fatalf("%s: %d %s", name, r.status, r.body)
 		}
 		r = g.ended(r.get("id").Str)
-		if r.get("status").Str != "completed" || r.get("seconds").Str != c.seconds || r.get("size").Str != "1280x720" || !strings.HasPrefix(r.get("model").Str, "video-") ||
+		if r.get("status").Str != "completed" || r.get("seconds").Str != c.seconds || r.get("size").Str != "1280x720" ||
+			!strings.HasPrefix(r.get("model").Str, "video-") ||
 			r.get("remixed_from_video_id").Str != "" {
 			t.Errorf("%s: %s", name, r.body)
 		}
 		all := s.asked()
 		asked := all[len(all)-1]
-		if from := asked.Source; from == nil || from.ID != "" || from.File == nil || from.File.Type != "video/mp4" || from.File.Size != int64(len(mine)) {
+		if from := asked.Source; from == nil || from.ID != "" || from.File == nil || from.File.Type != "video/mp4" ||
+			from.File.Size != int64(len(mine)) {
 			t.Errorf("%s: asked %+v", name, asked)
 		}
 		spent += c.paid * 10_000
@@ -510,7 +580,10 @@ func TestUploadsThatAreRefusedCostNothing(t *testing.T) {
 	s.only = video.Create
 	contentType, body := uploadOf(t, prompt, upload(mine))
 	g.refused(g.send("POST", edits, contentType, body), 400, "unsupported_operation", "model")
-	s.only, s.refuse = "", &upstream.Failure{Class: upstream.CallerFault, Err: dialogue.Unsupported("video", "is not for this provider")}
+	s.only, s.refuse = "", &upstream.Failure{
+		Class: upstream.CallerFault,
+		Err:   dialogue.Unsupported("video", "is not for this provider"),
+	}
 	g.refused(g.send("POST", edits, contentType, body), 400, "unsupported_parameter", "video")
 	if used, spent, asked := g.blobs.Used(), g.spent(), s.asked(); used != 0 || spent != 0 || len(asked) != 0 {
 		t.Errorf("%d bytes of uploads are left, %d spent, asked %+v", used, spent, asked)
@@ -522,7 +595,11 @@ func TestAClientsKeyMakesOneVideoOfAnUpload(t *testing.T) {
 	g, s := openStudio(t, 10*time.Millisecond)
 	first := ""
 	for _, seconds := range []int{4, 4, 5} {
-		contentType, body := uploadOf(t, []string{"prompt", "a dog"}, [4]string{"video", "a.mp4", "video/mp4", clipOf(t, 1280, 720, seconds)})
+		contentType, body := uploadOf(
+			t,
+			[]string{"prompt", "a dog"},
+			[4]string{"video", "a.mp4", "video/mp4", clipOf(t, 1280, 720, seconds)},
+		)
 		r := g.send("POST", "/v1/videos/edits", contentType, body, "Idempotency-Key", "k1")
 		switch {
 		case first == "":
@@ -551,8 +628,18 @@ func TestAClientsKeyMakesOneVideo(t *testing.T) {
 	if r := g.send("POST", "/v1/videos", contentType, body, "Idempotency-Key", "k1"); r.get("id").Str != first {
 		t.Errorf("as a form: %s", r.body)
 	}
-	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", "k1"), 409, "idempotency_key_reused", "Idempotency-Key")
-	g.refused(g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", strings.Repeat("k", 256)), 400, "invalid_value", "Idempotency-Key")
+	g.refused(
+		g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", "k1"),
+		409,
+		"idempotency_key_reused",
+		"Idempotency-Key",
+	)
+	g.refused(
+		g.send("POST", "/v1/videos", asJSON, `{"prompt":"a dog"}`, "Idempotency-Key", strings.Repeat("k", 256)),
+		400,
+		"invalid_value",
+		"Idempotency-Key",
+	)
 	if n := len(s.asked()); n != 1 {
 		t.Errorf("%d were made", n)
 	}
@@ -599,7 +686,13 @@ func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
 	wg.Go(func() { g.auth.EndRevoked(ctx, nil) })
 	defer wg.Wait()
 	defer cancel()
-	limited := state.Key{ID: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true, Limits: state.Limits{RPM: 2}}
+	limited := state.Key{
+		ID:      "k",
+		Hash:    state.HashSecret("sd-test"),
+		User:    "7",
+		Enabled: true,
+		Limits:  state.Limits{RPM: 2},
+	}
 	g.auth.SetFixed([]state.Key{limited})
 	at := "/v1/videos/" + g.begun("/v1/videos", `{"prompt":"a cat"}`)
 	answered := make(chan *reply, 1)

@@ -14,16 +14,16 @@ import (
 	"stagedoor/state"
 )
 
-// variants are the kinds of content and what they are if their provider does not
-// say (wire/videos.md 1).
+// variants maps the kinds of content to their media types, for providers that send none (wire/videos.md
+// 1).
 var variants = map[video.Variant]struct{ mediaType, extension string }{
 	video.Video:       {"video/mp4", ".mp4"},
 	video.Thumbnail:   {"image/webp", ".webp"},
 	video.Spritesheet: {"image/jpeg", ".jpg"},
 }
 
-// VideoContent is GET and HEAD of /v1/videos/{id}/content: the bytes come from
-// the provider as they are read (wire/videos.md 5).
+// VideoContent serves GET and HEAD of /v1/videos/{id}/content. It streams the content from the provider
+// (wire/videos.md 5).
 func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {
 		variant := video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video)))
@@ -56,10 +56,16 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// ready says why there is no content of a job.
+// ready returns an error if a job has no content.
 func ready(job *state.Video, now time.Time) error {
 	refuse := func(code, why string) *dialogue.Error {
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: code, Message: "video_id: " + why}
+		return &dialogue.Error{
+			Status:  400,
+			Type:    dialogue.TypeInvalidRequest,
+			Param:   "video_id",
+			Code:    code,
+			Message: "video_id: " + why,
+		}
 	}
 	switch {
 	case job.Phase == state.VideoFailed:
@@ -72,19 +78,20 @@ func ready(job *state.Video, now time.Time) error {
 	return nil
 }
 
-// rangeOf is the part that a client wants, "" if it wants all: what is no range is
-// not one, and neither is that of other content (If-Range).
+// rangeOf returns the range that a client asks for, or "" for the whole content. A malformed range, or
+// one of other content (If-Range), is ignored.
 func rangeOf(r *http.Request, tag string) string {
 	const most = 128
 	asked, of := r.Header.Get("Range"), r.Header.Get("If-Range")
-	if r.Method == http.MethodHead || of != "" && of != tag || len(asked) > most || !strings.HasPrefix(asked, "bytes=") {
+	if r.Method == http.MethodHead || of != "" && of != tag || len(asked) > most ||
+		!strings.HasPrefix(asked, "bytes=") {
 		return ""
 	}
 	return asked
 }
 
-// deliver sends content, or refuses a range that it does not have. The provider's
-// own tag stays with it: it may name the provider's job.
+// deliver sends content, or the error of a range that it does not have. It does not send the provider's
+// ETag, which may contain the id of the provider's job.
 func (rc *requestContext) deliver(job *state.Video, variant video.Variant, c *video.Content) error {
 	h := rc.w.Header()
 	kind := variants[variant]
@@ -109,16 +116,24 @@ func (rc *requestContext) deliver(job *state.Video, variant video.Variant, c *vi
 	to := &patient{rc.w, http.NewResponseController(rc.w)}
 	defer to.done()
 	if _, err := io.Copy(to, c); err != nil {
-		rc.handlers.Logger.Info("video content cut off", "request_id", accesslog.RequestID(rc.w), "video", job.ID, "cause", err)
-		panic(http.ErrAbortHandler) // so that the client does not take it for the whole
+		rc.handlers.Logger.Info(
+			"video content cut off",
+			"request_id",
+			accesslog.RequestID(rc.w),
+			"video",
+			job.ID,
+			"cause",
+			err,
+		)
+		panic(http.ErrAbortHandler) // so that the client notices the truncation
 	}
 	return nil
 }
 
-// writeTime is how long a client may take for one piece.
+// writeTime is how long a client may take to accept one piece.
 const writeTime = 30 * time.Second
 
-// patient is a client that may be slow, but not stand still.
+// patient writes to a client that may be slow, with a deadline for each piece.
 type patient struct {
 	w  io.Writer
 	rc *http.ResponseController
@@ -126,9 +141,9 @@ type patient struct {
 
 // Write implements io.Writer.
 func (p *patient) Write(b []byte) (int, error) {
-	_ = p.rc.SetWriteDeadline(time.Now().Add(writeTime)) // a ResponseWriter without deadlines does without
+	_ = p.rc.SetWriteDeadline(time.Now().Add(writeTime)) // fails only for a ResponseWriter without deadlines
 	return p.w.Write(b)
 }
 
-// done leaves the connection to its next request.
+// done clears the deadline for the next request of the connection.
 func (p *patient) done() { _ = p.rc.SetWriteDeadline(time.Time{}) }

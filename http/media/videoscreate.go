@@ -17,31 +17,50 @@ import (
 	"stagedoor/state"
 )
 
-// order says what the job is, and what is asked of its provider.
-func (m *maker) order() (*videojob.Order, error) {
+// newJob describes the job to actors/videojob.
+func (m *maker) newJob() (*videojob.Order, error) {
 	asked, err := m.ask.Fingerprint()
 	if err != nil {
 		return nil, err
 	}
 	a := m.ask
 	o := &videojob.Order{Plan: m.plan,
-		Spec: video.Spec{Operation: a.Operation, Prompt: a.Prompt, Seconds: a.Seconds, Size: a.Size, Characters: a.Characters, User: a.User},
-		Video: state.Video{Owner: m.owner(), Key: m.key.ID, Request: accesslog.RequestID(m.w), Account: m.key.Charged(), Operation: string(a.Operation), Model: m.model(), Prompt: a.Prompt,
-			Size: a.Size.String(), Seconds: int64(a.Seconds), Billable: int64(a.Seconds), Once: m.once, Asked: asked}}
+		Spec: video.Spec{
+			Operation:  a.Operation,
+			Prompt:     a.Prompt,
+			Seconds:    a.Seconds,
+			Size:       a.Size,
+			Characters: a.Characters,
+			User:       a.User,
+		},
+		Video: state.Video{
+			Owner:     m.owner(),
+			Key:       m.key.ID,
+			Request:   accesslog.RequestID(m.w),
+			Account:   m.key.Charged(),
+			Operation: string(a.Operation),
+			Model:     m.model(),
+			Prompt:    a.Prompt,
+			Size:      a.Size.String(),
+			Seconds:   int64(a.Seconds),
+			Billable:  int64(a.Seconds),
+			Once:      m.once,
+			Asked:     asked,
+		}}
 	if m.handlers.Ledger == nil {
 		o.Video.Account = ""
 	}
 	switch {
 	case m.source != nil:
-		err = m.continues(o)
+		err = m.setSource(o)
 	case a.Upload != nil:
-		derive(o, int64(a.Upload.Seconds()), a.Seconds)
+		setSeconds(o, int64(a.Upload.Seconds()), a.Seconds)
 	}
 	return o, err
 }
 
-// continues has the job begin with another, at the provider that has that one.
-func (m *maker) continues(o *videojob.Order) error {
+// setSource makes the job continue the source's video at the provider that has it.
+func (m *maker) setSource(o *videojob.Order) error {
 	source := m.source
 	v, spec := &o.Video, &o.Spec
 	if _, err := fmt.Sscanf(source.Size, "%dx%d", &spec.Size.Width, &spec.Size.Height); err != nil {
@@ -49,11 +68,14 @@ func (m *maker) continues(o *videojob.Order) error {
 	}
 	v.Size, v.Extensions = source.Size, source.Extensions
 	spec.Source = &video.Source{ID: source.UpstreamID}
-	derive(o, source.Seconds, m.ask.Seconds)
+	setSeconds(o, source.Seconds, m.ask.Seconds)
 	if spec.Operation == video.Remix {
 		v.RemixedFrom = source.ID
 	}
-	o.Plan = slices.DeleteFunc(slices.Clone(o.Plan), func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider })
+	o.Plan = slices.DeleteFunc(
+		slices.Clone(o.Plan),
+		func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider },
+	)
 	if len(o.Plan) == 0 {
 		return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "no_route", RetryAfter: time.Second,
 			Message: "the provider that made the video is not available at the moment, try again later"}
@@ -61,9 +83,9 @@ func (m *maker) continues(o *videojob.Order) error {
 	return nil
 }
 
-// derive says how long the job is that begins with so many seconds, and how many
-// of them are new: what an extension adds, otherwise all.
-func derive(o *videojob.Order, source int64, added int) {
+// setSeconds sets the length of a job whose source has a number of seconds, and how many of them are
+// charged: those that an extension adds, and otherwise all.
+func setSeconds(o *videojob.Order, source int64, added int) {
 	v, spec := &o.Video, &o.Spec
 	v.Seconds, v.Billable = source, source
 	if spec.Operation == video.Extend {
@@ -74,28 +96,38 @@ func derive(o *videojob.Order, source int64, added int) {
 	spec.Seconds = int(v.Seconds)
 }
 
-// keepFiles has what the client sent outlive the process.
+// keepFiles stores the client's files, so that they outlive the process.
 func (m *maker) keepFiles(o *videojob.Order) (err error) {
-	switch a := m.ask; { // no operation takes both
+	switch a := m.ask; { // no operation accepts both
 	case a.Reference != nil:
-		o.Spec.Reference, err = m.keep(o, a.Reference.Reader(), video.File{Name: a.Reference.Name, Type: a.Reference.MediaType}, videos.MaxReference)
+		o.Spec.Reference, err = m.keep(
+			o,
+			a.Reference.Reader(),
+			video.File{Name: a.Reference.Name, Type: a.Reference.MediaType},
+			videos.MaxReference,
+		)
 	case a.Upload != nil:
 		o.Spec.Source = new(video.Source)
-		o.Spec.Source.File, err = m.keep(o, a.Upload.Reader(), video.File{Name: a.Upload.Name, Type: mp4.MediaType}, videos.MaxUpload)
+		o.Spec.Source.File, err = m.keep(
+			o,
+			a.Upload.Reader(),
+			video.File{Name: a.Upload.Name, Type: mp4.MediaType},
+			videos.MaxUpload,
+		)
 	}
 	return err
 }
 
 func (m *maker) keep(o *videojob.Order, content io.Reader, f video.File, limit int64) (*video.File, error) {
-	// Who is served later than a job may take is not served at all.
+	// No job runs for so long.
 	const life = 24 * time.Hour
 	info, err := m.handlers.Content.store.Put(string(m.owner()), content, f.Type, limit, m.handlers.Env.Now().Add(life))
 	if err != nil {
-		told := notKept(err)
-		if told.Status == http.StatusServiceUnavailable {
-			told.Message = "the gateway cannot keep uploads at the moment, try again later"
+		e := notKept(err)
+		if e.Status == http.StatusServiceUnavailable {
+			e.Message = "the gateway cannot keep uploads at the moment, try again later"
 		}
-		return nil, told
+		return nil, e
 	}
 	o.Video.Files = []string{string(info.ID)}
 	f.ID, f.Size = string(info.ID), info.Size

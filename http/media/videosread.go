@@ -20,7 +20,7 @@ import (
 	"stagedoor/state/blobs"
 )
 
-// discard removes what was kept for a job that did not begin.
+// discard removes the stored files of a job that was not created.
 func (m *maker) discard(o *videojob.Order) {
 	for _, id := range o.Video.Files {
 		if err := m.handlers.Content.store.Delete(blobs.ID(id)); err != nil {
@@ -29,7 +29,7 @@ func (m *maker) discard(o *videojob.Order) {
 	}
 }
 
-// reader is what all doors do that read jobs.
+// reader identifies a request about jobs and calls read. It writes the error of either.
 func (hs *Handlers) reader(w http.ResponseWriter, r *http.Request, read func(*requestContext) error) {
 	rc := &requestContext{handlers: hs, w: w, r: r}
 	err := rc.identify(videoshape.Descriptor.Scope)
@@ -46,7 +46,7 @@ func (hs *Handlers) reader(w http.ResponseWriter, r *http.Request, read func(*re
 	accesslog.Note(w, slog.String("key", rc.key.ID))
 }
 
-// ListVideos is GET /v1/videos.
+// ListVideos serves GET /v1/videos.
 func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {
 		page, err := videos.Page(r.URL.Query())
@@ -54,18 +54,16 @@ func (hs *Handlers) ListVideos(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		list, more := hs.State.View().Videos(rc.owner(), page)
-		_ = writeJSON(w, videos.List(list, more)) // whoever has left does not read
+		_ = writeJSON(w, videos.List(list, more)) // fails only if the client has left
 		return nil
 	})
 }
 
-// pollAfter is how long a client that polls is asked to leave a job alone that
-// has not ended.
+// pollAfter is the interval at which clients are asked to poll a job that has not ended.
 const pollAfter = 5 * time.Second
 
-// Video is GET /v1/videos/{id} (gateway.md 4.2). With ?wait=30s it is answered
-// when the job changes, and after that time at the latest (decisions.md,
-// "Videos").
+// Video serves GET /v1/videos/{id} (gateway.md 4.2). With ?wait=30s it replies when the job changes, and
+// after that time at the latest (decisions.md, "Videos").
 func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {
 		wait, err := waitOf(r.URL.Query().Get("wait"))
@@ -95,12 +93,12 @@ func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Openai-Poll-After-Ms", strconv.FormatInt(pollAfter.Milliseconds(), 10))
 		}
 		w.Header().Set("Cache-Control", "no-store")
-		_ = writeJSON(w, videos.Object(&job)) // whoever has left does not read
+		_ = writeJSON(w, videos.Object(&job)) // fails only if the client has left
 		return nil
 	})
 }
 
-// watch counts a long poll in. The caller calls leave when it has been answered.
+// watch counts a long poll against its owner's share of watchers. The caller calls leave after the reply.
 func (rc *requestContext) watch() (leave func(), err error) {
 	if err := auth.AdmitWatcher(rc.w, rc.r, rc.handlers.Limits, &rc.key, rc.handlers.Env.Now()); err != nil {
 		return nil, err
@@ -115,7 +113,7 @@ func (rc *requestContext) watch() (leave func(), err error) {
 // longestVideoWait bounds ?wait.
 const longestVideoWait = time.Minute
 
-// waitOf reads ?wait: 30s, or a number of seconds.
+// waitOf parses ?wait, a duration such as 30s or a number of seconds.
 func waitOf(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -130,7 +128,7 @@ func waitOf(text string) (time.Duration, error) {
 	return min(d, longestVideoWait), nil
 }
 
-// await is a job as it is when it has changed, when it has ended, or after wait.
+// await returns a job when it has changed or ended, or after wait.
 func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wait time.Duration) (state.Video, bool) {
 	job, changed, ok := hs.State.WatchVideo(id, owner)
 	if !ok || wait <= 0 || job.Final() {
@@ -152,7 +150,7 @@ func (hs *Handlers) await(ctx context.Context, id string, owner state.Owner, wai
 	return job, ok
 }
 
-// DeleteVideo is DELETE /v1/videos/{id}, of jobs that have ended.
+// DeleteVideo serves DELETE /v1/videos/{id}. Only jobs that have ended can be deleted.
 func (hs *Handlers) DeleteVideo(w http.ResponseWriter, r *http.Request) {
 	hs.reader(w, r, func(rc *requestContext) error {
 		id := r.PathValue("id")
@@ -161,15 +159,26 @@ func (hs *Handlers) DeleteVideo(w http.ResponseWriter, r *http.Request) {
 		case errors.Is(err, state.ErrNotFound):
 			return videoNotFound(id)
 		case errors.Is(err, state.ErrExists):
-			return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: "video_not_terminal",
-				Message: "video_id: the video is still being made, and cannot be deleted before that has ended"}
+			return &dialogue.Error{
+				Status:  400,
+				Type:    dialogue.TypeInvalidRequest,
+				Param:   "video_id",
+				Code:    "video_not_terminal",
+				Message: "video_id: the video is still being made, and cannot be deleted before that has ended",
+			}
 		case errors.Is(err, state.ErrUnavailable):
-			return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second, Cause: err,
-				Message: "the gateway cannot delete videos at the moment, try again later"}
+			return &dialogue.Error{
+				Status:     503,
+				Type:       dialogue.TypeAPI,
+				Code:       "storage_unavailable",
+				RetryAfter: 5 * time.Second,
+				Cause:      err,
+				Message:    "the gateway cannot delete videos at the moment, try again later",
+			}
 		case err != nil:
 			return err
 		}
-		_ = writeJSON(w, videos.Deleted(id)) // whoever has left does not read
+		_ = writeJSON(w, videos.Deleted(id)) // fails only if the client has left
 		return nil
 	})
 }
