@@ -10,6 +10,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION  ?=
 LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 ARGS     ?=
+ALSO     ?=
 FUZZTIME ?= 10s
 BENCH    ?= .
 CYCLES   ?= 200
@@ -22,7 +23,7 @@ PROGRAM  := bin/test/stagedoor
 CLIENTS  := test/oauth/js test/sdk/js
 # Side by side in `make test`. The first two need only Go, so they compile while the last
 # ones wait for Chromium and the npm packages to be installed.
-SUITES   := test-race vet test-program live oauth sdk telemetry flow test-plain
+SUITES   := test-race vet test-program live oauth sdk telemetry flow test-plain $(ALSO)
 # Packages of pure functions. They start no goroutine and hold no lock, which
 # TestPackagesWithoutTheRaceDetectorShareNothing checks, so the race detector has nothing to see.
 PURE     := cmd/stagedoor/config$$|http/envelope$$|actors/kit/kittest$$|$\
@@ -54,7 +55,7 @@ run: ## start the gateway with the embedded sandbox (ARGS='--config FILE' for mo
 	@exec bin/stagedoor serve $(ARGS)
 
 .PHONY: test
-test: ## vet, tests with the race detector, real clients (JOBS=n at a time)
+test: ## vet, tests with the race detector, real clients (JOBS=n at a time, ALSO=staticcheck as in CI)
 	@JOBS=$(JOBS) STAGEDOOR_BINARY='$(CURDIR)/$(PROGRAM)' .ci/suites $(SUITES)
 
 # Suites that only need the processor give way to those that look at clocks.
@@ -128,7 +129,10 @@ vet: ## formatting, go.mod and go vet
 	nice go vet ./...
 
 .PHONY: lint
-lint: vet ## vet and staticcheck
+lint: vet staticcheck ## vet and staticcheck
+
+.PHONY: staticcheck
+staticcheck:
 	nice go run $(STATICCHECK) ./...
 
 .PHONY: fmt

@@ -110,12 +110,6 @@ func (t *table[R]) from(txn *memdb.Txn, index string, key []byte, yield func(*ro
 	}
 }
 
-// count tells how many rows there are, by looking at all of them.
-func (t *table[R]) count(txn *memdb.Txn) (n int) {
-	t.from(txn, byID, nil, func(*row[R]) bool { n++; return true })
-	return n
-}
-
 // under returns the rows whose index keys begin with prefix, in order, as they
 // are now: what the caller changes meanwhile does not matter.
 func (t *table[R]) under(txn *memdb.Txn, index string, prefix []byte) []*row[R] {
