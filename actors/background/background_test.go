@@ -67,13 +67,20 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 			t.Fatal(err)
 		}
 		defer s.store.Close()
-		env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: s.id}
+		env := &dialogue.Env{
+			Now:        time.Now,
+			Sealer:     dialogue.NewSealer(make([]byte, 32)),
+			Signatures: dialoguetest.NoSignatures{},
+			ID:         s.id,
+		}
 		gate, err := throttle.Spawn(sys, "p/sim", throttle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate}
-		s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: func(string) *engine.Provider { return provider }})
+		s.engine, err = engine.New(
+			engine.Options{System: sys, Now: time.Now, Providers: func(string) *engine.Provider { return provider }},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +124,11 @@ func (s *stage) reply(ctx context.Context, _ *dialogue.Request, _ http.Header, e
 	if err := s.simulate(ctx, func(text string) error { return emit(&dialogue.Event{Kind: dialogue.EventDelta, Text: text}) }); err != nil {
 		return err
 	}
-	return all(dialogue.Event{Kind: dialogue.EventClose}, dialogue.Event{Kind: dialogue.EventFinish}, dialogue.Event{Kind: dialogue.EventEnd})
+	return all(
+		dialogue.Event{Kind: dialogue.EventClose},
+		dialogue.Event{Kind: dialogue.EventFinish},
+		dialogue.Event{Kind: dialogue.EventEnd},
+	)
 }
 
 // job is a response to be run.
@@ -131,9 +142,29 @@ func (s *stage) job() background.Job {
 		s.t.Fatal(err)
 	}
 	id := "resp_" + s.id()
-	return background.Job{ID: id, Owner: owner, Streamed: true, Queued: responses.Queued([]byte(body), id, time.Now()), Input: []byte(`[]`),
-		Request: &text.Request{ID: "r", Inbound: inbound, Mode: shapes.Stream, In: in, Head: head, Body: []byte(body), ReplyID: id, Translate: true,
-			Plan: []catalog.Candidate{{Provider: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Model: "m"}}, Key: "k", Owner: "key:k", Class: throttle.Background}}
+	return background.Job{
+		ID:       id,
+		Owner:    owner,
+		Streamed: true,
+		Queued:   responses.Queued([]byte(body), id, time.Now()),
+		Input:    []byte(`[]`),
+		Request: &text.Request{
+			ID:        "r",
+			Inbound:   inbound,
+			Mode:      shapes.Stream,
+			In:        in,
+			Head:      head,
+			Body:      []byte(body),
+			ReplyID:   id,
+			Translate: true,
+			Plan: []catalog.Candidate{
+				{Provider: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Model: "m"},
+			},
+			Key:   "k",
+			Owner: "key:k",
+			Class: throttle.Background,
+		},
+	}
 }
 
 // start starts a job and returns its id.
@@ -174,7 +205,13 @@ func (s *stage) watch(id string, after int64) <-chan string {
 	out := make(chan string, 1)
 	go func() {
 		var got strings.Builder
-		live, err := s.registry.Watch(context.Background(), id, owner, after, func(raw []byte) error { got.Write(raw); return nil })
+		live, err := s.registry.Watch(
+			context.Background(),
+			id,
+			owner,
+			after,
+			func(raw []byte) error { got.Write(raw); return nil },
+		)
 		if !live || err != nil {
 			s.t.Errorf("watch: live %v, %v", live, err)
 		}
@@ -226,7 +263,8 @@ func TestAResponseRunsAndIsKept(t *testing.T) {
 		}
 		stream := <-watched
 		got := s.stored(id)
-		if got.Status != "completed" || gjson.GetBytes(got.Body, "id").Str != id || gjson.GetBytes(got.Body, "output.0.content.0.text").Str != "Hello" {
+		if got.Status != "completed" || gjson.GetBytes(got.Body, "id").Str != id ||
+			gjson.GetBytes(got.Body, "output.0.content.0.text").Str != "Hello" {
 			t.Errorf("kept %s", got.Body)
 		}
 		if log := s.log(id); log != stream || terminals(stream) != 1 {
@@ -325,11 +363,13 @@ func TestAWatcherMayLeave(t *testing.T) {
 		id := s.start()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		if live, err := s.registry.Watch(ctx, id, owner, -1, func([]byte) error { return nil }); !live || !errors.Is(err, context.DeadlineExceeded) {
+		if live, err := s.registry.Watch(ctx, id, owner, -1, func([]byte) error { return nil }); !live ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("live %v, %v", live, err)
 		}
 		gone := errors.New("gone")
-		if live, err := s.registry.Watch(context.Background(), id, owner, -1, func([]byte) error { return gone }); !live || !errors.Is(err, gone) {
+		if live, err := s.registry.Watch(context.Background(), id, owner, -1, func([]byte) error { return gone }); !live ||
+			!errors.Is(err, gone) {
 			t.Errorf("live %v, %v", live, err)
 		}
 		kittest.Pass(time.Minute)
@@ -419,7 +459,9 @@ func TestAFailureIsTheLastEvent(t *testing.T) {
 				kittest.Pass(time.Minute)
 				got := s.stored(id)
 				log := s.log(id)
-				if got.Status != "failed" || gjson.GetBytes(got.Body, "error.message").Str == "" || terminals(log) != 1 || !strings.Contains(log, "event: response.failed\n") {
+				if got.Status != "failed" || gjson.GetBytes(got.Body, "error.message").Str == "" ||
+					terminals(log) != 1 ||
+					!strings.Contains(log, "event: response.failed\n") {
 					t.Errorf("kept %s and %q", got.Body, log)
 				}
 			})
@@ -455,12 +497,19 @@ func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
 		for i, status := range []string{"queued", "in_progress", "completed"} {
 			body := bytes.Replace(job.Queued, []byte(`"queued"`), []byte(`"`+status+`"`), 1)
 			err := s.store.PutResponse(t.Context(), state.StoredResponse{Body: body,
-				ResponseHeader: state.ResponseHeader{ID: fmt.Sprint("resp_", i), Owner: owner, Status: status, Background: true, Streamed: true}})
+				ResponseHeader: state.ResponseHeader{
+					ID:         fmt.Sprint("resp_", i),
+					Owner:      owner,
+					Status:     status,
+					Background: true,
+					Streamed:   true,
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if resumed, failed, err := s.registry.Resume(context.Background(), nil); err != nil || resumed != 0 || failed != 2 {
+		if resumed, failed, err := s.registry.Resume(context.Background(), nil); err != nil || resumed != 0 ||
+			failed != 2 {
 			t.Fatalf("%d resumed, %d failed, %v", resumed, failed, err)
 		}
 		for i, want := range []string{"failed", "failed", "completed"} {
@@ -471,7 +520,13 @@ func TestWhatCannotBeBegunAgainHasFailed(t *testing.T) {
 			if want == "failed" {
 				// Whoever had read some events resumes behind them.
 				n := 0
-				err := s.store.Events(context.Background(), id, owner, 1<<20, func(b []byte) error { n += terminals(string(b)); return nil })
+				err := s.store.Events(
+					context.Background(),
+					id,
+					owner,
+					1<<20,
+					func(b []byte) error { n += terminals(string(b)); return nil },
+				)
 				if err != nil || n != 1 {
 					t.Errorf("%s: %d terminal events to resume at: %v", id, n, err)
 				}

@@ -31,8 +31,8 @@ type Job struct {
 	Previous      string
 	// Streamed: the client asked for a stream, so events stay for resuming.
 	Streamed bool
-	// Kept is what Again makes the request from, should the process end first;
-	// nil: the response fails then.
+	// Kept is stored with the response. If the process ends first, the next one makes the request from it (Again).
+	// A response without it fails then.
 	Kept []byte
 	// run counts the processes that worked on it, from 1.
 	run int

@@ -40,7 +40,12 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	cancel()
 	s.engine.Drain(ctx, 5*time.Second)
 	kittest.Pass(time.Second)
-	env := &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: s.id}
+	env := &dialogue.Env{
+		Now:        time.Now,
+		Sealer:     dialogue.NewSealer(make([]byte, 32)),
+		Signatures: dialoguetest.NoSignatures{},
+		ID:         s.id,
+	}
 	next := kit.NewSystem(kit.Options{Logger: s.sys.Logger(), MaxIdle: -1})
 	s.t.Cleanup(func() { _ = next.Stop(context.Background()) })
 	gate, err := throttle.Spawn(next, "p/sim", throttle.Config{})
@@ -48,7 +53,9 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 		s.t.Fatal(err)
 	}
 	provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate}
-	s.engine, err = engine.New(engine.Options{System: next, Now: time.Now, Providers: func(string) *engine.Provider { return provider }})
+	s.engine, err = engine.New(
+		engine.Options{System: next, Now: time.Now, Providers: func(string) *engine.Provider { return provider }},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -82,7 +89,8 @@ func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
 			t.Fatalf("%d resumed, %d failed", resumed, failed)
 		}
 		cut := <-watched
-		if !strings.Contains(cut, `"code":"shutting_down"`) || strings.Contains(cut, "response.failed") || terminals(cut) != 1 {
+		if !strings.Contains(cut, `"code":"shutting_down"`) || strings.Contains(cut, "response.failed") ||
+			terminals(cut) != 1 {
 			t.Errorf("its watcher read %q at the end", cut[max(0, len(cut)-400):])
 		}
 		seen := sequence(cut)
@@ -91,7 +99,8 @@ func TestAResponseGoesOnInTheNextProcess(t *testing.T) {
 		if got.Status != "completed" || got.Runs != 2 || got.RequestSize != 0 {
 			t.Errorf("kept %+v", got.ResponseHeader)
 		}
-		if terminals(rest) != 1 || !strings.Contains(rest, "event: response.created\n") || !strings.Contains(rest, "<99>") {
+		if terminals(rest) != 1 || !strings.Contains(rest, "event: response.created\n") ||
+			!strings.Contains(rest, "<99>") {
 			t.Errorf("resumed with %q", rest)
 		}
 		last := int64(-1)
@@ -134,9 +143,15 @@ func TestWhatMayNotBeBegunAgainFailsWithTheReason(t *testing.T) {
 		id := s.begin()
 		kittest.Pass(time.Second)
 		resumed, failed := s.restart(func(context.Context, string, []byte) (*text.Request, error) {
-			return nil, &dialogue.Error{Status: 401, Type: dialogue.TypeAuthentication, Code: "invalid_api_key", Message: "the API key does not exist any more"}
+			return nil, &dialogue.Error{
+				Status:  401,
+				Type:    dialogue.TypeAuthentication,
+				Code:    "invalid_api_key",
+				Message: "the API key does not exist any more",
+			}
 		})
-		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" || !strings.Contains(string(got.Body), "does not exist any more") {
+		if got := s.stored(id); resumed != 0 || failed != 1 || got.Status != "failed" ||
+			!strings.Contains(string(got.Body), "does not exist any more") {
 			t.Errorf("%d resumed, %d failed: %s", resumed, failed, got.Body)
 		}
 	})
@@ -147,8 +162,16 @@ func TestAResponseWhoseClientReadItFails(t *testing.T) {
 		s.simulate = dribble
 		lasting := s.begin()
 		for i := range 100 {
-			err := s.store.PutResponse(t.Context(), state.StoredResponse{Body: []byte(`{"status":"in_progress","output":[]}`),
-				ResponseHeader: state.ResponseHeader{ID: fmt.Sprint("resp_read", i), Owner: owner, Status: "in_progress", Streamed: true}})
+			err := s.store.PutResponse(
+				t.Context(),
+				state.StoredResponse{Body: []byte(`{"status":"in_progress","output":[]}`),
+					ResponseHeader: state.ResponseHeader{
+						ID:       fmt.Sprint("resp_read", i),
+						Owner:    owner,
+						Status:   "in_progress",
+						Streamed: true,
+					}},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +182,8 @@ func TestAResponseWhoseClientReadItFails(t *testing.T) {
 		}
 		for i := range 100 {
 			got := s.stored(fmt.Sprint("resp_read", i))
-			if got.Status != "failed" || !strings.Contains(string(got.Body), `"code":"server_error"`) || got.EventSize != 0 {
+			if got.Status != "failed" || !strings.Contains(string(got.Body), `"code":"server_error"`) ||
+				got.EventSize != 0 {
 				t.Errorf("%+v: %s", got.ResponseHeader, got.Body)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // only pointer types.
 type message interface{ requestMessage() }
 
-// cancel ends a request that somebody other than its client ends.
+// cancel ends the request's context with a cause. The drain sends it, and so does an administrator's command.
 type cancel struct{ cause error }
 
 func (*cancel) requestMessage() {}

@@ -23,10 +23,11 @@ type Candidate struct {
 	Number int
 	// NoSchema says that an earlier attempt was refused because of its schema.
 	NoSchema bool
-	// Queued is how long the attempt waited for its permit, and Entered when it got it.
+	// Queued is the time that the attempt waited for its permit. Entered is the moment at which it got it.
 	Queued  time.Duration
 	Entered time.Time
-	// Used is how many tokens the upstream reports. The exchange sets it for the limiter; 0 is not known.
+	// Used is the number of tokens that the upstream reports. The exchange sets it, and the limiter corrects its
+	// estimate by it. 0 leaves the estimate as it is.
 	Used int
 
 	run  *core

@@ -14,7 +14,7 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// Options are what an Engine needs.
+// Options configure an Engine.
 type Options struct {
 	System *kit.System
 	Now    func() time.Time

@@ -53,7 +53,7 @@ type Money interface {
 
 // Request describes a request, which has been checked and routed.
 type Request struct {
-	// About is what actors/flow shows. Its ID and Owner are those of the provider's queue.
+	// About describes the request to actors/flow. The provider's queue knows the request by its ID and Owner.
 	About flow.About
 	// Class is the priority class and Tokens the estimate for the limiter.
 	Class, Tokens int
@@ -61,7 +61,7 @@ type Request struct {
 	Plan []catalog.Candidate
 	// Money, if not nil, is held and settled.
 	Money Money
-	// Window is how many pieces of output may wait for the caller, at least 1.
+	// Window bounds the pieces of output that wait for the caller. It is at least 1.
 	Window int
 }
 

@@ -27,7 +27,8 @@ type progress struct {
 	noSchema  bool
 }
 
-// facts are what else a decision depends on.
+// facts describe the failed attempt and the state of its request. Together with the exchange's Policy they determine
+// the decision.
 type facts struct {
 	class      upstream.Class
 	schema     bool // the failure was about the schema

@@ -68,7 +68,13 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 			t.Fatal(err)
 		}
 		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2}, Gate: gate}
-		s.engine, err = engine.New(engine.Options{System: s.system, Now: time.Now, Providers: func(string) *engine.Provider { return provider }})
+		s.engine, err = engine.New(
+			engine.Options{
+				System:    s.system,
+				Now:       time.Now,
+				Providers: func(string) *engine.Provider { return provider },
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,9 +94,22 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 
 func (s *stage) begin(ctx context.Context, stream bool) *images.Reply {
 	spec := &catalog.Provider{Name: "p", Shape: catalog.Sandbox}
-	return s.Begin(ctx, &images.Request{ID: "r", Picture: &picture.Request{Inbound: shape.Name, Operation: picture.Generate, N: 1, Inline: true, Stream: stream},
-		Plan: []catalog.Candidate{{Provider: spec, Model: "m"}}, Meter: s.meter,
-		Keep: func(context.Context, string, io.Reader) (string, error) { return "", errors.New("not here") }})
+	return s.Begin(
+		ctx,
+		&images.Request{
+			ID: "r",
+			Picture: &picture.Request{
+				Inbound:   shape.Name,
+				Operation: picture.Generate,
+				N:         1,
+				Inline:    true,
+				Stream:    stream,
+			},
+			Plan:  []catalog.Candidate{{Provider: spec, Model: "m"}},
+			Meter: s.meter,
+			Keep:  func(context.Context, string, io.Reader) (string, error) { return "", errors.New("not here") },
+		},
+	)
 }
 
 func done(images ...picture.Image) *picture.Event {
@@ -111,7 +130,12 @@ func (s *stage) settled() images.Outcome {
 }
 
 func TestARequestEndsOnce(t *testing.T) {
-	refused := &dialogue.Error{Status: 400, Type: "image_generation_user_error", Code: "moderation_blocked", Message: "no"}
+	refused := &dialogue.Error{
+		Status:  400,
+		Type:    "image_generation_user_error",
+		Code:    "moderation_blocked",
+		Message: "no",
+	}
 	for name, tc := range map[string]struct {
 		paint  picture.Simulator
 		status int // 0: a reply
@@ -134,7 +158,8 @@ func TestARequestEndsOnce(t *testing.T) {
 				s.paint = tc.paint
 				reply := s.begin(t.Context(), false)
 				out := reply.Outcome()
-				if tc.status == 0 && (out.Err != nil || out.Reply == nil || out.Delivered != 1) || tc.status != 0 && (out.Err == nil || out.Err.Status != tc.status || out.Reply != nil) {
+				if tc.status == 0 && (out.Err != nil || out.Reply == nil || out.Delivered != 1) ||
+					tc.status != 0 && (out.Err == nil || out.Err.Status != tc.status || out.Reply != nil) {
 					t.Errorf("%+v", out)
 				}
 				if told := s.settled(); (told.Err == nil) != (tc.status == 0) || len(s.meter.ended) != 1 {
@@ -274,7 +299,11 @@ func TestRetriesOfImagesCountAgainstTheSharedBudget(t *testing.T) {
 			}
 		}
 		if failed != 1 || tries.Load() != 7 {
-			t.Errorf("%d of 4 failed after %d attempts, want one: three may retry at the same time", failed, tries.Load())
+			t.Errorf(
+				"%d of 4 failed after %d attempts, want one: three may retry at the same time",
+				failed,
+				tries.Load(),
+			)
 		}
 	})
 }

@@ -119,7 +119,7 @@ func (t *Text) Begin(ctx context.Context, c *catalog.Candidate, sent int) (tight
 	return t.tight(ctx, ledger.Estimate(t.price, t.prompt, all)), nil
 }
 
-// outputTokens returns the output tokens to hold for now and the most that there may be. The
+// outputTokens returns the output tokens of the first hold, and the largest number that the request may reach. The
 // two are equal for a reply in one piece, because its hold cannot be extended on the way.
 func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 	n := int64(t.request.Choices)

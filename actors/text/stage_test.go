@@ -49,7 +49,12 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	f.mu.Lock()
-	c := &call{Request: r, number: len(f.calls) + 1, key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), body: string(body)}
+	c := &call{
+		Request: r,
+		number:  len(f.calls) + 1,
+		key:     strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
+		body:    string(body),
+	}
 	f.calls = append(f.calls, c)
 	play := f.scripts[min(len(f.calls), len(f.scripts))-1]
 	f.mu.Unlock()
@@ -139,7 +144,10 @@ const (
 )
 
 func chatText(text string) string {
-	return fmt.Sprintf(`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`+"\n\n", text)
+	return fmt.Sprintf(
+		`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`+"\n\n",
+		text,
+	)
 }
 
 func goodChat() script { return stream(chatRole+chatText("Hello"), chatStop+chatUsage+chatDone) }
@@ -166,20 +174,30 @@ func newStage(t testing.TB, sys *kit.System) *stage {
 	n := 0
 	var mu sync.Mutex
 	s := &stage{t: t, sys: sys, providers: make(map[string]*engine.Provider), fakes: make(map[string]*fake)}
-	s.env = &dialogue.Env{Now: time.Now, Sealer: dialogue.NewSealer(make([]byte, 32)), Signatures: dialoguetest.NoSignatures{}, ID: func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		return fmt.Sprintf("id%030d", n)
-	}}
+	s.env = &dialogue.Env{
+		Now:        time.Now,
+		Sealer:     dialogue.NewSealer(make([]byte, 32)),
+		Signatures: dialoguetest.NoSignatures{},
+		ID: func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return fmt.Sprintf("id%030d", n)
+		},
+	}
 	var err error
 	s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: s.provider})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.service = text.New(s.engine, s.env, registry.All, func(ctx context.Context, r *dialogue.Request, h http.Header, emit func(*dialogue.Event) error) error {
-		return s.simulate(ctx, r, h, emit)
-	})
+	s.service = text.New(
+		s.engine,
+		s.env,
+		registry.All,
+		func(ctx context.Context, r *dialogue.Request, h http.Header, emit func(*dialogue.Event) error) error {
+			return s.simulate(ctx, r, h, emit)
+		},
+	)
 	return s
 }
 
@@ -204,17 +222,34 @@ func (s *stage) breakLookup() {
 func (s *stage) upstream(name string, shape dialogue.Shape, scripts ...script) *engine.Provider {
 	s.t.Helper()
 	f := &fake{scripts: scripts}
-	return s.add(catalog.Provider{Name: name, Shape: shape, BaseURL: "http://" + name + ".test", APIKeys: []string{"k1"}, Retries: 2}, f)
+	return s.add(
+		catalog.Provider{
+			Name:    name,
+			Shape:   shape,
+			BaseURL: "http://" + name + ".test",
+			APIKeys: []string{"k1"},
+			Retries: 2,
+		},
+		f,
+	)
 }
 
 func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *engine.Provider {
 	s.t.Helper()
 	client, err := upstream.New(upstream.Options{BaseURL: spec.BaseURL, APIKeys: spec.APIKeys, Transport: f,
-		Timeouts: upstream.Timeouts{FirstByte: spec.Timeouts.FirstByte, Idle: spec.Timeouts.Idle, Total: spec.Timeouts.Total}})
+		Timeouts: upstream.Timeouts{
+			FirstByte: spec.Timeouts.FirstByte,
+			Idle:      spec.Timeouts.Idle,
+			Total:     spec.Timeouts.Total,
+		}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	gate, err := throttle.Spawn(s.sys, "p/"+spec.Name, throttle.Config{MaxInFlight: spec.Limits.Concurrency, MaxWait: spec.Limits.QueueTimeout})
+	gate, err := throttle.Spawn(
+		s.sys,
+		"p/"+spec.Name,
+		throttle.Config{MaxInFlight: spec.Limits.Concurrency, MaxWait: spec.Limits.QueueTimeout},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -234,7 +269,12 @@ func (s *stage) plan() []catalog.Candidate {
 	for _, route := range s.targets {
 		specs = append(specs, *s.providers[route.Provider].Spec)
 	}
-	c, mistakes := catalog.New(specs, []catalog.Model{{Pattern: "m", Price: s.price, MaxOutputTokens: s.most, Targets: s.targets[:1], Fallback: s.targets[1:]}})
+	c, mistakes := catalog.New(
+		specs,
+		[]catalog.Model{
+			{Pattern: "m", Price: s.price, MaxOutputTokens: s.most, Targets: s.targets[:1], Fallback: s.targets[1:]},
+		},
+	)
 	if len(mistakes) > 0 {
 		s.t.Fatal(mistakes)
 	}
@@ -259,7 +299,18 @@ func (s *stage) request(shape dialogue.Shape, body string) *text.Request {
 	if head.Stream {
 		mode = shapes.Stream
 	}
-	return &text.Request{ID: "r1", Inbound: inbound, Mode: mode, In: in, Head: head, Body: []byte(body), Plan: s.plan(), Key: "key", Owner: "key:key", Class: throttle.Normal}
+	return &text.Request{
+		ID:      "r1",
+		Inbound: inbound,
+		Mode:    mode,
+		In:      in,
+		Head:    head,
+		Body:    []byte(body),
+		Plan:    s.plan(),
+		Key:     "key",
+		Owner:   "key:key",
+		Class:   throttle.Normal,
+	}
 }
 
 const (

@@ -143,8 +143,8 @@ func refusal(res *http.Response) error {
 // is thirteen megabytes.
 const maxReply = 32 << 20
 
-// document asks and reads the JSON of the reply into out. What fails for now is
-// tried again a few times; request must be harmless to repeat.
+// document sends a request and decodes the JSON of the reply into out. It repeats the request a few times after a
+// temporary failure, so the request must be safe to repeat.
 func (c *Client) document(ctx context.Context, method, path string, b *body, header http.Header, out any) error {
 	p := pause{first: c.pace, most: tries}
 	for {
