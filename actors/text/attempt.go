@@ -142,7 +142,7 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 			return nil, err
 		}
 		req.Renamed = sent.Renamed
-		return a.producer(call, sent.N*max(len(sent.Prompts), 1)), nil
+		return a.producer(call, max(sent.N, 1)*max(len(sent.Prompts), 1), sent.Enforced), nil
 	}
 	return a.translate(ctx, req, produce)
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
 )
 
@@ -41,13 +40,7 @@ func (t *translated) endEarly() *upstream.Failure {
 	for _, c := range slices.Clone(t.openParts.choices) {
 		t.event(&dialogue.Event{Kind: dialogue.EventFinish, Choice: c, Reason: dialogue.ReasonLength})
 	}
-	usage := t.usage
-	if usage.InputTotal < 0 {
-		usage.InputTotal, usage.Estimated = tokens.Estimate(len(t.request.Body)), true
-	}
-	if usage.OutputTotal < t.counted.output {
-		usage.OutputTotal, usage.Estimated = t.counted.output, true
-	}
+	usage := t.counted.fill(t.usage, len(t.request.Body))
 	t.event(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
 	t.event(&dialogue.Event{Kind: dialogue.EventEnd})
 	if f := t.send(); f != nil {

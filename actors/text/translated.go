@@ -260,9 +260,9 @@ func (t *translated) failed() *Buffer {
 	return out
 }
 
-// producer makes a producer of one upstream call.
-func (a *attempt) producer(call shapes.Call, choices int) producer {
-	return a.watched(call.Stream, func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
+// producer makes a producer of one upstream call. en is what the gateway does to the reply.
+func (a *attempt) producer(call shapes.Call, choices int, en dialogue.Enforced) producer {
+	p := func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
 		key := a.provider.TakeKey(a.svc.env.Now(), a.c.Model)
 		ctx, late := a.outlive(ctx)
 		defer late.close()
@@ -277,7 +277,8 @@ func (a *attempt) producer(call shapes.Call, choices int) producer {
 			}
 			emit(ev)
 		}, flush)
-	})
+	}
+	return a.watched(call.Stream, a.enforced(en, call.Stream, choices, len(call.Body), p))
 }
 
 // readReply lets parser make events of a reply, streamed or whole. late may be nil.

@@ -88,6 +88,9 @@ type Request struct {
 	// Open event, so that parsers do not need it.
 	Renamed map[string]string
 
+	// Enforced is what the gateway does to the reply because the target cannot be asked for it. Encoders fill it.
+	Enforced Enforced
+
 	// Lost lists what the decoder had to drop (gateway.md 4.3: images over 8 MB). It is
 	// reported together with the losses of the encoder.
 	Lost []string

@@ -49,11 +49,8 @@ func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env 
 // limits writes the sampling parameters, with their numbers as the client spelled them.
 func (e *encoder) limits() error {
 	req := e.req
-	if most := req.MaxTokens; most != nil {
-		if *most < 1 { // fills a cache in another shape, and is refused in this one
-			e.rep.Lose("max_tokens:raised")
-		}
-		e.Key(e.limitName()).Int(max(*most, 1))
+	if req.MaxTokens != nil { // 0 fills a cache in another shape, and is refused in this one
+		e.Key(e.limitName()).Int(req.UpstreamMaxTokens(1, e.rep))
 	}
 	e.number("temperature", req.Temperature)
 	e.number("top_p", req.TopP)
@@ -86,14 +83,13 @@ func (e *encoder) limitName() string {
 	return "max_completion_tokens"
 }
 
+// maxStops is how many stop sequences the shape takes.
+const maxStops = 4
+
 func (e *encoder) stop() {
-	stop := e.req.Stop
+	stop := e.req.UpstreamStop(maxStops, nil)
 	if len(stop) == 0 {
 		return
-	}
-	if len(stop) > 4 {
-		e.rep.Lose("stop:truncated")
-		stop = stop[:4]
 	}
 	e.Key("stop").Array()
 	for _, s := range stop {

@@ -156,7 +156,7 @@ func TestWhatChatCannotSayIsNamed(t *testing.T) {
 	body, rep := encoded(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, TopK: &k, Stop: []string{"a", "b", "c", "d", "e"},
 		ServiceTier: "standard_only", Reasoning: dialogue.Reasoning{Budget: &budget}, Extra: []dialogue.Field{{Name: "container", Value: json.RawMessage(`"c"`)}},
 		Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "bash_20250124", Name: "bash", Origin: dialoguetest.Messages}}})
-	if got := rep.Header(); got != "tools:bash_20250124,stop:truncated,top_k,service_tier,container" {
+	if got := rep.Header(); got != "tools:bash_20250124,top_k,service_tier,container" {
 		t.Errorf("lost %s", got)
 	}
 	if body.Get("tools").Exists() || body.Get("stop.#").Int() != 4 || body.Get("reasoning_effort").String() != "low" || body.Get("container").Exists() {

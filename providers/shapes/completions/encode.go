@@ -58,6 +58,9 @@ func unconstrain(o dialogue.Output, t dialogue.Target, rep *dialogue.Report) {
 // maxLogProbs is how many alternatives a token can come with.
 const maxLogProbs = 5
 
+// maxStops is how many stop sequences the shape takes.
+const maxStops = 4
+
 func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dialogue.Report) {
 	switch {
 	case req.MaxTokens != nil:
@@ -86,11 +89,7 @@ func limits(w *jsonw.Writer, req *dialogue.Request, t dialogue.Target, rep *dial
 		}
 		w.Key("logprobs").Int(n)
 	}
-	if stop := req.Stop; len(stop) > 0 {
-		if len(stop) > 4 {
-			rep.Lose("stop:truncated")
-			stop = stop[:4]
-		}
+	if stop := req.UpstreamStop(maxStops, nil); len(stop) > 0 {
 		w.Key("stop").Array()
 		for _, s := range stop {
 			w.String(s)

@@ -144,27 +144,13 @@ func (e *encoder) topK(w *jsonw.Writer) {
 }
 
 func (e *encoder) maxTokens(w *jsonw.Writer) {
-	switch n := e.req.MaxTokens; {
-	case n == nil:
-	case *n > 0:
-		w.Key("maxOutputTokens").Int(*n)
-	default: // a messages client filling its cache: an answer cannot be empty here
-		e.rep.Lose("max_tokens:raised")
-		w.Key("maxOutputTokens").Int(1)
+	if e.req.MaxTokens != nil {
+		w.Key("maxOutputTokens").Int(e.req.UpstreamMaxTokens(1, e.rep))
 	}
 }
 
 func (e *encoder) stops(w *jsonw.Writer) {
-	var stops []string
-	for _, s := range e.req.Stop {
-		if s != "" {
-			stops = append(stops, s)
-		}
-	}
-	if len(stops) > maxStops {
-		e.rep.Lose("stop:truncated")
-		stops = stops[:maxStops]
-	}
+	stops := e.req.UpstreamStop(maxStops, nil)
 	if len(stops) == 0 {
 		return
 	}

@@ -28,7 +28,7 @@ func TestEncodeSaysEveryParameter(t *testing.T) {
 	if body != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}
-	if got := strings.Join(rep.Losses(), " "); got != "stop:truncated logit_bias user" {
+	if got := strings.Join(rep.Losses(), " "); got != "logit_bias user" || strings.Join(req.Enforced.Stop, " ") != "6" {
 		t.Errorf("losses %q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"strings"
 
 	"stagedoor/providers/dialogue"
@@ -91,13 +92,10 @@ func (e *encoder) limit() {
 	case asked == nil:
 		e.maxTokens, e.defaulted = e.target.MaxOutputTokens, true
 		e.rep.Lose("max_tokens:default")
-	case *asked <= 0 && e.req.Inbound != Name:
-		// Zero fills the prompt cache here and answers nothing; it means no such
-		// thing elsewhere.
-		e.maxTokens = 1
-		e.rep.Lose("max_tokens:raised")
-	default:
+	case e.req.Inbound == Name: // zero fills the prompt cache and makes no answer
 		e.maxTokens = *asked
+	default: // zero has another meaning, and not every upstream of the shape takes it
+		e.maxTokens = e.req.UpstreamMaxTokens(1, e.rep)
 	}
 }
 
@@ -231,16 +229,9 @@ func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
 	e.stop(w)
 }
 
-// stop leaves out what the vendor refuses: sequences of white space only.
+// stop leaves sequences of white space only to the gateway, because the vendor refuses them.
 func (e *encoder) stop(w *jsonw.Writer) {
-	var stops []string
-	for _, s := range e.req.Stop {
-		if strings.TrimSpace(s) == "" {
-			e.rep.Lose("stop")
-			continue
-		}
-		stops = append(stops, s)
-	}
+	stops := e.req.UpstreamStop(math.MaxInt, func(s string) bool { return strings.TrimSpace(s) != "" })
 	if len(stops) == 0 {
 		return
 	}

@@ -178,7 +178,7 @@ func TestParametersFitTheModel(t *testing.T) {
 			want:   `{"tools":[{"type":"web_search_20250305","name":"web_search","user_location":{"type":"approximate","city":"Oslo"}}]}`,
 			losses: "web_search:search_context_size"},
 		{name: "another vendor's tool", req: dialogue.Request{MaxTokens: n(9), Tools: []dialogue.Tool{{Kind: dialogue.OpaqueTool, Type: "mcp", Origin: dialoguetest.Responses}}}, want: `{"tools":null}`, losses: "tools:mcp"},
-		{name: "stop without blanks", req: dialogue.Request{MaxTokens: n(9), Stop: []string{"a", " "}}, want: `{"stop_sequences":["a"]}`, losses: "stop"},
+		{name: "stop without blanks", req: dialogue.Request{MaxTokens: n(9), Stop: []string{"a", " "}}, want: `{"stop_sequences":["a"]}`},
 		{name: "user", req: dialogue.Request{MaxTokens: n(9), User: "u", Metadata: json.RawMessage(`{"a":"b"}`)}, want: `{"metadata":{"user_id":"u"}}`, losses: "metadata"},
 		{name: "tiers", req: dialogue.Request{MaxTokens: n(9), ServiceTier: "flex"}, want: `{"service_tier":"standard_only"}`, losses: "service_tier"},
 		{name: "unknown tiers", req: dialogue.Request{MaxTokens: n(9), ServiceTier: "priority"}, want: `{"service_tier":null}`, losses: "service_tier"},

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -30,7 +31,7 @@ func able(shape dialogue.Shape) dialogue.Target {
 }
 
 // trace is what can be seen of a request.
-type trace struct{ body, losses, refused string }
+type trace struct{ body, losses, refused, enforced string }
 
 // translated is all that a request has become: what the upstream reads, what the
 // client is told of it, or why it was refused.
@@ -54,7 +55,8 @@ func translated(in, out *shapes.Shape, body []byte) (trace, error) {
 	if err != nil {
 		return trace{refused: err.Error()}, nil
 	}
-	return trace{body: string(call.Body), losses: strings.Join(rep.Losses(), ",") + rep.Degraded}, nil
+	return trace{body: string(call.Body), losses: strings.Join(rep.Losses(), ",") + rep.Degraded,
+		enforced: fmt.Sprint(req.Enforced)}, nil
 }
 
 // written is the JSON of v, the members of an object in the order of their names:

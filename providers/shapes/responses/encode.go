@@ -133,11 +133,9 @@ func systemText(parts []dialogue.Part) string {
 }
 
 func (e *encoder) limits() {
-	if most := e.req.MaxTokens; most != nil {
-		if *most < minOutputTokens {
-			e.rep.Lose("max_tokens:raised")
-		}
-		e.w.Key("max_output_tokens").Int(max(*most, minOutputTokens))
+	e.req.UpstreamStop(0, nil) // the shape has none
+	if e.req.MaxTokens != nil {
+		e.w.Key("max_output_tokens").Int(e.req.UpstreamMaxTokens(minOutputTokens, e.rep))
 	}
 	if e.req.Temperature != "" {
 		e.w.Key("temperature").RawString(string(e.req.Temperature))
@@ -354,7 +352,6 @@ func (e *encoder) leaveOut() {
 		name  string
 		given bool
 	}{
-		{"stop", len(e.req.Stop) > 0},
 		{"seed", e.req.Seed != ""},
 		{"presence_penalty", dialogue.NonZero(e.req.PresencePenalty)},
 		{"frequency_penalty", dialogue.NonZero(e.req.FrequencyPenalty)},

@@ -86,7 +86,7 @@ func TestParametersWithoutAPlaceAreLost(t *testing.T) {
 		Echo:  true, // the emitter of the client's shape sees to it
 		Extra: []dialogue.Field{{Name: "prediction", Value: json.RawMessage(`{"type":"content"}`)}}, User: strings.Repeat("u", 80), LogProbs: true, ServiceTier: "flex", CacheKey: "k", Verbosity: "low"}
 	body, rep := encode(t, req)
-	want(t, "losses", rep.Header(), "max_tokens:raised,top_k,prediction,stop,seed,presence_penalty,logit_bias")
+	want(t, "losses", rep.Header(), "max_tokens:raised,top_k,prediction,seed,presence_penalty,logit_bias")
 	for path, wanted := range map[string]string{
 		"max_output_tokens": "16", "temperature": "0", "service_tier": `"flex"`, "prompt_cache_key": `"k"`, "text": `{"verbosity":"low"}`,
 		"include": `["reasoning.encrypted_content","message.output_text.logprobs"]`, "stop": "", "seed": "", "top_k": "", "stream": "",

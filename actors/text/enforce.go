@@ -1,0 +1,234 @@
+package text
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/tokens"
+	"stagedoor/providers/upstream"
+)
+
+// enforcer does to the events of one call what its upstream could not be asked for: it ends a choice before a stop
+// sequence, and withholds an answer that the client did not want. It is made for such calls only, so other calls pay
+// nothing for it. One goroutine uses it.
+type enforcer struct {
+	dialogue.Enforced
+	emit emitFunc
+	// stream is set if the reply arrives piece by piece, so that the call can end when all of its choices have.
+	stream  bool
+	choices int // of the call
+	prompt  int // bytes of the request, for an estimate of its tokens
+
+	open     []place
+	held     map[place]*heldText // of the text parts that are open
+	stopped  []int               // choices that met a stop sequence
+	finished int                 // choices that have ended
+	usage    dialogue.Usage
+	counted  counter
+	ended    bool // the end was emitted before the upstream's
+}
+
+// event passes on what the client gets of an event.
+func (e *enforcer) event(ev *dialogue.Event) {
+	at := place{ev.Choice, ev.Part}
+	switch ev.Kind {
+	case dialogue.EventUsage:
+		e.usage.Merge(*ev.Usage)
+	case dialogue.EventOpen, dialogue.EventDelta, dialogue.EventClose, dialogue.EventFinish:
+		if e.ended || slices.Contains(e.stopped, ev.Choice) || e.NoAnswer && ev.Kind != dialogue.EventFinish {
+			return
+		}
+	default:
+		if e.ended {
+			return
+		}
+	}
+	switch ev.Kind {
+	case dialogue.EventOpen:
+		e.open = append(e.open, at)
+		if ev.PartKind == dialogue.TextPart && len(e.Stop) > 0 {
+			e.held[at] = &heldText{stops: e.Stop}
+		}
+	case dialogue.EventDelta:
+		e.counted.text(ev.Text)
+		if held := e.held[at]; held != nil {
+			if stop := held.add(ev, e.emit); stop != "" {
+				e.stop(ev.Choice, stop)
+			}
+			return
+		}
+	case dialogue.EventClose:
+		if held := e.held[at]; held != nil {
+			held.release(len(held.text), e.emit)
+		}
+		e.forget(at)
+	case dialogue.EventFinish:
+		e.finished++
+		if e.NoAnswer {
+			short := *ev
+			short.Reason = dialogue.ReasonLength
+			ev = &short
+		}
+	}
+	e.emit(ev)
+}
+
+// stop ends a choice at a stop sequence, and the call if it was the last choice.
+func (e *enforcer) stop(choice int, sequence string) {
+	for _, at := range slices.Clone(e.open) {
+		if at.choice == choice {
+			e.emit(&dialogue.Event{Kind: dialogue.EventClose, Choice: choice, Part: at.part})
+			e.forget(at)
+		}
+	}
+	e.emit(&dialogue.Event{Kind: dialogue.EventFinish, Choice: choice, Reason: dialogue.ReasonStopSequence,
+		StopSequence: sequence})
+	e.stopped = append(e.stopped, choice)
+	if e.finished++; !e.stream || e.finished < e.choices {
+		return // a reply that has arrived whole has its usage, and its end
+	}
+	usage := e.counted.fill(e.usage, e.prompt)
+	e.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &usage})
+	e.emit(&dialogue.Event{Kind: dialogue.EventEnd})
+	e.ended = true
+}
+
+func (e *enforcer) forget(at place) {
+	delete(e.held, at)
+	e.open = slices.DeleteFunc(e.open, func(p place) bool { return p == at })
+}
+
+// enforced returns a producer whose events are those of p as en wants them.
+func (a *attempt) enforced(en dialogue.Enforced, stream bool, choices, prompt int, p producer) producer {
+	if en.Empty() {
+		return p
+	}
+	return func(ctx context.Context, emit emitFunc, flush flushFunc) *upstream.Failure {
+		e := &enforcer{Enforced: en, emit: emit, stream: stream, choices: choices, prompt: prompt,
+			held: make(map[place]*heldText), usage: dialogue.NoUsage}
+		f := p(ctx, e.event, func() *upstream.Failure {
+			if f := flush(); f != nil {
+				return f
+			}
+			if e.ended {
+				return stopped
+			}
+			return nil
+		})
+		if e.ended && f == stopped {
+			return nil
+		}
+		return f
+	}
+}
+
+// heldText is the end of a text part that may be the beginning of a stop sequence, as the events that brought it.
+type heldText struct {
+	stops  []string
+	events []dialogue.Event
+	text   string // of the events
+}
+
+// add takes a delta and emits what cannot be a part of a stop sequence. It returns the sequence that the text has
+// reached, or "".
+func (h *heldText) add(ev *dialogue.Event, emit emitFunc) string {
+	if len(ev.Citations) > 0 { // they name their places themselves
+		sources := *ev
+		sources.Text, sources.LogProbs = "", nil
+		emit(&sources)
+	}
+	kept := *ev // which outlives the call
+	kept.Text, kept.LogProbs, kept.Citations = strings.Clone(ev.Text), bytes.Clone(ev.LogProbs), nil
+	h.events, h.text = append(h.events, kept), h.text+kept.Text
+	if at, stop := firstOf(h.stops, h.text); stop != "" {
+		h.release(at, emit)
+		return stop
+	}
+	h.release(len(h.text)-longestBeginning(h.stops, h.text), emit)
+	return ""
+}
+
+// release emits the first n bytes of the text. An event that is cut is emitted with the log probabilities of the
+// tokens before the cut.
+func (h *heldText) release(n int, emit emitFunc) {
+	for len(h.events) > 0 && (n > 0 || h.events[0].Text == "") {
+		ev := &h.events[0]
+		if len(ev.Text) > n {
+			first := *ev
+			first.Text = ev.Text[:n]
+			first.LogProbs, ev.LogProbs = splitLogProbs(ev.LogProbs, n)
+			ev.Text, h.text = ev.Text[n:], h.text[n:]
+			emit(&first)
+			return
+		}
+		n, h.text = n-len(ev.Text), h.text[len(ev.Text):]
+		emit(ev)
+		h.events = h.events[1:]
+	}
+}
+
+// splitLogProbs divides chat's list of tokens after the first n bytes of their text. A token across the cut belongs to
+// the second part.
+func splitLogProbs(list json.RawMessage, n int) (before, after json.RawMessage) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	parts := [2][]string{}
+	which := 0
+	for _, token := range gjson.ParseBytes(list).Array() {
+		if n -= len(token.Get("token").Str); n < 0 {
+			which = 1
+		}
+		parts[which] = append(parts[which], token.Raw)
+	}
+	join := func(tokens []string) json.RawMessage {
+		if len(tokens) == 0 {
+			return nil
+		}
+		return json.RawMessage("[" + strings.Join(tokens, ",") + "]")
+	}
+	return join(parts[0]), join(parts[1])
+}
+
+// firstOf returns where the first of the sequences begins in text, and which it is. Of two that begin in the same
+// place it is the shorter, because the model has finished that one first.
+func firstOf(stops []string, text string) (at int, stop string) {
+	for _, s := range stops {
+		i := strings.Index(text, s)
+		if i >= 0 && (stop == "" || i < at || i == at && len(s) < len(stop)) {
+			at, stop = i, s
+		}
+	}
+	return at, stop
+}
+
+// longestBeginning returns the length of the longest end of text with which a stop sequence may begin.
+func longestBeginning(stops []string, text string) int {
+	longest := 0
+	for _, s := range stops {
+		for n := min(len(s)-1, len(text)); n > longest; n-- {
+			if strings.HasSuffix(text, s[:n]) {
+				longest = n
+				break
+			}
+		}
+	}
+	return longest
+}
+
+// fill returns usage with what the upstream did not report, estimated. prompt is the size of the request in bytes.
+func (c *counter) fill(usage dialogue.Usage, prompt int) dialogue.Usage {
+	if usage.InputTotal < 0 {
+		usage.InputTotal, usage.Estimated = tokens.Estimate(prompt), true
+	}
+	if usage.OutputTotal < c.output {
+		usage.OutputTotal, usage.Estimated = c.output, true
+	}
+	return usage
+}
