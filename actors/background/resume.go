@@ -60,8 +60,7 @@ func (g *Registry) Resume(ctx context.Context, again Again) (resumed, failed int
 	return resumed, failed, nil
 }
 
-var errRestarted = &dialogue.Error{Status: 500, Code: "server_error", Type: dialogue.TypeAPI,
-	Message: "the gateway was restarted while the response was under way"}
+var errRestarted = dialogue.ServerError("the gateway was restarted while the response was under way", nil)
 
 // failRead settles the responses whose clients were reading them.
 func (g *Registry) failRead(ctx context.Context, left []state.ResponseHeader) (failed int, err error) {

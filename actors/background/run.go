@@ -27,8 +27,7 @@ const maxLog = 32 << 20
 var errCancelled = errors.New("response cancelled")
 
 // errTooLarge ends a run that says more than can be kept.
-var errTooLarge = &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: "server_error",
-	Message: "the response grew larger than the gateway can keep"}
+var errTooLarge = dialogue.ResponseTooLarge()
 
 // Event is one event of a response's stream.
 type Event struct {
@@ -326,6 +325,5 @@ func (g *Registry) update(id string, owner state.Owner, body, log []byte, last i
 }
 
 func internal(cause error) *dialogue.Error {
-	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "server_error",
-		Message: "the gateway met an internal error", Cause: cause}
+	return dialogue.ServerError("the gateway met an internal error", cause)
 }

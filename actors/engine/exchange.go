@@ -91,7 +91,7 @@ func FailureOf(err error) *upstream.Failure {
 
 // ClientLeft reports whether f means that nothing reads the reply any more.
 func ClientLeft(f *upstream.Failure) bool {
-	return f.Class == upstream.Cancelled && f.Err.Status == upstream.StatusClientLeft
+	return f.Class == upstream.Cancelled && f.Err.Status == dialogue.StatusClientClosed
 }
 
 // shuttingDown is the failure of a request that the gateway has no time for.

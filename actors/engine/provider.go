@@ -69,7 +69,7 @@ func (p *Provider) TakeKey(now time.Time, model string) string {
 // JudgeKey lets a key rest that a call was refused with. It does nothing without a failure or a key.
 func (p *Provider) JudgeKey(key, model string, f *upstream.Failure, now time.Time) {
 	if f != nil && key != "" {
-		p.Client.Keys().Judge(key, model, f, now)
+		p.Client.Keys().RecordFailure(key, model, f, now)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -198,8 +197,7 @@ var (
 
 // Cancelled is what the client of a request is told that an operator has ended. It
 // should not be sent again by itself: somebody did not want it.
-var Cancelled = &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "cancelled_by_operator", NoRetry: true,
-	Message: "the request was ended by an operator of the gateway"}
+var Cancelled = dialogue.CancelledByOperator()
 
 // Cancel ends a request. Its client is told so in its shape's words.
 func (r *Registry) Cancel(id string) error {

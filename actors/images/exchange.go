@@ -110,7 +110,7 @@ func (x *exchange) End(out engine.Sink[Partial], f *upstream.Failure) {
 		return
 	}
 	o.Reply, o.Delivered, o.Err = nil, 0, f.Err
-	if f.Err.Status == upstream.StatusClientLeft {
+	if f.Err.Status == dialogue.StatusClientClosed {
 		o.Delivered = o.Made
 	}
 }

@@ -415,30 +415,9 @@ func Refusal(err error) *dialogue.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &budget):
-		return &dialogue.Error{
-			Status:  429,
-			Type:    "insufficient_quota",
-			Code:    "insufficient_quota",
-			NoRetry: true,
-			Cause:   err,
-			Message: overBudget(budget),
-		}
+		return dialogue.InsufficientQuota(overBudget(budget), err)
 	case errors.Is(err, state.ErrInsufficient):
-		return &dialogue.Error{
-			Status:  429,
-			Type:    "insufficient_quota",
-			Code:    "insufficient_quota",
-			NoRetry: true,
-			Cause:   err,
-			Message: "the account's balance does not cover this request: top it up, or ask for less",
-		}
+		return dialogue.InsufficientQuota("the account's balance does not cover this request: top it up, or ask for less", err)
 	}
-	return &dialogue.Error{
-		Status:     503,
-		Type:       dialogue.TypeAPI,
-		Code:       "storage_unavailable",
-		RetryAfter: 5 * time.Second,
-		Cause:      err,
-		Message:    "the gateway cannot keep accounts at the moment, try again later",
-	}
+	return dialogue.StorageUnavailable("keep accounts", err)
 }

@@ -12,7 +12,6 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/tokens"
-	"stagedoor/providers/upstream"
 	"stagedoor/state"
 )
 
@@ -199,7 +198,7 @@ func endOf(o *images.Outcome) ledger.End {
 	switch {
 	case o.Err == nil:
 		return ledger.Finished
-	case o.Err.Status == upstream.StatusClientLeft:
+	case o.Err.Status == dialogue.StatusClientClosed:
 		return ledger.Left
 	case o.Err.Status < 500:
 		return ledger.Refused

@@ -271,7 +271,7 @@ func (t *Text) endOf(o *text.Outcome) ledger.End {
 		return ledger.Finished
 	case t.request.Lasting && errors.Is(o.Err, upstream.ErrDraining):
 		return ledger.Refused
-	case o.Err.Status == upstream.StatusClientLeft:
+	case o.Err.Status == dialogue.StatusClientClosed:
 		return ledger.Left
 	case !o.Committed && o.Err.Status < 500:
 		return ledger.Refused
@@ -286,7 +286,7 @@ func (t *Text) counted(o *text.Outcome) dialogue.Usage {
 	if calls, accepted := int64(o.Calls), int64(o.AcceptedCalls); accepted > 0 && accepted < calls {
 		u.InputTotal = t.prompt/calls*accepted + t.prompt%calls*accepted/calls
 	}
-	if o.Committed || o.Err == nil || o.Err.Status == upstream.StatusClientLeft {
+	if o.Committed || o.Err == nil || o.Err.Status == dialogue.StatusClientClosed {
 		u.OutputTotal = o.Counted
 	}
 	return u

@@ -50,5 +50,4 @@ func (t *translated) endEarly() *upstream.Failure {
 }
 
 // stopped makes a producer stop whose reply has ended without it.
-var stopped = &upstream.Failure{Class: upstream.Cancelled, Err: &dialogue.Error{Status: 499, Type: dialogue.TypeAPI,
-	Code: "stopped", Message: "the reply was ended early"}}
+var stopped = &upstream.Failure{Class: upstream.Cancelled, Err: dialogue.Stopped()}

@@ -22,7 +22,7 @@ func (s *Service) DeleteStored(ctx context.Context, shape *shapes.Shape, owner, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
 	defer cancel()
-	reply, err := p.Client.Ask(ctx, upstream.Request{Method: http.MethodDelete, Path: path, Owner: owner},
+	reply, err := p.Client.SendWithKey(ctx, upstream.Request{Method: http.MethodDelete, Path: path, Owner: owner},
 		upstream.Dialect{Authorize: shape.Authorize, DecodeError: shape.DecodeError})
 	var f *upstream.Failure
 	switch {

@@ -69,7 +69,7 @@ func (s *Service) fetch(ctx context.Context, p *engine.Provider, shape *shapes.S
 	if reply.Status != http.StatusOK {
 		decoded := shape.DecodeError(reply.Status, reply.Header, body)
 		f := upstream.Refused(shape.Traits, reply.Status, reply.Header, decoded)
-		p.Client.Keys().Judge(key, "", f, s.env.Now())
+		p.Client.Keys().RecordFailure(key, "", f, s.env.Now())
 		return nil, f
 	}
 	if err != nil || !reply.IsJSON() {

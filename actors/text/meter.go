@@ -63,8 +63,7 @@ func (a *attempt) outOfMoney() bool {
 // exhausted is the failure of a stream for which there is no money and whose end
 // can't be written but as an error.
 func exhausted() *upstream.Failure {
-	return engine.CallerFault(&dialogue.Error{Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", NoRetry: true,
-		Message: "the account's balance was used up during the reply"})
+	return engine.CallerFault(dialogue.InsufficientQuota("the account's balance was used up during the reply", nil))
 }
 
 // counter counts the output tokens of a reply that tells none until its end. It

@@ -228,7 +228,7 @@ func (j *job) end(c actor.Context) {
 	case j.err != nil:
 		j.run.reply(j.video, j.err) // the step has claimed the answer
 	case !j.video.Deleted.IsZero():
-		j.run.reply(j.video, &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: j.video.Error.Code, Message: j.video.Error.Message})
+		j.run.reply(j.video, dialogue.FailedJob(j.video.Error.Code, j.video.Error.Message))
 	case j.run.claim():
 		j.run.reply(j.video, nil)
 	}

@@ -60,12 +60,7 @@ func contentError(err error) error {
 
 // Expired is the error of content that is gone (wire/videos.md 5).
 func Expired() *dialogue.Error {
-	return &dialogue.Error{
-		Status:  404,
-		Type:    dialogue.TypeNotFound,
-		Code:    "video_expired",
-		Message: "the content of the video has expired",
-	}
+	return dialogue.VideoExpired()
 }
 
 // Delete makes a job that has ended nobody's, and then has its provider delete

@@ -191,7 +191,8 @@ const remembered = time.Hour
 // where that cannot make a second one (decisions.md "Videos").
 func recovered(v state.Video, idempotent bool, now time.Time) state.Video {
 	if v.Phase == state.VideoSubmitting && !idempotent {
-		return failed(v, codeSubmission, "the gateway was interrupted while the video was submitted: nobody knows whether it is being made", now)
+		return failed(v, codeSubmission, "the gateway was interrupted while the video was submitted: "+
+			"it is unknown whether the video is being made", now)
 	}
 	return v
 }
@@ -237,8 +238,7 @@ func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refus
 
 // unknownFate is the error of a submission that may have reached the provider.
 func unknownFate(cause error) *dialogue.Error {
-	return &dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: codeSubmission, Cause: cause, NoRetry: true,
-		Message: "the connection to the upstream provider broke while the video was submitted: nobody knows whether it is being made"}
+	return dialogue.SubmissionUnknown(codeSubmission, cause)
 }
 
 // classified is err as the upstream client classifies it, if it does.

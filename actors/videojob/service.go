@@ -208,12 +208,11 @@ func (s *Service) once(view state.View, v *state.Video) (state.Video, bool, erro
 
 func onceRefusal(err error) error {
 	if errors.Is(err, errOnce) {
-		return &dialogue.Error{Status: 409, Type: dialogue.TypeInvalidRequest, Param: "Idempotency-Key", Code: "idempotency_key_reused", NoRetry: true,
-			Message: "Idempotency-Key: was used for another request"}
+		return dialogue.IdempotencyKeyReused("was used for another request")
 	}
 	if errors.Is(err, errSwept) {
-		return &dialogue.Error{Status: 409, Type: dialogue.TypeInvalidRequest, Param: "Idempotency-Key", Code: "idempotency_key_reused", NoRetry: true,
-			Message: "Idempotency-Key: was used for this request before, and the video is not kept any more: send another key to make a new video"}
+		return dialogue.IdempotencyKeyReused("was used for this request before, and the video is not kept any more: " +
+			"send another key to make a new video")
 	}
 	return err
 }
@@ -258,8 +257,7 @@ func (s *Service) choose(o *Order) (*catalog.Candidate, error) {
 	if !reachable {
 		return nil, dialogue.Invalid("model", "makes no videos here: its provider is of another kind")
 	}
-	return nil, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "model", Code: "unsupported_operation",
-		Message: "model: its provider cannot " + string(o.Spec.Operation) + " videos"}
+	return nil, dialogue.BadField("model", "unsupported_operation", "its provider cannot "+string(o.Spec.Operation)+" videos")
 }
 
 // accept holds the money and then keeps the record. A crash in between leaves a
@@ -363,18 +361,16 @@ func (s *Service) open(id string) (io.ReadCloser, error) {
 }
 
 func internal(cause error) *dialogue.Error {
-	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error", Message: "the gateway met an internal error", Cause: cause}
+	return dialogue.Internal(cause)
 }
 
 func unavailable(cause error) *dialogue.Error {
-	return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second, Cause: cause,
-		Message: "the gateway cannot keep videos at the moment, try again later"}
+	return dialogue.StorageUnavailable("keep videos", cause)
 }
 
 func noRoute(after time.Duration, cause error) *dialogue.Error {
-	return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "no_route", Cause: cause,
-		RetryAfter: min(max(after, time.Second), upstream.MaxClientRetryAfter),
-		Message:    "the provider of this video is not available at the moment, try again later"}
+	return dialogue.NoProvider("the provider of this video is not available at the moment, try again later",
+		min(after, upstream.MaxClientRetryAfter), cause)
 }
 
 func shuttingDown(cause error) *dialogue.Error {

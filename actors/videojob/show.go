@@ -54,7 +54,7 @@ func (j *job) follow() {
 func (j *job) conclude() {
 	result := flow.Result{Usage: dialogue.NoUsage, Reason: string(j.video.Phase)}
 	if fault := j.video.Error; fault != nil { // of which nobody was told a status
-		result.Fail(&dialogue.Error{Status: 502, Code: fault.Code})
+		result.Fail(dialogue.FailedJob(fault.Code, fault.Message))
 	}
 	result.Fail(j.err)
 	j.run.shown.End(result)

@@ -459,7 +459,7 @@ func TestSubmissionsGoOnWithASpareKey(t *testing.T) {
 					return nil
 				}
 				f := &upstream.Failure{Class: class, RetryAfter: 10 * time.Minute, Err: &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit}}
-				client.Keys().Judge("first", "sora-2", f, time.Now())
+				client.Keys().RecordFailure("first", "sora-2", f, time.Now())
 				return f
 			}
 			v := p.create(order("a cat"))

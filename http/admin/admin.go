@@ -101,9 +101,9 @@ func answer(w http.ResponseWriter, v any, err error) {
 	case errors.As(err, &told):
 		err = told.envelope()
 	case errors.Is(err, state.ErrNotFound):
-		err = &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "not_found", Message: "there is no such key", Cause: err}
+		err = dialogue.NotFound("", "such key")
 	case errors.Is(err, state.ErrInvalid), errors.Is(err, state.ErrExists):
-		err = &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: err.Error()}
+		err = dialogue.BadRequest("invalid_value", err.Error())
 	}
 	if e := adminapi.Unavailable(err); e != nil {
 		err = e

@@ -137,7 +137,8 @@ func refusal(err error) error {
 
 // envelope is what a client of the socket is told.
 func (r *refused) envelope() *dialogue.Error {
-	e := &dialogue.Error{Status: r.status, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: r.text, Cause: r.cause}
+	e := dialogue.Refusal(r.status, "invalid_value", r.text)
+	e.Cause = r.cause
 	switch r.status {
 	case http.StatusNotFound:
 		e.Type, e.Code = dialogue.TypeNotFound, "not_found"

@@ -45,8 +45,8 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 	for name, values := range query {
 		at := slices.IndexFunc(rt.query, func(p param) bool { return p.name == name })
 		if at < 0 {
-			return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: name, Code: "unknown_parameter",
-				Message: fmt.Sprintf("%q: is no parameter of this route%s", short(name), known(rt))}
+			return dialogue.BadRequest("unknown_parameter",
+				fmt.Sprintf("%q: is no parameter of this route%s", short(name), known(rt))).About(name)
 		}
 		if len(values) > 1 {
 			return dialogue.Invalid(name, "must be given once")
@@ -63,8 +63,7 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 	}
 	if h := c.r.Header.Get("Content-Type"); h != "" {
 		if media, _, err := mime.ParseMediaType(h); err != nil || media != "application/json" {
-			return &dialogue.Error{Status: http.StatusUnsupportedMediaType, Type: dialogue.TypeInvalidRequest, Code: "unsupported_media_type",
-				Message: "the body must be application/json"}
+			return dialogue.UnsupportedMedia("the body must be application/json")
 		}
 	}
 	c.body, err = io.ReadAll(http.MaxBytesReader(w, c.r.Body, maxBody))
@@ -73,14 +72,14 @@ func (c *call) read(rt *route, w http.ResponseWriter) error {
 	case errors.As(err, &long):
 		return tooLong()
 	case err != nil:
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "body_unreadable", Message: "the body did not arrive", Cause: err}
+		return dialogue.InvalidBody(err)
 	}
 	return nil
 }
 
 func tooLong() *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge, Code: "request_too_large",
-		Message: fmt.Sprintf("the body is longer than %d bytes", maxBody)}
+	return dialogue.Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
+		fmt.Sprintf("the body is longer than %d bytes", maxBody))
 }
 
 func known(rt *route) string {
@@ -102,7 +101,7 @@ func decode[T any](c *call) (T, error) {
 		body = []byte("{}")
 	}
 	if fault := fields.Explain(body); fault.Flaw.OverLimit() {
-		return in, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body " + fault.Rule()}
+		return in, dialogue.BadRequest("invalid_json", "the body "+fault.Rule())
 	}
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil {
 		return in, unreadable(err)
@@ -148,14 +147,13 @@ func unreadable(err error) *dialogue.Error {
 	case errors.As(err, &wrong) && wrong.JSONPointer != "":
 		param := path(wrong.JSONPointer)
 		if errors.Is(err, json.ErrUnknownName) {
-			return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: param, Code: "unknown_field",
-				Message: param + ": is no field here"}
+			return dialogue.BadField(param, "unknown_field", "is no field here")
 		}
 		return dialogue.Invalid(param, "has a value of the wrong kind"+expected(wrong))
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
 		return dialogue.Invalid(path(syntax.JSONPointer), "is given twice")
 	}
-	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: "the body must be a JSON object"}
+	return dialogue.BadRequest("invalid_json", "the body must be a JSON object")
 }
 
 func expected(e *json.SemanticError) string {

@@ -3,7 +3,6 @@ package adminapi
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/envelope"
@@ -14,11 +13,11 @@ import (
 )
 
 func notFound(param, message string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: param, Code: "not_found", Message: message}
+	return dialogue.Refusal(http.StatusNotFound, "not_found", message).About(param)
 }
 
 func conflict(param, code, message string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusConflict, Type: dialogue.TypeInvalidRequest, Param: param, Code: code, Message: message}
+	return dialogue.Refusal(http.StatusConflict, code, message).About(param)
 }
 
 // told is the envelope's view of an error of the floors below.
@@ -35,8 +34,7 @@ func told(err error) error {
 	case errors.As(err, &refused):
 		return envelope.From(refused)
 	case errors.As(err, &limited):
-		return &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit, Code: "rate_limit_exceeded", RetryAfter: limited.RetryAfter,
-			Message: "too many attempts, try again later"}
+		return dialogue.RateLimited("too many attempts", limited.RetryAfter, nil)
 	case errors.Is(err, tokens.ErrNotFound), errors.Is(err, state.ErrNotFound):
 		return notFound("", "there is no such thing")
 	case errors.Is(err, tokens.ErrExists), errors.Is(err, state.ErrExists):
@@ -52,9 +50,10 @@ func told(err error) error {
 	case errors.Is(err, state.ErrRedeemed):
 		return conflict("id", "already_used", "the code was used already")
 	case errors.Is(err, state.ErrTooLarge):
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "too_large", Message: "the answer would be too long: ask for fewer days, or tell fewer things apart"}
+		return dialogue.BadRequest("too_large",
+			"the answer would be too long: ask for fewer days, or tell fewer things apart")
 	case errors.Is(err, state.ErrInvalid):
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_value", Message: err.Error()}
+		return dialogue.BadRequest("invalid_value", err.Error())
 	}
 	if e := Unavailable(err); e != nil {
 		return e
@@ -68,8 +67,7 @@ func Unavailable(err error) *dialogue.Error {
 	if !errors.Is(err, state.ErrUnavailable) && !errors.Is(err, tokens.ErrUnavailable) {
 		return nil
 	}
-	e := &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "storage_unavailable", RetryAfter: 5 * time.Second,
-		Cause: err, Message: "the gateway cannot keep changes at the moment, try again later"}
+	e := dialogue.StorageUnavailable("keep changes", err)
 	if errors.Is(err, journal.ErrReadOnly) {
 		e.Message = "the disk is nearly full: the gateway keeps no changes until there is room"
 	}

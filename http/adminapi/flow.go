@@ -54,8 +54,7 @@ func activePhases() []string {
 }
 
 // errNotRunning answers who asks a data directory without a gateway.
-var errNotRunning = &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "not_running",
-	Message: "no gateway runs on this data directory"}
+var errNotRunning = dialogue.Unavailable("not_running", "no gateway runs on this data directory", 0, nil)
 
 // looking serves a route that needs a gateway to look at.
 func looking(serve func(*call, *httpflow.Overview) (any, error)) func(*call) (any, error) {

@@ -62,8 +62,8 @@ func (g *Guard) open(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-var errOff = &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "admin_api_disabled",
-	Message: "the admin API is off: set admin.token in the configuration, or make a token with stagedoor admin token"}
+var errOff = dialogue.Refusal(http.StatusForbidden, "admin_api_disabled",
+	"the admin API is off: set admin.token in the configuration, or make a token with stagedoor admin token")
 
 func (g *Guard) tokens() (hashes [2]state.Hash, on bool) {
 	fixed := g.fixed.Load()
@@ -93,8 +93,8 @@ func (g *Guard) admit(r *http.Request) *dialogue.Error {
 		return nil
 	}
 	if wait := g.attempts.Failed(r, g.now()); wait > 0 {
-		return &dialogue.Error{Status: http.StatusTooManyRequests, Type: dialogue.TypeRateLimit, Code: "too_many_invalid_tokens",
-			Message: "too many wrong tokens came from this address, try again later", RetryAfter: max(wait, time.Second), NoRetry: true}
+		return dialogue.TooManyFailures("too_many_invalid_tokens",
+			"too many wrong tokens came from this address, try again later", wait)
 	}
 	return unauthorized("invalid_admin_token", "this is not the token of administration; gateway keys are not good here")
 }
@@ -111,5 +111,5 @@ func bearer(r *http.Request) (string, bool) {
 }
 
 func unauthorized(code, message string) *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: code, Message: message}
+	return dialogue.Refusal(http.StatusUnauthorized, code, message)
 }

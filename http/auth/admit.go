@@ -99,13 +99,7 @@ func keyLimits(key *state.Key) throttle.KeyLimits {
 func limitError(h http.Header, refused *throttle.Refused) error {
 	setLimitHeaders(h, "Requests", refused.Requests)
 	setLimitHeaders(h, "Tokens", refused.Tokens)
-	return &dialogue.Error{
-		Status:     http.StatusTooManyRequests,
-		Type:       dialogue.TypeRateLimit,
-		Code:       "rate_limit_exceeded",
-		Message:    "the API key is at its limit of " + refused.Limit + ", try again later",
-		RetryAfter: max(refused.RetryAfter, time.Second),
-	}
+	return dialogue.RateLimited("the API key is at its limit of "+refused.Limit, refused.RetryAfter, nil)
 }
 
 // setLimitHeaders reports the level of one limit of a key (wire/errors.md 7). A limit that the

@@ -198,12 +198,7 @@ func unusable(why error) *dialogue.Error {
 }
 
 func unauthorized(code, message string) *dialogue.Error {
-	return &dialogue.Error{
-		Status:  http.StatusUnauthorized,
-		Type:    dialogue.TypeAuthentication,
-		Code:    code,
-		Message: message,
-	}
+	return dialogue.Refusal(http.StatusUnauthorized, code, message)
 }
 
 // Permit returns an error unless key, its user and the user's group permit the scope, the model and
@@ -228,8 +223,7 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 	case errors.Is(err, state.ErrKeyRevoked), errors.Is(err, state.ErrKeyExpired), errors.Is(err, state.ErrKeyDisabled):
 		return unusable(err)
 	}
-	e := &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "permission_denied",
-		Message: "the API key does not permit this: " + err.Error()}
+	e := dialogue.Refusal(http.StatusForbidden, "permission_denied", "the API key does not permit this: "+err.Error())
 	switch {
 	case errors.Is(err, state.ErrModelForbidden):
 		e.Code, e.Param = "model_not_allowed", "model"

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"hash/maphash"
-	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -50,12 +49,6 @@ func (f *failures) add(from netip.Addr, now time.Time) time.Duration {
 }
 
 func tooManyFailures(wait time.Duration) *dialogue.Error {
-	return &dialogue.Error{
-		Status:     http.StatusTooManyRequests,
-		Type:       dialogue.TypeRateLimit,
-		Code:       "too_many_invalid_keys",
-		Message:    "too many unknown API keys came from this address, try again later",
-		RetryAfter: max(wait, time.Second),
-		NoRetry:    true,
-	}
+	return dialogue.TooManyFailures("too_many_invalid_keys",
+		"too many unknown API keys came from this address, try again later", wait)
 }

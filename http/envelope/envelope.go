@@ -57,8 +57,7 @@ func From(err error) *dialogue.Error {
 	if errors.As(err, &refused) {
 		return dialogue.PoolRefused(refused.Pool, pools[refused.Pool], refused.Share)
 	}
-	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error",
-		Message: "the gateway met an internal error", Cause: err}
+	return dialogue.Internal(err)
 }
 
 // Overloaded returns the 503 of a pool that is used up.
@@ -81,11 +80,11 @@ var pools = map[string]string{
 }
 
 // sendable returns e with a status that may be sent. net/http panics on some numbers, and
-// upstream.StatusClientLeft is for logs only. A client that is still there after all gets a 503.
+// dialogue.StatusClientClosed is for logs only. A client that is still there after all gets a 503.
 func sendable(e *dialogue.Error) *dialogue.Error {
 	status := e.Status
 	switch {
-	case status == upstream.StatusClientLeft:
+	case status == dialogue.StatusClientClosed:
 		status = http.StatusServiceUnavailable
 	case status < 400 || status > 599:
 		status = http.StatusInternalServerError
@@ -100,20 +99,19 @@ func sendable(e *dialogue.Error) *dialogue.Error {
 
 // NotFound returns the 404 for a path without a route.
 func NotFound(path string) *dialogue.Error {
-	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "unknown_url",
-		Message: "unknown path " + printable(path)}
+	return dialogue.Refusal(http.StatusNotFound, "unknown_url", "unknown path "+printable(path))
 }
 
 // ModelNotFound returns the 404 for a model that is not in the catalogue.
 func ModelNotFound(name string) *dialogue.Error {
-	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "model", Code: "model_not_found",
-		Message: "the model " + printable(name) + " is not served here"}
+	return dialogue.Refusal(http.StatusNotFound, "model_not_found",
+		"the model "+printable(name)+" is not served here").About("model")
 }
 
 // MethodNotAllowed returns the 405 for a path that has routes for other methods only.
 func MethodNotAllowed(method string, allow []string) *dialogue.Error {
-	return &dialogue.Error{Status: 405, Type: dialogue.TypeInvalidRequest, Code: "method_not_allowed",
-		Message: "method " + printable(method) + " is not allowed here, use " + strings.Join(allow, " or ")}
+	return dialogue.Refusal(http.StatusMethodNotAllowed, "method_not_allowed",
+		"method "+printable(method)+" is not allowed here, use "+strings.Join(allow, " or "))
 }
 
 // printable quotes and cuts text of a client so that it can be part of a message.

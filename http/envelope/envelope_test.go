@@ -93,7 +93,7 @@ func TestTheStatusOfAClientThatLeftIsNeverSent(t *testing.T) {
 			}
 		}
 	}
-	if left.Status != upstream.StatusClientLeft {
+	if left.Status != dialogue.StatusClientClosed {
 		t.Errorf("the log would say %d", left.Status)
 	}
 }

@@ -74,13 +74,7 @@ func (hs *Handlers) admit(w http.ResponseWriter, r *http.Request) (*viewer, int6
 
 func notFound(id string) *dialogue.Error {
 	const most = 128
-	return &dialogue.Error{
-		Status:  http.StatusNotFound,
-		Type:    dialogue.TypeNotFound,
-		Code:    "video_not_found",
-		Param:   "video_id",
-		Message: "there is no video " + strconv.QuoteToASCII(id[:min(len(id), most)]),
-	}
+	return dialogue.VideoNotFound(id)
 }
 
 // stream replies to r with the updates of f until there will be no more or the client leaves.

@@ -99,8 +99,7 @@ func (hs *Handlers) enter(owner state.Owner) error {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.draining {
-		return &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "shutting_down",
-			Message: errDraining.Error(), RetryAfter: time.Second}
+		return dialogue.ShuttingDown(errDraining)
 	}
 	if err := hs.options.Watchers.Take(string(owner), 1); err != nil {
 		return err

@@ -58,11 +58,7 @@ func (j *jobs) Hear(message []byte) {
 
 func (j *jobs) handle(message []byte) *dialogue.Error {
 	if !fields.ValidLenient(message) {
-		return &dialogue.Error{
-			Type:    dialogue.TypeInvalidRequest,
-			Code:    "invalid_json",
-			Message: "a message must be one JSON object in a text frame",
-		}
+		return dialogue.BadRequest("invalid_json", "a message must be one JSON object in a text frame")
 	}
 	m := gjson.ParseBytes(message)
 	switch kind := m.Get("type"); kind.Str {

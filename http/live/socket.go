@@ -65,8 +65,7 @@ func newUpgrader() websocket.Upgrader {
 			envelope.Write(
 				w,
 				envelope.Plain,
-				&dialogue.Error{Status: status, Type: dialogue.TypeInvalidRequest, Code: "invalid_handshake",
-					Message: reason.Error()},
+				dialogue.Refusal(status, "invalid_handshake", reason.Error()),
 			)
 		},
 	}
@@ -83,12 +82,8 @@ func (hs *Handlers) Serve(w http.ResponseWriter, r *http.Request, who Watcher, s
 		}
 		hs.refuse(
 			w,
-			&dialogue.Error{
-				Status:  http.StatusUpgradeRequired,
-				Type:    dialogue.TypeInvalidRequest,
-				Code:    "upgrade_required",
-				Message: "this path is for WebSockets over HTTP/1.1",
-			},
+			dialogue.Refusal(http.StatusUpgradeRequired, "upgrade_required",
+				"this path is for WebSockets over HTTP/1.1"),
 		)
 		return
 	}

@@ -51,8 +51,7 @@ func (hs *Handlers) identify(w http.ResponseWriter, r *http.Request) (*viewer, e
 // browsers send no Origin and are permitted.
 func (hs *Handlers) SameOrigin(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && !hs.own(origin, r.Host) {
-		return &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "origin_not_allowed",
-			Message: "pages of other origins cannot watch here"}
+		return dialogue.Refusal(http.StatusForbidden, "origin_not_allowed", "pages of other origins cannot watch here")
 	}
 	return nil
 }
@@ -86,12 +85,7 @@ func (v *viewer) still() error {
 		return err
 	}
 	if again.owner != v.owner {
-		return &dialogue.Error{
-			Status:  http.StatusUnauthorized,
-			Type:    dialogue.TypeAuthentication,
-			Code:    "session_changed",
-			Message: "another user is signed in now",
-		}
+		return dialogue.Refusal(http.StatusUnauthorized, "session_changed", "another user is signed in now")
 	}
 	return nil
 }

@@ -74,14 +74,8 @@ var extensions = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "i
 
 // notKept returns the error for a picture that could not be stored. The picture is lost and not charged.
 func notKept(err error) *dialogue.Error {
-	e := &dialogue.Error{
-		Status:     http.StatusServiceUnavailable,
-		Type:       dialogue.TypeAPI,
-		Code:       "storage_unavailable",
-		Cause:      err,
-		Message:    "the gateway cannot keep pictures at the moment: try again later, or ask for b64_json",
-		RetryAfter: 5 * time.Second,
-	}
+	e := dialogue.Unavailable("storage_unavailable",
+		"the gateway cannot keep pictures at the moment: try again later, or ask for b64_json", 5*time.Second, err)
 	var corrupt base64.CorruptInputError
 	var refused *share.Refused
 	switch {
@@ -173,13 +167,8 @@ func (w *ranged) ReadFrom(r io.Reader) (int64, error) {
 }
 
 func noSuchPart() *dialogue.Error {
-	return &dialogue.Error{
-		Status:  http.StatusRequestedRangeNotSatisfiable,
-		Type:    dialogue.TypeInvalidRequest,
-		Param:   "Range",
-		Code:    "range_not_satisfiable",
-		Message: "Range: the content has no such part",
-	}
+	return dialogue.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable",
+		"Range: the content has no such part").About("Range")
 }
 
 // contentFile is an open blob.
@@ -203,6 +192,6 @@ func (c *Content) openContent(r *http.Request) (contentFile, blobs.Info, error) 
 }
 
 func contentNotFound() *dialogue.Error {
-	return &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Code: "content_not_found",
-		Message: "there is no picture at this address, or no longer: addresses are valid for 60 minutes"}
+	return dialogue.Refusal(http.StatusNotFound, "content_not_found",
+		"there is no picture at this address, or no longer: addresses are valid for 60 minutes")
 }

@@ -207,13 +207,7 @@ func fileError(field string, limit int64, err error) error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, picture.ErrTooLarge):
-		return &dialogue.Error{
-			Status:  http.StatusRequestEntityTooLarge,
-			Type:    dialogue.TypeTooLarge,
-			Code:    "file_too_large",
-			Param:   field,
-			Message: fmt.Sprintf("%s: must not be larger than %d MiB", field, limit>>20),
-		}
+		return dialogue.FileTooLarge(field, limit)
 	case errors.Is(err, picture.ErrFormat):
 		e := dialogue.Invalid(field, "must be a PNG, JPEG or WebP picture, by its content")
 		e.Code = "invalid_image_format"
@@ -246,19 +240,9 @@ func badForm(err error) error {
 }
 
 func invalidForm(message string) *dialogue.Error {
-	return &dialogue.Error{
-		Status:  http.StatusBadRequest,
-		Type:    dialogue.TypeInvalidRequest,
-		Code:    "invalid_form",
-		Message: message,
-	}
+	return dialogue.BadRequest("invalid_form", message)
 }
 
 func unsupportedMedia(message string) *dialogue.Error {
-	return &dialogue.Error{
-		Status:  http.StatusUnsupportedMediaType,
-		Type:    dialogue.TypeInvalidRequest,
-		Code:    "unsupported_media_type",
-		Message: message,
-	}
+	return dialogue.UnsupportedMedia(message)
 }

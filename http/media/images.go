@@ -189,8 +189,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields
 		return nil, err
 	}
 	if !fields.ValidObject(body, names) {
-		e := &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
-			Message: "the request body must be one valid JSON object without duplicate names"}
+		e := dialogue.InvalidJSON("must be one valid JSON object without duplicate names")
 		switch fault := fields.ExplainNames(body, names); {
 		case fault.Flaw == fields.MisspelledName:
 			return nil, dialogue.MisspelledName(short(fault.Path), fault.Name)

@@ -2,7 +2,6 @@ package media
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -64,12 +63,7 @@ func (u *upload) deadline() time.Time {
 // tooLarge closes the connection after the reply, because the rest of the body is not read.
 func (u *upload) tooLarge() *dialogue.Error {
 	u.w.Header().Set("Connection", "close")
-	return &dialogue.Error{
-		Status:  http.StatusRequestEntityTooLarge,
-		Type:    dialogue.TypeTooLarge,
-		Code:    "request_too_large",
-		Message: fmt.Sprintf("the request body is larger than %d MiB", u.limit>>20),
-	}
+	return dialogue.RequestTooLarge(u.limit)
 }
 
 // broken returns the error for a body that could not be read. An error that is a *dialogue.Error is
@@ -82,16 +76,9 @@ func (u *upload) broken(err error) *dialogue.Error {
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &dialogue.Error{
-			Status:  http.StatusRequestTimeout,
-			Type:    dialogue.TypeInvalidRequest,
-			Code:    "request_timeout",
-			Message: "the request body did not arrive in time",
-			Cause:   err,
-		}
+		return dialogue.BodyTimeout(err)
 	}
-	return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_body",
-		Message: "the request body could not be read to its end", Cause: err}
+	return dialogue.InvalidBody(err)
 }
 
 // drain reads a bounded rest of a body after the form has ended, so that the connection can be reused.

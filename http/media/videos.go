@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"strconv"
 
 	"stagedoor/http/accesslog"
 	"stagedoor/http/media/videos"
@@ -185,13 +184,7 @@ func (m *maker) findSource() error {
 func (rc *requestContext) owner() state.Owner { return state.OwnerOf(rc.key.ID, rc.key.User) }
 
 func videoNotFound(id string) *dialogue.Error {
-	return &dialogue.Error{
-		Status:  http.StatusNotFound,
-		Type:    dialogue.TypeNotFound,
-		Code:    "video_not_found",
-		Param:   "video_id",
-		Message: "there is no video " + strconv.QuoteToASCII(short(id)),
-	}
+	return dialogue.VideoNotFound(id)
 }
 
 func (m *maker) model() string {

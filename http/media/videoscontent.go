@@ -59,13 +59,7 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 // ready returns an error if a job has no content.
 func ready(job *state.Video, now time.Time) error {
 	refuse := func(code, why string) *dialogue.Error {
-		return &dialogue.Error{
-			Status:  400,
-			Type:    dialogue.TypeInvalidRequest,
-			Param:   "video_id",
-			Code:    code,
-			Message: "video_id: " + why,
-		}
+		return dialogue.BadField("video_id", code, why)
 	}
 	switch {
 	case job.Phase == state.VideoFailed:

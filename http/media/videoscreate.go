@@ -77,8 +77,8 @@ func (m *maker) setSource(o *videojob.Order) error {
 		func(c catalog.Candidate) bool { return c.Provider.Name != source.Provider },
 	)
 	if len(o.Plan) == 0 {
-		return &dialogue.Error{Status: 503, Type: dialogue.TypeAPI, Code: "no_route", RetryAfter: time.Second,
-			Message: "the provider that made the video is not available at the moment, try again later"}
+		return dialogue.NoProvider("the provider that made the video is not available at the moment, try again later",
+			time.Second, nil)
 	}
 	return nil
 }

@@ -159,22 +159,10 @@ func (hs *Handlers) DeleteVideo(w http.ResponseWriter, r *http.Request) {
 		case errors.Is(err, state.ErrNotFound):
 			return videoNotFound(id)
 		case errors.Is(err, state.ErrExists):
-			return &dialogue.Error{
-				Status:  400,
-				Type:    dialogue.TypeInvalidRequest,
-				Param:   "video_id",
-				Code:    "video_not_terminal",
-				Message: "video_id: the video is still being made, and cannot be deleted before that has ended",
-			}
+			return dialogue.BadField("video_id", "video_not_terminal",
+				"the video is still being made, and cannot be deleted before that has ended")
 		case errors.Is(err, state.ErrUnavailable):
-			return &dialogue.Error{
-				Status:     503,
-				Type:       dialogue.TypeAPI,
-				Code:       "storage_unavailable",
-				RetryAfter: 5 * time.Second,
-				Cause:      err,
-				Message:    "the gateway cannot delete videos at the moment, try again later",
-			}
+			return dialogue.StorageUnavailable("delete videos", err)
 		case err != nil:
 			return err
 		}

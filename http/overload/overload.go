@@ -200,14 +200,8 @@ func (s *Share) End() {
 
 // tooLarge is the error for a body that is larger than any share can be.
 func tooLarge(most int64) *dialogue.Error {
-	return &dialogue.Error{
-		Status: http.StatusRequestEntityTooLarge,
-		Type:   dialogue.TypeTooLarge,
-		Code:   "request_too_large",
-		Message: "the request body is larger than " + size(
-			most,
-		) + ", the most that the gateway accepts from one client at a time",
-	}
+	return dialogue.Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
+		"the request body is larger than "+size(most)+", the most that the gateway accepts from one client at a time")
 }
 
 // size formats a number of bytes for a message.

@@ -52,8 +52,8 @@ func marked(r *http.Request) *dialogue.Error {
 	if mark := r.Header[markName]; len(mark) == 0 || mark[len(mark)-1] != markValue {
 		return nil
 	}
-	return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "ambiguous_length",
-		Message: "the request has Transfer-Encoding beside Content-Length, or in HTTP/1.0: send one of them only"}
+	return dialogue.BadRequest("ambiguous_length",
+		"the request has Transfer-Encoding beside Content-Length, or in HTTP/1.0: send one of them only")
 }
 
 // Read implements net.Conn.

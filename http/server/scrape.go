@@ -23,8 +23,8 @@ func (s *Scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		envelope.Write(
 			w,
 			envelope.Plain,
-			&dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "address_not_allowed",
-				Message: "metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"},
+			dialogue.Refusal(http.StatusForbidden, "address_not_allowed",
+				"metrics are not served to this address; the configuration names those that may read them (telemetry.metrics.allow)"),
 		)
 		return
 	}

@@ -291,8 +291,8 @@ func (s *Server) handler(next http.Handler) http.Handler {
 		}
 		if fields(r.Header) > maxFields {
 			h.Set("Connection", "close")
-			envelope.Write(reply, s.dialect(r.URL.Path), &dialogue.Error{Status: 431, Type: dialogue.TypeInvalidRequest,
-				Code: "too_many_headers", Message: fmt.Sprintf("the request has more than %d header fields", maxFields)})
+			envelope.Write(reply, s.dialect(r.URL.Path), dialogue.Refusal(http.StatusRequestHeaderFieldsTooLarge,
+				"too_many_headers", fmt.Sprintf("the request has more than %d header fields", maxFields)))
 			return
 		}
 		if healthPath(r.URL.Path) {

@@ -3,7 +3,6 @@ package text
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -72,8 +71,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 }
 
 func tooLarge() *dialogue.Error {
-	return &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Code: "request_too_large",
-		Message: fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20)}
+	return dialogue.RequestTooLarge(maxBody)
 }
 
 func checkMedia(h http.Header) error {
@@ -100,12 +98,7 @@ func checkMedia(h http.Header) error {
 }
 
 func unsupportedMedia(message string) *dialogue.Error {
-	return &dialogue.Error{
-		Status:  415,
-		Type:    dialogue.TypeInvalidRequest,
-		Code:    "unsupported_media_type",
-		Message: message,
-	}
+	return dialogue.UnsupportedMedia(message)
 }
 
 // read fills b with the body. A client that pauses for bodyIdle or sends more slowly than bodyRate gets
@@ -175,11 +168,9 @@ func badBody(err error) *dialogue.Error {
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &dialogue.Error{Status: 408, Type: dialogue.TypeInvalidRequest, Code: "request_timeout",
-			Message: "the request body did not arrive in time", Cause: err}
+		return dialogue.BodyTimeout(err)
 	}
-	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_body",
-		Message: "the request body could not be read to its end", Cause: err}
+	return dialogue.InvalidBody(err)
 }
 
 // checkJSON returns an error unless b is one JSON object without duplicate or misspelled names that is
@@ -224,5 +215,5 @@ func shortParam(path string) string {
 }
 
 func invalidJSON(message string) *dialogue.Error {
-	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json", Message: message}
+	return dialogue.BadRequest("invalid_json", message)
 }

@@ -132,9 +132,7 @@ func (hs *Handlers) receipts(r *http.Request) ([]state.Receipt, error) {
 	all, err := hs.findReceipts(r.Context(), &key, r.PathValue("request_id"))
 	all = slices.DeleteFunc(all, func(r state.Receipt) bool { return !hs.readable(&key, &r) })
 	if errors.Is(err, state.ErrNotFound) || err == nil && len(all) == 0 {
-		return nil, &dialogue.Error{Status: http.StatusNotFound, Type: dialogue.TypeNotFound, Param: "request_id",
-			Code:    "not_found",
-			Message: "there is no receipt for this request id"}
+		return nil, dialogue.NotFound("request_id", "receipt for this request id")
 	}
 	return all, err
 }

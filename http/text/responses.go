@@ -127,8 +127,8 @@ func (rc *requestContext) expand(id string) error {
 }
 
 func previousNotFound() *dialogue.Error {
-	return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "previous_response_id",
-		Code: "previous_response_not_found", Message: "previous_response_id: there is no stored response with this id"}
+	return dialogue.NotStored("previous_response_id", "previous_response_not_found",
+		"there is no stored response with this id")
 }
 
 // items returns a JSON array of stored items.
@@ -149,43 +149,24 @@ func storeError(err error, param string) *dialogue.Error {
 	case errors.As(err, &quota):
 		return overQuota(quota)
 	case errors.Is(err, state.ErrNotFound):
-		return &dialogue.Error{
-			Status:  404,
-			Type:    dialogue.TypeNotFound,
-			Param:   param,
-			Code:    "not_found",
-			Message: "there is no stored response with this id",
-		}
+		return dialogue.NotFound(param, "stored response with this id")
 	case errors.Is(err, state.ErrChainTooLong), errors.Is(err, state.ErrTooLarge):
 		return dialogue.Invalid(param, "the stored conversation is too long")
 	default:
-		return &dialogue.Error{
-			Status:     503,
-			Type:       dialogue.TypeAPI,
-			Code:       "storage_unavailable",
-			RetryAfter: 5 * time.Second,
-			Message:    "the gateway cannot store responses at the moment, try again later or send store: false",
-			Cause:      err,
-		}
+		return dialogue.Unavailable("storage_unavailable",
+			"the gateway cannot store responses at the moment, try again later or send store: false", 5*time.Second, err)
 	}
 }
 
 // overQuota returns the error for an owner whose quota of stored responses is used up. It is a 403,
 // because SDKs would retry a 429 although waiting does not help.
 func overQuota(e *state.QuotaError) *dialogue.Error {
-	return &dialogue.Error{
-		Status:  http.StatusForbidden,
-		Type:    dialogue.TypePermission,
-		Param:   "store",
-		Code:    "storage_quota_exceeded",
-		NoRetry: true,
-		Message: fmt.Sprintf(
-			"store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: delete some of them, or send store: false",
-			e.Kept.Responses,
-			e.Kept.Bytes>>20,
-			quotaText(e.Quota),
-		),
-	}
+	refused := dialogue.Refusal(http.StatusForbidden, "storage_quota_exceeded", fmt.Sprintf(
+		"store: %d stored responses with %d MiB are kept for this user or key, which may keep %s: "+
+			"delete some of them, or send store: false",
+		e.Kept.Responses, e.Kept.Bytes>>20, quotaText(e.Quota))).About("store")
+	refused.NoRetry = true
+	return refused
 }
 
 func quotaText(q state.Quota) string {

@@ -23,8 +23,8 @@ const (
 // servers of this family: {"error":"text"}, {"message"}, {"detail"}, and each of them in an
 // array of one element. The header has nothing that the body does not have.
 func DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
-	e := &dialogue.Error{Status: status, Type: typeOf(status),
-		Message: fmt.Sprintf("the upstream provider returned status %d", status)}
+	e := dialogue.Reported(status, typeOf(status), "",
+		fmt.Sprintf("the upstream provider returned status %d", status))
 	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
@@ -41,7 +41,7 @@ func HasError(v gjson.Result) bool {
 // DecodeFailure reads the error object of a reply whose HTTP status was 200. The status of the
 // result follows from the type and the code of the error (faults U24 to U26).
 func DecodeFailure(v gjson.Result) *dialogue.Error {
-	e := &dialogue.Error{Type: dialogue.TypeAPI, Message: "the upstream provider reported an error"}
+	e := dialogue.Reported(0, dialogue.TypeAPI, "", "the upstream provider reported an error")
 	readError(e, v)
 	e.Status = statusOf(e)
 	return e

@@ -21,7 +21,7 @@
 //	InvalidJSON, InvalidBody        400 for a body that cannot be read
 //	BodyTimeout                     408 for a body that did not arrive in time
 //	RequestTooLarge, FileTooLarge   413
-//	UnsupportedMediaType            415
+//	UnsupportedMedia                415
 //	NotFound, VideoNotFound         404
 //	IdempotencyKeyReused            409
 //	InsufficientQuota, RateLimited  429

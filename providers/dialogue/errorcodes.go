@@ -14,32 +14,71 @@ import (
 	"stagedoor/providers/memory"
 )
 
+// Refusal returns the error that refuses a request with a status of 4xx and a code ("" for null).
+// Its type follows from the status. It is for refusals that only one place of http makes. A code
+// that several places use, or that a package below http uses, has a constructor of its own.
+func Refusal(status int, code, message string) *Error {
+	e := &Error{Status: status, Type: typeOf(status), Message: message}
+	if code != "" {
+		e.Code = code
+	}
+	return e
+}
+
+func typeOf(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return TypeAuthentication
+	case http.StatusForbidden:
+		return TypePermission
+	case http.StatusNotFound:
+		return TypeNotFound
+	case http.StatusRequestEntityTooLarge:
+		return TypeTooLarge
+	case http.StatusTooManyRequests:
+		return TypeRateLimit
+	}
+	return TypeInvalidRequest
+}
+
+// About sets the field that e is about and returns e. The message must name the field already.
+func (e *Error) About(param string) *Error {
+	e.Param = param
+	return e
+}
+
+// BadRequest returns the 400 for a rule that is not about one field.
+func BadRequest(code, message string) *Error {
+	return Refusal(http.StatusBadRequest, code, message)
+}
+
+// BadField returns the 400 for a field that breaks a rule which has a code of its own. Rules
+// without one use Invalid.
+func BadField(param, code, rule string) *Error {
+	return BadRequest(code, param+": "+rule).About(param)
+}
+
 // Invalid returns the 400 for a field that breaks a rule. The message names both:
 // Invalid("n", "must be between 1 and 128").
 func Invalid(param, rule string) *Error {
-	return badField(param, "invalid_value", rule)
+	return BadField(param, "invalid_value", rule)
 }
 
 // Missing returns the 400 for a required field that was not given.
 func Missing(param string) *Error {
-	return badField(param, "missing_required_parameter", "is required")
+	return BadField(param, "missing_required_parameter", "is required")
 }
 
 // Unsupported returns the 400 for a field that the provider of the chosen model does not
 // have, where leaving it out would change the answer.
 func Unsupported(param, why string) *Error {
-	return badField(param, "unsupported_parameter", why)
+	return BadField(param, "unsupported_parameter", why)
 }
 
 // MisspelledName returns the 400 for a member or form field whose name differs from name only in
 // the case of its letters. path is where it is, as the client wrote it.
 func MisspelledName(path, name string) *Error {
-	return badField(path, "misspelled_name", "must be written "+strconv.Quote(name))
-}
-
-func badField(param, code, rule string) *Error {
-	return &Error{Status: http.StatusBadRequest, Type: TypeInvalidRequest, Param: param, Code: code,
-		Message: param + ": " + rule}
+	return BadField(path, "misspelled_name", "must be written "+strconv.Quote(name))
 }
 
 // MaxName is the most characters of a name that is kept in the ledger, in metrics or in logs.
@@ -65,28 +104,26 @@ func ShortName(name string) string {
 // InvalidJSON returns the 400 for a body that is not JSON as the gateway takes it:
 // InvalidJSON("must be one JSON object").
 func InvalidJSON(rule string) *Error {
-	return badBody("invalid_json", "the request body "+rule, nil)
+	return BadRequest("invalid_json", "the request body "+rule)
 }
 
 // InvalidBody returns the 400 for a body that broke off.
 func InvalidBody(cause error) *Error {
-	return badBody("invalid_body", "the request body could not be read to its end", cause)
-}
-
-func badBody(code, message string, cause error) *Error {
-	return &Error{Status: http.StatusBadRequest, Type: TypeInvalidRequest, Code: code, Message: message, Cause: cause}
+	e := BadRequest("invalid_body", "the request body could not be read to its end")
+	e.Cause = cause
+	return e
 }
 
 // BodyTimeout returns the 408 for a body that came too slowly.
 func BodyTimeout(cause error) *Error {
-	return &Error{Status: http.StatusRequestTimeout, Type: TypeInvalidRequest, Code: "request_timeout", Cause: cause,
-		Message: "the request body did not arrive in time"}
+	e := Refusal(http.StatusRequestTimeout, "request_timeout", "the request body did not arrive in time")
+	e.Cause = cause
+	return e
 }
 
 // RequestTooLarge returns the 413 for a body of more than limit bytes.
 func RequestTooLarge(limit int64) *Error {
-	return &Error{Status: http.StatusRequestEntityTooLarge, Type: TypeTooLarge, Code: "request_too_large",
-		Message: "the request body is larger than " + mebibytes(limit)}
+	return Refusal(http.StatusRequestEntityTooLarge, "request_too_large", "the request body is larger than "+mebibytes(limit))
 }
 
 // FileTooLarge returns the 413 for a file of more than limit bytes in the field param.
@@ -100,24 +137,25 @@ func FilesTooLarge(param string, limit int64) *Error {
 }
 
 func fileTooLarge(param, rule string) *Error {
-	return &Error{Status: http.StatusRequestEntityTooLarge, Type: TypeTooLarge, Param: param, Code: "file_too_large",
-		Message: param + ": " + rule}
+	return Refusal(http.StatusRequestEntityTooLarge, "file_too_large", param+": "+rule).About(param)
 }
 
 func mebibytes(limit int64) string { return strconv.FormatInt(limit>>20, 10) + " MiB" }
 
-// UnsupportedMediaType returns the 415 for a body of another type:
-// UnsupportedMediaType("application/json").
-func UnsupportedMediaType(want string) *Error {
-	return &Error{Status: http.StatusUnsupportedMediaType, Type: TypeInvalidRequest, Code: "unsupported_media_type",
-		Message: "the request body must be " + want}
+// UnsupportedMedia returns the 415 for a body of a type or encoding that is not accepted.
+func UnsupportedMedia(message string) *Error {
+	return Refusal(http.StatusUnsupportedMediaType, "unsupported_media_type", message)
 }
 
 // NotFound returns the 404 for something that param names and that does not exist, or not
 // for this client: NotFound("response_id", "stored response with this id").
 func NotFound(param, thing string) *Error {
-	return &Error{Status: http.StatusNotFound, Type: TypeNotFound, Param: param, Code: "not_found",
-		Message: "there is no " + thing}
+	return Refusal(http.StatusNotFound, "not_found", "there is no "+thing).About(param)
+}
+
+// NotStored returns the 404 for a stored object to which a field refers and that does not exist.
+func NotStored(param, code, rule string) *Error {
+	return Refusal(http.StatusNotFound, code, param+": "+rule).About(param)
 }
 
 // VideoNotFound returns the 404 for a video job that does not exist or belongs to another
@@ -129,10 +167,30 @@ func VideoNotFound(id string) *Error {
 	return e
 }
 
-// IdempotencyKeyReused returns the 409 for a key that a client used for another request.
-func IdempotencyKeyReused() *Error {
-	return &Error{Status: http.StatusConflict, Type: TypeInvalidRequest, Param: "Idempotency-Key",
-		Code: "idempotency_key_reused", NoRetry: true, Message: "Idempotency-Key: was used for another request"}
+// VideoExpired returns the 404 for a finished video whose content is no longer kept.
+func VideoExpired() *Error {
+	return Refusal(http.StatusNotFound, "video_expired", "the content of the video has expired")
+}
+
+// FailedJob returns the 502 for a video job that failed after it was accepted, with the job's own
+// code and message.
+func FailedJob(code, message string) *Error { return upstreamFault(code, message, nil) }
+
+// SubmissionUnknown returns the 502 for a video job whose submission broke off, so that the
+// gateway does not know whether the provider makes the video. A retry could make it twice.
+func SubmissionUnknown(code string, cause error) *Error {
+	e := upstreamFault(code, "the connection to the upstream provider broke while the video was submitted: "+
+		"it is unknown whether the video is being made", cause)
+	e.NoRetry = true
+	return e
+}
+
+// IdempotencyKeyReused returns the 409 for a key that a client cannot use again. rule says why:
+// IdempotencyKeyReused("was used for another request").
+func IdempotencyKeyReused(rule string) *Error {
+	e := Refusal(http.StatusConflict, "idempotency_key_reused", "Idempotency-Key: "+rule).About("Idempotency-Key")
+	e.NoRetry = true
+	return e
 }
 
 // InsufficientQuota returns the 429 for a balance or budget that does not cover a request.
@@ -146,6 +204,14 @@ func InsufficientQuota(message string, cause error) *Error {
 func RateLimited(limited string, retryAfter time.Duration, cause error) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Type: TypeRateLimit, Code: "rate_limit_exceeded", Cause: cause,
 		RetryAfter: max(retryAfter, time.Second), Message: limited + ", try again later"}
+}
+
+// TooManyFailures returns the 429 for a client that guesses keys or tokens. It asks SDKs not to
+// retry, because a retry would be refused too.
+func TooManyFailures(code, message string, retryAfter time.Duration) *Error {
+	e := Refusal(http.StatusTooManyRequests, code, message)
+	e.RetryAfter, e.NoRetry = max(retryAfter, time.Second), true
+	return e
 }
 
 // ModerationBlocked returns the 400 for a request that a provider's moderation refused.
@@ -164,24 +230,81 @@ func ClientClosed(cause error) *Error {
 		Message: "the client closed the request"}
 }
 
+// Stopped returns the error for logs of a reply that the gateway ended early on purpose.
+func Stopped() *Error {
+	return &Error{Status: StatusClientClosed, Type: TypeAPI, Code: "stopped", Message: "the reply was ended early"}
+}
+
 // Internal returns the 500 for a defect of the gateway. cause goes to the log only.
 func Internal(cause error) *Error {
-	return &Error{Status: http.StatusInternalServerError, Type: TypeAPI, Code: "internal_error", Cause: cause,
-		Message: "the gateway met an internal error"}
+	return internal("internal_error", "the gateway met an internal error", cause)
+}
+
+// ServerError returns the 500 of a background response that the gateway could not finish. Its code
+// is the one that the vendor's clients know for a failed response.
+func ServerError(message string, cause error) *Error {
+	return internal("server_error", message, cause)
+}
+
+func internal(code, message string, cause error) *Error {
+	return &Error{Status: http.StatusInternalServerError, Type: TypeAPI, Code: code, Cause: cause, Message: message}
+}
+
+// ResponseTooLarge returns the 502 of a background response that is larger than may be stored.
+func ResponseTooLarge() *Error {
+	return upstreamFault("server_error", "the response grew larger than the gateway can keep", nil)
 }
 
 // BadUpstream returns the 502 for a reply that is not of the upstream's shape. detail goes to
 // the log only.
-func BadUpstream(detail string) *Error {
-	return &Error{Status: http.StatusBadGateway, Type: TypeAPI, Code: "upstream_invalid_response",
-		Message: "the upstream provider sent an invalid response", Cause: errors.New(detail)}
+func BadUpstream(detail string) *Error { return InvalidReply(errors.New(detail)) }
+
+// InvalidReply returns the 502 for a reply that is not of the upstream's shape. cause goes to
+// the log only.
+func InvalidReply(cause error) *Error {
+	return upstreamFault("upstream_invalid_response", "the upstream provider sent an invalid response", cause)
+}
+
+// UpstreamReset returns the 502 for a connection that broke.
+func UpstreamReset(cause error) *Error {
+	return upstreamFault("upstream_reset", "the connection to the upstream provider broke", cause)
+}
+
+// UpstreamUnreachable returns the 502 for a connection that could not be made, or the 504 if that
+// took too long.
+func UpstreamUnreachable(cause error, timedOut bool) *Error {
+	e := upstreamFault("upstream_unreachable", "the upstream provider cannot be reached", cause)
+	if timedOut {
+		e.Status, e.Type = http.StatusGatewayTimeout, TypeTimeout
+	}
+	return e
+}
+
+// UpstreamAuth returns the 502 for a provider that refused the gateway's key. The client cannot
+// change that, so it does not get the provider's own status.
+func UpstreamAuth(cause error) *Error {
+	return upstreamFault("upstream_auth_error", "the upstream provider refused the gateway's credentials", cause)
+}
+
+func upstreamFault(code, message string, cause error) *Error {
+	return &Error{Status: http.StatusBadGateway, Type: TypeAPI, Code: code, Message: message, Cause: cause}
+}
+
+// Reported returns an error as an upstream reported it. errorType and code may be "" for null.
+// Decoders of shapes use it and set further members themselves; upstream.Refused then removes what
+// a client may not see. The simulator uses it for the errors of the vendors that it plays.
+func Reported(status int, errorType, code, message string) *Error {
+	e := &Error{Status: status, Type: errorType, Message: message}
+	if code != "" {
+		e.Code = code
+	}
+	return e
 }
 
 // Incomplete returns the 502 for a reply that ended before the upstream said that it was
 // finished.
 func Incomplete() *Error {
-	return &Error{Status: http.StatusBadGateway, Type: TypeAPI, Code: "upstream_incomplete",
-		Message: "the upstream provider ended the reply before it was finished"}
+	return upstreamFault("upstream_incomplete", "the upstream provider ended the reply before it was finished", nil)
 }
 
 // UpstreamTimeout returns the 504 for an upstream that took too long.
@@ -192,16 +315,33 @@ func UpstreamTimeout(cause error) *Error {
 
 // NoRoute returns the 503 for a model whose providers are all unavailable.
 func NoRoute(retryAfter time.Duration, cause error) *Error {
-	return &Error{Status: http.StatusServiceUnavailable, Type: TypeAPI, Code: "no_route", Cause: cause,
-		RetryAfter: max(retryAfter, time.Second),
-		Message:    "no provider is available for this model at the moment, try again later"}
+	return NoProvider("no provider is available for this model at the moment, try again later", retryAfter, cause)
+}
+
+// NoProvider returns the 503 for the one provider that could serve a request and is unavailable.
+func NoProvider(message string, retryAfter time.Duration, cause error) *Error {
+	return Unavailable("no_route", message, max(retryAfter, time.Second), cause)
+}
+
+// Unavailable returns the 503 for a part of the gateway that does not work at the moment.
+func Unavailable(code, message string, retryAfter time.Duration, cause error) *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Type: TypeAPI, Code: code, Cause: cause,
+		RetryAfter: retryAfter, Message: message}
+}
+
+// CancelledByOperator returns the 503 for a request that an administrator ended. Clients are asked
+// not to repeat it by themselves.
+func CancelledByOperator() *Error {
+	e := Unavailable("cancelled_by_operator", "the request was ended by an operator of the gateway", 0, nil)
+	e.NoRetry = true
+	return e
 }
 
 // StorageUnavailable returns the 503 for a change that the journal does not take at the
 // moment. action is a verb with its object: StorageUnavailable("store videos", err).
 func StorageUnavailable(action string, cause error) *Error {
-	return &Error{Status: http.StatusServiceUnavailable, Type: TypeAPI, Code: "storage_unavailable", Cause: cause,
-		RetryAfter: 5 * time.Second, Message: "the gateway cannot " + action + " at the moment, try again later"}
+	return Unavailable("storage_unavailable", "the gateway cannot "+action+" at the moment, try again later",
+		5*time.Second, cause)
 }
 
 // ShuttingDown returns the 503 for a request that arrived, or was cut off, while the gateway
@@ -240,13 +380,10 @@ func PoolRefused(pool, units string, ofShare bool) *Error {
 // never fit, 429 if the owner's share is used up, else 503. err is the error of the claim.
 func NoMemory(err error) *Error {
 	if errors.Is(err, memory.ErrTooLarge) {
-		return &Error{
-			Status:  http.StatusRequestEntityTooLarge,
-			Type:    TypeTooLarge,
-			Code:    "request_too_large",
-			Cause:   err,
-			Message: "the request takes more memory than one user or key may have at a time: send a smaller one",
-		}
+		e := Refusal(http.StatusRequestEntityTooLarge, "request_too_large",
+			"the request takes more memory than one user or key may have at a time: send a smaller one")
+		e.Cause = err
+		return e
 	}
 	var refusal memory.Refusal
 	e := PoolRefused("memory", "memory for requests", errors.As(err, &refusal) && refusal.OfShare())

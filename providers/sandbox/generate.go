@@ -178,8 +178,7 @@ func (p *player) failure() error {
 		<-p.ctx.Done()
 		return context.Cause(p.ctx)
 	}
-	return &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "sandbox_error",
-		Message: "the sandbox failed as ordered"}
+	return dialogue.Reported(500, dialogue.TypeAPI, "sandbox_error", "the sandbox failed as ordered")
 }
 
 // sendToken sends the next token of a choice, with the beginning and the end of its part.

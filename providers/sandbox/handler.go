@@ -128,13 +128,11 @@ func (d *delivery) run(in shapes.Params) {
 func (d *delivery) generate(in shapes.Params) error {
 	body, err := io.ReadAll(http.MaxBytesReader(d.w, d.r.Body, maxBody))
 	if err != nil {
-		return &dialogue.Error{Status: http.StatusRequestEntityTooLarge, Type: dialogue.TypeTooLarge,
-			Message: "the body is too large or incomplete"}
+		return dialogue.Refusal(413, "", "the body is too large or incomplete")
 	}
 	// A gateway may have nested a request more deeply than its client did.
 	if !fields.ValidWithin(body, fields.MaxReplyDepth) {
-		return &dialogue.Error{Status: http.StatusBadRequest, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
-			Message: "the body is not valid JSON"}
+		return dialogue.BadRequest("invalid_json", "the body is not valid JSON")
 	}
 	head, err := d.shape.Check(body, in)
 	if err != nil {

@@ -39,8 +39,8 @@ func (m *Model) Picture(
 	p := &pictureReply{player: begun, req: r, emit: emit}
 	switch {
 	case p.script.Block && r.Inbound == imagegen.Name: // wire/imagegen.md 7
-		return &dialogue.Error{Status: 422, Type: dialogue.TypeInvalidRequest, Code: "content_policy_violation",
-			Message: "the sandbox's moderation rejects the prompt as ordered"}
+		return dialogue.Reported(422, dialogue.TypeInvalidRequest, "content_policy_violation",
+			"the sandbox's moderation rejects the prompt as ordered")
 	case p.script.Block: // wire/images.md 5
 		return blocked("image_generation_user_error")
 	}
@@ -61,8 +61,7 @@ func (m *Model) Picture(
 }
 
 func blocked(kind string) error {
-	return &dialogue.Error{Status: 400, Type: kind, Code: "moderation_blocked",
-		Message: "the sandbox's moderation blocks the prompt as ordered"}
+	return dialogue.Reported(400, kind, "moderation_blocked", "the sandbox's moderation blocks the prompt as ordered")
 }
 
 // pictureReply makes the pictures of one request.

@@ -168,6 +168,7 @@ func (s *Script) refusal() *dialogue.Error {
 			kind = dialogue.TypeAPI
 		}
 	}
-	return &dialogue.Error{Status: s.Status, Type: kind, Code: "sandbox_" + strconv.Itoa(s.Status),
-		Message: "the sandbox refuses as ordered", RetryAfter: s.RetryAfter}
+	e := dialogue.Reported(s.Status, kind, "sandbox_"+strconv.Itoa(s.Status), "the sandbox refuses as ordered")
+	e.RetryAfter = s.RetryAfter
+	return e
 }

@@ -8,18 +8,18 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Dialect is what Ask needs to know of the shape that a provider is asked in.
+// Dialect has the functions of a shape with which SendWithKey writes a key and reads a refusal.
 type Dialect struct {
 	Authorize   func(h http.Header, key string)
 	DecodeError func(status int, header http.Header, body []byte) *dialogue.Error
 }
 
-// Ask is Send with a key of the provider's, which is judged by what comes of it.
-// A nil error means a status of 200 to 299, or 416; any other is a *Failure.
+// SendWithKey sends r with the next of the provider's keys, and rests a key that the provider refused. A
+// nil error means a status of 200 to 299, or 416. Any other error is a *Failure.
 //
-// Keys may be of several accounts, and what one has made is unknown to another:
-// a request that is answered 404 is sent again with each of the others.
-func (c *Client) Ask(ctx context.Context, r Request, d Dialect) (*Reply, error) {
+// Keys may belong to several accounts, and one account does not know what another one made. So a request
+// with the status 404 is sent again with each of the other keys.
+func (c *Client) SendWithKey(ctx context.Context, r Request, d Dialect) (*Reply, error) {
 	first := c.keys.Take(time.Now(), r.Model)
 	reply, err := c.askAs(ctx, r, d, first)
 	if !NotFound(err) {
@@ -29,7 +29,7 @@ func (c *Client) Ask(ctx context.Context, r Request, d Dialect) (*Reply, error) 
 		if key == first {
 			continue
 		}
-		// Only an answer says more than the first one did.
+		// A second 404 adds nothing to the first one.
 		if reply, other := c.askAs(ctx, r, d, key); other == nil {
 			return reply, nil
 		} else if !NotFound(other) {
@@ -39,8 +39,7 @@ func (c *Client) Ask(ctx context.Context, r Request, d Dialect) (*Reply, error) 
 	return nil, err
 }
 
-// NotFound reports whether an error is that what was asked for is not there, or
-// not any more.
+// NotFound reports whether err is a provider's answer that the resource does not exist or was removed.
 func NotFound(err error) bool {
 	f, ok := err.(*Failure)
 	return ok && f.Class == CallerFault && (f.Err.Status == http.StatusNotFound || f.Err.Status == http.StatusGone)
@@ -57,19 +56,21 @@ func (c *Client) askAs(ctx context.Context, r Request, d Dialect, key string) (*
 	defer reply.Close()
 	body, err := reply.ReadAll(nil)
 	if err != nil {
-		body = nil // the status is enough
+		body = nil // the status is enough to classify the failure
 	}
-	f := Refused(dialogue.Traits{}, reply.Status, reply.Header, d.DecodeError(reply.Status, reply.Header, body), c.keys.All()...)
+	decoded := d.DecodeError(reply.Status, reply.Header, body)
+	f := Refused(dialogue.Traits{}, reply.Status, reply.Header, decoded, c.keys.All()...)
 	if key != "" {
-		c.keys.Judge(key, r.Model, f, time.Now())
+		c.keys.RecordFailure(key, r.Model, f, time.Now())
 	}
 	return nil, f
 }
 
-// Fault returns the code and message of a failure after a request was accepted, in the form that
-// a client may read.
-func (c *Client) Fault(code, message string) (cleanCode, cleanMessage string) {
-	f := InStream(dialogue.Traits{}, &dialogue.Error{Status: http.StatusBadRequest, Code: code, Message: message}, c.keys.All()...)
+// CleanFault returns the code and the message of a job's failure without addresses and keys, so that a
+// client may read them.
+func (c *Client) CleanFault(code, message string) (cleanCode, cleanMessage string) {
+	decoded := dialogue.Reported(http.StatusBadRequest, "", code, message)
+	f := InStream(dialogue.Traits{}, decoded, c.keys.All()...)
 	cleanCode, _ = f.Err.Code.(string)
 	return cleanCode, f.Err.Message
 }

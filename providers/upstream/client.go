@@ -18,7 +18,7 @@ import (
 	"stagedoor/providers/shapes"
 )
 
-// Limits on what an upstream may make the gateway hold.
+// Limits of the memory and time that an upstream can take from the gateway.
 const (
 	maxBody       = 64 << 20
 	maxErrorBody  = 64 << 10
@@ -27,9 +27,9 @@ const (
 	maxExpansion  = 100 // a compressed body may grow by this factor
 	dialKeepAlive = 30 * time.Second
 	drainWait     = 100 * time.Millisecond
-	// reopenWithin is how long the transport may look for a connection that takes
-	// the request. Stale ones are found out at once; HTTP/2 streams that are
-	// refused again and again would be tried for a minute.
+	// reopenWithin is how long the transport may look for a connection that accepts the request. It
+	// notices stale connections at once. HTTP/2 connections that keep refusing the stream would make it
+	// try for a minute.
 	reopenWithin = 2 * time.Second
 )
 
@@ -41,8 +41,13 @@ type Timeouts struct {
 	Total     time.Duration // the whole call
 }
 
-// Defaults of Timeouts.
-var DefaultTimeouts = Timeouts{Connect: 5 * time.Second, FirstByte: 60 * time.Second, Idle: 60 * time.Second, Total: 10 * time.Minute}
+// DefaultTimeouts are used for fields of Timeouts that are zero.
+var DefaultTimeouts = Timeouts{
+	Connect:   5 * time.Second,
+	FirstByte: 60 * time.Second,
+	Idle:      60 * time.Second,
+	Total:     10 * time.Minute,
+}
 
 func (t Timeouts) withDefaults() Timeouts {
 	pick := func(v *time.Duration, d time.Duration) {
@@ -57,7 +62,7 @@ func (t Timeouts) withDefaults() Timeouts {
 	return t
 }
 
-// Client calls one provider. It is safe for concurrent use.
+// Client sends requests to one provider. It is safe for concurrent use.
 type Client struct {
 	base      *url.URL
 	timeouts  Timeouts
@@ -67,7 +72,7 @@ type Client struct {
 	memory    memory.Pool
 }
 
-// Options configure a Client.
+// Options configure a Client. Only BaseURL is required.
 type Options struct {
 	BaseURL  string
 	Timeouts Timeouts
@@ -79,22 +84,28 @@ type Options struct {
 	Memory memory.Pool
 }
 
-// New makes a Client.
+// New returns a Client, or an error if o.BaseURL is not a URL.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: base, timeouts: o.Timeouts.withDefaults(), headers: o.Headers, keys: NewKeys(o.APIKeys), transport: o.Transport, memory: o.Memory}
+	c := &Client{
+		base:      base,
+		timeouts:  o.Timeouts.withDefaults(),
+		headers:   o.Headers,
+		keys:      NewKeys(o.APIKeys),
+		transport: o.Transport,
+		memory:    o.Memory,
+	}
 	if c.transport == nil {
 		c.transport = newTransport(c.timeouts)
 	}
 	return c, nil
 }
 
-// join puts a shape's path below the base address. Whether the version belongs
-// to the address is a habit of each vendor's SDKs, and people follow one or the
-// other: a last segment that the path begins with is not repeated.
+// join appends a shape's path to the base address. Some vendors' SDKs expect the version in the address and
+// some do not, and users write either. So a last segment of base with which path begins is not repeated.
 func join(base, path string) string {
 	last := base[strings.LastIndexByte(base, '/')+1:]
 	if rest, ok := strings.CutPrefix(path, "/"+last+"/"); ok && last != "" {
@@ -103,18 +114,18 @@ func join(base, path string) string {
 	return base + path
 }
 
-// Keys rotates the provider's keys; see Keys.
+// Keys returns the keys of the provider.
 func (c *Client) Keys() *Keys { return c.keys }
 
-// Close drops idle connections.
+// Close closes idle connections. Calls in flight are not affected.
 func (c *Client) Close() {
 	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 }
 
-// Reply is a provider's answer whose headers have been read. Close must be
-// called, and ends the call whatever state it is in.
+// Reply is an upstream's response whose headers have been read. The caller must call Close, which ends the
+// call in any state. A Reply must not be used by several goroutines at a time.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -125,22 +136,28 @@ type Reply struct {
 	in     watched
 	to     url.URL
 	length int64
-	tail   *time.Timer // of EndWithin
+	tail   *time.Timer // set by EndWithin
 	memory memory.Claim
 }
 
-// Do sends call. authorize sets the shape's key header. A nil error means that
-// headers arrived; any status is possible. Errors are *Failure. A call.Body of
-// more than MaxKept bytes is the caller's again when Do has failed or the Reply
-// is closed; a smaller one never is.
-func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http.Header, key string), key string) (*Reply, error) {
+// Do sends call and returns the reply as soon as its headers have arrived, whatever its status is. authorize
+// writes key into the header that the shape uses. Errors are *Failure.
+//
+// Do reads a call.Body of more than MaxKept bytes until it fails or the Reply is closed; the caller may reuse
+// it then. A smaller body must never be written to again.
+func (c *Client) Do(
+	ctx context.Context,
+	call shapes.Call,
+	authorize func(h http.Header, key string),
+	key string,
+) (*Reply, error) {
 	to, err := c.below(call.Path)
 	if err != nil {
 		return nil, unusable(err)
 	}
-	r := &Reply{to: to, memory: memory.NewClaim(c.memory, call.Owner)} // all that a call needs, in one piece
+	r := &Reply{to: to, memory: memory.NewClaim(c.memory, call.Owner)} // one allocation has all parts of a call
 	watch, up := &r.watch, &r.sent
-	watch.begin(ctx, c.timeouts)
+	watch.start(ctx, c.timeouts)
 	r.to.RawQuery = call.Query
 	h := call.Header
 	if h == nil {
@@ -150,8 +167,8 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	if call.Stream {
 		h["Accept"] = streamType
 	}
-	// An empty list sends nothing, but tells the transport that a connection
-	// which turns out to have been closed while idle may be replaced silently.
+	// The transport sends no header for an empty list. But if the header is there, it silently replaces
+	// a connection that turns out to have been closed while idle.
 	if _, ok := h["Idempotency-Key"]; !ok {
 		h["Idempotency-Key"] = nil
 	}
@@ -170,7 +187,7 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: up.open(),
 		GetBody: func() (io.ReadCloser, error) {
-			if time.Since(watch.start) > reopenWithin {
+			if time.Since(watch.started) > reopenWithin {
 				return nil, errNotTaken
 			}
 			return up.open(), nil
@@ -199,9 +216,9 @@ func (c *Client) Do(ctx context.Context, call shapes.Call, authorize func(h http
 	return r, nil
 }
 
-// answered takes what a provider's headers say. A provider that switches
-// protocols, which no request asks for, is refused: the context of a request
-// does not end reads of such a connection.
+// answered stores status, headers and body of res, and starts the timeout between two reads. It refuses a
+// provider that switches protocols, which no request asks for, because the context of a request does not
+// end reads of such a connection.
 func (r *Reply) answered(res *http.Response) *Failure {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		res.Body.Close()
@@ -220,7 +237,7 @@ var (
 	userAgent  = []string{"stagedoor"}
 )
 
-// fields counts header fields, repeated ones each time.
+// fields returns the number of header fields and counts repeated ones each time.
 func fields(h http.Header) int {
 	n := 0
 	for _, values := range h {
@@ -229,15 +246,14 @@ func fields(h http.Header) int {
 	return n
 }
 
-// EndWithin bounds what is left of the call: reads fail once d has passed. It is
-// meant for an answer that is whole but for its usage.
+// EndWithin makes reads fail once d has passed. Use it when nothing but the usage of a reply is missing.
 func (r *Reply) EndWithin(d time.Duration) {
 	if r.tail == nil {
 		r.tail = time.AfterFunc(d, func() { r.watch.cancel(ErrIdle) })
 	}
 }
 
-// Close ends the call. The connection is kept if the body was read to its end.
+// Close ends the call. The connection can be used again if the body was read to its end.
 func (r *Reply) Close() {
 	if r.tail != nil {
 		r.tail.Stop()
@@ -248,9 +264,8 @@ func (r *Reply) Close() {
 	r.memory.End()
 }
 
-// Drain reads a little more, so that a connection whose reply is complete but
-// for its last bytes can be used again. It does not wait for an upstream that
-// keeps them back: the reply's client would wait with it.
+// Drain reads the last few bytes of a reply, so that its connection can be used again. It waits at most
+// drainWait for an upstream that withholds them, because the client of the reply waits as well.
 func (r *Reply) Drain() {
 	enough := time.AfterFunc(drainWait, func() { r.watch.cancel(context.Canceled) })
 	defer enough.Stop()
@@ -262,12 +277,12 @@ func (r *Reply) Drain() {
 	}
 }
 
-// IsStream reports whether the reply is server-sent events.
+// IsStream reports whether the reply consists of server-sent events.
 func (r *Reply) IsStream() bool {
 	return r.is("text/event-stream")
 }
 
-// IsJSON reports whether the reply says it is JSON.
+// IsJSON reports whether the content type of the reply is JSON.
 func (r *Reply) IsJSON() bool { return r.is("application/json") }
 
 func (r *Reply) is(want string) bool {
@@ -275,7 +290,7 @@ func (r *Reply) is(want string) bool {
 	return strings.EqualFold(strings.TrimSpace(have), want)
 }
 
-// Events reads the reply as a stream.
+// Events returns a reader of the reply's server-sent events.
 func (r *Reply) Events() (*EventReader, error) {
 	if err := r.decompress(); err != nil {
 		return nil, r.Failed(err)
@@ -285,7 +300,8 @@ func (r *Reply) Events() (*EventReader, error) {
 	return events, nil
 }
 
-// ReadAll reads the whole body into buf, which may be nil.
+// ReadAll reads the whole body into buf, which may be nil, and returns it. A body over the limit (64 MiB, or
+// 64 KiB of an error status) is a *Failure.
 func (r *Reply) ReadAll(buf []byte) ([]byte, error) {
 	limit := maxBody
 	if r.Status >= 400 {
@@ -308,15 +324,14 @@ func (r *Reply) ReadAll(buf []byte) ([]byte, error) {
 }
 
 const (
-	// largeReply is the size from which on a reply, or an event, is counted.
+	// largeReply is the size up to which replies and events are not counted as memory.
 	largeReply = 256 << 10
-	// replyFactor is how often the bytes of a reply are held at once while it is read
-	// and translated.
+	// replyFactor is the number of copies of a reply that exist at once while it is read and translated.
 	replyFactor = 4
 )
 
-// grown counts a buffer that grows from one size to another, or refuses that. The
-// upstream has done its work by then, so the call is not made again.
+// grown counts the memory of a buffer that grows, and fails if the owner may have no more. The upstream has
+// done its work by then, so the failure is of a class that is not repeated.
 func (r *Reply) grown(from, to int) error {
 	if to <= largeReply {
 		return nil
@@ -333,7 +348,7 @@ func (r *Reply) grown(from, to int) error {
 	return nil
 }
 
-// Failed classifies an error met while reading the body.
+// Failed returns the *Failure for an error of reading the body.
 func (r *Reply) Failed(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -359,7 +374,7 @@ func (r *Reply) decompress() error {
 	}
 }
 
-// bounded stops a decompression bomb.
+// bounded fails reads of a compressed body that grows too much (a decompression bomb).
 type bounded struct {
 	src io.Reader
 	in  *watched
@@ -378,7 +393,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watched notes that the upstream is alive.
+// watched counts the bytes that are read and tells the watchdog that the upstream still sends.
 type watched struct {
 	r     io.Reader
 	watch *watchdog
@@ -392,48 +407,50 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watchdog cancels a call that is too slow. One timer serves the three clocks:
-// being alive only stores a time, and the timer looks at it when it fires.
+// watchdog cancels a call that is too slow. One timer serves all three timeouts. Each read only stores its
+// time, and the timer compares it when it fires.
 //
-// The runtime keeps a stopped timer, and all that its function refers to, for as
-// long as it likes. So the function of the timer reaches the watchdog through guarded,
-// which stop empties: a call that has ended leaves a few bytes and not its reply.
+// The Go runtime keeps a stopped timer and everything that its function refers to for an unbounded time.
+// Therefore the function reaches the watchdog through guarded, which stop empties, so that a call that has
+// ended leaves a few bytes and not its reply.
 type watchdog struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer
 	guarded *atomic.Pointer[watchdog]
 	t       Timeouts
-	start   time.Time
-	last    atomic.Int64 // nanoseconds since start; 0: no headers yet
+	started time.Time
+	last    atomic.Int64 // nanoseconds since start, or 0 before the headers have arrived
 
 	mu      sync.Mutex
 	stopped bool
 }
 
-func (w *watchdog) begin(parent context.Context, t Timeouts) {
+func (w *watchdog) start(parent context.Context, t Timeouts) {
 	w.ctx, w.cancel = context.WithCancelCause(parent)
-	w.t, w.start = t, time.Now()
+	w.t, w.started = t, time.Now()
 	guarded := new(atomic.Pointer[watchdog])
 	guarded.Store(w)
 	w.guarded = guarded
 	w.timer = time.AfterFunc(min(t.FirstByte, t.Total), func() {
 		if w := guarded.Load(); w != nil {
-			w.look()
+			w.check()
 		}
 	})
 }
 
-// answered starts the clock between two reads, which may be the shorter one.
+// answered starts the timeout between two reads, which may be shorter than the one for the headers.
 func (w *watchdog) answered() {
 	w.alive()
-	w.timer.Reset(min(w.t.Idle, w.t.Total-time.Since(w.start)))
+	w.timer.Reset(min(w.t.Idle, w.t.Total-time.Since(w.started)))
 }
 
-func (w *watchdog) alive() { w.last.Store(max(1, int64(time.Since(w.start)))) }
+// alive stores the time of the last sign of life.
+func (w *watchdog) alive() { w.last.Store(max(1, int64(time.Since(w.started)))) }
 
-func (w *watchdog) look() {
-	now := time.Since(w.start)
+// check cancels the call if a timeout has passed, else sets the timer again.
+func (w *watchdog) check() {
+	now := time.Since(w.started)
 	last := time.Duration(w.last.Load())
 	switch {
 	case now >= w.t.Total:
@@ -443,16 +460,16 @@ func (w *watchdog) look() {
 			w.cancel(ErrFirstByte)
 			return
 		}
-		w.lookAgain(min(w.t.FirstByte, w.t.Total) - now)
+		w.rearm(min(w.t.FirstByte, w.t.Total) - now)
 	case now-last >= w.t.Idle:
 		w.cancel(ErrIdle)
 	default:
-		w.lookAgain(min(w.t.Idle-(now-last), w.t.Total-now))
+		w.rearm(min(w.t.Idle-(now-last), w.t.Total-now))
 	}
 }
 
-// lookAgain arms the timer, unless the call has ended while it fired.
-func (w *watchdog) lookAgain(d time.Duration) {
+// rearm sets the timer again, unless the call ended while the timer fired.
+func (w *watchdog) rearm(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.stopped {
@@ -460,7 +477,7 @@ func (w *watchdog) lookAgain(d time.Duration) {
 	}
 }
 
-// stop ends the call's context and its timer. It may be called more than once.
+// stop ends the call's context and its timer. Further calls do nothing.
 func (w *watchdog) stop() {
 	w.mu.Lock()
 	w.stopped = true

@@ -10,11 +10,14 @@ import (
 	"time"
 )
 
-// newTransport is one pool of connections per provider. Compression is not
-// asked for: replies are small, and a stream that is inflated is a stream that
-// is buffered. What comes compressed all the same is inflated by call.body.
+// newTransport returns the pool of connections to one provider. It does not ask for compression, because
+// replies are small and a stream that is inflated must be buffered. Reply.decompress inflates what is
+// compressed anyway.
 func newTransport(t Timeouts) *http.Transport {
-	d := dialer{tcp: net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive, ControlContext: control}, handshake: t.Connect}
+	d := dialer{
+		tcp:       net.Dialer{Timeout: t.Connect, KeepAlive: dialKeepAlive, ControlContext: control},
+		handshake: t.Connect,
+	}
 	return &http.Transport{
 		DialContext:            d.plain,
 		DialTLSContext:         d.secure,
@@ -28,16 +31,15 @@ func newTransport(t Timeouts) *http.Transport {
 	}
 }
 
-// unreached is why there is no connection to the upstream. The request cannot
-// have been sent, whatever it is: a name that does not resolve, a port nobody
-// listens on, a certificate that is not the host's, a handshake that stalls.
+// unreached is the error of a connection that could not be made, for example because a name does not
+// resolve, a port is closed, a certificate is wrong or a TLS handshake stalls. The request was not sent.
 type unreached struct{ cause error }
 
 func (e *unreached) Error() string { return "not sent: " + e.cause.Error() }
 func (e *unreached) Unwrap() error { return e.cause }
 
-// notConnected reports whether err is of connecting, by this package or by a
-// transport that stands in for the network.
+// notConnected reports whether err arose before a connection existed, in this package or in a transport that
+// replaces the network.
 func notConnected(err error) bool {
 	var own *unreached
 	var op *net.OpError
@@ -49,8 +51,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
 }
 
-// dialer opens connections. It shakes hands itself, and not net/http, so that
-// what goes wrong there can be told from what goes wrong later.
+// dialer opens connections. It makes the TLS handshake instead of net/http, so that an error of the handshake
+// can be distinguished from an error after the request was sent.
 type dialer struct {
 	tcp       net.Dialer
 	handshake time.Duration
@@ -76,12 +78,15 @@ func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(raw, &tls.Config{ServerName: host, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+	c := tls.Client(
+		raw,
+		&tls.Config{ServerName: host, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12},
+	)
 	ctx, cancel := context.WithTimeout(ctx, d.handshake)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
-		_ = raw.Close() // it is of no use
-		return nil, &unreached{fmt.Errorf("shake hands: %w", err)}
+		_ = raw.Close() // the error of the handshake is the one to report
+		return nil, &unreached{fmt.Errorf("TLS handshake: %w", err)}
 	}
 	return c, nil
 }

@@ -33,7 +33,9 @@ func TestAProviderNamesNoPrivateAddress(t *testing.T) {
 
 // A local provider may send the gateway to its own address and to public ones.
 func TestALocalProviderNamesNoOtherLocalAddress(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server was called") }))
+	other := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server was called") }),
+	)
 	defer other.Close()
 	var own *httptest.Server
 	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,36 +7,34 @@ import (
 	"time"
 )
 
-// Bench is how long a refused key rests.
-const Bench = 10 * time.Minute
+// RefusedRest is how long a key rests after the provider refused it.
+const RefusedRest = 10 * time.Minute
 
-// Keys hands out a provider's keys in turn and benches those that the provider refused: a
-// key whose credentials were refused for all models, a key that reached its rate limit for
-// one model, because providers count by key and model. If all keys are benched they are
-// handed out all the same, so that the provider's own refusal is heard. Safe for
-// concurrent use.
+// Keys returns a provider's keys in turn and rests ("benches") those that the provider refused. A key whose
+// credentials were refused rests for all models. A key that reached its rate limit rests for one model,
+// because providers count per key and model. If all keys rest, they are used anyway, so that the client
+// gets the provider's own refusal. Keys is safe for concurrent use.
 type Keys struct {
 	keys []string
 	next atomic.Uint64
 
 	mu      sync.Mutex
-	benched map[benched]time.Time // until when
+	benched map[benched]time.Time // the end of each rest
 	any     atomic.Bool           // whether benched has entries
 }
 
-// benched is a key, for one model or ("") for all of them.
+// benched is a key with the model for which it rests, or with "" for all models.
 type benched struct{ key, model string }
 
-// NewKeys makes a rotation.
+// NewKeys returns a rotation of keys.
 func NewKeys(keys []string) *Keys {
 	return &Keys{keys: keys, benched: make(map[benched]time.Time)}
 }
 
-// All is every key, for taking them out of what a provider says. It must not be
-// written to.
+// All returns all keys, for removing them from texts of the provider. The caller must not change the slice.
 func (k *Keys) All() []string { return k.keys }
 
-// Only returns the only key, or "" if there is none; false: there is a choice.
+// Only returns the only key, or "" if the provider has none. ok is false if there are several keys.
 func (k *Keys) Only() (key string, ok bool) {
 	switch len(k.keys) {
 	case 0:
@@ -47,8 +45,7 @@ func (k *Keys) Only() (key string, ok bool) {
 	return "", false
 }
 
-// Take returns the next key that is not benched for the model at now, or "" if the provider
-// has no keys.
+// Take returns the next key that does not rest for the model at now, or "" if the provider has no keys.
 func (k *Keys) Take(now time.Time, model string) string {
 	if only, ok := k.Only(); ok {
 		return only
@@ -63,11 +60,11 @@ func (k *Keys) Take(now time.Time, model string) string {
 	return k.keys[start%uint64(len(k.keys))]
 }
 
-// Refuse benches key for all models until d from now.
+// Refuse rests key for all models until d after now.
 func (k *Keys) Refuse(key string, now time.Time, d time.Duration) { k.bench(key, "", now, d) }
 
-// maxBenched bounds the entries. A new one takes the place of those that have ended, else of the
-// one that ends first. A key whose entry is lost is tried again sooner, so it costs one refusal.
+// maxBenched bounds the entries. A new entry replaces those that have ended, or else the one that ends first.
+// A key whose entry is replaced is tried again sooner, which costs one refused request.
 const maxBenched = 256
 
 func (k *Keys) bench(key, model string, now time.Time, d time.Duration) {
@@ -83,7 +80,7 @@ func (k *Keys) bench(key, model string, now time.Time, d time.Duration) {
 	k.any.Store(true)
 }
 
-// makeRoom removes the entries that have ended, else the one of a model that ends first. k.mu must be held.
+// makeRoom removes the entries that have ended, or else the entry of a model that ends first. k.mu must be held.
 func (k *Keys) makeRoom(now time.Time) {
 	maps.DeleteFunc(k.benched, func(_ benched, until time.Time) bool { return !until.After(now) })
 	if len(k.benched) < maxBenched {
@@ -98,13 +95,13 @@ func (k *Keys) makeRoom(now time.Time) {
 	delete(k.benched, first)
 }
 
-// Judge benches key for what its use for the model brought: for all models and for long if
-// the key was refused, and for this model until the provider said if its rate was. A
-// request that can never fit says nothing about the key.
-func (k *Keys) Judge(key, model string, f *Failure, now time.Time) {
+// RecordFailure rests key as its failure f for the model requires. A refused key rests for all models for
+// RefusedRest. A key at its rate limit rests for this model as long as the provider said. A request that can
+// never fit says nothing about its key.
+func (k *Keys) RecordFailure(key, model string, f *Failure, now time.Time) {
 	switch {
 	case f.Class == Credential:
-		k.bench(key, "", now, Bench)
+		k.bench(key, "", now, RefusedRest)
 	case f.Class == RateLimited && !f.TooLarge:
 		k.bench(key, model, now, max(f.RetryAfter, rateLimitRest))
 	}
@@ -113,7 +110,7 @@ func (k *Keys) Judge(key, model string, f *Failure, now time.Time) {
 // rateLimitRest is how long a key rests whose provider named no time.
 const rateLimitRest = 5 * time.Second
 
-// Rest is how long all keys rest for the model; 0: one of them can be used.
+// Rest returns how long all keys still rest for the model, or 0 if one of them can be used.
 func (k *Keys) Rest(model string, now time.Time) time.Duration {
 	shortest := time.Duration(0)
 	for i, key := range k.keys {
@@ -125,7 +122,7 @@ func (k *Keys) Rest(model string, now time.Time) time.Duration {
 	return shortest
 }
 
-// Usable is how many keys do not rest for the model at now.
+// Usable returns how many keys do not rest for the model at now.
 func (k *Keys) Usable(model string, now time.Time) int {
 	n := 0
 	for _, key := range k.keys {
@@ -136,7 +133,7 @@ func (k *Keys) Usable(model string, now time.Time) int {
 	return n
 }
 
-// Benched is how many keys rest at now, for all models or for some, and how many there are.
+// Benched returns how many keys rest at now for some model or all of them, and how many keys there are.
 func (k *Keys) Benched(now time.Time) (resting, of int) {
 	if !k.any.Load() {
 		return 0, len(k.keys)
@@ -152,7 +149,7 @@ func (k *Keys) Benched(now time.Time) (resting, of int) {
 	return len(keys), len(k.keys)
 }
 
-// rest is how long a key rests for a model.
+// rest returns how long key still rests for model.
 func (k *Keys) rest(key, model string, now time.Time) time.Duration {
 	if !k.any.Load() {
 		return 0

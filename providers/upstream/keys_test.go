@@ -19,7 +19,7 @@ func TestARateLimitRestsItsKeyForItsModelOnly(t *testing.T) {
 		}
 		return keys
 	}
-	k.Judge("k1", "busy", limited, now)
+	k.RecordFailure("k1", "busy", limited, now)
 	if got := taken("busy"); got["k1"] || !got["k2"] {
 		t.Errorf("for the model: %v", got)
 	}
@@ -29,22 +29,22 @@ func TestARateLimitRestsItsKeyForItsModelOnly(t *testing.T) {
 	if k.Usable("busy", now) != 1 || k.Usable("idle", now) != 2 || k.Rest("busy", now) != 0 {
 		t.Errorf("usable: %d and %d, rest %v", k.Usable("busy", now), k.Usable("idle", now), k.Rest("busy", now))
 	}
-	k.Judge("k2", "busy", &upstream.Failure{Class: upstream.RateLimited, RetryAfter: 20 * time.Second}, now)
+	k.RecordFailure("k2", "busy", &upstream.Failure{Class: upstream.RateLimited, RetryAfter: 20 * time.Second}, now)
 	if k.Rest("busy", now) != 20*time.Second || k.Rest("idle", now) != 0 {
 		t.Errorf("both refused: the model rests for %v", k.Rest("busy", now))
 	}
-	k.Judge("k1", "idle", &upstream.Failure{Class: upstream.RateLimited, TooLarge: true}, now)
+	k.RecordFailure("k1", "idle", &upstream.Failure{Class: upstream.RateLimited, TooLarge: true}, now)
 	if k.Usable("idle", now) != 2 {
 		t.Error("a request that can never fit rests a key")
 	}
-	k.Judge("k1", "idle", &upstream.Failure{Class: upstream.Credential}, now)
+	k.RecordFailure("k1", "idle", &upstream.Failure{Class: upstream.Credential}, now)
 	if got := taken("other"); got["k1"] {
 		t.Error("a key whose credentials were refused is used for another model")
 	}
 	if resting, of := k.Benched(now); resting != 2 || of != 2 {
 		t.Errorf("%d of %d rest", resting, of)
 	}
-	now = now.Add(upstream.Bench)
+	now = now.Add(upstream.RefusedRest)
 	if resting, _ := k.Benched(now); resting != 0 || len(taken("busy")) != 2 {
 		t.Errorf("%d rest after their time", resting)
 	}
@@ -75,10 +75,10 @@ func TestARequestThatNeverFitsIsKnownByItsMessage(t *testing.T) {
 
 func TestManyRateLimitsDoNotGrowWhatIsKeptOfKeys(t *testing.T) {
 	k, now := upstream.NewKeys([]string{"k1", "k2"}), time.Unix(1000, 0)
-	k.Refuse("k1", now, upstream.Bench)
+	k.Refuse("k1", now, upstream.RefusedRest)
 	for i := range 1000 {
 		limited := &upstream.Failure{Class: upstream.RateLimited, RetryAfter: time.Hour + time.Duration(i)*time.Second}
-		k.Judge("k2", fmt.Sprint("m", i), limited, now)
+		k.RecordFailure("k2", fmt.Sprint("m", i), limited, now)
 	}
 	resting := 0
 	for i := range 1000 {

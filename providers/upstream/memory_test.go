@@ -22,7 +22,13 @@ func (r replying) RoundTrip(q *http.Request) (*http.Response, error) {
 	if r.tells {
 		length = int64(len(r.body))
 	}
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: length, Request: q}, nil
+	return &http.Response{
+		StatusCode:    200,
+		Header:        http.Header{},
+		Body:          io.NopCloser(strings.NewReader(r.body)),
+		ContentLength: length,
+		Request:       q,
+	}, nil
 }
 
 // A pool has a bound and counts what each owner has.
@@ -80,7 +86,12 @@ func TestLargeRepliesAreCountedForTheirOwner(t *testing.T) {
 				return client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/v1/x", Owner: "ann"}, nil, "")
 			}
 			inherit := func() (*Reply, error) {
-				return client.Send(WithOwner(t.Context(), "ann"), Request{Method: http.MethodGet, Path: "/v1/x"}, nil, "")
+				return client.Send(
+					WithOwner(t.Context(), "ann"),
+					Request{Method: http.MethodGet, Path: "/v1/x"},
+					nil,
+					"",
+				)
 			}
 			read := func(call func() (*Reply, error)) error {
 				r, err := call()

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// errPath is why a path is not called. The catalogue refuses such names of models,
-// and shapes such ids.
+// errPath is the error of a path that would leave its place below the base address. The catalogue refuses
+// such names of models, and shapes refuse such ids.
 var errPath = errors.New("a name would lead to another path of the provider")
 
-// below returns the address of a path below the provider's base address. Each
-// segment is escaped, so that a name in the path stays one piece of it.
+// below returns the address of a path below the provider's base address. It escapes each segment, so that a
+// name in the path stays one segment.
 func (c *Client) below(path string) (url.URL, error) {
 	u := *c.base
 	u.Path = join(c.base.Path, path)

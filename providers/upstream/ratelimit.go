@@ -7,20 +7,29 @@ import (
 	"time"
 )
 
-// Remaining is what a provider says is left of its limits. Nil: it does not say.
+// Remaining is what a provider reports as left of its limits. A nil field means that it does not report it.
 type Remaining struct {
 	Requests, Tokens           *int
-	ResetRequests, ResetTokens time.Duration // until they are whole again; 0: not said
+	ResetRequests, ResetTokens time.Duration // until the limits are whole again; 0 if not reported
 }
 
-// rateLimitHeaders are the spellings of the vendors, by prefix: what is left,
-// and when it is whole again.
+// rateLimitHeaders are the vendors' names of the headers.
 var rateLimitHeaders = [...]struct{ requests, tokens, resetRequests, resetTokens string }{
-	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens"},
-	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Requests-Reset", "Anthropic-Ratelimit-Tokens-Reset"},
+	{
+		"X-Ratelimit-Remaining-Requests",
+		"X-Ratelimit-Remaining-Tokens",
+		"X-Ratelimit-Reset-Requests",
+		"X-Ratelimit-Reset-Tokens",
+	},
+	{
+		"Anthropic-Ratelimit-Requests-Remaining",
+		"Anthropic-Ratelimit-Tokens-Remaining",
+		"Anthropic-Ratelimit-Requests-Reset",
+		"Anthropic-Ratelimit-Tokens-Reset",
+	},
 }
 
-// RateLimits reads the x-ratelimit headers of a reply, successful or not.
+// RateLimits returns the limits in the headers of a reply of any status.
 func RateLimits(h http.Header, now func() time.Time) Remaining {
 	var r Remaining
 	for _, names := range rateLimitHeaders {
@@ -44,8 +53,8 @@ func count(v string) *int {
 	return &n
 }
 
-// reset reads "6m0s", "1.5" (seconds) or an RFC 3339 time; anything else, and
-// the past, is 0. It is bounded like Retry-After.
+// reset reads "6m0s", "1.5" (seconds) or an RFC 3339 time. It returns 0 for anything else and for the past, and
+// at most an hour, as RetryAfter does.
 func reset(v string, now func() time.Time) time.Duration {
 	if v = strings.TrimSpace(v); v == "" {
 		return 0

@@ -30,8 +30,17 @@ func TestRateLimitHeadersOfTheVendors(t *testing.T) {
 			h.Set(k, v)
 		}
 		got := upstream.RateLimits(h, func() time.Time { return now })
-		if value(got.Requests) != tc.requests || value(got.Tokens) != tc.tokens || got.ResetRequests != tc.resetRequests || got.ResetTokens != tc.resetTokens {
-			t.Errorf("%s: got %d %d %s %s", name, value(got.Requests), value(got.Tokens), got.ResetRequests, got.ResetTokens)
+		if value(got.Requests) != tc.requests || value(got.Tokens) != tc.tokens ||
+			got.ResetRequests != tc.resetRequests ||
+			got.ResetTokens != tc.resetTokens {
+			t.Errorf(
+				"%s: got %d %d %s %s",
+				name,
+				value(got.Requests),
+				value(got.Tokens),
+				got.ResetRequests,
+				got.ResetTokens,
+			)
 		}
 	}
 }

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// maxMessage is the longest text of an upstream that a client is shown.
+	// maxMessage is the longest text of an upstream that a client sees, in bytes.
 	maxMessage = 2 << 10
 	redacted   = "[redacted]"
-	// shortestSecret keeps a key that is hardly one from blanking out words.
+	// shortestSecret is the length below which a configured key is not removed, since it would blank out words.
 	shortestSecret = 6
 )
 
-// leaks are what a provider's message may give away of it or of the gateway's
-// account there: addresses and keys (decisions.md "Errors"). The order matters:
-// a URL is taken apart before its pieces could be.
+// leaks match what a provider's message may reveal about the provider or the gateway's account there, which
+// are addresses and keys (decisions.md "Errors"). The order matters, because a URL must be matched before its
+// parts are.
 var leaks = []struct {
 	pattern *regexp.Regexp
 	with    string
 }{
-	// User, host and port of a URL, and its query, which may hold a key. The
-	// path stays: it is what makes "cannot fetch .../cat.png" readable.
+	// User, host, port and query of a URL; the query may hold a key. The path stays, because it makes
+	// "cannot fetch .../cat.png" readable.
 	{regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*://)(?:[^\s/?#"'<>\\@]*@)?(?:\[[^\s\]]*\](?::\d+)?|[^\s/?#"'<>\\)\]]+)([^\s?#"'<>\\)\]]*)(?:[?#][^\s"'<>\\)\]]*)?`), "${1}" + redacted + "${2}"},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{8,}`), "${1} " + redacted},
 	{regexp.MustCompile(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_*.-]{5,}[A-Za-z0-9_*]`), redacted},
@@ -42,11 +42,11 @@ var leaks = []struct {
 	{regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)+:\d{2,5}\b`), redacted},
 }
 
-// scrub makes a text of an upstream fit for a client: no address, no key, and
-// not longer than anybody reads. secrets are the keys of the provider.
+// scrub returns a text of an upstream without addresses and keys, cut to maxMessage. secrets are the keys of the
+// provider.
 func scrub(text string, secrets []string) string {
 	if len(text) > 4*maxMessage {
-		text = text[:4*maxMessage] // what follows is hardly ever shown, and never searched
+		text = text[:4*maxMessage] // bounds the search; the rest is almost never shown
 	}
 	text = withoutSecrets(text, secrets)
 	for _, leak := range leaks {
@@ -55,7 +55,7 @@ func scrub(text string, secrets []string) string {
 	return cut(text, maxMessage)
 }
 
-// cut shortens text without splitting a character.
+// cut shortens text to most bytes without splitting a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "\uFFFD")
@@ -66,9 +66,8 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "\uFFFD") + "..."
 }
 
-// scrubbed is a copy of an upstream's error that may be shown. Words that are no
-// words are left out: a type, parameter or code that holds a secret means
-// nothing to a client.
+// scrubbed returns a copy of an upstream's error that may be shown. A type, parameter or code that holds a
+// secret is left out, because the rest of it means nothing to a client.
 func scrubbed(e *dialogue.Error, secrets []string) dialogue.Error {
 	clean := *e
 	clean.Message = scrub(e.Message, secrets)

@@ -20,7 +20,13 @@ const providerKey = "upstream-pass-phrase-77"
 
 // told is what a client would be told of a provider's message.
 func told(message string) string {
-	f := upstream.Refused(dialogue.Traits{}, 400, http.Header{}, &dialogue.Error{Status: 400, Message: message}, providerKey)
+	f := upstream.Refused(
+		dialogue.Traits{},
+		400,
+		http.Header{},
+		&dialogue.Error{Status: 400, Message: message},
+		providerKey,
+	)
 	return f.Err.Message
 }
 
@@ -93,9 +99,26 @@ func TestNoFormOfAProvidersKeyReachesAClient(t *testing.T) {
 		"JSON with escaped slash": strings.ReplaceAll(string(quoted), "/", `\/`),
 	}
 	for name, form := range forms {
-		e := upstream.InStream(dialogue.Traits{}, &dialogue.Error{Status: 400, Message: "the word " + form + " was refused", Param: form, Type: form, Code: form,
-			ModerationDetails: json.RawMessage(`{"input":` + strconv.Quote(form) + `}`)}, "another-key-entirely", key).Err
-		if got := strings.Trim(strings.ReplaceAll(e.Message, "[redacted]", ""), "."); len(got) > len("the word  was refused")+12 {
+		e := upstream.InStream(
+			dialogue.Traits{},
+			&dialogue.Error{
+				Status:  400,
+				Message: "the word " + form + " was refused",
+				Param:   form,
+				Type:    form,
+				Code:    form,
+				ModerationDetails: json.RawMessage(
+					`{"input":` + strconv.Quote(form) + `}`,
+				),
+			},
+			"another-key-entirely",
+			key,
+		).Err
+		if got := strings.Trim(strings.ReplaceAll(e.Message, "[redacted]", ""), "."); len(
+			got,
+		) > len(
+			"the word  was refused",
+		)+12 {
 			t.Errorf("%s: the message is %q", name, e.Message)
 		}
 		if !strings.HasPrefix(e.Message, "the word ") || !strings.HasSuffix(e.Message, " was refused") {
@@ -117,19 +140,33 @@ func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
 }
 
 func TestWordsThatHoldASecretAreLeftOut(t *testing.T) {
-	f := upstream.InStream(dialogue.Traits{}, &dialogue.Error{Status: 400, Message: "no", Type: "err_" + providerKey, Param: "https://host/x",
-		Code: json.RawMessage(`"sk-abcdefgh"`)}, providerKey)
+	f := upstream.InStream(
+		dialogue.Traits{},
+		&dialogue.Error{Status: 400, Message: "no", Type: "err_" + providerKey, Param: "https://host/x",
+			Code: json.RawMessage(`"sk-abcdefgh"`)},
+		providerKey,
+	)
 	if e := f.Err; e.Type != "" || e.Param != "" || e.Code != nil || e.Message != "no" {
 		t.Errorf("got %+v", e)
 	}
-	f = upstream.InStream(dialogue.Traits{}, &dialogue.Error{Status: 400, Type: "invalid_request_error", Param: "messages.0.role", Code: "invalid_value"}, providerKey)
+	f = upstream.InStream(
+		dialogue.Traits{},
+		&dialogue.Error{Status: 400, Type: "invalid_request_error", Param: "messages.0.role", Code: "invalid_value"},
+		providerKey,
+	)
 	if e := f.Err; e.Type != "invalid_request_error" || e.Param != "messages.0.role" || e.Code != "invalid_value" {
 		t.Errorf("got %+v", e)
 	}
 }
 
 func TestARefusedKeyIsNotLogged(t *testing.T) {
-	f := upstream.Refused(dialogue.Traits{Overloaded529: true}, 401, http.Header{}, &dialogue.Error{Status: 401, Message: "Incorrect API key provided: " + providerKey}, providerKey)
+	f := upstream.Refused(
+		dialogue.Traits{Overloaded529: true},
+		401,
+		http.Header{},
+		&dialogue.Error{Status: 401, Message: "Incorrect API key provided: " + providerKey},
+		providerKey,
+	)
 	if f.Err.Status != 502 || f.Class != upstream.Credential {
 		t.Errorf("got %d, class %d", f.Err.Status, f.Class)
 	}

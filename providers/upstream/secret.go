@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// Lengths of pieces of a key that give it away. A piece from the key's beginning
-// or end is recognised sooner, because that is how keys are shortened for display.
+// Lengths of a part of a key that reveals it. A part at the key's beginning or end is recognised sooner, because
+// keys are shortened that way for display.
 const (
 	edgePiece  = 8
 	innerPiece = 10
 )
 
-// withoutSecrets replaces the keys in a text, also where they are shortened or
-// encoded: in base64 of either alphabet and any alignment, in hexadecimal, percent
-// encoded or escaped as in JSON. Letters match in either case.
+// withoutSecrets replaces the keys in a text, including keys that are shortened or encoded (in base64 of either
+// alphabet and any alignment, in hexadecimal, percent encoded or escaped as in JSON). It ignores case.
 func withoutSecrets(text string, secrets []string) string {
 	if len(secrets) == 0 || len(text) < shortestSecret {
 		return text
@@ -28,18 +27,18 @@ func withoutSecrets(text string, secrets []string) string {
 		if len(s) < shortestSecret {
 			continue
 		}
-		f.whole(lower(s))
-		f.edges(lower(s))
+		f.hideWhole(lower(s))
+		f.hideEdges(lower(s))
 		for _, form := range encodings(s) {
-			f.pieces(lower(form))
+			f.hidePieces(lower(form))
 		}
 	}
 	return f.redacted(text)
 }
 
-// encodings are the forms of a key in which it may be repeated.
+// encodings returns the forms in which a text may contain the key.
 func encodings(key string) []string {
-	quoted, _ := json.Marshal(key) // a string can always be written
+	quoted, _ := json.Marshal(key) // marshalling a string cannot fail
 	inner := string(quoted[1 : len(quoted)-1])
 	percent := make([]byte, 0, 3*len(key))
 	for i := range len(key) {
@@ -47,7 +46,7 @@ func encodings(key string) []string {
 	}
 	forms := []string{key, inner, strings.ReplaceAll(inner, "/", `\/`), url.QueryEscape(key), url.PathEscape(key),
 		string(percent), hex.EncodeToString([]byte(key))}
-	for before := range 3 { // bytes of something else in the same group of three
+	for before := range 3 { // bytes of other text in the same group of three
 		raw := append(make([]byte, before), key...)
 		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			forms = append(forms, alphabet.EncodeToString(raw)[(8*before+5)/6:])
@@ -56,20 +55,22 @@ func encodings(key string) []string {
 	return forms
 }
 
-// finder marks what is to be hidden of a text.
+// finder marks the parts of a text that must be hidden.
 type finder struct {
 	text   string
 	hidden []bool
-	places map[string][]int // of each piece of innerPiece bytes
+	places map[string][]int // where each piece of innerPiece bytes occurs
 }
 
+// hide marks n bytes from at.
 func (f *finder) hide(at, n int) {
 	for i := range n {
 		f.hidden[at+i] = true
 	}
 }
 
-func (f *finder) whole(s string) {
+// hideWhole hides each occurrence of s.
+func (f *finder) hideWhole(s string) {
 	for at := 0; ; at++ {
 		i := strings.Index(f.text[at:], s)
 		if i < 0 {
@@ -80,8 +81,8 @@ func (f *finder) whole(s string) {
 	}
 }
 
-// edges hides what begins or ends as a key does.
-func (f *finder) edges(key string) {
+// hideEdges hides every part of the text that equals the beginning or the end of key.
+func (f *finder) hideEdges(key string) {
 	if len(key) <= edgePiece {
 		return
 	}
@@ -103,8 +104,8 @@ func (f *finder) edges(key string) {
 	}
 }
 
-// pieces hides every piece of a form.
-func (f *finder) pieces(form string) {
+// hidePieces hides every piece of form.
+func (f *finder) hidePieces(form string) {
 	if f.places == nil {
 		f.places = make(map[string][]int, len(f.text))
 		for i := 0; i+innerPiece <= len(f.text); i++ {
@@ -113,7 +114,7 @@ func (f *finder) pieces(form string) {
 		}
 	}
 	if len(form) < innerPiece {
-		f.whole(form)
+		f.hideWhole(form)
 		return
 	}
 	for i := 0; i+innerPiece <= len(form); i++ {
@@ -123,6 +124,7 @@ func (f *finder) pieces(form string) {
 	}
 }
 
+// redacted returns text with each hidden part replaced.
 func (f *finder) redacted(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -138,7 +140,7 @@ func (f *finder) redacted(text string) string {
 	return b.String()
 }
 
-// lower keeps the length of a text, which strings.ToLower need not.
+// lower changes ASCII letters to lower case. Unlike strings.ToLower it never changes the length of the text.
 func lower(s string) string {
 	b := []byte(s)
 	for i, c := range b {

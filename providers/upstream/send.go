@@ -12,31 +12,29 @@ import (
 	"stagedoor/providers/memory"
 )
 
-// Request is a call of any method, for the shapes whose bodies are more than one
-// JSON document: files go up, files come down, jobs are asked after.
+// Request is a call with any method and body, for shapes that upload or download files or poll jobs.
 type Request struct {
 	Method string
 	Path   string // below the provider's base address
 	Query  string // without "?"
-	// Location, if set, is an absolute address that the provider gave, of a
-	// result to download, and stands instead of Path and Query. It may be on
-	// another host, which then never sees a key.
+	// Location, if set, is an absolute address of a download that the provider gave. It replaces Path and
+	// Query. It may be on another host, which never receives a key.
 	Location string
-	Header   http.Header // of the body, its Content-Type among it; may be nil
-	// Body opens the body at its front, each time it is called; nil: there is
-	// none. Length is its bytes, -1 if they are not known.
+	Header   http.Header // of the body, with its Content-Type; may be nil
+	// Body returns a new reader of the body each time it is called. A nil Body means an empty one. Length is its
+	// size in bytes, or -1 if that is not known.
 	Body   func() (io.ReadCloser, error)
 	Length int64
-	// Model is what a rate limit that the provider reports is about; "": no model.
+	// Model is the model for which a key rests after a rate limit; "" if the request is about no model.
 	Model string
-	// Owner is whose memory a large reply takes. "" is the owner that WithOwner gave the context.
+	// Owner is charged with the memory of a large reply. "" means the owner that WithOwner gave the context.
 	Owner string
 }
 
 type ownerKey struct{}
 
-// WithOwner returns a context in which the large replies of Requests without an Owner count for
-// owner. Providers of videos make several calls for one job and do not know its owner.
+// WithOwner returns a context in which Requests without an Owner count their large replies for owner. Providers
+// of videos use it, because they make several calls for one job and do not know its owner.
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
@@ -50,19 +48,24 @@ func ownerOf(ctx context.Context, r *Request) string {
 	return owner
 }
 
-// maxRedirects bounds the way to a download. Other calls follow none.
+// maxRedirects is how many redirects a download may follow. Other calls follow none.
 const maxRedirects = 3
 
 var errLocation = errors.New("the provider gave an address that is not followed")
 
-// Send is Do for a Request. The body of its Reply is best read through Body.
-func (c *Client) Send(ctx context.Context, r Request, authorize func(h http.Header, key string), key string) (*Reply, error) {
+// Send is like Do for a Request. Read the body of its Reply with Body.
+func (c *Client) Send(
+	ctx context.Context,
+	r Request,
+	authorize func(h http.Header, key string),
+	key string,
+) (*Reply, error) {
 	to, err := c.address(r)
 	if err != nil {
 		return nil, unusable(err)
 	}
 	reply := &Reply{memory: memory.NewClaim(c.memory, ownerOf(ctx, &r))}
-	reply.watch.begin(ctx, c.timeouts)
+	reply.watch.start(ctx, c.timeouts)
 	for hop := 0; ; hop++ {
 		if err := c.hop(reply, r, to, authorize, key); err != nil {
 			reply.watch.stop()
@@ -89,19 +92,21 @@ func (c *Client) address(r Request) (*url.URL, error) {
 	return &u, err
 }
 
-// follow never goes from an encrypted address to a plain one.
+// follow returns the address of a download. It never goes from an encrypted address to a plain one.
 func (c *Client) follow(from *url.URL, location string, hop int) (*url.URL, error) {
 	to, err := from.Parse(location)
-	if err != nil || hop >= maxRedirects || to.Host == "" || to.User != nil || (to.Scheme != "https" && to.Scheme != c.base.Scheme) {
+	if err != nil || hop >= maxRedirects || to.Host == "" || to.User != nil ||
+		(to.Scheme != "https" && to.Scheme != c.base.Scheme) {
 		return nil, errLocation
 	}
 	to.Fragment = ""
 	return to, nil
 }
 
-// own reports whether an address is the provider's: scheme, host and port are.
-func (c *Client) own(to *url.URL) bool {
-	return to.Scheme == c.base.Scheme && strings.EqualFold(to.Hostname(), c.base.Hostname()) && portOf(to) == portOf(c.base)
+// isOwn reports whether scheme, host and port of an address are the provider's.
+func (c *Client) isOwn(to *url.URL) bool {
+	return to.Scheme == c.base.Scheme && strings.EqualFold(to.Hostname(), c.base.Hostname()) &&
+		portOf(to) == portOf(c.base)
 }
 
 func portOf(u *url.URL) string {
@@ -114,8 +119,15 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// hop asks one address.
-func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http.Header, key string), key string) error {
+// hop sends the request to one address. It adds the key and the configured headers only if the address is the
+// provider's own.
+func (c *Client) hop(
+	reply *Reply,
+	r Request,
+	to *url.URL,
+	authorize func(h http.Header, key string),
+	key string,
+) error {
 	h := r.Header.Clone()
 	if h == nil {
 		h = make(http.Header, 4)
@@ -124,7 +136,7 @@ func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http
 		h["User-Agent"] = userAgent
 	}
 	ctx := reply.watch.ctx
-	if !c.own(to) {
+	if !c.isOwn(to) {
 		ctx = context.WithValue(ctx, named{}, true)
 	} else {
 		for k, v := range c.headers {
@@ -153,13 +165,13 @@ func (c *Client) hop(reply *Reply, r Request, to *url.URL, authorize func(h http
 	return nil
 }
 
-// unusable is a call that could not even be made.
+// unusable returns the failure of a call that could not be sent.
 func unusable(err error) *Failure {
 	return &Failure{Class: NotSent, Err: dialogue.BadUpstream(err.Error())}
 }
 
-// Body is the reply's body as it comes, inflated if it was compressed. It is not
-// bounded. Errors met while reading are classified by Failed.
+// Body returns the reply's body, inflated if it was compressed. It is not bounded. Pass errors of reading it to
+// Failed.
 func (r *Reply) Body() (io.Reader, error) {
 	if err := r.decompress(); err != nil {
 		return nil, r.Failed(err)
@@ -167,5 +179,5 @@ func (r *Reply) Body() (io.Reader, error) {
 	return r.src, nil
 }
 
-// Length is the body's bytes if the upstream said, else -1.
+// Length returns the size of the body in bytes, or -1 if the upstream did not send it.
 func (r *Reply) Length() int64 { return r.length }

@@ -42,13 +42,30 @@ func text(t *testing.T, r *upstream.Reply) string {
 func TestSendCarriesMethodBodyHeadersAndKey(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		io.WriteString(w, strings.Join([]string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), r.Header.Get("Authorization"),
-			r.Header.Get("X-Org"), string(b)}, "|"))
+		io.WriteString(
+			w,
+			strings.Join(
+				[]string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), r.Header.Get("Authorization"),
+					r.Header.Get("X-Org"), string(b)},
+				"|",
+			),
+		)
 	}))
 	defer srv.Close()
 	c := client(t, srv.URL+"/v1")
-	r, err := c.Send(context.Background(), upstream.Request{Method: "PUT", Path: "/v1/files", Query: "a=b", Header: http.Header{"Content-Type": {"text/x"}},
-		Body: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil }, Length: 5}, bearer, "k")
+	r, err := c.Send(
+		context.Background(),
+		upstream.Request{
+			Method: "PUT",
+			Path:   "/v1/files",
+			Query:  "a=b",
+			Header: http.Header{"Content-Type": {"text/x"}},
+			Body:   func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil },
+			Length: 5,
+		},
+		bearer,
+		"k",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +101,9 @@ func TestSendFollowsDownloadsWithoutTheKeyToOtherHosts(t *testing.T) {
 		}
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
-	c, err := upstream.New(upstream.Options{BaseURL: srv.URL, Headers: map[string]string{"X-Org": "o"}, Transport: public})
+	c, err := upstream.New(
+		upstream.Options{BaseURL: srv.URL, Headers: map[string]string{"X-Org": "o"}, Transport: public},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +117,10 @@ func TestSendFollowsDownloadsWithoutTheKeyToOtherHosts(t *testing.T) {
 	}
 	for _, location := range []string{srv.URL + "/loop", "file:///etc/passwd", "http://u:p@127.0.0.1/", "gopher://x/"} {
 		var f *upstream.Failure
-		if r, err := c.Send(context.Background(), upstream.Request{Method: "GET", Location: location}, bearer, "k"); !errors.As(err, &f) {
+		if r, err := c.Send(context.Background(), upstream.Request{Method: "GET", Location: location}, bearer, "k"); !errors.As(
+			err,
+			&f,
+		) {
 			t.Errorf("%s: got %v, %v, want a failure", location, r, err)
 		}
 	}

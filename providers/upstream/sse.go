@@ -6,77 +6,74 @@ import (
 	"io"
 )
 
-// MaxEvent is the largest server-sent event that is read, in bytes. Images and
-// signatures of several megabytes do come in one event.
+// MaxEvent is the largest server-sent event that is read, in bytes. Events with images or signatures have
+// several megabytes.
 const MaxEvent = 32 << 20
 
 // ErrEventTooLarge is returned by EventReader.Next for an event over MaxEvent.
 var ErrEventTooLarge = errors.New("server-sent event is too large")
 
-// An idle stream holds firstBuffer, which nearly all events fit in. One that
-// fills it is fast, and reads up to fastBuffer at once.
+// An idle stream holds a buffer of firstBuffer, in which nearly all events fit. A stream that fills it is fast
+// and then reads up to fastBuffer at once.
 const (
 	firstBuffer = 2 << 10
 	fastBuffer  = 16 << 10
 )
 
-// An Event is one server-sent event. Its slices are valid until the next call
-// of Next.
+// Event is one server-sent event. Its slices are valid until the next call of Next.
 type Event struct {
 	Name string // the event field, "" if there was none
 	Data []byte // data lines joined by LF
-	// Raw is the event as it arrived, blank line included, and Plain says that
-	// it can be forwarded as it is: LF line ends, one data line, no comment and
-	// no field but event and data.
+	// Raw is the event as it arrived, including its blank line. Plain is set if Raw can be forwarded
+	// unchanged, that is, if it has LF line ends, one data line, no comment and no field but event and
+	// data.
 	Raw   []byte
 	Plain bool
 }
 
-// EventReader reads server-sent events by the WHATWG rules: any of the three
-// line ends (also mixed, also split between reads), one optional space after
-// the colon, several data lines, comments, unknown fields, a byte order mark.
-// An unfinished event at the end of the body is returned too, since servers
-// that forget the last blank line put their finish into it.
+// EventReader reads server-sent events by the WHATWG rules. It accepts any of the three line ends (mixed, and
+// split between reads), one optional space after the colon, several data lines, comments, unknown fields and
+// a byte order mark. It also returns an unfinished event at the end of the body, because servers that omit
+// the last blank line put the end of their reply there.
 type EventReader struct {
 	src io.Reader
 	buf []byte
-	err error // what src returned last, kept until the buffer is used up
+	err error // the last error of src, returned when the buffer is used up
 	// grown, if set, may refuse that buf grows to hold a large event.
 	grown func(from, to int) error
 
-	start  int // where the event being read began
-	line   int // where the line being read began
-	seen   int // up to where that line was searched for its end
-	end    int // end of what has been read
+	start  int // offset of the event that is being read
+	line   int // offset of the line that is being read
+	seen   int // offset up to which that line has been searched for its end
+	end    int // end of the bytes that have been read
 	skipLF bool
 	bom    bool
 
 	name  string
 	names map[string]string
-	data  []byte // points into buf or at joined
+	data  []byte // points into buf or joined
 	lines int
-	// joined is the scratch space for events of several data lines.
+	// joined has the lines of an event with several data lines.
 	joined []byte
 	odd    bool
 }
 
-// NewEventReader reads events from src.
+// NewEventReader returns a reader of the events in src.
 func NewEventReader(src io.Reader) *EventReader {
 	return &EventReader{src: src, buf: make([]byte, firstBuffer)}
 }
 
-// Buffered reports whether bytes are at hand that no event was made of yet, so
-// that the next call of Next may not have to wait.
+// Buffered reports whether the buffer has bytes of a further event, so that the next call of Next may not have
+// to wait.
 func (r *EventReader) Buffered() bool {
-	// A trailing blank line or comment is no reason to hold back what is ready.
+	// A trailing blank line or comment is no reason to delay what is ready.
 	return bytes.IndexByte(r.buf[r.line:r.end], '\n') >= 0 && r.end-r.line > 2
 }
 
-// Next returns the next event that has data, or an error: io.EOF at a clean
-// end, else what the source said.
+// Next returns the next event that has data. Its error is io.EOF at a clean end, or else the error of the source.
 func (r *EventReader) Next() (Event, error) {
 	r.start = r.line
-	r.begin()
+	r.reset()
 	for {
 		line, ok := r.nextLine()
 		if !ok {
@@ -96,23 +93,23 @@ func (r *EventReader) Next() (Event, error) {
 			return r.event(), nil
 		}
 		r.start = r.line
-		r.begin()
+		r.reset()
 	}
 }
 
-func (r *EventReader) begin() {
+// reset forgets the fields of the last event.
+func (r *EventReader) reset() {
 	r.name, r.data, r.lines, r.odd = "", nil, 0, false
 }
 
-// hasData tells an event from a keep-alive, which some servers write as one
-// without anything in it.
+// hasData distinguishes an event from a keep-alive, which some servers write as an empty event.
 func (r *EventReader) hasData() bool { return len(bytes.TrimSpace(r.data)) > 0 }
 
 func (r *EventReader) event() Event {
 	return Event{Name: r.name, Data: r.data, Raw: r.buf[r.start:r.line], Plain: !r.odd}
 }
 
-// tail makes an event of what is left when the body has ended.
+// tail makes an event of the bytes that are left when the body has ended.
 func (r *EventReader) tail() (Event, error) {
 	if r.line < r.end && errors.Is(r.err, io.EOF) {
 		rest := r.buf[r.line:r.end]
@@ -126,8 +123,7 @@ func (r *EventReader) tail() (Event, error) {
 	return Event{}, r.err
 }
 
-// nextLine returns the next whole line without its end, or false if none is at
-// hand.
+// nextLine returns the next whole line without its end, or false if the buffer has none.
 func (r *EventReader) nextLine() ([]byte, bool) {
 	if r.skipLF && r.line < r.end {
 		r.skipLF = false
@@ -199,10 +195,10 @@ func (r *EventReader) addData(v []byte) {
 	}
 }
 
-// longestName is the longest name of an event that is kept. Those of the shapes are shorter.
+// longestName is the longest name of an event that is kept. The shapes' names are shorter.
 const longestName = 64
 
-// intern keeps the few names a stream uses, so that they are allocated once.
+// intern returns v as a string and keeps the few names that a stream uses, so that each is allocated once.
 func (r *EventReader) intern(v []byte) string {
 	if s, ok := r.names[string(v)]; ok {
 		return s
@@ -217,8 +213,7 @@ func (r *EventReader) intern(v []byte) string {
 	return s
 }
 
-// fill reads more, making room first. Offsets into buf that belong to the event
-// being read move with it.
+// fill reads more bytes and makes room for them first. It moves the offsets of the event that is being read.
 func (r *EventReader) fill() error {
 	full := r.end == len(r.buf)
 	if r.start > 0 && (r.start == r.end || full) {
@@ -255,18 +250,18 @@ func (r *EventReader) fill() error {
 	return r.err
 }
 
-// shift moves the event being read to the front of buf.
+// shift moves the event that is being read to the front of buf.
 func (r *EventReader) shift() {
 	by := r.start
 	r.move(r.buf, by)
 	r.start, r.line, r.seen, r.end = 0, r.line-by, r.seen-by, r.end-by
 }
 
-// move copies buf[by:end] to the front of to. data may point into buf.
+// move copies buf[by:end] to the front of to and repoints data if that is part of buf.
 func (r *EventReader) move(to []byte, by int) {
 	at := -1
 	if r.lines == 1 && len(r.data) > 0 {
-		at = cap(r.buf) - cap(r.data) // its offset: data is a slice of buf
+		at = cap(r.buf) - cap(r.data) // the offset of data, which is a slice of buf
 	}
 	n := len(r.data)
 	copy(to, r.buf[by:r.end])
@@ -279,7 +274,7 @@ func (r *EventReader) move(to []byte, by int) {
 func (r *EventReader) skipBOM() {
 	const bom = "\ufeff"
 	if r.end < len(bom) && bytes.HasPrefix([]byte(bom), r.buf[:r.end]) && r.err == nil {
-		return // could still become one
+		return // the next bytes may complete a byte order mark
 	}
 	r.bom = true
 	if bytes.HasPrefix(r.buf[:r.end], []byte(bom)) {

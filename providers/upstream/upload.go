@@ -8,22 +8,19 @@ import (
 	"time"
 )
 
-// upload is the body of one call. The transport may go on reading it after
-// RoundTrip has returned, in another goroutine, while the caller wants to use
-// the bytes for something else: revoke takes them away from it.
+// upload is the body of one call. The transport may continue to read it in another goroutine after RoundTrip has
+// returned, while the caller wants to reuse the bytes. After revoke the transport reads nothing more.
 type upload struct {
-	mu   sync.Mutex
-	body []byte
-	gone bool
+	mu      sync.Mutex
+	body    []byte
+	revoked bool
 }
 
-// MaxKept is up to where a body is kept instead of lent: it must not be written
-// to again. net/http puts it behind the headers and sends both in one write,
-// but only if it knows the type of its reader.
+// MaxKept is the size up to which a body is not reused by its caller. net/http sends such a body in one write
+// with the headers, but only if it knows the type of the reader, so the body cannot be revoked.
 const MaxKept = 3 << 10
 
-// open begins at the front, as it must again when the transport tries another
-// connection.
+// open returns a reader from the beginning. The transport calls it again when it tries another connection.
 func (u *upload) open() io.ReadCloser {
 	if len(u.body) <= MaxKept {
 		return io.NopCloser(bytes.NewReader(u.body))
@@ -31,11 +28,11 @@ func (u *upload) open() io.ReadCloser {
 	return &uploadReader{upload: u}
 }
 
-// revoke waits for a read or write under way. A write can only be held up by a
-// connection that is still open, so the reply must be closed before.
+// revoke waits for a read or write that is in progress. A write can only block on a connection that is still
+// open, so the reply must be closed first.
 func (u *upload) revoke() {
 	u.mu.Lock()
-	u.gone = true
+	u.revoked = true
 	u.mu.Unlock()
 }
 
@@ -48,7 +45,7 @@ func (r *uploadReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.gone:
+	case r.revoked:
 		return 0, io.ErrClosedPipe
 	case r.at == len(r.body):
 		return 0, io.EOF
@@ -58,11 +55,11 @@ func (r *uploadReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// writeTo writes what is left, but at most limit bytes, in one piece.
+// writeTo writes at most limit of the remaining bytes in one piece.
 func (r *uploadReader) writeTo(w io.Writer, limit int64) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.gone {
+	if r.revoked {
 		return 0, io.ErrClosedPipe
 	}
 	rest := r.body[r.at:]
@@ -71,20 +68,19 @@ func (r *uploadReader) writeTo(w io.Writer, limit int64) (int64, error) {
 	return int64(n), err
 }
 
-// Close implements io.Closer. The bytes are the caller's.
+// Close implements io.Closer. It does nothing, because the caller owns the bytes.
 func (r *uploadReader) Close() error { return nil }
 
-// wire is a connection that takes an upload in one write. By itself net/http
-// copies it through a buffer of 32 KiB, which it makes anew for each request.
+// wire is a connection that takes an upload in one write. Without it, net/http copies the upload through a
+// buffer of 32 KiB that it allocates for each request.
 type wire struct{ *net.TCPConn }
 
-// lastLook is how long a failed upload waits before it is one. An upstream that
-// refuses a request may answer and close before it has all of it; net/http takes
-// whichever it hears of first, its own failing write or that answer.
+// lastLook is how long a failed upload waits before it reports its error. An upstream that refuses a request may
+// answer and close the connection before it has the whole body. net/http then reports the first of its own
+// failed write and the answer, and the answer is worth more.
 const lastLook = 50 * time.Millisecond
 
-// ReadFrom implements io.ReaderFrom, which net/http uses for what does not fit
-// its write buffer.
+// ReadFrom implements io.ReaderFrom, which net/http calls for a body that does not fit its write buffer.
 func (w wire) ReadFrom(r io.Reader) (int64, error) {
 	if limited, ok := r.(*io.LimitedReader); ok {
 		if up, ok := limited.R.(*uploadReader); ok {

@@ -17,7 +17,13 @@ import (
 type answering struct{}
 
 func (answering) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: r}, nil
+	return &http.Response{
+		StatusCode:    200,
+		Header:        http.Header{},
+		Body:          io.NopCloser(strings.NewReader("{}")),
+		ContentLength: 2,
+		Request:       r,
+	}, nil
 }
 
 // begin makes n calls, which are under way at once.
@@ -88,12 +94,12 @@ func TestAnEndedCallLeavesNothingBehind(t *testing.T) {
 func TestAWatchdogThatFiresAsItsCallEndsStaysStopped(t *testing.T) {
 	for name, alive := range map[string]bool{"before the headers": false, "after the headers": true} {
 		var w watchdog
-		w.begin(t.Context(), DefaultTimeouts)
+		w.start(t.Context(), DefaultTimeouts)
 		if alive {
 			w.alive()
 		}
 		w.stop()
-		w.look()
+		w.check()
 		if w.timer.Stop() {
 			t.Errorf("%s: the timer runs although the call has ended", name)
 		}

@@ -285,8 +285,7 @@ func (c *checker) encoded(v gjson.Result) error {
 	f, err := picture.ReadFile("", base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)), MaxReference, "")
 	switch {
 	case errors.Is(err, picture.ErrTooLarge):
-		return &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Code: "file_too_large", Param: at,
-			Message: fmt.Sprintf("%s: must not be larger than %d MiB", at, MaxReference>>20)}
+		return dialogue.FileTooLarge(at, MaxReference)
 	case err != nil:
 		return dialogue.Invalid(at, "must be a whole PNG, JPEG or WebP picture")
 	}

@@ -103,8 +103,8 @@ const (
 func (a *Ask) Fits(source *state.Video) error {
 	switch {
 	case source.Phase != state.VideoCompleted:
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Param: "video_id", Code: "video_not_completed",
-			Message: "video_id: the video is not completed, it is " + source.Status()}
+		return dialogue.BadField("video_id", "video_not_completed",
+			"the video is not completed, it is "+source.Status())
 	case a.Operation != video.Extend:
 		return nil
 	case source.Extensions >= maxExtensions:

@@ -117,16 +117,14 @@ func (p *Portal) flowSocket(w http.ResponseWriter, r *http.Request) {
 	p.options.Live().Serve(w, r, who, p.options.Overview.Watch(r.Context()))
 }
 
-var errSignedOut = &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: "signed_out",
-	Message: "you are signed out: sign in again and reload the page"}
+var errSignedOut = dialogue.Refusal(http.StatusUnauthorized, "signed_out", "you are signed out: sign in again and reload the page")
 
 // watcher is who administers and asks for a socket. To everybody else there is none.
 func (p *Portal) watcher(r *http.Request) (state.Owner, error) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
 	case err != nil:
-		return "", &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "unavailable", Cause: err,
-			Message: failureBusy.Message, RetryAfter: retryUnavailable}
+		return "", dialogue.Unavailable("unavailable", failureBusy.Message, retryUnavailable, err)
 	case !visitor.SignedIn():
 		return "", errSignedOut
 	case !visitor.Session.User.Admin:

@@ -73,18 +73,15 @@ func (p *Portal) delegate(r *http.Request) (state.Key, error) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
 	case err != nil:
-		return state.Key{}, &dialogue.Error{Status: http.StatusServiceUnavailable, Type: dialogue.TypeAPI, Code: "unavailable", Cause: err,
-			Message: failureBusy.Message, RetryAfter: retryUnavailable}
+		return state.Key{}, dialogue.Unavailable("unavailable", failureBusy.Message, retryUnavailable, err)
 	case !visitor.SignedIn():
-		return state.Key{}, &dialogue.Error{Status: http.StatusUnauthorized, Type: dialogue.TypeAuthentication, Code: "signed_out",
-			Message: "you are signed out: sign in again and reload the page"}
+		return state.Key{}, errSignedOut
 	}
 	// Pictures and videos are asked for by elements, which send no headers; they
 	// change nothing, and other origins cannot read them.
 	changes := r.Method != http.MethodGet && r.Method != http.MethodHead
 	if changes && p.options.Browser.CheckForm(r, &visitor, livePurpose, r.Header.Get(formHeader)) != nil {
-		return state.Key{}, &dialogue.Error{Status: http.StatusForbidden, Type: dialogue.TypePermission, Code: "form_not_valid",
-			Message: "this page is of another session: reload it and try again"}
+		return state.Key{}, dialogue.Refusal(http.StatusForbidden, "form_not_valid", "this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
 	return state.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username, Enabled: true,

@@ -37,7 +37,7 @@ var (
 )
 
 func clientError(status int, kind, code, message string) error {
-	return &dialogue.Error{Status: status, Type: kind, Code: code, Message: "sandbox: " + message}
+	return dialogue.Reported(status, kind, code, "sandbox: "+message)
 }
 
 // Spec describes a job.

@@ -48,8 +48,7 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 		return in, unreadable(err)
 	}
 	if !fields.ValidWithin(in.raw, fields.MaxReplyDepth) || !gjson.ParseBytes(in.raw).IsObject() {
-		return in, &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "invalid_json",
-			Message: "the body is not a JSON object"}
+		return in, dialogue.BadRequest("invalid_json", "the body is not a JSON object")
 	}
 	gjson.ParseBytes(in.raw).ForEach(func(name, v gjson.Result) bool {
 		if !v.IsObject() {
@@ -68,10 +67,9 @@ func readInput(w http.ResponseWriter, r *http.Request) (in *input, err error) {
 
 func unreadable(err error) *dialogue.Error {
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
-		return &dialogue.Error{Status: 413, Type: dialogue.TypeTooLarge, Message: "the body is too large"}
+		return dialogue.Refusal(413, "", "the body is too large")
 	}
-	return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest,
-		Message: "the body is incomplete or not a form"}
+	return dialogue.Refusal(400, "", "the body is incomplete or not a form")
 }
 
 func (in *input) readForm(r *http.Request) error {

@@ -111,7 +111,7 @@ func clientError(err error) *dialogue.Error {
 	case errors.As(err, &failure):
 		return failure
 	case errors.Is(err, video.ErrJobNotFound):
-		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Code: "video_not_found", Message: err.Error()}
+		return dialogue.Refusal(404, "video_not_found", err.Error())
 	case errors.Is(err, video.ErrNoVariant):
 		return dialogue.Invalid("variant", err.Error())
 	}
@@ -185,7 +185,7 @@ func (s *server) sendPicture(w http.ResponseWriter, r *http.Request, _ *input) e
 	img := s.pictures.kept[r.PathValue("name")]
 	s.pictures.mu.Unlock()
 	if img == nil {
-		return &dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Message: "unknown or expired picture"}
+		return dialogue.Refusal(404, "", "unknown or expired picture")
 	}
 	w.Header().Set("Content-Type", img.MediaType)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(img.Data))

@@ -123,8 +123,7 @@ func (s *server) deleteVideo(w http.ResponseWriter, r *http.Request, _ *input) e
 		return err
 	}
 	if !status.State.Final() {
-		return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "video_not_terminal",
-			Message: "the video is not finished"}
+		return dialogue.BadRequest("video_not_terminal", "the video is not finished")
 	}
 	if err := s.jobs.Delete(id); err != nil {
 		return err
@@ -163,8 +162,7 @@ func (s *server) deriveVideo(extends bool) handler {
 				return err
 			}
 			if source.State != video.Completed {
-				return &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "video_not_completed",
-					Param: "video_id", Message: "the video is not completed"}
+				return dialogue.BadField("video_id", "video_not_completed", "the video is not completed")
 			}
 			spec = source.Spec
 			spec.Source, spec.Faults = id, job.Faults{}

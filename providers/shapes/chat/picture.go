@@ -87,9 +87,7 @@ func (pictures) Body(_ *picture.Request, body []byte) (*picture.Reply, error) {
 	case len(reply.Images) > 0:
 		return reply, nil
 	case choice.Get("finish_reason").Str == "content_filter", choice.Get("message.refusal").Str != "":
-		return nil, &dialogue.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error",
-			Code:    "moderation_blocked",
-			Message: "the request was rejected by the provider's safety system"}
+		return nil, dialogue.ModerationBlocked(nil)
 	}
 	return nil, dialogue.BadUpstream("a reply without a picture")
 }

@@ -87,8 +87,7 @@ func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error
 }
 
 func unreadable(status int) *dialogue.Error {
-	return &dialogue.Error{Status: status, Type: wordFor(status).kind,
-		Message: fmt.Sprintf("upstream returned status %d", status)}
+	return dialogue.Reported(status, wordFor(status).kind, "", fmt.Sprintf("upstream returned status %d", status))
 }
 
 // readError reads an error document. status 0 means that it came with status

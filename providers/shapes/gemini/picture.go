@@ -142,9 +142,7 @@ func pictureOf(p gjson.Result) (picture.Image, bool) {
 func moderated(stage string) *dialogue.Error {
 	details, _ := json.Marshal(map[string]any{"moderation_stage": stage,
 		"categories": []string{}}) // of such a map it cannot fail
-	return &dialogue.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error",
-		Code:    "moderation_blocked",
-		Message: "the request was rejected by the provider's safety system", ModerationDetails: details}
+	return dialogue.ModerationBlocked(details)
 }
 
 // pictureUsage returns the counts by modality that were reported.

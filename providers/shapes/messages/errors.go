@@ -50,8 +50,8 @@ func typeOf(status int) string {
 // DecodeError reads the vendor's form and those of servers that only look like
 // the vendor (wire/errors.md 4 rule 6).
 func (shape) DecodeError(status int, header http.Header, body []byte) *dialogue.Error {
-	err := &dialogue.Error{Status: status, Type: typeOf(status),
-		Message: fmt.Sprintf("the upstream provider returned status %d", status)}
+	err := dialogue.Reported(status, typeOf(status), "",
+		fmt.Sprintf("the upstream provider returned status %d", status))
 	if len(body) <= maxErrorBody && fields.ValidLenient(body) {
 		readError(err, gjson.ParseBytes(body))
 	}
@@ -90,8 +90,7 @@ func readError(err *dialogue.Error, doc gjson.Result) {
 // streamed returns an error that came with status 200, in an event or as the body:
 // its type says what the status would have been.
 func streamed(doc gjson.Result) *dialogue.Error {
-	err := &dialogue.Error{Status: http.StatusInternalServerError, Type: dialogue.TypeAPI,
-		Message: "the upstream provider failed"}
+	err := dialogue.Reported(http.StatusInternalServerError, dialogue.TypeAPI, "", "the upstream provider failed")
 	readError(err, doc)
 	if status, known := statuses[err.Type]; known {
 		err.Status = status

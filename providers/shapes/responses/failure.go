@@ -27,7 +27,7 @@ const (
 // DecodeError reads {"error": {...}}, and the looser forms that servers of this
 // family are known to send: {"error": "text"}, {"message"}, {"detail"}.
 func (shape) DecodeError(status int, _ http.Header, body []byte) *dialogue.Error {
-	e := &dialogue.Error{Status: status, Type: typeOf(status), Message: "the upstream provider refused the request"}
+	e := dialogue.Reported(status, typeOf(status), "", "the upstream provider refused the request")
 	if len(body) > maxErrorBody || !fields.ValidLenient(body) {
 		return e
 	}
@@ -143,7 +143,7 @@ var statusOf = map[string]int{
 // inBandError reads an error that came with status 200: an error event, the
 // error member of a failed response, or a body that is an error object.
 func inBandError(v gjson.Result) *dialogue.Error {
-	e := &dialogue.Error{Status: http.StatusBadGateway, Message: "the upstream provider failed"}
+	e := dialogue.Reported(http.StatusBadGateway, "", "", "the upstream provider failed")
 	readError(e, v)
 	code, _ := e.Code.(string)
 	if s, ok := statusOf[code]; ok {

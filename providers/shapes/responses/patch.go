@@ -32,8 +32,7 @@ func (shape) Patch(
 	}
 	p.dropSealed(rep)
 	if p.err != nil {
-		return shapes.Call{}, &dialogue.Error{Status: 500, Type: dialogue.TypeAPI, Code: "internal_error",
-			Message: "the request could not be prepared for the upstream provider", Cause: p.err}
+		return shapes.Call{}, dialogue.Internal(p.err)
 	}
 	return shapes.Call{Path: callPath, Body: p.body, Stream: head.Stream}, nil
 }

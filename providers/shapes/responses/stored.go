@@ -128,8 +128,7 @@ func Resolve(body []byte, find func(id string) (json.RawMessage, bool)) ([]byte,
 		known, ok := find(v.Get("id").Str)
 		if !ok {
 			return nil,
-				&dialogue.Error{Status: 404, Type: dialogue.TypeNotFound, Param: "input", Code: "item_not_found",
-					Message: "input: an item that it refers to is not stored"}
+				dialogue.NotStored("input", "item_not_found", "an item that it refers to is not stored")
 		}
 		w.Raw(known)
 		found = true

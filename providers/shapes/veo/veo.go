@@ -113,7 +113,7 @@ func (p *Provider) findOperation(ctx context.Context, id string) (operation, err
 
 // askOperation sends a request whose reply is an operation.
 func (p *Provider) askOperation(ctx context.Context, r upstream.Request) (operation, error) {
-	reply, err := p.client.Ask(ctx, r, dialect)
+	reply, err := p.client.SendWithKey(ctx, r, dialect)
 	if err != nil {
 		return operation{}, err
 	}
@@ -127,7 +127,7 @@ func (p *Provider) askOperation(ctx context.Context, r upstream.Request) (operat
 		return operation{}, transfer.InvalidReply("the reply is not an operation")
 	}
 	if f := op.status.Error; f != nil {
-		_, message := p.client.Fault(f.Code, f.Message)
+		_, message := p.client.CleanFault(f.Code, f.Message)
 		op.status.Error = &video.Fault{Code: f.Code, Message: message}
 	}
 	return op, nil
@@ -145,7 +145,7 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	if op.uri == "" {
 		return nil, video.ErrJobNotFound
 	}
-	reply, err := p.client.Ask(
+	reply, err := p.client.SendWithKey(
 		ctx,
 		upstream.Request{Method: http.MethodGet, Location: op.uri, Header: transfer.DownloadHeader(byteRange)},
 		dialect,

@@ -85,7 +85,7 @@ func (p *Provider) Poll(ctx context.Context, id string) (video.Status, error) {
 
 // askJob sends a request whose reply is a job.
 func (p *Provider) askJob(ctx context.Context, r upstream.Request) (string, video.Status, error) {
-	reply, err := p.client.Ask(ctx, r, dialect)
+	reply, err := p.client.SendWithKey(ctx, r, dialect)
 	if err != nil {
 		return "", video.Status{}, err
 	}
@@ -100,7 +100,7 @@ func (p *Provider) askJob(ctx context.Context, r upstream.Request) (string, vide
 	}
 	s.PollAfter = pollAfter(reply.Header)
 	if s.Error != nil {
-		code, message := p.client.Fault(s.Error.Code, s.Error.Message)
+		code, message := p.client.CleanFault(s.Error.Code, s.Error.Message)
 		s.Error = &video.Fault{Code: orDefaultCode(code), Message: message}
 	}
 	return id, s, nil
@@ -119,7 +119,7 @@ func (p *Provider) Content(ctx context.Context, id string, v video.Variant, byte
 	if v != video.Video {
 		r.Query = "variant=" + string(v)
 	}
-	reply, err := p.client.Ask(ctx, r, dialect)
+	reply, err := p.client.SendWithKey(ctx, r, dialect)
 	if err != nil {
 		return nil, orNoVariant(orJobNotFound(err), v)
 	}
@@ -131,7 +131,7 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 	if !isJobID(id) {
 		return video.ErrJobNotFound
 	}
-	reply, err := p.client.Ask(ctx, upstream.Request{Method: http.MethodDelete, Path: root + "/" + id}, dialect)
+	reply, err := p.client.SendWithKey(ctx, upstream.Request{Method: http.MethodDelete, Path: root + "/" + id}, dialect)
 	if err != nil {
 		return orJobNotFound(err)
 	}
