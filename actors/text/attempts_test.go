@@ -37,6 +37,27 @@ func TestAGoodReplyPassesUntouched(t *testing.T) {
 	})
 }
 
+// Some clients split lines at U+2028 and U+2029, which JSON allows in strings. A translated reply
+// has them escaped; one that passes through keeps its bytes.
+func TestLineSeparatorsOfUnicodeAreEscapedInTranslatedReplies(t *testing.T) {
+	const separated = "a\u2028b\u2029c\u2014d"
+	play(t, func(t *testing.T, s *stage) {
+		piece := strings.Replace(chatText("Hello"), "Hello", separated, 1)
+		s.upstream("a", dialoguetest.Chat, stream(chatRole+piece, chatStop+chatUsage+chatDone),
+			document(200, strings.Replace(chatWhole, "Hello", separated, 1)),
+			stream(chatRole+piece, chatStop+chatUsage+chatDone))
+		for _, ask := range []string{messagesAskStream, strings.Replace(messagesAskStream, `"stream":true,`, "", 1)} {
+			got := s.ask(s.request(dialoguetest.Messages, ask))
+			if got.Err != nil || !strings.Contains(got.text, `a\u2028b\u2029c`+"\u2014d") {
+				t.Errorf("got %+v", got)
+			}
+		}
+		if got := s.ask(s.request(dialoguetest.Chat, chatAskStream)); !strings.Contains(got.text, separated) {
+			t.Errorf("passed through: %+v", got)
+		}
+	})
+}
+
 func TestWhatFailsBeforeTheFirstPieceIsTriedAgain(t *testing.T) {
 	rows := []struct {
 		name string

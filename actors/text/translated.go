@@ -131,8 +131,29 @@ func (t *translated) event(ev *dialogue.Event) {
 		t.openParts.see(ev)
 	}
 	t.out = t.out.ready()
-	t.out.B = t.emitter.Emit(t.out.B, ev)
+	t.out.B = t.emit(t.out.B, ev)
 }
+
+// emit appends what the client gets for an event. The emitters write JSON, so that a line or
+// paragraph separator of Unicode can only stand in a string. There it is escaped, because some
+// clients split events at those characters, too.
+func (t *translated) emit(dst []byte, ev *dialogue.Event) []byte {
+	from := len(dst)
+	dst = t.emitter.Emit(dst, ev)
+	if !bytes.Contains(dst[from:], separatorPrefix) {
+		return dst
+	}
+	escaped := bytes.ReplaceAll(dst[from:], lineSeparator, []byte(`\u2028`))
+	escaped = bytes.ReplaceAll(escaped, paragraphSeparator, []byte(`\u2029`))
+	return append(dst[:from], escaped...)
+}
+
+var (
+	lineSeparator      = []byte("\u2028")
+	paragraphSeparator = []byte("\u2029")
+	// separatorPrefix is how both separators begin in UTF-8.
+	separatorPrefix = lineSeparator[:2]
+)
 
 // fail ends the sequence with a failure. Before anything was sent, the engine decides what follows; after that, the
 // client's stream ends with it.
@@ -143,7 +164,7 @@ func (t *translated) fail(f *upstream.Failure) {
 }
 
 func (t *translated) appendFailure(dst []byte, err *dialogue.Error) []byte {
-	return t.emitter.Emit(dst, &dialogue.Event{Kind: dialogue.EventError, Err: err})
+	return t.emit(dst, &dialogue.Event{Kind: dialogue.EventError, Err: err})
 }
 
 // renamed gives a tool back the name the client knows it by.
@@ -160,7 +181,7 @@ func (t *translated) end(ev *dialogue.Event) {
 	t.ctx = t.unbounded
 	t.out = t.out.ready()
 	before := t.out.Len()
-	out := t.emitter.Emit(t.out.B, ev)
+	out := t.emit(t.out.B, ev)
 	t.ended = true
 	if !t.closes() {
 		t.out.B = out

@@ -2,14 +2,10 @@ package text
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/tidwall/gjson"
 
 	"stagedoor/actors/background"
 	"stagedoor/actors/flow"
@@ -204,9 +200,8 @@ func (rc *requestContext) route() error {
 	return nil
 }
 
-// check applies the shape's rules. A system role inside the conversation may be against them.
-// The request is checked again without this rule if the catalogue says that its model takes such
-// a role (decisions.md "Text shapes").
+// check applies the shape's rules. If they find a mistake, a mistake in the JSON itself is reported
+// first, because it is the cause.
 func (rc *requestContext) check() (shapes.Head, error) {
 	head, err := rc.shape.Check(rc.payload, rc.in)
 	if err != nil {
@@ -214,16 +209,7 @@ func (rc *requestContext) check() (shapes.Head, error) {
 			return head, bad
 		}
 	}
-	var e *dialogue.Error
-	if err == nil || !rc.shape.Traits.SystemTurns || !errors.As(err, &e) || !strings.HasSuffix(e.Param, ".role") {
-		return head, err
-	}
-	plan := rc.handlers.planFor(gjson.GetBytes(rc.payload, "model").String())
-	if plan == nil || !plan[0].Target(rc.shape.Name).Caps.SystemTurns {
-		return head, err
-	}
-	rc.plan, rc.in.SystemTurns = plan, true
-	return rc.shape.Check(rc.payload, rc.in)
+	return head, err
 }
 
 // planFor returns the candidates for a model in the order in which to try them, or nil if the model is

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -242,39 +243,40 @@ func TestABrokenRequestIsGivenBackToItsKey(t *testing.T) {
 	}
 }
 
-func TestSystemTurnsNeedTheCataloguesWord(t *testing.T) {
-	up := newUpstream(
-		t,
-		answerJSON(
-			200,
-			`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`,
-		),
-	)
-	yes := true
+// Claude Code sends a system role inside messages with its default models. No request is refused
+// for it: the role is passed on, or its text is folded into the user's turn.
+func TestASystemRoleInsideMessagesIsNeverRefused(t *testing.T) {
+	up := newUpstream(t, answerJSON(200, `{"id":"msg_1","type":"message","role":"assistant","model":"m",`+
+		`"content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null,`+
+		`"usage":{"input_tokens":1,"output_tokens":1}}`))
+	no := false
 	g := open(t, func(g *gateway) {
 		g.provider(
 			catalog.Provider{Name: "up", Shape: dialoguetest.Messages, BaseURL: up.URL},
-			catalog.Model{
-				Pattern:      "open",
-				Capabilities: &catalog.CapabilityOverrides{SystemTurns: &yes},
-			},
-			catalog.Model{Pattern: "shut"},
+			catalog.Model{Pattern: "refuses", Capabilities: &catalog.CapabilityOverrides{SystemTurns: &no}},
+			catalog.Model{Pattern: "accepts"},
 		)
 	})
 	body := `{"model":"%s","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`
-	if r := g.do("POST", "/v1/messages", fmt.Sprintf(body, "open")); r.status != 200 {
-		t.Errorf("open: %d %s", r.status, r.body)
+	for i, c := range []struct{ model, content, losses string }{
+		{"accepts", "b", ""},
+		{"refuses", "<system-reminder>\nb\n</system-reminder>", "system:folded"},
+	} {
+		r := g.do("POST", "/v1/messages", fmt.Sprintf(body, c.model))
+		if r.status != 200 || r.header.Get("X-Stagedoor-Losses") != c.losses {
+			t.Errorf("%s: %d %s, losses %q", c.model, r.status, r.body, r.header.Get("X-Stagedoor-Losses"))
+		}
+		sent := gjson.GetBytes(up.all()[i].body, "messages|@reverse|0.content")
+		if text := cmp.Or(sent.Get("1.text").Str, sent.Str); text != c.content {
+			t.Errorf("%s: the upstream got %s", c.model, sent.Raw)
+		}
 	}
-	for _, model := range []string{"shut", "unknown"} {
-		r := g.do("POST", "/v1/messages", fmt.Sprintf(body, model), "X-Stagedoor-System-Turns", "1")
-		if r.status != 400 || r.get("error.param").String() != "messages.1.role" {
+	for _, model := range []string{"alpha", "beta"} {
+		if r := g.do("POST", "/v1/messages", fmt.Sprintf(body, model)); r.status != 200 {
 			t.Errorf("%s: %d %s", model, r.status, r.body)
 		}
 	}
-	if n := len(up.all()); n != 1 {
-		t.Errorf("%d calls went upstream", n)
-	}
-	bad := g.do("POST", "/v1/messages", `{"model":"open","max_tokens":5,"messages":[{"role":"robot","content":"b"}]}`)
+	bad := g.do("POST", "/v1/messages", `{"model":"alpha","max_tokens":5,"messages":[{"role":"robot","content":"b"}]}`)
 	want(t, bad, 400, "invalid_value")
 }
 

@@ -64,6 +64,7 @@ func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
 		c.StructuredOutputs = v >= 405
 		c.ImagesIn, c.FilesIn, c.AudioIn = v >= 300, v >= 305, false
 		c.Sampling, c.Prefill = v <= 406, v < 406
+		c.SystemTurns = v >= 500
 	case gpt:
 		c.StructuredOutputs = v >= 400
 		c.ImagesIn, c.FilesIn = v >= 400, v >= 400

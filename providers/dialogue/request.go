@@ -411,6 +411,13 @@ func (e *Env) RecallSignature(callID string) (signature string, ok bool) {
 	return e.Signatures.Recall(e.Owner, callID)
 }
 
+// Reminder returns the text of a system message as a part of the user's turn. It is for upstreams
+// that refuse a system role inside the conversation. The tags say to the model that it does not
+// read the user's words (decisions.md, Text shapes).
+func Reminder(text string) string {
+	return "<system-reminder>\n" + text + "\n</system-reminder>"
+}
+
 // PromptText returns the text of one of Request.Prompts, or false if it is a list of token ids.
 // A text without escapes is a part of prompt and not a copy.
 func PromptText(prompt []byte) (string, bool) {

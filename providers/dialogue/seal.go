@@ -1,6 +1,7 @@
 package dialogue
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -19,7 +20,11 @@ func NewSealer(secret []byte) *Sealer {
 	return &Sealer{key: sha256.Sum256(append([]byte("stagedoor seal v1:"), secret...))}
 }
 
-const sealPrefix = "sd1."
+const (
+	sealPrefix = "sd1."
+	// encodedPrefix is how every value of SealBase64 begins.
+	encodedPrefix = "c2QxL"
+)
 
 // maxSealed bounds the input of Open. Upstreams have sent signatures of megabytes.
 const maxSealed = 32 << 20
@@ -32,9 +37,30 @@ func (s *Sealer) Seal(t *Thinking) string {
 	return body + "." + s.mac(body)
 }
 
-// Open returns the value that Seal got, or false if v was not made with this secret or was
-// changed.
+// SealBase64 returns the value of Seal in standard base64 with padding, for shapes whose clients
+// decode the field that carries it.
+func (s *Sealer) SealBase64(t *Thinking) string {
+	return base64.StdEncoding.EncodeToString([]byte(s.Seal(t)))
+}
+
+// decoded returns the value of Seal that v is, or stands for in base64. Clients that decode a value
+// may write it again in the URL-safe alphabet or without padding.
+func decoded(v string) string {
+	if !strings.HasPrefix(v, encodedPrefix) || len(v) > base64.StdEncoding.EncodedLen(maxSealed) {
+		return v
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(
+		strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(v, "=")))
+	if err != nil {
+		return v
+	}
+	return string(plain)
+}
+
+// Open returns the value that Seal or SealBase64 got, or false if v was not made with this secret
+// or was changed.
 func (s *Sealer) Open(v string) (*Thinking, bool) {
+	v = decoded(v)
 	if s == nil || !strings.HasPrefix(v, sealPrefix) || len(v) > maxSealed {
 		return nil, false
 	}
@@ -59,7 +85,15 @@ func (s *Sealer) Open(v string) (*Thinking, bool) {
 
 // Sealed reports whether v looks like the output of any gateway's Seal. Such a value must not
 // be sent to an upstream.
-func Sealed(v string) bool { return strings.HasPrefix(v, sealPrefix) }
+func Sealed(v string) bool {
+	return strings.HasPrefix(v, sealPrefix) || strings.HasPrefix(v, encodedPrefix)
+}
+
+// HasSeal reports whether JSON has a string that Sealed accepts. It is a cheap test for whether a
+// body must be searched.
+func HasSeal(text []byte) bool {
+	return bytes.Contains(text, []byte(`"`+sealPrefix)) || bytes.Contains(text, []byte(`"`+encodedPrefix))
+}
 
 func (s *Sealer) mac(body string) string {
 	m := hmac.New(sha256.New, s.key[:])

@@ -36,9 +36,6 @@ type Traits struct {
 	StoresReplies bool
 	// Overloaded529 is set if clients know the status 529. Others get 503.
 	Overloaded529 bool
-	// SystemTurns is set if models may take a system role inside the conversation, which the
-	// shape's rules forbid otherwise. See Capabilities.SystemTurns.
-	SystemTurns bool
 	// KeyInQuery is set if a client may send its API key as the query parameter key.
 	KeyInQuery bool
 	// Proof says how an upstream vouches for a thought, so that it accepts the thought later.

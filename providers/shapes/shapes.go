@@ -146,9 +146,6 @@ type Params struct {
 	Stream bool
 	Array  bool // streamed as a JSON array instead of server-sent events
 	Header http.Header
-	// SystemTurns is set if the catalogue says that the model takes a system role inside the
-	// conversation (decisions.md "Text shapes"). See dialogue.Traits.SystemTurns.
-	SystemTurns bool
 }
 
 // Head is what Check reads from a request for routing, limits and lifecycle.
@@ -168,6 +165,9 @@ type Head struct {
 	// Plain: Check has seen that Patch has nothing to do but to rename the model
 	// and to ask for usage, so that it need not look. false is always safe.
 	Plain bool
+	// SystemTurns is set if a turn of a messages conversation has the role system, which some
+	// models refuse.
+	SystemTurns bool
 
 	// Responses only.
 	PreviousResponseID string

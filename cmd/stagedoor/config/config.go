@@ -163,7 +163,7 @@ type Capabilities struct {
 	ImagesIn          *bool  `yaml:"images_in" doc:"images in prompts"`
 	FilesIn           *bool  `yaml:"files_in" doc:"documents in prompts"`
 	AudioIn           *bool  `yaml:"audio_in" doc:"audio in prompts"`
-	SystemTurns       *bool  `yaml:"system_turns" doc:"role system inside messages"`
+	SystemTurns       *bool  `yaml:"system_turns" doc:"role system inside messages, else folded"`
 	Sampling          *bool  `yaml:"sampling" doc:"temperature, top_p, top_k"`
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
 	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`

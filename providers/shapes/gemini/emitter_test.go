@@ -1,6 +1,7 @@
 package gemini_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -100,6 +101,9 @@ func TestThoughtsCarryTheirProof(t *testing.T) {
 		foreign := append([]ev{opened(0, dialogue.ThinkingPart), delta(0, "wh"), delta(0, "y"), {Kind: dialogue.EventClose, Thinking: &dialogue.Thinking{Signature: "F", Origin: dialoguetest.Messages}}}, end...)
 		got := parts(t, emitAll(t, env, mode, foreign...))
 		last := got[strings.LastIndex(got, `{"text"`):]
+		if _, err := base64.StdEncoding.DecodeString(gjson.Get(last, "thoughtSignature").Str); err != nil {
+			t.Errorf("mode %d: clients of the shape decode base64: %v", mode, err)
+		}
 		th, ok := env.Sealer.Open(gjson.Get(last, "thoughtSignature").Str)
 		if !ok || *th != (dialogue.Thinking{Text: "why", Signature: "F", Origin: dialoguetest.Messages}) {
 			t.Errorf("mode %d: sealed %+v in %s", mode, th, got)

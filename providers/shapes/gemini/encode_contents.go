@@ -87,6 +87,8 @@ func (h *historyBuilder) place(role dialogue.Role, p dialogue.Part) error {
 		if p.Text == "" {
 			return nil
 		}
+		h.e.rep.Lose("system:folded")
+		p.Text = dialogue.Reminder(p.Text)
 	case dialogue.ResultPart:
 		return h.result(p.Result)
 	case dialogue.CallPart:

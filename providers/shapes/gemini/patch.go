@@ -24,7 +24,7 @@ func (shape) Patch(
 	if head.Structured {
 		body = degrade(body, t, rep)
 	}
-	if bytes.Contains(body, []byte(`"sd1.`)) {
+	if dialogue.HasSeal(body) {
 		body = unseal(body)
 	}
 	return call(t.Model, in.Stream, body), nil
@@ -93,7 +93,7 @@ func unsealedContents(contents []byte) []byte {
 	var edits []fields.Edit
 	for i, m := range all {
 		content := contents[m.Value:m.End]
-		if !bytes.Contains(content, []byte(`"sd1.`)) {
+		if !dialogue.HasSeal(content) {
 			continue
 		}
 		for _, inner := range fields.Members(content) {

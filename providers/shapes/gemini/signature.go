@@ -27,7 +27,7 @@ func carrier(th *dialogue.Thinking, text string, env *dialogue.Env) string {
 	if sealed.Text == "" {
 		sealed.Text = text
 	}
-	return env.Sealer.Seal(&sealed)
+	return env.Sealer.SealBase64(&sealed)
 }
 
 // version returns the generation in a model's name: 3 for gemini-3-pro-preview, 0 if

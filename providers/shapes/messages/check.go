@@ -22,9 +22,8 @@ const (
 // names what is missing.
 func (shape) Check(body []byte, in shapes.Params) (shapes.Head, error) {
 	c := checker{
-		head:        shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
-		counting:    strings.HasSuffix(in.Path, countPath),
-		systemTurns: in.SystemTurns,
+		head:     shapes.Head{IncludeUsage: true, MaxTokens: -1, N: 1},
+		counting: strings.HasSuffix(in.Path, countPath),
 	}
 	doc := view(body)
 	if !doc.IsObject() {
@@ -58,7 +57,6 @@ func view(body []byte) gjson.Result {
 type checker struct {
 	head        shapes.Head
 	counting    bool // count_tokens: no max_tokens
-	systemTurns bool
 	sawModel    bool
 	sawMessages bool
 	budget      int64 // thinking.budget_tokens, 0: not given

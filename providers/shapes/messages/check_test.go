@@ -30,7 +30,7 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		{"no message", `{"model":"m","max_tokens":1,"messages":[]}`, "messages"},
 		{"messages no array", `{"model":"m","max_tokens":1,"messages":{}}`, "messages"},
 		{"first in the document", `{"temperature":2,"model":""}`, "temperature"},
-		{"system role", `{"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`, "messages.1.role"},
+		{"unknown role", `{"messages":[{"role":"user","content":"a"},{"role":"robot","content":"b"}]}`, "messages.1.role"},
 		{"no role", `{"messages":[{"content":"a"}]}`, "messages.0.role"},
 		{"no content", `{"messages":[{"role":"user"}]}`, "messages.0.content"},
 		{"content number", `{"messages":[{"role":"user","content":1}]}`, "messages.0.content"},
@@ -102,14 +102,11 @@ func TestCheckReadsTheHead(t *testing.T) {
 	}
 }
 
-func TestCheckTakesASystemRoleOnlyFromTheDoor(t *testing.T) {
+func TestCheckAcceptsASystemRoleInsideTheConversation(t *testing.T) {
 	body := []byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}`)
-	in := shapes.Params{SystemTurns: true}
-	if _, err := Shape.Check(body, in); err != nil {
-		t.Errorf("with system turns: %v", err)
-	}
-	if _, err := Shape.Check(body, shapes.Params{}); err == nil {
-		t.Error("without: no error")
+	head, err := Shape.Check(body, shapes.Params{})
+	if err != nil || !head.SystemTurns {
+		t.Errorf("got %+v, %v", head, err)
 	}
 }
 

@@ -24,8 +24,8 @@ func (c *checker) messages(v gjson.Result) *fault {
 	return f
 }
 
-// turn takes a system role only where the model's catalogue entry does
-// (decisions.md, Text shapes): the shape has none.
+// turn accepts a system role beside the two that the shape documents, because agents send it
+// (decisions.md, Text shapes). Models that refuse it get its text in a turn of the user.
 func (c *checker) turn(v gjson.Result) *fault {
 	if !v.IsObject() {
 		return broken("must be an object")
@@ -43,9 +43,11 @@ func (c *checker) turn(v gjson.Result) *fault {
 	switch {
 	case !role.Exists():
 		return missing("role")
-	case role.Str == "user", role.Str == "assistant", role.Str == "system" && c.systemTurns:
+	case role.Str == "user", role.Str == "assistant":
+	case role.Str == "system":
+		c.head.SystemTurns = true
 	default:
-		return broken("must be user or assistant").in("role")
+		return broken("must be user, assistant or system").in("role")
 	}
 	switch {
 	case !content.Exists():

@@ -65,7 +65,7 @@ func TestConversationKeepsTheVendorsRules(t *testing.T) {
 		{"prefill loses its white space", []dialogue.Turn{user(text("a")), assistant(text("b \n"))},
 			`[user: a | assistant: b]`, ""},
 		{"a late system message is the user's", []dialogue.Turn{user(text("a")), assistant(text("b")), user(dialogue.Part{Kind: dialogue.SystemPart, Text: "s"}), user(text("c"))},
-			`[user: a | assistant: b | user: s c]`, ""},
+			"[user: a | assistant: b | user: <system-reminder>\ns\n</system-reminder> c]", "system:folded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, rep := encoded(t, &dialogue.Request{Turns: c.turns, MaxTokens: new(int64(99))}, model())

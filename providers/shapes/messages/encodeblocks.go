@@ -24,8 +24,12 @@ func (e *encoder) block(p *dialogue.Part) (b block, ok bool, err error) {
 		return b, true, nil
 	}
 	switch p.Kind {
-	case dialogue.TextPart, dialogue.SystemPart, dialogue.RefusalPart:
+	case dialogue.TextPart, dialogue.RefusalPart:
 		b.kind, b.text, b.hint = dialogue.TextPart, p.Text, p.CacheHint
+		return b, strings.TrimSpace(p.Text) != "", nil
+	case dialogue.SystemPart:
+		e.rep.Lose("system:folded")
+		b.kind, b.text, b.hint = dialogue.TextPart, dialogue.Reminder(p.Text), p.CacheHint
 		return b, strings.TrimSpace(p.Text) != "", nil
 	case dialogue.MediaPart:
 		b.json, err = e.media(p)

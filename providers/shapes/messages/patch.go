@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
 )
 
-// Patch changes the model's name, a schema the vendor would refuse, and thinking
-// that it did not sign. Every other byte stays (translation.md 3).
+// Patch changes the model's name, a schema that the vendor would refuse, thinking that it did not
+// sign, and turns of a role that the model refuses. Every other byte stays (translation.md 3).
 func (shape) Patch(
 	body []byte, in shapes.Params, head shapes.Head, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
 ) (shapes.Call, error) {
-	p := patch{body: body, target: t, rep: rep}
+	p := patch{body: body, head: &head, target: t, rep: rep}
 	view(body).ForEach(func(key, v gjson.Result) bool {
 		p.field(key, v)
 		return true
@@ -33,13 +34,13 @@ func (shape) Patch(
 // patch collects edits of a body, in the order of the document.
 type patch struct {
 	body   []byte
+	head   *shapes.Head
 	target dialogue.Target
 	rep    *dialogue.Report
 	edits  []edit
 
 	thinking gjson.Result // the field
-	bare     bool         // the last assistant message begins without its thinking
-	goesOn   bool         // and its calls were answered
+	loop     toolLoop
 }
 
 // edit replaces body[from:to].
@@ -122,36 +123,147 @@ func (p *patch) format(v gjson.Result) bool {
 	return true
 }
 
-// messages takes out the thinking that the vendor would refuse: unsigned, or
-// sealed by a gateway. A message that had nothing else goes with it.
+// messages removes the thinking that the vendor would refuse, because it is unsigned or a gateway
+// sealed it, and folds the turns of a system role where the model refuses that role. A message
+// that had nothing else is left out.
 func (p *patch) messages(v gjson.Result) {
-	if !bytes.Contains(p.body, []byte(`thinking"`)) {
+	fold := p.head.SystemTurns && !p.target.Caps.SystemTurns
+	if !fold && !bytes.Contains(p.body, []byte(`thinking"`)) {
 		return
 	}
-	var turns []string
-	changed := false
+	turns := turnList{}
 	v.ForEach(func(_, turn gjson.Result) bool {
-		kept := thinned(turn)
+		role := turn.Get("role").Str
+		if fold && role == "system" {
+			turns.remind(turn)
+			p.rep.Lose("system:folded")
+			return true
+		}
+		kept := thinned(turn, role)
 		if kept != turn.Raw {
-			changed = true
+			turns.changed = true
+			p.rep.Lose("thinking")
 		}
 		if kept != "" {
-			p.follow(turn, kept)
-			turns = append(turns, kept)
+			p.loop.see(role, gjson.Get(kept, "content"))
+			turns.add(role, kept)
 		}
 		return true
 	})
-	if changed {
-		p.rep.Lose("thinking")
-		p.replace(v, "["+strings.Join(turns, ",")+"]")
+	if turns.flush(); turns.changed {
+		p.replace(v, "["+strings.Join(turns.all, ",")+"]")
 	}
+}
+
+// turnList collects the turns of a conversation that is being changed.
+type turnList struct {
+	all     []string
+	role    string   // of the last turn
+	notes   []string // text blocks of system turns that wait for a turn of the user
+	changed bool
+}
+
+// remind keeps what a system turn says as blocks of the user's turn before or after it. The blocks
+// stand behind the results of tools, which must come first in their turn.
+func (l *turnList) remind(turn gjson.Result) {
+	l.changed = true
+	content := turn.Get("content")
+	if content.Type == gjson.String {
+		l.notes = append(l.notes, `{"type":"text","text":`+quoted(dialogue.Reminder(content.Str))+`}`)
+	} else {
+		content.ForEach(func(_, b gjson.Result) bool {
+			note := b.Raw
+			if b.Get("type").Str == "text" {
+				if set, err := sjson.SetRaw(note, "text", quoted(dialogue.Reminder(b.Get("text").Str))); err == nil {
+					note = set
+				}
+			}
+			l.notes = append(l.notes, note)
+			return true
+		})
+	}
+	if l.role == "user" {
+		l.append()
+	}
+}
+
+func (l *turnList) add(role, turn string) {
+	if role != "user" {
+		l.flush()
+	}
+	l.all, l.role = append(l.all, turn), role
+	if role == "user" {
+		l.append()
+	}
+}
+
+// append adds the notes to the last turn, which is the user's.
+func (l *turnList) append() {
+	if len(l.notes) == 0 {
+		return
+	}
+	turn := &l.all[len(l.all)-1]
+	blocks := l.notes
+	switch content := gjson.Get(*turn, "content"); {
+	case content.Type == gjson.String && content.Str != "":
+		blocks = append([]string{`{"type":"text","text":` + content.Raw + `}`}, blocks...)
+	case content.IsArray() && content.Get("0").Exists():
+		list := strings.TrimRight(content.Raw, " \t\r\n")
+		blocks = append([]string{list[1 : len(list)-1]}, blocks...)
+	}
+	if changed, err := sjson.SetRaw(*turn, "content", "["+strings.Join(blocks, ",")+"]"); err == nil {
+		*turn = changed
+	}
+	l.notes = nil
+}
+
+// flush gives the notes a turn of their own if no turn of the user is beside them.
+func (l *turnList) flush() {
+	if len(l.notes) > 0 {
+		l.all = append(l.all, `{"role":"user","content":[`+strings.Join(l.notes, ",")+`]}`)
+		l.role, l.notes = "user", nil
+	}
+}
+
+// toolLoop learns how the latest tool loop of a conversation began. The vendor has one
+// configuration of thinking for each answer, which begins after the user's last text and goes on
+// while tools are called. So the first message of the assistant after that text decides.
+type toolLoop struct {
+	begun bool // the assistant has answered the last text of the user
+	bare  bool // that answer began without thinking
+	goes  bool // the results of its latest calls are the last turn
+}
+
+// see learns from the next turn.
+func (l *toolLoop) see(role string, content gjson.Result) {
+	switch {
+	case role == "assistant":
+		if !l.begun {
+			l.begun, l.bare = true, !strings.HasSuffix(content.Get("0.type").Str, "thinking")
+		}
+		l.goes = false
+	case !hasResult(content):
+		*l = toolLoop{}
+	default:
+		l.goes = l.begun
+	}
+}
+
+func hasResult(content gjson.Result) (found bool) {
+	if content.IsArray() {
+		content.ForEach(func(_, b gjson.Result) bool {
+			found = b.Get("type").Str == "tool_result"
+			return !found
+		})
+	}
+	return found
 }
 
 // thinned returns a message without the blocks that are refused, "" if there is
 // nothing else in it.
-func thinned(turn gjson.Result) string {
+func thinned(turn gjson.Result, role string) string {
 	content := turn.Get("content")
-	if !content.IsArray() || turn.Get("role").Str != "assistant" {
+	if !content.IsArray() || role != "assistant" {
 		return turn.Raw
 	}
 	var kept []string
@@ -183,21 +295,9 @@ func refused(b gjson.Result) bool {
 	return false
 }
 
-// follow learns how the conversation ends: whether the model is to go on with
-// calls of a message that lost the thinking in front of them.
-func (p *patch) follow(turn gjson.Result, kept string) {
-	switch {
-	case turn.Get("role").Str == "assistant":
-		p.bare = kept != turn.Raw && !strings.HasSuffix(gjson.Get(kept, "content.0.type").Str, "thinking")
-		p.goesOn = false
-	case p.bare:
-		p.goesOn = turn.Get("content.0.type").Str == "tool_result"
-	}
-}
-
 // apply makes the edits, if there are any.
 func (p *patch) apply() []byte {
-	if p.goesOn && p.thinking.Get("type").Str == "enabled" {
+	if p.loop.goes && p.loop.bare && p.thinking.Get("type").Str == "enabled" {
 		// The vendor wants the thinking back, or no thinking (wire/messages.md 6).
 		p.rep.Lose("reasoning:history")
 		p.replace(p.thinking, `{"type":"disabled"}`)

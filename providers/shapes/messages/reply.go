@@ -134,6 +134,6 @@ func writeCitation(w *jsonw.Writer, c *dialogue.Citation) {
 }
 
 // citable reports whether the shape has a form for a citation.
-func citable(c *dialogue.Citation) bool {
+func citable(c dialogue.Citation) bool {
 	return c.URL != "" || c.Origin == Name && len(c.Opaque) > 0
 }

@@ -438,3 +438,21 @@ func (o *order) end() {
 		o.t.Fatal("no end")
 	}
 }
+
+// Strict clients refuse null, so text blocks without citations leave the member out.
+func TestCitationsAreLeftOutWhereThereAreNone(t *testing.T) {
+	for _, mode := range []shapes.Mode{shapes.Stream, shapes.Whole} {
+		emitter := Shape.NewEmitter(&dialogue.Request{Inbound: Name}, mode, newEnv())
+		var out []byte
+		for _, ev := range []dialogue.Event{
+			{Kind: dialogue.EventStart}, {Kind: dialogue.EventOpen, PartKind: dialogue.TextPart},
+			{Kind: dialogue.EventDelta, Text: "a", Citations: []dialogue.Citation{{Title: "no address"}}},
+			{Kind: dialogue.EventClose}, {Kind: dialogue.EventFinish}, {Kind: dialogue.EventEnd},
+		} {
+			out = emitter.Emit(out, &ev)
+		}
+		if text := string(out); strings.Contains(text, "citations") || !strings.Contains(text, `"text":"a"`) {
+			t.Errorf("mode %d: %s", mode, text)
+		}
+	}
+}

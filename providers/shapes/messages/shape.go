@@ -36,7 +36,7 @@ var descriptor = shapes.Descriptor{
 	},
 	Defaults: dialogue.Capabilities{
 		StructuredOutputs: true, Thinking: dialogue.ThinkingEffort, ImagesIn: true, FilesIn: true, AudioIn: true,
-		Sampling: true, Prefill: true,
+		Sampling: true, Prefill: true, SystemTurns: true,
 	},
 	Models: &models,
 	Probe: shapes.Probe{
@@ -49,7 +49,7 @@ var descriptor = shapes.Descriptor{
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
 	BindsSchema: true, DropsBounds: true, ShowsThoughts: true, FileIDs: "anthropic", ReplaysParts: true,
-	CacheHints: true, Overloaded529: true, SystemTurns: true, Proof: dialogue.SignatureProof,
+	CacheHints: true, Overloaded529: true, Proof: dialogue.SignatureProof,
 }
 
 const (

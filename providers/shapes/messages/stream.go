@@ -257,7 +257,6 @@ func (e *streamEmitter) show(dst []byte, p *outPart) []byte {
 	default:
 		w.Key("type").String("text")
 		w.Key("text").String("")
-		w.Key("citations").Null()
 	}
 	w.End()
 	dst = send(w)
@@ -313,7 +312,7 @@ func (e *streamEmitter) cite(dst []byte, p *outPart, citations []dialogue.Citati
 		return dst
 	}
 	for i := range citations {
-		if !citable(&citations[i]) {
+		if !citable(citations[i]) {
 			continue
 		}
 		w := event(dst, blockDelta)

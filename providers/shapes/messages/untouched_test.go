@@ -55,6 +55,74 @@ func TestPatchChangesNothingElse(t *testing.T) {
 	}
 }
 
+// A system role inside the conversation is sent as it is, unless the model refuses it. Then its text
+// is in the user's turn beside it, behind the results of tools.
+func TestASystemTurnIsPassedOnOrFolded(t *testing.T) {
+	const note = `{"type":"text","text":"<system-reminder>\nb\n</system-reminder>"}`
+	const system, call = `{"role":"system","content":"b"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"1"}]}`
+	const user, answered = `{"role":"user","content":`, `{"type":"tool_result","tool_use_id":"1"}`
+	const said, more = `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":"c"}`
+	const marked = `"cache_control":{"type":"ephemeral"}}]}`
+	for _, c := range []struct{ name, turns, want string }{
+		{"behind a user's text", user + `"a"},` + system, user + `[{"type":"text","text":"a"},` + note + `]}`},
+		{"behind a user's blocks", user + `[{"type":"text","text":"a"} ]},` + system,
+			user + `[{"type":"text","text":"a"} ,` + note + `]}`},
+		{"first", system + `,` + user + `""}`, user + `[` + note + `]}`},
+		{"between a call and its result", call + `,` + system + `,` + user + `[` + answered + `]}`,
+			call + `,` + user + `[` + answered + `,` + note + `]}`},
+		{"between answers", said + `,` + system + `,` + more, said + `,` + user + `[` + note + `]},` + more},
+		{"last, with a mark", said + `,{"role":"system","content":[{"type":"text","text":"b",` + marked,
+			said + `,` + user + `[{"type":"text","text":"<system-reminder>\nb\n</system-reminder>",` + marked},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			body := `{"model":"up","system":"s","messages":[` + c.turns + `],"max_tokens":1}`
+			head := shapes.Head{SystemTurns: true}
+			for _, accepts := range []bool{true, false} {
+				target, rep, want, losses := model(), new(dialogue.Report), body, ""
+				if target.Caps.SystemTurns = accepts; !accepts {
+					want, losses = strings.Replace(body, c.turns, c.want, 1), "system:folded"
+				}
+				call, err := Shape.Patch([]byte(body), inbound(), head, target, rep, newEnv())
+				if err != nil || string(call.Body) != want || rep.Header() != losses {
+					t.Errorf("accepts %t: %v, losses %q\ngot  %s\nwant %s", accepts, err, rep.Header(), call.Body, want)
+				}
+			}
+		})
+	}
+}
+
+// The first message of the assistant after the user's last text decides whether the tool loop goes
+// on with thinking, so one step without it changes nothing.
+func TestTheBeginningOfAToolLoopDecidesAboutThinking(t *testing.T) {
+	const (
+		asked   = `{"role":"user","content":"a"}`
+		thought = `{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"S"},` +
+			`{"type":"tool_use","id":"1"}]}`
+		bare   = `{"role":"assistant","content":[{"type":"tool_use","id":"1"}]}`
+		result = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"},{"type":"text","text":"note"}]}`
+	)
+	for _, c := range []struct {
+		name, turns string
+		thinks      bool
+	}{
+		{"no loop", asked, true},
+		{"begun with thinking", asked + "," + thought + "," + result, true},
+		{"a step without", asked + "," + thought + "," + result + "," + bare + "," + result, true},
+		{"begun without", asked + "," + bare + "," + result, false},
+		{"begun without, then with", asked + "," + bare + "," + result + "," + thought + "," + result, false},
+		{"an earlier loop", asked + "," + bare + "," + result + "," + asked, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rep := new(dialogue.Report)
+			body := `{"model":"up","messages":[` + c.turns + `],"thinking":{"type":"enabled","budget_tokens":1024}}`
+			call, err := Shape.Patch([]byte(body), inbound(), shapes.Head{}, model(), rep, newEnv())
+			if thinks := string(call.Body) == body; err != nil || thinks != c.thinks || thinks != (rep.Header() == "") {
+				t.Errorf("%v, losses %q, got %s", err, rep.Header(), call.Body)
+			}
+		})
+	}
+}
+
 func TestPatchClosesObjectsAndStripsBounds(t *testing.T) {
 	rep := new(dialogue.Report)
 	body := `{"model":"up","output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"integer","minimum":1}}}}}}`

@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"slices"
+
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 )
@@ -85,21 +87,13 @@ func writeAnswer(w *jsonw.Writer, p *dialogue.ReplyPart) {
 	w.Object()
 	w.Key("type").String("text")
 	w.Key("text").String(p.Text)
-	w.Key("citations")
-	none := true
-	for i := range p.Citations {
-		if !citable(&p.Citations[i]) {
-			continue
+	if slices.ContainsFunc(p.Citations, citable) { // strict clients refuse null
+		w.Key("citations").Array()
+		for i := range p.Citations {
+			if citable(p.Citations[i]) {
+				writeCitation(w, &p.Citations[i])
+			}
 		}
-		if none {
-			w.Array()
-			none = false
-		}
-		writeCitation(w, &p.Citations[i])
-	}
-	if none {
-		w.Null()
-	} else {
 		w.End()
 	}
 	w.End()

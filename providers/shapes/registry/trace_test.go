@@ -36,7 +36,7 @@ type trace struct{ body, losses, refused, enforced string }
 // translated is all that a request has become: what the upstream reads, what the
 // client is told of it, or why it was refused.
 func translated(in, out *shapes.Shape, body []byte) (trace, error) {
-	env, inbound := newEnv(), shapes.Params{Path: "/v1", SystemTurns: true}
+	env, inbound := newEnv(), shapes.Params{Path: "/v1"}
 	if in.Name == dialoguetest.Gemini {
 		inbound.Model = "m"
 	}
