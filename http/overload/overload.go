@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
@@ -39,6 +40,8 @@ type Limiter struct {
 	// Operators have a reserve beyond the limits, so that they can look at an overload
 	// and end it. It is bounded, because any client can send requests to their paths.
 	reservedRequests, reservedBodies *share.Pool
+	// expected is the number of bytes that buffers have for bodies which have not arrived.
+	expected atomic.Int64
 }
 
 const (
@@ -70,7 +73,14 @@ func (i *Limiter) Pools() (requests, bodies *share.Pool) { return i.requests, i.
 // because that counts the body as it arrives instead of trusting the length in the header, and
 // calls End on the Share.
 func (i *Limiter) Enter(r *http.Request) (counted *http.Request, s *Share, err error) {
-	s = &Share{Context: r.Context(), owner: address(r), requests: i.requests, bodies: i.bodies, length: r.ContentLength}
+	s = &Share{
+		Context:  r.Context(),
+		limiter:  i,
+		owner:    address(r),
+		requests: i.requests,
+		bodies:   i.bodies,
+		length:   r.ContentLength,
+	}
 	if i.requests.Take(s.owner, 1) != nil {
 		// The refusal does not blame the address, because many clients may share it.
 		return nil, nil, envelope.Overloaded(share.Requests)
@@ -89,6 +99,7 @@ func (i *Limiter) EnterReserved(r *http.Request) (counted *http.Request, s *Shar
 	}
 	s = &Share{
 		Context:  r.Context(),
+		limiter:  i,
 		owner:    address(r),
 		requests: i.reservedRequests,
 		bodies:   i.reservedBodies,
@@ -134,11 +145,13 @@ func address(r *http.Request) string {
 // of the request, and only the goroutine that reads the body may use it.
 type Share struct {
 	context.Context
+	limiter          *Limiter
 	owner            string
 	requests, bodies *share.Pool
 	body             io.ReadCloser
 	length           int64 // of the body as its header claims, or -1
 	held             int64
+	expected         int64 // bytes of the body that Limiter.expected counts
 }
 
 type key struct{}
@@ -174,9 +187,40 @@ func Claim(ctx context.Context, owner state.Owner) error {
 	return nil
 }
 
+// AllowBuffer reports whether the reader of a body may allocate a buffer for its whole length before the
+// body has arrived. Otherwise the buffer must grow with what arrives, which costs copies but never holds
+// much more memory than the client has sent. All bodies together may have a quarter of the bytes of the
+// limit in such buffers, because a header costs its client nothing. The answer holds until Read has
+// returned the last of the body or an error.
+func AllowBuffer(ctx context.Context, length int64) bool {
+	s, ok := ctx.Value(key{}).(*Share)
+	if !ok || s.expected > 0 {
+		return false
+	}
+	most := s.bodies.Most()
+	if most > 0 && length > most {
+		return false // it will be refused
+	}
+	if i := s.limiter; i.expected.Add(length) > most/2 && most > 0 {
+		i.expected.Add(-length)
+		return false
+	}
+	s.expected = length
+	return true
+}
+
+// arrived ends what AllowBuffer has allowed.
+func (s *Share) arrived() {
+	s.limiter.expected.Add(-s.expected)
+	s.expected = 0
+}
+
 // Read implements io.Reader. It returns a *dialogue.Error if there is no room for more.
 func (s *Share) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
+	if err != nil {
+		s.arrived()
+	}
 	refused := s.bodies.Take(s.owner, int64(n))
 	if refused == nil {
 		s.held += int64(n)
@@ -193,6 +237,7 @@ func (s *Share) Close() error { return s.body.Close() }
 
 // End releases the room that the request holds. The body must not be read afterwards.
 func (s *Share) End() {
+	s.arrived()
 	s.requests.Give(s.owner, 1)
 	s.bodies.Give(s.owner, s.held)
 	s.held = 0

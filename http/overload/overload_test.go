@@ -201,3 +201,47 @@ func TestLimitsChangeAtOnceAndZeroIsNone(t *testing.T) {
 		readAll(t, r, strings.Repeat("x", 100))
 	}
 }
+
+// A quarter of the bytes of the limit may be in buffers for bodies that have not arrived, because a header with
+// a length costs its client nothing.
+func TestBuffersForBodiesThatHaveNotArrivedAreBounded(t *testing.T) {
+	const length = 1 << 20
+	i := overload.New(overload.Limits{Requests: 100, BodyBytes: 8 * length})
+	big := func() (*http.Request, *overload.Share) {
+		return claimed(t, i, "user:a", post("", strings.Repeat("x", length)))
+	}
+	first, firstShare := big()
+	second, secondShare := big()
+	third, _ := big()
+	if !overload.AllowBuffer(first.Context(), length) || !overload.AllowBuffer(second.Context(), length) {
+		t.Fatal("a buffer was not allowed although there is room")
+	}
+	if overload.AllowBuffer(third.Context(), length) {
+		t.Fatal("a third buffer was allowed, which is more than a quarter of the limit")
+	}
+	if overload.AllowBuffer(first.Context(), 1) {
+		t.Fatal("a second buffer was allowed for one body")
+	}
+	if _, err := io.Copy(io.Discard, first.Body); err != nil {
+		t.Fatal(err)
+	}
+	if !overload.AllowBuffer(third.Context(), length) {
+		t.Fatal("the room of a body that has arrived was not given back")
+	}
+	fourth, _ := big()
+	secondShare.End()
+	if !overload.AllowBuffer(fourth.Context(), length) {
+		t.Fatal("the room of a request that has ended was not given back")
+	}
+	firstShare.End()
+	fifth, _ := big()
+	if overload.AllowBuffer(fifth.Context(), length) {
+		t.Fatal("the room of a body that has arrived was given back twice")
+	}
+	if overload.AllowBuffer(fifth.Context(), 5*length) {
+		t.Fatal("a buffer was allowed for a body that no owner may send")
+	}
+	if overload.AllowBuffer(t.Context(), 1) {
+		t.Fatal("a buffer was allowed for a request that is not counted")
+	}
+}

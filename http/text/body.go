@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"stagedoor/http/overload"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/fields"
 	"stagedoor/providers/upstream"
@@ -19,36 +20,56 @@ import (
 
 // Limits of a request body (faults.md 3).
 const (
-	maxBody       = 32 << 20
-	bodyIdle      = 10 * time.Second // between two reads; the server sets the deadline of the first
-	bodyGrace     = 30 * time.Second // after which the average rate must be at least bodyRate
-	bodyRate      = 1 << 10          // bytes a second
-	firstBody     = 1 << 20          // the most that is allocated for a Content-Length before data arrives
-	minPooledBody = 8 << 10
-	maxPooledBody = 256 << 10
-	maxParam      = 256 // of a client's own name in an error
+	maxBody   = 32 << 20
+	bodyIdle  = 10 * time.Second // between two reads; the server sets the deadline of the first
+	bodyGrace = 30 * time.Second // after which the average rate must be at least bodyRate
+	bodyRate  = 1 << 10          // bytes a second
+	firstBody = 1 << 20          // the most that is allocated for a Content-Length without permission
+	maxParam  = 256              // of a client's own name in an error
 )
 
-type body struct{ b []byte }
-
-// bodies pools the buffers of large bodies. Small bodies get a buffer of exactly their size, because a
-// stream keeps the body of its request until it ends, and thousands of streams would keep thousands
-// of half-empty buffers.
-var bodies = sync.Pool{New: func() any { return new(body) }}
-
-func newBody(length int64) *body {
-	if length >= 0 && length < minPooledBody {
-		return &body{b: make([]byte, 0, length+1)}
-	}
-	return bodies.Get().(*body)
+type body struct {
+	b    []byte
+	from *sync.Pool // nil: the buffer is not pooled
 }
 
-// free returns the buffer to the pool, unless an upstream client may still read it: it keeps bodies of
+// Buffers of large bodies are pooled by size. There are four sizes for each power of two, so that at most a
+// fifth of a buffer is unused. A new buffer of megabytes costs page faults and the clearing of its memory,
+// which is as much time as to receive the body. Small bodies get a buffer of exactly their size, because a
+// stream keeps the body of its request until it ends, and thousands of streams would keep thousands of
+// half-empty buffers.
+const (
+	minPooledBody = 8 << 10
+	bodySizes     = 4*12 + 1 // up to maxBody
+)
+
+var bodies [bodySizes]sync.Pool
+
+// bodySize returns the bytes of the buffers of a pool. They have room beyond the round number, because a read
+// that finds the end of a body needs a byte.
+func bodySize(i int) int { return (4+i%4)<<(i/4)*(minPooledBody/4) + 64 }
+
+// newBody returns an empty body with room for n bytes or more.
+func newBody(n int) *body {
+	if n <= minPooledBody {
+		return &body{b: make([]byte, 0, n)}
+	}
+	i := 0
+	for bodySize(i) < n {
+		i++
+	}
+	if b, ok := bodies[i].Get().(*body); ok {
+		return b
+	}
+	return &body{b: make([]byte, 0, bodySize(i)), from: &bodies[i]}
+}
+
+// free returns the buffer to its pool, unless an upstream client may still read it: it keeps bodies of
 // up to upstream.MaxKept bytes.
 func (b *body) free() {
-	if len(b.b) > upstream.MaxKept && cap(b.b) >= minPooledBody && cap(b.b) <= maxPooledBody {
+	if b.from != nil && len(b.b) > upstream.MaxKept {
 		b.b = b.b[:0]
-		bodies.Put(b)
+		b.from.Put(b)
 	}
 }
 
@@ -62,12 +83,20 @@ func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	if err := checkMedia(r.Header); err != nil {
 		return nil, err
 	}
-	buf := newBody(r.ContentLength)
-	if err := buf.read(w, r); err != nil {
-		buf.free()
-		return nil, err
+	return receiveBody(w, r)
+}
+
+// roomFor returns the bytes of the first buffer for the body of r: all of it if that is allowed before the
+// body has arrived.
+func roomFor(r *http.Request) int {
+	switch length := r.ContentLength; {
+	case length < 0:
+		return minPooledBody
+	case length > firstBody && !overload.AllowBuffer(r.Context(), length):
+		return firstBody + 1
+	default:
+		return int(length) + 1
 	}
-	return buf, nil
 }
 
 func tooLarge() *dialogue.Error {
@@ -101,34 +130,30 @@ func unsupportedMedia(message string) *dialogue.Error {
 	return dialogue.UnsupportedMedia(message)
 }
 
-// read fills b with the body. A client that pauses for bodyIdle or sends more slowly than bodyRate gets
+// receiveBody reads the body of r. A client that pauses for bodyIdle or sends more slowly than bodyRate gets
 // an error.
-func (b *body) read(w http.ResponseWriter, r *http.Request) error {
+func receiveBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+	b := newBody(roomFor(r))
 	rc := http.NewResponseController(w)
-	room := int(min(r.ContentLength, firstBody)) + 1
-	if room == 0 {
-		room = minPooledBody // unknown length
-	}
-	if cap(b.b) < room {
-		b.b = make([]byte, 0, room)
-	}
 	for start := (time.Time{}); ; {
 		if len(b.b) > maxBody {
+			b.free()
 			w.Header().Set("Connection", "close")
-			return tooLarge()
+			return nil, tooLarge()
 		}
 		if len(b.b) == cap(b.b) {
-			b.grow(r.ContentLength)
+			b = b.grown()
 		}
 		n, err := r.Body.Read(b.b[len(b.b):min(cap(b.b), maxBody+1)])
 		b.b = b.b[:len(b.b)+n]
 		switch {
 		case err == io.EOF:
 			_ = rc.SetReadDeadline(time.Time{}) // fails only for a ResponseWriter without deadlines
-			return nil
+			return b, nil
 		case err != nil:
+			b.free()
 			w.Header().Set("Connection", "close")
-			return badBody(err)
+			return nil, badBody(err)
 		}
 		now := time.Now()
 		if start.IsZero() {
@@ -138,16 +163,13 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// grow doubles the buffer, but not beyond the Content-Length. The client has sent enough of the body
-// by now for the length to be credible.
-func (b *body) grow(length int64) {
-	room := 2 * cap(b.b)
-	if length >= int64(len(b.b)) {
-		room = min(room, int(min(length, maxBody))+1)
-	}
-	more := make([]byte, len(b.b), max(room, len(b.b)+1))
-	copy(more, b.b)
-	b.b = more
+// grown returns the body in a buffer of twice the size, and gives the old one back. The client has sent as
+// much as the new room by then.
+func (b *body) grown() *body {
+	more := newBody(min(2*cap(b.b), maxBody+1))
+	more.b = append(more.b, b.b...)
+	b.free()
+	return more
 }
 
 // bodyDeadline returns when the next piece of a body must have arrived, after n bytes of it.

@@ -43,7 +43,7 @@ type checker struct {
 
 	hasMessages           bool
 	logprobs, topLogprobs bool
-	carriers              bool // some message has reasoning_details
+	carriers              bool // some message has reasoning_details, or an image that may be too large
 	audio, wantsAudio     bool
 	maxTokens             int64 // deprecated, counts if the newer one is absent
 }
@@ -60,7 +60,7 @@ func check(body []byte) (shapes.Head, error) {
 	if k.Head.MaxTokens < 0 {
 		k.Head.MaxTokens = k.maxTokens
 	}
-	k.Head.Plain = !k.carriers && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage) && len(body) <= maxImage
+	k.Head.Plain = !k.carriers && !k.Head.Structured && (!k.UsageSaid || k.Head.IncludeUsage)
 	return k.Head, nil
 }
 

@@ -16,8 +16,8 @@ var partKinds = map[string][]string{
 	"function":  {"text"},
 }
 
-// messages also reports whether any of them has reasoning_details, in which a
-// gateway's seals travel.
+// messages also reports whether any of them has something that patch may have to take
+// out: reasoning_details, which may hold a gateway's seals, or a large image.
 func messages(r *fields.Reader) (carriers bool, err error) {
 	n := 0
 	err = r.Array(func(i int) error {
@@ -40,7 +40,7 @@ type seen struct {
 	parts   []string // kinds that were met before the role
 	answers bool     // tool_call_id
 	named   bool
-	carrier bool // reasoning_details
+	carrier bool // reasoning_details, or an image that may be too large
 }
 
 // message checks one message. The role may stand behind the content, so what
@@ -103,7 +103,8 @@ func (m *seen) read(r *fields.Reader) error {
 		n := 0
 		err := r.Array(func(i int) error {
 			n = i + 1
-			kind, err := part(r)
+			kind, large, err := part(r)
+			m.carrier = m.carrier || large
 			switch {
 			case err != nil:
 				return err
@@ -168,8 +169,8 @@ var payloads = []payload{
 }
 
 // part checks one content part and returns its type, which may stand behind the
-// members whose meaning it decides.
-func part(r *fields.Reader) (kind string, err error) {
+// members whose meaning it decides. large reports an image that may be over the limit.
+func part(r *fields.Reader) (kind string, large bool, err error) {
 	var brought string
 	err = r.Object(func(name []byte) (err error) {
 		if string(name) == "type" {
@@ -179,20 +180,23 @@ func part(r *fields.Reader) (kind string, err error) {
 		for _, p := range payloads {
 			if string(name) == p.kind && (kind == "" || kind == p.kind) {
 				brought = p.kind
-				return p.rule(r)
+				start := r.Pos()
+				err = p.rule(r)
+				large = p.kind == "image_url" && r.Pos()-start >= maxImage
+				return err
 			}
 		}
 		return nil
 	})
 	switch {
 	case err != nil:
-		return "", err
+		return "", false, err
 	case kind == "":
-		return "", r.Lacks("type")
+		return "", false, r.Lacks("type")
 	case brought != kind:
-		return "", r.Lacks(kind)
+		return "", false, r.Lacks(kind)
 	}
-	return kind, nil
+	return kind, large, nil
 }
 
 func partKind(r *fields.Reader) (string, error) {

@@ -300,6 +300,10 @@ func TestCheckRefusesWhatIsNotValidJSON(t *testing.T) {
 // removes. It must come out as if it had looked.
 func TestPlainRequestsArePatchedAlike(t *testing.T) {
 	seal := `{"role":"assistant","content":"","reasoning_details":[{"data":"sd1.x"}]}`
+	large := strings.Repeat("abcd", 3<<20)
+	image := func(data string) string {
+		return `{"image_url":{"url":"data:image/png;base64,` + data + `"},"type":"image_url"}`
+	}
 	rows := []struct {
 		name, body string
 		plain      bool
@@ -313,6 +317,9 @@ func TestPlainRequestsArePatchedAlike(t *testing.T) {
 		{"JSON wanted", with(`,"response_format":{"type":"json_object"}`), false},
 		{"seal in the history", saying(`{"role":"user","content":"a"},` + seal), false},
 		{"mark of a seal in a prompt", saying(`{"role":"user","content":"sd1."}`), true},
+		{"more text than an image may have", saying(`{"role":"user","content":"` + large + `"}`), true},
+		{"small image", saying(`{"role":"user","content":[` + image("abcd") + `]}`), true},
+		{"large image", saying(`{"role":"user","content":[` + image(large) + `,{"type":"text","text":"a"}]}`), false},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
