@@ -3,8 +3,6 @@ package state
 import (
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -18,11 +16,11 @@ type AccessToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-var accessTokens = table[AccessToken]{
-	durable: journal.Token,
-	id:      func(a *AccessToken) string { return a.ID },
-	expires: func(a *AccessToken) time.Time { return a.Expires },
-	more:    map[string]*memdb.IndexSchema{byHash: hashIndex(accessHash)},
+var accessTokens = Table[AccessToken]{
+	Name:    journal.Token,
+	ID:      func(a *AccessToken) string { return a.ID },
+	Expires: func(a *AccessToken) time.Time { return a.Expires },
+	Indexes: map[string]Index[AccessToken]{ByHash: HashIndex(accessHash)},
 }
 
 func accessHash(a *AccessToken) *Hash { return &a.Hash }
@@ -30,28 +28,28 @@ func accessHash(a *AccessToken) *Hash { return &a.Hash }
 // AccessByHash finds an access token that has not expired, with its grant, which
 // may have been revoked.
 func (v View) AccessByHash(h Hash) (AccessToken, Grant, bool) {
-	r := accessTokens.byHash(v.txn, h, accessHash)
-	if r == nil || !v.now.Before(r.rec.Expires) {
+	r := accessTokens.FindHash(v, h, accessHash)
+	if r == nil || !v.Now().Before(r.Rec.Expires) {
 		return AccessToken{}, Grant{}, false
 	}
-	g, ok := v.Grant(r.rec.Grant)
-	return r.rec, g, ok
+	g, ok := v.Grant(r.Rec.Grant)
+	return r.Rec, g, ok
 }
 
 // PutAccess keeps a.
 func (tx *Tx) PutAccess(a AccessToken) error {
-	if err := checkID(a.ID); err != nil {
+	if err := CheckID(a.ID); err != nil {
 		return err
 	}
-	if err := accessTokens.takes(tx.mem, &a, accessHash); err != nil {
+	if err := accessTokens.CheckHash(tx.View(), &a, accessHash); err != nil {
 		return err
 	}
-	return accessTokens.put(tx, a)
+	return accessTokens.Put(tx, a)
 }
 
 // RemoveAccess ends an access token alone; an unknown one is none.
 func (tx *Tx) RemoveAccess(id string) {
-	if r := accessTokens.get(tx.mem, id); r != nil {
-		accessTokens.remove(tx, r)
+	if r := accessTokens.Get(tx.View(), id); r != nil {
+		accessTokens.Remove(tx, r)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -66,10 +64,10 @@ func (a *Account) owes(amount int64) bool { return amount <= maxSpent-a.Spent }
 // maxSpent bounds what an account can ever have spent.
 const maxSpent = 1000 * MaxCredits
 
-var accounts = table[Account]{
-	durable: journal.Balance,
-	id:      func(a *Account) string { return a.ID },
-	encode:  (*Account).encode,
+var accounts = Table[Account]{
+	Name:   journal.Balance,
+	ID:     func(a *Account) string { return a.ID },
+	Encode: (*Account).encode,
 }
 
 func (a *Account) encode() []byte {
@@ -100,32 +98,26 @@ func checkAccount(id string) error {
 }
 
 // Account returns an account; one that no money has moved on is empty.
-func (s *State) Account(id string) Account { return accountOf(s.snapshot(), id) }
+func (s *State) Account(id string) Account { return accountOf(s.View(), id) }
 
 // Accounts lists the accounts that money has moved on, by name.
 func (s *State) Accounts() []Account {
-	var found []Account
-	accounts.from(s.snapshot(), byID, nil, func(r *row[Account]) bool {
-		found = append(found, r.rec)
-		return true
-	})
-	return found
+	return accounts.List(s.View(), ByID, nil)
 }
 
-func accountOf(txn *memdb.Txn, id string) Account {
-	if r := accounts.get(txn, id); r != nil {
-		return r.rec
+func accountOf(v View, id string) Account {
+	if r := accounts.Get(v, id); r != nil {
+		return r.Rec
 	}
 	return Account{ID: id}
 }
 
 // lastEntry is the sequence of the last ledger entry: every entry is the last
 // one of its account when it is written.
-func lastEntry(txn *memdb.Txn) uint64 {
+func lastEntry(v View) uint64 {
 	last := uint64(0)
-	accounts.from(txn, byID, nil, func(r *row[Account]) bool {
-		last = max(last, r.rec.Last)
-		return true
-	})
+	for a := range accounts.All(v) {
+		last = max(last, a.Last)
+	}
 	return last
 }

@@ -5,36 +5,32 @@ import (
 	"fmt"
 )
 
-// adminToken is the name of the fact that is the hash of the token of
-// administration that was made by command.
+// adminToken is the name of the fact that is the hash of the administration token that a command made.
 const adminToken = "admin-token"
 
-// AdminToken is the hash of the token that SetAdminToken kept; false: none was
-// made.
+// AdminToken returns the hash of the token that SetAdminToken kept, if there is one.
 func (s *State) AdminToken() (Hash, bool) {
-	r := facts.get(s.snapshot(), adminToken)
-	if r == nil || len(r.rec.Value) != len(Hash{}) {
+	value, _ := s.View().Fact(adminToken)
+	if len(value) != len(Hash{}) {
 		return Hash{}, false
 	}
-	return Hash(r.rec.Value), true
+	return Hash(value), true
 }
 
-// SetAdminToken replaces the token of administration.
+// SetAdminToken replaces the administration token.
 func (s *State) SetAdminToken(ctx context.Context, h Hash) error {
-	return s.do(ctx, func(tx *Tx) error {
+	return Run(ctx, s, func(tx *Tx) error {
 		if h == (Hash{}) {
-			return fmt.Errorf("%w: an empty token of administration", ErrInvalid)
+			return fmt.Errorf("%w: an empty administration token", ErrInvalid)
 		}
-		return facts.put(tx, fact{Name: adminToken, Value: h[:]})
+		return tx.PutFact(adminToken, h[:])
 	})
 }
 
-// RemoveAdminToken forgets the token of administration; none is no error.
+// RemoveAdminToken removes the administration token, if there is one.
 func (s *State) RemoveAdminToken(ctx context.Context) error {
-	return s.do(ctx, func(tx *Tx) error {
-		if r := facts.get(tx.mem, adminToken); r != nil {
-			facts.remove(tx, r)
-		}
+	return Run(ctx, s, func(tx *Tx) error {
+		tx.RemoveFact(adminToken)
 		return nil
 	})
 }

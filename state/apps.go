@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -40,7 +38,7 @@ func (a *App) Authenticates(h Hash, now time.Time) bool {
 }
 
 func (a *App) check() error {
-	if checkID(a.ClientID) != nil || a.Secret == (Hash{}) || a.RedirectURI == "" {
+	if CheckID(a.ClientID) != nil || a.Secret == (Hash{}) || a.RedirectURI == "" {
 		return fmt.Errorf("%w: app %d", ErrInvalid, a.ID)
 	}
 	return nil
@@ -51,38 +49,38 @@ const (
 	byOwner  = "owner"
 )
 
-var apps = table[App]{
-	durable: journal.App,
-	id:      func(a *App) string { return number(a.ID) },
-	more: map[string]*memdb.IndexSchema{
-		byClient: {Name: byClient, Unique: true, Indexer: index[App](func(a *App) []byte { return terminated(a.ClientID) })},
-		byOwner:  {Name: byOwner, Indexer: index[App](func(a *App) []byte { return numbers(a.Owner) })},
+var apps = Table[App]{
+	Name: journal.App,
+	ID:   func(a *App) string { return NumberID(a.ID) },
+	Indexes: map[string]Index[App]{
+		byClient: {Unique: true, Key: func(a *App) []byte { return TextKey(a.ClientID) }},
+		byOwner:  {Key: func(a *App) []byte { return NumberKey(a.Owner) }},
 	},
 }
 
 // App returns an app, disabled or not.
-func (v View) App(id int64) (App, bool) { return found(apps.get(v.txn, number(id))) }
+func (v View) App(id int64) (App, bool) { return apps.Get(v, NumberID(id)).Record() }
 
 // AppByClientID finds an app by its public id.
 func (v View) AppByClientID(clientID string) (App, bool) {
-	return found(apps.first(v.txn, byClient, terminated(clientID)))
+	return apps.First(v, byClient, TextKey(clientID)).Record()
 }
 
 // Apps lists the apps of an owner, oldest first; 0: everybody's.
 func (v View) Apps(owner int64) []App {
 	if owner == 0 {
-		return records(apps.under(v.txn, byID, nil))
+		return apps.List(v, ByID, nil)
 	}
-	return records(apps.under(v.txn, byOwner, numbers(owner)))
+	return apps.List(v, byOwner, NumberKey(owner))
 }
 
 // AddApp keeps a new app under the next id, which it returns with it.
 func (tx *Tx) AddApp(a App) (App, error) {
 	a.ID = 1
-	if last := apps.last(tx.mem); last != nil {
-		a.ID = last.rec.ID + 1
+	if last := apps.Last(tx.View()); last != nil {
+		a.ID = last.Rec.ID + 1
 	}
-	a.Created = tx.now
+	a.Created = tx.Now()
 	return a, tx.PutApp(a)
 }
 
@@ -91,8 +89,8 @@ func (tx *Tx) PutApp(a App) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	if other := apps.first(tx.mem, byClient, terminated(a.ClientID)); other != nil && other.rec.ID != a.ID {
+	if other := apps.First(tx.View(), byClient, TextKey(a.ClientID)); other != nil && other.Rec.ID != a.ID {
 		return fmt.Errorf("client id of app %d: %w", a.ID, ErrExists)
 	}
-	return apps.put(tx, a)
+	return apps.Put(tx, a)
 }

@@ -28,8 +28,8 @@ const maxBookErrors = 20
 // A settlement may leave a debt. It is for an operator and for tests; nothing may change
 // meanwhile.
 func (s *State) CheckBooks(ctx context.Context) (Books, error) {
-	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, folded: foldedThrough(s.snapshot())}
-	if err := s.store.Range(ctx, journal.Folded, nil, nil, 0, func(rec journal.Record) error {
+	b := auditor{accounts: map[string]*Account{}, open: map[uint64]*Hold{}, folded: foldedThrough(s.View())}
+	if err := s.Range(ctx, journal.Folded, nil, nil, 0, func(rec journal.Record) error {
 		c, err := decodeCheckpoint(rec)
 		if err == nil {
 			b.checkpoint(&c)

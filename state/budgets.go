@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -95,59 +94,6 @@ func (k *Key) State(now time.Time) string {
 
 // Limit is the key's budget.
 func (k *Key) Limit() Budget { return Budget{Amount: k.Budget, Window: k.Window} }
-
-// BudgetScopes returns the scopes whose budgets bound the requests of a key that are
-// charged to account, beside the user's: the key's own and the group's. What a request
-// costs is counted for each.
-func (s *State) BudgetScopes(key, account string) []Scope {
-	var all []Scope
-	if key != "" {
-		all = append(all, Scope{KeyScope, key})
-	}
-	if u := s.roster.find(account); u != nil {
-		if g := s.roster.groupOf(u); g != nil {
-			all = append(all, g.Scope())
-		}
-	}
-	return all
-}
-
-// BudgetOf returns the budget of a scope as it is now. A key that is not in the store
-// has none.
-func (s *State) BudgetOf(scope Scope) Budget {
-	switch scope.Kind {
-	case UserScope:
-		if u := s.roster.find(scope.ID); u != nil {
-			return u.Ceiling.Limit()
-		}
-		return Budget{}
-	case GroupScope:
-		return s.groupBudget(scope.ID)
-	}
-	if r := keys.get(s.snapshot(), scope.ID); r != nil {
-		return r.rec.Limit()
-	}
-	return Budget{}
-}
-
-func (s *State) groupBudget(id string) Budget {
-	n, err := strconv.ParseInt(id, 10, 64)
-	if err != nil {
-		return Budget{}
-	}
-	if g := s.roster.groupOf(&User{Group: n}); g != nil {
-		return g.Ceiling.Limit()
-	}
-	return Budget{}
-}
-
-// KeyEra changes with every change of a key, a user or a group. What was read of scopes and budgets is
-// valid until then. A caller that keeps such a value reads the era first.
-func (s *State) KeyEra() uint64 { return s.keyEra.Load() }
-
-// WatchAccess returns a channel that is closed by the next change of KeyEra. Take it
-// before reading what is to be watched.
-func (s *State) WatchAccess() <-chan struct{} { return *s.access.Load() }
 
 // KeySpent is what a key has spent, as far as it is durable.
 func (s *State) KeySpent(key string) KeySpend { return s.View().KeySpend(key) }

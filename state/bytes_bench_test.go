@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -75,7 +76,7 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 	report("B/request")
 	reopen(true)
 	report("compact-B/request")
-	if v, err := state.Verify(ctx, store); err != nil || !v.Sound() {
+	if v, err := schema.Verify(ctx, store); err != nil || !v.Sound() {
 		b.Fatal(v.Problems, err)
 	}
 	for n := state.MaxFold; n >= state.MaxFold; {

@@ -50,13 +50,13 @@ func (s *State) Chain(ctx context.Context, id string, owner Owner) ([]json.RawMe
 // ancestors returns id and those before it, first one first. Headers tell, so a
 // chain that is too long costs no reading.
 func (s *State) ancestors(id string, owner Owner) ([]string, error) {
-	txn, now := s.snapshot(), s.now()
+	v := s.View()
 	var ids []string
 	for at := id; at != ""; {
 		if len(ids) == MaxChain {
 			return nil, fmt.Errorf("more than %d responses before %s: %w", MaxChain, id, ErrChainTooLong)
 		}
-		h, err := header(txn, at, owner, now)
+		h, err := header(v, at, owner)
 		if err != nil {
 			return nil, err
 		}

@@ -58,17 +58,17 @@ func (c Consent) With(g Given, now time.Time) Consent {
 	return c
 }
 
-var consents = table[Consent]{
-	durable: journal.Consent,
-	id:      func(c *Consent) string { return consentID(c.User, c.App) },
-	expires: func(c *Consent) time.Time { return c.Expires },
+var consents = Table[Consent]{
+	Name:    journal.Consent,
+	ID:      func(c *Consent) string { return consentID(c.User, c.App) },
+	Expires: func(c *Consent) time.Time { return c.Expires },
 }
 
-func consentID(user, app int64) string { return number(user) + "." + number(app) }
+func consentID(user, app int64) string { return NumberID(user) + "." + NumberID(app) }
 
 // Consent returns what a user said yes to for an app.
 func (v View) Consent(user, app int64) (Consent, bool) {
-	return found(consents.get(v.txn, consentID(user, app)))
+	return consents.Get(v, consentID(user, app)).Record()
 }
 
 // PutConsent keeps c.
@@ -76,12 +76,12 @@ func (tx *Tx) PutConsent(c Consent) error {
 	if c.User <= 0 || c.App <= 0 || c.Expires.IsZero() {
 		return fmt.Errorf("%w: consent of user %d for app %d", ErrInvalid, c.User, c.App)
 	}
-	return consents.put(tx, c)
+	return consents.Put(tx, c)
 }
 
 // RemoveConsent forgets what a user said yes to for an app, if anything.
 func (tx *Tx) RemoveConsent(user, app int64) {
-	if r := consents.get(tx.mem, consentID(user, app)); r != nil {
-		consents.remove(tx, r)
+	if r := consents.Get(tx.View(), consentID(user, app)); r != nil {
+		consents.Remove(tx, r)
 	}
 }

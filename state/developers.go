@@ -3,8 +3,6 @@ package state
 import (
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -19,12 +17,12 @@ type DeveloperToken struct {
 	Revoked time.Time `json:"revoked,omitzero"` // zero: it is not
 }
 
-var developers = table[DeveloperToken]{
-	durable: journal.Developer,
-	id:      func(d *DeveloperToken) string { return d.ID },
-	more: map[string]*memdb.IndexSchema{
-		byHash: hashIndex(developerHash),
-		byUser: {Name: byUser, Indexer: index[DeveloperToken](func(d *DeveloperToken) []byte { return numbers(d.User) })},
+var developers = Table[DeveloperToken]{
+	Name: journal.Developer,
+	ID:   func(d *DeveloperToken) string { return d.ID },
+	Indexes: map[string]Index[DeveloperToken]{
+		ByHash: HashIndex(developerHash),
+		byUser: {Key: func(d *DeveloperToken) []byte { return NumberKey(d.User) }},
 	},
 }
 
@@ -32,31 +30,31 @@ func developerHash(d *DeveloperToken) *Hash { return &d.Hash }
 
 // DeveloperByHash finds a developer token, revoked or not.
 func (v View) DeveloperByHash(h Hash) (DeveloperToken, bool) {
-	return found(developers.byHash(v.txn, h, developerHash))
+	return developers.FindHash(v, h, developerHash).Record()
 }
 
 // Developer returns a developer token.
-func (v View) Developer(id string) (DeveloperToken, bool) { return found(developers.get(v.txn, id)) }
+func (v View) Developer(id string) (DeveloperToken, bool) { return developers.Get(v, id).Record() }
 
 // Developers lists a user's developer tokens, oldest first.
 func (v View) Developers(user int64) []DeveloperToken {
-	return records(developers.under(v.txn, byUser, numbers(user)))
+	return developers.List(v, byUser, NumberKey(user))
 }
 
 // PutDeveloper keeps d.
 func (tx *Tx) PutDeveloper(d DeveloperToken) error {
-	if err := checkID(d.ID); err != nil {
+	if err := CheckID(d.ID); err != nil {
 		return err
 	}
-	if err := developers.takes(tx.mem, &d, developerHash); err != nil {
+	if err := developers.CheckHash(tx.View(), &d, developerHash); err != nil {
 		return err
 	}
-	return developers.put(tx, d)
+	return developers.Put(tx, d)
 }
 
 // RemoveDeveloper forgets a developer token; an unknown one is none.
 func (tx *Tx) RemoveDeveloper(id string) {
-	if r := developers.get(tx.mem, id); r != nil {
-		developers.remove(tx, r)
+	if r := developers.Get(tx.View(), id); r != nil {
+		developers.Remove(tx, r)
 	}
 }

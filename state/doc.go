@@ -1,28 +1,39 @@
-// Package state remembers: keys, stored responses and generated secrets now,
-// accounts, authorizations, money and jobs beside them. go-memdb is the index
-// over hot records; package journal under it is the truth.
+// Package state keeps the records of the gateway. This package is the core, which knows no table but its own small
+// facts: transactions, the writer, loading, sweeping, verification, ids and time. The tables are in the packages
+// beside it, and each of them is a Module: state/identity (users, keys, OAuth), state/money (accounts and the ledger)
+// and state/work (stored responses, video jobs, deliveries). They do not import each other; state/schema lists them.
+// go-memdb is the index over hot records, and package journal below it is the truth.
 //
-// One rule: durable before visible. A command (Do) is a pure decision over the
-// open transaction: it returns a result and leaves operations, or refuses. One
-// goroutine runs the commands that wait, each seeing what those before it did,
-// then
+// # Usage
+//
+//	s, err := schema.Open(store, time.Now)
+//	user, found := identity.FindUser(s.View(), id)
+//	account, err := state.Do(ctx, s, func(tx *state.Tx) (money.Account, error) {
+//		account, _, err := money.Post(tx, user.Username, postings)
+//		return account, err
+//	})
+//
+// One rule holds everywhere: durable before visible. A command (Do) is a pure decision over the open transaction. It
+// returns a result and leaves operations, or refuses. One goroutine runs the commands that wait, each seeing what those
+// before it did, and then
 //
 //	commits the group to the journal -> commits memdb -> acknowledges
 //
-// so that a reader never sees what a crash could take back, and a group whose
-// commit fails leaves no trace. A command that refuses or panics takes back its
-// own changes only. Answers wait for the group's commit, refusals too: they may
-// rest on what a command before them did.
+// so that a reader never sees what a crash could take back, and a group whose commit fails leaves no trace. A command
+// that refuses or panics takes back its own changes only. Results wait for the group's commit, and refusals do, too,
+// because they may depend on a command before them. A command may be decided more than once; see Do.
 //
-// Reads never wait: they are snapshots of memdb, and what they return is shared
-// and must not be changed. Large bodies stay in the journal and are read by key.
+// # Concurrency
 //
-// Its time never goes back (Now), so that what has expired stays expired whatever
-// is done to the wall clock. What is posted together is one record of the ledger, a
-// page; the entry that ends a hold carries its receipt. Old pages become sums (Fold),
-// and Verify proves that nothing is missing of either.
+// All methods may be called by many goroutines. Reads never wait, because they read snapshots of memdb (View). What
+// they return is shared and must not be changed. Large bodies stay in the journal and are read by key.
 //
-// It does not know HTTP, shapes or actors, and it limits nothing: rates, budgets
-// and permissions are checked by those who ask. Keys fixed in the configuration
-// are not here either; package auth lays them over these.
+// Time never goes back (Now), so that what has expired stays expired when the wall clock is set back.
+//
+// # Errors
+//
+// ErrUnavailable means that nothing was changed, or that the outcome is unknown because the store has failed. After
+// the latter Failed is closed, and the process should start again from disk. Other errors are refusals of commands.
+//
+// The package does not know HTTP, API shapes or actors.
 package state

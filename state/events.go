@@ -7,7 +7,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// appendEvents writes one chunk under the number of its last event, so that the
+// appendEvents writes one chunk under the NumberID of its last event, so that the
 // chunks with events after n are exactly those with keys above n.
 func (tx *Tx) appendEvents(h *ResponseHeader, last int64, log []byte) error {
 	if last < 0 || (h.EventSize > 0 && last <= h.LastEvent) {
@@ -18,21 +18,21 @@ func (tx *Tx) appendEvents(h *ResponseHeader, last int64, log []byte) error {
 	if h.EventSize > MaxEventBytes {
 		return fmt.Errorf("the events of response %s: %w", h.ID, ErrTooLarge)
 	}
-	tx.op(journal.Op{Kind: journal.Put, Table: journal.Event, Key: eventsAfter(h.ID, last), Value: log})
+	tx.Op(journal.Op{Kind: journal.Put, Table: journal.Event, Key: eventsAfter(h.ID, last), Value: log})
 	return nil
 }
 
 // Events calls fn with the chunks of the log that hold events after the sequence
-// number after (-1: all), in order. The first chunk may begin with events that
+// NumberID after (-1: all), in order. The first chunk may begin with events that
 // are not. A chunk is valid until fn returns, and fn must not call State.
 func (s *State) Events(ctx context.Context, id string, owner Owner, after int64, fn func(log []byte) error) error {
 	if _, err := s.ResponseHeader(id, owner); err != nil {
 		return err
 	}
 	from, to := eventsAfter(id, max(after, -1)+1), append([]byte(id), '/'+1)
-	err := s.store.Range(ctx, journal.Event, from, to, 0, func(rec journal.Record) error { return fn(rec.Value) })
+	err := s.Range(ctx, journal.Event, from, to, 0, func(rec journal.Record) error { return fn(rec.Value) })
 	if err != nil {
-		return fmt.Errorf("read events of %s: %w", id, unavailable(err))
+		return fmt.Errorf("read events of %s: %w", id, err)
 	}
 	return nil
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -27,7 +25,7 @@ type Checkpoint struct {
 	Open map[uint64]int64 `json:"open,omitempty"`
 }
 
-// foldedName is the fact that tells up to which sequence number the ledger was
+// foldedName is the fact that tells up to which sequence NumberID the ledger was
 // folded. Every fold changes it, so of two processes that fold one counts.
 const foldedName = "ledger/folded"
 
@@ -45,11 +43,12 @@ func (s *State) Fold(ctx context.Context, before time.Time, limit int) (int, err
 	if limit <= 0 || limit > MaxFold {
 		limit = MaxFold
 	}
-	s.folding.Lock()
-	defer s.folding.Unlock()
+	m := MemoryOf[*ledgerMemory](s)
+	m.folding.Lock()
+	defer m.folding.Unlock()
 	// A command does not read the disk, so this is before it. Entries never
 	// change, and nobody but Fold writes checkpoints.
-	f := folder{mark: foldedThrough(s.snapshot()), checkpoints: map[string]*Checkpoint{}}
+	f := folder{mark: foldedThrough(s.View()), checkpoints: map[string]*Checkpoint{}}
 	err := s.pages(ctx, f.mark+1, 0, func(entries []Entry) error {
 		last := &entries[len(entries)-1]
 		if len(f.entries) >= limit || !last.At.Before(before) {
@@ -60,7 +59,7 @@ func (s *State) Fold(ctx context.Context, before time.Time, limit int) (int, err
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return 0, fmt.Errorf("fold the ledger: %w", unavailable(err))
+		return 0, fmt.Errorf("fold the ledger: %w", err)
 	}
 	if len(f.entries) == 0 {
 		return 0, nil
@@ -99,7 +98,7 @@ func (f *folder) add(ctx context.Context, s *State, e *Entry) error {
 
 // write is the command.
 func (f *folder) write(tx *Tx) (int, error) {
-	if foldedThrough(tx.mem) != f.mark {
+	if foldedThrough(tx.View()) != f.mark {
 		return 0, nil // somebody else folded these
 	}
 	for _, account := range sortedKeys(f.checkpoints) {
@@ -107,19 +106,18 @@ func (f *folder) write(tx *Tx) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		tx.op(journal.Op{Kind: journal.Put, Table: journal.Folded, Key: []byte(account), Value: value})
+		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Folded, Key: []byte(account), Value: value})
 	}
 	for _, last := range f.pages {
-		tx.op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: sequenceKey(last)})
+		tx.Op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: SequenceKey(last)})
 	}
 	for i := range f.entries {
 		if e := &f.entries[i]; e.ends() {
 			key := receiptKey(e.Request, e.Account, e.Sequence)
-			tx.op(journal.Op{Kind: journal.Delete, Table: receiptTable(key), Key: key})
+			tx.Op(journal.Op{Kind: journal.Delete, Table: receiptTable(key), Key: key})
 		}
 	}
-	through := sequenceKey(f.pages[len(f.pages)-1])
-	return len(f.entries), facts.put(tx, fact{Name: foldedName, Value: through})
+	return len(f.entries), tx.PutNumberFact(foldedName, f.pages[len(f.pages)-1])
 }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -131,32 +129,27 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// foldedThrough is the sequence number of the last entry that was folded.
-func foldedThrough(txn *memdb.Txn) uint64 {
-	if r := facts.get(txn, foldedName); r != nil && len(r.rec.Value) == 8 {
-		return sequenceOf(r.rec.Value)
-	}
-	return 0
-}
+// foldedThrough returns the sequence number of the last entry that was folded.
+func foldedThrough(v View) uint64 { return v.NumberFact(foldedName) }
 
 // isFolded tells of an entry that is not in the store whether it was folded. What
 // is gone from there already may be shown as there for the rest of its commit, so
 // that is waited for.
 func (s *State) isFolded(ctx context.Context, sequence uint64) (bool, error) {
-	if err := s.do(ctx, func(*Tx) error { return nil }); err != nil {
+	if err := Run(ctx, s, func(*Tx) error { return nil }); err != nil {
 		return false, err
 	}
-	return sequence <= foldedThrough(s.snapshot()), nil
+	return sequence <= foldedThrough(s.View()), nil
 }
 
 // checkpoint reads an account's; one of which nothing was folded has an empty one.
 func (s *State) checkpoint(ctx context.Context, account string) (Checkpoint, error) {
-	rec, err := s.store.Get(ctx, journal.Folded, []byte(account))
+	rec, err := s.Get(ctx, journal.Folded, []byte(account))
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return Checkpoint{Account: account}, nil
 	case err != nil:
-		return Checkpoint{}, fmt.Errorf("read checkpoint: %w", unavailable(err))
+		return Checkpoint{}, fmt.Errorf("read checkpoint: %w", err)
 	}
 	return decodeCheckpoint(rec)
 }
@@ -192,7 +185,7 @@ func (c *Checkpoint) add(e *Entry) error {
 		fits = false
 	}
 	if !fits {
-		return &journal.CorruptError{Table: journal.Ledger, Key: sequenceKey(e.Sequence), Reason: fmt.Sprintf("(entry %d) does not follow from those before it", e.Sequence)}
+		return &journal.CorruptError{Table: journal.Ledger, Key: SequenceKey(e.Sequence), Reason: fmt.Sprintf("(entry %d) does not follow from those before it", e.Sequence)}
 	}
 	c.Last = e.Sequence
 	c.Entries++

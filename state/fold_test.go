@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestFoldingKeepsEverySum(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
-		s, err := state.Open(statetest.DecideTwice(store), clock.Now)
+		s, err := schema.Open(statetest.DecideTwice(store), clock.Now)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestFoldingKeepsEverySum(t *testing.T) {
 			},
 			"restart": func(rt *rapid.T) {
 				s.Close()
-				if s, err = state.Open(statetest.DecideTwice(store), clock.Now); err != nil {
+				if s, err = schema.Open(statetest.DecideTwice(store), clock.Now); err != nil {
 					rt.Fatal(err)
 				}
 			},

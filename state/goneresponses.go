@@ -6,8 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -34,80 +32,90 @@ type pendingDeletion struct {
 	Due      time.Time `json:"due"`                // when the next one may begin
 }
 
-var goneResponses = table[goneResponse]{
-	durable: journal.Gone,
-	id:      func(g *goneResponse) string { return goneID(g.ID) },
-	expires: func(g *goneResponse) time.Time { return g.Until },
-	more: map[string]*memdb.IndexSchema{
-		byDue: {Name: byDue, AllowMissing: true, Indexer: index[goneResponse](func(g *goneResponse) []byte {
+var goneResponses = Table[goneResponse]{
+	Name:    journal.Gone,
+	ID:      func(g *goneResponse) string { return goneID(g.ID) },
+	Expires: func(g *goneResponse) time.Time { return g.Until },
+	Indexes: map[string]Index[goneResponse]{
+		byDue: {Key: func(g *goneResponse) []byte {
 			if g.Pending == nil {
 				return nil
 			}
-			return minute(g.Pending.Due)
-		})},
-		byOwner: {Name: byOwner, Unique: true, Indexer: index[goneResponse](func(g *goneResponse) []byte {
+			return MinuteKey(g.Pending.Due)
+		}},
+		byOwner: {Unique: true, Key: func(g *goneResponse) []byte {
 			return ownedGone(g.Owner, g.Number)
-		})},
+		}},
 	},
 }
 
 func goneID(h Hash) string { return hex.EncodeToString(h[:]) }
 
-// ownedGone is a key of the index by owner. It sorts by number.
-func ownedGone(owner Owner, number int64) []byte {
-	return append(terminated(string(owner)), numbers(number)...)
+// ownedGone is a key of the index by owner. It sorts by NumberID.
+func ownedGone(owner Owner, NumberID int64) []byte {
+	return append(TextKey(string(owner)), NumberKey(NumberID)...)
 }
 
 // KnowsResponse tells whether a response with this id is kept for any owner, or was removed
 // in the last 30 days. Its provider must not be asked for it: all clients are one there.
 func (s *State) KnowsResponse(id string) bool {
-	txn := s.snapshot()
-	if responses.get(txn, id) != nil {
+	v := s.View()
+	if responses.Get(v, id) != nil {
 		return true
 	}
-	gone := goneResponses.get(txn, goneID(HashSecret(id)))
-	return gone != nil && s.now().Before(gone.rec.Until)
+	gone := goneResponses.Get(v, goneID(HashSecret(id)))
+	return gone != nil && v.Now().Before(gone.Rec.Until)
 }
 
 // rememberResponse remembers the id of a response that is being removed. Each owner has as
 // many such ids as it may keep responses, and loses the oldest ones beyond that.
-func (s *State) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendingDeletion) {
-	most := int64(s.maxResponses)
-	if q := s.kept.quota.Load(); q != nil && q.Responses > 0 {
+func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendingDeletion) {
+	most := int64(m.maxResponses)
+	if q := m.kept.quota.Load(); q != nil && q.Responses > 0 {
 		most = int64(q.Responses)
 	}
-	number := tx.lastGone(h.Owner) + 1
+	NumberID := lastGone(tx.View(), h.Owner) + 1
 	for range 2 { // the second one brings the owner below a quota that was lowered
-		var oldest *row[goneResponse]
-		goneResponses.from(tx.mem, byOwner, terminated(string(h.Owner)), func(r *row[goneResponse]) bool {
+		oldest := firstGone(tx.View(), h.Owner)
+		goneResponses.From(tx.View(), byOwner, TextKey(string(h.Owner)), func(r *Row[goneResponse]) bool {
 			oldest = r
 			return false
 		})
-		if oldest == nil || oldest.rec.Owner != h.Owner || number-oldest.rec.Number < most {
+		if oldest == nil || oldest.Rec.Owner != h.Owner || NumberID-oldest.Rec.Number < most {
 			break
 		}
-		if oldest.rec.Pending != nil {
-			tx.OnCommit(func() { s.kept.undeleted.Add(1) })
+		if oldest.Rec.Pending != nil {
+			tx.OnCommit(func() { m.kept.undeleted.Add(1) })
 		}
-		goneResponses.remove(tx, oldest)
+		goneResponses.Remove(tx, oldest)
 	}
-	g := goneResponse{ID: HashSecret(h.ID), Owner: h.Owner, Number: number, Until: tx.now.Add(GoneResponseFor), Pending: pending}
-	_ = goneResponses.put(tx, g) // it can be encoded, because the header could
+	g := goneResponse{ID: HashSecret(h.ID), Owner: h.Owner, Number: NumberID, Until: tx.Now().Add(GoneResponseFor), Pending: pending}
+	_ = goneResponses.Put(tx, g) // it can be encoded, because the header could
 }
 
-// lastGone returns the number of the response of an owner that was removed last, or 0.
-func (tx *Tx) lastGone(owner Owner) int64 {
-	it, err := tx.mem.ReverseLowerBound(goneResponses.name(), byOwner, ownedGone(owner, math.MaxInt64))
-	if err != nil {
-		return 0
-	}
-	if r, ok := it.Next().(*row[goneResponse]); ok && r.rec.Owner == owner {
-		return r.rec.Number
-	}
-	return 0
+// firstGone returns the response of an owner that was removed first of those that are remembered, or nil.
+func firstGone(v View, owner Owner) (oldest *Row[goneResponse]) {
+	goneResponses.From(v, byOwner, TextKey(string(owner)), func(r *Row[goneResponse]) bool {
+		if r.Rec.Owner == owner {
+			oldest = r
+		}
+		return false
+	})
+	return oldest
 }
 
-// UpstreamDeletion is a response that has left by age or by number, and that its provider still keeps.
+// lastGone returns the NumberID of the response of an owner that was removed last, or 0.
+func lastGone(v View, owner Owner) (number int64) {
+	goneResponses.Back(v, byOwner, ownedGone(owner, math.MaxInt64), func(r *Row[goneResponse]) bool {
+		if r.Rec.Owner == owner {
+			number = r.Rec.Number
+		}
+		return false
+	})
+	return number
+}
+
+// UpstreamDeletion is a response that has left by age or by NumberID, and that its provider still keeps.
 type UpstreamDeletion struct {
 	Response string
 	Provider string
@@ -123,11 +131,11 @@ const (
 // UpstreamDeletions returns at most limit responses that their providers must delete now. The owners take
 // turns, so that one with many does not delay the others. EndUpstreamDeletion must be called for each.
 func (s *State) UpstreamDeletions(limit int) []UpstreamDeletion {
-	now := s.now()
+	now := s.Now()
 	var owners []Owner
 	due := make(map[Owner][]UpstreamDeletion)
-	goneResponses.from(s.snapshot(), byDue, nil, func(r *row[goneResponse]) bool {
-		g := &r.rec
+	goneResponses.From(s.View(), byDue, nil, func(r *Row[goneResponse]) bool {
+		g := &r.Rec
 		if g.Pending.Due.After(now) {
 			return g.Pending.Due.Unix()/60 <= now.Unix()/60
 		}
@@ -156,28 +164,24 @@ func (s *State) UpstreamDeletions(limit int) []UpstreamDeletion {
 // and later, until the id of the response is forgotten: then givenUp is true.
 func (s *State) EndUpstreamDeletion(ctx context.Context, d UpstreamDeletion, failed bool) (givenUp bool, err error) {
 	givenUp, err = Do(ctx, s, func(tx *Tx) (bool, error) {
-		r := goneResponses.get(tx.mem, goneID(HashSecret(d.Response)))
-		if r == nil || r.rec.Pending == nil {
+		r := goneResponses.Get(tx.View(), goneID(HashSecret(d.Response)))
+		if r == nil || r.Rec.Pending == nil {
 			return false, nil
 		}
-		g := r.rec
+		g := r.Rec
 		g.Pending = nil
 		if failed {
-			p := *r.rec.Pending
+			p := *r.Rec.Pending
 			wait := min(firstDeletionRetry<<min(p.Attempts, 16), longestDeletionRetry)
-			p.Attempts, p.Due = p.Attempts+1, tx.now.Add(wait)
+			p.Attempts, p.Due = p.Attempts+1, tx.Now().Add(wait)
 			if p.Due.Before(g.Until) {
 				g.Pending = &p
 			}
 		}
-		return failed && g.Pending == nil, goneResponses.put(tx, g)
+		return failed && g.Pending == nil, goneResponses.Put(tx, g)
 	})
 	if err == nil && givenUp {
-		s.kept.givenUp.Add(1)
+		MemoryOf[*workMemory](s).kept.givenUp.Add(1)
 	}
 	return givenUp, err
 }
-
-// UndeletedResponses returns how many responses since the start are kept by their providers although their
-// owners had more deletions to wait for than ids that are remembered.
-func (s *State) UndeletedResponses() int64 { return s.kept.undeleted.Load() }

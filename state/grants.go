@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -70,7 +68,7 @@ func (g *Grant) Revoke(now time.Time, reason string) {
 }
 
 func (g *Grant) check() error {
-	if err := checkID(g.ID); err != nil {
+	if err := CheckID(g.ID); err != nil {
 		return err
 	}
 	if g.User <= 0 || g.App <= 0 || g.Code.Hash == (Hash{}) || g.Expires.IsZero() {
@@ -81,40 +79,40 @@ func (g *Grant) check() error {
 
 const byParties = "parties"
 
-var grants = table[Grant]{
-	durable: journal.Grant,
-	id:      func(g *Grant) string { return g.ID },
-	expires: func(g *Grant) time.Time { return g.Expires },
-	more: map[string]*memdb.IndexSchema{
-		byHash: hashIndex(grantFamily),
+var grants = Table[Grant]{
+	Name:    journal.Grant,
+	ID:      func(g *Grant) string { return g.ID },
+	Expires: func(g *Grant) time.Time { return g.Expires },
+	Indexes: map[string]Index[Grant]{
+		ByHash: HashIndex(grantFamily),
 		// User, then app, then time; without the revoked ones.
-		byParties: {Name: byParties, AllowMissing: true, Indexer: index[Grant](func(g *Grant) []byte {
+		byParties: {Key: func(g *Grant) []byte {
 			if !g.Revoked.IsZero() {
 				return nil
 			}
-			return numbers(g.User, g.App)
-		})},
+			return NumberKey(g.User, g.App)
+		}},
 	},
 }
 
 func grantFamily(g *Grant) *Hash { return &g.Family }
 
 // Grant returns a grant, live or not.
-func (v View) Grant(id string) (Grant, bool) { return found(grants.get(v.txn, id)) }
+func (v View) Grant(id string) (Grant, bool) { return grants.Get(v, id).Record() }
 
 // GrantByFamily finds a grant, live or not.
 func (v View) GrantByFamily(family Hash) (Grant, bool) {
-	return found(grants.byHash(v.txn, family, grantFamily))
+	return grants.FindHash(v, family, grantFamily).Record()
 }
 
 // Grants lists a user's grants that were not revoked, of one app or, if that is
 // 0, of all, oldest first within each. Expired ones may be among them.
 func (v View) Grants(user, app int64) []Grant {
-	prefix := numbers(user)
+	prefix := NumberKey(user)
 	if app != 0 {
-		prefix = numbers(user, app)
+		prefix = NumberKey(user, app)
 	}
-	return records(grants.under(v.txn, byParties, prefix))
+	return grants.List(v, byParties, prefix)
 }
 
 // PutGrant keeps g.
@@ -122,8 +120,8 @@ func (tx *Tx) PutGrant(g Grant) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	if err := grants.takes(tx.mem, &g, grantFamily); err != nil {
+	if err := grants.CheckHash(tx.View(), &g, grantFamily); err != nil {
 		return err
 	}
-	return grants.put(tx, g)
+	return grants.Put(tx, g)
 }

@@ -1,11 +1,8 @@
 package state
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
-
-	"github.com/hashicorp/go-memdb"
 
 	"stagedoor/state/journal"
 )
@@ -32,38 +29,38 @@ func (g *Group) check() error {
 // Scope is the scope of the group's budget.
 func (g *Group) Scope() Scope { return Scope{GroupScope, fmt.Sprint(g.ID)} }
 
-var groups = table[Group]{
-	durable: journal.Group,
-	id:      func(g *Group) string { return number(g.ID) },
-	more: map[string]*memdb.IndexSchema{
-		byName: {Name: byName, Unique: true, Indexer: index[Group](func(g *Group) []byte { return folded(g.Name) })},
+var groups = Table[Group]{
+	Name: journal.Group,
+	ID:   func(g *Group) string { return NumberID(g.ID) },
+	Indexes: map[string]Index[Group]{
+		byName: {Unique: true, Key: func(g *Group) []byte { return folded(g.Name) }},
 	},
 }
 
 const byGroup = "group"
 
-// byGroupIndex finds the members of a group.
-var byGroupIndex = &memdb.IndexSchema{Name: byGroup, AllowMissing: true, Indexer: index[User](func(u *User) []byte {
+// membership finds the members of a group.
+var membership = Index[User]{Key: func(u *User) []byte {
 	if u.Group == 0 {
 		return nil
 	}
-	return numbers(u.Group)
-})}
+	return NumberKey(u.Group)
+}}
 
 // Group returns a group.
-func (v View) Group(id int64) (Group, bool) { return found(groups.get(v.txn, number(id))) }
+func (v View) Group(id int64) (Group, bool) { return groups.Get(v, NumberID(id)).Record() }
 
 // GroupByName finds a group whatever the case of its name.
 func (v View) GroupByName(name string) (Group, bool) {
-	return found(groups.first(v.txn, byName, folded(name)))
+	return groups.First(v, byName, folded(name)).Record()
 }
 
 // Groups lists the groups by id.
-func (v View) Groups() []Group { return records(groups.under(v.txn, byID, nil)) }
+func (v View) Groups() []Group { return groups.List(v, ByID, nil) }
 
 // Members lists the users of a group by id.
 func (v View) Members(group int64) []User {
-	return records(users.under(v.txn, byGroup, numbers(group)))
+	return users.List(v, byGroup, NumberKey(group))
 }
 
 // MayCreateKeys reports whether the ceilings of a user and of the user's group let the user create keys and
@@ -93,15 +90,12 @@ const lastGroupName = "group/last"
 // AddGroup keeps a new group under the next id, which it returns with it. Two groups can't have one name:
 // ErrExists.
 func (tx *Tx) AddGroup(g Group) (Group, error) {
-	g.ID = 1
-	if last := facts.get(tx.mem, lastGroupName); last != nil && len(last.rec.Value) == 8 {
-		g.ID = int64(binary.BigEndian.Uint64(last.rec.Value)) + 1
-	}
-	g.Created = tx.now
+	g.ID = int64(tx.View().NumberFact(lastGroupName)) + 1
+	g.Created = tx.Now()
 	if err := tx.PutGroup(g); err != nil {
 		return Group{}, err
 	}
-	return g, facts.put(tx, fact{Name: lastGroupName, Value: binary.BigEndian.AppendUint64(nil, uint64(g.ID))})
+	return g, tx.PutNumberFact(lastGroupName, uint64(g.ID))
 }
 
 // PutGroup keeps g. Two groups can't have one name: ErrExists.
@@ -109,22 +103,22 @@ func (tx *Tx) PutGroup(g Group) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	if other := groups.first(tx.mem, byName, folded(g.Name)); other != nil && other.rec.ID != g.ID {
+	if other := groups.First(tx.View(), byName, folded(g.Name)); other != nil && other.Rec.ID != g.ID {
 		return fmt.Errorf("group %q: %w", g.Name, ErrExists)
 	}
-	return groups.put(tx, g)
+	return groups.Put(tx, g)
 }
 
 // RemoveGroup forgets a group without members; an unknown one is ErrNotFound. What its members have spent stays
 // on record.
 func (tx *Tx) RemoveGroup(id int64) error {
-	r := groups.get(tx.mem, number(id))
+	r := groups.Get(tx.View(), NumberID(id))
 	if r == nil {
 		return fmt.Errorf("group %d: %w", id, ErrNotFound)
 	}
 	if len(tx.View().Members(id)) > 0 {
 		return fmt.Errorf("%w: group %d has members", ErrInvalid, id)
 	}
-	groups.remove(tx, r)
+	groups.Remove(tx, r)
 	return nil
 }

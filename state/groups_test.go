@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // change runs a command.
@@ -66,7 +67,7 @@ func TestCeilingsOfUserAndGroupBothBindAndOutliveARestart(t *testing.T) {
 	s = open(t, store, clock.Now)
 	check(s)
 	s.Close()
-	if v, err := state.Verify(ctx, store); err != nil || !v.Sound() {
+	if v, err := schema.Verify(ctx, store); err != nil || !v.Sound() {
 		t.Errorf("%v, %v", v.Problems, err)
 	}
 }

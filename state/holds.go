@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -24,46 +22,32 @@ type Hold struct {
 
 const byAccount = "account"
 
-var holds = table[Hold]{
-	durable: journal.Hold,
-	id:      func(h *Hold) string { return string(sequenceKey(h.ID)) },
-	more: map[string]*memdb.IndexSchema{
-		byAccount: {Name: byAccount, Indexer: index[Hold](func(h *Hold) []byte { return terminated(h.Account) })},
+var holds = Table[Hold]{
+	Name: journal.Hold,
+	ID:   func(h *Hold) string { return string(SequenceKey(h.ID)) },
+	Indexes: map[string]Index[Hold]{
+		byAccount: {Key: func(h *Hold) []byte { return TextKey(h.Account) }},
 	},
 }
 
-// sequenceKey is a sequence number as durable key: they are in time order.
-func sequenceKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
-func (tx *Tx) sequenceKey(n uint64) []byte {
-	return tx.paper.keep(binary.BigEndian.AppendUint64(tx.paper.sheet(), n))
+// sequenceKey is SequenceKey without an allocation of its own.
+func (m *ledgerMemory) sequenceKey(n uint64) []byte {
+	return m.records.keep(binary.BigEndian.AppendUint64(m.records.sheet(), n))
 }
-
-func sequenceOf(key []byte) uint64 { return binary.BigEndian.Uint64(key) }
 
 // Holds lists the holds under way that are journaled, of one account or ("") of
 // all, oldest first. At start they are those of the process before.
 func (s *State) Holds(account string) []Hold {
-	var found []Hold
-	keep := func(r *row[Hold]) bool {
-		if account != "" && r.rec.Account != account {
-			return false
-		}
-		found = append(found, r.rec)
-		return true
-	}
 	if account == "" {
-		holds.from(s.snapshot(), byID, nil, keep)
-	} else {
-		holds.from(s.snapshot(), byAccount, terminated(account), keep)
+		return holds.List(s.View(), ByID, nil)
 	}
-	return found
+	return holds.List(s.View(), byAccount, TextKey(account))
 }
 
-// hold finds an open hold of an account.
-func (tx *Tx) hold(account string, id uint64) *row[Hold] {
-	r := holds.get(tx.mem, string(sequenceKey(id)))
-	if r == nil || r.rec.Account != account {
+// holdOf returns an open hold of an account, or nil.
+func holdOf(v View, account string, id uint64) *Row[Hold] {
+	r := holds.Get(v, string(SequenceKey(id)))
+	if r == nil || r.Rec.Account != account {
 		return nil
 	}
 	return r

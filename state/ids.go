@@ -21,12 +21,12 @@ func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 	return string(hex.AppendEncode(append(id, prefix...), b[2:])), nil
 }
 
-const maxID = 128
+const MaxID = 128
 
-// checkID keeps ids to what may be part of a durable key of several parts and of
+// CheckID keeps ids to what may be part of a durable key of several parts and of
 // a path.
-func checkID(id string) error {
-	if id == "" || len(id) > maxID {
+func CheckID(id string) error {
+	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("%w: an id of %d bytes", ErrInvalid, len(id))
 	}
 	for _, c := range []byte(id) {

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -87,7 +85,7 @@ func (k Key) clone() Key {
 }
 
 func (k *Key) check() error {
-	if err := checkID(k.ID); err != nil {
+	if err := CheckID(k.ID); err != nil {
 		return err
 	}
 	if k.Hash == (Hash{}) {
@@ -115,19 +113,17 @@ func (k *Key) check() error {
 	return nil
 }
 
-const byHash = "hash"
-
-var keys = table[Key]{
-	durable: journal.Key,
-	id:      func(k *Key) string { return k.ID },
-	more: map[string]*memdb.IndexSchema{
-		byHash: {Name: byHash, Unique: true, Indexer: index[Key](func(k *Key) []byte { return k.Hash[:] })},
-		byUser: {Name: byUser, AllowMissing: true, Indexer: index[Key](func(k *Key) []byte {
+var keys = Table[Key]{
+	Name: journal.Key,
+	ID:   func(k *Key) string { return k.ID },
+	Indexes: map[string]Index[Key]{
+		ByHash: {Unique: true, Key: func(k *Key) []byte { return k.Hash[:] }},
+		byUser: {Key: func(k *Key) []byte {
 			if k.User == "" {
 				return nil
 			}
-			return terminated(k.User)
-		})},
+			return TextKey(k.User)
+		}},
 	},
 }
 
@@ -137,16 +133,11 @@ func (v View) Keys(user string) []Key {
 	if user == "" {
 		return nil
 	}
-	return records(keys.under(v.txn, byUser, terminated(user)))
+	return keys.List(v, byUser, TextKey(user))
 }
 
-// Key finds a key by the hash of the secret a client sent. It is on the path of
-// every request: one load and one map lookup, no transaction. Whether the key
-// may do what is asked is Key.Permits.
-func (s *State) Key(hash Hash) (Key, bool) { return s.hot.find(hash) }
-
 // KeyByID returns one key.
-func (s *State) KeyByID(id string) (Key, error) { return keyByID(s.snapshot(), id) }
+func (s *State) KeyByID(id string) (Key, error) { return keyByID(s.View(), id) }
 
 // KeyFilter says which keys to list; the zero value: all.
 type KeyFilter struct {
@@ -156,14 +147,13 @@ type KeyFilter struct {
 
 // Keys lists keys in the order in which they were made.
 func (s *State) Keys(f KeyFilter) []Key {
-	now := s.now()
+	v := s.View()
 	var found []Key
-	keys.from(s.snapshot(), byID, nil, func(r *row[Key]) bool {
-		if f.keep(&r.rec, now) {
-			found = append(found, r.rec)
+	for k := range keys.All(v) {
+		if f.keep(k, v.Now()) {
+			found = append(found, *k)
 		}
-		return true
-	})
+	}
 	return found
 }
 
@@ -177,32 +167,26 @@ func (f KeyFilter) keep(k *Key, now time.Time) bool {
 // WatchKeys returns a channel that is closed by the next change to any key. Take
 // it before reading what is to be watched.
 func (s *State) WatchKeys() <-chan struct{} {
-	it, err := s.snapshot().Get(keys.name(), byID)
-	if err != nil {
-		return nil
-	}
-	return it.WatchCh()
+	return keys.WatchUnder(s.View(), ByID, nil)
 }
 
 // AddKeyOfUser is AddKey where the user that the key names, if any, must be there
 // and active: nobody could see or fill another account.
 func (s *State) AddKeyOfUser(ctx context.Context, k Key) error {
-	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
+	return Run(ctx, s, func(tx *Tx) error {
 		k := k // a command may be decided again
 		if u, ok := tx.View().UserByName(k.User); ok && u.Active() {
 			k.User = u.Username
 		} else if k.User != "" {
-			return struct{}{}, fmt.Errorf("%w: there is no user %q, or it is disabled", ErrInvalid, k.User)
+			return fmt.Errorf("%w: there is no user %q, or it is disabled", ErrInvalid, k.User)
 		}
-		return struct{}{}, tx.AddKey(k)
+		return tx.AddKey(k)
 	})
-	return err
 }
 
 // AddKey keeps a new key.
 func (s *State) AddKey(ctx context.Context, k Key) error {
-	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) { return struct{}{}, tx.AddKey(k) })
-	return err
+	return Run(ctx, s, func(tx *Tx) error { return tx.AddKey(k) })
 }
 
 // ChangeKey lets change alter a copy of the key and keeps that. It is a command:
@@ -229,30 +213,29 @@ func (s *State) RevokeKey(ctx context.Context, id string) (Key, error) {
 		if err != nil || !k.Revoked.IsZero() {
 			return k, err
 		}
-		k.Revoked = tx.now
+		k.Revoked = tx.Now()
 		return k, tx.PutKey(k)
 	})
 }
 
 // RemoveKey forgets a key.
 func (s *State) RemoveKey(ctx context.Context, id string) error {
-	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) { return struct{}{}, tx.RemoveKey(id) })
-	return err
+	return Run(ctx, s, func(tx *Tx) error { return tx.RemoveKey(id) })
 }
 
 // Key returns a copy of the key that the command may change.
 func (tx *Tx) Key(id string) (Key, error) {
-	k, err := keyByID(tx.mem, id)
+	k, err := keyByID(tx.View(), id)
 	return k.clone(), err
 }
 
 // AddKey is PutKey for a key that must not be there.
 func (tx *Tx) AddKey(k Key) error {
-	if keys.get(tx.mem, k.ID) != nil {
+	if keys.Get(tx.View(), k.ID) != nil {
 		return fmt.Errorf("key %s: %w", k.ID, ErrExists)
 	}
 	if k.Created.IsZero() {
-		k.Created = tx.now
+		k.Created = tx.Now()
 	}
 	return tx.PutKey(k)
 }
@@ -262,32 +245,32 @@ func (tx *Tx) PutKey(k Key) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if other := keys.first(tx.mem, byHash, k.Hash[:]); other != nil && other.rec.ID != k.ID {
+	if other := keys.First(tx.View(), ByHash, k.Hash[:]); other != nil && other.Rec.ID != k.ID {
 		return fmt.Errorf("the hash of key %s: %w", k.ID, ErrExists)
 	}
-	return keys.put(tx, k.clone())
+	return keys.Put(tx, k.clone())
 }
 
 // RemoveKey forgets a key.
 func (tx *Tx) RemoveKey(id string) error {
-	r := keys.get(tx.mem, id)
+	r := keys.Get(tx.View(), id)
 	if r == nil {
 		return fmt.Errorf("key %s: %w", id, ErrNotFound)
 	}
-	keys.remove(tx, r)
+	keys.Remove(tx, r)
 	return nil
 }
 
-func keyByID(txn *memdb.Txn, id string) (Key, error) {
-	r := keys.get(txn, id)
+func keyByID(v View, id string) (Key, error) {
+	r := keys.Get(v, id)
 	if r == nil {
 		return Key{}, fmt.Errorf("key %s: %w", id, ErrNotFound)
 	}
-	return r.rec, nil
+	return r.Rec, nil
 }
 
-// keyring is the keys by hash in 256 maps that are replaced, never changed: a
-// lookup takes no lock, and a change copies one part in 256.
+// keyring is the keys by hash in 256 maps that are replaced and never changed, so that a lookup takes no lock and a
+// change copies one part in 256.
 type keyring [256]atomic.Pointer[map[Hash]*Key]
 
 func (r *keyring) find(hash Hash) (Key, bool) {
@@ -302,20 +285,13 @@ func (r *keyring) find(hash Hash) (Key, bool) {
 	return *k, true
 }
 
-func (r *keyring) fill(txn *memdb.Txn) {
-	keys.from(txn, byID, nil, func(k *row[Key]) bool {
-		r.change(change{after: k})
-		return true
-	})
-}
-
 // change follows one change of the table. Only the writer calls it.
-func (r *keyring) change(c change) {
-	if before, ok := c.before.(*row[Key]); ok {
-		r.replace(before.rec.Hash, nil)
+func (r *keyring) change(before, after *Key) {
+	if before != nil {
+		r.replace(before.Hash, nil)
 	}
-	if after, ok := c.after.(*row[Key]); ok {
-		r.replace(after.rec.Hash, &after.rec)
+	if after != nil {
+		r.replace(after.Hash, after)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"stagedoor/state/journal"
@@ -105,10 +104,11 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	if err := checkAccount(account); err != nil {
 		return Account{}, nil, err
 	}
-	p := poster{tx: tx, account: accountOf(tx.mem, account), tally: tally{day: dayOf(tx.now)}}
-	p.page.begin(tx.folio.large(entryRoom*len(postings)+pageRoom), tx.names)
+	m := MemoryOf[*ledgerMemory](tx)
+	p := poster{tx: tx, memory: m, account: accountOf(tx.View(), account), tally: tally{day: dayOf(tx.Now())}}
+	p.page.begin(m.pages.large(entryRoom*len(postings)+pageRoom), m.names)
 	before := p.account.Last
-	tx.batch.Ops = slices.Grow(tx.batch.Ops, opsPerPosting*len(postings)+opsPerPost)
+	tx.Grow(opsPerPosting*len(postings) + opsPerPost)
 	posted := make([]Posted, len(postings))
 	for i := range postings {
 		posted[i].Sequence, posted[i].Err = p.post(&postings[i])
@@ -122,12 +122,15 @@ func (tx *Tx) Post(account string, postings []Posting) (Account, []Posted, error
 	if p.account.Last == before {
 		return p.account, posted, nil
 	}
-	tx.op(journal.Op{Kind: journal.Put, New: true, Table: journal.Ledger, Key: tx.sequenceKey(p.account.Last), Value: tx.folio.keep(p.page.end())})
+	tx.Op(journal.Op{
+		Kind: journal.Put, New: true, Table: journal.Ledger,
+		Key: m.sequenceKey(p.account.Last), Value: m.pages.keep(p.page.end()),
+	})
 	if err := p.tally.keep(tx); err != nil {
 		return Account{}, nil, err
 	}
-	p.account.Changed = tx.now
-	return p.account, posted, accounts.put(tx, p.account)
+	p.account.Changed = tx.Now()
+	return p.account, posted, accounts.Put(tx, p.account)
 }
 
 // What a Post comes to, mostly: where its receipt is found for each settlement; the
@@ -140,6 +143,7 @@ const (
 // poster enters postings: checks first, so that a refused one leaves no trace.
 type poster struct {
 	tx      *Tx
+	memory  *ledgerMemory
 	account Account
 	page    pageWriter
 	tally   tally
@@ -191,7 +195,7 @@ func (p *poster) begin(what *Posting) (uint64, error) {
 	}
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
-	h := Hold{ID: p.enter(e, nil), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.now), Receipt: *what.Receipt}
+	h := Hold{ID: p.enter(e, nil), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.Now()), Receipt: *what.Receipt}
 	p.put(h)
 	return h.ID, nil
 }
@@ -201,7 +205,7 @@ func (w *Posting) checkReceipt() error {
 	if w.Receipt == nil {
 		return fmt.Errorf("%w: a %s without a receipt", ErrInvalid, w.Kind)
 	}
-	return checkID(w.Receipt.Request)
+	return CheckID(w.Receipt.Request)
 }
 
 func (w *Posting) since(now time.Time) time.Time {
@@ -212,11 +216,11 @@ func (w *Posting) since(now time.Time) time.Time {
 }
 
 func (p *poster) change(what *Posting) (uint64, error) {
-	r := p.tx.hold(p.account.ID, what.Hold)
+	r := holdOf(p.tx.View(), p.account.ID, what.Hold)
 	if r == nil {
 		return 0, fmt.Errorf("hold %d: %w", what.Hold, ErrFinished)
 	}
-	h := r.rec
+	h := r.Rec
 	if what.Kind == Progress {
 		h.Progress = min(max(h.Progress, what.Amount), h.Amount)
 		p.put(h)
@@ -240,13 +244,13 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	if what.Kind == Release {
 		spent = 0
 	}
-	h := Hold{Account: p.account.ID, Amount: what.Held, Began: what.since(p.tx.now)}
-	var r *row[Hold]
+	h := Hold{Account: p.account.ID, Amount: what.Held, Began: what.since(p.tx.Now())}
+	var r *Row[Hold]
 	if what.Hold != 0 {
-		if r = p.tx.hold(p.account.ID, what.Hold); r == nil {
+		if r = holdOf(p.tx.View(), p.account.ID, what.Hold); r == nil {
 			return 0, fmt.Errorf("hold %d: %w", what.Hold, ErrFinished)
 		}
-		h = r.rec
+		h = r.Rec
 		p.account.Held -= h.Amount
 	}
 	if !p.account.owes(spent) {
@@ -258,16 +262,16 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	p.account.Spent += spent
 	receipt := *what.Receipt
 	receipt.Account, receipt.Held, receipt.Charged = p.account.ID, h.Amount, spent
-	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.now
+	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.Now()
 	e := Entry{Kind: what.Kind, Amount: spent, Held: h.Amount, Hold: h.ID, Request: receipt.Request, Model: receipt.Model, Reason: what.Reason}
 	sequence := p.enter(e, &receipt)
 	if r != nil {
-		holds.remove(p.tx, r)
+		holds.Remove(p.tx, r)
 	} else {
 		h.ID = sequence
 	}
 	receipt.Hold = h.ID
-	p.tx.indexReceipt(&receipt, sequence)
+	p.indexReceipt(&receipt, sequence)
 	if err := p.tally.add(p.tx, &receipt); err != nil {
 		p.broken = err
 	}
@@ -278,9 +282,9 @@ func (p *poster) end(what *Posting) (uint64, error) {
 // linked to the one before it of the same account, so that an account's history
 // needs no index.
 func (p *poster) enter(e Entry, r *Receipt) uint64 {
-	*p.tx.ledger++
-	e.Sequence = *p.tx.ledger
-	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.now
+	p.memory.next++
+	e.Sequence = p.memory.next
+	e.Previous, e.Account, e.At = p.account.Last, p.account.ID, p.tx.Now()
 	p.account.Last = e.Sequence
 	if e.Hold == 0 {
 		e.Hold = e.ownHold()
@@ -290,20 +294,20 @@ func (p *poster) enter(e Entry, r *Receipt) uint64 {
 }
 
 func (p *poster) put(h Hold) {
-	if err := holds.put(p.tx, h); err != nil {
+	if err := holds.Put(p.tx, h); err != nil {
 		p.broken = err
 	}
 }
 
 // History returns up to limit entries of an account, newest first: those before
-// the sequence number before, or (0) the newest. It ends with the oldest entry
+// the sequence NumberID before, or (0) the newest. It ends with the oldest entry
 // that was not folded.
 func (s *State) History(ctx context.Context, account string, before uint64, limit int) ([]Entry, error) {
 	var found []Entry
 	entries := entryReader{state: s}
 	at := s.Account(account).Last
 	for at != 0 && len(found) < limit {
-		if at <= foldedThrough(s.snapshot()) {
+		if at <= foldedThrough(s.View()) {
 			break
 		}
 		e, err := entries.kept(ctx, at)

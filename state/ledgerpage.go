@@ -11,14 +11,14 @@ import (
 	"stagedoor/state/journal"
 )
 
-// A page is a record of the ledger that holds entries whose sequence numbers rise. Its key is the sequence of its
+// A page is a record of the ledger that holds entries whose sequence NumberKey rise. Its key is the sequence of its
 // last entry, so the page of any entry is the first page from the entry's sequence on. A Post writes one page with
 // the entries that it makes. Pack later joins many of them into one page, which is compressed.
 //
 // A page begins with a byte for its form. A plain page goes on with its body; a deflated one with the uvarint length
 // of its body and then the body as a DEFLATE stream. The body is
 //
-//	uvarint: number of entries | uvarint: last sequence - first sequence | entries
+//	uvarint: NumberID of entries | uvarint: last sequence - first sequence | entries
 //
 // and an entry is
 //
@@ -46,7 +46,7 @@ const (
 	entrySameModel = 0x40
 )
 
-// entryKinds are the kinds by the number that a page has for each, from 1 on.
+// entryKinds are the kinds by the NumberID that a page has for each, from 1 on.
 var entryKinds = [...]EntryKind{"", Credit, Adjust, Begin, Extend, Settle, Release}
 
 // pageWriter writes the body of a page.
@@ -149,7 +149,7 @@ func (w *pageWriter) receipt(e *Entry, r *Receipt, bits byte) {
 	w.number(e.At.UnixNano() - r.Began.UnixNano())
 }
 
-// usageEstimated is the bit of a usage that was counted by the gateway. The lower bits say which numbers are there.
+// usageEstimated is the bit of a usage that was counted by the gateway. The lower bits say which NumberKey are there.
 const usageEstimated = 1 << usageNumbers
 
 const usageNumbers = 7
@@ -311,7 +311,7 @@ func decodePage(rec journal.Record) ([]Entry, error) {
 	if err != nil {
 		return nil, corruptPage(rec, errPage.Error())
 	}
-	entries, err := (&pageReader{b: body}).entries(sequenceOf(rec.Key))
+	entries, err := (&pageReader{b: body}).entries(SequenceOf(rec.Key))
 	if err != nil {
 		return nil, corruptPage(rec, err.Error())
 	}
@@ -406,9 +406,9 @@ func corruptPage(rec journal.Record, reason string) error {
 	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
 }
 
-// pages calls fn with up to limit (0: all) pages from that of a sequence number on, in order. fn must not call State.
+// pages calls fn with up to limit (0: all) pages from that of a sequence NumberID on, in order. fn must not call State.
 func (s *State) pages(ctx context.Context, from uint64, limit int, fn func([]Entry) error) error {
-	return s.store.Range(ctx, journal.Ledger, sequenceKey(from), nil, limit, func(rec journal.Record) error {
+	return s.Range(ctx, journal.Ledger, SequenceKey(from), nil, limit, func(rec journal.Record) error {
 		entries, err := decodePage(rec)
 		if err != nil {
 			return err
@@ -417,7 +417,7 @@ func (s *State) pages(ctx context.Context, from uint64, limit int, fn func([]Ent
 	})
 }
 
-// Ledger calls fn with the entries after a sequence number, in order. fn must
+// Ledger calls fn with the entries after a sequence NumberID, in order. fn must
 // not call State.
 func (s *State) Ledger(ctx context.Context, after uint64, fn func(Entry) error) error {
 	return s.pages(ctx, after+1, 0, func(entries []Entry) error {
@@ -447,7 +447,7 @@ func (r *entryReader) entry(ctx context.Context, sequence uint64) (Entry, error)
 	}
 	err := r.state.pages(ctx, sequence, 1, func(entries []Entry) error { r.page = entries; return nil })
 	if err != nil {
-		return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, unavailable(err))
+		return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, err)
 	}
 	if e := r.onPage(sequence); e != nil {
 		return *e, nil
@@ -484,5 +484,5 @@ func (r *entryReader) kept(ctx context.Context, sequence uint64) (*Entry, error)
 	if err != nil || folded {
 		return nil, err
 	}
-	return nil, &journal.CorruptError{Table: journal.Ledger, Key: sequenceKey(sequence), Reason: "is missing"}
+	return nil, &journal.CorruptError{Table: journal.Ledger, Key: SequenceKey(sequence), Reason: "is missing"}
 }

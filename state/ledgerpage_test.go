@@ -22,7 +22,7 @@ func pageOf(entries ...Entry) journal.Record {
 	for i := range entries {
 		w.add(&entries[i], entries[i].receipt)
 	}
-	return journal.Record{Key: sequenceKey(entries[len(entries)-1].Sequence), Value: w.end()}
+	return journal.Record{Key: SequenceKey(entries[len(entries)-1].Sequence), Value: w.end()}
 }
 
 // said is all that entries say, in one spelling.
@@ -125,7 +125,7 @@ func FuzzPage(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		entries, err := decodePage(journal.Record{Key: sequenceKey(9), Value: value})
+		entries, err := decodePage(journal.Record{Key: SequenceKey(9), Value: value})
 		if err != nil {
 			if !errors.Is(err, journal.ErrCorrupt) {
 				t.Fatal(err)
@@ -183,7 +183,7 @@ func TestDamagedPages(t *testing.T) {
 			store := journal.NewMemory()
 			s := ledgerState(t, store, &noon)
 			trade(t, s) // 1 to 18
-			commitAll(t, store, []journal.Op{{Table: journal.Ledger, Key: sequenceKey(19), Value: c.value}})
+			commitAll(t, store, []journal.Op{{Table: journal.Ledger, Key: SequenceKey(19), Value: c.value}})
 			readers := map[string]func() error{
 				"Ledger":     func() error { return s.Ledger(ctx, 12, func(Entry) error { return nil }) },
 				"an entry":   func() error { _, err := (&entryReader{state: s}).entry(ctx, 19); return err },
@@ -194,11 +194,11 @@ func TestDamagedPages(t *testing.T) {
 			for who, read := range readers {
 				var bad *journal.CorruptError
 				err := read()
-				if !errors.As(err, &bad) || bad.Table != journal.Ledger || string(bad.Key) != string(sequenceKey(19)) || bad.Reason != c.want {
+				if !errors.As(err, &bad) || bad.Table != journal.Ledger || string(bad.Key) != string(SequenceKey(19)) || bad.Reason != c.want {
 					t.Errorf("%s: got %v, want that it %s", who, err, c.want)
 				}
 			}
-			v, err := Verify(ctx, store)
+			v, err := Verify(ctx, store, MoneyModule())
 			if err != nil || v.Sound() {
 				t.Errorf("Verify: %+v, %v", v, err)
 			}

@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-memdb"
 
 	"stagedoor/state/journal"
 )
 
-// A start is mostly two things, decoding records and inserting rows, and only
-// the first can be done by several at a time: memdb has one writer. So records go
-// in parcels to decoders, and come back in the order of their keys, which is the
-// one that memdb's trees are fastest with.
+// Opening the state takes the time of decoding records and of inserting rows. Only the first can be done by several
+// goroutines at a time, because memdb has one writer. So records go in parcels to decoders, and come back in the order
+// of their keys, with which memdb's trees are fastest.
 
-// parcel is some records of one table and what was made of them.
+// parcel is some records of one table and the rows that were made of them.
 type parcel struct {
 	table decoder
 	recs  []journal.Record
@@ -26,7 +26,7 @@ type parcel struct {
 	done  chan struct{} // closed when rows and err are set
 }
 
-// decoder is a table as far as loading it is concerned.
+// decoder is the part of a table that loading needs.
 type decoder interface {
 	name() string
 	decode(journal.Record) (any, error)
@@ -39,9 +39,19 @@ const (
 	parcelsPerDecoder = 4
 )
 
-// loadTables reads whole tables of the store into a transaction. It returns when
-// nothing of it runs any more.
-func loadTables(store journal.Store, txn *memdb.Txn, tables map[journal.Table]decoder, names []journal.Table) error {
+// loadTables reads tables of the store into a transaction, as they are at a time. It returns when none of its
+// goroutines runs any more.
+func loadTables(store journal.Store, txn *memdb.Txn, now time.Time, registrations []Registration) error {
+	tables := map[journal.Table]decoder{}
+	var names []journal.Table
+	for _, r := range registrations {
+		if r.loadFrom == nil {
+			tables[r.table.durableTable()] = r.table
+			names = append(names, r.table.durableTable())
+		} else if err := loadPart(store, txn, r.table, r.table.durableTable(), r.loadFrom(now)); err != nil {
+			return err
+		}
+	}
 	decoders := runtime.GOMAXPROCS(0)
 	work := make(chan *parcel, decoders*parcelsPerDecoder)
 	ordered := make(chan *parcel, decoders*parcelsPerDecoder)
@@ -52,14 +62,14 @@ func loadTables(store journal.Store, txn *memdb.Txn, tables map[journal.Table]de
 	for range decoders {
 		wg.Go(func() {
 			for p := range work {
-				p.fill()
+				p.decode()
 			}
 		})
 	}
 	wg.Go(func() {
 		for p := range ordered {
 			if err := p.insert(txn); err != nil {
-				cancel(err) // the reader ends; what it sent already is passed over
+				cancel(err) // the reader ends, and the parcels that it has sent are skipped
 			}
 		}
 	})
@@ -76,8 +86,22 @@ func loadTables(store journal.Store, txn *memdb.Txn, tables map[journal.Table]de
 	return err
 }
 
+// loadPart reads the records of a table from a key on. It is for tables of which few records are loaded.
+func loadPart(store journal.Store, txn *memdb.Txn, table decoder, name journal.Table, from []byte) error {
+	return store.Range(context.Background(), name, from, nil, 0, func(rec journal.Record) error {
+		r, err := table.decode(rec)
+		if err != nil {
+			return err
+		}
+		return txn.Insert(table.name(), r)
+	})
+}
+
 // readParcels reads tables and hands them on in parcels.
-func readParcels(ctx context.Context, store journal.Store, tables map[journal.Table]decoder, names []journal.Table, hand func(*parcel)) error {
+func readParcels(
+	ctx context.Context, store journal.Store, tables map[journal.Table]decoder, names []journal.Table,
+	hand func(*parcel),
+) error {
 	var p *parcel
 	flush := func() {
 		if p != nil {
@@ -92,7 +116,7 @@ func readParcels(ctx context.Context, store journal.Store, tables map[journal.Ta
 		if p == nil {
 			p = &parcel{table: tables[t], recs: make([]journal.Record, 0, parcelSize), done: make(chan struct{})}
 		}
-		// A record is the store's when this returns.
+		// The record is valid until this function returns.
 		p.recs = append(p.recs, journal.Record{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Rev: rec.Rev})
 		return ctx.Err()
 	})
@@ -100,7 +124,7 @@ func readParcels(ctx context.Context, store journal.Store, tables map[journal.Ta
 	return err
 }
 
-func (p *parcel) fill() {
+func (p *parcel) decode() {
 	defer close(p.done)
 	p.rows = make([]any, len(p.recs))
 	for i, rec := range p.recs {

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // million is a store of a million records as a gateway of some months has them:
@@ -83,7 +84,7 @@ func BenchmarkOpenMillion(b *testing.B) {
 			b.StartTimer()
 		}
 		var err error
-		if s, err = state.Open(store, func() time.Time { return start }); err != nil {
+		if s, err = schema.Open(store, func() time.Time { return start }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -155,7 +155,7 @@ func TestStateIsItsModel(t *testing.T) {
 				if n := len(s.Responses(state.ResponseFilter{})); n != live {
 					rt.Fatalf("responses: got %d, want %d", n, live)
 				}
-				if n := s.Stats().Responses; n != len(held) {
+				if n := s.WorkStats().Responses; n != len(held) {
 					rt.Fatalf("kept: got %d, want %d", n, len(held))
 				}
 			},

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -22,7 +20,7 @@ const packEntries = 128
 // the longest names that there can be.
 const maxPageBody = 64 << 20
 
-// packedName is the fact that tells up to which sequence number the pages of the ledger were packed.
+// packedName is the fact that tells up to which sequence NumberID the pages of the ledger were packed.
 const packedName = "ledger/packed"
 
 // Pack joins the oldest pages of the ledger that were not packed yet into compressed ones, until limit entries
@@ -33,10 +31,11 @@ func (s *State) Pack(ctx context.Context, limit int) (int, error) {
 	if limit <= 0 || limit > MaxFold {
 		limit = MaxFold
 	}
-	s.folding.Lock()
-	defer s.folding.Unlock()
+	m := MemoryOf[*ledgerMemory](s)
+	m.folding.Lock()
+	defer m.folding.Unlock()
 	// As in Fold, the disk is read before the command. Only Fold and Pack change pages.
-	p := packer{mark: packedThrough(s.snapshot()), fill: s.packEntries}
+	p := packer{mark: packedThrough(s.View()), fill: m.packEntries}
 	err := s.pages(ctx, p.mark+1, 0, func(page []Entry) error {
 		p.add(page)
 		if p.packed >= limit {
@@ -45,7 +44,7 @@ func (s *State) Pack(ctx context.Context, limit int) (int, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return 0, fmt.Errorf("pack the ledger: %w", unavailable(err))
+		return 0, fmt.Errorf("pack the ledger: %w", err)
 	}
 	if p.packed == 0 {
 		return 0, nil
@@ -91,27 +90,23 @@ func (p *packer) add(page []Entry) {
 
 // write is the command.
 func (p *packer) write(tx *Tx) (int, error) {
-	if packedThrough(tx.mem) != p.mark {
+	if packedThrough(tx.View()) != p.mark {
 		return 0, nil // another call packed or folded these
 	}
 	last := uint64(0)
 	for _, made := range p.packs {
 		for _, page := range made.pages[:len(made.pages)-1] {
-			tx.op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: sequenceKey(page)})
+			tx.Op(journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: SequenceKey(page)})
 		}
 		last = made.pages[len(made.pages)-1]
-		tx.op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: sequenceKey(last), Value: made.value})
+		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Ledger, Key: SequenceKey(last), Value: made.value})
 	}
-	return p.packed, facts.put(tx, fact{Name: packedName, Value: sequenceKey(last)})
+	return p.packed, tx.PutNumberFact(packedName, last)
 }
 
-// packedThrough is the sequence number of the last entry that was packed or folded.
-func packedThrough(txn *memdb.Txn) uint64 {
-	packed := foldedThrough(txn)
-	if r := facts.get(txn, packedName); r != nil && len(r.rec.Value) == 8 {
-		packed = max(packed, sequenceOf(r.rec.Value))
-	}
-	return packed
+// packedThrough is the sequence NumberID of the last entry that was packed or folded.
+func packedThrough(v View) uint64 {
+	return max(foldedThrough(v), v.NumberFact(packedName))
 }
 
 // deflatePage makes a deflated page of a plain one.

@@ -14,7 +14,7 @@ import (
 // wantSound fails where Verify finds something wrong.
 func wantSound(t *testing.T, store journal.Store, when string) {
 	t.Helper()
-	if v, err := Verify(context.Background(), store); err != nil || !v.Sound() {
+	if v, err := Verify(context.Background(), store, MoneyModule()); err != nil || !v.Sound() {
 		t.Fatalf("%s: %q, %v", when, v.Problems, err)
 	}
 }
@@ -32,7 +32,7 @@ func TestPackedLedgerTellsTheSame(t *testing.T) {
 			}
 			defer store.Close()
 			s := ledgerState(t, store, &now)
-			s.packEntries = fill
+			MemoryOf[*ledgerMemory](s).packEntries = fill
 			trade(t, s)
 			want := seen(t, s)
 			for n := -1; n != 0; {
@@ -85,7 +85,7 @@ func TestPackWaitsForAWholePack(t *testing.T) {
 	pages := func() string {
 		var b strings.Builder
 		if err := store.Range(ctx, journal.Ledger, nil, nil, 0, func(rec journal.Record) error {
-			fmt.Fprint(&b, sequenceOf(rec.Key), []string{"", "", "*"}[rec.Value[0]], " ")
+			fmt.Fprint(&b, SequenceOf(rec.Key), []string{"", "", "*"}[rec.Value[0]], " ")
 			return nil
 		}); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestPackWaitsForAWholePack(t *testing.T) {
 	}
 	pack := func(fill, limit, want int, left string) {
 		t.Helper()
-		s.packEntries = fill
+		MemoryOf[*ledgerMemory](s).packEntries = fill
 		if n, err := s.Pack(ctx, limit); n != want || err != nil || pages() != left {
 			t.Errorf("packed %d, %v, so that there are %s, want %d and %s", n, err, pages(), want, left)
 		}
@@ -113,7 +113,7 @@ func TestReadersDuringAPackSeeEveryEntry(t *testing.T) {
 	store := journal.NewMemory()
 	s := ledgerState(t, store, &noon)
 	defer s.Close()
-	s.packEntries = 64
+	MemoryOf[*ledgerMemory](s).packEntries = 64
 	mustPost(t, s, "anna", Posting{Kind: Credit, Amount: 1_000_000})
 	const requests = 600
 	for i := range requests {

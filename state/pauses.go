@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pause is a provider that an operator holds back. It lasts until somebody ends it,
-// over restarts too: who stopped a provider did not mean until the next deployment.
+// Pause says that an operator holds a provider back. It lasts until it is ended, also over restarts, because an operator
+// who stops a provider does not mean to stop it until the next deployment only.
 type Pause struct {
 	Provider string
 	Since    time.Time
@@ -17,43 +17,33 @@ type Pause struct {
 // providers are paused at a time.
 const pausePrefix = "pause/"
 
-// Pause keeps that a provider is paused. One that is paused already keeps the time
-// since when it is.
+// Pause keeps that a provider is paused. A provider that is paused already keeps the time of its pause.
 func (tx *Tx) Pause(provider string) error {
-	if provider == "" || len(provider) > maxID {
+	if provider == "" || len(provider) > MaxID {
 		return fmt.Errorf("%w: a provider's name of %d bytes", ErrInvalid, len(provider))
 	}
 	name := pausePrefix + provider
-	if facts.get(tx.mem, name) != nil {
+	if _, paused := tx.View().Fact(name); paused {
 		return nil
 	}
-	return facts.put(tx, fact{Name: name, Value: sequenceKey(uint64(tx.now.UnixNano()))})
+	return tx.PutTimeFact(name, tx.Now())
 }
 
-// EndPause forgets that a provider is paused.
-func (tx *Tx) EndPause(provider string) {
-	if r := facts.get(tx.mem, pausePrefix+provider); r != nil {
-		facts.remove(tx, r)
-	}
+// EndPause removes the pause of a provider, if there is one.
+func (tx *Tx) EndPause(provider string) { tx.RemoveFact(pausePrefix + provider) }
+
+// Pause returns the pause of a provider.
+func (v View) Pause(provider string) (p Pause, found bool) {
+	since, found := v.TimeFact(pausePrefix + provider)
+	return Pause{provider, since}, found
 }
 
-// Pause finds the pause of a provider.
-func (v View) Pause(provider string) (Pause, bool) {
-	f, ok := found(facts.get(v.txn, pausePrefix+provider))
-	return pauseOf(f), ok
-}
-
-// Pauses are the providers that are paused, by name.
+// Pauses lists the providers that are paused, by name.
 func (v View) Pauses() []Pause {
 	var all []Pause
-	facts.from(v.txn, byID, terminated(pausePrefix), func(r *row[fact]) bool {
-		ours := strings.HasPrefix(r.rec.Name, pausePrefix)
-		if ours {
-			all = append(all, pauseOf(r.rec))
-		}
-		return ours
-	})
+	for name := range v.Facts(pausePrefix) {
+		p, _ := v.Pause(strings.TrimPrefix(name, pausePrefix))
+		all = append(all, p)
+	}
 	return all
 }
-
-func pauseOf(f fact) Pause { return Pause{strings.TrimPrefix(f.Name, pausePrefix), markOf(f)} }

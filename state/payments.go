@@ -25,22 +25,22 @@ type Payment struct {
 	At       time.Time `json:"at"`
 }
 
-var payments = table[Payment]{
-	durable: journal.Payment,
-	id:      func(p *Payment) string { return paymentID(p.Account, p.Once) },
+var payments = Table[Payment]{
+	Name: journal.Payment,
+	ID:   func(p *Payment) string { return paymentID(p.Account, p.Once) },
 }
 
 func paymentID(account, once string) string { return account + "\x00" + once }
 
 // Payment finds a payment of an account by the key that its client chose.
 func (v View) Payment(account, once string) (Payment, bool) {
-	return found(payments.get(v.txn, paymentID(account, once)))
+	return payments.Get(v, paymentID(account, once)).Record()
 }
 
 // once enters a credit or adjustment unless it was entered under its key before.
 // Then it is the sequence of that one, or ErrReused if that was another.
 func (p *poster) once(what *Posting) (uint64, error) {
-	if err := checkID(what.Once); err != nil {
+	if err := CheckID(what.Once); err != nil {
 		return 0, err
 	}
 	if made, ok := p.tx.View().Payment(p.account.ID, what.Once); ok {
@@ -53,8 +53,8 @@ func (p *poster) once(what *Posting) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	made := Payment{Account: p.account.ID, Once: what.Once, Amount: what.Amount, Sequence: sequence, At: p.tx.now}
-	if err := payments.put(p.tx, made); err != nil {
+	made := Payment{Account: p.account.ID, Once: what.Once, Amount: what.Amount, Sequence: sequence, At: p.tx.Now()}
+	if err := payments.Put(p.tx, made); err != nil {
 		p.broken = err
 	}
 	return sequence, nil

@@ -33,41 +33,52 @@ func (e *QuotaError) Error() string {
 type keeping struct {
 	quota   atomic.Pointer[Quota]
 	refused atomic.Int64
-	// undeleted counts what UndeletedResponses returns, and givenUp the deletions at providers
-	// that failed until the ids of their responses were forgotten.
+	// undeleted counts the responses that are kept by their providers because too many deletions of their owner
+	// waited, and givenUp those because all tries to delete them failed until their ids were forgotten.
 	undeleted, givenUp atomic.Int64
 
 	mu     sync.Mutex
 	owners map[Owner]Kept
+	rows   int // of all owners
 	bytes  int64
 }
 
-// add counts a change of a response.
-func (k *keeping) add(c change) {
+// change counts a change of a response.
+func (k *keeping) change(before, after *ResponseHeader) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for h, sign := range headersOf(c) {
-		kept := k.owners[h.Owner]
-		kept.add(h, sign)
-		k.bytes += int64(sign) * h.size()
-		if kept == (Kept{}) {
-			delete(k.owners, h.Owner)
-		} else {
-			k.owners[h.Owner] = kept
-		}
+	k.add(before, -1)
+	k.add(after, 1)
+}
+
+// add counts a response that came, or left if sign is -1. k.mu must be held.
+func (k *keeping) add(h *ResponseHeader, sign int) {
+	if h == nil {
+		return
+	}
+	kept := k.owners[h.Owner]
+	kept.add(h, sign)
+	k.rows += sign
+	k.bytes += int64(sign) * h.size()
+	if kept == (Kept{}) {
+		delete(k.owners, h.Owner)
+	} else {
+		k.owners[h.Owner] = kept
 	}
 }
 
-// headersOf returns the headers that a change takes away, with -1, and brings, with 1.
-func headersOf(c change) map[*ResponseHeader]int {
-	headers := make(map[*ResponseHeader]int, 2)
-	if r, ok := c.before.(*row[ResponseHeader]); ok {
-		headers[&r.rec] = -1
-	}
-	if r, ok := c.after.(*row[ResponseHeader]); ok {
-		headers[&r.rec] = 1
-	}
-	return headers
+// totals returns how many responses are kept, and their bytes.
+func (k *keeping) totals() (rows int, bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rows, k.bytes
+}
+
+// of returns what an owner keeps.
+func (k *keeping) of(owner Owner) Kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.owners[owner]
 }
 
 func (k *Kept) add(h *ResponseHeader, sign int) {
@@ -95,35 +106,30 @@ func (k *keeping) counted(err error) error {
 	return err
 }
 
-// SetResponseQuota bounds what each owner may keep, at once. What is over stays until
-// it expires or is deleted. At first there is no bound.
-func (s *State) SetResponseQuota(q Quota) { s.kept.quota.Store(&q) }
-
-// KeptResponses returns what an owner keeps of responses.
-func (s *State) KeptResponses(owner Owner) Kept {
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
-	return s.kept.owners[owner]
-}
-
-// ResponseRoom returns the *QuotaError that PutResponse would return for a response of
-// an owner now, so that a request can be refused before it costs anything.
-func (s *State) ResponseRoom(owner Owner) error {
-	return s.kept.counted(s.kept.check(s.KeptResponses(owner), 1))
-}
-
-// responseRoom is ResponseRoom for a command: what its batch has put counts, too.
-func (s *State) responseRoom(tx *Tx, owner Owner, n int64) error {
-	kept := s.KeptResponses(owner)
-	for _, c := range tx.done {
-		if c.table != responses.name() {
-			continue
+// room is check for a command, in which what the commands before it have put counts, too.
+func (k *keeping) room(tx *Tx, owner Owner, n int64) error {
+	kept := k.of(owner)
+	for before, after := range responses.Changed(tx) {
+		if before != nil && before.Owner == owner {
+			kept.add(before, -1)
 		}
-		for h, sign := range headersOf(c) {
-			if h.Owner == owner {
-				kept.add(h, sign)
-			}
+		if after != nil && after.Owner == owner {
+			kept.add(after, 1)
 		}
 	}
-	return s.kept.check(kept, n)
+	return k.check(kept, n)
+}
+
+// SetResponseQuota bounds what each owner may keep, at once. Responses beyond it stay until they expire or are deleted.
+// At first there is no bound.
+func (s *State) SetResponseQuota(q Quota) { MemoryOf[*workMemory](s).kept.quota.Store(&q) }
+
+// KeptResponses returns what an owner keeps of responses.
+func (s *State) KeptResponses(owner Owner) Kept { return MemoryOf[*workMemory](s).kept.of(owner) }
+
+// ResponseRoom returns the *QuotaError that PutResponse would return for a response of an owner now, so that a request
+// can be refused before it costs anything.
+func (s *State) ResponseRoom(owner Owner) error {
+	k := &MemoryOf[*workMemory](s).kept
+	return k.counted(k.check(k.of(owner), 1))
 }

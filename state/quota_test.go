@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock, store := newClock(), journal.NewMemory()
-		s, err := state.Open(statetest.DecideTwice(store), clock.Now)
+		s, err := schema.Open(statetest.DecideTwice(store), clock.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 				}
 			case step == "restart":
 				s.Close()
-				if s, err = state.Open(statetest.DecideTwice(store), clock.Now); err != nil {
+				if s, err = schema.Open(statetest.DecideTwice(store), clock.Now); err != nil {
 					t.Fatal(err)
 				}
 				s.SetResponseQuota(quota)
@@ -91,7 +92,7 @@ func TestQuotaHoldsForResponsesThatComeAtOnce(t *testing.T) {
 	if got := s.KeptResponses(me).Responses; got != 5 {
 		t.Errorf("%d are kept", got)
 	}
-	if stats := s.Stats(); stats.ResponsesRefused != 59 || stats.ResponseBytes == 0 {
+	if stats := s.WorkStats(); stats.ResponsesRefused != 59 || stats.ResponseBytes == 0 {
 		t.Errorf("stats %+v", stats)
 	}
 }

@@ -66,7 +66,7 @@ func (s *State) ReceiptList(ctx context.Context, q ReceiptQuery) (found []Receip
 var errOldest = errors.New("no entry before")
 
 // backwards returns a function that returns ledger entries, newest first: those
-// of an account, or ("") all, before a sequence number, or (0) all of them.
+// of an account, or ("") all, before a sequence NumberID, or (0) all of them.
 func (s *State) backwards(ctx context.Context, account string, before uint64) (func() (Entry, error), error) {
 	if account == "" {
 		return s.stretches(ctx, before), nil
@@ -100,9 +100,9 @@ func (s *State) backwards(ctx context.Context, account string, before uint64) (f
 // folded.
 func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, error) {
 	if before == 0 {
-		before = lastEntry(s.snapshot()) + 1
+		before = lastEntry(s.View()) + 1
 	}
-	folded := foldedThrough(s.snapshot())
+	folded := foldedThrough(s.View())
 	var some []Entry
 	return func() (Entry, error) {
 		for len(some) == 0 {
@@ -111,7 +111,7 @@ func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, err
 			}
 			var err error
 			if some, before, err = s.stretch(ctx, before); err != nil {
-				return Entry{}, fmt.Errorf("read the ledger: %w", unavailable(err))
+				return Entry{}, fmt.Errorf("read the ledger: %w", err)
 			}
 		}
 		e := some[len(some)-1]
@@ -120,7 +120,7 @@ func (s *State) stretches(ctx context.Context, before uint64) func() (Entry, err
 	}
 }
 
-// stretch reads the last entries before a sequence number, and those before on the
+// stretch reads the last entries before a sequence NumberID, and those before on the
 // page of the first of them. from is where the stretch before ends.
 func (s *State) stretch(ctx context.Context, before uint64) (found []Entry, from uint64, err error) {
 	from = before - min(before-1, ledgerStretch)

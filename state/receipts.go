@@ -116,9 +116,10 @@ func receiptKey(request, account string, sequence uint64) []byte {
 }
 
 // indexReceipt notes which entry carries a receipt.
-func (tx *Tx) indexReceipt(r *Receipt, sequence uint64) {
-	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(tx.paper.sheet(), r.Request, r.Account), sequence)
-	tx.op(journal.Op{Kind: journal.Put, New: true, Table: receiptTable(key), Key: tx.paper.keep(key)})
+func (p *poster) indexReceipt(r *Receipt, sequence uint64) {
+	sheet := p.memory.records.sheet()
+	key := binary.BigEndian.AppendUint64(appendReceiptPrefix(sheet, r.Request, r.Account), sequence)
+	p.tx.Op(journal.Op{Kind: journal.Put, New: true, Table: receiptTable(key), Key: p.memory.records.keep(key)})
 }
 
 // isIndex tells whether a record of a receipt table has the form that it must have.
@@ -139,7 +140,7 @@ func (r *entryReader) follow(ctx context.Context, rec journal.Record) (*Receipt,
 	if !isIndex(receiptTable(rec.Key), rec) {
 		return nil, corrupt("leads to no entry")
 	}
-	at := sequenceOf(rec.Key[16:])
+	at := SequenceOf(rec.Key[16:])
 	e, err := r.kept(ctx, at)
 	if err != nil || e == nil {
 		return nil, err
@@ -158,7 +159,7 @@ const maxReceipts = 100
 // ended first first, at most 100. An id that a client chose may stand for several requests;
 // each was held and charged on its own. Those of another account do not exist.
 func (s *State) Receipts(ctx context.Context, account, request string) ([]Receipt, error) {
-	if checkID(request) != nil || checkAccount(account) != nil {
+	if CheckID(request) != nil || checkAccount(account) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
 	}
 	return s.receiptsOf(ctx, receiptPrefix(request, account), func(r *Receipt) bool {
@@ -168,7 +169,7 @@ func (s *State) Receipts(ctx context.Context, account, request string) ([]Receip
 
 // RequestReceipts returns the receipts of requests with this id of all accounts, by account, at most 100.
 func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt, error) {
-	if checkID(request) != nil {
+	if CheckID(request) != nil {
 		return nil, fmt.Errorf("receipt %q: %w", request, ErrNotFound)
 	}
 	slot := requestSlot(request)
@@ -181,7 +182,7 @@ func (s *State) RequestReceipts(ctx context.Context, request string) ([]Receipt,
 func (s *State) receiptsOf(ctx context.Context, prefix []byte, wanted func(*Receipt) bool) ([]Receipt, error) {
 	var index []journal.Record
 	// A prefix that ends with 0xff has no simple end, so what is behind it is read and left.
-	err := s.store.Range(ctx, receiptTable(prefix), prefix, nil, maxReceipts, func(rec journal.Record) error {
+	err := s.Range(ctx, receiptTable(prefix), prefix, nil, maxReceipts, func(rec journal.Record) error {
 		if !bytes.HasPrefix(rec.Key, prefix) {
 			return errEnough
 		}
@@ -189,14 +190,14 @@ func (s *State) receiptsOf(ctx context.Context, prefix []byte, wanted func(*Rece
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return nil, fmt.Errorf("read receipts: %w", unavailable(err))
+		return nil, fmt.Errorf("read receipts: %w", err)
 	}
 	entries := entryReader{state: s}
 	var found []Receipt
 	for _, rec := range index {
 		r, err := entries.follow(ctx, rec)
 		if err != nil {
-			return nil, fmt.Errorf("read receipts: %w", unavailable(err))
+			return nil, fmt.Errorf("read receipts: %w", err)
 		}
 		if r != nil && wanted(r) {
 			found = append(found, *r)

@@ -186,7 +186,7 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 	if r, err := (&entryReader{state: s}).follow(ctx, folded); r != nil || err != nil {
 		t.Errorf("folded: got %+v, %v", r, err)
 	}
-	commitAll(t, store, []journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: sequenceKey(9)}}) // of 8, too
+	commitAll(t, store, []journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: SequenceKey(9)}}) // of 8, too
 	if r, err := (&entryReader{state: s}).follow(ctx, lost); r != nil || !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
@@ -226,7 +226,7 @@ func TestVerifyFollowsTheIndex(t *testing.T) {
 			defer s.Close()
 			trade(t, s)
 			commitAll(t, store, []journal.Op{c.op})
-			v, err := Verify(ctx, store)
+			v, err := Verify(ctx, store, MoneyModule())
 			if err != nil || !strings.Contains(strings.Join(v.Problems, "\n"), c.want) {
 				t.Errorf("got %q, %v, want one with %q", v.Problems, err, c.want)
 			}

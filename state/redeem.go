@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -78,12 +76,12 @@ func (c *RedeemCode) forgotten() time.Time {
 
 const byCode = "code"
 
-var redeemCodes = table[RedeemCode]{
-	durable: journal.Redeem,
-	id:      func(c *RedeemCode) string { return c.ID },
-	expires: (*RedeemCode).forgotten,
-	more: map[string]*memdb.IndexSchema{
-		byCode: {Name: byCode, Unique: true, Indexer: index[RedeemCode](func(c *RedeemCode) []byte { return c.Hash[:] })},
+var redeemCodes = Table[RedeemCode]{
+	Name:    journal.Redeem,
+	ID:      func(c *RedeemCode) string { return c.ID },
+	Expires: (*RedeemCode).forgotten,
+	Indexes: map[string]Index[RedeemCode]{
+		byCode: {Unique: true, Key: func(c *RedeemCode) []byte { return c.Hash[:] }},
 	},
 }
 
@@ -133,15 +131,15 @@ func HashRedeemCode(code string) Hash {
 
 // AddRedeemCodes keeps new codes, all of them or none.
 func (s *State) AddRedeemCodes(ctx context.Context, codes []RedeemCode) error {
-	return s.do(ctx, func(tx *Tx) error {
+	return Run(ctx, s, func(tx *Tx) error {
 		for _, c := range codes {
 			if err := c.check(); err != nil {
 				return err
 			}
-			if redeemCodes.get(tx.mem, c.ID) != nil || redeemCodes.first(tx.mem, byCode, c.Hash[:]) != nil {
+			if redeemCodes.Get(tx.View(), c.ID) != nil || redeemCodes.First(tx.View(), byCode, c.Hash[:]) != nil {
 				return fmt.Errorf("redeem code %s: %w", c.ID, ErrExists)
 			}
-			if err := redeemCodes.put(tx, c); err != nil {
+			if err := redeemCodes.Put(tx, c); err != nil {
 				return err
 			}
 		}
@@ -150,7 +148,7 @@ func (s *State) AddRedeemCodes(ctx context.Context, codes []RedeemCode) error {
 }
 
 func (c *RedeemCode) check() error {
-	if err := checkID(c.ID); err != nil {
+	if err := CheckID(c.ID); err != nil {
 		return err
 	}
 	if c.Hash == (Hash{}) || c.Amount <= 0 || c.Amount > MaxCredits || !c.Used.IsZero() {
@@ -177,11 +175,11 @@ func (s *State) Redeem(ctx context.Context, account, code string) (Account, Rede
 
 // Redeem is State.Redeem inside a command.
 func (tx *Tx) Redeem(account string, hash Hash) (Account, RedeemCode, error) {
-	r := redeemCodes.first(tx.mem, byCode, hash[:])
-	if r == nil || !r.rec.Cancelled.IsZero() || (!r.rec.Expires.IsZero() && !tx.now.Before(r.rec.Expires)) {
+	r := redeemCodes.First(tx.View(), byCode, hash[:])
+	if r == nil || !r.Rec.Cancelled.IsZero() || (!r.Rec.Expires.IsZero() && !tx.Now().Before(r.Rec.Expires)) {
 		return Account{}, RedeemCode{}, fmt.Errorf("redeem code: %w", ErrNotFound)
 	}
-	c := r.rec
+	c := r.Rec
 	if !c.Used.IsZero() {
 		return Account{}, RedeemCode{}, fmt.Errorf("redeem code %s: %w", c.ID, ErrRedeemed)
 	}
@@ -192,35 +190,35 @@ func (tx *Tx) Redeem(account string, hash Hash) (Account, RedeemCode, error) {
 	if err != nil {
 		return Account{}, RedeemCode{}, err
 	}
-	c.Used, c.UsedBy = tx.now, account
-	return a, c, redeemCodes.put(tx, c)
+	c.Used, c.UsedBy = tx.Now(), account
+	return a, c, redeemCodes.Put(tx, c)
 }
 
 // CancelRedeemCode takes a code back: it is ErrRedeemed if somebody was faster.
 // Doing it again changes nothing.
 func (s *State) CancelRedeemCode(ctx context.Context, id string) (RedeemCode, error) {
 	return Do(ctx, s, func(tx *Tx) (RedeemCode, error) {
-		r := redeemCodes.get(tx.mem, id)
+		r := redeemCodes.Get(tx.View(), id)
 		if r == nil {
 			return RedeemCode{}, fmt.Errorf("redeem code %s: %w", id, ErrNotFound)
 		}
-		c := r.rec
+		c := r.Rec
 		switch {
 		case !c.Used.IsZero():
 			return RedeemCode{}, fmt.Errorf("redeem code %s: %w", id, ErrRedeemed)
 		case !c.Cancelled.IsZero():
 			return c, nil
 		}
-		c.Cancelled = tx.now
-		return c, redeemCodes.put(tx, c)
+		c.Cancelled = tx.Now()
+		return c, redeemCodes.Put(tx, c)
 	})
 }
 
 // RedeemCodes lists codes in the order in which they were minted.
 func (s *State) RedeemCodes() []RedeemCode {
 	var found []RedeemCode
-	redeemCodes.from(s.snapshot(), byID, nil, func(r *row[RedeemCode]) bool {
-		found = append(found, r.rec)
+	redeemCodes.From(s.View(), ByID, nil, func(r *Row[RedeemCode]) bool {
+		found = append(found, r.Rec)
 		return true
 	})
 	return found

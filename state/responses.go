@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
 	"github.com/tidwall/gjson"
 
 	"stagedoor/state/journal"
@@ -58,7 +57,7 @@ type ResponseHeader struct {
 	InputSize int64 `json:"input_size"`
 	// RequestSize is 0 once the response has ended.
 	RequestSize int64 `json:"request_size,omitempty"`
-	// LastEvent is the sequence number of the last event in the log, EventSize
+	// LastEvent is the sequence NumberID of the last event in the log, EventSize
 	// the log's bytes. Without a log both are 0.
 	LastEvent int64 `json:"last_event,omitempty"`
 	EventSize int64 `json:"event_size,omitempty"`
@@ -83,10 +82,10 @@ type StoredResponse struct {
 	Request json.RawMessage
 }
 
-var responses = table[ResponseHeader]{
-	durable: journal.Response,
-	id:      func(h *ResponseHeader) string { return h.ID },
-	expires: func(h *ResponseHeader) time.Time { return h.Expires },
+var responses = Table[ResponseHeader]{
+	Name:    journal.Response,
+	ID:      func(h *ResponseHeader) string { return h.ID },
+	Expires: func(h *ResponseHeader) time.Time { return h.Expires },
 }
 
 // Keys of the cold records. "/" is in no id.
@@ -107,32 +106,33 @@ func (s *State) PutResponse(ctx context.Context, r StoredResponse) error {
 	}
 	r.BodySize, r.InputSize = int64(len(r.Body)), int64(len(r.Input))
 	r.LastEvent, r.EventSize, r.RequestSize = 0, 0, int64(len(r.Request))
-	_, err := Do(ctx, s, func(tx *Tx) (struct{}, error) {
-		if responses.get(tx.mem, r.ID) != nil {
-			return struct{}{}, fmt.Errorf("response %s: %w", r.ID, ErrExists)
+	kept := &MemoryOf[*workMemory](s).kept
+	err := Run(ctx, s, func(tx *Tx) error {
+		if responses.Get(tx.View(), r.ID) != nil {
+			return fmt.Errorf("response %s: %w", r.ID, ErrExists)
 		}
-		if err := s.responseRoom(tx, r.Owner, r.size()); err != nil {
-			return struct{}{}, err
+		if err := kept.room(tx, r.Owner, r.size()); err != nil {
+			return err
 		}
 		h := r.ResponseHeader
 		if h.Created.IsZero() {
-			h.Created = tx.now
+			h.Created = tx.Now()
 		}
 		if h.Expires.IsZero() {
 			h.Expires = h.Created.Add(ResponseTTL)
 		}
-		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(r.ID), Value: r.Body})
-		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: inputKey(r.ID), Value: r.Input})
+		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(r.ID), Value: r.Body})
+		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: inputKey(r.ID), Value: r.Input})
 		if r.RequestSize > 0 {
-			tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: requestKey(r.ID), Value: r.Request})
+			tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: requestKey(r.ID), Value: r.Request})
 		}
-		return struct{}{}, responses.put(tx, h)
+		return responses.Put(tx, h)
 	})
-	return s.kept.counted(err)
+	return kept.counted(err)
 }
 
 func (r *StoredResponse) check() error {
-	if err := checkID(r.ID); err != nil {
+	if err := CheckID(r.ID); err != nil {
 		return err
 	}
 	if r.Owner == "" {
@@ -162,29 +162,28 @@ func checkBody(id string, body []byte) error {
 
 // ResponseHeader returns what is hot about a response: no disk is read.
 func (s *State) ResponseHeader(id string, owner Owner) (ResponseHeader, error) {
-	return header(s.snapshot(), id, owner, s.now())
+	return header(s.View(), id, owner)
 }
 
 // header finds a response for its owner. Somebody else's, an expired and an
 // unknown one are the same.
-func header(txn *memdb.Txn, id string, owner Owner, now time.Time) (ResponseHeader, error) {
-	r := responses.get(txn, id)
-	if r == nil || r.rec.Owner != owner || r.rec.expired(now) {
+func header(v View, id string, owner Owner) (ResponseHeader, error) {
+	r := responses.Get(v, id)
+	if r == nil || r.Rec.Owner != owner || r.Rec.expired(v.Now()) {
 		return ResponseHeader{}, fmt.Errorf("response %q: %w", id, ErrNotFound)
 	}
-	return r.rec, nil
+	return r.Rec, nil
 }
 
-// WatchResponse returns a response's header and a channel that is closed when it
-// may have changed: by UpdateResponse or its removal.
+// WatchResponse returns a response's header and a channel that is closed when it may have changed: by UpdateResponse or
+// its removal.
 func (s *State) WatchResponse(id string, owner Owner) (ResponseHeader, <-chan struct{}, error) {
-	txn := s.snapshot()
-	h, err := header(txn, id, owner, s.now())
+	v := s.View()
+	h, err := header(v, id, owner)
 	if err != nil {
 		return ResponseHeader{}, nil, err
 	}
-	changed, _, err := txn.FirstWatch(responses.name(), byID, terminated(id))
-	return h, changed, err
+	return h, responses.Watch(v, id), nil
 }
 
 // Response returns a stored response. While one is being written its body may be
@@ -195,10 +194,10 @@ func (s *State) Response(ctx context.Context, id string, owner Owner) (StoredRes
 		return StoredResponse{}, err
 	}
 	r := StoredResponse{ResponseHeader: h}
-	if r.Body, err = s.cold(ctx, bodyKey(id)); err != nil {
+	if r.Body, err = cold(ctx, s, bodyKey(id)); err != nil {
 		return StoredResponse{}, err
 	}
-	if r.Input, err = s.cold(ctx, inputKey(id)); err != nil {
+	if r.Input, err = cold(ctx, s, inputKey(id)); err != nil {
 		return StoredResponse{}, err
 	}
 	return r, nil
@@ -210,16 +209,16 @@ func (s *State) ResponseRequest(ctx context.Context, id string, owner Owner) ([]
 	if _, err := s.ResponseHeader(id, owner); err != nil {
 		return nil, err
 	}
-	return s.cold(ctx, requestKey(id))
+	return cold(ctx, s, requestKey(id))
 }
 
-func (s *State) cold(ctx context.Context, key []byte) ([]byte, error) {
-	rec, err := s.store.Get(ctx, journal.Body, key)
+func cold(ctx context.Context, s *State, key []byte) ([]byte, error) {
+	rec, err := s.Get(ctx, journal.Body, key)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, fmt.Errorf("read %s: %w", key, ErrNotFound) // removed a moment ago
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, unavailable(err))
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	return rec.Value, nil
 }
@@ -233,15 +232,13 @@ type ResponseFilter struct {
 // Responses lists the headers of responses that have not expired, oldest first.
 // At start those that are unfinished are the ones whose work ended with a process.
 func (s *State) Responses(f ResponseFilter) []ResponseHeader {
-	now := s.now()
+	v := s.View()
 	var found []ResponseHeader
-	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
-		h := &r.rec
-		if (f.Owner == "" || h.Owner == f.Owner) && !(f.Unfinished && h.Finished()) && !h.expired(now) {
+	for h := range responses.All(v) {
+		if (f.Owner == "" || h.Owner == f.Owner) && !(f.Unfinished && h.Finished()) && !h.expired(v.Now()) {
 			found = append(found, *h)
 		}
-		return true
-	})
+	}
 	return found
 }
 
@@ -256,7 +253,7 @@ type ResponseUpdate struct {
 	// Run counts another run of its work.
 	Run bool
 	// Events is added to the event log: the events up to and with the sequence
-	// number LastEvent, in the caller's own form. Numbers only grow.
+	// NumberID LastEvent, in the caller's own form. Numbers only grow.
 	Events    []byte
 	LastEvent int64
 }
@@ -271,8 +268,8 @@ func (s *State) UpdateResponse(ctx context.Context, id string, owner Owner, u Re
 		}
 	}
 	var h ResponseHeader
-	err := s.do(ctx, func(tx *Tx) (err error) {
-		if h, err = header(tx.mem, id, owner, tx.now); err != nil {
+	err := Run(ctx, s, func(tx *Tx) (err error) {
+		if h, err = header(tx.View(), id, owner); err != nil {
 			return err
 		}
 		if h.Finished() {
@@ -304,51 +301,49 @@ func (u *ResponseUpdate) apply(tx *Tx, h *ResponseHeader) error {
 	}
 	if h.Finished() && h.RequestSize > 0 {
 		h.RequestSize = 0
-		tx.op(journal.Op{Kind: journal.Delete, Table: journal.Body, Key: requestKey(h.ID)})
+		tx.Op(journal.Op{Kind: journal.Delete, Table: journal.Body, Key: requestKey(h.ID)})
 	}
 	if u.Body != nil {
 		h.BodySize = int64(len(u.Body))
 		if h.BodySize+h.InputSize > MaxResponseBytes {
 			return fmt.Errorf("response %s: %w", h.ID, ErrTooLarge)
 		}
-		tx.op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(h.ID), Value: u.Body})
+		tx.Op(journal.Op{Kind: journal.Put, Table: journal.Body, Key: bodyKey(h.ID), Value: u.Body})
 	}
 	if len(u.Events) > 0 {
 		if err := tx.appendEvents(h, u.LastEvent, u.Events); err != nil {
 			return err
 		}
 	}
-	return responses.put(tx, *h)
+	return responses.Put(tx, *h)
 }
 
 // DeleteResponse removes a response with everything that belongs to it. Its provider must have deleted it
 // before.
 func (s *State) DeleteResponse(ctx context.Context, id string, owner Owner) error {
-	return s.do(ctx, func(tx *Tx) error {
-		h, err := header(tx.mem, id, owner, tx.now)
+	return Run(ctx, s, func(tx *Tx) error {
+		h, err := header(tx.View(), id, owner)
 		if err != nil {
 			return err
 		}
-		s.removeResponse(tx, responses.get(tx.mem, h.ID), nil)
+		MemoryOf[*workMemory](tx).removeResponse(tx, responses.Get(tx.View(), h.ID), nil)
 		return nil
 	})
 }
 
-func (s *State) removeResponse(tx *Tx, r *row[ResponseHeader], pending *pendingDeletion) {
-	cold := coldPrefix(r.rec.ID)
-	tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: cold})
-	if r.rec.EventSize > 0 {
-		tx.op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Event, Key: cold})
+func (m *workMemory) removeResponse(tx *Tx, r *Row[ResponseHeader], pending *pendingDeletion) {
+	prefix := coldPrefix(r.Rec.ID)
+	tx.Op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Body, Key: prefix})
+	if r.Rec.EventSize > 0 {
+		tx.Op(journal.Op{Kind: journal.DeletePrefix, Table: journal.Event, Key: prefix})
 	}
-	responses.remove(tx, r)
-	s.rememberResponse(tx, &r.rec, pending)
+	responses.Remove(tx, r)
+	m.rememberResponse(tx, &r.Rec, pending)
 }
 
-// countResponses counts what is kept when the state is opened.
-func (s *State) countResponses() {
-	responses.from(s.snapshot(), byID, nil, func(r *row[ResponseHeader]) bool {
-		s.responses.Add(1)
-		s.kept.add(change{after: r})
-		return true
-	})
+// countResponses counts the responses that are kept when the state is opened.
+func (m *workMemory) countResponses(s *State) {
+	for h := range responses.All(s.View()) {
+		m.kept.change(nil, h)
+	}
 }

@@ -377,7 +377,7 @@ func TestExpiredIsNotFoundAndThenSwept(t *testing.T) {
 		}
 	}
 	sameAfterReload(t, s, store)
-	if got := s.Stats().Responses; got != n-10 {
+	if got := s.WorkStats().Responses; got != n-10 {
 		t.Errorf("kept: got %d, want %d", got, n-10)
 	}
 	clock.Add(24 * time.Hour)

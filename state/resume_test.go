@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
@@ -46,7 +47,7 @@ func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
 // sound has the store verified.
 func sound(t *testing.T, store journal.Store, when string) {
 	t.Helper()
-	v, err := state.Verify(t.Context(), store)
+	v, err := schema.Verify(t.Context(), store)
 	if err != nil || !v.Sound() {
 		t.Errorf("%s: %v, problems %q", when, err, v.Problems)
 	}

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"strings"
 	"sync/atomic"
-
-	"github.com/hashicorp/go-memdb"
 )
 
 // roster holds what restricts users for the lookup of every request: the users who are disabled, have a
@@ -17,31 +15,6 @@ type roster struct {
 }
 
 const rosterParts = 256
-
-// Blocked tells whether an account is that of a disabled user, whose keys are refused.
-func (s *State) Blocked(account string) bool {
-	u := s.roster.find(account)
-	return u != nil && !u.Active()
-}
-
-// UserPermits returns nil if the ceilings of an account's user and of the user's group permit scope and
-// model, else an error that wraps ErrScopeForbidden or ErrModelForbidden. An empty scope or model is not
-// checked. It takes no transaction, because it is called for every request.
-func (s *State) UserPermits(account, scope, model string) error {
-	u := s.roster.find(account)
-	if u == nil {
-		return nil
-	}
-	if err := u.Ceiling.permits(scope, model); err != nil {
-		return &CeilingError{owner: "user", cause: err}
-	}
-	if g := s.roster.groupOf(u); g != nil {
-		if err := g.Ceiling.permits(scope, model); err != nil {
-			return &CeilingError{owner: "group", cause: err}
-		}
-	}
-	return nil
-}
 
 // find returns the user of an account, or nil if nothing restricts the user or there is no such user. Usernames are
 // ASCII (User.check), so folding bytes is enough.
@@ -82,38 +55,37 @@ func (r *roster) groupOf(u *User) *Group {
 	return (*groups)[u.Group]
 }
 
-func (r *roster) fill(txn *memdb.Txn) {
+// fill reads all users and groups when the state is opened.
+func (r *roster) fill(v View) {
 	var parts [rosterParts]map[string]*User
-	users.from(txn, byID, nil, func(u *row[User]) bool {
-		if !u.rec.restricted() {
-			return true
+	for u := range users.All(v) {
+		if !u.restricted() {
+			continue
 		}
-		lower := strings.ToLower(u.rec.Username)
+		lower := strings.ToLower(u.Username)
 		part := &parts[rosterPart(lower)]
 		if *part == nil {
 			*part = map[string]*User{}
 		}
-		(*part)[lower] = &u.rec
-		return true
-	})
+		(*part)[lower] = u
+	}
 	for i := range parts {
 		r.users[i].Store(&parts[i])
 	}
 	all := map[int64]*Group{}
-	groups.from(txn, byID, nil, func(g *row[Group]) bool {
-		all[g.rec.ID] = &g.rec
-		return true
-	})
+	for g := range groups.All(v) {
+		all[g.ID] = g
+	}
 	r.groups.Store(&all)
 }
 
 // changeUser follows one change of the users. Only the writer calls it.
-func (r *roster) changeUser(c change) {
-	if before, ok := c.before.(*row[User]); ok && before.rec.restricted() {
-		r.replaceUser(strings.ToLower(before.rec.Username), nil)
+func (r *roster) changeUser(before, after *User) {
+	if before != nil && before.restricted() {
+		r.replaceUser(strings.ToLower(before.Username), nil)
 	}
-	if after, ok := c.after.(*row[User]); ok && after.rec.restricted() {
-		r.replaceUser(strings.ToLower(after.rec.Username), &after.rec)
+	if after != nil && after.restricted() {
+		r.replaceUser(strings.ToLower(after.Username), after)
 	}
 }
 
@@ -132,16 +104,16 @@ func (r *roster) replaceUser(lower string, u *User) {
 }
 
 // changeGroup follows one change of the groups. Only the writer calls it.
-func (r *roster) changeGroup(c change) {
+func (r *roster) changeGroup(before, after *Group) {
 	all := map[int64]*Group{}
 	if old := r.groups.Load(); old != nil {
 		all = maps.Clone(*old)
 	}
-	if before, ok := c.before.(*row[Group]); ok {
-		delete(all, before.rec.ID)
+	if before != nil {
+		delete(all, before.ID)
 	}
-	if after, ok := c.after.(*row[Group]); ok {
-		all[after.rec.ID] = &after.rec
+	if after != nil {
+		all[after.ID] = after
 	}
 	r.groups.Store(&all)
 }

@@ -3,8 +3,6 @@ package state
 import (
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -27,13 +25,13 @@ func (s *Session) Live(u *User, now time.Time) bool {
 
 const byUser = "user"
 
-var sessions = table[Session]{
-	durable: journal.Session,
-	id:      func(s *Session) string { return s.ID },
-	expires: func(s *Session) time.Time { return s.Expires },
-	more: map[string]*memdb.IndexSchema{
-		byHash: hashIndex(sessionHash),
-		byUser: {Name: byUser, Indexer: index[Session](func(s *Session) []byte { return numbers(s.User) })},
+var sessions = Table[Session]{
+	Name:    journal.Session,
+	ID:      func(s *Session) string { return s.ID },
+	Expires: func(s *Session) time.Time { return s.Expires },
+	Indexes: map[string]Index[Session]{
+		ByHash: HashIndex(sessionHash),
+		byUser: {Key: func(s *Session) []byte { return NumberKey(s.User) }},
 	},
 }
 
@@ -41,28 +39,28 @@ func sessionHash(s *Session) *Hash { return &s.Hash }
 
 // SessionByHash finds the session of a cookie, live or not.
 func (v View) SessionByHash(h Hash) (Session, bool) {
-	return found(sessions.byHash(v.txn, h, sessionHash))
+	return sessions.FindHash(v, h, sessionHash).Record()
 }
 
 // Sessions lists a user's sessions, live or not, oldest first.
 func (v View) Sessions(user int64) []Session {
-	return records(sessions.under(v.txn, byUser, numbers(user)))
+	return sessions.List(v, byUser, NumberKey(user))
 }
 
 // PutSession keeps s.
 func (tx *Tx) PutSession(s Session) error {
-	if err := checkID(s.ID); err != nil {
+	if err := CheckID(s.ID); err != nil {
 		return err
 	}
-	if err := sessions.takes(tx.mem, &s, sessionHash); err != nil {
+	if err := sessions.CheckHash(tx.View(), &s, sessionHash); err != nil {
 		return err
 	}
-	return sessions.put(tx, s)
+	return sessions.Put(tx, s)
 }
 
 // RemoveSession forgets a session; an unknown one is none.
 func (tx *Tx) RemoveSession(id string) {
-	if r := sessions.get(tx.mem, id); r != nil {
-		sessions.remove(tx, r)
+	if r := sessions.Get(tx.View(), id); r != nil {
+		sessions.Remove(tx, r)
 	}
 }

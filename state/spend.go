@@ -3,8 +3,6 @@ package state
 import (
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -90,12 +88,12 @@ func (s *KeySpend) month() string {
 	return s.Day[:len("2006-01")]
 }
 
-var spends = table[KeySpend]{
-	durable: journal.Spend,
-	id:      func(s *KeySpend) string { return s.Key },
-	encode:  (*KeySpend).encode,
-	more: map[string]*memdb.IndexSchema{
-		byAccount: {Name: byAccount, Indexer: index[KeySpend](func(s *KeySpend) []byte { return terminated(s.Account) })},
+var spends = Table[KeySpend]{
+	Name:   journal.Spend,
+	ID:     func(s *KeySpend) string { return s.Key },
+	Encode: (*KeySpend).encode,
+	Indexes: map[string]Index[KeySpend]{
+		byAccount: {Key: func(s *KeySpend) []byte { return TextKey(s.Account) }},
 	},
 }
 
@@ -114,8 +112,8 @@ func (s *KeySpend) encode() []byte {
 // KeySpend is what a key has spent since it was made. One that has spent nothing
 // has a zero record.
 func (v View) KeySpend(key string) KeySpend {
-	if r := spends.get(v.txn, key); r != nil {
-		return r.rec
+	if r := spends.Get(v, key); r != nil {
+		return r.Rec
 	}
 	return KeySpend{Key: key}
 }
@@ -123,5 +121,5 @@ func (v View) KeySpend(key string) KeySpend {
 // KeySpends lists what the keys of an account have spent since they were made,
 // those that never spent anything left out.
 func (v View) KeySpends(account string) []KeySpend {
-	return records(spends.under(v.txn, byAccount, terminated(account)))
+	return spends.List(v, byAccount, TextKey(account))
 }

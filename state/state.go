@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,39 +10,23 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"stagedoor/state/journal"
-	"stagedoor/state/share"
 )
 
-// State is the tables and their one writer. Its methods may be called by many
-// goroutines.
+// State is the tables and their one writer. Its methods may be called by many goroutines.
 type State struct {
-	store  journal.Store
-	mem    *memdb.MemDB
-	now    func() time.Time // of clock
-	clock  clock
-	hot    keyring                       // the keys by hash, for the lookup of every request
-	keyEra atomic.Uint64                 // see KeyEra
-	access atomic.Pointer[chan struct{}] // see WatchAccess
-	roster roster                        // what restricts users, for the same
+	store journal.Store
+	mem   *memdb.MemDB
+	now   func() time.Time // of clock
+	clock clock
 
-	webhooks atomic.Pointer[[]Webhook] // the endpoints and which events each of them gets
-	outbox   outbox
-
-	responses    atomic.Int64 // rows in the table of responses
-	kept         keeping      // what owners keep of them
-	maxResponses int
-	ledger       uint64 // sequence of the last ledger entry; the writer's
-	paper, folio paper  // what it writes on; see Tx
-	names        map[string]uint64
-	packEntries  int // how many ledger entries make a pack, at least
-	folding      sync.Mutex
-
-	hooks map[string]hooks // of the registered tables, by name
+	modules []Module
+	memory  []any                   // of the modules
+	tables  map[string]Registration // of all modules, by name
 
 	queue   chan *request
 	sending sync.RWMutex // held shared to send on queue, exclusively to close it
 	closed  bool
-	stopped chan struct{} // closed when the writer is gone
+	stopped chan struct{} // closed when the writer has ended
 
 	failOnce sync.Once
 	failure  atomic.Pointer[error]
@@ -50,19 +35,11 @@ type State struct {
 	groups, commands atomic.Uint64
 }
 
-// Option changes what Open does.
-type Option func(*State)
-
-// MaxResponses bounds how many stored responses are kept: beyond it Sweep
-// removes the oldest finished ones, also if they have not expired. Each costs
-// about 1 KB of memory for its header. The default is 200,000.
-func MaxResponses(n int) Option { return func(s *State) { s.maxResponses = n } }
-
-// Open reads the hot tables of store into memory and starts the writer. The
-// store stays the caller's, to be closed after Close. now is the wall clock; see
-// Now for what is made of it.
-func Open(store journal.Store, now func() time.Time, options ...Option) (*State, error) {
-	s := newState(store, now, options...)
+// Open reads the tables of the modules from store into memory and starts the writer. The store stays the caller's and
+// is closed after Close. now is the wall clock, of which Now is made. The time and memory that Open takes grow with the
+// number of records.
+func Open(store journal.Store, now func() time.Time, modules ...Module) (*State, error) {
+	s := newState(store, now, modules)
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("load state: %w", err)
 	}
@@ -70,51 +47,52 @@ func Open(store journal.Store, now func() time.Time, options ...Option) (*State,
 	return s, nil
 }
 
-func newState(store journal.Store, now func() time.Time, options ...Option) *State {
+func newState(store journal.Store, now func() time.Time, modules []Module) *State {
 	s := &State{
-		store:        store,
-		clock:        clock{wall: now},
-		maxResponses: 200_000,
-		queue:        make(chan *request, maxQueue),
-		stopped:      make(chan struct{}),
-		failed:       make(chan struct{}),
-		names:        map[string]uint64{},
-		hooks:        map[string]hooks{},
-		packEntries:  packEntries,
+		store:   store,
+		clock:   clock{wall: now},
+		modules: modules,
+		tables:  map[string]Registration{},
+		queue:   make(chan *request, maxQueue),
+		stopped: make(chan struct{}),
+		failed:  make(chan struct{}),
 	}
 	s.now = s.clock.now
-	s.kept.owners = make(map[Owner]Kept)
-	s.outbox.waiting = share.New(share.Webhooks, 10_000, 1)
-	access := make(chan struct{})
-	s.access.Store(&access)
-	for _, o := range options {
-		o(s)
+	for _, m := range modules {
+		if m.Memory != nil {
+			s.memory = append(s.memory, m.Memory)
+		}
 	}
 	return s
 }
 
+// registrations returns the tables of this package and then those of the modules.
+func (s *State) registrations() []Registration {
+	all := []Registration{Register(&facts, Hooks[fact]{Loaded: (*State).restoreClock})}
+	for _, m := range s.modules {
+		all = append(all, m.Tables...)
+	}
+	return all
+}
+
 func (s *State) load() error {
 	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
-	var names []journal.Table
-	decoders := map[journal.Table]decoder{}
+	registrations := s.registrations()
 	for _, r := range registrations {
-		name := r.table.durableTable()
-		schema.Tables[string(name)] = r.table.schema()
-		decoders[name] = r.table
-		names = append(names, name)
-		s.hooks[string(name)] = r.hooks
+		name := r.table.name()
+		if _, twice := s.tables[name]; twice {
+			return fmt.Errorf("two modules have the table %q", name)
+		}
+		schema.Tables[name] = r.table.schema()
+		s.tables[name] = r
 	}
-	schema.Tables[usages.name()] = usages.schema()
 	db, err := memdb.NewMemDB(schema)
 	if err != nil {
 		return err
 	}
 	txn := db.Txn(true)
 	defer txn.Abort()
-	if err := loadTables(s.store, txn, decoders, names); err != nil {
-		return err
-	}
-	if err := s.loadUsage(txn); err != nil {
+	if err := loadTables(s.store, txn, s.now(), registrations); err != nil {
 		return err
 	}
 	txn.Commit()
@@ -127,8 +105,19 @@ func (s *State) load() error {
 	return nil
 }
 
-// snapshot is memdb as it is now: all that was acknowledged and nothing else.
-func (s *State) snapshot() *memdb.Txn { return s.mem.Txn(false) }
+// Get returns a record of the durable store, or journal.ErrNotFound. It is for records that are not in memory.
+func (s *State) Get(ctx context.Context, t journal.Table, key []byte) (journal.Record, error) {
+	rec, err := s.store.Get(ctx, t, key)
+	return rec, unavailable(err)
+}
+
+// Range calls fn with at most limit (0: all) durable records whose keys are at least from and below to, in order. See
+// journal.Store. An error of fn ends it and is returned. fn must not use the State.
+func (s *State) Range(
+	ctx context.Context, t journal.Table, from, to []byte, limit int, fn func(journal.Record) error,
+) error {
+	return unavailable(s.store.Range(ctx, t, from, to, limit, fn))
+}
 
 // Err is nil while changes are accepted, then ErrUnavailable with the cause.
 func (s *State) Err() error {
@@ -138,12 +127,12 @@ func (s *State) Err() error {
 	return nil
 }
 
-// Failed is closed when the durable store has failed for good. The process
-// should drain and start again from disk; reads from memory go on until then.
+// Failed returns a channel that is closed when the durable store has failed for good. The process should drain and
+// start again from disk. Reads from memory go on until then.
 func (s *State) Failed() <-chan struct{} { return s.failed }
 
-// Close refuses new commands, waits until those that wait are answered and stops
-// the writer. It does not close the store.
+// Close refuses new commands, waits until those that wait are answered and stops the writer. It does not close the
+// store.
 func (s *State) Close() error {
 	s.sending.Lock()
 	if !s.closed {
@@ -157,30 +146,28 @@ func (s *State) Close() error {
 
 // Stats are figures for an operator.
 type Stats struct {
-	Groups    uint64 // commits of the writer, empty ones included
-	Commands  uint64
-	Waiting   int // commands in the queue now
-	Responses int
-	// ResponseBytes are what they take, and ResponsesRefused were beyond a quota.
-	ResponseBytes, ResponsesRefused int64
-	// DeletionsWithoutRoom and DeletionsGivenUp are how many responses since the start are kept by
-	// their providers, because too many deletions of their owner waited, or because all tries failed.
-	DeletionsWithoutRoom, DeletionsGivenUp int64
-	Journal                                journal.Stats
+	Groups   uint64 // commits of the writer, empty ones included
+	Commands uint64
+	Waiting  int // commands in the queue now
+	Journal  journal.Stats
 }
 
 // Stats returns the figures as they are now.
 func (s *State) Stats() Stats {
-	s.kept.mu.Lock()
-	bytes := s.kept.bytes
-	s.kept.mu.Unlock()
 	return Stats{
-		ResponseBytes: bytes, ResponsesRefused: s.kept.refused.Load(),
-		DeletionsWithoutRoom: s.kept.undeleted.Load(), DeletionsGivenUp: s.kept.givenUp.Load(),
-		Groups:    s.groups.Load(),
-		Commands:  s.commands.Load(),
-		Waiting:   len(s.queue),
-		Responses: int(s.responses.Load()),
-		Journal:   s.store.Stats(),
+		Groups:   s.groups.Load(),
+		Commands: s.commands.Load(),
+		Waiting:  len(s.queue),
+		Journal:  s.store.Stats(),
 	}
+}
+
+// Backup writes a copy of the store to path while the state is in use, and returns its bytes. See journal.BackupFile.
+func (s *State) Backup(ctx context.Context, path string) (int64, error) {
+	return journal.BackupFile(ctx, s.store, path)
+}
+
+// BackupChanges writes what has changed since the backup of the path before. See journal.BackupChanges.
+func (s *State) BackupChanges(ctx context.Context, path, before string) (journal.ChangesBackup, error) {
+	return journal.BackupChanges(ctx, s.store, path, before)
 }

@@ -19,6 +19,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -49,7 +50,7 @@ func open(t testing.TB, store journal.Store, now func() time.Time, options ...st
 	if _, ok := t.(*testing.T); ok { // a benchmark decides once
 		store = statetest.DecideTwice(store)
 	}
-	s, err := state.Open(store, now, options...)
+	s, err := schema.Open(store, now, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +383,7 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var corrupt *journal.CorruptError
-	if _, err := state.Open(store, time.Now); !errors.As(err, &corrupt) || corrupt.Table != journal.Key || string(corrupt.Key) != "key_1" {
+	if _, err := schema.Open(store, time.Now); !errors.As(err, &corrupt) || corrupt.Table != journal.Key || string(corrupt.Key) != "key_1" {
 		t.Errorf("got %v, want a CorruptError that names key_1", err)
 	}
 }
@@ -390,7 +391,7 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 // sameAfterReload opens a second State on the same store and compares.
 func sameAfterReload(t testing.TB, s *state.State, store journal.Store) {
 	t.Helper()
-	again, err := state.Open(store, func() time.Time { return start })
+	again, err := schema.Open(store, func() time.Time { return start })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +406,7 @@ func sameAfterReload(t testing.TB, s *state.State, store journal.Store) {
 		}
 	}
 	gotR, wantR := again.Responses(state.ResponseFilter{}), s.Responses(state.ResponseFilter{})
-	if len(gotR) != len(wantR) || again.Stats().Responses != s.Stats().Responses {
+	if len(gotR) != len(wantR) || again.WorkStats().Responses != s.WorkStats().Responses {
 		t.Errorf("responses after reloading: got %d, want %d", len(gotR), len(wantR))
 	}
 	for i := range min(len(gotR), len(wantR)) {

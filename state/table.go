@@ -2,9 +2,9 @@ package state
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/hashicorp/go-memdb"
@@ -12,271 +12,296 @@ import (
 	"stagedoor/state/journal"
 )
 
-// table ties a table of memdb to the durable one that it indexes. Records of
-// type R are written as JSON under their id.
-type table[R any] struct {
-	durable journal.Table
-	id      func(*R) string
-	// encode writes a record that changes with every request; nil: encoding/json.
-	// What it writes encoding/json reads.
-	encode func(*R) []byte
-	// expires is when a record may be swept; nil: its records stay. The zero
-	// time is never.
-	expires func(*R) time.Time
-	// more are the indexes beside the one by id. Each costs 500 bytes and 10 µs
-	// a row; memdb does not enforce that one is unique, so whoever writes looks
-	// first.
-	more map[string]*memdb.IndexSchema
+// Table ties a table of memdb to the durable one that it indexes. Records of type R are written as JSON under their
+// id. Declare it as a variable of the package that owns it, and register it in that package's Module. Reads take a
+// View and never wait; what they return is shared and must not be changed. Writes are part of the command whose
+// transaction they take.
+type Table[R any] struct {
+	Name journal.Table
+	ID   func(*R) string
+	// Encode writes a record that changes with every request. encoding/json must read what it writes, and writes the
+	// records of a table without it.
+	Encode func(*R) []byte
+	// Expires returns the time from which a record may be swept, or the zero time for a record that stays. The records
+	// of a table without it stay.
+	Expires func(*R) time.Time
+	// Indexes are those beside the one by id. Each costs 500 bytes and 10 µs a row.
+	Indexes map[string]Index[R]
 }
 
-// row is what memdb holds. It is never changed after it was inserted.
-type row[R any] struct {
-	rec R
+// Index finds rows by a key that is made of their records.
+type Index[R any] struct {
+	// Key returns the key of a record, or nil for a record that is not in the index. memdb appends to the keys of an
+	// index that is not unique, so those must be made for it.
+	Key func(*R) []byte
+	// Unique says that no two records have one key. memdb does not enforce it, so a command looks before it writes.
+	Unique bool
+}
+
+// Row is a record in memory. It is never changed after it was inserted.
+type Row[R any] struct {
+	Rec R
 	rev uint64 // the durable record's revision
 }
 
-const (
-	byID     = "id"
-	byExpiry = "expires"
-)
+// Record returns the record, and false for a nil row.
+func (r *Row[R]) Record() (rec R, found bool) {
+	if r == nil {
+		return rec, false
+	}
+	return r.Rec, true
+}
 
-func (t *table[R]) name() string { return string(t.durable) }
+// ByID is the name of the index that every table has.
+const ByID = "id"
 
-func (t *table[R]) durableTable() journal.Table { return t.durable }
+const byExpiry = "expires"
 
-func (t *table[R]) schema() *memdb.TableSchema {
+func (t *Table[R]) name() string { return string(t.Name) }
+
+func (t *Table[R]) durableTable() journal.Table { return t.Name }
+
+func (t *Table[R]) schema() *memdb.TableSchema {
 	indexes := map[string]*memdb.IndexSchema{
-		byID: {Name: byID, Unique: true, Indexer: index[R](func(r *R) []byte { return terminated(t.id(r)) })},
+		ByID: {Name: ByID, Unique: true, Indexer: indexer[R](func(r *R) []byte { return TextKey(t.ID(r)) })},
 	}
-	if t.expires != nil {
-		indexes[byExpiry] = &memdb.IndexSchema{Name: byExpiry, AllowMissing: true, Indexer: index[R](func(r *R) []byte {
-			if at := t.expires(r); !at.IsZero() {
-				return minute(at)
-			}
-			return nil
-		})}
+	if t.Expires != nil {
+		indexes[byExpiry] = &memdb.IndexSchema{
+			Name: byExpiry, AllowMissing: true,
+			Indexer: indexer[R](func(r *R) []byte {
+				if at := t.Expires(r); !at.IsZero() {
+					return MinuteKey(at)
+				}
+				return nil
+			}),
+		}
 	}
-	for name, schema := range t.more {
-		indexes[name] = schema
+	for name, index := range t.Indexes {
+		indexes[name] = &memdb.IndexSchema{
+			Name: name, Unique: index.Unique, AllowMissing: true, Indexer: indexer[R](index.Key),
+		}
 	}
 	return &memdb.TableSchema{Name: t.name(), Indexes: indexes}
 }
 
-// load puts a durable record into the transaction of Open.
-func (t *table[R]) load(txn *memdb.Txn, rec journal.Record) error {
-	r, err := t.decode(rec)
-	if err != nil {
-		return err
-	}
-	return txn.Insert(t.name(), r)
-}
-
 // decode makes a row of a durable record.
-func (t *table[R]) decode(rec journal.Record) (any, error) {
-	r := &row[R]{rev: rec.Rev}
-	if err := json.Unmarshal(rec.Value, &r.rec); err != nil {
-		return nil, &journal.CorruptError{Table: t.durable, Key: bytes.Clone(rec.Key), Reason: fmt.Sprintf("is not what it should be (%v)", err)}
+func (t *Table[R]) decode(rec journal.Record) (any, error) {
+	r := &Row[R]{rev: rec.Rev}
+	if err := json.Unmarshal(rec.Value, &r.Rec); err != nil {
+		return nil, &journal.CorruptError{
+			Table: t.Name, Key: bytes.Clone(rec.Key), Reason: fmt.Sprintf("is not what it should be (%v)", err),
+		}
 	}
-	if t.id(&r.rec) != string(rec.Key) {
-		return nil, &journal.CorruptError{Table: t.durable, Key: bytes.Clone(rec.Key), Reason: "has another record's id"}
+	if t.ID(&r.Rec) != string(rec.Key) {
+		return nil, &journal.CorruptError{Table: t.Name, Key: bytes.Clone(rec.Key), Reason: "has another record's id"}
 	}
 	return r, nil
 }
 
-func (t *table[R]) get(txn *memdb.Txn, id string) *row[R] {
-	return t.first(txn, byID, terminated(id))
-}
+// Get returns the row with an id, or nil.
+func (t *Table[R]) Get(v View, id string) *Row[R] { return t.First(v, ByID, TextKey(id)) }
 
-// first finds by an index. memdb's error means that there is no such table or
-// index, which schema() settles at start.
-func (t *table[R]) first(txn *memdb.Txn, index string, key []byte) *row[R] {
-	raw, err := txn.First(t.name(), index, key)
+// First returns the first row that an index has under a key, or nil. A unique index takes whole keys, any other one
+// prefixes. memdb's error means that there is no such table or index, which schema makes sure of when the state is
+// opened.
+func (t *Table[R]) First(v View, index string, key []byte) *Row[R] {
+	raw, err := v.txn.First(t.name(), index, key)
 	if err != nil || raw == nil {
 		return nil
 	}
-	return raw.(*row[R])
+	return raw.(*Row[R])
 }
 
-// from iterates over an index beginning at key, in order, until yield says stop.
-func (t *table[R]) from(txn *memdb.Txn, index string, key []byte, yield func(*row[R]) bool) {
-	it, err := txn.LowerBound(t.name(), index, key)
-	if err != nil {
-		return
+// From calls yield with the rows of an index from a key on, in order, until it returns false.
+func (t *Table[R]) From(v View, index string, key []byte, yield func(*Row[R]) bool) {
+	it, err := v.txn.LowerBound(t.name(), index, key)
+	if err == nil {
+		iterate(it, yield)
 	}
+}
+
+// Back calls yield with the rows of an index from a key on backwards until it returns false.
+func (t *Table[R]) Back(v View, index string, key []byte, yield func(*Row[R]) bool) {
+	it, err := v.txn.ReverseLowerBound(t.name(), index, key)
+	if err == nil {
+		iterate(it, yield)
+	}
+}
+
+func iterate[R any](it memdb.ResultIterator, yield func(*Row[R]) bool) {
 	for raw := it.Next(); raw != nil; raw = it.Next() {
-		if !yield(raw.(*row[R])) {
+		if !yield(raw.(*Row[R])) {
 			return
 		}
 	}
 }
 
-// under returns the rows whose index keys begin with prefix, in order, as they
-// are now: what the caller changes meanwhile does not matter.
-func (t *table[R]) under(txn *memdb.Txn, index string, prefix []byte) []*row[R] {
-	it, err := txn.Get(t.name(), index, prefix)
+// All returns the records of the table in the order of their ids.
+func (t *Table[R]) All(v View) iter.Seq[*R] {
+	return func(yield func(*R) bool) {
+		t.From(v, ByID, nil, func(r *Row[R]) bool { return yield(&r.Rec) })
+	}
+}
+
+// Under returns the rows whose keys in an index begin with prefix, in order, as they are now. Changes that the caller
+// makes meanwhile do not matter.
+func (t *Table[R]) Under(v View, index string, prefix []byte) []*Row[R] {
+	it, err := v.txn.Get(t.name(), index, prefix)
 	if err != nil {
 		return nil
 	}
-	var found []*row[R]
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		found = append(found, raw.(*row[R]))
-	}
-	return found
-}
-
-// last is the row with the greatest id.
-func (t *table[R]) last(txn *memdb.Txn) *row[R] {
-	raw, err := txn.Last(t.name(), byID)
-	if err != nil || raw == nil {
-		return nil
-	}
-	return raw.(*row[R])
-}
-
-// expired returns at most limit rows whose time has come, first ones first. They
-// are found by minute and then looked at.
-func (t *table[R]) expired(txn *memdb.Txn, now time.Time, limit int) []*row[R] {
-	var found []*row[R]
-	if limit <= 0 {
-		return nil
-	}
-	t.from(txn, byExpiry, nil, func(r *row[R]) bool {
-		at := t.expires(&r.rec)
-		if !now.Before(at) {
-			found = append(found, r)
-		}
-		return len(found) < limit && at.Unix()/60 <= now.Unix()/60
+	var found []*Row[R]
+	iterate(it, func(r *Row[R]) bool {
+		found = append(found, r)
+		return true
 	})
 	return found
 }
 
-// sweep removes at most limit expired rows and tells how many.
-func (t *table[R]) sweep(tx *Tx, limit int) int {
-	doomed := t.expired(tx.mem, tx.now, limit)
-	for _, r := range doomed {
-		t.remove(tx, r)
+// List returns the records whose keys in an index begin with prefix, in order.
+func (t *Table[R]) List(v View, index string, prefix []byte) []R {
+	var found []R
+	for _, r := range t.Under(v, index, prefix) {
+		found = append(found, r.Rec)
 	}
-	return len(doomed)
+	return found
 }
 
-// put writes rec as part of the running command.
-func (t *table[R]) put(tx *Tx, rec R) error {
-	id := t.id(&rec)
+// Last returns the row with the greatest id, or nil.
+func (t *Table[R]) Last(v View) *Row[R] {
+	raw, err := v.txn.Last(t.name(), ByID)
+	if err != nil || raw == nil {
+		return nil
+	}
+	return raw.(*Row[R])
+}
+
+// Watch returns a channel that is closed when the row with an id may have changed since the view was taken.
+func (t *Table[R]) Watch(v View, id string) <-chan struct{} {
+	changed, _, err := v.txn.FirstWatch(t.name(), ByID, TextKey(id))
+	if err != nil {
+		return nil
+	}
+	return changed
+}
+
+// WatchUnder returns a channel that is closed when a row whose key in an index begins with prefix may have changed,
+// come or left since the view was taken.
+func (t *Table[R]) WatchUnder(v View, index string, prefix []byte) <-chan struct{} {
+	it, err := v.txn.Get(t.name(), index, prefix)
+	if err != nil {
+		return nil
+	}
+	return it.WatchCh()
+}
+
+// Changed returns the rows that the commands before the running one have changed in their group, before and after
+// each change.
+func (t *Table[R]) Changed(tx *Tx) iter.Seq2[*R, *R] {
+	return func(yield func(before, after *R) bool) {
+		for _, c := range tx.done {
+			if c.table == t.name() && !yield(recordIn[R](c.before), recordIn[R](c.after)) {
+				return
+			}
+		}
+	}
+}
+
+// Expired returns at most limit rows that have expired, those that expired first coming first. They are found by the
+// minute and then looked at.
+func (t *Table[R]) Expired(v View, limit int) []*Row[R] {
+	var found []*Row[R]
+	if limit <= 0 {
+		return nil
+	}
+	t.From(v, byExpiry, nil, func(r *Row[R]) bool {
+		at := t.Expires(&r.Rec)
+		if !v.now.Before(at) {
+			found = append(found, r)
+		}
+		return len(found) < limit && at.Unix()/60 <= v.now.Unix()/60
+	})
+	return found
+}
+
+// sweep removes at most limit expired rows and returns how many.
+func (t *Table[R]) sweep(tx *Tx, limit int) int {
+	expired := t.Expired(tx.View(), limit)
+	for _, r := range expired {
+		t.Remove(tx, r)
+	}
+	return len(expired)
+}
+
+// Put writes a record as part of the running command. The only error is that the record has no JSON form.
+func (t *Table[R]) Put(tx *Tx, rec R) error {
+	id := t.ID(&rec)
 	value, err := t.marshal(&rec)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	after := &row[R]{rec: rec, rev: 1}
+	after := &Row[R]{Rec: rec, rev: 1}
 	change := change{table: t.name(), after: after}
 	rev := uint64(0)
-	if before := t.get(tx.mem, id); before != nil {
+	if before := t.Get(tx.View(), id); before != nil {
 		change.before = before
 		rev = before.rev
 		after.rev = rev + 1
 	}
 	tx.write(change)
-	tx.expect(t.durable, id, rev)
-	tx.op(journal.Op{Kind: journal.Put, Table: t.durable, Key: []byte(id), Value: value})
+	tx.expect(t.Name, id, rev)
+	tx.Op(journal.Op{Kind: journal.Put, Table: t.Name, Key: []byte(id), Value: value})
 	return nil
 }
 
-func (t *table[R]) marshal(rec *R) ([]byte, error) {
-	if t.encode != nil {
-		return t.encode(rec), nil
+func (t *Table[R]) marshal(rec *R) ([]byte, error) {
+	if t.Encode != nil {
+		return t.Encode(rec), nil
 	}
 	return json.Marshal(rec)
 }
 
-// remove deletes a row as part of the running command.
-func (t *table[R]) remove(tx *Tx, r *row[R]) {
-	id := t.id(&r.rec)
+// Remove deletes a row as part of the running command.
+func (t *Table[R]) Remove(tx *Tx, r *Row[R]) {
+	id := t.ID(&r.Rec)
 	tx.write(change{table: t.name(), before: r})
-	tx.expect(t.durable, id, r.rev)
-	tx.op(journal.Op{Kind: journal.Delete, Table: t.durable, Key: []byte(id)})
+	tx.expect(t.Name, id, r.rev)
+	tx.Op(journal.Op{Kind: journal.Delete, Table: t.Name, Key: []byte(id)})
 }
 
-// index is an indexer of memdb without its reflection. A nil key leaves the row
-// out of the index, if that allows missing ones. memdb appends to the keys of
-// indexes that are not unique, so those must be made for it.
-type index[R any] func(*R) []byte
+// Unload takes a row out of memory as part of the running command. Its record stays in the durable store, from which
+// Reload brings it back.
+func (t *Table[R]) Unload(tx *Tx, r *Row[R]) { tx.write(change{table: t.name(), before: r}) }
 
-func (f index[R]) FromObject(raw any) (bool, []byte, error) {
-	r, ok := raw.(*row[R])
+// Reload brings a record of the durable store into memory as part of the running command, and returns its row.
+func (t *Table[R]) Reload(tx *Tx, rec journal.Record) (*Row[R], error) {
+	raw, err := t.decode(rec)
+	if err != nil {
+		return nil, err
+	}
+	tx.write(change{table: t.name(), after: raw})
+	return raw.(*Row[R]), nil
+}
+
+// indexer is an indexer of memdb without its reflection. A nil key leaves the row out of the index.
+type indexer[R any] func(*R) []byte
+
+// FromObject implements memdb.SingleIndexer.
+func (f indexer[R]) FromObject(raw any) (bool, []byte, error) {
+	r, ok := raw.(*Row[R])
 	if !ok {
 		return false, nil, fmt.Errorf("a %T in a table of %T", raw, r)
 	}
-	key := f(&r.rec)
+	key := f(&r.Rec)
 	return key != nil, key, nil
 }
 
-// FromArgs takes the finished key.
-func (f index[R]) FromArgs(args ...any) ([]byte, error) {
+// FromArgs implements memdb.Indexer. It takes the finished key.
+func (f indexer[R]) FromArgs(args ...any) ([]byte, error) {
 	if len(args) == 1 {
 		if key, ok := args[0].([]byte); ok {
 			return key, nil
 		}
 	}
-	return nil, fmt.Errorf("an index wants one key, not %v", args)
-}
-
-// terminated is a string as index key. The NUL keeps one id from being the
-// beginning of another.
-func terminated(s string) []byte {
-	key := make([]byte, len(s)+1)
-	copy(key, s)
-	return key
-}
-
-// number is a numeric id as durable key: of one length, so that it sorts.
-func number(id int64) string {
-	var digits [19]byte
-	for i := len(digits) - 1; i >= 0; i-- {
-		digits[i] = '0' + byte(id%10)
-		id /= 10
-	}
-	return string(digits[:])
-}
-
-// numbers are numeric ids as index key.
-func numbers(ids ...int64) []byte {
-	key := make([]byte, 0, 8*len(ids)+maxID) // room for what memdb appends
-	for _, id := range ids {
-		key = binary.BigEndian.AppendUint64(key, uint64(id))
-	}
-	return key
-}
-
-// hashIndex is a unique index by the first half of a hash: enough to find the
-// row, so that how long the search took tells nothing of the other half, which
-// the finder compares in constant time.
-func hashIndex[R any](of func(*R) *Hash) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: byHash, Unique: true, Indexer: index[R](func(r *R) []byte { return of(r)[:indexed] })}
-}
-
-const indexed = len(Hash{}) / 2
-
-// byHash finds the row with a hash, by a hashIndex over the same field.
-func (t *table[R]) byHash(txn *memdb.Txn, h Hash, of func(*R) *Hash) *row[R] {
-	r := t.first(txn, byHash, h[:indexed])
-	if r == nil || !of(&r.rec).Equal(h) {
-		return nil
-	}
-	return r
-}
-
-// takes refuses a record whose hash another one has already.
-func (t *table[R]) takes(txn *memdb.Txn, rec *R, of func(*R) *Hash) error {
-	if *of(rec) == (Hash{}) {
-		return fmt.Errorf("%w: a record in %s has no hash", ErrInvalid, t.name())
-	}
-	other := t.first(txn, byHash, of(rec)[:indexed])
-	if other != nil && t.id(&other.rec) != t.id(rec) {
-		return fmt.Errorf("a hash in %s: %w", t.name(), ErrExists)
-	}
-	return nil
-}
-
-// minute is a time as index key: coarse, because it only finds what to look at.
-func minute(t time.Time) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(max(t.Unix(), 0))/60)
+	return nil, fmt.Errorf("an index needs one key, not %v", args)
 }

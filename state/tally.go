@@ -22,7 +22,7 @@ type tally struct {
 
 // add counts a receipt that was just written.
 func (t *tally) add(tx *Tx, r *Receipt) error {
-	if checkID(r.Key) == nil {
+	if CheckID(r.Key) == nil {
 		t.spend(tx, r.Key, r.Account).add(r.Charged, t.day)
 	}
 	for _, scope := range r.Scopes {
@@ -41,8 +41,8 @@ func (t *tally) spend(tx *Tx, scope, account string) *KeySpend {
 		return s
 	}
 	s := &KeySpend{Key: scope}
-	if have := spends.get(tx.mem, scope); have != nil {
-		*s = have.rec
+	if have := spends.Get(tx.View(), scope); have != nil {
+		*s = have.Rec
 	}
 	s.Account = account
 	t.spends = append(t.spends, s)
@@ -68,7 +68,7 @@ func (t *tally) spent(what *Posting) []*KeySpend {
 		return t.alone // nearly always: one key settles a whole batch
 	}
 	var all []*KeySpend
-	if checkID(r.Key) == nil {
+	if CheckID(r.Key) == nil {
 		all = append(all, t.spentBy(r.Key))
 	}
 	for _, scope := range r.Scopes {
@@ -118,14 +118,14 @@ func (t *tally) counted(name *UsageRow) *UsageRow {
 // CountUsage adds rows without a day to the usage of today: of requests that nothing was held
 // for, so that they have no receipt in the ledger.
 func (tx *Tx) CountUsage(rows []UsageRow) error {
-	day := dayOf(tx.now)
+	day := dayOf(tx.Now())
 	for i := range rows {
 		u, err := tx.usage(UsageRow{Day: day, Account: rows[i].Account, Key: usageName(rows[i].Key), Model: usageName(rows[i].Model)})
 		if err != nil {
 			return err
 		}
 		u.Add(&rows[i])
-		if err := usages.put(tx, *u); err != nil { // before the next, which may be beyond the bound
+		if err := usages.Put(tx, *u); err != nil { // before the next, which may be beyond the bound
 			return err
 		}
 	}
@@ -135,12 +135,12 @@ func (tx *Tx) CountUsage(rows []UsageRow) error {
 // keep writes what was counted.
 func (t *tally) keep(tx *Tx) error {
 	for _, s := range t.spends {
-		if err := spends.put(tx, *s); err != nil {
+		if err := spends.Put(tx, *s); err != nil {
 			return err
 		}
 	}
 	for _, u := range t.usages {
-		if err := usages.put(tx, *u); err != nil {
+		if err := usages.Put(tx, *u); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestACommandMayRunTwiceAndCountsOnce(t *testing.T) {
 	memory := journal.NewMemory()
 	store := statetest.DecideTwice(memory)
-	s, err := state.Open(store, newClock().Now)
+	s, err := schema.Open(store, newClock().Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func (c *contested) Commit(ctx context.Context, batches []journal.Batch) (journa
 
 func TestCommandsFailWithoutATraceWhenTheStoreNeverTakesThem(t *testing.T) {
 	store := &contested{Store: journal.NewMemory(), lost: true}
-	s, err := state.Open(store, newClock().Now)
+	s, err := schema.Open(store, newClock().Now)
 	if err != nil {
 		t.Fatal(err)
 	}

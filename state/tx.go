@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -11,18 +12,15 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Tx is what a command works on: the state as the commands before it left it,
-// committed or not. It is valid until the command returns. Its methods are in
-// the files of the tables.
+// Tx is what a command works on: the state as the commands before it left it, committed or not. It is valid until the
+// command returns. Table.Put and Table.Remove change it, and the functions of the modules, which take it as their first
+// argument.
 type Tx struct {
 	now    time.Time
 	mem    *memdb.Txn
-	ledger *uint64 // sequence of the last ledger entry, of refused commands too
 	store  journal.Store
-	// webhooks are those in force; nil: there are none.
-	webhooks *[]Webhook
-	outbox   *outbox
-	hooks    map[string]hooks
+	memory []any
+	tables map[string]Registration
 
 	// Of the running command. On a refusal log and batch are taken back.
 	log      []change
@@ -33,15 +31,12 @@ type Tx struct {
 	// Of the group so far.
 	batches []journal.Batch
 	done    []change
-	effects []func()          // of OnCommit
-	size    int               // bytes of operations
-	paper   *paper            // of their keys and values
-	folio   *paper            // of the ledger's pages
-	names   map[string]uint64 // in the page that is being written
-	broken  error             // memdb failed half-way: nothing of the group can be kept
+	effects []func() // of OnCommit
+	size    int      // bytes of operations
+	broken  error    // memdb failed half-way: nothing of the group can be kept
 }
 
-// change is one row written. A nil before: it is new; a nil after: it is gone.
+// change is one row written. Without before the row is new, and without after it is removed.
 type change struct {
 	table         string
 	before, after any
@@ -53,7 +48,7 @@ type record struct {
 	id    string
 }
 
-// Now is the time at which the command is decided.
+// Now returns the time at which the command is decided.
 func (tx *Tx) Now() time.Time { return tx.now }
 
 // OnCommit has effect called once the command is durable, and never if the command is refused, if its commit fails or
@@ -117,7 +112,7 @@ func (tx *Tx) mutate(c change) {
 }
 
 func (tx *Tx) written(c change) {
-	if written := tx.hooks[c.table].written; written != nil {
+	if written := tx.tables[c.table].written; written != nil {
 		written(tx, c)
 	}
 }
@@ -129,9 +124,8 @@ func (tx *Tx) takeBack() {
 	}
 }
 
-// expect makes the commit depend on the revision that a record had when the
-// command began: conditions are checked before the command's first operation, so
-// only the first touch of a record tells it.
+// expect makes the commit depend on the revision that a record had when the command began. Conditions are checked
+// before the command's first operation, so only the first change of a record adds one.
 func (tx *Tx) expect(t journal.Table, id string, rev uint64) {
 	r := record{t, id}
 	if _, again := tx.touched[r]; again {
@@ -141,5 +135,15 @@ func (tx *Tx) expect(t journal.Table, id string, rev uint64) {
 	tx.batch.Pre = append(tx.batch.Pre, journal.Cond{Table: t, Key: []byte(id), Rev: rev})
 }
 
-// op adds a durable operation. Cold records have no row and are only this.
-func (tx *Tx) op(op journal.Op) { tx.batch.Ops = append(tx.batch.Ops, op) }
+// Op adds a durable operation. Records that are not loaded into memory have no row and are changed by Op alone.
+func (tx *Tx) Op(op journal.Op) { tx.batch.Ops = append(tx.batch.Ops, op) }
+
+// Grow makes room for n operations, for commands that add many.
+func (tx *Tx) Grow(n int) { tx.batch.Ops = slices.Grow(tx.batch.Ops, n) }
+
+// Get returns a durable record that is not in memory, or journal.ErrNotFound. It reads the disk while all other
+// commands wait, so a command uses it only for records that are rarely needed.
+func (tx *Tx) Get(t journal.Table, key []byte) (journal.Record, error) {
+	rec, err := tx.store.Get(context.Background(), t, key)
+	return rec, unavailable(err)
+}

@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -39,7 +37,7 @@ func (u *UsageRow) Count(r *Receipt) {
 		OutputTokens: r.Usage.Output, Images: r.Usage.Images, Seconds: r.Usage.Seconds})
 }
 
-// Add adds the numbers of another row.
+// Add adds the NumberKey of another row.
 func (u *UsageRow) Add(o *UsageRow) {
 	u.Requests += o.Requests
 	u.InputTokens += o.InputTokens
@@ -93,11 +91,11 @@ func (s *State) Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error) {
 		if q.Account != "" {
 			from, to = from+q.Account+"\x00", from+q.Account+"\x01"
 		}
-		err := s.store.Range(ctx, journal.Usage, []byte(from), []byte(to), 0, func(rec journal.Record) error {
+		err := s.Range(ctx, journal.Usage, []byte(from), []byte(to), 0, func(rec journal.Record) error {
 			return q.sum(sums, rec)
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read usage: %w", unavailable(err))
+			return nil, fmt.Errorf("read usage: %w", err)
 		}
 	}
 	found := make([]UsageRow, 0, len(sums))
@@ -183,10 +181,10 @@ func usageCorrupt(rec journal.Record) error {
 
 // usages are the records of the last two days; older ones are cold and in the
 // durable store only, where they are most of what there is after a month.
-var usages = table[UsageRow]{
-	durable: journal.Usage,
-	id:      (*UsageRow).id,
-	encode:  (*UsageRow).encode,
+var usages = Table[UsageRow]{
+	Name:   journal.Usage,
+	ID:     (*UsageRow).id,
+	Encode: (*UsageRow).encode,
 }
 
 func (u *UsageRow) id() string { return u.Day + "\x00" + u.Account + "\x00" + u.Key + "\x00" + u.Model }
@@ -238,37 +236,35 @@ func usageName(name string) string {
 
 // usage returns a copy of the record that u names, or u if there is none.
 func (tx *Tx) usage(u UsageRow) (*UsageRow, error) {
-	if r := usages.get(tx.mem, u.id()); r != nil {
-		u = r.rec
+	if r := usages.Get(tx.View(), u.id()); r != nil {
+		u = r.Rec
 		return &u, nil
 	}
-	if usages.many(tx.mem, u.Day+"\x00"+u.Account+"\x00", maxUsageModels) && u.Model != OtherModels {
+	if manyUsages(tx.View(), u.Day+"\x00"+u.Account+"\x00", maxUsageModels) && u.Model != OtherModels {
 		u.Model = OtherModels
 		return tx.usage(u)
 	}
-	tx.cool(coldBefore(tx.now))
-	// A record of this name that is not in memory is one of the days before: the
-	// clock went back.
-	rec, err := tx.store.Get(context.Background(), journal.Usage, []byte(u.id()))
+	tx.cool(coldBefore(tx.Now()))
+	// A record of this name that is not in memory is of an earlier day, to which the clock went back.
+	rec, err := tx.Get(journal.Usage, []byte(u.id()))
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return &u, nil
 	case err != nil:
-		return nil, fmt.Errorf("read usage: %w", unavailable(err))
+		return nil, fmt.Errorf("read usage: %w", err)
 	}
-	r := &row[UsageRow]{rev: rec.Rev}
-	if json.Unmarshal(rec.Value, &r.rec) != nil {
-		return nil, usageCorrupt(rec)
+	r, err := usages.Reload(tx, rec)
+	if err != nil {
+		return nil, err
 	}
-	tx.write(change{table: usages.name(), after: r})
-	u = r.rec
+	u = r.Rec
 	return &u, nil
 }
 
-// many tells whether n rows or more have ids that begin with prefix.
-func (t *table[R]) many(txn *memdb.Txn, prefix string, n int) bool {
-	t.from(txn, byID, []byte(prefix), func(r *row[R]) bool {
-		if strings.HasPrefix(t.id(&r.rec), prefix) {
+// manyUsages reports whether n rows or more have ids that begin with prefix.
+func manyUsages(v View, prefix string, n int) bool {
+	usages.From(v, ByID, []byte(prefix), func(r *Row[UsageRow]) bool {
+		if strings.HasPrefix(r.Rec.id(), prefix) {
 			n--
 		} else {
 			return false
@@ -281,25 +277,17 @@ func (t *table[R]) many(txn *memdb.Txn, prefix string, n int) bool {
 // cool takes rows of days before out of memory, a few at a time; they stay in
 // the durable store.
 func (tx *Tx) cool(before string) {
-	var old []*row[UsageRow]
-	usages.from(tx.mem, byID, nil, func(r *row[UsageRow]) bool {
-		if r.rec.Day >= before {
+	var old []*Row[UsageRow]
+	usages.From(tx.View(), ByID, nil, func(r *Row[UsageRow]) bool {
+		if r.Rec.Day >= before {
 			return false
 		}
 		old = append(old, r)
 		return len(old) < maxCool
 	})
 	for _, r := range old {
-		tx.write(change{table: usages.name(), before: r})
+		usages.Unload(tx, r)
 	}
-}
-
-// loadUsage reads the rows that may change.
-func (s *State) loadUsage(txn *memdb.Txn) error {
-	from := []byte(coldBefore(s.now()))
-	return s.store.Range(context.Background(), journal.Usage, from, nil, 0, func(rec journal.Record) error {
-		return usages.load(txn, rec)
-	})
 }
 
 // coldBefore is the first day whose rows are kept in memory.

@@ -19,7 +19,7 @@ func settle(request, key, model string, amount int64) Posting {
 // ledgerState is a state whose clock the test moves.
 func ledgerState(t *testing.T, store journal.Store, now *time.Time) *State {
 	t.Helper()
-	s, err := Open(statetest.DecideTwice(store), func() time.Time { return *now })
+	s, err := Open(statetest.DecideTwice(store), func() time.Time { return *now }, MoneyModule())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestUsageTellsWhoSpentWhat(t *testing.T) {
 				}
 			}
 			check(s)
-			again, err := Open(statetest.DecideTwice(store), func() time.Time { return now })
+			again, err := Open(statetest.DecideTwice(store), func() time.Time { return now }, MoneyModule())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -69,31 +67,31 @@ func (u *User) check() error {
 
 const byName = "name"
 
-var users = table[User]{
-	durable: journal.User,
-	id:      func(u *User) string { return number(u.ID) },
-	more: map[string]*memdb.IndexSchema{
-		byName:  {Name: byName, Unique: true, Indexer: index[User](func(u *User) []byte { return folded(u.Username) })},
-		byGroup: byGroupIndex,
+var users = Table[User]{
+	Name: journal.User,
+	ID:   func(u *User) string { return NumberID(u.ID) },
+	Indexes: map[string]Index[User]{
+		byName:  {Unique: true, Key: func(u *User) []byte { return folded(u.Username) }},
+		byGroup: membership,
 	},
 }
 
 // folded makes names that differ in case only the same.
-func folded(name string) []byte { return terminated(strings.ToLower(name)) }
+func folded(name string) []byte { return TextKey(strings.ToLower(name)) }
 
 // User returns an account.
-func (v View) User(id int64) (User, bool) { return found(users.get(v.txn, number(id))) }
+func (v View) User(id int64) (User, bool) { return users.Get(v, NumberID(id)).Record() }
 
 // UserByName finds an account whatever the case of its name.
 func (v View) UserByName(name string) (User, bool) {
-	return found(users.first(v.txn, byName, folded(name)))
+	return users.First(v, byName, folded(name)).Record()
 }
 
 // Users lists at most limit accounts (all if 0) with ids above after.
 func (v View) Users(after int64, limit int) []User {
 	var list []User
-	users.from(v.txn, byID, terminated(number(max(after, 0)+1)), func(r *row[User]) bool {
-		list = append(list, r.rec)
+	users.From(v, ByID, TextKey(NumberID(max(after, 0)+1)), func(r *Row[User]) bool {
+		list = append(list, r.Rec)
 		return len(list) != limit
 	})
 	return list
@@ -102,10 +100,10 @@ func (v View) Users(after int64, limit int) []User {
 // AddUser keeps a new account under the next id, which it returns with it.
 func (tx *Tx) AddUser(u User) (User, error) {
 	u.ID = 1
-	if last := users.last(tx.mem); last != nil {
-		u.ID = last.rec.ID + 1
+	if last := users.Last(tx.View()); last != nil {
+		u.ID = last.Rec.ID + 1
 	}
-	u.Created = tx.now
+	u.Created = tx.Now()
 	return u, tx.PutUser(u)
 }
 
@@ -114,11 +112,11 @@ func (tx *Tx) PutUser(u User) error {
 	if err := u.check(); err != nil {
 		return err
 	}
-	if other := users.first(tx.mem, byName, folded(u.Username)); other != nil && other.rec.ID != u.ID {
+	if other := users.First(tx.View(), byName, folded(u.Username)); other != nil && other.Rec.ID != u.ID {
 		return fmt.Errorf("username %q: %w", u.Username, ErrExists)
 	}
-	if u.Group != 0 && groups.get(tx.mem, number(u.Group)) == nil {
+	if u.Group != 0 && groups.Get(tx.View(), NumberID(u.Group)) == nil {
 		return fmt.Errorf("group %d: %w", u.Group, ErrNotFound)
 	}
-	return users.put(tx, u)
+	return users.Put(tx, u)
 }

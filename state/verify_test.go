@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // furnished is a store with something in most tables, which was folded too.
@@ -47,7 +48,7 @@ func furnished(t *testing.T) *journal.Memory {
 }
 
 func TestVerifyFindsNothingWrongWithAGoodStore(t *testing.T) {
-	v, err := state.Verify(ctx, furnished(t))
+	v, err := schema.Verify(ctx, furnished(t))
 	if err != nil || !v.Sound() || v.Books.Folded != 2 || v.Books.Entries != 1 || v.Books.Credits != 100 || v.Books.Held != 10 {
 		t.Errorf("got %+v, %v", v, err)
 	}
@@ -119,7 +120,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 			if _, err := store.Commit(ctx, []journal.Batch{{Ops: []journal.Op{c.change(t, store)}}}); err != nil {
 				t.Fatal(err)
 			}
-			v, err := state.Verify(ctx, store)
+			v, err := schema.Verify(ctx, store)
 			if err != nil || v.Sound() || !strings.Contains(strings.Join(v.Problems, "\n"), c.want) {
 				t.Errorf("got %q, %v, want one with %q", v.Problems, err, c.want)
 			}
@@ -135,7 +136,7 @@ func TestVerifyBoundsWhatItNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v, err := state.Verify(ctx, store); err != nil || len(v.Problems) != state.MaxProblems || v.More != 20 {
+	if v, err := schema.Verify(ctx, store); err != nil || len(v.Problems) != state.MaxProblems || v.More != 20 {
 		t.Errorf("%d named, %d more, %v", len(v.Problems), v.More, err)
 	}
 }
@@ -153,7 +154,7 @@ func TestExportedStateIsTheSameState(t *testing.T) {
 	if _, err := journal.Export(ctx, copied, &again); err != nil || !bytes.Equal(again.Bytes(), text.Bytes()) {
 		t.Errorf("%v:\n%s\nthen\n%s", err, &text, &again)
 	}
-	v, err := state.Verify(ctx, copied)
+	v, err := schema.Verify(ctx, copied)
 	if err != nil || !v.Sound() {
 		t.Errorf("%+v, %v", v, err)
 	}

@@ -2,26 +2,25 @@ package state
 
 import (
 	"encoding/binary"
-
-	"github.com/hashicorp/go-memdb"
 )
 
 const byChange = "change"
 
-// videoChanges indexes jobs by owner and then by when a client could last see a
-// change of them, those that were deleted included.
-var videoChanges = &memdb.IndexSchema{Name: byChange, Unique: true,
-	Indexer: index[Video](func(v *Video) []byte { return changeOfVideo(v.Owner, v.Changed) })}
-
-func changeOfVideo(owner Owner, n int64) []byte {
-	return binary.BigEndian.AppendUint64(terminated(string(owner)), uint64(n))
+// videoChanges indexes jobs by owner and then by the time at which a client could last see a change of them. Deleted
+// jobs are included.
+var videoChanges = Index[Video]{
+	Unique: true, Key: func(v *Video) []byte { return changeOfVideo(v.Owner, v.Changed) },
 }
 
-// numberVideo gives a job that clients see changed the owner's next number.
+func changeOfVideo(owner Owner, n int64) []byte {
+	return binary.BigEndian.AppendUint64(TextKey(string(owner)), uint64(n))
+}
+
+// numberVideo gives a job that clients see changed the owner's next NumberID.
 // Numbers are the time in microseconds or just above the one before: they need
 // not be kept to go on rising when the jobs that had the last ones are gone.
 func (tx *Tx) numberVideo(v *Video, before *Video) {
-	n := tx.now.UnixMicro()
+	n := tx.Now().UnixMicro()
 	if last := tx.View().LastVideoChange(v.Owner); n <= last {
 		n = last + 1
 	}
@@ -31,7 +30,7 @@ func (tx *Tx) numberVideo(v *Video, before *Video) {
 	}
 }
 
-// LastVideoChange is the number of the last change of an owner's jobs; 0: there
+// LastVideoChange is the NumberID of the last change of an owner's jobs; 0: there
 // was none.
 func (v View) LastVideoChange(owner Owner) int64 {
 	last := int64(0)
@@ -39,7 +38,7 @@ func (v View) LastVideoChange(owner Owner) int64 {
 	return last
 }
 
-// VideoChangesOf is the number after which the changes of an owner's most
+// VideoChangesOf is the NumberID after which the changes of an owner's most
 // recently changed jobs begin, n of them that are not deleted.
 func (v View) VideoChangesOf(owner Owner, n int) int64 {
 	after := int64(0)
@@ -59,31 +58,17 @@ func (v View) VideoChangesOf(owner Owner, n int) int64 {
 // videosBack calls yield with the jobs of an owner, the last changed one first,
 // until it says stop.
 func (v View) videosBack(owner Owner, yield func(*Video) bool) {
-	it, err := v.txn.ReverseLowerBound(videos.name(), byChange, changeOfVideo(owner, -1))
-	if err != nil {
-		return
-	}
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		rec := &raw.(*row[Video]).rec
-		if rec.Owner != owner || !yield(rec) {
-			return
-		}
-	}
+	videos.Back(v, byChange, changeOfVideo(owner, -1), func(r *Row[Video]) bool {
+		return r.Rec.Owner == owner && yield(&r.Rec)
+	})
 }
 
 // VideosChanged calls yield with the jobs of an owner that have changed after a
-// number, as they are now, in the order of their last changes, until it says stop.
+// NumberID, as they are now, in the order of their last changes, until it says stop.
 // Deleted ones are among them until they are swept. A job that changed several
 // times is there once. WatchVideos tells when there may be more.
 func (v View) VideosChanged(owner Owner, after int64, yield func(*Video) bool) {
-	it, err := v.txn.LowerBound(videos.name(), byChange, changeOfVideo(owner, after+1))
-	if err != nil {
-		return
-	}
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		rec := &raw.(*row[Video]).rec
-		if rec.Owner != owner || !yield(rec) {
-			return
-		}
-	}
+	videos.From(v, byChange, changeOfVideo(owner, after+1), func(r *Row[Video]) bool {
+		return r.Rec.Owner == owner && yield(&r.Rec)
+	})
 }

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -22,38 +20,37 @@ type VideoKey struct {
 // maxVideoKeys is how many keys of one owner are remembered beyond their jobs.
 const maxVideoKeys = 1000
 
-var videoKeys = table[VideoKey]{
-	durable: journal.Idem,
-	id:      func(k *VideoKey) string { return string(k.Owner) + "\x00" + k.Once },
-	more: map[string]*memdb.IndexSchema{
-		byOwner: {Name: byOwner, Unique: true, Indexer: index[VideoKey](func(k *VideoKey) []byte { return ownedVideo(k.Owner, k.Video) })},
+var videoKeys = Table[VideoKey]{
+	Name: journal.Idem,
+	ID:   func(k *VideoKey) string { return string(k.Owner) + "\x00" + k.Once },
+	Indexes: map[string]Index[VideoKey]{
+		byOwner: {Unique: true, Key: func(k *VideoKey) []byte { return ownedVideo(k.Owner, k.Video) }},
 	},
 }
 
 // VideoKey finds the idempotency key of a job of the owner whose record was swept.
 func (v View) VideoKey(owner Owner, once string) (VideoKey, bool) {
-	return found(videoKeys.get(v.txn, string(owner)+"\x00"+once))
+	return videoKeys.Get(v, string(owner)+"\x00"+once).Record()
 }
 
-// videoSweep removes records of video jobs, and remembers the keys of those that their
-// client has not deleted.
-type videoSweep struct{}
-
-func (videoSweep) sweep(tx *Tx, limit int) int {
-	doomed := videos.expired(tx.mem, tx.now, limit)
-	for _, r := range doomed {
-		videos.remove(tx, r)
-		if r.rec.Once != "" && r.rec.Deleted.IsZero() {
-			_ = tx.rememberVideoKey(&r.rec) // it can be encoded, because the record could
+// sweepVideos removes records of video jobs, and remembers the keys of those that their client has not deleted.
+func sweepVideos(*State, int) func(*Tx, int) int {
+	return func(tx *Tx, limit int) int {
+		expired := videos.Expired(tx.View(), limit)
+		for _, r := range expired {
+			videos.Remove(tx, r)
+			if r.Rec.Once != "" && r.Rec.Deleted.IsZero() {
+				_ = rememberVideoKey(tx, &r.Rec) // it can be encoded, because the record could
+			}
 		}
+		return len(expired)
 	}
-	return len(doomed)
 }
 
-func (tx *Tx) rememberVideoKey(v *Video) error {
-	kept := videoKeys.under(tx.mem, byOwner, terminated(string(v.Owner)))
+func rememberVideoKey(tx *Tx, v *Video) error {
+	kept := videoKeys.Under(tx.View(), byOwner, TextKey(string(v.Owner)))
 	for _, oldest := range kept[:max(len(kept)+1-maxVideoKeys, 0)] {
-		videoKeys.remove(tx, oldest)
+		videoKeys.Remove(tx, oldest)
 	}
-	return videoKeys.put(tx, VideoKey{Owner: v.Owner, Once: v.Once, Asked: v.Asked, Video: v.ID})
+	return videoKeys.Put(tx, VideoKey{Owner: v.Owner, Once: v.Once, Asked: v.Asked, Video: v.ID})
 }

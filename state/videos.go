@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"stagedoor/state/journal"
 )
 
@@ -99,7 +97,7 @@ type Video struct {
 
 	// Revision grows with every change that a client can see.
 	Revision int64 `json:"revision"`
-	// Changed numbers that change among those of all jobs of its owner, Moved the
+	// Changed NumberKey that change among those of all jobs of its owner, Moved the
 	// one with which the status became what it is. Both grow.
 	Changed int64 `json:"changed"`
 	Moved   int64 `json:"moved"`
@@ -132,7 +130,7 @@ func (v *Video) Expired(now time.Time) bool { return !v.Expires.IsZero() && !now
 const MaxVideoBytes = 1 << 20
 
 func (v *Video) check() error {
-	if err := checkID(v.ID); err != nil {
+	if err := CheckID(v.ID); err != nil {
 		return err
 	}
 	switch {
@@ -182,50 +180,50 @@ const (
 	byUnfinished = "unfinished"
 )
 
-var videos = table[Video]{
-	durable: journal.Job,
-	id:      func(v *Video) string { return v.ID },
-	expires: func(v *Video) time.Time { return v.Until },
-	more: map[string]*memdb.IndexSchema{
+var videos = Table[Video]{
+	Name:    journal.Job,
+	ID:      func(v *Video) string { return v.ID },
+	Expires: func(v *Video) time.Time { return v.Until },
+	Indexes: map[string]Index[Video]{
 		// Owner, then time; without what was deleted.
-		byOwner: {Name: byOwner, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+		byOwner: {Unique: true, Key: func(v *Video) []byte {
 			if !v.Deleted.IsZero() {
 				return nil
 			}
 			return ownedVideo(v.Owner, v.ID)
-		})},
-		byOnce: {Name: byOnce, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+		}},
+		byOnce: {Unique: true, Key: func(v *Video) []byte {
 			if v.Once == "" || !v.Deleted.IsZero() {
 				return nil
 			}
 			return onceVideo(v.Owner, v.Once)
-		})},
+		}},
 		// Clients choose ids of requests, so several jobs may have one. What was
 		// deleted has been paid for all the same.
-		byRequest: {Name: byRequest, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+		byRequest: {Key: func(v *Video) []byte {
 			if v.Request == "" {
 				return nil
 			}
 			return ownedVideo(v.Owner, v.Request)
-		})},
+		}},
 		byChange: videoChanges,
-		byUnfinished: {Name: byUnfinished, Unique: true, AllowMissing: true, Indexer: index[Video](func(v *Video) []byte {
+		byUnfinished: {Unique: true, Key: func(v *Video) []byte {
 			if v.Final() {
 				return nil
 			}
-			return append([]byte{1}, terminated(v.ID)...)
-		})},
+			return append([]byte{1}, TextKey(v.ID)...)
+		}},
 	},
 }
 
 // ownedVideo is a job as a key of the index by owner.
 func ownedVideo(owner Owner, id string) []byte {
-	return append(terminated(string(owner)), terminated(id)...)
+	return append(TextKey(string(owner)), TextKey(id)...)
 }
 
 // onceVideo is the key of the index by what its client called it.
 func onceVideo(owner Owner, once string) []byte {
-	return append(terminated(string(owner)), terminated(once)...)
+	return append(TextKey(string(owner)), TextKey(once)...)
 }
 
 // PutVideo keeps v, a new job or what an earlier one has become. It counts the
@@ -237,8 +235,8 @@ func (tx *Tx) PutVideo(v Video) (Video, error) {
 	}
 	v.Revision = 0
 	var before *Video
-	if r := videos.get(tx.mem, v.ID); r != nil {
-		before = &r.rec
+	if r := videos.Get(tx.View(), v.ID); r != nil {
+		before = &r.Rec
 		if err := v.succeeds(before); err != nil {
 			return *before, err
 		}
@@ -251,7 +249,7 @@ func (tx *Tx) PutVideo(v Video) (Video, error) {
 	if err := tx.announceVideo(&v, before); err != nil {
 		return v, err
 	}
-	return v, videos.put(tx, v)
+	return v, videos.Put(tx, v)
 }
 
 // Video finds a job for its owner. Somebody else's, a deleted and an unknown one
@@ -265,11 +263,11 @@ func (v View) Video(id string, owner Owner) (Video, bool) {
 }
 
 // AnyVideo finds a job for the gateway itself, whoever owns it, deleted or not.
-func (v View) AnyVideo(id string) (Video, bool) { return found(videos.get(v.txn, id)) }
+func (v View) AnyVideo(id string) (Video, bool) { return videos.Get(v, id).Record() }
 
 // VideoByOnce finds the job that its owner began under a key of its own.
 func (v View) VideoByOnce(owner Owner, once string) (Video, bool) {
-	return found(videos.first(v.txn, byOnce, onceVideo(owner, once)))
+	return videos.First(v, byOnce, onceVideo(owner, once)).Record()
 }
 
 // RequestedVideos lists the jobs that a request of their owner began, and the one
@@ -279,7 +277,7 @@ func (v View) RequestedVideos(request string, owner Owner) []Video {
 	if rec, ok := v.AnyVideo(request); ok && rec.Owner == owner {
 		list = append(list, rec)
 	}
-	for _, rec := range records(videos.under(v.txn, byRequest, ownedVideo(owner, request))) {
+	for _, rec := range videos.List(v, byRequest, ownedVideo(owner, request)) {
 		if len(list) == maxReceipts {
 			break
 		}
@@ -298,58 +296,48 @@ type VideoPage struct {
 // Videos lists jobs of an owner, the newest first, and tells whether there are
 // more. After need not be there any more.
 func (v View) Videos(owner Owner, page VideoPage) (list []Video, more bool) {
-	direction := v.txn.ReverseLowerBound
-	begin := ownedVideo(owner, "\xff")
+	read, begin := videos.Back, ownedVideo(owner, "\xff")
 	if page.Ascending {
-		direction, begin = v.txn.LowerBound, ownedVideo(owner, "")
+		read, begin = videos.From, ownedVideo(owner, "")
 	}
 	if page.After != "" {
 		begin = ownedVideo(owner, page.After)
 	}
-	it, err := direction(videos.name(), byOwner, begin)
-	if err != nil {
-		return nil, false
-	}
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		rec := &raw.(*row[Video]).rec
+	read(v, byOwner, begin, func(r *Row[Video]) bool {
 		switch {
-		case rec.Owner != owner:
-			return list, false
-		case rec.ID == page.After:
+		case r.Rec.Owner != owner:
+			return false
+		case r.Rec.ID == page.After:
 		case len(list) == page.Limit:
-			return list, true
+			more = true
+			return false
 		default:
-			list = append(list, *rec)
+			list = append(list, r.Rec)
 		}
-	}
-	return list, false
+		return true
+	})
+	return list, more
 }
 
 // UnfinishedVideos lists the jobs of everybody that have not ended, the oldest
 // first. At start they are those to go on with.
 func (v View) UnfinishedVideos() []Video {
-	return records(videos.under(v.txn, byUnfinished, []byte{1}))
+	return videos.List(v, byUnfinished, []byte{1})
 }
 
-// WatchVideo finds a job for its owner and returns a channel that is closed when
-// it may have changed. Without a job there is nothing to wait for.
+// WatchVideo finds a job for its owner and returns a channel that is closed when it may have changed. Without a job
+// there is no channel.
 func (s *State) WatchVideo(id string, owner Owner) (Video, <-chan struct{}, bool) {
-	txn := s.snapshot()
-	v, ok := View{txn, s.now()}.Video(id, owner)
-	if !ok {
-		return v, nil, false
+	v := s.View()
+	video, found := v.Video(id, owner)
+	if !found {
+		return video, nil, false
 	}
-	changed, _, err := txn.FirstWatch(videos.name(), byID, terminated(id))
-	return v, changed, err == nil
+	return video, videos.Watch(v, id), true
 }
 
-// WatchVideos is a view together with a channel that is closed when a job of the
-// owner may have changed since, come or gone.
+// WatchVideos returns a view and a channel that is closed when a job of the owner may have changed since, come or left.
 func (s *State) WatchVideos(owner Owner) (View, <-chan struct{}) {
-	txn := s.snapshot()
-	it, err := txn.Get(videos.name(), byOwner, terminated(string(owner)))
-	if err != nil {
-		return View{txn, s.now()}, nil // no such table or index, which schema() settles at start
-	}
-	return View{txn, s.now()}, it.WatchCh()
+	v := s.View()
+	return v, videos.WatchUnder(v, byOwner, TextKey(string(owner)))
 }

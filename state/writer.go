@@ -29,8 +29,8 @@ const (
 // that it does outside the transaction belongs into tx.OnCommit. If it returns an error or panics, nothing of it is
 // kept. The error is returned as it is, and a panic as *PanicError.
 //
-// An error of ctx means that cmd has not run and will not. Once it runs Do waits
-// for the outcome, so that nobody is left not knowing.
+// An error of ctx means that cmd has not run and will not. Once it runs Do waits for the outcome, so that every caller
+// learns it.
 func Do[T any](ctx context.Context, s *State, cmd func(*Tx) (T, error)) (T, error) {
 	var result T
 	err := s.do(ctx, func(tx *Tx) (err error) {
@@ -44,12 +44,14 @@ func Do[T any](ctx context.Context, s *State, cmd func(*Tx) (T, error)) (T, erro
 	return result, nil
 }
 
-// Submit is Do for those who must not wait. It returns at once; done is called
-// with what Do would return, in the place of the writer, so it must not wait
-// either. While too many commands wait it is ErrBusy and done is not called.
+// Run is Do for a command without a result.
+func Run(ctx context.Context, s *State, cmd func(*Tx) error) error { return s.do(ctx, cmd) }
+
+// Submit is Do for a caller that must not wait. It returns at once. The writer calls done with the error that Do would
+// return, so done must not wait either. While too many commands wait the error is ErrBusy and done is not called.
 func Submit(s *State, cmd func(*Tx) error, done func(error)) error {
-	// Close may wait for somebody who waits for a place in the queue, which only the
-	// writer makes; and it may be the writer who is here, in a done.
+	// Close may wait for a caller that waits for a place in the queue, which only the writer makes, and it may be the
+	// writer that calls Submit, in a done.
 	if !s.sending.TryRLock() {
 		return errClosed
 	}
@@ -70,8 +72,8 @@ type request struct {
 	cmd   func(*Tx) error
 	phase atomic.Int32
 	err   error
-	// One of them tells that err is set.
-	done   chan struct{} // by being closed
+	// err is set when done is closed or answer is called, of which a request has one.
+	done   chan struct{}
 	answer func(error)
 }
 
@@ -83,8 +85,7 @@ func (r *request) end() {
 	close(r.done)
 }
 
-// Phases of a request. Leaving waiting is a race that the writer or the caller
-// wins.
+// Phases of a request. Either the writer or the caller ends the phase waiting.
 const (
 	waiting int32 = iota
 	taken
@@ -112,8 +113,8 @@ func (s *State) enqueue(ctx context.Context, r *request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// Held shared while sending, so that Close closes the queue when nobody
-	// sends. The writer goes on reading meanwhile.
+	// The lock is held shared while sending, so that Close closes the queue while no caller sends. The writer goes on
+	// reading meanwhile.
 	s.sending.RLock()
 	defer s.sending.RUnlock()
 	if err := s.refusal(); err != nil {
@@ -127,7 +128,7 @@ func (s *State) enqueue(ctx context.Context, r *request) error {
 	}
 }
 
-// refusal is why no command is taken, or nil. The caller holds sending.
+// refusal returns the reason why no command is taken, or nil. The caller holds sending.
 func (s *State) refusal() error {
 	if s.closed {
 		return errClosed
@@ -150,7 +151,6 @@ func (s *State) write() {
 // group runs the first command and those that wait behind it, commits what they
 // did and answers them.
 func (s *State) group(first *request) {
-	ledger := s.ledger
 	tx := s.newTx()
 	var ran []*request
 	for r := first; r != nil; r = s.next(len(ran), tx.size) {
@@ -161,12 +161,16 @@ func (s *State) group(first *request) {
 	}
 	err := s.commit(tx)
 	for n := 1; errors.Is(err, journal.ErrDecideAgain) && n < maxDecisions; n++ {
-		s.ledger = ledger
 		tx = s.newTx()
 		for _, r := range ran {
 			s.decide(tx, r)
 		}
 		err = s.commit(tx)
+	}
+	for _, m := range s.modules {
+		if m.AfterGroup != nil {
+			m.AfterGroup()
+		}
 	}
 	s.groups.Add(1)
 	s.commands.Add(uint64(len(ran)))
@@ -186,10 +190,16 @@ func (s *State) decide(tx *Tx, r *request) {
 	}
 }
 
+// newTx returns a transaction for a group that is to be decided, for the first time or again.
 func (s *State) newTx() *Tx {
-	return &Tx{mem: s.mem.Txn(true), ledger: &s.ledger, store: s.store, webhooks: s.webhooks.Load(),
-		outbox: &s.outbox, hooks: s.hooks, touched: map[record]struct{}{},
-		paper: &s.paper, folio: &s.folio, names: s.names}
+	for _, m := range s.modules {
+		if m.BeforeDecision != nil {
+			m.BeforeDecision()
+		}
+	}
+	return &Tx{
+		mem: s.mem.Txn(true), store: s.store, memory: s.memory, tables: s.tables, touched: map[record]struct{}{},
+	}
 }
 
 func (s *State) next(n, size int) *request {
@@ -206,8 +216,6 @@ func (s *State) next(n, size int) *request {
 
 // commit makes a group durable, then visible, or leaves no trace of it.
 func (s *State) commit(tx *Tx) error {
-	defer s.paper.clear()
-	defer s.folio.clear()
 	defer tx.mem.Abort() // does nothing after a Commit; otherwise readers keep what they have
 	if tx.broken != nil {
 		tx.takeBack()
@@ -217,7 +225,7 @@ func (s *State) commit(tx *Tx) error {
 		return nil
 	}
 	_ = tx.run((*Tx).markTime) // a mark that cannot be written is no reason to refuse the rest
-	// Not a caller's context: the group belongs to all of them.
+	// This is not a caller's context, because the group belongs to all of them.
 	_, err := s.store.Commit(context.Background(), tx.batches)
 	if err == nil {
 		s.publish(tx)
@@ -231,10 +239,9 @@ func (s *State) commit(tx *Tx) error {
 	return err
 }
 
-// harmless tells whether a failed commit certainly changed nothing. After any
-// other memdb may be behind the disk, and only a restart reads it again. A
-// conflict is of the other kind: this process is the only writer, so the disk
-// is not what memdb was loaded from.
+// harmless reports whether a failed commit certainly changed nothing. After any other failure memdb may be behind the
+// disk, which only a restart reads again. A conflict is such a failure, because this process is the only writer: the
+// disk does not hold what memdb was loaded from.
 func harmless(err error) bool {
 	return errors.Is(err, journal.ErrReadOnly) || errors.Is(err, journal.ErrDecideAgain)
 }
@@ -242,26 +249,14 @@ func harmless(err error) bool {
 // publish makes what is durable visible.
 func (s *State) publish(tx *Tx) {
 	tx.mem.Commit()
-	era := s.keyEra.Load()
 	for _, c := range tx.done {
-		if committed := s.hooks[c.table].committed; committed != nil {
+		if committed := s.tables[c.table].committed; committed != nil {
 			committed(s, c)
 		}
 	}
 	for _, effect := range tx.effects {
 		effect()
 	}
-	if s.keyEra.Load() != era {
-		next := make(chan struct{})
-		close(*s.access.Swap(&next))
-	}
-}
-
-func weight(raw any) int64 {
-	if raw == nil {
-		return 0
-	}
-	return 1
 }
 
 func (s *State) fail(err error) {

@@ -27,6 +27,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/share"
 	"stagedoor/state/statetest"
 )
@@ -63,7 +64,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		s := &stage{t: t, sys: sys, journal: statetest.NewFaulty()}
 		s.simulate = func(_ context.Context, say func(string) error) error { return say("Hello") }
 		var err error
-		if s.store, err = state.Open(statetest.DecideTwice(s.journal), time.Now); err != nil {
+		if s.store, err = schema.Open(statetest.DecideTwice(s.journal), time.Now); err != nil {
 			t.Fatal(err)
 		}
 		defer s.store.Close()

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -34,7 +35,7 @@ func TestCoreNeverOverdraws(t *testing.T) {
 
 func coreNeverOverdraws(rt *rapid.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	store, err := state.Open(statetest.DecideTwice(journal.NewMemory()), func() time.Time { return now })
+	store, err := schema.Open(statetest.DecideTwice(journal.NewMemory()), func() time.Time { return now })
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -28,7 +29,7 @@ func TestBudgetOfAGroupIsNeverExceeded(t *testing.T) { rapid.Check(t, checkGroup
 func checkGroupBudget(rt *rapid.T) {
 	const budget = 500
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	store, err := state.Open(statetest.DecideTwice(journal.NewMemory()), func() time.Time { return now })
+	store, err := schema.Open(statetest.DecideTwice(journal.NewMemory()), func() time.Time { return now })
 	if err != nil {
 		rt.Fatal(err)
 	}

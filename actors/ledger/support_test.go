@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -24,7 +25,7 @@ var ctx = context.Background()
 
 func open(tb testing.TB, store journal.Store) *state.State {
 	tb.Helper()
-	s, err := state.Open(statetest.DecideTwice(store), time.Now)
+	s, err := schema.Open(statetest.DecideTwice(store), time.Now)
 	if err != nil {
 		tb.Fatal(err)
 	}

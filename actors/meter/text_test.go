@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -31,7 +32,7 @@ type fixture struct {
 func newFixture(t *testing.T, credits int64) *fixture {
 	f := &fixture{t: t, store: statetest.NewFaulty(), now: time.Now()}
 	var err error
-	if f.state, err = state.Open(f.store, time.Now); err != nil {
+	if f.state, err = schema.Open(f.store, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.state.Close() })

@@ -22,6 +22,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -44,7 +45,7 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 	t.Helper()
 	s := &stage{t: t}
 	var err error
-	if s.store, err = state.Open(journal, time.Now); err != nil {
+	if s.store, err = schema.Open(journal, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -332,7 +333,7 @@ func TestStopEndsWhatRuns(t *testing.T) {
 func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := statetest.NewFaulty()
-		store, err := state.Open(faulty, time.Now)
+		store, err := schema.Open(faulty, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}

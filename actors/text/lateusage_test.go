@@ -17,6 +17,7 @@ import (
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // account is the ledger of a stage, with one account.
@@ -30,7 +31,7 @@ type account struct {
 func (s *stage) priced(credits int64) account {
 	s.t.Helper()
 	s.price = &catalog.Price{Input: 1_000_000, Output: 10_000_000}
-	store, err := state.Open(journal.NewMemory(), time.Now)
+	store, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,13 +9,14 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // G1: how long an authentication takes tells neither whether there is such a
 // client nor how much of a secret is right. The bound is wide and the best of a
 // few rounds counts: what it must notice is work that only some guesses cost.
 func TestAuthenticationTakesTheSameTime(t *testing.T) {
-	s, err := state.Open(journal.NewMemory(), time.Now)
+	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -72,7 +73,7 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 func (b *bench) open(t testing.TB, config tokens.Config) {
 	t.Helper()
 	var err error
-	if b.state, err = state.Open(statetest.DecideTwice(b.store), b.clock.Now); err != nil {
+	if b.state, err = schema.Open(statetest.DecideTwice(b.store), b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
 	s := b.state

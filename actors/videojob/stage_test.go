@@ -23,6 +23,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
 
@@ -189,7 +190,7 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 		}
 	}
 	var err error
-	p.state, err = state.Open(statetest.DecideTwice(p.disk), time.Now)
+	p.state, err = schema.Open(statetest.DecideTwice(p.disk), time.Now)
 	must(err)
 	_, err = ledger.Recover(t.Context(), p.state, videojob.Keeps(p.state))
 	must(err)

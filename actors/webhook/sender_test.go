@@ -24,6 +24,7 @@ import (
 	"stagedoor/actors/webhook"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 	"stagedoor/test/harness"
 )
@@ -57,7 +58,7 @@ func (s *stage) start(endpoints ...webhook.Endpoint) {
 	s.t.Helper()
 	var err error
 	now := func() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }
-	if s.state, err = state.Open(statetest.DecideTwice(s.store), now, s.options...); err != nil {
+	if s.state, err = schema.Open(statetest.DecideTwice(s.store), now, s.options...); err != nil {
 		s.t.Fatal(err)
 	}
 	system := kit.NewSystem(kit.Options{Logger: slog.New(slog.NewTextHandler(s.logs, nil))})

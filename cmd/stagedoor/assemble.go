@@ -33,6 +33,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/share"
 )
 
@@ -85,7 +86,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	if g.storage, err = openStorage(c.Data, maxContent(c.Limits.ContentMiB)); err != nil {
 		return err
 	}
-	if g.state, err = state.Open(g.store, time.Now); err != nil {
+	if g.state, err = schema.Open(g.store, time.Now); err != nil {
 		return datadir.Unavailable(err)
 	}
 	// Before anything can end that somebody wants to be told of.

@@ -33,7 +33,7 @@ func keepDeleting(ctx context.Context, g *gateway) {
 		case <-tick.C:
 		}
 		deleteUpstream(ctx, g.state, remove, g.logger)
-		if n := g.state.UndeletedResponses(); n > lost {
+		if n := g.state.WorkStats().DeletionsWithoutRoom; n > lost {
 			g.logger.Warn("responses are not deleted at their providers, because too many of one owner wait for it", "responses", n-lost)
 			lost = n
 		}

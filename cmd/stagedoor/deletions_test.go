@@ -12,6 +12,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders follows deletions through refusals and a restart.
@@ -21,7 +22,7 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	pass := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
 	store := journal.NewMemory()
-	s, err := state.Open(store, clock)
+	s, err := schema.Open(store, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = state.Open(store, clock); err != nil {
+	if s, err = schema.Open(store, clock); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
@@ -99,7 +100,7 @@ func TestResponsesThatLeaveByAgeOrNumberAreDeletedAtTheirProviders(t *testing.T)
 
 // TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders evicts responses long before their time.
 func TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders(t *testing.T) {
-	s, err := state.Open(journal.NewMemory(), time.Now, state.MaxResponses(3))
+	s, err := schema.Open(journal.NewMemory(), time.Now, state.MaxResponses(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestResponsesThatLeaveByNumberAreDeletedAtTheirProviders(t *testing.T) {
 // TestDeletionsThatFailAreGivenUp: the attempts become rarer and end with the memory of the id.
 func TestDeletionsThatFailAreGivenUp(t *testing.T) {
 	now := time.Now()
-	s, err := state.Open(journal.NewMemory(), func() time.Time { return now })
+	s, err := schema.Open(journal.NewMemory(), func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestDeletionsThatFailAreGivenUp(t *testing.T) {
 	if attempts < 30 || attempts > 50 || !givenUp {
 		t.Errorf("%d attempts, given up: %v", attempts, givenUp)
 	}
-	if n := s.Stats().DeletionsGivenUp; n != 1 {
+	if n := s.WorkStats().DeletionsGivenUp; n != 1 {
 		t.Errorf("%d deletions are counted as given up, want 1", n)
 	}
 }

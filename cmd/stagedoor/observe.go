@@ -27,7 +27,7 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 func (g *gateway) observe() error {
 	g.runtime.Observe(g.telemetry.Actors)
 	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.gates, Actors: g.runtime.Stats,
-		State: g.state.Stats, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
+		State: g.state.Stats, Work: g.state.WorkStats, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
 }
 
 // inFlight are the requests under way, by kind.

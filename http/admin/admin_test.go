@@ -19,10 +19,11 @@ import (
 	"stagedoor/http/adminapi"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 func open(t *testing.T) *state.State {
-	s, err := state.Open(journal.NewMemory(), time.Now)
+	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func (fullStore) Commit(context.Context, []journal.Batch) (journal.LSN, error) {
 }
 
 func TestFullDiskIsToldToTheOperator(t *testing.T) {
-	s, err := state.Open(fullStore{journal.NewMemory()}, time.Now)
+	s, err := schema.Open(fullStore{journal.NewMemory()}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

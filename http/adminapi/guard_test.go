@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 const fixedToken = "a-token-of-administration"
@@ -17,7 +18,7 @@ const fixedToken = "a-token-of-administration"
 // door is a mux behind a Guard.
 func door(t *testing.T) (*Guard, *state.State, func(path string, header ...string) *httptest.ResponseRecorder) {
 	t.Helper()
-	s, err := state.Open(journal.NewMemory(), time.Now)
+	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 const secret, other = "sd-first-secret", "sd-second-secret"
@@ -264,7 +265,7 @@ func TestKeysOfDisabledUsersAreRefused(t *testing.T) {
 
 // TestCeilingsAreChecked: the refusal names whose ceiling it is, and is a 403 like that of a key's own limits.
 func TestCeilingsAreChecked(t *testing.T) {
-	s, err := state.Open(journal.NewMemory(), time.Now)
+	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"stagedoor/http/live"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/share"
 )
 
@@ -55,7 +56,7 @@ func (s *stage) Member(r *http.Request) (string, error) {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	store := journal.NewMemory()
-	kept, err := state.Open(store, time.Now)
+	kept, err := schema.Open(store, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // Whatever a client says, it is answered by messages that are JSON, or by nothing.
@@ -18,7 +19,7 @@ func FuzzAnyMessageIsAnswered(f *testing.F) {
 		`{"type":"subscribe","ids":[null]}`, `{"type":1e999}`, `[]`, `"subscribe"`, "\xff\x00", `{"type":"subscribe","ids":["` + "\u2028" + `"],"after":1e300}`} {
 		f.Add([]byte(text))
 	}
-	s, err := state.Open(journal.NewMemory(), time.Now)
+	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func FuzzAnyMessageIsAnswered(f *testing.F) {
 
 // What a change of one of a thousand jobs costs a watcher of all.
 func BenchmarkAChangeIsTold(b *testing.B) {
-	s, err := state.Open(journal.NewMemory(), time.Now)
+	s, err := schema.Open(journal.NewMemory(), time.Now)
 	if err != nil {
 		b.Fatal(err)
 	}

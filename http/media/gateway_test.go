@@ -32,6 +32,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/state/share"
 )
 
@@ -115,7 +116,7 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	t, ctx := g.t, g.t.Context()
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
-	if g.state, err = state.Open(journal.NewMemory(), time.Now); err != nil {
+	if g.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
 	}
 	if g.blobs, err = blobs.Open(t.TempDir(), 1<<20, time.Now()); err != nil {

@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
 
@@ -100,7 +101,7 @@ func start(t *testing.T, change func(*options)) *service {
 	now := func() time.Time { return began.Add(time.Duration(s.offset.Load())) }
 	store := journal.NewMemory()
 	t.Cleanup(func() { store.Close() })
-	st, err := state.Open(store, now)
+	st, err := schema.Open(store, now)
 	if err != nil {
 		t.Fatal(err)
 	}

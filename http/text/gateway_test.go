@@ -27,6 +27,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
 
@@ -104,7 +105,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 		g.store = journal.NewMemory()
 	}
 	now := func() time.Time { return time.Now().Add(time.Duration(g.later.Load())) }
-	if g.state, err = state.Open(g.store, now, g.options...); err != nil {
+	if g.state, err = schema.Open(g.store, now, g.options...); err != nil {
 		t.Fatal(err)
 	}
 	env := &dialogue.Env{

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
 
@@ -37,7 +38,7 @@ func fill(dir, account string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s, err := state.Open(store, time.Now)
+	s, err := schema.Open(store, time.Now)
 	if err != nil {
 		return err
 	}

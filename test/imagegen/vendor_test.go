@@ -26,6 +26,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
 
@@ -257,7 +258,7 @@ func paid(t *testing.T, c *harness.Config, credit int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := state.Open(store, time.Now)
+	s, err := schema.Open(store, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

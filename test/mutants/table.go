@@ -415,16 +415,14 @@ var Table = []Mutant{
 	},
 	{
 		Name: "state: keep the sequence numbers of a discarded decision",
-		File: "state/writer.go", Suite: "./state", Run: "TestACommandMayRunTwice",
-		Old: `		s.ledger = ledger
-`,
-		New: `		_ = ledger
-`,
+		File: "state/ledgermemory.go", Suite: "./state", Run: "TestACommandMayRunTwice",
+		Old: `m.next = m.last`,
+		New: ``,
 	},
 	{
 		Name: "state: keep a revoked key in the fast path",
-		File: "state/tables.go", Suite: "./state", Run: ".",
-		Old: `			s.hot.change(c)
+		File: "state/requestaccess.go", Suite: "./state", Run: ".",
+		Old: `					a.keys.change(before, after)
 `,
 		New: ``,
 	},
@@ -586,10 +584,10 @@ var Table = []Mutant{
 	},
 	{
 		Name: "responses: leave those that expire at their providers",
-		File: "state/sweep.go", Suite: "./cmd/stagedoor", Run: "TestResponsesThatLeaveByAgeOrNumber",
-		Old: `		if r.rec.Provider != "" {
+		File: "state/sweepresponses.go", Suite: "./cmd/stagedoor", Run: "TestResponsesThatLeaveByAgeOrNumber",
+		Old: `			if r.Rec.Provider != "" {
 `,
-		New: `		if r.rec.Provider == "" {
+		New: `			if r.Rec.Provider == "" {
 `,
 	},
 	{
@@ -619,7 +617,7 @@ var Table = []Mutant{
 	{
 		Name: "shares: forget the deliveries of an earlier process",
 		File: "state/webhooks.go", Suite: "./state", Run: "TestDeliveriesThatWaitAreBounded",
-		Old: `		s.outbox.count(change{after: r})
+		Old: `		o.count(nil, d)
 `,
 		New: ``,
 	},

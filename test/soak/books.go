@@ -11,6 +11,7 @@ import (
 	"stagedoor/http/admin"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // condition is what the directory of a dead process is in.
@@ -28,7 +29,7 @@ func (s *soak) directory(ctx context.Context, do func(context.Context, *state.St
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	st, err := state.Open(store, time.Now)
+	st, err := schema.Open(store, time.Now)
 	if err != nil {
 		return err
 	}

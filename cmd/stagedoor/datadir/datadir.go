@@ -19,6 +19,7 @@ import (
 	"stagedoor/http/admin"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // Flags name the data directory that a group of commands works on. Make them with AddFlags.
@@ -105,7 +106,7 @@ func (f *Flags) Use(running func(*admin.Client) error, stopped func(*state.State
 	if err != nil {
 		return err
 	}
-	s, err := state.Open(store, time.Now)
+	s, err := schema.Open(store, time.Now)
 	if err != nil {
 		return errors.Join(Unavailable(err), store.Close())
 	}

@@ -17,6 +17,7 @@ import (
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // app holds what all commands of this package share.
@@ -107,7 +108,7 @@ something is.`,
 				return err
 			}
 			return withStore(c.Context(), path, func(s journal.Store) error {
-				v, err := state.Verify(c.Context(), s)
+				v, err := schema.Verify(c.Context(), s)
 				if err != nil {
 					return datadir.Unavailable(err)
 				}
@@ -118,7 +119,7 @@ something is.`,
 }
 
 // printReport prints the result of a verification. It returns an error if there are problems.
-func (a app) printReport(path string, s journal.Stats, v *state.Verification) error {
+func (a app) printReport(path string, s journal.Stats, v *schema.Verification) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(a.Out, "%s: %s, %s of it free, commit %d\n", path, formatSize(s.Size), formatSize(s.Free), s.LSN)
 	fmt.Fprintln(w, "table\trecords\tbytes\t")
@@ -232,7 +233,7 @@ asks for (backups), needs its earlier files in the directory in which it is.`,
 // soundStore returns a function that returns an error for a store with which Verify finds something wrong.
 func soundStore(ctx context.Context) func(journal.Store) error {
 	return func(s journal.Store) error {
-		v, err := state.Verify(ctx, s)
+		v, err := schema.Verify(ctx, s)
 		if err != nil || v.Sound() {
 			return err
 		}

@@ -24,6 +24,7 @@ type Sources struct {
 	Providers func() []Gate
 	Actors    func() kit.Stats
 	State     func() state.Stats
+	Work      func() state.WorkStats // stored responses
 	Ledger    func() ledger.Stats
 	// Pools are what all requests share.
 	Pools func() []share.Stats
@@ -184,11 +185,12 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	s.ledger(o.sources.Ledger())
 	stored := o.sources.State()
 	s.journal(stored)
-	s.put("stagedoor.responses.stored", int64(stored.Responses))
-	s.put("stagedoor.responses.size", stored.ResponseBytes)
-	s.put("stagedoor.responses.refused", stored.ResponsesRefused)
-	s.put("stagedoor.responses.undeleted", stored.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
-	s.put("stagedoor.responses.undeleted", stored.DeletionsGivenUp, telemetry.Reason.String("given_up"))
+	work := o.sources.Work()
+	s.put("stagedoor.responses.stored", int64(work.Responses))
+	s.put("stagedoor.responses.size", work.ResponseBytes)
+	s.put("stagedoor.responses.refused", work.ResponsesRefused)
+	s.put("stagedoor.responses.undeleted", work.DeletionsWithoutRoom, telemetry.Reason.String("no_room"))
+	s.put("stagedoor.responses.undeleted", work.DeletionsGivenUp, telemetry.Reason.String("given_up"))
 	for _, p := range o.sources.Pools() {
 		s.pool(p)
 	}

@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/web/portal"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 const (
@@ -47,7 +48,7 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t}
 	var err error
-	if h.state, err = state.Open(journal.NewMemory(), time.Now); err != nil {
+	if h.state, err = schema.Open(journal.NewMemory(), time.Now); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.state.Close() })

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/schema"
 )
 
 // Open opens the state in dir as a new process does, without regard to the space on the disk. closeAll closes the state
@@ -17,7 +18,7 @@ func Open(dir string) (s *state.State, closeAll func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = state.Open(store, time.Now); err != nil {
+	if s, err = schema.Open(store, time.Now); err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
 	return s, func() error { return errors.Join(s.Close(), store.Close()) }, nil

@@ -1,0 +1,33 @@
+// Package schema lists the modules of the state, so that programs and tests open all of them alike. A process that
+// needs some tables only can call state.Open with their modules. Package schema decides nothing.
+package schema
+
+import (
+	"context"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// Open opens the state with all its tables; see state.Open.
+func Open(store journal.Store, now func() time.Time, options ...state.Option) (*state.State, error) {
+	return state.Open(store, now, state.IdentityModule(), state.MoneyModule(), state.WorkModule(options...))
+}
+
+// Verification is the result of Verify.
+type Verification struct {
+	state.Verification
+	Books state.Books
+}
+
+// Verify looks at every record of a store and at whether the ledger adds up; see state.Verify.
+func Verify(ctx context.Context, store journal.Store) (result Verification, err error) {
+	money := state.MoneyModule()
+	money.Verify = func(ctx context.Context, v *state.Verifier) (err error) {
+		result.Books, err = state.VerifyMoney(ctx, v)
+		return err
+	}
+	result.Verification, err = state.Verify(ctx, store, state.IdentityModule(), money, state.WorkModule())
+	return result, err
+}

@@ -1,0 +1,96 @@
+package state
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+)
+
+// sweepResponses removes the responses that have expired, and then finished ones beyond maxResponses: the oldest of the
+// owners that have most. It chooses them outside of the command, because that reads all responses.
+func (m *workMemory) sweepResponses(s *State, limit int) func(*Tx, int) int {
+	rows, _ := m.kept.totals()
+	excess := rows - m.maxResponses
+	var chosen []string
+	if excess > 0 {
+		chosen = responsesOfTheLargest(s.View(), min(excess, limit))
+	}
+	return func(tx *Tx, limit int) int {
+		now := tx.Now()
+		leaving := responses.Expired(tx.View(), limit)
+		for _, id := range chosen {
+			if len(leaving) >= min(excess, limit) {
+				break
+			}
+			// One that has expired is among those that leave already.
+			if r := responses.Get(tx.View(), id); r != nil && !r.Rec.expired(now) {
+				leaving = append(leaving, r)
+			}
+		}
+		for _, r := range leaving {
+			var pending *pendingDeletion
+			if r.Rec.Provider != "" {
+				pending = &pendingDeletion{ID: r.Rec.ID, Provider: r.Rec.Provider, Due: now}
+			}
+			m.removeResponse(tx, r, pending)
+		}
+		return len(leaving)
+	}
+}
+
+// responsesOfTheLargest returns the ids of n finished responses: the oldest ones of the
+// owners that have most. Owners are brought down to the same number, so an owner with few
+// loses nothing to owners with many.
+func responsesOfTheLargest(v View, n int) (ids []string) {
+	counts := make(map[Owner]int)
+	for h := range finishedResponses(v) {
+		counts[h.Owner]++
+	}
+	surplus := surpluses(counts, n)
+	for h := range finishedResponses(v) {
+		if surplus[h.Owner] > 0 {
+			surplus[h.Owner]--
+			ids = append(ids, h.ID)
+		}
+		if len(ids) == n {
+			break
+		}
+	}
+	return ids
+}
+
+// finishedResponses returns the responses that have ended and not expired, the oldest first.
+func finishedResponses(v View) iter.Seq[*ResponseHeader] {
+	return func(yield func(*ResponseHeader) bool) {
+		for h := range responses.All(v) {
+			if h.Finished() && !h.expired(v.Now()) && !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// surpluses returns how many of n each owner gives up, so that the largest number that an
+// owner has left is as small as possible.
+func surpluses(counts map[Owner]int, n int) map[Owner]int {
+	owners := slices.SortedFunc(maps.Keys(counts), func(a, b Owner) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	// The first k owners have sum responses, and keep as many as they have beyond n.
+	k, sum := 0, 0
+	for k < len(owners) && (k == 0 || sum-n < k*counts[owners[k]]) {
+		sum += counts[owners[k]]
+		k++
+	}
+	kept := max(sum-n, 0)
+	surplus := make(map[Owner]int, k)
+	for i, owner := range owners[:k] {
+		left := kept / k
+		if i < kept%k {
+			left++
+		}
+		surplus[owner] = counts[owner] - left
+	}
+	return surplus
+}

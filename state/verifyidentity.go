@@ -1,0 +1,51 @@
+package state
+
+import (
+	"context"
+	"fmt"
+)
+
+// verifyIdentity reports records that point at a record which is not there. Users and apps are never removed, and
+// grants are removed when they expire, after their tokens.
+func verifyIdentity(_ context.Context, v *Verifier) error {
+	view := v.State.View()
+	user := func(what string, id int64) {
+		if _, ok := view.User(id); !ok {
+			v.Report("%s belongs to user %d, who is not there", what, id)
+		}
+	}
+	app := func(what string, id int64) {
+		if _, ok := view.App(id); !ok {
+			v.Report("%s belongs to app %d, which is not there", what, id)
+		}
+	}
+	for u := range users.All(view) {
+		if _, ok := view.Group(u.Group); !ok && u.Group != 0 {
+			v.Report("user %d is in group %d, which is not there", u.ID, u.Group)
+		}
+	}
+	for a := range apps.All(view) {
+		user(fmt.Sprintf("app %d", a.ID), a.Owner)
+	}
+	for s := range sessions.All(view) {
+		user("session "+s.ID, s.User)
+	}
+	for d := range developers.All(view) {
+		user("developer token "+d.ID, d.User)
+	}
+	for g := range grants.All(view) {
+		user("grant "+g.ID, g.User)
+		app("grant "+g.ID, g.App)
+	}
+	for c := range consents.All(view) {
+		what := fmt.Sprintf("the consent of user %d for app %d", c.User, c.App)
+		user(what, c.User)
+		app(what, c.App)
+	}
+	for a := range accessTokens.All(view) {
+		if _, ok := view.Grant(a.Grant); !ok && view.Now().Before(a.Expires) {
+			v.Report("access token %s belongs to grant %s, which is not there", a.ID, a.Grant)
+		}
+	}
+	return nil
+}

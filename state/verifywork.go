@@ -1,0 +1,53 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"stagedoor/state/journal"
+)
+
+// checkCold reports whether a body, input or request of a response is JSON.
+func checkCold(r journal.Record) error {
+	if !json.Valid(r.Value) {
+		return errors.New("is not JSON")
+	}
+	return nil
+}
+
+// verifyWork compares the headers of responses with what is kept on disk only.
+func verifyWork(ctx context.Context, v *Verifier) error {
+	sizes := map[string]int64{} // of bodies, inputs and requests
+	err := v.State.Range(ctx, journal.Body, nil, nil, 0, func(r journal.Record) error {
+		sizes[string(r.Key)] = int64(len(r.Value))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	view := v.State.View()
+	for h := range responses.All(view) {
+		kept := map[string]int64{string(bodyKey(h.ID)): h.BodySize, string(inputKey(h.ID)): h.InputSize}
+		if h.RequestSize > 0 {
+			kept[string(requestKey(h.ID))] = h.RequestSize
+		}
+		for key, want := range kept {
+			if have, ok := sizes[key]; !ok || have != want {
+				v.Report("%s of response %s has %d bytes of %d", key[len(h.ID)+1:], h.ID, have, want)
+			}
+			delete(sizes, key)
+		}
+	}
+	for key := range sizes {
+		v.Report("%s/%q belongs to a response that is not there", journal.Body, key)
+	}
+	return v.State.Range(ctx, journal.Event, nil, nil, 0, func(r journal.Record) error {
+		id, _, ok := strings.Cut(string(r.Key), "/")
+		if !ok || responses.Get(view, id) == nil {
+			v.Report("%s/%q belongs to a response that is not there", journal.Event, r.Key)
+		}
+		return nil
+	})
+}
