@@ -177,7 +177,7 @@ func (s *stream) openCall(dst []byte, ev *dialogue.Event, v *choiceState, p *par
 	}
 	w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"content":null,"tool_calls":`...)}
 	w.Array().Object().Key("index").Int(int64(p.index))
-	w.Key("id").String(ev.Call.ID)
+	w.Key("id").String(s.env.ClientCallID(ev.Call.ID))
 	kind, input := callWords(p.custom)
 	w.Key("type").String(kind)
 	w.Key(kind).Object().Key("name").String(ev.Call.Name).Key(input).String("").End()

@@ -164,7 +164,7 @@ func (d *document) calls(w *jsonw.Writer, calls []*dialogue.ReplyPart) {
 			args = unwrapped(args)
 		}
 		kind, input := callWords(custom)
-		w.Object().Key("id").String(p.Call.ID)
+		w.Object().Key("id").String(d.env.ClientCallID(p.Call.ID))
 		w.Key("type").String(kind)
 		w.Key(kind).Object().Key("name").String(p.Call.Name).Key(input).String(args).End()
 		if p.Signature != "" {

@@ -23,12 +23,15 @@ type encoder struct {
 	rep   *dialogue.Report
 	env   *dialogue.Env
 	names names
+	// callIDs has the ids of the calls so far.
+	callIDs *dialogue.CallIDs
 
 	webSearch bool // a provider-run search is asked for
 }
 
 func encode(req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, env *dialogue.Env) (shapes.Call, error) {
-	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req}, webSearch: req.WebSearch}
+	e := &encoder{req: req, t: t, rep: rep, env: env, names: names{req: req},
+		callIDs: dialogue.NewCallIDs(dialogue.MaxCallID), webSearch: req.WebSearch}
 	e.Buf = make([]byte, 0, req.EncodedSize())
 	e.Object()
 	e.Key("model").String(t.Model)

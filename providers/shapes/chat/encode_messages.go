@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -82,7 +81,10 @@ func (e *encoder) assistant(turns, later []dialogue.Turn, answered map[*dialogue
 	if len(u.content) == 0 && u.refusal == "" && len(u.calls) == 0 {
 		return false, nil
 	}
-	ids := e.ids(u.calls)
+	ids := make([]string, len(u.calls))
+	for i, c := range u.calls {
+		ids[i] = e.callIDs.Of(c)
+	}
 	e.utter(turns[0].Name, u, ids)
 	if len(later) == 0 {
 		return true, nil
@@ -121,19 +123,6 @@ func (e *encoder) sortParts(u *utterance, p dialogue.Part) {
 	default:
 		e.rep.Lose("server_tool")
 	}
-}
-
-// ids gives every call of a message an id of its own.
-func (e *encoder) ids(calls []*dialogue.Call) []string {
-	var ids []string
-	for _, c := range calls {
-		id := c.ID
-		if id == "" || slices.Contains(ids, id) {
-			id = "call_" + e.env.ID()
-		}
-		ids = append(ids, id)
-	}
-	return ids
 }
 
 func (e *encoder) utter(name string, u utterance, ids []string) {

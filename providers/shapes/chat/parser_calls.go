@@ -66,7 +66,7 @@ func (c *choice) call(v gjson.Result) {
 // legacy reads a function_call, which is the only call and has no id.
 func (c *choice) legacy(v gjson.Result) {
 	if len(c.calls) == 0 {
-		c.calls = append(c.calls, &call{index: -1, id: "call_" + c.env.ID()})
+		c.calls = append(c.calls, &call{index: -1, id: c.env.CallID()})
 	}
 	k := c.calls[0]
 	if k.name == "" {
@@ -146,7 +146,7 @@ func (c *choice) settle(k *call) {
 	k.args = append(k.args, k.join.Rest()...)
 	if !k.opened {
 		if k.id == "" {
-			k.id = "call_" + c.env.ID()
+			k.id = c.env.CallID()
 		}
 		c.openCall(k)
 	}

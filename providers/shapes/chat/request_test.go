@@ -97,9 +97,11 @@ func TestAnswersFollowTheirCalls(t *testing.T) {
 		{"no answer", []dialogue.Turn{assistant(call("a", "f")), user(text("never mind"))}, "assistant:[a] | tool:(no result)=a | user:never mind"},
 		{"no call", []dialogue.Turn{user(result("x", text("X")))}, "user:Result of tool call x: X"},
 		{"ids used again", []dialogue.Turn{assistant(call("a", "f")), user(result("a", text("1"))), assistant(call("a", "f")), user(result("a", text("2")))},
-			"assistant:[a] | tool:1=a | assistant:[a] | tool:2=a"},
+			"assistant:[a] | tool:1=a | assistant:[call_ebc2f2f469c4d08147d8c8839df4a8eb] | " +
+				"tool:2=call_ebc2f2f469c4d08147d8c8839df4a8eb"},
 		{"ids twice in a turn", []dialogue.Turn{assistant(call("a", "f"), call("a", "f")), user(result("a", text("1")), result("a", text("2")))},
-			"assistant:[a][call_id1] | tool:1=a | tool:2=call_id1"},
+			"assistant:[a][call_ebc2f2f469c4d08147d8c8839df4a8eb] | tool:1=a | " +
+				"tool:2=call_ebc2f2f469c4d08147d8c8839df4a8eb"},
 		{"pictures go out of results", []dialogue.Turn{assistant(call("a", "f"), call("b", "g")), user(result("a", text("taken"), picture), result("b", text("B")))},
 			"assistant:[a][b] | tool:taken=a | tool:B=b | user:<text><image_url>"},
 		{"empty result", []dialogue.Turn{assistant(call("a", "f")), user(result("a"))}, "assistant:[a] | tool:=a"},

@@ -14,7 +14,7 @@ import (
 
 // Decode builds the neutral form (translation.md 4).
 func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue.Request, error) {
-	d := decoder{env: env, req: &dialogue.Request{
+	d := decoder{env: env, callIDs: dialogue.NewCallIDs(dialogue.MaxCallID), req: &dialogue.Request{
 		Inbound: Name, Traits: traits, Model: in.Model, Stream: in.Stream, IncludeUsage: true, Body: body,
 	}}
 	eachMember(fields.View(body), func(name string, v gjson.Result) bool {
@@ -26,10 +26,12 @@ func (shape) Decode(body []byte, in shapes.Params, env *dialogue.Env) (*dialogue
 }
 
 type decoder struct {
-	env    *dialogue.Env
-	req    *dialogue.Request
-	open   []*dialogue.Call // calls that no functionResponse has answered yet
-	cached string
+	env  *dialogue.Env
+	req  *dialogue.Request
+	open []*dialogue.Call // calls that no functionResponse has answered yet
+	// callIDs has the ids of calls and results that came without one.
+	callIDs *dialogue.CallIDs
+	cached  string
 }
 
 func (d *decoder) member(name string, v gjson.Result) {

@@ -231,7 +231,7 @@ func (d *decoder) call(p wirePart) *dialogue.Call {
 	c := &dialogue.Call{ID: str(field(p.value, "id")), Name: str(field(p.value, "name")),
 		Args: field(p.value, "args").Raw}
 	if c.ID == "" {
-		c.ID = d.newCallID()
+		c.ID = d.callIDs.Of(c)
 	}
 	if !dialogue.Sealed(p.signature) && p.signature != anySignature {
 		c.Signature = p.signature
@@ -239,8 +239,6 @@ func (d *decoder) call(p wirePart) *dialogue.Call {
 	d.open = append(d.open, c)
 	return c
 }
-
-func (d *decoder) newCallID() string { return "call_" + d.env.ID() }
 
 // result reads a functionResponse and finds its call: by id, else the first
 // unanswered one of that name (wire/gemini.md 2.2).
@@ -279,7 +277,7 @@ func (d *decoder) answered(id, name string) string {
 		if id != "" {
 			return id
 		}
-		return d.newCallID()
+		return d.callIDs.Of(&dialogue.Call{Name: name})
 	}
 	found := d.open[at].ID
 	d.open = append(d.open[:at], d.open[at+1:]...)

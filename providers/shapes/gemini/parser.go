@@ -412,8 +412,9 @@ func (p *parser) complete(c *candidate) {
 		return
 	}
 	if call.id == "" || slices.Contains(c.calls, call.id) {
-		call.id = "call_" + p.env.ID()
+		call.id = p.env.CallID()
 	}
+	call.id = p.env.ClientCallID(call.id) // the id under which its signature is remembered
 	c.calls = append(c.calls, call.id)
 	if call.signature != "" {
 		p.env.RememberSignature(call.id, call.signature)

@@ -109,14 +109,6 @@ func (h *head) remember(callID, signature string) {
 	}
 }
 
-// callID returns the id of a call, made up where the upstream gave none.
-func (h *head) callID(c *dialogue.Call) string {
-	if c.ID != "" {
-		return c.ID
-	}
-	return "toolu_" + h.env.ID()
-}
-
 // writeCitation writes a citation in the vendor's own form, or the one of its
 // forms that says what the other shapes say.
 func writeCitation(w *jsonw.Writer, c *dialogue.Citation) {

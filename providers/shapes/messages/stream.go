@@ -112,7 +112,7 @@ func (e *streamEmitter) openPart(dst []byte, ev *dialogue.Event) []byte {
 	p := &outPart{number: ev.Part, kind: ev.PartKind, call: ev.Call, origin: ev.Origin, opaque: ev.Opaque,
 		thinking: ev.Thinking}
 	if p.call != nil {
-		p.callID = e.callID(p.call)
+		p.callID = e.env.ClientCallID(p.call.ID)
 		e.end.calls++
 	}
 	e.parts = append(e.parts, p)

@@ -63,7 +63,7 @@ func (e *wholeEmitter) part(w *jsonw.Writer, p *dialogue.ReplyPart, end *ending)
 		e.thinking(w, p)
 	case dialogue.CallPart:
 		end.calls++
-		id := e.callID(p.Call)
+		id := e.env.ClientCallID(p.Call.ID)
 		e.remember(id, p.Call.Signature)
 		input, _ := arguments(p.Call)
 		w.Object()

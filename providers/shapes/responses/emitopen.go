@@ -85,13 +85,10 @@ func (e *emitter) finishMessage(status string) {
 }
 
 func (e *emitter) openCall(c *dialogue.Call) *outputItem {
-	it := &outputItem{kind: callItem, callID: c.ID, name: c.Name, namespace: c.Namespace}
+	it := &outputItem{kind: callItem, callID: e.env.ClientCallID(c.ID), name: c.Name, namespace: c.Namespace}
 	tool := e.tool(c.Name)
 	if it.namespace == "" {
 		it.namespace, it.name = unqualified(e.req.Body, c.Name)
-	}
-	if it.callID == "" {
-		it.callID = "call_" + e.env.ID()
 	}
 	if c.Custom || tool != nil && tool.Kind == dialogue.CustomTool {
 		it.kind = customItem

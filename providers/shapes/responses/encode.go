@@ -29,16 +29,20 @@ type encoder struct {
 	// foreign: the request came in another shape, so the defaults of this one
 	// must not change what it means.
 	foreign bool
-	// custom holds the ids of the calls in the input so far and whether the
-	// tool is a custom one.
-	custom map[string]bool
+	callIDs *dialogue.CallIDs
+	// calls has the calls in the input so far by the client's ids, those of one id in order.
+	calls map[string][]sentCall
+	// results counts the results of the conversation that no call has been paired with yet, by the
+	// client's ids.
+	results map[string]int
 }
 
 // Encode writes req for an upstream of this shape.
 func (shape) Encode(
 	req *dialogue.Request, t dialogue.Target, rep *dialogue.Report, _ *dialogue.Env,
 ) (shapes.Call, error) {
-	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != Name, custom: map[string]bool{}}
+	e := encoder{req: req, target: t, rep: rep, foreign: req.Inbound != Name,
+		callIDs: dialogue.NewCallIDs(maxCallID), calls: map[string][]sentCall{}, results: map[string]int{}}
 	if err := e.refuse(); err != nil {
 		return shapes.Call{}, err
 	}
@@ -100,7 +104,19 @@ func (e *encoder) dialogue() *dialogue.Error {
 			return err
 		}
 	}
+	lastOfUser := -1
+	for i, t := range e.req.Turns {
+		if t.Role == dialogue.User {
+			lastOfUser = i
+		}
+		for _, p := range t.Parts {
+			if p.Kind == dialogue.ResultPart {
+				e.results[p.Result.CallID]++
+			}
+		}
+	}
 	for i := range e.req.Turns {
+		items.last = i > lastOfUser
 		if err := items.turn(&e.req.Turns[i]); err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
@@ -77,6 +79,25 @@ func TestResultsWithoutCallBecomeWords(t *testing.T) {
 	want(t, "orphan", body.Get("input.0").Raw, `{"type":"message","role":"user","content":[{"type":"input_text","text":"r"}]}`)
 	want(t, "error", body.Get("input.2.output").Str, "Error: boom")
 	want(t, "losses", rep.Header(), "tool_result:orphan")
+}
+
+// The upstream refuses a call without a result, unless the call ends the input, and an id that two
+// calls have.
+func TestEveryCallHasItsOwnResult(t *testing.T) {
+	req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{
+		turn(dialogue.Assistant, callPart("a", "f", ""), callPart("a", "f", ""), callPart("b", "f", "")),
+		turn(dialogue.User, resultPart("a", textPart("1")), resultPart("a", textPart("2"))),
+		turn(dialogue.Assistant, callPart("c", "f", "")),
+	}}
+	body, rep := encode(t, req)
+	var got []string
+	body.Get("input").ForEach(func(_, item gjson.Result) bool {
+		id := item.Get("call_id").Str
+		got = append(got, id[:min(len(id), 6)]+item.Get("output").Str)
+		return true
+	})
+	want(t, "calls and results", strings.Join(got, " "), "a call_e b b(no result) a1 call_e2 c")
+	want(t, "losses", rep.Header(), "tool_result:missing")
 }
 
 func TestParametersWithoutAPlaceAreLost(t *testing.T) {

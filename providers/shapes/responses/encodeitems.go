@@ -18,6 +18,9 @@ type items struct {
 	w jsonw.Writer
 	n int // items written
 
+	// last is set in the last turn. Its calls need no results.
+	last bool
+
 	role    string       // of the message that gathers, "" if none does
 	message jsonw.Writer // its content
 	parts   int
@@ -203,10 +206,16 @@ func (it *items) dropThinking() {
 	}
 }
 
+// sentCall is a call in the input.
+type sentCall struct {
+	id     string // as sent
+	custom bool
+}
+
 func (it *items) call(c *dialogue.Call) {
 	it.flushMessage()
 	it.flushThinking()
-	it.custom[c.ID] = c.Custom
+	sent := sentCall{it.callIDs.Of(c), c.Custom}
 	kind, field, args := "function_call", "arguments", c.Args
 	if c.Custom {
 		kind, field = "custom_tool_call", "input"
@@ -214,10 +223,27 @@ func (it *items) call(c *dialogue.Call) {
 		args = "{}"
 	}
 	it.item(kind, func(w *jsonw.Writer) {
-		w.Key("call_id").String(callID(c.ID))
+		w.Key("call_id").String(sent.id)
 		w.Key("name").String(it.names.of(c.Name))
 		w.Key(field).String(args)
 	})
+	if it.results[c.ID] == 0 && !it.last {
+		it.rep.Lose("tool_result:missing") // the upstream wants a result of every earlier call
+		it.answer(sent, []byte(`"(no result)"`))
+		return
+	}
+	it.results[c.ID]--
+	it.calls[c.ID] = append(it.calls[c.ID], sent)
+}
+
+// take returns the call that a result answers: the first without one of its id.
+func (it *items) take(id string) (sentCall, bool) {
+	waiting := it.calls[id]
+	if len(waiting) == 0 {
+		return sentCall{}, false
+	}
+	it.calls[id] = waiting[1:]
+	return waiting[0], true
 }
 
 // errorMark says to the model that a call failed, because outputs have no flag for it.
@@ -225,23 +251,30 @@ const errorMark = "Error: "
 
 func (it *items) result(r *dialogue.Result) *dialogue.Error {
 	it.flushMessage()
-	custom, known := it.custom[r.CallID]
-	if !known && (it.foreign || it.req.PreviousResponseID == "") {
-		return it.orphan(r)
+	call, known := it.take(r.CallID)
+	if !known {
+		if it.foreign || it.req.PreviousResponseID == "" {
+			return it.orphan(r)
+		}
+		call = sentCall{r.CallID, r.Custom} // of the stored response
 	}
 	output, err := it.output(r)
 	if err != nil {
 		return err
 	}
+	it.answer(call, output)
+	return nil
+}
+
+func (it *items) answer(call sentCall, output []byte) {
 	kind := "function_call_output"
-	if custom || !known && r.Custom {
+	if call.custom {
 		kind = "custom_tool_call_output"
 	}
 	it.item(kind, func(w *jsonw.Writer) {
-		w.Key("call_id").String(callID(r.CallID))
+		w.Key("call_id").String(call.id)
 		w.Key("output").Raw(output)
 	})
-	return nil
 }
 
 // orphan writes a result whose call is not in the input as a text of the user. The upstream would refuse it as an output.

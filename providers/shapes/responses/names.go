@@ -68,12 +68,3 @@ func marked(s, whole string, limit int) string {
 	mark := "_" + hex.EncodeToString(sum[:6])
 	return s[:min(len(s), limit-len(mark))] + mark
 }
-
-// callID shortens ids that are longer than the shape takes. It is a pure
-// function, so that a call and its result agree.
-func callID(id string) string {
-	if len(id) <= maxCallID {
-		return id
-	}
-	return marked(id, id, maxCallID)
-}

@@ -268,7 +268,7 @@ func (p *parser) openCall(it *inputItem, v gjson.Result) {
 		call.ID = it.id
 	}
 	if call.ID == "" {
-		call.ID = "call_" + p.env.ID()
+		call.ID = p.env.CallID()
 	}
 	it.part, it.open, p.calls = p.number(), true, true
 	p.send(dialogue.Event{Kind: dialogue.EventOpen, Part: it.part, PartKind: dialogue.CallPart, Call: call})

@@ -1,0 +1,59 @@
+package dialogue_test
+
+import (
+	"strings"
+	"testing"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+)
+
+// The same history always gets the same ids, because they depend on nothing but the position, name,
+// arguments and id of each call. Ids that are fit stay as they are.
+func TestIDsOfCallsAreAFunctionOfTheHistory(t *testing.T) {
+	long := strings.Repeat("x", 41)
+	history := []dialogue.Call{
+		{ID: "a", Name: "f"}, {ID: "a", Name: "f"}, {Name: "f"}, {Name: "f"}, {Name: "f", Args: "{}"}, {ID: long},
+		{ID: "a.b"}, {ID: long}, {ID: "toolu_01"},
+	}
+	all := func(limit int) (out []string) {
+		ids := dialogue.NewCallIDs(limit)
+		for i := range history {
+			out = append(out, ids.Of(&history[i]))
+		}
+		return out
+	}
+	first, seen := all(dialogue.MaxCallID), map[string]bool{}
+	for i, id := range first {
+		if seen[id] || len(id) > dialogue.MaxCallID || strings.Trim(id, "_") == "" || strings.Contains(id, ".") {
+			t.Errorf("call %d: %q", i, id)
+		}
+		seen[id] = true
+	}
+	if first[0] != "a" || first[8] != "toolu_01" || all(64)[5] != long {
+		t.Errorf("ids that are fit changed: %q", first)
+	}
+	for i, id := range all(dialogue.MaxCallID) {
+		if id != first[i] {
+			t.Errorf("call %d: %q, then %q", i, first[i], id)
+		}
+	}
+	history[2].Args = `{"other":1}`
+	if changed := all(dialogue.MaxCallID); changed[2] == first[2] || changed[3] != first[3] {
+		t.Errorf("got %q, then %q", first, changed)
+	}
+}
+
+// Clients get no id that another upstream would refuse when the client sends it back.
+func TestClientsGetIDsThatEveryUpstreamTakes(t *testing.T) {
+	env := dialoguetest.NewEnv(0, strings.Repeat("i", 48))
+	for _, id := range []string{env.CallID(), env.ClientCallID(""), env.ClientCallID(strings.Repeat("x", 64)),
+		env.ClientCallID("a b"), env.ClientCallID("toolu_1")} {
+		if len(id) > dialogue.MaxCallID || strings.Contains(id, " ") || id == "" {
+			t.Errorf("%q", id)
+		}
+	}
+	if env.CallID() == env.CallID() || env.ClientCallID("a b") != env.ClientCallID("a b") {
+		t.Error("a new id repeats, or an id of the upstream changes")
+	}
+}
