@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +52,8 @@ type stage struct {
 	service  *text.Service
 	registry *background.Registry
 	simulate func(ctx context.Context, say func(string) error) error
-	ids      int
+	env      *dialogue.Env
+	gate     *throttle.Client
 }
 
 // play runs body on a stage whose provider says hello, and checks that nothing
@@ -61,52 +61,41 @@ type stage struct {
 func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
-		s := &stage{t: t, sys: sys, journal: statetest.NewFaulty()}
+		s := &stage{t: t, sys: sys, journal: statetest.NewFaulty(), env: dialoguetest.NewLiveEnv()}
 		s.simulate = func(_ context.Context, say func(string) error) error { return say("Hello") }
 		var err error
 		if s.store, err = schema.Open(statetest.DecideTwice(s.journal), time.Now); err != nil {
 			t.Fatal(err)
 		}
 		defer s.store.Close()
-		env := &dialogue.Env{
-			Now:        time.Now,
-			Sealer:     dialogue.NewSealer(make([]byte, 32)),
-			Signatures: dialoguetest.NoSignatures{},
-			ID:         s.id,
-		}
-		gate, err := throttle.Spawn(sys, "p/sim", throttle.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate}
-		s.engine, err = engine.New(
-			engine.Options{System: sys, Now: time.Now, Providers: func(string) *engine.Provider { return provider }},
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.service = text.New(s.engine, env, registry.All, s.reply)
-		if s.registry, err = background.NewRegistry(sys, s.service, s.store, time.Now); err != nil {
-			t.Fatal(err)
-		}
+		s.startRegistry(sys)
 		body(t, s)
 		kittest.Pass(time.Minute)
 		if n := s.engine.InFlight(); n != 0 {
 			t.Errorf("%d requests in flight at the end", n)
 		}
-		if n := gate.InFlight(); n != 0 {
+		if n := s.gate.InFlight(); n != 0 {
 			t.Errorf("%d permits out at the end", n)
 		}
 	})
 }
 
-var idLock sync.Mutex
-
-func (s *stage) id() string {
-	idLock.Lock()
-	defer idLock.Unlock()
-	s.ids++
-	return fmt.Sprintf("%032d", s.ids)
+// startRegistry makes an engine with a simulated provider in sys, and the registry over it.
+func (s *stage) startRegistry(sys *kit.System) {
+	s.t.Helper()
+	var err error
+	if s.gate, err = throttle.Spawn(sys, "p/sim", throttle.Config{}); err != nil {
+		s.t.Fatal(err)
+	}
+	provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: s.gate}
+	providers := func(string) *engine.Provider { return provider }
+	if s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: providers}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.service = text.New(s.engine, s.env, registry.All, s.reply)
+	if s.registry, err = background.NewRegistry(sys, s.service, s.store, time.Now); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // reply is a provider's: one text part with what simulate says.
@@ -142,7 +131,7 @@ func (s *stage) job() background.Job {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	id := "resp_" + s.id()
+	id := "resp_" + s.env.ID()
 	return background.Job{
 		ID:       id,
 		Owner:    owner,

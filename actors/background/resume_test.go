@@ -9,15 +9,10 @@ import (
 	"time"
 
 	"stagedoor/actors/background"
-	"stagedoor/actors/engine"
 	"stagedoor/actors/kit"
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/text"
-	"stagedoor/actors/throttle"
-	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 )
 
@@ -40,29 +35,10 @@ func (s *stage) restart(again background.Again) (resumed, failed int) {
 	cancel()
 	s.engine.Drain(ctx, 5*time.Second)
 	kittest.Pass(time.Second)
-	env := &dialogue.Env{
-		Now:        time.Now,
-		Sealer:     dialogue.NewSealer(make([]byte, 32)),
-		Signatures: dialoguetest.NoSignatures{},
-		ID:         s.id,
-	}
 	next := kit.NewSystem(kit.Options{Logger: s.sys.Logger(), MaxIdle: -1})
 	s.t.Cleanup(func() { _ = next.Stop(context.Background()) })
-	gate, err := throttle.Spawn(next, "p/sim", throttle.Config{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: gate}
-	s.engine, err = engine.New(
-		engine.Options{System: next, Now: time.Now, Providers: func(string) *engine.Provider { return provider }},
-	)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.service = text.New(s.engine, env, registry.All, s.reply)
-	if s.registry, err = background.NewRegistry(next, s.service, s.store, time.Now); err != nil {
-		s.t.Fatal(err)
-	}
+	s.startRegistry(next)
+	var err error
 	if resumed, failed, err = s.registry.Resume(context.Background(), again); err != nil {
 		s.t.Fatal(err)
 	}

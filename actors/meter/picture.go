@@ -2,12 +2,9 @@ package meter
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 
 	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/telemetry"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
@@ -30,20 +27,10 @@ type PictureRequest struct {
 // cost before the first upstream call, and charges for the images that were delivered. It
 // implements images.Meter.
 type Picture struct {
-	ledger  *ledger.Client
+	charge
 	request PictureRequest
-
-	held atomic.Bool
-
-	mu     sync.Mutex // End may come twice at once
-	price  *catalog.Price
-	hold   *ledger.Hold
-	failed bool // the settlement could not be written, and the client got an error
-	ended  bool
+	price   *catalog.Price // guarded by charge.mu
 }
-
-// Held reports whether a hold was made, as Text.Held does.
-func (p *Picture) Held() bool { return p.held.Load() }
 
 var _ images.Meter = (*Picture)(nil)
 
@@ -52,7 +39,7 @@ func NewPicture(l *ledger.Client, r PictureRequest) *Picture {
 	if r.Price == nil {
 		r.Price = func(c *catalog.Candidate) *catalog.Price { return c.Price }
 	}
-	return &Picture{ledger: l, request: r}
+	return &Picture{charge: charge{ledger: l}, request: r}
 }
 
 // Begin implements images.Meter.
@@ -72,33 +59,11 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 		ledger.Work{Price: p.price.ByUnit(), Media: true, Images: n, Partials: n * int64(p.request.Picture.Partials)},
 	)
 	need := saturating(units.Amount, ledger.Estimate(p.price, u.InputTotal, u.OutputTotal))
-	if p.hold != nil && need <= p.hold.Amount() {
-		return nil
-	}
-	ctx, span := telemetry.Start(ctx, telemetry.SpanHold)
-	err := p.raiseHold(ctx, c, need)
-	endHoldSpan(span, need, err)
-	if err != nil {
+	if err := p.raise(ctx, ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: need, Durable: true,
+		Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name}); err != nil {
 		return ledger.Refusal(err)
 	}
 	return nil
-}
-
-// raiseHold makes the hold, or extends it, so that it is at least amount.
-func (p *Picture) raiseHold(ctx context.Context, c *catalog.Candidate, amount int64) error {
-	if p.hold != nil {
-		return p.hold.Extend(ctx, amount-p.hold.Amount())
-	}
-	h, err := p.ledger.Hold(
-		ctx,
-		ledger.Ask{Account: p.request.Account, RequestID: p.request.ID, Amount: amount, Durable: true,
-			Key: p.request.Key, Model: p.request.Picture.Model, Provider: c.Provider.Name},
-	)
-	if err == nil {
-		p.hold = h
-		p.held.Store(true)
-	}
-	return err
 }
 
 func saturating(a, b int64) int64 {
@@ -143,40 +108,8 @@ func (p *Picture) End(ctx context.Context, o *images.Outcome) *dialogue.Error {
 		return nil
 	}
 	end := endOf(o)
-	bill := p.bill(o, end)
-	receipt := &state.Receipt{
-		Model:    p.request.Picture.Model,
-		Upstream: o.Model,
-		Provider: o.Provider,
-		Attempts: o.Attempts,
-		Usage:    bill.Usage,
-		Prices:   bill.Prices,
-		Flags:    bill.Flags,
-	}
-	switch {
-	case p.failed:
-		p.ended = true
-		release(ctx, func() { p.hold.Release(reasonUnwritten, receipt) }, reasonUnwritten)
-		return nil
-	case bill.Amount == 0 && end != ledger.Finished:
-		p.ended = true
-		release(ctx, func() { p.hold.Release(end.String(), receipt) }, end.String())
-		return nil
-	}
-	// The settlement must not be cancelled if the client disconnects.
-	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
-	err := p.hold.SettleWithin(patience, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
-	endSettleSpan(span, bill.Amount, end.String(), err)
-	if err == nil {
-		p.ended = true
-		return nil
-	}
-	p.failed = true
-	if o.Err != nil { // End is not called again
-		p.ended = true
-		p.hold.Release(reasonUnwritten, receipt)
-	}
-	return ledger.Refusal(err)
+	return p.settle(ctx, p.bill(o, end), end, &state.Receipt{Model: p.request.Picture.Model, Upstream: o.Model,
+		Provider: o.Provider, Attempts: o.Attempts}, o.Err != nil)
 }
 
 // bill returns the charge for the images and the tokens that the provider produced.

@@ -3,12 +3,9 @@ package meter
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"stagedoor/actors/ledger"
-	"stagedoor/actors/telemetry"
 	"stagedoor/actors/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -27,9 +24,6 @@ const (
 	// A long stream records its progress after either of these (storage.md 6.5).
 	noteTokens = 4000
 	noteEvery  = 10 * time.Second
-
-	// patience bounds a settlement, which no context can cancel.
-	patience = 10 * time.Second
 )
 
 // Request describes a text request to its meter.
@@ -52,37 +46,28 @@ type Request struct {
 
 // Text is the meter of one text request. It implements text.Meter.
 type Text struct {
-	ledger  *ledger.Client
+	charge
 	now     func() time.Time
 	request Request
 	once    int64 // a high estimate of the prompt's tokens
 	prompt  int64 // the same, times the calls in which it is sent to the candidate
 
-	held atomic.Bool
-
-	mu      sync.Mutex // End may come twice at once
+	// charge.mu guards the fields below.
 	price   *catalog.Price
-	hold    *ledger.Hold
 	most    int64 // output tokens the candidate's model gives at most, for all choices
 	exact   bool  // the catalogue says so
 	covered int64 // output tokens the hold pays for
 	dry     bool  // the hold cannot be extended further
 	enough  bool
-	failed  bool // the settlement could not be written, and the client got an error
-	ended   bool
 	noted   int64 // output tokens when progress was last recorded
 	notedAt time.Time
 }
-
-// Held reports whether a hold was made for the request. If so, the end of the hold counts its
-// usage. Held may be called at any time.
-func (t *Text) Held() bool { return t.held.Load() }
 
 var _ text.Meter = (*Text)(nil)
 
 // NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
-	t := &Text{ledger: l, now: now, request: r, once: promptTokens(r.Body)}
+	t := &Text{charge: charge{ledger: l}, now: now, request: r, once: promptTokens(r.Body)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
 	return t
@@ -143,22 +128,9 @@ func times(a, n int64) int64 {
 }
 
 // raiseHold makes the hold, or extends it, so that it is at least amount.
-func (t *Text) raiseHold(ctx context.Context, amount int64) (err error) {
-	if t.hold != nil && amount <= t.hold.Amount() {
-		return nil
-	}
-	ctx, span := telemetry.Start(ctx, telemetry.SpanHold)
-	defer func() { endHoldSpan(span, amount, err) }()
-	if t.hold != nil {
-		return t.hold.Extend(ctx, amount-t.hold.Amount())
-	}
-	h, err := t.ledger.Hold(ctx, ledger.Ask{Account: t.request.Account, RequestID: t.request.ID, Amount: amount,
+func (t *Text) raiseHold(ctx context.Context, amount int64) error {
+	return t.raise(ctx, ledger.Ask{Account: t.request.Account, RequestID: t.request.ID, Amount: amount,
 		Key: t.request.Key, Model: t.request.Model})
-	if err == nil {
-		t.hold = h
-		t.held.Store(true)
-	}
-	return err
 }
 
 // tight reports whether the account or a budget could not pay for the longest reply now.
@@ -230,37 +202,9 @@ func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
 			MostOutput: t.most, Exact: t.exact},
 	)
-	receipt := &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider, Attempts: o.Attempts,
-		Usage: bill.Usage, Prices: bill.Prices, Flags: bill.Flags}
-	switch {
-	case t.failed:
-		t.ended = true
-		release(ctx, func() { t.hold.Release(reasonUnwritten, receipt) }, reasonUnwritten)
-		return nil
-	case bill.Amount == 0 && end != ledger.Finished:
-		t.ended = true
-		release(ctx, func() { t.hold.Release(end.String(), receipt) }, end.String())
-		return nil
-	}
-	// The settlement must not be cancelled if the client disconnects.
-	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
-	err := t.hold.SettleWithin(patience, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
-	endSettleSpan(span, bill.Amount, end.String(), err)
-	if err == nil {
-		t.ended = true
-		return nil
-	}
-	t.failed = true
-	if o.Err != nil { // End is not called again
-		t.ended = true
-		t.hold.Release(reasonUnwritten, receipt)
-	}
-	return ledger.Refusal(err)
+	return t.settle(ctx, bill, end, &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider,
+		Attempts: o.Attempts}, o.Err != nil)
 }
-
-// reasonUnwritten is the end reason of a request whose settlement could not be written. Such
-// a request is not charged.
-const reasonUnwritten = "storage_unavailable"
 
 // endOf returns how the request ended.
 func (t *Text) endOf(o *text.Outcome) ledger.End {

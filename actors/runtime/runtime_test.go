@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,19 +46,7 @@ func beginLogging(t *testing.T, journal journal.Store, logger *slog.Logger) *sta
 	if s.store, err = schema.Open(journal, time.Now); err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	n := byte(0)
-	env := &dialogue.Env{
-		Now:        time.Now,
-		Sealer:     dialogue.NewSealer(make([]byte, 32)),
-		Signatures: dialoguetest.NoSignatures{},
-		ID: func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			n++
-			return strings.Repeat(string('a'+n%26), 32)
-		},
-	}
+	env := dialoguetest.NewLiveEnv()
 	s.Runtime, err = runtime.Start(
 		t.Context(),
 		runtime.Options{Logger: logger, Env: env, Shapes: registry.All, State: s.store, Simulate: s.simulate},

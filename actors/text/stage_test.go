@@ -171,20 +171,8 @@ type stage struct {
 
 func newStage(t testing.TB, sys *kit.System) *stage {
 	t.Helper()
-	n := 0
-	var mu sync.Mutex
-	s := &stage{t: t, sys: sys, providers: make(map[string]*engine.Provider), fakes: make(map[string]*fake)}
-	s.env = &dialogue.Env{
-		Now:        time.Now,
-		Sealer:     dialogue.NewSealer(make([]byte, 32)),
-		Signatures: dialoguetest.NoSignatures{},
-		ID: func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			n++
-			return fmt.Sprintf("id%030d", n)
-		},
-	}
+	s := &stage{t: t, sys: sys, env: dialoguetest.NewLiveEnv(), providers: make(map[string]*engine.Provider),
+		fakes: make(map[string]*fake)}
 	var err error
 	s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: s.provider})
 	if err != nil {

@@ -17,21 +17,27 @@
 // has one status, one type and one wording:
 //
 //	Invalid, Missing, Unsupported   400 for a field that breaks a rule
+//	BadField, BadRequest            400 for a rule that has a code of its own
 //	CheckModel                      400 for a model name that is too long
 //	InvalidJSON, InvalidBody        400 for a body that cannot be read
+//	ModerationBlocked               400 for a prompt or picture that moderation refused
+//	NotFound, VideoNotFound         404, also NotStored and VideoExpired
 //	BodyTimeout                     408 for a body that did not arrive in time
+//	IdempotencyKeyReused            409
 //	RequestTooLarge, FileTooLarge   413
 //	UnsupportedMedia                415
-//	NotFound, VideoNotFound         404
-//	IdempotencyKeyReused            409
-//	InsufficientQuota, RateLimited  429
-//	ModerationBlocked               400 for a prompt or picture that moderation refused
-//	ClientClosed                    499, for logs: the client has left
-//	Internal                        500 for a defect of the gateway
-//	BadUpstream, Incomplete         502 for a reply that is broken or cut off
-//	NoRoute, StorageUnavailable     503 for a dependency that is down
+//	InsufficientQuota, RateLimited  429, also TooManyFailures
+//	ClientClosed, Stopped           499, for logs: the client has left, or the reply was ended
+//	Internal, ServerError           500 for a defect of the gateway
+//	InvalidReply, Incomplete        502 for a reply that is broken or cut off
+//	UpstreamReset, UpstreamAuth     502 for a call that failed, also UpstreamUnreachable
+//	FailedJob, SubmissionUnknown    502 for a video job that failed
+//	NoRoute, StorageUnavailable     503 for a dependency that is down, also Unavailable
 //	NoMemory, ShuttingDown          503, or 413 for a request that can never fit
 //	UpstreamTimeout                 504
+//
+// Refusal makes any other refusal of http, and Reported makes the error of an upstream. No other
+// package writes a literal of Error, and actors choose no status (test/errors_test.go).
 //
 // # Concurrency
 //

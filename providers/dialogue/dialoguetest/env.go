@@ -3,7 +3,9 @@
 package dialoguetest
 
 import (
+	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"stagedoor/providers/dialogue"
@@ -18,6 +20,18 @@ func NewEnv(unix int64, prefix string) *dialogue.Env {
 		ID:         func() string { made++; return prefix + strconv.Itoa(made) },
 		Sealer:     dialogue.NewSealer([]byte("secret")),
 		Signatures: SignatureMap{},
+	}
+}
+
+// NewLiveEnv returns an Env with the clock of package time, counted ids of 32 digits, and no signature cache.
+// Several goroutines may use it at once.
+func NewLiveEnv() *dialogue.Env {
+	var made atomic.Int64
+	return &dialogue.Env{
+		Now:        time.Now,
+		ID:         func() string { return fmt.Sprintf("%032d", made.Add(1)) },
+		Sealer:     dialogue.NewSealer([]byte("secret")),
+		Signatures: NoSignatures{},
 	}
 }
 
