@@ -56,7 +56,7 @@ type Options struct {
 // Handlers has the HTTP handlers of the text shapes. It is safe for concurrent use.
 type Handlers struct {
 	Options
-	items *itemIndex
+	items itemIndex
 }
 
 // New returns Handlers.

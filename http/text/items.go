@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -22,50 +21,19 @@ const (
 	maxSearch = 200
 )
 
-// itemIndex remembers which response an output item belongs to. It only saves a search: the
-// response it names is looked up in the store, with its owner. When it is full, the owner
-// with most items loses its oldest, so no owner pushes out the items of others.
-type itemIndex struct {
-	mu        sync.Mutex
-	responses map[itemKey]string // by item, the id of the response
-	latest    *share.Latest[itemKey]
-}
+// itemIndex remembers which response an output item of an owner belongs to. It only saves a search,
+// because the response is looked up in the store with its owner.
+type itemIndex struct{ *share.Cache[string] }
 
-// itemKey is an item of an owner. Providers choose the ids of items, so two owners may have
-// items of the same id.
-type itemKey struct {
-	owner state.Owner
-	id    string
-}
-
-func newItemIndex(most int) *itemIndex {
-	return &itemIndex{responses: make(map[itemKey]string), latest: share.NewLatest[itemKey](most)}
-}
+func newItemIndex(most int) itemIndex { return itemIndex{share.NewCache[string](most, 0, nil)} }
 
 // add adds the output items of an owner's response.
-func (x *itemIndex) add(owner state.Owner, response string, doc []byte) {
-	items := responses.OutputItems(doc)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, it := range items {
-		key := itemKey{owner, gjson.GetBytes(it, "id").String()}
-		if key.id == "" {
-			continue
+func (x itemIndex) add(owner state.Owner, response string, doc []byte) {
+	for _, it := range responses.OutputItems(doc) {
+		if id := gjson.GetBytes(it, "id").String(); id != "" {
+			x.Put(string(owner), id, response, 1)
 		}
-		if _, known := x.responses[key]; !known {
-			if gone, full := x.latest.Add(string(owner), key); full {
-				delete(x.responses, gone)
-			}
-		}
-		x.responses[key] = response
 	}
-}
-
-func (x *itemIndex) find(owner state.Owner, item string) (response string, ok bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	response, ok = x.responses[itemKey{owner, item}]
-	return response, ok
 }
 
 // resolve replaces references to stored items with the items. A reference is never sent to a provider,
@@ -101,7 +69,7 @@ func (l *library) find(id string) (json.RawMessage, bool) {
 	if it, ok := l.known[id]; ok {
 		return it, true
 	}
-	if response, ok := l.handlers.items.find(l.owner, id); ok {
+	if response, ok := l.handlers.items.Get(string(l.owner), id); ok {
 		l.read(response)
 	}
 	for l.known[id] == nil && l.next() {

@@ -23,18 +23,18 @@ func TestOneOwnerCannotPushOutItemsOfOthers(t *testing.T) {
 		add("user:large", n)
 	}
 	for n := range 10 { // the large owner had items of the same ids
-		if got, _ := x.find("user:small", fmt.Sprint("msg_", n)); got != fmt.Sprint("resp_user:small", n) {
+		if got, _ := x.Get("user:small", fmt.Sprint("msg_", n)); got != fmt.Sprint("resp_user:small", n) {
 			t.Errorf("item %d of the small owner is in %q", n, got)
 		}
 	}
-	if got, _ := x.find("user:large", "msg_999"); got != "resp_user:large999" {
+	if got, _ := x.Get("user:large", "msg_999"); got != "resp_user:large999" {
 		t.Errorf("the newest item of the large owner is in %q", got)
 	}
-	if got, ok := x.find("user:large", "msg_5"); ok || len(x.responses) != 100 {
-		t.Errorf("an old item of the large owner is in %q, %d are kept", got, len(x.responses))
+	if got, ok := x.Get("user:large", "msg_5"); ok || x.Len() != 100 {
+		t.Errorf("an old item of the large owner is in %q, %d are kept", got, x.Len())
 	}
 	add("user:small", 3) // once more
-	if len(x.responses) != x.latest.Len() {
-		t.Errorf("%d are found, %d counted", len(x.responses), x.latest.Len())
+	if x.Len() != 100 {
+		t.Errorf("%d items are kept", x.Len())
 	}
 }

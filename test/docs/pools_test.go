@@ -26,6 +26,7 @@ var shared = map[string]string{
 	"cmd/stagedoor/signatures.go":      "signatures of tool calls",
 	"cmd/stagedoor/telemetry/queue.go": "spans that wait for the exporter",
 	"http/text/items.go":               "ids of output items",
+	"http/web/portal/sent.go":          "forms that users have sent",
 	"providers/sandbox/picture.go":     "pictures that the simulator draws",
 	"providers/upstream/keys.go":       "keys of a provider that rest for a model",
 	"providers/upstream/sse.go":        "", // of one stream
@@ -68,7 +69,7 @@ func boundsOf(file *ast.File, fields map[string]bool) (b bounds) {
 				b.queues = true
 			}
 		case *ast.IndexExpr:
-			if isOfShare(made.X, "NewLatest") {
+			if isOfShare(made.X, "NewLatest") || isOfShare(made.X, "NewCache") {
 				b.queues = true
 			}
 		case *ast.SelectorExpr:

@@ -159,13 +159,13 @@ func (rc *requestContext) mint() {
 		return
 	}
 	id := rc.form.Get("id")
-	if !rc.sent.first(rc.user.ID, id) {
+	if !rc.sent.markSent(rc.user.ID, id) {
 		rc.codesAgain(http.StatusConflict, problemSent)
 		return
 	}
 	codes, _, err := rc.options.Ledger.Mint(rc.r.Context(), int(count), amount, rc.user.Username, expires, rc.options.Random)
 	if err != nil {
-		rc.sent.again(rc.user.ID, id)
+		rc.sent.allowAgain(rc.user.ID, id)
 		rc.codesAgain(rc.problem(err))
 		return
 	}

@@ -88,13 +88,13 @@ func (rc *requestContext) developerView() *pages.DeveloperTokens {
 // createDeveloperToken makes a token and shows it, once.
 func (rc *requestContext) createDeveloperToken() {
 	id := rc.form.Get("id")
-	if !rc.sent.first(rc.user.ID, id) {
+	if !rc.sent.markSent(rc.user.ID, id) {
 		rc.developerAgain(http.StatusConflict, problemSent)
 		return
 	}
 	token, made, err := rc.options.Registry.CreateDeveloperToken(rc.r.Context(), rc.user.ID, rc.form.Get("name"))
 	if err != nil {
-		rc.sent.again(rc.user.ID, id)
+		rc.sent.allowAgain(rc.user.ID, id)
 		rc.developerAgain(rc.problem(err))
 		return
 	}

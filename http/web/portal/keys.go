@@ -81,7 +81,7 @@ func (rc *requestContext) createKey() {
 // shows the form and why.
 func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, problem string)) (name, secret string, ok bool) {
 	id := rc.form.Get("id")
-	if !rc.sent.first(rc.user.ID, id) {
+	if !rc.sent.markSent(rc.user.ID, id) {
 		again(http.StatusConflict, problemSent)
 		return "", "", false
 	}
@@ -90,7 +90,7 @@ func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, proble
 		secret, _, err = rc.options.Registry.CreateKey(rc.r.Context(), n)
 	}
 	if err != nil {
-		rc.sent.again(rc.user.ID, id)
+		rc.sent.allowAgain(rc.user.ID, id)
 		again(rc.problem(err))
 		return "", "", false
 	}

@@ -44,11 +44,11 @@ type Options struct {
 // Portal serves the routes. Any goroutine may use it.
 type Portal struct {
 	options Options
-	sent    *sent
+	sent    sentForms
 }
 
 // New makes a Portal.
-func New(o Options) *Portal { return &Portal{options: o, sent: newSent(o.Now)} }
+func New(o Options) *Portal { return &Portal{options: o, sent: newSentForms(o.Now)} }
 
 // Paths that others lead to.
 const (

@@ -3,38 +3,28 @@ package portal
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"slices"
-	"sync"
+	"strconv"
 	"time"
+
+	"stagedoor/state/share"
 )
 
-// sent remembers which forms a user has sent, so that a second click or a reload does
-// not make a second key. (Payments have the ledger to remember them.) It forgets after a
-// day, and the oldest form of a user when that user has sent too many. It guards against
-// accidents: a user who wants to send a form twice can open it twice.
-type sent struct {
-	now   func() time.Time
-	mu    sync.Mutex
-	users map[int64][]sentForm // oldest first
-	tidy  time.Time            // when old forms of all users were last removed
-}
-
-type sentForm struct {
-	id string
-	at time.Time
-}
+// sentForms remembers which forms each user has sent, so that a second click or a reload does not
+// make a second key. (Payments have the ledger for that.) It guards against accidents only, because
+// a user who wants to send a form twice can open it twice.
+type sentForms struct{ *share.Cache[struct{}] }
 
 const (
-	maxSent  = 100 // of one user
+	maxSent  = 20_000 // of all users together
 	sentLife = 24 * time.Hour
 	formID   = 16 // bytes
 )
 
-func newSent(now func() time.Time) *sent {
-	return &sent{now: now, users: map[int64][]sentForm{}}
+func newSentForms(now func() time.Time) sentForms {
+	return sentForms{share.NewCache[struct{}](maxSent, sentLife, now)}
 }
 
-// newFormID is the id of a form that is drawn.
+// newFormID returns an id for a new form.
 func newFormID() string {
 	var raw [formID]byte
 	rand.Read(raw[:])
@@ -46,43 +36,11 @@ func isFormID(id string) bool {
 	return err == nil && len(raw) == formID
 }
 
-// first says whether the user had not sent the form before, and notes it.
-func (s *sent) first(user int64, id string) bool {
-	if !isFormID(id) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	s.removeOld(now)
-	forms := s.users[user]
-	if slices.ContainsFunc(forms, func(f sentForm) bool { return f.id == id }) {
-		return false
-	}
-	if len(forms) >= maxSent {
-		forms = slices.Delete(forms, 0, 1)
-	}
-	s.users[user] = append(forms, sentForm{id, now})
-	return true
+// markSent records that the user sends the form, and reports false if the user has sent it before or id
+// is not the id of a form.
+func (s sentForms) markSent(user int64, id string) bool {
+	return isFormID(id) && s.Add(strconv.FormatInt(user, 10), id, struct{}{})
 }
 
-// removeOld forgets expired forms, once an hour at most.
-func (s *sent) removeOld(now time.Time) {
-	if now.Sub(s.tidy) < time.Hour {
-		return
-	}
-	s.tidy = now
-	for user, forms := range s.users {
-		forms = slices.DeleteFunc(forms, func(f sentForm) bool { return now.Sub(f.at) >= sentLife })
-		if s.users[user] = forms; len(forms) == 0 {
-			delete(s.users, user)
-		}
-	}
-}
-
-// again lets the user send a form once more, because what it asked for was refused.
-func (s *sent) again(user int64, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.users[user] = slices.DeleteFunc(s.users[user], func(f sentForm) bool { return f.id == id })
-}
+// allowAgain lets the user send a form once more, because what it asked for was refused.
+func (s sentForms) allowAgain(user int64, id string) { s.Remove(strconv.FormatInt(user, 10), id) }

@@ -40,7 +40,7 @@ func (rc *requestContext) usersView() *pages.Users {
 // administrator: a stolen session must not make a second one.
 func (rc *requestContext) createUser() {
 	id := rc.form.Get("id")
-	if !rc.sent.first(rc.user.ID, id) {
+	if !rc.sent.markSent(rc.user.ID, id) {
 		rc.usersAgain(http.StatusConflict, problemSent)
 		return
 	}
@@ -52,10 +52,10 @@ func (rc *requestContext) createUser() {
 	}
 	switch {
 	case errors.Is(err, tokens.ErrExists):
-		rc.sent.again(rc.user.ID, id)
+		rc.sent.allowAgain(rc.user.ID, id)
 		rc.usersAgain(http.StatusConflict, "There is a user of this name.")
 	case err != nil:
-		rc.sent.again(rc.user.ID, id)
+		rc.sent.allowAgain(rc.user.ID, id)
 		rc.usersAgain(rc.problem(err))
 	default:
 		rc.options.Logger.Info("user created by an administrator", "user", u.ID, "by", rc.user.ID)

@@ -3,9 +3,9 @@
 package dialoguetest
 
 import (
-	"fmt"
+	"crypto/rand"
 	"strconv"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"stagedoor/providers/dialogue"
@@ -23,13 +23,12 @@ func NewEnv(unix int64, prefix string) *dialogue.Env {
 	}
 }
 
-// NewLiveEnv returns an Env with the clock of package time, counted ids of 32 digits, and no signature cache.
-// Several goroutines may use it at once.
+// NewLiveEnv returns an Env with the clock of package time, random ids in lower case, and no signature cache. Several
+// goroutines may use it at once.
 func NewLiveEnv() *dialogue.Env {
-	var made atomic.Int64
 	return &dialogue.Env{
 		Now:        time.Now,
-		ID:         func() string { return fmt.Sprintf("%032d", made.Add(1)) },
+		ID:         func() string { return strings.ToLower(rand.Text()) },
 		Sealer:     dialogue.NewSealer([]byte("secret")),
 		Signatures: NoSignatures{},
 	}
