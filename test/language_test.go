@@ -20,24 +20,24 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 256},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 58},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 131},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 251},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 56},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 125},
 	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 224},
-	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 41},
-	{"told", regexp.MustCompile(`\btold\b`), 386},
+	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 39},
+	{"told", regexp.MustCompile(`\btold\b`), 383},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 26},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 22},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
-		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 26},
+		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 20},
 }
 
 // maxColumns is the longest line of Go, with a tab as wide as gofmt shows it.
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 3209
+const longLines = 3202
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
