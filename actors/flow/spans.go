@@ -52,7 +52,7 @@ func (s *Spans) Want(now time.Time) { s.wanted.Store(now.Add(wantedFor).UnixNano
 // Wanted reports whether somebody looked lately.
 func (s *Spans) Wanted(now time.Time) bool { return now.UnixNano() < s.wanted.Load() }
 
-// Kept is how many traces there are at the moment.
+// Kept returns the number of traces that are kept now.
 func (s *Spans) Kept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
