@@ -20,7 +20,7 @@ type Request struct {
 	Head    shapes.Head
 	// Body is the client's JSON. It must stay as it is until the Reply is over.
 	Body []byte
-	// Plan is what to try, in order; never empty.
+	// Plan lists the candidates in the order in which they are tried. It is never empty.
 	Plan []catalog.Candidate
 	// Key is the id of the key that the request came with. Owner is its user, or the key if it
 	// has no user. Limiters let owners take turns.
@@ -72,7 +72,7 @@ type Meta struct {
 	Untouched bool
 }
 
-// Outcome is how a request went, for logs, metrics and the ledger.
+// Outcome describes the end of a request for logs, metrics and the ledger.
 type Outcome struct {
 	Meta
 	Usage  dialogue.Usage
@@ -83,7 +83,7 @@ type Outcome struct {
 	Err *dialogue.Error
 	// Accepted: the provider of the last attempt answered with a 2xx status.
 	Accepted bool
-	// Calls is how many calls the last attempt was divided into, and AcceptedCalls is how many
+	// Calls counts the calls that the last attempt was divided into, and AcceptedCalls is how many
 	// of them the provider answered with a 2xx status.
 	Calls, AcceptedCalls int
 	// Committed: the client got (the beginning of) an answer.

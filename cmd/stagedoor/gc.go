@@ -3,38 +3,43 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
-// Garbage collection costs by the cycle, and a gateway with little to keep
-// would run one for every few megabytes of garbage: a tenth of its time. The heap is
-// therefore let grow by heapRoom between cycles. One that is larger than that is
-// collected as the runtime would by itself.
+// Each garbage collection costs as much as the heap that is live, and a gateway with little to keep would run one
+// for every few megabytes of garbage, which is a tenth of its time. The heap therefore grows by heapRoom between
+// collections. A heap that is larger than that is collected as the runtime would by itself.
 const (
 	heapRoom   = 128 << 20
 	usualGC    = 100
 	mostGC     = 3200
 	paceEvery  = time.Second
-	heapLive   = "/gc/heap/live:bytes"
 	gcVariable = "GOGC"
+
+	heapLive      = "/gc/heap/live:bytes"
+	heapAllocated = "/gc/heap/allocs:bytes"
 )
 
-// paceGC keeps the collector's pace until ctx ends. An operator's own GOGC rules.
+// paceGC sets the pace of garbage collections and returns unused memory to the system, until ctx ends. The pace is
+// not changed if the operator has set GOGC.
 func paceGC(ctx context.Context) {
-	if os.Getenv(gcVariable) != "" {
-		return
-	}
-	sample := []metrics.Sample{{Name: heapLive}}
+	sample := []metrics.Sample{{Name: heapLive}, {Name: heapAllocated}}
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
-	last := 0
+	last, own := 0, os.Getenv(gcVariable) == ""
+	var quiet quietness
 	for {
 		metrics.Read(sample)
-		if p := gcPercent(sample[0].Value.Uint64()); p != last {
+		if p := gcPercent(sample[0].Value.Uint64()); own && p != last {
 			debug.SetGCPercent(p)
 			last = p
+		}
+		if quiet.begins(sample[1].Value.Uint64()) {
+			runtime.GC() // two collections empty the pools of buffers, and FreeOSMemory makes one
+			debug.FreeOSMemory()
 		}
 		select {
 		case <-ctx.Done():
@@ -51,4 +56,35 @@ func gcPercent(live uint64) int {
 	}
 	p := int(heapRoom * 100 / live)
 	return min(max(p, usualGC), mostGC)
+}
+
+// After a load, most of the heap is garbage that the runtime would keep for two minutes, and the room that it took
+// for much longer. A process that has become quiet gives both back at once.
+const (
+	quietRate    = 1 << 20  // bytes that a quiet process allocates between two looks, at most
+	quietLooks   = 10       // as many looks in a row make it quiet
+	worthRelease = 32 << 20 // bytes that were allocated since the last release, at least
+)
+
+// quietness finds the moments at which a load has ended.
+type quietness struct {
+	allocated uint64 // at the last look
+	released  uint64 // what was allocated at the last release
+	looks     int    // in a row with little allocated
+}
+
+// begins reports whether memory should be released now. It is called at regular intervals with the bytes that the
+// process has allocated so far.
+func (q *quietness) begins(allocated uint64) bool {
+	if allocated-q.allocated > quietRate {
+		q.looks = 0
+	} else {
+		q.looks++
+	}
+	q.allocated = allocated
+	if q.looks < quietLooks || allocated-q.released < worthRelease {
+		return false
+	}
+	q.released = allocated
+	return true
 }
