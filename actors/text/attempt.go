@@ -242,8 +242,14 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	}
 	decoded := a.shape.DecodeError(reply.Status, reply.Header, body)
 	f := upstream.Refused(a.request.Inbound.Traits, reply.Status, reply.Header, decoded, a.provider.Secrets()...)
+	f.Schema = f.Schema && a.constrained()
 	a.judgeKey(key, f)
 	return nil, f
+}
+
+// constrained reports whether the request that was sent has a constraint of structured output.
+func (a *attempt) constrained() bool {
+	return a.report.Degraded == "" || a.report.Degraded == dialogue.KeywordsStripped
 }
 
 // judgeKey lets the provider's key rest if the upstream refused it, by a status or in a reply.

@@ -92,6 +92,14 @@ func truncate(s string) string {
 	return s[:cut] + "..."
 }
 
+// LongPrompt has the words of this family about a prompt that does not fit.
+var LongPrompt = dialogue.LongPrompt{
+	Known:  []string{"maximum context length", "context_length_exceeded"},
+	Phrase: "The prompt exceeds this model's maximum context length",
+	WithSizes: "This model's maximum context length is %[2]d tokens. However, your messages resulted in %[1]d " +
+		"tokens. Please reduce the length of the messages.",
+}
+
 var typesByStatus = map[int]string{
 	400: dialogue.TypeInvalidRequest, 401: dialogue.TypeAuthentication, 403: dialogue.TypePermission,
 	404: dialogue.TypeNotFound, 408: dialogue.TypeTimeout, 413: dialogue.TypeTooLarge,

@@ -88,7 +88,8 @@ type Request struct {
 	// Open event, so that parsers do not need it.
 	Renamed map[string]string
 
-	// Enforced is what the gateway does to the reply because the target cannot be asked for it. Encoders fill it.
+	// Enforced lists what the gateway does to the reply because the target cannot be asked for it.
+	// Encoders fill it.
 	Enforced Enforced
 
 	// Lost lists what the decoder had to drop (gateway.md 4.3: images over 8 MB). It is

@@ -38,8 +38,24 @@ type Traits struct {
 	Overloaded529 bool
 	// KeyInQuery is set if a client may send its API key as the query parameter key.
 	KeyInQuery bool
+	// LongPrompt has the words in which clients of the shape expect to read that a prompt does not fit the model's
+	// context window. Programs look for them, because not every vendor has a code for it.
+	LongPrompt *LongPrompt
 	// Proof says how an upstream vouches for a thought, so that it accepts the thought later.
 	Proof Proof
+}
+
+// LongPrompt has a vendor's words about a prompt that does not fit the context window.
+type LongPrompt struct {
+	// Known lists pieces of the vendor's own messages. A message that has one of them stays as it is.
+	Known []string
+	// Phrase stands before a message of another vendor that gives no numbers.
+	Phrase string
+	// WithSizes is a format of the tokens of the prompt and of the most that the model takes.
+	WithSizes string
+	// WithAnswer is a format of the tokens of the prompt, of the answer that was asked for, and of the most that the
+	// model takes, for a prompt that only does not fit together with its answer. It may be "".
+	WithAnswer string
 }
 
 // Proof is the form in which an upstream vouches for its own thoughts.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,9 +48,13 @@ type Failure struct {
 	Err   *dialogue.Error
 	// RetryAfter is the wait that the upstream asked for, or 0.
 	RetryAfter time.Duration
-	// Schema is set if the upstream refused the schema of a structured output, so that the request may
-	// be tried again without it.
+	// Schema is set if the upstream may have refused the request because of the schema of a structured output, so that
+	// a request with one may be sent again without it.
 	Schema bool
+	// LongPrompt is set if the prompt does not fit the model's context window. PromptSize has the numbers, if the
+	// upstream gives any.
+	LongPrompt bool
+	PromptSize PromptSize
 	// TooLarge is set if the request is larger than the provider's rate limit ever allows. Waiting does
 	// not help then, and the failure says nothing about other requests.
 	TooLarge bool
@@ -117,27 +120,30 @@ func Broken(err error) *Failure { return failed(context.Background(), err, true)
 func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogue.Error, secrets ...string) *Failure {
 	e := scrubbed(decoded, secrets)
 	e.Status = status
-	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: RetryAfter(h, time.Now()), Answered: true}
-	if f.RetryAfter == 0 {
-		f.RetryAfter = clampRetry(decoded.RetryAfter.Seconds()) // Google sends it in the body (google.rpc.RetryInfo)
-	}
+	f := &Failure{Class: CallerFault, Err: &e, RetryAfter: retryAfter(h, decoded), Answered: true}
 	e.RetryAfter = min(f.RetryAfter, MaxClientRetryAfter)
+	what := meaningOf(status, decoded)
+	if what == longPrompt {
+		f.LongPrompt, f.PromptSize = true, promptSize(decoded.Message)
+	}
+	express(&e, what, f.PromptSize, client)
 	switch {
-	case status == 401, status == 402, status == 403, decoded.Status == 401:
+	case what == noCredit, decoded.Status == 401,
+		what != badContent && (status == 401 || status == 402 || status == 403):
 		f.Class = Credential
-		refusal := e // goes to the log, which must not contain a key either
-		*f.Err = *dialogue.UpstreamAuth(&refusal)
-	case status == 429:
+		logged := e // for the log, which no key may get into either
+		*f.Err = dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: "upstream_auth_error", NoRetry: true,
+			Message: "the upstream provider refused the gateway's credentials", Cause: &logged}
+	case what == longPrompt, what == largeBody, what == badContent: // the request is at fault, whatever the status
+	case status == 429 && what == rateLimited:
 		f.Class = RateLimited
 		f.TooLarge = f.RetryAfter == 0 && neverFits(decoded.Message)
 		e.NoRetry = e.NoRetry || f.TooLarge
-	case status == 529:
+	case what == busy:
 		f.Class = Overloaded
-		if !client.Overloaded529 {
-			e.Status = 503
+		if e.Status = 503; client.Overloaded529 && status == 529 {
+			e.Status = 529
 		}
-	case status == 503:
-		f.Class = Overloaded
 	case status == 408, status == 409, status == 425:
 		f.Class = Transient
 		e.Status = 503
@@ -146,12 +152,24 @@ func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogu
 		e.Status = 502
 	case status >= 500:
 		f.Class = Transient
+		f.Schema = namesGrammar(decoded)
 	case status < 400:
 		return &Failure{Class: Transient, Err: dialogue.BadUpstream(fmt.Sprintf("status %d", status))}
 	case status == 400 || status == 422:
-		f.Schema = aboutSchema(decoded)
+		f.Schema = true
 	}
 	return f
+}
+
+// retryAfter returns the time that a refusal gives: in its headers, in its body (google.rpc.RetryInfo) or in words.
+func retryAfter(h http.Header, e *dialogue.Error) time.Duration {
+	if d := RetryAfter(h, time.Now()); d > 0 {
+		return d
+	}
+	if d := clampRetry(e.RetryAfter.Seconds()); d > 0 {
+		return d
+	}
+	return waitIn(e.Message)
 }
 
 // InStream classifies an error event that arrived inside a 200 reply.
@@ -182,20 +200,12 @@ func neverFits(message string) bool {
 	return err == nil && err2 == nil && requested > limit
 }
 
-// aboutSchema guesses whether a 400 is about the schema of a structured output. Vendors have no code for it.
-// Their messages name the parameter, or mention a schema in words that they use for schemas of tools too.
-func aboutSchema(e *dialogue.Error) bool {
-	text := strings.ToLower(e.Message + " " + e.Param)
-	has := func(word string) bool { return strings.Contains(text, word) }
-	if slices.ContainsFunc(outputParameters, has) {
-		return true
-	}
-	return (has("schema") || has("structured output")) && !has("tool") && !has("function")
+// namesGrammar guesses whether a server error is about the form of a structured output. Servers that compile a
+// schema to a grammar fail with a 500 where they do not know a keyword. Every 400 counts as being about it, because
+// the vendors have too many words for that, and one more attempt costs less than a failed request.
+func namesGrammar(e *dialogue.Error) bool {
+	return containsAny(strings.ToLower(e.Message), []string{"grammar", "schema", "guided", "structured output"})
 }
-
-// outputParameters are the parameters with which the shapes request structured output.
-var outputParameters = []string{"response_format", "output_config", "output_format", "text.format",
-	"responseschema", "response_schema", "response_json_schema", "responsejsonschema"}
 
 // MaxClientRetryAfter is the longest Retry-After that is sent to a client, because SDKs sleep for any time
 // that a server names.

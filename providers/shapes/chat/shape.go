@@ -39,6 +39,7 @@ var descriptor = shapes.Descriptor{
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
 	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, ShowsThoughts: true, FileIDs: chunks.Vendor,
+	LongPrompt: &chunks.LongPrompt,
 }
 
 func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) { return check(body) }

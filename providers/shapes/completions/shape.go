@@ -36,7 +36,7 @@ var descriptor = shapes.Descriptor{
 }
 
 // traits are shared with the requests that the shape decodes.
-var traits dialogue.Traits
+var traits = dialogue.Traits{LongPrompt: &chunks.LongPrompt}
 
 func (shape) Check(body []byte, _ shapes.Params) (shapes.Head, error) { return check(body) }
 

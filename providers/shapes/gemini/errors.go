@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -198,11 +199,18 @@ func appendEnvelope(dst []byte, err *dialogue.Error) []byte {
 	w.Key("param").StringOrNull(err.Param)
 	w.Key("code").Int(int64(err.Status))
 	w.Key("status").String(status)
-	if code != "" {
-		w.Key("details").Array().Object()
-		w.Key("@type").String("type.googleapis.com/google.rpc.ErrorInfo")
-		w.Key("reason").String(strings.ToUpper(code)).Key("domain").String("gateway")
-		w.End().End()
+	if code != "" || err.RetryAfter > 0 {
+		w.Key("details").Array()
+		if code != "" {
+			w.Object().Key("@type").String("type.googleapis.com/google.rpc.ErrorInfo")
+			w.Key("reason").String(strings.ToUpper(code)).Key("domain").String("gateway").End()
+		}
+		if err.RetryAfter > 0 { // Google's clients read the wait here and not in the header
+			w.Object().Key("@type").String("type.googleapis.com/google.rpc.RetryInfo")
+			seconds := strconv.FormatFloat(err.RetryAfter.Seconds(), 'f', -1, 64)
+			w.Key("retryDelay").String(seconds + "s").End()
+		}
+		w.End()
 	}
 	w.End().End()
 	return w.Buf

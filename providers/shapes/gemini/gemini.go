@@ -47,6 +47,11 @@ var descriptor = shapes.Descriptor{
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
 	BindsSchema: true, FileIDs: "google", ReplaysParts: true, KeyInQuery: true, Proof: dialogue.SignatureProof,
+	LongPrompt: &dialogue.LongPrompt{
+		Known:     []string{"input token count"},
+		Phrase:    "The input token count exceeds the maximum number of tokens allowed",
+		WithSizes: "The input token count (%d) exceeds the maximum number of tokens allowed (%d).",
+	},
 }
 
 // read takes the model and the method from a path that ends in {model}:{method}.

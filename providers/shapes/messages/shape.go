@@ -50,6 +50,13 @@ var descriptor = shapes.Descriptor{
 var traits = dialogue.Traits{
 	BindsSchema: true, DropsBounds: true, ShowsThoughts: true, FileIDs: "anthropic", ReplaysParts: true,
 	CacheHints: true, Overloaded529: true, Proof: dialogue.SignatureProof,
+	LongPrompt: &dialogue.LongPrompt{
+		Known:     []string{"prompt is too long", "exceed context limit"},
+		Phrase:    "prompt is too long",
+		WithSizes: "prompt is too long: %d tokens > %d maximum",
+		WithAnswer: "input length and `max_tokens` exceed context limit: %d + %d > %d, " +
+			"decrease input length or `max_tokens` and try again",
+	},
 }
 
 const (

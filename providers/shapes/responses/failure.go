@@ -3,6 +3,7 @@ package responses
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -157,8 +158,11 @@ func inBandError(v gjson.Result) *dialogue.Error {
 	return e
 }
 
-// failureCodes is the closed set of response.error.code.
-var failureCodes = []string{"server_error", "rate_limit_exceeded", "invalid_prompt", "data_residency_mismatch",
+// failureCodes are the documented values of response.error.code, and those that the vendor sends besides and that its
+// clients act upon (wire/agents.md 2).
+var failureCodes = []string{"context_length_exceeded", "insufficient_quota", "usage_not_included",
+	"server_is_overloaded", "slow_down", "server_error", "rate_limit_exceeded", "invalid_prompt",
+	"data_residency_mismatch",
 	"bio_policy", "vector_store_timeout", "invalid_image", "invalid_image_format", "invalid_base64_image",
 	"invalid_image_url", "image_too_large", "image_too_small", "image_parse_error", "image_content_policy_violation",
 	"invalid_image_mode", "image_file_too_large", "unsupported_image_media_type", "empty_image_file",
@@ -170,12 +174,24 @@ func failureCode(err *dialogue.Error) string {
 	switch {
 	case slices.Contains(failureCodes, code):
 		return code
+	case err.Type == dialogue.TypeOverloaded:
+		return "server_is_overloaded"
 	case err.Status == http.StatusTooManyRequests || strings.HasPrefix(err.Type, "rate_limit"):
 		return "rate_limit_exceeded"
 	case err.Status == http.StatusBadRequest || err.Status == http.StatusUnprocessableEntity:
 		return "invalid_prompt"
 	}
 	return "server_error"
+}
+
+// failureMessage returns the text of an error inside a stream. A stream has no Retry-After, so clients read the wait
+// from the text.
+func failureMessage(err *dialogue.Error) string {
+	if err.RetryAfter <= 0 || strings.Contains(err.Message, "try again in") {
+		return err.Message
+	}
+	seconds := strconv.FormatFloat(err.RetryAfter.Seconds(), 'f', -1, 64)
+	return strings.TrimSuffix(err.Message, ".") + ". Please try again in " + seconds + "s."
 }
 
 // StreamError returns the event that ends a stream of a response which itself goes on: a
@@ -193,7 +209,7 @@ func appendErrorEvent(dst []byte, err *dialogue.Error, seq int64) []byte {
 	w.Key("type").String("error")
 	w.Key("sequence_number").Int(seq)
 	w.Key("code").String(failureCode(err))
-	w.Key("message").String(err.Message)
+	w.Key("message").String(failureMessage(err))
 	w.Key("param").StringOrNull(err.Param)
 	w.Key("error").Raw(err.AppendJSON(nil))
 	w.End()

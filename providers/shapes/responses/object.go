@@ -155,7 +155,7 @@ func (o *object) append(w *jsonw.Writer, output func(*jsonw.Writer)) {
 func appendFailure(w *jsonw.Writer, err *dialogue.Error) {
 	w.Object()
 	w.Key("code").String(failureCode(err))
-	w.Key("message").String(err.Message)
+	w.Key("message").String(failureMessage(err))
 	w.End()
 }
 

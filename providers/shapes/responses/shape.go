@@ -50,6 +50,12 @@ const vendor = "openai"
 var traits = dialogue.Traits{
 	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, FileIDs: vendor, StoresReplies: true,
 	Proof: dialogue.EncryptedProof,
+	LongPrompt: &dialogue.LongPrompt{
+		Known:  []string{"context window"},
+		Phrase: "Your input exceeds the context window of this model",
+		WithSizes: "Your input exceeds the context window of this model: " +
+			"it has %d tokens, and the model takes %d. Please adjust your input and try again.",
+	},
 }
 
 // repeatsDeltas reports whether events of this type only repeat what deltas brought.
