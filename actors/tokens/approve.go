@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxGrants is how many live grants a user has for one app: devices, mostly.
-	// The oldest goes first.
+	// maxGrants is the number of live grants that a user may have for one app, which are mostly devices. A
+	// further grant ends the oldest.
 	maxGrants = 100
-	// maxAutomatic is how many grants an app gets of a user in an hour without
-	// asking, lest a page that redirects in circles fills the store.
+	// maxAutomatic is the number of grants per hour that an app gets of a user without consent. It keeps a
+	// page that redirects in circles from filling the store.
 	maxAutomatic = 10
 )
 
-// AutoApproved tells whether Approve needs no yes of the user for this: the same
-// user approved the same app, redirect and at least these scopes before.
+// AutoApproved reports whether Approve needs no consent for a, because the same user approved the same app,
+// redirect URI and at least these scopes before.
 func (c *Client) AutoApproved(a Approval) bool {
 	a.Consented = false
 	v := c.state.View()
@@ -25,10 +25,10 @@ func (c *Client) AutoApproved(a Approval) bool {
 	return err == nil && a.permitted(v, app, v.Grants(a.User, app.ID)) == nil
 }
 
-// Approve makes a grant and its authorization code. ErrInvalidClient: no such
-// app, or disabled; ErrInvalidRequest: another redirect URI, or a bad challenge;
-// ErrInvalidScope: an unknown one, or none; ErrConsentRequired; ErrNotFound: no
-// such user, or disabled; ErrUsed: the request has got its code.
+// Approve makes a grant and returns its authorization code. It returns ErrInvalidClient if the app does not
+// exist or is disabled, ErrInvalidRequest for another redirect URI or a bad challenge, ErrInvalidScope for an
+// unknown scope or none, ErrConsentRequired, ErrNotFound if the user does not exist or is disabled, and ErrUsed
+// if the request has got its code already.
 func (c *Client) Approve(ctx context.Context, a Approval) (code string, err error) {
 	random, err := draw(c.random, familial+entropy)
 	if err != nil {
@@ -56,9 +56,11 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 			return err
 		}
 		expires := tx.Now().Add(c.config.Code)
-		return tx.PutGrant(state.Grant{ID: id, User: a.User, App: app.ID, Scopes: ordered(a.Scopes), RedirectURI: a.RedirectURI,
-			Family: fam.hash(), Code: state.Code{Hash: state.HashSecret(code), Challenge: a.Challenge, Expires: expires},
-			Consented: a.Consented, AuthTime: a.AuthTime, Created: tx.Now(), Expires: expires})
+		return tx.PutGrant(
+			state.Grant{ID: id, User: a.User, App: app.ID, Scopes: ordered(a.Scopes), RedirectURI: a.RedirectURI,
+				Family: fam.hash(), Code: state.Code{Hash: state.HashSecret(code), Challenge: a.Challenge, Expires: expires},
+				Consented: a.Consented, AuthTime: a.AuthTime, Created: tx.Now(), Expires: expires},
+		)
 	})
 	if err != nil {
 		return "", err
@@ -66,7 +68,7 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 	return code, nil
 }
 
-// check holds the approval against the app and the user as they are.
+// check compares the approval with the current app and user.
 func (a *Approval) check(v state.View) (state.App, error) {
 	app, ok := v.AppByClientID(a.ClientID)
 	if !ok || !app.Disabled.IsZero() {
@@ -84,7 +86,7 @@ func (a *Approval) check(v state.View) (state.App, error) {
 	return app, nil
 }
 
-// permitted is nil if the user said yes, now or before.
+// permitted returns an error unless the user consented now or before.
 func (a *Approval) permitted(v state.View, app state.App, before []state.Grant) error {
 	if a.Consented {
 		return nil
@@ -105,7 +107,7 @@ func (a *Approval) permitted(v state.View, app state.App, before []state.Grant) 
 	return nil
 }
 
-// remember keeps a fresh yes for the next time, and marks the request as used.
+// remember stores a new consent for later requests and marks the request as used.
 func (a *Approval) remember(tx *state.Tx, app state.App, lifetime time.Duration) error {
 	if !a.Consented && a.Request.ID == "" {
 		return nil
@@ -127,7 +129,7 @@ func (a *Approval) remember(tx *state.Tx, app state.App, lifetime time.Duration)
 	return tx.PutConsent(consent)
 }
 
-// dropOldest makes room for one more grant.
+// dropOldest ends the oldest of too many grants.
 func dropOldest(tx *state.Tx, before []state.Grant) error {
 	for len(before) >= maxGrants {
 		if err := revoke(tx, before[0], "superseded"); err != nil {
@@ -138,7 +140,7 @@ func dropOldest(tx *state.Tx, before []state.Grant) error {
 	return nil
 }
 
-// revoke ends a grant, and its access tokens with it.
+// revoke ends a grant and its access tokens.
 func revoke(tx *state.Tx, g state.Grant, reason string) error {
 	g.Revoke(tx.Now(), reason)
 	return tx.PutGrant(g)

@@ -7,7 +7,7 @@ import (
 	"stagedoor/state"
 )
 
-// maxApps is how many apps a user can have that are not disabled.
+// maxApps is the number of enabled apps that a user may have.
 const maxApps = 100
 
 func appOf(a state.App) App {
@@ -15,8 +15,8 @@ func appOf(a state.App) App {
 		RedirectURI: a.RedirectURI, Created: a.Created, Disabled: a.Disabled, PreviousSecretUntil: a.PreviousUntil}
 }
 
-// RegisterApp makes an app. The secret is shown once. ErrNotFound: no such owner,
-// or disabled; *TooMany.
+// RegisterApp makes an app and returns its secret, which cannot be read later. It returns ErrNotFound if the
+// owner does not exist or is disabled, and *TooMany.
 func (c *Client) RegisterApp(ctx context.Context, n NewApp) (secret string, a App, err error) {
 	for _, err := range []error{checkName(n.Name), checkDescription(n.Description), checkRedirect(n.RedirectURI)} {
 		if err != nil {
@@ -57,8 +57,8 @@ func enabledApps(apps []state.App) int {
 	return n
 }
 
-// RotateSecret gives an app a new secret; the old one works on for
-// Config.SecretOverlap, one before it ends at once.
+// RotateSecret gives an app a new secret. The old one works for Config.SecretOverlap more; a still older one
+// ends at once.
 func (c *Client) RotateSecret(ctx context.Context, app int64) (secret string, a App, err error) {
 	if secret, err = kindSecret.mint(c.random); err != nil {
 		return "", App{}, err
@@ -73,7 +73,7 @@ func (c *Client) RotateSecret(ctx context.Context, app int64) (secret string, a 
 	return secret, a, nil
 }
 
-// DisableApp refuses an app and all its tokens until EnableApp.
+// DisableApp makes an app and all its tokens invalid until EnableApp.
 func (c *Client) DisableApp(ctx context.Context, app int64) error {
 	_, err := c.changeApp(ctx, app, func(a *state.App, now time.Time) {
 		if a.Disabled.IsZero() {
@@ -83,7 +83,7 @@ func (c *Client) DisableApp(ctx context.Context, app int64) error {
 	return err
 }
 
-// EnableApp ends DisableApp.
+// EnableApp reverses DisableApp.
 func (c *Client) EnableApp(ctx context.Context, app int64) error {
 	_, err := c.changeApp(ctx, app, func(a *state.App, _ time.Time) { a.Disabled = time.Time{} })
 	return err
@@ -100,10 +100,10 @@ func (c *Client) changeApp(ctx context.Context, id int64, change func(*state.App
 	})
 }
 
-// App returns an app by its number, disabled ones included.
+// App returns an app by its number, even if it is disabled.
 func (c *Client) App(id int64) (App, error) { return foundApp(c.state.View().App(id)) }
 
-// AppByClientID returns an app by its public id, disabled ones included.
+// AppByClientID returns an app by its public id, even if it is disabled.
 func (c *Client) AppByClientID(clientID string) (App, error) {
 	return foundApp(c.state.View().AppByClientID(clientID))
 }
@@ -115,5 +115,5 @@ func foundApp(a state.App, ok bool) (App, error) {
 	return appOf(a), nil
 }
 
-// Apps lists a user's own apps, oldest first; owner 0: everybody's.
+// Apps returns the apps of a user, oldest first. The owner 0 means the apps of all users.
 func (c *Client) Apps(owner int64) []App { return each(c.state.View().Apps(owner), appOf) }

@@ -84,7 +84,7 @@ func TestAppRules(t *testing.T) {
 		"control in text": {func(n *tokens.NewApp) { n.Description = "a\x1bb" }, tokens.ErrInvalid},
 		"long text":       {func(n *tokens.NewApp) { n.Description = strings.Repeat("x", 2001) }, tokens.ErrInvalid},
 		"invalid UTF-8":   {func(n *tokens.NewApp) { n.Name = "a\xff" }, tokens.ErrInvalid},
-		"nobody's":        {func(n *tokens.NewApp) { n.Owner = 99 }, tokens.ErrNotFound},
+		"of no user":      {func(n *tokens.NewApp) { n.Owner = 99 }, tokens.ErrNotFound},
 	} {
 		n := tokens.NewApp{Owner: b.user.ID, Name: "x", RedirectURI: callback}
 		c.change(&n)

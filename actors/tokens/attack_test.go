@@ -15,8 +15,8 @@ import (
 	"stagedoor/actors/tokens"
 )
 
-// K3: whatever somebody does to the clock, what has expired stays so, and a jump
-// ahead ends what it jumps over.
+// K3: after any change of the clock, what has expired stays expired, and a jump ahead ends what expires in
+// between.
 func TestClockMovesReviveNothing(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprint("restarts=", restarts), func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestClockMovesReviveNothing(t *testing.T) {
 	}
 }
 
-// work is how many bytes a call allocates. A password hash allocates its 19 MiB,
-// so that this tells how many were computed, on a busy machine too.
+// work returns the bytes that a call allocates. A password hash allocates 19 MiB, so that the result shows how
+// many were computed, on a busy machine too.
 func work(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -84,11 +84,10 @@ func work(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// oneHash is what one password hash allocates (decisions, Users).
+// oneHash is the memory of one password hash (decisions, Users).
 const oneHash = 19 << 20
 
-// G1: who signs in learns from the work done neither whether there is such a
-// user nor whether he is disabled.
+// G1: the work for a login reveals neither whether the user exists nor whether the user is disabled.
 func TestEveryRefusedLoginIsTheSameWork(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	b.signUp(t, "grace")
@@ -99,7 +98,7 @@ func TestEveryRefusedLoginIsTheSameWork(t *testing.T) {
 	for name, l := range map[string]struct{ username, password string }{
 		"right":            {"grace", secretWord},
 		"wrong":            {"grace", "wrong horse"},
-		"no such user":     {"nobody", secretWord},
+		"no such user":     {"nosuchuser", secretWord},
 		"no such name":     {"no body", secretWord},
 		"no password":      {"ada", secretWord}, // a user who has none
 		"disabled":         {"disabled", secretWord},
@@ -116,7 +115,7 @@ func TestEveryRefusedLoginIsTheSameWork(t *testing.T) {
 
 // G3: of a flood of logins the few that fit are computed and the others refused,
 // and no app is held up.
-func TestFloodOfLoginsHoldsUpNobody(t *testing.T) {
+func TestFloodOfLoginsDelaysNoOtherUser(t *testing.T) {
 	const flood = 1000
 	b := newBench(t, tokens.Config{})
 	pair := b.tokens(t)
@@ -126,7 +125,10 @@ func TestFloodOfLoginsHoldsUpNobody(t *testing.T) {
 	served := 0
 	for i := range flood {
 		wg.Go(func() {
-			_, _, err := b.Login(ctx, tokens.Login{Username: fmt.Sprint("user", i), Password: secretWord, From: address(i)})
+			_, _, err := b.Login(
+				ctx,
+				tokens.Login{Username: fmt.Sprint("user", i), Password: secretWord, From: address(i)},
+			)
 			var limited *tokens.Limited
 			switch {
 			case errors.Is(err, tokens.ErrLogin):
@@ -163,10 +165,9 @@ func address(i int) netip.Addr {
 	return netip.AddrFrom4(ip)
 }
 
-// G2: guesses are refused, those of secrets from the sixth on without being told
-// whether they were right; memory does not grow by them, and who is right is
-// served all the time.
-func TestTenThousandGuessesHelpNobody(t *testing.T) {
+// G2: guesses are refused. From the sixth guess of a secret on, the reply does not say whether it was right. Memory
+// does not grow, and the right secret works all the time.
+func TestTenThousandGuessesFindNoSecret(t *testing.T) {
 	const guesses = 10_000
 	b := newBench(t, tokens.Config{})
 	pair, code := b.tokens(t), b.code(t)
@@ -179,7 +180,7 @@ func TestTenThousandGuessesHelpNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		guess func(i int) error
 		want  error
-		told  int // how many are told that they were wrong; the others wait
+		wrong int // guesses whose reply says that they were wrong; the others must wait
 	}{
 		"secrets": {func(i int) error {
 			_, err := b.Introspect(ctx, tokens.ClientCredentials{ID: b.creds.ID, Secret: fmt.Sprint("as_", i), From: address(i)}, pair.Access)
@@ -194,11 +195,11 @@ func TestTenThousandGuessesHelpNobody(t *testing.T) {
 			return err
 		}, tokens.ErrInvalidToken, guesses},
 	} {
-		before, told := heap(), 0
+		before, wrong := heap(), 0
 		for i := range guesses {
 			switch err := c.guess(i); {
 			case errors.Is(err, c.want):
-				told++
+				wrong++
 			case !errors.Is(err, tokens.ErrLimited):
 				t.Fatalf("%s: got %v", name, err)
 			}
@@ -206,8 +207,8 @@ func TestTenThousandGuessesHelpNobody(t *testing.T) {
 				healthy()
 			}
 		}
-		if told != c.told {
-			t.Errorf("%s: %d were told, want %d", name, told, c.told)
+		if wrong != c.wrong {
+			t.Errorf("%s: %d replies say that the guess was wrong, want %d", name, wrong, c.wrong)
 		}
 		if grown := heap() - before; grown > 8<<20 {
 			t.Errorf("%s: %d bytes are kept of them", name, grown)

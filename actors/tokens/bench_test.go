@@ -43,7 +43,7 @@ func BenchmarkDurableExchange(b *testing.B) {
 				if i%50 == 0 {
 					s.clock.Add(time.Millisecond)
 				}
-				codes[i] = approveAsSomebody(b, s, i)
+				codes[i] = approveForManyUsers(b, s, i)
 			})
 			before := s.state.Stats()
 			b.ReportAllocs()
@@ -65,7 +65,7 @@ func BenchmarkDurableRefresh(b *testing.B) {
 			pairs := make([]tokens.Tokens, callers)
 			share(callers, 64, func(i int) {
 				var err error
-				if pairs[i], err = s.exchange(approveAsSomebody(b, s, i)); err != nil {
+				if pairs[i], err = s.exchange(approveForManyUsers(b, s, i)); err != nil {
 					b.Error(err)
 				}
 			})
@@ -84,11 +84,10 @@ func BenchmarkDurableRefresh(b *testing.B) {
 	}
 }
 
-// approveAsSomebody spreads grants over users, of whom each has 100 of an app at
-// most.
-func approveAsSomebody(b *testing.B, s *bench, i int) string {
+// approveForManyUsers spreads grants over users, because a user has at most 100 grants of an app.
+func approveForManyUsers(b *testing.B, s *bench, i int) string {
 	a := s.approval()
-	a.User = s.somebody(b, i/90)
+	a.User = s.numberedUser(b, i/90)
 	code, err := s.Approve(ctx, a)
 	if err != nil {
 		b.Error(err)
@@ -96,7 +95,7 @@ func approveAsSomebody(b *testing.B, s *bench, i int) string {
 	return code
 }
 
-func (b *bench) somebody(t testing.TB, n int) int64 {
+func (b *bench) numberedUser(t testing.TB, n int) int64 {
 	name := fmt.Sprint("user", n)
 	u, err := state.Do(ctx, b.state, func(tx *state.Tx) (state.User, error) {
 		if u, ok := tx.View().UserByName(name); ok {

@@ -12,22 +12,20 @@ import (
 	"stagedoor/state/password"
 )
 
-// Options are what the registry is built of.
+// Options configure Start.
 type Options struct {
 	System *kit.System
 	State  *state.State
-	Now    func() time.Time // the limiter's clock; state has its own
-	Random io.Reader        // nil: crypto/rand; safe for concurrent use
+	Now    func() time.Time // clock of the limiter; the state has its own
+	Random io.Reader        // nil means crypto/rand; must be safe for concurrent use
 	Config Config
 }
 
-// Client is the registry as the rest of the program sees it. Any goroutine may
-// use it. Methods without a context read a snapshot and never wait; the others
-// return when what they did is durable.
+// Client gives the rest of the program typed access to the registry. It is safe for concurrent use. Methods
+// without a context read a snapshot and never wait. The others return once their change is durable.
 //
-// Errors are those of this package or the cause of ctx, and nothing else; with
-// either of ErrUnavailable and the cause of ctx nobody knows whether the change
-// was made. What ErrUnavailable is joined with is for the log.
+// Errors are those of this package or the cause of ctx. After ErrUnavailable and after the cause of ctx it is
+// unknown whether the change was made. The error that is joined with ErrUnavailable is for the log only.
 type Client struct {
 	system *kit.System
 	state  *state.State
@@ -37,9 +35,15 @@ type Client struct {
 	pid    *actor.PID
 }
 
-// Start spawns the registry's actor, which ends with the system.
+// Start starts the registry's actor, which ends with the system.
 func Start(o Options) (*Client, error) {
-	c := &Client{system: o.System, state: o.State, random: o.Random, config: o.Config.withDefaults(), hasher: password.New()}
+	c := &Client{
+		system: o.System,
+		state:  o.State,
+		random: o.Random,
+		config: o.Config.withDefaults(),
+		hasher: password.New(),
+	}
 	if c.random == nil {
 		c.random = rand.Reader
 	}
@@ -53,5 +57,5 @@ func Start(o Options) (*Client, error) {
 	return c, err
 }
 
-// Config returns the lifetimes in force.
+// Config returns the lifetimes in use.
 func (c *Client) Config() Config { return c.config }

@@ -2,21 +2,19 @@ package tokens
 
 import "time"
 
-// Config is how long things live. The zero value is what the specification says.
+// Config sets lifetimes. The zero value gives those of the specification.
 type Config struct {
-	Code    time.Duration // an authorization code; 0: 60 s
-	Access  time.Duration // an access token; 0: 7200 s
-	Refresh time.Duration // a refresh token, anew with every rotation; 0: 30 days
-	// RefreshGrace is how long a refresh token that was just used gets its
-	// successor once more, if nobody used that yet, so that a client whose answer
-	// was lost keeps its login. 0: never.
+	Code    time.Duration // of an authorization code; 0 means 60 s
+	Access  time.Duration // of an access token; 0 means 7200 s
+	Refresh time.Duration // of a refresh token, from each rotation; 0 means 30 days
+	// RefreshGrace is the time in which a refresh token that was just used returns the same successor once
+	// more, unless the successor was used. It saves the login of a client that lost the reply. 0 turns it off.
 	RefreshGrace time.Duration
-	// Consent is how long an approval lets the same app ask again without the
-	// page; 0: 90 days.
+	// Consent is the time in which an approval lets the same app get further grants without the page; 0 means
+	// 90 days.
 	Consent time.Duration
-	Session time.Duration // a login in a browser; 0: 14 days
-	// SecretOverlap is how long an app's old secret works beside a new one; 0:
-	// 24 hours.
+	Session time.Duration // of a login in a browser; 0 means 14 days
+	// SecretOverlap is the time in which an app's old secret works beside a new one; 0 means 24 hours.
 	SecretOverlap time.Duration
 }
 

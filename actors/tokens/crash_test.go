@@ -67,7 +67,16 @@ func live(c *tokens.Client, s *state.State, who string, say statetest.Say) error
 	say(who, "app", app.ClientID, secret)
 	creds := tokens.ClientCredentials{ID: app.ClientID, Secret: secret}
 	for n := 0; ; n++ {
-		code, err := c.Approve(ctx, tokens.Approval{User: u.ID, ClientID: app.ClientID, RedirectURI: callback, Scopes: tokens.Scopes(), Consented: true})
+		code, err := c.Approve(
+			ctx,
+			tokens.Approval{
+				User:        u.ID,
+				ClientID:    app.ClientID,
+				RedirectURI: callback,
+				Scopes:      tokens.Scopes(),
+				Consented:   true,
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -93,13 +102,13 @@ func live(c *tokens.Client, s *state.State, who string, say statetest.Say) error
 	}
 }
 
-// told is what one writer was told.
-type told struct {
+// answered has the replies that one writer got.
+type answered struct {
 	creds    tokens.ClientCredentials
-	families []*toldFamily
+	families []*answeredFamily
 }
 
-type toldFamily struct {
+type answeredFamily struct {
 	code  string
 	pairs []tokens.Tokens
 	dead  bool
@@ -110,14 +119,14 @@ func TestKilledRegistryForgetsNothingItAcknowledged(t *testing.T) {
 	if testing.Short() {
 		cycles = 2
 	}
-	writers, acknowledged := map[string]*told{}, 0
+	writers, acknowledged := map[string]*answered{}, 0
 	for range cycles {
 		acknowledged += statetest.Kill(t, dir, func(line string) {
 			if !record(writers, strings.Fields(line)) {
 				t.Errorf("child: %s", line)
 			}
 		})
-		checkTold(t, dir, writers)
+		checkAnswered(t, dir, writers)
 		clear(writers) // what was checked was used up by that
 	}
 	if acknowledged < 100*cycles {
@@ -126,17 +135,17 @@ func TestKilledRegistryForgetsNothingItAcknowledged(t *testing.T) {
 	t.Logf("%d acknowledged steps survived %d kills", acknowledged, cycles)
 }
 
-func record(writers map[string]*told, words []string) bool {
+func record(writers map[string]*answered, words []string) bool {
 	if len(words) < 2 {
 		return false
 	}
 	w := writers[words[0]]
 	if words[1] == "app" {
-		writers[words[0]] = &told{creds: tokens.ClientCredentials{ID: words[2], Secret: words[3]}}
+		writers[words[0]] = &answered{creds: tokens.ClientCredentials{ID: words[2], Secret: words[3]}}
 		return true
 	}
 	if words[1] == "code" {
-		w.families = append(w.families, &toldFamily{code: words[2]})
+		w.families = append(w.families, &answeredFamily{code: words[2]})
 		return true
 	}
 	last := w.families[len(w.families)-1]
@@ -148,9 +157,9 @@ func record(writers map[string]*told, words []string) bool {
 	return true
 }
 
-// checkTold holds a restarted registry against what its callers were told. Of
-// the last grant of each writer one more step may be on disk.
-func checkTold(t *testing.T, dir string, writers map[string]*told) {
+// checkAnswered compares a restarted registry with the replies that its callers got. Of the last grant of each
+// writer one more step may be on disk.
+func checkAnswered(t *testing.T, dir string, writers map[string]*answered) {
 	t.Helper()
 	c, _, stop, err := open(dir)
 	if err != nil {
@@ -178,10 +187,10 @@ func checkTold(t *testing.T, dir string, writers map[string]*told) {
 	}
 }
 
-func checkFinished(t *testing.T, c *tokens.Client, who string, creds tokens.ClientCredentials, f *toldFamily) {
+func checkFinished(t *testing.T, c *tokens.Client, who string, creds tokens.ClientCredentials, f *answeredFamily) {
 	t.Helper()
 	if len(f.pairs) != 4 {
-		t.Errorf("%s: told of %d pairs", who, len(f.pairs))
+		t.Errorf("%s: got %d pairs", who, len(f.pairs))
 		return
 	}
 	for n, pair := range f.pairs {
@@ -192,7 +201,10 @@ func checkFinished(t *testing.T, c *tokens.Client, who string, creds tokens.Clie
 	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[3].Refresh}); (err == nil) == f.dead {
 		t.Errorf("%s: refresh token, revoked %v: got %v", who, f.dead, err)
 	}
-	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[0].Refresh}); !errors.Is(err, tokens.ErrInvalidGrant) {
+	if _, err := c.Refresh(ctx, tokens.Refresh{Client: creds, Token: f.pairs[0].Refresh}); !errors.Is(
+		err,
+		tokens.ErrInvalidGrant,
+	) {
 		t.Errorf("%s: a rotated token works again: %v", who, err)
 	}
 }

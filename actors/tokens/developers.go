@@ -6,17 +6,21 @@ import (
 	"stagedoor/state"
 )
 
-// maxDevelopers is how many developer tokens a user can have that work, and how
-// many in all.
+// maxDevelopers is the number of working developer tokens that a user may have, and keptDevelopers the number
+// of all.
 const maxDevelopers, keptDevelopers = 50, 100
 
 func developerOf(d state.DeveloperToken) DeveloperToken {
 	return DeveloperToken{ID: d.ID, User: d.User, Name: d.Name, Created: d.Created, Revoked: d.Revoked}
 }
 
-// CreateDeveloperToken makes a developer token, which is shown once. ErrNotFound:
-// no such user, or disabled; *TooMany; ErrKeysForbidden.
-func (c *Client) CreateDeveloperToken(ctx context.Context, user int64, name string) (token string, t DeveloperToken, err error) {
+// CreateDeveloperToken makes a developer token and returns it, which cannot be read later. It returns
+// ErrNotFound if the user does not exist or is disabled, *TooMany and ErrKeysForbidden.
+func (c *Client) CreateDeveloperToken(
+	ctx context.Context,
+	user int64,
+	name string,
+) (token string, t DeveloperToken, err error) {
 	if err := checkName(name); err != nil {
 		return "", DeveloperToken{}, err
 	}
@@ -47,7 +51,7 @@ func (c *Client) CreateDeveloperToken(ctx context.Context, user int64, name stri
 	return token, t, nil
 }
 
-// roomForDeveloper forgets the oldest revoked token if there are too many.
+// roomForDeveloper removes the oldest revoked token if there are too many.
 func roomForDeveloper(tx *state.Tx, user int64) error {
 	all := tx.View().Developers(user)
 	live, oldest := 0, ""
@@ -68,8 +72,7 @@ func roomForDeveloper(tx *state.Tx, user int64) error {
 	return nil
 }
 
-// RevokeDeveloperToken ends a user's developer token. Doing it again changes
-// nothing.
+// RevokeDeveloperToken ends a user's developer token. A second call changes nothing.
 func (c *Client) RevokeDeveloperToken(ctx context.Context, user int64, id string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		d, ok := tx.View().Developer(id)
@@ -84,13 +87,12 @@ func (c *Client) RevokeDeveloperToken(ctx context.Context, user int64, id string
 	})
 }
 
-// DeveloperTokens lists a user's developer tokens, revoked ones included, oldest
-// first.
+// DeveloperTokens returns a user's developer tokens including revoked ones, oldest first.
 func (c *Client) DeveloperTokens(user int64) []DeveloperToken {
 	return each(c.state.View().Developers(user), developerOf)
 }
 
-// Developer is the user of a developer token, else ErrNoDeveloper, or ErrKeysForbidden if the user may not use it.
+// Developer returns the user of a developer token, or ErrNoDeveloper, or ErrKeysForbidden if the user may not use it.
 func (c *Client) Developer(token string) (User, error) {
 	hash, ok := kindDeveloper.hashOf(token)
 	if !ok {

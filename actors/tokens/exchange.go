@@ -10,13 +10,12 @@ import (
 	"stagedoor/state"
 )
 
-// Exchange redeems a code, once: ErrInvalidClient, ErrInvalidGrant, *Limited.
+// Exchange redeems a code once. It returns ErrInvalidClient, ErrInvalidGrant or *Limited.
 //
-// A code that is presented again ends everything its first use brought (RFC 6749
-// 4.1.2). A code that another client presents, or that comes with a wrong verifier,
-// has leaked, so it ends too. The code stays usable after a failed authentication,
-// after a wrong redirect URI (its own client has made a mistake), and after a
-// request that lacks a parameter and is therefore never sent here.
+// If a code is presented again, all tokens of its first use end (RFC 6749 4.1.2). A code that another client
+// presents or that comes with a wrong verifier has leaked, so it ends too. The code stays usable after a failed
+// authentication, after a wrong redirect URI (a mistake of its own client), and after a request that lacks a
+// parameter, which does not reach this function.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 	client := e.Client.identity()
 	random, err := draw(c.random, 2*entropy)
@@ -42,7 +41,7 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 	})
 }
 
-// redeem decides whether the app may have what the code stands for.
+// redeem returns an error if the app may not have the tokens of the grant.
 func (e *Exchange) redeem(tx *state.Tx, g *state.Grant, app state.App) error {
 	now := tx.Now()
 	if !g.Revoked.IsZero() {
@@ -66,16 +65,16 @@ func (e *Exchange) redeem(tx *state.Tx, g *state.Grant, app state.App) error {
 	return nil
 }
 
-// refuseAndRevoke is ErrInvalidGrant with an end of the grant that stays.
+// refuseAndRevoke returns ErrInvalidGrant and ends the grant although the command refuses.
 func refuseAndRevoke(tx *state.Tx, g state.Grant, reason string) error {
 	if err := revoke(tx, g, reason); err != nil {
 		return err
 	}
-	return &kept{ErrInvalidGrant}
+	return &keptRefusal{ErrInvalidGrant}
 }
 
-// provesChallenge is the check of RFC 7636 4.6 for S256. A verifier without a
-// challenge is wrong too: somebody took the challenge away (RFC 9700 2.1.1).
+// provesChallenge checks the verifier by RFC 7636 4.6 for S256. A verifier without a challenge is wrong too,
+// because an attacker may have removed the challenge (RFC 9700 2.1.1).
 func provesChallenge(challenge, verifier string) bool {
 	if challenge == "" || verifier == "" {
 		return challenge == verifier
@@ -85,7 +84,7 @@ func provesChallenge(challenge, verifier string) bool {
 	return same && ValidVerifier(verifier)
 }
 
-// fresh is the random part of new tokens.
+// fresh has the random parts of new tokens.
 type fresh struct {
 	family          family
 	access, refresh []byte
@@ -94,7 +93,7 @@ type fresh struct {
 func (f *fresh) accessToken() string  { return kindAccess.format(f.access) }
 func (f *fresh) refreshToken() string { return kindRefresh.formatWith(f.family, f.refresh) }
 
-// issue makes the next pair of tokens of a grant: one record changed, one new.
+// issue makes the next pair of tokens of a grant. It changes one record and adds one.
 func (c *Client) issue(tx *state.Tx, g state.Grant, scopes []string, f fresh) (Tokens, error) {
 	now := tx.Now()
 	t := Tokens{Access: f.accessToken(), Refresh: f.refreshToken(), ExpiresIn: c.config.Access, Scopes: scopes}
@@ -116,5 +115,5 @@ func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) error {
 		Created: tx.Now(), Expires: tx.Now().Add(t.ExpiresIn)})
 }
 
-// remaining is the whole seconds until at.
+// remaining returns the whole seconds until at.
 func remaining(now, at time.Time) time.Duration { return max(at.Sub(now).Truncate(time.Second), 0) }

@@ -2,7 +2,7 @@ package tokens
 
 import "context"
 
-// Forge makes a well-formed token of another token's family that nobody issued.
+// Forge makes a well-formed token of another token's family that was never issued.
 func Forge(token, prefix string) string {
 	for _, k := range []kind{kindCode, kindRefresh} {
 		if f, ok := k.parseFamily(token); ok {
@@ -12,7 +12,7 @@ func Forge(token, prefix string) string {
 	return ""
 }
 
-// Mint makes a well-formed token without a family that nobody issued.
+// Mint makes a well-formed token without a family that was never issued.
 func Mint(prefix string) string { return kind(prefix).format(make([]byte, entropy)) }
 
 // OpenSessions makes n sessions without asking for a password.

@@ -37,12 +37,15 @@ func TestFullDiskUsesNothingUp(t *testing.T) {
 	}
 }
 
-func TestWhoLeftGetsNothingDone(t *testing.T) {
+func TestACancelledCallChangesNothing(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	code, why := b.code(t), errors.New("gone")
 	gone, leave := context.WithCancelCause(ctx)
 	leave(why)
-	if _, err := b.Exchange(gone, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: callback}); !errors.Is(err, why) {
+	if _, err := b.Exchange(gone, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: callback}); !errors.Is(
+		err,
+		why,
+	) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	if _, err := b.exchange(code); err != nil {
@@ -69,13 +72,13 @@ func TestStoppedRegistryAnswers(t *testing.T) {
 	}
 }
 
-// TestCodeIsUsedWhoeverHeardTheAnswer: B4. The exchange was written and its answer
+// TestACodeIsUsedEvenIfItsAnswerIsLost: B4. The exchange was written and its answer
 // lost; the next process knows the code as used, and its user can begin again.
-func TestCodeIsUsedWhoeverHeardTheAnswer(t *testing.T) {
+func TestACodeIsUsedEvenIfItsAnswerIsLost(t *testing.T) {
 	store := statetest.NewFaulty()
 	b := newBenchOn(t, store, tokens.Config{})
 	code := b.code(t)
-	// As if the process died once it had committed: nobody hears of it.
+	// As if the process died after the commit, so that no caller gets the reply.
 	store.After(func([]journal.Batch) error { return journal.ErrPoisoned })
 	if pair, err := b.exchange(code); !errors.Is(err, tokens.ErrUnavailable) || pair.Access != "" {
 		t.Errorf("got %+v, %v, want ErrUnavailable", pair, err)

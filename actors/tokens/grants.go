@@ -7,8 +7,8 @@ import (
 	"stagedoor/state"
 )
 
-// Lookup is what a live access token stands for, else ErrInvalidToken. It is on
-// the path of every resource request.
+// Lookup returns the user and the scopes of a live access token, or ErrInvalidToken. Every resource request
+// calls it, so it reads a snapshot only.
 func (c *Client) Lookup(access string) (Access, error) {
 	hash, ok := kindAccess.hashOf(access)
 	if !ok {
@@ -34,12 +34,12 @@ func liveAccess(v state.View, hash state.Hash) (state.AccessToken, state.Grant, 
 	return t, g, u, ok && u.Active()
 }
 
-// Introspect tells a client about its own token (RFC 7662): ErrInvalidClient,
-// *Limited. Whatever is not its own is not active.
+// Introspect describes a client's own token (RFC 7662). The tokens of other clients are reported as not active.
+// It returns ErrInvalidClient or *Limited.
 func (c *Client) Introspect(ctx context.Context, client ClientCredentials, token string) (Introspection, error) {
 	app, err := kit.Ask(ctx, c.system, c.pid, &authenticating{client: client.identity()})
 	if err != nil {
-		return Introspection{}, told(ctx, err)
+		return Introspection{}, ownError(ctx, err)
 	}
 	v := c.state.View()
 	if hash, ok := kindAccess.hashOf(token); ok {
@@ -56,7 +56,14 @@ func introspectAccess(v state.View, app state.App, hash state.Hash) Introspectio
 	if !ok || g.App != app.ID {
 		return Introspection{}
 	}
-	return Introspection{Active: true, ClientID: app.ClientID, User: userOf(u), Scopes: t.Scopes, Issued: t.Created, Expires: t.Expires}
+	return Introspection{
+		Active:   true,
+		ClientID: app.ClientID,
+		User:     userOf(u),
+		Scopes:   t.Scopes,
+		Issued:   t.Created,
+		Expires:  t.Expires,
+	}
 }
 
 func introspectRefresh(v state.View, app state.App, family, hash state.Hash) Introspection {
@@ -68,12 +75,19 @@ func introspectRefresh(v state.View, app state.App, family, hash state.Hash) Int
 	if !ok || !u.Active() {
 		return Introspection{}
 	}
-	return Introspection{Active: true, Refresh: true, ClientID: app.ClientID, User: userOf(u), Scopes: g.Scopes, Issued: g.Refresh.Issued, Expires: g.Expires}
+	return Introspection{
+		Active:   true,
+		Refresh:  true,
+		ClientID: app.ClientID,
+		User:     userOf(u),
+		Scopes:   g.Scopes,
+		Issued:   g.Refresh.Issued,
+		Expires:  g.Expires,
+	}
 }
 
-// Revoke ends a token of the client (RFC 7009): a refresh token, the current or
-// an older one, with its whole grant, an access token alone. One that is unknown
-// or another client's is no error.
+// Revoke ends a token of the client (RFC 7009). A refresh token, current or older, ends its whole grant. An access
+// token ends alone. A token that is unknown or belongs to another client is no error.
 func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token string) error {
 	who := client.identity()
 	access, isAccess := kindAccess.hashOf(token)
@@ -97,7 +111,7 @@ func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token str
 	})
 }
 
-// Grants lists a user's live grants that were redeemed, by app and age.
+// Grants returns a user's live grants that were redeemed, by app and age.
 func (c *Client) Grants(user int64) []Grant {
 	v := c.state.View()
 	var list []Grant
@@ -112,8 +126,8 @@ func (c *Client) Grants(user int64) []Grant {
 
 const revokedByUser = "revoked_by_user"
 
-// RevokeGrant ends one grant of a user with all its tokens. The app has to ask
-// again. Doing it again changes nothing.
+// RevokeGrant ends one grant of a user with all its tokens, so that the app must ask again. A second call changes
+// nothing.
 func (c *Client) RevokeGrant(ctx context.Context, user int64, grant string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		g, ok := tx.View().Grant(grant)
@@ -128,8 +142,7 @@ func (c *Client) RevokeGrant(ctx context.Context, user int64, grant string) erro
 	})
 }
 
-// RevokeUserApp ends everything a user allowed an app: its grants with their
-// tokens, and the approvals it could go by.
+// RevokeUserApp ends all grants that a user gave an app, their tokens, and the consent for further ones.
 func (c *Client) RevokeUserApp(ctx context.Context, user, app int64) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		if _, ok := tx.View().App(app); !ok {

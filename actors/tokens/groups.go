@@ -9,10 +9,10 @@ import (
 	"stagedoor/state"
 )
 
-// maxGroups is how many groups there can be.
+// maxGroups is the number of groups that there may be.
 const maxGroups = 1000
 
-// CeilingChange is what an update changes of a ceiling; nil: it stays. What a pointer points at may be nil, for
+// CeilingChange is an update of a ceiling. A nil field stays unchanged. A field may point at nil, which means
 // everything and all as in state.Ceiling.
 type CeilingChange struct {
 	Scopes     *[]string
@@ -21,7 +21,7 @@ type CeilingChange struct {
 	CreateKeys *bool
 }
 
-// Unrestricted is the change that takes a ceiling away.
+// Unrestricted returns the change that removes a ceiling.
 func Unrestricted() CeilingChange {
 	may := true
 	none := BudgetChange{Amount: new(int64)}
@@ -68,9 +68,9 @@ func checkModels(models []string) error {
 	return nil
 }
 
-// GroupChange is what UpdateGroup changes; nil: it stays.
+// GroupChange is an update of a group. A nil field stays unchanged.
 type GroupChange struct {
-	Name    *string // 1 to 64 letters, digits and ._@+- ; unique whatever the case
+	Name    *string // 1 to 64 letters, digits and ._@+- ; unique without regard to case
 	Ceiling CeilingChange
 }
 
@@ -95,7 +95,7 @@ func checkGroupName(name string) error {
 	return nil
 }
 
-// CreateGroup makes a group without members. ErrExists: the name is taken; *TooMany.
+// CreateGroup makes a group without members. It returns ErrExists if the name is taken, and *TooMany.
 func (c *Client) CreateGroup(ctx context.Context, name string, ceiling CeilingChange) (state.Group, error) {
 	change := GroupChange{Name: &name, Ceiling: ceiling}
 	if err := change.check(); err != nil {
@@ -113,7 +113,8 @@ func (c *Client) CreateGroup(ctx context.Context, name string, ceiling CeilingCh
 	})
 }
 
-// UpdateGroup changes a group, at once for all requests of its members. ErrNotFound; ErrExists: the name is taken.
+// UpdateGroup changes a group, with effect on all requests of its members at once. It returns ErrNotFound, and
+// ErrExists if the name is taken.
 func (c *Client) UpdateGroup(ctx context.Context, id int64, change GroupChange) (state.Group, error) {
 	if err := change.check(); err != nil {
 		return state.Group{}, err
@@ -130,7 +131,7 @@ func (c *Client) UpdateGroup(ctx context.Context, id int64, change GroupChange) 
 	})
 }
 
-// DeleteGroup forgets a group without members and returns it as it was. ErrNotFound; ErrHasMembers.
+// DeleteGroup removes a group without members and returns its last record. It returns ErrNotFound or ErrHasMembers.
 func (c *Client) DeleteGroup(ctx context.Context, id int64) (state.Group, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
 		g, ok := tx.View().Group(id)
@@ -144,8 +145,8 @@ func (c *Client) DeleteGroup(ctx context.Context, id int64) (state.Group, error)
 	})
 }
 
-// AddMember puts a user into a group; the user of a name that is in it already stays. ErrNotFound: no such group.
-// *FieldError: no such user, or the user is in another group.
+// AddMember adds a user to a group; a user who is in it already stays. It returns ErrNotFound if the group does not
+// exist, and *FieldError if the user does not exist or is in another group.
 func (c *Client) AddMember(ctx context.Context, group int64, username string) (state.Group, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
 		g, ok := tx.View().Group(group)
@@ -166,7 +167,8 @@ func (c *Client) AddMember(ctx context.Context, group int64, username string) (s
 	})
 }
 
-// RemoveMember takes a user out of a group. ErrNotFound: no such group, or the user is not in it.
+// RemoveMember removes a user from a group. It returns ErrNotFound if the group does not exist or the user is not
+// in it.
 func (c *Client) RemoveMember(ctx context.Context, group int64, username string) (state.Group, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
 		g, ok := tx.View().Group(group)

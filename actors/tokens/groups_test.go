@@ -79,7 +79,12 @@ func TestAnUpdateOfACeilingChangesOnlyTheFieldsItNames(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	chat, models, no := []string{"chat"}, []string{"gpt-*"}, false
 	amount, month := int64(70), state.WindowMonth
-	all := tokens.CeilingChange{Scopes: &chat, Models: &models, Budget: tokens.BudgetChange{Amount: &amount, Window: &month}, CreateKeys: &no}
+	all := tokens.CeilingChange{
+		Scopes:     &chat,
+		Models:     &models,
+		Budget:     tokens.BudgetChange{Amount: &amount, Window: &month},
+		CreateKeys: &no,
+	}
 	g, err := b.CreateGroup(ctx, "staff", all)
 	if err != nil {
 		t.Fatal(err)
@@ -91,12 +96,16 @@ func TestAnUpdateOfACeilingChangesOnlyTheFieldsItNames(t *testing.T) {
 			want.Budget = 7
 		}
 		got, err := b.UpdateGroup(ctx, g.ID, change)
-		if c := got.Ceiling; err != nil || !slices.Equal(c.Scopes, want.Scopes) || !slices.Equal(c.Models, want.Models) || c.Limit() != want.Limit() || !c.NoKeys {
+		if c := got.Ceiling; err != nil || !slices.Equal(c.Scopes, want.Scopes) ||
+			!slices.Equal(c.Models, want.Models) ||
+			c.Limit() != want.Limit() ||
+			!c.NoKeys {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 		g = got
 	}
-	if got, err := b.UpdateGroup(ctx, g.ID, tokens.GroupChange{Ceiling: tokens.Unrestricted()}); err != nil || got.Ceiling.Restricts() {
+	if got, err := b.UpdateGroup(ctx, g.ID, tokens.GroupChange{Ceiling: tokens.Unrestricted()}); err != nil ||
+		got.Ceiling.Restricts() {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

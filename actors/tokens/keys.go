@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// maxKeys is how many keys a user can have that work, and keptKeys how many in
-	// all: a revoked one stays in the list for as long as there is room.
+	// maxKeys is the number of working keys that a user may have, and keptKeys the number of all. A revoked
+	// key stays in the list while there is room.
 	maxKeys, keptKeys = 100, 500
-	// maxModels bounds the patterns of a key; each request may try them all.
+	// maxModels is the number of patterns of a key. A request may try them all.
 	maxModels, maxModel = 50, 200
 )
 
-// NewKey is what CreateKey wants.
+// NewKey describes a key for CreateKey.
 type NewKey struct {
 	User   int64
 	Name   string   // 1 to 100 characters
-	Scopes []string // nil: all of them
-	Models []string // globs of model names; nil: all of them
+	Scopes []string // nil means all
+	Models []string // globs of model names; nil means all
 	Limits state.Limits
-	Budget int64        // micro-dollars; 0: none
+	Budget int64        // micro-dollars; 0 means no budget
 	Window state.Window // of the budget
-	// AllowIPs are the networks it may come from; nil: any.
+	// AllowIPs are the networks from which the key may be used; nil means all.
 	AllowIPs []netip.Prefix
-	Expires  time.Time // zero: never
-	// Operator: an operator makes the key, so it does not matter what the user may create.
+	Expires  time.Time // zero means never
+	// Operator is set if an operator makes the key, so that the user's ceiling does not apply.
 	Operator bool
 }
 
@@ -60,9 +60,8 @@ func (n *NewKey) check() error {
 	return nil
 }
 
-// CreateKey makes a key of a user, whose account it is charged to. The secret is
-// shown once. ErrNotFound: no such user, or disabled; *TooMany;
-// ErrKeysForbidden.
+// CreateKey makes a key of a user, whose account pays for it, and returns the secret, which cannot be read later.
+// It returns ErrNotFound if the user does not exist or is disabled, *TooMany and ErrKeysForbidden.
 func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k state.Key, err error) {
 	if err := n.check(); err != nil {
 		return "", state.Key{}, err
@@ -96,7 +95,7 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k stat
 	return secret, k, nil
 }
 
-// allowed refuses what the ceilings of the user and of the user's group do not let the user create.
+// allowed returns an error if the ceilings of the user or the user's group forbid the key.
 func (n *NewKey) allowed(v state.View, u *state.User) error {
 	if n.Operator {
 		return nil
@@ -110,7 +109,7 @@ func (n *NewKey) allowed(v state.View, u *state.User) error {
 	return nil
 }
 
-// roomForKey forgets the oldest key that was revoked if there are too many.
+// roomForKey removes the oldest revoked key if there are too many.
 func (c *Client) roomForKey(tx *state.Tx, username string) error {
 	all := tx.View().Keys(username)
 	live, oldest := 0, ""
@@ -131,7 +130,7 @@ func (c *Client) roomForKey(tx *state.Tx, username string) error {
 	return nil
 }
 
-// UserKeys lists the keys of a user, revoked ones included, oldest first.
+// UserKeys returns the keys of a user including revoked ones, oldest first.
 func (c *Client) UserKeys(user int64) []state.Key {
 	v := c.state.View()
 	u, ok := v.User(user)
@@ -141,8 +140,8 @@ func (c *Client) UserKeys(user int64) []state.Key {
 	return v.Keys(u.Username)
 }
 
-// EnableKey says in the name of its user whether a key may be used. ErrNotFound: the
-// user has no such key, or it was revoked. ErrOperatorOnly: the operator disabled it.
+// EnableKey enables or disables a key for its user. It returns ErrNotFound if the user has no such key or it was
+// revoked, and ErrOperatorOnly if the operator disabled it.
 func (c *Client) EnableKey(ctx context.Context, user int64, id string, enabled bool) error {
 	return c.changeKey(ctx, user, id, func(k *state.Key, _ time.Time) error {
 		if !k.Revoked.IsZero() {
@@ -156,7 +155,7 @@ func (c *Client) EnableKey(ctx context.Context, user int64, id string, enabled b
 	})
 }
 
-// RevokeKey ends a user's key for good. Doing it again changes nothing.
+// RevokeKey ends a user's key for good. A second call changes nothing.
 func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	return c.changeKey(ctx, user, id, func(k *state.Key, now time.Time) error {
 		if k.Revoked.IsZero() {

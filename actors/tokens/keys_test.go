@@ -14,19 +14,23 @@ import (
 func TestKeysAreTheirUsersOwn(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	grace := b.signUp(t, "Grace")
-	secret, k, err := b.CreateKey(ctx, tokens.NewKey{User: grace.ID, Name: "laptop", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
-		Limits: state.Limits{RPM: 60}, Budget: 5_000_000, Expires: start.Add(time.Hour)})
+	secret, k, err := b.CreateKey(
+		ctx,
+		tokens.NewKey{User: grace.ID, Name: "laptop", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
+			Limits: state.Limits{RPM: 60}, Budget: 5_000_000, Expires: start.Add(time.Hour)},
+	)
 	if err != nil || k.User != "Grace" || !k.Enabled || k.Hash != state.HashSecret(secret) {
 		t.Fatalf("got %+v, %v", k, err)
 	}
-	if all := b.UserKeys(grace.ID); len(all) != 1 || all[0].ID != k.ID || len(b.UserKeys(b.user.ID)) != 0 || len(b.UserKeys(99)) != 0 {
+	if all := b.UserKeys(grace.ID); len(all) != 1 || all[0].ID != k.ID || len(b.UserKeys(b.user.ID)) != 0 ||
+		len(b.UserKeys(99)) != 0 {
 		t.Errorf("listed %+v", all)
 	}
 	for name, err := range map[string]error{
 		"another's, revoked":  b.RevokeKey(ctx, b.user.ID, k.ID),
 		"another's, disabled": b.EnableKey(ctx, b.user.ID, k.ID, false),
 		"unknown":             b.RevokeKey(ctx, grace.ID, "key_none"),
-		"nobody's":            b.RevokeKey(ctx, 99, k.ID),
+		"of no user":          b.RevokeKey(ctx, 99, k.ID),
 	} {
 		if !errors.Is(err, tokens.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
@@ -65,11 +69,14 @@ func TestKeyRules(t *testing.T) {
 		}
 	}
 	var broken *tokens.FieldError
-	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a", Scopes: []string{}}); !errors.As(err, &broken) {
+	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: b.user.ID, Name: "a", Scopes: []string{}}); !errors.As(
+		err,
+		&broken,
+	) {
 		t.Errorf("a key that may do nothing: %v", err)
 	}
 	if _, _, err := b.CreateKey(ctx, tokens.NewKey{User: 99, Name: "a"}); !errors.Is(err, tokens.ErrNotFound) {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("of an unknown user: %v", err)
 	}
 }
 
@@ -102,8 +109,12 @@ func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	budget, month := int64(7_000_000), state.WindowMonth
 	rpm, tpm, slots := int64(60), int64(1000), int64(4)
-	_, k, err := b.IssueKey(ctx, b.user.Username, tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &rpm, TPM: &tpm, Concurrency: &slots},
-		Budget: tokens.BudgetChange{Amount: &budget, Window: &month}})
+	_, k, err := b.IssueKey(
+		ctx,
+		b.user.Username,
+		tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &rpm, TPM: &tpm, Concurrency: &slots},
+			Budget: tokens.BudgetChange{Amount: &budget, Window: &month}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +138,11 @@ func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
 		}
 	}
 	var broken *tokens.FieldError
-	if _, err := b.UpdateKey(ctx, k.ID, tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}); !errors.As(err, &broken) || broken.Field != "budget" {
+	if _, err := b.UpdateKey(ctx, k.ID, tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}); !errors.As(
+		err,
+		&broken,
+	) ||
+		broken.Field != "budget" {
 		t.Errorf("a window without an amount: %v", err)
 	}
 }
@@ -164,7 +179,8 @@ func TestOnlyThePartyThatDisabledAKeyEnablesIt(t *testing.T) {
 		{"enabling an enabled key changes nothing", owner, true, nil, true},
 	} {
 		err := step.by(step.enabled)
-		if !errors.Is(err, step.want) || (err == nil) != (step.want == nil) || b.UserKeys(b.user.ID)[0].Enabled != step.after {
+		if !errors.Is(err, step.want) || (err == nil) != (step.want == nil) ||
+			b.UserKeys(b.user.ID)[0].Enabled != step.after {
 			t.Errorf("%s: %v, %+v", step.name, err, b.UserKeys(b.user.ID)[0])
 		}
 	}

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// limiter counts failures by whom they concern: a few a minute are free, then
-// each makes the pause longer. It is pure: no clock, no lock; the actor owns it.
+// limiter counts failed attempts by subject. A few failures per minute are free; each further one makes the pause
+// longer. It is pure and has no clock and no lock, because the actor owns it.
 //
-// It holds back people's passwords, which can be guessed. Clients' secrets can't:
-// for them it only keeps those who are wrong from being answered at leisure, and
-// who is right passes whatever others do under his name.
+// It protects passwords of people, which can be guessed. Secrets of clients cannot be guessed. For them it only
+// bounds the work for wrong ones, and a right secret passes whatever happened under the same client id.
 //
 // Each kind of subject has a table of its own, so that cheap failures of one kind cannot
 // push out what is known of another.
@@ -21,13 +20,13 @@ type limiter struct {
 	most   int // subjects of one kind
 }
 
-// table holds the subjects of one kind, of which the longest unused is forgotten first.
+// table holds the subjects of one kind. When it is full, the one unused for longest is forgotten.
 type table struct {
 	entries map[string]*list.Element
-	recent  *list.List // of *attempts, the last used first
+	recent  *list.List // of *attempts, the last used in front
 }
 
-// subject is whom a failure concerns.
+// subject is a device, an account, an address or an app to which failures are counted.
 type subject struct {
 	kind subjectKind
 	name string
@@ -45,28 +44,35 @@ const (
 	subjectKinds
 )
 
-// free is how many failures in a window cost nothing. Many people may share an address,
-// and strangers at one address must not use up what an account has.
-var free = [subjectKinds]int{byDevice: 5, byAccountAddress: 5, byAccount: 20, byApp: 5, byLoginAddress: 20, bySecretAddress: 20}
+// free is the number of failures in a window without a pause. Many people may share an address, and strangers at
+// one address must not use up the free failures of an account.
+var free = [subjectKinds]int{
+	byDevice:         5,
+	byAccountAddress: 5,
+	byAccount:        20,
+	byApp:            5,
+	byLoginAddress:   20,
+	bySecretAddress:  20,
+}
 
 const (
 	window      = time.Minute
 	firstPause  = time.Minute
 	longPause   = 15 * time.Minute
-	forgiveness = 15 * time.Minute // after a pause without another failure
-	inFlight    = time.Second      // when those may have been decided that are being checked
+	forgiveness = 15 * time.Minute // the time after a pause without a failure that ends the series
+	inFlight    = time.Second      // the wait while earlier attempts are still being checked
 
 	maxSubjects = 20_000 // of one kind
 )
 
-// attempts is what is known of one subject.
+// attempts are the counts of one subject.
 type attempts struct {
 	subject  subject
-	since    time.Time // of the window
-	failures int       // in it
-	pending  int       // let in and not decided: they may fail yet
+	since    time.Time // beginning of the window
+	failures int       // in the window
+	pending  int       // admitted attempts that are not decided and may fail yet
 	pauses   int       // in a row
-	until    time.Time // of the last one
+	until    time.Time // end of the last pause
 }
 
 func newLimiter(most int) *limiter {
@@ -77,9 +83,8 @@ func newLimiter(most int) *limiter {
 	return l
 }
 
-// loginSubjects returns whom a login concerns. A browser that has signed in to the account
-// before is counted alone (OWASP's device cookies), so strangers who guess cannot lock its
-// user out, wherever they are.
+// loginSubjects returns the subjects to which a failure of l is counted. A browser that has signed in to the
+// account before is counted alone (OWASP's device cookies), so that strangers who guess cannot lock the user out.
 func loginSubjects(l Login) []subject {
 	name := strings.ToLower(l.Username)
 	if l.Device != "" {
@@ -89,8 +94,8 @@ func loginSubjects(l Login) []subject {
 	return []subject{{byAccountAddress, from.name + " " + name}, {byAccount, name}, from}
 }
 
-// addressSubject is who an address is likely to be: one with IPv6 has at least
-// 64 bits to choose from.
+// addressSubject returns the subject of an address. An IPv6 client has at least 64 bits to choose from, so that
+// its addresses count as one.
 func addressSubject(kind subjectKind, ip netip.Addr) subject {
 	ip = ip.Unmap().WithZone("")
 	if ip.Is6() {
@@ -101,7 +106,7 @@ func addressSubject(kind subjectKind, ip netip.Addr) subject {
 	return subject{kind, ip.String()}
 }
 
-// wait is how long the subjects have to pause; 0: not at all.
+// wait returns how long the subjects must still pause, or 0.
 func (l *limiter) wait(now time.Time, subjects ...subject) time.Duration {
 	var wait time.Duration
 	for _, s := range subjects {
@@ -112,9 +117,8 @@ func (l *limiter) wait(now time.Time, subjects ...subject) time.Duration {
 	return wait
 }
 
-// admit lets an attempt in, to be settled, or returns how long to wait. Those
-// under way count as failures until they are settled, so that many at once are
-// no way around.
+// admit admits an attempt, or returns how long to wait. The caller reports its outcome to finish. Attempts that are
+// not finished count as failures, so that parallel attempts cannot evade the limit.
 func (l *limiter) admit(now time.Time, subjects ...subject) time.Duration {
 	if wait := l.wait(now, subjects...); wait > 0 {
 		return wait
@@ -130,7 +134,7 @@ func (l *limiter) admit(now time.Time, subjects ...subject) time.Duration {
 	return 0
 }
 
-// outcome is how an attempt ended.
+// outcome is the result of an attempt.
 type outcome uint8
 
 const (
@@ -139,8 +143,8 @@ const (
 	failed
 )
 
-// settle ends an attempt that was let in.
-func (l *limiter) settle(now time.Time, o outcome, subjects ...subject) {
+// finish records the outcome of an attempt that was admitted.
+func (l *limiter) finish(now time.Time, o outcome, subjects ...subject) {
 	for _, s := range subjects {
 		a := l.get(s)
 		a.pending = max(a.pending-1, 0)
@@ -156,7 +160,7 @@ func (l *limiter) settle(now time.Time, o outcome, subjects ...subject) {
 	}
 }
 
-// fail counts a failure of somebody who was not let in first.
+// fail counts a failure of an attempt that needed no admission.
 func (l *limiter) fail(now time.Time, subjects ...subject) {
 	for _, s := range subjects {
 		l.get(s).fail(now)
@@ -182,7 +186,7 @@ func (t *table) forget(name string) {
 	delete(t.entries, name)
 }
 
-// count is the failures in the window that now is in.
+// count returns the failures in the current window.
 func (a *attempts) count(now time.Time) int {
 	if a.pauses > 0 && now.Sub(a.until) >= forgiveness {
 		a.pauses, a.failures = 0, 0
@@ -193,8 +197,8 @@ func (a *attempts) count(now time.Time) int {
 	return a.failures
 }
 
-// allowed is how many failures in a window cost nothing. After a pause there are none,
-// except for an account as a whole: one stranger's failure must not extend its pause.
+// allowed returns the number of failures in a window without a pause. After a pause there are none, except for an
+// account as a whole, because the failure of a stranger must not extend its pause.
 func (a *attempts) allowed() int {
 	if a.pauses > 0 && a.subject.kind != byAccount {
 		return 1

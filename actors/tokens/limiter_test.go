@@ -18,7 +18,7 @@ func TestPausesGrowToAQuarterOfAnHour(t *testing.T) {
 		if wait := l.admit(now, ada); wait != 0 {
 			t.Fatalf("attempt %d: wait %v", i, wait)
 		}
-		l.settle(now, failed, ada)
+		l.finish(now, failed, ada)
 		now = now.Add(time.Second)
 	}
 	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, longPause, longPause} {
@@ -32,7 +32,7 @@ func TestPausesGrowToAQuarterOfAnHour(t *testing.T) {
 		if wait := l.admit(until, ada); wait != 0 {
 			t.Fatalf("after the pause: wait %v", wait)
 		}
-		l.settle(until, failed, ada)
+		l.finish(until, failed, ada)
 		now = until.Add(time.Second)
 	}
 }
@@ -43,7 +43,7 @@ func TestSlowFailuresAndSuccessesCostNothing(t *testing.T) {
 		if wait := l.admit(now, ada); wait != 0 {
 			t.Fatalf("four a minute, attempt %d: wait %v", i, wait)
 		}
-		l.settle(now, failed, ada)
+		l.finish(now, failed, ada)
 		if i%4 == 3 {
 			now = now.Add(time.Minute)
 		}
@@ -52,7 +52,7 @@ func TestSlowFailuresAndSuccessesCostNothing(t *testing.T) {
 		if wait := l.admit(now, ada); wait != 0 {
 			t.Fatalf("a success after each failure, attempt %d: wait %v", i, wait)
 		}
-		l.settle(now, []outcome{succeeded, failed, undecided}[i%3], ada)
+		l.finish(now, []outcome{succeeded, failed, undecided}[i%3], ada)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestPausesAreForgiven(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceAreNoWayAround(t *testing.T) {
+func TestParallelAttemptsDoNotEvadeTheLimit(t *testing.T) {
 	l := newLimiter(10)
 	admitted := 0
 	for range 100 {
@@ -82,7 +82,7 @@ func TestManyAtOnceAreNoWayAround(t *testing.T) {
 		t.Errorf("got %d at once, want %d", admitted, free[byAccountAddress])
 	}
 	for range admitted {
-		l.settle(begin, failed, ada)
+		l.finish(begin, failed, ada)
 	}
 	if wait := l.admit(begin, ada); wait != time.Minute {
 		t.Errorf("got %v, want a minute", wait)
@@ -94,13 +94,13 @@ func TestSuccessDoesNotClearAnAddress(t *testing.T) {
 	for range free[byLoginAddress] {
 		l.fail(begin, address)
 	}
-	l.settle(begin, succeeded, address)
+	l.finish(begin, succeeded, address)
 	if l.wait(begin, address) == 0 {
 		t.Error("the pause is over")
 	}
 }
 
-func TestAddressesAreWhoTheyAre(t *testing.T) {
+func TestAddressesOfOneNetworkCountTogether(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		same bool
@@ -154,7 +154,7 @@ func TestTheLongestUnusedIsForgotten(t *testing.T) {
 	}
 	for i := range 10 { // attempts that were not decided leave nothing behind
 		l.admit(begin, subject{byAccount, fmt.Sprint(i)})
-		l.settle(begin, undecided, subject{byAccount, fmt.Sprint(i)})
+		l.finish(begin, undecided, subject{byAccount, fmt.Sprint(i)})
 	}
 	if n := len(l.tables[byAccount].entries); n != 0 {
 		t.Errorf("%d undecided attempts are kept", n)
@@ -214,7 +214,7 @@ func TestOneAddressCannotPushOutWhatIsKnownOfOthers(t *testing.T) {
 		if s := loginSubjects(Login{Username: fmt.Sprint(i), From: netip.MustParseAddr("192.0.2.1")}); l.admit(
 			now,
 			s...) == 0 {
-			l.settle(now, failed, s...)
+			l.finish(now, failed, s...)
 		}
 		now = now.Add(864 * time.Millisecond)
 		most = max(most, len(l.tables[byAccount].entries), len(l.tables[byAccountAddress].entries))

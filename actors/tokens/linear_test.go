@@ -120,7 +120,7 @@ func lineages(forgives bool) porcupine.Model {
 	}
 }
 
-// drive is what the callers of a history share: what any of them was told.
+// drive has the replies that the callers of a history share.
 type drive struct {
 	*bench
 	codes []string
@@ -132,8 +132,7 @@ type drive struct {
 	history   []porcupine.Operation
 }
 
-// choose picks a call that somebody could make: mostly the newest tokens, so that
-// callers meet.
+// choose picks a call, mostly with the newest tokens, so that callers interfere.
 func (d *drive) choose(random *rand.Rand) step {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,7 +185,10 @@ func (d *drive) carry(s step) (a answer, err error) {
 func (d *drive) note(client int, s step, a answer, called, returned time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.history = append(d.history, porcupine.Operation{ClientId: client, Input: s, Call: int64(called), Output: a, Return: int64(returned)})
+	d.history = append(
+		d.history,
+		porcupine.Operation{ClientId: client, Input: s, Call: int64(called), Output: a, Return: int64(returned)},
+	)
 	if a.ok && a.pair.Refresh != "" {
 		d.refreshes[s.grant] = append(d.refreshes[s.grant], a.pair.Refresh)
 		d.accesses[s.grant] = append(d.accesses[s.grant], a.pair.Access)
@@ -258,7 +260,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// What must not happen is told from what may.
+// The checker distinguishes histories that must not happen from those that may.
 func TestForgedHistoriesAreNoticed(t *testing.T) {
 	pair := func(n string) answer { return answer{true, tokens.Tokens{Access: "at" + n, Refresh: "rt" + n}} }
 	call := func(from, to int64, kind stepKind, token string, a answer) porcupine.Operation {

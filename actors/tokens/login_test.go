@@ -148,7 +148,7 @@ func TestLoginRefusals(t *testing.T) {
 	}{
 		{"grace", secretWord, tokens.ErrUserDisabled},
 		{"grace", secretWord + "x", tokens.ErrLogin},
-		{"nobody", secretWord, tokens.ErrLogin},
+		{"nosuchuser", secretWord, tokens.ErrLogin},
 		{"", "", tokens.ErrLogin},
 		{"ada", "", tokens.ErrLogin}, // who has no password
 		{strings.Repeat("x", 100), secretWord, tokens.ErrLogin},
@@ -193,7 +193,10 @@ func TestStrangersCannotLockAUserOut(t *testing.T) {
 		return err
 	}
 	right := func(from, device string) error {
-		_, _, err := b.Login(ctx, tokens.Login{Username: "grace", Password: secretWord, From: netip.MustParseAddr(from), Device: device})
+		_, _, err := b.Login(
+			ctx,
+			tokens.Login{Username: "grace", Password: secretWord, From: netip.MustParseAddr(from), Device: device},
+		)
 		return err
 	}
 	for range 10 {
@@ -247,7 +250,7 @@ func TestManyLoginsAtOnceAreAnsweredAndFewGuess(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesWhileWaitingCountsNothing(t *testing.T) {
+func TestALoginCancelledWhileItWaitsIsNotCounted(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	b.signUp(t, "grace")
 	for range 20 {
@@ -255,7 +258,8 @@ func TestWhoLeavesWhileWaitingCountsNothing(t *testing.T) {
 		gone, leave := context.WithCancelCause(ctx)
 		why := errors.New("gone")
 		go leave(why)
-		if _, _, err := b.Login(gone, tokens.Login{Username: "grace", Password: secretWord, From: home}); err != nil && !errors.Is(err, why) {
+		if _, _, err := b.Login(gone, tokens.Login{Username: "grace", Password: secretWord, From: home}); err != nil &&
+			!errors.Is(err, why) {
 			t.Fatalf("got %v, want the cause", err)
 		}
 	}
@@ -281,7 +285,10 @@ func TestWrongSecretsAreLimitedAndTheRightOneIsNot(t *testing.T) {
 		if _, err := b.Introspect(ctx, b.creds, pair.Access); err != nil {
 			t.Fatalf("the client itself, after %d guesses: %v", i, err)
 		}
-		if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: b.creds.ID, From: home}, pair.Access); !errors.Is(err, tokens.ErrInvalidClient) {
+		if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: b.creds.ID, From: home}, pair.Access); !errors.Is(
+			err,
+			tokens.ErrInvalidClient,
+		) {
 			t.Errorf("no secret is no guess: got %v", err)
 		}
 	}
@@ -291,7 +298,10 @@ func TestWrongSecretsAreLimitedAndTheRightOneIsNot(t *testing.T) {
 	elsewhere := netip.MustParseAddr("198.51.100.7")
 	limited := 0
 	for range 30 {
-		if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: "ci_unknown", Secret: "x", From: elsewhere}, ""); errors.Is(err, tokens.ErrLimited) {
+		if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: "ci_unknown", Secret: "x", From: elsewhere}, ""); errors.Is(
+			err,
+			tokens.ErrLimited,
+		) {
 			limited++
 		}
 	}
@@ -380,7 +390,7 @@ func TestOneOfManySignUpsGetsTheName(t *testing.T) {
 	}
 }
 
-func TestPasswordIsChangedByWhoKnowsIt(t *testing.T) {
+func TestOnlyTheOldPasswordAllowsAChange(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	u := b.signUp(t, "Grace")
 	cookie, _, err := b.login("grace", secretWord)
@@ -392,7 +402,10 @@ func TestPasswordIsChangedByWhoKnowsIt(t *testing.T) {
 		old, new string
 		want     error
 	}{"wrong": {"wrong", fresh, tokens.ErrLogin}, "short": {secretWord, "short", tokens.ErrInvalid}, "long": {strings.Repeat("x", 600), fresh, tokens.ErrLogin}} {
-		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: test.old, From: home}, test.new); !errors.Is(err, test.want) {
+		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: test.old, From: home}, test.new); !errors.Is(
+			err,
+			test.want,
+		) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -417,7 +430,10 @@ func TestGuessesAtAChangeCountAsLogins(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	b.signUp(t, "Grace")
 	for range 5 {
-		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: "wrong", From: home}, secretWord); !errors.Is(err, tokens.ErrLogin) {
+		if err := b.ChangePassword(ctx, tokens.Login{Username: "grace", Password: "wrong", From: home}, secretWord); !errors.Is(
+			err,
+			tokens.ErrLogin,
+		) {
 			t.Fatal(err)
 		}
 	}

@@ -9,12 +9,11 @@ import (
 	"stagedoor/state"
 )
 
-// identity is what a client says of itself: ClientCredentials with the secret
-// hashed.
+// identity is ClientCredentials with the secret hashed.
 type identity struct {
 	id     string
 	secret state.Hash
-	guess  bool // it sent a secret at all
+	guess  bool // the client sent a secret
 	from   netip.Addr
 }
 
@@ -23,33 +22,33 @@ func (c ClientCredentials) identity() *identity {
 }
 
 type (
-	// deciding carries a command, to be answered when it is durable.
+	// deciding carries a command. Its reply is sent when the command is durable.
 	deciding struct {
 		kit.Reply[struct{}]
 		ctx    context.Context
-		client *identity // who must authenticate first; nil: nobody
+		client *identity // the client that must be authenticated first, or nil
 		run    func(*state.Tx) error
-		// refusal is the answer of a command that refuses and changes something.
+		// refusal is the reply of a command that refuses and still changes something.
 		refusal error
 	}
-	// authenticating asks whether a client is who it says.
+	// authenticating asks for the app of a client whose secret is right.
 	authenticating struct {
 		kit.Reply[state.App]
 		client *identity
 	}
-	// admitting asks whether a login may be tried; it is to be settled then.
+	// admitting asks whether a login may be tried. The caller then sends a settling message.
 	admitting struct {
 		kit.Reply[struct{}]
 		subjects []subject
 	}
-	// settling tells how a login ended.
+	// settling reports the outcome of a login.
 	settling struct {
 		subjects []subject
 		outcome  outcome
 	}
 )
 
-// backlog bounds what the actor has not looked at yet.
+// backlog is the number of messages that may wait for the actor.
 const backlog = 4096
 
 func (*deciding) Lane() kit.Lane       { return kit.LaneAcquire }
@@ -57,24 +56,24 @@ func (*authenticating) Lane() kit.Lane { return kit.LaneAcquire }
 func (*admitting) Lane() kit.Lane      { return kit.LaneAcquire }
 func (*settling) Lane() kit.Lane       { return kit.LaneRelease }
 
-// IgnoreDeadLetterLogging marks a message that may find the actor gone.
+// IgnoreDeadLetterLogging implements kit's marker of messages that may arrive after the actor has ended.
 func (*settling) IgnoreDeadLetterLogging() {}
 
-// execute runs the command as the state's writer does, once or several times. Only the last run counts.
+// execute runs the command on the state's writer, once or several times. Only the last run counts.
 func (m *deciding) execute(tx *state.Tx) error {
 	m.refusal = nil
 	if m.ctx.Err() != nil {
-		return context.Cause(m.ctx) // nobody waits for it any more
+		return context.Cause(m.ctx) // the caller has left
 	}
 	err := m.run(tx)
-	if k, ok := err.(*kept); ok {
+	if k, ok := err.(*keptRefusal); ok {
 		m.refusal = k.refusal
 		return nil
 	}
 	return err
 }
 
-// done answers, in the place of state's writer.
+// done sends the reply. The state's writer calls it.
 func (m *deciding) done(err error) {
 	if err == nil {
 		err = m.refusal
@@ -82,14 +81,12 @@ func (m *deciding) done(err error) {
 	m.Resolve(struct{}{}, err)
 }
 
-// kept is what a command returns whose changes are to be kept although it
-// refuses.
-type kept struct{ refusal error }
+// keptRefusal is the error of a command whose changes are committed although it refuses.
+type keptRefusal struct{ refusal error }
 
-func (k *kept) Error() string { return k.refusal.Error() }
+func (k *keptRefusal) Error() string { return k.refusal.Error() }
 
-// decide sends a command through the actor and returns what it returned, once
-// that is durable.
+// decide sends a command through the actor and returns its result once that is durable.
 func decide[T any](ctx context.Context, c *Client, client *identity, cmd func(*state.Tx) (T, error)) (T, error) {
 	var result T
 	m := &deciding{ctx: ctx, client: client}
@@ -99,33 +96,32 @@ func decide[T any](ctx context.Context, c *Client, client *identity, cmd func(*s
 	}
 	if _, err := kit.Ask(ctx, c.system, c.pid, m); err != nil {
 		var none T
-		return none, told(ctx, err)
+		return none, ownError(ctx, err)
 	}
 	return result, nil
 }
 
-// askAdmission asks the limiter to let a login in. It waits for the answer
-// whatever becomes of ctx, it is a matter of microseconds: who left in between
-// would not know whether there is something to settle.
+// askAdmission asks the limiter to admit a login. It waits for the reply even if ctx ends, because a caller that
+// left would not know whether it must report an outcome. The reply takes microseconds.
 func askAdmission(ctx context.Context, c *Client, subjects []subject) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if _, err := kit.Ask(context.WithoutCancel(ctx), c.system, c.pid, &admitting{subjects: subjects}); err != nil {
-		return told(ctx, err)
+		return ownError(ctx, err)
 	}
 	return nil
 }
 
-// do is decide for commands without a result.
+// do is like decide for commands without a result.
 func do(ctx context.Context, c *Client, client *identity, cmd func(*state.Tx) error) error {
 	_, err := decide(ctx, c, client, func(tx *state.Tx) (struct{}, error) { return struct{}{}, cmd(tx) })
 	return err
 }
 
-// told makes one of this package's errors of any error. What the state refuses
-// for reasons of its own is for the log.
-func told(ctx context.Context, err error) error {
+// ownError returns an error of this package for any error. Other errors of the state go to the log with
+// ErrUnavailable.
+func ownError(ctx context.Context, err error) error {
 	var own *Error
 	switch {
 	case errors.As(err, &own):

@@ -9,7 +9,7 @@ import (
 
 // The writer may run a command several times. The refusal of a run whose changes were discarded is not the answer.
 func TestOnlyTheLastRunOfACommandAnswers(t *testing.T) {
-	refusals := []error{&kept{refusal: errors.New("reused")}, nil}
+	refusals := []error{&keptRefusal{refusal: errors.New("reused")}, nil}
 	m := &deciding{ctx: t.Context(), run: func(*state.Tx) error {
 		next := refusals[0]
 		refusals = refusals[1:]

@@ -134,7 +134,10 @@ func TestRegistryIsItsModel(t *testing.T) {
 				}
 			},
 			"wait": func(rt *rapid.T) {
-				b.clock.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 2 * time.Hour, 20 * 24 * time.Hour}).Draw(rt, "time"))
+				b.clock.Add(
+					rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 2 * time.Hour, 20 * 24 * time.Hour}).
+						Draw(rt, "time"),
+				)
 			},
 			"sweep": func(rt *rapid.T) {
 				if _, err := b.state.Sweep(ctx, rapid.IntRange(1, 5).Draw(rt, "limit")); err != nil {

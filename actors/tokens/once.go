@@ -8,19 +8,19 @@ import (
 	"stagedoor/state"
 )
 
-// maxUsed is how many marks a record keeps. A record belongs to one user and one app, so
-// no other user is affected when it is full.
+// maxUsed is the number of marks that a record keeps. A record belongs to one user and one app, so that a full one
+// affects no other user.
 const maxUsed = 100
 
-// Once identifies something that a browser holds and that may be used once.
+// Once identifies a form or link in a browser that may be used once.
 type Once struct {
-	ID      string    // random; "": it may be used any number of times
-	Expires time.Time // when it stops working in any case
+	ID      string    // random; "" means that it may be used any number of times
+	Expires time.Time // the time after which it cannot be used
 }
 
-// use adds a mark to marks, or returns ErrUsed if it is there already. Where there are too
-// many, the one that expires first gives way to a mark without an id, which stands for
-// everything that expires no later: it works no more, used or not.
+// use adds a mark to marks, or returns ErrUsed if it is there already. If there are too many marks, a mark without
+// an id replaces the one that expires first. It stands for everything that expires no later and makes all of that
+// unusable.
 func (o Once) use(marks []state.Used, now time.Time) ([]state.Used, error) {
 	live := slices.DeleteFunc(slices.Clone(marks), func(u state.Used) bool { return !now.Before(u.Expires) })
 	used := func(u state.Used) bool { return u.ID == o.ID || u.ID == "" && !o.Expires.After(u.Expires) }
@@ -36,8 +36,8 @@ func (o Once) use(marks []state.Used, now time.Time) ([]state.Used, error) {
 	return live, nil
 }
 
-// UseTopUpLink marks a top-up link of a grant as used and returns the user whose
-// account it credits. ErrNotFound: the grant was revoked, or its user disabled; ErrUsed.
+// UseTopUpLink marks a top-up link of a grant as used and returns the user whose account it credits. It returns
+// ErrNotFound if the grant was revoked or its user disabled, and ErrUsed.
 func (c *Client) UseTopUpLink(ctx context.Context, grant string, link Once) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
 		g, ok := tx.View().Grant(grant)

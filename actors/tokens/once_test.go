@@ -28,9 +28,9 @@ func TestAnAuthorizationRequestGetsOneCodeAlsoAfterARestart(t *testing.T) {
 	}
 }
 
-// TestMarksOfOneUserAndAppAreBoundedAndHoldUpNobody: however many requests a user
+// TestMarksOfOneUserAndAppAreBoundedAndBlockNoOther: however many requests a user
 // approves, the marks are few, no request gets two codes, and a fresh one gets its code.
-func TestMarksOfOneUserAndAppAreBoundedAndHoldUpNobody(t *testing.T) {
+func TestMarksOfOneUserAndAppAreBoundedAndBlockNoOther(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	a := b.approval()
 	requests := make([]tokens.Once, 300)

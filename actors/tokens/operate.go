@@ -9,16 +9,16 @@ import (
 	"stagedoor/state"
 )
 
-// UserChange is what UpdateUser changes; nil: it stays.
+// UserChange is an update of a user. A nil field stays unchanged.
 type UserChange struct {
 	Email    *string
-	Password *string // all sessions end
-	Status   *int    // StatusDisabled: all sessions end
+	Password *string // ends all sessions
+	Status   *int    // StatusDisabled ends all sessions
 	Admin    *bool
 	Ceiling  CeilingChange
 }
 
-// UpdateUser changes an account: all that is asked or nothing.
+// UpdateUser makes all changes to an account, or none of them.
 func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (User, error) {
 	if change.Email != nil {
 		if err := checkEmail(*change.Email); err != nil {
@@ -61,9 +61,8 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 	})
 }
 
-// KeyChange is what IssueKey and UpdateKey set; nil: it stays, or is as NewKey
-// makes it. What a pointer points at may be nil or zero, for all and for none as
-// in state.Key.
+// KeyChange has the settings of IssueKey and UpdateKey. A nil field stays unchanged, or is the default of NewKey. A
+// field may point at nil or zero, which means all and none as in state.Key.
 type KeyChange struct {
 	Name     *string
 	Scopes   *[]string
@@ -113,20 +112,20 @@ func (b *BudgetChange) check() error {
 	return nil
 }
 
-// apply returns a FieldError if the change names a window and there is no amount that it could be for.
+// apply returns a FieldError if the change names a window without an amount to which it could apply.
 func (b *BudgetChange) apply(to state.Budget) (state.Budget, error) {
 	set(&to.Amount, b.Amount)
 	set(&to.Window, b.Window)
 	if to.Amount == 0 {
 		if b.Window != nil && b.Amount == nil {
-			return to, &FieldError{"budget", "must have an amount: there is none yet that the window could be for"}
+			return to, &FieldError{"budget", "must have an amount: there is none yet to which the window could apply"}
 		}
 		return state.Budget{}, nil
 	}
 	return to, nil
 }
 
-// maxNetworks bounds the allowlist of a key: each request looks through it.
+// maxNetworks is the size of a key's allowlist, which each request searches.
 const maxNetworks = 100
 
 func (k *KeyChange) check(now time.Time) error {
@@ -163,9 +162,13 @@ func set[T any](to, from *T) {
 	}
 }
 
-// IssueKey makes a key as an operator wants it: of a user, or ("") of nobody, who
-// is not charged. The secret is shown once. ErrNotFound: no such user.
-func (c *Client) IssueKey(ctx context.Context, username string, want KeyChange) (secret string, k state.Key, err error) {
+// IssueKey makes a key for an operator. Its user may be "", and then the key is not charged. The secret cannot be
+// read later. It returns ErrNotFound if the user does not exist.
+func (c *Client) IssueKey(
+	ctx context.Context,
+	username string,
+	want KeyChange,
+) (secret string, k state.Key, err error) {
 	now := c.state.View().Now()
 	if err := want.check(now); err != nil {
 		return "", state.Key{}, err
@@ -192,8 +195,8 @@ func (c *Client) IssueKey(ctx context.Context, username string, want KeyChange) 
 	return secret, k, nil
 }
 
-// UpdateKey changes a key as an operator wants it, at once for all requests. ErrNotFound: no such key.
-// ErrInvalid: it was revoked, for good.
+// UpdateKey changes a key for an operator, with effect on all requests at once. It returns ErrNotFound if the key
+// does not exist, and ErrInvalid if it was revoked for good.
 func (c *Client) UpdateKey(ctx context.Context, id string, change KeyChange) (state.Key, error) {
 	if err := change.check(c.state.View().Now()); err != nil {
 		return state.Key{}, err

@@ -50,7 +50,7 @@ func rounds() int {
 }
 
 // B2.
-func TestOneOfManyExchangesWinsAndLosesAllToTheReplays(t *testing.T) {
+func TestOneOfManyExchangesWinsAndReplaysEndItsTokens(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	for range rounds() {
 		code := b.code(t)
@@ -63,7 +63,7 @@ func TestOneOfManyExchangesWinsAndLosesAllToTheReplays(t *testing.T) {
 }
 
 // C2, without a grace.
-func TestOneOfManyRefreshesWinsAndLosesAllToTheReuse(t *testing.T) {
+func TestOneOfManyRefreshesWinsAndReuseEndsItsTokens(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	for range rounds() {
 		pair := b.tokens(t)

@@ -6,12 +6,11 @@ import (
 	"stagedoor/state"
 )
 
-// Refresh rotates a refresh token: as Exchange, and ErrInvalidScope. Scopes
-// below those of the grant narrow the access token only.
+// Refresh rotates a refresh token. It returns the errors of Exchange and ErrInvalidScope. Scopes below those of the
+// grant restrict the access token only.
 //
-// One token of a grant is good at a time. An older one that comes back was
-// copied by somebody, and nobody knows by whom: the grant ends (RFC 9700
-// 4.14.2). Config.RefreshGrace forgives the one before the current.
+// One token of a grant is valid at a time. If an older one is used again, it was copied, and it is unknown by whom,
+// so the grant ends (RFC 9700 4.14.2). Config.RefreshGrace makes an exception for the token before the current one.
 func (c *Client) Refresh(ctx context.Context, r Refresh) (Tokens, error) {
 	client := r.Client.identity()
 	random, err := draw(c.random, 2*entropy)
@@ -57,9 +56,9 @@ func (c *Client) rotate(tx *state.Tx, g state.Grant, r *Refresh, f fresh) (Token
 	return c.issue(tx, g, scopes, f)
 }
 
-// reused decides what an older token of the family is worth: within the grace
-// and before its successor was used the same answer once more, else the end.
-// Of a successor that was used nothing is left: the rotation replaced Previous.
+// reused decides about an older token of the family. Within the grace, and before its successor was used, it gets
+// the same tokens once more. Otherwise the grant ends. After the successor was used, Previous no longer has its
+// tokens.
 func (c *Client) reused(tx *state.Tx, g state.Grant, token string, hash state.Hash, fam family) (Tokens, error) {
 	if !g.Refresh.Previous.Equal(hash) || !tx.Now().Before(g.Refresh.PreviousUntil) {
 		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")

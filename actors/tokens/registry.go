@@ -8,9 +8,8 @@ import (
 	"stagedoor/state"
 )
 
-// registry is the actor. Its fields are touched in Receive only. A restart
-// forgets the limiter's counts, which is all it knows; commands under way are
-// the state's by then and are answered from there.
+// registry is the actor. Only Receive uses its fields. A restart loses the limiter's counts, which are its only
+// state. The state has the commands in progress and answers them.
 type registry struct {
 	state   *state.State
 	now     func() time.Time
@@ -27,12 +26,12 @@ func (r *registry) Receive(c actor.Context) {
 	case *admitting:
 		r.admit(m)
 	case *settling:
-		r.limiter.settle(r.now(), m.outcome, m.subjects...)
+		r.limiter.finish(r.now(), m.outcome, m.subjects...)
 	}
 }
 
-// decide hands a command on. A client that is not who it says goes no further:
-// what it sent is not looked at, so it can't use up somebody's code.
+// decide submits a command, unless its client fails authentication. The command is not looked at then, so that a
+// client cannot use up the code of another.
 func (r *registry) decide(m *deciding) {
 	if m.client != nil {
 		if _, err := r.authenticate(m.client); err != nil {
@@ -45,8 +44,8 @@ func (r *registry) decide(m *deciding) {
 	}
 }
 
-// authenticate also counts who fails. Unknown clients concern nobody but the
-// address; who sent no secret did not guess.
+// authenticate also counts failures. The failure of an unknown client counts only for its address, and a request
+// without a secret is not a guess.
 func (r *registry) authenticate(client *identity) (state.App, error) {
 	app, err := authenticate(r.state.View(), client)
 	if err == nil || !client.guess {
@@ -71,9 +70,8 @@ func (r *registry) admit(m *admitting) {
 	m.Resolve(struct{}{}, nil)
 }
 
-// authenticate finds the app and compares its secret, in the same time whatever
-// comes of it. With ErrInvalidClient it returns the app that was meant, if there
-// is one.
+// authenticate finds the app and compares its secret, in the same time for every result. With ErrInvalidClient it
+// returns the app of the client id, if there is one.
 func authenticate(v state.View, client *identity) (state.App, error) {
 	app, ok := v.AppByClientID(client.id)
 	if good := app.Authenticates(client.secret, v.Now()); !good || !ok || !client.guess || !app.Disabled.IsZero() {

@@ -20,8 +20,7 @@ const (
 	maxRedirect    = 2000
 )
 
-// checkUsername keeps names to letters, digits and a few signs of ASCII: two
-// names that look alike are the same.
+// checkUsername allows letters, digits and a few signs of ASCII only, so that names that look alike are the same.
 func checkUsername(name string) error {
 	if name == "" || len(name) > maxUsername {
 		return &FieldError{"username", "must have 1 to 64 characters"}
@@ -71,17 +70,16 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// isPlain tells whether text is UTF-8 without control characters but those in
-// except.
+// isPlain reports whether text is UTF-8 without control characters other than those in except.
 func isPlain(text, except string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune(except, r)
 	})
 }
 
-// checkRedirect admits what a browser can be sent to with a code: https, or http
-// on loopback (decisions, authorize). It is compared byte by byte later, so
-// whatever URL parsers may disagree about is refused here.
+// checkRedirect allows the URIs to which a browser may be sent with a code, which are https, or http on loopback
+// (decisions, authorize). They are compared byte by byte later, so it refuses everything about which URL parsers may
+// disagree.
 func checkRedirect(uri string) error {
 	refuse := func(rule string) error { return &FieldError{"redirect_uri", rule} }
 	if uri == "" || len(uri) > maxRedirect {
@@ -116,14 +114,13 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback() && !ip.Is4In6()
 }
 
-// ValidChallenge tells whether a code_challenge can be that of S256 (RFC 7636
-// 4.2): 32 bytes in base64url.
+// ValidChallenge reports whether a code_challenge has the form of S256 (RFC 7636 4.2), 32 bytes in base64url.
 func ValidChallenge(challenge string) bool {
 	raw, err := encoding.DecodeString(challenge)
 	return err == nil && len(raw) == 32 && len(challenge) == 43 // the decoder skips line ends
 }
 
-// ValidVerifier tells whether a code_verifier is well-formed (RFC 7636 4.1).
+// ValidVerifier reports whether a code_verifier is well-formed (RFC 7636 4.1).
 func ValidVerifier(verifier string) bool {
 	if len(verifier) < 43 || len(verifier) > 128 {
 		return false

@@ -9,17 +9,16 @@ import (
 const (
 	ScopeProfile = "profile"
 	ScopeBalance = "balance"
-	// ScopeDeveloper is that of developer tokens; no app can be granted it.
+	// ScopeDeveloper is the scope of developer tokens. No app can be granted it.
 	ScopeDeveloper = "developer"
 )
 
-// Scopes returns those an app may ask for, in the order in which they are told.
+// Scopes returns the scopes that an app may request, in the order in which they are listed.
 func Scopes() []string { return []string{ScopeProfile, ScopeBalance} }
 
-// ParseScopes reads a scope parameter: words between single spaces, in any order
-// and any number (RFC 6749 3.3). The result is in the order of Scopes. Absent or
-// empty is nil: the caller decides the default. An unknown word is
-// ErrInvalidScope.
+// ParseScopes reads a scope parameter of words between single spaces, in any order and number (RFC 6749 3.3). The
+// result is in the order of Scopes. It is nil for an empty parameter, whose default the caller decides. An unknown
+// word is ErrInvalidScope.
 func ParseScopes(parameter string) ([]string, error) {
 	if parameter == "" {
 		return nil, nil
@@ -33,17 +32,17 @@ func ParseScopes(parameter string) ([]string, error) {
 	return ordered(words), nil
 }
 
-// FormatScopes is the scope parameter of a list.
+// FormatScopes returns the scope parameter of a list.
 func FormatScopes(scopes []string) string { return strings.Join(scopes, " ") }
 
-// ordered is the known scopes among words, each once.
+// ordered returns the known scopes among words, each once.
 func ordered(words []string) []string {
 	return slices.DeleteFunc(Scopes(), func(s string) bool { return !contains(words, s) })
 }
 
 func contains(list []string, word string) bool { return slices.Contains(list, word) }
 
-// covers tells whether every one of few is among many.
+// covers reports whether all of few are among many.
 func covers(many, few []string) bool {
 	return !slices.ContainsFunc(few, func(s string) bool { return !contains(many, s) })
 }

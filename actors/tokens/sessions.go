@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxSessions is how many logins a user keeps; the oldest goes first.
+	// maxSessions is the number of logins that a user keeps. A further login ends the oldest.
 	maxSessions = 50
-	// seenEvery is how coarse Session.Seen is: each time is a write.
+	// seenEvery is the precision of Session.Seen, because each update is a write.
 	seenEvery = time.Hour
 )
 
@@ -21,11 +21,11 @@ func sessionOf(s state.Session, u state.User) Session {
 	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen}
 }
 
-// Login makes a session. The cookie is shown once: ErrLogin, ErrUserDisabled,
+// Login makes a session and returns its cookie, which cannot be read later. It returns ErrLogin, ErrUserDisabled or
 // *Limited.
 func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, err error) {
 	if len(l.Username) > maxUsername || len(l.Password) > maxPassword {
-		return "", Session{}, ErrLogin // nobody's
+		return "", Session{}, ErrLogin // no user has such a name
 	}
 	u, err := c.admitLogin(ctx, l)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 	return c.openSession(ctx, u)
 }
 
-// admitLogin checks a login if the limiter lets it, and tells it how that ended.
+// admitLogin checks a login if the limiter admits it, and reports the outcome to the limiter.
 func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
 	subjects := loginSubjects(l)
 	if err := askAdmission(ctx, c, subjects); err != nil {
@@ -52,7 +52,7 @@ func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
 	return u, err
 }
 
-// checkLogin takes the same time for a wrong password and an unknown user.
+// checkLogin checks the password. It takes the same time for a wrong password and an unknown user.
 func (c *Client) checkLogin(ctx context.Context, l Login) (state.User, error) {
 	u, _ := c.state.View().UserByName(l.Username)
 	ok, err := c.hasher.Verify(ctx, hashOwner(l), u.Password, l.Password)
@@ -67,8 +67,7 @@ func (c *Client) checkLogin(ctx context.Context, l Login) (state.User, error) {
 	return u, nil
 }
 
-// openSession makes a session for a user as he was when the password was
-// checked: if that has changed meanwhile the check is worth nothing.
+// openSession makes a session for a user whose password was checked. It fails if the password has changed since.
 func (c *Client) openSession(ctx context.Context, checked state.User) (string, Session, error) {
 	cookie, err := kindSession.mint(c.random)
 	if err != nil {
@@ -108,8 +107,8 @@ func addSession(
 	return sessionOf(s, u), tx.PutSession(s)
 }
 
-// Session finds the session of a cookie, else ErrNoSession. Once an hour it
-// notes that it was seen, which is a write; that it could not is no error.
+// Session returns the session of a cookie, or ErrNoSession. Once an hour it stores that the session was seen, and
+// ignores an error of that write.
 func (c *Client) Session(ctx context.Context, cookie string) (Session, error) {
 	hash, ok := kindSession.hashOf(cookie)
 	if !ok {
@@ -149,7 +148,7 @@ func liveSession(v state.View, hash state.Hash) (state.Session, state.User, bool
 	return s, u, ok && s.Live(&u, v.Now())
 }
 
-// Sessions lists a user's live sessions, oldest first.
+// Sessions returns a user's live sessions, oldest first.
 func (c *Client) Sessions(user int64) []Session {
 	v := c.state.View()
 	u, ok := v.User(user)
@@ -160,7 +159,7 @@ func (c *Client) Sessions(user int64) []Session {
 	return each(live, func(s state.Session) Session { return sessionOf(s, u) })
 }
 
-// Logout ends the session of a cookie; an unknown one is no error.
+// Logout ends the session of a cookie. An unknown cookie is no error.
 func (c *Client) Logout(ctx context.Context, cookie string) error {
 	hash, ok := kindSession.hashOf(cookie)
 	if !ok {
@@ -177,7 +176,7 @@ func (c *Client) Logout(ctx context.Context, cookie string) error {
 	})
 }
 
-// EndSession ends one session of a user: ErrNotFound if it is not the user's.
+// EndSession ends one session of a user, or returns ErrNotFound if the user has no such session.
 func (c *Client) EndSession(ctx context.Context, user int64, id string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		for _, s := range tx.View().Sessions(user) {

@@ -7,18 +7,18 @@ import (
 	"crypto/sha256"
 )
 
-// sealSuccessor puts the tokens that replace old into a box that old opens. The
-// store keeps the box and not the key: alone it can give nobody the tokens.
+// sealSuccessor encrypts the tokens that replace old with a key derived from old. The store has the result and not
+// the key, so that the store alone reveals no token.
 func sealSuccessor(old string, f fresh) []byte {
 	aead, err := successorBox(old)
 	if err != nil {
-		return nil // no grace then
+		return nil // there is no grace then
 	}
 	plain := append(append([]byte(nil), f.access...), f.refresh...)
 	return aead.Seal(nil, make([]byte, aead.NonceSize()), plain, f.family[:])
 }
 
-// openSuccessor is the tokens in a box of sealSuccessor.
+// openSuccessor decrypts the result of sealSuccessor.
 func openSuccessor(old string, fam family, box []byte) (fresh, bool) {
 	aead, err := successorBox(old)
 	if err != nil {
@@ -31,7 +31,7 @@ func openSuccessor(old string, fam family, box []byte) (fresh, bool) {
 	return fresh{family: fam, access: plain[:entropy], refresh: plain[entropy:]}, true
 }
 
-// successorBox seals once per key, because a token has one successor: so the
+// successorBox returns the cipher for a token. Each key encrypts once, because a token has one successor, so the
 // nonce may be constant.
 func successorBox(old string) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, []byte(old), nil, "stagedoor refresh successor", 32)

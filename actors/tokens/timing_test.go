@@ -26,7 +26,13 @@ func TestAuthenticationTakesTheSameTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	app, err := state.Do(t.Context(), s, func(tx *state.Tx) (state.App, error) {
-		return tx.AddApp(state.App{ClientID: "ci_known", Secret: state.HashSecret(secret), RedirectURI: "https://app.example.com/cb"})
+		return tx.AddApp(
+			state.App{
+				ClientID:    "ci_known",
+				Secret:      state.HashSecret(secret),
+				RedirectURI: "https://app.example.com/cb",
+			},
+		)
 	})
 	if err != nil {
 		t.Fatal(err)

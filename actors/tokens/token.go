@@ -11,8 +11,7 @@ import (
 	"stagedoor/state"
 )
 
-// kind is the prefix of a token. It lets people and secret scanners see what
-// they have found.
+// kind is the prefix of a token. It tells people and secret scanners what they have found.
 type kind string
 
 const (
@@ -27,21 +26,21 @@ const (
 
 const (
 	entropy  = 32 // random bytes of every token
-	familial = 16 // in front of them, what a code and its refresh tokens share
+	familial = 16 // random bytes before them that a code and its refresh tokens share
 	checkLen = 6  // letters of the checksum
 )
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// format writes a token: prefix, bytes, checksum. The checksum is no secret: it
-// lets garbage be refused before anything is looked up.
+// format writes a token of prefix, bytes and checksum. The checksum is not secret. It lets malformed tokens be
+// refused before a lookup.
 func (k kind) format(raw []byte) string {
 	body := string(k) + encoding.EncodeToString(raw)
 	sum := checksum(body)
 	return body + string(sum[:])
 }
 
-// parse reads what format wrote. Anything else is nil.
+// parse returns the bytes of a token that format wrote, or nil for anything else.
 func (k kind) parse(token string, size int) []byte {
 	if !k.checks(token, size) {
 		return nil
@@ -53,8 +52,8 @@ func (k kind) parse(token string, size int) []byte {
 	return raw
 }
 
-// checks tells whether a token has the right form and checksum. It is enough
-// before a lookup by the hash of all of it.
+// checks reports whether a token has the right form and checksum. A lookup by the hash of the whole token needs no
+// more.
 func (k kind) checks(token string, size int) bool {
 	if len(token) != len(k)+encoding.EncodedLen(size)+checkLen || !strings.HasPrefix(token, string(k)) {
 		return false
@@ -71,15 +70,14 @@ func checksum(s string) (text [checkLen]byte) {
 	return text
 }
 
-// family is what the code and all refresh tokens of one grant begin with. Its
-// hash finds the grant whatever the generation, which is how an old refresh
-// token is told from an invented one. The store knows only the hash: the next
-// token takes the family from the one it replaces.
+// family is the beginning of the code and of all refresh tokens of one grant. Its hash finds the grant for each
+// generation, which distinguishes an old refresh token from an invented one. The store knows only the hash. The next
+// token takes the family from the one that it replaces.
 type family [familial]byte
 
 func (f family) hash() state.Hash { return state.HashSecret(string(f[:])) }
 
-// formatWith makes a token of the family.
+// formatWith writes a token of the family.
 func (k kind) formatWith(f family, random []byte) string {
 	return k.format(append(f[:], random...))
 }
@@ -92,7 +90,7 @@ func (k kind) parseFamily(token string) (family, bool) {
 	return family(raw[:familial]), true
 }
 
-// hashOf is the hash of a well-formed token without a family.
+// hashOf returns the hash of a well-formed token without a family.
 func (k kind) hashOf(token string) (state.Hash, bool) {
 	if !k.checks(token, entropy) {
 		return state.Hash{}, false
@@ -100,7 +98,7 @@ func (k kind) hashOf(token string) (state.Hash, bool) {
 	return state.HashSecret(token), true
 }
 
-// draw reads n random bytes. crypto/rand never fails; another source may end.
+// draw reads n random bytes. crypto/rand never fails, but the source of a test may end.
 func draw(random io.Reader, n int) ([]byte, error) {
 	raw := make([]byte, n)
 	if _, err := io.ReadFull(random, raw); err != nil {
@@ -109,7 +107,7 @@ func draw(random io.Reader, n int) ([]byte, error) {
 	return raw, nil
 }
 
-// mint makes a token without a family.
+// mint returns a new token without a family.
 func (k kind) mint(random io.Reader) (string, error) {
 	raw, err := draw(random, entropy)
 	if err != nil {

@@ -102,8 +102,14 @@ func (b *bench) register(t testing.TB, name, redirect string) (tokens.App, token
 }
 
 func (b *bench) approval() tokens.Approval {
-	return tokens.Approval{User: b.user.ID, AuthTime: b.clock.Now(), ClientID: b.app.ClientID, RedirectURI: b.app.RedirectURI,
-		Scopes: tokens.Scopes(), Consented: true}
+	return tokens.Approval{
+		User:        b.user.ID,
+		AuthTime:    b.clock.Now(),
+		ClientID:    b.app.ClientID,
+		RedirectURI: b.app.RedirectURI,
+		Scopes:      tokens.Scopes(),
+		Consented:   true,
+	}
 }
 
 func (b *bench) code(t testing.TB) string {
@@ -155,7 +161,9 @@ func (b *bench) alive(t testing.TB, pair tokens.Tokens) {
 		t.Errorf("access token: got %+v, %v", a, err)
 	}
 	for i, token := range []string{pair.Access, pair.Refresh} {
-		if got, err := b.Introspect(ctx, b.creds, token); err != nil || !got.Active || got.Refresh != (i == 1) || got.ClientID != b.app.ClientID || got.User != b.user {
+		if got, err := b.Introspect(ctx, b.creds, token); err != nil || !got.Active || got.Refresh != (i == 1) ||
+			got.ClientID != b.app.ClientID ||
+			got.User != b.user {
 			t.Errorf("introspection: got %+v, %v", got, err)
 		}
 	}
@@ -173,7 +181,8 @@ func TestCodeBecomesTokensOfTheDocumentedForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(code, "ac_") || !strings.HasPrefix(pair.Access, "at_") || !strings.HasPrefix(pair.Refresh, "rt_") {
+	if !strings.HasPrefix(code, "ac_") || !strings.HasPrefix(pair.Access, "at_") ||
+		!strings.HasPrefix(pair.Refresh, "rt_") {
 		t.Errorf("got %s, %+v", code, pair)
 	}
 	if pair.ExpiresIn != 7200*time.Second || !slices.Equal(pair.Scopes, []string{"profile", "balance"}) {
@@ -266,7 +275,15 @@ func TestVerifierProvesTheChallenge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := b.Exchange(ctx, tokens.Exchange{Client: b.creds, Code: code, RedirectURI: callback, Verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"})
+	pair, err := b.Exchange(
+		ctx,
+		tokens.Exchange{
+			Client:      b.creds,
+			Code:        code,
+			RedirectURI: callback,
+			Verifier:    "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,10 +332,16 @@ func TestReplayWithoutAuthenticationEndsNothing(t *testing.T) {
 	}
 	wrong := b.creds
 	wrong.Secret = "as_wrong"
-	if _, err := b.Exchange(ctx, tokens.Exchange{Client: wrong, Code: code, RedirectURI: callback}); !errors.Is(err, tokens.ErrInvalidClient) {
+	if _, err := b.Exchange(ctx, tokens.Exchange{Client: wrong, Code: code, RedirectURI: callback}); !errors.Is(
+		err,
+		tokens.ErrInvalidClient,
+	) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.Refresh(ctx, tokens.Refresh{Client: wrong, Token: pair.Refresh}); !errors.Is(err, tokens.ErrInvalidClient) {
+	if _, err := b.Refresh(ctx, tokens.Refresh{Client: wrong, Token: pair.Refresh}); !errors.Is(
+		err,
+		tokens.ErrInvalidClient,
+	) {
 		t.Errorf("got %v", err)
 	}
 	b.alive(t, pair)
@@ -380,11 +403,15 @@ func TestLostAnswerIsGivenOnceMoreWithinTheGrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Access != next.Access || again.Refresh != next.Refresh || !slices.Equal(again.Scopes, next.Scopes) || again.ExpiresIn != 7191*time.Second {
+	if again.Access != next.Access || again.Refresh != next.Refresh || !slices.Equal(again.Scopes, next.Scopes) ||
+		again.ExpiresIn != 7191*time.Second {
 		t.Errorf("got %+v, want %+v nine seconds later", again, next)
 	}
 	_, other := b.register(t, "Other", callback)
-	if _, err := b.Refresh(ctx, tokens.Refresh{Client: other, Token: first.Refresh}); !errors.Is(err, tokens.ErrInvalidGrant) {
+	if _, err := b.Refresh(ctx, tokens.Refresh{Client: other, Token: first.Refresh}); !errors.Is(
+		err,
+		tokens.ErrInvalidGrant,
+	) {
 		t.Errorf("another client: got %v", err)
 	}
 	b.alive(t, next)
@@ -699,7 +726,10 @@ func TestOthersTokensAreNotActive(t *testing.T) {
 			t.Errorf("%.3s: got %+v, %v", token, got, err)
 		}
 	}
-	if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: other.ID, Secret: "x"}, pair.Access); !errors.Is(err, tokens.ErrInvalidClient) {
+	if _, err := b.Introspect(ctx, tokens.ClientCredentials{ID: other.ID, Secret: "x"}, pair.Access); !errors.Is(
+		err,
+		tokens.ErrInvalidClient,
+	) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.refresh(pair.Refresh); err != nil {

@@ -12,10 +12,17 @@ import (
 )
 
 func userOf(u state.User) User {
-	return User{ID: u.ID, Username: u.Username, Email: u.Email, Status: int(u.Status), Admin: u.Admin, Created: u.Created}
+	return User{
+		ID:       u.ID,
+		Username: u.Username,
+		Email:    u.Email,
+		Status:   int(u.Status),
+		Admin:    u.Admin,
+		Created:  u.Created,
+	}
 }
 
-// CreateUser makes an active account. ErrExists: the username is taken.
+// CreateUser makes an active account. It returns ErrExists if the username is taken.
 func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	for _, err := range []error{checkUsername(n.Username), checkEmail(n.Email), checkPassword(n.Password)} {
 		if err != nil {
@@ -23,27 +30,28 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		}
 	}
 	if _, taken := c.state.View().UserByName(n.Username); taken {
-		return User{}, ErrExists // before the work; the command asks again
+		return User{}, ErrExists // saves the hashing; the command checks it again
 	}
 	hash, err := c.hash(ctx, hashedForOperator, n.Password)
 	if err != nil {
 		return User{}, err
 	}
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		u, err := tx.AddUser(state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive, Admin: n.Admin})
+		u, err := tx.AddUser(
+			state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive, Admin: n.Admin},
+		)
 		return userOf(u), err
 	})
 }
 
-// NewPassword makes up a password of 120 bits, to be shown once.
+// NewPassword returns a random password of 120 bits.
 func NewPassword(random io.Reader) (string, error) {
 	const bytes = 15
 	raw, err := draw(random, bytes)
 	return encoding.EncodeToString(raw), err
 }
 
-// SetPassword replaces the password and ends all of the user's sessions. Grants
-// to apps stay.
+// SetPassword replaces the password and ends all of the user's sessions. Grants to apps stay.
 func (c *Client) SetPassword(ctx context.Context, user int64, password string) error {
 	if err := checkPassword(password); err != nil {
 		return err
@@ -60,14 +68,14 @@ func (c *Client) SetPassword(ctx context.Context, user int64, password string) e
 	return err
 }
 
-// ChangePassword is SetPassword for the user, who has to know the old one: ErrLogin,
-// *Limited, and ErrUserDisabled as with Login, which guesses count as.
+// ChangePassword is SetPassword for a user who knows the old password. It returns ErrLogin, *Limited, and
+// ErrUserDisabled as Login does. Wrong passwords count as failed logins.
 func (c *Client) ChangePassword(ctx context.Context, l Login, password string) error {
 	if err := checkPassword(password); err != nil {
 		return err
 	}
 	if len(l.Username) > maxUsername || len(l.Password) > maxPassword {
-		return ErrLogin // nobody's
+		return ErrLogin // no user has such a name
 	}
 	checked, err := c.admitLogin(ctx, l)
 	if err != nil {
@@ -80,7 +88,7 @@ func (c *Client) ChangePassword(ctx context.Context, l Login, password string) e
 	return do(ctx, c, nil, func(tx *state.Tx) error {
 		u, ok := tx.View().User(checked.ID)
 		if !ok || u.Password != checked.Password || !u.Active() {
-			return ErrLogin // changed since it was checked
+			return ErrLogin // the password changed after the check
 		}
 		u.Password = hash
 		u.Epoch++
@@ -96,15 +104,13 @@ func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, 
 	return c.changeUser(ctx, user, func(u *state.User) error { u.Email = email; return nil })
 }
 
-// SetAdmin says whether a user may administer the gateway. It counts at once, in
-// sessions that exist, too.
+// SetAdmin sets whether a user may administer the gateway, with effect on existing sessions at once.
 func (c *Client) SetAdmin(ctx context.Context, user int64, admin bool) (User, error) {
 	return c.changeUser(ctx, user, func(u *state.User) error { u.Admin = admin; return nil })
 }
 
-// SetUserStatus enables or disables an account. While it is disabled its
-// sessions, developer tokens, grants and access tokens are refused; sessions do
-// not come back.
+// SetUserStatus enables or disables an account. While it is disabled, its sessions, developer tokens, grants and
+// access tokens are refused. The sessions end for good.
 func (c *Client) SetUserStatus(ctx context.Context, user int64, status int) (User, error) {
 	if status != StatusActive && status != StatusDisabled {
 		return User{}, &FieldError{"status", "must be 1 (active) or 2 (disabled)"}
@@ -134,7 +140,7 @@ func (c *Client) changeUser(ctx context.Context, id int64, change func(*state.Us
 // User returns an account.
 func (c *Client) User(id int64) (User, error) { return foundUser(c.state.View().User(id)) }
 
-// UserByName finds an account whatever the case of its name.
+// UserByName returns the account of a name without regard to case.
 func (c *Client) UserByName(username string) (User, error) {
 	return foundUser(c.state.View().UserByName(username))
 }
@@ -146,17 +152,17 @@ func foundUser(u state.User, ok bool) (User, error) {
 	return userOf(u), nil
 }
 
-// Users lists at most limit accounts (all if 0) with ids above after.
+// Users returns at most limit accounts with ids above after, or all of them if limit is 0.
 func (c *Client) Users(after int64, limit int) []User {
 	return each(c.state.View().Users(after, limit), userOf)
 }
 
-// hashedForOperator owns the places of passwords that the operator sets.
+// hashedForOperator is the owner of the hashing of passwords that the operator sets.
 const hashedForOperator = "operator"
 
-// hashOwner returns the owner that a login takes a place among the hashed passwords for. A
-// browser that has signed in to the account before counts for the account, so that a flood
-// from its address does not concern it. Other browsers count for their address.
+// hashOwner returns the owner whose share of the password pool a login uses. A browser that has signed in to the
+// account before counts for the account, so that a flood from its address does not delay it. Other browsers count
+// for their address.
 func hashOwner(l Login) string {
 	if l.Device != "" {
 		return "user " + strings.ToLower(l.Username)
@@ -169,14 +175,14 @@ func (c *Client) hash(ctx context.Context, owner, text string) (string, error) {
 	return hash, c.hasherError(ctx, err)
 }
 
-// PasswordPlaces returns the pool of the passwords that are hashed or wait for it.
+// PasswordPlaces returns the pool of passwords that are being hashed or wait for it.
 func (c *Client) PasswordPlaces() *share.Pool { return c.hasher.Places() }
 
-// busyRetry is when a place among the passwords should be free. All that wait are served
-// within half of it.
+// busyRetry is the time after which the password pool should have room. All that wait are served within half of
+// it.
 const busyRetry = time.Second
 
-// hasherError returns the error of this package for one of the hasher.
+// hasherError returns an error of this package for an error of the hasher.
 func (c *Client) hasherError(ctx context.Context, err error) error {
 	var refused *share.Refused
 	switch {
@@ -185,7 +191,7 @@ func (c *Client) hasherError(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		return &Limited{RetryAfter: busyRetry, Busy: refused}
 	}
-	return told(ctx, err)
+	return ownError(ctx, err)
 }
 
 func each[A, B any](list []A, view func(A) B) []B {

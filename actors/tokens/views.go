@@ -11,7 +11,7 @@ const (
 	StatusDisabled = 2
 )
 
-// User is an account as others may see it. Its money is not here.
+// User is an account without its money.
 type User struct {
 	ID       int64
 	Username string
@@ -21,45 +21,44 @@ type User struct {
 	Created  time.Time
 }
 
-// Active tells whether the account may be used.
+// Active reports whether the account may be used.
 func (u *User) Active() bool { return u.Status == StatusActive }
 
-// NewUser is what CreateUser wants.
+// NewUser describes an account for CreateUser.
 type NewUser struct {
-	Username string // 1 to 64 letters, digits and ._@+- ; unique whatever the case
+	Username string // 1 to 64 letters, digits and ._@+- ; unique without regard to case
 	Email    string // may be empty
 	Password string // 8 to 512 bytes
 	Admin    bool   // may administer the gateway
 }
 
-// Login is what a sign-in form carries.
+// Login has the fields of a sign-in form.
 type Login struct {
 	Username string
 	Password string
-	From     netip.Addr // who asks; the zero Addr is one more address
-	// Device names a browser that is known to have signed in to this account before; "":
-	// the browser is not known. It is the caller's to be sure of that.
+	From     netip.Addr // the client's address; the zero Addr counts as one more address
+	// Device names a browser that has signed in to this account before, or is "" for an unknown browser. The
+	// caller must have verified it.
 	Device string
 }
 
-// Session is a login in a browser. ID is not the cookie and may be shown; it is
-// the thing to bind CSRF tokens to.
+// Session is a login in a browser. ID is not the cookie and may be shown. CSRF tokens are bound to it.
 type Session struct {
 	ID      string
 	User    User
-	Created time.Time // when the password was typed
+	Created time.Time // when the password was entered
 	Expires time.Time
-	Seen    time.Time // to the hour
+	Seen    time.Time // rounded to the hour
 }
 
-// DeveloperToken lets programs register apps for a user (decisions,
-// DEVELOPER_TOKEN). Its scope is always ScopeDeveloper.
+// DeveloperToken lets programs register apps for a user (decisions, DEVELOPER_TOKEN). Its scope is always
+// ScopeDeveloper.
 type DeveloperToken struct {
 	ID      string
 	User    int64
 	Name    string
 	Created time.Time
-	Revoked time.Time // zero: it is not
+	Revoked time.Time // zero if it is not revoked
 }
 
 // App is a registered OAuth client (imagegen-and-oauth.md 2.2).
@@ -71,13 +70,12 @@ type App struct {
 	Description string
 	RedirectURI string // compared byte by byte
 	Created     time.Time
-	Disabled    time.Time // zero: it is not
-	// PreviousSecretUntil is when the secret before the last rotation ends; zero:
-	// there is none.
+	Disabled    time.Time // zero if it is enabled
+	// PreviousSecretUntil is the end of the secret before the last rotation, or zero if there is none.
 	PreviousSecretUntil time.Time
 }
 
-// NewApp is what RegisterApp wants.
+// NewApp describes an app for RegisterApp.
 type NewApp struct {
 	Owner       int64
 	Name        string // 1 to 100 characters
@@ -85,52 +83,52 @@ type NewApp struct {
 	RedirectURI string // https, or http on loopback; at most 2000 bytes
 }
 
-// Approval is a user's yes to an app, or the request to go by an earlier yes.
+// Approval is a user's consent to an app, or a request to use an earlier consent.
 type Approval struct {
 	User        int64
-	AuthTime    time.Time // when the user typed the password: Session.Created
+	AuthTime    time.Time // when the user entered the password: Session.Created
 	ClientID    string
 	RedirectURI string
 	Scopes      []string // from ParseScopes
-	Challenge   string   // PKCE code_challenge, S256; "": none
-	// Request is the authorization request, which gets one code.
+	Challenge   string   // PKCE code_challenge of S256, or ""
+	// Request is the authorization request, which gets at most one code.
 	Request Once
-	// Consented: the user just said yes to exactly this, on the consent page or
-	// by typing credentials on a sign-in page that named app, host and scopes.
-	// Otherwise an earlier yes must cover it, else it is ErrConsentRequired.
+	// Consented is set if the user just consented to exactly this, on the consent page or by typing
+	// credentials on a sign-in page that named app, host and scopes. Otherwise an earlier consent must cover
+	// it, else the error is ErrConsentRequired.
 	Consented bool
 }
 
-// ClientCredentials are how an app authenticates.
+// ClientCredentials authenticate an app.
 type ClientCredentials struct {
 	ID, Secret string
 	From       netip.Addr
 }
 
-// Exchange is the token request with a code.
+// Exchange is a token request with a code.
 type Exchange struct {
 	Client      ClientCredentials
 	Code        string
 	RedirectURI string
-	Verifier    string // PKCE code_verifier; "": none
+	Verifier    string // PKCE code_verifier, or ""
 }
 
-// Refresh is the token request with a refresh token.
+// Refresh is a token request with a refresh token.
 type Refresh struct {
 	Client ClientCredentials
 	Token  string
-	Scopes []string // nil: those of the grant
+	Scopes []string // nil means those of the grant
 }
 
-// Tokens are the answer to both (imagegen-and-oauth.md 2.3).
+// Tokens are the reply to Exchange and Refresh (imagegen-and-oauth.md 2.3).
 type Tokens struct {
 	Access    string
-	ExpiresIn time.Duration // whole seconds
+	ExpiresIn time.Duration // in whole seconds
 	Refresh   string
 	Scopes    []string
 }
 
-// Access is what a live access token stands for.
+// Access describes a live access token.
 type Access struct {
 	User    User
 	App     int64
@@ -139,14 +137,13 @@ type Access struct {
 	Expires time.Time
 }
 
-// Allows tells whether the token has the scope.
+// Allows reports whether the token has the scope.
 func (a *Access) Allows(scope string) bool { return contains(a.Scopes, scope) }
 
-// Introspection is what a client learns of its own token (RFC 7662). All but
-// Active is zero if that is false.
+// Introspection describes a client's own token (RFC 7662). All other fields are zero if Active is false.
 type Introspection struct {
 	Active   bool
-	Refresh  bool // a refresh token
+	Refresh  bool // it is a refresh token
 	ClientID string
 	User     User
 	Scopes   []string
@@ -161,8 +158,8 @@ type Grant struct {
 	App     App
 	Scopes  []string
 	Created time.Time
-	Used    time.Time // when tokens were last issued
+	Used    time.Time // when tokens were issued last
 	Expires time.Time
-	// Consented: the user said yes to this one; else it went by an earlier yes.
+	// Consented is set if the user consented to this grant, and not set if an earlier consent covered it.
 	Consented bool
 }
