@@ -139,7 +139,7 @@ var abuses = []attack{
 	}},
 	{"4.2", "a flood of authorization requests", []string{
 		"http/oauth TestAFloodOfRequestsEndsNobodysSignIn",
-		"http/web/portal TestAFloodOfFormsOfOneUserForgetsNobodyElses",
+		"http/web/portal TestAFloodOfFormsOfOneUserForgetsNoFormOfAnother",
 		"http/web/browser TestSealedTextsOpenInTheirBrowserForTheirPurposeAndInTimeOnly",
 	}},
 	{"4.3", "wrong passwords that lock a user out", []string{

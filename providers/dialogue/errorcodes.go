@@ -281,9 +281,11 @@ func UpstreamUnreachable(cause error, timedOut bool) *Error {
 }
 
 // UpstreamAuth returns the 502 for a provider that refused the gateway's key. The client cannot
-// change that, so it does not get the provider's own status.
+// change that, so it does not get the provider's own status, and a retry does not help.
 func UpstreamAuth(cause error) *Error {
-	return upstreamFault("upstream_auth_error", "the upstream provider refused the gateway's credentials", cause)
+	e := upstreamFault("upstream_auth_error", "the upstream provider refused the gateway's credentials", cause)
+	e.NoRetry = true
+	return e
 }
 
 func upstreamFault(code, message string, cause error) *Error {

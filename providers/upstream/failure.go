@@ -132,8 +132,7 @@ func Refused(client dialogue.Traits, status int, h http.Header, decoded *dialogu
 		what != badContent && (status == 401 || status == 402 || status == 403):
 		f.Class = Credential
 		logged := e // for the log, which no key may get into either
-		*f.Err = dialogue.Error{Status: 502, Type: dialogue.TypeAPI, Code: "upstream_auth_error", NoRetry: true,
-			Message: "the upstream provider refused the gateway's credentials", Cause: &logged}
+		*f.Err = *dialogue.UpstreamAuth(&logged)
 	case what == longPrompt, what == largeBody, what == badContent: // the request is at fault, whatever the status
 	case status == 429 && what == rateLimited:
 		f.Class = RateLimited
