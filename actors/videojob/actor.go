@@ -15,72 +15,71 @@ import (
 	"stagedoor/state"
 )
 
-// message is anything a job's actor or their parent accept besides the library's
-// own. The set is closed, and only pointers are in it.
+// message is a message that a job's actor or its parent accepts, besides those of the library. The set is closed and
+// contains only pointer types.
 type message interface{ videoMessage() }
 
-// begin asks the parent for the actor of a job whose record is there.
-type begin struct {
+// startJob asks the parent to start the actor of a job that has a record.
+type startJob struct {
 	kit.Reply[struct{}]
 	run *run
 }
 
-func (*begin) videoMessage() {}
+func (*startJob) videoMessage() {}
 
-// adopted asks the parent whether the jobs of earlier processes have their actors.
+// adopted asks the parent whether the jobs of earlier processes have actors.
 type adopted struct{ kit.Reply[struct{}] }
 
 func (*adopted) videoMessage() {}
 
-// stepped is the last act of a step.
+// stepped reports the result of a step, which has ended.
 type stepped struct {
 	video state.Video
-	// unsaved: the record does not say yet what video says.
+	// unsaved is set if the record does not have the content of video yet.
 	unsaved bool
-	// hanging: what was interrupted still is, see recovered.
+	// hanging is set if it is still unknown whether an interrupted action was done; see recovered.
 	hanging bool
-	// stale: somebody else has written the record.
+	// stale is set if another actor has written the record.
 	stale bool
-	// again is when the same is to be tried once more; 0: go on at once.
+	// again is the time after which to repeat the step; 0 means the next step at once.
 	again time.Duration
-	// asked is how long the provider wants to be left alone.
+	// asked is the time after which the provider wants to be polled again.
 	asked time.Duration
-	// misses is how often in a row the provider did not know the job.
+	// misses counts polls in a row in which the provider did not know the job.
 	misses int
-	// err is what the client is told of a submission that was refused.
+	// err is the client's error for a submission that was refused.
 	err *dialogue.Error
 }
 
 func (*stepped) videoMessage() {}
 
-// hurried tells that an operator has ended the job: the next step need not be waited
-// for.
-type hurried struct{}
+// cancelled reports that an operator has ended the job, so that the next step starts at once.
+type cancelled struct{}
 
-func (*hurried) videoMessage() {}
+func (*cancelled) videoMessage() {}
 
-// IgnoreDeadLetterLogging: the job may just have ended by itself.
-func (*hurried) IgnoreDeadLetterLogging() {}
+// IgnoreDeadLetterLogging marks a message that may arrive after the job has ended.
+func (*cancelled) IgnoreDeadLetterLogging() {}
 
-// IgnoreDeadLetterLogging: a stopping actor does not wait for its step, whose
-// record is written all the same.
+// IgnoreDeadLetterLogging marks a message that may arrive late, because a stopping actor does not wait for its step.
+// The step writes its record anyway.
 func (*stepped) IgnoreDeadLetterLogging() {}
 
-var _, _, _, _ message = (*begin)(nil), (*adopted)(nil), (*stepped)(nil), (*hurried)(nil)
+var _, _, _, _ message = (*startJob)(nil), (*adopted)(nil), (*stepped)(nil), (*cancelled)(nil)
 
-// run is what the incarnations of a job's actor share with whoever began it.
+// run is shared by the incarnations of a job's actor and the caller that started the job.
 type run struct {
-	id     string
-	after  time.Duration // until the first step
-	begun  atomic.Bool   // there was an incarnation before
-	known  bool          // the job is from an earlier process
-	told   atomic.Bool   // nobody waits, or the answer is decided
-	answer chan answer
+	id       string
+	after    time.Duration // until the first step
+	begun    atomic.Bool   // an earlier incarnation existed
+	known    bool          // an earlier process started the job
+	answered atomic.Bool   // the reply is decided, or the client has left
+	answer   chan answer
 
-	// ended ends when an operator ends the job, with the cause.
+	// ended ends with the cause when an operator ends the job.
 	ended context.Context
 	end   context.CancelCauseFunc
-	shown *flow.Request // the actor's; nil: not yet, or not any more
+	shown *flow.Request // used by the actor only; nil before and after the job is shown
 }
 
 func newRun(id string) *run {
@@ -94,11 +93,11 @@ type answer struct {
 	err   error
 }
 
-// claim takes the right to decide what the client is told. Whoever gets it from
-// the waiting client must send an answer.
-func (r *run) claim() bool { return !r.told.Swap(true) }
+// claim returns true to the first caller only, which may decide the reply. If the waiting client lost the claim, a
+// reply will come.
+func (r *run) claim() bool { return !r.answered.Swap(true) }
 
-// reply answers, if the client still waits or claimed says that it does.
+// reply sends the reply to the client. The caller must have claimed it.
 func (r *run) reply(v state.Video, err error) {
 	select {
 	case r.answer <- answer{v, err}:
@@ -106,8 +105,7 @@ func (r *run) reply(v state.Video, err error) {
 	}
 }
 
-// job is the control plane of one video that has not ended. Its state is private
-// to Receive, and a step's while that runs.
+// job is the actor of one video that has not ended. Its state is private to Receive, and to the step while that runs.
 type job struct {
 	svc   *Service
 	run   *run
@@ -115,9 +113,9 @@ type job struct {
 
 	video   state.Video
 	unsaved bool
-	// hanging: a step was interrupted, see recovered.
+	// hanging is described at stepped.hanging.
 	hanging bool
-	// stepping: a step is under way.
+	// stepping is set while a step runs.
 	stepping bool
 	polls    int
 	misses   int
@@ -134,7 +132,7 @@ func (j *job) Receive(c actor.Context) {
 			j.show(c.Self())
 			j.wait(j.run.after)
 		}
-	case *hurried:
+	case *cancelled:
 		if !j.stepping {
 			j.wait(0)
 		}
@@ -153,12 +151,12 @@ func (j *job) Receive(c actor.Context) {
 	case *actor.Stopped:
 		j.hide()
 		if j.run.claim() {
-			j.run.reply(j.video, nil) // the record goes on
+			j.run.reply(j.video, nil) // the job continues from its record after a restart
 		}
 	}
 }
 
-// load reads the record. False: there is nothing left to do.
+// load reads the record. It returns false if there is nothing left to do.
 func (j *job) load(c actor.Context) bool {
 	v, ok := j.svc.State.View().AnyVideo(j.run.id)
 	if !ok || v.Final() {
@@ -169,7 +167,7 @@ func (j *job) load(c actor.Context) bool {
 	return true
 }
 
-// reload goes on from the record, as after a restart.
+// reload continues from the record, as after a restart.
 func (j *job) reload(c actor.Context) {
 	j.hanging, j.stepping = true, false
 	if j.load(c) {
@@ -183,9 +181,17 @@ func (j *job) wait(d time.Duration) {
 	j.timer.Wake(now, now.Add(d))
 }
 
-// step starts the next step beside the actor.
+// step starts the next step on a goroutine of its own.
 func (j *job) step(c actor.Context) {
-	s := &step{svc: j.svc, run: j.run, base: j.video, video: j.video, unsaved: j.unsaved, hanging: j.hanging, misses: j.misses}
+	s := &step{
+		svc:     j.svc,
+		run:     j.run,
+		base:    j.video,
+		video:   j.video,
+		unsaved: j.unsaved,
+		hanging: j.hanging,
+		misses:  j.misses,
+	}
 	j.stepping = true
 	j.svc.System.Go(c.Self(), "video step", s.perform)
 }
@@ -205,9 +211,9 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 	j.follow()
 	switch {
 	case j.video.Final():
-		j.end(c)
+		j.finish(c)
 	case j.run.ended.Err() != nil && !j.unsaved && next(&j.video) != settle:
-		j.wait(0) // to end it, whatever it waits for
+		j.wait(0) // ends the job now, whatever it waits for
 	case m.again > 0:
 		j.wait(m.again)
 	case next(&j.video) != poll:
@@ -221,8 +227,8 @@ func (j *job) stepped(c actor.Context, m *stepped) {
 	}
 }
 
-// end is the last of a job. What it was is in its record.
-func (j *job) end(c actor.Context) {
+// finish replies to the client and stops the actor. The record has the result.
+func (j *job) finish(c actor.Context) {
 	j.conclude()
 	switch {
 	case j.err != nil:

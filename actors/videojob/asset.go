@@ -12,8 +12,8 @@ import (
 	"stagedoor/state"
 )
 
-// Content opens content of a job that has completed. The caller closes it.
-// byteRange is a Range header's value or "". Errors are *dialogue.Error.
+// Content opens the content of a job that has completed, and the caller closes it. byteRange is the value of a Range
+// header or "". Errors are *dialogue.Error.
 func (s *Service) Content(
 	ctx context.Context,
 	v *state.Video,
@@ -35,7 +35,7 @@ func (s *Service) Content(
 	case err != nil:
 		return nil, upstream.CancelledBy(err).Err
 	}
-	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // unless it was released with what it was used for
+	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // does nothing after a release with an outcome
 	content, err := p.Video.Content(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID, variant, byteRange)
 	switch {
 	case err == nil, errors.Is(err, video.ErrJobNotFound), errors.Is(err, video.ErrNoVariant):
@@ -58,14 +58,13 @@ func contentError(err error) error {
 	return failure(err).Err
 }
 
-// Expired is the error of content that is gone (wire/videos.md 5).
+// Expired returns the error for content that has expired (wire/videos.md 5).
 func Expired() *dialogue.Error {
 	return dialogue.VideoExpired()
 }
 
-// Delete makes a job that has ended nobody's, and then has its provider delete
-// it, too. A job that has not ended is state.ErrExists, one that is gone
-// state.ErrNotFound.
+// Delete removes a finished job from its owner and then asks its provider to delete it too. It returns
+// state.ErrExists if the job has not ended, and state.ErrNotFound if it was deleted before.
 func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) error {
 	gone, err := state.Do(ctx, s.State, func(tx *state.Tx) (state.Video, error) {
 		v, ok := tx.View().Video(id, owner)
@@ -84,7 +83,7 @@ func (s *Service) Delete(ctx context.Context, id string, owner state.Owner) erro
 	return err
 }
 
-// forget deletes a job at its provider. One that stays there expires.
+// forget deletes a job at its provider. A job that stays there expires.
 func (s *Service) forget(ctx context.Context, v *state.Video) {
 	p, ok := s.Providers(v.Provider)
 	if !ok || p.Video == nil {

@@ -14,8 +14,7 @@ import (
 	"stagedoor/state"
 )
 
-// Codes of failures that are the gateway's own. The set of a failed job's codes is
-// open (wire/videos.md 4).
+// Codes of the gateway's own failures. The set of codes of failed jobs is open (wire/videos.md 4).
 const (
 	codeLost       = "upstream_lost"
 	codeSubmission = "submission_lost"
@@ -23,7 +22,7 @@ const (
 	codeFailed     = "video_generation_failed"
 )
 
-// action is what a job needs next.
+// action is the kind of the next step of a job.
 type action uint8
 
 const (
@@ -33,7 +32,7 @@ const (
 	nothing
 )
 
-// next is what a job in this state needs.
+// next returns the action that a job in this state needs.
 func next(v *state.Video) action {
 	switch v.Phase {
 	case state.VideoAccepted, state.VideoSubmitting:
@@ -46,34 +45,33 @@ func next(v *state.Video) action {
 	return nothing
 }
 
-// taken is a job whose submission begins. It is written before anybody is asked.
+// taken returns the job as its submission begins. It is written before the provider is called.
 func taken(v state.Video) state.Video {
 	v.Phase = state.VideoSubmitting
 	v.Attempts++
 	return v
 }
 
-// untaken is a job that was submitted and that its provider surely has not taken.
+// untaken returns a job that was submitted and that its provider certainly did not accept.
 func untaken(v state.Video) state.Video {
 	v.Phase = state.VideoAccepted
 	return v
 }
 
-// submitted is a job that its provider has taken.
+// submitted returns a job that its provider has accepted.
 func submitted(v state.Video, id string, s video.Status, now time.Time) state.Video {
 	v.Phase, v.UpstreamID = state.VideoQueued, id
 	v.Spec, v.Files = nil, nil
 	return observed(v, s, now)
 }
 
-// How long content is offered if its provider does not say, and at most: the record
-// stays for as long.
+// The lifetime of content if the provider does not report one, and its maximum. The record stays as long.
 const (
 	contentLife = 24 * time.Hour
 	mostLife    = 366 * 24 * time.Hour
 )
 
-// expiry is when the content of a job goes that is completed now.
+// expiry returns when the content of a job expires that completes now.
 func expiry(said, now time.Time) time.Time {
 	if said.IsZero() {
 		return now.Add(contentLife)
@@ -84,11 +82,11 @@ func expiry(said, now time.Time) time.Time {
 	return said
 }
 
-// mostProgress is what a job has made that has not ended.
+// mostProgress is the highest percentage of a job that has not ended.
 const mostProgress = 99
 
-// observed is a job of which its provider says s. Nothing goes back, and words
-// that say nothing change nothing (faults.md U46).
+// observed returns the job after its provider reported s. Progress never decreases, and unknown words change nothing
+// (faults.md U46).
 func observed(v state.Video, s video.Status, now time.Time) state.Video {
 	switch s.State {
 	case video.Completed:
@@ -140,7 +138,7 @@ func lengthOf(v *state.Video) ledger.VideoLength {
 	return l
 }
 
-// failed is a job that comes to nothing. Its money is to be given back.
+// failed returns a job that failed. Its hold is to be released.
 func failed(v state.Video, code, message string, now time.Time) state.Video {
 	if code == "" {
 		code = codeFailed
@@ -153,18 +151,17 @@ func failed(v state.Video, code, message string, now time.Time) state.Video {
 	return v
 }
 
-// late is a job that is not waited for any longer.
+// late returns a job that passed its deadline.
 func late(v state.Video, now time.Time) state.Video {
 	return failed(v, codeDeadline, "the video was not finished in time", now)
 }
 
-// lost is a job that its provider does not know any more.
+// lost returns a job that its provider no longer knows.
 func lost(v state.Video, now time.Time) state.Video {
 	return failed(v, codeLost, "the upstream provider does not know the video any more", now)
 }
 
-// settled is a job that has ended and whose money is where it belongs. Its record
-// may go after keep.
+// settled returns a job that has ended and whose hold was settled. Its record may be removed after keep.
 func settled(v state.Video, cost int64, now time.Time, keep time.Duration) state.Video {
 	v.Phase, v.Cost = state.VideoCompleted, cost
 	if v.Error != nil {
@@ -186,9 +183,8 @@ func settled(v state.Video, cost int64, now time.Time, keep time.Duration) state
 // remembered is how long the record of a deleted job is kept.
 const remembered = time.Hour
 
-// recovered is a job whose step was interrupted: nobody can say whether what it
-// had begun was done. One that was being submitted is submitted once more only
-// where that cannot make a second one (decisions.md "Videos").
+// recovered returns a job whose step was interrupted, so that it is unknown whether the action was done. A submission
+// is repeated only where that cannot make a second video (decisions.md "Videos").
 func recovered(v state.Video, idempotent bool, now time.Time) state.Video {
 	if v.Phase == state.VideoSubmitting && !idempotent {
 		return failed(v, codeSubmission, "the gateway was interrupted while the video was submitted: "+
@@ -197,20 +193,19 @@ func recovered(v state.Video, idempotent bool, now time.Time) state.Video {
 	return v
 }
 
-// refusal is what follows a submission that failed.
+// refusal is the decision after a submission that failed.
 type refusal struct {
-	// again: it is tried once more, after wait. reached: the provider may have the
-	// job all the same.
+	// again is set if the submission is repeated after wait. reached is set if the provider may have the job
+	// nevertheless.
 	again, reached bool
 	wait           time.Duration
-	// err is why the job fails, if it does.
+	// err is the error of the job if it fails.
 	err *dialogue.Error
 }
 
-// refused decides after a submission that failed. What surely has not reached the
-// provider is tried until the deadline; what may have reached it only under the
-// same idempotency key. o is what the gate learned of it: where a key was refused and
-// another one is free, the gate is told that only this call failed.
+// refused decides after a submission that failed. A submission that certainly did not reach the provider is repeated
+// until the deadline, any other one only under the same idempotency key. o is the outcome for the limiter. If one key
+// was refused and another one is free, the limiter learns only that this call failed.
 func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refusal {
 	f, known := classified(err)
 	if !known {
@@ -236,12 +231,12 @@ func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refus
 	return refusal{err: f.Err}
 }
 
-// unknownFate is the error of a submission that may have reached the provider.
+// unknownFate returns the error of a submission that may have reached the provider.
 func unknownFate(cause error) *dialogue.Error {
 	return dialogue.SubmissionUnknown(codeSubmission, cause)
 }
 
-// classified is err as the upstream client classifies it, if it does.
+// classified returns the *upstream.Failure of err, if it has one.
 func classified(err error) (*upstream.Failure, bool) {
 	var f *upstream.Failure
 	var told *dialogue.Error
@@ -256,8 +251,7 @@ func classified(err error) (*upstream.Failure, bool) {
 	return nil, false
 }
 
-// failure is err as the upstream client classifies it. What it does not classify
-// may have reached the provider.
+// failure returns the *upstream.Failure of err. An error without one may have reached the provider.
 func failure(err error) *upstream.Failure {
 	if f, known := classified(err); known {
 		return f
@@ -265,7 +259,7 @@ func failure(err error) *upstream.Failure {
 	return upstream.Broken(err)
 }
 
-// codeOf is the code of an error as a failed job tells it.
+// codeOf returns the code of an error for the record of a failed job.
 func codeOf(e *dialogue.Error) string {
 	if e.Code == nil {
 		return ""
@@ -294,8 +288,8 @@ func backoff(first, longest time.Duration, n int) time.Duration {
 	return time.Duration(d)
 }
 
-// pollWait is how long a provider is left alone after n polls. What it asks for
-// counts; jitter, from 0 to 1, keeps jobs that began together apart.
+// pollWait returns the time after n polls until the next one, which is at least what the provider asked for. jitter,
+// from 0 to 1, separates jobs that began together.
 func pollWait(n int, asked time.Duration, jitter float64) time.Duration {
 	wait := backoff(firstWait, longestWait, n)
 	if asked > 0 {
@@ -304,9 +298,8 @@ func pollWait(n int, asked time.Duration, jitter float64) time.Duration {
 	return wait + time.Duration(jitter*float64(wait)/5)
 }
 
-// spread is when the first step of a job is due that an earlier process began,
-// the nth of all that were found: those of which something hangs in the air
-// first, and the polls of many not all at once.
+// spread returns the time until the first step of the nth job of an earlier process. Jobs with an interrupted action
+// come first, and the polls of many jobs are spread.
 func spread(v *state.Video, n int) time.Duration {
 	const each, most = 20 * time.Millisecond, 30 * time.Second
 	if next(v) != poll {

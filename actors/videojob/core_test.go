@@ -45,10 +45,12 @@ func TestObserved(t *testing.T) {
 		if got.Phase != c.phase || got.Progress != c.progress {
 			t.Errorf("%s: %s, %d %%", c.name, got.Phase, got.Progress)
 		}
-		if (got.Error != nil) != (c.code != "") || got.Error != nil && (got.Error.Code != c.code || got.Error.Message == "") {
+		if (got.Error != nil) != (c.code != "") ||
+			got.Error != nil && (got.Error.Code != c.code || got.Error.Message == "") {
 			t.Errorf("%s: %+v", c.name, got.Error)
 		}
-		if ended := got.Phase == state.VideoFinalizing; ended != got.Completed.Equal(at) || ended && c.code == "" && got.Expires.IsZero() {
+		if ended := got.Phase == state.VideoFinalizing; ended != got.Completed.Equal(at) ||
+			ended && c.code == "" && got.Expires.IsZero() {
 			t.Errorf("%s: completed %s, expires %s", c.name, got.Completed, got.Expires)
 		}
 	}
@@ -73,11 +75,18 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 		{video.Remix, 40, 40, 40, 40, 120, 40},
 		{video.Edit, 40, 40, 121, 121, 120, 40},
 	} {
-		before := state.Video{Phase: state.VideoInProgress, Operation: string(c.operation), Size: "720x1280", Seconds: c.seconds, Billable: c.billable}
+		before := state.Video{
+			Phase:     state.VideoInProgress,
+			Operation: string(c.operation),
+			Size:      "720x1280",
+			Seconds:   c.seconds,
+			Billable:  c.billable,
+		}
 		s := video.Status{State: video.Completed, Seconds: c.total, Size: video.Size{Width: 1280, Height: 720}}
 		v := observed(before, s, at)
 		l := lengthOf(&v)
-		if l.Asked != c.billable || l.Reported != c.reported || l.Most != c.most || v.Seconds != c.shown || v.Size != "1280x720" {
+		if l.Asked != c.billable || l.Reported != c.reported || l.Most != c.most || v.Seconds != c.shown ||
+			v.Size != "1280x720" {
 			t.Errorf("%s of %d s, %d of them new, reported as %d s: got %+v and %d s of %s",
 				c.operation, c.seconds, c.billable, c.total, l, v.Seconds, v.Size)
 		}
@@ -85,17 +94,37 @@ func TestTheReportedLengthIsTheWholeVideos(t *testing.T) {
 }
 
 func TestSettledIsWhatWasObserved(t *testing.T) {
-	v := settled(observed(state.Video{Phase: state.VideoInProgress}, video.Status{State: video.Completed, Expires: at.Add(time.Hour)}, at), 7, at, time.Minute)
-	if v.Phase != state.VideoCompleted || v.Progress != 100 || v.Cost != 7 || !v.Until.Equal(at.Add(time.Hour+time.Minute)) {
+	v := settled(
+		observed(
+			state.Video{Phase: state.VideoInProgress},
+			video.Status{State: video.Completed, Expires: at.Add(time.Hour)},
+			at,
+		),
+		7,
+		at,
+		time.Minute,
+	)
+	if v.Phase != state.VideoCompleted || v.Progress != 100 || v.Cost != 7 ||
+		!v.Until.Equal(at.Add(time.Hour+time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 	// A provider that says "for ever" does not have the record kept for ever.
-	v = settled(observed(state.Video{Phase: state.VideoInProgress}, video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)}, at), 7, at, time.Minute)
+	v = settled(
+		observed(
+			state.Video{Phase: state.VideoInProgress},
+			video.Status{State: video.Completed, Expires: at.AddDate(7000, 0, 0)},
+			at,
+		),
+		7,
+		at,
+		time.Minute,
+	)
 	if last := at.Add(mostLife); !v.Expires.Equal(last) || !v.Until.Equal(last.Add(time.Minute)) {
 		t.Errorf("for ever: %+v", v)
 	}
 	v = settled(late(state.Video{Phase: state.VideoInProgress, Progress: 30}, at), 0, at, time.Minute)
-	if v.Phase != state.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline || !v.Until.Equal(at.Add(time.Minute)) {
+	if v.Phase != state.VideoFailed || v.Progress != 30 || v.Error.Code != codeDeadline ||
+		!v.Until.Equal(at.Add(time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 }
@@ -124,7 +153,7 @@ func TestRecovered(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	told := &dialogue.Error{Status: 400, Code: "told"}
+	denied := &dialogue.Error{Status: 400, Code: "denied"}
 	for _, c := range []struct {
 		class       upstream.Class
 		keys, no    string // what follows with and without idempotency keys
@@ -138,12 +167,17 @@ func TestRefused(t *testing.T) {
 		{class: upstream.MaybeSent, keys: "again", no: codeSubmission, reached: true},
 		{class: upstream.TimedOut, keys: "again", no: codeSubmission, reached: true},
 		{class: upstream.Cancelled, keys: "again", no: codeSubmission, reached: true},
-		{class: upstream.Transient, keys: "again", no: "told", reached: true},
-		{class: upstream.CallerFault, keys: "told", no: "told"},
-		{class: upstream.Credential, keys: "told", no: "told"},
+		{class: upstream.Transient, keys: "again", no: "denied", reached: true},
+		{class: upstream.CallerFault, keys: "denied", no: "denied"},
+		{class: upstream.Credential, keys: "denied", no: "denied"},
 	} {
 		for idempotent, want := range map[bool]string{true: c.keys, false: c.no} {
-			r := refused(&upstream.Failure{Class: c.class, Err: told, RetryAfter: c.rate}, idempotent, 1, throttle.Outcome{Kind: throttle.KindOf(c.class), RetryAfter: c.rate})
+			r := refused(
+				&upstream.Failure{Class: c.class, Err: denied, RetryAfter: c.rate},
+				idempotent,
+				1,
+				throttle.Outcome{Kind: throttle.KindOf(c.class), RetryAfter: c.rate},
+			)
 			got := "again"
 			if !r.again {
 				got = codeOf(r.err)
@@ -154,13 +188,14 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, idempotent := range []bool{true, false} {
-		if r := refused(errors.New("odd"), idempotent, 1, throttle.Outcome{}); r.again || codeOf(r.err) != codeSubmission {
+		if r := refused(errors.New("odd"), idempotent, 1, throttle.Outcome{}); r.again ||
+			codeOf(r.err) != codeSubmission {
 			t.Errorf("an error of no class: %+v", r)
 		}
 	}
 }
 
-func TestPollWaitGrowsAndListens(t *testing.T) {
+func TestPollWaitGrowsAndFollowsTheProvider(t *testing.T) {
 	last := time.Duration(0)
 	for n := range 30 {
 		wait := pollWait(n, 0, 0)

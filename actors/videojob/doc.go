@@ -1,17 +1,15 @@
-// Package videojob makes videos: one supervised actor for each job that has not
-// ended, and nothing but a record for those that have.
+// Package videojob makes videos. Each job that has not ended has one supervised actor and a record, and a job that has
+// ended has only the record.
 //
-//	door ── Create ──> record (accepted) ──> job actor ── starts ──> step
-//	                                         job actor <── stepped ── step
+//	handler ── Create ──> record (accepted) ──> job actor ── starts ──> step
+//	                                            job actor <── stepped ── step
 //
-// What happens to a job is decided by pure functions over its record (core.go).
-// A step is one of them with what it needs of the world: submit to the provider,
-// ask how the job stands, settle its money. It runs beside the actor, writes the
-// record, and only then tells: what a client sees is durable. The actor decides
-// when the next step is due and holds nothing that the record does not, so that a
-// new incarnation, in this process or the next, goes on from the record
+// Pure functions over the record decide what happens to a job (core.go). A step executes one decision, which is to
+// submit to the provider, to poll it, or to settle the money. It runs beside the actor, writes the record and then
+// reports to the actor, so that everything a client sees is durable. The actor decides when the next step is due. It
+// has no state that the record lacks, so a new incarnation, in this process or the next, continues from the record
 // (actors.md 8, decisions.md "Videos").
 //
-// Whoever watches a job watches its record (state.WatchVideo): there is one poll
-// of the provider however many watch.
+// Clients watch the record of a job (state.WatchVideo), so that the provider is polled once for any number of
+// clients.
 package videojob

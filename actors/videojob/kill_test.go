@@ -11,10 +11,10 @@ import (
 	"stagedoor/state/journal"
 )
 
-// The process is killed right after each thing that it makes durable, and around
-// the call that makes the video. The next one ends the job: made once, or failed
-// and free where nobody can know.
-func TestNoKillMakesAVideoTwiceOrLosesIt(t *testing.T) {
+// The process is killed after each commit, and before and after the call that makes the video. The next
+// process ends the job. The video was made once, or the job failed and cost nothing where the result is
+// unknown.
+func TestAKillNeitherRepeatsNorLosesAVideo(t *testing.T) {
 	phase := func(name string) func(*process) {
 		return func(p *process) {
 			p.disk.killed = func(op journal.Op) bool { return contains(op, journal.Job, `"phase":"`+name+`"`) }
@@ -57,7 +57,7 @@ func TestNoKillMakesAVideoTwiceOrLosesIt(t *testing.T) {
 					first.credit()
 					c.kill(first)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					_, _, _ = first.svc.Create(ctx, order("a cat")) // whatever is told, the process is dead
+					_, _, _ = first.svc.Create(ctx, newRequest("a cat")) // the process is dead, so its result does not count
 					cancel()
 					kittest.Pass(2 * time.Minute)
 					first.disk.mu.Lock()
@@ -117,7 +117,7 @@ func judge(t *testing.T, p *process, never, lost bool) {
 	p.books(4 * second)
 }
 
-// A process that stops lets a submission end, and asks nobody twice.
+// A process that stops lets a submission end, and no provider is asked twice.
 func TestAStopLosesNoSubmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, v := journal.NewMemory(), newVendor()
@@ -127,7 +127,7 @@ func TestAStopLosesNoSubmission(t *testing.T) {
 		first.credit()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		job, _, err := first.svc.Create(ctx, order("a cat"))
+		job, _, err := first.svc.Create(ctx, newRequest("a cat"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,18 +9,17 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// restartAlways treats the jobs' failures: an actor is restarted, with back-off
-// and without end, and goes on from its record. It holds money and somebody's
-// video.
+// restartAlways restarts the actors of jobs with back-off and without a limit, because each holds money and owes its
+// owner a video. They continue from their records.
 func restartAlways(system *kit.System) *kit.Backoff {
 	return &kit.Backoff{Initial: 200 * time.Millisecond, Max: 30 * time.Second, Report: func(f kit.Failure) {
-		system.Logger().Error("video job failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
+		system.Logger().
+			Error("video job failed", "actor", f.Child, "reason", f.Reason, "failures", f.Count, "restart_in", f.Delay)
 	}}
 }
 
-// parent spawns the jobs' actors and supervises them. Each of its incarnations
-// goes on with all that have not ended, since those of the one before it are
-// stopped.
+// parent starts the jobs' actors and supervises them. Each incarnation of it adopts all jobs that have not ended,
+// because the actors of the earlier one were stopped.
 type parent struct {
 	svc  *Service
 	live map[string]string // jobs by the id of their actor
@@ -34,8 +33,8 @@ func (p *parent) Receive(c actor.Context) {
 		p.adopt(c)
 	case *adopted:
 		m.Resolve(struct{}{}, nil)
-	case *begin:
-		p.begin(c, m)
+	case *startJob:
+		p.startJob(c, m)
 	case *actor.Terminated:
 		p.svc.slots.release(p.live[m.Who.GetId()])
 		delete(p.live, m.Who.GetId())
@@ -45,7 +44,7 @@ func (p *parent) Receive(c actor.Context) {
 
 func (p *parent) count() { p.svc.live.Store(int64(len(p.live))) }
 
-// adopt goes on with the jobs that have not ended.
+// adopt starts actors for the jobs that have not ended.
 func (p *parent) adopt(c actor.Context) {
 	view := p.svc.State.View()
 	p.svc.slots.releaseEnded(func(id string) bool {
@@ -57,7 +56,7 @@ func (p *parent) adopt(c actor.Context) {
 		p.svc.slots.adopt(unfinished[n].ID, unfinished[n].Owner)
 		r := newRun(unfinished[n].ID)
 		r.known, r.after = true, spread(&unfinished[n], n)
-		r.told.Store(true)
+		r.answered.Store(true)
 		if err := p.spawn(c, r); err != nil {
 			p.svc.System.Logger().Error("video job not adopted", "video", r.id, "cause", err)
 		}
@@ -68,8 +67,8 @@ func (p *parent) adopt(c actor.Context) {
 	p.count()
 }
 
-// begin contains a panic: a restart would stop the jobs that are under way.
-func (p *parent) begin(c actor.Context, m *begin) {
+// startJob contains a panic, because a restart of the parent would stop all other jobs.
+func (p *parent) startJob(c actor.Context, m *startJob) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			m.Resolve(struct{}{}, fmt.Errorf("spawn panicked: %T", reason))
@@ -79,7 +78,11 @@ func (p *parent) begin(c actor.Context, m *begin) {
 }
 
 func (p *parent) spawn(c actor.Context, r *run) error {
-	props := p.svc.System.Props("video", func() actor.Actor { return &job{svc: p.svc, run: r} }, kit.WithSupervisor(restartAlways(p.svc.System)))
+	props := p.svc.System.Props(
+		"video",
+		func() actor.Actor { return &job{svc: p.svc, run: r} },
+		kit.WithSupervisor(restartAlways(p.svc.System)),
+	)
 	pid, err := p.svc.System.SpawnChild(c, props, "v")
 	if err == nil {
 		p.live[pid.GetId()] = r.id

@@ -26,25 +26,25 @@ import (
 	"stagedoor/state/share"
 )
 
-// Provider is a provider as far as videos are concerned.
+// Provider has the parts of a provider that the jobs use.
 type Provider struct {
 	Gate  *throttle.Client
-	Video video.Upstream // nil: it makes none
-	// Judge says what the gate learns of a failed call for a model: of a refusal of one key
-	// nothing while another key can be used. nil: only the failure's class counts.
+	Video video.Upstream // nil if it makes no videos
+	// Judge returns how the limiter counts a failed call for a model. The refusal of one key does not count while
+	// another key can be used. If Judge is nil, only the class of the failure counts.
 	Judge func(f *upstream.Failure, model string, now time.Time) (throttle.Kind, time.Duration)
 }
 
-// Config are the times of jobs.
+// Config sets the times of jobs.
 type Config struct {
-	// Deadline is how long a job may take from its creation on. 0: 30 minutes.
+	// Deadline is the longest time of a job from its creation. 0 means 30 minutes.
 	Deadline time.Duration
-	// Keep is how long the record of a job that has ended is kept, after its
-	// content has expired. 0: 30 days.
+	// Keep is the time for which the record of a finished job stays after its content has expired. 0 means 30
+	// days.
 	Keep time.Duration
-	// Wait is how long Create waits for the provider to take a job. 0: 15 s.
+	// Wait is the time for which Create waits for the provider to accept a job. 0 means 15 s.
 	Wait time.Duration
-	// Most is how many jobs may be under way. 0: 4096.
+	// Most is the number of jobs in flight. 0 means 4096.
 	Most int
 }
 
@@ -69,40 +69,44 @@ type Options struct {
 	State  *state.State
 	Ledger *ledger.Client
 	Now    func() time.Time
-	// Providers finds those of the configuration in force; false: there is none.
+	// Providers returns a provider of the current configuration, or false.
 	Providers func(name string) (Provider, bool)
-	// Flow shows jobs under way to those who look; nil: nobody can.
+	// Flow, if not nil, shows jobs in flight to administrators.
 	Flow *flow.Registry
-	// Files are where uploads wait for the submission.
+	// Files keeps uploads until the submission.
 	Files  *blobs.Store
 	Config Config
 }
 
-// Service makes videos. Safe for concurrent use.
+// Service makes videos. It is safe for concurrent use.
 type Service struct {
 	Options
 	parent    *actor.PID
-	live      atomic.Int64 // actors there are; the parent's
+	live      atomic.Int64 // number of actors, set by the parent
 	slots     *slots
 	telemetry atomic.Pointer[telemetry.Telemetry]
-	making    sync.Map // by owner and key, a channel that is closed when the job is made
+	making    sync.Map // by owner and idempotency key, a channel that is closed when the job was made
 }
 
-// New starts the service, and goes on with the jobs of earlier processes.
+// New starts the service and continues the jobs of earlier processes.
 func New(o Options) (*Service, error) {
 	o.Config = o.Config.filled()
 	s := &Service{Options: o, slots: newSlots(int64(o.Config.Most))}
 	var err error
-	props := o.System.Props("videos", func() actor.Actor { return &parent{svc: s} }, kit.WithSupervisor(restartAlways(o.System)))
+	props := o.System.Props(
+		"videos",
+		func() actor.Actor { return &parent{svc: s} },
+		kit.WithSupervisor(restartAlways(o.System)),
+	)
 	if s.parent, err = o.System.SpawnUnique(props, "videos"); err != nil {
 		return nil, err
 	}
-	// A job that is created while earlier ones are looked for would be taken for one.
+	// A job that is created during the search for earlier ones would be taken for one of them.
 	_, err = kit.Ask(context.Background(), o.System, s.parent, &adopted{})
 	return s, err
 }
 
-// Keeps claims the holds of jobs that have not ended, for ledger.Recover.
+// Keeps returns a function for ledger.Recover that reports whether a hold belongs to a job that has not ended.
 func Keeps(s *state.State) func(state.Hold) bool {
 	return func(h state.Hold) bool {
 		v, ok := s.View().AnyVideo(h.Receipt.Request)
@@ -110,15 +114,14 @@ func Keeps(s *state.State) func(state.Hold) bool {
 	}
 }
 
-// Order is a job that a client asks for.
-type Order struct {
-	// Video says whose it is, what it is called and what is asked for: Owner, Key,
-	// Account, Operation, Model, Prompt, Size, Seconds, RemixedFrom, Extensions,
-	// Billable, Files, Once and Asked. The rest is filled in.
+// Request is a job that a client asks for.
+type Request struct {
+	// Video has the owner and the wishes of the client: Owner, Key, Account, Operation, Model, Prompt, Size,
+	// Seconds, RemixedFrom, Extensions, Billable, Files, Once and Asked. Create fills in the rest.
 	Video state.Video
-	// Spec is what the provider is asked for, without the model.
+	// Spec is the request to the provider without the model.
 	Spec video.Spec
-	// Plan are the candidates; the first one that can is taken.
+	// Plan has the candidates. The first one that can do the job is used.
 	Plan []catalog.Candidate
 }
 
@@ -128,26 +131,24 @@ var (
 	errSwept = errors.New("the key was used for a job whose record is gone")
 )
 
-// Create begins a job. It returns when the provider has taken it, has refused it,
-// which is the error and leaves no job, or has been silent for a while; the job
-// goes on then, as it does when ctx ends. A *share.Refused is the error of a job for
-// which there is no room. again tells that the client had begun
-// it before under the same key.
-func (s *Service) Create(ctx context.Context, o *Order) (v state.Video, again bool, err error) {
+// Create starts a job. It returns when the provider has accepted the job or refused it, or after Config.Wait. The job
+// continues in the last case, and if ctx ends. A refusal is the error and leaves no job. If there is no room for the
+// job, the error is a *share.Refused. again is set if the client started this job before under the same key.
+func (s *Service) Create(ctx context.Context, o *Request) (v state.Video, again bool, err error) {
 	if v, again, err = s.record(ctx, o); err != nil || again {
 		return v, again, err
 	}
-	return s.begin(ctx, v)
+	return s.startJob(ctx, v)
 }
 
-// record makes the record of a job, unless it was made before.
-func (s *Service) record(ctx context.Context, o *Order) (v state.Video, again bool, err error) {
-	leave, err := s.enter(ctx, &o.Video)
+// record makes the record of a job unless it exists.
+func (s *Service) record(ctx context.Context, o *Request) (v state.Video, again bool, err error) {
+	leave, err := s.lockKey(ctx, &o.Video)
 	if err != nil {
 		return v, false, err
 	}
 	defer leave()
-	if v, again, err = s.once(s.State.View(), &o.Video); again || err != nil {
+	if v, again, err = s.findByKey(s.State.View(), &o.Video); again || err != nil {
 		return v, again, onceRefusal(err)
 	}
 	v, err = s.prepare(o)
@@ -165,9 +166,9 @@ func (s *Service) record(ctx context.Context, o *Order) (v state.Video, again bo
 	return kept, again, err
 }
 
-// enter lets one at a time make a job under the same key of a client's: of two
-// that come at once the second would need money for a job that it will not get.
-func (s *Service) enter(ctx context.Context, v *state.Video) (leave func(), err error) {
+// lockKey lets one request at a time make a job under an idempotency key of a client. Without it, the second of two
+// parallel requests would need money for a job that it will not get.
+func (s *Service) lockKey(ctx context.Context, v *state.Video) (leave func(), err error) {
 	if v.Once == "" {
 		return func() {}, nil
 	}
@@ -186,8 +187,8 @@ func (s *Service) enter(ctx context.Context, v *state.Video) (leave func(), err 
 	}
 }
 
-// once finds the job that was begun under the same key.
-func (s *Service) once(view state.View, v *state.Video) (state.Video, bool, error) {
+// findByKey returns the job that was started under the same idempotency key.
+func (s *Service) findByKey(view state.View, v *state.Video) (state.Video, bool, error) {
 	if v.Once == "" {
 		return state.Video{}, false, nil
 	}
@@ -218,7 +219,7 @@ func onceRefusal(err error) error {
 }
 
 // prepare chooses the provider and fills in the record.
-func (s *Service) prepare(o *Order) (state.Video, error) {
+func (s *Service) prepare(o *Request) (state.Video, error) {
 	v := o.Video
 	c, err := s.choose(o)
 	if err != nil {
@@ -242,8 +243,8 @@ func (s *Service) prepare(o *Order) (state.Video, error) {
 	return v, nil
 }
 
-// choose takes the first candidate whose provider can do what is asked for.
-func (s *Service) choose(o *Order) (*catalog.Candidate, error) {
+// choose returns the first candidate whose provider can do the job.
+func (s *Service) choose(o *Request) (*catalog.Candidate, error) {
 	reachable := false
 	for i := range o.Plan {
 		p, ok := s.Providers(o.Plan[i].Provider.Name)
@@ -257,11 +258,15 @@ func (s *Service) choose(o *Order) (*catalog.Candidate, error) {
 	if !reachable {
 		return nil, dialogue.Invalid("model", "makes no videos here: its provider is of another kind")
 	}
-	return nil, dialogue.BadField("model", "unsupported_operation", "its provider cannot "+string(o.Spec.Operation)+" videos")
+	return nil, dialogue.BadField(
+		"model",
+		"unsupported_operation",
+		"its provider cannot "+string(o.Spec.Operation)+" videos",
+	)
 }
 
-// accept holds the money and then keeps the record. A crash in between leaves a
-// hold without a job, which the next start releases.
+// accept holds the money and then writes the record. A crash in between leaves a hold without a job, which the next
+// start releases.
 func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, again bool, err error) {
 	var hold *ledger.Hold
 	if v.Account != "" {
@@ -272,7 +277,7 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 		}
 	}
 	kept, err = state.Do(context.WithoutCancel(ctx), s.State, func(tx *state.Tx) (state.Video, error) {
-		before, found, err := s.once(tx.View(), &v)
+		before, found, err := s.findByKey(tx.View(), &v)
 		if again = found; found || err != nil {
 			return before, err
 		}
@@ -290,11 +295,11 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 	return kept, again, nil
 }
 
-// begin has the job's actor spawned and waits for what becomes of the submission.
-func (s *Service) begin(ctx context.Context, v state.Video) (state.Video, bool, error) {
+// startJob starts the job's actor and waits for the result of the submission.
+func (s *Service) startJob(ctx context.Context, v state.Video) (state.Video, bool, error) {
 	r := newRun(v.ID)
-	// Whoever leaves does not take the job along.
-	_, err := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &begin{run: r})
+	// The job continues if its client leaves.
+	_, err := kit.Ask(context.WithoutCancel(ctx), s.System, s.parent, &startJob{run: r})
 	if err != nil {
 		return s.withdraw(v, err)
 	}
@@ -315,9 +320,8 @@ func (s *Service) begin(ctx context.Context, v state.Video) (state.Video, bool, 
 	return v, false, nil
 }
 
-// withdraw takes back a job whose actor could not begin: its client is told so and
-// asks again. The next start settles it. One that is gone on with all the same, by an
-// actor that was adopted meanwhile, is the client's.
+// withdraw removes a job whose actor could not start. Its client gets an error and may ask again, and the next start
+// settles the job. If an adopted actor has continued the job meanwhile, the client gets the job.
 func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error) {
 	_, err := state.Do(context.Background(), s.State, func(tx *state.Tx) (state.Video, error) {
 		now, ok := tx.View().AnyVideo(v.ID)
@@ -335,8 +339,7 @@ func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error
 	return v, false, shuttingDown(cause)
 }
 
-// decided waits for an answer that is on its way: a refusal is told when its money
-// is back.
+// decided waits for a reply that was claimed. A refusal is sent after its hold was released.
 func (s *Service) decided(r *run, v state.Video) (state.Video, bool, error) {
 	patience := time.NewTimer(s.Config.Wait)
 	defer patience.Stop()
@@ -348,14 +351,14 @@ func (s *Service) decided(r *run, v state.Video) (state.Video, bool, error) {
 	}
 }
 
-// Slots returns the pool of jobs under way, for metrics.
+// Slots returns the pool of jobs in flight, for metrics.
 func (s *Service) Slots() *share.Pool { return s.slots.pool }
 
-// InFlight is how many jobs are under way.
+// InFlight returns the number of jobs in flight.
 func (s *Service) InFlight() int { return int(s.live.Load()) }
 
-// open opens an upload for a submission.
-func (s *Service) open(id string) (io.ReadCloser, error) {
+// openUpload opens an uploaded file for a submission.
+func (s *Service) openUpload(id string) (io.ReadCloser, error) {
 	file, _, err := s.Files.Open(blobs.ID(id), s.Now())
 	return file, err
 }

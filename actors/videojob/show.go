@@ -12,33 +12,44 @@ import (
 	"stagedoor/state"
 )
 
-// What operators see of a job is its record: the phase it says, the progress it says,
-// from the job's creation on, whichever process that was in.
+// Administrators see a job as its record describes it, from the job's creation on, in whatever process that was.
 
-// shape is what the clients of jobs speak.
+// shape is the shape that clients of jobs use.
 const shape = "videos"
 
-// phases are what the states of a job are to those who look, as its client sees them.
-// Money is moved within moments, so that is none of its own.
+// phases maps the phase of a job to the one that administrators see. Settling takes moments, so it is not a phase of
+// its own.
 var phases = map[state.VideoPhase]flow.Phase{state.VideoAccepted: flow.Queued, state.VideoSubmitting: flow.Queued,
 	state.VideoQueued: flow.Queued, state.VideoInProgress: flow.Making}
 
-// show shows the job, unless an incarnation before did.
+// show makes the job visible, unless an earlier incarnation did.
 func (j *job) show(self *actor.PID) {
 	v := &j.video
 	if j.run.shown == nil {
 		system := j.svc.System
-		j.run.shown = j.svc.Flow.Begin(context.Background(), flow.About{ID: v.ID, Shape: shape, Model: v.Model, Key: v.Key, Owner: string(v.Owner), Work: true, Job: true, Since: v.Created},
+		j.run.shown = j.svc.Flow.Begin(
+			context.Background(),
+			flow.About{
+				ID:    v.ID,
+				Shape: shape,
+				Model: v.Model,
+				Key:   v.Key,
+				Owner: string(v.Owner),
+				Work:  true,
+				Job:   true,
+				Since: v.Created,
+			},
 			func(cause error) {
 				j.run.end(cause)
-				system.Send(self, &hurried{})
-			})
+				system.Send(self, &cancelled{})
+			},
+		)
 		j.run.shown.Attempt(&catalog.Candidate{Provider: &catalog.Provider{Name: v.Provider}, Model: v.UpstreamModel})
 	}
 	j.follow()
 }
 
-// follow shows where the job is by now.
+// follow updates the phase and the progress.
 func (j *job) follow() {
 	r := j.run.shown
 	if r == nil {
@@ -53,7 +64,7 @@ func (j *job) follow() {
 // conclude shows how the job ended.
 func (j *job) conclude() {
 	result := flow.Result{Usage: dialogue.NoUsage, Reason: string(j.video.Phase)}
-	if fault := j.video.Error; fault != nil { // of which nobody was told a status
+	if fault := j.video.Error; fault != nil { // the record has no status
 		result.Fail(dialogue.FailedJob(fault.Code, fault.Message))
 	}
 	result.Fail(j.err)
@@ -61,14 +72,14 @@ func (j *job) conclude() {
 	j.run.shown = nil
 }
 
-// hide takes a job away that has not ended: another incarnation goes on with it.
+// hide removes a job that has not ended and that another incarnation continues.
 func (j *job) hide() {
 	j.run.shown.Leave()
 	j.run.shown = nil
 }
 
-// endedByHand fails a job that an operator does not want. Its provider is asked to
-// stop; one that does not makes it for nobody.
+// endedByHand fails a job that an operator has ended and asks its provider to stop. If the provider does not stop, its
+// video is not used.
 func (s *step) endedByHand() {
 	upstream := s.video
 	told, ok := errors.AsType[*dialogue.Error](context.Cause(s.run.ended))
@@ -77,6 +88,10 @@ func (s *step) endedByHand() {
 	}
 	s.fail(told)
 	if s.save(); !s.unsaved && upstream.UpstreamID != "" {
-		s.svc.System.Go(s.svc.parent, "delete video", func(ctx context.Context) any { s.svc.forget(ctx, &upstream); return nil })
+		s.svc.System.Go(
+			s.svc.parent,
+			"delete video",
+			func(ctx context.Context) any { s.svc.forget(ctx, &upstream); return nil },
+		)
 	}
 }

@@ -36,10 +36,12 @@ func (p *process) ended() flow.Result {
 
 func TestJobsAreShownWithPhaseAndProgress(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		v := p.create(order("a cat"))
+		v := p.create(newRequest("a cat"))
 		got := p.shown()
 		if got.ID != v.ID || !got.Job || got.Phase != flow.Queued || got.Model != "video-2" || got.Upstream != "sora-2" || got.Provider != "vendor" ||
-			got.Key != "key_1" || !got.Began.Equal(v.Created) || got.Progress != 0 {
+			got.Key != "key_1" ||
+			!got.Began.Equal(v.Created) ||
+			got.Progress != 0 {
 			t.Errorf("shown as %+v", got)
 		}
 		var seen []flow.Phase
@@ -71,7 +73,7 @@ func TestJobsOfAnEarlierProcessAreShownFromTheirBeginning(t *testing.T) {
 		store, vendor := journal.NewMemory(), newVendor()
 		first := start(t, store, vendor, nil)
 		first.credit()
-		v := first.create(order("a cat"))
+		v := first.create(newRequest("a cat"))
 		kittest.Pass(10 * time.Second)
 		first.end()
 		if n := len(first.flow.Active(nil)); n != 0 || first.flow.Totals().Ended != 0 {
@@ -79,7 +81,8 @@ func TestJobsOfAnEarlierProcessAreShownFromTheirBeginning(t *testing.T) {
 		}
 		next := start(t, store, vendor, nil)
 		kittest.Pass(5 * time.Second)
-		if got := next.shown(); got.ID != v.ID || got.Phase != flow.Making || !got.Began.Equal(v.Created) || got.Progress == 0 {
+		if got := next.shown(); got.ID != v.ID || got.Phase != flow.Making || !got.Began.Equal(v.Created) ||
+			got.Progress == 0 {
 			t.Errorf("shown as %+v", got)
 		}
 		kittest.Pass(time.Minute)
@@ -108,7 +111,7 @@ func TestJobsEndByHand(t *testing.T) {
 				if c.before != nil {
 					c.before(p)
 				}
-				v := p.create(order("a cat"))
+				v := p.create(newRequest("a cat"))
 				if c.after != nil {
 					c.after(p)
 				}
@@ -119,7 +122,8 @@ func TestJobsEndByHand(t *testing.T) {
 				}
 				kittest.Quiesce()
 				now := p.look(v.ID)
-				if now.Phase != state.VideoFailed || now.Error.Code != "cancelled_by_operator" || time.Since(begin) > time.Second {
+				if now.Phase != state.VideoFailed || now.Error.Code != "cancelled_by_operator" ||
+					time.Since(begin) > time.Second {
 					t.Errorf("%v later it is %s, %+v", time.Since(begin), now.Phase, now.Error)
 				}
 				if r := p.ended(); r.Status != 502 || r.Code != "cancelled_by_operator" {
@@ -130,7 +134,8 @@ func TestJobsEndByHand(t *testing.T) {
 				}
 				kittest.Pass(time.Minute)
 				p.books(0)
-				if gone := slices.Contains(p.vendor.gone, now.UpstreamID); gone != c.remote || p.vendor.made() != c.made {
+				if gone := slices.Contains(p.vendor.gone, now.UpstreamID); gone != c.remote ||
+					p.vendor.made() != c.made {
 					t.Errorf("deleted at its provider: %v, made %d", gone, p.vendor.made())
 				}
 			})
@@ -138,22 +143,22 @@ func TestJobsEndByHand(t *testing.T) {
 	}
 }
 
-// A client that still waits for its job to be taken is told, and has no job.
+// A client that still waits for the provider gets an error and has no job.
 func TestAJobThatIsEndedBeforeItIsTakenIsItsClientsError(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		p.gate.Pause()
-		told := make(chan error)
+		replied := make(chan error)
 		go func() {
-			_, _, err := p.svc.Create(t.Context(), order("a cat"))
-			told <- err
+			_, _, err := p.svc.Create(t.Context(), newRequest("a cat"))
+			replied <- err
 		}()
 		kittest.Pass(time.Second)
 		if err := p.flow.Cancel(p.shown().ID); err != nil {
 			t.Fatal(err)
 		}
-		err, ok := errors.AsType[*dialogue.Error](<-told)
+		err, ok := errors.AsType[*dialogue.Error](<-replied)
 		if !ok || err.Code != "cancelled_by_operator" || !err.NoRetry {
-			t.Errorf("told %v", err)
+			t.Errorf("got the error %v", err)
 		}
 		if list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10}); len(list) != 0 {
 			t.Errorf("%d jobs are left", len(list))

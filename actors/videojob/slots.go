@@ -7,8 +7,8 @@ import (
 	"stagedoor/state/share"
 )
 
-// slots are the places of jobs under way. A job has one from before its record is
-// written until its actor has ended, however many incarnations that has.
+// slots are the places of jobs in flight. A job has one from before its record is written until its actor has ended,
+// through all incarnations.
 type slots struct {
 	pool *share.Pool
 
@@ -20,7 +20,7 @@ func newSlots(most int64) *slots {
 	return &slots{pool: share.New(share.Videos, most, 1), jobs: make(map[string]state.Owner)}
 }
 
-// take gives a new job its slot, or returns a *share.Refused.
+// take gives a new job a slot, or returns a *share.Refused.
 func (s *slots) take(id string, owner state.Owner) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *slots) take(id string, owner state.Owner) error {
 	return nil
 }
 
-// adopt gives a job that has begun a slot, unless it has one.
+// adopt gives a job that exists already a slot, unless it has one.
 func (s *slots) adopt(id string, owner state.Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *slots) release(id string) {
 	}
 }
 
-// releaseEnded gives back the slots of jobs that ended without their parent's notice.
+// releaseEnded gives back the slots of jobs that ended without the parent's notice.
 func (s *slots) releaseEnded(ended func(id string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,12 @@ func call(hook func() error) error {
 func (v *vendor) Supports(o video.Operation) bool { return v.supports == nil || v.supports(o) }
 func (v *vendor) Idempotent() bool                { return v.idempotent }
 
-func (v *vendor) Submit(ctx context.Context, key string, spec *video.Spec, open video.Opener) (string, video.Status, error) {
+func (v *vendor) Submit(
+	ctx context.Context,
+	key string,
+	spec *video.Spec,
+	open video.Opener,
+) (string, video.Status, error) {
 	if err := call(v.before); err != nil {
 		return "", video.Status{}, err
 	}
@@ -84,8 +89,12 @@ func (v *vendor) Submit(ctx context.Context, key string, spec *video.Spec, open 
 	if !v.idempotent {
 		once = ""
 	}
-	id, err := v.engine.Submit(ctx, once, job.Spec{Model: spec.Model, Prompt: spec.Prompt, Width: spec.Size.Width, Height: spec.Size.Height,
-		Seconds: spec.Seconds, Faults: v.faults})
+	id, err := v.engine.Submit(
+		ctx,
+		once,
+		job.Spec{Model: spec.Model, Prompt: spec.Prompt, Width: spec.Size.Width, Height: spec.Size.Height,
+			Seconds: spec.Seconds, Faults: v.faults},
+	)
 	if err == nil {
 		err = call(v.after)
 	}
@@ -198,10 +207,12 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	must(err)
 	p.gate, err = throttle.Spawn(p.sys, "p/vendor", throttle.Config{})
 	must(err)
-	p.svc, err = videojob.New(videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files, Flow: p.flow,
-		Providers: func(name string) (videojob.Provider, bool) {
-			return videojob.Provider{Gate: p.gate, Video: v, Judge: v.judge}, name == "vendor" && !v.absent.Load()
-		}})
+	p.svc, err = videojob.New(
+		videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files, Flow: p.flow,
+			Providers: func(name string) (videojob.Provider, bool) {
+				return videojob.Provider{Gate: p.gate, Video: v, Judge: v.judge}, name == "vendor" && !v.absent.Load()
+			}},
+	)
 	must(err)
 	return p
 }
@@ -237,15 +248,32 @@ func (p *process) credit() {
 	}
 }
 
-func order(prompt string) *videojob.Order {
-	return &videojob.Order{
-		Video: state.Video{Owner: owner, Key: "key_1", Account: "7", Operation: string(video.Create), Model: "video-2", Prompt: prompt, Size: "720x1280", Seconds: 4, Billable: 4},
-		Spec:  video.Spec{Operation: video.Create, Prompt: prompt, Seconds: 4, Size: video.Size{Width: 720, Height: 1280}},
-		Plan:  []catalog.Candidate{{Provider: &catalog.Provider{Name: "vendor"}, Model: "sora-2", Price: &catalog.Price{PerSecond: second}}},
+func newRequest(prompt string) *videojob.Request {
+	return &videojob.Request{
+		Video: state.Video{
+			Owner:     owner,
+			Key:       "key_1",
+			Account:   "7",
+			Operation: string(video.Create),
+			Model:     "video-2",
+			Prompt:    prompt,
+			Size:      "720x1280",
+			Seconds:   4,
+			Billable:  4,
+		},
+		Spec: video.Spec{
+			Operation: video.Create,
+			Prompt:    prompt,
+			Seconds:   4,
+			Size:      video.Size{Width: 720, Height: 1280},
+		},
+		Plan: []catalog.Candidate{
+			{Provider: &catalog.Provider{Name: "vendor"}, Model: "sora-2", Price: &catalog.Price{PerSecond: second}},
+		},
 	}
 }
 
-func (p *process) create(o *videojob.Order) state.Video {
+func (p *process) create(o *videojob.Request) state.Video {
 	p.t.Helper()
 	v, _, err := p.svc.Create(p.t.Context(), o)
 	if err != nil {

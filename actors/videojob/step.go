@@ -16,24 +16,24 @@ import (
 	"stagedoor/state/blobs"
 )
 
-// Clocks of what a step waits for.
+// Limits of the times that a step waits.
 const (
-	submitTime = 2 * time.Minute // an upload may go along
+	submitTime = 2 * time.Minute // includes an upload
 	pollTime   = 30 * time.Second
 	gateTime   = time.Minute // in the provider's queue
 	storeWait  = 2 * time.Second
 	stopGrace  = 10 * time.Second // for a submission when the gateway stops
 )
 
-// mostMisses is how often in a row a provider must not know a job: some know a
-// new one only after a while.
+// mostMisses is the number of polls in a row after which an unknown job is lost. Some providers know a new job only
+// after a while.
 const mostMisses = 3
 
-// step brings a job on by one action. It runs on a goroutine of its own.
+// step executes one action of a job. It runs on a goroutine of its own.
 type step struct {
 	svc   *Service
 	run   *run
-	base  state.Video // as the record is
+	base  state.Video // the content of the record
 	video state.Video
 	// As in job.
 	unsaved, hanging bool
@@ -42,7 +42,7 @@ type step struct {
 	out stepped
 }
 
-// perform is the step. What it returns is the actor's.
+// perform executes the step and returns a *stepped for the actor.
 func (s *step) perform(ctx context.Context) any {
 	s.traced(ctx, s.act)
 	s.out.video, s.out.unsaved = s.video, s.unsaved
@@ -63,7 +63,7 @@ func (s *step) act(ctx context.Context) {
 	if s.hanging {
 		p, ok := s.svc.Providers(s.video.Provider)
 		if s.video.Phase == state.VideoSubmitting && (!ok || p.Video == nil) && now.Before(s.video.Deadline) {
-			s.out.again, s.out.hanging = firstWait, true // nobody can say yet what is safe
+			s.out.again, s.out.hanging = firstWait, true // it is not known yet which action is safe
 			return
 		}
 		if v := recovered(s.video, ok && p.Video != nil && p.Video.Idempotent(), now); v.Phase != s.video.Phase {
@@ -86,13 +86,13 @@ func (s *step) act(ctx context.Context) {
 	}
 }
 
-// change is what the record is to say.
+// change sets the job that the record is to have.
 func (s *step) change(v state.Video) {
 	s.video, s.unsaved = v, true
 }
 
-// save writes the record, unless somebody else has brought it on: then two
-// incarnations of the job's actor run, and this one is the old one.
+// save writes the record, unless another actor has changed it. Then two incarnations of the job's actor run, and this
+// step belongs to the older one.
 func (s *step) save() {
 	kept, err := state.Do(context.Background(), s.svc.State, func(tx *state.Tx) (state.Video, error) {
 		now, ok := tx.View().AnyVideo(s.base.ID)
@@ -114,28 +114,27 @@ func (s *step) save() {
 	}
 }
 
-var errStale = errors.New("the record was written by another")
+var errStale = errors.New("another actor has written the record")
 
-// provider is the one of the configuration in force.
+// provider returns the job's provider of the current configuration.
 func (s *step) provider() (Provider, bool) {
 	p, ok := s.svc.Providers(s.video.Provider)
 	if !ok || p.Video == nil {
-		s.out.again = firstWait // until a configuration brings it back
+		s.out.again = firstWait // a later configuration may have the provider again
 		return p, false
 	}
 	return p, true
 }
 
-// permit waits for the provider's throttle. Jobs have time: what is refused is
-// tried again.
+// permit waits for a permit of the provider's limiter. A job that is refused one tries again later.
 func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Permit {
 	now := s.svc.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.run.ended, cancel)() // whose job is ended does not queue for it
+	defer context.AfterFunc(s.run.ended, cancel)() // a job that an operator ended leaves the queue
 	ask := throttle.Ask{Owner: string(s.video.Owner), Class: class, Deadline: now.Add(gateTime), Last: true}
 	if next(&s.video) == submit {
-		ask.ID = s.video.ID // its place is shown; a poll's is nobody's business
+		ask.ID = s.video.ID // shows the place in the queue; the place of a poll is not shown
 		ask.Model = s.video.UpstreamModel
 	}
 	permit, err := p.Gate.Acquire(ctx, ask)
@@ -150,7 +149,7 @@ func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Perm
 	return nil
 }
 
-// submit asks the provider for the job, after it was written that it will be.
+// submit sends the job to the provider after the record says so.
 func (s *step) submit(ctx context.Context) {
 	p, ok := s.provider()
 	if !ok {
@@ -165,10 +164,10 @@ func (s *step) submit(ctx context.Context) {
 	if permit == nil {
 		return
 	}
-	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // unless it was released with what it was used for
+	defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // does nothing after a release with an outcome
 	s.change(taken(s.video))
 	if s.save(); s.unsaved {
-		// Nobody was asked: it is written again before anybody is.
+		// The provider was not called. The record must be written again before it is.
 		s.video, s.unsaved = s.base, false
 		return
 	}
@@ -184,14 +183,14 @@ func (s *step) submit(ctx context.Context) {
 	s.refused(ctx, p, err, outcome)
 }
 
-// send submits. A gateway that stops lets it end, for a while: what was sent
-// halfway may be made and nobody's.
+// send submits the job. A gateway that stops lets the submission end within stopGrace, because after half a submission
+// it is unknown whether the video is made.
 func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, video.Status, error) {
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	defer stop()
-	id, status, err := p.Video.Submit(upstream.WithOwner(detached, string(s.video.Owner)), s.video.ID, spec, s.svc.open)
+	id, status, err := p.Video.Submit(upstream.WithOwner(detached, string(s.video.Owner)), s.video.ID, spec, s.svc.openUpload)
 	if err == nil && id == "" {
 		err = dialogue.BadUpstream("a video without an id")
 	}
@@ -207,15 +206,14 @@ func (s *step) refused(ctx context.Context, p Provider, err error, o throttle.Ou
 		s.change(untaken(s.video))
 		s.out.again = r.wait
 	case ctx.Err() != nil:
-		// The gateway stops, and its next life decides.
+		// The gateway stops, and the next process decides.
 		s.out.again = longestWait
 	default:
 		s.fail(r.err)
 	}
 }
 
-// fail ends a job that was not taken. A client that waits for it is told, and has
-// no job.
+// fail ends a job that was not accepted. A client that still waits gets the error and has no job.
 func (s *step) fail(e *dialogue.Error) {
 	now := s.svc.Now()
 	v := failed(s.video, codeOf(e), e.Message, now)
@@ -227,8 +225,7 @@ func (s *step) fail(e *dialogue.Error) {
 	s.change(v)
 }
 
-// discard removes uploads that are not needed any more. What stays behind
-// expires.
+// discard removes uploads that are not needed any more. Those that cannot be removed expire.
 func (s *step) discard(files []string) {
 	for _, id := range files {
 		if err := s.svc.Files.Delete(blobs.ID(id)); err != nil {
@@ -237,7 +234,7 @@ func (s *step) discard(files []string) {
 	}
 }
 
-// poll asks how the job stands. A failure changes nothing (wire/videos.md 3).
+// poll asks the provider for the status. A failed poll changes nothing (wire/videos.md 3).
 func (s *step) poll(ctx context.Context) {
 	p, ok := s.provider()
 	if !ok {
@@ -271,8 +268,8 @@ func (s *step) poll(ctx context.Context) {
 	}
 }
 
-// settle moves the money and then closes the record. A crash in between finds no
-// hold the next time, which means that it was settled.
+// settle settles the hold and then writes the record. After a crash in between there is no hold, which means that it
+// was settled.
 func (s *step) settle(ctx context.Context) {
 	cost, err := s.pay(ctx)
 	if err != nil {
@@ -318,7 +315,7 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	)
 }
 
-// outcome returns what the gate learns of one call for a model.
+// outcome returns the outcome of one call for the limiter.
 func (p *Provider) outcome(err error, model string, now time.Time) throttle.Outcome {
 	if err == nil {
 		return throttle.Outcome{Kind: throttle.Success}
@@ -328,7 +325,7 @@ func (p *Provider) outcome(err error, model string, now time.Time) throttle.Outc
 		kind, wait := p.Judge(f, model, now)
 		return throttle.Outcome{Kind: kind, RetryAfter: wait}
 	}
-	if f.TooLarge { // it says nothing about other requests
+	if f.TooLarge { // the failure says nothing about other requests
 		return throttle.Outcome{Kind: throttle.CallerFault}
 	}
 	return throttle.Outcome{Kind: throttle.KindOf(f.Class), RetryAfter: f.RetryAfter}

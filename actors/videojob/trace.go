@@ -10,34 +10,37 @@ import (
 	"stagedoor/state"
 )
 
-// Observe has steps traced from now on. Jobs of earlier processes may be under way
-// already.
+// Observe traces steps from now on. Jobs of earlier processes may be in flight already.
 func (s *Service) Observe(t *telemetry.Telemetry) { s.telemetry.Store(t) }
 
 // actionNames are the actions in the names of spans.
 var actionNames = [...]string{submit: "submit", poll: "poll", settle: "settle", nothing: "end"}
 
-// traced is a trace of its own, linked to the request that asked for the video:
-// that has long been answered, perhaps by another process.
+// traced runs act in a trace of its own that is linked to the request for the video, which was answered long ago,
+// perhaps by another process.
 func (s *step) traced(ctx context.Context, act func(context.Context)) {
 	before := s.video.Phase
 	ctx, span := s.svc.telemetry.Load().Linked(ctx, s.video.Traceparent, "video."+actionNames[next(&s.video)],
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(telemetry.Operation.String(telemetry.OperationVideo),
+		trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(telemetry.Operation.String(telemetry.OperationVideo),
 			telemetry.JobID.String(s.video.ID), telemetry.Provider.String(s.video.Provider),
 			telemetry.RequestModel.String(s.video.UpstreamModel), telemetry.Attempt.Int(s.video.Attempts)))
 	act(ctx)
 	if span.IsRecording() {
-		s.tell(span, before)
+		s.describeOutcome(span, before)
 	}
 	span.End()
 }
 
-// tell says what the step led to.
-func (s *step) tell(span trace.Span, before state.VideoPhase) {
+// describeOutcome records the result of the step in its span.
+func (s *step) describeOutcome(span trace.Span, before state.VideoPhase) {
 	span.SetAttributes(telemetry.JobStatus.String(string(s.video.Phase)))
 	if s.video.Phase != before {
-		span.AddEvent("stagedoor.job.transition", trace.WithAttributes(attribute.String("stagedoor.job.from", string(before)),
-			telemetry.JobStatus.String(string(s.video.Phase))))
+		span.AddEvent(
+			"stagedoor.job.transition",
+			trace.WithAttributes(attribute.String("stagedoor.job.from", string(before)),
+				telemetry.JobStatus.String(string(s.video.Phase))),
+		)
 	}
 	if s.video.Error != nil {
 		telemetry.Fail(span, s.video.Error.Code)

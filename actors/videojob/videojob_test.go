@@ -23,7 +23,7 @@ import (
 
 func TestAVideoIsMadeAndPaid(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		v := p.create(order("a cat"))
+		v := p.create(newRequest("a cat"))
 		if v.Phase != state.VideoQueued || v.UpstreamID == "" || v.Spec != nil {
 			t.Fatalf("created as %+v", v)
 		}
@@ -44,12 +44,15 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 			last = now
 			seen++
 		}
-		if last.Phase != state.VideoCompleted || last.Progress != 100 || last.Cost != 4*second || last.Expires.IsZero() || seen < 3 {
+		if last.Phase != state.VideoCompleted || last.Progress != 100 || last.Cost != 4*second ||
+			last.Expires.IsZero() ||
+			seen < 3 {
 			t.Errorf("ended as %+v after %d changes", last, seen)
 		}
 		p.books(4 * second)
 		r, err := p.state.Receipts(t.Context(), "7", v.ID)
-		if err != nil || len(r) != 1 || r[0].Charged != 4*second || r[0].Usage.Seconds != 4 || r[0].Provider != "vendor" {
+		if err != nil || len(r) != 1 || r[0].Charged != 4*second || r[0].Usage.Seconds != 4 ||
+			r[0].Provider != "vendor" {
 			t.Errorf("receipts %+v, %v", r, err)
 		}
 		kittest.Quiesce()
@@ -71,7 +74,7 @@ func TestAVideoIsPaidAsItsProviderReportsIt(t *testing.T) {
 	}{0: {4, ""}, 3: {3, ""}, 4: {4, ""}, 8: {8, ""}, 9000: {20, ledger.FlagAbsurd}} {
 		play(t, func(t *testing.T, p *process) {
 			p.vendor.seconds = reported
-			v := p.create(order("a cat"))
+			v := p.create(newRequest("a cat"))
 			kittest.Pass(5 * time.Minute)
 			v = p.look(v.ID)
 			if v.Phase != state.VideoCompleted || v.Cost != want.seconds*second {
@@ -86,7 +89,7 @@ func TestAVideoIsPaidAsItsProviderReportsIt(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong is told as a failed job, and costs nothing.
+// Every failure is reported as a failed job and costs nothing.
 func TestVideosThatFailCostNothing(t *testing.T) {
 	broken := errors.New("a broken connection")
 	for name, c := range map[string]struct {
@@ -103,10 +106,11 @@ func TestVideosThatFailCostNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, p *process) {
 				c.set(p.vendor)
-				v := p.create(order("a cat"))
+				v := p.create(newRequest("a cat"))
 				kittest.Pass(40 * time.Minute)
 				v = p.look(v.ID)
-				if v.Phase != state.VideoFailed || v.Error == nil || v.Error.Code != c.code || v.Error.Message == "" || v.Completed.IsZero() {
+				if v.Phase != state.VideoFailed || v.Error == nil || v.Error.Code != c.code || v.Error.Message == "" ||
+					v.Completed.IsZero() {
 					t.Errorf("ended as %+v, %+v", v, v.Error)
 				}
 				p.books(0)
@@ -117,22 +121,30 @@ func TestVideosThatFailCostNothing(t *testing.T) {
 
 func failing(class upstream.Class) func() error {
 	return func() error {
-		return &upstream.Failure{Class: class, Err: &dialogue.Error{Status: 400, Type: dialogue.TypeInvalidRequest, Code: "moderation_blocked", Message: "no"}}
+		return &upstream.Failure{
+			Class: class,
+			Err: &dialogue.Error{
+				Status:  400,
+				Type:    dialogue.TypeInvalidRequest,
+				Code:    "moderation_blocked",
+				Message: "no",
+			},
+		}
 	}
 }
 
-// A client that waits is told of a refusal, and then there is no job.
+// A client that waits gets the refusal as its error, and there is no job.
 func TestARefusalIsTheClientsErrorAndLeavesNoJob(t *testing.T) {
 	for _, idempotent := range []bool{true, false} {
 		play(t, func(t *testing.T, p *process) {
 			p.vendor.idempotent = idempotent
 			p.vendor.before = failing(upstream.CallerFault)
-			o := order("something bad")
+			o := newRequest("something bad")
 			o.Video.Once, o.Video.Asked = "k", state.HashSecret("body")
 			_, _, err := p.svc.Create(t.Context(), o)
-			var told *dialogue.Error
-			if !errors.As(err, &told) || told.Code != "moderation_blocked" || told.Status != 400 {
-				t.Errorf("told %v", err)
+			var e *dialogue.Error
+			if !errors.As(err, &e) || e.Code != "moderation_blocked" || e.Status != 400 {
+				t.Errorf("got the error %v", err)
 			}
 			if list, _ := p.state.View().Videos(owner, state.VideoPage{Limit: 10}); len(list) != 0 {
 				t.Errorf("%d jobs are left", len(list))
@@ -165,10 +177,10 @@ func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
 				}
 				return nil
 			}
-			_, _, err := p.svc.Create(t.Context(), order("a cat"))
-			var told *dialogue.Error
-			if errors.As(err, &told) != (c.code != nil) || told != nil && told.Code != c.code {
-				t.Errorf("told %v", err)
+			_, _, err := p.svc.Create(t.Context(), newRequest("a cat"))
+			var e *dialogue.Error
+			if errors.As(err, &e) != (c.code != nil) || e != nil && e.Code != c.code {
+				t.Errorf("got the error %v", err)
 			}
 			kittest.Pass(5 * time.Minute)
 			if got := p.vendor.made(); got != c.made {
@@ -179,7 +191,7 @@ func TestASubmissionThatBreaksIsNeverMadeTwice(t *testing.T) {
 	}
 }
 
-func TestWhoIsBusyIsTriedAgain(t *testing.T) {
+func TestABusyProviderIsTriedAgain(t *testing.T) {
 	for _, class := range []upstream.Class{upstream.NotSent, upstream.RateLimited, upstream.Overloaded} {
 		play(t, func(t *testing.T, p *process) {
 			p.vendor.idempotent = false
@@ -190,9 +202,9 @@ func TestWhoIsBusyIsTriedAgain(t *testing.T) {
 				}
 				return nil
 			}
-			v := p.create(order("a cat"))
+			v := p.create(newRequest("a cat"))
 			if v.Status() != "queued" {
-				t.Errorf("told %s", v.Status())
+				t.Errorf("got the status %s", v.Status())
 			}
 			kittest.Pass(5 * time.Minute)
 			if v = p.look(v.ID); v.Phase != state.VideoCompleted || v.Attempts != 6 || p.vendor.made() != 1 {
@@ -207,7 +219,7 @@ func TestWhoIsBusyIsTriedAgain(t *testing.T) {
 func TestPollsMayFail(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		p.vendor.faults = job.Faults{BusyPolls: 4, CutPolls: 3}
-		v := p.create(order("a cat"))
+		v := p.create(newRequest("a cat"))
 		kittest.Pass(3 * time.Minute)
 		if v = p.look(v.ID); v.Phase != state.VideoCompleted {
 			t.Errorf("ended as %+v", v)
@@ -217,19 +229,19 @@ func TestPollsMayFail(t *testing.T) {
 
 func TestAClientsKeyBeginsOneJob(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		o := order("a cat")
+		o := newRequest("a cat")
 		o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
 		first := p.create(o)
 		second, again, err := p.svc.Create(t.Context(), o)
 		if err != nil || !again || second.ID != first.ID {
 			t.Errorf("%s, %v, %v", second.ID, again, err)
 		}
-		other := order("a dog")
+		other := newRequest("a dog")
 		other.Video.Once, other.Video.Asked = "mine", state.HashSecret("another body")
 		_, _, err = p.svc.Create(t.Context(), other)
-		var told *dialogue.Error
-		if !errors.As(err, &told) || told.Status != 409 {
-			t.Errorf("told %v", err)
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Status != 409 {
+			t.Errorf("got the error %v", err)
 		}
 		if p.vendor.made() != 1 {
 			t.Errorf("made %d", p.vendor.made())
@@ -243,7 +255,7 @@ func TestAClientsKeyBeginsOneJobAtOnce(t *testing.T) {
 		ids := make(chan string, 8)
 		for range cap(ids) {
 			go func() {
-				o := order("a cat")
+				o := newRequest("a cat")
 				o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
 				v, _, err := p.svc.Create(context.Background(), o)
 				if err != nil {
@@ -266,15 +278,15 @@ func TestAClientsKeyBeginsOneJobAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhoHasNoMoneyHasNoVideo(t *testing.T) {
+func TestWithoutMoneyNoVideoIsMade(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		for range credits / (4 * second) {
-			p.create(order("a cat"))
+			p.create(newRequest("a cat"))
 		}
-		_, _, err := p.svc.Create(t.Context(), order("one more"))
-		var told *dialogue.Error
-		if !errors.As(err, &told) || told.Status != 429 || told.Code != "insufficient_quota" {
-			t.Errorf("told %v", err)
+		_, _, err := p.svc.Create(t.Context(), newRequest("one more"))
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Status != 429 || e.Code != "insufficient_quota" {
+			t.Errorf("got the error %v", err)
 		}
 		if n := p.vendor.made(); n != credits/(4*second) {
 			t.Errorf("made %d", n)
@@ -290,7 +302,7 @@ func TestAClientThatLeavesHasItsVideoMade(t *testing.T) {
 		p.vendor.before = func() error { time.Sleep(10 * time.Second); return nil }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		v, _, err := p.svc.Create(ctx, order("a cat"))
+		v, _, err := p.svc.Create(ctx, newRequest("a cat"))
 		if err != nil || v.Status() != "queued" {
 			t.Fatalf("%v, %v", v.Status(), err)
 		}
@@ -305,16 +317,17 @@ func TestAClientThatLeavesHasItsVideoMade(t *testing.T) {
 func TestOneProviderIsAskedForWhatItCanDo(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		p.vendor.supports = func(o video.Operation) bool { return o == video.Create }
-		o := order("longer")
+		o := newRequest("longer")
 		o.Spec.Operation = video.Extend
 		_, _, err := p.svc.Create(t.Context(), o)
-		var told *dialogue.Error
-		if !errors.As(err, &told) || told.Status != 400 || told.Code != "unsupported_operation" {
-			t.Errorf("told %v", err)
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Status != 400 || e.Code != "unsupported_operation" {
+			t.Errorf("got the error %v", err)
 		}
 		o.Plan[0].Provider.Name = "another"
-		if _, _, err = p.svc.Create(t.Context(), o); !errors.As(err, &told) || told.Status != 400 || told.Param != "model" {
-			t.Errorf("told %v", err)
+		if _, _, err = p.svc.Create(t.Context(), o); !errors.As(err, &e) || e.Status != 400 ||
+			e.Param != "model" {
+			t.Errorf("got the error %v", err)
 		}
 		p.books(0)
 	})
@@ -322,13 +335,13 @@ func TestOneProviderIsAskedForWhatItCanDo(t *testing.T) {
 
 func TestDeletingIsForJobsThatHaveEnded(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		v := p.create(order("a cat"))
+		v := p.create(newRequest("a cat"))
 		if err := p.svc.Delete(t.Context(), v.ID, owner); !errors.Is(err, state.ErrExists) {
 			t.Errorf("under way: %v", err)
 		}
 		kittest.Pass(5 * time.Minute)
 		if err := p.svc.Delete(t.Context(), v.ID, "user:8"); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("somebody else: %v", err)
+			t.Errorf("another owner: %v", err)
 		}
 		if err := p.svc.Delete(t.Context(), v.ID, owner); err != nil {
 			t.Error(err)
@@ -352,7 +365,7 @@ func TestDeletingIsForJobsThatHaveEnded(t *testing.T) {
 
 func TestContentComesFromTheProvider(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		v := p.create(order("a cat"))
+		v := p.create(newRequest("a cat"))
 		kittest.Pass(2 * time.Minute)
 		v = p.look(v.ID)
 		c, err := p.svc.Content(t.Context(), &v, video.Thumbnail, "")
@@ -365,9 +378,9 @@ func TestContentComesFromTheProvider(t *testing.T) {
 		}
 		_ = p.vendor.engine.Delete(v.UpstreamID)
 		_, err = p.svc.Content(t.Context(), &v, video.Video, "")
-		var told *dialogue.Error
-		if !errors.As(err, &told) || told.Code != "video_expired" || told.Status != 404 {
-			t.Errorf("told %v", err)
+		var e *dialogue.Error
+		if !errors.As(err, &e) || e.Code != "video_expired" || e.Status != 404 {
+			t.Errorf("got the error %v", err)
 		}
 	})
 }
@@ -397,7 +410,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, p *process) {
 				set(p.vendor)
-				v := p.create(order("a cat"))
+				v := p.create(newRequest("a cat"))
 				kittest.Pass(5 * time.Minute)
 				if v = p.look(v.ID); v.Phase != state.VideoCompleted || p.vendor.made() != 1 {
 					t.Errorf("ended as %+v, made %d", v, p.vendor.made())
@@ -419,13 +432,14 @@ func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
 		p := start(t, store, vendor, nil)
 		p.credit()
 		p.svc.Slots().Resize(4)
-		p.create(order("first"))
-		p.create(order("second"))
+		p.create(newRequest("first"))
+		p.create(newRequest("second"))
 		var refused *share.Refused
-		if _, _, err := p.svc.Create(t.Context(), order("third")); !errors.As(err, &refused) || !refused.Share || refused.Pool != share.Videos {
+		if _, _, err := p.svc.Create(t.Context(), newRequest("third")); !errors.As(err, &refused) || !refused.Share ||
+			refused.Pool != share.Videos {
 			t.Errorf("a third job of four: %v", err)
 		}
-		other := order("another")
+		other := newRequest("another")
 		other.Video.Owner, other.Video.Account = "key:other", ""
 		p.create(other)
 		p.end()
@@ -445,10 +459,12 @@ func TestOneOwnerCannotTakeAllVideoJobs(t *testing.T) {
 
 // A key that is refused, for its rate or for good, stops neither the job nor its model while
 // another key of the provider can be used.
-func TestSubmissionsGoOnWithASpareKey(t *testing.T) {
+func TestSubmissionsContinueWithASpareKey(t *testing.T) {
 	for _, class := range []upstream.Class{upstream.RateLimited, upstream.Credential} {
 		play(t, func(t *testing.T, p *process) {
-			client, err := upstream.New(upstream.Options{BaseURL: "http://vendor.example", APIKeys: []string{"first", "second"}})
+			client, err := upstream.New(
+				upstream.Options{BaseURL: "http://vendor.example", APIKeys: []string{"first", "second"}},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -458,11 +474,15 @@ func TestSubmissionsGoOnWithASpareKey(t *testing.T) {
 				if n++; n > 1 {
 					return nil
 				}
-				f := &upstream.Failure{Class: class, RetryAfter: 10 * time.Minute, Err: &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit}}
+				f := &upstream.Failure{
+					Class:      class,
+					RetryAfter: 10 * time.Minute,
+					Err:        &dialogue.Error{Status: 429, Type: dialogue.TypeRateLimit},
+				}
 				client.Keys().RecordFailure("first", "sora-2", f, time.Now())
 				return f
 			}
-			v := p.create(order("a cat"))
+			v := p.create(newRequest("a cat"))
 			stats, err := p.gate.Stats(t.Context())
 			if err != nil || stats.CoolDown != 0 {
 				t.Errorf("class %d: the gate cools down for %s, %v", class, stats.CoolDown, err)
@@ -480,7 +500,7 @@ func TestSubmissionsGoOnWithASpareKey(t *testing.T) {
 // second time under the same key.
 func TestAClientsKeyBeginsOneJobAlsoWhenItsRecordIsGone(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		o := order("a cat")
+		o := newRequest("a cat")
 		o.Video.Once, o.Video.Asked = "mine", state.HashSecret("body")
 		first := p.create(o)
 		kittest.Pass(time.Minute)
@@ -495,11 +515,11 @@ func TestAClientsKeyBeginsOneJobAlsoWhenItsRecordIsGone(t *testing.T) {
 			t.Fatal("its record is still there")
 		}
 		for _, asked := range []string{"body", "another body"} {
-			o := order("a cat")
+			o := newRequest("a cat")
 			o.Video.Once, o.Video.Asked = "mine", state.HashSecret(asked)
 			_, again, err := p.svc.Create(t.Context(), o)
-			var told *dialogue.Error
-			if !errors.As(err, &told) || again || told.Status != 409 || told.Code != "idempotency_key_reused" {
+			var e *dialogue.Error
+			if !errors.As(err, &e) || again || e.Status != 409 || e.Code != "idempotency_key_reused" {
 				t.Errorf("%s: again %v, %v", asked, again, err)
 			}
 		}

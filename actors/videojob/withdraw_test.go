@@ -9,8 +9,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// Who was told that the gateway shuts down asks again: the job it was told of must
-// not be made besides.
+// A client that got "shutting down" asks again, so its first job must not be made as well.
 func TestAJobThatCouldNotBeginIsNotMadeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, v := journal.NewMemory(), newVendor()
@@ -18,7 +17,7 @@ func TestAJobThatCouldNotBeginIsNotMadeLater(t *testing.T) {
 		if err := p.sys.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o := order("a cat")
+		o := newRequest("a cat")
 		o.Video.Account = "" // the ledger would refuse it before
 		if made, _, err := p.svc.Create(t.Context(), o); err == nil {
 			t.Errorf("made %+v", made)

@@ -9,7 +9,7 @@ import (
 	"stagedoor/state"
 )
 
-// endpoints are those in force, over restarts of the actor.
+// endpoints has the configured endpoints, which outlive restarts of the actor.
 type endpoints struct{ all atomic.Pointer[[]Endpoint] }
 
 func (e *endpoints) get() []Endpoint {
@@ -21,7 +21,7 @@ func (e *endpoints) get() []Endpoint {
 
 func (e *endpoints) set(all []Endpoint) { e.all.Store(&all) }
 
-// Client configures the sender. Safe for concurrent use.
+// Client configures the sender. It is safe for concurrent use.
 type Client struct {
 	system *kit.System
 	state  *state.State
@@ -29,7 +29,7 @@ type Client struct {
 	pid    *actor.PID
 }
 
-// Start starts the sender, which goes on with what an earlier process left.
+// Start starts the sender, which continues with the deliveries of earlier processes.
 func Start(system *kit.System, s *state.State) (*Client, error) {
 	given := &endpoints{}
 	props := system.Props("webhooks", func() actor.Actor { return &sender{system: system, state: s, given: given} })
@@ -41,10 +41,9 @@ func Start(system *kit.System, s *state.State) (*Client, error) {
 	return &Client{system: system, state: s, given: given, pid: pid}, nil
 }
 
-// Configure puts endpoints in force, at most MaxEndpoints. What is to be delivered
-// to one that is gone waits for it to come back, until its time is over. It cannot
-// fail, for it is a part of a change that is made as a whole: a sender that is just
-// being restarted begins with the new ones.
+// Configure replaces the endpoints, of which there are at most MaxEndpoints. Deliveries to a removed endpoint wait for
+// its return until they expire. Configure cannot fail, because it is part of a change that is made as a whole; a sender
+// that is being restarted starts with the new endpoints.
 func (c *Client) Configure(all []Endpoint) {
 	var hooks []state.Webhook
 	for _, e := range all {

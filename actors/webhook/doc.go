@@ -1,12 +1,10 @@
-// Package webhook tells other people's servers that something has happened, in
-// the form of Standard Webhooks (wire/videos.md 6): a signed POST, tried again for
-// three days, each event at least once.
+// Package webhook sends events to other servers in the form of Standard Webhooks (wire/videos.md 6), as a signed POST
+// that is retried for three days. Each event is delivered at least once.
 //
-// What is to be told is left in the store by the command that made it happen
-// (state.Delivery), so this package has nothing to lose. One actor starts what is
-// due, a few tries at a time for each endpoint, so that one that does not answer
-// holds up nobody else. Whether a failure is tried again and when is decided in
-// retry.go, where a request may go in guard.go.
+// The command that causes an event stores its delivery (state.Delivery), so this package has nothing to lose. One actor
+// starts the deliveries that are due, a few at a time for each endpoint, so that an endpoint which does not answer
+// delays no other. retry.go decides whether and when a failure is retried, and guard.go decides which addresses may be
+// called.
 //
-// It knows no jobs and makes no events.
+// The package knows no jobs and makes no events.
 package webhook

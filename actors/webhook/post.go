@@ -16,19 +16,19 @@ import (
 	"stagedoor/state"
 )
 
-// tryWithin bounds one try: name, connection and answer (wire/videos.md 6).
+// tryWithin bounds one try from the lookup of the name to the reply (wire/videos.md 6).
 const tryWithin = 10 * time.Second
 
-// Endpoint is where events are sent.
+// Endpoint is a server to which events are sent.
 type Endpoint struct {
 	state.Webhook
 	URL string
 	Key []byte // from ParseSecret
-	// Allow are networks it may lie in although they are not public.
+	// Allow has networks that may be called although they are not public.
 	Allow []netip.Prefix
 }
 
-// poster sends to one endpoint.
+// poster sends deliveries to one endpoint.
 type poster struct {
 	endpoint Endpoint
 	client   *http.Client
@@ -39,21 +39,21 @@ func newPoster(e Endpoint, now func() time.Time) *poster {
 	dialer := &net.Dialer{Timeout: tryWithin, Control: guard{e.Allow}.control}
 	return &poster{endpoint: e, now: now, client: &http.Client{
 		Transport: &http.Transport{
-			// No proxy, whatever the environment says: the guard would look at its
-			// address.
+			// No proxy is used whatever the environment says, because the guard would check the
+			// address of the proxy.
 			DialContext:            dialer.DialContext,
 			TLSHandshakeTimeout:    tryWithin,
 			MaxIdleConnsPerHost:    perEndpoint,
 			IdleConnTimeout:        30 * time.Second,
 			MaxResponseHeaderBytes: 16 << 10,
 			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // answers are thrown away
+			DisableCompression:     true, // replies are discarded
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// close lets go of connections nobody uses.
+// close closes idle connections.
 func (p *poster) close() { p.client.CloseIdleConnections() }
 
 // try sends one delivery once.
@@ -69,7 +69,7 @@ func (p *poster) try(ctx context.Context, d *state.Delivery) outcome {
 		return outcome{err: plain(err)}
 	}
 	defer reply.Body.Close()
-	// A short answer is read, so that its connection can be used again.
+	// A short reply is read to its end, so that the connection can be used again.
 	_, _ = io.CopyN(io.Discard, reply.Body, 4<<10)
 	return outcome{status: reply.StatusCode}
 }
@@ -91,7 +91,7 @@ func (p *poster) request(ctx context.Context, d *state.Delivery) (*http.Request,
 	return r, nil
 }
 
-// payload is the same for every try.
+// payload returns the body, which is the same for every try.
 func payload(d *state.Delivery) []byte {
 	w := jsonw.Writer{}
 	w.Object().Key("id").String(d.Event).Key("object").String("event")
@@ -100,7 +100,7 @@ func payload(d *state.Delivery) []byte {
 	return w.Buf
 }
 
-// plain is an error without the address it happened at: that may hold a secret.
+// plain returns an error without the address of the endpoint, which may hold a secret.
 func plain(err error) error {
 	var name *net.DNSError
 	switch {

@@ -7,22 +7,22 @@ import (
 	"stagedoor/state"
 )
 
-// Back-off: 5 s, 20 s, 80 s, ... up to 8 h, until state.DeliveryTTL is over.
+// The back-off is 5 s, 20 s, 80 s and so on up to 8 h, until state.DeliveryTTL has passed.
 const (
 	firstRetry = 5 * time.Second
 	growth     = 4
 	maxRetry   = 8 * time.Hour
 )
 
-// outcome is how a try went.
+// outcome is the result of a try.
 type outcome struct {
-	status int // 0: there was no answer
+	status int // 0 if there was no reply
 	err    error
 }
 
 func (o outcome) delivered() bool { return o.status >= 200 && o.status < 300 }
 
-// verdict is what becomes of a delivery after a try.
+// verdict is the decision about a delivery after a try.
 type verdict int
 
 const (
@@ -31,9 +31,9 @@ const (
 	giveUp
 )
 
-// decide says what becomes of d after a try that ended at now, and when to try
-// again. chance is in [0,1): retries are spread by it. Everything but 2xx is a
-// failure, redirects too; 410 asks not to be told any more.
+// decide returns the verdict about d after a try that ended at now, and the time of the next try. chance, in [0,1),
+// spreads retries. Every status but 2xx is a failure, including redirects. With 410 the endpoint asks for no further
+// tries.
 func decide(d *state.Delivery, o outcome, now time.Time, chance float64) (verdict, time.Time) {
 	if o.delivered() {
 		return done, time.Time{}
@@ -48,8 +48,7 @@ func decide(d *state.Delivery, o outcome, now time.Time, chance float64) (verdic
 	return again, due
 }
 
-// retryAfter is how long to wait after tries failures and one more: the full
-// interval, less up to a fifth of it.
+// retryAfter returns the wait after tries failures and one more, which is the full interval less up to a fifth of it.
 func retryAfter(tries int, chance float64) time.Duration {
 	wait := firstRetry
 	for range tries {

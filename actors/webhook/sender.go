@@ -15,26 +15,25 @@ import (
 )
 
 const (
-	// MaxEndpoints bounds how many there are, and with perEndpoint how many tries
-	// are under way.
+	// MaxEndpoints bounds the endpoints, and together with perEndpoint the tries at a time.
 	MaxEndpoints = 100
-	// keepAgain is how long after a failure the store is asked again.
+	// keepAgain is the time after which a result is stored again that could not be stored.
 	keepAgain = 2 * time.Second
 )
 
-// message is what the actor accepts.
+// message is a message that the actor accepts.
 type message interface{ webhookMessage() }
 
-// configured: other endpoints are in force.
+// configured reports that the endpoints changed.
 type configured struct{}
 
-// woken: the deliveries changed, or one is due.
+// woken reports that the deliveries changed or that one is due.
 type woken struct{}
 
-// tried: a try of a delivery has ended, and what came of it is kept.
+// tried reports that a try has ended and that its result was stored.
 type tried struct{ id, webhook string }
 
-// surplus: a delivery was given up because too many wait.
+// surplus reports that a delivery was given up because too many wait.
 type surplus struct{ delivery *state.Delivery }
 
 func (*configured) webhookMessage() {}
@@ -44,18 +43,18 @@ func (*surplus) webhookMessage()    {}
 
 var _ = []message{(*configured)(nil), (*woken)(nil), (*tried)(nil), (*surplus)(nil)}
 
-// sender is the actor. Only Receive touches its fields.
+// sender is the actor. Only Receive uses its fields.
 type sender struct {
 	system *kit.System
 	state  *state.State
-	// given are the endpoints in force.
+	// given has the configured endpoints.
 	given *endpoints
 
 	self    *actor.PID
 	posters map[string]*poster
-	unwatch context.CancelFunc // ends the watch under way; nil: there is none
-	// turns are of the endpoints, by webhook. A delivery keeps its slot until the result of
-	// its try is kept.
+	unwatch context.CancelFunc // ends the current watch, or nil
+	// turns has the turns of the endpoints by webhook. A delivery keeps its slot until the result of its try is
+	// stored.
 	turns map[string]*turns
 }
 
@@ -72,7 +71,7 @@ func (s *sender) Receive(c actor.Context) {
 	case *woken:
 		s.look()
 	case *tried:
-		if t := s.turns[m.webhook]; t != nil { // else the try began before a restart of the actor
+		if t := s.turns[m.webhook]; t != nil { // nil if the try began before a restart of the actor
 			t.ended(m.id)
 		}
 		s.look()
@@ -80,7 +79,7 @@ func (s *sender) Receive(c actor.Context) {
 		d := m.delivery
 		s.log(d).Warn("webhook given up", "cause", "too many deliveries of its owner wait", "owner", d.Owner)
 	case *kit.Crashed:
-		s.look() // the watch may have been what crashed
+		s.look() // the panic may have ended the watch
 	case *actor.Stopping, *actor.Restarting:
 		if s.unwatch != nil {
 			s.unwatch()
@@ -91,8 +90,7 @@ func (s *sender) Receive(c actor.Context) {
 	}
 }
 
-// equip makes a poster for each endpoint. What is under way goes on with the one
-// it began with.
+// equip makes a poster for each endpoint. Tries in flight continue with the poster that they began with.
 func (s *sender) equip() {
 	for _, p := range s.posters {
 		p.close()
@@ -107,7 +105,7 @@ func (s *sender) equip() {
 	}
 }
 
-// look starts what is due and waits for what comes next.
+// look starts the deliveries that are due and waits for the next change.
 func (s *sender) look() {
 	if s.unwatch != nil {
 		s.unwatch()
@@ -135,8 +133,8 @@ func (s *sender) look() {
 	})
 }
 
-// start begins tries of deliveries that are due and returns when the next one will be. The end
-// of a try calls it again.
+// start begins tries of deliveries that are due and returns when the next one will be. The end of a try calls it
+// again.
 func (s *sender) start(v state.View) (next time.Time) {
 	for id, p := range s.posters {
 		t := s.turns[id]
@@ -168,20 +166,20 @@ func (s *sender) try(p *poster, d *state.Delivery) {
 	s.system.Go(s.self, "webhook", func(ctx context.Context) any {
 		o := p.try(ctx, d)
 		if ctx.Err() != nil {
-			return nil // it was the stop that ended it
+			return nil // the stop of the gateway ended the try
 		}
-		s.settle(ctx, d, o)
+		s.storeResult(ctx, d, o)
 		return &tried{id: d.ID, webhook: id}
 	})
 }
 
-// settle keeps what came of a try, however long the store takes no changes. Until
-// then the delivery has its place: what is not known to be told would be told again.
-func (s *sender) settle(ctx context.Context, d *state.Delivery, o outcome) {
+// storeResult stores the result of a try and repeats that while the store takes no changes. The delivery keeps its slot
+// until then, because otherwise it would be sent again.
+func (s *sender) storeResult(ctx context.Context, d *state.Delivery, o outcome) {
 	keep := s.conclude(ctx, d, o)
 	for n := 0; ; n++ {
 		err := keep(ctx)
-		if err == nil || errors.Is(err, state.ErrNotFound) { // it was swept meanwhile
+		if err == nil || errors.Is(err, state.ErrNotFound) { // not found if it was swept meanwhile
 			return
 		}
 		if n == 0 {
@@ -200,7 +198,7 @@ func (s *sender) log(d *state.Delivery) *slog.Logger {
 	return s.system.Logger().With("webhook", d.Webhook, "event", d.Event, "type", d.Type)
 }
 
-// conclude tells the log what becomes of d, and returns what makes it durable.
+// conclude logs the verdict about d and returns the change that makes it durable.
 func (s *sender) conclude(ctx context.Context, d *state.Delivery, o outcome) (keep func(context.Context) error) {
 	what, due := decide(d, o, s.state.Now(), rand.Float64())
 	remove := func(ctx context.Context) error { return s.state.RemoveDelivery(ctx, d.ID) }

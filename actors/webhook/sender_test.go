@@ -82,7 +82,7 @@ func (s *stage) configure(endpoints ...webhook.Endpoint) {
 	s.hooks.Configure(endpoints)
 }
 
-// hooksOnly has events kept for endpoints that nobody is told of yet.
+// hooksOnly stores events for endpoints that are not configured yet.
 func (s *stage) hooksOnly(endpoints ...webhook.Endpoint) {
 	var all []state.Webhook
 	for _, e := range endpoints {
@@ -131,7 +131,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A receiver keeps what it was sent and answers what it is told to.
+// A receiver keeps its requests and replies as the test sets it.
 type receiver struct {
 	*httptest.Server
 	status atomic.Int32
@@ -190,7 +190,7 @@ func verify(t *testing.T, r received) {
 	}
 }
 
-func TestTheEndOfAVideoIsToldSignedAndOnce(t *testing.T) {
+func TestTheEndOfAVideoIsSentSignedAndOnce(t *testing.T) {
 	for phase, event := range map[state.VideoPhase]string{
 		state.VideoCompleted: "video.completed", state.VideoFailed: "video.failed",
 	} {
@@ -239,7 +239,7 @@ func TestAFailureIsTriedAgainWithTheSameID(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatIsGoneIsNotToldAgain(t *testing.T) {
+func TestAnEndpointThatAnswers410GetsNoMoreEvents(t *testing.T) {
 	s, r := newStage(t), newReceiver(t, http.StatusGone)
 	e := r.endpoint(t, "wh_1")
 	s.start(e)
@@ -268,7 +268,7 @@ func TestNothingIsLostWithTheProcess(t *testing.T) {
 }
 
 // An endpoint that answers nothing has its own few places to wait in.
-func TestASilentEndpointHoldsUpNobody(t *testing.T) {
+func TestASilentEndpointDelaysNoOther(t *testing.T) {
 	s, quick := newStage(t), newReceiver(t, 200)
 	released := make(chan struct{})
 	var asked atomic.Int32
@@ -284,7 +284,7 @@ func TestASilentEndpointHoldsUpNobody(t *testing.T) {
 	for range 30 {
 		s.finish(state.VideoCompleted)
 	}
-	await(t, "the other one is told of all", func() bool { n, _ := s.waiting(good); return n == 0 })
+	await(t, "the other endpoint gets all events", func() bool { n, _ := s.waiting(good); return n == 0 })
 	await(t, "the silent one is asked", func() bool { return asked.Load() == 4 })
 	if n, _ := s.waiting(dead); n != 30 {
 		t.Errorf("%d wait for the silent one", n)
@@ -390,12 +390,12 @@ func TestAFullDiskDoesNotSilenceAnEndpoint(t *testing.T) {
 	store.Before(nil)
 	await(t, "the rest is delivered", func() bool { n, _ := s.waiting(e); return n == 0 })
 	if n := len(r.all()); n != 6 {
-		t.Errorf("told %d times, want 6: what was not kept need not be told again", n)
+		t.Errorf("%d requests, want 6: a result that was not stored must not be sent again", n)
 	}
 }
 
 // A delivery that is gone when its try ends leaves its place to the next.
-func TestADeliveryThatIsGoneLeavesItsPlace(t *testing.T) {
+func TestARemovedDeliveryFreesItsSlot(t *testing.T) {
 	s := newStage(t)
 	var asked atomic.Int32
 	released := make(chan struct{})
@@ -421,7 +421,7 @@ func TestADeliveryThatIsGoneLeavesItsPlace(t *testing.T) {
 		}
 	}
 	close(released)
-	await(t, "the fifth is told", func() bool { n, _ := s.waiting(e); return n == 0 })
+	await(t, "the fifth event is delivered", func() bool { n, _ := s.waiting(e); return n == 0 })
 }
 
 func TestPrivateAddressesAreNotCalledHoweverTheyAreNamed(t *testing.T) {
@@ -444,7 +444,8 @@ func TestPrivateAddressesAreNotCalledHoweverTheyAreNamed(t *testing.T) {
 	s.stop()
 	s.stop = func() {}
 	log := s.logs.String()
-	if strings.Contains(log, "secret-path") || strings.Contains(log, port) || !strings.Contains(log, "not a public one") {
+	if strings.Contains(log, "secret-path") || strings.Contains(log, port) ||
+		!strings.Contains(log, "not a public one") {
 		t.Errorf("the log tells too much or too little:\n%s", log)
 	}
 }

@@ -10,19 +10,21 @@ import (
 	"time"
 )
 
-// secretPrefix marks a signing secret; base64 of the key follows.
+// secretPrefix begins a signing secret. The key follows in base64.
 const secretPrefix = "whsec_"
 
-// Bounds of a key, as Standard Webhooks recommends them.
+// Limits of a key, as Standard Webhooks recommends them.
 const (
 	minKey = 24
 	maxKey = 64
 )
 
-// errSecret says what a secret must look like, and nothing of the one given.
-var errSecret = errors.New("expected whsec_ and then 24 to 64 random bytes in base64, for example what printf 'whsec_%s' \"$(openssl rand -base64 32)\" prints")
+// errSecret describes the form of a secret and does not repeat the given one.
+var errSecret = errors.New(
+	"expected whsec_ and then 24 to 64 random bytes in base64, for example what printf 'whsec_%s' \"$(openssl rand -base64 32)\" prints",
+)
 
-// ParseSecret reads a signing secret.
+// ParseSecret returns the key of a signing secret.
 func ParseSecret(secret string) (key []byte, err error) {
 	text, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {
@@ -35,9 +37,8 @@ func ParseSecret(secret string) (key []byte, err error) {
 	return key, nil
 }
 
-// signature is the value of the header webhook-signature. It is made by hand: the
-// scheme's own library offers this one function to a sender, formats the whole
-// body to get at it, and has had no release that is more than a snapshot.
+// signature returns the value of the header webhook-signature. It does not use the scheme's own library, because that
+// offers a sender only this function, formats the whole body for it, and has no release beyond a snapshot.
 func signature(key []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id))

@@ -5,16 +5,15 @@ import (
 	"stagedoor/state/share"
 )
 
-// perEndpoint is how many tries are under way at one endpoint. An owner alone has half of them.
+// perEndpoint is the number of tries at a time at one endpoint. One owner alone has half of them.
 const perEndpoint = 8
 
-// turns chooses which deliveries to one endpoint are tried next. Owners take turns, and each has
-// its share of the tries under way, so that a delivery does not wait for those of another owner
-// however many there are and however slowly they are answered.
+// turns chooses the next deliveries to one endpoint. Owners take turns, and each has its share of the tries in flight,
+// so that a delivery does not wait for those of another owner, however many these are and however slow their replies.
 type turns struct {
 	slots *share.Pool
-	under map[string]string // owners of the deliveries being tried, by the delivery's id
-	// served numbers the last turn of each owner with a delivery that is due or under way.
+	under map[string]string // owners of the tries in flight, by the delivery's id
+	// served has the number of the last turn of each owner with a delivery that is due or in flight.
 	served map[string]int
 	turn   int
 }
@@ -38,14 +37,14 @@ func (t *turns) ended(id string) {
 	}
 }
 
-// waiting are deliveries that are due, by owner.
+// waiting has the deliveries that are due, by owner.
 type waiting struct {
 	owners []string // in the order of their first deliveries
 	due    map[string][]*state.Delivery
 }
 
-// add notes a delivery. No owner gets more slots at once than there are, so more of its
-// deliveries need not be noted.
+// add adds a delivery. An owner cannot get more slots at once than there are, so further deliveries of it are left
+// out.
 func (w *waiting) add(d *state.Delivery) {
 	owner := string(d.Owner)
 	if w.due == nil {
@@ -59,7 +58,7 @@ func (w *waiting) add(d *state.Delivery) {
 	}
 }
 
-// begin takes slots for deliveries that wait and returns these deliveries.
+// begin takes slots for waiting deliveries and returns these deliveries.
 func (t *turns) begin(w *waiting) (chosen []*state.Delivery) {
 	t.forget(w)
 	for {
@@ -76,8 +75,8 @@ func (t *turns) begin(w *waiting) (chosen []*state.Delivery) {
 	}
 }
 
-// next takes a slot for the owner that was served longest ago, of those that have a delivery
-// left and room in their share.
+// next takes a slot for the owner that was served longest ago, of the owners with a delivery left and room in their
+// share.
 func (t *turns) next(w *waiting) (owner string, ok bool) {
 	for {
 		first := -1
@@ -97,7 +96,7 @@ func (t *turns) next(w *waiting) (owner string, ok bool) {
 	}
 }
 
-// forget removes the turns of owners that have nothing due and nothing under way.
+// forget removes the turns of owners without deliveries that are due or in flight.
 func (t *turns) forget(w *waiting) {
 	busy := make(map[string]bool, len(t.under))
 	for _, owner := range t.under {

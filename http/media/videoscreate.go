@@ -18,13 +18,13 @@ import (
 )
 
 // newJob describes the job to actors/videojob.
-func (m *maker) newJob() (*videojob.Order, error) {
+func (m *maker) newJob() (*videojob.Request, error) {
 	asked, err := m.ask.Fingerprint()
 	if err != nil {
 		return nil, err
 	}
 	a := m.ask
-	o := &videojob.Order{Plan: m.plan,
+	o := &videojob.Request{Plan: m.plan,
 		Spec: video.Spec{
 			Operation:  a.Operation,
 			Prompt:     a.Prompt,
@@ -60,7 +60,7 @@ func (m *maker) newJob() (*videojob.Order, error) {
 }
 
 // setSource makes the job continue the source's video at the provider that has it.
-func (m *maker) setSource(o *videojob.Order) error {
+func (m *maker) setSource(o *videojob.Request) error {
 	source := m.source
 	v, spec := &o.Video, &o.Spec
 	if _, err := fmt.Sscanf(source.Size, "%dx%d", &spec.Size.Width, &spec.Size.Height); err != nil {
@@ -85,7 +85,7 @@ func (m *maker) setSource(o *videojob.Order) error {
 
 // setSeconds sets the length of a job whose source has a number of seconds, and how many of them are
 // charged: those that an extension adds, and otherwise all.
-func setSeconds(o *videojob.Order, source int64, added int) {
+func setSeconds(o *videojob.Request, source int64, added int) {
 	v, spec := &o.Video, &o.Spec
 	v.Seconds, v.Billable = source, source
 	if spec.Operation == video.Extend {
@@ -97,7 +97,7 @@ func setSeconds(o *videojob.Order, source int64, added int) {
 }
 
 // keepFiles stores the client's files, so that they outlive the process.
-func (m *maker) keepFiles(o *videojob.Order) (err error) {
+func (m *maker) keepFiles(o *videojob.Request) (err error) {
 	switch a := m.ask; { // no operation accepts both
 	case a.Reference != nil:
 		o.Spec.Reference, err = m.keep(
@@ -118,7 +118,7 @@ func (m *maker) keepFiles(o *videojob.Order) (err error) {
 	return err
 }
 
-func (m *maker) keep(o *videojob.Order, content io.Reader, f video.File, limit int64) (*video.File, error) {
+func (m *maker) keep(o *videojob.Request, content io.Reader, f video.File, limit int64) (*video.File, error) {
 	// No job runs for so long.
 	const life = 24 * time.Hour
 	info, err := m.handlers.Content.store.Put(string(m.owner()), content, f.Type, limit, m.handlers.Env.Now().Add(life))

@@ -21,7 +21,7 @@ import (
 )
 
 // discard removes the stored files of a job that was not created.
-func (m *maker) discard(o *videojob.Order) {
+func (m *maker) discard(o *videojob.Request) {
 	for _, id := range o.Video.Files {
 		if err := m.handlers.Content.store.Delete(blobs.ID(id)); err != nil {
 			m.handlers.Logger.Warn("upload not removed", "request_id", accesslog.RequestID(m.w), "cause", err)
