@@ -27,7 +27,7 @@ type account struct {
 	core   *core
 	timer  *kit.Timer
 	used   time.Time
-	sick   time.Time     // no commit starts before this time
+	sick   time.Time     // no commit starts before this time; zero after a commit that succeeded
 	asked  time.Time     // when the oldest waiter outside a batch began to wait, or zero
 	flight chan struct{} // closed when the batch in flight has an outcome
 	result *posted       // its outcome, once flight is closed
@@ -96,6 +96,11 @@ func (a *account) handle(m message) {
 			a.refresh()
 		}
 		m.answer(a.core.settle(a.used, m.hold, &m.settlement, m))
+	case *charging:
+		if m.settlement.Amount > m.hold.amount {
+			a.refresh()
+		}
+		_ = a.core.settle(a.used, m.hold, &m.settlement, nil) // the caller does not wait
 	case *releasing:
 		a.core.release(m.hold, m.reason, m.receipt, nil)
 	case *adjusting:
@@ -115,7 +120,8 @@ func (a *account) handle(m message) {
 
 func (a *account) hold(m *holding) {
 	now := a.used
-	if now.Before(a.sick) {
+	if now.Before(a.sick) || !a.sick.IsZero() && len(a.core.ops) > 0 {
+		// Settlements wait for a store that has failed, and more of them must not pile up.
 		m.Resolve(nil, fmt.Errorf("hold: %w", state.ErrUnavailable))
 		return
 	}
@@ -165,7 +171,8 @@ func (a *account) schedule(self *actor.PID) {
 	case a.asked.IsZero():
 		a.asked = now
 	}
-	if a.core.waiting > 0 && !now.Before(a.sick) && a.departureDue(now) {
+	full := len(a.core.ops) >= maxBatch
+	if (full || a.core.waiting > 0 && a.departureDue(now)) && !now.Before(a.sick) {
 		a.flush(self, now)
 	}
 	a.wake(now)

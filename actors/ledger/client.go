@@ -198,6 +198,15 @@ func (h *Hold) SettleWithin(d time.Duration, s Settlement) error {
 	return refusal(err)
 }
 
+// SettleLater ends the hold with a charge and does not wait. The rest of the hold is free at once.
+// The charge is durable after linger and a commit, which is repeated until it succeeds. A crash
+// before that charges what Recover finds, which is the last progress or nothing. It is for text
+// requests, whose clients would otherwise wait for the disk at the end of each reply.
+func (h *Hold) SettleLater(s Settlement) {
+	h.client.system.Send(h.pid, &charging{h.hold, s, h.client.system.Logger()})
+	h.settled(s.Amount, nil)
+}
+
 // Release ends the hold without a charge. It does not wait, because the money is free at
 // once and a crash would release it, too. The receipt is as in Settlement.
 func (h *Hold) Release(reason string, receipt *state.Receipt) {

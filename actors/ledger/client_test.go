@@ -211,6 +211,46 @@ func TestAFullDiskChargesNothingAndLosesNothing(t *testing.T) {
 	})
 }
 
+// A settlement that nothing waits for frees the rest of its hold at once, and is repeated until it is durable.
+func TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable(t *testing.T) {
+	run(t, func(t *testing.T, c *ledger.Client, s *state.State, store *statetest.Faulty) {
+		credit(t, c, "7", 100)
+		first := hold(t, c, "7", "req_a", 90)
+		first.SettleLater(ledger.Settlement{Amount: 30, Reason: "finished"})
+		second := hold(t, c, "7", "req_b", 70) // which the rest of the first hold covers
+		if got := balance(t, c, "7"); got.Available() != 0 || got.Spent != 0 {
+			t.Errorf("got %+v, want nothing available and nothing written yet", got)
+		}
+		kittest.Pass(100 * time.Millisecond)
+		if got := s.Account("7"); got.Spent != 30 {
+			t.Errorf("got %+v, want the settlement written", got)
+		}
+		store.Refuse(journal.ErrReadOnly)
+		second.SettleLater(ledger.Settlement{Amount: 80, Reason: "finished"}) // more than its hold
+		kittest.Pass(10 * time.Second)
+		if got := balance(t, c, "7"); got.Spent != 30 || got.Available() != -10 {
+			t.Errorf("got %+v while the disk is full, want the charge held", got)
+		}
+		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c"}); !errors.Is(err, state.ErrUnavailable) {
+			t.Errorf("a hold while a settlement cannot be written: %v", err)
+		}
+		if moving, err := c.Moving(ctx, "7", "req_b"); !moving || err != nil {
+			t.Errorf("moving %v, %v: the receipt is not written yet", moving, err)
+		}
+		store.Refuse(nil)
+		kittest.Pass(2 * time.Second)
+		if got := s.Account("7"); got.Spent != 110 || got.Held != 0 {
+			t.Errorf("got %+v, want both charged", got)
+		}
+		second.SettleLater(ledger.Settlement{Amount: 80, Reason: "finished"})
+		second.Release("end", nil)
+		kittest.Pass(2 * time.Second)
+		if got := s.Account("7"); got.Spent != 110 || got.Held != 0 {
+			t.Errorf("got %+v after a second end of the same hold", got)
+		}
+	})
+}
+
 func TestIdleAccountStopsAndComesBack(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		s := open(t, journal.NewMemory())
@@ -259,15 +299,16 @@ func TestStopJournalsWhatIsDecided(t *testing.T) {
 			holds = append(holds, hold(t, c, "7", fmt.Sprint("req_", i), 10))
 		}
 		kittest.Pass(time.Second)
-		for _, h := range holds[:9] {
+		for _, h := range holds[:8] {
 			h.Release("end", nil)
 		}
+		holds[8].SettleLater(ledger.Settlement{Amount: 7})
 		kittest.Quiesce()
 		if err := sys.Stop(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if open := s.Holds(""); len(open) != 1 {
-			t.Errorf("left open: %+v, want the one that is", open)
+		if open := s.Holds(""); len(open) != 1 || s.Account("7").Spent != 7 {
+			t.Errorf("left open: %+v, want the one that is; spent %d, want 7", open, s.Account("7").Spent)
 		}
 		if err := holds[9].Settle(ctx, ledger.Settlement{Amount: 1}); !errors.Is(err, state.ErrUnavailable) &&
 			err == nil {

@@ -9,8 +9,8 @@ import (
 	"stagedoor/state"
 )
 
-// linger is how long operations without a waiter (holds of text requests, releases and
-// progress) may stay out of the journal. See the package comment.
+// linger is how long operations without a waiter (holds and settlements of text requests,
+// releases and progress) may stay out of the journal. See the package comment.
 const linger = 50 * time.Millisecond
 
 // maxBatch bounds the postings of one commit.
@@ -64,7 +64,7 @@ type op struct {
 	kind    state.EntryKind
 	hold    *hold
 	amount  int64
-	extra   int64 // for Settle, the amount above the hold
+	extra   int64 // for Settle, what is held beyond the hold until the charge is durable; may be negative
 	reason  string
 	once    string // of an adjustment; see state.Payment
 	receipt *state.Receipt
@@ -73,7 +73,7 @@ type op struct {
 
 // retried reports whether a failed op is tried again. An op with a waiter is not, because its
 // caller learns of the failure and may repeat the request.
-func (o *op) retried() bool { return o.waiter == nil && o.kind != state.Settle }
+func (o *op) retried() bool { return o.waiter == nil }
 
 // core decides about one account. All amounts are micro-dollars below
 // state.MaxCredits, so that no sum of them overflows.
@@ -197,7 +197,9 @@ const (
 )
 
 // settle ends a hold with a charge. It also charges an amount above the hold, even if the
-// account does not have it, because the cost of a request does not depend on its hold.
+// account does not have it, because the cost of a request does not depend on its hold. If w is
+// nil, the settlement is repeated until it is durable, so the rest of the hold is free at once:
+// the next request of the client may need it.
 func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	if h.phase != open {
 		return c.joinEnd(h, w)
@@ -205,6 +207,10 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	amount := min(max(s.Amount, 0), state.MaxCredits)
 	c.withdraw(h)
 	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
+	if w == nil {
+		o.extra = min(amount-h.amount, 0)
+		c.hold(h, o.extra)
+	}
 	if amount > h.amount {
 		o.extra = amount - h.amount
 		flags := []string{FlagOverHold}
@@ -471,6 +477,11 @@ func (c *core) refused(o *op, err error) {
 		}
 	case state.Settle:
 		c.hold(o.hold, -o.extra)
+		if o.waiter == nil { // the journal does not know the hold, so it cannot be charged
+			c.hold(o.hold, -o.hold.amount)
+			c.finish(o.hold, err)
+			return
+		}
 		o.hold.phase = open // its owner may settle it again, or release it
 		for _, w := range o.hold.also {
 			w.done(err)

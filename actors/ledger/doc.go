@@ -18,7 +18,7 @@
 //	bill := ledger.Charge(work)
 //	err = hold.Settle(ctx, ledger.Settlement{Amount: bill.Amount, Reason: work.End.String()})
 //
-// Each hold must be ended by Settle or Release. Charge, Estimate and Affordable are pure
+// Each hold must be ended by Settle, SettleLater or Release. Charge, Estimate and Affordable are pure
 // functions: they alone decide what is charged for what.
 //
 // # Concurrency
@@ -44,10 +44,11 @@
 // (account.departure). The result of a commit is handled on the goroutine of the state's
 // writer, so nothing that an account does may block.
 //
-// A caller waits until a durable hold, an adjustment or a settlement is committed. It does
-// not wait for the hold of a text request. Such a hold is journaled only if it lives longer
-// than linger: a crash before that releases it anyway, and a shorter request leaves a single
-// entry for the begin and the end of its hold.
+// A caller waits until a durable hold, an adjustment or a settlement by Settle is committed. It
+// does not wait for the hold and the settlement of a text request. Such a hold is journaled only
+// if it lives longer than linger: a crash before that releases it anyway, and a shorter request
+// leaves a single entry for the begin and the end of its hold. Its settlement is journaled within
+// linger after its end, so a crash may lose the charges of the last 50 ms.
 //
 // # Errors
 //

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"log/slog"
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
@@ -62,6 +63,20 @@ type settling struct {
 	reply
 	hold       *hold
 	settlement Settlement
+}
+
+// charging settles a hold for a caller that does not wait.
+type charging struct {
+	hold       *hold
+	settlement Settlement
+	logger     *slog.Logger
+}
+
+// Reject implements kit.Rejecter. An account whose actor has failed reads the disk anew, which
+// does not know holds that were not journaled.
+func (m *charging) Reject(reason kit.Reason) {
+	m.logger.Error("request not charged", "request_id", m.hold.known.request, "amount", m.settlement.Amount,
+		"reason", reason)
 }
 
 type releasing struct {
@@ -145,6 +160,7 @@ func (*resuming) ledgerMessage()    {}
 func (*extending) ledgerMessage()   {}
 func (*progressing) ledgerMessage() {}
 func (*settling) ledgerMessage()    {}
+func (*charging) ledgerMessage()    {}
 func (*releasing) ledgerMessage()   {}
 func (*adjusting) ledgerMessage()   {}
 func (*balanceAsk) ledgerMessage()  {}

@@ -23,6 +23,7 @@ const reasonUnwritten = "storage_unavailable"
 // embed it. The caller of its methods other than Held has locked mu.
 type charge struct {
 	ledger *ledger.Client
+	later  bool // the settlement does not wait for the disk
 	held   atomic.Bool
 
 	mu     sync.Mutex // End may come twice at once
@@ -75,9 +76,14 @@ func (c *charge) settle(
 		c.release(ctx, end.String(), receipt)
 		return nil
 	}
-	// The settlement must not be cancelled if the client disconnects.
+	settlement := ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt}
 	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
-	err := c.hold.SettleWithin(patience, ledger.Settlement{Amount: bill.Amount, Reason: end.String(), Receipt: receipt})
+	var err error
+	if c.later {
+		c.hold.SettleLater(settlement)
+	} else {
+		err = c.hold.SettleWithin(patience, settlement) // which is not cancelled if the client disconnects
+	}
 	endSpan(span, err, telemetry.Cost.Float64(telemetry.Dollars(bill.Amount)), telemetry.EndReason.String(end.String()))
 	if err == nil {
 		c.ended = true

@@ -67,7 +67,7 @@ var _ text.Meter = (*Text)(nil)
 
 // NewText returns the meter of a request. The body may change afterwards.
 func NewText(l *ledger.Client, now func() time.Time, r Request) *Text {
-	t := &Text{charge: charge{ledger: l}, now: now, request: r, once: promptTokens(r.Body)}
+	t := &Text{charge: charge{ledger: l, later: true}, now: now, request: r, once: promptTokens(r.Body)}
 	t.request.Body = nil
 	t.request.Choices = max(r.Choices, 1)
 	return t

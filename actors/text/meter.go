@@ -21,8 +21,9 @@ type Meter interface {
 	// Progress takes note of what has been delivered, and reports whether there is no money for more.
 	Progress(o *Outcome) (enough bool)
 	// End settles. For a reply in good order it is called before the client gets
-	// the end of it, and an error is sent instead of that. It is called when all
-	// is over for any other request, and for one whose End failed.
+	// the end of it, so that the client's next request finds what is left of the hold. An
+	// error is sent instead of that end. For any other request, and for one whose End failed,
+	// it is called when all is over.
 	End(ctx context.Context, o *Outcome) *dialogue.Error
 }
 

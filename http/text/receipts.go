@@ -173,8 +173,8 @@ func (hs *Handlers) findReceipts(ctx context.Context, key *state.Key, request st
 }
 
 const (
-	// receiptPatience is how long the handler waits for a receipt that is being written.
-	// A settlement without a charge is written after the reply, so the client may ask first.
+	// receiptPatience is how long the handler waits for a receipt that is being written. A
+	// settlement is written after the reply, so the client may ask first.
 	receiptPatience = 500 * time.Millisecond
 	receiptLook     = 10 * time.Millisecond
 )
@@ -192,7 +192,8 @@ func (hs *Handlers) settled(
 			}
 		}
 		all, err = hs.Store.Receipts(ctx, account, request)
-		if !moving || waited >= receiptPatience || !errors.Is(err, state.ErrNotFound) {
+		failed := err != nil && !errors.Is(err, state.ErrNotFound)
+		if !moving || waited >= receiptPatience || failed {
 			return all, moving, err
 		}
 		select {

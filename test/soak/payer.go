@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"stagedoor/actors/ledger"
 )
 
 // Prices are in dollars for a million tokens, which is micro-dollars for one.
@@ -24,7 +26,13 @@ type paid struct {
 	// said is what the client was told.
 	said    verdict
 	charged int64
+	ended   time.Time // when the reply was there
 	checked bool
+}
+
+// mayBeLost reports whether the kill came before the charge had to be durable.
+func (s *soak) mayBeLost(one *paid) bool {
+	return one.said == accepted && !one.checked && s.killedAfter(one.ended)
 }
 
 // verdict is what a client knows of a call.
@@ -83,7 +91,7 @@ func (p *payer) step(ctx context.Context) error {
 			p.soak.wrong("request %s: its answer is complete and tells no usage: %s", one.id, &a)
 			return nil
 		}
-		one.said, one.charged = accepted, input*inputPrice+output*outputPrice
+		one.said, one.charged, one.ended = accepted, input*inputPrice+output*outputPrice, time.Now()
 	case http.StatusTooManyRequests: // the account has no more
 		one.said = refused
 		return pause(ctx, brokePause)
@@ -164,6 +172,10 @@ func (p *payer) receipt(ctx context.Context, one *paid) error {
 	}
 	switch a.status {
 	case http.StatusNotFound:
+		if p.soak.mayBeLost(one) {
+			one.said, one.charged = refused, 0
+			return nil
+		}
 		if one.said == accepted {
 			p.soak.wrong("request %s cost %d: its receipt is lost", one.id, one.charged)
 		}
@@ -179,6 +191,9 @@ func (p *payer) receipt(ctx context.Context, one *paid) error {
 	default:
 		p.soak.wrong("receipt of request %s: %s", one.id, &a)
 		return nil
+	}
+	if r.Reason == ledger.ReasonCrash && p.soak.mayBeLost(one) { // only the hold was durable
+		one.charged = r.Charged
 	}
 	switch {
 	case r.Account != p.account || r.Earlier != nil:

@@ -87,7 +87,8 @@ type soak struct {
 	bankers []*banker
 	report  Report
 
-	mu sync.Mutex // of report, while writers run
+	mu    sync.Mutex  // of report and kills, while writers run
+	kills []time.Time // when the process was killed
 }
 
 // Run soaks a gateway. Its error means that the run could not be made, or was
@@ -223,7 +224,22 @@ func (s *soak) reach() (err error) {
 	return err
 }
 
+// lateCharge is how long the charge of a text request may stay out of the store after its reply, on a busy machine.
+const lateCharge = 500 * time.Millisecond
+
+// killedAfter reports whether the process was killed so soon after a moment that the charges of it may be lost.
+func (s *soak) killedAfter(moment time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.kills, func(at time.Time) bool {
+		return at.After(moment) && at.Sub(moment) < lateCharge
+	})
+}
+
 func (s *soak) kill() error {
+	s.mu.Lock()
+	s.kills = append(s.kills, time.Now())
+	s.mu.Unlock()
 	err := s.process.Kill()
 	s.report.Kills++
 	if err != nil {
