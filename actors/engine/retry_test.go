@@ -42,6 +42,9 @@ func TestDecide(t *testing.T) {
 		{"a refused schema is left out", progress{}, with(upstream.CallerFault, func(f *facts) { f.schema, f.structured, f.allowed, f.budget = true, true, 0, false }), step{verdict: again, noSchema: true}, 0, 0},
 		{"but only once", progress{noSchema: true}, with(upstream.CallerFault, func(f *facts) { f.schema, f.structured = true, true }), step{verdict: giveUp, noSchema: true}, 0, 0},
 		{"and only if the request has one", progress{}, with(upstream.CallerFault, func(f *facts) { f.schema = true }), step{verdict: giveUp}, 0, 0},
+		{"a shorter prompt is sent at once", progress{}, with(upstream.CallerFault, func(f *facts) {
+			f.shortened, f.allowed, f.budget = true, 0, false
+		}), step{verdict: again}, 0, 0},
 		{"another target gets the schema", progress{noSchema: true, retries: 2}, with(upstream.Transient, two), step{verdict: elsewhere, candidate: 1}, 0, 0},
 
 		{"not sent: here", progress{}, with(upstream.NotSent, two), step{verdict: again}, time.Millisecond, 101 * time.Millisecond},

@@ -58,7 +58,8 @@ func (a *attempt) call(ctx context.Context) *upstream.Failure {
 		return a.simulate(ctx)
 	}
 	inbound := a.request.Inbound
-	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight || a.request.PreviousResponseID != ""
+	mustTranslate := a.request.Mode == shapes.Array || a.request.Translate || a.tight ||
+		a.request.PreviousResponseID != "" || a.shortened.turns != nil
 	if !mustTranslate && a.c.Provider.Serves(inbound.Name) {
 		a.shape = inbound
 		a.meta.Untouched = true
@@ -204,22 +205,29 @@ func (a *attempt) simulated(req *dialogue.Request) producer {
 	})
 }
 
+// decode reads the request as this attempt sends it.
 func (a *attempt) decode() (*dialogue.Request, error) {
-	if err := a.memory.Grow(memory.OfTranslation(a.request.Body)); err != nil {
-		return nil, dialogue.NoMemory(err)
-	}
-	req, err := a.request.Inbound.Decode(a.request.Body, a.request.In, a.env)
+	req, err := a.decodeWhole()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range req.Lost {
 		a.report.Lose(name)
 	}
+	a.shortened.apply(req, &a.report)
 	req.ReplyID = a.request.ReplyID
 	if a.request.PreviousResponseID != "" {
 		req.PreviousResponseID = a.request.PreviousResponseID
 	}
 	return req, nil
+}
+
+// decodeWhole reads the request as the client sent it.
+func (a *attempt) decodeWhole() (*dialogue.Request, error) {
+	if err := a.memory.Grow(memory.OfTranslation(a.request.Body)); err != nil {
+		return nil, dialogue.NoMemory(err)
+	}
+	return a.request.Inbound.Decode(a.request.Body, a.request.In, a.env)
 }
 
 // send makes the upstream call and turns an error status into a failure.
@@ -245,6 +253,17 @@ func (a *attempt) send(ctx context.Context, call shapes.Call, key string) (*upst
 	f.Schema = f.Schema && a.constrained()
 	a.judgeKey(key, f)
 	return nil, f
+}
+
+// shortenAfter has the next attempt leave out the oldest turns if f is about a prompt that is too long and the client
+// wants that (truncation "auto").
+func (a *attempt) shortenAfter(f *upstream.Failure) {
+	if f == nil || !f.LongPrompt || !a.request.Head.Truncate {
+		return
+	}
+	if req, err := a.decodeWhole(); err == nil {
+		f.Shortened = a.shortened.more(req, f.PromptSize)
+	}
 }
 
 // constrained reports whether the request that was sent has a constraint of structured output.

@@ -38,6 +38,8 @@ type exchange struct {
 	outcome Outcome
 	attempt *attempt // the last one; nil: there was none
 	first   attempt  // most requests make no other
+	// shortened is what attempts after a prompt that was too long leave out.
+	shortened shortened
 }
 
 var (
@@ -76,6 +78,7 @@ func (x *exchange) Try(ctx context.Context, c *engine.Candidate, p *throttle.Per
 	a.memory = memory.NewClaim(x.svc.env.Memory, x.request.Owner)
 	defer a.memory.End()
 	a.failed = a.call(ctx)
+	a.shortenAfter(a.failed)
 	a.translation(ctx, a.failed)
 	c.Used = tokensOf(&x.outcome.Usage)
 	return a.failed

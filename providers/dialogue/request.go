@@ -57,7 +57,10 @@ type Request struct {
 	CacheKey    string // prompt_cache_key
 	Verbosity   string
 
-	Store              *bool
+	Store *bool
+	// Truncation is "auto" if the oldest turns may be left out of a prompt that does not fit. actors/text does that, so
+	// it is no loss where the target cannot.
+	Truncation         string
 	PreviousResponseID string
 	// ReplyID is the id that a responses reply must have, because the client already got it
 	// (background) or the store uses it as a key. If it is "", the emitter makes one.

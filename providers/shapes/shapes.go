@@ -160,6 +160,8 @@ type Head struct {
 	// Answers is how many answers the provider makes, if that is more than N: for each of
 	// several prompts, and of best_of.
 	Answers int
+	// Truncate is set if the oldest turns may be left out of a prompt that does not fit.
+	Truncate bool
 	// Structured: the request asks for JSON or a schema.
 	Structured bool
 	// Plain: Check has seen that Patch has nothing to do but to rename the model

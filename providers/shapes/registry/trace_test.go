@@ -56,7 +56,7 @@ func translated(in, out *shapes.Shape, body []byte) (trace, error) {
 		return trace{refused: err.Error()}, nil
 	}
 	return trace{body: string(call.Body), losses: strings.Join(rep.Losses(), ",") + rep.Degraded,
-		enforced: fmt.Sprint(req.Enforced)}, nil
+		enforced: fmt.Sprint(req.Enforced, req.Truncation)}, nil
 }
 
 // written is the JSON of v, the members of an object in the order of their names:

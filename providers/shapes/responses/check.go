@@ -34,7 +34,7 @@ var rules = map[string]rule{
 	"stream":                 boolean(func(c *checker, b bool) { c.head.Stream = b }),
 	"stream_options":         checkStreamOptions,
 	"parallel_tool_calls":    boolean(func(*checker, bool) {}),
-	"truncation":             enum("auto", "disabled"),
+	"truncation":             checkTruncation,
 	"include":                checkInclude,
 	"reasoning":              checkReasoning,
 	"text":                   checkText,
@@ -233,6 +233,11 @@ func checkMaxTokens(c *checker, path string, v gjson.Result) *dialogue.Error {
 	}
 	c.head.MaxTokens = n
 	return nil
+}
+
+func checkTruncation(c *checker, path string, v gjson.Result) *dialogue.Error {
+	c.head.Truncate = v.Str == "auto"
+	return enum("auto", "disabled")(c, path, v)
 }
 
 func checkServiceTier(c *checker, path string, v gjson.Result) *dialogue.Error {

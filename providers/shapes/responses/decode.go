@@ -57,6 +57,10 @@ var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
 	"tools":             (*decoder).tools,
 	"tool_choice":       (*decoder).toolChoice,
 	"prompt":            (*decoder).prompt,
+	"truncation": func(d *decoder, v gjson.Result) *dialogue.Error {
+		d.req.Truncation = v.Str
+		return nil
+	},
 	// input is read after instructions, wherever it stands. The rest says
 	// nothing about the answer: how it is stored, run and delivered.
 	"input":          func(*decoder, gjson.Result) *dialogue.Error { return nil },

@@ -333,6 +333,9 @@ func (e *encoder) storage() {
 	case e.req.Store != nil:
 		e.w.Key("store").Bool(*e.req.Store)
 	}
+	if e.req.Truncation != "" && !e.foreign {
+		e.w.Key("truncation").String(e.req.Truncation)
+	}
 	if e.req.PreviousResponseID != "" && !e.foreign {
 		e.w.Key("previous_response_id").String(e.req.PreviousResponseID)
 	}
