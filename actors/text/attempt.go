@@ -133,6 +133,9 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 	if err != nil {
 		return engine.CallerFault(err)
 	}
+	if bad := req.NothingFor(a.shape.Name); bad != nil {
+		return engine.CallerFault(bad)
+	}
 	produce := func(req *dialogue.Request) (producer, error) {
 		sent := *req
 		if a.request.PreviousResponseID != "" {

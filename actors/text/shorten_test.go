@@ -63,7 +63,7 @@ func TestTruncationLeavesOutTheOldestTurnsWithTheirResults(t *testing.T) {
 						t.Errorf("%s is still sent: %s", gone, sent)
 					}
 				}
-				for _, kept := range []string{"be kind", "a rule", "question 3", "result 3", "answer 3", "the last question"} {
+				for _, kept := range []string{"be kind", "a rule", "question 3", "result 3", "the last question"} {
 					if !strings.Contains(sent, kept) {
 						t.Errorf("%s is not sent: %s", kept, sent)
 					}

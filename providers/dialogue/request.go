@@ -2,6 +2,7 @@ package dialogue
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -55,7 +56,11 @@ type Request struct {
 	Metadata    json.RawMessage
 	ServiceTier string // as spelled by the inbound shape
 	CacheKey    string // prompt_cache_key
-	Verbosity   string
+	// CacheRetention and CacheOptions are prompt_cache_retention and prompt_cache_options, which the shapes with
+	// Traits.KeepsMetadata share.
+	CacheRetention string
+	CacheOptions   json.RawMessage
+	Verbosity      string
 
 	Store *bool
 	// Truncation is "auto" if the oldest turns may be left out of a prompt that does not fit. actors/text does that, so
@@ -113,6 +118,28 @@ type Request struct {
 func (r *Request) EncodedSize() int {
 	const besides, perTurn = 1 << 10, 32 // members of the request, and of a turn
 	return besides + len(r.Body) + perTurn*len(r.Turns)
+}
+
+// NothingFor returns the 400 for a conversation that has only items of another vendor's tools, of which an upstream of
+// the shape to would get nothing, else nil. Such items are lost where something else is left to answer.
+func (r *Request) NothingFor(to Shape) *Error {
+	kind := ""
+	for i := range r.Turns {
+		for j := range r.Turns[i].Parts {
+			p := &r.Turns[i].Parts[j]
+			if p.Kind != ServerPart || p.Origin == to {
+				return nil
+			}
+			if kind == "" {
+				kind = view(p.Opaque).Get("type").String()
+			}
+		}
+	}
+	if kind == "" || len(r.Prompts) > 0 {
+		return nil
+	}
+	kind = strconv.QuoteToASCII(ShortName(kind))
+	return Unsupported("input", "has only items that this model cannot read, of type "+kind)
 }
 
 // Field is a named raw JSON value.

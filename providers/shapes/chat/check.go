@@ -21,7 +21,7 @@ var rules = map[string]fields.Rule{
 	"user":                   fields.Of(fields.String),
 	"safety_identifier":      fields.UpTo(64),
 	"prompt_cache_key":       fields.Of(fields.String),
-	"prompt_cache_retention": fields.OneOf("in_memory", "24h"),
+	"prompt_cache_retention": fields.OneOf("in_memory", "in-memory", "24h"),
 	"verbosity":              fields.OneOf("low", "medium", "high"),
 	"reasoning_effort":       fields.Of(fields.String), // open: decisions.md
 	"web_search_options":     fields.Of(fields.Object),

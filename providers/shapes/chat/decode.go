@@ -75,6 +75,10 @@ func (d *decoder) field(name string, v gjson.Result) {
 		req.ServiceTier = v.Str
 	case "prompt_cache_key":
 		req.CacheKey = v.Str
+	case "prompt_cache_retention":
+		req.CacheRetention = v.Str
+	case "prompt_cache_options":
+		req.CacheOptions = fields.Raw(v)
 	case "verbosity":
 		req.Verbosity = v.Str
 	case "store":

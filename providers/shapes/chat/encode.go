@@ -230,6 +230,8 @@ func (e *encoder) identity() error {
 		}
 	}
 	e.word("prompt_cache_key", req.CacheKey)
+	e.word("prompt_cache_retention", req.CacheRetention)
+	e.raw("prompt_cache_options", req.CacheOptions)
 	e.word("verbosity", req.Verbosity)
 	if req.Store != nil && req.Inbound == Name {
 		e.Key("store").Bool(*req.Store) // the other shape that has it is stored here

@@ -80,7 +80,11 @@ func (k *checker) field(name []byte) error {
 	case "max_tokens":
 		return k.Count(0, math.MaxInt64, func(n int64) { k.Head.MaxTokens = n })
 	case "best_of":
-		return k.Count(0, 20, func(n int64) { k.bestOf = n })
+		return k.Count(0, 20, func(n int64) {
+			if n > 0 { // 0 counts as absent (decisions.md)
+				k.bestOf = n
+			}
+		})
 	case "stream_options":
 		return k.StreamOptions()
 	case "prompt":

@@ -31,7 +31,7 @@ func TestCheckNamesTheFirstBrokenRule(t *testing.T) {
 		`,"prompt":[]`: "prompt", `,"prompt":5`: "prompt", `,"prompt":["a",1]`: "prompt.1", `,"prompt":[-1]`: "prompt.0", `,"prompt":[1.5]`: "prompt.0",
 		`,"prompt":["a"` + strings.Repeat(`,"a"`, 2047) + `]`: "", `,"prompt":["a"` + strings.Repeat(`,"a"`, 2048) + `]`: "prompt",
 		`,"prompt":[[1]` + strings.Repeat(`,[1]`, 2048) + `]`: "prompt", `,"prompt":[1` + strings.Repeat(`,1`, 9999) + `]`: "",
-		`,"best_of":1`: "", `,"best_of":0`: "best_of", `,"best_of":3,"n":2`: "", `,"best_of":2,"n":2`: "best_of", `,"n":3,"best_of":2`: "best_of", `,"best_of":21`: "best_of",
+		`,"best_of":1`: "", `,"best_of":0`: "", `,"best_of":3,"n":2`: "", `,"best_of":2,"n":2`: "best_of", `,"n":3,"best_of":2`: "best_of", `,"best_of":21`: "best_of",
 		`,"best_of":2,"stream":true`: "best_of", `,"best_of":1,"stream":true`: "",
 		`,"logprobs":5`: "", `,"logprobs":6`: "logprobs", `,"logprobs":true`: "logprobs",
 		`,"max_tokens":0`: "", `,"max_tokens":-1`: "max_tokens", `,"n":129`: "n", `,"echo":1`: "echo",

@@ -116,6 +116,8 @@ func lost(req *dialogue.Request, rep *dialogue.Report) {
 		{req.WebSearch, "web_search"},
 		{req.ServiceTier != "" && req.ServiceTier != "auto", "service_tier"},
 		{req.CacheKey != "", "prompt_cache_key"},
+		{req.CacheRetention != "", "prompt_cache_retention"},
+		{len(req.CacheOptions) > 0, "prompt_cache_options"},
 		{req.Parallel != nil && !*req.Parallel, "parallel_tool_calls"},
 	} {
 		if l.given {

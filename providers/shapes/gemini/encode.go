@@ -251,6 +251,8 @@ func (e *encoder) lost() {
 		{"parallel_tool_calls", r.Parallel != nil && !*r.Parallel},
 		{"user", r.User != ""},
 		{"prompt_cache_key", r.CacheKey != ""},
+		{"prompt_cache_retention", r.CacheRetention != ""},
+		{"prompt_cache_options", len(r.CacheOptions) > 0},
 		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
 		{"suffix", r.Suffix != ""},
 	} {

@@ -114,9 +114,13 @@ func (c *checker) modern() bool {
 		slices.Contains([]string{"low", "medium", "high"}, quality)
 }
 
-// uses reports whether a parameter is given. stream false counts as not given.
+// uses reports whether a parameter is given. stream false and partial_images 0 count as not given.
 func (c *checker) uses(name string) bool {
-	if name == "stream" {
+	switch name {
+	case "partial_images":
+		n, err := c.in.integer(name, 0, 3)
+		return n > 0 || err != nil
+	case "stream":
 		on, err := c.in.flag(name)
 		return on || err != nil
 	}
@@ -162,7 +166,7 @@ func (c *checker) size() error {
 	if err != nil {
 		return err
 	}
-	if !c.in.given("size") {
+	if !c.in.given("size") || size == "auto" { // every model has a size of its own
 		return nil
 	}
 	if rule := c.family.size(size); rule != "" {
@@ -181,6 +185,9 @@ func (c *checker) quality() (err error) {
 func (c *checker) delivery() error {
 	if slices.Contains(c.family.refuses, "response_format") {
 		c.r.Inline = true
+		if form, err := c.in.text("response_format"); err != nil || form == "b64_json" {
+			return err // what the model does anyway; an SDK asks for it whatever the model is
+		}
 		return c.unknown("response_format")
 	}
 	form, err := c.word("response_format", "url", "b64_json")
@@ -238,14 +245,17 @@ func (c *checker) stream() error {
 		}
 	}
 	c.r.Stream = on
-	if err := c.unknown("partial_images"); err != nil {
+	n, err := c.in.integer("partial_images", 0, 3)
+	if err != nil {
 		return err
 	}
-	n, err := c.in.integer("partial_images", 0, 3)
+	if n > 0 { // 0 is the default, with and without a stream
+		if err := c.unknown("partial_images"); err != nil {
+			return err
+		}
+	}
 	switch {
-	case err != nil:
-		return err
-	case c.in.given("partial_images") && !on:
+	case n > 0 && !on:
 		return dialogue.Invalid("partial_images", "needs stream true")
 	case on && c.r.N > 1:
 		// The events do not say to which image they belong.

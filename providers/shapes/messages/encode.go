@@ -112,6 +112,8 @@ func (e *encoder) lose() {
 		{"logprobs", r.LogProbs || r.TopLogProbs != nil},
 		{"verbosity", r.Verbosity != "" && r.Verbosity != "medium"},
 		{"prompt_cache_key", r.CacheKey != ""},
+		{"prompt_cache_retention", r.CacheRetention != ""},
+		{"prompt_cache_options", len(r.CacheOptions) > 0},
 	} {
 		if l.given {
 			e.rep.Lose(l.name)

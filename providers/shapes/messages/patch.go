@@ -117,6 +117,10 @@ func (p *patch) format(v gjson.Result) bool {
 	if out.Mode != dialogue.OutputSchema {
 		return false
 	}
+	if v.Get("name").Exists() || v.Get("strict").Exists() { // of other vendors; this one refuses them (gateway.md 4.8)
+		p.replace(v, `{"type":"json_schema","schema":`+string(out.Schema)+`}`)
+		return true
+	}
 	if given := v.Get("schema"); !same(json.RawMessage(given.Raw), out.Schema) {
 		p.replace(given, string(out.Schema))
 	}

@@ -46,9 +46,17 @@ var setters = map[string]func(d *decoder, v gjson.Result) *dialogue.Error{
 		d.req.PreviousResponseID = v.Str
 		return nil
 	},
-	"metadata":          func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Metadata = raw(v); return nil },
-	"service_tier":      func(d *decoder, v gjson.Result) *dialogue.Error { d.req.ServiceTier = v.Str; return nil },
-	"prompt_cache_key":  func(d *decoder, v gjson.Result) *dialogue.Error { d.req.CacheKey = v.Str; return nil },
+	"metadata":         func(d *decoder, v gjson.Result) *dialogue.Error { d.req.Metadata = raw(v); return nil },
+	"service_tier":     func(d *decoder, v gjson.Result) *dialogue.Error { d.req.ServiceTier = v.Str; return nil },
+	"prompt_cache_key": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.CacheKey = v.Str; return nil },
+	"prompt_cache_retention": func(d *decoder, v gjson.Result) *dialogue.Error {
+		d.req.CacheRetention = v.Str
+		return nil
+	},
+	"prompt_cache_options": func(d *decoder, v gjson.Result) *dialogue.Error {
+		d.req.CacheOptions = raw(v)
+		return nil
+	},
 	"safety_identifier": func(d *decoder, v gjson.Result) *dialogue.Error { d.req.User = v.Str; return nil },
 	"user":              (*decoder).user,
 	"include":           (*decoder).include,

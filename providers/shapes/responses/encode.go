@@ -296,6 +296,12 @@ func (e *encoder) identity() {
 		if e.req.CacheKey != "" {
 			e.w.Key("prompt_cache_key").String(e.req.CacheKey)
 		}
+		if e.req.CacheRetention != "" {
+			e.w.Key("prompt_cache_retention").String(e.req.CacheRetention)
+		}
+		if len(e.req.CacheOptions) > 0 {
+			e.w.Key("prompt_cache_options").Raw(e.req.CacheOptions)
+		}
 	}
 	if tier := e.serviceTier(); tier != "" {
 		e.w.Key("service_tier").String(tier)

@@ -1,0 +1,95 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+)
+
+// sentTo returns the body that an upstream of a shape gets for a request, if the gateway sends it.
+func sentTo(t *testing.T, upstream, client dialogue.Shape, body string) (sent gjson.Result, got told) {
+	t.Helper()
+	good := tooLong[upstream][1]
+	if upstream == dialoguetest.Completions {
+		good = `{"id":"t","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`
+	}
+	play(t, func(t *testing.T, s *stage) {
+		s.upstream("a", upstream, document(200, good))
+		r := s.request(client, body)
+		got = s.ask(r)
+		if calls := s.fakes["a"].calls; len(calls) > 0 {
+			sent = gjson.Parse(calls[0].body)
+		}
+	})
+	return sent, got
+}
+
+func TestItemsThatNoOtherModelReadsAreNamedAndNothingIsInvented(t *testing.T) {
+	for _, upstream := range []dialogue.Shape{dialoguetest.Chat, dialoguetest.Messages, dialoguetest.Gemini, dialoguetest.Completions} {
+		sent, got := sentTo(
+			t,
+			upstream,
+			dialoguetest.Responses,
+			`{"model":"m","store":false,"input":[{"type":"hologram","x":1}]}`,
+		)
+		if got.err == nil || got.err.Status != 400 || !strings.Contains(got.err.Message, `"hologram"`) ||
+			sent.Exists() {
+			t.Errorf("%s alone: got %v, sent %s", upstream, got.err, sent.Raw)
+		}
+		sent, got = sentTo(t, upstream, dialoguetest.Responses,
+			`{"model":"m","store":false,"input":[{"role":"user","content":"hi"},{"type":"hologram","x":1}]}`)
+		if !sent.Exists() || strings.Contains(sent.Raw, "Continue.") || !strings.Contains(got.Losses, "server_tool") {
+			t.Errorf("%s: losses %q, sent %s", upstream, got.Losses, sent.Raw)
+		}
+	}
+}
+
+func TestParametersOfOneVendorPassBetweenItsShapes(t *testing.T) {
+	cache := `"prompt_cache_retention":"24h","prompt_cache_options":{"mode":"x"}`
+	for upstream, test := range map[dialogue.Shape]struct {
+		client dialogue.Shape
+		body   string
+	}{
+		dialoguetest.Responses: {dialoguetest.Chat, `{"model":"m",` + cache + `,"messages":[{"role":"user","content":"hi"}]}`},
+		dialoguetest.Chat:      {dialoguetest.Responses, `{"model":"m","store":false,` + cache + `,"input":"hi"}`},
+	} {
+		sent, got := sentTo(t, upstream, test.client, test.body)
+		if sent.Get("prompt_cache_retention").Str != "24h" || sent.Get("prompt_cache_options.mode").Str != "x" ||
+			got.Losses != "" {
+			t.Errorf("to %s: losses %q, sent %s", upstream, got.Losses, sent.Raw)
+		}
+	}
+}
+
+func TestAStrictToolIsStrictTowardMessages(t *testing.T) {
+	schema := `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`
+	sent, got := sentTo(
+		t,
+		dialoguetest.Messages,
+		dialoguetest.Chat,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],
+		"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":`+schema+`}}]}`,
+	)
+	if !sent.Get("tools.0.strict").Bool() {
+		t.Errorf("losses %q, sent %s", got.Losses, sent.Raw)
+	}
+}
+
+func TestAFormatForMessagesHasNothingButItsSchema(t *testing.T) {
+	sent, _ := sentTo(
+		t,
+		dialoguetest.Messages,
+		dialoguetest.Messages,
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],
+		"output_config":{"effort":"low","format":{"type":"json_schema","name":"x","strict":true,"schema":{"type":"object","properties":{}}}}}`,
+	)
+	format := sent.Get("output_config.format")
+	if format.Get("name").Exists() || format.Get("strict").Exists() || format.Get("schema.type").Str != "object" ||
+		sent.Get("output_config.effort").Str != "low" {
+		t.Errorf("sent %s", sent.Raw)
+	}
+}
