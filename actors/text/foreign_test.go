@@ -6,21 +6,23 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"stagedoor/actors/text"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 )
 
 // sentTo returns the body that an upstream of a shape gets for a request, if the gateway sends it.
-func sentTo(t *testing.T, upstream, client dialogue.Shape, body string) (sent gjson.Result, got told) {
+func sentTo(t *testing.T, upstream, client dialogue.Shape, body string) (sent gjson.Result, got text.Outcome) {
 	t.Helper()
 	good := tooLong[upstream][1]
 	if upstream == dialoguetest.Completions {
-		good = `{"id":"t","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`
+		good = `{"id":"t","object":"text_completion","created":1,"model":"m",` +
+			`"choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`
 	}
 	play(t, func(t *testing.T, s *stage) {
 		s.upstream("a", upstream, document(200, good))
 		r := s.request(client, body)
-		got = s.ask(r)
+		got = s.ask(r).Outcome
 		if calls := s.fakes["a"].calls; len(calls) > 0 {
 			sent = gjson.Parse(calls[0].body)
 		}
@@ -29,16 +31,18 @@ func sentTo(t *testing.T, upstream, client dialogue.Shape, body string) (sent gj
 }
 
 func TestItemsThatNoOtherModelReadsAreNamedAndNothingIsInvented(t *testing.T) {
-	for _, upstream := range []dialogue.Shape{dialoguetest.Chat, dialoguetest.Messages, dialoguetest.Gemini, dialoguetest.Completions} {
+	for _, upstream := range []dialogue.Shape{
+		dialoguetest.Chat, dialoguetest.Messages, dialoguetest.Gemini, dialoguetest.Completions,
+	} {
 		sent, got := sentTo(
 			t,
 			upstream,
 			dialoguetest.Responses,
 			`{"model":"m","store":false,"input":[{"type":"hologram","x":1}]}`,
 		)
-		if got.err == nil || got.err.Status != 400 || !strings.Contains(got.err.Message, `"hologram"`) ||
+		if got.Err == nil || got.Err.Status != 400 || !strings.Contains(got.Err.Message, `"hologram"`) ||
 			sent.Exists() {
-			t.Errorf("%s alone: got %v, sent %s", upstream, got.err, sent.Raw)
+			t.Errorf("%s alone: got %v, sent %s", upstream, got.Err, sent.Raw)
 		}
 		sent, got = sentTo(t, upstream, dialoguetest.Responses,
 			`{"model":"m","store":false,"input":[{"role":"user","content":"hi"},{"type":"hologram","x":1}]}`)
@@ -54,8 +58,9 @@ func TestParametersOfOneVendorPassBetweenItsShapes(t *testing.T) {
 		client dialogue.Shape
 		body   string
 	}{
-		dialoguetest.Responses: {dialoguetest.Chat, `{"model":"m",` + cache + `,"messages":[{"role":"user","content":"hi"}]}`},
-		dialoguetest.Chat:      {dialoguetest.Responses, `{"model":"m","store":false,` + cache + `,"input":"hi"}`},
+		dialoguetest.Responses: {dialoguetest.Chat, `{"model":"m",` + cache +
+			`,"messages":[{"role":"user","content":"hi"}]}`},
+		dialoguetest.Chat: {dialoguetest.Responses, `{"model":"m","store":false,` + cache + `,"input":"hi"}`},
 	} {
 		sent, got := sentTo(t, upstream, test.client, test.body)
 		if sent.Get("prompt_cache_retention").Str != "24h" || sent.Get("prompt_cache_options.mode").Str != "x" ||
@@ -85,7 +90,8 @@ func TestAFormatForMessagesHasNothingButItsSchema(t *testing.T) {
 		dialoguetest.Messages,
 		dialoguetest.Messages,
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],
-		"output_config":{"effort":"low","format":{"type":"json_schema","name":"x","strict":true,"schema":{"type":"object","properties":{}}}}}`,
+		"output_config":{"effort":"low","format":{"type":"json_schema",
+			"name":"x","strict":true,"schema":{"type":"object","properties":{}}}}}`,
 	)
 	format := sent.Get("output_config.format")
 	if format.Get("name").Exists() || format.Get("strict").Exists() || format.Get("schema.type").Str != "object" ||
