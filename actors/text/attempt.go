@@ -141,7 +141,9 @@ func (a *attempt) callTranslated(ctx context.Context) *upstream.Failure {
 		if a.request.PreviousResponseID != "" {
 			sent.PreviousResponseID = "" // the history is in the body already
 		}
-		call, err := a.shape.Encode(&sent, a.target(), &a.report, a.env)
+		t := a.target()
+		sent.Fit(t, &a.report)
+		call, err := a.shape.Encode(&sent, t, &a.report, a.env)
 		if err != nil {
 			return nil, err
 		}

@@ -5,17 +5,28 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// CapabilityOverrides replaces the capabilities that the catalogue derives from a model's name.
+// CapabilityOverrides replaces capabilities: the built-in facts those of a shape, the configuration
+// those that the built-in facts derive from a model's name. A nil pointer and "" replace nothing.
 type CapabilityOverrides struct {
-	StructuredOutputs *bool
-	ImagesIn          *bool
-	FilesIn           *bool
-	AudioIn           *bool
-	SystemTurns       *bool
-	Sampling          *bool
-	JSONSchema        *bool
-	Prefill           *bool
-	Thinking          string // none, budget, effort, implicit; "" if not given
+	StructuredOutputs *bool  `json:"structured_outputs"`
+	ImagesIn          *bool  `json:"images_in"`
+	FilesIn           *bool  `json:"files_in"`
+	AudioIn           *bool  `json:"audio_in"`
+	SystemTurns       *bool  `json:"system_turns"`
+	Sampling          *bool  `json:"sampling"`
+	OneSampling       *bool  `json:"one_sampling"`
+	JSONSchema        *bool  `json:"json_schema"`
+	Prefill           *bool  `json:"prefill"`
+	NoForcedTools     *bool  `json:"no_forced_tools"`
+	AlwaysThinks      *bool  `json:"always_thinks"`
+	NoBudgets         *bool  `json:"no_budgets"`
+	CallSignatures    *bool  `json:"call_signatures"`
+	MediaResults      *bool  `json:"media_results"`
+	MinBudget         int64  `json:"min_budget"`
+	MaxBudget         int64  `json:"max_budget"`
+	Levels            string `json:"levels"`
+	ReasoningContent  string `json:"reasoning_content"` // taken, required, refused
+	Thinking          string `json:"thinking"`          // none, budget, effort, implicit
 }
 
 var thinkingStyles = map[string]dialogue.ThinkingStyle{
@@ -25,74 +36,59 @@ var thinkingStyles = map[string]dialogue.ThinkingStyle{
 	"implicit": dialogue.ThinkingImplicit,
 }
 
+var reasoningContents = map[string]dialogue.ReasoningContent{
+	"taken":    dialogue.ReasoningTaken,
+	"required": dialogue.ReasoningRequired,
+	"refused":  dialogue.ReasoningRefused,
+}
+
+// apply changes c to what o states.
 func (o *CapabilityOverrides) apply(c *dialogue.Capabilities) {
 	if o == nil {
 		return
 	}
-	set := func(have *bool, override *bool) {
-		if override != nil {
-			*have = *override
+	for _, flag := range []struct{ have, override *bool }{
+		{&c.StructuredOutputs, o.StructuredOutputs}, {&c.ImagesIn, o.ImagesIn}, {&c.FilesIn, o.FilesIn},
+		{&c.AudioIn, o.AudioIn}, {&c.SystemTurns, o.SystemTurns}, {&c.Sampling, o.Sampling},
+		{&c.OneSampling, o.OneSampling}, {&c.JSONSchema, o.JSONSchema}, {&c.Prefill, o.Prefill},
+		{&c.NoForcedTools, o.NoForcedTools}, {&c.AlwaysThinks, o.AlwaysThinks}, {&c.NoBudgets, o.NoBudgets},
+		{&c.CallSignatures, o.CallSignatures}, {&c.MediaResults, o.MediaResults},
+	} {
+		if flag.override != nil {
+			*flag.have = *flag.override
 		}
 	}
-	set(&c.StructuredOutputs, o.StructuredOutputs)
-	set(&c.ImagesIn, o.ImagesIn)
-	set(&c.FilesIn, o.FilesIn)
-	set(&c.AudioIn, o.AudioIn)
-	set(&c.SystemTurns, o.SystemTurns)
-	set(&c.Sampling, o.Sampling)
-	set(&c.JSONSchema, o.JSONSchema)
-	set(&c.Prefill, o.Prefill)
+	if o.MinBudget > 0 {
+		c.MinBudget = o.MinBudget
+	}
+	if o.MaxBudget > 0 {
+		c.MaxBudget = o.MaxBudget
+	}
+	if o.Levels != "" {
+		c.Levels = o.Levels
+	}
+	if v, ok := reasoningContents[o.ReasoningContent]; ok {
+		c.ReasoningContent = v
+	}
 	if style, ok := thinkingStyles[o.Thinking]; ok {
 		c.Thinking = style
 	}
 }
 
 // CapabilitiesOf returns the capabilities of a model in a shape, by the family and generation in
-// its name (gateway.md 4.8 rule 7). A model of unknown family can do everything: if its upstream
-// refuses, the request is degraded and sent again.
+// its name (gateway.md 4.8 rule 7). A model of unknown family can do everything that the shape can:
+// if its upstream refuses, the request is degraded and sent again.
 func CapabilitiesOf(model string, shape dialogue.Shape) dialogue.Capabilities {
 	var c dialogue.Capabilities
 	if d := registry.Describe(shape); d != nil {
 		c = d.Defaults
 	}
-	family, v := generation(model)
-	if v == 0 {
-		return c
-	}
-	switch family {
-	case claude:
-		c.StructuredOutputs = v >= 405
-		c.ImagesIn, c.FilesIn, c.AudioIn = v >= 300, v >= 305, false
-		c.Sampling, c.Prefill = v <= 406, v < 406
-		c.SystemTurns = v >= 500
-	case gpt:
-		c.StructuredOutputs = v >= 400
-		c.ImagesIn, c.FilesIn = v >= 400, v >= 400
-	case gemini:
-		c.StructuredOutputs, c.JSONSchema = v >= 205, v >= 205
-	}
-	if c.Thinking == dialogue.ThinkingEffort { // the shape's newest style, which older models do not take
-		c.Thinking = thinkingSince(family, v, c.Thinking)
+	style := c.Thinking
+	applyFacts(model, &c)
+	// The facts name the style of the vendor's own shape. A shape that knows only one way to ask
+	// for thinking keeps it for every model that thinks.
+	if style != dialogue.ThinkingEffort && c.Thinking != dialogue.ThinkingNone {
+		c.Thinking = style
 	}
 	return c
-}
-
-// eras has the thinking style of each family from a generation on (wire/messages.md 6,
-// wire/gemini.md 2.1).
-var eras = []struct {
-	family
-	since version
-	style dialogue.ThinkingStyle
-}{
-	{claude, 406, dialogue.ThinkingEffort}, {claude, 307, dialogue.ThinkingBudget}, {claude, 0, dialogue.ThinkingNone},
-	{gemini, 300, dialogue.ThinkingEffort}, {gemini, 205, dialogue.ThinkingBudget}, {gemini, 0, dialogue.ThinkingNone},
-}
-
-func thinkingSince(f family, v version, otherwise dialogue.ThinkingStyle) dialogue.ThinkingStyle {
-	for _, era := range eras {
-		if era.family == f && v >= era.since {
-			return era.style
-		}
-	}
-	return otherwise
 }

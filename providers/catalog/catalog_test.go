@@ -209,11 +209,11 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 		{"claude-sonnet-5", dialoguetest.Messages, true, effort},
 		{"claude-instant-1.2", dialoguetest.Messages, false, none},
 		{"claude-next", dialoguetest.Messages, true, effort},
-		{"gpt-3.5-turbo", dialoguetest.Chat, false, implicit},
-		{"ft:gpt-3.5-turbo-0125:org::id", dialoguetest.Chat, false, implicit},
-		{"gpt-35-turbo", dialoguetest.Chat, false, implicit},
-		{"gpt-4o", dialoguetest.Chat, true, implicit},
-		{"gpt-4-0613", dialoguetest.Chat, true, implicit},
+		{"gpt-3.5-turbo", dialoguetest.Chat, false, none},
+		{"ft:gpt-3.5-turbo-0125:org::id", dialoguetest.Chat, false, none},
+		{"gpt-35-turbo", dialoguetest.Chat, false, none},
+		{"gpt-4o", dialoguetest.Chat, true, none},
+		{"gpt-4-0613", dialoguetest.Chat, true, none},
 		{"gpt-5.1", dialoguetest.Responses, true, implicit},
 		{"gpt-oss-120b", dialoguetest.Chat, true, implicit},
 		{"o4-mini", dialoguetest.Chat, true, implicit},
@@ -222,7 +222,7 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 		{"models/gemini-2.5-flash", dialoguetest.Gemini, true, budget},
 		{"gemini-3-pro-preview", dialoguetest.Gemini, true, effort},
 		{"gemini-flash-latest", dialoguetest.Gemini, true, effort},
-		{"llama-3.1-8b", dialoguetest.Chat, true, implicit},
+		{"llama-3.1-8b", dialoguetest.Chat, true, none},
 		{"llama-3.1-8b", dialoguetest.Completions, true, none},
 	}
 	for _, row := range rows {
@@ -238,7 +238,9 @@ func TestCapabilitiesFollowTheGeneration(t *testing.T) {
 			)
 		}
 	}
-	for model, want := range map[string]bool{"claude-opus-4-6": true, "claude-opus-4-7": false, "claude-sonnet-5": false, "gpt-5.1": true} {
+	for model, want := range map[string]bool{
+		"claude-opus-4-6": true, "claude-opus-4-7": false, "claude-sonnet-5": false, "gpt-5.1": false,
+	} {
 		if got := catalog.CapabilitiesOf(model, dialoguetest.Messages).Sampling; got != want {
 			t.Errorf("%s takes sampling parameters: %v, want %v", model, got, want)
 		}

@@ -396,9 +396,39 @@ type Capabilities struct {
 	SystemTurns bool
 	// Sampling is set if temperature, top_p and top_k are accepted.
 	Sampling bool
+	// OneSampling is set if temperature and top_p are refused together.
+	OneSampling bool
 	// Prefill is set if the model continues a final assistant turn.
 	Prefill bool
+	// NoForcedTools is set if the model refuses a choice of tools that it must follow.
+	NoForcedTools bool
+	// AlwaysThinks is set if thinking cannot be switched off.
+	AlwaysThinks bool
+	// NoBudgets is set if a model of ThinkingEffort refuses a budget.
+	NoBudgets bool
+	// MinBudget and MaxBudget bound the budget of a model of ThinkingBudget. 0 is unknown.
+	MinBudget, MaxBudget int64
+	// Levels has the words for the depth of thinking that a gemini model takes, separated by
+	// spaces. "" stands for LOW, MEDIUM and HIGH.
+	Levels string
+	// CallSignatures is set for gemini models that want a thought signature on the first call of
+	// each step.
+	CallSignatures bool
+	// MediaResults is set for gemini models that take media inside the result of a call.
+	MediaResults bool
+	// ReasoningContent says what a chat model does with reasoning_content in the history.
+	ReasoningContent ReasoningContent
 }
+
+// ReasoningContent says what a chat model does with reasoning_content in the history.
+type ReasoningContent uint8
+
+// Uses of reasoning_content.
+const (
+	ReasoningTaken    ReasoningContent = iota // it may be there
+	ReasoningRequired                         // every message with calls must have it, even if empty
+	ReasoningRefused                          // a request that has it is refused
+)
 
 // SignatureCache keeps the thought signatures of an owner's tool calls by call id, for clients
 // whose shape has no field for them. Implementations are bounded, keep no owner's signatures at

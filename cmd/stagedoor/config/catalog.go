@@ -90,8 +90,10 @@ func (c *Capabilities) overrides() *catalog.CapabilityOverrides {
 	if c == nil {
 		return nil
 	}
-	return &catalog.CapabilityOverrides{StructuredOutputs: c.StructuredOutputs, ImagesIn: c.ImagesIn, FilesIn: c.FilesIn,
-		AudioIn: c.AudioIn, SystemTurns: c.SystemTurns, Sampling: c.Sampling, JSONSchema: c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking}
+	return &catalog.CapabilityOverrides{StructuredOutputs: c.StructuredOutputs, ImagesIn: c.ImagesIn,
+		FilesIn: c.FilesIn, AudioIn: c.AudioIn, SystemTurns: c.SystemTurns, Sampling: c.Sampling,
+		JSONSchema: c.JSONSchema, Prefill: c.Prefill, Thinking: c.Thinking, OneSampling: c.OneSampling, NoForcedTools: c.NoForcedTools, AlwaysThinks: c.AlwaysThinks,
+		CallSignatures: c.CallSignatures, ReasoningContent: c.ReasoningContent}
 }
 
 func (p *Price) catalog() *catalog.Price {

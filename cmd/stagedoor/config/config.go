@@ -165,8 +165,13 @@ type Capabilities struct {
 	AudioIn           *bool  `yaml:"audio_in" doc:"audio in prompts"`
 	SystemTurns       *bool  `yaml:"system_turns" doc:"role system inside messages, else folded"`
 	Sampling          *bool  `yaml:"sampling" doc:"temperature, top_p, top_k"`
+	OneSampling       *bool  `yaml:"one_sampling" doc:"temperature and top_p are refused together"`
+	NoForcedTools     *bool  `yaml:"no_forced_tools" doc:"a choice of tools that must be followed is refused"`
+	AlwaysThinks      *bool  `yaml:"always_thinks" doc:"thinking cannot be switched off"`
+	CallSignatures    *bool  `yaml:"call_signatures" doc:"gemini: calls in the history need a signature"`
 	JSONSchema        *bool  `yaml:"json_schema" doc:"gemini: parametersJsonSchema and responseJsonSchema"`
 	Prefill           *bool  `yaml:"prefill" doc:"a final assistant turn is continued"`
+	ReasoningContent  string `yaml:"reasoning_content" doc:"chat: reasoning in the history" enum:"taken,required,refused"`
 	Thinking          string `yaml:"thinking" doc:"none, budget, effort or implicit" enum:"none,budget,effort,implicit"`
 }
 

@@ -43,7 +43,7 @@ type checker struct {
 
 	hasMessages           bool
 	logprobs, topLogprobs bool
-	carriers              bool // some message has reasoning_details, or an image that may be too large
+	carriers              bool // some message has reasoning, or an image that may be too large
 	audio, wantsAudio     bool
 	maxTokens             int64 // deprecated, counts if the newer one is absent
 }

@@ -16,8 +16,8 @@ var partKinds = map[string][]string{
 	"function":  {"text"},
 }
 
-// messages also reports whether any of them has something that patch may have to take
-// out: reasoning_details, which may hold a gateway's seals, or a large image.
+// messages also reports whether any of them has something that patch may have to remove:
+// reasoning, or a large image.
 func messages(r *fields.Reader) (carriers bool, err error) {
 	n := 0
 	err = r.Array(func(i int) error {
@@ -40,7 +40,7 @@ type seen struct {
 	parts   []string // kinds that were met before the role
 	answers bool     // tool_call_id
 	named   bool
-	carrier bool // reasoning_details, or an image that may be too large
+	carrier bool // reasoning, or an image that may be too large
 }
 
 // message checks one message. The role may stand behind the content, so what
@@ -71,7 +71,10 @@ func (m *seen) field(r *fields.Reader, name []byte) (err error) {
 		err = m.instead(r, calledFunction)
 	case "audio":
 		err = m.instead(r, fields.Of(fields.Object))
-	case "refusal", "reasoning_content":
+	case "refusal":
+		err = m.instead(r, fields.Of(fields.String))
+	case "reasoning_content":
+		m.carrier = true
 		err = m.instead(r, fields.Of(fields.String))
 	case "reasoning_details":
 		m.carrier = true

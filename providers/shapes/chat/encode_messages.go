@@ -135,7 +135,7 @@ func (e *encoder) utter(name string, u utterance, ids []string) {
 		_ = e.content(u.content) // text only: cannot be refused
 	}
 	e.word("refusal", u.refusal)
-	e.thinking(u.thoughts)
+	e.thinking(u.thoughts, len(u.calls))
 	if len(u.calls) > 0 {
 		e.Key("tool_calls").Array()
 		for i, c := range u.calls {
@@ -146,9 +146,10 @@ func (e *encoder) utter(name string, u utterance, ids []string) {
 	e.End()
 }
 
-// thinking goes back as text, which some servers demand on tool turns, and in
-// the details that this very kind of upstream gave (translation.md 9).
-func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
+// thinking writes what the model thought before a message with so many calls, as text and in the
+// details that this very kind of upstream gave (translation.md 9). Some servers demand the text
+// with calls, others refuse a message that has it.
+func (e *encoder) thinking(thoughts []*dialogue.Thinking, calls int) {
 	text, details := "", []string(nil)
 	for _, t := range thoughts {
 		if t == nil {
@@ -167,7 +168,15 @@ func (e *encoder) thinking(thoughts []*dialogue.Thinking) {
 			e.rep.Lose("thinking")
 		}
 	}
-	e.word("reasoning_content", text)
+	switch back := e.t.Caps.ReasoningContent; {
+	case back == dialogue.ReasoningRefused:
+		if text != "" || len(details) > 0 {
+			e.rep.Lose("thinking")
+		}
+		return
+	case text != "", back == dialogue.ReasoningRequired && calls > 0:
+		e.Key("reasoning_content").String(text)
+	}
 	if len(details) == 0 {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // patch changes what has to change in a client's bytes and nothing else
 // (translation.md 3).
 func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Report) shapes.Call {
-	if head.Plain {
+	if head.Plain && t.Caps.ReasoningContent != dialogue.ReasoningRequired {
 		return shapes.Call{Path: path, Body: chunks.PatchPlain(body, head, t), Stream: head.Stream}
 	}
 	members := fields.Members(body)
@@ -23,7 +23,7 @@ func patch(body []byte, head shapes.Head, t dialogue.Target, rep *dialogue.Repor
 		value := body[m.Value:m.End]
 		switch m.Name {
 		case "messages":
-			if kept := history(value, rep); len(kept) != len(value) {
+			if kept := history(value, t.Caps.ReasoningContent, rep); len(kept) != len(value) {
 				edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
 			}
 		case "response_format":
@@ -50,14 +50,20 @@ func degrades(value []byte, t dialogue.Target, rep *dialogue.Report) bool {
 var (
 	sealMark = []byte("sd1.")
 	dataMark = []byte("data:")
+
+	reasoningMark = []byte(`"reasoning_`)
+	callsMark     = []byte(`"tool_calls"`)
 )
 
-// history returns the messages without what must not reach an upstream: seals
-// of this gateway and images over 8 MB. Few requests have either, so it first
-// looks for their marks.
-func history(messages []byte, rep *dialogue.Report) []byte {
+// history returns the messages as the upstream takes them: without seals of this gateway and images
+// over 8 MB, and with or without reasoning_content. Few requests need a change, so it first looks
+// for the marks of each.
+func history(messages []byte, reasoning dialogue.ReasoningContent, rep *dialogue.Report) []byte {
 	large := len(messages) > maxImage && bytes.Contains(messages, dataMark)
-	if !large && !bytes.Contains(messages, sealMark) {
+	sealed := bytes.Contains(messages, sealMark)
+	refused := reasoning == dialogue.ReasoningRefused && bytes.Contains(messages, reasoningMark)
+	required := reasoning == dialogue.ReasoningRequired && bytes.Contains(messages, callsMark)
+	if !large && !sealed && !refused && !required {
 		return messages
 	}
 	var edits []fields.Edit
@@ -66,12 +72,59 @@ func history(messages []byte, rep *dialogue.Report) []byte {
 		if large {
 			kept = withoutLarge(kept, rep)
 		}
-		kept = withoutSeals(kept, rep)
+		switch {
+		case refused:
+			kept = withoutReasoning(kept, rep)
+		case sealed:
+			kept = withoutSeals(kept, rep)
+		}
+		if required {
+			kept = withReasoning(kept)
+		}
 		if len(kept) != m.End-m.Value {
 			edits = append(edits, fields.Edit{Start: m.Value, End: m.End, With: kept})
 		}
 	}
 	return fields.Splice(messages, edits)
+}
+
+// withoutReasoning removes what strict servers refuse in a message: the reasoning of another
+// server, or the vendor's own, which it does not take back.
+func withoutReasoning(message []byte, rep *dialogue.Report) []byte {
+	if !bytes.Contains(message, reasoningMark) {
+		return message
+	}
+	members := fields.Members(message)
+	return fields.Without(message, members, func(i int) bool {
+		reasoning := members[i].Name == "reasoning_content" || members[i].Name == "reasoning_details"
+		if reasoning {
+			rep.Lose("thinking")
+		}
+		return reasoning
+	})
+}
+
+// withReasoning adds an empty reasoning_content to a message with calls that has none. Thinking
+// servers refuse a message without it.
+func withReasoning(message []byte) []byte {
+	if !bytes.Contains(message, callsMark) {
+		return message
+	}
+	calls := 0
+	for _, m := range fields.Members(message) {
+		switch m.Name {
+		case "tool_calls":
+			if fields.View(message[m.Value:m.End]).Get("0").Exists() {
+				calls = m.Start
+			}
+		case "reasoning_content":
+			return message
+		}
+	}
+	if calls == 0 {
+		return message
+	}
+	return fields.Splice(message, []fields.Edit{{Start: calls, End: calls, With: []byte(`"reasoning_content":"",`)}})
 }
 
 // withoutLarge drops image parts over the limit from a message. Content that

@@ -251,6 +251,58 @@ func TestLargeImagesAreDroppedOnBothLanes(t *testing.T) {
 	}
 }
 
+// Some servers refuse a message with calls and without reasoning_content, others any message that has
+// it. The catalogue says which, for requests that pass through and for those that are translated.
+func TestReasoningContentIsWhatTheModelTakes(t *testing.T) {
+	const calls = `"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	const thought, empty = `"reasoning_content":"why",`, `"reasoning_content":"",`
+	message := func(reasoning, calls string) string {
+		return `{"model":"up","messages":[{"role":"assistant",` + reasoning + `"content":"x"` + calls + `}]}`
+	}
+	with, bare, words := message(thought, ","+calls), message("", ","+calls), message("", "")
+	part := dialogue.Part{Kind: dialogue.ThinkingPart, Thinking: &dialogue.Thinking{Text: "why"}}
+	for _, row := range []struct {
+		name       string
+		takes      dialogue.ReasoningContent
+		body, want string
+	}{
+		{"taken", dialogue.ReasoningTaken, with, with},
+		{"not needed", dialogue.ReasoningTaken, bare, bare},
+		{"required and there", dialogue.ReasoningRequired, with, with},
+		{"required", dialogue.ReasoningRequired, bare,
+			strings.Replace(bare, calls, empty+calls, 1)},
+		{"required with calls only", dialogue.ReasoningRequired, words, words},
+		{"refused", dialogue.ReasoningRefused, with, bare},
+		{"refused and not there", dialogue.ReasoningRefused, bare, bare},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			target := dialogue.Target{Model: "up", Caps: dialogue.Capabilities{ReasoningContent: row.takes}}
+			head, err := chat.Shape.Check([]byte(row.body), shapes.Params{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent, err := chat.Shape.Patch([]byte(row.body), shapes.Params{}, head, target, new(dialogue.Report), newEnv())
+			if err != nil || string(sent.Body) != row.want {
+				t.Errorf("%v\ngot  %s\nwant %s", err, sent.Body, row.want)
+			}
+			said := []dialogue.Part{text("x")}
+			if strings.Contains(row.body, thought) {
+				said = append(said, part)
+			}
+			if strings.Contains(row.body, calls) {
+				said = append(said, call("a", "f"))
+			}
+			req := &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{assistant(said...)}}
+			encoded, err := chat.Shape.Encode(req, target, new(dialogue.Report), newEnv())
+			const path = "messages.0.reasoning_content"
+			got, want := gjson.GetBytes(encoded.Body, path), gjson.Get(row.want, path)
+			if err != nil || got.Raw != want.Raw {
+				t.Errorf("translated: %v, got %s, want %s", err, got.Raw, want.Raw)
+			}
+		})
+	}
+}
+
 func TestPatchLeavesTheRestAsItWas(t *testing.T) {
 	target := dialogue.Target{Model: "up", Shape: dialoguetest.Chat, Caps: dialogue.Capabilities{StructuredOutputs: true}}
 	weak := dialogue.Target{Model: "up", Shape: dialoguetest.Chat}

@@ -346,8 +346,7 @@ func (e *encoder) signatures(t dialogue.Turn) (list []string) {
 		}
 		list = append(list, sig)
 	}
-	needed := e.target.Caps.Thinking == dialogue.ThinkingEffort || version(e.target.Model) >= 3
-	if needed && len(list) > 0 && list[0] == "" {
+	if e.target.Caps.CallSignatures && len(list) > 0 && list[0] == "" {
 		e.rep.Lose("thought_signature:placeholder")
 		list[0] = anySignature
 	}
@@ -396,7 +395,7 @@ func (e *encoder) response(r *dialogue.Result) (beside []*dialogue.Media) {
 		}
 		switch m := e.usable(p.Media); {
 		case m == nil || m.Text != "":
-		case m.Base64 != "" && version(e.target.Model) >= 3:
+		case m.Base64 != "" && e.target.Caps.MediaResults:
 			inside = append(inside, m)
 		default:
 			beside = append(beside, m)

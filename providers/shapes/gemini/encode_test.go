@@ -188,9 +188,7 @@ func TestMediaOfResultsStandsWhereTheGenerationTakesIt(t *testing.T) {
 	if !gjson.Get(body, "contents.2.parts.2.inlineData").Exists() {
 		t.Errorf("2.5: %s", body)
 	}
-	to := target()
-	to.Model = "gemini-3-pro-preview"
-	body, _ = encode(t, &dialogue.Request{Turns: turns}, to)
+	body, _ = encode(t, &dialogue.Request{Turns: turns}, targetOf("gemini-3-pro-preview"))
 	if !gjson.Get(body, "contents.2.parts.0.functionResponse.parts.0.inlineData").Exists() {
 		t.Errorf("3: %s", body)
 	}
@@ -307,32 +305,29 @@ func TestToolChoices(t *testing.T) {
 func TestThinkingIsToldInTheModelsWords(t *testing.T) {
 	budget := func(n int64) dialogue.Reasoning { return dialogue.Reasoning{Budget: &n} }
 	effort := func(s string) dialogue.Reasoning { return dialogue.Reasoning{Effort: s} }
-	const b, l = dialogue.ThinkingBudget, dialogue.ThinkingEffort
 	for _, row := range []struct {
 		model string
-		style dialogue.ThinkingStyle
 		in    dialogue.Reasoning
 		want  string
 	}{
-		{"gemini-2.5-flash", b, dialogue.Reasoning{}, ""},
-		{"gemini-2.5-flash", b, effort("none"), `{"thinkingBudget":0}`},
-		{"gemini-2.5-pro", b, effort("none"), `{"thinkingBudget":128}`},
-		{"gemini-2.5-flash", b, effort("medium"), `{"thinkingBudget":8192,"includeThoughts":true}`},
-		{"gemini-2.5-flash", b, effort("xhigh"), `{"thinkingBudget":24576,"includeThoughts":true}`},
-		{"gemini-2.5-flash", b, budget(50000), `{"thinkingBudget":24576,"includeThoughts":true}`},
-		{"gemini-2.5-pro", b, budget(30000), `{"thinkingBudget":30000,"includeThoughts":true}`},
-		{"gemini-2.5-flash-lite", b, budget(100), `{"thinkingBudget":512,"includeThoughts":true}`},
-		{"gemini-2.5-flash", b, dialogue.Reasoning{Adaptive: true}, `{"thinkingBudget":-1,"includeThoughts":true}`},
-		{"gemini-3-pro-preview", l, effort("medium"), `{"thinkingLevel":"HIGH","includeThoughts":true}`},
-		{"gemini-3-flash", l, effort("medium"), `{"thinkingLevel":"MEDIUM","includeThoughts":true}`},
-		{"gemini-3-flash", l, effort("none"), `{"thinkingLevel":"MINIMAL"}`},
-		{"gemini-3-pro-preview", l, budget(2000), `{"thinkingLevel":"LOW","includeThoughts":true}`},
-		{"gemini-3-pro-preview", l, dialogue.Reasoning{Adaptive: true, Include: true}, `{"includeThoughts":true}`},
-		{"gemini-1.5-pro", dialogue.ThinkingNone, effort("high"), ""},
+		{"gemini-2.5-flash", dialogue.Reasoning{}, ""},
+		{"gemini-2.5-flash", effort("none"), `{"thinkingBudget":0}`},
+		{"gemini-2.5-pro", effort("none"), `{"thinkingBudget":128}`},
+		{"gemini-2.5-flash", effort("medium"), `{"thinkingBudget":8192,"includeThoughts":true}`},
+		{"gemini-2.5-flash", effort("xhigh"), `{"thinkingBudget":24576,"includeThoughts":true}`},
+		{"gemini-2.5-flash", budget(50000), `{"thinkingBudget":24576,"includeThoughts":true}`},
+		{"gemini-2.5-pro", budget(30000), `{"thinkingBudget":30000,"includeThoughts":true}`},
+		{"gemini-2.5-flash-lite", budget(100), `{"thinkingBudget":512,"includeThoughts":true}`},
+		{"gemini-2.5-flash", dialogue.Reasoning{Adaptive: true}, `{"thinkingBudget":-1,"includeThoughts":true}`},
+		{"gemini-3-pro-preview", effort("medium"), `{"thinkingLevel":"HIGH","includeThoughts":true}`},
+		{"gemini-3-flash", effort("medium"), `{"thinkingLevel":"MEDIUM","includeThoughts":true}`},
+		{"gemini-3-flash", effort("none"), `{"thinkingLevel":"MINIMAL"}`},
+		{"gemini-3-pro-preview", budget(2000), `{"thinkingLevel":"LOW","includeThoughts":true}`},
+		{"gemini-3-pro-preview", dialogue.Reasoning{Adaptive: true, Include: true}, `{"includeThoughts":true}`},
+		{"gemini-1.5-pro", effort("high"), ""},
 	} {
-		to := target()
-		to.Model, to.Caps.Thinking = row.model, row.style
-		body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages, Turns: []dialogue.Turn{user(text("q"))}, Reasoning: row.in}, to)
+		body, _ := encode(t, &dialogue.Request{Inbound: dialoguetest.Messages,
+			Turns: []dialogue.Turn{user(text("q"))}, Reasoning: row.in}, targetOf(row.model))
 		if got := gjson.Get(body, "generationConfig.thinkingConfig").Raw; got != row.want {
 			t.Errorf("%s %+v: got %s, want %s", row.model, row.in, got, row.want)
 		}
@@ -356,10 +351,7 @@ func TestSignaturesComeBackWithTheirCalls(t *testing.T) {
 		{called("3", "f", ""), to.Model, "skip_thought_signature_validator"},
 		{called("3", "f", ""), "gemini-2.5-flash", ""},
 	} {
-		target := to
-		if row.model != to.Model {
-			target.Model, target.Caps.Thinking = row.model, dialogue.ThinkingBudget
-		}
+		target := targetOf(row.model)
 		call, err := gemini.Shape.Encode(&dialogue.Request{Turns: []dialogue.Turn{user(text("q")), assistant(row.call, called("9", "g", ""))}}, target, nil, env)
 		if err != nil {
 			t.Fatal(err)
@@ -389,6 +381,24 @@ func TestAClientOfTheSameShapeIsSentAsItCame(t *testing.T) {
 	call, err := gemini.Shape.Encode(req, target(), new(dialogue.Report), newEnv())
 	if want := strings.Replace(body, "alias", "gemini-2.5-flash", 1); err != nil || string(call.Body) != want || call.Query != "alt=sse" {
 		t.Errorf("got %s %v", call.Body, err)
+	}
+}
+
+// Gemini 3 refuses a step whose first call has no signature. A loop that another model began gets
+// the documented stand-in; signed steps and older models get what the client sent.
+func TestCallsOfOtherModelsAreSignedOnTheWayThrough(t *testing.T) {
+	const signed = `{"parts":[{"text":"x"},{"functionCall":{"name":"f"},"thoughtSignature":"QQ=="},` +
+		`{"functionCall":{"name":"g"}}]}`
+	body := `{"contents": [{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"y"}, ` +
+		`{"functionCall":{"name":"f"}},{"functionCall":{"name":"g"}}]},` + signed + `]}`
+	want := strings.Replace(body, `{"functionCall"`,
+		`{"thoughtSignature":"skip_thought_signature_validator","functionCall"`, 1)
+	for model, want := range map[string]string{"gemini-3-pro-preview": want, "gemini-2.5-flash": body} {
+		rep := new(dialogue.Report)
+		call, err := gemini.Shape.Patch([]byte(body), shapes.Params{}, shapes.Head{}, targetOf(model), rep, newEnv())
+		if err != nil || string(call.Body) != want || (rep.Header() != "") != (want != body) {
+			t.Errorf("%s: %v, losses %q, got %s", model, err, rep.Header(), call.Body)
+		}
 	}
 }
 

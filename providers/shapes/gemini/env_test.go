@@ -3,6 +3,7 @@ package gemini_test
 import (
 	"testing"
 
+	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/shapes"
@@ -27,9 +28,12 @@ func decode(t *testing.T, env *dialogue.Env, body string) *dialogue.Request {
 }
 
 // target is a model of generation 2.5.
-func target() dialogue.Target {
-	return dialogue.Target{Shape: dialoguetest.Gemini, Model: "gemini-2.5-flash", MaxOutputTokens: 8192,
-		Caps: dialogue.Capabilities{StructuredOutputs: true, JSONSchema: true, Thinking: dialogue.ThinkingBudget, Prefill: true, Sampling: true}}
+func target() dialogue.Target { return targetOf("gemini-2.5-flash") }
+
+// targetOf returns a model as the catalogue describes it.
+func targetOf(model string) dialogue.Target {
+	return dialogue.Target{Shape: dialoguetest.Gemini, Model: model, MaxOutputTokens: 8192,
+		Caps: catalog.CapabilitiesOf(model, dialoguetest.Gemini)}
 }
 
 func encode(t *testing.T, req *dialogue.Request, to dialogue.Target) (string, *dialogue.Report) {

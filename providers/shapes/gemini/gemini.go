@@ -36,7 +36,7 @@ var descriptor = shapes.Descriptor{
 	},
 	Defaults: dialogue.Capabilities{
 		StructuredOutputs: true, Thinking: dialogue.ThinkingEffort, ImagesIn: true, FilesIn: true, AudioIn: true,
-		JSONSchema: true, Sampling: true, Prefill: true,
+		JSONSchema: true, Sampling: true, Prefill: true, CallSignatures: true,
 	},
 	Models:      &modelList,
 	Probe:       shapes.Probe{Path: "/v1beta/models", Authorize: shape{}.Authorize},

@@ -27,7 +27,51 @@ func (shape) Patch(
 	if dialogue.HasSeal(body) {
 		body = unseal(body)
 	}
+	calls := bytes.Contains(body, []byte(`functionCall"`)) || bytes.Contains(body, []byte(`function_call"`))
+	if calls && t.Caps.CallSignatures {
+		body = signCalls(body, rep)
+	}
 	return call(t.Model, in.Stream, body), nil
+}
+
+// signCalls gives the first call of each step the documented stand-in for a signature if it has
+// none, because another model made the call. Steps that have one stay as they are.
+func signCalls(body []byte, rep *dialogue.Report) []byte {
+	var edits []fields.Edit
+	for _, m := range fields.Members(body) {
+		if m.Name != "contents" {
+			continue
+		}
+		for _, content := range fields.Elements(body[m.Value:m.End]) {
+			at := m.Value + content.Value
+			for _, inner := range fields.Members(body[at : m.Value+content.End]) {
+				if camel(inner.Name) == "parts" {
+					edits = append(edits, signFirst(body[at+inner.Value:at+inner.End], at+inner.Value)...)
+				}
+			}
+		}
+	}
+	if len(edits) > 0 {
+		rep.Lose("thought_signature:placeholder")
+	}
+	return fields.Splice(body, edits)
+}
+
+// signFirst returns the edit that signs the first call among parts, which begin at an offset.
+func signFirst(parts []byte, offset int) []fields.Edit {
+	if fields.View(parts).IsArray() {
+		for _, m := range fields.Elements(parts) {
+			switch p := readPart(fields.View(parts[m.Value:m.End])); {
+			case p.data != "functionCall":
+			case p.signature != "":
+				return nil
+			default:
+				after := offset + m.Value + len("{")
+				return []fields.Edit{{Start: after, End: after, With: []byte(`"thoughtSignature":"` + anySignature + `",`)}}
+			}
+		}
+	}
+	return nil
 }
 
 // edit applies a change; sjson never writes to the bytes it is given. A path

@@ -1,10 +1,6 @@
 package gemini
 
-import (
-	"strings"
-
-	"stagedoor/providers/dialogue"
-)
+import "stagedoor/providers/dialogue"
 
 // anySignature is the value the vendor documents for history that another model
 // made: the upstream skips the check of the signature.
@@ -28,15 +24,4 @@ func carrier(th *dialogue.Thinking, text string, env *dialogue.Env) string {
 		sealed.Text = text
 	}
 	return env.Sealer.SealBase64(&sealed)
-}
-
-// version returns the generation in a model's name: 3 for gemini-3-pro-preview, 0 if
-// it says none. Only the number next to the family's word counts.
-func version(model string) int {
-	_, rest, ok := strings.Cut(strings.ToLower(model), "gemini-")
-	n := 0
-	for i := 0; ok && i < len(rest) && i < 3 && '0' <= rest[i] && rest[i] <= '9'; i++ {
-		n = n*10 + int(rest[i]-'0')
-	}
-	return n
 }

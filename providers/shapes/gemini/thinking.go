@@ -1,22 +1,19 @@
 package gemini
 
 import (
+	"cmp"
 	"strings"
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/jsonw"
 )
 
-// Thinking budgets in tokens (translation.md 4.5) and what the 2.5 models take.
+// Thinking budgets in tokens (translation.md 4.5).
 const (
-	budgetLow     = 1024
-	budgetMedium  = 8192
-	budgetHigh    = 24576
-	budgetAuto    = -1
-	maxBudget     = 24576
-	minBudgetLite = 512
-	minBudgetPro  = 128
-	maxBudgetPro  = 32768
+	budgetLow    = 1024
+	budgetMedium = 8192
+	budgetHigh   = 24576
+	budgetAuto   = -1
 )
 
 // Budgets of other shapes as levels: below low, below medium, else high.
@@ -95,17 +92,16 @@ func budgetOf(effort string) int64 {
 	return budgetHigh
 }
 
-// clamped keeps a budget within what the model takes. Pro models cannot stop
-// thinking.
+// clamped keeps a budget within what the model takes. Some models cannot stop thinking.
 func (e *encoder) clamped(n int64) int64 {
-	low, high := int64(0), int64(maxBudget)
-	switch model := e.target.Model; {
-	case strings.Contains(model, "pro"):
-		low, high = minBudgetPro, maxBudgetPro
-	case n > 0 && strings.Contains(model, "lite"):
-		low = minBudgetLite
+	caps := &e.target.Caps
+	fit := n
+	if n != 0 || caps.AlwaysThinks {
+		fit = max(n, caps.MinBudget)
 	}
-	fit := min(max(n, low), high)
+	if fit = max(fit, 0); caps.MaxBudget > 0 {
+		fit = min(fit, caps.MaxBudget)
+	}
 	if fit != n {
 		e.rep.Lose("reasoning:budget")
 	}
@@ -115,42 +111,36 @@ func (e *encoder) clamped(n int64) int64 {
 // level returns the thinkingLevel; "" leaves the choice to the model.
 func (e *encoder) level() string {
 	r := e.req.Reasoning
-	flash := strings.Contains(e.target.Model, "flash")
 	switch {
 	case off(r):
 		e.rep.Lose("reasoning:none")
-		return least(flash)
+		return e.levelOf("minimal")
 	case r.Effort != "":
-		return levelOf(r.Effort, flash || !strings.Contains(e.target.Model, "gemini-3-pro"), flash)
+		return e.levelOf(r.Effort)
 	case r.Budget == nil:
 		return ""
 	case *r.Budget < belowLow:
 		return "LOW"
 	case *r.Budget < belowMedium:
-		return levelOf("medium", flash || !strings.Contains(e.target.Model, "gemini-3-pro"), flash)
+		return e.levelOf("medium")
 	}
 	return "HIGH"
 }
 
-// least returns the least thinking a model can do: only the flash models know MINIMAL.
-func least(flash bool) string {
-	if flash {
-		return "MINIMAL"
-	}
-	return "LOW"
-}
-
-// levelOf spells an effort. The first pro model of the generation has no MEDIUM.
-func levelOf(effort string, medium, flash bool) string {
-	switch effort {
-	case "minimal":
-		return least(flash)
-	case "low":
-		return "LOW"
-	case "medium":
-		if medium {
-			return "MEDIUM"
+// levelOf returns the word for an effort, or for the next one that the model knows: of minimal
+// a higher one, of medium a higher one, too.
+func (e *encoder) levelOf(effort string) string {
+	levels := cmp.Or(e.target.Caps.Levels, "LOW MEDIUM HIGH")
+	switch word := strings.ToUpper(effort); word {
+	case "MINIMAL", "MEDIUM":
+		if strings.Contains(levels, word) {
+			return word
 		}
+		if word == "MINIMAL" {
+			return "LOW"
+		}
+	case "LOW":
+		return word
 	}
 	return "HIGH"
 }

@@ -199,13 +199,12 @@ func (e *encoder) writeMessage(w *jsonw.Writer, t *message) {
 	w.End().End()
 }
 
-// sampling writes temperature, top_p and top_k as far as the model and its
-// thinking let them be (wire/messages.md 6).
+// sampling writes temperature, top_p and top_k as far as thinking allows them (wire/messages.md 6).
 func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
-	r, open := e.req, e.target.Caps.Sampling
+	r := e.req
 	if r.Temperature != "" {
 		switch f, err := r.Temperature.Float64(); {
-		case !open || err != nil || plan.thinks() && f != 1:
+		case err != nil || plan.thinks() && f != 1:
 			e.rep.Lose("temperature")
 		case f > 1:
 			e.rep.Lose("temperature:clamped")
@@ -215,14 +214,14 @@ func (e *encoder) sampling(w *jsonw.Writer, plan reasoning) {
 		}
 	}
 	if r.TopP != "" {
-		if f, err := r.TopP.Float64(); !open || err != nil || plan.thinks() && f < 0.95 {
+		if f, err := r.TopP.Float64(); err != nil || plan.thinks() && f < 0.95 {
 			e.rep.Lose("top_p")
 		} else {
 			w.Key("top_p").RawString(string(r.TopP))
 		}
 	}
 	if r.TopK != nil {
-		if !open || plan.thinks() {
+		if plan.thinks() {
 			e.rep.Lose("top_k")
 		} else {
 			w.Key("top_k").Int(*r.TopK)

@@ -144,8 +144,6 @@ func TestParametersFitTheModel(t *testing.T) {
 		{name: "zero is not the others' zero", req: dialogue.Request{MaxTokens: n(0), Inbound: dialoguetest.Completions}, want: `{"max_tokens":1}`, losses: "max_tokens:raised"},
 		{name: "temperature is clamped", req: dialogue.Request{MaxTokens: n(9), Temperature: "1.7"}, want: `{"temperature":1}`, losses: "temperature:clamped"},
 		{name: "zero temperature survives", req: dialogue.Request{MaxTokens: n(9), Temperature: "0"}, want: `{"temperature":0}`},
-		{name: "a model without sampling", req: dialogue.Request{MaxTokens: n(9), Temperature: "0.5", TopP: "0.5", TopK: n(3)},
-			target: func(t *dialogue.Target) { t.Caps.Sampling = false }, want: `{"temperature":null,"top_p":null,"top_k":null}`, losses: "temperature,top_p,top_k"},
 		{name: "top_k passes", req: dialogue.Request{MaxTokens: n(9), TopK: n(3)}, want: `{"top_k":3}`},
 		{name: "effort is a budget", req: dialogue.Request{Reasoning: dialogue.Reasoning{Effort: "high"}, MaxTokens: n(40000)}, want: `{"thinking":{"type":"enabled","budget_tokens":16384}}`},
 		{name: "a budget leaves room", req: dialogue.Request{Reasoning: dialogue.Reasoning{Effort: "medium"}, MaxTokens: n(4000)}, want: `{"thinking":{"type":"enabled","budget_tokens":3199}}`},

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"stagedoor/providers/dialogue"
+	"stagedoor/providers/fields"
 	"stagedoor/providers/schema"
 	"stagedoor/providers/shapes"
 )
@@ -41,6 +42,8 @@ type patch struct {
 
 	thinking gjson.Result // the field
 	loop     toolLoop
+	sampling []string // parameters of sampling that are given
+	dropped  []string // fields to remove
 }
 
 // edit replaces body[from:to].
@@ -65,6 +68,46 @@ func (p *patch) field(key, v gjson.Result) {
 		}
 	case "thinking":
 		p.thinking = v
+	case "tool_choice":
+		if kind := v.Get("type").Str; p.target.Caps.NoForcedTools && (kind == "any" || kind == "tool") {
+			p.rep.Lose("tool_choice:forced")
+			p.replace(v, `{"type":"auto"`+flag(v, "disable_parallel_tool_use")+`}`)
+		}
+	case "temperature", "top_p", "top_k":
+		p.sampling = append(p.sampling, key.Str)
+		if !p.target.Caps.Sampling && (key.Str != "temperature" || v.Num != 1) {
+			p.drop(key.Str)
+		}
+	}
+}
+
+// flag returns a member of an object with its comma, or "" if the object lacks it.
+func flag(v gjson.Result, name string) string {
+	if m := v.Get(name); m.Exists() {
+		return `,"` + name + `":` + m.Raw
+	}
+	return ""
+}
+
+// drop removes a top-level field that the model refuses.
+func (p *patch) drop(name string) {
+	p.rep.Lose(name)
+	p.dropped = append(p.dropped, name)
+}
+
+// thinks changes a way of thinking that the model does not have.
+func (p *patch) thinks() {
+	switch kind := p.thinking.Get("type").Str; {
+	case kind == "disabled" && p.target.Caps.AlwaysThinks:
+		p.rep.Lose("reasoning:none")
+		p.dropped = append(p.dropped, "thinking")
+	case kind == "enabled" && p.target.Caps.NoBudgets:
+		p.rep.Lose("reasoning:budget")
+		p.replace(p.thinking, `{"type":"adaptive"`+flag(p.thinking, "display")+`}`)
+	case kind == "enabled" && p.loop.goes && p.loop.bare:
+		// The vendor wants the thinking back, or no thinking (wire/messages.md 6).
+		p.rep.Lose("reasoning:history")
+		p.replace(p.thinking, `{"type":"disabled"}`)
 	}
 }
 
@@ -301,11 +344,19 @@ func refused(b gjson.Result) bool {
 
 // apply makes the edits, if there are any.
 func (p *patch) apply() []byte {
-	if p.loop.goes && p.loop.bare && p.thinking.Get("type").Str == "enabled" {
-		// The vendor wants the thinking back, or no thinking (wire/messages.md 6).
-		p.rep.Lose("reasoning:history")
-		p.replace(p.thinking, `{"type":"disabled"}`)
+	p.thinks()
+	if p.target.Caps.OneSampling && slices.Contains(p.sampling, "temperature") && slices.Contains(p.sampling, "top_p") {
+		p.drop("top_p")
 	}
+	body := p.splice()
+	if len(p.dropped) == 0 {
+		return body
+	}
+	members := fields.Members(body)
+	return fields.Without(body, members, func(i int) bool { return slices.Contains(p.dropped, members[i].Name) })
+}
+
+func (p *patch) splice() []byte {
 	if len(p.edits) == 0 {
 		return p.body
 	}

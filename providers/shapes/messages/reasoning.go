@@ -115,7 +115,11 @@ func (e *encoder) budget() (tokens, room int64) {
 func (e *encoder) adaptive(wanted, forced bool, msgs []message) reasoning {
 	asked := e.req.Reasoning
 	if !wanted {
-		if asked.Disabled || asked.Effort == "none" || asked.Budget != nil {
+		switch off := asked.Disabled || asked.Effort == "none" || asked.Budget != nil; {
+		case off && e.target.Caps.AlwaysThinks:
+			e.rep.Lose("reasoning:none")
+			return reasoning{effort: "low"}
+		case off:
 			return reasoning{kind: "disabled"}
 		}
 		return reasoning{}
@@ -161,12 +165,16 @@ func hindrance(forced bool, msgs []message) string {
 	return ""
 }
 
-// unsigned reports whether the model would go on with calls whose thinking is
-// gone: with a budget the vendor wants it back (wire/messages.md 6).
+// unsigned reports whether the model would go on with a tool loop that began without thinking.
+// With a budget the vendor has one configuration for each answer, which begins after the user's
+// last text. The message that begins it decides, whatever later steps have (wire/messages.md 6).
 func unsigned(msgs []message) bool {
-	if len(msgs) < 2 {
+	if msgs[len(msgs)-1].blocks[0].kind != dialogue.ResultPart {
 		return false
 	}
-	last, before := msgs[len(msgs)-1], msgs[len(msgs)-2]
-	return last.blocks[0].kind == dialogue.ResultPart && before.blocks[0].kind != dialogue.ThinkingPart
+	first := len(msgs) - 1
+	for first >= 2 && msgs[first].blocks[0].kind == dialogue.ResultPart {
+		first -= 2 // the sides alternate
+	}
+	return msgs[first+1].blocks[0].kind != dialogue.ThinkingPart
 }

@@ -55,6 +55,41 @@ func TestPatchChangesNothingElse(t *testing.T) {
 	}
 }
 
+// What newer models refuse is changed on the way through, too.
+func TestPatchRemovesWhatTheModelRefuses(t *testing.T) {
+	newest := model()
+	newest.Caps.Sampling, newest.Caps.NoForcedTools = false, true
+	newest.Caps.AlwaysThinks, newest.Caps.NoBudgets = true, true
+	one := model()
+	one.Caps.OneSampling = true
+	for _, c := range []struct {
+		name               string
+		target             dialogue.Target
+		body, want, losses string
+	}{
+		{"sampling", newest, `{"temperature":0.5, "top_p":0.9,"model":"up","top_k":3}`, `{"model":"up"}`,
+			"temperature,top_p,top_k"},
+		{"the default of it", newest, `{"temperature":1.0,"model":"up"}`, `{"temperature":1.0,"model":"up"}`, ""},
+		{"two of them", one, `{"top_p":0.9,"model":"up","temperature":0.5}`, `{"model":"up","temperature":0.5}`, "top_p"},
+		{"one of them", one, `{"top_p":0.9,"model":"up"}`, `{"top_p":0.9,"model":"up"}`, ""},
+		{"a forced tool", newest, `{"model":"up","tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`,
+			`{"model":"up","tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`, "tool_choice:forced"},
+		{"a free choice", newest, `{"model":"up","tool_choice":{"type":"none"}}`,
+			`{"model":"up","tool_choice":{"type":"none"}}`, ""},
+		{"no thinking", newest, `{"thinking":{"type":"disabled"},"model":"up"}`, `{"model":"up"}`, "reasoning:none"},
+		{"a budget", newest, `{"thinking":{"type":"enabled","budget_tokens":1024,"display":"omitted"},"model":"up"}`,
+			`{"thinking":{"type":"adaptive","display":"omitted"},"model":"up"}`, "reasoning:budget"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rep := new(dialogue.Report)
+			call, err := Shape.Patch([]byte(c.body), inbound(), shapes.Head{}, c.target, rep, newEnv())
+			if err != nil || string(call.Body) != c.want || rep.Header() != c.losses {
+				t.Errorf("%v, losses %q\ngot  %s\nwant %s", err, rep.Header(), call.Body, c.want)
+			}
+		})
+	}
+}
+
 // A system role inside the conversation is sent as it is, unless the model refuses it. Then its text
 // is in the user's turn beside it, behind the results of tools.
 func TestASystemTurnIsPassedOnOrFolded(t *testing.T) {

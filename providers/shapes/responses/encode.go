@@ -346,7 +346,7 @@ func (e *encoder) storage() {
 		e.w.Key("previous_response_id").String(e.req.PreviousResponseID)
 	}
 	include := slices.Clone(e.req.Include)
-	if e.foreign && (e.thinks() || e.req.Reasoning.Effort != "") {
+	if e.foreign && e.thinks() {
 		include = append(include, dialogue.IncludeEncrypted) // refused by models that do not think
 	}
 	if e.req.LogProbs && !slices.Contains(include, dialogue.IncludeLogProbs) {

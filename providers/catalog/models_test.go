@@ -1,0 +1,136 @@
+package catalog_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"stagedoor/providers/catalog"
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/shapes/registry"
+)
+
+// statedModel is a model of testdata/models.txt, with what the vendors' pages state of it.
+type statedModel struct {
+	provider, id string
+	in, caps     []string
+}
+
+func (m *statedModel) states(what string) bool { return slices.Contains(m.caps, what) }
+
+func statedModels(t *testing.T) (out []statedModel) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/models.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 4 && f[0] != "#" {
+			out = append(out, statedModel{f[0], f[1], strings.Split(f[2], ","), strings.Split(f[3], ",")})
+		}
+	}
+	if len(out) < 60 {
+		t.Fatalf("only %d models were read", len(out))
+	}
+	return out
+}
+
+// Every model that the vendors' pages describe gets, in every shape, a request that it accepts: what
+// it refuses is left out and reported.
+func TestEveryModelGetsWhatItAcceptsInEveryShape(t *testing.T) {
+	for _, m := range statedModels(t) {
+		for _, shape := range registry.All {
+			t.Run(m.id+"/"+string(shape.Name), func(t *testing.T) {
+				target := dialogue.Target{Shape: shape.Name, Model: m.id, MaxOutputTokens: 8192,
+					Caps: catalog.CapabilitiesOf(m.id, shape.Name)}
+				if m.states("json_schema") && !target.Caps.StructuredOutputs {
+					t.Error("it lacks structured outputs")
+				}
+				if slices.Contains(m.in, "image") && !target.Caps.ImagesIn ||
+					slices.Contains(m.in, "pdf") && !target.Caps.FilesIn {
+					t.Error("it lacks pictures or documents")
+				}
+				if m.states("reasoning") && target.Caps.Thinking == dialogue.ThinkingNone &&
+					shape.Name != dialoguetest.Completions {
+					t.Error("it does not think")
+				}
+				rep := new(dialogue.Report)
+				req := forcing()
+				req.Fit(target, rep)
+				call, err := shape.Encode(req, target, rep, dialoguetest.NewEnv(0, "id"))
+				if shape.Name == dialoguetest.Completions && err != nil {
+					return // it has no tools
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := gjson.ParseBytes(call.Body)
+				checkSampling(t, &m, body, rep)
+				checkChoice(t, &m, body, rep)
+				if kind := body.Get("thinking.type").Str; kind == "disabled" && m.states("no_forced_tools") {
+					t.Error("thinking, which cannot be switched off, is switched off")
+				}
+			})
+		}
+	}
+}
+
+// forcing returns a request that asks for what newer models refuse.
+func forcing() *dialogue.Request {
+	no, k := false, int64(5)
+	return &dialogue.Request{
+		Inbound: "other", Temperature: "0.5", TopP: "0.9", TopK: &k, Parallel: &no,
+		Turns:      []dialogue.Turn{{Role: dialogue.User, Parts: []dialogue.Part{{Text: "q"}}}},
+		Tools:      []dialogue.Tool{{Kind: dialogue.FunctionTool, Name: "f"}},
+		ToolChoice: &dialogue.ToolChoice{Mode: dialogue.ToolRequired},
+		Reasoning:  dialogue.Reasoning{Disabled: true},
+	}
+}
+
+func checkSampling(t *testing.T, m *statedModel, body gjson.Result, rep *dialogue.Report) {
+	t.Helper()
+	given := 0
+	for _, path := range []string{"temperature", "top_p", "generationConfig.temperature", "generationConfig.topP"} {
+		if body.Get(path).Exists() {
+			given++
+		}
+	}
+	reported := slices.Contains(rep.Losses(), "temperature")
+	if refuses := m.states("no_temperature"); refuses && (given > 0 || !reported) {
+		t.Errorf("%d parameters of sampling are sent, losses %q", given, rep.Header())
+	}
+	if m.provider != "openai" && !m.states("no_temperature") && given == 0 {
+		t.Errorf("no parameter of sampling is sent, losses %q", rep.Header())
+	}
+}
+
+func checkChoice(t *testing.T, m *statedModel, body gjson.Result, rep *dialogue.Report) {
+	t.Helper()
+	config := body.Get("toolConfig.functionCallingConfig.mode").Str
+	choice := body.Get("tool_choice")
+	forced := choice.Str == "required" || choice.Get("type").Str == "any" || config == "ANY"
+	reported := slices.Contains(rep.Losses(), "tool_choice:forced")
+	if refuses := m.states("no_forced_tools"); forced == refuses || reported != refuses {
+		t.Errorf("a forced choice is %s%s, losses %q", choice.Raw, config, rep.Header())
+	}
+}
+
+// A model that is newer than the catalogue is treated as its latest relative; one of an unknown
+// family can do what its shape can.
+func TestUnknownModelsHaveSensibleCapabilities(t *testing.T) {
+	newer := catalog.CapabilitiesOf("claude-opus-9", dialoguetest.Messages)
+	if newer != catalog.CapabilitiesOf("claude-opus-5-5", dialoguetest.Messages) || !newer.NoForcedTools {
+		t.Errorf("claude-opus-9: %+v", newer)
+	}
+	for _, shape := range registry.All {
+		for _, name := range []string{"", "own-model", "o30", "exclaude-3", "gptish"} {
+			if got := catalog.CapabilitiesOf(name, shape.Name); got != shape.Defaults {
+				t.Errorf("%s in %s: %+v", name, shape.Name, got)
+			}
+		}
+	}
+}

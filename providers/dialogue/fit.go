@@ -1,0 +1,50 @@
+package dialogue
+
+import "encoding/json"
+
+// Fit removes from a request what its target refuses in every shape, as the catalogue describes
+// the model, and records each change as a loss. Call it before the encoder of the target's shape. It
+// changes r, but nothing that r points to.
+func (r *Request) Fit(t Target, rep *Report) {
+	r.fitSampling(&t.Caps, rep)
+	if c := r.ToolChoice; c != nil && t.Caps.NoForcedTools {
+		forced := *c
+		switch {
+		case c.Mode == ToolRequired, c.Mode == ToolNamed:
+			forced = ToolChoice{Mode: ToolAuto}
+		case c.Mode == ToolAllowed && c.Required:
+			forced.Required = false
+		default:
+			return
+		}
+		r.ToolChoice = &forced
+		rep.Lose("tool_choice:forced")
+	}
+}
+
+// fitSampling removes the parameters of sampling that the model refuses. One that has its default
+// is no loss. Where two are refused together, temperature stays.
+func (r *Request) fitSampling(caps *Capabilities, rep *Report) {
+	drop := func(value *json.Number, name string, unchanged float64) {
+		if *value == "" {
+			return
+		}
+		if f, err := value.Float64(); err != nil || f != unchanged {
+			rep.Lose(name)
+		}
+		*value = ""
+	}
+	switch {
+	case !caps.Sampling:
+		drop(&r.Temperature, "temperature", 1)
+		drop(&r.TopP, "top_p", 1)
+		drop(&r.PresencePenalty, "presence_penalty", 0)
+		drop(&r.FrequencyPenalty, "frequency_penalty", 0)
+		if r.TopK != nil {
+			rep.Lose("top_k")
+			r.TopK = nil
+		}
+	case caps.OneSampling && r.Temperature != "":
+		drop(&r.TopP, "top_p", 1)
+	}
+}

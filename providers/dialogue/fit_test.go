@@ -1,0 +1,50 @@
+package dialogue_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"stagedoor/providers/dialogue"
+)
+
+// What a model refuses in every shape is removed and reported; a parameter with its default is no
+// loss, and the client's own request stays as it is.
+func TestFitRemovesWhatTheModelRefuses(t *testing.T) {
+	three := int64(3)
+	named := &dialogue.ToolChoice{Mode: dialogue.ToolNamed, Names: []string{"f"}}
+	allowed := &dialogue.ToolChoice{Mode: dialogue.ToolAllowed, Names: []string{"f"}, Required: true}
+	free := dialogue.Capabilities{Sampling: true, NoForcedTools: true}
+	for _, c := range []struct {
+		name        string
+		caps        dialogue.Capabilities
+		temperature string
+		choice      *dialogue.ToolChoice
+		want        string // temperature, top_p, mode
+		losses      string
+	}{
+		{"nothing", dialogue.Capabilities{Sampling: true}, "0.5", named, "0.5 0.9 named", ""},
+		{"sampling", dialogue.Capabilities{}, "0.5", named, "  named", "temperature,top_p,presence_penalty,top_k"},
+		{"sampling, but the default", dialogue.Capabilities{}, "1.0", nil, "  ", "top_p,presence_penalty,top_k"},
+		{"two of them", dialogue.Capabilities{Sampling: true, OneSampling: true}, "0.5", nil, "0.5  ", "top_p"},
+		{"one of them", dialogue.Capabilities{Sampling: true, OneSampling: true}, "", nil, " 0.9 ", ""},
+		{"a forced tool", free, "", named, " 0.9 auto", "tool_choice:forced"},
+		{"forced tools", free, "", allowed, " 0.9 allowed", "tool_choice:forced"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rep := new(dialogue.Report)
+			req := dialogue.Request{Temperature: json.Number(c.temperature), TopP: "0.9", PresencePenalty: "2",
+				TopK: &three, ToolChoice: c.choice}
+			req.Fit(dialogue.Target{Caps: c.caps}, rep)
+			got := string(req.Temperature) + " " + string(req.TopP) + " "
+			if req.ToolChoice != nil {
+				got += string(req.ToolChoice.Mode)
+			}
+			if got != c.want || rep.Header() != c.losses || c.caps.NoForcedTools && req.ToolChoice.Required {
+				t.Errorf("got %q, losses %q; want %q, %q", got, rep.Header(), c.want, c.losses)
+			}
+			if named.Mode != dialogue.ToolNamed || !allowed.Required {
+				t.Error("the client's own choice was changed")
+			}
+		})
+	}
+}
