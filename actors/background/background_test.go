@@ -53,7 +53,7 @@ type stage struct {
 	registry *background.Registry
 	simulate func(ctx context.Context, say func(string) error) error
 	env      *dialogue.Env
-	gate     *throttle.Client
+	limiter  *throttle.Client
 }
 
 // play runs body on a stage whose provider says hello, and checks that nothing
@@ -74,7 +74,7 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		if n := s.engine.InFlight(); n != 0 {
 			t.Errorf("%d requests in flight at the end", n)
 		}
-		if n := s.gate.InFlight(); n != 0 {
+		if n := s.limiter.InFlight(); n != 0 {
 			t.Errorf("%d permits out at the end", n)
 		}
 	})
@@ -84,10 +84,10 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 func (s *stage) startRegistry(sys *kit.System) {
 	s.t.Helper()
 	var err error
-	if s.gate, err = throttle.Spawn(sys, "p/sim", throttle.Config{}); err != nil {
+	if s.limiter, err = throttle.Spawn(sys, "p/sim", throttle.Config{}); err != nil {
 		s.t.Fatal(err)
 	}
-	provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Gate: s.gate}
+	provider := &engine.Provider{Spec: &catalog.Provider{Name: "sim", Shape: catalog.Sandbox}, Limiter: s.limiter}
 	providers := func(string) *engine.Provider { return provider }
 	if s.engine, err = engine.New(engine.Options{System: sys, Now: time.Now, Providers: providers}); err != nil {
 		s.t.Fatal(err)

@@ -44,7 +44,7 @@ func (c *Candidate) Acquire(ctx context.Context, asked time.Time) (*throttle.Per
 		ask.Deadline = r.engine.now().Add(d)
 	}
 	wait := telemetry.Wait{Provider: c.Runtime.Spec.Name, Attempt: c.Number, Asked: asked}
-	permit, err := c.Runtime.Gate.Acquire(ctx, ask)
+	permit, err := c.Runtime.Limiter.Acquire(ctx, ask)
 	if err != nil {
 		wait.Refused = throttle.Why(err)
 	} else {

@@ -26,10 +26,10 @@ import (
 // stage is an engine with one provider.
 type stage struct {
 	*Engine
-	t      *testing.T
-	system *kit.System
-	gate   *throttle.Client
-	broken atomic.Bool // the provider's lookup panics
+	t       *testing.T
+	system  *kit.System
+	limiter *throttle.Client
+	broken  atomic.Bool // the provider's lookup panics
 }
 
 // play runs body on a stage and then checks that nothing is left.
@@ -38,10 +38,10 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	kittest.Run(t, func(t *testing.T, system *kit.System) {
 		s := &stage{t: t, system: system}
 		var err error
-		if s.gate, err = throttle.Spawn(system, "p/a", throttle.Config{}); err != nil {
+		if s.limiter, err = throttle.Spawn(system, "p/a", throttle.Config{}); err != nil {
 			t.Fatal(err)
 		}
-		provider := &Provider{Spec: &catalog.Provider{Name: "a", Retries: 2}, Gate: s.gate}
+		provider := &Provider{Spec: &catalog.Provider{Name: "a", Retries: 2}, Limiter: s.limiter}
 		s.Engine, err = New(Options{System: system, Now: time.Now, Providers: func(string) *Provider {
 			if s.broken.Load() {
 				panic("no providers")
@@ -54,8 +54,8 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 		s.Watch(flow.New(time.Now))
 		body(t, s)
 		kittest.Pass(time.Minute)
-		if s.InFlight() != 0 || s.gate.InFlight() != 0 || s.retries.retrying.Load() != 0 {
-			t.Errorf("at the end: %d requests, %d permits, %d places of the retry budget", s.InFlight(), s.gate.InFlight(),
+		if s.InFlight() != 0 || s.limiter.InFlight() != 0 || s.retries.retrying.Load() != 0 {
+			t.Errorf("at the end: %d requests, %d permits, %d places of the retry budget", s.InFlight(), s.limiter.InFlight(),
 				s.retries.retrying.Load())
 		}
 		for i := range s.shards {

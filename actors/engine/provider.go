@@ -10,9 +10,9 @@ import (
 
 // Provider is a provider at run time: its configuration, the limiter in front of it and the client that calls it.
 type Provider struct {
-	Spec   *catalog.Provider
-	Gate   *throttle.Client
-	Client *upstream.Client
+	Spec    *catalog.Provider
+	Limiter *throttle.Client
+	Client  *upstream.Client
 }
 
 // Providers returns a provider of the configuration in force, or nil.

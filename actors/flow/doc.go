@@ -1,9 +1,7 @@
-// Package flow knows the requests under way, each with its phase and what it has
-// brought so far, and remembers the last ones that ended, with their spans. It is
-// what operators look at, and where they end a request.
+// Package flow keeps the requests in flight, each with its phase and its output so far, and the requests that ended
+// last, with their spans. Administrators look at them here and can end a request.
 //
-// It decides nothing and holds nobody up: those who do the work tell it in passing,
-// with a few atomics for a request and one for each piece of reply. Everything else
-// is paid by who looks. What is to be kept for good goes to traces, metrics and logs
-// (actors/telemetry); prompts, replies and keys never come here.
+// It makes no decisions and delays no request. The code that does the work reports in passing, at the cost of a few
+// atomic operations for a request and one for each chunk. Readers pay for everything else. Permanent records belong to
+// traces, metrics and logs (actors/telemetry). Prompts, replies and keys never come here.
 package flow

@@ -17,13 +17,13 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// clock is a time that moves when it is told to.
+// clock is a time that the test moves.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time        { return c.at }
 func (c *clock) pass(ms time.Duration) { c.at = c.at.Add(ms * time.Millisecond) }
 
-func TestRequestTellsItsPhases(t *testing.T) {
+func TestARequestHasMarksOfItsPhases(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
 	r := flow.New(c.now)
 	_, cancel := context.WithCancelCause(t.Context())
@@ -48,7 +48,8 @@ func TestRequestTellsItsPhases(t *testing.T) {
 	q.Progress(50)
 	v := q.View(c.at)
 	if v.Phase != flow.Replying || v.Provider != "two" || v.Upstream != "m-2" || v.Attempts != 2 || v.Output != 50 || v.First != 101*time.Millisecond ||
-		v.Age != 1101*time.Millisecond || v.InPhase != time.Second || v.Rate() != 50 || q.Rate(c.at) != 50 || v.Result != nil {
+		v.Age != 1101*time.Millisecond || v.InPhase != time.Second || v.Rate() != 50 || q.Rate(c.at) != 50 ||
+		v.Result != nil {
 		t.Errorf("under way: %+v, rate %v", v, v.Rate())
 	}
 	result := flow.Result{Usage: dialogue.Usage{InputTotal: 7, OutputTotal: 48}}
@@ -56,19 +57,20 @@ func TestRequestTellsItsPhases(t *testing.T) {
 	q.End(result)
 	c.pass(5000)
 	v = q.View(c.at)
-	if v.Phase != flow.Ended || v.Age != 1101*time.Millisecond || v.Input != 7 || v.Output != 48 || v.Result.Code != "upstream_reset" {
+	if v.Phase != flow.Ended || v.Age != 1101*time.Millisecond || v.Input != 7 || v.Output != 48 ||
+		v.Result.Code != "upstream_reset" {
 		t.Errorf("at the end: %+v", v)
 	}
-	var told []string
+	var marks []string
 	for _, m := range q.Marks() {
-		told = append(told, fmt.Sprintf("%s/%d@%d", m.Phase, m.Attempt, m.After.Milliseconds()))
+		marks = append(marks, fmt.Sprintf("%s/%d@%d", m.Phase, m.Attempt, m.After.Milliseconds()))
 	}
-	if got := strings.Join(told, " "); got != "starting/0@0 queued/1@1 waiting/1@11 resting/1@31 queued/2@61 waiting/2@61 replying/2@101 ended/2@1101" {
+	if got := strings.Join(marks, " "); got != "starting/0@0 queued/1@1 waiting/1@11 resting/1@31 queued/2@61 waiting/2@61 replying/2@101 ended/2@1101" {
 		t.Error(got)
 	}
 }
 
-func TestEndlessRetriesKeepTheFirstPhasesAndTheLast(t *testing.T) {
+func TestEndlessRetriesKeepTheFirstPhasesAndTheLastOne(t *testing.T) {
 	r := flow.New(time.Now)
 	q := r.Begin(t.Context(), flow.About{ID: "a"}, func(error) {})
 	for range 1000 {
@@ -80,12 +82,13 @@ func TestEndlessRetriesKeepTheFirstPhasesAndTheLast(t *testing.T) {
 		t.Errorf("it is %s", q.Phase())
 	}
 	q.End(flow.Result{})
-	if m := q.Marks(); len(m) > 32 || m[0].Phase != flow.Starting || m[len(m)-1].Phase != flow.Ended || q.Phase() != flow.Ended {
+	if m := q.Marks(); len(m) > 32 || m[0].Phase != flow.Starting || m[len(m)-1].Phase != flow.Ended ||
+		q.Phase() != flow.Ended {
 		t.Errorf("marks %v", m)
 	}
 }
 
-func TestCancelIsToldToTheRequestOnce(t *testing.T) {
+func TestCancelReachesTheRequestOnce(t *testing.T) {
 	r := flow.New(time.Now)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	q := r.Begin(ctx, flow.About{ID: "a"}, cancel)
@@ -151,7 +154,7 @@ func TestOneOwnerCannotPushOutEndedRequestsOfOthers(t *testing.T) {
 	}
 }
 
-func TestNobodyWatches(t *testing.T) {
+func TestANilRegistryKeepsNothing(t *testing.T) {
 	var r *flow.Registry
 	q := r.Begin(t.Context(), flow.About{ID: "a"}, nil)
 	q.Attempt(nil)
@@ -163,7 +166,7 @@ func TestNobodyWatches(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestRequestsOnManyGoroutinesAreCounted(t *testing.T) {
 	r := flow.New(time.Now)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -231,7 +234,8 @@ func TestSpansAreKeptAsLongAsTheirRequest(t *testing.T) {
 	q := work("a", 502)
 	spans := q.Spans()
 	if len(spans) != 4 || spans[0].Name != "auth" || spans[2].Name != "POST /x" || spans[2].Parent != "" || spans[0].Parent != spans[2].ID ||
-		spans[1].Kind != "client" || len(spans[1].Events) != 1 || spans[3].Name != "ledger.settle" {
+		spans[1].Kind != "client" || len(spans[1].Events) != 1 ||
+		spans[3].Name != "ledger.settle" {
 		t.Fatalf("spans %+v", spans)
 	}
 	for i := range 3000 { // requests that are for no model, and more than are remembered
@@ -253,7 +257,7 @@ func TestSpansAreWantedForAWhileAfterALook(t *testing.T) {
 	s := flow.New(time.Now).Spans()
 	now := time.Unix(1000, 0)
 	if s.Wanted(now) {
-		t.Error("wanted by nobody")
+		t.Error("wanted without a reader")
 	}
 	s.Want(now)
 	if !s.Wanted(now.Add(time.Minute)) || s.Wanted(now.Add(time.Hour)) {

@@ -2,28 +2,28 @@ package flow
 
 import "time"
 
-// Phase is what a request is doing.
+// Phase is the current activity of a request.
 type Phase uint8
 
-// The phases. A request that is tried again goes through some of them again.
+// The phases. A request that is retried goes through some of them again.
 const (
-	// Starting: accepted, and on its way to its first attempt.
+	// Starting means that the request was accepted and has made no attempt yet.
 	Starting Phase = iota
-	// Queued: in front of a provider's gate, or as a job in the provider's own queue.
+	// Queued means that it waits for a provider's limiter, or as a job in the provider's own queue.
 	Queued
-	// Waiting: sent, and without a piece of answer yet.
+	// Waiting means that it was sent and no chunk of the reply has arrived.
 	Waiting
-	// Replying: pieces of the answer come.
+	// Replying means that chunks of the reply arrive.
 	Replying
-	// Making: a provider is at work on a job that tells its progress.
+	// Making means that a provider works on a job and reports its progress.
 	Making
-	// Resting: between two attempts.
+	// Resting means that it waits between two attempts.
 	Resting
-	// Ended: over, whatever became of it.
+	// Ended means that it is over, with any outcome.
 	Ended
 )
 
-// Phases are all of them in order.
+// Phases returns all phases in order.
 func Phases() []Phase { return []Phase{Starting, Queued, Waiting, Replying, Making, Resting, Ended} }
 
 func (p Phase) String() string {
@@ -44,15 +44,15 @@ func (p Phase) String() string {
 	return "ended"
 }
 
-// Mark is when a request came into a phase.
+// Mark is the time at which a request entered a phase.
 type Mark struct {
 	Phase   Phase
-	Attempt int // from 1; 0: before the first
+	Attempt int // from 1, or 0 before the first attempt
 	After   time.Duration
 }
 
-// A mark is packed into a word, so that it can be read while the next is written:
-// the phase, the attempt, and the microseconds since the beginning.
+// A mark is packed into one word, so that it can be read while the next one is written. It has the phase, the attempt,
+// and the microseconds since the beginning.
 const (
 	markPhase   = 56
 	markAttempt = 48
@@ -60,9 +60,19 @@ const (
 )
 
 func (m Mark) pack() uint64 {
-	return uint64(m.Phase)<<markPhase | uint64(min(m.Attempt, 255))<<markAttempt | uint64(max(m.After.Microseconds(), 0))&markAfter
+	return uint64(
+		m.Phase,
+	)<<markPhase | uint64(
+		min(m.Attempt, 255),
+	)<<markAttempt | uint64(
+		max(m.After.Microseconds(), 0),
+	)&markAfter
 }
 
 func unpack(w uint64) Mark {
-	return Mark{Phase: Phase(w >> markPhase), Attempt: int(w >> markAttempt & 255), After: time.Duration(w&markAfter) * time.Microsecond}
+	return Mark{
+		Phase:   Phase(w >> markPhase),
+		Attempt: int(w >> markAttempt & 255),
+		After:   time.Duration(w&markAfter) * time.Microsecond,
+	}
 }

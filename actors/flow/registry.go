@@ -14,19 +14,17 @@ import (
 	"stagedoor/state/share"
 )
 
-// How many requests that ended are remembered. Those that failed have places of
-// their own: a busy gateway would forget them within moments. Of both, an owner with many
-// requests pushes out its own.
+// The number of ended requests that are kept. Failed requests have places of their own, because a busy gateway would
+// lose them within moments. Of both, an owner with many requests pushes out its own.
 const (
 	keepEnded  = 1024
 	keepFailed = 512
 )
 
-// shardCount spreads those who begin and end at the same time.
+// shardCount reduces contention of requests that begin and end at the same time.
 const shardCount = 16
 
-// Registry is the requests of a gateway. Any goroutine may use it; a nil one
-// remembers nothing.
+// Registry has the requests of a gateway. It is safe for concurrent use. A nil Registry keeps nothing.
 type Registry struct {
 	clock  func() time.Time
 	shards [shardCount]shard
@@ -36,22 +34,26 @@ type Registry struct {
 	spans  Spans
 	guard  atomic.Pointer[guard]
 
-	// Totals of what has ended. What is under way is added by who looks.
+	// Totals of the ended requests. Readers add the requests in flight.
 	count    atomic.Int64
 	failures atomic.Int64
 	output   atomic.Int64
 }
 
-// shard is some of the requests under way.
+// shard has a part of the requests in flight.
 type shard struct {
 	mu  sync.Mutex
 	all []*Request
-	_   [32]byte // shards that are used at once share no cache line
+	_   [32]byte // keeps shards that are used at the same time on different cache lines
 }
 
-// New makes a registry.
+// New returns a Registry.
 func New(clock func() time.Time) *Registry {
-	r := &Registry{clock: clock, ended: share.NewLatest[*Request](keepEnded), failed: share.NewLatest[*Request](keepFailed)}
+	r := &Registry{
+		clock:  clock,
+		ended:  share.NewLatest[*Request](keepEnded),
+		failed: share.NewLatest[*Request](keepFailed),
+	}
 	r.spans.open = make(map[traceID]*trace)
 	return r
 }
@@ -64,28 +66,32 @@ type guard struct {
 	stale func()
 }
 
-// Guard has stale called for each request that begins with a key that was found good
-// in an earlier era: the key may have become unusable before the request was among
-// those under way. Video jobs are not guarded.
+// Guard makes the Registry call stale for each request that begins with a key that was checked in an earlier era,
+// because the key may have become unusable before the request was in flight. Video jobs are not guarded.
 func (r *Registry) Guard(era func() uint64, stale func()) {
 	if r != nil {
 		r.guard.Store(&guard{era, stale})
 	}
 }
 
-// Spans takes the spans of requests that are recorded: a processor for whoever makes
-// them.
+// Spans returns the span processor that collects the spans of requests.
 func (r *Registry) Spans() *Spans { return &r.spans }
 
-// Begin counts a request in. cancel ends it; its cause is what the client is told.
-// Whoever began it calls End.
+// Begin adds a request to those in flight. cancel ends the request, and its cause becomes the client's error. The
+// caller calls End when the request is over.
 func (r *Registry) Begin(ctx context.Context, about About, cancel context.CancelCauseFunc) *Request {
 	if r == nil {
 		return nil
 	}
 	about.Model = strings.Clone(strings.ToValidUTF8(about.Model[:min(len(about.Model), maxText)], "\ufffd"))
-	req := &Request{About: about, began: cmp.Or(about.Since, r.now()), registry: r, trace: r.spans.claim(ctx), cancel: cancel,
-		shard: &r.shards[r.next.Add(1)%shardCount]}
+	req := &Request{
+		About:    about,
+		began:    cmp.Or(about.Since, r.now()),
+		registry: r,
+		trace:    r.spans.claim(ctx),
+		cancel:   cancel,
+		shard:    &r.shards[r.next.Add(1)%shardCount],
+	}
 	req.mark(Starting, req.began)
 	s := req.shard
 	s.mu.Lock()
@@ -98,7 +104,7 @@ func (r *Registry) Begin(ctx context.Context, about About, cancel context.Cancel
 	return req
 }
 
-// end takes a request out of those under way and remembers it.
+// end moves a request from those in flight to the ended ones.
 func (r *Registry) end(req *Request) {
 	req.shard.remove(req)
 	r.count.Add(1)
@@ -122,12 +128,12 @@ func (s *shard) remove(req *Request) {
 	s.all[last] = nil
 	s.all = s.all[:last]
 	if cap(s.all) > 256 && last < cap(s.all)/4 {
-		s.all = slices.Clone(s.all) // one burst is not kept for ever
+		s.all = slices.Clone(s.all) // returns the memory of a burst
 	}
 	req.cancel = nil
 }
 
-// Active appends the requests under way to buffer, in no order.
+// Active appends the requests in flight to buffer, in no order.
 func (r *Registry) Active(buffer []*Request) []*Request {
 	if r == nil {
 		return buffer
@@ -141,7 +147,7 @@ func (r *Registry) Active(buffer []*Request) []*Request {
 	return buffer
 }
 
-// Recent are the requests that ended lately, the last one first.
+// Recent returns the requests that ended last, the latest first.
 func (r *Registry) Recent() []*Request {
 	if r == nil {
 		return nil
@@ -151,16 +157,16 @@ func (r *Registry) Recent() []*Request {
 	return all
 }
 
-// Ended are the remembered requests of an id that clients may have chosen more than
-// once, the last one first.
+// Ended returns the kept ended requests with an id, the latest first. Clients choose ids, so several requests may have
+// the same one.
 func (r *Registry) Ended(id string) []*Request {
 	return slices.DeleteFunc(r.Recent(), func(q *Request) bool { return q.ID != id })
 }
 
-// over is when an ended request was over.
+// over returns when an ended request ended.
 func (r *Request) over() time.Time { return r.began.Add(r.result.Took) }
 
-// Find is the request of an id, under way or remembered; nil: there is none.
+// Find returns the request with an id, in flight or ended, or nil.
 func (r *Registry) Find(id string) *Request {
 	if r == nil || id == "" {
 		return nil
@@ -175,13 +181,13 @@ func (r *Registry) Find(id string) *Request {
 	return nil
 }
 
-// Totals count what has ended since the start.
+// Totals counts the requests that have ended since the start.
 type Totals struct {
 	Ended, Failed int64
 	Output        int64 // tokens
 }
 
-// Totals reads the counters, one by one.
+// Totals returns the counters, which are read one after the other.
 func (r *Registry) Totals() Totals {
 	if r == nil {
 		return Totals{}
@@ -189,17 +195,17 @@ func (r *Registry) Totals() Totals {
 	return Totals{Ended: r.count.Load(), Failed: r.failures.Load(), Output: r.output.Load()}
 }
 
-// Why a request cannot be cancelled.
+// Reasons for which a request cannot be cancelled.
 var (
 	ErrUnknown = errors.New("there is no such request")
 	ErrOver    = errors.New("the request has ended")
 )
 
-// Cancelled is what the client of a request is told that an operator has ended. It
-// should not be sent again by itself: somebody did not want it.
+// Cancelled is the error of a client whose request an operator has ended. Clients should not repeat the request by
+// themselves, because the operator did not want it.
 var Cancelled = dialogue.CancelledByOperator()
 
-// Cancel ends a request. Its client is told so in its shape's words.
+// Cancel ends a request. Its client gets Cancelled in the envelope of its shape.
 func (r *Registry) Cancel(id string) error {
 	req := r.Find(id)
 	if req == nil {
@@ -211,8 +217,8 @@ func (r *Registry) Cancel(id string) error {
 	return nil
 }
 
-// Cancel ends a request for a reason that its client is told in its shape's words. It
-// returns false for one that has ended.
+// Cancel ends a request with a cause that its client gets in the envelope of its shape. It returns false if the request
+// has ended.
 func (r *Request) Cancel(cause error) bool {
 	r.shard.mu.Lock()
 	cancel := r.cancel

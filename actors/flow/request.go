@@ -10,70 +10,69 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// About is what is known of a request when it begins.
+// About describes a request when it begins.
 type About struct {
 	ID    string // the request's id
-	Shape string // of the client
-	// Model is as the client calls it. As much as can be shown of it is copied: it
-	// may lie in a body that goes back to its pool before the request is forgotten.
+	Shape string // the client's
+	// Model is the client's name of the model. Begin copies as much as can be shown, because the name may be part
+	// of a body that is reused before the request is forgotten.
 	Model string
-	Key   string // the id of the key it was sent with
+	Key   string // the id of the key of the request
 	Owner string // the user of the key, or the key if it has none
-	// Era is that of the keys in which this one was found good, see Registry.Guard.
+	// Era is the era of the keys in which this key was checked; see Registry.Guard.
 	Era    uint64
 	Stream bool
-	// Work says that nobody waits for it: a response in the background.
+	// Work is set if no client waits, as for a background response.
 	Work bool
-	// Job says that it outlives connections and processes: a video job. It tells how
-	// far it is, and its end is kept elsewhere.
+	// Job is set for a video job, which outlives connections and processes. It reports progress in per cent, and
+	// its end is stored elsewhere.
 	Job bool
-	// Since is when it began, if that was before it was told of; zero: now.
+	// Since is the beginning of a request that began earlier. Zero means now.
 	Since time.Time
 }
 
-// maxMarks bounds what a request that is tried again and again keeps: of later
-// phases only the last is known.
+// maxMarks bounds the marks of a request that is retried again and again. Of later phases only the last one is kept.
 const maxMarks = 16
 
-// Request is one request. Those who carry it tell what it does, one after the
-// other; anybody may look. The methods of a nil Request do nothing.
+// Request is one request. The code that serves it reports from one goroutine at a time, and any goroutine may read. The
+// methods of a nil Request do nothing.
 type Request struct {
 	About
 	began    time.Time
 	registry *Registry
-	trace    *trace // nil: no spans are recorded
+	trace    *trace // nil if no spans are recorded
 	shard    *shard
 	index    int                     // in the shard, under its lock
-	cancel   context.CancelCauseFunc // nil once it has ended, under the shard's lock
+	cancel   context.CancelCauseFunc // nil after the end; guarded by the shard's lock
 
 	candidate atomic.Pointer[catalog.Candidate]
 	attempts  atomic.Int32
 	input     atomic.Int64
 	output    atomic.Int64
 	progress  atomic.Int64 // per cent of a job
-	first     atomic.Int64 // nanoseconds to the first piece of answer; 0: none yet
+	first     atomic.Int64 // nanoseconds until the first chunk, or 0
 	marked    atomic.Int32
 	marks     [maxMarks]atomic.Uint64
 
-	result Result // before the mark of Ended, so that whoever sees that may read it
+	result Result // written before the mark of Ended, so that a reader who sees the mark may read it
 }
 
-// Result is how a request ended.
+// Result describes how a request ended.
 type Result struct {
 	Took   time.Duration
 	Queued time.Duration
 	Usage  dialogue.Usage
 	Images int // delivered
 	Reason string
-	// Untouched: the reply passed as its upstream wrote it.
+	// Untouched is set if the reply passed as its upstream wrote it.
 	Untouched        bool
 	Degraded, Losses string
-	// Status and Code are of the failure the client was told of; 0: there was none.
+	// Status and Code describe the client's error. They are 0 and "" without one.
 	Status int
 	Code   string
 }
 
-// Fail puts the failure that the client was told of into a result, if there was one.
+// Fail sets the status and the code of the client's error, if there is one.
 func (r *Result) Fail(err *dialogue.Error) {
 	if err == nil {
 		return
@@ -84,7 +83,7 @@ func (r *Result) Fail(err *dialogue.Error) {
 	}
 }
 
-// Attempt tells that the request tries a candidate.
+// Attempt reports that the request tries a candidate.
 func (r *Request) Attempt(c *catalog.Candidate) {
 	if r == nil {
 		return
@@ -93,7 +92,7 @@ func (r *Request) Attempt(c *catalog.Candidate) {
 	r.attempts.Add(1)
 }
 
-// Enter tells that the request came into a phase.
+// Enter reports that the request entered a phase.
 func (r *Request) Enter(p Phase) {
 	if r == nil {
 		return
@@ -101,7 +100,7 @@ func (r *Request) Enter(p Phase) {
 	r.mark(p, r.registry.now())
 }
 
-// EnterAt is Enter for whoever knows what time it is.
+// EnterAt is Enter for callers that know the time.
 func (r *Request) EnterAt(p Phase, now time.Time) {
 	if r == nil {
 		return
@@ -115,8 +114,7 @@ func (r *Request) mark(p Phase, now time.Time) {
 	r.marked.Store(min(n+1, maxMarks))
 }
 
-// Progress tells how many tokens of output there are by now. The first time is when
-// the answer begins.
+// Progress reports the number of output tokens so far. The first call marks the beginning of the reply.
 func (r *Request) Progress(output int64) {
 	if r == nil {
 		return
@@ -129,22 +127,21 @@ func (r *Request) Progress(output int64) {
 	r.output.Store(output)
 }
 
-// Advance tells how much of a job is made, in per cent.
+// Advance reports the progress of a job in per cent.
 func (r *Request) Advance(percent int) {
 	if r != nil {
 		r.progress.Store(int64(percent))
 	}
 }
 
-// Leave takes the request out of those under way without a word of how it ended:
-// somebody else goes on with it.
+// Leave removes the request from those in flight without an end, because another actor continues it.
 func (r *Request) Leave() {
 	if r != nil {
 		r.shard.remove(r)
 	}
 }
 
-// End tells that the request is over. It may be called once.
+// End reports that the request is over. It may be called once.
 func (r *Request) End(result Result) {
 	if r == nil {
 		return
@@ -160,29 +157,29 @@ func (r *Request) End(result Result) {
 	r.registry.end(r)
 }
 
-// View is a request as it is at one instant.
+// View is a request at one instant.
 type View struct {
 	About
 	Began    time.Time
 	Phase    Phase
-	InPhase  time.Duration // how long it has been in it
-	Age      time.Duration // or how long it took
+	InPhase  time.Duration // time in the current phase
+	Age      time.Duration // time since the beginning, or until the end
 	Provider string
-	Upstream string // the upstream's name of the model
+	Upstream string // the upstream's name for the model
 	Attempts int
 	Input    int64
 	Output   int64
 	Progress int           // per cent of a job
-	First    time.Duration // to the first piece of answer; 0: none yet
-	Trace    string        // id of its trace; "": none is recorded
-	// Result is of a request that has ended; nil: it has not.
+	First    time.Duration // until the first chunk, or 0
+	Trace    string        // id of its trace, or "" if none is recorded
+	// Result is nil until the request has ended.
 	Result *Result
 }
 
-// Rate is output tokens per second: of a stream, since its first piece of answer.
+// Rate returns the output tokens per second, for a stream since its first chunk.
 func (v *View) Rate() float64 { return rate(v.Output, v.Age, v.First, v.Stream) }
 
-// Rate is that of a View at now, of a request that has not ended.
+// Rate returns the rate at now of a request that has not ended.
 func (r *Request) Rate(now time.Time) float64 {
 	return rate(r.output.Load(), now.Sub(r.began), time.Duration(r.first.Load()), r.Stream)
 }
@@ -197,7 +194,7 @@ func rate(output int64, age, first time.Duration, stream bool) float64 {
 	return float64(output) / age.Seconds()
 }
 
-// Phase is what the request is doing.
+// Phase returns the current phase.
 func (r *Request) Phase() Phase {
 	n := r.marked.Load()
 	if n == 0 {
@@ -206,10 +203,10 @@ func (r *Request) Phase() Phase {
 	return unpack(r.marks[n-1].Load()).Phase
 }
 
-// Output is how many tokens of output there are.
+// Output returns the number of output tokens so far.
 func (r *Request) Output() int64 { return r.output.Load() }
 
-// Provider is who is asked, or was asked last; "": nobody yet.
+// Provider returns the name of the last provider that was tried, or "".
 func (r *Request) Provider() string {
 	if c := r.candidate.Load(); c != nil {
 		return c.Provider.Name
@@ -217,12 +214,18 @@ func (r *Request) Provider() string {
 	return ""
 }
 
-// Began is when the request came.
+// Began returns when the request began.
 func (r *Request) Began() time.Time { return r.began }
 
-// View looks at all of it.
+// View returns all that is known of the request.
 func (r *Request) View(now time.Time) View {
-	v := View{About: r.About, Began: r.began, Age: max(now.Sub(r.began), 0), Attempts: int(r.attempts.Load()), Trace: r.trace.id()}
+	v := View{
+		About:    r.About,
+		Began:    r.began,
+		Age:      max(now.Sub(r.began), 0),
+		Attempts: int(r.attempts.Load()),
+		Trace:    r.trace.id(),
+	}
 	if n := r.marked.Load(); n > 0 {
 		m := unpack(r.marks[n-1].Load())
 		v.Phase, v.InPhase = m.Phase, max(v.Age-m.After, 0)
@@ -238,7 +241,7 @@ func (r *Request) View(now time.Time) View {
 	return v
 }
 
-// Marks are the phases the request went through.
+// Marks returns the phases that the request went through.
 func (r *Request) Marks() []Mark {
 	n := r.marked.Load()
 	all := make([]Mark, n)
@@ -248,6 +251,5 @@ func (r *Request) Marks() []Mark {
 	return all
 }
 
-// Spans are those of the request that have ended and were recorded, in the order of
-// their ends.
+// Spans returns the recorded spans of the request that have ended, in the order of their ends.
 func (r *Request) Spans() []Span { return r.trace.view() }

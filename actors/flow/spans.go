@@ -13,9 +13,9 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Bounds of what is kept of spans.
+// Limits of the spans that are kept.
 const (
-	maxTraces        = 20_000 // at once: of requests under way and of those remembered
+	maxTraces        = 20_000 // of requests in flight and ended ones together
 	maxSpans         = 64     // of one request
 	maxText          = 200    // of one attribute
 	wantedFor        = 15 * time.Minute
@@ -24,18 +24,18 @@ const (
 
 type traceID = api.TraceID
 
-// Spans collects the spans of requests, beside whoever exports them. A trace is kept
-// as long as its request is under way or remembered.
+// Spans collects the spans of requests, independently of any exporter. A trace is kept while its request is in flight or
+// among the ended ones.
 type Spans struct {
 	mu   sync.Mutex
 	open map[traceID]*trace
-	// wanted is until when somebody wants spans, in nanoseconds of Unix time.
+	// wanted is the time until which spans are collected, in nanoseconds of Unix time.
 	wanted atomic.Int64
 }
 
 var _ sdk.SpanProcessor = (*Spans)(nil)
 
-// trace is the spans of one request.
+// trace has the spans of one request.
 type trace struct {
 	trace traceID
 	root  api.SpanID
@@ -45,11 +45,11 @@ type trace struct {
 	spans   []sdk.ReadOnlySpan
 }
 
-// Want asks for spans of the requests to come: somebody looks at them. Without that,
-// and without anybody who exports them, none need be made.
+// Want requests the spans of later requests, because an administrator looks at them. Without that and without an
+// exporter no spans are made.
 func (s *Spans) Want(now time.Time) { s.wanted.Store(now.Add(wantedFor).UnixNano()) }
 
-// Wanted reports whether somebody looked lately.
+// Wanted reports whether Want was called a short time ago.
 func (s *Spans) Wanted(now time.Time) bool { return now.UnixNano() < s.wanted.Load() }
 
 // Kept returns the number of traces that are kept now.
@@ -59,8 +59,8 @@ func (s *Spans) Kept() int {
 	return len(s.open)
 }
 
-// OnStart implements sdktrace.SpanProcessor: a trace begins with the span of a
-// server, whoever may have begun it elsewhere.
+// OnStart implements sdktrace.SpanProcessor. A trace begins with a span of kind server, even if another process began
+// the trace.
 func (s *Spans) OnStart(_ context.Context, span sdk.ReadWriteSpan) {
 	if span.SpanKind() != api.SpanKindServer {
 		return
@@ -69,7 +69,7 @@ func (s *Spans) OnStart(_ context.Context, span sdk.ReadWriteSpan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.open) >= maxTraces {
-		return // its request is shown without spans
+		return // the request is shown without spans
 	}
 	if s.open[id.TraceID()] == nil { // a caller may send several requests of one trace
 		s.open[id.TraceID()] = &trace{trace: id.TraceID(), root: id.SpanID()}
@@ -91,7 +91,7 @@ func (s *Spans) OnEnd(span sdk.ReadOnlySpan) {
 	}
 	kept := t.claimed || id.SpanID() != t.root
 	t.mu.Unlock()
-	if !kept { // a request that was none for a model
+	if !kept { // not a request for a model
 		s.forget(t)
 	}
 }
@@ -102,7 +102,7 @@ func (*Spans) Shutdown(context.Context) error { return nil }
 // ForceFlush implements sdktrace.SpanProcessor.
 func (*Spans) ForceFlush(context.Context) error { return nil }
 
-// claim is the trace of the request in ctx, to be kept; nil: none is recorded.
+// claim returns the trace of the request in ctx and keeps it, or returns nil if none is recorded.
 func (s *Spans) claim(ctx context.Context) *trace {
 	span := api.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -117,13 +117,13 @@ func (s *Spans) claim(ctx context.Context) *trace {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.claimed {
-		return nil // another request of the same trace has it
+		return nil // another request of the same trace has claimed it
 	}
 	t.claimed = true
 	return t
 }
 
-// forget drops a trace.
+// forget removes a trace.
 func (s *Spans) forget(t *trace) {
 	if t == nil {
 		return
@@ -142,20 +142,20 @@ func (t *trace) id() string {
 	return hex.EncodeToString(t.trace[:])
 }
 
-// Span is a part of a request's work.
+// Span is one step of a request.
 type Span struct {
-	ID, Parent string // Parent is "" where it is somebody else's
+	ID, Parent string // Parent is "" if it is not in this gateway
 	Name, Kind string
 	Start      time.Time
 	Took       time.Duration
-	// Failure is what went wrong, in a word; Failed: something did.
+	// Failed is set if the step failed, and Failure names the kind of failure.
 	Failed     bool
 	Failure    string
 	Attributes []Attribute
 	Events     []Event
 }
 
-// Attribute is what a span says of itself.
+// Attribute is an attribute of a span.
 type Attribute struct{ Key, Value string }
 
 // Event is something that happened during a span.
@@ -179,8 +179,13 @@ func (t *trace) view() []Span {
 }
 
 func viewOf(span sdk.ReadOnlySpan, root api.SpanID) Span {
-	v := Span{ID: span.SpanContext().SpanID().String(), Name: span.Name(), Kind: span.SpanKind().String(), Start: span.StartTime(),
-		Took: span.EndTime().Sub(span.StartTime())}
+	v := Span{
+		ID:    span.SpanContext().SpanID().String(),
+		Name:  span.Name(),
+		Kind:  span.SpanKind().String(),
+		Start: span.StartTime(),
+		Took:  span.EndTime().Sub(span.StartTime()),
+	}
 	if parent := span.Parent(); parent.HasSpanID() && span.SpanContext().SpanID() != root {
 		v.Parent = parent.SpanID().String()
 	}

@@ -63,11 +63,11 @@ func play(t *testing.T, body func(t *testing.T, s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, system: kit.NewSystem(kit.Options{Logger: kittest.Logger(t)}), meter: &meter{}}
-		gate, err := throttle.Spawn(s.system, "gate", throttle.Config{MaxInFlight: 4})
+		limiter, err := throttle.Spawn(s.system, "limiter", throttle.Config{MaxInFlight: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
-		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2}, Gate: gate}
+		provider := &engine.Provider{Spec: &catalog.Provider{Name: "p", Shape: catalog.Sandbox, Retries: 2}, Limiter: limiter}
 		s.engine, err = engine.New(
 			engine.Options{
 				System:    s.system,

@@ -26,7 +26,7 @@ func (a *attempt) endCall(c *telemetry.Call, reply *picture.Reply, f *upstream.F
 		return
 	}
 	if reply != nil && reply.Usage != nil {
-		c.Told(reply.Usage.Tokens())
+		c.RecordUsage(reply.Usage.Tokens())
 	}
 	cost := int64(0)
 	if reply != nil && !a.c.Price.Zero() {

@@ -9,31 +9,29 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Reply is the part of a message that carries its answer. Embed it by value and
-// send the message by pointer with Ask:
+// Reply is the part of a message that carries its reply. Embed it by value and send the message by pointer with Ask:
 //
 //	type stats struct{ kit.Reply[Stats] }
 //
-// The first Resolve or Reject counts, later ones do nothing; neither blocks. An
-// answer that is there when the asker looks, as that of an Inline actor is, costs no
-// channel.
+// The first call of Resolve or Reject counts, and later ones do nothing. Neither blocks. A reply that exists when the
+// caller of Ask looks for it, as that of an Inline actor does, costs no channel.
 type Reply[T any] struct {
 	phase   atomic.Uint32
-	claimed atomic.Bool // somebody answers
+	claimed atomic.Bool // a reply was chosen
 	value   T
 	err     error
-	wake    chan struct{} // capacity 1: answering never waits for the asker
+	wake    chan struct{} // capacity 1, so that a reply never waits for the caller of Ask
 }
 
 // Phases of a Reply.
 const (
-	unasked  uint32 = iota // sent without Ask: nobody hears the answer
-	asked                  // and not looked for yet
-	awaited                // by somebody who reads wake
-	answered               // value and err are there
+	unasked  uint32 = iota // sent without Ask, so that the reply is not read
+	asked                  // Ask has not looked for the reply yet
+	awaited                // Ask waits on wake
+	answered               // value and err are set
 )
 
-// Resolve answers.
+// Resolve sends the reply.
 func (r *Reply[T]) Resolve(value T, err error) {
 	if r.phase.Load() == unasked || !r.claimed.CompareAndSwap(false, true) {
 		return
@@ -44,7 +42,7 @@ func (r *Reply[T]) Resolve(value T, err error) {
 	}
 }
 
-// Reject implements Rejecter: the asker gets a *Rejected.
+// Reject implements Rejecter. Ask returns a *Rejected then.
 func (r *Reply[T]) Reject(reason Reason) {
 	var zero T
 	r.Resolve(zero, &Rejected{reason})
@@ -55,7 +53,7 @@ func (r *Reply[T]) open() *Reply[T] {
 	return r
 }
 
-// await returns what tells that the answer is there; nil: it is already.
+// await returns a channel that is signalled when the reply is there, or nil if it is there already.
 func (r *Reply[T]) await() <-chan struct{} {
 	if r.phase.Load() == answered {
 		return nil
@@ -67,19 +65,19 @@ func (r *Reply[T]) await() <-chan struct{} {
 	return r.wake
 }
 
-// Rejected is the error of an ask that no actor handled.
+// Rejected is the error of an Ask whose message was not handled.
 type Rejected struct{ Reason Reason }
 
 func (e *Rejected) Error() string { return fmt.Sprintf("message rejected: %s", e.Reason) }
 
-// Asker is a message with an embedded Reply.
+// Asker is implemented by messages that embed a Reply.
 type Asker[T any] interface {
 	Rejecter
 	open() *Reply[T]
 }
 
-// Ask sends message and waits for its answer, a rejection or the end of ctx.
-// It must not be called from Receive: an actor never waits.
+// Ask sends message and waits for its reply, its rejection or the end of ctx. It must not be called from Receive,
+// because an actor never waits.
 func Ask[T any](ctx context.Context, s *System, to *actor.PID, message Asker[T]) (T, error) {
 	reply := message.open()
 	s.Send(to, message)
@@ -96,8 +94,8 @@ func Ask[T any](ctx context.Context, s *System, to *actor.PID, message Asker[T])
 	}
 }
 
-// AskWithin is Ask for what nobody may call off: only time ends the wait, with
-// context.DeadlineExceeded. It costs less than a context that has a deadline.
+// AskWithin is Ask for a wait that only time ends, with context.DeadlineExceeded. It costs less than a context with
+// a deadline.
 func AskWithin[T any](d time.Duration, s *System, to *actor.PID, message Asker[T]) (T, error) {
 	reply := message.open()
 	s.Send(to, message)

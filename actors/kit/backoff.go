@@ -6,43 +6,42 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Failure is what a supervisor reports about a child.
+// Failure describes the failure of a child for Backoff.Report.
 type Failure struct {
 	Child     string // the actor's name
-	Reason    string // see panicText: never a message body
-	Count     int    // failures within the strategy's window
+	Reason    string // from panicText; contains no message
+	Count     int    // number of failures within the window of the strategy
 	Directive actor.Directive
 	Delay     time.Duration // before the restart
-	Exhausted bool          // more failures than the limit
+	Exhausted bool          // Count exceeds the limit
 }
 
-// Backoff restarts a failed child after Initial, twice Initial, four times, up
-// to Max; the child's mailbox keeps its messages meanwhile (see Lanes.FailFast).
-// The library's strategy of a similar name grows linearly and without limit.
+// Backoff restarts a failed child after Initial, twice Initial, four times Initial and so on up to Max. The child's
+// mailbox keeps its messages meanwhile, unless Lanes.FailFast is set. The library's strategy of a similar name grows
+// linearly and without a limit.
 //
-// One value is made per supervised kind and shared, not one per actor.
-// A restart stops the children of the restarted actor first: only actors
-// without children, or whose children can be spawned anew, are restarted.
+// Make one value for each supervised kind and share it between actors. A restart stops the children of the restarted
+// actor first, so restart only actors without children, or with children that can be spawned again.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
-	// Window is how long a failure is remembered; 0: one minute.
+	// Window is the time for which a failure counts. 0 means one minute.
 	Window time.Duration
-	// Limit is how many failures in the window are borne. Beyond it AtLimit
-	// decides, and Report hears Exhausted. 0: no limit.
+	// Limit is the number of failures in the window up to which the child is restarted. Beyond it AtLimit
+	// decides, and Report gets Exhausted. 0 means no limit.
 	Limit int
-	// AtLimit is what happens beyond Limit; the zero value restarts with delay Max.
+	// AtLimit is the action beyond Limit. The zero value restarts with the delay Max.
 	AtLimit AtLimit
-	// Decide may choose otherwise for a known reason; nil: always restart.
+	// Decide, if not nil, chooses the action for a reason. Otherwise the child is always restarted.
 	Decide func(reason any) actor.Directive
-	// Report hears of every failure, on a goroutine of the actors: it must not block.
+	// Report, if not nil, gets every failure. It runs on a goroutine of the actors and must not block.
 	Report func(Failure)
 }
 
-// AtLimit says what becomes of a child that fails too often.
+// AtLimit is the action for a child that fails too often.
 type AtLimit uint8
 
-// What Backoff does beyond its limit.
+// Actions of Backoff beyond its limit.
 const (
 	KeepRestarting AtLimit = iota
 	StopChild
@@ -71,7 +70,7 @@ func (b *Backoff) plan(rs *actor.RestartStatistics, failure *Failure) {
 		window = time.Minute
 	}
 	if rs.NumberOfFailures(window) == 0 {
-		rs.Reset() // the library never forgets a failure time by itself
+		rs.Reset() // the library itself never forgets a failure
 	}
 	rs.Fail()
 	failure.Count = rs.NumberOfFailures(window)
@@ -100,8 +99,8 @@ func (b *Backoff) report(failure Failure) {
 	if b.Report == nil {
 		return
 	}
-	// At the top level this runs on the failing child's goroutine, outside of
-	// any actor's protection: a panic would end the process.
+	// At the top level this runs on the failing child's goroutine without the protection of an actor, so a
+	// panic would end the process.
 	defer func() { _ = recover() }()
 	b.Report(failure)
 }
@@ -119,8 +118,8 @@ func (b *Backoff) apply(supervisor actor.Supervisor, child *actor.PID, failure F
 			supervisor.RestartChildren(child)
 			return
 		}
-		// RestartChildren only sends, which any goroutine may do. A child that
-		// stopped meanwhile makes it one counted dead letter.
+		// RestartChildren only sends, so any goroutine may call it. If the child stopped meanwhile, it causes
+		// one counted dead letter.
 		time.AfterFunc(failure.Delay, func() { supervisor.RestartChildren(child) })
 	}
 }

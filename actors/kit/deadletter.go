@@ -8,15 +8,13 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// deadLetters counts what could not be delivered, by type, and tells those who
-// wait for it.
+// deadLetters counts the messages that could not be delivered, by type, and rejects those with a waiting caller.
 type deadLetters struct {
 	total  atomic.Int64
-	byType sync.Map // message type -> *atomic.Int64; as many as there are types
+	byType sync.Map // message type -> *atomic.Int64; one entry for each type
 }
 
-// receive runs on the sender's goroutine, under the library's hands: it must
-// neither block nor panic.
+// receive runs on the sender's goroutine inside the library, so it must neither block nor panic.
 func (d *deadLetters) receive(event any) {
 	dead, ok := event.(*actor.DeadLetterEvent)
 	if !ok {
@@ -25,7 +23,7 @@ func (d *deadLetters) receive(event any) {
 	d.total.Add(1)
 	d.counter(fmt.Sprintf("%T", dead.Message)).Add(1)
 	if r, ok := dead.Message.(Rejecter); ok {
-		// A Reject that panics would take the sender down.
+		// A panic in Reject must not reach the sender.
 		defer func() { _ = recover() }()
 		r.Reject(ReasonDead)
 	}

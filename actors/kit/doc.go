@@ -1,17 +1,24 @@
-// Package kit is what the actor library lacks for a server that must not lose an
-// answer: a dispatcher that keeps warm goroutines, a mailbox with lanes that
-// refuses instead of blocking or forgetting, a guard around every actor, asks
-// with a context, timers that know when they are stale, supervision with true
-// exponential back-off, goroutines that report to their actor, and counters.
+// Package kit adds to the actor library what a server needs that must not lose a reply: a dispatcher that reuses
+// goroutines, a mailbox with lanes that refuses messages instead of blocking or dropping them, a guard around every
+// actor, requests with a context, timers that recognise stale ticks, supervision with exponential back-off, goroutines
+// that report to their actor, and counters.
 //
-// It is not for business: no package above learns about PIDs from here, they
-// offer typed clients. It is not for clusters either, every actor is local.
+// It contains no business logic. The packages above it offer typed clients and show no PIDs. It does not support
+// clusters; every actor is local.
 //
-// The life of a message that carries somebody's wait: it implements Rejecter,
-// and whoever cannot deliver it calls Reject, once: the full mailbox (on the
-// sender's goroutine), the closing mailbox, or the dead-letter subscriber. What
-// has reached the actor is the actor's to answer, also in Stopping and in Failed.
+// # Lost messages
 //
-// The library's behaviours that this package relies on or works around are
-// pinned in library_test.go; they break loudly if the dependency moves.
+// A message with a waiting caller implements Rejecter. Reject is called once if the message cannot be delivered, by the
+// full mailbox (on the sender's goroutine), by the mailbox as it closes, or by the subscriber of dead letters. An actor
+// must answer every message that has reached it, also in Stopping and in Failed.
+//
+// # Concurrency
+//
+// A System and its methods are safe for concurrent use. Receive runs on one goroutine at a time. It must not block or
+// call Ask; slow work runs in System.Go, whose result comes back as a message.
+//
+// # The library
+//
+// library_test.go pins the behaviour of the library that this package relies on or works around, and fails if an
+// update changes it.
 package kit

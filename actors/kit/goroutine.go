@@ -8,12 +8,12 @@ import (
 	"github.com/sourcegraph/conc/panics"
 )
 
-// Crashed tells an actor that work it started with Go panicked. It is sent
-// instead of the work's own message.
+// Crashed reports to an actor that a function it started with Go panicked. It is sent in place of the function's
+// result.
 type Crashed struct {
-	// Work is the name given to Go.
+	// Work is the name that was passed to Go.
 	Work string
-	// Recovered holds the panic and where it was raised; for the log only.
+	// Recovered has the panic and its stack, for the log only.
 	Recovered *panics.Recovered
 }
 
@@ -21,13 +21,12 @@ func (c *Crashed) Error() string {
 	return fmt.Sprintf("%s panicked: %s", c.Work, panicText(c.Recovered.Value))
 }
 
-// Go runs fn beside the actor owner, which must not wait itself. What fn returns
-// is sent to owner, unless it is nil; a panic, which supervision would not see
-// and which would end the process, is sent as *Crashed. ctx is ended when the
-// system stops. Stop waits for fn. It runs on a goroutine that is kept for the
-// next: a new one would have to grow its stack first.
+// Go runs fn beside the actor owner, which must not wait itself. It sends the result of fn to owner unless that is
+// nil. If fn panics, it sends *Crashed, because supervision would not see the panic and the process would end. ctx ends
+// when the system stops, and Stop waits for fn. fn runs on a goroutine that is reused, because a new one would have to
+// grow its stack first.
 //
-// fn must not use an actor.Context: those are valid inside Receive only.
+// fn must not use an actor.Context, which is valid inside Receive only.
 func (s *System) Go(owner *actor.PID, work string, fn func(ctx context.Context) any) {
 	s.goroutines.Add(1)
 	s.beside.Add(1)

@@ -10,16 +10,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Failer is an actor that holds other people's waits. Failed runs on the actor's
-// goroutine right after its Receive panicked, before the supervisor decides,
-// so that nobody waits through a back-off for an instance that is gone. It is
-// the last chance to answer, and what it does must be safe on broken state.
+// Failer is an actor on whose replies other goroutines wait. Failed runs on the actor's goroutine right after its
+// Receive panicked and before the supervisor decides, so that no caller waits through a back-off for an instance that
+// has ended. It is the last chance to reply, and it must be safe on inconsistent state.
 type Failer interface{ Failed(reason any) }
 
-// guard stands around every actor. In the library a panic while stopping leaves
-// the parent waiting for ever, and while restarting it brings the dying instance
-// back; here both are counted and survived. A panic in any other message is
-// counted, logged without its text, and goes on to supervision.
+// guard surrounds every actor. In the library a panic while stopping leaves the parent waiting for ever, and a panic
+// while restarting brings the failed instance back. The guard counts and survives both. It counts a panic in any other
+// message, logs it without its text, and passes it to supervision.
 type guard struct {
 	actor   actor.Actor
 	kind    *kind
@@ -59,10 +57,14 @@ func (g *guard) forward(c actor.Context) {
 	g.actor.Receive(c)
 }
 
-// fail runs while the panic is still on the stack, which is what the log shows.
+// fail runs while the panic is still on the stack, so that the log shows where it was raised.
 func (g *guard) fail(c actor.Context, reason any) {
 	g.kind.failed.Add(1)
-	g.system.noteFailure(c.Self().GetId(), g.kind, &LastFailure{At: time.Now(), Message: fmt.Sprintf("%T", c.Message()), Reason: panicText(reason)})
+	g.system.noteFailure(
+		c.Self().GetId(),
+		g.kind,
+		&LastFailure{At: time.Now(), Message: fmt.Sprintf("%T", c.Message()), Reason: panicText(reason)},
+	)
 	g.report(c, reason)
 	if f, ok := g.actor.(Failer); ok {
 		g.contain(c, func() { f.Failed(reason) })
@@ -88,8 +90,8 @@ func (g *guard) report(c actor.Context, reason any) {
 		slog.String("stack", string(debug.Stack())))
 }
 
-// panicText is the text of the runtime's own errors, which quote indexes and
-// types, and only the type of everything else, which may quote a prompt.
+// panicText returns the text of the runtime's own errors, which quote indexes and types, and only the type of any
+// other value, which may quote a prompt.
 func panicText(reason any) string {
 	if err, ok := reason.(runtime.Error); ok {
 		return err.Error()

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// InFlight counts what is under way, so that a drain can wait for its end. It is
-// safe for concurrent use.
+// InFlight counts operations in flight, so that a drain can wait for their end. It is safe for concurrent use.
 type InFlight struct {
 	count    atomic.Int64
 	refusing atomic.Bool
-	idle     chan struct{} // told, without waiting, when the last one ends
+	idle     chan struct{} // signalled without waiting when the last one ends
 }
 
-// NewInFlight counts from none.
+// NewInFlight returns an InFlight with a count of zero.
 func NewInFlight() *InFlight { return &InFlight{idle: make(chan struct{}, 1)} }
 
-// Enter counts one in and reports whether it may begin. It leaves in any case.
+// Enter counts an operation and reports whether it may begin. The caller calls Leave in either case.
 func (f *InFlight) Enter() bool {
-	// Counted first: a drain that counted none has its refusal seen by all others.
+	// The count comes first, so that a drain which saw zero has its refusal seen by every later Enter.
 	f.count.Add(1)
 	return !f.refusing.Load()
 }
 
-// Leave counts one out.
+// Leave counts the end of an operation.
 func (f *InFlight) Leave() {
 	if f.count.Add(-1) > 0 {
 		return
@@ -35,12 +34,11 @@ func (f *InFlight) Leave() {
 	}
 }
 
-// Count is how many are under way.
+// Count returns the number of operations in flight.
 func (f *InFlight) Count() int { return int(f.count.Load()) }
 
-// Drain waits until nothing is under way, or ctx ends, and has whoever comes from
-// then on refused. If some are left it calls cut and waits for them up to grace. It
-// returns how many were left, and is called once.
+// Drain makes Enter refuse, and waits until nothing is in flight or ctx ends. If operations are left, it calls cut and
+// waits for them up to grace. It returns how many were left, and must be called once.
 func (f *InFlight) Drain(ctx context.Context, grace time.Duration, cut func()) (left int) {
 	f.wait(ctx)
 	f.refusing.Store(true)

@@ -103,7 +103,11 @@ func TestAskWithinEndsWithItsTime(t *testing.T) {
 		})
 		for range 3 { // with the timers of those before
 			began := time.Now()
-			if _, err := kit.AskWithin(time.Hour, sys, silent, &question{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
+			if _, err := kit.AskWithin(time.Hour, sys, silent, &question{}); !errors.Is(
+				err,
+				context.DeadlineExceeded,
+			) ||
+				time.Since(began) != time.Hour {
 				t.Errorf("got %v after %s", err, time.Since(began))
 			}
 			if got, err := kit.AskWithin(time.Hour, sys, quick, &question{number: 21}); got != 42 || err != nil {
@@ -387,7 +391,13 @@ func TestBackoffIsExponentialAndLimited(t *testing.T) {
 			}
 		}, kit.WithSupervisor(backoff))
 		kittest.Pass(time.Minute)
-		want := []time.Duration{0, 200 * time.Millisecond, 600 * time.Millisecond, 1400 * time.Millisecond, 2400 * time.Millisecond}
+		want := []time.Duration{
+			0,
+			200 * time.Millisecond,
+			600 * time.Millisecond,
+			1400 * time.Millisecond,
+			2400 * time.Millisecond,
+		}
 		if !slices.Equal(starts, want) {
 			t.Errorf("started at %v, want %v", starts, want)
 		}
@@ -620,7 +630,7 @@ func TestInlineActorOutlivesItsSender(t *testing.T) {
 	})
 }
 
-// TestInlineActorsHandleEachMessageOnce: whoever sends, one at a time is handled.
+// Several goroutines send, and one message at a time is handled.
 func TestInlineActorsHandleEachMessageOnce(t *testing.T) {
 	sys := kit.NewSystem(kit.Options{Logger: slog.New(slog.DiscardHandler)})
 	defer sys.Stop(context.Background())

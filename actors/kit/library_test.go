@@ -210,7 +210,13 @@ func TestLibraryRestartsWithTheSameMailbox(t *testing.T) {
 // delayed restarts from another goroutine after a second, as Backoff does.
 type delayed struct{}
 
-func (*delayed) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, _, _ any) {
+func (*delayed) HandleFailure(
+	_ *actor.ActorSystem,
+	s actor.Supervisor,
+	child *actor.PID,
+	_ *actor.RestartStatistics,
+	_, _ any,
+) {
 	time.AfterFunc(time.Second, func() { s.RestartChildren(child) })
 }
 
@@ -261,7 +267,7 @@ func TestLibraryPublishesDeadLettersOnTheSendersGoroutine(t *testing.T) {
 }
 
 // Why WithDeadLetterThrottleCount(0) and the muted handler: bodies in the log.
-func TestLibraryLogsBodiesUnlessItIsTold(t *testing.T) {
+func TestLibraryLogsBodiesUnlessMuted(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		options []actor.ConfigOption

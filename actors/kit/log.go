@@ -8,10 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// muted is the handler given to the library, which logs message bodies and panic
-// values: prompts and keys, here. It lets texts, numbers and actor names
-// through and shows only the type of everything else. The library's chatter is
-// for debugging; what matters is logged by this package.
+// muted is the handler for the library's log, which contains message bodies and panic values and therefore prompts and
+// keys. It passes texts, numbers and names of actors, and only the type of every other value. The library's records are
+// for debugging; this package logs what matters itself.
 type muted struct{ slog.Handler }
 
 func (h muted) Enabled(ctx context.Context, level slog.Level) bool {
@@ -46,7 +45,7 @@ func quieter(level slog.Level) slog.Level {
 
 func mute(a slog.Attr) slog.Attr {
 	switch a.Key {
-	case "message", "reason", "exception": // bare strings there are bodies, too
+	case "message", "reason", "exception": // here even plain strings are bodies
 		return slog.String(a.Key, fmt.Sprintf("%T", a.Value.Any()))
 	}
 	if a.Value.Kind() != slog.KindAny {

@@ -8,12 +8,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Lane is the place of a message in its mailbox: lower lanes go first, always.
+// Lane is the priority of a message in its mailbox. Messages of lower lanes are always handled first.
 type Lane uint8
 
-// The lanes, named after the limiter they were made for. A message that does
-// not say belongs to LaneControl; a poison pill, which means "after all that is
-// there", to the last lane.
+// The lanes are named after the limiter for which they were made. A message without a lane belongs to LaneControl. A
+// poison pill, which is to be handled after all that wait, belongs to the last lane.
 const (
 	LaneControl Lane = iota
 	LaneRelease
@@ -21,7 +20,7 @@ const (
 	laneCount
 )
 
-// Laned is a message that chooses its lane.
+// Laned is implemented by messages that choose their lane.
 type Laned interface{ Lane() Lane }
 
 // Reason says why a message was not handled.
@@ -49,55 +48,53 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Rejecter is a message somebody waits for. Reject is called on any goroutine,
-// must not block, and may race with an answer: the first one counts.
+// Rejecter is implemented by messages with a waiting caller. Reject may be called on any goroutine, must not block,
+// and may race with a reply, of which the first one counts.
 type Rejecter interface{ Reject(Reason) }
 
 // Lanes configures a LaneMailbox. The zero value has three unbounded lanes.
 type Lanes struct {
-	// Bound is how many messages LaneAcquire holds; 0: no bound.
+	// Bound is the number of messages that LaneAcquire holds. 0 means no bound.
 	Bound int
-	// FailFast refuses LaneAcquire while the actor has failed and waits for its
-	// restart, instead of keeping callers through the back-off.
+	// FailFast refuses LaneAcquire while the actor has failed and waits for its restart, so that callers do not
+	// wait through the back-off.
 	FailFast bool
 }
 
-// LaneMailbox is a mailbox of three lanes in strict order. System messages go
-// before all of them. It never blocks and never drops in silence: what does not
-// fit is refused on the sender's goroutine, what is left when the actor stops is
-// refused then. Any goroutine may post.
+// LaneMailbox is a mailbox of three lanes in strict order; system messages come before all of them. It never blocks
+// and never drops a message silently. It refuses a message that does not fit on the sender's goroutine, and the
+// messages that are left when the actor stops. Any goroutine may post.
 type LaneMailbox struct {
 	config Lanes
 	kind   *kind
-	system *System // nil: it is listed nowhere
+	system *System // nil if the actor is not listed
 	eager  bool    // see Eager
 	inline bool    // see Inline
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
-	process    func() // m.run, bound once: Schedule would allocate it each time
+	process    func() // m.run, bound once because Schedule would allocate it each time
 
 	mu        sync.Mutex
 	internal  ring // the library's own messages
 	lanes     [laneCount]ring
-	running   bool // a goroutine is in run, or was asked for
-	starting  bool // and it is the spawner's, which is about to call Start
-	suspended bool // failed, waiting for the supervisor
+	running   bool // a goroutine is in run, or was scheduled
+	starting  bool // the running goroutine is the spawner's, which is about to call Start
+	suspended bool // the actor failed and waits for its supervisor
 	closed    bool // the actor has stopped
 }
 
 var _ actor.Mailbox = (*LaneMailbox)(nil)
 
-// RegisterHandlers implements actor.Mailbox. The PID can be found by name a
-// moment before this call, so messages may be waiting already.
+// RegisterHandlers implements actor.Mailbox. The PID can be found by name a moment before this call, so that messages
+// may be waiting already.
 func (m *LaneMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.invoker, m.dispatcher, m.process = invoker, dispatcher, m.run
 }
 
-// Start implements actor.Mailbox. The Started message has woken the mailbox, unless
-// it is to be handled here.
+// Start implements actor.Mailbox. The message Started has woken the mailbox, unless it is to be handled here.
 func (m *LaneMailbox) Start() {
 	if m.starting {
 		m.eager, m.starting = false, false
@@ -116,7 +113,7 @@ func (m *LaneMailbox) UserMessageCount() int {
 	return n
 }
 
-// PostUserMessage implements actor.Mailbox. A message batch is one message here.
+// PostUserMessage implements actor.Mailbox. A batch of messages counts as one message here.
 func (m *LaneMailbox) PostUserMessage(message any) {
 	lane := laneOf(message)
 	m.mu.Lock()
@@ -127,7 +124,7 @@ func (m *LaneMailbox) PostUserMessage(message any) {
 	}
 	if m.inline && m.empty() && m.wake(!m.suspended) {
 		m.mu.Unlock()
-		m.runFrom(message) // nobody is before it, so it need not wait in a lane
+		m.runFrom(message) // no message is before it, so it needs no lane
 		return
 	}
 	m.lanes[lane].push(message)
@@ -139,7 +136,7 @@ func (m *LaneMailbox) PostUserMessage(message any) {
 	}
 }
 
-// empty tells whether no message waits.
+// empty reports whether no message waits.
 func (m *LaneMailbox) empty() bool {
 	waiting := m.internal.count
 	for i := range m.lanes {
@@ -162,7 +159,7 @@ func (m *LaneMailbox) PostSystemMessage(message any) {
 	}
 }
 
-// schedule has the mailbox run: here, or on another goroutine.
+// schedule runs the mailbox here or on another goroutine.
 func (m *LaneMailbox) schedule() {
 	if m.inline {
 		m.process()
@@ -171,10 +168,10 @@ func (m *LaneMailbox) schedule() {
 	}
 }
 
-// inlineMost is how many messages a sender handles before it goes its way.
+// inlineMost is the number of messages that a sender handles before it returns.
 const inlineMost = 32
 
-// wake decides, under the lock, whether the caller must schedule a run.
+// wake reports whether the caller must schedule a run. m.mu must be held.
 func (m *LaneMailbox) wake(runnable bool) bool {
 	if m.running || !runnable || m.invoker == nil {
 		return false
@@ -202,8 +199,7 @@ func (m *LaneMailbox) refuses(lane Lane, message any) Reason {
 	return 0
 }
 
-// Close refuses all that waits and all that is still to come. The mailbox calls
-// it when its actor has stopped.
+// Close refuses all messages that wait and all later ones. The mailbox calls it when its actor has stopped.
 func (m *LaneMailbox) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -222,8 +218,7 @@ func (m *LaneMailbox) rejectAll(left *ring, reason Reason) {
 	}
 }
 
-// reject tells who waits. A message without Reject goes where the library
-// sends what it cannot deliver, so that it is at least counted.
+// reject rejects a message. A message without Reject becomes a dead letter, so that it is counted.
 func (m *LaneMailbox) reject(message any, reason Reason) {
 	if r, ok := actor.UnwrapEnvelopeMessage(message).(Rejecter); ok {
 		m.kind.rejected.Add(1)
@@ -235,19 +230,19 @@ func (m *LaneMailbox) reject(message any, reason Reason) {
 	}
 }
 
-// errGoexit is the failure of an actor whose handler ended its goroutine.
+// errGoexit is the failure of an actor whose Receive called runtime.Goexit.
 var errGoexit = errors.New("runtime.Goexit in Receive")
 
 func (m *LaneMailbox) run() { m.runFrom(nil) }
 
-// runFrom handles a user's message, if there is one, and then those that wait.
+// runFrom handles the user message first, unless it is nil, and then the messages that wait.
 func (m *LaneMailbox) runFrom(first any) {
 	for m.batch(first) {
 		first = nil
 	}
 }
 
-// batch handles messages until there are none, or one of them panics.
+// batch handles messages until none waits or one of them panics.
 func (m *LaneMailbox) batch(first any) (again bool) {
 	var message any
 	drained := false
@@ -260,7 +255,7 @@ func (m *LaneMailbox) batch(first any) (again bool) {
 			again = true
 			return
 		}
-		// Goexit: this goroutine is dying, the mailbox must not die with it.
+		// After Goexit this goroutine ends, so another one must run the mailbox.
 		m.invoker.EscalateFailure(errGoexit, message)
 		m.dispatcher.Schedule(m.process)
 	}()
@@ -291,7 +286,7 @@ func (m *LaneMailbox) batch(first any) (again bool) {
 	}
 }
 
-// next takes the next message, or marks the mailbox idle.
+// next returns the next message, or marks the mailbox idle.
 func (m *LaneMailbox) next() (message any, system bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,8 +320,8 @@ func (m *LaneMailbox) handleSystem(message any) {
 		m.list()
 	}
 	m.invoker.InvokeSystemMessage(message)
-	// An actor stops inside a system message, either its Stop or the Terminated
-	// of its last child; only its guard has seen it.
+	// An actor stops inside a system message, which is its Stop or the Terminated of its last child. Only its
+	// guard has seen that.
 	c, ok := m.invoker.(actor.Context)
 	if !ok {
 		return
@@ -354,7 +349,7 @@ func (m *LaneMailbox) suspend() {
 	m.rejectAll(&left, ReasonFailed)
 }
 
-// laneOf looks through the envelope that Request and headers put around a message.
+// laneOf returns the lane of a message, also inside an envelope of Request or headers.
 func laneOf(message any) Lane {
 	switch m := actor.UnwrapEnvelopeMessage(message).(type) {
 	case Laned:

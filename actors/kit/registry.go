@@ -6,17 +6,16 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// registryBuckets is how many maps the library's registry of processes is left
-// with, each of 32 shards. It must divide the library's own number, 1024: those
-// are 32,768 maps, which come to 11 MiB once each has held an actor, and which
-// every garbage collection walks through.
+// registryBuckets is the number of maps that the library's registry of processes keeps, each with 32 shards. It must
+// divide the library's own number, 1024. That would be 32,768 maps, which take 11 MiB once each has held an actor, and
+// which every garbage collection visits.
 const registryBuckets = 16
 
-// shrinkRegistry must be called before there is anybody else who uses r.
+// shrinkRegistry must be called before any other use of r.
 func shrinkRegistry(r *actor.ProcessRegistryValue) {
 	all := r.LocalPIDs.LocalPIDs
 	if len(all)%registryBuckets != 0 {
-		return // another version of the library
+		return // the library has another version
 	}
 	r.LocalPIDs.LocalPIDs = slices.Clone(all[:registryBuckets])
 	for _, bucket := range all[registryBuckets:] {

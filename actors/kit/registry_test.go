@@ -8,7 +8,7 @@ import (
 )
 
 // The registry must find what was in it before, and what comes after.
-func TestASmallerRegistryLosesNobody(t *testing.T) {
+func TestASmallerRegistryLosesNoActor(t *testing.T) {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
 	r := system.ProcessRegistry

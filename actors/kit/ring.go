@@ -1,7 +1,7 @@
 package kit
 
-// ring is a FIFO that gives memory back: it doubles when full and halves when
-// three quarters are empty, so that one burst is not kept for ever.
+// ring is a FIFO that returns memory. It doubles when it is full and halves when three quarters are empty, so that one
+// burst does not keep its memory for ever.
 type ring struct {
 	items []any
 	head  int
@@ -32,7 +32,7 @@ func (r *ring) pop() any {
 	return item
 }
 
-// resize keeps the length a power of two, which push and pop mask with.
+// resize keeps the length a power of two, because push and pop mask indexes with it.
 func (r *ring) resize(size int) {
 	items := make([]any, size)
 	for i := range r.count {

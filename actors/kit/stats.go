@@ -20,13 +20,12 @@ type kind struct {
 	failure   atomic.Pointer[LastFailure]
 }
 
-// Stats is a snapshot of a System; its numbers are read one by one, not at one
-// instant.
+// Stats is a snapshot of a System. Its numbers are read one after the other and not at one instant.
 type Stats struct {
 	Kinds       []KindStats // by name
 	DeadLetters map[string]int64
-	Goroutines  int64 // started with Go and still running
-	Crashed     int64 // started with Go and panicked
+	Goroutines  int64 // functions of Go that still run
+	Crashed     int64 // functions of Go that panicked
 }
 
 // KindStats counts the actors of one kind since the start.
@@ -34,22 +33,22 @@ type KindStats struct {
 	Kind      string
 	Spawned   int64
 	Stopped   int64
-	Failed    int64 // panics that went to supervision
+	Failed    int64 // panics that were passed to supervision
 	Restarted int64
-	Contained int64        // panics while stopping or restarting, survived
+	Contained int64        // panics while stopping or restarting, which were survived
 	Rejected  int64        // messages refused by a mailbox
 	Depth     int64        // messages in the mailboxes now
-	Last      *LastFailure // nil: none
+	Last      *LastFailure // nil if there was none
 }
 
-// Live is how many actors of the kind there are.
+// Live returns the number of actors of the kind.
 func (k KindStats) Live() int64 { return k.Spawned - k.Stopped }
 
 func (k *kind) snapshot() KindStats {
 	restarted := k.restarted.Load()
 	return KindStats{
 		Kind: k.name,
-		// Started comes to each new instance; a restart is no spawn.
+		// Each new instance gets Started, but a restart is not a spawn.
 		Spawned:   k.started.Load() - restarted,
 		Stopped:   k.stopped.Load(),
 		Failed:    k.failed.Load(),
@@ -61,7 +60,7 @@ func (k *kind) snapshot() KindStats {
 	}
 }
 
-// Stats reads the counters. Any goroutine may call it.
+// Stats returns the counters. Any goroutine may call it.
 func (s *System) Stats() Stats {
 	stats := Stats{
 		DeadLetters: s.dead.snapshot(),
@@ -76,7 +75,7 @@ func (s *System) Stats() Stats {
 	return stats
 }
 
-// Kind is the counters of one kind; all zero if there was never one.
+// Kind returns the counters of one kind, which are zero for an unknown kind.
 func (s Stats) Kind(name string) KindStats {
 	for _, k := range s.Kinds {
 		if k.Kind == name {

@@ -17,21 +17,19 @@ import (
 type Options struct {
 	// Logger is required.
 	Logger *slog.Logger
-	// MaxIdle is how many goroutines stay parked for the next wake-up.
-	// 0: 1,024; negative: none, as a synctest bubble needs.
+	// MaxIdle is the number of goroutines that stay parked for the next wake-up. 0 means 1,024, and a negative
+	// number means none, which a synctest bubble needs.
 	MaxIdle int
-	// Report hears of every failure that the system's own back-off handles. It
-	// must not block.
+	// Report, if not nil, gets every failure that the system's own back-off handles. It must not block.
 	Report func(Failure)
 }
 
-// System is a running actor system; a process has one. All methods may be called
-// from any goroutine.
+// System is a running actor system, of which a process has one. All methods may be called from any goroutine.
 type System struct {
 	logger     *slog.Logger
 	actors     *actor.ActorSystem
-	root       *actor.RootContext // spawns under the system's back-off
-	once       *actor.RootContext // spawns actors that are stopped if they fail
+	root       *actor.RootContext // its actors are restarted with the system's back-off
+	once       *actor.RootContext // its actors are stopped if they fail
 	dispatcher *reuse
 	backoff    *Backoff
 
@@ -40,26 +38,25 @@ type System struct {
 	dead  deadLetters
 	epoch atomic.Uint64
 
-	ctx        context.Context // ends when Stop begins to join goroutines
+	ctx        context.Context // ends when Stop begins to wait for goroutines
 	cancel     context.CancelFunc
 	beside     sync.WaitGroup
 	goroutines atomic.Int64
 	crashed    atomic.Int64
 	timers     sync.Pool // of *time.Timer, stopped: see AskWithin
 
-	waiting atomic.Int64 // len(waiters), read without the lock on every stop
+	waiting atomic.Int64 // len(waiters), read without the lock at every stop of an actor
 	mu      sync.Mutex
 	tops    []*actor.PID
 	waiters map[string][]chan struct{}
 	stopped bool
 }
 
-// defaultIdle is enough for a burst of requests that one commit let go. A parked
-// goroutine keeps a few KiB; a new one has to grow its stack first.
+// defaultIdle is enough for the requests that one commit releases at once. A parked goroutine keeps a few KiB, and a
+// new one has to grow its stack first.
 const defaultIdle = 1024
 
-// NewSystem starts a system. The library's metrics stay off: they make a message
-// cost 25 times as much.
+// NewSystem starts a system. The library's metrics stay off, because they make a message 25 times as expensive.
 func NewSystem(options Options) *System {
 	idle := options.MaxIdle
 	if idle == 0 {
@@ -76,8 +73,8 @@ func NewSystem(options Options) *System {
 	quiet := slog.New(muted{options.Logger.Handler()})
 	s.actors = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
-		actor.WithDeadLetterThrottleCount(0), // counts, no bodies
-		// How long the goroutine lives that writes the count, after a dead letter.
+		actor.WithDeadLetterThrottleCount(0), // counts only, without bodies
+		// The lifetime of the goroutine that writes the count after a dead letter.
 		actor.WithDeadLetterThrottleInterval(100*time.Millisecond),
 	)
 	shrinkRegistry(s.actors.ProcessRegistry)
@@ -88,31 +85,30 @@ func NewSystem(options Options) *System {
 	return s
 }
 
-// Logger is the logger the system was made with.
+// Logger returns the logger of the system.
 func (s *System) Logger() *slog.Logger { return s.logger }
 
-// Send sends without waiting and without a sender.
+// Send sends a message without waiting and without a sender.
 func (s *System) Send(to *actor.PID, message any) { s.actors.Root.Send(to, message) }
 
 // EndActor stops an actor without waiting for it. Messages that it has not handled are refused.
 func (s *System) EndActor(pid *actor.PID) { s.actors.Root.Stop(pid) }
 
-// StopActor stops an actor and its children and waits until its Stopped is done
-// and its mailbox closed. Messages it has not handled are refused. The library's
-// own way to wait gives up after ten seconds whatever the caller wants.
+// StopActor stops an actor and its children and waits until Stopped was handled and the mailbox is closed. Messages that
+// it has not handled are refused. The library's own wait ends after ten seconds in any case.
 func (s *System) StopActor(ctx context.Context, pid *actor.PID) error {
 	return s.stopAndWait(ctx, pid, s.actors.Root.Stop)
 }
 
-// DrainActor is StopActor after the messages that are in the mailbox now.
+// DrainActor is StopActor after the messages that are in the mailbox now were handled.
 func (s *System) DrainActor(ctx context.Context, pid *actor.PID) error {
 	return s.stopAndWait(ctx, pid, s.actors.Root.Poison)
 }
 
 func (s *System) stopAndWait(ctx context.Context, pid *actor.PID, stop func(*actor.PID)) error {
 	gone := s.awaitStop(pid.GetId())
-	// The registry forgets a name before its actor's Stopped. Whoever is found
-	// here will therefore find our channel.
+	// The registry forgets a name before its actor handles Stopped. An actor that is found here will therefore
+	// find this channel.
 	if _, found := s.actors.ProcessRegistry.GetLocal(pid.GetId()); !found {
 		s.forget(pid.GetId(), gone)
 		return nil
@@ -153,7 +149,7 @@ func (s *System) forget(id string, gone chan struct{}) {
 	}
 }
 
-// announceStop is called by a mailbox whose actor is gone.
+// announceStop is called by the mailbox of an actor that has ended.
 func (s *System) announceStop(id string) {
 	if s.waiting.Load() == 0 {
 		return
@@ -167,10 +163,9 @@ func (s *System) announceStop(id string) {
 	delete(s.waiters, id)
 }
 
-// Stop stops the top-level actors, last started first, ends the context of the
-// goroutines started with Go and waits for them, and sends the parked goroutines
-// home. If ctx ends first, it says what is still there; the rest goes on
-// stopping. A second call does nothing.
+// Stop stops the top-level actors, the last one first, ends the context of the goroutines of Go, waits for them, and
+// ends the parked goroutines. If ctx ends first, the error names what still runs, and that continues to stop. A second
+// call does nothing.
 func (s *System) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	if s.stopped {
@@ -191,7 +186,7 @@ func (s *System) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// join waits for goroutines and workers as long as ctx allows.
+// join waits for goroutines and workers until ctx ends.
 func (s *System) join(ctx context.Context) error {
 	joined := make(chan struct{})
 	go func() {

@@ -6,29 +6,27 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Tick is what a Timer sends to its actor. It goes in LaneControl.
+// Tick is the message of a Timer to its actor. Its lane is LaneControl.
 type Tick struct{ generation uint64 }
 
-// IgnoreDeadLetterLogging marks ticks: coming too late is normal for them.
+// IgnoreDeadLetterLogging marks ticks, which often arrive too late.
 func (*Tick) IgnoreDeadLetterLogging() {}
 
-// Timer wakes one actor. It belongs to that actor: only Receive may use it. A
-// tick that was under way when the timer was moved is recognised by its
-// generation. An armed timer costs no goroutine.
+// Timer wakes one actor. It belongs to that actor, so only Receive may use it. A tick that was in flight when the timer
+// was moved is recognised by its generation. A timer that is set costs no goroutine.
 type Timer struct {
 	system     *System
 	self       *actor.PID
 	timer      *time.Timer
 	generation uint64
-	due        time.Time // zero: not armed
+	due        time.Time // zero if the timer is not set
 }
 
-// NewTimer is a timer for self, not armed.
+// NewTimer returns a timer for self that is not set.
 func (s *System) NewTimer(self *actor.PID) *Timer { return &Timer{system: s, self: self} }
 
-// Wake asks for a tick at due. A timer armed for an earlier time stays: its
-// owner looks again at that tick, which is cheaper than moving the timer at
-// every message.
+// Wake requests a tick at due. A timer that is set for an earlier time stays, and its owner looks again at that tick.
+// That is cheaper than moving the timer at every message.
 func (t *Timer) Wake(now, due time.Time) {
 	if !t.due.IsZero() && !t.due.After(due) {
 		return
@@ -39,7 +37,7 @@ func (t *Timer) Wake(now, due time.Time) {
 	t.timer = time.AfterFunc(max(due.Sub(now), 0), func() { t.system.Send(t.self, tick) })
 }
 
-// Stop disarms the timer; a tick under way becomes stale.
+// Stop cancels the timer. A tick in flight becomes stale.
 func (t *Timer) Stop() {
 	t.generation++
 	t.due = time.Time{}
@@ -48,7 +46,7 @@ func (t *Timer) Stop() {
 	}
 }
 
-// Fired says whether tick is the one asked for last, and disarms the timer.
+// Fired reports whether tick is the latest one that was requested, and cancels the timer.
 func (t *Timer) Fired(tick *Tick) bool {
 	if tick.generation != t.generation || t.due.IsZero() {
 		return false

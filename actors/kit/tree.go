@@ -9,17 +9,17 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// maxListed bounds how many actors of one kind are listed one by one.
+// maxListed bounds the actors of one kind that are listed one by one.
 const maxListed = 256
 
-// LastFailure is the last panic that went to supervision.
+// LastFailure describes the last panic that was passed to supervision.
 type LastFailure struct {
 	At      time.Time
-	Message string // the type of the message it was about
-	Reason  string // the runtime's own words, or the type of what was raised
+	Message string // the type of the message
+	Reason  string // the text of a runtime error, or the type of the panic value
 }
 
-// listing is one actor as the tree shows it. It outlives restarts.
+// listing is the entry of one actor in the tree. It outlives restarts.
 type listing struct {
 	id       string
 	since    time.Time
@@ -28,20 +28,20 @@ type listing struct {
 	failure  atomic.Pointer[LastFailure]
 }
 
-// ActorStats is one actor of the tree.
+// ActorStats describes one actor of the tree.
 type ActorStats struct {
-	ID       string // with the ids of its parents before it
-	Parent   string // "": a top-level one
-	Name     string // as it was spawned, without what made it unique
+	ID       string // begins with the ids of its parents
+	Parent   string // "" for a top-level actor
+	Name     string // the name without the part that made it unique
 	Kind     string
 	Since    time.Time
 	Depth    int64 // messages in its mailbox
 	Restarts int64
-	Last     *LastFailure // nil: none
+	Last     *LastFailure // nil if there was none
 }
 
-// Actors lists the actors one by one, parents before their children. Crowds are only
-// in Stats. Any goroutine may call it.
+// Actors returns the actors one by one, parents before their children. Crowds are only in Stats. Any goroutine may call
+// it.
 func (s *System) Actors() []ActorStats {
 	var all []ActorStats
 	s.list.Range(func(_, value any) bool {
@@ -56,11 +56,14 @@ func (s *System) Actors() []ActorStats {
 	return all
 }
 
-// place divides an id into that of the nearest parent in a sorted list and a name.
-// Names may have slashes, too.
+// place divides an id into the id of the nearest parent in a sorted list and a name. Names may contain slashes.
 func place(all []ActorStats, id string) (parent, name string) {
 	for at := strings.LastIndexByte(id, '/'); at >= 0; at = strings.LastIndexByte(id[:at], '/') {
-		_, found := slices.BinarySearchFunc(all, id[:at], func(a ActorStats, id string) int { return strings.Compare(a.ID, id) })
+		_, found := slices.BinarySearchFunc(
+			all,
+			id[:at],
+			func(a ActorStats, id string) int { return strings.Compare(a.ID, id) },
+		)
 		if found {
 			parent = id[:at]
 			break
@@ -78,7 +81,7 @@ func (l *listing) snapshot() ActorStats {
 		Depth: int64(l.mailbox.UserMessageCount()), Restarts: l.restarts.Load(), Last: l.failure.Load()}
 }
 
-// list puts the mailbox's actor, which is about to start, into the tree.
+// list adds the mailbox's actor, which is about to start, to the tree.
 func (m *LaneMailbox) list() {
 	c, ok := m.invoker.(actor.Context)
 	if !ok || m.system == nil {
@@ -92,11 +95,11 @@ func (m *LaneMailbox) list() {
 	m.system.list.Store(l.id, l)
 }
 
-// unlist takes an actor out of the tree. It is gone from there before its parent hears
-// that it has stopped: whoever has waited for the parent sees none of its children.
+// unlist removes an actor from the tree before its parent learns that it has stopped, so that a caller which waited
+// for the parent sees none of its children.
 func (s *System) unlist(id string, k *kind) {
 	if k.listed.Load() == 0 {
-		return // a crowd
+		return // actors of a crowd are not listed
 	}
 	if _, listed := s.list.LoadAndDelete(id); listed {
 		k.listed.Add(-1)

@@ -13,7 +13,7 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// node spawns its children when it starts and panics when it is told to.
+// node spawns its children when it starts and panics when a message asks for it.
 type node struct {
 	system   *kit.System
 	children map[string]*actor.Props
@@ -48,14 +48,17 @@ func TestTreeShowsActorsWithTheirFailures(t *testing.T) {
 		}
 		synctest.Wait()
 		all := sys.Actors()
-		if len(all) != 2 || all[0].Name != "top" || all[0].Parent != "" || all[1].Name != "p/one" || all[1].Parent != all[0].ID || all[1].Kind != "leaf" {
+		if len(all) != 2 || all[0].Name != "top" || all[0].Parent != "" || all[1].Name != "p/one" ||
+			all[1].Parent != all[0].ID ||
+			all[1].Kind != "leaf" {
 			t.Fatalf("tree: %+v", all)
 		}
 		sys.Send(&actor.PID{Address: pid.Address, Id: all[1].ID}, &fall{})
 		time.Sleep(time.Second) // the back-off
 		synctest.Wait()
 		one := sys.Actors()[1]
-		if one.Restarts != 1 || one.Last == nil || one.Last.Message != "*kit_test.fall" || !strings.Contains(one.Last.Reason, "out of range") {
+		if one.Restarts != 1 || one.Last == nil || one.Last.Message != "*kit_test.fall" ||
+			!strings.Contains(one.Last.Reason, "out of range") {
 			t.Errorf("after a failure: %+v, %+v", one, one.Last)
 		}
 		if got := sys.Stats().Kind("leaf").Last; got == nil {

@@ -1,4 +1,4 @@
 package runtime
 
 // BreakProviders makes the throttles' parent panic.
-func (r *Runtime) BreakProviders() { r.system.Send(r.gates.parent, (*adopt)(nil)) }
+func (r *Runtime) BreakProviders() { r.system.Send(r.limiters.parent, (*adopt)(nil)) }

@@ -28,9 +28,9 @@ func (r *Runtime) SetPaused(ctx context.Context, name string, paused bool) error
 	case err != nil:
 		return err
 	case paused:
-		p.Gate.Pause()
+		p.Limiter.Pause()
 	default:
-		p.Gate.Resume()
+		p.Limiter.Resume()
 	}
 	return nil
 }

@@ -16,14 +16,14 @@ import (
 	"stagedoor/test/harness"
 )
 
-// gatePaused asks a provider's gate itself.
-func (s *stage) gatePaused(name string) bool {
+// limiterPaused asks a provider's limiter itself.
+func (s *stage) limiterPaused(name string) bool {
 	s.t.Helper()
 	for _, p := range s.Providers() {
 		if p.Spec.Name != name {
 			continue
 		}
-		stats, err := p.Gate.Stats(s.t.Context())
+		stats, err := p.Limiter.Stats(s.t.Context())
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
 		changed := sandbox("one")
 		changed.Limits.RPM = 600
 		first.mustConfigure(changed, sandbox("two"))
-		if !first.gatePaused("one") || first.gatePaused("two") {
+		if !first.limiterPaused("one") || first.limiterPaused("two") {
 			t.Error("a new configuration let a paused provider go on, or paused another")
 		}
 		since, _ := first.Pause("one")
@@ -58,13 +58,13 @@ func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
 		time.Sleep(time.Hour)
 		second := begin(t, store)
 		second.mustConfigure(changed, sandbox("two"))
-		if again, ok := second.Pause("one"); !ok || !again.Since.Equal(since.Since) || !second.gatePaused("one") {
+		if again, ok := second.Pause("one"); !ok || !again.Since.Equal(since.Since) || !second.limiterPaused("one") {
 			t.Errorf("after a restart: %+v, %v", again, ok)
 		}
 		// Nobody passes, not even who asks in the first moment.
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if _, err := second.Providers()[0].Gate.Acquire(ctx, throttle.Ask{}); err == nil ||
+		if _, err := second.Providers()[0].Limiter.Acquire(ctx, throttle.Ask{}); err == nil ||
 			time.Since(asked) < time.Second {
 			t.Errorf("whoever asks a paused provider hears %v after %v", err, time.Since(asked))
 		}
@@ -74,7 +74,7 @@ func TestPauseLastsOverRestartsAndConfigurations(t *testing.T) {
 
 		third := begin(t, store)
 		third.mustConfigure(changed)
-		if third.gatePaused("one") {
+		if third.limiterPaused("one") {
 			t.Error("a pause that was ended is back after a restart")
 		}
 		third.end()
@@ -91,7 +91,7 @@ func TestPauseOfAProviderThatIsGoneIsForgotten(t *testing.T) {
 			t.Error("it is remembered")
 		}
 		s.mustConfigure(sandbox("one"))
-		if s.gatePaused("one") {
+		if s.limiterPaused("one") {
 			t.Error("one of the same name is paused")
 		}
 		if err := s.SetPaused(t.Context(), "two", true); !errors.Is(err, state.ErrNotFound) {

@@ -68,7 +68,7 @@ type Runtime struct {
 	options    Options
 	system     *kit.System
 	ledger     *ledger.Client
-	gates      *gates
+	limiters   *limiters
 	engine     *engine.Engine
 	text       *text.Service
 	images     *images.Service
@@ -101,7 +101,7 @@ func (r *Runtime) start(ctx context.Context) (err error) {
 	if r.ledger, err = startLedger(ctx, r.system, r.options.State); err != nil {
 		return err
 	}
-	if r.gates, err = startGates(r.system, r.report); err != nil {
+	if r.limiters, err = startLimiters(r.system, r.report); err != nil {
 		return err
 	}
 	r.engine, err = engine.New(engine.Options{System: r.system, Now: r.options.Env.Now, Providers: r.provider})
@@ -202,7 +202,7 @@ func (r *Runtime) videoProvider(name string) (videojob.Provider, bool) {
 	if p == nil || r.options.Videos == nil {
 		return videojob.Provider{}, false
 	}
-	return videojob.Provider{Gate: p.Gate, Video: r.options.Videos(p.Spec, p.Client), Judge: p.Judge}, true
+	return videojob.Provider{Limiter: p.Limiter, Video: r.options.Videos(p.Spec, p.Client), Judge: p.Judge}, true
 }
 
 // Providers lists the providers in force by name.
@@ -242,7 +242,7 @@ func (r *Runtime) Configure(ctx context.Context, c *catalog.Catalog, specs []cat
 			r.retire(p)
 		case p:
 		default:
-			next.Gate.Configure(limits(next.Spec))
+			next.Limiter.Configure(limits(next.Spec))
 			p.Client.Close()
 		}
 	}
@@ -303,14 +303,14 @@ func (r *Runtime) build(
 	}
 	p.Client = client
 	if before != nil {
-		p.Gate = before.Gate
+		p.Limiter = before.Limiter
 		return p, nil
 	}
-	p.Gate = throttle.NewClient(r.system, limits(spec))
+	p.Limiter = throttle.NewClient(r.system, limits(spec))
 	if _, paused := r.Pause(spec.Name); paused {
-		p.Gate.Pause() // before the first request
+		p.Limiter.Pause() // before the first request
 	}
-	return p, r.gates.adopt(ctx, r.system, spec.Name, p.Gate)
+	return p, r.limiters.adopt(ctx, r.system, spec.Name, p.Limiter)
 }
 
 func limits(spec *catalog.Provider) throttle.Config {
@@ -326,10 +326,10 @@ func limits(spec *catalog.Provider) throttle.Config {
 // retire stops the throttle of a removed provider. Queued requests are refused, and requests
 // with a permit finish.
 func (r *Runtime) retire(p *engine.Provider) {
-	r.gates.forget(p.Spec.Name)
+	r.limiters.forget(p.Spec.Name)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := p.Gate.Stop(ctx); err != nil {
+	if err := p.Limiter.Stop(ctx); err != nil {
 		r.options.Logger.Warn("throttle did not stop", "provider", p.Spec.Name, "cause", err)
 	}
 	p.Client.Close()
@@ -343,7 +343,7 @@ func (r *Runtime) Drain(ctx context.Context, grace time.Duration) int {
 
 // Alive reports whether actors still answer, before ctx ends.
 func (r *Runtime) Alive(ctx context.Context) error {
-	_, err := kit.Ask(ctx, r.system, r.gates.parent, &ping{})
+	_, err := kit.Ask(ctx, r.system, r.limiters.parent, &ping{})
 	return err
 }
 

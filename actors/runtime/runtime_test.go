@@ -194,7 +194,7 @@ func TestProvidersComeChangeAndGoWhileRequestsRun(t *testing.T) {
 		if s.provider("a") != kept {
 			t.Error("a provider that did not change was exchanged")
 		}
-		if now := s.provider("b"); now == changed || now.Gate != changed.Gate || now.Spec.Limits.Concurrency != 1 {
+		if now := s.provider("b"); now == changed || now.Limiter != changed.Limiter || now.Spec.Limits.Concurrency != 1 {
 			t.Error("a provider that changed is not the same throttle under other limits")
 		}
 		s.mustConfigure(sandbox("c"))
@@ -207,7 +207,7 @@ func TestProvidersComeChangeAndGoWhileRequestsRun(t *testing.T) {
 		if got := <-s.ask(); got.Err != nil || got.Provider != "c" {
 			t.Errorf("a request after it ended with %v from %q", got.Err, got.Provider)
 		}
-		if n := kept.Gate.InFlight(); n != 0 {
+		if n := kept.Limiter.InFlight(); n != 0 {
 			t.Errorf("%d permits of a provider that is gone are out", n)
 		}
 	})
@@ -225,7 +225,7 @@ func TestAChangedLimitHoldsAtOnce(t *testing.T) {
 			all = append(all, s.ask())
 		}
 		kittest.Quiesce()
-		if n := s.provider("a").Gate.InFlight(); n != 2 {
+		if n := s.provider("a").Limiter.InFlight(); n != 2 {
 			t.Errorf("%d at once, want 2", n)
 		}
 		for _, got := range all {
@@ -283,10 +283,10 @@ func TestThrottlesSurviveTheirParent(t *testing.T) {
 			t.Errorf("a request under way: %v", got.Err)
 		}
 		s.mustConfigure(sandbox("a"), sandbox("b"))
-		if _, err := s.provider("b").Gate.Stats(context.Background()); err != nil {
+		if _, err := s.provider("b").Limiter.Stats(context.Background()); err != nil {
 			t.Errorf("a provider that came after the failure: %v", err)
 		}
-		if n := s.provider("a").Gate.InFlight(); n != 0 {
+		if n := s.provider("a").Limiter.InFlight(); n != 0 {
 			t.Errorf("%d permits are out", n)
 		}
 	})

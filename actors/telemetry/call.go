@@ -12,46 +12,45 @@ import (
 	"stagedoor/providers/shapes/registry"
 )
 
-// Target is what a call asks of whom.
+// Target describes a call and its upstream.
 type Target struct {
 	Operation string
-	Kind      string // of provider, as the conventions name it
-	Provider  string // as the configuration names it
+	Kind      string // the vendor, as the conventions name it
+	Provider  string // the provider's name in the configuration
 	Model     string
-	Shape     string // the upstream's
+	Shape     string // the upstream's shape
 	Attempt   int
 	Stream    bool
-	MaxTokens int64 // below 1: not said
+	MaxTokens int64 // below 1 if the request sets no maximum
 	Choices   int
-	Output    string // what is asked for, if it is not text
+	Output    string // the kind of output if it is not text
 }
 
-// Call is one call of an upstream, as traces and metrics see it. A nil Call is
-// one that nobody wants to see: all methods may be called on it. It belongs to
-// the goroutine that reads the reply.
+// Call is one call of an upstream in traces and metrics. All methods of a nil Call do nothing. A Call belongs to the
+// goroutine that reads the reply.
 type Call struct {
 	metrics *Metrics
 	span    trace.Span
 	target  Target
 	began   time.Time
-	first   time.Duration // until the first piece of answer; 0: there was none
+	first   time.Duration // until the first piece of the reply, or 0
 	pieces  int
 	reply   Reply
-	content *content // nil: not kept
+	content *content // nil if the content is not kept
 }
 
-// Reply is what a call's upstream said about its answer.
+// Reply has what the upstream reported about its reply.
 type Reply struct {
 	ID, Model string
 	Reasons   []string
 	Usage     dialogue.Usage
 	// Cost is in micro-dollars.
 	Cost int64
-	// Failure is the class of what went wrong, or "".
+	// Failure is the class of the failure, or "".
 	Failure string
 }
 
-// CallName is the name of a call's span.
+// CallName returns the name of a call's span.
 func CallName(operation, model string) string {
 	if model == "" {
 		return operation
@@ -59,7 +58,7 @@ func CallName(operation, model string) string {
 	return operation + " " + Text(model)
 }
 
-// BeginCall begins a call below the span in ctx, which is the request's.
+// BeginCall starts a call below the request's span in ctx.
 func (t *Telemetry) BeginCall(ctx context.Context, target Target) (context.Context, *Call) {
 	parent := trace.SpanFromContext(ctx)
 	if t.metricsOrNil() == nil && !parent.IsRecording() {
@@ -68,7 +67,9 @@ func (t *Telemetry) BeginCall(ctx context.Context, target Target) (context.Conte
 	c := &Call{metrics: t.metricsOrNil(), span: nothing, target: target, began: time.Now()}
 	c.reply.Usage = dialogue.NoUsage
 	if parent.IsRecording() {
-		ctx, c.span = tracerOf(parent).Start(ctx, CallName(target.Operation, target.Model), trace.WithSpanKind(trace.SpanKindClient),
+		ctx, c.span = tracerOf(
+			parent,
+		).Start(ctx, CallName(target.Operation, target.Model), trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithTimestamp(c.began), trace.WithAttributes(target.attributes()...))
 	}
 	return ctx, c
@@ -93,9 +94,8 @@ func (t *Target) attributes() []attribute.KeyValue {
 	return attrs
 }
 
-// Piece counts a piece of answer that was read. It is on the path of every
-// token: it looks at a clock for the first one only.
-func (c *Call) Piece() {
+// CountPiece counts a piece of the reply. It is called for every token, so it reads the clock for the first one only.
+func (c *Call) CountPiece() {
 	if c == nil {
 		return
 	}
@@ -110,8 +110,8 @@ func (c *Call) Piece() {
 	}
 }
 
-// See keeps what an event of the reply tells.
-func (c *Call) See(ev *dialogue.Event) {
+// RecordEvent records what an event of the reply reports.
+func (c *Call) RecordEvent(ev *dialogue.Event) {
 	if c == nil {
 		return
 	}
@@ -119,8 +119,8 @@ func (c *Call) See(ev *dialogue.Event) {
 	case dialogue.EventStart:
 		c.reply.ID, c.reply.Model = dialogue.ShortName(ev.ID), dialogue.ShortName(ev.Model)
 	case dialogue.EventDelta:
-		c.Piece()
-		c.Hear(ev)
+		c.CountPiece()
+		c.KeepText(ev)
 	case dialogue.EventUsage:
 		c.reply.Usage.Merge(*ev.Usage)
 	case dialogue.EventFinish:
@@ -128,8 +128,8 @@ func (c *Call) See(ev *dialogue.Event) {
 	}
 }
 
-// Told keeps what is known of a reply whose events were not read one by one.
-func (c *Call) Told(u dialogue.Usage, reasons ...dialogue.Reason) {
+// RecordUsage records the usage of a reply whose events were not read one by one.
+func (c *Call) RecordUsage(u dialogue.Usage, reasons ...dialogue.Reason) {
 	if c == nil {
 		return
 	}
@@ -139,14 +139,14 @@ func (c *Call) Told(u dialogue.Usage, reasons ...dialogue.Reason) {
 	}
 }
 
-// Named keeps what the reply calls itself.
-func (c *Call) Named(id, model string) {
+// RecordReply records the id and the model that the reply names.
+func (c *Call) RecordReply(id, model string) {
 	if c != nil {
 		c.reply.ID, c.reply.Model = dialogue.ShortName(id), dialogue.ShortName(model)
 	}
 }
 
-// Usage is what the upstream has told.
+// Usage returns the usage that the upstream has reported.
 func (c *Call) Usage() dialogue.Usage {
 	if c == nil {
 		return dialogue.NoUsage
@@ -157,10 +157,10 @@ func (c *Call) Usage() dialogue.Usage {
 // Recording reports whether the call has a span that records.
 func (c *Call) Recording() bool { return c != nil && c.span.IsRecording() }
 
-// SetAttributes adds to the call's span.
+// SetAttributes adds attributes to the call's span.
 func (c *Call) SetAttributes(attrs ...attribute.KeyValue) { c.span.SetAttributes(attrs...) }
 
-// End ends the call. failure is the class of what went wrong, or "".
+// End ends the call. failure is the class of the failure, or "".
 func (c *Call) End(failure string, cost int64) {
 	if c == nil {
 		return
@@ -211,7 +211,7 @@ func (c *Call) result() []attribute.KeyValue {
 	return attrs
 }
 
-// cacheWrites sums what was written to caches; below 0: not told.
+// cacheWrites returns the tokens that were written to caches, or a negative number if that was not reported.
 func cacheWrites(u *dialogue.Usage) int64 {
 	if u.CacheWrite >= 0 {
 		return u.CacheWrite
@@ -222,18 +222,17 @@ func cacheWrites(u *dialogue.Usage) int64 {
 	return dialogue.CountOrZero(u.CacheWrite5m) + dialogue.CountOrZero(u.CacheWrite1h)
 }
 
-// Dollars is an amount of micro-dollars for eyes and graphs. Books are kept in
-// whole micro-dollars.
+// Dollars returns an amount of micro-dollars in dollars, for display only. The ledger uses whole micro-dollars.
 func Dollars(micro int64) float64 { return float64(micro) / 1e6 }
 
-// reasons are the ends of choices as the conventions' examples call them.
+// reasons are the finish reasons in the words of the conventions.
 var reasons = [...]string{
 	dialogue.ReasonStop: "stop", dialogue.ReasonStopSequence: "stop", dialogue.ReasonLength: "length", dialogue.ReasonTool: "tool_calls",
 	dialogue.ReasonFilter: "content_filter", dialogue.ReasonPause: "pause", dialogue.ReasonContextWindow: "context_window",
 	dialogue.ReasonMalformedCall: "malformed_tool_call", dialogue.ReasonOther: "other",
 }
 
-// ReasonName is a finish reason's name in spans.
+// ReasonName returns the name of a finish reason in spans.
 func ReasonName(r dialogue.Reason) string {
 	if int(r) < len(reasons) {
 		return reasons[r]
@@ -241,11 +240,11 @@ func ReasonName(r dialogue.Reason) string {
 	return "other"
 }
 
-// KindSandbox is the embedded simulator, as a kind of provider.
+// KindSandbox is the vendor of the embedded simulator.
 const KindSandbox = "sandbox"
 
-// VendorOf returns the vendor whose shape it is, in the words of the conventions. A provider may
-// be someone else who serves the same shape.
+// VendorOf returns the vendor whose shape it is, in the words of the conventions. Another vendor's provider may serve
+// the same shape.
 func VendorOf(shape dialogue.Shape) string {
 	if d := registry.Describe(shape); d != nil {
 		return d.Telemetry.Vendor
@@ -253,12 +252,12 @@ func VendorOf(shape dialogue.Shape) string {
 	return string(shape)
 }
 
-// Inject tells an upstream which span its call is.
+// Inject passes the trace context of ctx to set, as headers of the call of an upstream.
 func Inject(ctx context.Context, set func(name, value string)) {
 	propagation.TraceContext{}.Inject(ctx, setter(set))
 }
 
-// setter is a carrier that is only written.
+// setter is a carrier that can only be written.
 type setter func(name, value string)
 
 func (setter) Get(string) string        { return "" }

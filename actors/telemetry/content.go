@@ -8,27 +8,27 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// maxContent bounds what is kept of a prompt or of a reply.
+// maxContent bounds the text that is kept of a prompt or a reply, in bytes.
 const maxContent = 32 << 10
 
-// content is what a call is asked and answers, where that is switched on. The
-// text alone is kept: no media, and nothing of tools but that they are called.
+// content has the prompt and the reply of a call, if that is switched on. It has text only, no media, and of tools only
+// that they were called.
 type content struct {
 	text strings.Builder // of the reply
 	full bool
 }
 
-// KeepContent has a call's reply become an attribute, and sets its prompt.
+// KeepContent makes the prompt and the reply of the call attributes of its span.
 func (c *Call) KeepContent(r *dialogue.Request) {
 	c.content = &content{}
 	c.span.SetAttributes(InputMessages.String(prompt(r)))
 }
 
-// KeepsContent reports whether the call's reply becomes an attribute.
+// KeepsContent reports whether the reply becomes an attribute.
 func (c *Call) KeepsContent() bool { return c != nil && c.content != nil }
 
-// Hear keeps what an event of the reply says.
-func (c *Call) Hear(ev *dialogue.Event) {
+// KeepText keeps the text of an event of the reply.
+func (c *Call) KeepText(ev *dialogue.Event) {
 	if !c.KeepsContent() || ev.Kind != dialogue.EventDelta || c.content.full {
 		return
 	}
@@ -37,7 +37,7 @@ func (c *Call) Hear(ev *dialogue.Event) {
 	}
 }
 
-// message is one of the conventions' messages.
+// message is a message in the form of the conventions.
 type message struct {
 	Role  string     `json:"role"`
 	Parts []textPart `json:"parts"`
@@ -58,7 +58,7 @@ func texts(role string, parts []dialogue.Part) message {
 	return m
 }
 
-// prompt is a request's text, its last turns if there is more of it than is kept.
+// prompt returns the text of a request, or of its last turns if all of it is too long.
 func prompt(r *dialogue.Request) string {
 	var all []message
 	size := 0
@@ -78,7 +78,7 @@ func prompt(r *dialogue.Request) string {
 	return written(all)
 }
 
-// reply is the text of the reply.
+// reply returns the text of the reply.
 func (c *content) reply() string {
 	return written([]message{texts("assistant", []dialogue.Part{{Text: c.text.String()}})})
 }
@@ -86,7 +86,7 @@ func (c *content) reply() string {
 func written(all []message) string {
 	text, err := json.Marshal(all)
 	if err != nil {
-		return "" // strings can always be written
+		return "" // marshalling strings cannot fail
 	}
 	return string(text)
 }

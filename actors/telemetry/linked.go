@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Traceparent writes down which span ctx is in, for work that outlives it, and
-// perhaps this process; "" if nobody records it.
+// Traceparent returns the span in ctx as text, for work that outlives it and perhaps this process. It is "" if the span
+// is not recorded.
 func Traceparent(ctx context.Context) string {
 	if !Recording(ctx) {
 		return ""
@@ -18,9 +18,12 @@ func Traceparent(ctx context.Context) string {
 	return carrier.Get("traceparent")
 }
 
-// Linked begins a trace of its own for work that another request has asked for,
-// and links to where that wrote down its Traceparent.
-func (t *Telemetry) Linked(ctx context.Context, traceparent, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+// Linked starts a trace for work that an earlier request asked for, with a link to the Traceparent of that request.
+func (t *Telemetry) Linked(
+	ctx context.Context,
+	traceparent, name string,
+	options ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
 	if t == nil || t.Tracer == nil {
 		return ctx, nothing
 	}
@@ -31,11 +34,10 @@ func (t *Telemetry) Linked(ctx context.Context, traceparent, name string, option
 	return t.Tracer.Start(ctx, name, append(options, trace.WithNewRoot())...)
 }
 
-// Origin is the span that work began with which goes on without it, in this
-// process. The zero Origin is nobody's.
+// Origin is the span in which work began that continues without it in this process. The zero Origin links to no span.
 type Origin struct{ span trace.Span }
 
-// OriginOf is the span in ctx.
+// OriginOf returns the span in ctx as an Origin.
 func OriginOf(ctx context.Context) Origin {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		return Origin{span}
@@ -43,8 +45,12 @@ func OriginOf(ctx context.Context) Origin {
 	return Origin{}
 }
 
-// Begin begins a trace of its own, linked to the origin.
-func (o Origin) Begin(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+// Begin starts a trace that is linked to the origin.
+func (o Origin) Begin(
+	ctx context.Context,
+	name string,
+	options ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
 	if o.span == nil {
 		return ctx, nothing
 	}

@@ -5,16 +5,14 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
-// Scope is the name of the instrumentation, of tracers and meters alike.
+// Scope is the name of the instrumentation of tracers and meters.
 const Scope = "stagedoor"
 
-// SchemaURL is the version of the conventions that the names follow. It is the
-// last one with those of generative AI in a package; they have a repository of
-// their own since, without a release.
+// SchemaURL is the version of the conventions that the names follow. It is the last one in which a package has those of
+// generative AI. They have moved to a repository without a release.
 const SchemaURL = semconv.SchemaURL
 
-// Names of the spans below a request's. A call of an upstream is called by its
-// operation and model: see CallName.
+// Names of the spans below a request's. CallName returns the name of a call.
 const (
 	SpanAuth       = "auth"
 	SpanHold       = "ledger.hold"
@@ -26,9 +24,9 @@ const (
 
 // Names of the events on spans.
 const (
-	// EventFirstToken, on a call: the first piece of answer was read.
+	// EventFirstToken is on a call when the first piece of the reply was read.
 	EventFirstToken = "gen_ai.first_token"
-	// EventRetry, on the request: another attempt follows.
+	// EventRetry is on the request before a further attempt.
 	EventRetry = "stagedoor.retry"
 )
 
@@ -70,11 +68,11 @@ const (
 
 // The gateway's own attributes.
 const (
-	// RequestID is what X-Request-Id says.
+	// RequestID has the value of X-Request-Id.
 	RequestID = attribute.Key("stagedoor.request.id")
-	// KeyID names a key, and is not the key.
+	// KeyID has the id of a key, which is not secret.
 	KeyID = attribute.Key("stagedoor.key.id")
-	// Shape is the client's, UpstreamShape the provider's.
+	// Shape is the client's shape, and UpstreamShape the provider's.
 	Shape         = attribute.Key("stagedoor.shape")
 	UpstreamShape = attribute.Key("stagedoor.upstream.shape")
 	// Provider is a provider's name in the configuration.
@@ -82,27 +80,27 @@ const (
 	// Attempt counts the attempts of a request from 1.
 	Attempt  = attribute.Key("stagedoor.attempt")
 	Attempts = attribute.Key("stagedoor.attempts")
-	// Untouched: the reply passed as its upstream wrote it.
+	// Untouched is set if the reply passed as its upstream wrote it.
 	Untouched = attribute.Key("stagedoor.untouched")
 	Degraded  = attribute.Key("stagedoor.degraded")
 	Losses    = attribute.Key("stagedoor.losses")
 	// QueueWait is in seconds, QueuePosition from 1.
 	QueueWait     = attribute.Key("stagedoor.queue.wait")
 	QueuePosition = attribute.Key("stagedoor.queue.position")
-	// Cost is what a call costs, in dollars; on a settlement, what was charged.
+	// Cost is the cost of a call in dollars, or on a settlement the amount charged.
 	Cost = attribute.Key("stagedoor.cost.usd")
-	// Held is in dollars, too.
+	// Held is the amount of a hold in dollars.
 	Held = attribute.Key("stagedoor.ledger.held.usd")
-	// EndReason is why a request was charged as it was.
+	// EndReason is the reason for which a request was charged as it was.
 	EndReason = attribute.Key("stagedoor.end_reason")
-	// FailureClass is what kind of failure an attempt met.
+	// FailureClass is the class of an attempt's failure.
 	FailureClass = attribute.Key("stagedoor.failure.class")
-	// Loss and Reason tell losses and degradations apart in metrics.
+	// Loss and Reason are the labels of losses and degradations in metrics.
 	Loss   = attribute.Key("stagedoor.loss")
 	Reason = attribute.Key("stagedoor.reason")
 	// RetryWait is in seconds.
 	RetryWait = attribute.Key("stagedoor.retry.wait")
-	// JobID and JobStatus are a video job's.
+	// JobID and JobStatus describe a video job.
 	JobID     = attribute.Key("stagedoor.job.id")
 	JobStatus = attribute.Key("stagedoor.job.status")
 )

@@ -7,21 +7,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// queueSpan is how long a wait must be to have a span of its own (actors.md 4.1).
+// queueSpan is the shortest wait that has a span of its own (actors.md 4.1).
 const queueSpan = time.Millisecond
 
-// Wait is a request's time in the queue of a provider.
+// Wait describes the time of a request in the queue of a provider.
 type Wait struct {
 	Provider string
 	Attempt  int
 	Asked    time.Time
 	Waited   time.Duration
-	Position int    // from 1; 0: there was no queue
-	Refused  string // why there was no permit, or ""
+	Position int    // from 1, or 0 if there was no queue
+	Refused  string // the reason of a refusal, or ""
 }
 
-// Queued tells of a wait that is over: of every one in metrics, and in a span of
-// those that took time or led to nothing.
+// Queued reports a wait that is over. Metrics get every wait, and a span is made of those that took time or were
+// refused.
 func (t *Telemetry) Queued(ctx context.Context, w Wait) {
 	if w.Refused == "" {
 		t.metricsOrNil().Waited(w.Provider, w.Waited)
@@ -32,7 +32,12 @@ func (t *Telemetry) Queued(ctx context.Context, w Wait) {
 	if !Recording(ctx) {
 		return
 	}
-	_, span := Start(ctx, SpanQueue, trace.WithTimestamp(w.Asked), trace.WithAttributes(Provider.String(w.Provider), Attempt.Int(w.Attempt)))
+	_, span := Start(
+		ctx,
+		SpanQueue,
+		trace.WithTimestamp(w.Asked),
+		trace.WithAttributes(Provider.String(w.Provider), Attempt.Int(w.Attempt)),
+	)
 	if w.Refused != "" {
 		Fail(span, w.Refused)
 		span.End()

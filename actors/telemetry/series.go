@@ -10,30 +10,28 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// maxSeries bounds how many different sets of attributes there are of one kind.
-// Names of models come from clients where the catalogue has patterns, and each
-// set is kept for ever: past the bound they are Overflowed.
+// maxSeries bounds the different sets of attributes of one kind. Where the catalogue has patterns, names of models come
+// from clients, and each set is kept for ever, so later names are counted as Overflowed.
 const maxSeries = 1000
 
-// Overflowed stands for the names that came after maxSeries others.
+// Overflowed stands for all names after the first maxSeries.
 const Overflowed = "_other"
 
-// key is what a set of attributes is made of and found by.
+// key identifies a set of attributes.
 type key[K any] interface {
 	comparable
 	attributes() []attribute.KeyValue
-	// overflow is the key that stands for those beyond the bound.
+	// overflow returns the key that stands for those beyond the bound.
 	overflow() K
 }
 
-// cache keeps sets of attributes, so that recording makes none. Reading costs no
-// lock; there is something new rarely.
+// cache keeps sets of attributes, so that recording allocates none. Reading takes no lock, and new sets are rare.
 type cache[K key[K]] struct {
 	sets   atomic.Pointer[map[K]*series]
 	adding sync.Mutex
 }
 
-// series is one set as both kinds of instruments take it.
+// series is one set in the form of each kind of instrument.
 type series struct {
 	record []metric.RecordOption
 	add    []metric.AddOption
@@ -68,11 +66,16 @@ func (c *cache[K]) make(k K) *series {
 	return s
 }
 
-// callKey is what series of calls are kept by.
+// callKey identifies the series of calls.
 type callKey struct{ operation, kind, provider, model, failure, tokens string }
 
 func (k callKey) attributes() []attribute.KeyValue {
-	attrs := []attribute.KeyValue{Operation.String(k.operation), ProviderKind.String(k.kind), Provider.String(k.provider), RequestModel.String(k.model)}
+	attrs := []attribute.KeyValue{
+		Operation.String(k.operation),
+		ProviderKind.String(k.kind),
+		Provider.String(k.provider),
+		RequestModel.String(k.model),
+	}
 	if k.failure != "" {
 		attrs = append(attrs, ErrorType.String(k.failure))
 	}
@@ -82,13 +85,13 @@ func (k callKey) attributes() []attribute.KeyValue {
 	return attrs
 }
 
-// overflow keeps all but the model: the others are few.
+// overflow replaces the model only, because the other labels have few values.
 func (k callKey) overflow() callKey {
 	k.model = Overflowed
 	return k
 }
 
-// namedKey is what series of things with a name are kept by.
+// namedKey identifies the series of things with a name.
 type namedKey struct{ provider, class, loss, reason string }
 
 func (k namedKey) attributes() []attribute.KeyValue {
@@ -111,7 +114,7 @@ func (k namedKey) overflow() namedKey {
 	return k
 }
 
-// requestKey is what series of requests are kept by: patterns, not paths.
+// requestKey identifies the series of requests. It has the pattern of a route and not the path.
 type requestKey struct {
 	scheme, method, route string
 	status                int

@@ -10,11 +10,11 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// nothing is the span of whoever is not traced.
+// nothing is a span that records nothing.
 var nothing = trace.SpanFromContext(context.Background())
 
-// Start begins a span below the one in ctx. Without one that records it costs a
-// look into ctx, and attributes should not be made: see trace.Span.IsRecording.
+// Start starts a span below the one in ctx. If that one does not record, Start only looks into ctx, and callers should
+// not make attributes; see trace.Span.IsRecording.
 func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -26,8 +26,8 @@ func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (
 // Recording reports whether ctx has a span that records.
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// Fail marks a span as failed. kind is one of a small set of words: messages may
-// quote what clients sent. That a client left is nobody's failure.
+// Fail marks a span as failed. kind is one of a few words, because messages may quote clients. A client that left is not
+// a failure.
 func Fail(span trace.Span, kind string) {
 	if !span.IsRecording() {
 		return
@@ -38,11 +38,10 @@ func Fail(span trace.Span, kind string) {
 	span.SetAttributes(ErrorType.String(kind))
 }
 
-// Cancelled is the kind of an end that a client or an operator wanted.
+// Cancelled is the kind of an end that a client or an operator caused.
 const Cancelled = "cancelled"
 
-// Carry puts the span of one context into another, which may live longer than the
-// span.
+// Carry returns into with the span of from, for a context that may outlive the span.
 func Carry(into, from context.Context) context.Context {
 	span := trace.SpanFromContext(from)
 	if !span.IsRecording() {
@@ -51,14 +50,13 @@ func Carry(into, from context.Context) context.Context {
 	return trace.ContextWithSpan(into, outlived{span})
 }
 
-// outlived is a span that may have ended when others begin below it.
+// outlived is a span that may have ended when spans below it begin.
 type outlived struct{ trace.Span }
 
-// IsRecording reports that those below are to be recorded.
+// IsRecording returns true, so that the spans below are recorded.
 func (outlived) IsRecording() bool { return true }
 
-// tracers keeps the tracer of the provider that was asked last: a process has
-// one, and to ask it takes a lock.
+// tracers keeps the tracer of the provider that was used last, because a process has one and finding it takes a lock.
 var tracers atomic.Pointer[tracer]
 
 type tracer struct {
@@ -76,8 +74,7 @@ func tracerOf(span trace.Span) trace.Tracer {
 	return next.tracer
 }
 
-// ErrorName is what an error is called where it is counted: its code, for its
-// message may quote what a client sent.
+// ErrorName returns the code of an error for counting. The message may quote a client.
 func ErrorName(e *dialogue.Error) string {
 	if code, ok := e.Code.(string); ok && code != "" {
 		return code

@@ -2,17 +2,16 @@ package telemetry
 
 import "go.opentelemetry.io/otel/trace"
 
-// Telemetry is what the actors need of it. A nil Telemetry measures nothing and
-// tells nobody.
+// Telemetry has what actors need to report. A nil Telemetry reports nothing.
 type Telemetry struct {
 	// Tracer, if set, begins the traces of work that no request waits for.
 	Tracer trace.Tracer
 	// Metrics, if set, are recorded.
 	Metrics *Metrics
-	// Propagate names the providers that are told which trace a call is of.
-	// Others learn nothing from which calls could be related to one another.
+	// Propagate has the providers that receive the trace context of calls. Other providers get nothing by which
+	// calls could be related to each other.
 	Propagate map[string]bool
-	// Content: prompts and replies become attributes of calls.
+	// Content is set if prompts and replies become attributes of calls.
 	Content bool
 }
 
@@ -23,8 +22,8 @@ func (t *Telemetry) metricsOrNil() *Metrics {
 	return t.Metrics
 }
 
-// Propagates reports whether a provider is told of traces.
+// Propagates reports whether a provider receives the trace context.
 func (t *Telemetry) Propagates(provider string) bool { return t != nil && t.Propagate[provider] }
 
-// WithContent reports whether prompts and replies are to be kept.
+// WithContent reports whether prompts and replies are kept.
 func (t *Telemetry) WithContent() bool { return t != nil && t.Content }

@@ -31,13 +31,18 @@ func collect(t *testing.T, r *sdkmetric.ManualReader) map[string]metricdata.Aggr
 
 func TestNamesOfClientsDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	m, err := NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithCardinalityLimit(0)).Meter("test"))
+	m, err := NewMetrics(
+		sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithCardinalityLimit(0)).Meter("test"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tel := &Telemetry{Metrics: m}
 	for i := range 3 * maxSeries {
-		_, c := tel.BeginCall(context.Background(), Target{Operation: "chat", Provider: "p", Model: fmt.Sprintf("model-%d", i)})
+		_, c := tel.BeginCall(
+			context.Background(),
+			Target{Operation: "chat", Provider: "p", Model: fmt.Sprintf("model-%d", i)},
+		)
 		c.End("", 0)
 		m.Lost(fmt.Sprintf("loss_%d", i))
 	}
@@ -50,16 +55,18 @@ func TestNamesOfClientsDoNotMakeSeriesWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestACallIsOneSpanWithWhatItsReplySaid(t *testing.T) {
+func TestACallIsOneSpanWithTheFiguresOfItsReply(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	ctx, request := tracer.Start(context.Background(), "request")
-	_, c := (*Telemetry)(nil).BeginCall(ctx, Target{Operation: "chat", Kind: "openai", Provider: "p", Model: "m", Attempt: 2, Stream: true, MaxTokens: 9, Choices: 2})
+	_, c := (*Telemetry)(
+		nil,
+	).BeginCall(ctx, Target{Operation: "chat", Kind: "openai", Provider: "p", Model: "m", Attempt: 2, Stream: true, MaxTokens: 9, Choices: 2})
 	usage := dialogue.NoUsage
 	usage.InputTotal, usage.OutputTotal, usage.CacheWrite5m, usage.CacheWrite1h = 3, 4, 1, 2
 	for _, ev := range []dialogue.Event{{Kind: dialogue.EventStart, ID: "id-1", Model: "m-1"}, {Kind: dialogue.EventDelta}, {Kind: dialogue.EventDelta},
 		{Kind: dialogue.EventUsage, Usage: &usage}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonLength}, {Kind: dialogue.EventFinish, Reason: dialogue.ReasonTool}} {
-		c.See(&ev)
+		c.RecordEvent(&ev)
 	}
 	c.End("", 1_500_000)
 	request.End()
@@ -75,11 +82,11 @@ func TestACallIsOneSpanWithWhatItsReplySaid(t *testing.T) {
 		}
 	}
 	if _, ok := have.Value(ReasoningTokens); ok {
-		t.Error("tokens that nobody told of are attributes")
+		t.Error("tokens that were not reported are attributes")
 	}
 }
 
-func TestWhoeverIsNotTracedPaysNothing(t *testing.T) {
+func TestACallThatIsNotTracedCostsNothing(t *testing.T) {
 	ctx := context.Background()
 	ev := dialogue.Event{Kind: dialogue.EventDelta}
 	if n := testing.AllocsPerRun(100, func() {
@@ -87,9 +94,9 @@ func TestWhoeverIsNotTracedPaysNothing(t *testing.T) {
 		Fail(span, "x")
 		span.End()
 		_, c := (*Telemetry)(nil).BeginCall(ctx, Target{})
-		c.See(&ev)
-		c.Piece()
-		c.Told(dialogue.NoUsage)
+		c.RecordEvent(&ev)
+		c.CountPiece()
+		c.RecordUsage(dialogue.NoUsage)
 		c.End("", 0)
 		(*Telemetry)(nil).Queued(ctx, Wait{})
 		(*Metrics)(nil).Lost("x")
@@ -109,8 +116,8 @@ func TestATokenCostsNoAllocation(t *testing.T) {
 	defer span.End()
 	_, c := (&Telemetry{Metrics: m}).BeginCall(ctx, Target{Operation: "chat"})
 	ev := dialogue.Event{Kind: dialogue.EventDelta}
-	c.See(&ev)
-	if n := testing.AllocsPerRun(100, func() { c.See(&ev) }); n != 0 {
+	c.RecordEvent(&ev)
+	if n := testing.AllocsPerRun(100, func() { c.RecordEvent(&ev) }); n != 0 {
 		t.Errorf("%v allocations for each token, want none", n)
 	}
 	c.End("", 0)
@@ -149,7 +156,7 @@ func TestLinkedWorkIsATraceOfItsOwn(t *testing.T) {
 		t.Errorf("%d links to garbage, want none", n)
 	}
 	if _, span := (*Telemetry)(nil).Linked(ctx, origin, "step"); span.IsRecording() {
-		t.Error("a step is recorded that nobody wants")
+		t.Error("a step is recorded without a reader")
 	}
 }
 
@@ -160,9 +167,12 @@ func TestTimesOfChunksAreOfStreamsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, c := (&Telemetry{Metrics: m}).BeginCall(context.Background(), Target{Operation: "chat", Provider: "p", Model: "m", Stream: stream})
-		c.Piece()
-		c.Piece()
+		_, c := (&Telemetry{Metrics: m}).BeginCall(
+			context.Background(),
+			Target{Operation: "chat", Provider: "p", Model: "m", Stream: stream},
+		)
+		c.CountPiece()
+		c.CountPiece()
 		c.End("", 0)
 		all := collect(t, reader)
 		for _, name := range []string{"gen_ai.client.operation.time_to_first_chunk", "gen_ai.client.operation.time_per_output_chunk"} {
@@ -190,7 +200,7 @@ func TestRequestsHaveTheAttributesOfTheConventions(t *testing.T) {
 	points := collect(t, reader)["http.server.request.duration"].(metricdata.Histogram[float64]).DataPoints
 	for _, p := range points {
 		if !want[p.Attributes] {
-			t.Errorf("nobody wants %v", p.Attributes.ToSlice())
+			t.Errorf("unwanted attributes: %v", p.Attributes.ToSlice())
 		}
 	}
 	if len(points) != len(want) {

@@ -5,15 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds, in bytes, what clients and upstreams chose to call something:
-// models, replies.
+// maxText bounds texts that clients and upstreams choose, such as names of models, in bytes.
 const maxText = 128
 
 // maxPlain bounds a plain name.
 const maxPlain = 64
 
-// plain reports whether name is like those of fields and of what they lost: a_field,
-// stop:truncated, tools.strict.
+// plain reports whether name looks like that of a field or a loss, such as a_field, stop:truncated or tools.strict.
 func plain(name string) bool {
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != ':' && c != '.' {
@@ -23,8 +21,8 @@ func plain(name string) bool {
 	return name != "" && len(name) <= maxPlain
 }
 
-// Text is as much of s as an attribute has room for, in whole characters. Who reads
-// metrics and spans refuses all of them for a broken one.
+// Text returns as much of s as fits an attribute, in whole characters. Receivers of metrics and spans refuse a whole
+// batch for one broken text.
 func Text(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]

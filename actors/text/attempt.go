@@ -85,7 +85,7 @@ func (a *attempt) callPassthrough(ctx context.Context) *upstream.Failure {
 	}
 	failure := panicked
 	defer func() {
-		u.call.Told(a.outcome.Usage, a.outcome.Reason)
+		u.call.RecordUsage(a.outcome.Usage, a.outcome.Reason)
 		a.endCall(u.call, failure)
 	}()
 	defer u.late.close()

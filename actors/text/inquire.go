@@ -39,7 +39,7 @@ func (s *Service) Inquire(ctx context.Context, o *Request, prepare func(dialogue
 func (s *Service) inquire(ctx context.Context, p *engine.Provider, o *Request, call shapes.Call) []byte {
 	ctx, cancel := context.WithTimeout(ctx, inquiryTimeout)
 	defer cancel()
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: o.Owner, Class: o.Class})
+	permit, err := p.Limiter.Acquire(ctx, throttle.Ask{Owner: o.Owner, Class: o.Class})
 	if err != nil {
 		return nil
 	}

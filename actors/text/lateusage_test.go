@@ -176,7 +176,7 @@ func TestDrainEndsTheWaitForUsage(t *testing.T) {
 			kittest.Pass(100 * time.Millisecond)
 			r.Abandon()
 			kittest.Pass(100 * time.Millisecond)
-			if n := p.Gate.InFlight(); n != 1 {
+			if n := p.Limiter.InFlight(); n != 1 {
 				t.Errorf("%s: %d permits are out while the usage is waited for", client, n)
 			}
 			began := time.Now()

@@ -149,7 +149,7 @@ func TestAClientMayLeaveAtAnyMoment(t *testing.T) {
 							cancel()
 						}
 						kittest.Pass(100 * time.Millisecond)
-						if n := p.Gate.InFlight(); n != 0 {
+						if n := p.Limiter.InFlight(); n != 0 {
 							t.Errorf("the permit is still out")
 						}
 						if way == "deaf" {

@@ -88,7 +88,7 @@ func (u *passthrough) readWhole(ctx context.Context, reply *upstream.Reply, buf 
 	}
 	u.keepNames(body)
 	if u.observer != nil {
-		u.observer.Body(body, u.call.Hear)
+		u.observer.Body(body, u.call.KeepText)
 	}
 	out, bad := u.tap.Body(body)
 	if bad != nil {
@@ -177,7 +177,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 		u.keepNames(ev.Data)
 	}
 	if u.observer != nil {
-		u.observer.Event(ev.Name, ev.Data, u.call.Hear)
+		u.observer.Event(ev.Name, ev.Data, u.call.KeepText)
 	}
 	replaced, verdict, content := u.tap.Event(ev.Name, ev.Data)
 	ctx = u.bounded(ctx)
@@ -206,7 +206,7 @@ func (u *passthrough) event(ctx context.Context, ev *upstream.Event) *upstream.F
 	}
 	if content {
 		u.content = true
-		u.call.Piece()
+		u.call.CountPiece()
 		if u.request.Meter != nil {
 			u.counted.event(u.shape, ev.Data)
 		} else {

@@ -233,7 +233,7 @@ func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *engine.Provider
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	gate, err := throttle.Spawn(
+	limiter, err := throttle.Spawn(
 		s.sys,
 		"p/"+spec.Name,
 		throttle.Config{MaxInFlight: spec.Limits.Concurrency, MaxWait: spec.Limits.QueueTimeout},
@@ -241,7 +241,7 @@ func (s *stage) add(spec catalog.Provider, f http.RoundTripper) *engine.Provider
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &engine.Provider{Spec: &spec, Gate: gate, Client: client}
+	p := &engine.Provider{Spec: &spec, Limiter: limiter, Client: client}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.providers[spec.Name] = p
@@ -377,7 +377,7 @@ func (s *stage) empty() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, p := range s.providers {
-		if n := p.Gate.InFlight(); n != 0 {
+		if n := p.Limiter.InFlight(); n != 0 {
 			s.t.Errorf("%d permits of %s are out at the end", n, name)
 		}
 	}

@@ -64,7 +64,7 @@ func (a *attempt) watched(stream bool, p producer) producer {
 			if ev.Kind == dialogue.EventError {
 				inBand = className(a.refusedInBody(ev.Err))
 			}
-			call.See(ev)
+			call.RecordEvent(ev)
 			emit(ev)
 		}, flush)
 		if failure = className(f); f == nil {
@@ -122,7 +122,7 @@ func (u *passthrough) keepNames(data []byte) {
 		return
 	}
 	names := &u.shape.Telemetry
-	u.call.Named(firstString(data, names.ReplyID), firstString(data, names.ReplyModel))
+	u.call.RecordReply(firstString(data, names.ReplyID), firstString(data, names.ReplyModel))
 }
 
 // firstString returns the first string at one of the paths.

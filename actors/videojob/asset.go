@@ -24,9 +24,9 @@ func (s *Service) Content(
 	if !ok || p.Video == nil {
 		return nil, noRoute(time.Second, nil)
 	}
-	permit, err := p.Gate.Acquire(
+	permit, err := p.Limiter.Acquire(
 		ctx,
-		throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(gateTime), Last: true},
+		throttle.Ask{Owner: string(v.Owner), Class: throttle.Normal, Deadline: s.Now().Add(limiterTime), Last: true},
 	)
 	var refused *throttle.Refused
 	switch {
@@ -91,7 +91,7 @@ func (s *Service) forget(ctx context.Context, v *state.Video) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	permit, err := p.Gate.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Background, Last: true})
+	permit, err := p.Limiter.Acquire(ctx, throttle.Ask{Owner: string(v.Owner), Class: throttle.Background, Last: true})
 	if err == nil {
 		defer permit.Release(throttle.Outcome{Kind: throttle.Unused}) // as in Content
 		err = ignoring(p.Video.Delete(upstream.WithOwner(ctx, string(v.Owner)), v.UpstreamID), video.ErrJobNotFound)

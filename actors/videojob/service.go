@@ -28,8 +28,8 @@ import (
 
 // Provider has the parts of a provider that the jobs use.
 type Provider struct {
-	Gate  *throttle.Client
-	Video video.Upstream // nil if it makes no videos
+	Limiter *throttle.Client
+	Video   video.Upstream // nil if it makes no videos
 	// Judge returns how the limiter counts a failed call for a model. The refusal of one key does not count while
 	// another key can be used. If Judge is nil, only the class of the failure counts.
 	Judge func(f *upstream.Failure, model string, now time.Time) (throttle.Kind, time.Duration)

@@ -101,10 +101,10 @@ func TestJobsEndByHand(t *testing.T) {
 		made          int
 		remote        bool
 	}{
-		"at its provider's gate": {before: func(p *process) { p.gate.Pause() }, pass: 20 * time.Second},
-		"queued":                 {made: 1, remote: true},
-		"in progress":            {pass: 15 * time.Second, made: 1, remote: true},
-		"its provider is gone":   {after: func(p *process) { p.vendor.absent.Store(true) }, pass: 20 * time.Second, made: 1},
+		"at its provider's limiter": {before: func(p *process) { p.limiter.Pause() }, pass: 20 * time.Second},
+		"queued":                    {made: 1, remote: true},
+		"in progress":               {pass: 15 * time.Second, made: 1, remote: true},
+		"its provider is gone":      {after: func(p *process) { p.vendor.absent.Store(true) }, pass: 20 * time.Second, made: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, p *process) {
@@ -146,7 +146,7 @@ func TestJobsEndByHand(t *testing.T) {
 // A client that still waits for the provider gets an error and has no job.
 func TestAJobThatIsEndedBeforeItIsTakenIsItsClientsError(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
-		p.gate.Pause()
+		p.limiter.Pause()
 		replied := make(chan error)
 		go func() {
 			_, _, err := p.svc.Create(t.Context(), newRequest("a cat"))

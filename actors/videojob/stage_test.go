@@ -176,15 +176,15 @@ func (d *disk) kill() {
 
 // process is a gateway as far as videos need one.
 type process struct {
-	t      *testing.T
-	sys    *kit.System
-	disk   *disk
-	state  *state.State
-	ledger *ledger.Client
-	gate   *throttle.Client
-	svc    *videojob.Service
-	vendor *vendor
-	flow   *flow.Registry
+	t       *testing.T
+	sys     *kit.System
+	disk    *disk
+	state   *state.State
+	ledger  *ledger.Client
+	limiter *throttle.Client
+	svc     *videojob.Service
+	vendor  *vendor
+	flow    *flow.Registry
 }
 
 // start starts a process over what is on the disk.
@@ -205,12 +205,12 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	must(err)
 	p.ledger, err = ledger.New(p.sys, p.state)
 	must(err)
-	p.gate, err = throttle.Spawn(p.sys, "p/vendor", throttle.Config{})
+	p.limiter, err = throttle.Spawn(p.sys, "p/vendor", throttle.Config{})
 	must(err)
 	p.svc, err = videojob.New(
 		videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files, Flow: p.flow,
 			Providers: func(name string) (videojob.Provider, bool) {
-				return videojob.Provider{Gate: p.gate, Video: v, Judge: v.judge}, name == "vendor" && !v.absent.Load()
+				return videojob.Provider{Limiter: p.limiter, Video: v, Judge: v.judge}, name == "vendor" && !v.absent.Load()
 			}},
 	)
 	must(err)

@@ -18,11 +18,11 @@ import (
 
 // Limits of the times that a step waits.
 const (
-	submitTime = 2 * time.Minute // includes an upload
-	pollTime   = 30 * time.Second
-	gateTime   = time.Minute // in the provider's queue
-	storeWait  = 2 * time.Second
-	stopGrace  = 10 * time.Second // for a submission when the gateway stops
+	submitTime  = 2 * time.Minute // includes an upload
+	pollTime    = 30 * time.Second
+	limiterTime = time.Minute // in the provider's queue
+	storeWait   = 2 * time.Second
+	stopGrace   = 10 * time.Second // for a submission when the gateway stops
 )
 
 // mostMisses is the number of polls in a row after which an unknown job is lost. Some providers know a new job only
@@ -132,12 +132,12 @@ func (s *step) permit(ctx context.Context, p Provider, class int) *throttle.Perm
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.run.ended, cancel)() // a job that an operator ended leaves the queue
-	ask := throttle.Ask{Owner: string(s.video.Owner), Class: class, Deadline: now.Add(gateTime), Last: true}
+	ask := throttle.Ask{Owner: string(s.video.Owner), Class: class, Deadline: now.Add(limiterTime), Last: true}
 	if next(&s.video) == submit {
 		ask.ID = s.video.ID // shows the place in the queue; the place of a poll is not shown
 		ask.Model = s.video.UpstreamModel
 	}
-	permit, err := p.Gate.Acquire(ctx, ask)
+	permit, err := p.Limiter.Acquire(ctx, ask)
 	if err == nil {
 		return permit
 	}

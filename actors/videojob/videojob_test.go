@@ -416,7 +416,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 					t.Errorf("ended as %+v, made %d", v, p.vendor.made())
 				}
 				p.books(4 * second)
-				if n := p.gate.InFlight(); n != 0 {
+				if n := p.limiter.InFlight(); n != 0 {
 					t.Errorf("%d permits are out", n)
 				}
 			})
@@ -483,9 +483,9 @@ func TestSubmissionsContinueWithASpareKey(t *testing.T) {
 				return f
 			}
 			v := p.create(newRequest("a cat"))
-			stats, err := p.gate.Stats(t.Context())
+			stats, err := p.limiter.Stats(t.Context())
 			if err != nil || stats.CoolDown != 0 {
-				t.Errorf("class %d: the gate cools down for %s, %v", class, stats.CoolDown, err)
+				t.Errorf("class %d: the limiter cools down for %s, %v", class, stats.CoolDown, err)
 			}
 			kittest.Pass(time.Minute)
 			if v = p.look(v.ID); v.Phase != state.VideoCompleted || v.Attempts != 2 {

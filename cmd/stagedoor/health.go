@@ -30,7 +30,7 @@ func (g *gateway) health(ctx context.Context) (h server.Health) {
 	defer cancel()
 	failing, silent, paused := 0, 0, 0
 	for _, p := range providers {
-		switch stats, err := p.Gate.Stats(ctx); {
+		switch stats, err := p.Limiter.Stats(ctx); {
 		case err != nil:
 			silent++
 		case stats.Paused:

@@ -26,7 +26,7 @@ func (g *gateway) startTelemetry(ctx context.Context, c *config.Config) (err err
 // observe has everything measured that is there by now.
 func (g *gateway) observe() error {
 	g.runtime.Observe(g.telemetry.Actors)
-	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.gates, Actors: g.runtime.Stats,
+	return g.telemetry.Observe(telemetry.Sources{InFlight: g.inFlight, Providers: g.limitedProviders, Actors: g.runtime.Stats,
 		State: g.state.Stats, Work: g.state.WorkStats, Ledger: g.runtime.Ledger().Stats, Pools: g.pools})
 }
 
@@ -50,15 +50,15 @@ func (g *gateway) pools() []share.Stats {
 	return out
 }
 
-// gates are the providers in force, to be asked for their figures.
-func (g *gateway) gates() []telemetry.Gate {
-	var out []telemetry.Gate
+// limitedProviders returns the configured providers, for their figures.
+func (g *gateway) limitedProviders() []telemetry.LimitedProvider {
+	var out []telemetry.LimitedProvider
 	for _, p := range g.runtime.Providers() {
-		gate := telemetry.Gate{Name: p.Spec.Name, Stats: p.Gate.Stats}
+		limited := telemetry.LimitedProvider{Name: p.Spec.Name, Stats: p.Limiter.Stats}
 		if p.Client != nil {
-			gate.Benched, gate.Keys = p.Client.Keys().Benched(g.state.Now())
+			limited.Benched, limited.Keys = p.Client.Keys().Benched(g.state.Now())
 		}
-		out = append(out, gate)
+		out = append(out, limited)
 	}
 	return out
 }

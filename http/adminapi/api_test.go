@@ -41,7 +41,7 @@ type bench struct {
 	compiler *jsonschema.Compiler
 	served   map[string]bool // "METHOD /path" of routes that a test has had a success of
 	flow     *flow.Registry
-	gate     *throttle.Client
+	limiter  *throttle.Client
 }
 
 func newBench(t *testing.T) *bench {
@@ -61,11 +61,11 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, state: s, ledger: money, served: map[string]bool{}, flow: flow.New(time.Now)}
-	b.gate, err = throttle.Spawn(system, "p", throttle.Config{RequestsPerMinute: 60, MaxInFlight: 1})
+	b.limiter, err = throttle.Spawn(system, "p", throttle.Config{RequestsPerMinute: 60, MaxInFlight: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
+	served := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Limiter: b.limiter}}
 	look := &httpflow.Overview{Flow: b.flow, Serving: func() []*engine.Provider { return served }, Now: time.Now,
 		SetPaused: b.setPaused, Pause: func(string) (state.Pause, bool) { return state.Pause{Since: time.Unix(1000, 0)}, true },
 		Tree: func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
@@ -329,7 +329,7 @@ func (b *bench) tryFlow() {
 		return r, ctx
 	}
 	first, _ := begin("req_a")
-	permit, err := b.gate.Acquire(t.Context(), throttle.Ask{ID: "req_a", Owner: "key:key_1"})
+	permit, err := b.limiter.Acquire(t.Context(), throttle.Ask{ID: "req_a", Owner: "key:key_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,12 +338,12 @@ func (b *bench) tryFlow() {
 	second, ctx := begin("req_b")
 	left := make(chan error)
 	go func() {
-		_, err := b.gate.Acquire(ctx, throttle.Ask{ID: "req_b", Owner: "key:key_1"})
+		_, err := b.limiter.Acquire(ctx, throttle.Ask{ID: "req_b", Owner: "key:key_1"})
 		second.End(flow.Result{Status: 503, Code: "cancelled_by_operator"})
 		left <- err
 	}()
 	for queued := false; !queued; {
-		waiters, err := b.gate.Queue(t.Context())
+		waiters, err := b.limiter.Queue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -381,9 +381,9 @@ func (b *bench) setPaused(_ context.Context, name string, paused bool) error {
 	case name != "up":
 		return state.ErrNotFound
 	case paused:
-		b.gate.Pause()
+		b.limiter.Pause()
 	default:
-		b.gate.Resume()
+		b.limiter.Resume()
 	}
 	return nil
 }

@@ -1,12 +1,11 @@
-// Package overview is what the gateway does at the moment, as JSON: requests under
-// way and lately ended, providers with their gates, the tree of actors. The API of
-// administration, the pages and the operator's terminal all show these types.
+// Package flow describes in JSON what the gateway does at the moment: requests in flight and those that ended
+// last, providers with their limiters, and the tree of actors. The administration API, the web pages and the
+// operator's terminal show these types.
 //
 //	requests   flow.Registry, in one pass and only as much as is asked for
-//	providers  asks every gate's actor, for a moment at most
+//	providers  asks every limiter's actor and waits a moment at most
 //	actors     the tree of actors/kit
-//	Watch      the same pushed over a WebSocket, a few times a second
+//	Watch      sends the same over a WebSocket, a few times a second
 //
-// It keeps nothing: what nobody looks at is not computed. Who may look is decided by
-// those who serve it.
+// The package keeps nothing, and computes only what a client looks at. The packages that serve it check permissions.
 package flow

@@ -22,20 +22,20 @@ import (
 // bench is an overview of a registry with a clock, and one provider.
 type bench struct {
 	*httpflow.Overview
-	at     time.Time
-	paused time.Time // since when up is; zero: it is not
-	gate   *throttle.Client
+	at      time.Time
+	paused  time.Time // since when up is; zero: it is not
+	limiter *throttle.Client
 }
 
 func newBench(t testing.TB) *bench {
 	b := &bench{at: time.Unix(1000, 0)}
 	system := kittest.Start(t)
 	var err error
-	if b.gate, err = throttle.Spawn(system, "p", throttle.Config{}); err != nil {
+	if b.limiter, err = throttle.Spawn(system, "p", throttle.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return b.at }
-	providers := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Gate: b.gate}}
+	providers := []*engine.Provider{{Spec: &catalog.Provider{Name: "up", Shape: "chat"}, Limiter: b.limiter}}
 	b.Overview = &httpflow.Overview{Flow: flow.New(now), Now: now, Serving: func() []*engine.Provider { return providers },
 		Pause: func(string) (state.Pause, bool) { return state.Pause{Since: b.paused}, !b.paused.IsZero() },
 		Tree:  func() ([]kit.ActorStats, kit.Stats) { return system.Actors(), system.Stats() }}
@@ -141,7 +141,7 @@ func TestProviderWhoseGateIsGoneIsShown(t *testing.T) {
 	if p, ok := b.Provider(t.Context(), "up"); !ok || !p.Answers || p.Breaker != "closed" {
 		t.Errorf("%+v", p)
 	}
-	if err := b.gate.Stop(t.Context()); err != nil {
+	if err := b.limiter.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := b.Provider(t.Context(), "up"); !ok || p.Answers || p.Name != "up" {
@@ -158,7 +158,7 @@ func TestPausedProviderSaysSinceWhen(t *testing.T) {
 		t.Errorf("not paused: %+v", p)
 	}
 	b.paused = b.at
-	b.gate.Pause()
+	b.limiter.Pause()
 	if p, _ := b.Provider(t.Context(), "up"); !p.Paused || p.PausedAt == nil || !p.PausedAt.Equal(b.at) {
 		t.Errorf("paused: %+v", p)
 	}

@@ -11,11 +11,11 @@ import (
 	"stagedoor/actors/throttle"
 )
 
-// Provider is a provider with its gate.
+// Provider is a provider with its limiter.
 type Provider struct {
 	Name      string     `json:"name"`
 	Shape     string     `json:"shape"`
-	Answers   bool       `json:"answers" doc:"false: its gate restarts, and what it would say is not here"`
+	Answers   bool       `json:"answers" doc:"false: its limiter restarts, so its figures are missing"`
 	Paused    bool       `json:"paused" doc:"requests wait until it is resumed"`
 	PausedAt  *time.Time `json:"paused_since" doc:"when an operator paused it; null: it is not paused"`
 	Breaker   string     `json:"breaker" enum:"closed,open,half_open"`
@@ -91,14 +91,14 @@ func (o *Overview) serving(name string) *engine.Provider {
 }
 
 func (o *Overview) provider(ctx context.Context, p *engine.Provider) Provider {
-	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Gate.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
+	out := Provider{Name: p.Spec.Name, Shape: string(p.Spec.Shape), InFlight: p.Limiter.InFlight(), Queues: []Queue{}, Refused: []Count{}, Outcomes: []Count{},
 		Breaker: throttle.Shut.String()}
 	if p.Client != nil {
 		out.Keys.Benched, out.Keys.Of = p.Client.Keys().Benched(o.Now())
 	}
-	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	ctx, cancel := context.WithTimeout(ctx, limiterTime)
 	defer cancel()
-	s, err := p.Gate.Stats(ctx)
+	s, err := p.Limiter.Stats(ctx)
 	if err != nil {
 		return out
 	}

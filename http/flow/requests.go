@@ -29,8 +29,8 @@ type Overview struct {
 	Now  func() time.Time
 }
 
-// gateTime is how long a gate may take to answer before it is left out.
-const gateTime = 200 * time.Millisecond
+// limiterTime is the time in which a limiter must answer, else its queue is left out.
+const limiterTime = 200 * time.Millisecond
 
 // Filter chooses requests. Empty fields choose all.
 type Filter struct {
@@ -95,7 +95,7 @@ type Load struct {
 // Phases counts the requests under way by what they are doing.
 type Phases struct {
 	Starting int `json:"starting"`
-	Queued   int `json:"queued" doc:"in front of a provider's gate, or as a job in the provider's own queue"`
+	Queued   int `json:"queued" doc:"in front of a provider's limiter, or as a job in the provider's own queue"`
 	Waiting  int `json:"waiting" doc:"sent, without a piece of answer yet"`
 	Replying int `json:"replying"`
 	Making   int `json:"in_progress" doc:"jobs that are made"`
@@ -297,7 +297,7 @@ func (h *ranked) Pop() any {
 	return last
 }
 
-// places asks the gates that some of the requests wait at for their positions.
+// places returns the positions of requests in the queues of their providers' limiters.
 func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[string]int {
 	names := make(map[string]bool)
 	for _, r := range chosen {
@@ -308,14 +308,14 @@ func (o *Overview) places(ctx context.Context, chosen []*flow.Request) map[strin
 	if len(names) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	ctx, cancel := context.WithTimeout(ctx, limiterTime)
 	defer cancel()
 	places := make(map[string]int)
 	for _, p := range o.Serving() {
 		if !names[p.Spec.Name] {
 			continue
 		}
-		waiters, err := p.Gate.Queue(ctx)
+		waiters, err := p.Limiter.Queue(ctx)
 		if err != nil {
 			continue // it restarts: positions come with the next look
 		}

@@ -727,7 +727,7 @@ func TestPicturesAndVideosTakeTheTurnsOfTheirUser(t *testing.T) {
 	wg.Go(func() { g.send("POST", "/v1/videos", asJSON, `{"prompt":"a cat"}`) })
 	var owners []string
 	for len(owners) < 2 {
-		waiters, err := g.runtime.Providers()[0].Gate.Queue(t.Context())
+		waiters, err := g.runtime.Providers()[0].Limiter.Queue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

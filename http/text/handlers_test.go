@@ -417,7 +417,7 @@ func TestKeysOfOneUserShareItsTurnsAtAProvider(t *testing.T) {
 	}
 	var owners []string
 	for len(owners) < len(keys) {
-		waiters, err := g.runtime.Providers()[0].Gate.Queue(t.Context())
+		waiters, err := g.runtime.Providers()[0].Limiter.Queue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,5 @@
-// Package kittest runs actor systems under test: inside a synctest bubble, where
-// time is fake and Quiesce knows when every actor is idle, or outside of one for
-// benchmarks. It is for tests only.
+// Package kittest runs actor systems in tests, either in a synctest bubble, where time is fake and Quiesce waits until
+// every actor is idle, or outside of one for benchmarks. It is for tests only.
 package kittest
 
 import (
@@ -15,21 +14,20 @@ import (
 	"stagedoor/actors/kit"
 )
 
-// Run runs body with a fresh system inside a bubble and stops the system after
-// it. What body leaves running is found by the bubble: it fails the test for
+// Run runs body with a new system inside a bubble and then stops the system. The bubble fails the test if body leaves
 // goroutines that can never end.
 func Run(t *testing.T, body func(t *testing.T, sys *kit.System)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		// Parked goroutines would count as leaks: none are kept.
+		// Parked goroutines would count as leaks, so none are kept.
 		sys := kit.NewSystem(kit.Options{Logger: Logger(t), MaxIdle: -1})
 		defer settle(t, sys)
 		body(t, sys)
 	})
 }
 
-// settle stops the system and lets fake time pass until the library's counter of
-// dead letters, a goroutine that lives for a moment, has gone.
+// settle stops the system and lets fake time pass until the library's counter of dead letters has ended, which is a
+// goroutine of a few moments.
 func settle(t *testing.T, sys *kit.System) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -41,18 +39,18 @@ func settle(t *testing.T, sys *kit.System) {
 	synctest.Wait()
 }
 
-// Quiesce waits until every goroutine of the bubble is blocked: all messages are
-// handled, and nothing will happen before time passes.
+// Quiesce waits until every goroutine of the bubble is blocked, so that all messages are handled and nothing more
+// happens before time passes.
 func Quiesce() { synctest.Wait() }
 
-// Pass lets fake time pass and then waits until all that it caused is done.
+// Pass lets fake time pass and then waits until everything that it caused is done.
 func Pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// Start starts a system outside of a bubble, and checks at the end that it left
-// no goroutine behind. Tests that need time to pass use Run.
+// Start starts a system outside of a bubble and checks at the end that it left no goroutine behind. Tests that need
+// time to pass use Run.
 func Start(tb testing.TB) *kit.System {
 	tb.Helper()
 	before := goleak.IgnoreCurrent()
@@ -68,7 +66,7 @@ func Start(tb testing.TB) *kit.System {
 	return sys
 }
 
-// Logger logs to the test.
+// Logger returns a logger that writes to the test's output.
 func Logger(tb testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(tb.Output(), nil))
 }

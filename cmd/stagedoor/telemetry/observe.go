@@ -20,8 +20,8 @@ import (
 type Sources struct {
 	// InFlight are the requests under way, by kind.
 	InFlight func() map[string]int
-	// Providers are the gates of the providers in force.
-	Providers func() []Gate
+	// Providers returns the configured providers.
+	Providers func() []LimitedProvider
 	Actors    func() kit.Stats
 	State     func() state.Stats
 	Work      func() state.WorkStats // stored responses
@@ -30,16 +30,16 @@ type Sources struct {
 	Pools func() []share.Stats
 }
 
-// Gate is a provider as it is asked for its figures.
-type Gate struct {
+// LimitedProvider is a provider whose limiter reports figures.
+type LimitedProvider struct {
 	Name string
-	// Stats asks the gate's actor.
+	// Stats asks the limiter's actor.
 	Stats func(context.Context) (throttle.Stats, error)
 	// Benched and Keys are how many of its keys rest, and how many there are.
 	Benched, Keys int
 }
 
-// patience is how long a gate may take to answer.
+// patience is the time in which a limiter must answer.
 const patience = time.Second
 
 // figure is one instrument that is read when somebody collects.
@@ -178,8 +178,8 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 		s.put("stagedoor.requests.in_flight", int64(n), attribute.String("stagedoor.kind", kind))
 	}
 	s.put("stagedoor.streams.open", o.t.Actors.Metrics.Streams())
-	for _, gate := range o.sources.Providers() {
-		s.provider(ctx, gate)
+	for _, p := range o.sources.Providers() {
+		s.provider(ctx, p)
 	}
 	s.actors(o.sources.Actors())
 	s.ledger(o.sources.Ledger())
@@ -198,14 +198,14 @@ func (o *observer) collect(ctx context.Context, to metric.Observer) error {
 	return nil
 }
 
-// provider asks a gate. One that does not answer has no figures this time.
-func (s sheet) provider(ctx context.Context, gate Gate) {
+// provider collects the figures of a provider. A limiter that does not answer has none this time.
+func (s sheet) provider(ctx context.Context, p LimitedProvider) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	name := telemetry.Provider.String(gate.Name)
-	s.put("stagedoor.provider.keys", int64(gate.Keys), name)
-	s.put("stagedoor.provider.keys.benched", int64(gate.Benched), name)
-	stats, err := gate.Stats(ctx)
+	name := telemetry.Provider.String(p.Name)
+	s.put("stagedoor.provider.keys", int64(p.Keys), name)
+	s.put("stagedoor.provider.keys.benched", int64(p.Benched), name)
+	stats, err := p.Stats(ctx)
 	if err != nil {
 		return
 	}
