@@ -20,12 +20,12 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 217},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 52},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 108},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 195},
-	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 36},
-	{"told", regexp.MustCompile(`\btold\b`), 302},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 197},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 40},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 94},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 167},
+	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 32},
+	{"told", regexp.MustCompile(`\btold\b`), 282},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 25},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 22},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
@@ -37,7 +37,7 @@ var phrases = []struct {
 const maxColumns = 120
 
 // longLines is the number of lines over maxColumns when they were last counted.
-const longLines = 3127
+const longLines = 3098
 
 // TestWritingIsPlain counts the phrases in everything that is committed as text. The
 // documents of other programs and recorded data do not count.
