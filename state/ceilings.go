@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"stagedoor/state/budget"
 )
 
 // Ceiling is what a user, or each member of a group, may do at most, whatever the keys of the user
@@ -12,15 +14,15 @@ type Ceiling struct {
 	// Scopes are what the keys may do: nil everything, empty nothing.
 	Scopes []string `json:"scopes"`
 	// Models are globs of public model ids: nil all of them, empty none.
-	Models []string `json:"models"`
-	Budget int64    `json:"budget,omitempty"` // micro-dollars; 0: none set
-	Window Window   `json:"budget_window,omitempty"`
+	Models []string      `json:"models"`
+	Budget int64         `json:"budget,omitempty"` // micro-dollars; 0: none set
+	Window budget.Window `json:"budget_window,omitempty"`
 	// NoKeys: the user may create neither keys nor developer tokens, and existing developer tokens are refused.
 	NoKeys bool `json:"no_keys,omitempty"`
 }
 
 // Limit is the ceiling's budget.
-func (c *Ceiling) Limit() Budget { return Budget{Amount: c.Budget, Window: c.Window} }
+func (c *Ceiling) Limit() budget.Budget { return budget.Budget{Amount: c.Budget, Window: c.Window} }
 
 // Restricts reports whether the ceiling restricts anything.
 func (c *Ceiling) Restricts() bool {
@@ -28,7 +30,7 @@ func (c *Ceiling) Restricts() bool {
 }
 
 func (c *Ceiling) check() error {
-	if c.Budget < 0 || c.Budget > MaxCredits || !c.Window.Known() {
+	if c.Budget < 0 || c.Budget > budget.MaxCredits || !c.Window.Known() {
 		return fmt.Errorf("%w: a budget of %d for %q", ErrInvalid, c.Budget, c.Window)
 	}
 	for _, scope := range c.Scopes {

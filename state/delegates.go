@@ -1,5 +1,7 @@
 package state
 
+import "stagedoor/state/budget"
+
 // Key returns the key with a hash; see Access.
 func (s *State) Key(hash Hash) (Key, bool) { return AccessOf(s).Key(hash) }
 
@@ -12,12 +14,12 @@ func (s *State) UserPermits(account, scope, model string) error {
 }
 
 // BudgetScopes returns scopes; see Access.
-func (s *State) BudgetScopes(key, account string) []Scope {
+func (s *State) BudgetScopes(key, account string) []budget.Scope {
 	return AccessOf(s).BudgetScopes(key, account)
 }
 
 // BudgetOf returns a budget; see Access.
-func (s *State) BudgetOf(scope Scope) Budget { return AccessOf(s).BudgetOf(scope) }
+func (s *State) BudgetOf(scope budget.Scope) budget.Budget { return AccessOf(s).BudgetOf(scope) }
 
 // KeyEra returns the era; see Access.
 func (s *State) KeyEra() uint64 { return AccessOf(s).KeyEra() }

@@ -7,7 +7,7 @@ import (
 	"stagedoor/state/journal"
 )
 
-// appendEvents writes one chunk under the NumberID of its last event, so that the
+// appendEvents writes one chunk under the number of its last event, so that the
 // chunks with events after n are exactly those with keys above n.
 func (tx *Tx) appendEvents(h *ResponseHeader, last int64, log []byte) error {
 	if last < 0 || (h.EventSize > 0 && last <= h.LastEvent) {
@@ -23,7 +23,7 @@ func (tx *Tx) appendEvents(h *ResponseHeader, last int64, log []byte) error {
 }
 
 // Events calls fn with the chunks of the log that hold events after the sequence
-// NumberID after (-1: all), in order. The first chunk may begin with events that
+// number after (-1: all), in order. The first chunk may begin with events that
 // are not. A chunk is valid until fn returns, and fn must not call State.
 func (s *State) Events(ctx context.Context, id string, owner Owner, after int64, fn func(log []byte) error) error {
 	if _, err := s.ResponseHeader(id, owner); err != nil {

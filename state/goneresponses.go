@@ -51,9 +51,9 @@ var goneResponses = Table[goneResponse]{
 
 func goneID(h Hash) string { return hex.EncodeToString(h[:]) }
 
-// ownedGone is a key of the index by owner. It sorts by NumberID.
-func ownedGone(owner Owner, NumberID int64) []byte {
-	return append(TextKey(string(owner)), NumberKey(NumberID)...)
+// ownedGone is a key of the index by owner. It sorts by number.
+func ownedGone(owner Owner, number int64) []byte {
+	return append(TextKey(string(owner)), NumberKey(number)...)
 }
 
 // KnowsResponse tells whether a response with this id is kept for any owner, or was removed
@@ -74,14 +74,10 @@ func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendin
 	if q := m.kept.quota.Load(); q != nil && q.Responses > 0 {
 		most = int64(q.Responses)
 	}
-	NumberID := lastGone(tx.View(), h.Owner) + 1
+	number := lastGone(tx.View(), h.Owner) + 1
 	for range 2 { // the second one brings the owner below a quota that was lowered
 		oldest := firstGone(tx.View(), h.Owner)
-		goneResponses.From(tx.View(), byOwner, TextKey(string(h.Owner)), func(r *Row[goneResponse]) bool {
-			oldest = r
-			return false
-		})
-		if oldest == nil || oldest.Rec.Owner != h.Owner || NumberID-oldest.Rec.Number < most {
+		if oldest == nil || number-oldest.Rec.Number < most {
 			break
 		}
 		if oldest.Rec.Pending != nil {
@@ -89,7 +85,7 @@ func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendin
 		}
 		goneResponses.Remove(tx, oldest)
 	}
-	g := goneResponse{ID: HashSecret(h.ID), Owner: h.Owner, Number: NumberID, Until: tx.Now().Add(GoneResponseFor), Pending: pending}
+	g := goneResponse{ID: HashSecret(h.ID), Owner: h.Owner, Number: number, Until: tx.Now().Add(GoneResponseFor), Pending: pending}
 	_ = goneResponses.Put(tx, g) // it can be encoded, because the header could
 }
 
@@ -104,7 +100,7 @@ func firstGone(v View, owner Owner) (oldest *Row[goneResponse]) {
 	return oldest
 }
 
-// lastGone returns the NumberID of the response of an owner that was removed last, or 0.
+// lastGone returns the number of the response of an owner that was removed last, or 0.
 func lastGone(v View, owner Owner) (number int64) {
 	goneResponses.Back(v, byOwner, ownedGone(owner, math.MaxInt64), func(r *Row[goneResponse]) bool {
 		if r.Rec.Owner == owner {
@@ -115,7 +111,7 @@ func lastGone(v View, owner Owner) (number int64) {
 	return number
 }
 
-// UpstreamDeletion is a response that has left by age or by NumberID, and that its provider still keeps.
+// UpstreamDeletion is a response that has left by age or by number, and that its provider still keeps.
 type UpstreamDeletion struct {
 	Response string
 	Provider string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
 )
 
@@ -27,7 +28,9 @@ func (g *Group) check() error {
 }
 
 // Scope is the scope of the group's budget.
-func (g *Group) Scope() Scope { return Scope{GroupScope, fmt.Sprint(g.ID)} }
+func (g *Group) Scope() budget.Scope {
+	return budget.Scope{Kind: budget.GroupScope, ID: fmt.Sprint(g.ID)}
+}
 
 var groups = Table[Group]{
 	Name: journal.Group,

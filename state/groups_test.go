@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 )
 
@@ -155,8 +157,8 @@ func TestAUserHasSpentWhatTheKeysHaveSpent(t *testing.T) {
 	s := open(t, journal.NewMemory(), clock.Now)
 	spend := func(request, key string, amount int64) {
 		t.Helper()
-		_, posted, err := s.Post(ctx, "anna", []state.Posting{{Kind: state.Credit, Amount: amount}, {Kind: state.Settle, Amount: amount, Held: amount,
-			Receipt: &state.Receipt{Request: request, Key: key}}})
+		_, posted, err := money.CommitPostings(ctx, s, "anna", []money.Posting{{Kind: money.Credit, Amount: amount}, {Kind: money.Settle, Amount: amount, Held: amount,
+			Receipt: &money.Receipt{Request: request, Key: key}}})
 		if err != nil || posted[1].Err != nil {
 			t.Fatal(err, posted)
 		}
@@ -165,8 +167,8 @@ func TestAUserHasSpentWhatTheKeysHaveSpent(t *testing.T) {
 	clock.Add(24 * time.Hour)
 	spend("r2", "key_2", 7)
 	spend("r3", "key_1", 1)
-	sum, now := s.SpentBy(state.Scope{Kind: state.UserScope, ID: "anna"}), clock.Now()
-	if sum.Total != 13 || sum.In(state.WindowDay, now) != 8 || sum.Requests != 3 {
+	sum, now := money.SpentBy(s.View(), budget.Scope{Kind: budget.UserScope, ID: "anna"}), clock.Now()
+	if sum.Total != 13 || sum.In(budget.WindowDay, now) != 8 || sum.Requests != 3 {
 		t.Errorf("%+v", sum)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
-// NewID makes an id: the prefix, then 48 hex digits, of which the first twelve
-// are now in milliseconds and the rest are 144 random bits. Ids of later records
-// sort behind, which is what the durable store is fast with.
+// NewID returns an id: the prefix and then 48 hex digits, of which the first twelve are now in milliseconds and the rest
+// are 144 random bits. Ids of later records sort behind earlier ones, with which the durable store is fast.
 func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 	var b [2 + 6 + 18]byte
 	binary.BigEndian.PutUint64(b[:], uint64(now.UnixMilli()))
@@ -21,10 +21,10 @@ func NewID(prefix string, now time.Time, random io.Reader) (string, error) {
 	return string(hex.AppendEncode(append(id, prefix...), b[2:])), nil
 }
 
+// MaxID is the longest id in bytes.
 const MaxID = 128
 
-// CheckID keeps ids to what may be part of a durable key of several parts and of
-// a path.
+// CheckID refuses an id that could not be part of a durable key of several parts, or of a path.
 func CheckID(id string) error {
 	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("%w: an id of %d bytes", ErrInvalid, len(id))
@@ -38,3 +38,26 @@ func CheckID(id string) error {
 	}
 	return nil
 }
+
+// keyAccount begins the names of the accounts of keys without a user. No username does.
+const keyAccount = "key:"
+
+// KeyAccount returns the name of the account that holds the receipts of a key without a user.
+func KeyAccount(key string) string { return keyAccount + key }
+
+// IsKeyAccount reports whether an account has the name of an account of a key.
+func IsKeyAccount(account string) bool { return strings.HasPrefix(account, keyAccount) }
+
+// Owner names the party that a record belongs to. A record of another owner is not found.
+type Owner string
+
+// OwnerOf returns the user that a key belongs to, so that all keys of one user share their records, or the key itself.
+func OwnerOf(keyID, user string) Owner {
+	if user != "" {
+		return Owner("user:" + user)
+	}
+	return Owner(KeyAccount(keyID))
+}
+
+// Account returns the name of the ledger's account of an owner.
+func (o Owner) Account() string { return strings.TrimPrefix(string(o), "user:") }

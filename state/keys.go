@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
 )
 
@@ -26,10 +27,10 @@ type Key struct {
 	// Scopes are what it may do: nil everything, empty nothing.
 	Scopes []string `json:"scopes"`
 	// Models are globs of public model ids: nil all of them, empty none.
-	Models []string `json:"models"`
-	Limits Limits   `json:"limits"`
-	Budget int64    `json:"budget,omitempty"` // micro-dollars; 0: none set
-	Window Window   `json:"budget_window,omitempty"`
+	Models []string      `json:"models"`
+	Limits Limits        `json:"limits"`
+	Budget int64         `json:"budget,omitempty"` // micro-dollars; 0: none set
+	Window budget.Window `json:"budget_window,omitempty"`
 	// AllowIPs are where it may be used from; none: anywhere.
 	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
 	Enabled  bool           `json:"enabled"`
@@ -97,7 +98,7 @@ func (k *Key) check() error {
 	if k.DisabledBy != "" && k.DisabledBy != PartyOwner && k.DisabledBy != PartyOperator {
 		return fmt.Errorf("%w: key %s was disabled by %q", ErrInvalid, k.ID, k.DisabledBy)
 	}
-	if k.Budget > MaxCredits || !k.Window.Known() {
+	if k.Budget > budget.MaxCredits || !k.Window.Known() {
 		return fmt.Errorf("%w: key %s has a budget of %d for %q", ErrInvalid, k.ID, k.Budget, k.Window)
 	}
 	for _, scope := range k.Scopes {

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 )
 
@@ -27,7 +28,7 @@ var million = []struct {
 		return id, state.Key{ID: id, Prefix: "abcdefgh", Hash: hash(n), Name: "key", User: fmt.Sprint(n/2 + 1), Scopes: []string{"chat", "responses"}, Enabled: true, Created: start}
 	}},
 	{journal.Balance, 10_000, func(n int) (string, any) {
-		return fmt.Sprint(n + 1), state.Account{ID: fmt.Sprint(n + 1), Credits: 1e9, Spent: 1e6, Last: uint64(n + 1), Changed: start}
+		return fmt.Sprint(n + 1), money.Account{ID: fmt.Sprint(n + 1), Credits: 1e9, Spent: 1e6, Last: uint64(n + 1), Changed: start}
 	}},
 	{journal.Grant, 60_000, func(n int) (string, any) {
 		id := fmt.Sprintf("grt_%012x%036x", n, n*7919)
@@ -47,12 +48,12 @@ var million = []struct {
 		return fmt.Sprintf("resp_%012x%036x/%s", n/2, n/2*7919, []string{"body", "input"}[n%2]), map[string]string{"text": fmt.Sprintf("%0600d", n)}
 	}},
 	{journal.Ledger, 200_000, func(n int) (string, any) {
-		return string(sequence(n + 1)), state.Entry{Account: fmt.Sprint(n%10_000 + 1), Kind: state.Settle, Amount: 100, Held: 200, Request: fmt.Sprintf("req_%048x", n), Model: "gpt-5", At: start}
+		return string(sequence(n + 1)), money.Entry{Account: fmt.Sprint(n%10_000 + 1), Kind: money.Settle, Amount: 100, Held: 200, Request: fmt.Sprintf("req_%048x", n), Model: "gpt-5", At: start}
 	}},
 	{journal.Receipt, 150_000, func(n int) (string, any) {
 		request := fmt.Sprintf("req_%048x", n)
-		return request + "\x00" + fmt.Sprint(n%10_000+1) + "\x00" + string(sequence(n+1)), state.Receipt{Request: request, Account: fmt.Sprint(n%10_000 + 1), Hold: uint64(n + 1), Model: "gpt-5",
-			Prices: []state.PriceRow{{What: "input", Quantity: 1000, Price: 1, Per: 1e6}}, Charged: 100, Reason: "completed", Began: start, Ended: start}
+		return request + "\x00" + fmt.Sprint(n%10_000+1) + "\x00" + string(sequence(n+1)), money.Receipt{Request: request, Account: fmt.Sprint(n%10_000 + 1), Hold: uint64(n + 1), Model: "gpt-5",
+			Prices: []money.PriceRow{{What: "input", Quantity: 1000, Price: 1, Per: 1e6}}, Charged: 100, Reason: "completed", Began: start, Ended: start}
 	}},
 }
 

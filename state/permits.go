@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"stagedoor/state/budget"
 )
 
 // Why a key does not permit something. The first three mean that it is no key
@@ -100,4 +102,38 @@ func MatchModel(glob, model string) bool {
 		g++
 	}
 	return g == len(glob)
+}
+
+// State returns what a key is at now in a word: active, disabled, expired or revoked.
+func (k *Key) State(now time.Time) string {
+	switch {
+	case !k.Revoked.IsZero():
+		return "revoked"
+	case k.expired(now):
+		return "expired"
+	case !k.Enabled:
+		return "disabled"
+	}
+	return "active"
+}
+
+// Limit returns the key's budget.
+func (k *Key) Limit() budget.Budget { return budget.Budget{Amount: k.Budget, Window: k.Window} }
+
+// AccountOf returns the name of the account that holds the receipts of a key: its user's, or the key's own if it has no
+// user.
+func AccountOf(k *Key) string {
+	if k.User != "" {
+		return k.User
+	}
+	return KeyAccount(k.ID)
+}
+
+// Charged returns the name of the account that the requests of the key are charged to. It is empty for a key that has
+// neither a user nor a budget. Nothing bounds what such a key spends, so nothing is held for it.
+func (k *Key) Charged() string {
+	if k.User == "" && k.Budget == 0 {
+		return ""
+	}
+	return AccountOf(k)
 }

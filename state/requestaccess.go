@@ -3,6 +3,8 @@ package state
 import (
 	"strconv"
 	"sync/atomic"
+
+	"stagedoor/state/budget"
 )
 
 // Access answers what every request asks: which key it has, and what the key and its user may do. It is kept in memory
@@ -100,10 +102,10 @@ func (a *Access) UserPermits(account, scope, model string) error {
 
 // BudgetScopes returns the scopes whose budgets bound the requests of a key that are charged to account, beside the
 // user's: the key's own and the group's. What a request costs is counted for each.
-func (a *Access) BudgetScopes(key, account string) []Scope {
-	var all []Scope
+func (a *Access) BudgetScopes(key, account string) []budget.Scope {
+	var all []budget.Scope
 	if key != "" {
-		all = append(all, Scope{KeyScope, key})
+		all = append(all, budget.Scope{Kind: budget.KeyScope, ID: key})
 	}
 	if u := a.roster.find(account); u != nil {
 		if g := a.roster.groupOf(u); g != nil {
@@ -114,31 +116,31 @@ func (a *Access) BudgetScopes(key, account string) []Scope {
 }
 
 // BudgetOf returns the budget of a scope as it is now. A key that is not in the store has none.
-func (a *Access) BudgetOf(scope Scope) Budget {
+func (a *Access) BudgetOf(scope budget.Scope) budget.Budget {
 	switch scope.Kind {
-	case UserScope:
+	case budget.UserScope:
 		if u := a.roster.find(scope.ID); u != nil {
 			return u.Ceiling.Limit()
 		}
-		return Budget{}
-	case GroupScope:
+		return budget.Budget{}
+	case budget.GroupScope:
 		return a.groupBudget(scope.ID)
 	}
 	if r := keys.Get(a.state.View(), scope.ID); r != nil {
 		return r.Rec.Limit()
 	}
-	return Budget{}
+	return budget.Budget{}
 }
 
-func (a *Access) groupBudget(id string) Budget {
+func (a *Access) groupBudget(id string) budget.Budget {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
-		return Budget{}
+		return budget.Budget{}
 	}
 	if g := a.roster.groupOf(&User{Group: n}); g != nil {
 		return g.Ceiling.Limit()
 	}
-	return Budget{}
+	return budget.Budget{}
 }
 
 // KeyEra changes with every change of a key, a user or a group. What was read of scopes and budgets is valid until then.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -23,21 +22,6 @@ const (
 	// MaxEventBytes bounds the event log of one response.
 	MaxEventBytes = 64 << 20
 )
-
-// Owner is who a record belongs to. Records of others do not exist for anybody.
-type Owner string
-
-// OwnerOf is the user a key belongs to, so that all keys of one user share, or
-// the key itself.
-func OwnerOf(keyID, user string) Owner {
-	if user != "" {
-		return Owner("user:" + user)
-	}
-	return Owner("key:" + keyID)
-}
-
-// Account returns the name of the ledger's account of an owner; see AccountOf.
-func (o Owner) Account() string { return strings.TrimPrefix(string(o), "user:") }
 
 // ResponseHeader is what is hot about a stored response.
 type ResponseHeader struct {
@@ -57,7 +41,7 @@ type ResponseHeader struct {
 	InputSize int64 `json:"input_size"`
 	// RequestSize is 0 once the response has ended.
 	RequestSize int64 `json:"request_size,omitempty"`
-	// LastEvent is the sequence NumberID of the last event in the log, EventSize
+	// LastEvent is the sequence number of the last event in the log, EventSize
 	// the log's bytes. Without a log both are 0.
 	LastEvent int64 `json:"last_event,omitempty"`
 	EventSize int64 `json:"event_size,omitempty"`
@@ -253,7 +237,7 @@ type ResponseUpdate struct {
 	// Run counts another run of its work.
 	Run bool
 	// Events is added to the event log: the events up to and with the sequence
-	// NumberID LastEvent, in the caller's own form. Numbers only grow.
+	// number LastEvent, in the caller's own form. Numbers only grow.
 	Events    []byte
 	LastEvent int64
 }

@@ -6,7 +6,6 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
-	"stagedoor/state/schema"
 )
 
 func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
@@ -41,14 +40,5 @@ func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
 	r.Request = make([]byte, state.MaxResponseBytes+1)
 	if err := s.PutResponse(t.Context(), r); !errors.Is(err, state.ErrTooLarge) {
 		t.Errorf("a request without bounds: %v", err)
-	}
-}
-
-// sound has the store verified.
-func sound(t *testing.T, store journal.Store, when string) {
-	t.Helper()
-	v, err := schema.Verify(t.Context(), store)
-	if err != nil || !v.Sound() {
-		t.Errorf("%s: %v, problems %q", when, err, v.Problems)
 	}
 }

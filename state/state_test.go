@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"sync"
@@ -21,6 +19,7 @@ import (
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
+	"stagedoor/state/statetest/fixture"
 )
 
 func TestMain(m *testing.M) {
@@ -31,37 +30,16 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	ctx   = context.Background()
-	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ctx      = context.Background()
+	start    = fixture.Start
+	newClock = fixture.NewClock
+	seeded   = fixture.Seeded
+	open     = fixture.Open
+	newState = fixture.NewState
+	try      = fixture.Try
+	must     = fixture.Must
+	sound    = fixture.Sound
 )
-
-// newClock stands at start.
-func newClock() *statetest.Clock { return statetest.NewClock(start) }
-
-// seeded is random bytes that are the same in every run.
-func seeded(n uint64) io.Reader {
-	var seed [32]byte
-	seed[0], seed[1] = byte(n), byte(n>>8)
-	return rand.NewChaCha8(seed)
-}
-
-func open(t testing.TB, store journal.Store, now func() time.Time, options ...state.Option) *state.State {
-	t.Helper()
-	if _, ok := t.(*testing.T); ok { // a benchmark decides once
-		store = statetest.DecideTwice(store)
-	}
-	s, err := schema.Open(store, now, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-func newState(t testing.TB) *state.State {
-	t.Helper()
-	return open(t, journal.NewMemory(), newClock().Now)
-}
 
 func newKey(t testing.TB, n int) state.Key {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 )
 
 func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
@@ -45,34 +46,34 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 func TestSweepForgetsUsedCodesInTime(t *testing.T) {
 	clock := newClock()
 	s := open(t, journal.NewMemory(), clock.Now)
-	var codes []state.RedeemCode
+	var codes []money.RedeemCode
 	var texts []string
 	for n := range 3 {
-		text, c, err := state.NewRedeemCode(start, seeded(uint64(n)), 10, "root")
+		text, c, err := money.NewRedeemCode(start, seeded(uint64(n)), 10, "root")
 		if err != nil {
 			t.Fatal(err)
 		}
 		codes, texts = append(codes, c), append(texts, text)
 	}
 	codes[1].Expires = start.Add(time.Hour)
-	if err := s.AddRedeemCodes(ctx, codes); err != nil {
+	if err := money.AddRedeemCodes(ctx, s, codes); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Redeem(ctx, "a", texts[0]); err != nil {
+	if _, _, err := money.Redeem(ctx, s, "a", texts[0]); err != nil {
 		t.Fatal(err)
 	}
-	clock.Add(state.RedeemedFor - time.Second)
+	clock.Add(money.RedeemedFor - time.Second)
 	if n, err := s.Sweep(ctx, 0); n != 0 || err != nil {
 		t.Errorf("early: %d, %v", n, err)
 	}
-	if _, _, err := s.Redeem(ctx, "b", texts[0]); !errors.Is(err, state.ErrRedeemed) {
+	if _, _, err := money.Redeem(ctx, s, "b", texts[0]); !errors.Is(err, money.ErrRedeemed) {
 		t.Errorf("got %v, want ErrRedeemed", err)
 	}
 	clock.Add(2 * time.Hour)
 	if n, err := s.Sweep(ctx, 0); n != 2 || err != nil {
 		t.Errorf("in time: %d, %v, want the used one and the expired one", n, err)
 	}
-	if _, _, err := s.Redeem(ctx, "b", texts[2]); err != nil {
+	if _, _, err := money.Redeem(ctx, s, "b", texts[2]); err != nil {
 		t.Errorf("the one that waits: %v", err)
 	}
 }
@@ -86,7 +87,7 @@ func TestPaymentKeyOutlivesAClockThatLeapsAndReturns(t *testing.T) {
 		t.Helper()
 		var sequence uint64
 		must(t, s, func(tx *state.Tx) error {
-			_, posted, err := tx.Post("a", []state.Posting{{Kind: state.Credit, Amount: 10, Once: "p1"}})
+			_, posted, err := money.Post(tx, "a", []money.Posting{{Kind: money.Credit, Amount: 10, Once: "p1"}})
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func TestPaymentKeyOutlivesAClockThatLeapsAndReturns(t *testing.T) {
 			t.Errorf("after %v and a restart: paid again as entry %d", leap, again)
 		}
 	}
-	if a := s.Account("a"); a.Credits != 10 {
+	if a := money.FindAccount(s.View(), "a"); a.Credits != 10 {
 		t.Errorf("credits are %d, want 10", a.Credits)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -27,13 +28,13 @@ func TestACommandMayRunTwiceAndCountsOnce(t *testing.T) {
 		_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) {
 			runs++
 			tx.OnCommit(func() { effects++ })
-			_, _, err := tx.Post("anna", []state.Posting{{Kind: state.Credit, Amount: 1}})
+			_, _, err := money.Post(tx, "anna", []money.Posting{{Kind: money.Credit, Amount: 1}})
 			return 0, err
 		})
 		if err != nil || runs != 2 || effects != 1 {
 			t.Fatalf("command %d ran %d times with %d effects, %v", n, runs, effects, err)
 		}
-		if a := s.Account("anna"); a.Credits != int64(n) || a.Last != uint64(n) {
+		if a := money.FindAccount(s.View(), "anna"); a.Credits != int64(n) || a.Last != uint64(n) {
 			t.Errorf("after command %d: credits %d, last entry %d", n, a.Credits, a.Last)
 		}
 		if _, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) {

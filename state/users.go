@@ -50,8 +50,8 @@ func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.
 const MaxUsername = 64
 
 func (u *User) check() error {
-	if strings.HasPrefix(u.Username, keyAccount) {
-		return fmt.Errorf("%w: a username that begins with %q", ErrInvalid, keyAccount)
+	if IsKeyAccount(u.Username) {
+		return fmt.Errorf("%w: a username that begins with %q", ErrInvalid, KeyAccount(""))
 	}
 	if strings.ContainsFunc(u.Username, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return fmt.Errorf("%w: a username must be printable ASCII without spaces", ErrInvalid)

@@ -10,19 +10,6 @@ import (
 	"stagedoor/state/journal"
 )
 
-// must runs a command that has to succeed.
-func must(t testing.TB, s *state.State, cmd func(*state.Tx) error) {
-	t.Helper()
-	if err := try(s, cmd); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func try(s *state.State, cmd func(*state.Tx) error) error {
-	_, err := state.Do(ctx, s, func(tx *state.Tx) (struct{}, error) { return struct{}{}, cmd(tx) })
-	return err
-}
-
 func addUser(t testing.TB, s *state.State, name string) (u state.User) {
 	t.Helper()
 	must(t, s, func(tx *state.Tx) (err error) {

@@ -16,7 +16,7 @@ func changeOfVideo(owner Owner, n int64) []byte {
 	return binary.BigEndian.AppendUint64(TextKey(string(owner)), uint64(n))
 }
 
-// numberVideo gives a job that clients see changed the owner's next NumberID.
+// numberVideo gives a job that clients see changed the owner's next number.
 // Numbers are the time in microseconds or just above the one before: they need
 // not be kept to go on rising when the jobs that had the last ones are gone.
 func (tx *Tx) numberVideo(v *Video, before *Video) {
@@ -30,7 +30,7 @@ func (tx *Tx) numberVideo(v *Video, before *Video) {
 	}
 }
 
-// LastVideoChange is the NumberID of the last change of an owner's jobs; 0: there
+// LastVideoChange is the number of the last change of an owner's jobs; 0: there
 // was none.
 func (v View) LastVideoChange(owner Owner) int64 {
 	last := int64(0)
@@ -38,7 +38,7 @@ func (v View) LastVideoChange(owner Owner) int64 {
 	return last
 }
 
-// VideoChangesOf is the NumberID after which the changes of an owner's most
+// VideoChangesOf is the number after which the changes of an owner's most
 // recently changed jobs begin, n of them that are not deleted.
 func (v View) VideoChangesOf(owner Owner, n int) int64 {
 	after := int64(0)
@@ -64,7 +64,7 @@ func (v View) videosBack(owner Owner, yield func(*Video) bool) {
 }
 
 // VideosChanged calls yield with the jobs of an owner that have changed after a
-// NumberID, as they are now, in the order of their last changes, until it says stop.
+// number, as they are now, in the order of their last changes, until it says stop.
 // Deleted ones are among them until they are swept. A job that changed several
 // times is there once. WatchVideos tells when there may be more.
 func (v View) VideosChanged(owner Owner, after int64, yield func(*Video) bool) {

@@ -97,7 +97,7 @@ type Video struct {
 
 	// Revision grows with every change that a client can see.
 	Revision int64 `json:"revision"`
-	// Changed NumberKey that change among those of all jobs of its owner, Moved the
+	// Changed numbers that change among those of all jobs of its owner, Moved the
 	// one with which the status became what it is. Both grow.
 	Changed int64 `json:"changed"`
 	Moved   int64 `json:"moved"`
@@ -270,15 +270,18 @@ func (v View) VideoByOnce(owner Owner, once string) (Video, bool) {
 	return videos.First(v, byOnce, onceVideo(owner, once)).Record()
 }
 
-// RequestedVideos lists the jobs that a request of their owner began, and the one
-// whose id it is: the oldest first, at most 100, deleted ones included.
+// maxRequested bounds what RequestedVideos returns, because clients choose the ids of requests.
+const maxRequested = 100
+
+// RequestedVideos lists the jobs that a request of their owner began, and the one whose id it is: the oldest first, at
+// most 100, deleted ones included.
 func (v View) RequestedVideos(request string, owner Owner) []Video {
 	var list []Video
 	if rec, ok := v.AnyVideo(request); ok && rec.Owner == owner {
 		list = append(list, rec)
 	}
 	for _, rec := range videos.List(v, byRequest, ownedVideo(owner, request)) {
-		if len(list) == maxReceipts {
+		if len(list) == maxRequested {
 			break
 		}
 		list = append(list, rec)

@@ -195,8 +195,8 @@ var abuses = []attack{
 		"providers/upstream TestARequestThatNeverFitsIsKnownByItsMessage",
 	}},
 	{"7", "what requests leave on the disk", []string{
-		"state TestAPricedRequestTakesFewBytes TestPackedLedgerTellsTheSame",
-		"state TestReadersDuringAPackSeeEveryEntry TestFoldTakesOldEntriesWithTheirReceipts",
+		"state/money TestAPricedRequestTakesFewBytes TestPackedLedgerTellsTheSame",
+		"state/money TestReadersDuringAPackSeeEveryEntry TestFoldTakesOldEntriesWithTheirReceipts",
 		"state/journal TestBackupsWriteOnlyWhatHasChanged TestNearlyFullDiskOnlyReads TestDiskSpaceIsKnown",
 		"test/telemetry TestEveryQueryOfDashboardAndAlertsFindsWhatTheGatewaySays",
 	}},

@@ -34,7 +34,7 @@ var shapesMeet = []string{"providers/shapes/registry"}
 
 // testSupport are the packages besides the room test that are made for tests only:
 // they may import testing, and nothing that is shipped may import them.
-var testSupport = []string{"actors/kit/kittest", "providers/dialogue/dialoguetest", "state/journal/conformance", "state/statetest", "state/statetest/ondisk"}
+var testSupport = []string{"actors/kit/kittest", "providers/dialogue/dialoguetest", "state/journal/conformance", "state/statetest", "state/statetest/fixture", "state/statetest/ondisk"}
 
 // bareGo lists the files that may start a goroutine with a go statement, with the
 // reason. Everywhere else goroutines are started through conc or actors/kit, which
@@ -186,6 +186,23 @@ func TestWhatIsShippedImportsNoTestSupport(t *testing.T) {
 		for _, spec := range s.file.Imports {
 			if spec.Path.Value == `"testing"` {
 				t.Errorf("%s imports testing: a package for tests is listed in testSupport", s.path)
+			}
+		}
+	}
+}
+
+// stateModules are the packages that own the tables of the state. state/schema lists them, and nothing else in state
+// knows more than one of them.
+var stateModules = []string{"state/money"}
+
+func TestModulesOfTheStateDoNotKnowEachOther(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || s.dir() != "state" && !slices.Contains(stateModules, s.dir()) {
+			continue
+		}
+		for _, imported := range s.imports(t) {
+			if imported != s.dir() && slices.Contains(stateModules, imported) {
+				t.Errorf("%s imports %s: what two of them need belongs into state or state/budget", s.path, imported)
 			}
 		}
 	}

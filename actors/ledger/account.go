@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 const (
@@ -40,7 +41,8 @@ func (a *account) Receive(c actor.Context) {
 	case *actor.Started:
 		a.timer = a.client.system.NewTimer(c.Self())
 		a.used = time.Now()
-		a.core = newCore(a.client.store.Account(a.name), a.client.store.Holds(a.name), a.client.store, &a.client.shared)
+		store := a.client.store
+		a.core = newCore(money.FindAccount(store.View(), a.name), money.ListHolds(store.View(), a.name), budgetsOf(store), &a.client.shared)
 		a.wake(a.used)
 	case *actor.Stopping:
 		a.client.forget(a.name, c.Self())
@@ -154,7 +156,7 @@ func (a *account) refreshed(decide func() error) error {
 // refresh reads the credits again and reports whether they have changed. The known credits
 // may be too low and are never too high, because this actor makes all withdrawals.
 func (a *account) refresh() bool {
-	credits := a.client.store.Account(a.name).Credits
+	credits := money.FindAccount(a.client.store.View(), a.name).Credits
 	if credits == a.core.credits {
 		return false
 	}
@@ -236,7 +238,7 @@ func (a *account) flush(self *actor.PID, now time.Time) {
 	a.flight, a.result = flight, m
 	store, system, name := a.client.store, a.client.system, a.name
 	post := func(tx *state.Tx) (err error) {
-		m.account, m.results, err = tx.Post(name, ps)
+		m.account, m.results, err = money.Post(tx, name, ps)
 		return err
 	}
 	landed := func(err error) {
@@ -283,14 +285,14 @@ func (a *account) flushLast() {
 		if flight != nil {
 			<-flight
 			for i := range result.batch {
-				if o := &result.batch[i]; o.kind == state.Begin && result.err == nil && result.results[i].Err == nil {
+				if o := &result.batch[i]; o.kind == money.Begin && result.err == nil && result.results[i].Err == nil {
 					o.hold.id = result.results[i].Sequence
 				}
 			}
 			core.inFlight = nil
 		}
 		m := posted{batch: core.ops}
-		m.account, m.results, m.err = store.Post(context.Background(), name, postings(nil, core.ops))
+		m.account, m.results, m.err = money.CommitPostings(context.Background(), store, name, postings(nil, core.ops))
 		m.notify()
 		return nil
 	})

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // A batch is committed at once if no other operation can arrive, and otherwise after a
@@ -23,7 +23,7 @@ func TestABatchIsCommittedAtOnceOrAfterABoundedWait(t *testing.T) {
 		{"a crowd of many", 1000, 100, crowd * gatherEach},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCore(state.Account{}, nil, noBooks{}, new(shared))
+			c := newCore(money.Account{}, nil, noBooks{}, new(shared))
 			for i := range tt.open {
 				h := &hold{}
 				c.open[h] = struct{}{}

@@ -10,7 +10,9 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -30,8 +32,8 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 				s := open(b, store)
 				b.Cleanup(func() { s.Close() })
 				c := start(b, kittest.Start(b), s)
-				credit(b, c, "7", state.MaxCredits)
-				if err := s.AddKey(ctx, state.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: state.MaxCredits}); err != nil {
+				credit(b, c, "7", budget.MaxCredits)
+				if err := s.AddKey(ctx, state.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: budget.MaxCredits}); err != nil {
 					b.Fatal(err)
 				}
 				var n atomic.Int64
@@ -51,7 +53,7 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 					bill := ledger.Charge(
 						ledger.Work{Price: price, Reported: usage(1000, 100), Counted: dialogue.NoUsage},
 					)
-					receipt := &state.Receipt{
+					receipt := &money.Receipt{
 						Model:    "m",
 						Upstream: "m",
 						Provider: "p",

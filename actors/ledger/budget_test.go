@@ -14,11 +14,13 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/statetest"
 )
 
-func addKey(t *testing.T, s *state.State, id string, budget int64, w state.Window) {
+func addKey(t *testing.T, s *state.State, id string, budget int64, w budget.Window) {
 	t.Helper()
 	if err := s.AddKey(ctx, state.Key{ID: id, Hash: state.HashSecret(id), User: "7", Enabled: true, Budget: budget, Window: w}); err != nil {
 		t.Fatal(err)
@@ -29,7 +31,7 @@ func addKey(t *testing.T, s *state.State, id string, budget int64, w state.Windo
 func spend(t *testing.T, c *ledger.Client, id, key string, amount, charge int64) bool {
 	t.Helper()
 	h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: amount, Key: key})
-	var over *state.BudgetError
+	var over *budget.Error
 	if errors.As(err, &over) {
 		return false
 	}
@@ -63,12 +65,12 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		got := s.KeySpent("key_1").Total
+		got := money.SpentByKey(s.View(), "key_1").Total
 		if got > 1000+overrun.Load() || got != spent.Load() {
 			t.Errorf("the key has spent %d of its budget of 1000, %d were asked for", got, spent.Load())
 		}
-		a := s.Account("7")
-		if other := s.KeySpent("key_2").Total; a.Spent != got+other {
+		a := money.FindAccount(s.View(), "7")
+		if other := money.SpentByKey(s.View(), "key_2").Total; a.Spent != got+other {
 			t.Errorf("the account has spent %d, its keys %d and %d", a.Spent, got, other)
 		}
 	})
@@ -77,7 +79,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 func TestBudgetRefusalNamesIt(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 10_000_000)
-		addKey(t, s, "key_1", 1_250_000, state.WindowMonth)
+		addKey(t, s, "key_1", 1_250_000, budget.WindowMonth)
 		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "r", Amount: 1_250_001, Key: "key_1"})
 		var e *dialogue.Error
 		if !errors.As(err, &e) || e.Status != 429 || e.Code != "insufficient_quota" || !e.NoRetry ||
@@ -118,7 +120,7 @@ func TestBudgetChangesAtOnce(t *testing.T) {
 		if err := h.Settle(ctx, ledger.Settlement{Amount: 200, Reason: "finished"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.KeySpent("key_1").Total; got != 200 {
+		if got := money.SpentByKey(s.View(), "key_1").Total; got != 200 {
 			t.Errorf("%d charged, want all of it, whatever was held", got)
 		}
 		set(0)
@@ -131,9 +133,9 @@ func TestBudgetChangesAtOnce(t *testing.T) {
 func TestBudgetOfADayComesBack(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		credit(t, c, "7", 1_000_000)
-		addKey(t, s, "day", 100, state.WindowDay)
-		addKey(t, s, "month", 100, state.WindowMonth)
-		addKey(t, s, "total", 100, state.WindowTotal)
+		addKey(t, s, "day", 100, budget.WindowDay)
+		addKey(t, s, "month", 100, budget.WindowMonth)
+		addKey(t, s, "total", 100, budget.WindowTotal)
 		want := func(when string, day, month, total bool) {
 			t.Helper()
 			for key, want := range map[string]bool{"day": day, "month": month, "total": total} {
@@ -207,7 +209,7 @@ func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
 				ctx,
 				ledger.Ask{Account: account, RequestID: id, Amount: amount, Key: "key_" + account, Durable: durable},
 			)
-			var over *state.BudgetError
+			var over *budget.Error
 			if err != nil && !errors.As(err, &over) {
 				t.Error(err)
 			}
@@ -224,7 +226,7 @@ func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		left := 1000 - s.SpentBy(group.Scope()).Total
+		left := 1000 - money.SpentBy(s.View(), group.Scope()).Total
 		if left < 0 || left > 500 {
 			t.Errorf("%d left of 1000, after 400 requests for 7", left)
 		}

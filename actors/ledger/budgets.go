@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // allowance counts what one scope (a key, a user or a group) has spent and holds, and
@@ -12,14 +14,14 @@ import (
 // settlements above their hold. It is safe for concurrent use, because the accounts of a
 // group's members share the group's allowance.
 type allowance struct {
-	scope   state.Scope
+	scope   budget.Scope
 	budgets budgets
 
 	mu     sync.Mutex
-	spend  state.KeySpend   // durable
+	spend  money.KeySpend   // durable
 	held   int64            // of all open holds, journaled or not
 	heldBy map[string]int64 // for a group, the part of held that each account holds
-	budget state.Budget
+	budget budget.Budget
 	era    uint64 // the keys' era when budget was read, plus one; 0 if it was not read
 }
 
@@ -27,32 +29,45 @@ type allowance struct {
 // change of a key, so a changed budget applies at once, also to streams in flight.
 type budgets interface {
 	KeyEra() uint64
-	BudgetScopes(key, account string) []state.Scope
-	BudgetOf(scope state.Scope) state.Budget
-	SpentBy(scope state.Scope) state.KeySpend
+	BudgetScopes(key, account string) []budget.Scope
+	BudgetOf(scope budget.Scope) budget.Budget
+	SpentBy(scope budget.Scope) money.KeySpend
 }
 
-func newAllowance(scope state.Scope, b budgets) *allowance {
+// storedBudgets reads them from the state.
+type storedBudgets struct {
+	*state.Access
+	store *state.State
+}
+
+func budgetsOf(s *state.State) budgets { return storedBudgets{state.AccessOf(s), s} }
+
+// SpentBy implements budgets.
+func (b storedBudgets) SpentBy(scope budget.Scope) money.KeySpend {
+	return money.SpentBy(b.store.View(), scope)
+}
+
+func newAllowance(scope budget.Scope, b budgets) *allowance {
 	return &allowance{scope: scope, budgets: b, spend: b.SpentBy(scope)}
 }
 
 // left returns the budget and what is left of it. a.mu must be held.
-func (a *allowance) left(now time.Time) (state.Budget, int64) {
+func (a *allowance) left(now time.Time) (budget.Budget, int64) {
 	if era := a.budgets.KeyEra() + 1; a.era != era {
 		a.budget, a.era = a.budgets.BudgetOf(a.scope), era
-		if a.scope.Kind == state.UserScope {
+		if a.scope.Kind == budget.UserScope {
 			a.spend = a.budgets.SpentBy(a.scope) // it is not updated while there is no budget
 		}
 	}
-	return a.budget, a.budget.Left(&a.spend, a.held, now)
+	return a.budget, a.budget.Left(a.spend.In(a.budget.Window, now), a.held)
 }
 
-// hold adds amount to what an account holds, or returns a *state.BudgetError and changes nothing.
+// hold adds amount to what an account holds, or returns a *budget.Error and changes nothing.
 func (a *allowance) hold(now time.Time, account string, amount int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if b, left := a.left(now); amount > left {
-		return &state.BudgetError{Scope: a.scope, Budget: b, Left: left, Asked: amount}
+		return &budget.Error{Scope: a.scope, Budget: b, Left: left, Asked: amount}
 	}
 	a.add(account, amount)
 	return nil
@@ -99,7 +114,7 @@ func (a *allowance) refresh() {
 // settled sets the total that the scope has spent. Commits of different accounts may be
 // reported in a different order than they were made, so the total that counts more requests
 // is the later one.
-func (a *allowance) settled(spend *state.KeySpend) {
+func (a *allowance) settled(spend *money.KeySpend) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if spend.Requests >= a.spend.Requests {
@@ -117,16 +132,16 @@ func (a *allowance) room(now time.Time) int64 {
 // shared holds the allowances of groups, which several accounts use.
 type shared struct {
 	mu     sync.Mutex
-	scopes map[state.Scope]*allowance
+	scopes map[budget.Scope]*allowance
 }
 
-func (s *shared) allowanceOf(scope state.Scope, b budgets) *allowance {
+func (s *shared) allowanceOf(scope budget.Scope, b budgets) *allowance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.scopes[scope]
 	if a == nil {
 		if s.scopes == nil {
-			s.scopes = make(map[state.Scope]*allowance)
+			s.scopes = make(map[budget.Scope]*allowance)
 		}
 		a = newAllowance(scope, b)
 		a.heldBy = make(map[string]int64)
@@ -137,10 +152,10 @@ func (s *shared) allowanceOf(scope state.Scope, b budgets) *allowance {
 
 // load counts the open holds that the previous process has left. The holds of an account are
 // counted again when its actor starts.
-func (s *shared) load(holds []state.Hold, b budgets) {
+func (s *shared) load(holds []money.Hold, b budgets) {
 	for i := range holds {
 		for _, name := range holds[i].Receipt.Scopes {
-			if scope := state.ScopeNamed(name); scope.Kind == state.GroupScope {
+			if scope := budget.ScopeNamed(name); scope.Kind == budget.GroupScope {
 				s.allowanceOf(scope, b).move(holds[i].Account, holds[i].Amount)
 			}
 		}
@@ -175,7 +190,7 @@ func (c *core) boundsOf(key string) *bounds {
 	b = &bounds{era: era}
 	for _, scope := range c.budgets.BudgetScopes(key, c.account) {
 		b.all = append(b.all, c.allowance(scope))
-		if scope.Kind != state.KeyScope {
+		if scope.Kind != budget.KeyScope {
 			b.names = append(b.names, scope.Name())
 		}
 	}
@@ -186,20 +201,20 @@ func (c *core) boundsOf(key string) *bounds {
 
 // boundsNamed returns the allowances of a hold of the previous process, whose receipt names
 // the scopes.
-func (c *core) boundsNamed(r *state.Receipt) *bounds {
+func (c *core) boundsNamed(r *money.Receipt) *bounds {
 	b := &bounds{names: r.Scopes}
 	if r.Key != "" {
-		b.all = append(b.all, c.allowance(state.Scope{Kind: state.KeyScope, ID: r.Key}))
+		b.all = append(b.all, c.allowance(budget.Scope{Kind: budget.KeyScope, ID: r.Key}))
 	}
 	for _, name := range r.Scopes {
-		b.all = append(b.all, c.allowance(state.ScopeNamed(name)))
+		b.all = append(b.all, c.allowance(budget.ScopeNamed(name)))
 	}
 	b.all = append(b.all, c.user)
 	return b
 }
 
-func (c *core) allowance(scope state.Scope) *allowance {
-	if scope.Kind == state.GroupScope {
+func (c *core) allowance(scope budget.Scope) *allowance {
+	if scope.Kind == budget.GroupScope {
 		return c.shared.allowanceOf(scope, c.budgets)
 	}
 	a := c.scopes[scope]

@@ -5,7 +5,8 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // End says how a request ended, which decides what is charged.
@@ -114,8 +115,8 @@ func (w *Work) charged() bool {
 // Bill is the charge for a request, with the usage and the prices that it results from.
 type Bill struct {
 	Amount int64
-	Usage  state.ReceiptUsage
-	Prices []state.PriceRow
+	Usage  money.ReceiptUsage
+	Prices []money.PriceRow
 	Flags  []string
 }
 
@@ -165,7 +166,7 @@ func tokens(w *Work) Bill {
 	j.parts(&u)
 	u.Estimated = j.estimated || w.Reported.Estimated
 	return Bill{
-		Amount: min(w.Price.Tokens(u), state.MaxCredits),
+		Amount: min(w.Price.Tokens(u), budget.MaxCredits),
 		Usage:  used(u),
 		Prices: rows(w.Price, u),
 		Flags:  j.flags,
@@ -201,19 +202,19 @@ func (b *Bill) unit(what string, n, each int64) {
 		return
 	}
 	b.Amount = saturating(b.Amount, multiply(n, each))
-	b.Prices = append(b.Prices, state.PriceRow{What: what, Quantity: n, Price: each, Per: 1})
+	b.Prices = append(b.Prices, money.PriceRow{What: what, Quantity: n, Price: each, Per: 1})
 }
 
 func saturating(a, b int64) int64 {
-	if a > state.MaxCredits-min(b, state.MaxCredits) {
-		return state.MaxCredits
+	if a > budget.MaxCredits-min(b, budget.MaxCredits) {
+		return budget.MaxCredits
 	}
 	return a + b
 }
 
 func saturate(n int64) int64 {
-	if n > state.MaxCredits/absurdFactor {
-		return state.MaxCredits
+	if n > budget.MaxCredits/absurdFactor {
+		return budget.MaxCredits
 	}
 	return max(n, 0) * absurdFactor
 }
@@ -288,8 +289,8 @@ func (j *judge) parts(u *dialogue.Usage) {
 
 func sum(a, b int64) int64 {
 	a, b = dialogue.CountOrZero(a), dialogue.CountOrZero(b)
-	if a > state.MaxCredits-min(b, state.MaxCredits) {
-		return state.MaxCredits
+	if a > budget.MaxCredits-min(b, budget.MaxCredits) {
+		return budget.MaxCredits
 	}
 	return a + b
 }
@@ -308,23 +309,23 @@ func (j *judge) part(reported, whole int64) int64 {
 	return dialogue.CountOrZero(reported)
 }
 
-func used(u dialogue.Usage) state.ReceiptUsage {
-	return state.ReceiptUsage{Input: u.InputTotal, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+func used(u dialogue.Usage) money.ReceiptUsage {
+	return money.ReceiptUsage{Input: u.InputTotal, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
 		Output: u.OutputTotal, Reasoning: u.Reasoning, Estimated: u.Estimated}
 }
 
 // rows returns the products that catalog.Price.Tokens adds up, for the receipt.
-func rows(p *catalog.Price, u dialogue.Usage) []state.PriceRow {
+func rows(p *catalog.Price, u dialogue.Usage) []money.PriceRow {
 	if p.Zero() {
 		return nil
 	}
-	out := make([]state.PriceRow, 0, 2) // input and output, mostly
+	out := make([]money.PriceRow, 0, 2) // input and output, mostly
 	row := func(what string, tokens, price, otherwise int64) {
 		if price == 0 {
 			price = otherwise
 		}
 		if tokens > 0 {
-			out = append(out, state.PriceRow{What: what, Quantity: tokens, Price: price, Per: million})
+			out = append(out, money.PriceRow{What: what, Quantity: tokens, Price: price, Per: million})
 		}
 	}
 	row("input", u.InputTotal-u.CacheRead-u.CacheWrite, p.Input, 0)

@@ -11,7 +11,8 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // price is easy to add up by head: micro-dollars per token.
@@ -266,7 +267,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-func total(rows []state.PriceRow) int64 {
+func total(rows []money.PriceRow) int64 {
 	var sum int64
 	for _, r := range rows {
 		sum += r.Quantity * r.Price / r.Per
@@ -310,7 +311,7 @@ func TestChargeIsBounded(t *testing.T) {
 		)
 		for what, amount := range map[string]int64{"charge": b.Amount, "images": ledger.Images(p, n("n")).Amount, "video": ledger.Video(p, ledger.VideoLength{Asked: n("n")}).Amount,
 			"estimate": ledger.Estimate(p, any64.Draw(t, "prompt"), any64.Draw(t, "most"))} {
-			if amount < 0 || amount > state.MaxCredits {
+			if amount < 0 || amount > budget.MaxCredits {
 				t.Fatalf("%s of %d", what, amount)
 			}
 		}

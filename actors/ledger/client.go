@@ -15,6 +15,8 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 	"stagedoor/state/share"
 )
 
@@ -41,7 +43,7 @@ type Client struct {
 // New returns a running ledger. Recover must have ended before it is called.
 func New(system *kit.System, store *state.State) (*Client, error) {
 	c := &Client{system: system, store: store, accounts: make(map[string]*actor.PID)}
-	c.shared.load(store.Holds(""), store)
+	c.shared.load(money.ListHolds(store.View(), ""), budgetsOf(store))
 	props := system.Props(
 		"ledger",
 		func() actor.Actor { return &parent{client: c} },
@@ -51,7 +53,7 @@ func New(system *kit.System, store *state.State) (*Client, error) {
 	if c.parent, err = system.SpawnUnique(props, "ledger"); err != nil {
 		return nil, err
 	}
-	c.uncounted.client, c.uncounted.rows = c, make(map[usageName]*state.UsageRow)
+	c.uncounted.client, c.uncounted.rows = c, make(map[usageName]*money.UsageRow)
 	c.uncounted.places = share.New(share.Usage, maxCounted, 1)
 	c.uncounted.pid, err = system.SpawnUnique(
 		system.Props("usage", func() actor.Actor { return &counter{client: c} }),
@@ -87,8 +89,8 @@ type Ask struct {
 	Model, Provider string
 }
 
-func (a *Ask) receipt() state.Receipt {
-	return state.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
+func (a *Ask) receipt() money.Receipt {
+	return money.Receipt{Request: a.RequestID, Key: a.Key, Model: a.Model, Provider: a.Provider}
 }
 
 // Settlement is the charge for a request that has ended.
@@ -98,7 +100,7 @@ type Settlement struct {
 	Reason string
 	// Receipt contains the model, provider, attempts, usage, prices and flags. It may be nil.
 	// The ledger owns it afterwards.
-	Receipt *state.Receipt
+	Receipt *money.Receipt
 }
 
 // Balance is a snapshot of an account in micro-dollars. Held includes holds that are not
@@ -125,7 +127,7 @@ func (h *Hold) Amount() int64 { return h.amount.Load() }
 
 // Hold returns a hold of ask.Amount. Its error is a *dialogue.Error: 429 insufficient_quota
 // if the account does not have the amount (state.ErrInsufficient) or a budget does not cover
-// it (*state.BudgetError), and 503 if the journal cannot be written.
+// it (*budget.Error), and 503 if the journal cannot be written.
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
 	err := c.with(ctx, ask.Account, func(pid *actor.PID) error {
@@ -209,7 +211,7 @@ func (h *Hold) SettleLater(s Settlement) {
 
 // Release ends the hold without a charge. It does not wait, because the money is free at
 // once and a crash would release it, too. The receipt is as in Settlement.
-func (h *Hold) Release(reason string, receipt *state.Receipt) {
+func (h *Hold) Release(reason string, receipt *money.Receipt) {
 	h.client.system.Send(h.pid, &releasing{h.hold, reason, receipt})
 	h.released()
 }
@@ -217,7 +219,7 @@ func (h *Hold) Release(reason string, receipt *state.Receipt) {
 // Balance returns the balance of an account. An unknown account has a balance of zero.
 func (c *Client) Balance(ctx context.Context, account string) (Balance, error) {
 	if c.actorOf(account) == nil {
-		a := c.store.Account(account)
+		a := money.FindAccount(c.store.View(), account)
 		return Balance{Credits: a.Credits, Spent: a.Spent, Held: a.Held}, nil
 	}
 	var b Balance
@@ -248,7 +250,7 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 	if amount <= 0 {
 		return fmt.Errorf("%w: a credit of %d", state.ErrInvalid, amount)
 	}
-	_, results, err := c.store.Post(ctx, account, []state.Posting{{Kind: state.Credit, Amount: amount, Reason: reason}})
+	_, results, err := money.CommitPostings(ctx, c.store, account, []money.Posting{{Kind: money.Credit, Amount: amount, Reason: reason}})
 	if err != nil {
 		return err
 	}
@@ -267,7 +269,7 @@ func (c *Client) Adjust(ctx context.Context, account string, amount int64, reaso
 // Redeem credits an account with the amount of a code. It fails with state.ErrNotFound, or
 // with state.ErrRedeemed if the code was used before.
 func (c *Client) Redeem(ctx context.Context, account, code string) (amount int64, err error) {
-	_, redeemed, err := c.store.Redeem(ctx, account, code)
+	_, redeemed, err := money.Redeem(ctx, c.store, account, code)
 	return redeemed.Amount, err
 }
 
@@ -283,19 +285,19 @@ func (c *Client) Mint(
 	by string,
 	expires time.Time,
 	random io.Reader,
-) (codes []string, records []state.RedeemCode, err error) {
+) (codes []string, records []money.RedeemCode, err error) {
 	if count < 1 || count > maxMint {
 		return nil, nil, fmt.Errorf("%w: %d codes at once", state.ErrInvalid, count)
 	}
 	for range count {
-		code, r, err := state.NewRedeemCode(time.Now(), random, amount, by)
+		code, r, err := money.NewRedeemCode(time.Now(), random, amount, by)
 		if err != nil {
 			return nil, nil, err
 		}
 		r.Expires = expires
 		codes, records = append(codes, code), append(records, r)
 	}
-	return codes, records, c.store.AddRedeemCodes(ctx, records)
+	return codes, records, money.AddRedeemCodes(ctx, c.store, records)
 }
 
 // tries bounds the attempts to reach an account whose actor keeps stopping.
@@ -393,9 +395,9 @@ func refusal(err error) error {
 }
 
 // overBudget returns the message for a client whose request a budget does not cover.
-func overBudget(e *state.BudgetError) string {
-	what := map[state.ScopeKind]string{state.KeyScope: "API key", state.UserScope: "user", state.GroupScope: "group"}[e.Scope.Kind]
-	span := map[state.Window]string{state.WindowDay: " a day", state.WindowMonth: " a month"}[e.Budget.Window]
+func overBudget(e *budget.Error) string {
+	what := map[budget.ScopeKind]string{budget.KeyScope: "API key", budget.UserScope: "user", budget.GroupScope: "group"}[e.Scope.Kind]
+	span := map[budget.Window]string{budget.WindowDay: " a day", budget.WindowMonth: " a month"}[e.Budget.Window]
 	return fmt.Sprintf(
 		"the %s's budget of %s%s does not cover this request, %s of it is left: ask for less, or have the budget raised",
 		what,
@@ -419,13 +421,13 @@ func dollars(amount int64) string {
 // ledger.
 func Refusal(err error) *dialogue.Error {
 	var known *dialogue.Error
-	var budget *state.BudgetError
+	var budget *budget.Error
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &budget):
 		return dialogue.InsufficientQuota(overBudget(budget), err)
-	case errors.Is(err, state.ErrInsufficient):
+	case errors.Is(err, money.ErrInsufficient):
 		return dialogue.InsufficientQuota("the account's balance does not cover this request: top it up, or ask for less", err)
 	}
 	return dialogue.StorageUnavailable("keep accounts", err)

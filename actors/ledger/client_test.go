@@ -13,7 +13,9 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/statetest"
 )
 
@@ -21,7 +23,7 @@ func TestHoldSettleRelease(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		_, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_0", Amount: 1})
 		var e *dialogue.Error
-		if !errors.Is(err, state.ErrInsufficient) || !errors.As(err, &e) || e.Status != 429 ||
+		if !errors.Is(err, money.ErrInsufficient) || !errors.As(err, &e) || e.Status != 429 ||
 			e.Type != "insufficient_quota" ||
 			e.Code != "insufficient_quota" ||
 			!e.NoRetry {
@@ -31,21 +33,21 @@ func TestHoldSettleRelease(t *testing.T) {
 		a, b := hold(t, c, "7", "req_a", 60), hold(t, c, "7", "req_b", 40)
 		if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "req_c", Amount: 1}); !errors.Is(
 			err,
-			state.ErrInsufficient,
+			money.ErrInsufficient,
 		) {
 			t.Fatalf("all is held: got %v", err)
 		}
-		if err := a.Extend(ctx, 1); !errors.Is(err, state.ErrInsufficient) || a.Amount() != 60 {
+		if err := a.Extend(ctx, 1); !errors.Is(err, money.ErrInsufficient) || a.Amount() != 60 {
 			t.Fatalf("extended what is not there: %v, %d", err, a.Amount())
 		}
 		b.Release("refused", nil)
 		if err := a.Extend(ctx, 5); err != nil || a.Amount() != 65 {
 			t.Fatalf("extend: %v, %d", err, a.Amount())
 		}
-		if err := a.Settle(ctx, ledger.Settlement{Amount: 33, Reason: "finished", Receipt: &state.Receipt{Provider: "p", Attempts: 2}}); err != nil {
+		if err := a.Settle(ctx, ledger.Settlement{Amount: 33, Reason: "finished", Receipt: &money.Receipt{Provider: "p", Attempts: 2}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Account("7"); got.Spent != 33 || got.Held != 0 {
+		if got := money.FindAccount(s.View(), "7"); got.Spent != 33 || got.Held != 0 {
 			t.Errorf("after the settlement was acknowledged: got %+v", got)
 		}
 		// Later ends change nothing.
@@ -64,7 +66,7 @@ func TestHoldSettleRelease(t *testing.T) {
 		if got := balance(t, c, "7"); got != (ledger.Balance{Credits: 100, Spent: 33}) || got.Available() != 67 {
 			t.Errorf("got %+v", got)
 		}
-		r, err := s.Receipts(ctx, "7", "req_a")
+		r, err := money.Receipts(ctx, s, "7", "req_a")
 		if err != nil || len(r) != 1 || r[0].Charged != 33 || r[0].Held != 65 || r[0].Reason != "finished" ||
 			r[0].Key != "key_1" ||
 			r[0].Model != "m" ||
@@ -72,7 +74,7 @@ func TestHoldSettleRelease(t *testing.T) {
 			r[0].Attempts != 2 {
 			t.Errorf("receipt of a: %+v, %v", r, err)
 		}
-		r, err = s.Receipts(ctx, "7", "req_b")
+		r, err = money.Receipts(ctx, s, "7", "req_b")
 		if err != nil || len(r) != 1 || r[0].Charged != 0 || r[0].Held != 40 || r[0].Reason != "refused" {
 			t.Errorf("receipt of b: %+v, %v", r, err)
 		}
@@ -94,10 +96,10 @@ func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
 		if amount, err := c.Redeem(ctx, "7", codes[1]); err != nil || amount != 7 {
 			t.Fatalf("redeem: %d, %v", amount, err)
 		}
-		if _, err := c.Redeem(ctx, "8", codes[1]); !errors.Is(err, state.ErrRedeemed) {
+		if _, err := c.Redeem(ctx, "8", codes[1]); !errors.Is(err, money.ErrRedeemed) {
 			t.Errorf("a second time: %v", err)
 		}
-		if err := c.Adjust(ctx, "7", -8, "too much"); !errors.Is(err, state.ErrInsufficient) {
+		if err := c.Adjust(ctx, "7", -8, "too much"); !errors.Is(err, money.ErrInsufficient) {
 			t.Errorf("took what is held: %v", err)
 		}
 		if err := c.Adjust(ctx, "7", -7, "too much"); err != nil {
@@ -113,7 +115,7 @@ func TestMoneyThatComesInIsThereAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 		h.Release("end", nil)
-		for _, amount := range []int64{0, -1, state.MaxCredits} {
+		for _, amount := range []int64{0, -1, budget.MaxCredits} {
 			if err := c.Credit(ctx, "7", amount, ""); !errors.Is(err, state.ErrInvalid) {
 				t.Errorf("a credit of %d: %v", amount, err)
 			}
@@ -137,14 +139,14 @@ func TestJournalOfAHold(t *testing.T) {
 		if err := short.Settle(ctx, ledger.Settlement{Amount: 4, Reason: "finished"}); err != nil {
 			t.Fatal(err)
 		}
-		entries, err := s.History(ctx, "7", 0, 10)
-		if err != nil || len(entries) != 2 || entries[0].Kind != state.Settle ||
+		entries, err := money.History(ctx, s, "7", 0, 10)
+		if err != nil || len(entries) != 2 || entries[0].Kind != money.Settle ||
 			entries[0].Hold != entries[0].Sequence ||
 			entries[0].Held != 10 {
 			t.Fatalf("short: got %+v, %v", entries, err)
 		}
 		long := hold(t, c, "7", "req_long", 10)
-		if len(s.Holds("7")) != 0 {
+		if len(money.ListHolds(s.View(), "7")) != 0 {
 			t.Error("a text hold is not waited for")
 		}
 		kittest.Pass(time.Second)
@@ -153,7 +155,7 @@ func TestJournalOfAHold(t *testing.T) {
 		}
 		long.Progress(6)
 		kittest.Pass(time.Second)
-		if open := s.Holds("7"); len(open) != 1 || open[0].Amount != 15 || open[0].Progress != 6 ||
+		if open := money.ListHolds(s.View(), "7"); len(open) != 1 || open[0].Amount != 15 || open[0].Progress != 6 ||
 			open[0].Receipt.Request != "req_long" {
 			t.Errorf("long: got %+v", open)
 		}
@@ -161,7 +163,7 @@ func TestJournalOfAHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if open := s.Holds("7"); len(open) != 2 || open[1].Amount != 20 {
+		if open := money.ListHolds(s.View(), "7"); len(open) != 2 || open[1].Amount != 20 {
 			t.Errorf("durable: got %+v", open)
 		}
 		for _, h := range []*ledger.Hold{long, durable} {
@@ -169,7 +171,7 @@ func TestJournalOfAHold(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if open := s.Holds(""); len(open) != 0 {
+		if open := money.ListHolds(s.View(), ""); len(open) != 0 {
 			t.Errorf("left: %+v", open)
 		}
 	})
@@ -199,13 +201,13 @@ func TestAFullDiskChargesNothingAndLosesNothing(t *testing.T) {
 		kittest.Pass(10 * time.Second)
 		store.Refuse(nil)
 		kittest.Pass(2 * time.Second)
-		if open := s.Holds(""); len(open) != 1 {
+		if open := money.ListHolds(s.View(), ""); len(open) != 1 {
 			t.Errorf("the release was not tried again: %+v", open)
 		}
 		if err := a.Settle(ctx, ledger.Settlement{Amount: 30, Reason: "finished"}); err != nil {
 			t.Errorf("again: %v", err)
 		}
-		if got := s.Account("7"); got.Spent != 30 || got.Held != 0 {
+		if got := money.FindAccount(s.View(), "7"); got.Spent != 30 || got.Held != 0 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -222,7 +224,7 @@ func TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable(t *testing.T) {
 			t.Errorf("got %+v, want nothing available and nothing written yet", got)
 		}
 		kittest.Pass(100 * time.Millisecond)
-		if got := s.Account("7"); got.Spent != 30 {
+		if got := money.FindAccount(s.View(), "7"); got.Spent != 30 {
 			t.Errorf("got %+v, want the settlement written", got)
 		}
 		store.Refuse(journal.ErrReadOnly)
@@ -239,13 +241,13 @@ func TestASettlementWithoutAWaitIsRepeatedUntilItIsDurable(t *testing.T) {
 		}
 		store.Refuse(nil)
 		kittest.Pass(2 * time.Second)
-		if got := s.Account("7"); got.Spent != 110 || got.Held != 0 {
+		if got := money.FindAccount(s.View(), "7"); got.Spent != 110 || got.Held != 0 {
 			t.Errorf("got %+v, want both charged", got)
 		}
 		second.SettleLater(ledger.Settlement{Amount: 80, Reason: "finished"})
 		second.Release("end", nil)
 		kittest.Pass(2 * time.Second)
-		if got := s.Account("7"); got.Spent != 110 || got.Held != 0 {
+		if got := money.FindAccount(s.View(), "7"); got.Spent != 110 || got.Held != 0 {
 			t.Errorf("got %+v after a second end of the same hold", got)
 		}
 	})
@@ -307,8 +309,8 @@ func TestStopJournalsWhatIsDecided(t *testing.T) {
 		if err := sys.Stop(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if open := s.Holds(""); len(open) != 1 || s.Account("7").Spent != 7 {
-			t.Errorf("left open: %+v, want the one that is; spent %d, want 7", open, s.Account("7").Spent)
+		if open := money.ListHolds(s.View(), ""); len(open) != 1 || money.FindAccount(s.View(), "7").Spent != 7 {
+			t.Errorf("left open: %+v, want the one that is; spent %d, want 7", open, money.FindAccount(s.View(), "7").Spent)
 		}
 		if err := holds[9].Settle(ctx, ledger.Settlement{Amount: 1}); !errors.Is(err, state.ErrUnavailable) &&
 			err == nil {
@@ -360,7 +362,7 @@ func TestSettlesWhileTheJournalIsBusy(t *testing.T) {
 		landing := make(chan struct{})
 		store.Before(func([]journal.Batch) error { <-landing; return nil })
 		post := func(tx *state.Tx) error {
-			_, _, err := tx.Post("b", []state.Posting{{Kind: state.Credit, Amount: 1}})
+			_, _, err := money.Post(tx, "b", []money.Posting{{Kind: money.Credit, Amount: 1}})
 			return err
 		}
 		if err := state.Submit(s, post, func(error) {}); err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // linger is how long operations without a waiter (holds and settlements of text requests,
@@ -50,10 +52,10 @@ type known struct {
 	scopes                        []string
 }
 
-func knownOf(r *state.Receipt) known { return known{r.Request, r.Key, r.Model, r.Provider, r.Scopes} }
+func knownOf(r *money.Receipt) known { return known{r.Request, r.Key, r.Model, r.Provider, r.Scopes} }
 
-func (k *known) receipt() *state.Receipt {
-	return &state.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider, Scopes: k.scopes}
+func (k *known) receipt() *money.Receipt {
+	return &money.Receipt{Request: k.request, Key: k.key, Model: k.model, Provider: k.provider, Scopes: k.scopes}
 }
 
 // waiter receives the result when an operation is durable or has failed.
@@ -61,13 +63,13 @@ type waiter interface{ done(err error) }
 
 // op is a decision that is to be journaled.
 type op struct {
-	kind    state.EntryKind
+	kind    money.EntryKind
 	hold    *hold
 	amount  int64
 	extra   int64 // for Settle, what is held beyond the hold until the charge is durable; may be negative
 	reason  string
-	once    string // of an adjustment; see state.Payment
-	receipt *state.Receipt
+	once    string // of an adjustment; see money.Payment
+	receipt *money.Receipt
 	waiter  waiter // nil if no caller waits
 }
 
@@ -76,10 +78,10 @@ type op struct {
 func (o *op) retried() bool { return o.waiter == nil }
 
 // core decides about one account. All amounts are micro-dollars below
-// state.MaxCredits, so that no sum of them overflows.
+// budget.MaxCredits, so that no sum of them overflows.
 type core struct {
 	account  string
-	unfunded bool  // see state.Account.Unfunded
+	unfunded bool  // see money.Account.Unfunded
 	credits  int64 // durable
 	spent    int64 // durable
 	held     int64 // of all open holds, journaled or not
@@ -88,7 +90,7 @@ type core struct {
 	budgets   budgets
 	shared    *shared
 	user      *allowance // of all requests of the account
-	scopes    map[state.Scope]*allowance
+	scopes    map[budget.Scope]*allowance
 	keys      map[string]*bounds
 	open      map[*hold]struct{}
 	unwritten []*hold // not begun, oldest first; may have ended
@@ -96,13 +98,13 @@ type core struct {
 	waiting   int     // how many of ops have a waiter
 	inFlight  []op
 	spare     []op            // buffer for the next ops
-	postings  []state.Posting // buffer for the next batch
+	postings  []money.Posting // buffer for the next batch
 }
 
-func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
+func newCore(a money.Account, holds []money.Hold, b budgets, s *shared) *core {
 	c := &core{account: a.ID, unfunded: a.Unfunded(), credits: a.Credits, spent: a.Spent, budgets: b, shared: s,
-		scopes: make(map[state.Scope]*allowance), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
-	c.user = newAllowance(state.Scope{Kind: state.UserScope, ID: a.ID}, b)
+		scopes: make(map[budget.Scope]*allowance), keys: make(map[string]*bounds), open: make(map[*hold]struct{})}
+	c.user = newAllowance(budget.Scope{Kind: budget.UserScope, ID: a.ID}, b)
 	s.forget(a.ID)
 	for i := range holds {
 		h := &hold{
@@ -122,7 +124,7 @@ func newCore(a state.Account, holds []state.Hold, b budgets, s *shared) *core {
 // available returns the amount that can be held. It is negative while the account is in debt.
 func (c *core) available() int64 {
 	if c.unfunded {
-		return state.MaxCredits - c.held
+		return budget.MaxCredits - c.held
 	}
 	return c.credits - c.debits - c.spent - c.held
 }
@@ -131,19 +133,19 @@ func (c *core) available() int64 {
 func (c *core) idle() bool { return len(c.open) == 0 && len(c.ops) == 0 && len(c.inFlight) == 0 }
 
 func validAmount(amount int64) error {
-	if amount < 0 || amount > state.MaxCredits {
+	if amount < 0 || amount > budget.MaxCredits {
 		return fmt.Errorf("%w: an amount of %d", state.ErrInvalid, amount)
 	}
 	return nil
 }
 
 func (c *core) insufficient(amount int64) error {
-	return fmt.Errorf("%d asked, %d available: %w", amount, max(c.available(), 0), state.ErrInsufficient)
+	return fmt.Errorf("%d asked, %d available: %w", amount, max(c.available(), 0), money.ErrInsufficient)
 }
 
 // beginHold holds amount, or refuses it. If w is not nil, it is notified when the hold is
 // durable.
-func (c *core) beginHold(now time.Time, amount int64, receipt state.Receipt, w waiter) (*hold, error) {
+func (c *core) beginHold(now time.Time, amount int64, receipt money.Receipt, w waiter) (*hold, error) {
 	if err := validAmount(amount); err != nil {
 		return nil, err
 	}
@@ -159,7 +161,7 @@ func (c *core) beginHold(now time.Time, amount int64, receipt state.Receipt, w w
 		return h, nil
 	}
 	h.begun, h.waited = true, true
-	c.push(op{kind: state.Begin, hold: h, amount: amount, receipt: h.known.receipt(), waiter: w})
+	c.push(op{kind: money.Begin, hold: h, amount: amount, receipt: h.known.receipt(), waiter: w})
 	return h, nil
 }
 
@@ -176,7 +178,7 @@ func (c *core) extend(now time.Time, h *hold, amount int64) error {
 	}
 	h.amount += amount
 	if h.begun {
-		c.push(op{kind: state.Extend, hold: h, amount: amount})
+		c.push(op{kind: money.Extend, hold: h, amount: amount})
 	}
 	return nil
 }
@@ -184,7 +186,7 @@ func (c *core) extend(now time.Time, h *hold, amount int64) error {
 // progress records the amount that is charged for the hold after a crash.
 func (c *core) progress(h *hold, amount int64) {
 	if h.phase == open && h.begun && amount > 0 {
-		c.push(op{kind: state.Progress, hold: h, amount: min(amount, h.amount)})
+		c.push(op{kind: money.Progress, hold: h, amount: min(amount, h.amount)})
 	}
 }
 
@@ -204,9 +206,9 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 	if h.phase != open {
 		return c.joinEnd(h, w)
 	}
-	amount := min(max(s.Amount, 0), state.MaxCredits)
+	amount := min(max(s.Amount, 0), budget.MaxCredits)
 	c.withdraw(h)
-	o := op{kind: state.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
+	o := op{kind: money.Settle, hold: h, reason: s.Reason, receipt: h.merge(s.Receipt), waiter: w}
 	if w == nil {
 		o.extra = min(amount-h.amount, 0)
 		c.hold(h, o.extra)
@@ -230,13 +232,13 @@ func (c *core) settle(now time.Time, h *hold, s *Settlement, w waiter) error {
 
 // release ends a hold without a charge. The money is free at once: a release is retried until
 // it is durable, and a crash before that releases the hold, too.
-func (c *core) release(h *hold, reason string, receipt *state.Receipt, w waiter) error {
+func (c *core) release(h *hold, reason string, receipt *money.Receipt, w waiter) error {
 	if h.phase != open {
 		return c.joinEnd(h, w)
 	}
 	c.withdraw(h)
 	c.hold(h, -h.amount)
-	c.push(op{kind: state.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
+	c.push(op{kind: money.Release, hold: h, reason: reason, receipt: h.merge(receipt), waiter: w})
 	h.phase = ended
 	delete(c.open, h)
 	if w == nil {
@@ -252,7 +254,7 @@ func (c *core) withdraw(h *hold) {
 		return
 	}
 	for i := range c.ops {
-		if o := &c.ops[i]; o.kind == state.Begin && o.hold == h {
+		if o := &c.ops[i]; o.kind == money.Begin && o.hold == h {
 			o.waiter.done(state.ErrFinished)
 			c.ops = append(c.ops[:i], c.ops[i+1:]...)
 			c.waiting--
@@ -272,7 +274,7 @@ func (c *core) joinEnd(h *hold, w waiter) error {
 }
 
 // merge completes a receipt with the fields that were known at the begin.
-func (h *hold) merge(r *state.Receipt) *state.Receipt {
+func (h *hold) merge(r *money.Receipt) *money.Receipt {
 	if r == nil {
 		return h.known.receipt()
 	}
@@ -293,7 +295,7 @@ func (c *core) adjust(amount int64, reason, once string, w waiter) error {
 		}
 		c.debits -= amount
 	}
-	c.push(op{kind: state.Adjust, amount: amount, reason: reason, once: once, waiter: w})
+	c.push(op{kind: money.Adjust, amount: amount, reason: reason, once: once, waiter: w})
 	return errPending
 }
 
@@ -341,7 +343,7 @@ func (c *core) trim() {
 
 // next returns the next batch. It returns nil if there is nothing to journal or if a batch is
 // in flight.
-func (c *core) next(now time.Time) []state.Posting {
+func (c *core) next(now time.Time) []money.Posting {
 	if len(c.inFlight) > 0 {
 		return nil
 	}
@@ -378,7 +380,7 @@ func (c *core) overdue(now time.Time, most int) []op {
 		}
 		if h.phase == open && !h.begun {
 			h.begun = true
-			batch = append(batch, op{kind: state.Begin, hold: h, amount: h.amount, receipt: h.known.receipt()})
+			batch = append(batch, op{kind: money.Begin, hold: h, amount: h.amount, receipt: h.known.receipt()})
 		}
 		c.unwritten = c.unwritten[1:]
 	}
@@ -387,11 +389,11 @@ func (c *core) overdue(now time.Time, most int) []op {
 
 // postings converts a batch for the journal and reuses the buffer to. It reads the holds,
 // which must not change meanwhile.
-func postings(to []state.Posting, batch []op) []state.Posting {
+func postings(to []money.Posting, batch []op) []money.Posting {
 	to = slices.Grow(to, len(batch))[:len(batch)]
 	for i := range batch {
 		o := &batch[i]
-		to[i] = state.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
+		to[i] = money.Posting{Kind: o.kind, Amount: o.amount, Reason: o.reason, Once: o.once, Receipt: o.receipt}
 		if o.hold != nil {
 			to[i].Hold, to[i].Held, to[i].Began = o.hold.id, o.hold.amount, o.hold.began
 		}
@@ -401,7 +403,7 @@ func postings(to []state.Posting, batch []op) []state.Posting {
 
 // posted applies the outcome of the batch in flight. err, if not nil, is the failure of the
 // whole batch.
-func (c *core) posted(account state.Account, results []state.Posted, err error) {
+func (c *core) posted(account money.Account, results []money.Posted, err error) {
 	batch := c.inFlight
 	c.inFlight = nil
 	if err == nil {
@@ -435,11 +437,11 @@ func (c *core) posted(account state.Account, results []state.Posted, err error) 
 }
 
 // committed applies an op that is durable now.
-func (c *core) committed(o *op, p *state.Posted) {
+func (c *core) committed(o *op, p *money.Posted) {
 	switch o.kind {
-	case state.Begin:
+	case money.Begin:
 		o.hold.id = p.Sequence
-	case state.Settle:
+	case money.Settle:
 		for i, spend := range p.Spends {
 			if i < len(o.hold.bounds.all) {
 				o.hold.bounds.all[i].settled(spend)
@@ -447,7 +449,7 @@ func (c *core) committed(o *op, p *state.Posted) {
 		}
 		c.hold(o.hold, -o.hold.amount-o.extra)
 		c.finish(o.hold, nil)
-	case state.Adjust:
+	case money.Adjust:
 		c.debits += min(o.amount, 0)
 	}
 	notify(o, nil)
@@ -455,7 +457,7 @@ func (c *core) committed(o *op, p *state.Posted) {
 
 // retry queues an op without a waiter again.
 func (c *core) retry(o *op, retries *[]op) {
-	if o.kind != state.Begin {
+	if o.kind != money.Begin {
 		*retries = append(*retries, *o)
 		return
 	}
@@ -468,14 +470,14 @@ func (c *core) retry(o *op, retries *[]op) {
 // refused undoes an op that will not be durable.
 func (c *core) refused(o *op, err error) {
 	switch o.kind {
-	case state.Begin:
+	case money.Begin:
 		o.hold.begun = false
 		if o.hold.waited && o.hold.phase == open {
 			c.hold(o.hold, -o.hold.amount)
 			o.hold.phase, o.hold.outcome = ended, err
 			delete(c.open, o.hold)
 		}
-	case state.Settle:
+	case money.Settle:
 		c.hold(o.hold, -o.extra)
 		if o.waiter == nil { // the journal does not know the hold, so it cannot be charged
 			c.hold(o.hold, -o.hold.amount)
@@ -487,7 +489,7 @@ func (c *core) refused(o *op, err error) {
 			w.done(err)
 		}
 		o.hold.also = nil
-	case state.Adjust:
+	case money.Adjust:
 		c.debits += min(o.amount, 0)
 	}
 	notify(o, err)

@@ -10,7 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -23,7 +25,7 @@ type answers struct {
 
 func (a *answers) done(err error) { a.count++; a.err = err }
 
-var keyOne = state.Scope{Kind: state.KeyScope, ID: "key_1"}
+var keyOne = budget.Scope{Kind: budget.KeyScope, ID: "key_1"}
 
 // TestCoreNeverOverdraws drives a core with anything, beside a journal that
 // sometimes fails, and checks the ledger at the end.
@@ -42,17 +44,17 @@ func coreNeverOverdraws(rt *rapid.T) {
 	defer store.Close()
 	ctx := context.Background()
 	credits := rapid.Int64Range(0, 1000).Draw(rt, "credits")
-	if _, _, err := store.Post(ctx, "a", []state.Posting{{Kind: state.Credit, Amount: credits}}); err != nil {
+	if _, _, err := money.CommitPostings(ctx, store, "a", []money.Posting{{Kind: money.Credit, Amount: credits}}); err != nil {
 		rt.Fatal(err)
 	}
 	budget := rapid.Int64Range(1, 800).Draw(rt, "budget")
 	if err := store.AddKey(ctx, state.Key{ID: "key_1", Hash: state.Hash{1}, Budget: budget}); err != nil {
 		rt.Fatal(err)
 	}
-	c := newCore(store.Account("a"), nil, store, new(shared))
+	c := newCore(money.FindAccount(store.View(), "a"), nil, budgetsOf(store), new(shared))
 	var holds []*hold
 	var waiting []*answers
-	var flying []state.Posting
+	var flying []money.Posting
 	requests := 0
 	indebted := false // at some time
 	wait := func() *answers {
@@ -69,17 +71,17 @@ func coreNeverOverdraws(rt *rapid.T) {
 	amount := rapid.Int64Range(0, 400)
 	land := func(rt *rapid.T, fail bool) {
 		if fail {
-			c.posted(state.Account{}, nil, state.ErrUnavailable)
+			c.posted(money.Account{}, nil, state.ErrUnavailable)
 		} else {
-			a, results, err := store.Post(ctx, "a", flying)
+			a, results, err := money.CommitPostings(ctx, store, "a", flying)
 			if err != nil {
 				rt.Fatal(err)
 			}
 			for i, r := range results {
 				// An extension whose begin failed is refused, and so is a late begin while the
 				// account is in debt. The settlement is of all then.
-				late := flying[i].Kind == state.Begin && indebted
-				if r.Err != nil && flying[i].Kind != state.Extend && flying[i].Kind != state.Progress && !late {
+				late := flying[i].Kind == money.Begin && indebted
+				if r.Err != nil && flying[i].Kind != money.Extend && flying[i].Kind != money.Progress && !late {
 					rt.Fatalf("the journal refused %+v: %v", flying[i], r.Err)
 				}
 			}
@@ -97,7 +99,7 @@ func coreNeverOverdraws(rt *rapid.T) {
 			}
 			key := rapid.SampledFrom([]string{"", "key_1"}).Draw(rt, "key")
 			asked, room := amount.Draw(rt, "amount"), c.available()
-			h, err := c.beginHold(now, asked, state.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
+			h, err := c.beginHold(now, asked, money.Receipt{Request: fmt.Sprint("r", requests), Key: key}, w)
 			if err == nil && asked > room {
 				rt.Fatalf("%d was held of an account with %d available", asked, room)
 			}
@@ -192,12 +194,12 @@ func coreNeverOverdraws(rt *rapid.T) {
 	if !c.idle() || c.held != 0 || c.debits != 0 {
 		rt.Fatalf("left: held %d, debits %d, open %d", c.held, c.debits, len(c.open))
 	}
-	books, err := store.CheckBooks(ctx)
+	books, err := money.CheckLedger(ctx, store)
 	if err != nil || books.Held != 0 || books.Open != 0 || books.Spent != c.spent || books.Credits != c.credits {
 		rt.Fatalf("books: %+v, %v; core: credits %d, spent %d", books, err, c.credits, c.spent)
 	}
-	if p := c.scopes[keyOne]; p != nil && (p.held != 0 || p.spend.Total != store.KeySpent("key_1").Total) {
-		rt.Fatalf("the key has spent %+v and holds %d, the store has %+v", p.spend, p.held, store.KeySpent("key_1"))
+	if p := c.scopes[keyOne]; p != nil && (p.held != 0 || p.spend.Total != money.SpentByKey(store.View(), "key_1").Total) {
+		rt.Fatalf("the key has spent %+v and holds %d, the store has %+v", p.spend, p.held, money.SpentByKey(store.View(), "key_1"))
 	}
 	for i, a := range waiting {
 		if a.count != 1 {
@@ -220,16 +222,16 @@ func TestSettlementBeyondTheHold(t *testing.T) {
 		{"beyond, from what is left", 100, 50, 10, 30, 30, []string{FlagOverHold}},
 		{"beyond all there is", 100, 50, 10, 90, 90, []string{FlagOverHold, FlagOverrun}},
 		{"beyond, and nothing left", 100, 90, 10, 11, 11, []string{FlagOverHold, FlagOverrun}},
-		{"beyond all reason", 100, 0, 10, 1 << 62, state.MaxCredits, []string{FlagOverHold, FlagOverrun}},
+		{"beyond all reason", 100, 0, 10, 1 << 62, budget.MaxCredits, []string{FlagOverHold, FlagOverrun}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
-			c := newCore(state.Account{Credits: tt.credits}, nil, noBooks{}, new(shared))
-			if _, err := c.beginHold(now, tt.other, state.Receipt{Request: "other"}, nil); err != nil {
+			c := newCore(money.Account{Credits: tt.credits}, nil, noBooks{}, new(shared))
+			if _, err := c.beginHold(now, tt.other, money.Receipt{Request: "other"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.beginHold(now, tt.hold, state.Receipt{Request: "r"}, nil)
+			h, err := c.beginHold(now, tt.hold, money.Receipt{Request: "r"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,19 +252,19 @@ type noBooks struct{}
 
 func (noBooks) KeyEra() uint64 { return 0 }
 
-func (noBooks) BudgetScopes(string, string) []state.Scope { return nil }
+func (noBooks) BudgetScopes(string, string) []budget.Scope { return nil }
 
-func (noBooks) BudgetOf(state.Scope) state.Budget { return state.Budget{} }
+func (noBooks) BudgetOf(budget.Scope) budget.Budget { return budget.Budget{} }
 
-func (noBooks) SpentBy(s state.Scope) state.KeySpend { return state.KeySpend{Key: s.Name()} }
+func (noBooks) SpentBy(s budget.Scope) money.KeySpend { return money.KeySpend{Key: s.Name()} }
 
 // TestBatchesAreBounded: of decisions and of holds that have lived long together, and
 // what a crowd left behind is not kept for those who come after it.
 func TestBatchesAreBounded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := newCore(state.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{}, new(shared))
+	c := newCore(money.Account{ID: "a", Credits: 1 << 30}, nil, noBooks{}, new(shared))
 	for i := range 4 * maxBatch {
-		h, err := c.beginHold(now, 1, state.Receipt{Request: fmt.Sprint("r", i)}, nil)
+		h, err := c.beginHold(now, 1, money.Receipt{Request: fmt.Sprint("r", i)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,13 +278,13 @@ func TestBatchesAreBounded(t *testing.T) {
 		if len(ps) == 0 || len(ps) > maxBatch {
 			t.Fatalf("round %d: a batch of %d, want up to %d", round, len(ps), maxBatch)
 		}
-		c.posted(state.Account{ID: "a", Credits: 1 << 30}, make([]state.Posted, len(ps)), nil)
+		c.posted(money.Account{ID: "a", Credits: 1 << 30}, make([]money.Posted, len(ps)), nil)
 	}
 	for range 8 * maxBatch {
 		c.progress(&hold{begun: true, amount: 1}, 1)
 	}
 	ps := c.next(now)
-	c.posted(state.Account{ID: "a", Credits: 1 << 30}, make([]state.Posted, len(ps)), nil)
+	c.posted(money.Account{ID: "a", Credits: 1 << 30}, make([]money.Posted, len(ps)), nil)
 	if len(ps) != maxBatch || cap(c.spare) > spareMost {
 		t.Errorf("a batch of %d leaves room for %d, want at most %d", len(ps), cap(c.spare), spareMost)
 	}

@@ -13,6 +13,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/statetest"
 	"stagedoor/state/statetest/ondisk"
 )
@@ -22,41 +23,40 @@ const crashWriters = 8
 func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store)
-	about := func(r string) *state.Receipt { return &state.Receipt{Request: r, Model: "m", Key: "key_1"} }
-	_, posted, err := s.Post(
-		ctx,
+	about := func(r string) *money.Receipt { return &money.Receipt{Request: r, Model: "m", Key: "key_1"} }
+	_, posted, err := money.CommitPostings(ctx, s,
 		"7",
-		[]state.Posting{
-			{Kind: state.Credit, Amount: 100},
-			{Kind: state.Begin, Amount: 10, Receipt: about("progressed")},
+		[]money.Posting{
+			{Kind: money.Credit, Amount: 100},
+			{Kind: money.Begin, Amount: 10, Receipt: about("progressed")},
 			{
-				Kind:    state.Begin,
+				Kind:    money.Begin,
 				Amount:  20,
 				Receipt: about("silent"),
 			},
-			{Kind: state.Begin, Amount: 30, Receipt: about("video")},
+			{Kind: money.Begin, Amount: 30, Receipt: about("video")},
 		},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Post(ctx, "7", []state.Posting{{Kind: state.Progress, Hold: posted[1].Sequence, Amount: 4}}); err != nil {
+	if _, _, err := money.CommitPostings(ctx, s, "7", []money.Posting{{Kind: money.Progress, Hold: posted[1].Sequence, Amount: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
 
 	s = open(t, store)
-	video := func(h state.Hold) bool { return h.Receipt.Request == "video" }
+	video := func(h money.Hold) bool { return h.Receipt.Request == "video" }
 	for range 2 { // a second crash does nothing twice
 		if _, err := ledger.Recover(ctx, s, video); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Account("7"); got.Spent != 4 || got.Held != 30 {
+		if got := money.FindAccount(s.View(), "7"); got.Spent != 4 || got.Held != 30 {
 			t.Errorf("got %+v, want the progress spent and the video held", got)
 		}
 	}
 	for request, charged := range map[string]int64{"progressed": 4, "silent": 0} {
-		r, err := s.Receipts(ctx, "7", request)
+		r, err := money.Receipts(ctx, s, "7", request)
 		if err != nil || len(r) != 1 || r[0].Charged != charged || r[0].Reason != ledger.ReasonCrash {
 			t.Errorf("receipt of %s: %+v, %v", request, r, err)
 		}
@@ -74,7 +74,7 @@ func TestRecoverEndsTheHoldsOfTheDead(t *testing.T) {
 	if err := h.Settle(ctx, ledger.Settlement{Amount: 25, Reason: "finished"}); err != nil {
 		t.Fatal(err)
 	}
-	if books, err := s.CheckBooks(ctx); err != nil || books.Spent != 29 || books.Held != 0 {
+	if books, err := money.CheckLedger(ctx, s); err != nil || books.Spent != 29 || books.Held != 0 {
 		t.Errorf("books: %+v, %v", books, err)
 	}
 }
@@ -111,7 +111,7 @@ func settleMoney(c *ledger.Client, w int, say statetest.Say) error {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("req_%d-%d-%d", os.Getpid(), w, n)
 		h, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: id, Amount: 100, Durable: n%2 == 0})
-		if errors.Is(err, state.ErrInsufficient) {
+		if errors.Is(err, money.ErrInsufficient) {
 			continue
 		}
 		if err != nil {
@@ -164,20 +164,20 @@ func checkKilled(t *testing.T, dir string, settled map[string]int64, credits int
 		t.Fatal(err)
 	}
 	defer end()
-	if _, err := s.CheckBooks(ctx); err != nil {
+	if _, err := money.CheckLedger(ctx, s); err != nil {
 		t.Errorf("as the kill left it: %v", err)
 	}
 	for range 2 {
 		if _, err := ledger.Recover(ctx, s, nil); err != nil {
 			t.Fatal(err)
 		}
-		books, err := s.CheckBooks(ctx)
+		books, err := money.CheckLedger(ctx, s)
 		if err != nil || books.Open != 0 || books.Held != 0 || books.Credits != credits {
 			t.Errorf("recovered: %+v, %v, want %d credited", books, err, credits)
 		}
 	}
 	for id, amount := range settled {
-		r, err := s.Receipts(ctx, "7", id)
+		r, err := money.Receipts(ctx, s, "7", id)
 		if err != nil || len(r) != 1 || r[0].Charged != amount || r[0].Reason != "finished" {
 			t.Fatalf("%s was settled at %d: got %+v, %v", id, amount, r, err)
 		}

@@ -7,6 +7,8 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 	"stagedoor/state/statetest"
 )
 
@@ -19,7 +21,7 @@ func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 		if b := balance(t, c, "7"); b.Available() != -30 || b.Spent != 130 {
 			t.Errorf("got %+v, want a debt of 30", b)
 		}
-		r, err := s.Receipts(ctx, "7", "dear")
+		r, err := money.Receipts(ctx, s, "7", "dear")
 		if err != nil || r[0].Charged != 130 || !slices.Contains(r[0].Flags, ledger.FlagOverrun) {
 			t.Errorf("got %+v, %v, want a charge of 130 that is flagged", r, err)
 		}
@@ -27,7 +29,7 @@ func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 			t.Helper()
 			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: "next", Amount: amount}); !errors.Is(
 				err,
-				state.ErrInsufficient,
+				money.ErrInsufficient,
 			) {
 				t.Errorf("a hold of %d: got %v, want a refusal", amount, err)
 			}
@@ -53,14 +55,14 @@ func TestKeyWithoutAUserIsBoundByItsBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var over *state.BudgetError
+		var over *budget.Error
 		if _, err := c.Hold(ctx, ask); !errors.As(err, &over) {
 			t.Errorf("a hold beyond the budget: got %v, want a refusal", err)
 		}
 		if err := h.Settle(ctx, ledger.Settlement{Amount: 110, Reason: "finished"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.KeySpent(key.ID).Total; got != 110 {
+		if got := money.SpentByKey(s.View(), key.ID).Total; got != 110 {
 			t.Errorf("the key has spent %d, want 110", got)
 		}
 		if _, err := c.Hold(ctx, ledger.Ask{Account: ask.Account, RequestID: "s", Amount: 1, Key: key.ID}); !errors.As(

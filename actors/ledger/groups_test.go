@@ -9,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -19,7 +21,7 @@ type member struct {
 	name   string
 	core   *core
 	holds  []*hold
-	flying []state.Posting
+	flying []money.Posting
 }
 
 // TestBudgetOfAGroupIsNeverExceeded: what its members have spent and hold together stays within the budget,
@@ -37,7 +39,7 @@ func checkGroupBudget(rt *rapid.T) {
 	members, group := enrol(rt, store, budget)
 	common := new(shared)
 	for _, m := range members {
-		m.core = newCore(store.Account(m.name), nil, store, common)
+		m.core = newCore(money.FindAccount(store.View(), m.name), nil, budgetsOf(store), common)
 	}
 	pick := func(rt *rapid.T) *member { return rapid.SampledFrom(members).Draw(rt, "member") }
 	amount, requests := rapid.Int64Range(0, 200), 0
@@ -52,7 +54,7 @@ func checkGroupBudget(rt *rapid.T) {
 			h, err := m.core.beginHold(
 				now,
 				amount.Draw(rt, "amount"),
-				state.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name},
+				money.Receipt{Request: fmt.Sprint("r", requests), Key: "key_" + m.name},
 				w,
 			)
 			if err == nil {
@@ -91,18 +93,18 @@ func checkGroupBudget(rt *rapid.T) {
 			m := pick(rt)
 			m.land(rt, store, false)
 			if m.flying = postings(nil, m.core.ops); len(m.flying) > 0 { // as account.flushLast does
-				if _, _, err := store.Post(context.Background(), m.name, m.flying); err != nil {
+				if _, _, err := money.CommitPostings(context.Background(), store, m.name, m.flying); err != nil {
 					rt.Fatal(err)
 				}
 			}
 			m.flying = nil
-			m.core, m.holds = newCore(store.Account(m.name), store.Holds(m.name), store, common), nil
+			m.core, m.holds = newCore(money.FindAccount(store.View(), m.name), money.ListHolds(store.View(), m.name), budgetsOf(store), common), nil
 			for h := range m.core.open {
 				m.holds = append(m.holds, h)
 			}
 		},
 		"": func(rt *rapid.T) {
-			used := store.SpentBy(group).Total
+			used := money.SpentBy(store.View(), group).Total
 			for _, m := range members {
 				for h := range m.core.open {
 					used += h.amount
@@ -125,17 +127,17 @@ func checkGroupBudget(rt *rapid.T) {
 			}
 		}
 	}
-	a := common.allowanceOf(group, store)
-	if a.held != 0 || len(a.heldBy) != 0 || a.spend.Total != store.SpentBy(group).Total {
-		rt.Fatalf("left: held %d by %v, spent %+v, the store has %+v", a.held, a.heldBy, a.spend, store.SpentBy(group))
+	a := common.allowanceOf(group, budgetsOf(store))
+	if a.held != 0 || len(a.heldBy) != 0 || a.spend.Total != money.SpentBy(store.View(), group).Total {
+		rt.Fatalf("left: held %d by %v, spent %+v, the store has %+v", a.held, a.heldBy, a.spend, money.SpentBy(store.View(), group))
 	}
-	if _, err := store.CheckBooks(context.Background()); err != nil {
+	if _, err := money.CheckLedger(context.Background(), store); err != nil {
 		rt.Fatal(err)
 	}
 }
 
 // enrol makes the group, its members and their money.
-func enrol(rt *rapid.T, store *state.State, budget int64) ([]*member, state.Scope) {
+func enrol(rt *rapid.T, store *state.State, budget int64) ([]*member, budget.Scope) {
 	var all []*member
 	g, err := state.Do(context.Background(), store, func(tx *state.Tx) (state.Group, error) {
 		return tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Budget: budget}})
@@ -147,7 +149,7 @@ func enrol(rt *rapid.T, store *state.State, budget int64) ([]*member, state.Scop
 			})
 		}
 		if err == nil {
-			_, _, err = store.Post(context.Background(), name, []state.Posting{{Kind: state.Credit, Amount: 1_000_000}})
+			_, _, err = money.CommitPostings(context.Background(), store, name, []money.Posting{{Kind: money.Credit, Amount: 1_000_000}})
 		}
 		all = append(all, &member{name: name})
 	}
@@ -173,9 +175,9 @@ func (m *member) land(rt *rapid.T, store *state.State, fail bool) {
 		return
 	}
 	if fail {
-		m.core.posted(state.Account{}, nil, state.ErrUnavailable)
+		m.core.posted(money.Account{}, nil, state.ErrUnavailable)
 	} else {
-		account, results, err := store.Post(context.Background(), m.name, m.flying)
+		account, results, err := money.CommitPostings(context.Background(), store, m.name, m.flying)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"stagedoor/actors/kit"
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // message is any message that an account's actor accepts besides those of the library. The
@@ -82,7 +82,7 @@ func (m *charging) Reject(reason kit.Reason) {
 type releasing struct {
 	hold    *hold
 	reason  string
-	receipt *state.Receipt
+	receipt *money.Receipt
 }
 
 type adjusting struct {
@@ -122,8 +122,8 @@ func (r *reply) answer(err error) {
 // posted is the outcome of the batch in flight.
 type posted struct {
 	batch   []op
-	account state.Account
-	results []state.Posted
+	account money.Account
+	results []money.Posted
 	err     error
 }
 

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 )
 
 // TestThousandsOfHoldsOnOneBalance: callers who hold, extend, settle, release
@@ -39,7 +40,7 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 				if b := balance(t, c, fmt.Sprint(i)); b.Available() < 0 || b.Held < 0 {
 					t.Errorf("account %d is overdrawn: %+v", i, b)
 				}
-				if a := s.Account(fmt.Sprint(i)); a.Available() < 0 || a.Held < 0 {
+				if a := money.FindAccount(s.View(), fmt.Sprint(i)); a.Available() < 0 || a.Held < 0 {
 					t.Errorf("account %d is overdrawn on disk: %+v", i, a)
 				}
 				time.Sleep(time.Millisecond)
@@ -65,7 +66,7 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 				h, err := c.Hold(patience, ask)
 				cancel()
 				switch {
-				case errors.Is(err, state.ErrInsufficient):
+				case errors.Is(err, money.ErrInsufficient):
 					refused[i].Add(1)
 					continue
 				case errors.Is(err, context.Canceled):
@@ -79,7 +80,7 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 					time.Sleep(60 * time.Millisecond) // lives long enough to be journaled
 				}
 				if random.IntN(3) == 0 {
-					if err := h.Extend(ctx, random.Int64N(500)); err != nil && !errors.Is(err, state.ErrInsufficient) {
+					if err := h.Extend(ctx, random.Int64N(500)); err != nil && !errors.Is(err, money.ErrInsufficient) {
 						t.Error(err)
 					}
 				}
@@ -114,7 +115,7 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 	if err := sys.Stop(ctx); err != nil { // releases are journaled late
 		t.Error(err)
 	}
-	books, err := s.CheckBooks(ctx)
+	books, err := money.CheckLedger(ctx, s)
 	if err != nil || books.Open != 0 || books.Held != 0 {
 		t.Errorf("books: %+v, %v", books, err)
 	}
@@ -127,11 +128,11 @@ func TestThousandsOfHoldsOnOneBalance(t *testing.T) {
 func settled(tb testing.TB, c *ledger.Client, s *state.State, account string) {
 	tb.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if b := balance(tb, c, account); b.Held == 0 && len(s.Holds(account)) == 0 {
+		if b := balance(tb, c, account); b.Held == 0 && len(money.ListHolds(s.View(), account)) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("account %s: still held: %+v, %+v", account, balance(tb, c, account), s.Holds(account))
+			tb.Fatalf("account %s: still held: %+v, %+v", account, balance(tb, c, account), money.ListHolds(s.View(), account))
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -151,7 +152,7 @@ func TestParallelCallsCannotOverdraw(t *testing.T) {
 		wg.Go(func() {
 			if _, err := c.Hold(ctx, ledger.Ask{Account: "7", RequestID: fmt.Sprint("req_", i), Amount: 100, Durable: i%2 == 0}); err == nil {
 				granted.Add(1)
-			} else if !errors.Is(err, state.ErrInsufficient) {
+			} else if !errors.Is(err, money.ErrInsufficient) {
 				t.Error(err)
 			}
 		})

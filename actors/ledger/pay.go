@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // Payment adds money to an account or takes it out.
@@ -30,9 +31,9 @@ func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 	}
 	// The journal checks this again. The check here covers payments that are refused before
 	// they reach the journal.
-	if made, ok := c.store.View().Payment(p.Account, p.Once); ok {
+	if made, ok := money.FindPayment(c.store.View(), p.Account, p.Once); ok {
 		if made.Amount != p.Amount {
-			return false, state.ErrReused
+			return false, money.ErrReused
 		}
 		return true, nil
 	}
@@ -42,10 +43,9 @@ func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 			return err
 		})
 	}
-	_, results, err := c.store.Post(
-		ctx,
+	_, results, err := money.CommitPostings(ctx, c.store,
 		p.Account,
-		[]state.Posting{{Kind: state.Credit, Amount: p.Amount, Reason: p.Reason, Once: p.Once}},
+		[]money.Posting{{Kind: money.Credit, Amount: p.Amount, Reason: p.Reason, Once: p.Once}},
 	)
 	if err != nil {
 		return false, err

@@ -6,7 +6,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 // Prices of the image vendor's routes by rendering speed, in micro-dollars per
@@ -35,7 +35,7 @@ func Estimate(p *catalog.Price, promptTokens, maxTokens int64) int64 {
 	dearest := catalog.Price{Input: max(p.Input, p.CachedInput, p.CacheWrite), Output: max(p.Output, p.Reasoning)}
 	u := dialogue.NoUsage
 	u.InputTotal, u.OutputTotal = max(promptTokens, 0), max(maxTokens, 0)
-	return min(dearest.Tokens(u), state.MaxCredits)
+	return min(dearest.Tokens(u), budget.MaxCredits)
 }
 
 // Affordable returns how many output tokens amount pays for after promptTokens, or -1 if it
@@ -71,8 +71,8 @@ func Video(p *catalog.Price, length VideoLength) Bill {
 // multiply returns a*b, limited to the most credits that an account can have.
 func multiply(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi != 0 || lo > state.MaxCredits {
-		return state.MaxCredits
+	if hi != 0 || lo > budget.MaxCredits {
+		return budget.MaxCredits
 	}
 	return int64(lo)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // maxRecover bounds the postings of one command of Recover.
@@ -15,22 +16,22 @@ const maxRecover = 256
 // hold, or nothing. If keep is not nil, the holds for which it returns true stay open for
 // Resume. Recover must run before New and before requests are served. If it is killed itself,
 // no hold is ended twice, because the entry that ends a hold also deletes its row.
-func Recover(ctx context.Context, store *state.State, keep func(state.Hold) bool) (ended int, err error) {
-	byAccount := make(map[string][]state.Posting)
-	for _, h := range store.Holds("") {
+func Recover(ctx context.Context, store *state.State, keep func(money.Hold) bool) (ended int, err error) {
+	byAccount := make(map[string][]money.Posting)
+	for _, h := range money.ListHolds(store.View(), "") {
 		if keep != nil && keep(h) {
 			continue
 		}
-		p := state.Posting{Kind: state.Release, Hold: h.ID, Reason: ReasonCrash, Receipt: &h.Receipt}
+		p := money.Posting{Kind: money.Release, Hold: h.ID, Reason: ReasonCrash, Receipt: &h.Receipt}
 		if h.Progress > 0 {
-			p.Kind, p.Amount = state.Settle, h.Progress
+			p.Kind, p.Amount = money.Settle, h.Progress
 		}
 		byAccount[h.Account] = append(byAccount[h.Account], p)
 	}
 	for account, ps := range byAccount {
 		for len(ps) > 0 {
 			n := min(len(ps), maxRecover)
-			_, results, err := store.Post(ctx, account, ps[:n])
+			_, results, err := money.CommitPostings(ctx, store, account, ps[:n])
 			for _, r := range results {
 				err = errors.Join(err, r.Err)
 			}

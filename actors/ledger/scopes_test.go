@@ -6,52 +6,53 @@ import (
 	"testing"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // scopedBudgets give every key the budgets of its user and of one group.
-type scopedBudgets map[state.Scope]int64
+type scopedBudgets map[budget.Scope]int64
 
 func (scopedBudgets) KeyEra() uint64 { return 0 }
 
-func (scopedBudgets) BudgetScopes(key, account string) []state.Scope {
-	return []state.Scope{{ID: key}, {Kind: state.GroupScope, ID: "g"}}
+func (scopedBudgets) BudgetScopes(key, account string) []budget.Scope {
+	return []budget.Scope{{ID: key}, {Kind: budget.GroupScope, ID: "g"}}
 }
 
-func (b scopedBudgets) BudgetOf(s state.Scope) state.Budget { return state.Budget{Amount: b[s]} }
+func (b scopedBudgets) BudgetOf(s budget.Scope) budget.Budget { return budget.Budget{Amount: b[s]} }
 
-func (scopedBudgets) SpentBy(s state.Scope) state.KeySpend { return state.KeySpend{Key: s.Name()} }
+func (scopedBudgets) SpentBy(s budget.Scope) money.KeySpend { return money.KeySpend{Key: s.Name()} }
 
 // TestEveryBudgetOfAHoldCounts: of its key, its user and its group, which two accounts
 // share. A refusal by one leaves the others as they were.
 func TestEveryBudgetOfAHoldCounts(t *testing.T) {
 	budgets := scopedBudgets{
-		{ID: "k1"}:                        50,
-		{Kind: state.UserScope, ID: "a"}:  70,
-		{Kind: state.GroupScope, ID: "g"}: 100,
+		{ID: "k1"}:                         50,
+		{Kind: budget.UserScope, ID: "a"}:  70,
+		{Kind: budget.GroupScope, ID: "g"}: 100,
 	}
 	now, group := time.Now(), new(shared)
-	a := newCore(state.Account{ID: "a", Credits: 1000}, nil, budgets, group)
-	b := newCore(state.Account{ID: "b", Credits: 1000}, nil, budgets, group)
+	a := newCore(money.Account{ID: "a", Credits: 1000}, nil, budgets, group)
+	b := newCore(money.Account{ID: "b", Credits: 1000}, nil, budgets, group)
 	steps := []struct {
 		core    *core
 		key     string
 		amount  int64
-		refused state.ScopeKind // "none": granted
+		refused budget.ScopeKind // "none": granted
 	}{
-		{a, "k1", 51, state.KeyScope},
+		{a, "k1", 51, budget.KeyScope},
 		{a, "k1", 50, "none"},
-		{a, "k1", 1, state.KeyScope},
-		{a, "k2", 21, state.UserScope},
+		{a, "k1", 1, budget.KeyScope},
+		{a, "k2", 21, budget.UserScope},
 		{a, "k2", 20, "none"},
-		{b, "k3", 31, state.GroupScope},
+		{b, "k3", 31, budget.GroupScope},
 		{b, "k3", 30, "none"},
-		{b, "k3", 1, state.GroupScope},
+		{b, "k3", 1, budget.GroupScope},
 	}
 	var last *hold
 	for i, step := range steps {
-		h, err := step.core.beginHold(now, step.amount, state.Receipt{Request: fmt.Sprint(i), Key: step.key}, nil)
-		var over *state.BudgetError
+		h, err := step.core.beginHold(now, step.amount, money.Receipt{Request: fmt.Sprint(i), Key: step.key}, nil)
+		var over *budget.Error
 		switch {
 		case err == nil && step.refused == "none":
 			last = h

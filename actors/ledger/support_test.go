@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -49,7 +50,7 @@ func run(t *testing.T, body func(t *testing.T, c *ledger.Client, s *state.State,
 		c := start(t, sys, s)
 		body(t, c, s, store)
 		kittest.Pass(time.Second)
-		if _, err := s.CheckBooks(ctx); err != nil {
+		if _, err := money.CheckLedger(ctx, s); err != nil {
 			t.Error(err)
 		}
 		stop, cancel := context.WithTimeout(ctx, time.Minute)

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/money"
 	"stagedoor/state/share"
 )
 
@@ -28,7 +29,7 @@ type uncounted struct {
 	pid    *actor.PID
 
 	mu     sync.Mutex
-	rows   map[usageName]*state.UsageRow
+	rows   map[usageName]*money.UsageRow
 	places *share.Pool // of rows
 }
 
@@ -36,7 +37,7 @@ type usageName struct{ account, key, model string }
 
 // CountUsage counts a request without a hold. The row has no day. It does not wait. Requests
 // with a hold are counted when the hold is settled or released.
-func (c *Client) CountUsage(row state.UsageRow) {
+func (c *Client) CountUsage(row money.UsageRow) {
 	u := &c.uncounted
 	u.mu.Lock()
 	first := len(u.rows) == 0
@@ -51,27 +52,27 @@ func (c *Client) CountUsage(row state.UsageRow) {
 func (c *Client) UsageRows() *share.Pool { return c.uncounted.places }
 
 // add adds a row. u.mu must be held.
-func (u *uncounted) add(row *state.UsageRow) {
+func (u *uncounted) add(row *money.UsageRow) {
 	name := usageName{row.Account, row.Key, row.Model}
 	have := u.rows[name]
 	if have == nil && u.places.Take(name.account, 1) != nil {
-		name.model = state.OtherModels
+		name.model = money.OtherModels
 		if have = u.rows[name]; have == nil {
 			u.places.Adopt(name.account, 1) // its key has one such row at most
 		}
 	}
 	if have == nil {
-		have = &state.UsageRow{Account: name.account, Key: name.key, Model: name.model}
+		have = &money.UsageRow{Account: name.account, Key: name.key, Model: name.model}
 		u.rows[name] = have
 	}
 	have.Add(row)
 }
 
 // take returns all rows and forgets them.
-func (u *uncounted) take() []state.UsageRow {
+func (u *uncounted) take() []money.UsageRow {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	all := make([]state.UsageRow, 0, len(u.rows))
+	all := make([]money.UsageRow, 0, len(u.rows))
 	for _, row := range u.rows {
 		all = append(all, *row)
 		u.places.Give(row.Account, 1)
@@ -89,7 +90,7 @@ func (u *uncounted) write() error {
 	_, err := state.Do(
 		context.Background(),
 		u.client.store,
-		func(tx *state.Tx) (none, error) { return none{}, tx.CountUsage(rows) },
+		func(tx *state.Tx) (none, error) { return none{}, money.CountUsage(tx, rows) },
 	)
 	if err == nil {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/statetest"
 )
 
-func used(t *testing.T, s *state.State) (rows int, total state.UsageRow) {
+func used(t *testing.T, s *state.State) (rows int, total money.UsageRow) {
 	t.Helper()
-	all, err := s.Usage(
-		ctx,
-		state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel},
+	all, err := money.QueryUsage(ctx, s,
+		money.UsageQuery{From: time.Now(), To: time.Now(), Per: money.PerAccount | money.PerKey | money.PerModel},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
 		count := func() {
 			for i := range 1000 {
 				c.CountUsage(
-					state.UsageRow{
+					money.UsageRow{
 						Account:      "7",
 						Key:          "key_1",
 						Model:        fmt.Sprint("m", i%3),
@@ -67,7 +67,7 @@ func TestUsageWithoutAPriceIsCountedInBatches(t *testing.T) {
 func TestUsageIsBoundedInMemory(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
 		for i := range 5000 {
-			c.CountUsage(state.UsageRow{Account: "7", Key: "key_1", Model: fmt.Sprint("m", i), Requests: 1})
+			c.CountUsage(money.UsageRow{Account: "7", Key: "key_1", Model: fmt.Sprint("m", i), Requests: 1})
 		}
 		kittest.Pass(2 * time.Second)
 		if rows, total := used(t, s); rows > 501 || total.Requests != 5000 {
@@ -81,11 +81,11 @@ func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
 		store.Refuse(journal.ErrReadOnly) // so that the rows are gathered
 		for i := range 5000 {
 			c.CountUsage(
-				state.UsageRow{Account: "7", Key: fmt.Sprint("key_", i%9), Model: fmt.Sprint("m", i), Requests: 1},
+				money.UsageRow{Account: "7", Key: fmt.Sprint("key_", i%9), Model: fmt.Sprint("m", i), Requests: 1},
 			)
 		}
 		for i := range 100 {
-			c.CountUsage(state.UsageRow{Account: "8", Key: "key_ann", Model: fmt.Sprint("m", i), Requests: 1})
+			c.CountUsage(money.UsageRow{Account: "8", Key: "key_ann", Model: fmt.Sprint("m", i), Requests: 1})
 		}
 		kittest.Pass(2 * time.Second)
 		if own := c.UsageRows().Held("7"); own > 4096/2+9 {
@@ -93,9 +93,8 @@ func TestUsageOfOneAccountDoesNotTakeTheRowsOfOthers(t *testing.T) {
 		}
 		store.Refuse(nil)
 		kittest.Pass(2 * time.Second)
-		rows, err := s.Usage(
-			t.Context(),
-			state.UsageQuery{Account: "8", From: s.Now(), To: s.Now(), Per: state.PerModel},
+		rows, err := money.QueryUsage(t.Context(), s,
+			money.UsageQuery{Account: "8", From: s.Now(), To: s.Now(), Per: money.PerModel},
 		)
 		if err != nil || len(rows) != 100 {
 			t.Errorf("the other account has %d rows (%v), want one for each of 100 models", len(rows), err)
@@ -110,7 +109,7 @@ func TestUsageIsWrittenWhenTheLedgerStops(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, sys *kit.System) {
 		s := open(t, journal.NewMemory())
 		defer s.Close()
-		start(t, sys, s).CountUsage(state.UsageRow{Account: "7", Key: "key_1", Model: "m", Requests: 1})
+		start(t, sys, s).CountUsage(money.UsageRow{Account: "7", Key: "key_1", Model: "m", Requests: 1})
 		stop, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if err := sys.Stop(stop); err != nil {

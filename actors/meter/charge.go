@@ -9,7 +9,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/telemetry"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // patience bounds a settlement, which no context can cancel.
@@ -64,7 +64,7 @@ func (c *charge) settle(
 	ctx context.Context,
 	bill ledger.Bill,
 	end ledger.End,
-	receipt *state.Receipt,
+	receipt *money.Receipt,
 	lost bool,
 ) *dialogue.Error {
 	receipt.Usage, receipt.Prices, receipt.Flags = bill.Usage, bill.Prices, bill.Flags
@@ -98,7 +98,7 @@ func (c *charge) settle(
 }
 
 // release returns the whole hold.
-func (c *charge) release(ctx context.Context, reason string, receipt *state.Receipt) {
+func (c *charge) release(ctx context.Context, reason string, receipt *money.Receipt) {
 	c.ended = true
 	_, span := telemetry.Start(ctx, telemetry.SpanSettle)
 	c.hold.Release(reason, receipt)

@@ -9,7 +9,8 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/providers/tokens"
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // PictureRequest describes an image request to its meter.
@@ -67,8 +68,8 @@ func (p *Picture) Begin(ctx context.Context, c *catalog.Candidate) *dialogue.Err
 }
 
 func saturating(a, b int64) int64 {
-	if a > state.MaxCredits-min(b, state.MaxCredits) {
-		return state.MaxCredits
+	if a > budget.MaxCredits-min(b, budget.MaxCredits) {
+		return budget.MaxCredits
 	}
 	return a + b
 }
@@ -108,7 +109,7 @@ func (p *Picture) End(ctx context.Context, o *images.Outcome) *dialogue.Error {
 		return nil
 	}
 	end := endOf(o)
-	return p.settle(ctx, p.bill(o, end), end, &state.Receipt{Model: p.request.Picture.Model, Upstream: o.Model,
+	return p.settle(ctx, p.bill(o, end), end, &money.Receipt{Model: p.request.Picture.Model, Upstream: o.Model,
 		Provider: o.Provider, Attempts: o.Attempts}, o.Err != nil)
 }
 

@@ -10,7 +10,8 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/upstream"
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 const (
@@ -121,8 +122,8 @@ func (t *Text) outputTokens(c *catalog.Candidate) (now, all int64) {
 }
 
 func times(a, n int64) int64 {
-	if n > 0 && a > state.MaxCredits/n {
-		return state.MaxCredits
+	if n > 0 && a > budget.MaxCredits/n {
+		return budget.MaxCredits
 	}
 	return a * n
 }
@@ -202,7 +203,7 @@ func (t *Text) End(ctx context.Context, o *text.Outcome) *dialogue.Error {
 		ledger.Work{Price: t.price, End: end, Accepted: o.Accepted, Reported: o.Usage, Counted: t.counted(o),
 			MostOutput: t.most, Exact: t.exact},
 	)
-	return t.settle(ctx, bill, end, &state.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider,
+	return t.settle(ctx, bill, end, &money.Receipt{Model: t.request.Model, Upstream: o.Model, Provider: o.Provider,
 		Attempts: o.Attempts}, o.Err != nil)
 }
 

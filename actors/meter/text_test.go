@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -73,7 +74,7 @@ func (f *fixture) spent() int64 {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return f.state.Account("7").Spent
+	return money.FindAccount(f.state.View(), "7").Spent
 }
 
 // candidate is a model of 8192 tokens at most that costs a micro-dollar for a
@@ -171,7 +172,7 @@ func TestFallbackIsHeldFor(t *testing.T) {
 		t.Errorf("spent %d, want 200", spent)
 	}
 	if _, err := f.meter(nil).Begin(ctx, candidate(t, 100), 1); err == nil || err.Status != 429 ||
-		!errors.Is(err, state.ErrInsufficient) {
+		!errors.Is(err, money.ErrInsufficient) {
 		t.Errorf("got %v, want a 429", err)
 	}
 }
@@ -186,8 +187,8 @@ func TestFreeCandidateCostsNothing(t *testing.T) {
 	m = f.meter(nil)
 	begin(t, m, candidate(t, 5)) // fails, and a free one answers
 	begin(t, m, candidate(t, 0))
-	if err := m.End(ctx, outcome(50)); err != nil || f.held() != 0 || f.state.Account("7").Spent != 0 {
-		t.Errorf("held %d, spent %d, %v", f.held(), f.state.Account("7").Spent, err)
+	if err := m.End(ctx, outcome(50)); err != nil || f.held() != 0 || money.FindAccount(f.state.View(), "7").Spent != 0 {
+		t.Errorf("held %d, spent %d, %v", f.held(), money.FindAccount(f.state.View(), "7").Spent, err)
 	}
 }
 
@@ -217,10 +218,10 @@ func TestProgressExtendsAndEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.spent()
-	if a := f.state.Account("7"); a.Spent != 40_000 || a.Held != 0 {
+	if a := money.FindAccount(f.state.View(), "7"); a.Spent != 40_000 || a.Held != 0 {
 		t.Errorf("got %+v", a)
 	}
-	r, err := f.state.Receipts(ctx, "7", "req_1")
+	r, err := money.Receipts(ctx, f.state, "7", "req_1")
 	if err != nil || len(r) != 1 || r[0].Reason != "balance_exhausted" {
 		t.Errorf("got %+v, %v", r, err)
 	}
@@ -247,11 +248,11 @@ func TestLongStreamNotesItsProgress(t *testing.T) {
 	noted := func(want int64) {
 		t.Helper()
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-			if h := f.state.Holds("7"); len(h) == 1 && h[0].Progress == want {
+			if h := money.ListHolds(f.state.View(), "7"); len(h) == 1 && h[0].Progress == want {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("got %+v, want progress %d", f.state.Holds("7"), want)
+				t.Fatalf("got %+v, want progress %d", money.ListHolds(f.state.View(), "7"), want)
 			}
 		}
 	}
@@ -279,8 +280,8 @@ func TestSettlementsOfTextDoNotWaitForTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if f.held() != 600 || f.state.Account("7").Spent != 0 {
-		t.Errorf("held %d, spent %d, want the charge held", f.held(), f.state.Account("7").Spent)
+	if f.held() != 600 || money.FindAccount(f.state.View(), "7").Spent != 0 {
+		t.Errorf("held %d, spent %d, want the charge held", f.held(), money.FindAccount(f.state.View(), "7").Spent)
 	}
 	f.store.Refuse(nil)
 	if spent := f.spent(); spent != 600 || f.held() != 0 {

@@ -20,6 +20,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -325,12 +326,11 @@ func TestAHouseThatCannotStartLeavesNothing(t *testing.T) {
 		}
 		defer store.Close()
 		// What an earlier process left is to be settled, and cannot be.
-		_, _, err = store.Post(
-			t.Context(),
+		_, _, err = money.CommitPostings(t.Context(), store,
 			"a",
-			[]state.Posting{
-				{Kind: state.Credit, Amount: 9},
-				{Kind: state.Begin, Amount: 5, Receipt: &state.Receipt{Request: "r"}},
+			[]money.Posting{
+				{Kind: money.Credit, Amount: 9},
+				{Kind: money.Begin, Amount: 5, Receipt: &money.Receipt{Request: "r"}},
 			},
 		)
 		if err != nil {

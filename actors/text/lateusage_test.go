@@ -17,6 +17,7 @@ import (
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 )
 
@@ -54,18 +55,18 @@ func (a account) charge(o *text.Request) *text.Request {
 
 // settled returns the receipt of a request that is over. It is an error if anything is still
 // held, or if the request was not settled exactly once.
-func (a account) settled(id string) (state.Receipt, error) {
-	receipts, err := a.state.Receipts(context.Background(), "7", id)
+func (a account) settled(id string) (money.Receipt, error) {
+	receipts, err := money.Receipts(context.Background(), a.state, "7", id)
 	if err != nil || len(receipts) != 1 {
-		return state.Receipt{}, fmt.Errorf("%d receipts: %+v, %w", len(receipts), receipts, err)
+		return money.Receipt{}, fmt.Errorf("%d receipts: %+v, %w", len(receipts), receipts, err)
 	}
 	if b, err := a.Balance(context.Background(), "7"); err != nil || b.Held != 0 {
-		return state.Receipt{}, fmt.Errorf("balance %+v, %w", b, err)
+		return money.Receipt{}, fmt.Errorf("balance %+v, %w", b, err)
 	}
 	return receipts[0], nil
 }
 
-func (a account) receipt(t testing.TB, id string) state.Receipt {
+func (a account) receipt(t testing.TB, id string) money.Receipt {
 	t.Helper()
 	r, err := a.settled(id)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 // TestAUserCreatesNoKeyBeyondTheCeilings: the user's own and the group's. An operator may create any, because the
@@ -78,7 +79,7 @@ func TestAUserCreatesNoKeyBeyondTheCeilings(t *testing.T) {
 func TestAnUpdateOfACeilingChangesOnlyTheFieldsItNames(t *testing.T) {
 	b := newBench(t, tokens.Config{})
 	chat, models, no := []string{"chat"}, []string{"gpt-*"}, false
-	amount, month := int64(70), state.WindowMonth
+	amount, month := int64(70), budget.WindowMonth
 	all := tokens.CeilingChange{
 		Scopes:     &chat,
 		Models:     &models,

@@ -9,6 +9,7 @@ import (
 
 	shapes "stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 const (
@@ -26,8 +27,8 @@ type NewKey struct {
 	Scopes []string // nil means all
 	Models []string // globs of model names; nil means all
 	Limits state.Limits
-	Budget int64        // micro-dollars; 0 means no budget
-	Window state.Window // of the budget
+	Budget int64         // micro-dollars; 0 means no budget
+	Window budget.Window // of the budget
 	// AllowIPs are the networks from which the key may be used; nil means all.
 	AllowIPs []netip.Prefix
 	Expires  time.Time // zero means never
@@ -48,7 +49,7 @@ func (n *NewKey) check() error {
 	if n.Limits.RPM < 0 || n.Limits.TPM < 0 || n.Limits.Concurrency < 0 {
 		return &FieldError{"limits", "must not be negative"}
 	}
-	if n.Budget < 0 || n.Budget > state.MaxCredits {
+	if n.Budget < 0 || n.Budget > budget.MaxCredits {
 		return &FieldError{"budget", "must be between 0 and 1000000000 dollars"}
 	}
 	if !n.Window.Known() {

@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 func TestKeysAreTheirUsersOwn(t *testing.T) {
@@ -107,30 +108,30 @@ func TestAUsersKeysAreBounded(t *testing.T) {
 
 func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
 	b := newBench(t, tokens.Config{})
-	budget, month := int64(7_000_000), state.WindowMonth
+	amount, month := int64(7_000_000), budget.WindowMonth
 	rpm, tpm, slots := int64(60), int64(1000), int64(4)
 	_, k, err := b.IssueKey(
 		ctx,
 		b.user.Username,
 		tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &rpm, TPM: &tpm, Concurrency: &slots},
-			Budget: tokens.BudgetChange{Amount: &budget, Window: &month}},
+			Budget: tokens.BudgetChange{Amount: &amount, Window: &month}},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	five, zero, day := int64(5), int64(0), state.WindowDay
+	five, zero, day := int64(5), int64(0), budget.WindowDay
 	for _, step := range []struct {
 		name   string
 		change tokens.KeyChange
 		limits state.Limits
-		budget state.Budget
+		budget budget.Budget
 	}{
-		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}}, state.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, state.Budget{Amount: 7_000_000, Window: month}},
-		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{Amount: 7_000_000, Window: month}},
-		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{Amount: 5, Window: month}},
-		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{Amount: 5, Window: day}},
-		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{}},
-		{"nothing", tokens.KeyChange{}, state.Limits{RPM: 5, Concurrency: 4}, state.Budget{}},
+		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}}, state.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
+		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
+		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: month}},
+		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: day}},
+		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
+		{"nothing", tokens.KeyChange{}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
 	} {
 		got, err := b.UpdateKey(ctx, k.ID, step.change)
 		if err != nil || got.Limits != step.limits || got.Limit() != step.budget || got.Name != k.Name || !got.Enabled {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 // UserChange is an update of a user. A nil field stays unchanged.
@@ -99,12 +100,12 @@ func (l *LimitsChange) apply(to *state.Limits) {
 // budget with its window.
 type BudgetChange struct {
 	Amount *int64 // micro-dollars
-	Window *state.Window
+	Window *budget.Window
 }
 
 func (b *BudgetChange) check() error {
 	switch {
-	case b.Amount != nil && (*b.Amount < 0 || *b.Amount > state.MaxCredits):
+	case b.Amount != nil && (*b.Amount < 0 || *b.Amount > budget.MaxCredits):
 		return &FieldError{"budget", "must be between 0 and 1000000000 dollars"}
 	case b.Window != nil && !b.Window.Known():
 		return &FieldError{"budget", "must have the window total, day or month"}
@@ -113,14 +114,14 @@ func (b *BudgetChange) check() error {
 }
 
 // apply returns a FieldError if the change names a window without an amount to which it could apply.
-func (b *BudgetChange) apply(to state.Budget) (state.Budget, error) {
+func (b *BudgetChange) apply(to budget.Budget) (budget.Budget, error) {
 	set(&to.Amount, b.Amount)
 	set(&to.Window, b.Window)
 	if to.Amount == 0 {
 		if b.Window != nil && b.Amount == nil {
 			return to, &FieldError{"budget", "must have an amount: there is none yet to which the window could apply"}
 		}
-		return state.Budget{}, nil
+		return budget.Budget{}, nil
 	}
 	return to, nil
 }

@@ -23,6 +23,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/money"
 	"stagedoor/state/share"
 )
 
@@ -107,8 +108,8 @@ func New(o Options) (*Service, error) {
 }
 
 // Keeps returns a function for ledger.Recover that reports whether a hold belongs to a job that has not ended.
-func Keeps(s *state.State) func(state.Hold) bool {
-	return func(h state.Hold) bool {
+func Keeps(s *state.State) func(money.Hold) bool {
+	return func(h money.Hold) bool {
 		v, ok := s.View().AnyVideo(h.Receipt.Request)
 		return ok && !v.Final() && v.Account == h.Account
 	}

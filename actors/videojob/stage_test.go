@@ -23,6 +23,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
 )
@@ -298,7 +299,7 @@ func (p *process) books(charged int64) {
 	if err != nil || b.Spent != charged || b.Held != 0 {
 		p.t.Errorf("spent %d, held %d, want %d and none; %v", b.Spent, b.Held, charged, err)
 	}
-	if held := p.state.Holds(""); len(held) != 0 {
+	if held := money.ListHolds(p.state.View(), ""); len(held) != 0 {
 		p.t.Errorf("open holds: %+v", held)
 	}
 }

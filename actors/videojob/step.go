@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/money"
 )
 
 // Limits of the times that a step waits.
@@ -283,7 +284,7 @@ func (s *step) settle(ctx context.Context) {
 func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	v := &s.video
 	if v.Account == "" {
-		row := state.UsageRow{Account: v.Owner.Account(), Key: v.Key, Model: v.Model, Requests: 1}
+		row := money.UsageRow{Account: v.Owner.Account(), Key: v.Key, Model: v.Model, Requests: 1}
 		if v.Error == nil {
 			row.Seconds = ledger.Video(nil, lengthOf(v)).Usage.Seconds
 		}
@@ -303,7 +304,7 @@ func (s *step) pay(ctx context.Context) (cost int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	receipt := &state.Receipt{Model: v.Model, Upstream: v.UpstreamModel, Provider: v.Provider, Attempts: v.Attempts}
+	receipt := &money.Receipt{Model: v.Model, Upstream: v.UpstreamModel, Provider: v.Provider, Attempts: v.Attempts}
 	if v.Error != nil {
 		hold.Release(ledger.Failed.String(), receipt)
 		return 0, nil

@@ -18,6 +18,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/share"
 )
 
@@ -50,7 +51,7 @@ func TestAVideoIsMadeAndPaid(t *testing.T) {
 			t.Errorf("ended as %+v after %d changes", last, seen)
 		}
 		p.books(4 * second)
-		r, err := p.state.Receipts(t.Context(), "7", v.ID)
+		r, err := money.Receipts(t.Context(), p.state, "7", v.ID)
 		if err != nil || len(r) != 1 || r[0].Charged != 4*second || r[0].Usage.Seconds != 4 ||
 			r[0].Provider != "vendor" {
 			t.Errorf("receipts %+v, %v", r, err)
@@ -80,7 +81,7 @@ func TestAVideoIsPaidAsItsProviderReportsIt(t *testing.T) {
 			if v.Phase != state.VideoCompleted || v.Cost != want.seconds*second {
 				t.Errorf("%d s reported: got %+v", reported, v)
 			}
-			r, err := p.state.Receipts(t.Context(), "7", v.ID)
+			r, err := money.Receipts(t.Context(), p.state, "7", v.ID)
 			if err != nil || len(r) != 1 || r[0].Charged != want.seconds*second || r[0].Usage.Seconds != want.seconds ||
 				strings.Contains(strings.Join(r[0].Flags, " "), ledger.FlagAbsurd) != (want.flags != "") {
 				t.Errorf("%d s reported: got the receipts %+v, %v", reported, r, err)

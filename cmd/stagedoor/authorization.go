@@ -14,6 +14,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/portal"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // lifetimes are those of the configuration; the specification has the others.
@@ -80,12 +81,12 @@ type accounts struct{ state *state.State }
 
 // Balance implements oauth.Accounts.
 func (a accounts) Balance(account string) (credits, spent, held int64) {
-	b := a.state.Account(account)
+	b := money.FindAccount(a.state.View(), account)
 	return b.Credits, b.Spent, b.Held
 }
 
 // Redeem implements oauth.Redeemer.
 func (a accounts) Redeem(ctx context.Context, account, code string) (amount int64, err error) {
-	_, redeemed, err := a.state.Redeem(ctx, account, code)
+	_, redeemed, err := money.Redeem(ctx, a.state, account, code)
 	return redeemed.Amount, err
 }

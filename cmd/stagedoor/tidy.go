@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"stagedoor/state/money"
 )
 
 const (
@@ -36,7 +38,7 @@ func keepTidy(ctx context.Context, g *gateway) {
 		if err != nil && ctx.Err() == nil {
 			g.logger.Warn("what has expired was not removed", "cause", err)
 		}
-		err = tidy(ctx, busy, func() (int, error) { return g.state.Pack(ctx, tidyBatch) })
+		err = tidy(ctx, busy, func() (int, error) { return money.Pack(ctx, g.state, tidyBatch) })
 		if err != nil && ctx.Err() == nil {
 			g.logger.Warn("ledger entries were not packed", "cause", err)
 		}
@@ -45,7 +47,7 @@ func keepTidy(ctx context.Context, g *gateway) {
 			continue
 		}
 		before := g.state.Now().Add(-keep)
-		err = tidy(ctx, busy, func() (int, error) { return g.state.Fold(ctx, before, tidyBatch) })
+		err = tidy(ctx, busy, func() (int, error) { return money.Fold(ctx, g.state, before, tidyBatch) })
 		if err != nil && ctx.Err() == nil {
 			g.logger.Warn("old ledger entries were not folded", "cause", err)
 		}

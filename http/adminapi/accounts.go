@@ -5,7 +5,8 @@ import (
 
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 var accountRoutes = []route{
@@ -19,7 +20,7 @@ var accountRoutes = []route{
 }
 
 func (c *call) listAccounts() (any, error) {
-	some, err := page(c, c.State.Accounts(), func(a *state.Account) string { return a.ID })
+	some, err := page(c, money.ListAccounts(c.State.View()), func(a *money.Account) string { return a.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (c *call) owner() (string, error) {
 	if u, err := c.Registry.UserByName(name); err == nil {
 		return u.Username, nil
 	}
-	if c.State.Account(name).Last == 0 {
+	if money.FindAccount(c.State.View(), name).Last == 0 {
 		return "", notFound("account", "there is no such user, and no money ever moved on an account of this name")
 	}
 	return name, nil
@@ -100,7 +101,7 @@ func (p *Payment) check() error {
 	switch {
 	case p.Amount == 0:
 		return dialogue.Invalid("amount", "must be micro-dollars, and not 0")
-	case p.Amount > state.MaxCredits || p.Amount < -state.MaxCredits:
+	case p.Amount > budget.MaxCredits || p.Amount < -budget.MaxCredits:
 		return dialogue.Invalid("amount", "must be at most 1000000000 dollars")
 	case len(p.Reason) > maxReason || !plain(p.Reason):
 		return dialogue.Invalid("reason", "must be at most 200 bytes without control characters")

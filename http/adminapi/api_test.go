@@ -28,6 +28,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 )
 
@@ -197,8 +198,8 @@ func (b *bench) spend(account, key, request, model string, amount int64) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	err = h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished", Receipt: &state.Receipt{Model: model, Provider: "p",
-		Prices: []state.PriceRow{{What: "input", Quantity: 1, Price: amount, Per: 1}}, Usage: state.ReceiptUsage{Input: 10, Output: 5}}})
+	err = h.Settle(ctx, ledger.Settlement{Amount: amount, Reason: "finished", Receipt: &money.Receipt{Model: model, Provider: "p",
+		Prices: []money.PriceRow{{What: "input", Quantity: 1, Price: amount, Per: 1}}, Usage: money.ReceiptUsage{Input: 10, Output: 5}}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 var codeRoutes = []route{
 	{method: "GET", path: "/redeem-codes", name: "listRedeemCodes", group: "redeem codes", summary: "List redeem codes, oldest first", out: List[Code]{},
-		query: []param{{name: "state", doc: "only those", enum: state.RedeemStates()}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listCodes},
+		query: []param{{name: "state", doc: "only those", enum: money.RedeemStates()}, limitParam, afterParam}, status: http.StatusOK, serve: (*call).listCodes},
 	{method: "POST", path: "/redeem-codes", name: "mintRedeemCodes", group: "redeem codes", summary: "Mint redeem codes; they are shown once", in: NewCodes{},
 		out: MintedCodes{}, status: http.StatusCreated, serve: (*call).mintCodes},
 	{method: "DELETE", path: "/redeem-codes/{id}", name: "cancelRedeemCode", group: "redeem codes", summary: "Cancel a code that nobody has used", out: Code{},
 		status: http.StatusOK, serve: (*call).cancelCode},
 }
 
-func (c *call) code(r *state.RedeemCode) Code {
+func (c *call) code(r *money.RedeemCode) Code {
 	return Code{ID: r.ID, Hint: r.Hint, Amount: r.Amount, State: r.State(c.State.View().Now()), MintedBy: r.MintedBy, Created: r.Created,
 		Expires: moment(r.Expires), UsedBy: r.UsedBy, Used: moment(r.Used), Cancelled: moment(r.Cancelled)}
 }
 
 func (c *call) listCodes() (any, error) {
 	want := c.query.Get("state")
-	all := c.State.RedeemCodes()
+	all := money.ListRedeemCodes(c.State.View())
 	if want != "" {
 		now := c.State.View().Now()
 		kept := all[:0:0]
@@ -35,7 +36,7 @@ func (c *call) listCodes() (any, error) {
 		}
 		all = kept
 	}
-	some, err := page(c, all, func(r *state.RedeemCode) string { return r.ID })
+	some, err := page(c, all, func(r *money.RedeemCode) string { return r.ID })
 	return List[Code]{Data: each(some.Data, c.code), Next: some.Next}, err
 }
 
@@ -53,7 +54,7 @@ func (c *call) mintCodes() (any, error) {
 	switch {
 	case in.Count < 0 || in.Count > 1000:
 		return nil, dialogue.Invalid("count", "must be between 1 and 1000")
-	case in.Amount <= 0 || in.Amount > state.MaxCredits:
+	case in.Amount <= 0 || in.Amount > budget.MaxCredits:
 		return nil, dialogue.Invalid("amount", "must be micro-dollars above 0, at most 1000000000 dollars")
 	case in.Expires != nil && !in.Expires.After(c.State.View().Now()):
 		return nil, dialogue.Invalid("expires", "must be in the future")
@@ -74,7 +75,7 @@ func (c *call) mintCodes() (any, error) {
 }
 
 func (c *call) cancelCode() (any, error) {
-	r, err := c.State.CancelRedeemCode(c.r.Context(), c.r.PathValue("id"))
+	r, err := money.CancelRedeemCode(c.r.Context(), c.State, c.r.PathValue("id"))
 	if err != nil {
 		return nil, about(err, "id", "there is no such redeem code")
 	}

@@ -9,6 +9,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/share"
 )
 
@@ -43,11 +44,11 @@ func told(err error) error {
 		return conflict("", "too_many", err.Error())
 	case errors.Is(err, tokens.ErrHasMembers):
 		return conflict("id", "has_members", tokens.ErrHasMembers.Description)
-	case errors.Is(err, state.ErrInsufficient):
+	case errors.Is(err, money.ErrInsufficient):
 		return conflict("amount", "insufficient_balance", "amount: is more than the account has available")
-	case errors.Is(err, state.ErrReused):
+	case errors.Is(err, money.ErrReused):
 		return conflict("id", "idempotency_key_reused", "id: was used for a payment of another amount")
-	case errors.Is(err, state.ErrRedeemed):
+	case errors.Is(err, money.ErrRedeemed):
 		return conflict("id", "already_used", "the code was used already")
 	case errors.Is(err, state.ErrTooLarge):
 		return dialogue.BadRequest("too_large",

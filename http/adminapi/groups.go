@@ -8,6 +8,8 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 var groupRoutes = []route{
@@ -46,10 +48,10 @@ func ceilingOf(c *state.Ceiling) Ceiling {
 	return Ceiling{Scopes: list(c.Scopes), Models: list(c.Models), Budget: budgetOf(c.Limit()), CreateKeys: !c.NoKeys}
 }
 
-func spentBy(v state.View, scope state.Scope) Spent {
-	now, s := v.Now(), v.SpentBy(scope)
+func spentBy(v state.View, scope budget.Scope) Spent {
+	now, s := v.Now(), money.SpentBy(v, scope)
 	return Spent{Requests: s.Requests, Total: s.Total,
-		Day: s.In(state.WindowDay, now), Month: s.In(state.WindowMonth, now)}
+		Day: s.In(budget.WindowDay, now), Month: s.In(budget.WindowMonth, now)}
 }
 
 // ceilingChange reads null as no ceiling.

@@ -8,6 +8,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 var keyRoutes = []route{
@@ -30,7 +31,7 @@ func (c *call) key(k *state.Key) Key {
 	now := v.Now()
 	return Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled, DisabledBy: disabledBy(k),
 		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
-		Spent:    spentBy(v, state.Scope{Kind: state.KeyScope, ID: k.ID}),
+		Spent:    spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
 		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
 		Created:  k.Created, Expires: moment(k.Expires), Revoked: moment(k.Revoked)}
 }
@@ -54,7 +55,7 @@ func list(set []string) *[]string {
 	return &set
 }
 
-func budgetOf(b state.Budget) *Budget {
+func budgetOf(b budget.Budget) *Budget {
 	if b.Amount == 0 {
 		return nil
 	}
@@ -120,7 +121,7 @@ func budgetChange(o Optional[BudgetChange]) (tokens.BudgetChange, error) {
 	case b.Amount != nil && *b.Amount <= 0:
 		return tokens.BudgetChange{}, dialogue.Invalid("budget.amount", "must be above 0, or budget null for none")
 	default:
-		return tokens.BudgetChange{Amount: b.Amount, Window: (*state.Window)(b.Window)}, nil
+		return tokens.BudgetChange{Amount: b.Amount, Window: (*budget.Window)(b.Window)}, nil
 	}
 }
 

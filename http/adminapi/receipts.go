@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 var receiptRoutes = []route{
@@ -17,9 +17,9 @@ var receiptRoutes = []route{
 		summary: "Get the receipts of a request id: clients may give one to several requests", out: List[Receipt]{}, status: http.StatusOK, serve: (*call).getReceipts},
 }
 
-func receiptOf(r *state.Receipt) Receipt {
+func receiptOf(r *money.Receipt) Receipt {
 	return Receipt{Request: r.Request, Account: r.Account, Key: r.Key, Model: r.Model, Upstream: r.Upstream, Provider: r.Provider, Attempts: r.Attempts,
-		Usage: ReceiptUsage(r.Usage), Prices: each(r.Prices, func(p *state.PriceRow) PriceRow { return PriceRow(*p) }),
+		Usage: ReceiptUsage(r.Usage), Prices: each(r.Prices, func(p *money.PriceRow) PriceRow { return PriceRow(*p) }),
 		Held: r.Held, Charged: r.Charged, Reason: r.Reason, Flags: append([]string{}, r.Flags...), Began: r.Began, Ended: r.Ended}
 }
 
@@ -40,7 +40,7 @@ func (c *call) listReceipts() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := c.State.ReceiptList(c.r.Context(), state.ReceiptQuery{Account: c.query.Get("user"), Key: c.query.Get("key"),
+	found, next, err := money.ListReceipts(c.r.Context(), c.State, money.ReceiptQuery{Account: c.query.Get("user"), Key: c.query.Get("key"),
 		From: from, To: to, Before: uint64(before), Limit: limit})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *call) listReceipts() (any, error) {
 }
 
 func (c *call) getReceipts() (any, error) {
-	found, err := c.State.RequestReceipts(c.r.Context(), c.r.PathValue("request_id"))
+	found, err := money.RequestReceipts(c.r.Context(), c.State, c.r.PathValue("request_id"))
 	if err != nil {
 		return nil, about(err, "request_id", "there is no receipt for this request id")
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 var usageRoutes = []route{
@@ -18,13 +18,13 @@ var usageRoutes = []route{
 		status: http.StatusOK, serve: (*call).getUsage},
 }
 
-var distinctions = map[string]state.Per{"day": state.PerDay, "user": state.PerAccount, "key": state.PerKey, "model": state.PerModel}
+var distinctions = map[string]money.Per{"day": money.PerDay, "user": money.PerAccount, "key": money.PerKey, "model": money.PerModel}
 
-func per(text string) (state.Per, error) {
+func per(text string) (money.Per, error) {
 	if text == "" {
-		return state.PerDay | state.PerModel, nil
+		return money.PerDay | money.PerModel, nil
 	}
-	var p state.Per
+	var p money.Per
 	for word := range strings.SplitSeq(text, ",") {
 		d, ok := distinctions[word]
 		if !ok {
@@ -57,16 +57,16 @@ func (c *call) getUsage() (any, error) {
 	if !given {
 		from = to.AddDate(0, 0, 1-usageDays)
 	}
-	if from.After(to) || to.Sub(from) > (state.MaxUsageDays-1)*24*time.Hour {
-		return nil, dialogue.Invalid("from", fmt.Sprintf("must not be after to, nor more than %d days before it", state.MaxUsageDays-1))
+	if from.After(to) || to.Sub(from) > (money.MaxUsageDays-1)*24*time.Hour {
+		return nil, dialogue.Invalid("from", fmt.Sprintf("must not be after to, nor more than %d days before it", money.MaxUsageDays-1))
 	}
-	rows, err := c.State.Usage(c.r.Context(), state.UsageQuery{Account: c.query.Get("user"), Key: c.query.Get("key"), Model: c.query.Get("model"),
+	rows, err := money.QueryUsage(c.r.Context(), c.State, money.UsageQuery{Account: c.query.Get("user"), Key: c.query.Get("key"), Model: c.query.Get("model"),
 		From: from, To: to, Per: p})
 	if err != nil {
 		return nil, err
 	}
 	out := Usage{From: from.UTC().Format(time.DateOnly), To: to.UTC().Format(time.DateOnly), Data: []UsageRow{}}
-	var total state.UsageRow
+	var total money.UsageRow
 	for i := range rows {
 		u := &rows[i]
 		total.Add(u)
@@ -76,7 +76,7 @@ func (c *call) getUsage() (any, error) {
 	return out, nil
 }
 
-func usageSum(u *state.UsageRow) UsageSum {
+func usageSum(u *money.UsageRow) UsageSum {
 	return UsageSum{Requests: u.Requests, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, OutputTokens: u.OutputTokens,
 		Images: u.Images, Seconds: u.Seconds, Amount: u.Amount}
 }

@@ -8,7 +8,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 var userRoutes = []route{
@@ -32,7 +32,7 @@ func (c *call) user(u tokens.User) (User, error) {
 	v := c.State.View()
 	kept, _ := v.User(u.ID)
 	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix(), Balance: b,
-		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, state.Scope{Kind: state.UserScope, ID: u.Username})}
+		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username})}
 	if g, ok := v.Group(kept.Group); ok {
 		out.Group = &GroupName{ID: g.ID, Name: g.Name}
 	}

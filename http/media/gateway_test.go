@@ -32,6 +32,7 @@ import (
 	"stagedoor/state"
 	"stagedoor/state/blobs"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
 )
@@ -261,7 +262,7 @@ func (g *gateway) spent() int64 {
 	g.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		b, err := g.runtime.Ledger().Balance(context.Background(), "7")
-		if err == nil && b.Held == 0 && len(g.state.Holds("")) == 0 {
+		if err == nil && b.Held == 0 && len(money.ListHolds(g.state.View(), "")) == 0 {
 			return b.Spent
 		}
 		if time.Now().After(deadline) {

@@ -21,6 +21,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // requestContext is the state of one request for pictures or videos in its handler. Its checks run in the
@@ -149,7 +150,7 @@ func (rc *requestContext) count(out *images.Outcome) {
 	}
 	tokens := out.Usage.Tokens()
 	rc.handlers.Ledger.CountUsage(
-		state.UsageRow{
+		money.UsageRow{
 			Account:  state.AccountOf(&rc.key),
 			Key:      rc.key.ID,
 			Model:    rc.request.Model,

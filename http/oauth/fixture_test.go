@@ -23,6 +23,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
@@ -82,7 +83,7 @@ func (c *codes) Redeem(_ context.Context, account, code string) (int64, error) {
 	case !ok:
 		return 0, state.ErrNotFound
 	case c.credited[code] != "":
-		return 0, state.ErrRedeemed
+		return 0, money.ErrRedeemed
 	default:
 		c.credited[code] = account
 		return amount, nil

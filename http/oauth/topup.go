@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/web/browser"
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // Purposes of sealed texts.
@@ -234,11 +235,11 @@ func (s *Service) redeem(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		s.enter(w, r, &t.visitor, topUpAccount{User: t.account.ID, Notice: "$" + pages.Dollars(amount) + " was added to the balance of " + t.account.Username + "."})
-	case errors.Is(err, state.ErrRedeemed):
+	case errors.Is(err, money.ErrRedeemed):
 		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "This code was used already.")
 	case errors.Is(err, state.ErrNotFound):
 		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "There is no such code, or it has expired.")
-	case errors.Is(err, state.ErrInsufficient), errors.Is(err, state.ErrInvalid):
+	case errors.Is(err, money.ErrInsufficient), errors.Is(err, state.ErrInvalid):
 		s.topUpAgain(w, r, t, http.StatusUnprocessableEntity, code, "This code cannot be added to the balance.")
 	default:
 		s.options.Logger.Error("redeem a code", "cause", err)

@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // Receipts of requests that held no money are made from the registry of ended requests and from the
@@ -23,9 +24,9 @@ const freeFor = 24 * time.Hour
 
 // unheld returns receipts of ended requests that may have held no money, oldest first (decisions,
 // Ledger: every request).
-func (hs *Handlers) unheld(key *state.Key, request string) []state.Receipt {
+func (hs *Handlers) unheld(key *state.Key, request string) []money.Receipt {
 	now := hs.Env.Now()
-	var all []state.Receipt
+	var all []money.Receipt
 	for _, req := range slices.Backward(hs.Flow.Ended(request)) {
 		v := req.View(now)
 		if v.Job {
@@ -52,9 +53,9 @@ func (hs *Handlers) shares(key *state.Key, other string) bool {
 }
 
 // freeReceipt returns the receipt of a request that cost nothing.
-func freeReceipt(v *flow.View, account string) state.Receipt {
+func freeReceipt(v *flow.View, account string) money.Receipt {
 	u := &v.Result.Usage
-	used := state.ReceiptUsage{
+	used := money.ReceiptUsage{
 		Input:      dialogue.CountOrZero(u.InputTotal),
 		CacheRead:  dialogue.CountOrZero(u.CacheRead),
 		CacheWrite: dialogue.CountOrZero(u.CacheWrite),
@@ -63,7 +64,7 @@ func freeReceipt(v *flow.View, account string) state.Receipt {
 		Images:     int64(v.Result.Images),
 		Estimated:  u.Estimated || u.OutputTotal < 0 && v.Output > 0,
 	}
-	return state.Receipt{
+	return money.Receipt{
 		Request:  v.ID,
 		Account:  account,
 		Key:      v.Key,
@@ -72,7 +73,7 @@ func freeReceipt(v *flow.View, account string) state.Receipt {
 		Provider: v.Provider,
 		Attempts: v.Attempts,
 		Usage:    used,
-		Prices:   []state.PriceRow{},
+		Prices:   []money.PriceRow{},
 		Reason:   endReason(v),
 		Began:    v.Began,
 		Ended:    v.Began.Add(v.Age),
@@ -95,8 +96,8 @@ func endReason(v *flow.View) string {
 
 // videoReceipts returns the receipts of video jobs, by the id of the job or of the request that created
 // it.
-func (hs *Handlers) videoReceipts(ctx context.Context, key *state.Key, request string) ([]state.Receipt, error) {
-	var all []state.Receipt
+func (hs *Handlers) videoReceipts(ctx context.Context, key *state.Key, request string) ([]money.Receipt, error) {
+	var all []money.Receipt
 	for _, job := range hs.Store.View().RequestedVideos(request, state.OwnerOf(key.ID, key.User)) {
 		if job.Account == "" {
 			if job.Final() {
@@ -104,7 +105,7 @@ func (hs *Handlers) videoReceipts(ctx context.Context, key *state.Key, request s
 			}
 			continue
 		}
-		paid, err := hs.Store.Receipts(ctx, job.Account, job.ID)
+		paid, err := money.Receipts(ctx, hs.Store, job.Account, job.ID)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return nil, err
 		}
@@ -114,8 +115,8 @@ func (hs *Handlers) videoReceipts(ctx context.Context, key *state.Key, request s
 }
 
 // freeVideoReceipt returns the receipt of a video that cost nothing.
-func freeVideoReceipt(job *state.Video, account string) state.Receipt {
-	r := state.Receipt{
+func freeVideoReceipt(job *state.Video, account string) money.Receipt {
+	r := money.Receipt{
 		Request:  job.ID,
 		Account:  account,
 		Key:      job.Key,
@@ -123,7 +124,7 @@ func freeVideoReceipt(job *state.Video, account string) state.Receipt {
 		Upstream: job.UpstreamModel,
 		Provider: job.Provider,
 		Attempts: job.Attempts,
-		Prices:   []state.PriceRow{},
+		Prices:   []money.PriceRow{},
 		Reason:   ledger.Failed.String(),
 		Began:    job.Created,
 		Ended:    job.Completed,

@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // TestEveryRequestHasAReceipt: also one without a user to charge, or that costs nothing
@@ -167,7 +168,7 @@ func TestAPaidReceiptIsNeverReportedAsFree(t *testing.T) {
 		t.Errorf("got %s", got.Raw)
 	}
 	g.later.Store(int64(25 * time.Hour)) // beyond the least time that receipts are kept
-	if _, err := g.state.Fold(context.Background(), time.Now().Add(time.Minute), 1000); err != nil {
+	if _, err := money.Fold(context.Background(), g.state, time.Now().Add(time.Minute), 1000); err != nil {
 		t.Fatal(err)
 	}
 	want(t, g.do("GET", "/v1/receipts/"+r.header.Get("X-Request-Id"), "", g.as("user7")...), 404, "not_found")

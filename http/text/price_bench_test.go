@@ -9,6 +9,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
 )
 
@@ -39,7 +40,7 @@ func BenchmarkPrice(b *testing.B) {
 					)
 				})
 				g.key("user7", func(k *state.Key) { k.User = "7" })
-				if err := g.runtime.Ledger().Credit(b.Context(), "7", state.MaxCredits, "test"); err != nil {
+				if err := g.runtime.Ledger().Credit(b.Context(), "7", budget.MaxCredits, "test"); err != nil {
 					b.Fatal(err)
 				}
 				body := askFor(model, `,"max_tokens":60`)

@@ -17,6 +17,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/shapes/videos"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // meter charges the request to the key's user or to the key's budget, and counts the usage of requests
@@ -25,7 +26,7 @@ func (rc *requestContext) meter(o *text.Request) {
 	if rc.handlers.Ledger == nil {
 		return
 	}
-	row := state.UsageRow{Account: state.AccountOf(&rc.key), Key: rc.key.ID, Model: o.Head.Model, Requests: 1}
+	row := money.UsageRow{Account: state.AccountOf(&rc.key), Key: rc.key.ID, Model: o.Head.Model, Requests: 1}
 	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
 	account := rc.key.Charged()
 	if account == "" || !slices.ContainsFunc(o.Plan, priced) {
@@ -48,7 +49,7 @@ func (rc *requestContext) meter(o *text.Request) {
 }
 
 // counted returns row with the usage of a request added.
-func counted(row state.UsageRow, out *text.Outcome) state.UsageRow {
+func counted(row money.UsageRow, out *text.Outcome) money.UsageRow {
 	u := &out.Usage
 	row.InputTokens, row.CachedTokens, row.OutputTokens = dialogue.CountOrZero(
 		u.InputTotal,
@@ -73,7 +74,7 @@ type receipt struct {
 
 // settledReceipt is one receipt with the settlement of its hold.
 type settledReceipt struct {
-	state.Receipt
+	money.Receipt
 	Settlement string `json:"settlement"`
 }
 
@@ -86,7 +87,7 @@ const (
 	settlementNone = "none"
 )
 
-func settlementOf(r state.Receipt) settledReceipt {
+func settlementOf(r money.Receipt) settledReceipt {
 	switch {
 	case r.Hold == 0:
 		return settledReceipt{r, settlementNone}
@@ -118,7 +119,7 @@ func (hs *Handlers) Receipt(w http.ResponseWriter, r *http.Request) {
 }
 
 // receipts returns the receipts of a request id, oldest first. It returns an error if there are none.
-func (hs *Handlers) receipts(r *http.Request) ([]state.Receipt, error) {
+func (hs *Handlers) receipts(r *http.Request) ([]money.Receipt, error) {
 	key, err := hs.Auth.Authenticate(r, false)
 	if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (hs *Handlers) receipts(r *http.Request) ([]state.Receipt, error) {
 		return nil, err
 	}
 	all, err := hs.findReceipts(r.Context(), &key, r.PathValue("request_id"))
-	all = slices.DeleteFunc(all, func(r state.Receipt) bool { return !hs.readable(&key, &r) })
+	all = slices.DeleteFunc(all, func(r money.Receipt) bool { return !hs.readable(&key, &r) })
 	if errors.Is(err, state.ErrNotFound) || err == nil && len(all) == 0 {
 		return nil, dialogue.NotFound("request_id", "receipt for this request id")
 	}
@@ -140,7 +141,7 @@ func (hs *Handlers) receipts(r *http.Request) ([]state.Receipt, error) {
 // readable reports whether a key may read a receipt of its user. It may read the receipts of its own
 // requests, and of those that it could have made: with the scope videos, receipts of videos, and with
 // all scopes of text and pictures, all others.
-func (hs *Handlers) readable(key *state.Key, r *state.Receipt) bool {
+func (hs *Handlers) readable(key *state.Key, r *money.Receipt) bool {
 	if key.Scopes == nil || r.Key == key.ID {
 		return true
 	}
@@ -157,7 +158,7 @@ func (hs *Handlers) readable(key *state.Key, r *state.Receipt) bool {
 // findReceipts returns the receipts of requests that held money, or else of those that held none. It
 // reads the latter first, because a request that is known to have ended then has a durable receipt if
 // it held money.
-func (hs *Handlers) findReceipts(ctx context.Context, key *state.Key, request string) ([]state.Receipt, error) {
+func (hs *Handlers) findReceipts(ctx context.Context, key *state.Key, request string) ([]money.Receipt, error) {
 	free := hs.unheld(key, request)
 	all, moving, err := hs.settled(ctx, state.AccountOf(key), request)
 	if !errors.Is(err, state.ErrNotFound) {
@@ -184,14 +185,14 @@ const (
 func (hs *Handlers) settled(
 	ctx context.Context,
 	account, request string,
-) (all []state.Receipt, moving bool, err error) {
+) (all []money.Receipt, moving bool, err error) {
 	for waited := time.Duration(0); ; waited += receiptLook {
 		if hs.Ledger != nil {
 			if moving, err = hs.Ledger.Moving(ctx, account, request); err != nil {
 				moving = true // as far as is known
 			}
 		}
-		all, err = hs.Store.Receipts(ctx, account, request)
+		all, err = money.Receipts(ctx, hs.Store, account, request)
 		failed := err != nil && !errors.Is(err, state.ErrNotFound)
 		if !moving || waited >= receiptPatience || failed {
 			return all, moving, err

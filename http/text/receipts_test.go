@@ -16,6 +16,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // dear is easy to add up by head: a micro-dollar for a token in, ten for one out.
@@ -64,14 +65,14 @@ func (g *gateway) books(t *testing.T) {
 	ctx := context.Background()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		b, err := g.runtime.Ledger().Balance(ctx, "7")
-		if err == nil && b.Held == 0 && len(g.state.Holds("")) == 0 {
+		if err == nil && b.Held == 0 && len(money.ListHolds(g.state.View(), "")) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("still held: %+v, %v", b, err)
 		}
 	}
-	if _, err := g.state.CheckBooks(ctx); err != nil {
+	if _, err := money.CheckLedger(ctx, g.state); err != nil {
 		t.Error(err)
 	}
 }
@@ -183,7 +184,7 @@ func TestPaidRequestHasAReceipt(t *testing.T) {
 				t.Fatalf("got %d %s", r.status, r.body)
 			}
 			got := g.receipt(t, r)
-			if a := g.state.Account("7"); a.Spent != tt.charged {
+			if a := money.FindAccount(g.state.View(), "7"); a.Spent != tt.charged {
 				t.Errorf("spent %d, want %d", a.Spent, tt.charged)
 			}
 			if got.Get("charged").Int() != tt.charged || got.Get("usage").Raw != tt.usage || got.Get("flags").Raw != tt.flags || got.Get("end_reason").String() != "finished" ||
@@ -251,8 +252,8 @@ func TestReceiptsAreTheirOwners(t *testing.T) {
 		append(g.as("user7"), "X-Request-Id", "mine")...)
 	again := g.receipt(t, r)
 	if again.Get("earlier.#").Int() != 1 || again.Get("hold").Int() <= again.Get("earlier.0.hold").Int() ||
-		g.state.Account("7").Spent != 1200 {
-		t.Errorf("two requests of one id are charged both: %s, %+v", again.Raw, g.state.Account("7"))
+		money.FindAccount(g.state.View(), "7").Spent != 1200 {
+		t.Errorf("two requests of one id are charged both: %s, %+v", again.Raw, money.FindAccount(g.state.View(), "7"))
 	}
 	for _, key := range []string{"user8", "all"} {
 		want(t, g.do("GET", "/v1/receipts/mine", "", g.as(key)...), 404, "not_found")
@@ -271,7 +272,7 @@ func TestNothingIsChargedWhereNothingIsPriced(t *testing.T) {
 			t.Errorf("got %d %s", r.status, r.body)
 		}
 	}
-	if a := g.state.Accounts(); len(a) != 0 {
+	if a := money.ListAccounts(g.state.View()); len(a) != 0 {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -283,12 +284,12 @@ func TestRequestsWithoutAPriceAreCounted(t *testing.T) {
 	g.do("POST", "/v1/chat/completions", askFor("alpha", ""), g.as("user7")...) // a free model
 	g.do("POST", "/v1/chat/completions", askFor("dear", ""))                    // a key without a user
 	g.do("POST", "/v1/chat/completions", askFor("dear", `,"max_tokens":60`), g.as("user7")...)
-	var rows []state.UsageRow
+	var rows []money.UsageRow
 	for deadline := time.Now().Add(5 * time.Second); len(rows) < 3 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var err error
-		rows, err = g.state.Usage(
-			t.Context(),
-			state.UsageQuery{From: time.Now(), To: time.Now(), Per: state.PerAccount | state.PerKey | state.PerModel},
+		rows, err = money.QueryUsage(
+			t.Context(), g.state,
+			money.UsageQuery{From: time.Now(), To: time.Now(), Per: money.PerAccount | money.PerKey | money.PerModel},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -700,7 +701,7 @@ func TestTranslatedCompletionsAreChargedForEveryPrompt(t *testing.T) {
 	}
 	// Such a provider has no best_of, so that is refused before anything is spent.
 	r = g.do("POST", "/v1/completions", `{"model":"dear","max_tokens":60,"best_of":4,"prompt":"a"}`, g.as("user7")...)
-	if spent := g.state.Account("7").Spent; r.status != 400 || spent != 3*600 {
+	if spent := money.FindAccount(g.state.View(), "7").Spent; r.status != 400 || spent != 3*600 {
 		t.Errorf("best_of: got %d %s, spent %d", r.status, r.body, spent)
 	}
 }

@@ -8,26 +8,27 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 )
 
 // Open opens the state with all its tables; see state.Open.
 func Open(store journal.Store, now func() time.Time, options ...state.Option) (*state.State, error) {
-	return state.Open(store, now, state.IdentityModule(), state.MoneyModule(), state.WorkModule(options...))
+	return state.Open(store, now, state.IdentityModule(), money.Module(), state.WorkModule(options...))
 }
 
 // Verification is the result of Verify.
 type Verification struct {
 	state.Verification
-	Books state.Books
+	Ledger money.Totals // what the ledger adds up to
 }
 
 // Verify looks at every record of a store and at whether the ledger adds up; see state.Verify.
 func Verify(ctx context.Context, store journal.Store) (result Verification, err error) {
-	money := state.MoneyModule()
-	money.Verify = func(ctx context.Context, v *state.Verifier) (err error) {
-		result.Books, err = state.VerifyMoney(ctx, v)
+	ledger := money.Module()
+	ledger.Verify = func(ctx context.Context, v *state.Verifier) (err error) {
+		result.Ledger, err = money.Verify(ctx, v)
 		return err
 	}
-	result.Verification, err = state.Verify(ctx, store, state.IdentityModule(), money, state.WorkModule())
+	result.Verification, err = state.Verify(ctx, store, state.IdentityModule(), ledger, state.WorkModule())
 	return result, err
 }

@@ -6,8 +6,9 @@ import (
 	"os"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/budget"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
@@ -43,7 +44,7 @@ func fill(dir, account string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	_, posted, err := s.Post(context.Background(), account, []state.Posting{{Kind: state.Credit, Amount: state.MaxCredits}})
+	_, posted, err := money.CommitPostings(context.Background(), s, account, []money.Posting{{Kind: money.Credit, Amount: budget.MaxCredits}})
 	if err != nil {
 		return err
 	}

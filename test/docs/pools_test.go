@@ -33,7 +33,7 @@ var shared = map[string]string{
 	"state/load.go":                    "", // it ends before anything is served
 	"state/password/password.go":       "", // the pool "passwords"
 	"state/state.go":                   "commands that wait for the store",
-	"state/usage.go":                   "", // rows of one answer
+	"state/money/usage.go":             "", // rows of one answer
 }
 
 // bounds are what a file makes that several owners may share.

@@ -24,8 +24,8 @@ import (
 	"testing"
 	"time"
 
-	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 	"stagedoor/test/harness"
 )
@@ -262,7 +262,7 @@ func paid(t *testing.T, c *harness.Config, credit int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, posted, err := s.Post(context.Background(), "1", []state.Posting{{Kind: state.Credit, Amount: credit}})
+	_, posted, err := money.CommitPostings(context.Background(), s, "1", []money.Posting{{Kind: money.Credit, Amount: credit}})
 	if err != nil || posted[0].Err != nil {
 		t.Fatal(err, posted)
 	}

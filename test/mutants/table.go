@@ -68,10 +68,10 @@ var Table = []Mutant{
 		File: "actors/ledger/core.go", Suite: "./actors/ledger", Run: ".",
 		Old: `	c.withdraw(h)
 	c.hold(h, -h.amount)
-	c.push(op{kind: state.Release`,
+	c.push(op{kind: money.Release`,
 		New: `	c.withdraw(h)
 	c.hold(h, -2*h.amount)
-	c.push(op{kind: state.Release`,
+	c.push(op{kind: money.Release`,
 	},
 	{
 		Name: "ledger: settle a hold that has ended",
@@ -79,8 +79,8 @@ var Table = []Mutant{
 		Old: `	if h.phase != open {
 		return c.joinEnd(h, w)
 	}
-	amount := min(max(s.Amount, 0), state.MaxCredits)`,
-		New: `	amount := min(max(s.Amount, 0), state.MaxCredits)`,
+	amount := min(max(s.Amount, 0), budget.MaxCredits)`,
+		New: `	amount := min(max(s.Amount, 0), budget.MaxCredits)`,
 	},
 	{
 		Name: "ledger: hold without looking at the balance",
@@ -415,7 +415,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "state: keep the sequence numbers of a discarded decision",
-		File: "state/ledgermemory.go", Suite: "./state", Run: "TestACommandMayRunTwice",
+		File: "state/money/module.go", Suite: "./state", Run: "TestACommandMayRunTwice",
 		Old: `m.next = m.last`,
 		New: ``,
 	},

@@ -12,6 +12,7 @@ import (
 	"stagedoor/http/admin"
 	"stagedoor/state"
 	"stagedoor/state/journal"
+	"stagedoor/state/money"
 	"stagedoor/state/schema"
 )
 
@@ -41,7 +42,7 @@ func (s *soak) directory(ctx context.Context, do func(context.Context, *state.St
 // audit adds up the whole ledger and holds it against what clients were told.
 func (s *soak) audit(ctx context.Context, c condition) error {
 	return s.directory(ctx, func(ctx context.Context, st *state.State) error {
-		books, err := st.CheckBooks(ctx)
+		books, err := money.CheckLedger(ctx, st)
 		if errors.Is(err, journal.ErrCorrupt) {
 			s.wrong("the books do not balance: %v", err)
 		} else if err != nil {
@@ -59,7 +60,7 @@ func (s *soak) audit(ctx context.Context, c condition) error {
 func (s *soak) auditCredits(st *state.State) {
 	want := map[string]int64{richAccount: richCredits, poorAccount: poorCredits}
 	used := map[state.Hash]bool{}
-	for _, c := range st.RedeemCodes() {
+	for _, c := range money.ListRedeemCodes(st.View()) {
 		if !c.Used.IsZero() {
 			used[c.Hash] = true
 			want[c.UsedBy] += c.Amount
@@ -72,13 +73,13 @@ func (s *soak) auditCredits(st *state.State) {
 		doubtful[b.account] += most - least
 	}
 	for account, credits := range want {
-		if a := st.Account(account); a.Credits < credits || a.Credits > credits+doubtful[account] {
+		if a := money.FindAccount(st.View(), account); a.Credits < credits || a.Credits > credits+doubtful[account] {
 			s.wrong("account %s has credits of %d, want %d and at most %d more", account, a.Credits, credits, doubtful[account])
 		}
 	}
 	for _, r := range s.redeems {
 		for _, v := range r.vouchers {
-			if v.used == accepted && !used[state.HashRedeemCode(v.code)] {
+			if v.used == accepted && !used[money.HashRedeemCode(v.code)] {
 				s.wrong("a redeem code that was taken is not used")
 			}
 		}
@@ -95,8 +96,8 @@ func (s *soak) auditLedger(ctx context.Context, st *state.State) error {
 		}
 	}
 	ended := map[string]int64{}
-	err := st.Ledger(ctx, 0, func(e state.Entry) error {
-		if e.Kind != state.Settle && e.Kind != state.Release {
+	err := money.ReadLedger(ctx, st, 0, func(e money.Entry) error {
+		if e.Kind != money.Settle && e.Kind != money.Release {
 			return nil
 		}
 		one := sent[e.Request]
@@ -222,21 +223,21 @@ func (s *soak) newGrantee(ctx context.Context, c *admin.Client, username string)
 // fund puts money on the accounts and makes redeem codes.
 func (s *soak) fund(ctx context.Context, st *state.State) error {
 	for account, credits := range map[string]int64{richAccount: richCredits, poorAccount: poorCredits} {
-		if _, _, err := st.Post(ctx, account, []state.Posting{{Kind: state.Credit, Amount: credits}}); err != nil {
+		if _, _, err := money.CommitPostings(ctx, st, account, []money.Posting{{Kind: money.Credit, Amount: credits}}); err != nil {
 			return err
 		}
 	}
 	for _, r := range s.redeems {
-		var records []state.RedeemCode
+		var records []money.RedeemCode
 		for range vouchersPerCycle * s.options.Cycles {
-			code, record, err := state.NewRedeemCode(time.Now(), rand.Reader, voucherAmount, "soak")
+			code, record, err := money.NewRedeemCode(time.Now(), rand.Reader, voucherAmount, "soak")
 			if err != nil {
 				return err
 			}
 			r.vouchers = append(r.vouchers, &voucher{code: code, used: refused})
 			records = append(records, record)
 		}
-		if err := st.AddRedeemCodes(ctx, records); err != nil {
+		if err := money.AddRedeemCodes(ctx, st, records); err != nil {
 			return err
 		}
 	}

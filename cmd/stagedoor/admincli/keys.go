@@ -20,6 +20,7 @@ import (
 	"stagedoor/http/admin"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 // keyStore holds keys: in a running gateway, or in the data directory if no gateway runs.
@@ -135,7 +136,7 @@ func (k *keyFlags) key() (secret string, key state.Key, err error) {
 		return "", key, err
 	}
 	if k.budget.amount > 0 {
-		key.Budget, key.Window = int64(k.budget.amount), state.Window(k.budget.window)
+		key.Budget, key.Window = int64(k.budget.amount), budget.Window(k.budget.window)
 	}
 	if k.nothing {
 		key.Scopes = []string{}

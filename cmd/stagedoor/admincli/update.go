@@ -15,6 +15,7 @@ import (
 	"stagedoor/http/adminapi"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 func (a app) keysShow(o *datadir.Flags) *cobra.Command {
@@ -102,10 +103,10 @@ func (b *budgetFlags) flags(c *cobra.Command) {
 }
 
 func (b *budgetFlags) check() error {
-	if b.amount < 0 || int64(b.amount) > state.MaxCredits {
-		return fmt.Errorf("%w: --budget must be between 0 and %s", cli.ErrUsage, cli.Dollars(state.MaxCredits))
+	if b.amount < 0 || int64(b.amount) > budget.MaxCredits {
+		return fmt.Errorf("%w: --budget must be between 0 and %s", cli.ErrUsage, cli.Dollars(budget.MaxCredits))
 	}
-	if !state.Window(b.window).Known() {
+	if !budget.Window(b.window).Known() {
 		return fmt.Errorf("%w: --budget-window %q is not known, use total, day or month", cli.ErrUsage, b.window)
 	}
 	return nil

@@ -145,12 +145,12 @@ func (a app) printReport(path string, s journal.Stats, v *schema.Verification) e
 		_, err := fmt.Fprintf(
 			a.Out,
 			"ledger: %d entries and %d folded ones add up to %s with %s, spent %s, held %s\nnothing is wrong\n",
-			v.Books.Entries,
-			v.Books.Folded,
-			cli.Count(v.Books.Accounts, "account"),
-			formatDollars(v.Books.Credits),
-			formatDollars(v.Books.Spent),
-			formatDollars(v.Books.Held),
+			v.Ledger.Entries,
+			v.Ledger.Folded,
+			cli.Count(v.Ledger.Accounts, "account"),
+			formatDollars(v.Ledger.Credits),
+			formatDollars(v.Ledger.Spent),
+			formatDollars(v.Ledger.Held),
 		)
 		return err
 	}

@@ -10,14 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // Usage is what was used, as a plot and as the table that says the same.
 type Usage struct {
 	Plot     *Plot
-	Rows     []state.UsageRow // by day and model, the newest first
-	Total    state.UsageRow
+	Rows     []money.UsageRow // by day and model, the newest first
+	Total    money.UsageRow
 	Measures []Link // other plots of it
 	Ranges   []Link // other times
 	// From and To are the first and the last day, for a form that asks for others;
@@ -29,12 +30,12 @@ type Usage struct {
 // measures are what a plot can show, the first one unless asked otherwise.
 var measures = []struct {
 	name, label, unit string
-	of                func(*state.UsageRow) int64
+	of                func(*money.UsageRow) int64
 	tick              func(int64) string
 }{
-	{"cost", "Cost", "dollars", func(u *state.UsageRow) int64 { return u.Amount }, func(n int64) string { return "$" + Dollars(n) }},
-	{"tokens", "Tokens", "tokens", func(u *state.UsageRow) int64 { return u.InputTokens + u.OutputTokens }, formatCompact},
-	{"requests", "Requests", "requests", func(u *state.UsageRow) int64 { return u.Requests }, formatCompact},
+	{"cost", "Cost", "dollars", func(u *money.UsageRow) int64 { return u.Amount }, func(n int64) string { return "$" + Dollars(n) }},
+	{"tokens", "Tokens", "tokens", func(u *money.UsageRow) int64 { return u.InputTokens + u.OutputTokens }, formatCompact},
+	{"requests", "Requests", "requests", func(u *money.UsageRow) int64 { return u.Requests }, formatCompact},
 }
 
 // UsageOptions say what of the usage is wanted, and where to ask for the rest.
@@ -48,7 +49,7 @@ type UsageOptions struct {
 }
 
 // NewUsage draws rows by day and model.
-func NewUsage(rows []state.UsageRow, o UsageOptions) Usage {
+func NewUsage(rows []money.UsageRow, o UsageOptions) Usage {
 	m := 0
 	for i := range measures {
 		if measures[i].name == o.Measure {
@@ -69,7 +70,7 @@ func NewUsage(rows []state.UsageRow, o UsageOptions) Usage {
 	for _, r := range slices.Backward(rows) {
 		u.Rows = append(u.Rows, r)
 	}
-	slices.SortStableFunc(u.Rows, func(a, b state.UsageRow) int {
+	slices.SortStableFunc(u.Rows, func(a, b money.UsageRow) int {
 		return cmp.Or(strings.Compare(b.Day, a.Day), cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Model, b.Model))
 	})
 	for i := range rows {
@@ -113,7 +114,7 @@ const (
 )
 
 // plot draws measure m of rows.
-func plot(rows []state.UsageRow, o UsageOptions, m int) *Plot {
+func plot(rows []money.UsageRow, o UsageOptions, m int) *Plot {
 	measure := &measures[m]
 	days := daysOf(o.From, o.To)
 	classes, totals, order := rank(rows, measure.of)
@@ -171,7 +172,7 @@ func shown(classes map[string]string, model string) string {
 
 // rank gives the models with most of the measure a class each, and tells their
 // order from the bottom of a bar.
-func rank(rows []state.UsageRow, of func(*state.UsageRow) int64) (classes map[string]string, totals map[string]int64, order []string) {
+func rank(rows []money.UsageRow, of func(*money.UsageRow) int64) (classes map[string]string, totals map[string]int64, order []string) {
 	by := map[string]int64{}
 	for i := range rows {
 		by[rows[i].Model] += max(of(&rows[i]), 0)
@@ -196,7 +197,7 @@ func rank(rows []state.UsageRow, of func(*state.UsageRow) int64) (classes map[st
 
 func daysOf(from, to time.Time) []string {
 	var days []string
-	for d := from.UTC(); len(days) == 0 || (!d.After(to.UTC()) && len(days) < state.MaxUsageDays); d = d.AddDate(0, 0, 1) {
+	for d := from.UTC(); len(days) == 0 || (!d.After(to.UTC()) && len(days) < money.MaxUsageDays); d = d.AddDate(0, 0, 1) {
 		days = append(days, d.Format(time.DateOnly))
 	}
 	return days
@@ -221,7 +222,7 @@ func axis(days []string) []string {
 func round(n int64) int64 {
 	for unit := int64(1); ; unit *= 10 {
 		for _, digit := range []int64{2, 4, 10} {
-			if n <= digit*unit || unit > state.MaxCredits {
+			if n <= digit*unit || unit > budget.MaxCredits {
 				return digit * unit
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"stagedoor/http/web/pages"
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 // ranges are the numbers of days a plot is offered for; defaultDays is what it
@@ -21,7 +21,7 @@ func (rc *requestContext) account() {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	usage, err := rc.usage(pathAccount, state.UsageQuery{Account: rc.user.Username}, false)
+	usage, err := rc.usage(pathAccount, money.UsageQuery{Account: rc.user.Username}, false)
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
@@ -30,10 +30,10 @@ func (rc *requestContext) account() {
 }
 
 // usage draws what q is about, over the days that the address asks for.
-func (rc *requestContext) usage(path string, q state.UsageQuery, form bool) (pages.Usage, error) {
+func (rc *requestContext) usage(path string, q money.UsageQuery, form bool) (pages.Usage, error) {
 	q.From, q.To = rc.days()
-	q.Per = state.PerDay | state.PerModel
-	rows, err := rc.options.State.Usage(rc.r.Context(), q)
+	q.Per = money.PerDay | money.PerModel
+	rows, err := money.QueryUsage(rc.r.Context(), rc.options.State, q)
 	if err != nil {
 		return pages.Usage{}, err
 	}
@@ -46,7 +46,7 @@ func (rc *requestContext) days() (from, to time.Time) {
 	today := rc.options.Now().UTC().Truncate(24 * time.Hour)
 	from, fromErr := time.Parse(time.DateOnly, rc.query("from"))
 	to, toErr := time.Parse(time.DateOnly, rc.query("to"))
-	if fromErr != nil || toErr != nil || to.Before(from) || to.Sub(from) >= state.MaxUsageDays*24*time.Hour {
+	if fromErr != nil || toErr != nil || to.Before(from) || to.Sub(from) >= money.MaxUsageDays*24*time.Hour {
 		return today.AddDate(0, 0, 1-defaultDays), today
 	}
 	return from, to

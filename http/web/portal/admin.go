@@ -8,6 +8,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
 	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 const (
@@ -76,18 +77,18 @@ const maxShares = 50
 
 // spend tells who spent how much, over the days that the address asks for.
 func (rc *requestContext) spend() {
-	usage, err := rc.usage(pathSpend, state.UsageQuery{}, true)
+	usage, err := rc.usage(pathSpend, money.UsageQuery{}, true)
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
 	from, to := rc.days()
-	users, err := rc.options.State.SpendByUser(rc.r.Context(), from, to)
+	users, err := money.QueryUsage(rc.r.Context(), rc.options.State, money.UsageQuery{From: from, To: to, Per: money.PerAccount})
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	keys, err := rc.options.State.SpendByKey(rc.r.Context(), "", from, to)
+	keys, err := money.QueryUsage(rc.r.Context(), rc.options.State, money.UsageQuery{From: from, To: to, Per: money.PerAccount | money.PerKey})
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
@@ -96,9 +97,9 @@ func (rc *requestContext) spend() {
 }
 
 // shares are the rows with most of the money.
-func shares(rows []state.UsageRow, name func(*state.UsageRow, *pages.Share)) []pages.Share {
+func shares(rows []money.UsageRow, name func(*money.UsageRow, *pages.Share)) []pages.Share {
 	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b state.UsageRow) int { return cmp.Compare(b.Amount, a.Amount) })
+	slices.SortStableFunc(rows, func(a, b money.UsageRow) int { return cmp.Compare(b.Amount, a.Amount) })
 	var all []pages.Share
 	for i := range rows[:min(len(rows), maxShares)] {
 		s := pages.Share{Requests: rows[i].Requests, Tokens: rows[i].InputTokens + rows[i].OutputTokens, Amount: rows[i].Amount}
@@ -108,14 +109,14 @@ func shares(rows []state.UsageRow, name func(*state.UsageRow, *pages.Share)) []p
 	return all
 }
 
-func (rc *requestContext) userShare(u *state.UsageRow, s *pages.Share) {
+func (rc *requestContext) userShare(u *money.UsageRow, s *pages.Share) {
 	s.Name = u.Account
 	if user, err := rc.options.Registry.UserByName(u.Account); err == nil {
 		s.Path = pathUser(user.ID)
 	}
 }
 
-func (rc *requestContext) keyShare(u *state.UsageRow, s *pages.Share) {
+func (rc *requestContext) keyShare(u *money.UsageRow, s *pages.Share) {
 	s.Name, s.Note = u.Key, "of "+u.Account
 	if k, err := rc.options.State.KeyByID(u.Key); err == nil {
 		s.Name = k.Name
@@ -126,7 +127,7 @@ func (rc *requestContext) keyShare(u *state.UsageRow, s *pages.Share) {
 func (rc *requestContext) codes() { rc.show(http.StatusOK, rc.codesView()) }
 
 func (rc *requestContext) codesView() *pages.Codes {
-	all := rc.options.State.RedeemCodes()
+	all := money.ListRedeemCodes(rc.options.State.View())
 	slices.Reverse(all)
 	shown, pager := part(rc, pathCodes, all)
 	view := &pages.Codes{Desk: rc.desk(), Pager: pager, FormID: newFormID(), Count: "1"}

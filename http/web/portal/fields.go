@@ -9,6 +9,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/budget"
 )
 
 // fields reads a form. The first field that cannot be read is err.
@@ -79,7 +80,7 @@ func parseDollars(text string) (micros int64, ok bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 63)
-	if err != nil || n > state.MaxCredits {
+	if err != nil || n > budget.MaxCredits {
 		return 0, false
 	}
 	if negative {

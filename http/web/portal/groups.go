@@ -11,6 +11,8 @@ import (
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 const pathGroups = "/admin/groups"
@@ -39,15 +41,15 @@ func (rc *requestContext) groupsView() *pages.Groups {
 
 func groupLine(view state.View, g *state.Group) pages.Group {
 	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(view.Members(g.ID))),
-		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: view.SpentBy(g.Scope()).Total, Created: g.Created}
+		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: money.SpentBy(view, g.Scope()).Total, Created: g.Created}
 }
 
 // limitsOf is a ceiling as pages show it, and how much of its budget is spent.
-func limitsOf(view state.View, owner string, c *state.Ceiling, scope state.Scope) pages.Limits {
+func limitsOf(view state.View, owner string, c *state.Ceiling, scope budget.Scope) pages.Limits {
 	l := pages.Limits{Owner: owner, Scopes: c.Scopes, Models: c.Models, NoScopes: c.Scopes != nil && len(c.Scopes) == 0,
 		NoModels: c.Models != nil && len(c.Models) == 0, Budget: c.Budget, Window: string(c.Window), NoKeys: c.NoKeys}
 	if c.Budget != 0 {
-		spent := view.SpentBy(scope)
+		spent := money.SpentBy(view, scope)
 		l.Spent = spent.In(c.Window, view.Now())
 	}
 	return l
@@ -59,7 +61,7 @@ func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool)
 	view := rc.options.State.View()
 	u, _ := view.User(rc.user.ID)
 	g, _ := view.Group(u.Group)
-	own := state.Scope{Kind: state.UserScope, ID: u.Username}
+	own := budget.Scope{Kind: budget.UserScope, ID: u.Username}
 	for _, l := range []pages.Limits{limitsOf(view, "you", &u.Ceiling, own),
 		limitsOf(view, "your group", &g.Ceiling, g.Scope())} {
 		if l.Restricts() {
@@ -161,7 +163,7 @@ func (rc *requestContext) ceiling() (tokens.CeilingChange, error) {
 	if f.some("models_rule", "Models") {
 		models = append([]string{}, f.list("models")...)
 	}
-	amount, window, may := f.dollars("budget", "Budget"), state.Window(f.text("window")), rc.form.Has("create_keys")
+	amount, window, may := f.dollars("budget", "Budget"), budget.Window(f.text("window")), rc.form.Has("create_keys")
 	budget := tokens.BudgetChange{Amount: &amount, Window: &window}
 	return tokens.CeilingChange{Scopes: &scopes, Models: &models, Budget: budget, CreateKeys: &may}, f.err
 }

@@ -10,6 +10,8 @@ import (
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 const pathKeys = "/account/keys"
@@ -49,7 +51,7 @@ func (rc *requestContext) keyLines(keys []state.Key) []pages.Key {
 	var live, revoked []pages.Key
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
-		spent := spends.KeySpend(k.ID)
+		spent := money.SpentByKey(spends, k.ID)
 		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
@@ -102,7 +104,7 @@ func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
 	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
 	n.Limits = state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")}
-	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), state.Window(f.text("window")), f.lastDay("expiry", "Last day")
+	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")), f.lastDay("expiry", "Last day")
 	return f.err
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/budget"
+	"stagedoor/state/money"
 )
 
 // pagesOf lists every page by who may see it.
@@ -83,7 +85,7 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"), http.StatusNotFound, "Not found")
 		v.get("/account")
 	}
-	if a := h.state.Account("anna"); a.Credits != 0 || len(h.state.RedeemCodes()) != 0 || len(h.registry.Users(0, 0)) != 2 || len(h.state.Keys(state.KeyFilter{})) != 0 {
+	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 || len(money.ListRedeemCodes(h.state.View())) != 0 || len(h.registry.Users(0, 0)) != 2 || len(h.state.Keys(state.KeyFilter{})) != 0 {
 		t.Error("somebody administered who may not")
 	}
 	// The role counts at once, both ways.
@@ -138,7 +140,7 @@ func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
 	secret := shownKey.FindString(v.page)
 	k, ok := h.state.Key(state.HashSecret(secret))
 	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 || len(k.AllowIPs) != 2 || k.Limits.RPM != 60 || k.Budget != 2_500_000 ||
-		k.Window != state.WindowMonth || !k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		k.Window != budget.WindowMonth || !k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", k)
 	}
 	if strings.Contains(v.page, "<b>") {
@@ -217,10 +219,10 @@ func TestMoneyMovesOnce(t *testing.T) {
 		v.expect(v.post(path+"/money", append([]string{"amount", "1", "reason", "r", "kind", "credit"}, fields...)...), http.StatusUnprocessableEntity, problem)
 	}
 	v.expect(v.post(path+"/money", "id", "x", "amount", "1", "reason", "r", "kind", "credit"), http.StatusBadRequest, "cannot be read")
-	if a := h.state.Account("anna"); a.Credits != 20_000_000 {
+	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 20_000_000 {
 		t.Errorf("credits %d", a.Credits)
 	}
-	history, err := h.state.History(t.Context(), "anna", 0, 10)
+	history, err := money.History(t.Context(), h.state, "anna", 0, 10)
 	if err != nil || len(history) != 2 || history[1].Reason != "invoice 17 (by root)" {
 		t.Errorf("%+v, %v", history, err)
 	}
@@ -273,10 +275,10 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 	v.expect(v.post(own+"/status", "status", "2"), http.StatusUnprocessableEntity, "cannot disable yourself")
 	v.get("/admin/codes")
 	v.expect(v.post("/admin/codes", "count", "3", "amount", "7.5"), http.StatusOK, "work")
-	if all := h.state.RedeemCodes(); len(all) != 3 || all[0].Amount != 7_500_000 || all[0].MintedBy != "root" {
+	if all := money.ListRedeemCodes(h.state.View()); len(all) != 3 || all[0].Amount != 7_500_000 || all[0].MintedBy != "root" {
 		t.Errorf("%+v", all)
 	}
-	if _, err := h.state.CancelRedeemCode(t.Context(), h.state.RedeemCodes()[0].ID); err != nil {
+	if _, err := money.CancelRedeemCode(t.Context(), h.state, money.ListRedeemCodes(h.state.View())[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	v.expect(v.get("/admin/codes"), http.StatusOK, `<span class="tag cancelled">`)
@@ -369,8 +371,8 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 func TestUsageOfOneIsNotTheOthers(t *testing.T) {
 	h := newHouse(t)
 	for _, account := range []string{"anna", "root"} {
-		receipt := &state.Receipt{Request: "req_" + account, Key: "key_" + account, Model: "model-of-" + account, Usage: state.ReceiptUsage{Input: 10, Output: 20}}
-		if _, results, err := h.state.Post(t.Context(), account, []state.Posting{{Kind: state.Credit, Amount: 5_000_000}, {Kind: state.Settle, Amount: 1_250_000, Receipt: receipt}}); err != nil || results[1].Err != nil {
+		receipt := &money.Receipt{Request: "req_" + account, Key: "key_" + account, Model: "model-of-" + account, Usage: money.ReceiptUsage{Input: 10, Output: 20}}
+		if _, results, err := money.CommitPostings(t.Context(), h.state, account, []money.Posting{{Kind: money.Credit, Amount: 5_000_000}, {Kind: money.Settle, Amount: 1_250_000, Receipt: receipt}}); err != nil || results[1].Err != nil {
 			t.Fatal(err, results)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
-	"stagedoor/state"
+	"stagedoor/state/money"
 )
 
 const pathUsers = "/admin/users"
@@ -30,7 +30,7 @@ func (rc *requestContext) usersView() *pages.Users {
 	view := &pages.Users{Desk: rc.desk(), Query: search, Pager: pager}
 	view.Entry.Form = pages.Form{Action: pathUsers, ID: newFormID(), Token: view.Token}
 	for _, u := range shown {
-		a := rc.options.State.Account(u.Username)
+		a := money.FindAccount(rc.options.State.View(), u.Username)
 		view.Users = append(view.Users, userLine(u, a.Available(), a.Held, a.Spent))
 	}
 	return view
@@ -134,7 +134,7 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 		rc.busy(rc.w, rc.r, err)
 		return
 	}
-	usage, err := rc.usage(pathUser(u.ID), state.UsageQuery{Account: u.Username}, false)
+	usage, err := rc.usage(pathUser(u.ID), money.UsageQuery{Account: u.Username}, false)
 	if err != nil {
 		rc.busy(rc.w, rc.r, err)
 		return
@@ -187,7 +187,7 @@ func (rc *requestContext) moveMoney() {
 	payment := ledger.Payment{Account: u.Username, Amount: amount, Reason: fmt.Sprintf("%s (by %s)", reason, rc.user.Username), Once: id}
 	again, err := rc.options.Ledger.Pay(rc.r.Context(), payment)
 	switch {
-	case again, errors.Is(err, state.ErrReused):
+	case again, errors.Is(err, money.ErrReused):
 		rc.showPayment(u, http.StatusConflict, problemSent)
 	case err != nil:
 		status, text := rc.problem(err)

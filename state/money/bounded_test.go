@@ -1,0 +1,67 @@
+package money_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+	"stagedoor/state/money"
+)
+
+// TestFileIsBoundedByWhatIsKept: once requests are folded at the rate at which they come, the file does not grow, with
+// ids of the gateway and of clients, and the books stay exact.
+func TestFileIsBoundedByWhatIsKept(t *testing.T) {
+	for name, id := range requestIDs(t) {
+		t.Run(name, func(t *testing.T) {
+			dir, clock := t.TempDir(), newClock()
+			store, err := journal.OpenBolt(dir, journal.Options{LowWater: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			s := open(t, store, clock.Now)
+			defer s.Close()
+			creditUsers(t, s)
+			var sizes []int64
+			const window = 1000
+			for n := range 12 {
+				if err := try(s, func(tx *state.Tx) error {
+					for i := n * window; i < (n+1)*window; i++ {
+						if err := payRequest(tx, id(tx.Now(), i), i); err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				pack(t, s)
+				clock.Add(time.Hour)
+				for n := money.MaxFold; n >= money.MaxFold; {
+					if n, err = money.Fold(ctx, s, clock.Now().Add(-150*time.Minute), 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// A backup puts what is in the redo log into the file.
+				if err := store.Backup(ctx, io.Discard); err != nil {
+					t.Fatal(err)
+				}
+				info, err := os.Stat(filepath.Join(dir, journal.FileName))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sizes = append(sizes, info.Size())
+			}
+			if sizes[11] > sizes[5] {
+				t.Errorf("the file grows: %d", sizes)
+			}
+			if books, err := money.CheckLedger(ctx, s); err != nil || books.Folded < 9*window {
+				t.Errorf("%+v, %v", books, err)
+			}
+		})
+	}
+}

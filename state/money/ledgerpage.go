@@ -1,0 +1,489 @@
+package money
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// A page is a record of the ledger that holds entries whose sequence numbers rise. Its key is the sequence of its
+// last entry, so the page of any entry is the first page from the entry's sequence on. A Post writes one page with
+// the entries that it makes. Pack later joins many of them into one page, which is compressed.
+//
+// A page begins with a byte for its form. A plain page goes on with its body; a deflated one with the uvarint length
+// of its body and then the body as a DEFLATE stream. The body is
+//
+//	uvarint: number of entries | uvarint: last sequence - first sequence | entries
+//
+// and an entry is
+//
+//	byte: kind and bits | [sequence, account, previous, at] | amount | held | [hold] |
+//	request | model | reason | [receipt]
+//
+// where the parts in brackets are there if a bit says so. Numbers are varints, times are nanoseconds since the
+// entry before, and a text that is repeated in the page is there once: see pageWriter.text.
+
+// The forms of a page.
+const (
+	plainPage    = 1
+	deflatedPage = 2
+)
+
+// The bits of an entry's first byte, beside its kind.
+const (
+	kindBits = 0x07
+	// entryJoins: the entry is of the same Post as the one before it in the page, so it has the next sequence,
+	// follows that entry in the account's history and has the same time.
+	entryJoins   = 0x08
+	entryHold    = 0x10 // the hold is given; without it a terminal entry has its own sequence
+	entryReceipt = 0x20
+	// entrySameModel: the upstream's name of the model is the one that was asked for.
+	entrySameModel = 0x40
+)
+
+// entryKinds are the kinds by the number that a page has for each, from 1 on.
+var entryKinds = [...]EntryKind{"", Credit, Adjust, Begin, Extend, Settle, Release}
+
+// pageWriter writes the body of a page.
+type pageWriter struct {
+	b     []byte
+	names map[string]uint64 // texts that were written, by their places
+	last  Entry             // the entry before, without its receipt
+	first uint64            // sequence of the first entry
+	count uint64
+	head  int // where the body begins in b
+}
+
+// pageHead is the room for the form, the count and the span of a page.
+const pageHead = 1 + 2*binary.MaxVarintLen64
+
+// What an entry takes at most, about, and its page besides.
+const (
+	entryRoom = 320
+	pageRoom  = 128
+)
+
+// begin starts a page in b. names is emptied and used.
+func (w *pageWriter) begin(b []byte, names map[string]uint64) {
+	clear(names)
+	w.head = len(b)
+	*w = pageWriter{b: append(b, make([]byte, pageHead)...), names: names, head: len(b)}
+}
+
+// add appends an entry, with the receipt of a terminal one. The receipt is not taken from e, which would make room
+// for each on the heap.
+func (w *pageWriter) add(e *Entry, r *Receipt) {
+	bits := byte(max(slices.Index(entryKinds[:], e.Kind), 0))
+	joins := w.count > 0 && e.Sequence == w.last.Sequence+1 && e.Previous == w.last.Sequence &&
+		e.Account == w.last.Account && e.At.Equal(w.last.At)
+	if joins {
+		bits |= entryJoins
+	}
+	if e.Hold != e.ownHold() {
+		bits |= entryHold
+	}
+	if r != nil {
+		bits |= entryReceipt
+		if r.Upstream == e.Model {
+			bits |= entrySameModel
+		}
+	}
+	w.b = append(w.b, bits)
+	if w.count == 0 {
+		w.first = e.Sequence
+		w.last = Entry{Sequence: e.Sequence, At: time.Unix(0, 0)}
+	}
+	if !joins {
+		w.unsigned(e.Sequence - w.last.Sequence)
+		w.text(e.Account)
+		w.unsigned(e.Sequence - e.Previous)
+		w.number(e.At.UnixNano() - w.last.At.UnixNano())
+	}
+	w.number(e.Amount)
+	w.number(e.Held)
+	if bits&entryHold != 0 {
+		w.number(int64(e.Sequence - e.Hold))
+	}
+	w.literal(e.Request) // no other entry has it
+	w.text(e.Model)
+	w.text(e.Reason)
+	if r != nil {
+		w.receipt(e, r, bits)
+	}
+	w.count++
+	w.last = Entry{Sequence: e.Sequence, Account: e.Account, At: e.At}
+}
+
+// ownHold is the hold of an entry that gives none.
+func (e *Entry) ownHold() uint64 {
+	if e.ends() {
+		return e.Sequence
+	}
+	return 0
+}
+
+// receipt writes what the entry does not say itself.
+func (w *pageWriter) receipt(e *Entry, r *Receipt, bits byte) {
+	w.text(r.Key)
+	w.texts(r.Scopes)
+	if bits&entrySameModel == 0 {
+		w.text(r.Upstream)
+	}
+	w.text(r.Provider)
+	w.number(int64(r.Attempts))
+	w.usage(&r.Usage)
+	w.unsigned(uint64(len(r.Prices)))
+	for i := range r.Prices {
+		p := &r.Prices[i]
+		w.text(p.What)
+		w.number(p.Quantity)
+		w.number(p.Price)
+		w.number(p.Per - perMillion)
+	}
+	w.texts(r.Flags)
+	w.number(e.At.UnixNano() - r.Began.UnixNano())
+}
+
+// usageEstimated is the bit of a usage that was counted by the gateway. The lower bits say which numbers are there.
+const usageEstimated = 1 << usageNumbers
+
+const usageNumbers = 7
+
+func (u *ReceiptUsage) numbers() [usageNumbers]*int64 {
+	return [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Images, &u.Seconds}
+}
+
+func (w *pageWriter) usage(u *ReceiptUsage) {
+	bits := byte(0)
+	for i, n := range u.numbers() {
+		if *n != 0 {
+			bits |= 1 << i
+		}
+	}
+	if u.Estimated {
+		bits |= usageEstimated
+	}
+	w.b = append(w.b, bits)
+	for _, n := range u.numbers() {
+		if *n != 0 {
+			w.number(*n)
+		}
+	}
+}
+
+func (w *pageWriter) unsigned(n uint64) { w.b = binary.AppendUvarint(w.b, n) }
+
+func (w *pageWriter) number(n int64) { w.b = binary.AppendVarint(w.b, n) }
+
+func (w *pageWriter) literal(s string) {
+	w.unsigned(uint64(len(s)))
+	w.b = append(w.b, s...)
+}
+
+// text writes a text that may be repeated in the page: 0 and the text, or its place among those that were written so.
+// Place 1 is the empty text.
+func (w *pageWriter) text(s string) {
+	if s == "" {
+		w.unsigned(1)
+		return
+	}
+	if place, ok := w.names[s]; ok {
+		w.unsigned(place)
+		return
+	}
+	w.names[s] = uint64(len(w.names)) + 2
+	w.unsigned(0)
+	w.literal(s)
+}
+
+func (w *pageWriter) texts(all []string) {
+	w.unsigned(uint64(len(all)))
+	for _, s := range all {
+		w.text(s)
+	}
+}
+
+// end returns all of b, with the page at its end.
+func (w *pageWriter) end() []byte {
+	head := append(make([]byte, 0, pageHead), plainPage)
+	head = binary.AppendUvarint(head, w.count)
+	head = binary.AppendUvarint(head, w.last.Sequence-w.first)
+	// The entries move to the left, over what the head did not need.
+	at := w.head + copy(w.b[w.head:], head)
+	return w.b[:at+copy(w.b[at:], w.b[w.head+pageHead:])]
+}
+
+// pageReader reads the body of a page. After an error, all it reads is zero.
+type pageReader struct {
+	b     []byte
+	names []string
+	err   error
+}
+
+var errPage = errors.New("is not a page of the ledger")
+
+func (p *pageReader) fail() {
+	p.b, p.err = nil, errPage
+}
+
+func (p *pageReader) byte() byte {
+	if len(p.b) == 0 {
+		p.fail()
+		return 0
+	}
+	c := p.b[0]
+	p.b = p.b[1:]
+	return c
+}
+
+func (p *pageReader) unsigned() uint64 {
+	v, n := binary.Uvarint(p.b)
+	if n <= 0 {
+		p.fail()
+		return 0
+	}
+	p.b = p.b[n:]
+	return v
+}
+
+func (p *pageReader) number() int64 {
+	v, n := binary.Varint(p.b)
+	if n <= 0 {
+		p.fail()
+		return 0
+	}
+	p.b = p.b[n:]
+	return v
+}
+
+// length is that of a list or text whose parts take a byte each at least.
+func (p *pageReader) length() int {
+	n := p.unsigned()
+	if n > uint64(len(p.b)) {
+		p.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (p *pageReader) literal() string {
+	n := p.length()
+	s := string(p.b[:n])
+	p.b = p.b[n:]
+	return s
+}
+
+func (p *pageReader) text() string {
+	place := p.unsigned()
+	switch {
+	case place == 1:
+		return ""
+	case place > uint64(len(p.names))+1:
+		p.fail()
+		return ""
+	case place > 1:
+		return p.names[place-2]
+	}
+	s := p.literal()
+	p.names = append(p.names, s)
+	return s
+}
+
+// texts is nil for none.
+func (p *pageReader) texts() (all []string) {
+	for range p.length() {
+		all = append(all, p.text())
+	}
+	return all
+}
+
+// decodePage returns the entries of a record of the ledger, at least one.
+func decodePage(rec journal.Record) ([]Entry, error) {
+	if len(rec.Key) != 8 {
+		return nil, corruptPage(rec, errPage.Error())
+	}
+	body, err := pageBody(rec.Value)
+	if err != nil {
+		return nil, corruptPage(rec, errPage.Error())
+	}
+	entries, err := (&pageReader{b: body}).entries(state.SequenceOf(rec.Key))
+	if err != nil {
+		return nil, corruptPage(rec, err.Error())
+	}
+	return entries, nil
+}
+
+func (p *pageReader) entries(last uint64) ([]Entry, error) {
+	n := p.length()
+	span := p.unsigned()
+	if p.err != nil {
+		return nil, p.err
+	}
+	if n == 0 || span >= last || uint64(n-1) > span {
+		return nil, fmt.Errorf("has %d entries of %d sequence numbers", n, span+1)
+	}
+	entries := make([]Entry, n)
+	before := Entry{Sequence: last - span, At: time.Unix(0, 0)}
+	for i := range entries {
+		e := &entries[i]
+		if err := p.entry(e, &before, i == 0); err != nil {
+			return nil, err
+		}
+		before = Entry{Sequence: e.Sequence, Account: e.Account, At: e.At}
+	}
+	if len(p.b) != 0 || before.Sequence != last {
+		return nil, errPage
+	}
+	return entries, nil
+}
+
+// entry reads the entry behind another one.
+func (p *pageReader) entry(e, before *Entry, first bool) error {
+	bits := p.byte()
+	kind := int(bits & kindBits)
+	if kind == 0 || kind >= len(entryKinds) || first && bits&entryJoins != 0 {
+		return errPage
+	}
+	e.Kind = entryKinds[kind]
+	if bits&entryJoins != 0 {
+		e.Sequence, e.Previous, e.Account, e.At = before.Sequence+1, before.Sequence, before.Account, before.At
+	} else {
+		e.Sequence = before.Sequence + p.unsigned()
+		e.Account = p.text()
+		e.Previous = e.Sequence - p.unsigned()
+		e.At = time.Unix(0, before.At.UnixNano()+p.number()).UTC()
+		if p.err == nil && first != (e.Sequence == before.Sequence) || e.Sequence < before.Sequence {
+			return errPage
+		}
+	}
+	if p.err == nil && e.Previous >= e.Sequence { // a reader that follows it backwards would go round in circles
+		return errors.New("follows itself")
+	}
+	e.Amount, e.Held = p.number(), p.number()
+	if e.Hold = e.ownHold(); bits&entryHold != 0 {
+		e.Hold = e.Sequence - uint64(p.number())
+	}
+	e.Request, e.Model, e.Reason = p.literal(), p.text(), p.text()
+	if bits&entryReceipt != 0 {
+		if !e.ends() {
+			return errors.New("has a receipt of what ended nothing")
+		}
+		e.receipt = p.receipt(e, bits)
+	}
+	return p.err
+}
+
+func (p *pageReader) receipt(e *Entry, bits byte) *Receipt {
+	r := &Receipt{Request: e.Request, Account: e.Account, Hold: e.Hold, Model: e.Model, Upstream: e.Model,
+		Held: e.Held, Charged: e.Amount, Reason: e.Reason, Ended: e.At}
+	r.Key, r.Scopes = p.text(), p.texts()
+	if bits&entrySameModel == 0 {
+		r.Upstream = p.text()
+	}
+	r.Provider, r.Attempts = p.text(), int(p.number())
+	told := p.byte()
+	for i, n := range r.Usage.numbers() {
+		if told&(1<<i) != 0 {
+			*n = p.number()
+		}
+	}
+	r.Usage.Estimated = told&usageEstimated != 0
+	r.Prices = make([]PriceRow, p.length())
+	for i := range r.Prices {
+		r.Prices[i] = PriceRow{p.text(), p.number(), p.number(), p.number() + perMillion}
+	}
+	r.Flags = p.texts()
+	r.Began = time.Unix(0, e.At.UnixNano()-p.number()).UTC()
+	return r
+}
+
+func corruptPage(rec journal.Record, reason string) error {
+	return &journal.CorruptError{Table: journal.Ledger, Key: slices.Clone(rec.Key), Reason: reason}
+}
+
+// readPages calls fn with up to limit (0: all) pages from that of a sequence number on, in order. fn must not call State.
+func readPages(ctx context.Context, s *state.State, from uint64, limit int, fn func([]Entry) error) error {
+	return s.Range(ctx, journal.Ledger, state.SequenceKey(from), nil, limit, func(rec journal.Record) error {
+		entries, err := decodePage(rec)
+		if err != nil {
+			return err
+		}
+		return fn(entries)
+	})
+}
+
+// ReadLedger calls fn with the entries after a sequence number, in order. fn must
+// not call State.
+func ReadLedger(ctx context.Context, s *state.State, after uint64, fn func(Entry) error) error {
+	return readPages(ctx, s, after+1, 0, func(entries []Entry) error {
+		for _, e := range entries {
+			if e.Sequence <= after {
+				continue
+			}
+			if err := fn(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// entryReader finds entries one by one. It keeps the page of the last one, where the
+// one before is mostly, too.
+type entryReader struct {
+	state *state.State
+	page  []Entry
+}
+
+// entry is journal.ErrNotFound where there is none.
+func (r *entryReader) entry(ctx context.Context, sequence uint64) (Entry, error) {
+	if e := r.onPage(sequence); e != nil {
+		return *e, nil
+	}
+	err := readPages(ctx, r.state, sequence, 1, func(entries []Entry) error { r.page = entries; return nil })
+	if err != nil {
+		return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, err)
+	}
+	if e := r.onPage(sequence); e != nil {
+		return *e, nil
+	}
+	return Entry{}, fmt.Errorf("read ledger entry %d: %w", sequence, journal.ErrNotFound)
+}
+
+func (r *entryReader) onPage(sequence uint64) *Entry {
+	at, ok := slices.BinarySearchFunc(r.page, sequence, func(e Entry, n uint64) int {
+		switch {
+		case e.Sequence < n:
+			return -1
+		case e.Sequence > n:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return nil
+	}
+	return &r.page[at]
+}
+
+// kept is an entry that was made, or nil: it was folded.
+func (r *entryReader) kept(ctx context.Context, sequence uint64) (*Entry, error) {
+	e, err := r.entry(ctx, sequence)
+	if err == nil {
+		return &e, nil
+	}
+	if !errors.Is(err, journal.ErrNotFound) {
+		return nil, err
+	}
+	folded, err := isFolded(ctx, r.state, sequence)
+	if err != nil || folded {
+		return nil, err
+	}
+	return nil, &journal.CorruptError{Table: journal.Ledger, Key: state.SequenceKey(sequence), Reason: "is missing"}
+}

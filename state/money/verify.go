@@ -1,0 +1,106 @@
+package money
+
+import (
+	"context"
+	"errors"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// checks look at the records of money that are not loaded into memory, one at a time.
+var checks = map[journal.Table]func(journal.Record) error{
+	journal.Ledger: func(r journal.Record) error { return checkForm(errorOf(decodePage(r))) },
+	journal.Folded: func(r journal.Record) error { return checkForm(errorOf(decodeCheckpoint(r))) },
+	// Verify looks which entries the records of these lead to.
+	journal.Receipt: func(r journal.Record) error { return checkIndex(journal.Receipt, r) },
+	journal.ByHash:  func(r journal.Record) error { return checkIndex(journal.ByHash, r) },
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+func checkIndex(t journal.Table, r journal.Record) error {
+	if !isIndex(t, r) {
+		return errUnknownForm
+	}
+	return nil
+}
+
+func checkForm(err error) error {
+	if err != nil {
+		return errUnknownForm
+	}
+	return nil
+}
+
+var errUnknownForm = errors.New("has a form that is not known")
+
+// Verify compares the ledger with the receipt tables and with the accounts and holds, and returns what the ledger
+// adds up to.
+func Verify(ctx context.Context, v *state.Verifier) (Totals, error) {
+	if err := verifyReceipts(ctx, v); err != nil {
+		return Totals{}, err
+	}
+	books, err := CheckLedger(ctx, v.State)
+	for _, problem := range parts(err) {
+		if !errors.Is(problem, journal.ErrCorrupt) {
+			return books, problem
+		}
+		v.Report("%v", problem)
+	}
+	return books, nil
+}
+
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+// verifyReceipts compares the receipt tables with the ledger entries that they were written with. Keys of different
+// entries differ, so where each terminal entry has its record and there are as many of both, there is no other record.
+// A table of all keys in memory would take gigabytes for a large ledger.
+func verifyReceipts(ctx context.Context, v *state.Verifier) error {
+	records, ended := int64(0), int64(0)
+	err := ReadLedger(ctx, v.State, 0, func(e Entry) error {
+		if !e.ends() {
+			return nil
+		}
+		key := receiptKey(e.Request, e.Account, e.Sequence)
+		_, err := v.State.Get(ctx, receiptTable(key), key)
+		if e.receipt == nil || errors.Is(err, journal.ErrNotFound) {
+			v.Report("ledger entry %d charged %d for request %s, and no receipt is found that says so",
+				e.Sequence, e.Amount, e.Request)
+			return nil
+		}
+		ended++
+		return err
+	})
+	for _, t := range receiptTables {
+		if err == nil {
+			err = v.State.Range(ctx, t, nil, nil, 0, func(journal.Record) error { records++; return nil })
+		}
+	}
+	if err != nil || records == ended {
+		return err
+	}
+	for _, t := range receiptTables {
+		if err := v.State.Range(ctx, t, nil, nil, 0, func(rec journal.Record) error {
+			e, err := (&entryReader{state: v.State}).entry(ctx, state.SequenceOf(rec.Key[16:]))
+			if errors.Is(err, journal.ErrNotFound) || err == nil && !e.indexedBy(rec.Key) {
+				v.Report("%s/%q has no ledger entry", t, rec.Key)
+				return nil
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var receiptTables = []journal.Table{journal.Receipt, journal.ByHash}

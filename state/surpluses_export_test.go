@@ -1,0 +1,4 @@
+package state
+
+// Surpluses is surpluses.
+var Surpluses = surpluses
