@@ -159,6 +159,7 @@ func fixed(before, after *config.Config) []string {
 	}{
 		{"listen", before.Listen, after.Listen}, {"tls", before.TLS, after.TLS},
 		{"data", before.Data, after.Data}, {"oauth", before.OAuth.AtStart(), after.OAuth.AtStart()}, {"log", before.Log, after.Log},
+		{"heartbeat", before.Heartbeat, after.Heartbeat},
 		{"aliases", before.Aliases, after.Aliases}, {"telemetry", before.Telemetry, after.Telemetry}, {"videos", before.Videos, after.Videos},
 	} {
 		if !reflect.DeepEqual(s.before, s.after) {

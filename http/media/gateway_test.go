@@ -39,15 +39,16 @@ import (
 
 // A gateway is the assembled media doors behind the assembled server.
 type gateway struct {
-	auth     *auth.Authenticator
-	watchers *share.Pool
-	t        *testing.T
-	url      string
-	runtime  *runtime.Runtime
-	state    *state.State
-	blobs    *blobs.Store
-	now      func() time.Time
-	secret   string // of the key that requests are sent with
+	heartbeat time.Duration
+	auth      *auth.Authenticator
+	watchers  *share.Pool
+	t         *testing.T
+	url       string
+	runtime   *runtime.Runtime
+	state     *state.State
+	blobs     *blobs.Store
+	now       func() time.Time
+	secret    string // of the key that requests are sent with
 	// videos makes the clients of providers of videos; nil: nobody makes any.
 	videos func(*catalog.Provider, *upstream.Client) video.Upstream
 
@@ -71,7 +72,10 @@ const credits = 1_000_000
 
 // open assembles a gateway: models of the vendor's names at an upstream of the
 // images shape, house-* at one of the third shape, and sandbox-*.
-func open(t *testing.T, vendor http.HandlerFunc) *gateway {
+func open(t *testing.T, vendor http.HandlerFunc) *gateway { return openBeating(t, 0, vendor) }
+
+// openBeating is open with streams that begin with a heartbeat after some time.
+func openBeating(t *testing.T, heartbeat time.Duration, vendor http.HandlerFunc) *gateway {
 	t.Helper()
 	u := httptest.NewServer(vendor)
 	t.Cleanup(u.Close)
@@ -99,7 +103,7 @@ func open(t *testing.T, vendor http.HandlerFunc) *gateway {
 			},
 		)
 	}
-	g := &gateway{t: t}
+	g := &gateway{t: t, heartbeat: heartbeat}
 	g.now = func() time.Time {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -168,18 +172,19 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	)
 	handlers := media.New(
 		media.Options{
-			Logger:   logger,
-			Env:      env,
-			Auth:     keys,
-			Images:   g.runtime.Images(),
-			Videos:   g.runtime.Videos(),
-			State:    g.state,
-			Catalog:  g.runtime.Catalog,
-			Limits:   g.runtime.Keys(),
-			Watchers: g.watchers,
-			Ledger:   g.runtime.Ledger(),
-			Content:  media.NewContent(g.blobs, []byte("signs"), "", g.now),
-			Scratch:  t.TempDir(),
+			Heartbeat: g.heartbeat,
+			Logger:    logger,
+			Env:       env,
+			Auth:      keys,
+			Images:    g.runtime.Images(),
+			Videos:    g.runtime.Videos(),
+			State:     g.state,
+			Catalog:   g.runtime.Catalog,
+			Limits:    g.runtime.Keys(),
+			Watchers:  g.watchers,
+			Ledger:    g.runtime.Ledger(),
+			Content:   media.NewContent(g.blobs, []byte("signs"), "", g.now),
+			Scratch:   t.TempDir(),
 		},
 	)
 	front := httptest.NewServer(

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"time"
 
 	"stagedoor/actors/images"
 	"stagedoor/actors/ledger"
@@ -27,6 +28,8 @@ type Options struct {
 	// Videos runs video jobs, and State has their records.
 	Videos *videojob.Service
 	State  *state.State
+	// Heartbeat is the time after which a stream begins although it has no event yet. 0 means never.
+	Heartbeat time.Duration
 	// Catalog returns the current catalogue.
 	Catalog func() *catalog.Catalog
 	// Limits enforces the limits of keys.

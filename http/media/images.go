@@ -116,9 +116,16 @@ func (rc *requestContext) whole(reply *actors.Reply, emit *images.Emitter) {
 	_ = writeJSON(rc.w, emit.Reply(out.Reply)) // a client that has left is charged all the same
 }
 
-// stream writes a reply as events. A failure before the first event is sent as a status.
+// stream writes a reply as events. A failure before the first event is sent as a status, unless the stream has begun
+// with a heartbeat because the event is late (Options.Heartbeat).
 func (rc *requestContext) stream(reply *actors.Reply, emit *images.Emitter) {
 	s := &stream{requestContext: rc, emit: emit}
+	var early <-chan time.Time
+	if h := rc.handlers.Heartbeat; h > 0 {
+		timer := time.NewTimer(h)
+		defer timer.Stop()
+		early = timer.C
+	}
 	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()
 	for {
@@ -129,6 +136,11 @@ func (rc *requestContext) stream(reply *actors.Reply, emit *images.Emitter) {
 				return
 			}
 			if s.send(p.Meta, emit.Partial(p.Image)) != nil {
+				reply.Abandon()
+				return
+			}
+		case <-early:
+			if s.out == nil && s.send(&actors.Meta{}, images.Heartbeat) != nil {
 				reply.Abandon()
 				return
 			}

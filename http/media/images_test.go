@@ -196,6 +196,38 @@ func TestAStreamPassesUntouched(t *testing.T) {
 	}
 }
 
+func TestAStreamOfALatePictureBeginsWithAHeartbeat(t *testing.T) {
+	for name, status := range map[string]int{"a picture": 200, "a failure": 400} {
+		begun := make(chan struct{})
+		g := openBeating(t, time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
+			<-begun // the client has the headers before the vendor answers
+			if status == 200 {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w,
+					`data: {"type":"image_generation.completed","b64_json":"`+onePixel+`"}`+"\n\n")
+				return
+			}
+			w.WriteHeader(status)
+		})
+		req, _ := http.NewRequestWithContext(t.Context(), "POST", g.url+"/v1/images/generations",
+			strings.NewReader(`{"model":"gen-image-1","prompt":"a cat","stream":true}`))
+		req.Header.Set("Authorization", "Bearer "+g.secret)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		close(begun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		last := map[int]string{200: "image_generation.completed", 400: "event: error\n"}[status]
+		beats := strings.HasPrefix(string(b), ": keep-alive\n")
+		if res.StatusCode != 200 || !beats || !strings.Contains(string(b), last) {
+			t.Errorf("%s: %d %s", name, res.StatusCode, b)
+		}
+	}
+}
+
 func TestAStreamThatBreaksEndsInAnError(t *testing.T) {
 	for name, tail := range map[string]string{
 		"an error": "event: error\ndata: {\"error\":{\"message\":\"blocked\",\"type\":\"image_generation_user_error\",\"code\":\"moderation_blocked\",\"param\":null}}\n\n",

@@ -93,6 +93,60 @@ func TestASilentStreamIsKeptAliveTheWayItsClientsBear(t *testing.T) {
 	}
 }
 
+// earlyStreams are streams of every shape whose answer is late, with what the client must read before it and in a
+// failure in place of it.
+var earlyStreams = []struct{ name, path, body, beat, failure string }{
+	{"chat", "/v1/chat/completions", `{"model":"alpha","stream":true,"messages":[{"role":"user","content":"%s"}]}`,
+		": keep-alive\n", `data: {"error":{`},
+	{"completions", "/v1/completions", `{"model":"alpha","stream":true,"prompt":"%s"}`,
+		": keep-alive\n", `data: {"error":{`},
+	{"responses", "/v1/responses", `{"model":"alpha","stream":true,"input":"%s"}`, ": keep-alive\n", "event: error\n"},
+	{"messages", "/v1/messages",
+		`{"model":"alpha","stream":true,"max_tokens":64,"messages":[{"role":"user","content":"%s"}]}`,
+		"event: ping\n", "event: error\n"},
+	{"gemini", "/v1beta/models/alpha:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"%s"}]}]}`,
+		"data: ", `data: {"error":{`},
+	{"gemini array", "/v1beta/models/alpha:streamGenerateContent", `{"contents":[{"parts":[{"text":"%s"}]}]}`,
+		"\n", `[{"error":{`},
+}
+
+func TestAStreamWhoseAnswerIsLateBeginsWithAHeartbeat(t *testing.T) {
+	for _, c := range earlyStreams {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := open(t).listen(t)
+				began := time.Now()
+				s := w.stream(t, "POST", c.path, fmt.Sprintf(c.body, "[sandbox: delay=40s tokens=3]"))
+				defer s.Close()
+				if took := time.Since(began); s.status != 200 || took < 14*time.Second || took > 16*time.Second {
+					t.Errorf("status %d after %s", s.status, took)
+				}
+				b, _ := io.ReadAll(s.body)
+				if !strings.HasPrefix(string(b), c.beat) || time.Since(began) < 40*time.Second {
+					t.Errorf("after %s: %q", time.Since(began), b)
+				}
+			})
+		})
+	}
+}
+
+func TestAFailureAfterAHeartbeatIsTheStreamsErrorEvent(t *testing.T) {
+	for _, c := range earlyStreams {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := open(t).listen(t)
+				s := w.stream(t, "POST", c.path, fmt.Sprintf(c.body, "[sandbox: delay=40s status=503]"))
+				defer s.Close()
+				b, _ := io.ReadAll(s.body)
+				failures := strings.Count(string(b), c.failure)
+				if s.status != 200 || failures != 1 || strings.Contains(string(b), "[DONE]") {
+					t.Errorf("status %d: %q", s.status, b)
+				}
+			})
+		})
+	}
+}
+
 func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	for _, c := range []struct{ name, body string }{
 		{"stream", `{"model":"alpha","stream":true,"messages":[{"role":"user","content":"[sandbox: tokens=200000]"}]}`},

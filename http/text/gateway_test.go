@@ -19,6 +19,7 @@ import (
 	"stagedoor/actors/runtime"
 	"stagedoor/http/auth"
 	"stagedoor/http/server"
+	"stagedoor/http/sse"
 	"stagedoor/http/text"
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
@@ -140,7 +141,8 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	g.auth = auth.New(g.state, time.Now)
 	handlers := text.New(
 		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
-			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Flow: g.flow},
+			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(),
+			Background: g.runtime.Background(), Flow: g.flow, Heartbeat: sse.HeartbeatEvery},
 	)
 	g.server = server.New(server.Options{Logger: logger, Text: handlers, Shapes: registry.All, ID: newID})
 	t.Cleanup(g.close)

@@ -51,6 +51,10 @@ type Options struct {
 	// so that the next process can continue them.
 	Background *background.Registry
 	Durable    bool
+	// Heartbeat is the time after which a stream begins although it has no answer yet, with a heartbeat that keeps
+	// proxies from closing the connection. A failure after it is an event and not a status. 0 means that a stream
+	// begins with its answer.
+	Heartbeat time.Duration
 }
 
 // Handlers has the HTTP handlers of the text shapes. It is safe for concurrent use.
@@ -292,14 +296,16 @@ func used(out *text.Outcome) int {
 
 // write sends the chunks of a reply to the client.
 func (rc *requestContext) write(reply *text.Reply) {
-	first, ok := <-reply.Chunks()
-	if !ok {
+	first, out, ok := rc.first(reply)
+	switch {
+	case !ok && out != nil: // the client has left
+		return
+	case !ok:
 		rc.answer(envelope.From(nil))
 		return
-	}
-	if first.Err != nil {
+	case first.Err != nil:
 		rc.headers(first.Meta)
-		rc.answer(first.Err)
+		rc.fail(out, first.Err)
 		for range reply.Chunks() {
 		}
 		return
@@ -312,10 +318,63 @@ func (rc *requestContext) write(reply *text.Reply) {
 	if refused := rc.record.open(&first); refused != nil {
 		first.Data.Free()
 		rc.rest(reply, refused)
-		rc.answer(refused)
+		rc.fail(out, refused)
 		return
 	}
-	rc.writeStream(reply, first)
+	rc.writeStream(reply, out, first)
+}
+
+// first waits for the first chunk of a reply. If it takes longer than Options.Heartbeat, the stream begins without it
+// and out is the stream. ok is false if the reply has no chunk or the client has left.
+func (rc *requestContext) first(reply *text.Reply) (f text.Chunk, out *sse.Writer, ok bool) {
+	mode := rc.mode()
+	beat := rc.shape.Heartbeat(mode)
+	if rc.handlers.Heartbeat <= 0 || beat == nil {
+		f, ok = <-reply.Chunks()
+		return f, nil, ok
+	}
+	early := time.NewTimer(rc.handlers.Heartbeat)
+	defer early.Stop()
+	select {
+	case f, ok = <-reply.Chunks():
+		return f, nil, ok
+	case <-early.C:
+	}
+	out = rc.begin()
+	if err := out.Send(beat); err != nil {
+		rc.rest(reply, err)
+		return f, out, false
+	}
+	look := time.NewTicker(sse.LookEvery)
+	defer look.Stop()
+	f, ok = rc.next(reply, out, look, mode)
+	return f, out, ok
+}
+
+// begin sends the headers of a stream.
+func (rc *requestContext) begin() *sse.Writer {
+	contentType := "text/event-stream"
+	if rc.mode() == shapes.Array {
+		contentType = "application/json"
+	}
+	return sse.NewWriter(rc.w, contentType, rc.handlers.Env.Now)
+}
+
+// fail sends the error of a reply without a chunk: as a status, or as the shape's event in a stream that has begun.
+func (rc *requestContext) fail(out *sse.Writer, err *dialogue.Error) {
+	if out == nil {
+		rc.answer(err)
+		return
+	}
+	var event []byte
+	if rc.mode() == shapes.Array {
+		request := &dialogue.Request{Inbound: rc.shape.Name, Traits: rc.shape.Traits}
+		event = rc.shape.NewEmitter(request, shapes.Array, rc.handlers.Env).
+			Emit(nil, &dialogue.Event{Kind: dialogue.EventError, Err: err})
+	} else {
+		event = rc.shape.NewTap(shapes.TapOptions{Stream: true}, rc.handlers.Env).Fail(nil, err)
+	}
+	_ = out.Send(event) // the stream is over either way
 }
 
 func (rc *requestContext) writeWhole(reply *text.Reply, f text.Chunk) {
@@ -341,14 +400,13 @@ func (rc *requestContext) rest(reply *text.Reply, err error) {
 	}
 }
 
-func (rc *requestContext) writeStream(reply *text.Reply, f text.Chunk) {
+// writeStream sends a stream from its first chunk. out is nil unless the stream has begun.
+func (rc *requestContext) writeStream(reply *text.Reply, out *sse.Writer, f text.Chunk) {
 	mode := rc.mode()
-	contentType := "text/event-stream"
-	if mode == shapes.Array {
-		contentType = "application/json"
-	}
 	defer rc.handlers.Metrics.StreamOpened()()
-	out := sse.NewWriter(rc.w, contentType, rc.handlers.Env.Now)
+	if out == nil {
+		out = rc.begin()
+	}
 	beat := time.NewTicker(sse.LookEvery)
 	defer beat.Stop()
 	for {

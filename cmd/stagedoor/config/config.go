@@ -28,6 +28,7 @@ type Config struct {
 	Videos    Videos        `yaml:"videos" doc:"video jobs"`
 	Webhooks  []Webhook     `yaml:"webhooks" doc:"servers that are told when videos have ended"`
 	Telemetry Telemetry     `yaml:"telemetry" doc:"traces and metrics, by OpenTelemetry"`
+	Heartbeat Duration      `yaml:"heartbeat" doc:"a stream whose answer takes longer begins without it; 0: never"`
 	Log       Log           `yaml:"log" doc:"logging"`
 	Shutdown  Shutdown      `yaml:"shutdown" doc:"graceful stop"`
 }
@@ -204,6 +205,7 @@ func Default() *Config {
 		Videos:    defaultVideos,
 		OAuth:     OAuth{AutoAuthorize: "login", CodeTTL: Duration(time.Minute), SessionTTL: Duration(14 * 24 * time.Hour)},
 		Telemetry: defaultTelemetry,
+		Heartbeat: Duration(15 * time.Second),
 		Log:       Log{Level: "info", Format: "text"},
 		Shutdown:  Shutdown{Grace: Duration(30 * time.Second)},
 	}
