@@ -27,8 +27,9 @@ SUITES   := test-race vet test-program live oauth sdk telemetry flow test-plain 
 # Packages of pure functions. They start no goroutine and hold no lock, which
 # TestPackagesWithoutTheRaceDetectorShareNothing checks, so the race detector has nothing to see.
 PURE     := cmd/stagedoor/config$$|http/envelope$$|actors/kit/kittest$$|$\
-  providers/(chunks|dialogue|jsonw|network|picture|schema)(/|$$)|providers/video(/mp4)?$$|$\
-  providers/sandbox/(clip|draw)$$|providers/shapes(/(chat|completions|gemini|imagegen|images|messages|responses|veo))?$$
+  providers/(chunks|dialogue|jsonw|network|picture|schema|vector)(/|$$)|providers/video(/mp4)?$$|$\
+  providers/sandbox/(clip|draw)$$|$\
+  providers/shapes(/(chat|completions|embeddings|gemini|imagegen|images|messages|responses|veo))?$$
 # Third-party computations that share nothing. Instrumented, they take most of some suites' time.
 NORACE   := -gcflags=golang.org/x/crypto/argon2=-race=0 -gcflags=github.com/dlclark/regexp2/...=-race=0
 SOURCES  := find . -name node_modules -prune -o -name '*.go' -print

@@ -17,6 +17,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/providers/fields"
+	"stagedoor/providers/shapes/embeddings"
 	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/images"
 	"stagedoor/providers/shapes/registry"
@@ -53,6 +54,8 @@ func requestReaders() map[string]requestReader {
 			replies: []string{"emit", "parser", "tap", "usage", "errors", "citations", "models", "logprobs", "picture", "reasons", "arguments"},
 			words:   []string{"extensions"},
 			other:   []string{"error", "result", "totalTokens"}}, // of what a function answered, whose names are the client's own
+		"providers/shapes/embeddings": {names: embeddings.Descriptor.Members, replies: []string{"encode", "shape"},
+			words: []string{"purposes"}},
 		"providers/shapes/images":   {names: images.MemberNames, replies: []string{"emit", "parse", "encode", "shape"}},
 		"providers/shapes/imagegen": {names: imagegen.MemberNames, replies: []string{"reply", "convert", "encode", "shape", "words"}},
 		"http/media/videos":         {names: videos.MemberNames, replies: []string{"object", "page"}},

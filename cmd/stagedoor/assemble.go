@@ -123,7 +123,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 	handlers := text.New(text.Options{Logger: g.logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 		Limits: g.runtime.Keys(), Watchers: g.watchers, Shapes: registry.All, Store: g.state,
 		Ledger: g.runtime.Ledger(), Background: g.runtime.Background(), Durable: c.Data != "memory", Metrics: g.telemetry.Counts(), Flow: g.flow,
-		Heartbeat: time.Duration(c.Heartbeat)})
+		Heartbeat: time.Duration(c.Heartbeat), Tasks: g.tasks(env, &simulator)})
 	authorization, accountPages, err := g.authorization(ctx, cmp.Or(c.OAuth.Issuer, address))
 	if err != nil {
 		return err

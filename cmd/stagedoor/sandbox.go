@@ -30,6 +30,8 @@ gateway, a client or a load test at. It takes any key.
 
 Text: below /v1 chat/completions, responses, completions and messages, below
 /v1beta models/{model}:generateContent and :streamGenerateContent.
+Embeddings: /v1/embeddings, and below /v1beta models/{model}:embedContent and
+:batchEmbedContents.
 Pictures: /v1/images/generations and edits; /generate, /edit, /remix, /reframe,
 /describe and /upscale of the image vendor, with /v1/ideogram-v3/... beside
 them.
@@ -76,7 +78,8 @@ func (a *app) serveSandbox(ctx context.Context, listen, pace string, jobTime tim
 		return err
 	}
 	fmt.Fprintf(a.Out, "the sandbox is listening on http://%s\n", listeners[0].Addr())
-	srv := &http.Server{Handler: media.Handler(m, jobs, m.Handler(registry.All)), ReadHeaderTimeout: 5 * time.Second}
+	serve := m.EmbedHandler(registry.Embeddings, media.Handler(m, jobs, m.Handler(registry.All)))
+	srv := &http.Server{Handler: serve, ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	if err := srv.Serve(listeners[0]); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -11,6 +11,7 @@ import (
 	"stagedoor/http/text"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/registry"
 )
 
 // routes returns the handler of every path that the gateway serves.
@@ -24,6 +25,7 @@ func (s *Server) routes(d *text.Handlers) http.Handler {
 
 	r.text(s.options.Shapes, d)
 	r.modelPaths = d.ModelRoutes(r.handle)
+	r.tasks(registry.Media, d)
 
 	r.handle("GET /v1/responses/{id}", d.Response)
 	r.handle("DELETE /v1/responses/{id}", d.DeleteResponse)
@@ -115,6 +117,18 @@ func (r *router) text(known []*shapes.Shape, d *text.Handlers) {
 				add = r.word
 			}
 			add(route.Pattern, d.Handle(shape, route))
+		}
+	}
+}
+
+// tasks adds the routes of shapes that are not about text. Each shape lists its own in its Descriptor, as those of
+// text do.
+func (r *router) tasks(known []*shapes.Descriptor, d *text.Handlers) {
+	for _, shape := range known {
+		for _, route := range shape.Routes {
+			if h := d.Tasks[route.Task]; h != nil {
+				r.handle(route.Pattern, h)
+			}
 		}
 	}
 }

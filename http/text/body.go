@@ -99,6 +99,16 @@ func roomFor(r *http.Request) int {
 	}
 }
 
+// ReadObject returns a body that is one JSON object, by the rules for requests for text. It checks size, media type,
+// encoding, speed and JSON, and the spelling of names.
+func ReadObject(w http.ResponseWriter, r *http.Request, names *fields.Names) ([]byte, error) {
+	b, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return b.b, checkJSON(b.b, names)
+}
+
 func tooLarge() *dialogue.Error {
 	return dialogue.RequestTooLarge(maxBody)
 }

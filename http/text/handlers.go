@@ -55,6 +55,8 @@ type Options struct {
 	// proxies from closing the connection. A failure after it is an event and not a status. 0 means that a stream
 	// begins with its answer.
 	Heartbeat time.Duration
+	// Tasks has the handlers of tasks that are not about text.
+	Tasks map[shapes.Task]http.HandlerFunc
 }
 
 // Handlers has the HTTP handlers of the text shapes. It is safe for concurrent use.
@@ -76,6 +78,10 @@ func (hs *Handlers) Handle(s *shapes.Shape, route shapes.Route) http.HandlerFunc
 	if s.Read != nil {
 		return func(w http.ResponseWriter, r *http.Request) {
 			in, task := s.Read(r)
+			if other := hs.Tasks[task]; other != nil {
+				other(w, r)
+				return
+			}
 			hs.newRequestContext(s, w, r, in).perform(task)
 		}
 	}

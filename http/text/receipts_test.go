@@ -666,7 +666,7 @@ func TestBudgetOfAKeyWithoutAUserCounts(t *testing.T) {
 func TestKeyReadsReceiptsThatItsScopesCover(t *testing.T) {
 	g, _ := priced(t, 1_000_000, answerJSON(200, wholeAnswer))
 	for name, scopes := range map[string][]string{"models": {"models"}, "chat": {"chat"},
-		"makes": {"chat", "responses", "completions", "messages", "generate", "images", "imagegen"}} {
+		"makes": {"chat", "responses", "completions", "messages", "generate", "images", "imagegen", "embeddings"}} {
 		g.key(name, func(k *state.Key) { k.User, k.Scopes = "7", scopes })
 	}
 	paid := g.do("POST", "/v1/chat/completions", askFor("dear", ""), g.as("user7")...)

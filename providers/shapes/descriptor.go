@@ -63,6 +63,7 @@ const (
 	NoTask   Task = iota // the path leads nowhere
 	Generate             // a reply
 	Count                // the number of tokens of a request
+	Embed                // vectors of texts, which http/embeddings serves
 )
 
 // Route is a path on which clients of a shape send requests.

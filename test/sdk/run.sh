@@ -2,14 +2,15 @@
 # Runs the vendors' own clients (go/, js/) against a gateway and prints counts.
 #
 #   STAGEDOOR_URL=http://127.0.0.1:8080 STAGEDOOR_KEY=sd-... ./run.sh
-#       against a running gateway, which must serve the models `any`, `limited-*`,
+#       against a running gateway, which must serve the models `any`, `limited-*`, `vectors`,
 #       `gen-image-1`, `legacy-image-*` and `video-2` from the sandbox and no model
 #       `no-such-model`
 #   ./run.sh [UPSTREAM ...]
 #       builds and starts gateways whose upstream is the sandbox in each shape over
 #       HTTP; upstreams: sandbox (embedded) chat messages responses gemini; all if
 #       none is named; STAGEDOOR_BINARY names a ready program instead. Pictures and
-#       videos are embedded with sandbox, else of the images and videos shapes.
+#       videos are embedded with sandbox, else of the images and videos shapes, and embeddings
+#       of the gemini shape with gemini and else of their own.
 #   STAGEDOOR_SDK_RUN=Video ./run.sh [UPSTREAM ...]
 #       only the tests of that name (go test -run), and only of go/
 #
@@ -31,8 +32,8 @@ suites() {
   return "$failed"
 }
 
-# start_gateway LABEL PROVIDER EASEL STUDIO: one that serves `any`, pictures and videos
-# from providers, given as YAML.
+# start_gateway LABEL PROVIDER EASEL STUDIO VECTORS: one that serves `any`, pictures, videos
+# and embeddings from providers, given as YAML.
 # A provider that answers 429 is left alone for a while, and everybody waits: so each
 # test that provokes it has a provider of its own.
 start_gateway() {
@@ -47,9 +48,11 @@ providers:
   upstream: $2
   easel: $3
   studio: $4
+  embedder: $5
 $(for name in "${limited[@]}"; do echo "  $name: $2"; done)
 models:
   any: {targets: [{provider: upstream, model: "*"}]}
+  vectors: {targets: [{provider: embedder, model: "*"}]}
   gen-image-*: {targets: [{provider: easel, model: "*"}]}
   video-*: {targets: [{provider: studio, model: "*"}]}
   legacy-image-*: {targets: [{provider: easel, model: "*"}]}
@@ -85,13 +88,15 @@ running=()
 for upstream in "$@"; do
   easel="{shape: images, base_url: \"http://$sandbox/v1\", api_keys: [sk-up], retries: 0}"
   studio="{shape: videos, base_url: \"http://$sandbox\", api_keys: [sk-up], retries: 0}"
+  vectors="{shape: embeddings, base_url: \"http://$sandbox/v1\", api_keys: [sk-up]}"
   case $upstream in
-    sandbox) provider='{shape: sandbox}' easel=$provider studio=$provider ;;
+    sandbox) provider='{shape: sandbox}' easel=$provider studio=$provider vectors=$provider ;;
     chat | responses) provider="{shape: $upstream, base_url: \"http://$sandbox/v1\", api_keys: [sk-up], retries: 0}" ;;
     messages | gemini) provider="{shape: $upstream, base_url: \"http://$sandbox\", api_keys: [sk-up], retries: 0}" ;;
     *) echo "unknown upstream $upstream" >&2; exit 2 ;;
   esac
-  start_gateway "$upstream" "$provider" "$easel" "$studio"
+  [ "$upstream" != gemini ] || vectors=$provider
+  start_gateway "$upstream" "$provider" "$easel" "$studio" "$vectors"
   # Side by side: clients mostly wait, for streams to be paced and videos to be made.
   suites "$upstream" &
   running+=($!)

@@ -67,6 +67,8 @@ func read(r *http.Request) (shapes.Params, shapes.Task) {
 		return p, shapes.Generate
 	case ok && method == countTokens:
 		return p, shapes.Count
+	case ok && isEmbed(method):
+		return p, shapes.Embed
 	}
 	return p, shapes.NoTask
 }
@@ -102,7 +104,7 @@ const (
 )
 
 // methods are the methods that every model has.
-var methods = []string{generate, streamGenerate, countTokens}
+var methods = []string{generate, streamGenerate, countTokens, embedContent, batchEmbedContents}
 
 // call addresses a model of an upstream. A stream is always asked for as
 // server-sent events, whatever the client will read.

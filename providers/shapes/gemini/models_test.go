@@ -54,7 +54,8 @@ func TestCountTokens(t *testing.T) {
 
 func TestModelsAreDescribed(t *testing.T) {
 	const a = `{"name":"models/a","displayName":"a",` +
-		`"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`
+		`"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens",` +
+		`"embedContent","batchEmbedContents"]}`
 	list := gemini.Shape.Models
 	if got, want := string(list.Page([]shapes.Model{{ID: "a"}}, true)), `{"models":[`+a+`],"nextPageToken":"a"}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -10,6 +10,7 @@ import (
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/chat"
 	"stagedoor/providers/shapes/completions"
+	"stagedoor/providers/shapes/embeddings"
 	"stagedoor/providers/shapes/gemini"
 	"stagedoor/providers/shapes/imagegen"
 	"stagedoor/providers/shapes/images"
@@ -17,6 +18,7 @@ import (
 	"stagedoor/providers/shapes/responses"
 	"stagedoor/providers/shapes/veo"
 	"stagedoor/providers/shapes/videos"
+	"stagedoor/providers/vector"
 )
 
 // All lists the text shapes.
@@ -28,8 +30,13 @@ var All = []*shapes.Shape{
 	gemini.Shape,
 }
 
-// Media lists the shapes of pictures and videos.
-var Media = []*shapes.Descriptor{&images.Descriptor, &videos.Descriptor, &imagegen.Descriptor, &veo.Descriptor}
+// Media lists the other shapes: those of pictures, videos and embeddings.
+var Media = []*shapes.Descriptor{
+	&images.Descriptor, &videos.Descriptor, &imagegen.Descriptor, &veo.Descriptor, &embeddings.Descriptor,
+}
+
+// Embeddings lists the forms of requests for embeddings.
+var Embeddings = []*vector.Dialect{embeddings.Dialect, gemini.Embeddings}
 
 // Pictures lists the shapes of upstreams that make pictures.
 var Pictures = []*picture.Shape{images.Shape, gemini.Pictures, imagegen.Shape, chat.Pictures}

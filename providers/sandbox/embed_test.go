@@ -1,0 +1,63 @@
+package sandbox_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+
+	"stagedoor/providers/dialogue/dialoguetest"
+	"stagedoor/providers/sandbox"
+	"stagedoor/providers/shapes"
+	"stagedoor/providers/shapes/embeddings"
+	"stagedoor/providers/vector"
+)
+
+// embed returns the vectors of the simulator for texts.
+func embed(t *testing.T, texts ...string) (vectors [][]float32) {
+	t.Helper()
+	body := `{"model":"m","input":[`
+	for i, text := range texts {
+		if i > 0 {
+			body += ","
+		}
+		body += strconv.Quote(text)
+	}
+	r, err := embeddings.Dialect.Check([]byte(body+"]}"), shapes.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := sandbox.Model{Env: dialoguetest.NewEnv(1_700_000_000, "made")}
+	source, usage, err := m.Embed(t.Context(), r, http.Header{})
+	if err != nil || usage.InputTotal < int64(len(texts)) {
+		t.Fatalf("%+v, %v", usage, err)
+	}
+	for i := range texts {
+		raw, err := source(nil, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := vector.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vectors = append(vectors, v)
+	}
+	return vectors
+}
+
+// TestVectorsOfTheSimulatorFollowFromTheirTexts checks length and similarity, which is the dot product.
+func TestVectorsOfTheSimulatorFollowFromTheirTexts(t *testing.T) {
+	dot := func(a, b []float32) (sum float64) {
+		for i := range a {
+			sum += float64(a[i]) * float64(b[i])
+		}
+		return sum
+	}
+	v := embed(t, "a red fox runs", "a red fox sleeps", "stock prices fell", "a red fox runs")
+	if len(v[0]) != 1536 || dot(v[0], v[0]) < 0.9999 || dot(v[0], v[0]) > 1.0001 || dot(v[0], v[3]) < 0.9999 {
+		t.Errorf("%d numbers, %g with itself, %g with the same text", len(v[0]), dot(v[0], v[0]), dot(v[0], v[3]))
+	}
+	if near, far := dot(v[0], v[1]), dot(v[0], v[2]); near < 0.5 || far > 0.2 {
+		t.Errorf("%g with three of four words in common, %g with none", near, far)
+	}
+}
