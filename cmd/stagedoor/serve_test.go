@@ -46,9 +46,9 @@ func TestWithoutConfigurationTheCurlLineThatIsPrintedWorks(t *testing.T) {
 const streaming = `{"model":"sandbox","stream":true,"max_tokens":100000,"messages":[{"role":"user","content":"hi"}]}`
 
 // stream begins a stream and returns it once its first bytes are here.
-func (p *program) stream(path, key, orders string) *bufio.Reader {
+func (p *program) stream(path, key, directives string) *bufio.Reader {
 	p.t.Helper()
-	res := p.post(path, key, streaming, "x-sandbox", orders)
+	res := p.post(path, key, streaming, "x-sandbox", directives)
 	if res.StatusCode != http.StatusOK {
 		p.t.Fatalf("status %d", res.StatusCode)
 	}

@@ -1,6 +1,14 @@
-// Package fields reads client requests field by field and states the rules that
-// several shapes share: ranges, closed word lists, metadata, stop sequences. It
-// makes one pass over text that is known to be JSON, builds nothing, and names
-// the field when a rule is broken. It is not a JSON parser: grammar is checked
-// before, and damaged text only has to do no harm.
+// Package fields reads client requests field by field and has the rules that several shapes share, such as ranges, closed
+// lists of words, metadata and stop sequences. It also checks that texts from outside are JSON within limits.
+//
+// # Usage
+//
+// NewReader reads a request in one pass and builds no tree. Each rule consumes one value and names the field in its
+// error. Valid and ValidObject check a text as a whole, and Explain finds the rule that a refused text breaks.
+// NewLenientReader, ValidLenient and CheckEvent do the same for upstreams, whose texts may have repeated names. Splice
+// edits a text in place of encoding it again.
+//
+// # Concurrency
+//
+// A Reader and a Nesting belong to one goroutine. Names may be shared after they are built.
 package fields

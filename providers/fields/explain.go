@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// A Fault is the first rule that a request's text breaks, and where.
+// A Fault is the first rule that a text breaks, and the place.
 type Fault struct {
 	Flaw   Flaw
-	Offset int    // of the byte at fault; the text's length if the text ends too early
-	Path   string // RepeatedName, MisspelledName: of the member. TooManyNames: of the object. TooManyItems: of the list. Else empty
-	Name   string // MisspelledName: as it must be written
+	Offset int // of the first byte at fault, or the length of a text that ends too early
+	// Path is the path of the member for RepeatedName and MisspelledName, of the object for TooManyNames, of the list
+	// for TooManyItems, and else "".
+	Path string
+	Name string // the right spelling, for MisspelledName
 }
 
-// Rule completes a sentence that begins with the name of the text.
+// Rule returns the end of a sentence that begins with the name of the text.
 func (f Fault) Rule() string { return f.Flaw.rule(MaxDepth) }
 
-// Explain finds the first rule of Valid that text breaks. The work is linear in
-// the length of text.
+// Explain returns the first rule of Valid that text breaks. It takes linear time.
 func Explain(text []byte) Fault { return ExplainNames(text, nil) }
 
 // ExplainNames is Explain for a text that was read with names.
@@ -35,18 +36,23 @@ func ExplainNames(text []byte, names *Names) Fault {
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, true)}
 	case r.flaw == MisspelledName:
 		path := pathAt(text, r.at, true)
-		return Fault{Flaw: r.flaw, Offset: r.at, Path: path, Name: names.nameOf(path[strings.LastIndexByte(path, '.')+1:])}
+		return Fault{
+			Flaw:   r.flaw,
+			Offset: r.at,
+			Path:   path,
+			Name:   names.nameOf(path[strings.LastIndexByte(path, '.')+1:]),
+		}
 	case r.flaw == TooManyNames || r.flaw == TooLongName || r.flaw == TooManyItems:
 		return Fault{Flaw: r.flaw, Offset: r.at, Path: pathAt(text, r.at, false)}
 	}
 	return Fault{Flaw: r.flaw, Offset: r.at}
 }
 
-// pathAt is the path of the member whose name begins at offset, or of the object
-// around that. The text before offset must be sound.
+// pathAt returns the path of the member whose name begins at offset, or of the object around offset. The text before
+// offset must be valid.
 func pathAt(text []byte, offset int, member bool) string {
 	var path []step
-	inName := false // the next string is the name of a member
+	inName := false // the next string is a name
 	for i := 0; i < len(text) && (i < offset || member && i == offset); i++ {
 		switch text[i] {
 		case '{':

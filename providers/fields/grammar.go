@@ -6,14 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Valid reports whether text is one JSON value by the strict rules that client
-// requests are held to: the grammar of RFC 8259, UTF-8 without any gap, no lone
-// surrogates, no name twice in an object, and the limits MaxDepth and MaxNames.
-// It agrees with jsontext.Value.IsValid within those limits, and takes about half
-// its time on long conversations.
+// Valid reports whether text is one JSON value by the strict rules for client requests: the grammar of RFC 8259, UTF-8
+// throughout, no lone surrogates, no repeated name in an object, and the limits MaxDepth and MaxNames. Within those
+// limits it agrees with jsontext.Value.IsValid and takes about half the time of that on long conversations.
 func Valid(text []byte) bool { return ValidWithin(text, MaxDepth) }
 
-// ValidWithin is Valid with another limit than MaxDepth.
+// ValidWithin is Valid with the limit depth in place of MaxDepth.
 func ValidWithin(text []byte, depth int) bool {
 	r := NewReader(text)
 	defer r.Free()
@@ -22,8 +20,7 @@ func ValidWithin(text []byte, depth int) bool {
 	return r.Whole()
 }
 
-// ValidObject reports whether text is valid by the rules of Valid, and an object.
-// names may be nil.
+// ValidObject reports whether text is an object that is valid by the rules of Valid. names may be nil.
 func ValidObject(text []byte, names *Names) bool {
 	r := NewReader(text).Knowing(names)
 	defer r.Free()
@@ -34,7 +31,7 @@ func ValidObject(text []byte, names *Names) bool {
 	return r.Whole()
 }
 
-// value walks over the next value, which r.pos stands on.
+// value reads the value at r.pos.
 func (r *Reader) value() {
 	if r.pos >= len(r.buf) {
 		r.damage()
@@ -94,19 +91,18 @@ func (r *Reader) array() {
 	}
 }
 
-// countItem counts the next item of a list if it is an object, and reports whether
-// the request may have it.
+// countItem counts an item of a list if it is an object. It reports whether the request may have the item.
 func (r *Reader) countItem() bool {
 	if r.space(); r.free || r.pos >= len(r.buf) || r.buf[r.pos] != '{' {
 		return true
 	}
 	if r.items++; r.inLong && r.depth == 2 {
-		r.spare += 2 // the item, and one below it: a message with its block
+		r.spare += 2 // the item and one below it, as a message with its block
 	}
 	return r.items-r.spare <= MaxItems || r.items <= len(r.buf)/bytesPerItem || r.refuse(TooManyItems)
 }
 
-// open enters an object or array and reports whether there is anything in it.
+// open enters an object or array and reports whether it is not empty.
 func (r *Reader) open(end byte) bool {
 	r.pos++
 	if r.depth++; r.depth > r.deepest {
@@ -119,8 +115,7 @@ func (r *Reader) open(end byte) bool {
 	return r.pos < len(r.buf) || r.damage()
 }
 
-// more reports whether another value follows, and leaves the object or array if
-// none does.
+// more reports whether another value follows, and leaves the object or array if none does.
 func (r *Reader) more(end byte) bool {
 	if r.eat(',') {
 		return true
@@ -132,7 +127,7 @@ func (r *Reader) more(end byte) bool {
 	return false
 }
 
-// member walks over a member's name and colon, and returns the name.
+// member reads the name of a member and its colon, and returns the name.
 func (r *Reader) member(in *scope) []byte {
 	r.space()
 	if r.pos >= len(r.buf) || r.buf[r.pos] != '"' {
@@ -147,7 +142,7 @@ func (r *Reader) member(in *scope) []byte {
 		return nil
 	}
 	name := inner(r.buf[start:r.pos])
-	if escaped { // "\u006e" is n: no way around a rule
+	if escaped { // "\u006e" is n, so escapes must not evade the rules for names
 		name = []byte(Unquote(r.buf[start:r.pos]))
 	}
 	switch in.count++; {
@@ -173,26 +168,24 @@ func (r *Reader) member(in *scope) []byte {
 	return name
 }
 
-// Words with one value in each of their eight bytes.
+// Words whose eight bytes have the same value.
 const (
 	ones   = 0x0101010101010101
 	tops   = 0x80 * ones
 	spaces = 0x20 * ones
 	slash  = '\\' * ones
-	flip   = 0x02 * ones // swaps quote and space, and keeps what is below them there
+	flip   = 0x02 * ones // swaps quote and space and keeps smaller bytes below them
 )
 
-// text walks over a string and reports whether there were escapes. It takes
-// eight bytes at a time and looks closer only at those that are no plain ASCII;
-// what is common among them is told here, because a call would cost as much.
+// text reads a string and reports whether it has escapes. It reads eight bytes at a time and looks closer only at words
+// that are not plain ASCII. It distinguishes the common cases among those itself, because a call would cost as much.
 func (r *Reader) text() (escaped bool) {
 	b, at := r.buf, r.pos+1
-	next := at // behind the last byte that was looked at closer
+	next := at // the byte after the last one that was looked at closer
 	for ; at+8 <= len(b); at += 8 {
 		w := binary.LittleEndian.Uint64(b[at:])
-		// The top bit of a byte is set if it is a quote or a control character
-		// (first term), a backslash (second), or not ASCII. A borrow may also
-		// set bits above one that is set rightly.
+		// The top bit of a byte is set if the byte is a quote or a control character (first term), a backslash
+		// (second term), or not ASCII. A borrow may set further bits, but only above one that is set correctly.
 		odd := ((w ^ flip - spaces - ones) | (w ^ slash - ones) | w) & tops
 		if odd == 0 {
 			continue
@@ -231,8 +224,7 @@ func (r *Reader) text() (escaped bool) {
 	return r.rest(max(next, at)) || escaped
 }
 
-// rest walks over the end of a string that has less than eight bytes, or none,
-// of the text behind it.
+// rest reads the end of a string if fewer than eight bytes of the text follow.
 func (r *Reader) rest(i int) (escaped bool) {
 	for b := r.buf; i < len(b); {
 		n := 0
@@ -256,8 +248,8 @@ func (r *Reader) rest(i int) (escaped bool) {
 	return escaped
 }
 
-// Kinds of bytes in a string. The characters of two and three bytes are those
-// whose first byte does not narrow down the second.
+// Kinds of bytes in a string. A character of two or three bytes has such a kind if its first byte does not restrict the
+// second one.
 const (
 	other = iota
 	quote
@@ -277,8 +269,7 @@ var kinds = func() (t [256]uint8) {
 	return t
 }()
 
-// character is the length of the character that b begins with, 0 if it may not
-// stand in a string.
+// character returns the length of the character at the beginning of b, or 0 if a string may not contain it.
 func (r *Reader) character(b []byte) int {
 	switch c := b[0]; {
 	case c < ' ':
@@ -292,8 +283,8 @@ func (r *Reader) character(b []byte) int {
 	return 0
 }
 
-// escape is the length of the escape that b begins with, 0 if it is none. Both
-// halves of a surrogate pair are one escape, and neither is one alone.
+// escape returns the length of the escape at the beginning of b, or 0. A surrogate pair is one escape, and half of a pair
+// is none.
 func (r *Reader) escape(b []byte) int {
 	if len(b) > 1 && short[b[1]] {
 		return 2
@@ -309,10 +300,10 @@ func (r *Reader) escape(b []byte) int {
 	return 0
 }
 
-// short are the bytes that make an escape of two.
+// short has the characters of escapes of two bytes.
 var short = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
-// codeUnit reads an escape \uXXXX, and is negative if b does not begin with one.
+// codeUnit returns the value of an escape \uXXXX at the beginning of b, or a negative number.
 func codeUnit(b []byte) int {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1
@@ -320,7 +311,7 @@ func codeUnit(b []byte) int {
 	return int(digits[b[2]])<<12 | int(digits[b[3]])<<8 | int(digits[b[4]])<<4 | int(digits[b[5]])
 }
 
-// digits are the values of hexadecimal digits, -1 for all other bytes.
+// digits has the values of hexadecimal digits, and -1 for all other bytes.
 var digits = func() (t [256]int8) {
 	for i := range t {
 		t[i] = -1
@@ -384,11 +375,10 @@ func digitsEnd(b []byte, i int) int {
 	return i
 }
 
-// damage ends the walk: what has been read so far is not the beginning of a
-// JSON text. It returns false.
+// damage ends the walk because the text is not JSON. It returns false.
 func (r *Reader) damage() bool { return r.refuse(Malformed) }
 
-// refuse ends the walk at the first rule that the text breaks. It returns false.
+// refuse ends the walk because the text breaks a rule. It returns false.
 func (r *Reader) refuse(flaw Flaw) bool {
 	if r.flaw == Sound {
 		r.flaw, r.at = flaw, r.pos

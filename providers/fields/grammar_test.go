@@ -22,7 +22,13 @@ var samples = []string{
 	"\"\xc0\xaf\"", "\"12345678\xe4\xbd\xa0\"", "\"1234567\xe4\xbd\xa01234567\"", "\"\uFFFD\"", "\xEF\xBB\xBF{}",
 	`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":{"a":1},"b":{"a":1}}`, `[{"a":1},{"a":1}]`, `{"ab":1,"ba":2,"ab ":3}`, `{"":1,"":2}`, `{"\ud83d\ude00":1,"😀":2}`,
 	names(31, false), names(33, false), names(33, true), names(200, false), names(200, true),
-	strings.Repeat("[", 128) + strings.Repeat("]", 128), `{"a":` + strings.Repeat("[", 127) + strings.Repeat("]", 127) + `}`,
+	strings.Repeat(
+		"[",
+		128,
+	) + strings.Repeat(
+		"]",
+		128,
+	), `{"a":` + strings.Repeat("[", 127) + strings.Repeat("]", 127) + `}`,
 }
 
 // names is an object of n members, the last of which may repeat the first.
@@ -75,8 +81,8 @@ func TestDepthHasABound(t *testing.T) {
 	}
 }
 
-// A walk by rules must see no less than a walk without: whoever has used Whole
-// needs no other check of the syntax.
+// A walk by rules must find every flaw that a walk without rules finds, so that callers of Whole need no other check of
+// the syntax.
 func TestWalksSeeEveryFlaw(t *testing.T) {
 	for _, text := range samples {
 		if got, want := walk([]byte(text)), jsontext.Value(text).IsValid(); got != want {
@@ -85,7 +91,7 @@ func TestWalksSeeEveryFlaw(t *testing.T) {
 	}
 }
 
-func TestLenientReadersBearWhatParsersBear(t *testing.T) {
+func TestLenientReadersAcceptWhatParsersAccept(t *testing.T) {
 	for _, text := range []string{`{"a":1,"a":2}`, "{\"a\":\"\xff\"}", `{"a":"\ud83d"}`} {
 		r := fields.NewLenientReader([]byte(text))
 		r.Skip()
@@ -166,7 +172,10 @@ func deep(text []byte) bool {
 // conversation is a request of about size bytes of prose with some escapes and
 // some characters beyond ASCII.
 func conversation(size int) []byte {
-	prose := strings.Repeat(`Once more the old man said \"jump\", and all 13 dogs slept on;\n in the caf\u00e9 a na`+"\u00efve \u4f60\u597d was heard. ", 20)
+	prose := strings.Repeat(
+		`Once more the old man said \"jump\", and all 13 dogs slept on;\n in the caf\u00e9 a na`+"\u00efve \u4f60\u597d was heard. ",
+		20,
+	)
 	var b strings.Builder
 	b.WriteString(`{"model":"m","messages":[{"role":"system","content":"be kind"}`)
 	for b.Len() < size {

@@ -8,42 +8,37 @@ import (
 	"stagedoor/providers/dialogue"
 )
 
-// Limits of the texts that clients and upstreams send. Every text from outside
-// is read within them before anything else looks at it, so that a small text
-// cannot cost much time, memory or stack.
+// Limits of the texts of clients and upstreams. Every text from outside is checked against them before anything else
+// reads it, so that a small text cannot cost much time, memory or stack.
 const (
-	// MaxDepth is how deep a client may nest the values of a request, and of the
-	// JSON inside its strings (faults.md 3). Tool schemas, the deepest texts in use,
-	// stay below 64 levels; each level costs a walker one stack frame.
+	// MaxDepth is the nesting that a client may use in a request and in the JSON inside its strings (faults.md 3).
+	// Tool schemas are the deepest texts in use and stay below 64 levels. Each level costs a reader one stack frame.
 	MaxDepth = 128
-	// MaxReplyDepth is the same for upstreams. It is higher because a reply repeats
-	// what its request said, and strings of it as objects, some levels further in.
+	// MaxReplyDepth is the nesting that an upstream may use. It is higher, because a reply repeats parts of its
+	// request, and turns some strings into objects some levels further in.
 	MaxReplyDepth = 512
-	// MaxNames is how many names one object may have, in requests and replies.
+	// MaxNames is the number of names in one object of a request or reply.
 	MaxNames = 10_000
-	// MaxNameBytes is how long a name in an object may be, in requests and replies, as it
-	// is written. Names are compared, unquoted and reported, so a name of megabytes would
-	// be held several times.
+	// MaxNameBytes is the length of a name in an object of a request or reply, in bytes as it is written. Names are
+	// compared, unquoted and reported, so a name of megabytes would exist several times.
 	MaxNameBytes = 64 << 10
-	// MaxItems is how many objects the lists of a request may hold together: messages,
-	// parts, calls, tools. Each becomes about a kilobyte of the neutral form, from as
-	// few as twelve bytes. A request of more must have bytesPerItem bytes for each, as
-	// long conversations do. Schemas, arguments and metadata do not count.
+	// MaxItems is the number of objects in all lists of a request, which are messages, parts, calls and tools. Each
+	// becomes about a kilobyte of the neutral form, from as few as twelve bytes. A request with more objects must have
+	// bytesPerItem bytes for each, as long conversations do. Schemas, arguments and metadata do not count.
 	MaxItems     = 10_000
 	bytesPerItem = 384
-	// MaxParts is how many parts one reply may have: items, blocks, calls. Each
-	// becomes several hundred bytes of a reply in another shape, from as few as two.
+	// MaxParts is the number of parts of one reply, which are items, blocks and calls. Each becomes several hundred
+	// bytes of a reply in another shape, from as few as two.
 	MaxParts = 4096
 )
 
-// shallow is a length up to which no JSON text can break a limit: each level takes
-// two bytes.
+// shallow is a length up to which no JSON text can break a limit, because each level takes two bytes.
 const shallow = 2 * MaxReplyDepth
 
-// Flaw says which rule a text breaks.
+// Flaw names the rule that a text breaks.
 type Flaw uint8
 
-// Flaws of texts. Sound is none.
+// Flaws of texts. Sound means that there is none.
 const (
 	Sound Flaw = iota
 	Malformed
@@ -55,12 +50,12 @@ const (
 	MisspelledName
 )
 
-// OverLimit reports whether the text may be JSON, but more of it than is read.
+// OverLimit reports whether the text may be JSON but exceeds a limit.
 func (f Flaw) OverLimit() bool {
 	return f == TooDeep || f == TooManyNames || f == TooLongName || f == TooManyItems
 }
 
-// rule completes a sentence that begins with the text's name.
+// rule returns the end of a sentence that begins with the name of the text.
 func (f Flaw) rule(deepest int) string {
 	switch f {
 	case TooDeep:
@@ -80,8 +75,8 @@ func (f Flaw) rule(deepest int) string {
 	return "is not valid JSON"
 }
 
-// ValidLenient reports whether text is one JSON value within the limits of
-// upstreams. Use it in place of gjson.ValidBytes, which has no limits.
+// ValidLenient reports whether text is one JSON value within the limits of upstreams. Use it in place of
+// gjson.ValidBytes, which has no limits.
 func ValidLenient(text []byte) bool { return lenientFlaw(text, MaxReplyDepth) == Sound }
 
 // ValidLenientString is ValidLenient for a string.
@@ -98,11 +93,11 @@ func lenientFlaw(text []byte, deepest int) Flaw {
 	return r.flaw
 }
 
-// bytesOf views text without copying it. The bytes must not be written to.
+// bytesOf returns the bytes of text without copying them. They must not be written to.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
-// CheckReply returns the error for a reply or event of an upstream that is not
-// one JSON value within the limits, nil for one that is. what names the text.
+// CheckReply returns an error if a reply or event of an upstream is not one JSON value within the limits. what names the
+// text.
 func CheckReply(what string, text []byte) *dialogue.Error {
 	r := NewLenientReader(text)
 	defer r.Free()
@@ -110,7 +105,7 @@ func CheckReply(what string, text []byte) *dialogue.Error {
 	return r.BadReply(what)
 }
 
-// BadReply is CheckReply for what the reader has read.
+// BadReply is CheckReply for the text that the reader has read.
 func (r *Reader) BadReply(what string) *dialogue.Error {
 	switch {
 	case r.Whole():
@@ -121,12 +116,10 @@ func (r *Reader) BadReply(what string) *dialogue.Error {
 	return dialogue.BadUpstream(what + " is not JSON")
 }
 
-// CheckEvent returns the error for the data of an event that no provider may send, nil
-// for any other. An event is the word [DONE], or an object from its first byte to its
-// last; blanks around do not matter. An event of more than 1 KiB must also be JSON within
-// the limits. The inside of a shorter one cannot break a limit and is not read, so that
-// the check of a usual event costs next to nothing. Every event passes this check once,
-// before a parser or a tap gets it.
+// CheckEvent returns an error for the data of an event that no provider may send. An event is the word [DONE], or an
+// object from its first byte to its last with optional space around it. An event of more than 1 KiB must also be JSON
+// within the limits. A shorter one cannot break a limit and is not read, so that the check of a usual event costs almost
+// nothing. Every event passes this check once, before a parser or a tap gets it.
 func CheckEvent(data []byte) *dialogue.Error {
 	if n := len(data); n > 1 && n <= shallow && data[0] == '{' && data[n-1] == '}' {
 		return nil
@@ -147,15 +140,14 @@ func checkEvent(data []byte) *dialogue.Error {
 	return CheckReply("event", text)
 }
 
-// overLimit tells the client the rule, which says nothing about the upstream that
-// the client may not know.
+// overLimit returns an error that shows the client the rule, which reveals nothing about the upstream.
 func overLimit(what string, flaw Flaw) *dialogue.Error {
 	e := dialogue.BadUpstream(what + " " + flaw.rule(MaxReplyDepth))
 	e.Message += ": the " + what + " " + flaw.rule(MaxReplyDepth)
 	return e
 }
 
-// TooManyParts is the error for a reply of more than MaxParts parts.
+// TooManyParts returns the error for a reply of more than MaxParts parts.
 func TooManyParts() *dialogue.Error {
 	rule := "has more than " + strconv.Itoa(MaxParts) + " parts"
 	e := dialogue.BadUpstream("reply " + rule)
@@ -163,8 +155,8 @@ func TooManyParts() *dialogue.Error {
 	return e
 }
 
-// CheckInner returns the error for a string of a client's request that holds JSON
-// over the limits. A string that holds anything else passes. param names the field.
+// CheckInner returns an error if a string of a request holds JSON over the limits. A string with anything else passes.
+// param names the field.
 func CheckInner(param, text string) *dialogue.Error {
 	if len(text) <= MaxDepth {
 		return nil
@@ -175,7 +167,7 @@ func CheckInner(param, text string) *dialogue.Error {
 	return nil
 }
 
-// CheckInnerParts is CheckInner for each text of what a tool answered.
+// CheckInnerParts is CheckInner for each text in the result of a tool.
 func CheckInnerParts(param string, parts []dialogue.Part) *dialogue.Error {
 	for _, p := range parts {
 		if err := CheckInner(param, p.Text); err != nil {

@@ -64,7 +64,8 @@ func TestRepliesKeepTheLimits(t *testing.T) {
 			}
 			continue
 		}
-		if checked == nil || checked.Status != 502 || !strings.HasSuffix(checked.Message, c.want) || fields.ValidLenientString(c.text) {
+		if checked == nil || checked.Status != 502 || !strings.HasSuffix(checked.Message, c.want) ||
+			fields.ValidLenientString(c.text) {
 			t.Errorf("%s: got %v, want 502 and %s", c.name, checked, c.want)
 		}
 	}

@@ -24,7 +24,7 @@ type Names struct {
 	root  *place
 }
 
-// word is a name and how else it may be written.
+// word is a name with its permitted spellings.
 type word struct {
 	name  string
 	other [2]string
@@ -36,7 +36,7 @@ type place struct {
 	below map[string]*place
 }
 
-// NewNames returns Names that must be written as they are here.
+// NewNames returns Names that must be written exactly as they are here.
 func NewNames(list ...string) *Names {
 	n := &Names{words: make(map[string]*word, len(list)), lower: true, root: new(place)}
 	n.add(list...)
@@ -114,11 +114,10 @@ func snake(name string) string {
 	return b.String()
 }
 
-// longest is the longest name that is looked up, in bytes. A folded letter takes up
-// to three.
+// longest is the longest name that is looked up, in bytes. A folded letter takes up to three bytes.
 const longest = 128
 
-// read returns what a name counts as, and whether it is written as it must be.
+// read returns the name that name stands for, and whether its spelling is permitted.
 func (n *Names) read(name []byte) (as []byte, ok bool) {
 	if len(name) > longest {
 		return name, true
@@ -167,7 +166,7 @@ func (n *Names) CheckObject(field, text string) error {
 	}
 }
 
-// nameOf is the name that a misspelled one is taken for.
+// nameOf returns the name of which misspelled is another spelling.
 func (n *Names) nameOf(misspelled string) string {
 	if w := n.words[string(n.fold(nil, []byte(misspelled)))]; w != nil {
 		return w.name
@@ -175,9 +174,8 @@ func (n *Names) nameOf(misspelled string) string {
 	return ""
 }
 
-// fold appends name with its letters in one case, by Unicode's simple folding. Names
-// are ASCII, so only characters matter that fold to it: the Kelvin sign and the
-// long s among others than ASCII.
+// fold appends name with its letters in one case, by Unicode's simple folding. The names in n are ASCII, so of the other
+// characters only those matter that fold to ASCII, such as the Kelvin sign and the long s.
 func (n *Names) fold(dst, name []byte) []byte {
 	for i := 0; i < len(name); {
 		c, size := rune(name[i]), 1
@@ -202,7 +200,7 @@ func (n *Names) fold(dst, name []byte) []byte {
 	return dst
 }
 
-// plainLower reports whether a name can fold to no other made of small letters.
+// plainLower reports whether a name cannot fold to any other name of lower-case letters.
 func plainLower(name []byte) bool {
 	for _, c := range name {
 		if 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf {
@@ -212,8 +210,8 @@ func plainLower(name []byte) bool {
 	return true
 }
 
-// step returns the place of the value of a member called name, nil if Except has no path through
-// it, and whether the names in that value are the client's own.
+// step returns the place of the value of a member, or nil if Except has no path through it, and whether the client may
+// choose the names in that value.
 func (n *Names) step(from *place, name []byte) (to *place, free bool) {
 	if len(name) > longest {
 		return nil, true

@@ -28,7 +28,8 @@ func TestNamesThatFoldToKnownOnesAreRefused(t *testing.T) {
 			t.Errorf("%s passes", text)
 		}
 		f := fields.ExplainNames([]byte(text), snakeNames)
-		if f.Flaw != fields.MisspelledName || f.Path != path || !strings.EqualFold(f.Name, path[strings.LastIndexByte(path, '.')+1:]) {
+		if f.Flaw != fields.MisspelledName || f.Path != path ||
+			!strings.EqualFold(f.Name, path[strings.LastIndexByte(path, '.')+1:]) {
 			t.Errorf("%s: got %+v", text, f)
 		}
 	}

@@ -2,10 +2,10 @@ package fields
 
 import "stagedoor/providers/dialogue"
 
-// Nesting watches JSON that arrives in pieces, as the arguments of a call do, for
-// the limits of replies. It does not check the syntax. The zero value is ready.
+// Nesting checks JSON that arrives in pieces, such as the arguments of a call, against the limits of replies. It does not
+// check the syntax. The zero value is ready for use.
 type Nesting struct {
-	names   []int // of each object that is open; of arrays 0
+	names   []int // number of names in each open object; 0 for arrays
 	quoted  bool
 	escaped bool
 }

@@ -11,7 +11,7 @@ import (
 // Kind is the type of a JSON value.
 type Kind uint8
 
-// Kinds of values. Invalid is the end of the text or something that is no value.
+// Kinds of values. Invalid is the end of the text, or something that is not a value.
 const (
 	Invalid Kind = iota
 	Null
@@ -22,31 +22,29 @@ const (
 	Object
 )
 
-// Reader walks a JSON text once, from front to back, and checks all of it on the
-// way: Whole says at the end whether it was JSON. Where it was not, the walk ends
-// and the text looks cut off. Every value must be consumed by exactly one call;
-// what a callback leaves is skipped for it. Not safe for concurrent use.
+// Reader reads a JSON text once from its beginning to its end and checks it on the way. Whole reports at the end whether
+// the text was JSON. If it was not, the text looks as if it ended early. Every value must be consumed by exactly one
+// call; values that a callback leaves are skipped. A Reader is not safe for concurrent use.
 type Reader struct {
 	buf   []byte
 	pos   int
 	path  []step
-	names [][]byte // of the objects being read, see scope
+	names [][]byte // of the objects that are being read; see scope
 	depth int
-	// lenient lets pass what no parser stumbles over: names that occur twice
-	// and bytes that are not UTF-8.
+	// lenient permits what parsers accept, which is repeated names and bytes that are not UTF-8.
 	lenient bool
-	deepest int  // levels that values may be nested
+	deepest int  // permitted levels of nesting
 	flaw    Flaw // Sound until the text breaks a rule
-	at      int  // where it does
+	at      int  // the offset at which it breaks the rule
 	known   *Names
-	place   *place // of the value being read, among those that known excepts
-	free    bool   // the names in the value being read are the client's own
-	items   int    // objects in lists, but not in those that are free
-	spare   int    // items of the list that Names.WithLongList names
+	place   *place // of the current value, within known's exceptions
+	free    bool   // the client may choose the names in the current value
+	items   int    // objects in lists, without those in free values
+	spare   int    // items of the list of Names.WithLongList
 	inLong  bool
 }
 
-// step is one level of the path: a name, or an index if name is nil.
+// step is one level of the path, which is a name, or an index if name is nil.
 type step struct {
 	name  []byte
 	index int
@@ -54,15 +52,14 @@ type step struct {
 
 var readers = sync.Pool{New: func() any { return &Reader{path: make([]step, 0, 8), names: make([][]byte, 0, 32)} }}
 
-// NewReader reads text, which it does not write to, by the rules of Valid.
+// NewReader returns a reader of text by the rules of Valid. It does not write to text.
 func NewReader(text []byte) *Reader {
 	r := readers.Get().(*Reader)
 	r.buf, r.deepest = text, MaxDepth
 	return r
 }
 
-// Knowing makes the reader refuse names that only fold to one of names, and returns
-// the reader.
+// Knowing makes the reader refuse names that are other spellings of names, and returns the reader.
 func (r *Reader) Knowing(names *Names) *Reader {
 	r.known = names
 	if names != nil {
@@ -71,14 +68,13 @@ func (r *Reader) Knowing(names *Names) *Reader {
 	return r
 }
 
-// surroundings is what a Reader knows of the place that it reads at.
+// surroundings has the state of a Reader around a value.
 type surroundings struct {
 	place *place
 	free  bool
 }
 
-// enter prepares the reader for the value of a member. The caller must give the result to leave
-// when the value has been read.
+// enter prepares the reader for the value of a member. The caller passes the result to leave after the value.
 func (r *Reader) enter(name []byte) (around surroundings) {
 	around = surroundings{r.place, r.free}
 	r.space()
@@ -90,17 +86,15 @@ func (r *Reader) enter(name []byte) (around surroundings) {
 
 func (r *Reader) leave(around surroundings) { r.place, r.free = around.place, around.free }
 
-// NewLenientReader reads what others than clients have written: names may occur
-// twice, strings may hold anything that ends at their quote, and values may be
-// nested MaxReplyDepth levels deep.
+// NewLenientReader returns a reader of texts of upstreams. Names may be repeated, strings may hold any bytes up to their
+// quote, and values may be nested MaxReplyDepth levels deep.
 func NewLenientReader(text []byte) *Reader {
 	r := NewReader(text)
 	r.lenient, r.deepest = true, MaxReplyDepth
 	return r
 }
 
-// Free gives the reader back for the next text. Using it afterwards is a bug;
-// not to call Free is none.
+// Free returns the reader to a pool. It must not be used afterwards. Calling Free is optional.
 func (r *Reader) Free() {
 	clear(r.path[:cap(r.path)])
 	clear(r.names[:cap(r.names)])
@@ -108,16 +102,16 @@ func (r *Reader) Free() {
 	readers.Put(r)
 }
 
-// Whole reports whether everything was read, and was JSON.
+// Whole reports whether the whole text was read and was JSON.
 func (r *Reader) Whole() bool {
 	r.space()
 	return r.flaw == Sound && r.pos == len(r.buf) && r.depth == 0 && len(r.buf) > 0
 }
 
-// Pos is the offset of the next unread byte.
+// Pos returns the offset of the next unread byte.
 func (r *Reader) Pos() int { return r.pos }
 
-// Peek tells the kind of the next value without consuming it.
+// Peek returns the kind of the next value without consuming it.
 func (r *Reader) Peek() Kind {
 	r.space()
 	if r.pos >= len(r.buf) {
@@ -140,8 +134,7 @@ func (r *Reader) Peek() Kind {
 	return Invalid
 }
 
-// Object calls member for each member of the object that comes next, with its
-// name. The first error ends it.
+// Object calls member with the name of each member of the next value, which is an object. The first error ends it.
 func (r *Reader) Object(member func(name []byte) error) error {
 	if r.Peek() != Object {
 		return r.Broken("must be an object")
@@ -168,7 +161,7 @@ func (r *Reader) Object(member func(name []byte) error) error {
 	return nil
 }
 
-// Array calls item for each element of the array that comes next.
+// Array calls item for each element of the next value, which is an array.
 func (r *Reader) Array(item func(i int) error) error {
 	if r.Peek() != Array {
 		return r.Broken("must be an array")
@@ -189,7 +182,7 @@ func (r *Reader) Array(item func(i int) error) error {
 	}
 }
 
-// each lets one callback consume the next value, and does so if it did not.
+// each calls consume for the next value and skips the value if consume did not read it.
 func (r *Reader) each(at step, consume func() error) error {
 	r.space()
 	start := r.pos
@@ -204,7 +197,7 @@ func (r *Reader) each(at step, consume func() error) error {
 	return nil
 }
 
-// Skip consumes the next value and returns it as written.
+// Skip consumes the next value and returns its text.
 func (r *Reader) Skip() []byte {
 	r.space()
 	start := r.pos
@@ -212,7 +205,7 @@ func (r *Reader) Skip() []byte {
 	return r.buf[start:r.pos]
 }
 
-// Null consumes a null, if that is what comes next.
+// Null consumes the next value if it is null, and reports whether it was.
 func (r *Reader) Null() bool {
 	if r.Peek() != Null {
 		return false
@@ -221,10 +214,10 @@ func (r *Reader) Null() bool {
 	return true
 }
 
-// Broken is the error of the field being read: it breaks rule.
+// Broken returns the error for the current field, which breaks rule.
 func (r *Reader) Broken(rule string) error { return dialogue.Invalid(r.Field(), rule) }
 
-// Lacks is the error of the object being read: its member name is missing.
+// Lacks returns the error for the current object, which lacks the member name.
 func (r *Reader) Lacks(name string) error {
 	if at := r.Field(); at != "" {
 		return dialogue.Missing(at + "." + name)
@@ -232,7 +225,7 @@ func (r *Reader) Lacks(name string) error {
 	return dialogue.Missing(name)
 }
 
-// Field names the value being read: "messages.0.role".
+// Field returns the path of the current value, such as "messages.0.role".
 func (r *Reader) Field() string {
 	var b []byte
 	for i, s := range r.path {
@@ -268,7 +261,7 @@ func (r *Reader) eat(c byte) bool {
 	return false
 }
 
-// inner strips the quotes of a string. Damaged text may lack the second.
+// inner removes the quotes of a string. The second one may be missing in a text that is not JSON.
 func inner(raw []byte) []byte {
 	if len(raw) < 2 || raw[len(raw)-1] != '"' {
 		return []byte{}

@@ -11,10 +11,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Rule consumes one value and says whether it may stand there.
+// Rule consumes one value and returns an error if it may not stand there.
 type Rule func(r *Reader) error
 
-// Nullable lets null stand for an absent value, where the documents say "or null".
+// Nullable returns a rule that also accepts null, where the documents say "or null".
 func Nullable(rule Rule) Rule {
 	return func(r *Reader) error {
 		if r.Null() {
@@ -24,7 +24,7 @@ func Nullable(rule Rule) Rule {
 	}
 }
 
-// Of checks the kind of a value and nothing inside it.
+// Of returns a rule that checks the kind of a value and nothing inside it.
 func Of(kind Kind) Rule {
 	return func(r *Reader) error {
 		if r.Peek() != kind {
@@ -38,7 +38,7 @@ func Of(kind Kind) Rule {
 var kindNames = [...]string{Invalid: "a value", Null: "null", Bool: "a boolean", Number: "a number",
 	String: "a string", Array: "an array", Object: "an object"}
 
-// Between is a number in a closed range.
+// Between returns a rule for a number in a closed range.
 func Between(lo, hi float64) Rule {
 	return func(r *Reader) error {
 		_, err := r.Float(lo, hi)
@@ -46,7 +46,7 @@ func Between(lo, hi float64) Rule {
 	}
 }
 
-// Whole is an integer in a closed range.
+// Whole returns a rule for an integer in a closed range.
 func Whole(lo, hi int64) Rule {
 	return func(r *Reader) error {
 		_, err := r.Int(lo, hi)
@@ -54,12 +54,12 @@ func Whole(lo, hi int64) Rule {
 	}
 }
 
-// UpTo is a string of at most n characters.
+// UpTo returns a rule for a string of at most n characters.
 func UpTo(n int) Rule {
 	return func(r *Reader) error { return r.upTo(n) }
 }
 
-// OneOf is a word of a closed list.
+// OneOf returns a rule for a word of a closed list.
 func OneOf(words ...string) Rule {
 	return func(r *Reader) error {
 		_, err := r.Word(words...)
@@ -67,14 +67,14 @@ func OneOf(words ...string) Rule {
 	}
 }
 
-// Each is an array whose elements keep rule.
+// Each returns a rule for an array whose elements satisfy rule.
 func Each(rule Rule) Rule {
 	return func(r *Reader) error {
 		return r.Array(func(int) error { return rule(r) })
 	}
 }
 
-// Stop is a string or up to four of them (gateway.md 8).
+// Stop is the rule for a string or up to four strings (gateway.md 8).
 func Stop(r *Reader) error {
 	if r.Peek() == String {
 		r.Skip()
@@ -94,7 +94,7 @@ func Stop(r *Reader) error {
 	return err
 }
 
-// LogitBias maps token ids to -100..100.
+// LogitBias is the rule for an object of token ids with values from -100 to 100.
 func LogitBias(r *Reader) error {
 	return r.Object(func([]byte) error {
 		_, err := r.Float(-100, 100)
@@ -102,7 +102,7 @@ func LogitBias(r *Reader) error {
 	})
 }
 
-// Metadata is up to 16 pairs of short strings (gateway.md 8).
+// Metadata is the rule for up to 16 pairs of short strings (gateway.md 8).
 func Metadata(r *Reader) error {
 	n := 0
 	err := r.Object(func(name []byte) error {
@@ -118,7 +118,7 @@ func Metadata(r *Reader) error {
 	return err
 }
 
-// Int consumes an integer in a closed range. 1.0 and 1e2 are integers.
+// Int consumes an integer in a closed range. 1.0 and 1e2 are integers, too.
 func (r *Reader) Int(lo, hi int64) (int64, error) {
 	rule := func() error {
 		switch {
@@ -177,7 +177,7 @@ func (r *Reader) Text() (string, error) {
 	return Unquote(raw), nil
 }
 
-// Quoted consumes a string and returns it as written, quotes included.
+// Quoted consumes a string and returns its text with the quotes.
 func (r *Reader) Quoted() ([]byte, error) {
 	if r.Peek() != String {
 		return nil, r.Broken("must be a string")
@@ -219,7 +219,7 @@ func Unquote(raw []byte) string {
 	return gjson.ParseBytes(raw).String()
 }
 
-// characters counts the code points of a string's inside.
+// characters returns the number of code points inside a string.
 func characters(in []byte) int {
 	if bytes.IndexByte(in, '\\') < 0 {
 		return utf8.RuneCount(in)

@@ -2,19 +2,19 @@ package fields
 
 import "bytes"
 
-// scope counts the names of one object and finds those that occur twice.
+// scope counts the names of one object and finds repeated ones.
 type scope struct {
 	count int
-	base  int    // where its names start in Reader.names
-	seen  uint64 // a Bloom filter: most names are new, and are not compared with any
+	base  int    // the index of its first name in Reader.names
+	seen  uint64 // a Bloom filter, so that most new names are compared with no other
 	many  map[string]struct{}
 }
 
-// fewNames is how many names are compared one by one. Beyond it a map keeps the
-// work linear, however many names a hostile client sends.
+// fewNames is the number of names that are compared one by one. Beyond it a map keeps the work linear for any number of
+// names that a hostile client sends.
 const fewNames = 32
 
-// repeated reports whether name has been met in the object, and notes it.
+// repeated reports whether the object has name already, and adds it.
 func (r *Reader) repeated(in *scope, name []byte) bool {
 	bit := uint64(1) << (sum(name) & 63)
 	if in.seen&bit != 0 && r.met(in, name) {
@@ -49,7 +49,7 @@ func (r *Reader) met(in *scope, name []byte) bool {
 	return false
 }
 
-// sum tells most names of one object apart.
+// sum returns a hash that differs for most names of one object.
 func sum(name []byte) uint {
 	n := uint(len(name))
 	if n == 0 {

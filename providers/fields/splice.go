@@ -8,15 +8,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Member is where a member of an object stands in the text.
+// Member is the place of a member in the text of its object.
 type Member struct {
 	Name       string
-	Start      int // of the name's quote
-	Value, End int // of the value
+	Start      int // offset of the name's quote
+	Value, End int // offsets of the value
 }
 
-// Members lists the members of the object text, in order. Names are views of
-// text where they hold no escapes.
+// Members returns the members of the object text in order. Names without escapes are views of text.
 func Members(text []byte) []Member {
 	r := NewLenientReader(text)
 	defer r.Free()
@@ -44,9 +43,8 @@ func Members(text []byte) []Member {
 	}
 }
 
-// View looks at text with gjson without copying it. The result, and what is
-// taken from it, is good as long as text is not written to; what shall outlive
-// text must be cloned.
+// View returns a gjson result that reads text without copying it. It is valid until text is written to. Clone parts of
+// it that must live longer.
 func View(text []byte) gjson.Result {
 	return gjson.Parse(TextOf(text))
 }
@@ -55,14 +53,14 @@ func View(text []byte) gjson.Result {
 // but may be appended to.
 func TextOf(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// Raw returns v as it is written, without copying it. It is good as long as the text that
-// v was read from, and must not be written to.
+// Raw returns the text of v without copying it. It is valid as long as the text from which v was read, and must not be
+// written to.
 func Raw(v gjson.Result) json.RawMessage {
 	return unsafe.Slice(unsafe.StringData(v.Raw), len(v.Raw))
 }
 
-// MemberOf is the member of object called name, which may come from outside:
-// gjson's Get would read a path of its own language in it.
+// MemberOf returns the member of object called name, which may come from outside. gjson's Get would read such a name as a
+// path in its own language.
 func MemberOf(object gjson.Result, name string) (found gjson.Result) {
 	if !object.IsObject() {
 		return found
@@ -76,7 +74,7 @@ func MemberOf(object gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-// Elements lists where the elements of the array text stand.
+// Elements returns the places of the elements of the array text.
 func Elements(text []byte) []Member {
 	r := NewLenientReader(text)
 	defer r.Free()
@@ -101,8 +99,8 @@ type Edit struct {
 	With       []byte
 }
 
-// Splice returns text with the edits made, which must not overlap. text itself
-// is returned if there are none, and never written to.
+// Splice returns text with the edits, which must not overlap. It returns text itself if there are none, and never writes
+// to it.
 func Splice(text []byte, edits []Edit) []byte {
 	if len(edits) == 0 {
 		return text
@@ -122,25 +120,25 @@ func Splice(text []byte, edits []Edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// Without returns the object or array text without the listed members, commas
-// mended; everything else stays as it was written.
+// Without returns the object or array text without some members, and with correct commas. The rest stays as it was
+// written.
 func Without(text []byte, all []Member, drop func(i int) bool) []byte {
 	return Splice(text, Drop(all, drop))
 }
 
-// Drop lists the edits of Without. They keep clear of the members that stay.
+// Drop returns the edits of Without. They do not overlap members that stay.
 func Drop(all []Member, drop func(i int) bool) []Edit {
 	var edits []Edit
-	kept := -1 // the last member that stays
+	kept := -1 // the index of the last member that stays
 	for i := range all {
 		if !drop(i) {
 			kept = i
 			continue
 		}
 		switch {
-		case kept >= 0: // from behind the one before
+		case kept >= 0: // from the end of the member before
 			edits = append(edits, Edit{Start: all[i-1].End, End: all[i].End})
-		case i+1 < len(all): // up to the one after
+		case i+1 < len(all): // up to the next member
 			edits = append(edits, Edit{Start: all[i].Start, End: all[i+1].Start})
 		default:
 			edits = append(edits, Edit{Start: all[i].Start, End: all[i].End})

@@ -41,7 +41,7 @@ func compose(req *dialogue.Request, script *Script, choice int, id func() string
 	tools := chooseTools(req, p)
 	switch {
 	case script.Refuse:
-		a.add(dialogue.RefusalPart, nil, tokens.Split("The sandbox refuses as ordered."))
+		a.add(dialogue.RefusalPart, nil, tokens.Split("The sandbox refuses as requested."))
 		a.reason = dialogue.ReasonFilter
 	case len(tools) > 0:
 		for _, t := range tools {

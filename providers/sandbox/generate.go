@@ -16,22 +16,22 @@ import (
 // Errors of faults that end a reply outside of its shape.
 var (
 	ErrCut     = job.ErrCut
-	ErrGarbage = errors.New("sandbox: the reply turned into garbage as ordered")
+	ErrGarbage = errors.New("sandbox: the reply turned into garbage as requested")
 )
 
 const (
-	firstAfter  = 4   // tokens' time that passes before the first one
+	firstAfter  = 4   // the first token takes as long as so many
 	mostChoices = 128 // of one request
 )
 
 // Model is a configured simulator. It is immutable and safe for concurrent use.
 type Model struct {
 	Env   *dialogue.Env
-	Base  Script   // applies where a request orders nothing else
+	Base  Script   // the defaults of requests
 	Names []string // the models that Handler lists
 }
 
-// Simulate answers a request without HTTP. header is the client's and may order faults. A reply that is cut off or turns
+// Simulate answers a request without HTTP. header is the client's and may request faults. A reply that is cut off or turns
 // into garbage ends with an error.
 func (m *Model) Simulate(
 	ctx context.Context,
@@ -79,7 +79,8 @@ type player struct {
 	delivered int            // tokens
 }
 
-// newPlayer reads the orders of a request for pictures or videos and begins. The error may be the ordered refusal.
+// newPlayer reads the directives of a request for pictures or videos and begins. The error may be the requested
+// refusal.
 func (m *Model) newPlayer(ctx context.Context, header http.Header, text string) (*player, error) {
 	script, err := ParseScript(m.Base, header.Get(Header), text)
 	if err != nil {
@@ -89,7 +90,7 @@ func (m *Model) newPlayer(ctx context.Context, header http.Header, text string) 
 	return p, p.begin()
 }
 
-// begin waits for the ordered delay and returns the ordered refusal.
+// begin waits for the requested delay and returns the requested refusal.
 func (p *player) begin() error {
 	if err := p.wait(p.env.Now().Add(p.script.Delay)); err != nil || p.script.Status == 0 {
 		return err
@@ -128,7 +129,7 @@ func (p *player) play() error {
 		err = p.deliver(choices)
 	}
 	if err == nil && p.script.Fault != NoFault {
-		err = p.failure() // the reply was too short to fail where it was ordered to
+		err = p.failure() // the reply is shorter than the requested place of the fault
 	}
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (p *player) deliver(choices []*choice) error {
 	return nil
 }
 
-// failure is the fault as an error.
+// failure returns the error of the requested fault.
 func (p *player) failure() error {
 	switch p.script.Fault {
 	case Cut:
@@ -178,7 +179,7 @@ func (p *player) failure() error {
 		<-p.ctx.Done()
 		return context.Cause(p.ctx)
 	}
-	return dialogue.Reported(500, dialogue.TypeAPI, "sandbox_error", "the sandbox failed as ordered")
+	return dialogue.Reported(500, dialogue.TypeAPI, "sandbox_error", "the sandbox failed as requested")
 }
 
 // sendToken sends the next token of a choice, with the beginning and the end of its part.

@@ -120,7 +120,7 @@ func (d *delivery) run(in shapes.Params) {
 		d.w.WriteHeader(failure.Status)
 		d.w.Write(d.shape.Envelope(failure))
 	default:
-		// The connection was cut as ordered, or the client has left. The reply must not look complete.
+		// The connection was cut as requested, or the client has left. The reply must not look complete.
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -168,7 +168,7 @@ func (d *delivery) sendEvent(ev *dialogue.Event) error {
 	return d.write(d.buf)
 }
 
-// write sends data at once, byte by byte if that was ordered.
+// write sends data at once, byte by byte if that was requested.
 func (d *delivery) write(data []byte) error {
 	if !d.began {
 		d.began = true

@@ -104,13 +104,13 @@ func serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-func post(t *testing.T, server *httptest.Server, path, body, orders string) (*http.Response, string, error) {
+func post(t *testing.T, server *httptest.Server, path, body, directives string) (*http.Response, string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set(sandbox.Header, orders)
+	req.Header.Set(sandbox.Header, directives)
 	resp, err := server.Client().Do(req)
 	if err != nil {
 		return nil, "", err
@@ -141,28 +141,28 @@ func TestHandlerAnswersWholeAndStreamed(t *testing.T) {
 func TestHandlerRefusesInTheShapesEnvelope(t *testing.T) {
 	server := serve(t)
 	rows := []struct {
-		name, path, body, orders string
-		status                   int
-		says                     string
+		name, path, body, directives string
+		status                       int
+		says                         string
 	}{
 		{"not JSON", "/v1/chat/completions", `{`, "", 400, "invalid_json"},
 		{"a broken rule", "/v1/chat/completions", `{}`, "", 400, `"param":"say"`},
 		{
-			"a refusal as ordered",
+			"a refusal as requested",
 			"/v1/chat/completions",
 			`{"say":"hi","stream":true}`,
 			"status=429 retry-after=7s",
 			429,
 			"rate_limit_error",
 		},
-		{"an order not understood", "/v1/chat/completions", `{"say":"[sandbox: jump]"}`, "", 400, "x-sandbox"},
+		{"an unknown directive", "/v1/chat/completions", `{"say":"[sandbox: jump]"}`, "", 400, "x-sandbox"},
 		{"a failure before anything was sent", "/v1/chat/completions", `{"say":"hi"}`, "error", 500, "sandbox_error"},
 		{"no such path", "/v1/nothing", `{}`, "", 404, ""},
 		{"a shape that is not there", "/v1/messages", `{}`, "", 404, ""},
 		{"no such method of a model", "/v1beta/models/m:dance", `{}`, "", 404, ""},
 	}
 	for _, row := range rows {
-		resp, body, err := post(t, server, row.path, row.body, row.orders)
+		resp, body, err := post(t, server, row.path, row.body, row.directives)
 		if err != nil || resp.StatusCode != row.status || !strings.Contains(body, row.says) {
 			t.Errorf("%s: %v %v %q", row.name, resp, err, body)
 		}
@@ -172,12 +172,12 @@ func TestHandlerRefusesInTheShapesEnvelope(t *testing.T) {
 	}
 }
 
-func TestHandlerBreaksStreamsAsOrdered(t *testing.T) {
+func TestHandlerBreaksStreamsAsRequested(t *testing.T) {
 	server := serve(t)
 	rows := []struct {
-		orders string
-		cut    bool
-		says   string
+		directives string
+		cut        bool
+		says       string
 	}{
 		{"cut=2", true, "data: "},
 		{"error=2", false, "event: error"},
@@ -185,9 +185,9 @@ func TestHandlerBreaksStreamsAsOrdered(t *testing.T) {
 		{"drip tokens=3", false, "data: ."},
 	}
 	for _, row := range rows {
-		_, body, err := post(t, server, "/v1/chat/completions", `{"say":"hi","stream":true}`, row.orders)
+		_, body, err := post(t, server, "/v1/chat/completions", `{"say":"hi","stream":true}`, row.directives)
 		if (err != nil) != row.cut || !strings.Contains(body, row.says) {
-			t.Errorf("%s: %v %q", row.orders, err, body)
+			t.Errorf("%s: %v %q", row.directives, err, body)
 		}
 	}
 	if _, _, err := post(t, server, "/v1/chat/completions", `{"say":"hi"}`, "cut"); err == nil {

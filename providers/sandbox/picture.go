@@ -25,7 +25,7 @@ const (
 // drawings bounds how many pictures are drawn at a time. Each takes a few times 4*draw.MaxPixels bytes.
 var drawings = make(chan struct{}, 4)
 
-// Picture is a picture.Simulator. Faults are ordered as for text; each partial picture counts as one token.
+// Picture is a picture.Simulator. Faults are requested as for text; each partial picture counts as one token.
 func (m *Model) Picture(
 	ctx context.Context,
 	r *picture.Request,
@@ -40,7 +40,7 @@ func (m *Model) Picture(
 	switch {
 	case p.script.Block && r.Inbound == imagegen.Name: // wire/imagegen.md 7
 		return dialogue.Reported(422, dialogue.TypeInvalidRequest, "content_policy_violation",
-			"the sandbox's moderation rejects the prompt as ordered")
+			"the sandbox's moderation rejects the prompt as requested")
 	case p.script.Block: // wire/images.md 5
 		return blocked("image_generation_user_error")
 	}
@@ -61,7 +61,7 @@ func (m *Model) Picture(
 }
 
 func blocked(kind string) error {
-	return dialogue.Reported(400, kind, "moderation_blocked", "the sandbox's moderation blocks the prompt as ordered")
+	return dialogue.Reported(400, kind, "moderation_blocked", "the sandbox's moderation blocks the prompt as requested")
 }
 
 // pictureReply makes the pictures of one request.
@@ -276,7 +276,7 @@ func (p *pictureReply) countTokens(reply *picture.Reply) {
 	reply.Usage = u
 }
 
-// Submit begins a video job with the faults that its header or prompt orders. The error is a *dialogue.Error, ErrCut,
+// Submit begins a video job with the faults that its header or prompt requests. The error is a *dialogue.Error, ErrCut,
 // ErrGarbage or the end of ctx. After one of the last three the job has begun, and the same key finds it without the
 // fault: this is how a lost reply is simulated.
 func (m *Model) Submit(ctx context.Context, e *job.Engine, key string, header http.Header, s job.Spec) (string, error) {

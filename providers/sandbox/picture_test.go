@@ -13,10 +13,10 @@ import (
 )
 
 // painted collects the events of Picture.
-func painted(t *testing.T, r *picture.Request, orders string) (partials int, done *picture.Reply, err error) {
+func painted(t *testing.T, r *picture.Request, directives string) (partials int, done *picture.Reply, err error) {
 	t.Helper()
 	m := &sandbox.Model{Env: env(), Base: sandbox.Script{Pace: sandbox.MaxPace}}
-	err = m.Picture(t.Context(), r, http.Header{sandbox.Header: {orders}}, func(ev *picture.Event) error {
+	err = m.Picture(t.Context(), r, http.Header{sandbox.Header: {directives}}, func(ev *picture.Event) error {
 		if ev.Partial != nil {
 			partials++
 		}
@@ -55,12 +55,12 @@ func TestPictureMakesAsManyAsAskedFor(t *testing.T) {
 	}
 }
 
-func TestPictureFailsAsOrdered(t *testing.T) {
+func TestPictureFailsAsRequested(t *testing.T) {
 	rows := []struct {
-		orders string
-		in     dialogue.Shape
-		want   error
-		status int
+		directives string
+		in         dialogue.Shape
+		want       error
+		status     int
 	}{
 		{"cut", "images", sandbox.ErrCut, 0},
 		{"garbage", "images", sandbox.ErrGarbage, 0},
@@ -73,13 +73,13 @@ func TestPictureFailsAsOrdered(t *testing.T) {
 	for _, row := range rows {
 		r := fox(1)
 		r.Inbound = row.in
-		_, done, err := painted(t, r, row.orders)
+		_, done, err := painted(t, r, row.directives)
 		status := 0
 		if failure := new(dialogue.Error); errors.As(err, &failure) {
 			status = failure.Status
 		}
 		if done != nil || status != row.status || row.want != nil && !errors.Is(err, row.want) {
-			t.Errorf("%s: %v, %+v", row.orders, err, done)
+			t.Errorf("%s: %v, %+v", row.directives, err, done)
 		}
 	}
 	if _, done, err := painted(t, fox(1), "unsafe"); err != nil || done.Delivered() != 0 || !done.Images[0].Unsafe {

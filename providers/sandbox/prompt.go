@@ -14,7 +14,7 @@ type prompt struct {
 	results []string // of tools, if they came last
 }
 
-// lastText returns the text in which a request may order faults.
+// lastText returns the text in which a request may ask for faults.
 func lastText(req *dialogue.Request) string { return readPrompt(req, 0).text }
 
 // readPrompt reads the last run of user turns, because some shapes put every tool's result into a turn of its own. The

@@ -427,7 +427,7 @@ func TestGenerateStopsWhenEmitFails(t *testing.T) {
 	}
 }
 
-func TestSimulateReadsOrdersFromHeaderAndPrompt(t *testing.T) {
+func TestSimulateReadsDirectivesFromHeaderAndPrompt(t *testing.T) {
 	m := &sandbox.Model{Env: env(), Base: sandbox.Script{Pace: sandbox.MaxPace}}
 	rows := []struct {
 		name, header, text string

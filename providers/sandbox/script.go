@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/sandbox/job"
 )
 
-// Header is the name of the header that orders faults for one request.
+// Header is the name of the header that requests faults for one request.
 const Header = "X-Sandbox"
 
 // Pace is a number of tokens per second. Zero stands for DefaultPace.
@@ -81,16 +81,16 @@ func (s *Script) read(words string) error {
 	separator := func(r rune) bool { return r == ',' || r == ';' || r == ' ' || r == '\t' || r == '\n' }
 	for word := range strings.FieldsFuncSeq(words, separator) {
 		name, value, _ := strings.Cut(word, "=")
-		order, known := orders[strings.ToLower(name)]
-		if !known || !order(s, value) {
-			return dialogue.Invalid(strings.ToLower(Header), "has the unknown order "+strconv.Quote(word))
+		apply, known := directives[strings.ToLower(name)]
+		if !known || !apply(s, value) {
+			return dialogue.Invalid(strings.ToLower(Header), "has the unknown directive "+strconv.Quote(word))
 		}
 	}
 	return nil
 }
 
-// orders has a function for each word, which reports whether the value is valid.
-var orders = map[string]func(s *Script, value string) bool{
+// directives has a function for each word, which reports whether the value is valid.
+var directives = map[string]func(s *Script, value string) bool{
 	"delay":       func(s *Script, v string) bool { return duration(&s.Delay, v) },
 	"retry-after": func(s *Script, v string) bool { return duration(&s.RetryAfter, v) },
 	"pace":        (*Script).setPace,
@@ -168,7 +168,7 @@ func (s *Script) refusal() *dialogue.Error {
 			kind = dialogue.TypeAPI
 		}
 	}
-	e := dialogue.Reported(s.Status, kind, "sandbox_"+strconv.Itoa(s.Status), "the sandbox refuses as ordered")
+	e := dialogue.Reported(s.Status, kind, "sandbox_"+strconv.Itoa(s.Status), "the sandbox refuses as requested")
 	e.RetryAfter = s.RetryAfter
 	return e
 }

@@ -9,9 +9,8 @@ import (
 	"stagedoor/providers/upstream"
 )
 
-// TestWhenToComeBackIsHeardFromHeaderOrBody: one vendor tells it in the body
-// alone, and an event in a stream has no header at all.
-func TestWhenToComeBackIsHeardFromHeaderOrBody(t *testing.T) {
+// One vendor sends the time in the body only, and an event in a stream has no header.
+func TestTheTimeToRetryIsReadFromHeaderOrBody(t *testing.T) {
 	header := func(v string) http.Header { return http.Header{"Retry-After": {v}} }
 	for name, test := range map[string]struct {
 		header               http.Header
@@ -35,7 +34,7 @@ func TestWhenToComeBackIsHeardFromHeaderOrBody(t *testing.T) {
 		)
 		if f.RetryAfter != test.asked || f.Err.RetryAfter != test.clients {
 			t.Errorf(
-				"%s: got %s, clients are told %s; want %s and %s",
+				"%s: got %s, clients get %s; want %s and %s",
 				name,
 				f.RetryAfter,
 				f.Err.RetryAfter,

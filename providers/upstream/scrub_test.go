@@ -18,8 +18,8 @@ import (
 
 const providerKey = "upstream-pass-phrase-77"
 
-// told is what a client would be told of a provider's message.
-func told(message string) string {
+// shown returns the text that a client gets of a provider's message.
+func shown(message string) string {
 	f := upstream.Refused(
 		dialogue.Traits{},
 		400,
@@ -56,7 +56,7 @@ func TestAddressesAndKeysNeverReachAClient(t *testing.T) {
 		{"bad \xff byte", "bad \uFFFD byte"},
 		{"", ""},
 	} {
-		if got := told(c.message); got != c.want {
+		if got := shown(c.message); got != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.message, got, c.want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestNoFormOfAProvidersKeyReachesAClient(t *testing.T) {
 
 func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
 	for _, filler := range []string{"a", "ä", "日", "🙂"} {
-		got := told(strings.Repeat(filler, 10_000))
+		got := shown(strings.Repeat(filler, 10_000))
 		if len(got) > 2<<10+3 || !utf8.ValidString(got) || !strings.HasSuffix(got, filler+"...") {
 			t.Errorf("%s: %d bytes, valid %v, ends in %q", filler, len(got), utf8.ValidString(got), got[len(got)-8:])
 		}
@@ -187,7 +187,7 @@ func FuzzScrub(f *testing.F) {
 	f.Add("dial tcp 10.0.0.7:8080: https://a:b@c.d/e?f")
 	f.Add("::::::1:2:3:4[::]%lo http://")
 	f.Fuzz(func(t *testing.T, message string) {
-		got := told("x " + message + " " + providerKey)
+		got := shown("x " + message + " " + providerKey)
 		if !utf8.ValidString(got) || len(got) > 2<<10+3 || strings.Contains(got, providerKey) {
 			t.Errorf("%q", got)
 		}

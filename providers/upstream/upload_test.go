@@ -39,8 +39,7 @@ func TestUploadsArriveWhole(t *testing.T) {
 	}
 }
 
-// Whoever closes a reply may write over the body, though its upstream has not
-// read it yet.
+// After Close the caller may write over the body, although the upstream has not read it yet.
 func TestARevokedUploadIsNotReadAgain(t *testing.T) {
 	up := &upload{body: append([]byte("prompt"), make([]byte, MaxKept)...)}
 	first, again := up.open(), up.open()
@@ -74,7 +73,7 @@ func TestAnEarlyAnswerEndsTheUpload(t *testing.T) {
 	if err == nil { // the transport may as well see the broken connection first
 		reply.Close()
 	}
-	clear(body) // under -race: nobody reads it now
+	clear(body) // the race detector finds a read that is still running
 }
 
 // What an upstream says before it breaks off an upload is its answer, although the

@@ -24,13 +24,13 @@ func TestEveryStreamOfADrainHasItsEnd(t *testing.T) {
 	counts := map[string]int{}
 	var begun, ended sync.WaitGroup
 	for i := range *streams {
-		shape, orders := cases.Shapes[i%len(cases.Shapes)], "pace=10, tokens=20" // two seconds
+		shape, directives := cases.Shapes[i%len(cases.Shapes)], "pace=10, tokens=20" // two seconds
 		if i/len(cases.Shapes)%2 == 1 {
-			orders = "pace=10, tokens=6000" // ten minutes
+			directives = "pace=10, tokens=6000" // ten minutes
 		}
 		begun.Add(1)
 		ended.Go(func() {
-			r, err := stream(t, g, shape, orders)
+			r, err := stream(t, g, shape, directives)
 			begun.Done()
 			how := "not begun"
 			if err == nil {

@@ -75,14 +75,14 @@ func body(shape cases.Shape) string {
 	return `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true}`
 }
 
-// stream asks for a stream; orders are the simulator's.
-func stream(t testing.TB, g *harness.Gateway, shape cases.Shape, orders string) (*http.Response, error) {
+// stream asks for a stream; directives request faults of the simulator.
+func stream(t testing.TB, g *harness.Gateway, shape cases.Shape, directives string) (*http.Response, error) {
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL+shape.Path("m", true), strings.NewReader(body(shape)))
 	if err != nil {
 		return nil, err
 	}
 	cases.Authorize(q, shape, g.Key)
-	q.Header.Set("X-Sandbox", orders)
+	q.Header.Set("X-Sandbox", directives)
 	return client.Do(q)
 }
 

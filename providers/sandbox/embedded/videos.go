@@ -1,8 +1,8 @@
 // Package embedded offers the simulator's video jobs as a video.Upstream inside the gateway. It is the client of the videos
-// shape in front of the simulator's own HTTP handler, without a network between them. Faults are ordered in prompts.
+// shape in front of the simulator's own HTTP handler, without a network between them. Prompts request faults.
 //
-// The id of a job says everything about it, so jobs outlive the process. A submission that is repeated after a restart
-// begins the same job again, because its key is part of the id, and its video has the same bytes.
+// The id of a job contains everything about it, so jobs outlive the process. A submission that is repeated after a
+// restart starts the same job again, because its key is part of the id, and its video has the same bytes.
 package embedded
 
 import (
@@ -69,7 +69,7 @@ func (w *reply) WriteHeader(status int) { w.status = status }
 func (w *reply) Flush()                 {}
 func (w *reply) Close() error           { return nil }
 
-// Read implements io.Reader. A body that is shorter than its Content-Length was broken off as ordered.
+// Read implements io.Reader. A body that is shorter than its Content-Length was broken off as requested.
 func (w *reply) Read(p []byte) (int, error) {
 	n, err := w.Buffer.Read(p)
 	if w.read += int64(n); err == io.EOF && w.read < w.length {

@@ -1,4 +1,4 @@
-// Package job runs the simulator's video jobs: they take a time, make progress, end as ordered, and then have content.
+// Package job runs the simulator's video jobs: they take some time, make progress, end as requested, and then have content.
 // The embedded provider and the HTTP upstreams use the same Engine.
 //
 // The id of a job contains its start, its duration, its ending and what it shows. Every Engine of every process can
@@ -25,12 +25,12 @@ import (
 	"stagedoor/providers/video"
 )
 
-// ErrCut is returned for an ordered loss of the connection.
-var ErrCut = errors.New("sandbox: the connection was lost as ordered")
+// ErrCut is returned for a requested loss of the connection.
+var ErrCut = errors.New("sandbox: the connection was lost as requested")
 
 // Errors of an Engine that a client gets, besides video.ErrJobNotFound and video.ErrNoVariant.
 var (
-	ErrBusy     = clientError(503, dialogue.TypeOverloaded, "sandbox_busy", "too busy to answer, as ordered")
+	ErrBusy     = clientError(503, dialogue.TypeOverloaded, "sandbox_busy", "too busy to answer, as requested")
 	ErrNotReady = clientError(400, dialogue.TypeInvalidRequest, "video_not_ready", "the job has no content yet")
 	ErrFailed   = clientError(400, dialogue.TypeInvalidRequest, "video_failed", "the job failed and has no content")
 	ErrExpired  = clientError(404, dialogue.TypeNotFound, "video_expired", "the content has expired")
@@ -49,7 +49,7 @@ type Spec struct {
 	Faults                 Faults
 }
 
-// Faults are the ordered deviations from a job that goes well.
+// Faults are the requested deviations from a job that succeeds.
 type Faults struct {
 	Time   time.Duration // 0: the engine's
 	Keep   time.Duration // until the content expires; 0: the engine's
@@ -59,7 +59,7 @@ type Faults struct {
 	BusyPolls, CutPolls, CutDownloads int
 }
 
-// Times of jobs that order none, and the bound of those that do.
+// Default times of jobs, and the bound of requested ones.
 const (
 	DefaultTime = 10 * time.Second
 	DefaultKeep = time.Hour
@@ -178,7 +178,7 @@ type Status struct {
 	Spec    Spec      // as far as the engine remembers it; size and length are always there
 }
 
-// Poll returns the state of a job and counts the call. The error is video.ErrJobNotFound, or ErrBusy or ErrCut as ordered.
+// Poll returns the state of a job and counts the call. The error is video.ErrJobNotFound, or ErrBusy or ErrCut as requested.
 func (e *Engine) Poll(ctx context.Context, id string) (Status, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Status{}, err
@@ -270,7 +270,7 @@ var variants = map[video.Variant]struct {
 	video.Spritesheet: {"image/jpeg", clip.Spritesheet},
 }
 
-// Content is an asset of a finished job, the same bytes every time. Reading it fails with ErrCut if that was ordered.
+// Content is an asset of a finished job, the same bytes every time. Reading it fails with ErrCut if that was requested.
 type Content struct {
 	io.ReadSeeker
 	MediaType string

@@ -64,7 +64,7 @@ func TestJobGoesFromQueuedToCompletedToExpired(t *testing.T) {
 	}
 }
 
-func TestJobEndsAsOrdered(t *testing.T) {
+func TestJobEndsAsRequested(t *testing.T) {
 	rows := []struct {
 		name   string
 		faults job.Faults
@@ -148,7 +148,7 @@ func TestKeyFindsTheJobItBegan(t *testing.T) {
 	}
 }
 
-func TestPollsAndDownloadsBreakAsOrdered(t *testing.T) {
+func TestPollsAndDownloadsBreakAsRequested(t *testing.T) {
 	e, c := engine()
 	id := submit(t, e, "", job.Faults{BusyPolls: 1, CutPolls: 2, CutDownloads: 1})
 	c.pass(100 * time.Second)

@@ -81,10 +81,10 @@ func (t *ticket) status(now time.Time) (s Status, known bool) {
 			s.State, s.Ended = video.InProgress, time.Time{}
 		case Blocked:
 			s.Error = &video.Fault{Code: "moderation_blocked",
-				Message: "the sandbox's moderation blocked the video as ordered"}
+				Message: "the sandbox's moderation blocked the video as requested"}
 		case Fails:
 			s.Error = &video.Fault{Code: "video_generation_failed",
-				Message: "the sandbox failed to make the video as ordered"}
+				Message: "the sandbox failed to make the video as requested"}
 		}
 		return s, t.Ending != Vanishes
 	case percent == 100:

@@ -500,7 +500,7 @@ func FuzzRequests(f *testing.F) {
 	s := newService()
 	f.Fuzz(func(t *testing.T, path int, kind, body string) {
 		if strings.Contains(body, "sandbox:") {
-			return // an order to wait is one
+			return // a directive to wait is one
 		}
 		reply := s.call(http.MethodPost, paths[uint(path)%uint(len(paths))], kind, body)
 		if reply.Code == 0 || reply.Code >= 500 {

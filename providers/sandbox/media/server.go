@@ -79,7 +79,7 @@ func Handler(model *sandbox.Model, jobs *job.Engine, next http.Handler) http.Han
 	return mux
 }
 
-// answer reads the body, calls h and turns an error into the protocol's envelope or into the fault that was ordered.
+// answer reads the body, calls h and turns an error into the protocol's envelope or into the fault that was requested.
 func (s *server) answer(envelope func(*dialogue.Error) any, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in, err := readInput(w, r)
@@ -98,7 +98,7 @@ func (s *server) answer(envelope func(*dialogue.Error) any, h handler) http.Hand
 		case errors.Is(err, sandbox.ErrGarbage):
 			w.Write([]byte(sandbox.GarbageBytes))
 		default:
-			// The connection was cut as ordered, or the client has left. The reply must not look complete.
+			// The connection was cut as requested, or the client has left. The reply must not look complete.
 			panic(http.ErrAbortHandler)
 		}
 	}

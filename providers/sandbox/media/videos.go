@@ -135,7 +135,7 @@ func (s *server) sendVideoContent(w http.ResponseWriter, r *http.Request, _ *inp
 	return s.sendContent(w, r, r.PathValue("id"), video.Variant(cmp.Or(r.URL.Query().Get("variant"), string(video.Video))))
 }
 
-// sendContent sends an asset, or a range of it (RFC 9110 14). A download that was ordered to break ends before its
+// sendContent sends an asset, or a range of it (RFC 9110 14). A download that was requested to break ends before its
 // Content-Length, and net/http closes its connection. A Range of several parts is ignored.
 func (s *server) sendContent(w http.ResponseWriter, r *http.Request, id string, v video.Variant) error {
 	c, err := s.jobs.Content(r.Context(), id, v)

@@ -33,7 +33,7 @@ func TestClipsOfTheSandbox(t *testing.T) {
 		}
 		if f.Width != c.width || f.Height != c.height || f.Seconds() != c.seconds ||
 			f.Duration != time.Duration(c.seconds)*time.Second {
-			t.Errorf("%+v is told as %+v", c, f.Header)
+			t.Errorf("%+v is read as %+v", c, f.Header)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)

@@ -12,34 +12,34 @@ import (
 	"stagedoor/providers/video/transfer"
 )
 
-// shelf opens files of text and counts those that are open.
-type shelf struct {
+// store opens files of text and counts those that are open.
+type store struct {
 	files  map[string]string
 	open   atomic.Int32
 	opened atomic.Int32
 }
 
-func (s *shelf) Open(id string) (io.ReadCloser, error) {
+func (s *store) Open(id string) (io.ReadCloser, error) {
 	text, ok := s.files[id]
 	if !ok {
 		return nil, os.ErrNotExist
 	}
 	s.open.Add(1)
 	s.opened.Add(1)
-	return &loan{Reader: strings.NewReader(text), shelf: s}, nil
+	return &loan{Reader: strings.NewReader(text), store: s}, nil
 }
 
 type loan struct {
 	io.Reader
-	shelf *shelf
+	store *store
 }
 
 func (l *loan) Close() error {
-	l.shelf.open.Add(-1)
+	l.store.open.Add(-1)
 	return nil
 }
 
-func body(s *shelf) *transfer.Body {
+func body(s *store) *transfer.Body {
 	b := &transfer.Body{Files: s.Open}
 	b.Text("<")
 	b.File(&video.File{ID: "a", Size: 4})
@@ -50,7 +50,7 @@ func body(s *shelf) *transfer.Body {
 }
 
 func TestABodyIsItsPiecesAsOftenAsItIsOpened(t *testing.T) {
-	s := &shelf{files: map[string]string{"a": "aaaa", "b": "bbbb"}}
+	s := &store{files: map[string]string{"a": "aaaa", "b": "bbbb"}}
 	b := body(s)
 	for range 2 {
 		r, err := b.Open()
@@ -69,7 +69,7 @@ func TestABodyIsItsPiecesAsOftenAsItIsOpened(t *testing.T) {
 
 // A transport that gives a call up closes its body while it may be read.
 func TestAClosedBodyOpensNothing(t *testing.T) {
-	s := &shelf{files: map[string]string{"a": "aaaa", "b": "bbbb"}}
+	s := &store{files: map[string]string{"a": "aaaa", "b": "bbbb"}}
 	r, _ := body(s).Open()
 	var first [1]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil {
@@ -92,8 +92,8 @@ func TestAClosedBodyOpensNothing(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsGoneEndsTheBody(t *testing.T) {
-	s := &shelf{files: map[string]string{"a": "aaaa"}}
+func TestAMissingFileEndsTheBody(t *testing.T) {
+	s := &store{files: map[string]string{"a": "aaaa"}}
 	r, _ := body(s).Open()
 	defer r.Close()
 	if text, err := io.ReadAll(r); err == nil || string(text) != "<aaaa|" {
