@@ -20,17 +20,17 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	most    int
 }{
-	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 197},
-	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 40},
-	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 94},
-	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 167},
-	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 32},
-	{"told", regexp.MustCompile(`\btold\b`), 282},
+	{"nobody", regexp.MustCompile(`\b[Nn]obody\b`), 196},
+	{"whoever", regexp.MustCompile(`\b[Ww]hoever\b`), 38},
+	{"somebody, anybody, everybody", regexp.MustCompile(`\b([Ss]ome|[Aa]ny|[Ee]very)body\b`), 91},
+	{"X is what, X is who", regexp.MustCompile(`// [A-Z]\w* (is|are) (what|who|how|where|whether|why)\b`), 151},
+	{"who asks, what is told", regexp.MustCompile(`\b([Ww]ho|[Ww]hat) (asks|waits|comes|leaves|reads|sends|is told|was told)\b`), 31},
+	{"told", regexp.MustCompile(`\btold\b`), 274},
 	{"door", regexp.MustCompile(`\b[Dd]oors?\b`), 25},
 	{"house", regexp.MustCompile(`\b[Hh]ouse\b`), 22},
 	{"pump", regexp.MustCompile(`\b[Pp]umps?\b`), 1},
 	{"conduit, painter, purse, shelf, vault, folio, teller, tape",
-		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 20},
+		regexp.MustCompile(`\b([Cc]onduit|[Pp]ainter|[Pp]urse|[Ss]helf|[Vv]ault|[Ff]olio|[Tt]eller|[Tt]ape)s?\b`), 10},
 }
 
 // maxColumns is the longest line of Go, with a tab as wide as gofmt shows it.
