@@ -250,7 +250,12 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 	if amount <= 0 {
 		return fmt.Errorf("%w: a credit of %d", state.ErrInvalid, amount)
 	}
-	_, results, err := money.CommitPostings(ctx, c.store, account, []money.Posting{{Kind: money.Credit, Amount: amount, Reason: reason}})
+	_, results, err := money.CommitPostings(
+		ctx,
+		c.store,
+		account,
+		[]money.Posting{{Kind: money.Credit, Amount: amount, Reason: reason}},
+	)
 	if err != nil {
 		return err
 	}
@@ -428,7 +433,10 @@ func Refusal(err error) *dialogue.Error {
 	case errors.As(err, &budget):
 		return dialogue.InsufficientQuota(overBudget(budget), err)
 	case errors.Is(err, money.ErrInsufficient):
-		return dialogue.InsufficientQuota("the account's balance does not cover this request: top it up, or ask for less", err)
+		return dialogue.InsufficientQuota(
+			"the account's balance does not cover this request: top it up, or ask for less",
+			err,
+		)
 	}
 	return dialogue.StorageUnavailable("keep accounts", err)
 }

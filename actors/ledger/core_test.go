@@ -198,8 +198,14 @@ func coreNeverOverdraws(rt *rapid.T) {
 	if err != nil || books.Held != 0 || books.Open != 0 || books.Spent != c.spent || books.Credits != c.credits {
 		rt.Fatalf("books: %+v, %v; core: credits %d, spent %d", books, err, c.credits, c.spent)
 	}
-	if p := c.scopes[keyOne]; p != nil && (p.held != 0 || p.spend.Total != money.SpentByKey(store.View(), "key_1").Total) {
-		rt.Fatalf("the key has spent %+v and holds %d, the store has %+v", p.spend, p.held, money.SpentByKey(store.View(), "key_1"))
+	if p := c.scopes[keyOne]; p != nil &&
+		(p.held != 0 || p.spend.Total != money.SpentByKey(store.View(), "key_1").Total) {
+		rt.Fatalf(
+			"the key has spent %+v and holds %d, the store has %+v",
+			p.spend,
+			p.held,
+			money.SpentByKey(store.View(), "key_1"),
+		)
 	}
 	for i, a := range waiting {
 		if a.count != 1 {

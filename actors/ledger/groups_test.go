@@ -98,7 +98,12 @@ func checkGroupBudget(rt *rapid.T) {
 				}
 			}
 			m.flying = nil
-			m.core, m.holds = newCore(money.FindAccount(store.View(), m.name), money.ListHolds(store.View(), m.name), budgetsOf(store), common), nil
+			m.core, m.holds = newCore(
+				money.FindAccount(store.View(), m.name),
+				money.ListHolds(store.View(), m.name),
+				budgetsOf(store),
+				common,
+			), nil
 			for h := range m.core.open {
 				m.holds = append(m.holds, h)
 			}
@@ -129,7 +134,13 @@ func checkGroupBudget(rt *rapid.T) {
 	}
 	a := common.allowanceOf(group, budgetsOf(store))
 	if a.held != 0 || len(a.heldBy) != 0 || a.spend.Total != money.SpentBy(store.View(), group).Total {
-		rt.Fatalf("left: held %d by %v, spent %+v, the store has %+v", a.held, a.heldBy, a.spend, money.SpentBy(store.View(), group))
+		rt.Fatalf(
+			"left: held %d by %v, spent %+v, the store has %+v",
+			a.held,
+			a.heldBy,
+			a.spend,
+			money.SpentBy(store.View(), group),
+		)
 	}
 	if _, err := money.CheckLedger(context.Background(), store); err != nil {
 		rt.Fatal(err)
@@ -149,7 +160,12 @@ func enrol(rt *rapid.T, store *state.State, budget int64) ([]*member, budget.Sco
 			})
 		}
 		if err == nil {
-			_, _, err = money.CommitPostings(context.Background(), store, name, []money.Posting{{Kind: money.Credit, Amount: 1_000_000}})
+			_, _, err = money.CommitPostings(
+				context.Background(),
+				store,
+				name,
+				[]money.Posting{{Kind: money.Credit, Amount: 1_000_000}},
+			)
 		}
 		all = append(all, &member{name: name})
 	}

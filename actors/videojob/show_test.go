@@ -38,7 +38,9 @@ func TestJobsAreShownWithPhaseAndProgress(t *testing.T) {
 	play(t, func(t *testing.T, p *process) {
 		v := p.create(newRequest("a cat"))
 		got := p.shown()
-		if got.ID != v.ID || !got.Job || got.Phase != flow.Queued || got.Model != "video-2" || got.Upstream != "sora-2" || got.Provider != "vendor" ||
+		if got.ID != v.ID || !got.Job || got.Phase != flow.Queued || got.Model != "video-2" ||
+			got.Upstream != "sora-2" ||
+			got.Provider != "vendor" ||
 			got.Key != "key_1" ||
 			!got.Began.Equal(v.Created) ||
 			got.Progress != 0 {

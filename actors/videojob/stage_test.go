@@ -211,7 +211,12 @@ func start(t *testing.T, store journal.Store, v *vendor, files *blobs.Store) *pr
 	p.svc, err = videojob.New(
 		videojob.Options{System: p.sys, State: p.state, Ledger: p.ledger, Now: time.Now, Files: files, Flow: p.flow,
 			Providers: func(name string) (videojob.Provider, bool) {
-				return videojob.Provider{Limiter: p.limiter, Video: v, Judge: v.judge}, name == "vendor" && !v.absent.Load()
+				return videojob.Provider{
+						Limiter: p.limiter,
+						Video:   v,
+						Judge:   v.judge,
+					}, name == "vendor" &&
+						!v.absent.Load()
 			}},
 	)
 	must(err)

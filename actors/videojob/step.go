@@ -191,7 +191,12 @@ func (s *step) send(ctx context.Context, p Provider, spec *video.Spec) (string, 
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
 	defer stop()
-	id, status, err := p.Video.Submit(upstream.WithOwner(detached, string(s.video.Owner)), s.video.ID, spec, s.svc.openUpload)
+	id, status, err := p.Video.Submit(
+		upstream.WithOwner(detached, string(s.video.Owner)),
+		s.video.ID,
+		spec,
+		s.svc.openUpload,
+	)
 	if err == nil && id == "" {
 		err = dialogue.BadUpstream("a video without an id")
 	}

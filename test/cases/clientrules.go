@@ -7,7 +7,15 @@ import (
 
 var (
 	finishReasons = set("stop", "length", "tool_calls", "content_filter", "function_call")
-	stopReasons   = set("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded")
+	stopReasons   = set(
+		"end_turn",
+		"max_tokens",
+		"stop_sequence",
+		"tool_use",
+		"pause_turn",
+		"refusal",
+		"model_context_window_exceeded",
+	)
 )
 
 // ClientRules says which rules of its shape a stream of status 200 breaks: order,
@@ -27,7 +35,13 @@ func ClientRules(shape Shape, events []Event, includeUsage bool) []string {
 		m := messagesRules{rules: &r, failed: failed, open: map[int]string{}}
 		m.check(events)
 	case Responses:
-		s := responsesRules{rules: &r, added: map[int]any{}, done: map[int]object{}, parts: map[[2]int]bool{}, args: map[int]string{}}
+		s := responsesRules{
+			rules: &r,
+			added: map[int]any{},
+			done:  map[int]object{},
+			parts: map[[2]int]bool{},
+			args:  map[int]string{},
+		}
 		s.check(events)
 	case Gemini:
 		r.gemini(events, failed)

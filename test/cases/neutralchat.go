@@ -56,10 +56,16 @@ func chatSaid(m object, parts array) array {
 	for _, x := range asArray(m["tool_calls"]) {
 		t := asObject(x)
 		f := asObject(t["function"])
-		parts = append(parts, object{"kind": "tool_call", "id": t["id"], "name": f["name"], "args": arguments(f["arguments"])})
+		parts = append(
+			parts,
+			object{"kind": "tool_call", "id": t["id"], "name": f["name"], "args": arguments(f["arguments"])},
+		)
 	}
 	if f := asObject(m["function_call"]); len(f) > 0 {
-		parts = append(parts, object{"kind": "tool_call", "id": nil, "name": f["name"], "args": arguments(f["arguments"])})
+		parts = append(
+			parts,
+			object{"kind": "tool_call", "id": nil, "name": f["name"], "args": arguments(f["arguments"])},
+		)
 	}
 	return parts
 }
@@ -82,7 +88,12 @@ func chatPart(p object) object {
 		return out
 	case "input_audio":
 		audio := asObject(p["input_audio"])
-		return object{"kind": "audio", "data": audio["data"], "format": audio["format"], "mime": "audio/" + asText(audio["format"])}
+		return object{
+			"kind":   "audio",
+			"data":   audio["data"],
+			"format": audio["format"],
+			"mime":   "audio/" + asText(audio["format"]),
+		}
 	case "file":
 		f := asObject(p["file"])
 		out := object{"kind": "file", "name": f["filename"], "file_id": f["file_id"]}
@@ -100,7 +111,15 @@ func chatPart(p object) object {
 func (v *view) chatTool(t object) {
 	if t["type"] == "function" {
 		f := asObject(t["function"])
-		v.tool(object{"name": f["name"], "description": f["description"], "schema": f["parameters"], "strict": f["strict"], "kind": "function"})
+		v.tool(
+			object{
+				"name":        f["name"],
+				"description": f["description"],
+				"schema":      f["parameters"],
+				"strict":      f["strict"],
+				"kind":        "function",
+			},
+		)
 		return
 	}
 	name := t["name"]

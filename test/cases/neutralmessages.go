@@ -11,7 +11,15 @@ func (v *view) messages(r object) {
 	for _, x := range asArray(r["tools"]) {
 		t := asObject(x)
 		if t["type"] == nil || t["type"] == "custom" {
-			v.tool(object{"name": t["name"], "description": t["description"], "schema": t["input_schema"], "strict": t["strict"], "kind": "function"})
+			v.tool(
+				object{
+					"name":        t["name"],
+					"description": t["description"],
+					"schema":      t["input_schema"],
+					"strict":      t["strict"],
+					"kind":        "function",
+				},
+			)
 			continue
 		}
 		v.tool(object{"name": t["name"], "kind": t["type"]})
@@ -51,7 +59,13 @@ func messagesBlock(b object) object {
 		return object{"kind": "tool_call", "id": b["id"], "name": b["name"], "args": b["input"]}
 	case "tool_result":
 		parts := partsOf(b["content"], messagesBlock)
-		return object{"kind": "tool_result", "id": b["tool_use_id"], "is_error": b["is_error"], "parts": parts, "text": joinText(parts, "text")}
+		return object{
+			"kind":     "tool_result",
+			"id":       b["tool_use_id"],
+			"is_error": b["is_error"],
+			"parts":    parts,
+			"text":     joinText(parts, "text"),
+		}
 	case "thinking":
 		return object{"kind": "thinking", "text": b["thinking"], "signature": b["signature"]}
 	case "redacted_thinking":

@@ -68,7 +68,10 @@ func (r *Runner) send(c *Case, x *Exchange, body json.RawMessage) (*Reply, error
 	Authorize(q, c.Inbound, r.Key)
 	// A connection per request and no transparent compression: nothing of the
 	// client's library stands between the bytes and the rules.
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+	client := http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
+	}
 	response, err := client.Do(q)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,9 @@ import (
 )
 
 func TestPlaceholdersQuoteTheRequest(t *testing.T) {
-	request := json.RawMessage(`{"tools":[{"name":"a\"b","schema":{"properties":{"zeta":1,"alpha":2}}}],"n":9007199254740993}`)
+	request := json.RawMessage(
+		`{"tools":[{"name":"a\"b","schema":{"properties":{"zeta":1,"alpha":2}}}],"n":9007199254740993}`,
+	)
 	for _, c := range []struct{ text, want string }{
 		{`"{{up:/tools/0/name|x}}"`, `"a\"b"`},
 		{`{{up:/n}}`, `9007199254740993`},
@@ -70,7 +72,11 @@ func TestUpstreamAnswersAsScripted(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.play(&script.Exchange)
-		response, err := http.Post(u.BaseURL()+"/chat/completions?q=1", "application/json", strings.NewReader(c.request))
+		response, err := http.Post(
+			u.BaseURL()+"/chat/completions?q=1",
+			"application/json",
+			strings.NewReader(c.request),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +142,11 @@ func TestNeutralViewHidesSpelling(t *testing.T) {
 		Gemini: `{"generationConfig":{"maxOutputTokens":5},"systemInstruction":{"parts":[{"text":"S"}]},"contents":[{"role":"user","parts":[{"text":"look"},{"inlineData":{"mimeType":"image/png","data":"QQ=="}}]},
 			{"role":"model","parts":[{"functionCall":{"id":"t1","name":"f","args":{"a":1}}}]},{"role":"user","parts":[{"functionResponse":{"id":"t1","name":"f","response":{"output":"done"}}}]}]}`,
 	}
-	want := mustParse(t, `{"~/system":"S","~/max_tokens":5,"~/roles":["user","assistant","user"],"~/turns/0/text":"look",
-		"~/media":[{"kind":"image","mime":"image/png","data":"QQ=="}],"~/calls":[{"id":"t1","name":"f","args":{"a":1}}],"~/results":[{"id":"t1","text":"done"}]}`)
+	want := mustParse(
+		t,
+		`{"~/system":"S","~/max_tokens":5,"~/roles":["user","assistant","user"],"~/turns/0/text":"look",
+		"~/media":[{"kind":"image","mime":"image/png","data":"QQ=="}],"~/calls":[{"id":"t1","name":"f","args":{"a":1}}],"~/results":[{"id":"t1","text":"done"}]}`,
+	)
 	for shape, request := range requests {
 		body := asObject(mustParse(t, request))
 		if bad := matchMap(body, asObject(want), neutral(shape, body)); len(bad) > 0 {
@@ -147,7 +156,14 @@ func TestNeutralViewHidesSpelling(t *testing.T) {
 }
 
 func TestSnakeCaseIsRespelledButNotTheUsersData(t *testing.T) {
-	got := compact(camelize(mustParse(t, `{"generation_config":{"top_p":1},"contents":[{"parts":[{"function_call":{"name":"f","args":{"my_arg":1}}}]}],"cache_control":{}}`)))
+	got := compact(
+		camelize(
+			mustParse(
+				t,
+				`{"generation_config":{"top_p":1},"contents":[{"parts":[{"function_call":{"name":"f","args":{"my_arg":1}}}]}],"cache_control":{}}`,
+			),
+		),
+	)
 	want := `{"cache_control":{},"contents":[{"parts":[{"functionCall":{"args":{"my_arg":1},"name":"f"}}]}],"generationConfig":{"topP":1}}`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -8,8 +8,21 @@ import (
 // foreign lists, per shape, top-level fields of other shapes, which the real
 // upstreams refuse.
 var foreign = map[Shape][]string{
-	Chat: {"system", "contents", "generationConfig", "input", "instructions", "max_output_tokens", "stop_sequences", "thinking",
-		"output_config", "anthropic_version", "safetySettings", "previous_response_id", "text"},
+	Chat: {
+		"system",
+		"contents",
+		"generationConfig",
+		"input",
+		"instructions",
+		"max_output_tokens",
+		"stop_sequences",
+		"thinking",
+		"output_config",
+		"anthropic_version",
+		"safetySettings",
+		"previous_response_id",
+		"text",
+	},
 	Messages: {"n", "stop", "seed", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty",
 		"response_format", "stream_options", "user", "store", "max_completion_tokens", "parallel_tool_calls", "reasoning_effort",
 		"functions", "function_call", "modalities", "audio", "prediction", "verbosity", "prompt_cache_key",
@@ -19,8 +32,22 @@ var foreign = map[Shape][]string{
 	Responses: {"messages", "stop", "n", "seed", "max_tokens", "max_completion_tokens", "response_format", "functions",
 		"function_call", "reasoning_effort", "verbosity", "system", "stop_sequences", "thinking", "output_config", "contents",
 		"generationConfig", "logit_bias", "presence_penalty", "frequency_penalty"},
-	Gemini: {"messages", "stop", "system", "max_tokens", "input", "instructions", "response_format", "temperature", "stream",
-		"stream_options", "tool_choice", "thinking", "output_config", "metadata"},
+	Gemini: {
+		"messages",
+		"stop",
+		"system",
+		"max_tokens",
+		"input",
+		"instructions",
+		"response_format",
+		"temperature",
+		"stream",
+		"stream_options",
+		"tool_choice",
+		"thinking",
+		"output_config",
+		"metadata",
+	},
 	Completions: {"messages", "input", "contents", "system"},
 }
 
@@ -160,7 +187,10 @@ func (r *rules) responsesRequest(q object) {
 	}
 	for _, x := range asArray(q["tools"]) {
 		t := asObject(x)
-		r.breaksIf(t["type"] == "function" && isEmpty(t["name"]), "responses function tool must be flat (name at top level)")
+		r.breaksIf(
+			t["type"] == "function" && isEmpty(t["name"]),
+			"responses function tool must be flat (name at top level)",
+		)
 	}
 	order, ok := compare(q["max_output_tokens"], number(16))
 	r.breaksIf(ok && order < 0, "max_output_tokens below 16")

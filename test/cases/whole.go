@@ -11,8 +11,18 @@ var required = map[Shape][]string{
 	Messages:    {"id", "type", "role", "content", "model", "stop_reason", "stop_sequence", "usage"},
 	Chat:        {"id", "object", "created", "model", "choices"},
 	Completions: {"id", "object", "created", "model", "choices"},
-	Responses:   {"id", "object", "created_at", "error", "incomplete_details", "instructions", "output", "parallel_tool_calls", "status"},
-	Gemini:      {"candidates"},
+	Responses: {
+		"id",
+		"object",
+		"created_at",
+		"error",
+		"incomplete_details",
+		"instructions",
+		"output",
+		"parallel_tool_calls",
+		"status",
+	},
+	Gemini: {"candidates"},
 }
 
 // WholeRules says which rules a reply that is no stream breaks: an error envelope
@@ -20,7 +30,10 @@ var required = map[Shape][]string{
 // none. translated tells whether the upstream spoke another shape.
 func WholeRules(shape Shape, reply *Reply, translated bool) (any, []string) {
 	var r rules
-	r.breaksIf(!strings.Contains(reply.Header.Get("Content-Type"), "application/json"), "content-type is not application/json")
+	r.breaksIf(
+		!strings.Contains(reply.Header.Get("Content-Type"), "application/json"),
+		"content-type is not application/json",
+	)
 	body, err := parse(reply.Body)
 	if err != nil {
 		r.breaks("body is not JSON: %.200s", reply.Body)

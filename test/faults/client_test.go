@@ -58,7 +58,11 @@ func (w way) body(model string) string {
 	case cases.Completions:
 		return fmt.Sprintf(`{"model":%q,"prompt":"hi","stream":%v}`, model, w.streamed)
 	case cases.Messages:
-		return fmt.Sprintf(`{"model":%q,"max_tokens":64,"messages":[{"role":"user","content":"hi"}],"stream":%v}`, model, w.streamed)
+		return fmt.Sprintf(
+			`{"model":%q,"max_tokens":64,"messages":[{"role":"user","content":"hi"}],"stream":%v}`,
+			model,
+			w.streamed,
+		)
 	case cases.Gemini:
 		return `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`
 	}
@@ -68,7 +72,12 @@ func (w way) body(model string) string {
 // request is a client's request to a gateway.
 func (w way) request(ctx context.Context, t testing.TB, g *harness.Gateway, model string) *http.Request {
 	t.Helper()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL+w.inbound.Path(model, w.streamed), bytes.NewReader([]byte(w.body(model))))
+	q, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		g.URL+w.inbound.Path(model, w.streamed),
+		bytes.NewReader([]byte(w.body(model))),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +155,9 @@ func newBench(t *testing.T, cells []cell) *bench {
 			base = cases.BaseURL(c.upstream, server.Addr()+"/"+c.name)
 		}
 		config.Providers[c.name] = harness.Provider{
-			Shape: string(c.upstream), BaseURL: base, APIKeys: []string{upstreamKey}, Retries: c.retries, Timeouts: &c.timeouts,
+			Shape: string(
+				c.upstream,
+			), BaseURL: base, APIKeys: []string{upstreamKey}, Retries: c.retries, Timeouts: &c.timeouts,
 		}
 		config.Models[c.name] = harness.Model{Targets: []harness.Target{{Provider: c.name, Model: c.name}}}
 		if c.script != nil {

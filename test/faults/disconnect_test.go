@@ -65,14 +65,21 @@ func TestClientThatLeavesCancelsTheUpstream(t *testing.T) {
 			for _, upstream := range (way{inbound: inbound}).upstreams() {
 				d := &departure{p, way{inbound, p.streamed}, upstream, make(chan struct{}, 1), make(chan time.Time, 1)}
 				all = append(all, d)
-				cells = append(cells, cell{name: fmt.Sprintf("%s-%s-%s", p.name, upstream, inbound), upstream: upstream, timeouts: patient,
-					script: func(c *faultd.Conn) {
-						d.point.speak(c, faultd.Wires[d.upstream])
-						d.started <- struct{}{}
-						if c.Stall() {
-							d.gone <- time.Now()
-						}
-					}})
+				cells = append(
+					cells,
+					cell{
+						name:     fmt.Sprintf("%s-%s-%s", p.name, upstream, inbound),
+						upstream: upstream,
+						timeouts: patient,
+						script: func(c *faultd.Conn) {
+							d.point.speak(c, faultd.Wires[d.upstream])
+							d.started <- struct{}{}
+							if c.Stall() {
+								d.gone <- time.Now()
+							}
+						},
+					},
+				)
 			}
 		}
 	}
@@ -140,7 +147,11 @@ func TestHalfARequestReachesNobody(t *testing.T) {
 		script: func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) }}})
 	w := way{cases.Chat, false}
 	body := w.body("half")
-	head := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", b.gateway.Key, len(body))
+	head := fmt.Sprintf(
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		b.gateway.Key,
+		len(body),
+	)
 	for name, text := range map[string]string{"nothing": "", "half the headers": head[:len(head)/2], "the headers": head, "half the body": head + body[:len(body)/2]} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(b.gateway.URL, "http://"))
 		if err != nil {

@@ -34,17 +34,30 @@ func flapping(t *testing.T) (g *harness.Gateway, server *faultd.Server, first, s
 	server.Handle("first", first.play)
 	server.Handle("second", second.play)
 	provider := func(name string) harness.Provider {
-		return harness.Provider{Shape: "chat", BaseURL: "http://" + server.Addr() + "/" + name + "/v1", Retries: 2, Timeouts: &patient}
+		return harness.Provider{
+			Shape:    "chat",
+			BaseURL:  "http://" + server.Addr() + "/" + name + "/v1",
+			Retries:  2,
+			Timeouts: &patient,
+		}
 	}
 	one, other := harness.Target{Provider: "first", Model: "m"}, harness.Target{Provider: "second", Model: "m"}
 	return harness.Start(t, harness.Config{
 		Providers: map[string]harness.Provider{"first": provider("first"), "second": provider("second")},
-		Models:    map[string]harness.Model{"alone": {Targets: []harness.Target{one}}, "both": {Targets: []harness.Target{one, other}}},
+		Models: map[string]harness.Model{
+			"alone": {Targets: []harness.Target{one}},
+			"both":  {Targets: []harness.Target{one, other}},
+		},
 	}), server, first, second
 }
 
 // crowd asks for a model from several sides at once and counts what came back.
-func crowd(t *testing.T, g *harness.Gateway, model string, askers, times int) (statuses map[int]int, slowest time.Duration) {
+func crowd(
+	t *testing.T,
+	g *harness.Gateway,
+	model string,
+	askers, times int,
+) (statuses map[int]int, slowest time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
 	statuses = map[int]int{}

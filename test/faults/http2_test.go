@@ -65,21 +65,47 @@ func frameFaults() []frameFault {
 		return frameFault{id: id, title: title, play: play, whole: want, stream: want, calls: calls}
 	}
 	mid := func(id, title string, then func(*faultd.Stream)) frameFault {
-		return frameFault{id: id, title: title, whole: refused(502), stream: brokenOff, calls: 1, play: func(s *faultd.Stream) {
-			begunStream(s)
-			then(s)
-		}}
+		return frameFault{
+			id:     id,
+			title:  title,
+			whole:  refused(502),
+			stream: brokenOff,
+			calls:  1,
+			play: func(s *faultd.Stream) {
+				begunStream(s)
+				then(s)
+			},
+		}
 	}
 	rst := func(code uint32) func(*faultd.Stream) { return func(s *faultd.Stream) { s.Reset(code) } }
 	return []frameFault{
 		same("good", "nothing wrong", answered, 1, goodStream),
-		same("refused-once", "REFUSED_STREAM, then good: it was not looked at", answered, 2, onceThenGood(rst(faultd.RefusedStream))),
-		{id: "refused", title: "REFUSED_STREAM every time", play: rst(faultd.RefusedStream), whole: refused(502), stream: refused(502), calls: 4},
-		same("goaway-unseen", "GOAWAY below the stream, then good: it was not looked at", answered, 2, onceThenGood(func(s *faultd.Stream) {
-			s.GoAway(s.ID-1, faultd.NoError)
-			s.Pause(20 * time.Millisecond)
-			s.Leave()
-		})),
+		same(
+			"refused-once",
+			"REFUSED_STREAM, then good: it was not looked at",
+			answered,
+			2,
+			onceThenGood(rst(faultd.RefusedStream)),
+		),
+		{
+			id:     "refused",
+			title:  "REFUSED_STREAM every time",
+			play:   rst(faultd.RefusedStream),
+			whole:  refused(502),
+			stream: refused(502),
+			calls:  4,
+		},
+		same(
+			"goaway-unseen",
+			"GOAWAY below the stream, then good: it was not looked at",
+			answered,
+			2,
+			onceThenGood(func(s *faultd.Stream) {
+				s.GoAway(s.ID-1, faultd.NoError)
+				s.Pause(20 * time.Millisecond)
+				s.Leave()
+			}),
+		),
 		same("goaway-seen", "GOAWAY at the stream, then gone", refused(502), 1, func(s *faultd.Stream) {
 			s.GoAway(s.ID, faultd.InternalError)
 			s.Pause(20 * time.Millisecond)
@@ -94,7 +120,15 @@ func frameFaults() []frameFault {
 		same("cancel", "CANCEL before the headers", refused(502), 1, rst(faultd.Cancel)),
 		same("internal", "INTERNAL_ERROR before the headers", refused(502), 1, rst(faultd.InternalError)),
 		same("dropped", "reset before the headers", refused(502), 1, func(s *faultd.Stream) { s.Drop() }),
-		{id: "stall", title: "silence before the headers", play: (*faultd.Stream).Stall, whole: refused(504), stream: refused(504), calls: 1, short: true},
+		{
+			id:     "stall",
+			title:  "silence before the headers",
+			play:   (*faultd.Stream).Stall,
+			whole:  refused(504),
+			stream: refused(504),
+			calls:  1,
+			short:  true,
+		},
 		same("flood", "more header fields than fit", refused(502), 1, func(s *faultd.Stream) {
 			s.Head(200, strings.Repeat("a", 127))
 			s.Data("no JSON")
@@ -111,10 +145,18 @@ func frameFaults() []frameFault {
 		}),
 		mid("mid-drop", "reset in the middle", func(s *faultd.Stream) { s.Drop() }),
 		mid("mid-end", "a good end in the middle", func(s *faultd.Stream) { s.End() }),
-		{id: "mid-stall", title: "silence in the middle", whole: refused(504), stream: brokenOff, calls: 1, short: true, play: func(s *faultd.Stream) {
-			begunStream(s)
-			s.Stall()
-		}},
+		{
+			id:     "mid-stall",
+			title:  "silence in the middle",
+			whole:  refused(504),
+			stream: brokenOff,
+			calls:  1,
+			short:  true,
+			play: func(s *faultd.Stream) {
+				begunStream(s)
+				s.Stall()
+			},
+		},
 	}
 }
 
@@ -188,8 +230,10 @@ func TestOneStreamAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := harness.Start(t, harness.Config{
-		Providers: map[string]harness.Provider{"one": {Shape: "chat", BaseURL: "https://" + addr + "/v1", Timeouts: &patient}},
-		Models:    map[string]harness.Model{"one": {Targets: []harness.Target{{Provider: "one", Model: "m"}}}},
+		Providers: map[string]harness.Provider{
+			"one": {Shape: "chat", BaseURL: "https://" + addr + "/v1", Timeouts: &patient},
+		},
+		Models: map[string]harness.Model{"one": {Targets: []harness.Target{{Provider: "one", Model: "m"}}}},
 	})
 	var wg sync.WaitGroup
 	for range 4 {
@@ -221,7 +265,10 @@ func TestStaleHTTP2ConnectionIsInvisible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBench(t, []cell{{name: "stale", upstream: cases.Chat, baseURL: fmt.Sprintf("https://%s/v1", addr), timeouts: patient}})
+	b := newBench(
+		t,
+		[]cell{{name: "stale", upstream: cases.Chat, baseURL: fmt.Sprintf("https://%s/v1", addr), timeouts: patient}},
+	)
 	w := way{cases.Messages, true}
 	for range 10 {
 		for _, bad := range answered.judge(w.ask(t, b.gateway, "stale"), w, cases.Chat, false, nil) {

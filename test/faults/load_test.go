@@ -21,13 +21,25 @@ import (
 )
 
 // single is a gateway before one upstream, with the program's limits changed.
-func single(t *testing.T, script faultd.Script, limits *harness.Limits, keys ...harness.Key) (*harness.Gateway, *faultd.Server) {
+func single(
+	t *testing.T,
+	script faultd.Script,
+	limits *harness.Limits,
+	keys ...harness.Key,
+) (*harness.Gateway, *faultd.Server) {
 	t.Helper()
 	server := newServer(t)
 	server.Handle("m", script)
 	return harness.Start(t, harness.Config{Limits: limits, Keys: keys,
-		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", APIKeys: []string{upstreamKey}, Timeouts: &patient}},
-		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
+		Providers: map[string]harness.Provider{
+			"m": {
+				Shape:    "chat",
+				BaseURL:  "http://" + server.Addr() + "/m/v1",
+				APIKeys:  []string{upstreamKey},
+				Timeouts: &patient,
+			},
+		},
+		Models: map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
 	}), server
 }
 
@@ -249,8 +261,10 @@ func TestMoreConnectionsThanDescriptors(t *testing.T) {
 	server := newServer(t)
 	server.Handle("m", answering)
 	g, err := harness.Launch(script, harness.Config{
-		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", Timeouts: &patient}},
-		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
+		Providers: map[string]harness.Provider{
+			"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", Timeouts: &patient},
+		},
+		Models: map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -324,9 +338,11 @@ func TestIdleConnectionsDoNotTakeTheDescriptorsOfRequests(t *testing.T) {
 	server := newServer(t)
 	server.Handle("m", answering)
 	g, err := harness.Launch(script, harness.Config{
-		Data:      t.TempDir(),
-		Providers: map[string]harness.Provider{"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", Timeouts: &patient}},
-		Models:    map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
+		Data: t.TempDir(),
+		Providers: map[string]harness.Provider{
+			"m": {Shape: "chat", BaseURL: "http://" + server.Addr() + "/m/v1", Timeouts: &patient},
+		},
+		Models: map[string]harness.Model{"m": {Targets: []harness.Target{{Provider: "m", Model: "m"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -50,14 +50,29 @@ func say(t testing.TB, g *harness.Gateway, text string) (reply *http.Response, b
 
 // spoken is a chat request, with further header lines and a body.
 func spoken(key, lines, body string) string {
-	return fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n%s", key, lines, body)
+	return fmt.Sprintf(
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n%s",
+		key,
+		lines,
+		body,
+	)
 }
 
 // TestClientsThatSpeakBadly is faults.md C6 to C27 for the program as a whole: each
 // is refused with the right status, and costs its upstream no call; or is one
 // request, and one call.
 func TestClientsThatSpeakBadly(t *testing.T) {
-	b := newBench(t, []cell{{name: "m", upstream: cases.Chat, timeouts: patient, script: func(c *faultd.Conn) { good(c, chatWire, wantsStream(c)) }}})
+	b := newBench(
+		t,
+		[]cell{
+			{
+				name:     "m",
+				upstream: cases.Chat,
+				timeouts: patient,
+				script:   func(c *faultd.Conn) { good(c, chatWire, wantsStream(c)) },
+			},
+		},
+	)
 	key := b.gateway.Key
 	whole := way{cases.Chat, false}.body("m")
 	length := func(body string) string {
@@ -137,15 +152,36 @@ func TestClientsThatSpeakBadly(t *testing.T) {
 // Requests that come in one piece are answered one by one, and what is behind a
 // refused one is not taken for another request (faults.md C5, C17).
 func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
-	b := newBench(t, []cell{{name: "m", upstream: cases.Chat, timeouts: patient, script: func(c *faultd.Conn) { good(c, chatWire, wantsStream(c)) }}})
+	b := newBench(
+		t,
+		[]cell{
+			{
+				name:     "m",
+				upstream: cases.Chat,
+				timeouts: patient,
+				script:   func(c *faultd.Conn) { good(c, chatWire, wantsStream(c)) },
+			},
+		},
+	)
 	body := way{cases.Messages, false}.body("m")
 	var text strings.Builder
 	const n = 20
 	for i := range n {
-		fmt.Fprintf(&text, "POST /v1/messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: %s\r\nX-Request-Id: r%d\r\nContent-Length: %d\r\n\r\n%s", b.gateway.Key, i, len(body), body)
+		fmt.Fprintf(
+			&text,
+			"POST /v1/messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: %s\r\nX-Request-Id: r%d\r\nContent-Length: %d\r\n\r\n%s",
+			b.gateway.Key,
+			i,
+			len(body),
+			body,
+		)
 	}
 	// The last one is refused for what it says of itself; what follows hides a request.
-	fmt.Fprintf(&text, "POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n%s", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+	fmt.Fprintf(
+		&text,
+		"POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n%s",
+		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+	)
 	c := dial(t, b.gateway)
 	go func() { _, _ = io.WriteString(c, text.String()) }()
 	in := bufio.NewReader(c)
@@ -201,8 +237,12 @@ func TestWhatAClientSendsGoesNoFurther(t *testing.T) {
 		}
 	}
 	forged := `x\r\nlevel=ERROR msg=forged\u001b[31m`
-	reply, body, _ := say(t, b.gateway, spoken(b.gateway.Key, "Content-Type: application/json\r\nContent-Length: "+fmt.Sprint(len(forged)+40)+"\r\n",
-		fmt.Sprintf("%-*s", len(forged)+40, `{"model":"`+forged+`","messages":[]}`)))
+	reply, body, _ := say(
+		t,
+		b.gateway,
+		spoken(b.gateway.Key, "Content-Type: application/json\r\nContent-Length: "+fmt.Sprint(len(forged)+40)+"\r\n",
+			fmt.Sprintf("%-*s", len(forged)+40, `{"model":"`+forged+`","messages":[]}`)),
+	)
 	if reply.StatusCode == 200 {
 		t.Errorf("answered: %s", body)
 	}

@@ -99,11 +99,26 @@ func connectRows(t *testing.T, server *faultd.Server) []hatch {
 		{"u3a", "nobody answers the knock", "http://" + hole.Addr(), refused(504)},
 		{"u3b", "nobody answers the knock, over TLS", "https://" + hole.Addr(), refused(504)},
 		{"u4-good", "a certificate of a trusted authority", good, answered},
-		{"u4-expired", "the certificate is expired", secure(issue(t, authority, time.Now().Add(-time.Hour))), refused(502)},
-		{"u4-host", "the certificate is another host's", secure(issue(t, authority, soon, "other.example")), refused(502)},
+		{
+			"u4-expired",
+			"the certificate is expired",
+			secure(issue(t, authority, time.Now().Add(-time.Hour))),
+			refused(502),
+		},
+		{
+			"u4-host",
+			"the certificate is another host's",
+			secure(issue(t, authority, soon, "other.example")),
+			refused(502),
+		},
 		{"u4-authority", "nobody knows the authority", secure(issue(t, stranger, soon)), refused(502)},
 		{"u4-old", "TLS 1.0 only", secure(old), refused(502)},
-		{"u4-garbage", "garbage in place of a handshake", raw(func(c net.Conn) { _, _ = io.WriteString(c, strings.Repeat("\x00garbage", 9)) }), refused(502)},
+		{
+			"u4-garbage",
+			"garbage in place of a handshake",
+			raw(func(c net.Conn) { _, _ = io.WriteString(c, strings.Repeat("\x00garbage", 9)) }),
+			refused(502),
+		},
 		{"u4-closed", "closed in the handshake", raw(func(net.Conn) {}), refused(502)},
 		{"u4-stall", "silence in the handshake", raw(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), refused(504)},
 		{"u4-plain", "plain HTTP on the TLS port", "https://" + server.Addr(), refused(502)},
@@ -160,7 +175,11 @@ func TestUnreachableTargetsAreStoodInFor(t *testing.T) {
 	config := harness.Config{Providers: map[string]harness.Provider{}, Models: map[string]harness.Model{}}
 	quick := harness.Timeouts{Connect: "500ms", FirstByte: "5s", Idle: "5s", Total: "8s"}
 	server.Handle("spare", func(c *faultd.Conn) { good(c, faultd.Wires[cases.Chat], wantsStream(c)) })
-	config.Providers["spare"] = harness.Provider{Shape: "chat", BaseURL: "http://" + server.Addr() + "/spare/v1", Timeouts: &quick}
+	config.Providers["spare"] = harness.Provider{
+		Shape:    "chat",
+		BaseURL:  "http://" + server.Addr() + "/spare/v1",
+		Timeouts: &quick,
+	}
 	var names []string
 	for _, r := range rows {
 		if r.want.answer {
@@ -168,7 +187,9 @@ func TestUnreachableTargetsAreStoodInFor(t *testing.T) {
 		}
 		names = append(names, r.id)
 		config.Providers[r.id] = harness.Provider{Shape: "chat", BaseURL: r.base + "/x/v1", Timeouts: &quick}
-		config.Models[r.id] = harness.Model{Targets: []harness.Target{{Provider: r.id, Model: "m"}, {Provider: "spare", Model: "m"}}}
+		config.Models[r.id] = harness.Model{
+			Targets: []harness.Target{{Provider: r.id, Model: "m"}, {Provider: "spare", Model: "m"}},
+		}
 	}
 	g := harness.Start(t, config)
 	for _, name := range names {

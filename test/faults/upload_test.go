@@ -40,12 +40,23 @@ func uploadFaults() []uploadFault {
 	early := func(end func(*faultd.Conn)) func(*faultd.Conn) {
 		return func(c *faultd.Conn) {
 			_, _ = io.CopyN(io.Discard, c.Request.Body, 100<<10) // a torn upload shows in the reply
-			c.Whole(http.StatusRequestEntityTooLarge, "application/json", chatWire.Error(413, "invalid_request_error", "too long"), "Connection: close")
+			c.Whole(
+				http.StatusRequestEntityTooLarge,
+				"application/json",
+				chatWire.Error(413, "invalid_request_error", "too long"),
+				"Connection: close",
+			)
 			end(c)
 		}
 	}
 	return []uploadFault{
-		{"u42-stall", "an upstream that reads nothing", func(c *faultd.Conn) { c.Pause(5 * time.Second) }, refused(504), true},
+		{
+			"u42-stall",
+			"an upstream that reads nothing",
+			func(c *faultd.Conn) { c.Pause(5 * time.Second) },
+			refused(504),
+			true,
+		},
 		{"u42-drip", "an upstream that reads byte by byte", func(c *faultd.Conn) {
 			for range 500 {
 				if _, err := io.CopyN(io.Discard, c.Request.Body, 1); err != nil {
@@ -68,8 +79,20 @@ func uploadFaults() []uploadFault {
 			c.Pause(2 * time.Second)
 			c.Reset()
 		}), refused(413), false},
-		{"u43-close", "an early answer, then closed", early(func(c *faultd.Conn) { c.Pause(2 * time.Second) }), refused(413), false},
-		{"u43-open", "an early answer, and the connection left open", early(func(c *faultd.Conn) { c.Pause(time.Second) }), refused(413), false},
+		{
+			"u43-close",
+			"an early answer, then closed",
+			early(func(c *faultd.Conn) { c.Pause(2 * time.Second) }),
+			refused(413),
+			false,
+		},
+		{
+			"u43-open",
+			"an early answer, and the connection left open",
+			early(func(c *faultd.Conn) { c.Pause(time.Second) }),
+			refused(413),
+			false,
+		},
 		{"u5-upload", "a reset in the middle of the upload", func(c *faultd.Conn) {
 			_, _ = io.CopyN(io.Discard, c.Request.Body, 100<<10) // as above
 			c.Reset()
@@ -81,7 +104,14 @@ func uploadFaults() []uploadFault {
 // has it, ends it in time and with what it said (faults.md U42, U43).
 func TestUploadFaults(t *testing.T) {
 	rows := uploadFaults()
-	asked := []way{{cases.Chat, false}, {cases.Chat, true}, {cases.Messages, false}, {cases.Responses, true}, {cases.Completions, false}, {cases.Gemini, true}}
+	asked := []way{
+		{cases.Chat, false},
+		{cases.Chat, true},
+		{cases.Messages, false},
+		{cases.Responses, true},
+		{cases.Completions, false},
+		{cases.Gemini, true},
+	}
 	var cells []cell
 	for _, r := range rows {
 		for _, w := range asked {
@@ -93,12 +123,25 @@ func TestUploadFaults(t *testing.T) {
 		}
 	}
 	server := newServer(t)
-	addr, err := server.HTTP2(issue(t, newAuthority(t), time.Now().Add(time.Hour)), "window", goodStream, faultd.Setting{ID: faultd.InitialWindowSize})
+	addr, err := server.HTTP2(
+		issue(t, newAuthority(t), time.Now().Add(time.Hour)),
+		"window",
+		goodStream,
+		faultd.Setting{ID: faultd.InitialWindowSize},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range asked {
-		cells = append(cells, cell{name: "u44-window-" + w.String(), upstream: cases.Chat, baseURL: "https://" + addr + "/v1", timeouts: reading})
+		cells = append(
+			cells,
+			cell{
+				name:     "u44-window-" + w.String(),
+				upstream: cases.Chat,
+				baseURL:  "https://" + addr + "/v1",
+				timeouts: reading,
+			},
+		)
 	}
 	rows = append(rows, uploadFault{"u44-window", "an HTTP/2 window that stays shut", nil, refused(504), true})
 	b := newBench(t, cells)

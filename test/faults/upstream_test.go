@@ -129,7 +129,16 @@ func TestAttemptsEndWithTheFirstByte(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var cells []cell
 			for _, w := range row.ways {
-				cells = append(cells, cell{name: row.name + "-" + w.String(), upstream: cases.Chat, timeouts: patient, retries: 1, script: row.script(cases.Chat)})
+				cells = append(
+					cells,
+					cell{
+						name:     row.name + "-" + w.String(),
+						upstream: cases.Chat,
+						timeouts: patient,
+						retries:  1,
+						script:   row.script(cases.Chat),
+					},
+				)
 			}
 			b := newBench(t, cells)
 			for i, w := range row.ways {

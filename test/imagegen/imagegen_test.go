@@ -27,14 +27,35 @@ var (
 
 // asks is one good request for every route with a form.
 var asks = map[string][]part{
-	"/imagegen/edit":          {{name: "image_file", file: pic}, {name: "mask", file: black}, {name: "prompt", text: "a hat"}, {name: "model", text: "V_2"}},
-	"/imagegen/remix":         {{name: "image_request", text: `{"prompt":"a hat","image_weight":70}`}, {name: "image_file", file: pic}},
-	"/imagegen/reframe":       {{name: "image_file", file: pic}, {name: "resolution", text: "1024x768"}, {name: "model", text: "V_2"}},
-	"/imagegen/describe":      {{name: "image_file", file: pic}},
-	"/imagegen/upscale":       {{name: "image_request", text: `{"resemblance":60}`}, {name: "image_file", file: pic}},
-	v3 + "generate":           {{name: "prompt", text: "a cat"}, {name: "style_reference_images", file: pic}, {name: "style_reference_images", file: black}, {name: "num_images", text: "2"}},
-	v3 + "remix":              {{name: "prompt", text: "a cat"}, {name: "image", file: pic}},
-	v3 + "edit":               {{name: "prompt", text: "a cat"}, {name: "image", file: pic}, {name: "mask", file: black}},
+	"/imagegen/edit": {
+		{name: "image_file", file: pic},
+		{name: "mask", file: black},
+		{name: "prompt", text: "a hat"},
+		{name: "model", text: "V_2"},
+	},
+	"/imagegen/remix": {
+		{name: "image_request", text: `{"prompt":"a hat","image_weight":70}`},
+		{name: "image_file", file: pic},
+	},
+	"/imagegen/reframe": {
+		{name: "image_file", file: pic},
+		{name: "resolution", text: "1024x768"},
+		{name: "model", text: "V_2"},
+	},
+	"/imagegen/describe": {{name: "image_file", file: pic}},
+	"/imagegen/upscale":  {{name: "image_request", text: `{"resemblance":60}`}, {name: "image_file", file: pic}},
+	v3 + "generate": {
+		{name: "prompt", text: "a cat"},
+		{name: "style_reference_images", file: pic},
+		{name: "style_reference_images", file: black},
+		{name: "num_images", text: "2"},
+	},
+	v3 + "remix": {{name: "prompt", text: "a cat"}, {name: "image", file: pic}},
+	v3 + "edit": {
+		{name: "prompt", text: "a cat"},
+		{name: "image", file: pic},
+		{name: "mask", file: black},
+	},
 	v3 + "replace-background": {{name: "prompt", text: "a beach"}, {name: "image", file: pic}},
 	v3 + "reframe":            {{name: "image", file: pic}, {name: "resolution", text: "1024x768"}},
 }
@@ -43,16 +64,43 @@ var asks = map[string][]part{
 func seen() map[string]string {
 	file := func(name string, b []byte) string { return fmt.Sprintf(" %s=%d bytes of image/png", name, len(b)) }
 	return map[string]string{
-		"/imagegen/edit":          "/edit prompt=a hat model=V_2 num_images=1" + file("image_file", pic) + file("mask", black),
-		"/imagegen/remix":         `/remix image_request={"prompt":"a hat","model":"V_2","image_weight":70,"num_images":1}` + file("image_file", pic),
-		"/imagegen/reframe":       "/reframe resolution=RESOLUTION_1024_768 model=V_2 num_images=1" + file("image_file", pic),
-		"/imagegen/describe":      "/describe" + file("image_file", pic),
-		"/imagegen/upscale":       `/upscale image_request={"resemblance":60,"num_images":1}` + file("image_file", pic),
-		v3 + "generate":           "/v1/ideogram-v3/generate prompt=a cat num_images=2" + file("style_reference_images", pic) + file("style_reference_images", black),
-		v3 + "remix":              "/v1/ideogram-v3/remix prompt=a cat num_images=1" + file("image", pic),
-		v3 + "edit":               "/v1/ideogram-v3/edit prompt=a cat num_images=1" + file("image", pic) + file("mask", black),
-		v3 + "replace-background": "/v1/ideogram-v3/replace-background prompt=a beach num_images=1" + file("image", pic),
-		v3 + "reframe":            "/v1/ideogram-v3/reframe resolution=1024x768 num_images=1" + file("image", pic),
+		"/imagegen/edit": "/edit prompt=a hat model=V_2 num_images=1" + file(
+			"image_file",
+			pic,
+		) + file(
+			"mask",
+			black,
+		),
+		"/imagegen/remix": `/remix image_request={"prompt":"a hat","model":"V_2","image_weight":70,"num_images":1}` + file(
+			"image_file",
+			pic,
+		),
+		"/imagegen/reframe": "/reframe resolution=RESOLUTION_1024_768 model=V_2 num_images=1" + file(
+			"image_file",
+			pic,
+		),
+		"/imagegen/describe": "/describe" + file("image_file", pic),
+		"/imagegen/upscale":  `/upscale image_request={"resemblance":60,"num_images":1}` + file("image_file", pic),
+		v3 + "generate": "/v1/ideogram-v3/generate prompt=a cat num_images=2" + file(
+			"style_reference_images",
+			pic,
+		) + file(
+			"style_reference_images",
+			black,
+		),
+		v3 + "remix": "/v1/ideogram-v3/remix prompt=a cat num_images=1" + file("image", pic),
+		v3 + "edit": "/v1/ideogram-v3/edit prompt=a cat num_images=1" + file(
+			"image",
+			pic,
+		) + file(
+			"mask",
+			black,
+		),
+		v3 + "replace-background": "/v1/ideogram-v3/replace-background prompt=a beach num_images=1" + file(
+			"image",
+			pic,
+		),
+		v3 + "reframe": "/v1/ideogram-v3/reframe resolution=1024x768 num_images=1" + file("image", pic),
 	}
 }
 
@@ -97,7 +145,11 @@ func TestEveryRouteIsServedByTheFirstVendor(t *testing.T) {
 			continue
 		}
 		d := a.Data[0]
-		if a.Created != "2025-01-02T03:04:05.678901+00:00" || d.Prompt != "a final prompt" || d.Resolution != "1280x704" || !d.Safe || *d.Seed != 7 || d.Style != "GENERAL" {
+		if a.Created != "2025-01-02T03:04:05.678901+00:00" || d.Prompt != "a final prompt" ||
+			d.Resolution != "1280x704" ||
+			!d.Safe ||
+			*d.Seed != 7 ||
+			d.Style != "GENERAL" {
 			t.Errorf("%s: %s", path, a.body)
 		}
 		fetched(t, g, *d.URL)
@@ -203,8 +255,17 @@ func TestRulesAreToldBeforeAnythingIsSpent(t *testing.T) {
 		"no form":              {post(t, g, v3+"generate", []byte("hello"), "multipart/form-data; boundary=x"), 400, "", "multipart/form-data"},
 	} {
 		e := tt.a.Error
-		if e == nil || tt.a.status != tt.status || e.Param != tt.param || !strings.Contains(e.Message, tt.says) || tt.status == 400 && e.Type != "invalid_request_error" {
-			t.Errorf("%s: got %d %s, want %d for %q that says %q", name, tt.a.status, tt.a.body, tt.status, tt.param, tt.says)
+		if e == nil || tt.a.status != tt.status || e.Param != tt.param || !strings.Contains(e.Message, tt.says) ||
+			tt.status == 400 && e.Type != "invalid_request_error" {
+			t.Errorf(
+				"%s: got %d %s, want %d for %q that says %q",
+				name,
+				tt.a.status,
+				tt.a.body,
+				tt.status,
+				tt.param,
+				tt.says,
+			)
 		}
 		var keys struct{ Error map[string]json.RawMessage }
 		if json.Unmarshal(tt.a.body, &keys); len(keys.Error) != 4 {
@@ -220,7 +281,14 @@ func TestRulesAreToldBeforeAnythingIsSpent(t *testing.T) {
 func TestTwoLyingHeadersAreRefused(t *testing.T) {
 	g := start(t, newVendor(t), nil)
 	liar := headerOnly(100_000, 100_000)
-	a := postForm(t, g, v3+"edit", part{name: "prompt", text: "x"}, part{name: "image", file: liar}, part{name: "mask", file: liar})
+	a := postForm(
+		t,
+		g,
+		v3+"edit",
+		part{name: "prompt", text: "x"},
+		part{name: "image", file: liar},
+		part{name: "mask", file: liar},
+	)
 	if a.status != 400 || a.Error.Param != "mask" || !strings.Contains(a.Error.Message, "too many pixels") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -281,10 +349,20 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 	v := newVendor(t)
 	g := start(t, v, func(c *harness.Config) {
 		paid(t, c, 1_000_000)
-		c.Models = map[string]harness.Model{"V_2": {Targets: []harness.Target{{Provider: "vendor", Model: "V_2"}}, Price: &harness.Price{PerImage: 0.08}}}
+		c.Models = map[string]harness.Model{
+			"V_2": {
+				Targets: []harness.Target{{Provider: "vendor", Model: "V_2"}},
+				Price:   &harness.Price{PerImage: 0.08},
+			},
+		}
 	})
 	ask := func(speed string, n int) *answer {
-		return postJSON(t, g, v3+"generate", fmt.Sprintf(`{"prompt":"a","rendering_speed":"%s","num_images":%d}`, speed, n))
+		return postJSON(
+			t,
+			g,
+			v3+"generate",
+			fmt.Sprintf(`{"prompt":"a","rendering_speed":"%s","num_images":%d}`, speed, n),
+		)
 	}
 	for _, tt := range []struct {
 		name          string
@@ -310,7 +388,16 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 			continue
 		}
 		if charged, held, images := receipt(t, g, a); charged != tt.charged || held < tt.held || images != tt.images {
-			t.Errorf("%s: charged %d of %d held for %d images, want %d of %d for %d", tt.name, charged, held, images, tt.charged, tt.held, tt.images)
+			t.Errorf(
+				"%s: charged %d of %d held for %d images, want %d of %d for %d",
+				tt.name,
+				charged,
+				held,
+				images,
+				tt.charged,
+				tt.held,
+				tt.images,
+			)
 		}
 		for _, d := range a.Data {
 			if d.Safe != (d.URL != nil) {
@@ -326,7 +413,8 @@ func TestChargesBySpeedAndByImagesDelivered(t *testing.T) {
 	v.asked()
 	// 1,000,000 less 600,000 is left: eight of the best cost 720,000.
 	a := ask("QUALITY", 8)
-	if a.status != http.StatusTooManyRequests || a.Error.Code != "insufficient_quota" || a.header.Get("X-Should-Retry") != "false" {
+	if a.status != http.StatusTooManyRequests || a.Error.Code != "insufficient_quota" ||
+		a.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("out of balance: %d %s", a.status, a.body)
 	}
 	if got := v.asked(); len(got) != 0 {
@@ -355,19 +443,34 @@ func TestModelsAreServedByOtherKindsOfProviders(t *testing.T) {
 			"*":           {Targets: []harness.Target{{Provider: "text", Model: "*"}}}, // makes no pictures
 		}
 	})
-	a := postJSON(t, g, "/imagegen/generate", `{"image_request":{"prompt":"a cat","model":"V_2A","seed":3,"aspect_ratio":"ASPECT_1_1"}}`)
-	if a.status != http.StatusOK || len(a.Data) != 1 || a.Data[0].Prompt != "a cat" || a.Data[0].Resolution != "40x30" || *a.Data[0].Seed != 3 {
+	a := postJSON(
+		t,
+		g,
+		"/imagegen/generate",
+		`{"image_request":{"prompt":"a cat","model":"V_2A","seed":3,"aspect_ratio":"ASPECT_1_1"}}`,
+	)
+	if a.status != http.StatusOK || len(a.Data) != 1 || a.Data[0].Prompt != "a cat" ||
+		a.Data[0].Resolution != "40x30" ||
+		*a.Data[0].Seed != 3 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	fetched(t, g, *a.Data[0].URL)
-	if !strings.HasPrefix(got, "/v1/images/generations Bearer k ") || !strings.Contains(got, `"model":"gpt-image-1"`) || !strings.Contains(a.header.Get("X-Stagedoor-Losses"), "seed") {
+	if !strings.HasPrefix(got, "/v1/images/generations Bearer k ") || !strings.Contains(got, `"model":"gpt-image-1"`) ||
+		!strings.Contains(a.header.Get("X-Stagedoor-Losses"), "seed") {
 		t.Errorf("the other provider saw %s, lost %s", got, a.header.Get("X-Stagedoor-Losses"))
 	}
-	if a := postJSON(t, g, "/imagegen/generate", `{"image_request":{"prompt":"a cat"}}`); a.status != http.StatusOK || len(v.asked()) != 1 {
+	if a := postJSON(t, g, "/imagegen/generate", `{"image_request":{"prompt":"a cat"}}`); a.status != http.StatusOK ||
+		len(v.asked()) != 1 {
 		t.Errorf("a pattern for text kept the vendor from serving V_2: %d %s", a.status, a.body)
 	}
-	b := postJSON(t, g, "/v1/images/generations", `{"model":"gen-image-1","prompt":"a dog","size":"1536x1024","quality":"high","background":"transparent"}`)
-	if calls := v.asked(); b.status != http.StatusOK || len(calls) != 1 || calls[0] != "/v1/ideogram-v3/generate prompt=a dog aspect_ratio=3x2 rendering_speed=QUALITY num_images=1" {
+	b := postJSON(
+		t,
+		g,
+		"/v1/images/generations",
+		`{"model":"gen-image-1","prompt":"a dog","size":"1536x1024","quality":"high","background":"transparent"}`,
+	)
+	if calls := v.asked(); b.status != http.StatusOK || len(calls) != 1 ||
+		calls[0] != "/v1/ideogram-v3/generate prompt=a dog aspect_ratio=3x2 rendering_speed=QUALITY num_images=1" {
 		t.Errorf("%d %.300s: the vendor saw %q", b.status, b.body, calls)
 	}
 	if lost := b.header.Get("X-Stagedoor-Losses"); lost != "background,size" {
@@ -382,7 +485,11 @@ func TestFieldsThatTheVendorRefusesAreGivenUp(t *testing.T) {
 	g := start(t, v, nil)
 	edit := []part{{name: "prompt", text: "a hat"}, {name: "image", file: pic}, {name: "mask", file: black},
 		{name: "aspect_ratio", text: "16x9"}, {name: "negative_prompt", text: "rain"}}
-	background := []part{{name: "prompt", text: "a beach"}, {name: "image", file: pic}, {name: "style_type", text: "REALISTIC"}}
+	background := []part{
+		{name: "prompt", text: "a beach"},
+		{name: "image", file: pic},
+		{name: "style_type", text: "REALISTIC"},
+	}
 	for name, tt := range map[string]struct {
 		path    string
 		parts   []part
@@ -403,7 +510,14 @@ func TestFieldsThatTheVendorRefusesAreGivenUp(t *testing.T) {
 		a := postForm(t, g, "/imagegen/v1/imagegen-v3/"+tt.path, tt.parts...)
 		calls := v.asked()
 		if a.status != tt.status || len(calls) != tt.calls || a.header.Get("X-Stagedoor-Losses") != tt.lost {
-			t.Errorf("%s: %d %s, lost %q: the vendor saw %q", name, a.status, a.body, a.header.Get("X-Stagedoor-Losses"), calls)
+			t.Errorf(
+				"%s: %d %s, lost %q: the vendor saw %q",
+				name,
+				a.status,
+				a.body,
+				a.header.Get("X-Stagedoor-Losses"),
+				calls,
+			)
 		}
 	}
 }
@@ -425,7 +539,12 @@ func TestSandboxServesEveryRoute(t *testing.T) {
 	if a := postForm(t, g, "/imagegen/remix", document, part{name: "image_file", file: pic}); a.status != http.StatusOK {
 		t.Errorf("a document that a browser sent as a file: %d %s", a.status, a.body)
 	}
-	a := postJSON(t, g, "/imagegen/generate", `{"image_request":{"prompt":"a cat","num_images":3,"aspect_ratio":"SPECT_16_10","seed":9}}`)
+	a := postJSON(
+		t,
+		g,
+		"/imagegen/generate",
+		`{"image_request":{"prompt":"a cat","num_images":3,"aspect_ratio":"SPECT_16_10","seed":9}}`,
+	)
 	if a.status != http.StatusOK || len(a.Data) != 3 || a.Data[0].Style != "AUTO" {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}

@@ -92,7 +92,11 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"descriptions":[{"text":"a grey picture"}]}`)
 	default:
 		one := `{"prompt":"a final prompt","resolution":"1280x704","is_image_safe":true,"seed":7,"url":"` + v.URL + `/picture.png","style_type":"GENERAL"}`
-		fmt.Fprintf(w, `{"created":"2025-01-02T03:04:05.678901+00:00","data":[%s]}`, strings.TrimSuffix(strings.Repeat(one+",", images), ","))
+		fmt.Fprintf(
+			w,
+			`{"created":"2025-01-02T03:04:05.678901+00:00","data":[%s]}`,
+			strings.TrimSuffix(strings.Repeat(one+",", images), ","),
+		)
 	}
 }
 
@@ -175,8 +179,12 @@ func form(parts ...part) (body []byte, contentType string) {
 			w.WriteField(p.name, p.text)
 			continue
 		}
-		f, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.name + `"; filename="my secret holiday.gif"`},
-			"Content-Type": {cmp.Or(p.kind, "application/octet-stream")}})
+		f, err := w.CreatePart(
+			textproto.MIMEHeader{
+				"Content-Disposition": {`form-data; name="` + p.name + `"; filename="my secret holiday.gif"`},
+				"Content-Type":        {cmp.Or(p.kind, "application/octet-stream")},
+			},
+		)
 		if err != nil {
 			panic(err)
 		}
@@ -262,7 +270,12 @@ func paid(t *testing.T, c *harness.Config, credit int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, posted, err := money.CommitPostings(context.Background(), s, "1", []money.Posting{{Kind: money.Credit, Amount: credit}})
+	_, posted, err := money.CommitPostings(
+		context.Background(),
+		s,
+		"1",
+		[]money.Posting{{Kind: money.Credit, Amount: credit}},
+	)
 	if err != nil || posted[0].Err != nil {
 		t.Fatal(err, posted)
 	}

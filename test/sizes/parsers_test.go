@@ -46,7 +46,11 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":%}`,
 	},
-	dialoguetest.Completions: {`{"model":"m","prompt":"hi","x":%}`, `{"model":"m","prompt":%}`, `{"model":"m","prompt":"hi","logit_bias":%}`},
+	dialoguetest.Completions: {
+		`{"model":"m","prompt":"hi","x":%}`,
+		`{"model":"m","prompt":%}`,
+		`{"model":"m","prompt":"hi","logit_bias":%}`,
+	},
 	dialoguetest.Messages: {
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"x":%}`,
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`,
@@ -101,7 +105,9 @@ var replies = map[dialogue.Shape]struct {
 			`{"id":"i","type":"message","role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":%}],"stop_reason":"tool_use"}`,
 		},
 		map[string][]string{
-			"content_block_start": {`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":%}}`},
+			"content_block_start": {
+				`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":%}}`,
+			},
 			"content_block_delta": {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%}}`},
 			"message_start":       {`{"type":"message_start","message":{"id":"i","x":%}}`},
 			"error":               {`{"type":"error","error":%}`},
@@ -114,9 +120,13 @@ var replies = map[dialogue.Shape]struct {
 			`{"id":"i","object":"response","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f","arguments":%}]}`,
 		},
 		map[string][]string{
-			"response.output_text.delta": {`{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":%}`},
-			"response.created":           {`{"type":"response.created","response":{"id":"i","tools":%}}`},
-			"response.completed":         {`{"type":"response.completed","response":{"id":"i","status":"completed","output":%}}`},
+			"response.output_text.delta": {
+				`{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":%}`,
+			},
+			"response.created": {`{"type":"response.created","response":{"id":"i","tools":%}}`},
+			"response.completed": {
+				`{"type":"response.completed","response":{"id":"i","status":"completed","output":%}}`,
+			},
 		},
 	},
 	dialoguetest.Gemini: {
@@ -136,8 +146,13 @@ func in(template string) func(string) string {
 func inbound() []dialogue.Shape { return slices.Sorted(maps.Keys(requests)) }
 
 func target(shape dialogue.Shape) dialogue.Target {
-	return dialogue.Target{Shape: shape, Model: "up", MaxOutputTokens: 8192, Caps: dialogue.Capabilities{StructuredOutputs: true,
-		ImagesIn: true, FilesIn: true, AudioIn: true, JSONSchema: true, SystemTurns: true, Sampling: true, Prefill: true}}
+	return dialogue.Target{
+		Shape:           shape,
+		Model:           "up",
+		MaxOutputTokens: 8192,
+		Caps: dialogue.Capabilities{StructuredOutputs: true,
+			ImagesIn: true, FilesIn: true, AudioIn: true, JSONSchema: true, SystemTurns: true, Sampling: true, Prefill: true},
+	}
 }
 
 // TestRequestsCostWhatTheirSizeIsWorth: Check, Patch, Decode and Encode are linear in time and memory.
@@ -164,22 +179,81 @@ var items = []struct {
 	item           func(i int) string
 }{
 	{dialoguetest.Chat, "messages", `{"model":"m","messages":%}`, same(`{"role":"user","content":"hi"}`)},
-	{dialoguetest.Chat, "parts", `{"model":"m","messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
-	{dialoguetest.Chat, "calls of one id", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":%}]}`,
-		same(`{"type":"function","id":"x","function":{"name":"f","arguments":"{}"}}`)},
-	{dialoguetest.Chat, "results of one id", `{"model":"m","messages":%}`, same(`{"role":"tool","tool_call_id":"x","content":"x"}`)},
-	{dialoguetest.Chat, "tools", `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":%}`, numbered(`{"type":"function","function":{"name":"f%d"}}`)},
+	{
+		dialoguetest.Chat,
+		"parts",
+		`{"model":"m","messages":[{"role":"user","content":%}]}`,
+		same(`{"type":"text","text":"x"}`),
+	},
+	{
+		dialoguetest.Chat,
+		"calls of one id",
+		`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":%}]}`,
+		same(`{"type":"function","id":"x","function":{"name":"f","arguments":"{}"}}`),
+	},
+	{
+		dialoguetest.Chat,
+		"results of one id",
+		`{"model":"m","messages":%}`,
+		same(`{"role":"tool","tool_call_id":"x","content":"x"}`),
+	},
+	{
+		dialoguetest.Chat,
+		"tools",
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":%}`,
+		numbered(`{"type":"function","function":{"name":"f%d"}}`),
+	},
 	{dialoguetest.Responses, "items", `{"model":"m","input":%}`, same(`{"role":"user","content":"hi"}`)},
-	{dialoguetest.Responses, "parts", `{"model":"m","input":[{"role":"user","content":%}]}`, same(`{"type":"input_text","text":"x"}`)},
-	{dialoguetest.Responses, "tools", `{"model":"m","input":"hi","tools":%}`, numbered(`{"type":"function","name":"f%d"}`)},
-	{dialoguetest.Responses, "calls of one id", `{"model":"m","input":%}`, same(`{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}`)},
-	{dialoguetest.Responses, "results of one id", `{"model":"m","input":%}`, same(`{"type":"function_call_output","call_id":"x","output":"x"}`)},
-	{dialoguetest.Responses, "sealed carriers", `{"model":"m","input":%}`, same(`{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`)},
+	{
+		dialoguetest.Responses,
+		"parts",
+		`{"model":"m","input":[{"role":"user","content":%}]}`,
+		same(`{"type":"input_text","text":"x"}`),
+	},
+	{
+		dialoguetest.Responses,
+		"tools",
+		`{"model":"m","input":"hi","tools":%}`,
+		numbered(`{"type":"function","name":"f%d"}`),
+	},
+	{
+		dialoguetest.Responses,
+		"calls of one id",
+		`{"model":"m","input":%}`,
+		same(`{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}`),
+	},
+	{
+		dialoguetest.Responses,
+		"results of one id",
+		`{"model":"m","input":%}`,
+		same(`{"type":"function_call_output","call_id":"x","output":"x"}`),
+	},
+	{
+		dialoguetest.Responses,
+		"sealed carriers",
+		`{"model":"m","input":%}`,
+		same(`{"type":"reasoning","encrypted_content":"sd1.chat.x.y","summary":[]}`),
+	},
 	{dialoguetest.Gemini, "contents", `{"contents":%}`, same(`{"role":"user","parts":[{"text":"x"}]}`)},
 	{dialoguetest.Gemini, "parts", `{"contents":[{"role":"user","parts":%}]}`, same(`{"text":"x"}`)},
-	{dialoguetest.Gemini, "calls of one name", `{"contents":[{"role":"model","parts":%}]}`, same(`{"functionCall":{"name":"f"}}`)},
-	{dialoguetest.Gemini, "sealed carriers", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`)},
-	{dialoguetest.Gemini, "sealed thoughts", `{"contents":%}`, same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`)},
+	{
+		dialoguetest.Gemini,
+		"calls of one name",
+		`{"contents":[{"role":"model","parts":%}]}`,
+		same(`{"functionCall":{"name":"f"}}`),
+	},
+	{
+		dialoguetest.Gemini,
+		"sealed carriers",
+		`{"contents":%}`,
+		same(`{"role":"model","parts":[{"text":"x","thoughtSignature":"sd1.chat.x.y"}]}`),
+	},
+	{
+		dialoguetest.Gemini,
+		"sealed thoughts",
+		`{"contents":%}`,
+		same(`{"role":"model","parts":[{"text":"x","thought":true,"thoughtSignature":"sd1.chat.x.y"}]}`),
+	},
 	{dialoguetest.Messages, "messages", `{"model":"m","max_tokens":9,"messages":%}`,
 		same(`{"role":"user","content":"hi"}`)},
 	{dialoguetest.Messages, "messages of both roles", `{"model":"m","max_tokens":9,"messages":%}`,
@@ -187,13 +261,28 @@ var items = []struct {
 	{dialoguetest.Messages, "messages of one block", `{"model":"m","max_tokens":9,"messages":%}`,
 		alternate(`{"role":"user","content":[{"type":"text","text":"x"}]}`,
 			`{"role":"assistant","content":[{"type":"text","text":"x"}]}`)},
-	{dialoguetest.Messages, "blocks", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`, same(`{"type":"text","text":"x"}`)},
-	{dialoguetest.Messages, "tools", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
-		numbered(`{"name":"f%d","input_schema":{"type":"object"}}`)},
-	{dialoguetest.Messages, "sealed carriers", `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":%}]}`,
-		same(`{"type":"thinking","thinking":"x","signature":"sd1.chat.x.y"}`)},
+	{
+		dialoguetest.Messages,
+		"blocks",
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`,
+		same(`{"type":"text","text":"x"}`),
+	},
+	{
+		dialoguetest.Messages,
+		"tools",
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":%}`,
+		numbered(`{"name":"f%d","input_schema":{"type":"object"}}`),
+	},
+	{
+		dialoguetest.Messages,
+		"sealed carriers",
+		`{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":%}]}`,
+		same(`{"type":"thinking","thinking":"x","signature":"sd1.chat.x.y"}`),
+	},
 	{dialoguetest.Chat, "sealed carriers", `{"model":"m","messages":%}`,
-		same(`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`)},
+		same(
+			`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`,
+		)},
 }
 
 func same(item string) func(int) string { return func(int) string { return item } }
@@ -258,17 +347,37 @@ func TestRepliesCostWhatTheirSizeIsWorth(t *testing.T) {
 	for _, name := range inbound() {
 		shape := registry.ByName()[name]
 		for _, template := range replies[name].whole {
-			subjects = append(subjects,
-				sizes.Subject{Name: "replies of " + string(name) + ", translated", Input: in(template), Read: func(input string) { parse(shape, "", input, true) }},
-				sizes.Subject{Name: "replies of " + string(name) + ", passed through", Input: in(template), Read: func(input string) {
-					_, _ = shape.NewTap(shapes.TapOptions{Model: "m"}, newEnv()).Body([]byte(input))
-				}})
+			subjects = append(
+				subjects,
+				sizes.Subject{
+					Name:  "replies of " + string(name) + ", translated",
+					Input: in(template),
+					Read:  func(input string) { parse(shape, "", input, true) },
+				},
+				sizes.Subject{
+					Name:  "replies of " + string(name) + ", passed through",
+					Input: in(template),
+					Read: func(input string) {
+						_, _ = shape.NewTap(shapes.TapOptions{Model: "m"}, newEnv()).Body([]byte(input))
+					},
+				},
+			)
 		}
 		for _, event := range slices.Sorted(maps.Keys(replies[name].events)) {
 			for _, template := range replies[name].events[event] {
-				subjects = append(subjects,
-					sizes.Subject{Name: "events of " + string(name) + ", translated", Input: in(template), Read: func(input string) { parse(shape, event, input, false) }},
-					sizes.Subject{Name: "events of " + string(name) + ", passed through", Input: in(template), Read: func(input string) { tap(shape, event, input) }})
+				subjects = append(
+					subjects,
+					sizes.Subject{
+						Name:  "events of " + string(name) + ", translated",
+						Input: in(template),
+						Read:  func(input string) { parse(shape, event, input, false) },
+					},
+					sizes.Subject{
+						Name:  "events of " + string(name) + ", passed through",
+						Input: in(template),
+						Read:  func(input string) { tap(shape, event, input) },
+					},
+				)
 			}
 		}
 	}
@@ -323,18 +432,39 @@ func tap(shape *shapes.Shape, event, input string) {
 // TestManyEventsCostWhatTheirSizeIsWorth: what a parser keeps of the events before is not read again for each.
 func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 	streams := map[string][2]string{
-		"chat, arguments in pieces":      {string(dialoguetest.Chat), `{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`},
-		"chat, text in pieces":           {string(dialoguetest.Chat), `{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}]}`},
-		"messages, arguments in pieces":  {string(dialoguetest.Messages), `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"[1,"}}`},
-		"responses, arguments in pieces": {string(dialoguetest.Responses), `{"type":"response.function_call_arguments.delta","item_id":"i","output_index":0,"delta":"[1,"}`},
-		"gemini, text in pieces":         {string(dialoguetest.Gemini), `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`},
+		"chat, arguments in pieces": {
+			string(dialoguetest.Chat),
+			`{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
+		},
+		"chat, text in pieces": {
+			string(dialoguetest.Chat),
+			`{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}]}`,
+		},
+		"messages, arguments in pieces": {
+			string(dialoguetest.Messages),
+			`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"[1,"}}`,
+		},
+		"responses, arguments in pieces": {
+			string(dialoguetest.Responses),
+			`{"type":"response.function_call_arguments.delta","item_id":"i","output_index":0,"delta":"[1,"}`,
+		},
+		"gemini, text in pieces": {
+			string(dialoguetest.Gemini),
+			`{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`,
+		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(streams)) {
 		shape, event := registry.ByName()[dialogue.Shape(streams[name][0])], []byte(streams[name][1])
 		read := func(n int) sizes.Cost {
 			return sizes.Measure(func() {
 				for _, client := range registry.ByName() {
-					emitter, out := client.NewEmitter(&dialogue.Request{Inbound: client.Name}, shapes.Stream, newEnv()), []byte(nil)
+					emitter, out := client.NewEmitter(
+						&dialogue.Request{Inbound: client.Name},
+						shapes.Stream,
+						newEnv(),
+					), []byte(
+						nil,
+					)
 					parser := shape.NewParser(1, newEnv())
 					emit := func(ev *dialogue.Event) { out = emitter.Emit(out[:0], ev) }
 					for range n {
@@ -361,13 +491,21 @@ func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
 	subjects := []sizes.Subject{
 		{Name: "reader of events, data", Input: in("data: %\n\n"), Read: readEvents},
-		{Name: "reader of events, lines", Input: func(v string) string { return strings.ReplaceAll("data: "+v, ",", "\ndata: ") + "\n\n" }, Read: readEvents},
+		{
+			Name:  "reader of events, lines",
+			Input: func(v string) string { return strings.ReplaceAll("data: "+v, ",", "\ndata: ") + "\n\n" },
+			Read:  readEvents,
+		},
 		{Name: "reader of events, names", Input: in("event: %\n: %\nid: %\ndata: {}\n\n"), Read: readEvents},
-		{Name: "edits of images", Input: in(`{"prompt":"a","model":"gen-image-2","images":%}`), Read: func(input string) {
-			if r, err := images.CheckEdit([]byte(input), func(string) string { return "gen-image-2" }); err == nil {
-				_ = r.Close()
-			}
-		}},
+		{
+			Name:  "edits of images",
+			Input: in(`{"prompt":"a","model":"gen-image-2","images":%}`),
+			Read: func(input string) {
+				if r, err := images.CheckEdit([]byte(input), func(string) string { return "gen-image-2" }); err == nil {
+					_ = r.Close()
+				}
+			},
+		},
 		{Name: "headers of pictures", Input: in("\x89PNG\r\n\x1a\n%"), Read: readPicture},
 		{Name: "headers of pictures", Input: in("\xff\xd8%"), Read: readPicture},
 		{Name: "headers of pictures", Input: in("RIFF\xff\xff\xff\x00WEBP%"), Read: readPicture},

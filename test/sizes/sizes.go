@@ -303,8 +303,15 @@ func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 		}
 	}
 	if memory > factor || growth > Growth || slow {
-		t.Errorf("%s, %s, %d bytes: %.1f bytes of memory for each byte, %.1f times the time for 8 times the input, %v for each MiB",
-			s.Name, form.Name, len(large), memory, growth, time.Duration(perMiB).Round(time.Millisecond))
+		t.Errorf(
+			"%s, %s, %d bytes: %.1f bytes of memory for each byte, %.1f times the time for 8 times the input, %v for each MiB",
+			s.Name,
+			form.Name,
+			len(large),
+			memory,
+			growth,
+			time.Duration(perMiB).Round(time.Millisecond),
+		)
 	}
 	if memory > r.Memory {
 		r.Memory, r.MemoryForm = memory, form.Name
@@ -321,7 +328,10 @@ func (r *Row) measure(t *testing.T, n int, s Subject, form Form) {
 func Table(t *testing.T, rows []Row) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n| what | worst memory | of | worst time for a MiB | of | time for 8 times the input | of |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(
+		&b,
+		"\n| what | worst memory | of | worst time for a MiB | of | time for 8 times the input | of |\n|---|---|---|---|---|---|---|\n",
+	)
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %.1f x | %s | %v | %s | %.1f x | %s |\n", r.Name, r.Memory, r.MemoryForm,
 			r.PerMiB.Round(100*time.Microsecond), r.PerMiBForm, r.Growth, r.GrowthForm)

@@ -18,7 +18,11 @@ func TestGoodWiresKeepTheRulesOfTheirShape(t *testing.T) {
 		if bad := cases.ClientRules(shape, events, false); len(bad) > 0 {
 			t.Errorf("%s: %q", shape, bad)
 		}
-		reply := &cases.Reply{Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(w.Whole)}
+		reply := &cases.Reply{
+			Status: 200,
+			Header: http.Header{"Content-Type": {"application/json"}},
+			Body:   []byte(w.Whole),
+		}
 		if _, bad := cases.WholeRules(shape, reply, false); len(bad) > 0 {
 			t.Errorf("%s: %q", shape, bad)
 		}

@@ -53,12 +53,21 @@ func plainError(_ int, kind, message string) string {
 var Wires = map[cases.Shape]Wire{
 	cases.Chat: {
 		Shape: cases.Chat,
-		Start: []string{data(`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`)},
+		Start: []string{
+			data(
+				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
+			),
+		},
 		Delta: func(_ int, text string) string {
-			return data(`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}`, text)
+			return data(
+				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}`,
+				text,
+			)
 		},
 		End: []string{
-			data(`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`),
+			data(
+				`{"id":"c1","object":"chat.completion.chunk","created":1760000000,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+			),
 			data("[DONE]"),
 		},
 		Whole: `{"id":"c1","object":"chat.completion","created":1760000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"` + Text + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}`,
@@ -68,10 +77,15 @@ var Wires = map[cases.Shape]Wire{
 	cases.Completions: {
 		Shape: cases.Completions,
 		Delta: func(_ int, text string) string {
-			return data(`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"%s","logprobs":null,"finish_reason":null}]}`, text)
+			return data(
+				`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"%s","logprobs":null,"finish_reason":null}]}`,
+				text,
+			)
 		},
 		End: []string{
-			data(`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}`),
+			data(
+				`{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}`,
+			),
 			data("[DONE]"),
 		},
 		Whole: `{"id":"t1","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":"` + Text + `","logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}`,
@@ -81,15 +95,28 @@ var Wires = map[cases.Shape]Wire{
 	cases.Messages: {
 		Shape: cases.Messages,
 		Start: []string{
-			named("message_start", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}`),
-			named("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
+			named(
+				"message_start",
+				`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}`,
+			),
+			named(
+				"content_block_start",
+				`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			),
 		},
 		Delta: func(_ int, text string) string {
-			return named("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}`, text)
+			return named(
+				"content_block_delta",
+				`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}`,
+				text,
+			)
 		},
 		End: []string{
 			named("content_block_stop", `{"type":"content_block_stop","index":0}`),
-			named("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":5}}`),
+			named(
+				"message_delta",
+				`{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":5}}`,
+			),
 			named("message_stop", `{"type":"message_stop"}`),
 		},
 		Whole: `{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"` + Text + `"}],"model":"m","stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":5}}`,
@@ -104,10 +131,15 @@ var Wires = map[cases.Shape]Wire{
 	cases.Gemini: {
 		Shape: cases.Gemini,
 		Delta: func(_ int, text string) string {
-			return data(`{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"%s"}]}}],"modelVersion":"m","responseId":"g1"}`, text)
+			return data(
+				`{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"%s"}]}}],"modelVersion":"m","responseId":"g1"}`,
+				text,
+			)
 		},
 		End: []string{
-			data(`{"candidates":[{"index":0,"content":{"role":"model","parts":[]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`),
+			data(
+				`{"candidates":[{"index":0,"content":{"role":"model","parts":[]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`,
+			),
 		},
 		Whole: `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"` + Text + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"modelVersion":"m","responseId":"g1"}`,
 		Error: geminiError,
@@ -116,7 +148,14 @@ var Wires = map[cases.Shape]Wire{
 }
 
 func geminiError(status int, _, message string) string {
-	words := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+	words := map[int]string{
+		400: "INVALID_ARGUMENT",
+		401: "UNAUTHENTICATED",
+		403: "PERMISSION_DENIED",
+		404: "NOT_FOUND",
+		429: "RESOURCE_EXHAUSTED",
+		503: "UNAVAILABLE",
+	}
 	word := words[status]
 	if word == "" {
 		word = "INTERNAL"
@@ -132,23 +171,55 @@ func responsesWire() Wire {
 	return Wire{
 		Shape: cases.Responses,
 		Start: []string{
-			named("response.created", `{"type":"response.created","sequence_number":0,"response":%s}`, fmt.Sprintf(response, "in_progress", "", "null")),
-			named("response.output_item.added", `{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"item_1","type":"message","status":"in_progress","role":"assistant","content":[]}}`),
-			named("response.content_part.added", `{"type":"response.content_part.added","sequence_number":2,"item_id":"item_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`),
+			named(
+				"response.created",
+				`{"type":"response.created","sequence_number":0,"response":%s}`,
+				fmt.Sprintf(response, "in_progress", "", "null"),
+			),
+			named(
+				"response.output_item.added",
+				`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"item_1","type":"message","status":"in_progress","role":"assistant","content":[]}}`,
+			),
+			named(
+				"response.content_part.added",
+				`{"type":"response.content_part.added","sequence_number":2,"item_id":"item_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`,
+			),
 		},
 		Delta: func(n int, text string) string {
-			return named("response.output_text.delta", `{"type":"response.output_text.delta","sequence_number":%d,"item_id":"item_1","output_index":0,"content_index":0,"delta":"%s"}`, n+3, text)
+			return named(
+				"response.output_text.delta",
+				`{"type":"response.output_text.delta","sequence_number":%d,"item_id":"item_1","output_index":0,"content_index":0,"delta":"%s"}`,
+				n+3,
+				text,
+			)
 		},
 		End: []string{
-			named("response.output_text.done", `{"type":"response.output_text.done","sequence_number":1000001,"item_id":"item_1","output_index":0,"content_index":0,"text":"%s"}`, Text),
-			named("response.content_part.done", `{"type":"response.content_part.done","sequence_number":1000002,"item_id":"item_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"%s","annotations":[]}}`, Text),
-			named("response.output_item.done", `{"type":"response.output_item.done","sequence_number":1000003,"output_index":0,"item":%s}`, item),
+			named(
+				"response.output_text.done",
+				`{"type":"response.output_text.done","sequence_number":1000001,"item_id":"item_1","output_index":0,"content_index":0,"text":"%s"}`,
+				Text,
+			),
+			named(
+				"response.content_part.done",
+				`{"type":"response.content_part.done","sequence_number":1000002,"item_id":"item_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"%s","annotations":[]}}`,
+				Text,
+			),
+			named(
+				"response.output_item.done",
+				`{"type":"response.output_item.done","sequence_number":1000003,"output_index":0,"item":%s}`,
+				item,
+			),
 			named("response.completed", `{"type":"response.completed","sequence_number":1000004,"response":%s}`, done),
 		},
 		Whole: done,
 		Error: plainError,
 		Event: func(kind, message string) string {
-			return named("error", `{"type":"error","sequence_number":1000000,"code":%q,"message":%q,"param":null}`, kind, message)
+			return named(
+				"error",
+				`{"type":"error","sequence_number":1000000,"code":%q,"message":%q,"param":null}`,
+				kind,
+				message,
+			)
 		},
 	}
 }
