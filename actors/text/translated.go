@@ -92,6 +92,9 @@ func (t *translated) event(ev *dialogue.Event) {
 			t.fail(t.refusedInBody(fields.TooManyParts()))
 			return
 		}
+		if ev.PartKind == dialogue.MediaPart && !t.request.Inbound.Traits.ShowsImages {
+			t.report.Lose("reply:image") // in the header of a stream only if it is the first piece
+		}
 		if name, ok := t.renamed(ev); ok {
 			call := *ev.Call
 			call.Name = name

@@ -23,6 +23,8 @@ type Traits struct {
 	// ShowsThoughts is set if a client that asks for thinking gets to see it, because the shape
 	// has no parameter for that.
 	ShowsThoughts bool
+	// ShowsImages is set if replies of the shape have a place for pictures. Other clients are informed of the loss.
+	ShowsImages bool
 	// FileIDs names the service whose file ids the shape carries. An id is valid at upstreams
 	// whose shape has the same value.
 	FileIDs string

@@ -29,6 +29,7 @@ type choiceState struct {
 	refused bool
 	calls   int // tool indices given out
 	thought int // reasoning_details given out
+	images  int // given out
 	chars   int // of content so far
 	open    []*partState
 }
@@ -157,6 +158,14 @@ func (s *stream) openPart(dst []byte, ev *dialogue.Event) []byte {
 			dst = s.beginChunk(dst, ev.Choice)
 			w := jsonw.Writer{Buf: append(dst, `"audio":`...)}
 			writeAudio(&w, ev.Media, s.created, s.env)
+			return s.endChunk(w.Buf, nil, "")
+		}
+		if url := imageURL(ev.Media); url != "" {
+			w := jsonw.Writer{Buf: append(s.beginChunk(dst, ev.Choice), `"images":`...)}
+			w.Array()
+			writeImage(&w, v.images, url)
+			w.End()
+			v.images++
 			return s.endChunk(w.Buf, nil, "")
 		}
 	}

@@ -40,7 +40,9 @@ func (d *document) write(dst []byte) []byte {
 	w.Key("model").String(model)
 	w.Key("choices").Array()
 	for i, c := range d.folder.Reply.Choices {
-		d.choice(&w, i, c, created)
+		if c.Finished { // the call for another one failed
+			d.choice(&w, i, c, created)
+		}
 	}
 	w.End()
 	w.Key("usage")
@@ -71,6 +73,7 @@ type messageParts struct {
 	bases                      []int // characters of content before each text
 	sealed                     []dialogue.Thinking
 	audio                      *dialogue.Media
+	images                     []string // addresses
 }
 
 func sortParts(c *dialogue.Choice) messageParts {
@@ -97,6 +100,8 @@ func sortParts(c *dialogue.Choice) messageParts {
 		case dialogue.MediaPart:
 			if p.Media != nil && p.Media.Kind == dialogue.Audio && p.Media.Base64 != "" {
 				s.audio = p.Media
+			} else if url := imageURL(p.Media); url != "" {
+				s.images = append(s.images, url)
 			}
 		}
 	}
@@ -124,6 +129,13 @@ func (d *document) message(w *jsonw.Writer, c *dialogue.Choice, created int64) {
 		w.Key("reasoning_details").Array()
 		for i, t := range s.sealed {
 			writeDetail(w, t, i, d.env)
+		}
+		w.End()
+	}
+	if len(s.images) > 0 {
+		w.Key("images").Array()
+		for i, url := range s.images {
+			writeImage(w, i, url)
 		}
 		w.End()
 	}

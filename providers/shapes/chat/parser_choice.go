@@ -39,7 +39,7 @@ type choice struct {
 // delta reads what one chunk, or the whole message, says. Thoughts stand before
 // words and words before calls, whatever the order of the members.
 func (c *choice) delta(said, logprobs gjson.Result) {
-	var content, thought, other, refusal, details, calls, function, annotations, audio gjson.Result
+	var content, thought, other, refusal, details, calls, function, annotations, audio, images gjson.Result
 	chunks.OnlyObject(said).ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "content":
@@ -60,6 +60,8 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 			annotations = v
 		case "audio":
 			audio = v
+		case "images":
+			images = v
 		}
 		return true
 	})
@@ -71,6 +73,10 @@ func (c *choice) delta(said, logprobs gjson.Result) {
 	if audio.IsObject() {
 		c.say(dialogue.TextPart, audio.Get("transcript"), gjson.Result{})
 	}
+	chunks.OnlyArray(images).ForEach(func(_, v gjson.Result) bool {
+		c.picture(v.Get("image_url.url").String())
+		return true
+	})
 	if refusal.Type == gjson.String && refusal.Str != "" {
 		c.refusal += refusal.Str
 		c.say(dialogue.RefusalPart, refusal, gjson.Result{})
@@ -166,6 +172,22 @@ func (c *choice) begin(kind dialogue.PartKind) {
 		c.source(c.sources)
 		c.sources = nil
 	}
+}
+
+// picture emits a picture, which comes whole.
+func (c *choice) picture(url string) {
+	if url == "" {
+		return
+	}
+	c.end()
+	media := &dialogue.Media{Kind: dialogue.Image}
+	address(media, url)
+	*c.ev = dialogue.Event{Kind: dialogue.EventOpen, Choice: c.index, Part: c.parts, PartKind: dialogue.MediaPart,
+		Media: media, Origin: Name}
+	c.emit(c.ev)
+	*c.ev = dialogue.Event{Kind: dialogue.EventClose, Choice: c.index, Part: c.parts}
+	c.parts++
+	c.emit(c.ev)
 }
 
 // end closes the open text-like part.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
@@ -86,6 +87,24 @@ func writeAudio(w *jsonw.Writer, m *dialogue.Media, created int64, env *dialogue
 	w.Key("data").String(m.Base64)
 	w.Key("transcript").String(m.Name)
 	w.End()
+}
+
+// imageURL returns the address of a picture in a reply, which is a data URL if the picture came by value. It is "" if
+// there is none.
+func imageURL(m *dialogue.Media) string {
+	switch {
+	case m == nil || m.Kind != dialogue.Image:
+		return ""
+	case m.Base64 != "":
+		return "data:" + cmp.Or(m.MIME, "image/png") + ";base64," + m.Base64
+	}
+	return m.URL
+}
+
+// writeImage writes an element of the member images, with which models return pictures beside their text.
+func writeImage(w *jsonw.Writer, index int, url string) {
+	w.Object().Key("index").Int(int64(index)).Key("type").String("image_url")
+	w.Key("image_url").Object().Key("url").String(url).End().End()
 }
 
 // joined concatenates the logprobs arrays of many deltas.

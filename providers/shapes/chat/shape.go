@@ -38,7 +38,8 @@ var descriptor = shapes.Descriptor{
 
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
-	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, ShowsThoughts: true, FileIDs: chunks.Vendor,
+	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, ShowsThoughts: true, ShowsImages: true,
+	FileIDs:    chunks.Vendor,
 	LongPrompt: &chunks.LongPrompt,
 }
 

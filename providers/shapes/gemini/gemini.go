@@ -46,7 +46,8 @@ var descriptor = shapes.Descriptor{
 
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
-	BindsSchema: true, FileIDs: "google", ReplaysParts: true, KeyInQuery: true, Proof: dialogue.SignatureProof,
+	BindsSchema: true, ShowsImages: true, FileIDs: "google",
+	ReplaysParts: true, KeyInQuery: true, Proof: dialogue.SignatureProof,
 	LongPrompt: &dialogue.LongPrompt{
 		Known:     []string{"input token count"},
 		Phrase:    "The input token count exceeds the maximum number of tokens allowed",

@@ -49,7 +49,8 @@ const vendor = "openai"
 // traits are shared with the requests that the shape decodes.
 var traits = dialogue.Traits{
 	StrictIsNative: true, KeepsMetadata: true, MaxEffort: true, FileIDs: vendor, StoresReplies: true,
-	Proof: dialogue.EncryptedProof,
+	ShowsImages: true,
+	Proof:       dialogue.EncryptedProof,
 	LongPrompt: &dialogue.LongPrompt{
 		Known:  []string{"context window"},
 		Phrase: "Your input exceeds the context window of this model",

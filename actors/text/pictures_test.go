@@ -1,0 +1,64 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+
+	"stagedoor/providers/dialogue"
+	"stagedoor/providers/dialogue/dialoguetest"
+)
+
+// Pieces of replies with a text and a picture.
+const (
+	geminiPicture = `{"candidates":[{"content":{"role":"model","parts":[{"text":"here"},` +
+		`{"inlineData":{"mimeType":"image/png","data":"aGVsbG8="}}]},"finishReason":"STOP"}]}`
+	chatImages = `"images":[{"index":0,"type":"image_url","image_url":{"url":"data:image/png;base64,aGVsbG8="}}]`
+	chatSays   = `{"role":"assistant","content":"here",` + chatImages + `}`
+	chatHead   = `{"id":"c1","created":1,"model":"m","object":"chat.completion`
+)
+
+// pictureReplies are whole replies with a text and a picture, and the same as events, by shape.
+var pictureReplies = map[dialogue.Shape][2]string{
+	dialoguetest.Gemini: {geminiPicture, "data: " + geminiPicture + "\n\n"},
+	dialoguetest.Chat: {
+		chatHead + `","choices":[{"index":0,"message":` + chatSays + `,"finish_reason":"stop"}]}`,
+		"data: " + chatHead + `.chunk","choices":[{"index":0,"delta":` + chatSays + `,"finish_reason":null}]}` + "\n\n" +
+			chatStop + chatDone,
+	},
+}
+
+// pictureMembers are what clients of the shapes find a picture in.
+var pictureMembers = map[dialogue.Shape]string{
+	dialoguetest.Chat:      chatImages,
+	dialoguetest.Responses: `"type":"image_generation_call"`,
+	dialoguetest.Gemini:    `"inlineData":{"mimeType":"image/png","data":"aGVsbG8="}`,
+	dialoguetest.Messages:  "",
+}
+
+func TestAPictureBesideTheTextReachesTheClientOrIsALoss(t *testing.T) {
+	for upstream, replies := range pictureReplies {
+		for client, ask := range clients(upstream) {
+			for _, streamed := range []bool{true, false} {
+				if client == upstream || client == dialoguetest.Gemini && !streamed {
+					continue
+				}
+				play(t, func(t *testing.T, s *stage) {
+					reply := stream(replies[1])
+					if !streamed {
+						ask, reply = strings.Replace(ask, `"stream":true,`, "", 1), document(200, replies[0])
+					}
+					s.upstream("a", upstream, reply)
+					got := s.ask(s.request(client, ask))
+					text := strings.ReplaceAll(got.text, `": `, `":`)
+					if got.Err != nil || !strings.Contains(text, "here") ||
+						!strings.Contains(text, pictureMembers[client]) {
+						t.Errorf("%s from %s, streamed %v: %v %s", client, upstream, streamed, got.Err, got.text)
+					}
+					if lost := strings.Contains(got.Losses, "reply:image"); lost != (client == dialoguetest.Messages) {
+						t.Errorf("%s from %s, streamed %v: losses %q", client, upstream, streamed, got.Losses)
+					}
+				})
+			}
+		}
+	}
+}
