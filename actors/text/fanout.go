@@ -3,6 +3,7 @@ package text
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce pro
 		calls := pool.New().WithMaxGoroutines(maxFanOut).WithContext(ctx).WithCancelOnError().WithFirstError()
 		for i := range parts {
 			calls.Go(func(ctx context.Context) error {
-				if f := a.onePart(ctx, m, i, parts[i].base, producers[i]); f != nil {
+				if f := a.persistentPart(ctx, m, i, parts[i].base, producers[i]); f != nil {
 					return f
 				}
 				return nil
@@ -72,20 +73,45 @@ func (a *attempt) fanOut(ctx context.Context, req *dialogue.Request, produce pro
 		}
 		err := calls.Wait()
 		var f *upstream.Failure
-		if errors.As(err, &f) {
+		if !errors.As(err, &f) {
+			f = m.missing()
+		}
+		if f != nil {
 			m.spent(int(a.accepted.Load()))
 			return f
+		}
+		if m.endWithout() > 0 {
+			a.report.Lose("n:incomplete")
+			return flush()
 		}
 		return nil
 	})
 }
 
-// onePart runs one call under a permit of its own; the first runs under the
-// attempt's. Each gives its permit back at its own end: the others may be
-// waiting for it.
-func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
+// persistentPart runs one call, and once more if it fails before its answer began. A second failure leaves its choices
+// out of the reply, because the others are paid for. What it returns ends the reply: a failure after the answer began,
+// the end of the request, or a fault of the request itself before any call was answered.
+func (a *attempt) persistentPart(ctx context.Context, m *merger, i, base int, p producer) *upstream.Failure {
+	f := a.onePart(ctx, m, i, base, p, i == 0)
+	again := f != nil && f.Class != upstream.CallerFault && a.c.Runtime.Spec.Retries > 0
+	if again && !m.spoke(i) && ctx.Err() == nil {
+		f = a.onePart(ctx, m, i, base, p, false)
+	}
+	switch {
+	case f == nil:
+		return nil
+	case m.spoke(i), ctx.Err() != nil, f.Class == upstream.CallerFault && !m.anySpoke():
+		return f
+	}
+	m.leaveOut(i, f)
+	return nil
+}
+
+// onePart runs one call under a permit of its own, or under the attempt's. It gives the permit back at its own end,
+// because the others may be waiting for it.
+func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p producer, own bool) *upstream.Failure {
 	permit := a.permit
-	if i > 0 {
+	if !own {
 		var f *upstream.Failure
 		if permit, f = a.c.Acquire(ctx, time.Now()); f != nil {
 			return f
@@ -100,6 +126,7 @@ func (a *attempt) onePart(ctx context.Context, m *merger, i, base int, p produce
 	f = p(ctx, func(ev *dialogue.Event) {
 		if ev.Kind == dialogue.EventError {
 			inBand = a.refusedInBody(ev.Err)
+			return
 		}
 		m.event(i, base, ev)
 	}, m.flushLocked)
@@ -117,14 +144,64 @@ type merger struct {
 	began bool
 	usage []dialogue.Usage
 	left  int
+	begun []bool              // parts that have emitted a piece of their choices
+	out   []*upstream.Failure // of the parts that are left out
 }
 
 func newMerger(parts int, emit func(*dialogue.Event), flush func() *upstream.Failure) *merger {
-	m := &merger{emit: emit, flush: flush, usage: make([]dialogue.Usage, parts), left: parts}
+	m := &merger{emit: emit, flush: flush, usage: make([]dialogue.Usage, parts), left: parts,
+		begun: make([]bool, parts), out: make([]*upstream.Failure, parts)}
 	for i := range m.usage {
 		m.usage[i] = dialogue.NoUsage
 	}
 	return m
+}
+
+// spoke reports whether a call has begun its answer.
+func (m *merger) spoke(i int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.begun[i]
+}
+
+// anySpoke reports whether any call has begun its answer.
+func (m *merger) anySpoke() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.begun, true)
+}
+
+// leaveOut notes that a call has failed, so that its choices are not in the reply.
+func (m *merger) leaveOut(i int, f *upstream.Failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.out[i] = f
+}
+
+// missing returns a failure if all calls have failed.
+func (m *merger) missing() *upstream.Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.Contains(m.out, nil) {
+		return nil
+	}
+	return m.out[0]
+}
+
+// endWithout ends a reply of which calls are left out, and returns their number.
+func (m *merger) endWithout() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, f := range m.out {
+		if f != nil {
+			n++
+		}
+	}
+	if n > 0 && m.left == n {
+		m.end(&dialogue.Event{Kind: dialogue.EventEnd})
+	}
+	return n
 }
 
 // usageOf returns the usage that one call has reported so far.
@@ -174,16 +251,27 @@ func (m *merger) event(i, base int, ev *dialogue.Event) {
 		if m.left--; m.left > 0 {
 			return
 		}
-		total := m.total()
-		for _, u := range m.usage { // a sum is unknown if one call did not report its part
-			total.InputTotal = unlessMissing(total.InputTotal, u.InputTotal)
-			total.OutputTotal = unlessMissing(total.OutputTotal, u.OutputTotal)
-		}
-		m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
+		m.end(ev)
+		return
+	case dialogue.EventOpen, dialogue.EventDelta, dialogue.EventFinish:
+		m.begun[i] = true
 	}
 	moved := *ev
 	moved.Choice += base
 	m.emit(&moved)
+}
+
+// end emits the usage of all calls and the end.
+func (m *merger) end(ev *dialogue.Event) {
+	total := m.total()
+	for i, u := range m.usage { // a sum is unknown if one call did not report its part
+		if m.out[i] == nil {
+			total.InputTotal = unlessMissing(total.InputTotal, u.InputTotal)
+			total.OutputTotal = unlessMissing(total.OutputTotal, u.OutputTotal)
+		}
+	}
+	m.emit(&dialogue.Event{Kind: dialogue.EventUsage, Usage: &total})
+	m.emit(ev)
 }
 
 func unlessMissing(sum, of int64) int64 {

@@ -2,6 +2,7 @@ package text_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -56,22 +57,63 @@ func TestFanOutMergesChoicesAndSumsUsage(t *testing.T) {
 	}
 }
 
-func TestOneFailingCallOfAFanOutFailsTheRequest(t *testing.T) {
-	overloaded := `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`
-	for name, bad := range map[string]script{
-		"status": document(529, overloaded), "reset": unreachable(reset), "body": document(200, overloaded),
-		"panic": func(*call) (*http.Response, error) { panic("transport") },
-	} {
+// fanOutFailures are the ways in which a call fails before its answer begins.
+var fanOutFailures = map[string]script{
+	"status": document(529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`),
+	"reset":  unreachable(reset),
+	"body":   document(200, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`),
+}
+
+func TestAFailedCallOfAFanOutIsMadeOnceMore(t *testing.T) {
+	for name, bad := range fanOutFailures {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				fourOf(s, 2, func(c *call) (*http.Response, error) {
-					if c.number%3 == 0 {
+					if c.number == 3 {
 						return bad(c)
 					}
 					return document(200, messagesReply("x"))(c)
 				})
 				got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
-				if got.status < 500 || got.text != "" {
+				if n := gjson.Get(got.text, "choices.#").Int(); n != 4 || got.Err != nil || s.fakes["a"].count() != 5 {
+					t.Errorf("%d choices, %v, %d calls", n, got.Err, s.fakes["a"].count())
+				}
+			})
+		})
+	}
+}
+
+func TestChoicesThatFailTwiceAreLeftOutOfTheReply(t *testing.T) {
+	for name, bad := range fanOutFailures {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				fourOf(s, 1, func(c *call) (*http.Response, error) {
+					if c.number > 1 {
+						return bad(c)
+					}
+					return document(200, messagesReply("x"))(c)
+				})
+				got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
+				doc := gjson.Parse(got.text)
+				if doc.Get("choices.#").Int() != 1 || got.Err != nil || doc.Get("usage.completion_tokens").Int() != 5 ||
+					!strings.Contains(got.meta.Losses, "n:incomplete") {
+					t.Errorf("%v, losses %q: %s", got.Err, got.meta.Losses, got.text)
+				}
+			})
+		})
+	}
+}
+
+func TestAFanOutWhoseCallsAllFailFailsTheRequest(t *testing.T) {
+	fanOutFailures := maps.Clone(fanOutFailures)
+	fanOutFailures["panic"] = func(*call) (*http.Response, error) { panic("transport") }
+	fanOutFailures["refusal"] = document(400, chatRefuse)
+	for name, bad := range fanOutFailures {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				fourOf(s, 2, bad)
+				got := s.ask(s.request(dialoguetest.Chat, strings.Replace(fourChoices, "a.very/odd name", "plain", 1)))
+				if got.status < 400 || got.text != "" {
 					t.Errorf("got %d %q", got.status, got.text)
 				}
 			})
