@@ -22,8 +22,8 @@ var pictureReplies = map[dialogue.Shape][2]string{
 	dialoguetest.Gemini: {geminiPicture, "data: " + geminiPicture + "\n\n"},
 	dialoguetest.Chat: {
 		chatHead + `","choices":[{"index":0,"message":` + chatSays + `,"finish_reason":"stop"}]}`,
-		"data: " + chatHead + `.chunk","choices":[{"index":0,"delta":` + chatSays + `,"finish_reason":null}]}` + "\n\n" +
-			chatStop + chatDone,
+		"data: " + chatHead + `.chunk","choices":[{"index":0,"delta":` + chatSays + `,"finish_reason":null}]}` +
+			"\n\n" + chatStop + chatDone,
 	},
 }
 
