@@ -58,6 +58,7 @@ func (u *passthrough) run(ctx context.Context, reply *upstream.Reply) *upstream.
 	if err != nil {
 		return engine.FailureOf(err)
 	}
+	defer events.Release()
 	defer func() { u.out.Free() }()
 	if f := u.stream(ctx, reply, events); f != nil {
 		u.late.read(events, u.tap.Done, func(ev *upstream.Event) { u.tap.Event(ev.Name, ev.Data) })

@@ -320,6 +320,7 @@ func readReply(reply *upstream.Reply, parser shapes.Parser, late *lateUsage, emi
 	if err != nil {
 		return engine.FailureOf(err)
 	}
+	defer events.Release()
 	pending := 0
 	for !parser.Done() {
 		if parser.Answered() && !events.Buffered() {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/bits"
+	"sync"
 )
 
 // MaxEvent is the largest server-sent event that is read, in bytes. Events with images or signatures have
@@ -14,11 +16,32 @@ const MaxEvent = 32 << 20
 var ErrEventTooLarge = errors.New("server-sent event is too large")
 
 // An idle stream holds a buffer of firstBuffer, in which nearly all events fit. A stream that fills it is fast
-// and then reads up to fastBuffer at once.
+// and then reads up to fastBuffer at once. The buffers between the two sizes are pooled, because a fast stream
+// would otherwise allocate most of its memory for them.
 const (
 	firstBuffer = 2 << 10
 	fastBuffer  = 16 << 10
 )
+
+// buffers pools buffers of twice, four times and eight times firstBuffer.
+var buffers [3]sync.Pool
+
+// newBuffer returns a buffer of size bytes for events.
+func newBuffer(size int) []byte {
+	if i := bits.Len(uint(size/firstBuffer)) - 2; i < len(buffers) {
+		if b, ok := buffers[i].Get().(*[]byte); ok {
+			return *b
+		}
+	}
+	return make([]byte, size)
+}
+
+// freeBuffer gives a buffer back that newBuffer returned. No event may refer to it any more.
+func freeBuffer(b []byte) {
+	if i := bits.Len(uint(len(b)/firstBuffer)) - 2; i >= 0 && i < len(buffers) {
+		buffers[i].Put(&b)
+	}
+}
 
 // Event is one server-sent event. Its slices are valid until the next call of Next.
 type Event struct {
@@ -61,6 +84,13 @@ type EventReader struct {
 // NewEventReader returns a reader of the events in src.
 func NewEventReader(src io.Reader) *EventReader {
 	return &EventReader{src: src, buf: make([]byte, firstBuffer)}
+}
+
+// Release gives the reader's buffer back. The events that the reader has returned must not be used any more. Next
+// returns an error from then on. A caller that does not call Release costs no more than an allocation.
+func (r *EventReader) Release() {
+	freeBuffer(r.buf)
+	*r = EventReader{err: io.ErrClosedPipe}
 }
 
 // Buffered reports whether the buffer has bytes of a further event, so that the next call of Next may not have
@@ -220,7 +250,9 @@ func (r *EventReader) fill() error {
 		r.shift()
 	}
 	if full && len(r.buf) < fastBuffer {
-		r.move(make([]byte, 2*len(r.buf)), 0)
+		small := r.buf
+		r.move(newBuffer(2*len(small)), 0)
+		freeBuffer(small)
 	}
 	if r.end == len(r.buf) {
 		if len(r.buf) >= MaxEvent {

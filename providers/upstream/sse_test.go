@@ -176,6 +176,36 @@ func (c *chunked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// TestUsedBuffersShowNothingOfTheirLastStream: streams that follow each other get the buffers of those before them, and
+// only their own events. A reader that has given its buffer back returns an error.
+func TestUsedBuffersShowNothingOfTheirLastStream(t *testing.T) {
+	for i := range 50 {
+		secret := strings.Repeat(string(rune('a'+i%26)), 700*(1+i%20))
+		in := strings.Repeat("data: "+secret+"\n\n", 3) + "data: cut"
+		r := upstream.NewEventReader(strings.NewReader(in))
+		for n := 0; ; n++ {
+			ev, err := r.Next()
+			if err != nil {
+				if n != 4 || !errors.Is(err, io.EOF) {
+					t.Fatalf("stream %d ended with %v after %d events", i, err, n)
+				}
+				break
+			}
+			want := secret
+			if n == 3 {
+				want = "cut"
+			}
+			if string(ev.Data) != want {
+				t.Fatalf("stream %d, event %d is %.20q of %d bytes", i, n, ev.Data, len(ev.Data))
+			}
+		}
+		r.Release()
+		if ev, err := r.Next(); err == nil || errors.Is(err, io.EOF) {
+			t.Fatalf("a released reader returned %q, %v", ev.Data, err)
+		}
+	}
+}
+
 func BenchmarkEventReader(b *testing.B) {
 	in := strings.Repeat("data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"}}]}\n\n", 100)
 	b.SetBytes(int64(len(in)))
@@ -187,5 +217,6 @@ func BenchmarkEventReader(b *testing.B) {
 				break
 			}
 		}
+		r.Release()
 	}
 }
