@@ -6,12 +6,13 @@
 // as many calls as the upstream needs, at most maxAtOnce at a time. Their vectors are joined in the order of the
 // inputs once all calls have succeeded; the first failure fails the request.
 //
-// Vectors of two models cannot be compared, so the caller must plan only targets that are the same model (SameModel).
+// Vectors of two models cannot be compared, so a request is only tried at targets that are the same model (Plan).
 package embeddings
 
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"stagedoor/actors/engine"
 	"stagedoor/actors/flow"
@@ -94,18 +95,21 @@ func (r *Reply) Abandon() { r.exchange.run.Abandon() }
 // although it is committed is cut off.
 func (r *Reply) Outcome() text.Outcome { return r.exchange.outcome }
 
-// SameModel returns the candidates of a plan that serve embeddings and are the same model as the first of those.
-func (s *Service) SameModel(plan []catalog.Candidate) (same []catalog.Candidate) {
-	for _, c := range plan {
-		if s.serves(c.Provider) && (len(same) == 0 || c.Model == same[0].Model) {
-			same = append(same, c)
-		}
+// Plan returns the candidates for a model in the order in which to try them: those that make embeddings and are the
+// same model as the first of those in the configuration. It returns nil if there are none. Weights choose among
+// deployments of that model, so that the vectors of all requests can be compared.
+func (s *Service) Plan(model catalog.Resolved, pick func(n int) int) []catalog.Candidate {
+	serves := func(c catalog.Candidate) bool {
+		return c.Provider.Shape == catalog.Sandbox || s.dialectOf(c.Provider, nil) != nil
 	}
-	return same
-}
-
-func (s *Service) serves(p *catalog.Provider) bool {
-	return p.Shape == catalog.Sandbox || s.dialectOf(p, nil) != nil
+	configured := model.Plan(func(int) int { return 0 })
+	first := slices.IndexFunc(configured, serves)
+	if first < 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(model.Plan(pick)), func(c catalog.Candidate) bool {
+		return !serves(c) || c.Model != configured[first].Model
+	})
 }
 
 // dialectOf returns how a provider is spoken to for a client of the dialect inbound, or nil if it makes no embeddings.

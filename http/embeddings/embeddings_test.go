@@ -299,6 +299,32 @@ func TestARequestNeverFallsBackToAnotherModel(t *testing.T) {
 	}
 }
 
+// TestWeightsChooseAmongDeploymentsOfOneModel, because clients compare the vectors of different requests.
+func TestWeightsChooseAmongDeploymentsOfOneModel(t *testing.T) {
+	g := start(t, func(w http.ResponseWriter, path, body string) {
+		if path == openai {
+			answer(w, 200, `{"data":[{"embedding":[1]}],"usage":{"prompt_tokens":1}}`)
+		} else {
+			answer(w, 200, numbers(body))
+		}
+	})
+	for range 32 {
+		if r := g.post(openai, `{"model":"weighted","input":"7"}`); r.status != 200 {
+			t.Fatalf("got %d %s", r.status, r.body)
+		}
+	}
+	paths := map[string]int{}
+	for _, call := range g.calls() {
+		paths[strings.Fields(call)[0]]++
+		if strings.Contains(call, "two") {
+			t.Fatalf("the upstream got %q", call)
+		}
+	}
+	if len(paths) != 2 {
+		t.Errorf("32 requests went to %v", paths)
+	}
+}
+
 // TestLargeRepliesAreStreamed: the client reads the beginning of a reply whose end the upstream keeps back until
 // then. A reply that breaks off afterwards is cut off for the client, too, and costs nothing.
 func TestLargeRepliesAreStreamed(t *testing.T) {

@@ -103,6 +103,7 @@ func start(t *testing.T, upstream func(w http.ResponseWriter, path, body string)
 			Targets:  []catalog.Route{to("other", "x")},
 			Fallback: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")},
 		},
+		{Pattern: "weighted", Targets: []catalog.Route{to("openai", "one"), to("google", "two"), to("google", "one")}},
 		{Pattern: "text", Targets: []catalog.Route{to("other", "*")}},
 	})
 	if len(errs) > 0 {

@@ -120,7 +120,7 @@ func (rc *requestContext) admit() (err error) {
 	if !ok {
 		return envelope.ModelNotFound(request.Model)
 	}
-	if rc.plan = rc.Requests.SameModel(entry.Plan(rand.IntN)); rc.plan == nil {
+	if rc.plan = rc.Requests.Plan(entry, rand.IntN); rc.plan == nil {
 		return dialogue.Invalid("model", "makes no embeddings: none of its providers serves them")
 	}
 	return auth.Charge(rc.w, rc.pass, request.EstimateTokens(), rc.Env.Now())

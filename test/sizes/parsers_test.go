@@ -21,6 +21,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/tokens"
 	"stagedoor/providers/upstream"
+	"stagedoor/providers/vector"
 	"stagedoor/test/sizes"
 )
 
@@ -36,13 +37,17 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","messages":[{"role":"user","content":%}]}`,
 		`{"model":"m","messages":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":%}`,
-		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":%}}]}`,
-		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":%}}}}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function",` +
+			`"function":{"name":"f","parameters":%}}]}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema",` +
+			`"json_schema":{"name":"s","schema":{"type":"object","properties":%}}}}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema",` +
 			`"json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"enum":%}}}}}}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function",` +
 			`"function":{"name":"f","parameters":{"type":"object","properties":{"a":{"enum":%}}}}}]}`,
-		`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},{"role":"tool","tool_call_id":"c","content":%}]}`,
+		`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,` +
+			`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},{"role":"tool",` +
+			`"tool_call_id":"c","content":%}]}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":%}`,
 		`{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":%}`,
 	},
@@ -56,23 +61,30 @@ var requests = map[dialogue.Shape][]string{
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%}]}`,
 		`{"model":"m","max_tokens":9,"messages":%}`,
 		`{"model":"m","max_tokens":9,"system":%,"messages":[{"role":"user","content":"hi"}]}`,
-		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f","input_schema":{"type":"object","properties":%}}]}`,
-		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{"a":%}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":%}]}]}`,
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f",` +
+			`"input_schema":{"type":"object","properties":%}}]}`,
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant",` +
+			`"content":[{"type":"tool_use","id":"c","name":"f","input":{"a":%}}]},{"role":"user",` +
+			`"content":[{"type":"tool_result","tool_use_id":"c","content":%}]}]}`,
 	},
 	dialoguetest.Responses: {
 		`{"model":"m","input":"hi","x":%}`, `{"model":"m","input":%}`, `{"model":"m","input":"hi","instructions":%}`,
 		`{"model":"m","input":"hi","tools":%}`, `{"model":"m","input":"hi","metadata":%}`,
-		`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":%}}]}`,
-		`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":%},{"type":"function_call_output","call_id":"c","output":%}]}`,
+		`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":{"type":"object",` +
+			`"properties":%}}]}`,
+		`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":%},` +
+			`{"type":"function_call_output","call_id":"c","output":%}]}`,
 	},
 	dialoguetest.Gemini: {
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"x":%}`,
 		`{"contents":[{"role":"user","parts":[{"text":%}]}]}`, `{"contents":%}`,
 		`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":%}}}]}]}`,
-		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":%}}]}]}`,
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f",` +
+			`"parameters":{"type":"OBJECT","properties":%}}]}]}`,
 		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{` +
 			`"responseSchema":{"type":"STRING","enum":%},"responseMimeType":"application/json"}}`,
-		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":%,"responseMimeType":"application/json"}}`,
+		`{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":%,` +
+			`"responseMimeType":"application/json"}}`,
 	},
 }
 
@@ -84,13 +96,17 @@ var replies = map[dialogue.Shape]struct {
 	dialoguetest.Chat: {
 		[]string{
 			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":%},"finish_reason":"stop"}]}`,
-			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":"hi","x":%},"finish_reason":"stop"}]}`,
-			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%}}]},"finish_reason":"tool_calls"}]}`,
+			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":"hi","x":%},` +
+				`"finish_reason":"stop"}]}`,
+			`{"id":"i","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c",` +
+				`"type":"function","function":{"name":"f","arguments":%}}]},"finish_reason":"tool_calls"}]}`,
 			`{"id":"i","choices":%}`,
 		},
 		map[string][]string{"": {
-			`{"id":"i","choices":[{"index":0,"delta":{"content":%}}]}`, `{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}],"x":%}`,
-			`{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":%}}]}}]}`,
+			`{"id":"i","choices":[{"index":0,"delta":{"content":%}}]}`,
+			`{"id":"i","choices":[{"index":0,"delta":{"content":"x"}}],"x":%}`,
+			`{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f",` +
+				`"arguments":%}}]}}]}`,
 			`{"error":%}`, `{"usage":%,"choices":[]}`,
 		}},
 	},
@@ -100,9 +116,11 @@ var replies = map[dialogue.Shape]struct {
 	},
 	dialoguetest.Messages: {
 		[]string{
-			`{"id":"i","type":"message","role":"assistant","content":[{"type":"text","text":%}],"stop_reason":"end_turn"}`,
+			`{"id":"i","type":"message","role":"assistant","content":[{"type":"text","text":%}],` +
+				`"stop_reason":"end_turn"}`,
 			`{"id":"i","type":"message","role":"assistant","content":%,"stop_reason":"end_turn"}`,
-			`{"id":"i","type":"message","role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":%}],"stop_reason":"tool_use"}`,
+			`{"id":"i","type":"message","role":"assistant","content":[{"type":"tool_use","id":"c","name":"f",` +
+				`"input":%}],"stop_reason":"tool_use"}`,
 		},
 		map[string][]string{
 			"content_block_start": {
@@ -115,9 +133,11 @@ var replies = map[dialogue.Shape]struct {
 	},
 	dialoguetest.Responses: {
 		[]string{
-			`{"id":"i","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":%}]}]}`,
+			`{"id":"i","object":"response","status":"completed","output":[{"type":"message",` +
+				`"content":[{"type":"output_text","text":%}]}]}`,
 			`{"id":"i","object":"response","status":"completed","output":%}`,
-			`{"id":"i","object":"response","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f","arguments":%}]}`,
+			`{"id":"i","object":"response","status":"completed","output":[{"type":"function_call","call_id":"c",` +
+				`"name":"f","arguments":%}]}`,
 		},
 		map[string][]string{
 			"response.output_text.delta": {
@@ -132,7 +152,8 @@ var replies = map[dialogue.Shape]struct {
 	dialoguetest.Gemini: {
 		[]string{
 			`{"candidates":[{"content":{"parts":[{"text":%}]},"finishReason":"STOP"}]}`, `{"candidates":%}`,
-			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":%}}}]},"finishReason":"STOP"}]}`,
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":%}}}]},` +
+				`"finishReason":"STOP"}]}`,
 		},
 		map[string][]string{"": {`{"candidates":[{"content":{"parts":[{"text":%}]}}]}`, `{"candidates":[],"x":%}`}},
 	},
@@ -151,7 +172,8 @@ func target(shape dialogue.Shape) dialogue.Target {
 		Model:           "up",
 		MaxOutputTokens: 8192,
 		Caps: dialogue.Capabilities{StructuredOutputs: true,
-			ImagesIn: true, FilesIn: true, AudioIn: true, JSONSchema: true, SystemTurns: true, Sampling: true, Prefill: true},
+			ImagesIn: true, FilesIn: true, AudioIn: true, JSONSchema: true, SystemTurns: true, Sampling: true,
+			Prefill: true},
 	}
 }
 
@@ -281,7 +303,8 @@ var items = []struct {
 	},
 	{dialoguetest.Chat, "sealed carriers", `{"model":"m","messages":%}`,
 		same(
-			`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"sd1.chat.x.y"}]}`,
+			`{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted",` +
+				`"data":"sd1.chat.x.y"}]}`,
 		)},
 }
 
@@ -434,7 +457,8 @@ func TestManyEventsCostWhatTheirSizeIsWorth(t *testing.T) {
 	streams := map[string][2]string{
 		"chat, arguments in pieces": {
 			string(dialoguetest.Chat),
-			`{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
+			`{"id":"i","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f",` +
+				`"arguments":"{\"a\":"}}]}}]}`,
 		},
 		"chat, text in pieces": {
 			string(dialoguetest.Chat),
@@ -506,6 +530,14 @@ func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
 				}
 			},
 		},
+		{Name: "edits of images", Input: in(`{"prompt":"a","model":"gen-image-2","images":%}`),
+			Read: func(input string) {
+				if r, err := images.CheckEdit([]byte(input), func(string) string { return "gen-image-2" }); err == nil {
+					_ = r.Close()
+				}
+			}},
+		{Name: "replies with vectors", Input: in(`{"data":[{"embedding":%}],"usage":%}`), Read: readVectors},
+		{Name: "replies with vectors", Input: in(`{"embeddings":[{"values":%}],"usageMetadata":%}`), Read: readVectors},
 		{Name: "headers of pictures", Input: in("\x89PNG\r\n\x1a\n%"), Read: readPicture},
 		{Name: "headers of pictures", Input: in("\xff\xd8%"), Read: readPicture},
 		{Name: "headers of pictures", Input: in("RIFF\xff\xff\xff\x00WEBP%"), Read: readPicture},
@@ -515,6 +547,21 @@ func TestOtherReadersCostWhatTheirInputIsWorth(t *testing.T) {
 		{Name: "schemas, alternatives", Input: in(`{"anyOf":%,"allOf":%,"enum":%}`), Read: readSchema},
 	}
 	sizes.Table(t, sizes.Check(t, *size, subjects))
+}
+
+// readVectors reads a reply as that of each dialect, in pieces and whole.
+func readVectors(input string) {
+	for _, d := range registry.Embeddings {
+		tap := vector.NewTap(d, "m")
+		for piece := range slices.Chunk([]byte(input), 32<<10) {
+			if _, bad := tap.Next(nil, piece); bad != nil {
+				break
+			}
+		}
+		if reply, err := d.Decode([]byte(input), 1); err == nil {
+			_, _ = vector.Parse(reply.Vectors[0])
+		}
+	}
 }
 
 func readPicture(input string) { _, _, _ = picture.Measure(strings.NewReader(input)) }
