@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
@@ -55,13 +56,13 @@ func BenchmarkKey(b *testing.B) {
 	s := open(b, journal.NewMemory(), newClock().Now)
 	var secret string
 	for i := range 1000 {
-		made, k, err := state.NewKey(start, seeded(uint64(i)))
+		made, k, err := identity.NewKey(start, seeded(uint64(i)))
 		if err != nil {
 			b.Fatal(err)
 		}
 		k.Scopes, k.Models = []string{"models", "chat"}, []string{"claude-*", "gpt-*"}
 		k.AllowIPs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-		if err := s.AddKey(ctx, k); err != nil {
+		if err := identity.CreateKey(ctx, s, k); err != nil {
 			b.Fatal(err)
 		}
 		secret = made
@@ -70,7 +71,7 @@ func BenchmarkKey(b *testing.B) {
 	b.Run("find", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, ok := s.Key(hash); !ok {
+			if _, ok := identity.AccessOf(s).Key(hash); !ok {
 				b.Fatal("not found")
 			}
 		}
@@ -78,7 +79,7 @@ func BenchmarkKey(b *testing.B) {
 	b.Run("hash, find and ask", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			k, _ := s.Key(state.HashSecret(secret))
+			k, _ := identity.AccessOf(s).Key(state.HashSecret(secret))
 			if err := k.Permits("chat", "gpt-4o", ip, start); err != nil {
 				b.Fatal(err)
 			}
@@ -89,10 +90,10 @@ func BenchmarkKey(b *testing.B) {
 func TestKeyLookupAllocatesNothing(t *testing.T) {
 	s := newState(t)
 	k := newKey(t, 1)
-	if err := s.AddKey(ctx, k); err != nil {
+	if err := identity.CreateKey(ctx, s, k); err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(100, func() { s.Key(k.Hash) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { identity.AccessOf(s).Key(k.Hash) }); n > 0 {
 		t.Errorf("got %v allocations", n)
 	}
 }

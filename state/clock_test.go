@@ -5,20 +5,24 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
 func access(n int, expires time.Time) func(*state.Tx) error {
 	return func(tx *state.Tx) error {
-		if err := tx.PutGrant(state.Grant{ID: "grt_1", User: 1, App: 1, Family: hash(1), Code: state.Code{Hash: hash(1)}, Expires: expires.Add(time.Hour)}); err != nil {
+		if err := identity.PutGrant(tx, identity.Grant{ID: "grt_1", User: 1, App: 1, Family: hash(1), Code: identity.Code{Hash: hash(1)}, Expires: expires.Add(time.Hour)}); err != nil {
 			return err
 		}
-		return tx.PutAccess(state.AccessToken{ID: "acc_1", Hash: hash(n), Grant: "grt_1", Expires: expires})
+		return identity.PutAccessToken(
+			tx,
+			identity.AccessToken{ID: "acc_1", Hash: hash(n), Grant: "grt_1", Expires: expires},
+		)
 	}
 }
 
 func lives(s *state.State, n int) bool {
-	_, _, ok := s.View().AccessByHash(hash(n))
+	_, _, ok := identity.FindAccessToken(s.View(), hash(n))
 	return ok
 }
 
@@ -94,7 +98,7 @@ func TestMarkIsRareAndPartOfOtherCommits(t *testing.T) {
 		return rec.Rev
 	}
 	for i := range 5 {
-		if err := s.AddKey(ctx, newKey(t, i)); err != nil {
+		if err := identity.CreateKey(ctx, s, newKey(t, i)); err != nil {
 			t.Fatal(err)
 		}
 		clock.Add(time.Second)

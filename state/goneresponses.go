@@ -85,7 +85,13 @@ func (m *workMemory) rememberResponse(tx *Tx, h *ResponseHeader, pending *pendin
 		}
 		goneResponses.Remove(tx, oldest)
 	}
-	g := goneResponse{ID: HashSecret(h.ID), Owner: h.Owner, Number: number, Until: tx.Now().Add(GoneResponseFor), Pending: pending}
+	g := goneResponse{
+		ID:      HashSecret(h.ID),
+		Owner:   h.Owner,
+		Number:  number,
+		Until:   tx.Now().Add(GoneResponseFor),
+		Pending: pending,
+	}
 	_ = goneResponses.Put(tx, g) // it can be encoded, because the header could
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
 )
@@ -22,13 +23,13 @@ func TestStateIsItsModel(t *testing.T) {
 		clock, store := newClock(), statetest.NewFaulty()
 		s := open(t, store, clock.Now)
 		defer s.Close()
-		keys, held := map[string]state.Key{}, map[string]state.ResponseHeader{}
+		keys, held := map[string]identity.Key{}, map[string]state.ResponseHeader{}
 		pool := rapid.IntRange(0, 5)
 		stop := errors.New("refused half way")
 
 		rt.Repeat(map[string]func(*rapid.T){
 			"keys": func(rt *rapid.T) {
-				var after map[string]state.Key
+				var after map[string]identity.Key
 				end := rapid.SampledFrom([]string{"keep", "keep", "refuse", "panic", "full"}).Draw(rt, "end")
 				// Drawn here: rapid's own panics must not reach a command.
 				type step struct {
@@ -37,7 +38,12 @@ func TestStateIsItsModel(t *testing.T) {
 					rotate, remove bool
 				}
 				steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
-					return step{pool.Draw(rt, "key"), rapid.StringN(0, 3, -1).Draw(rt, "name"), rapid.Bool().Draw(rt, "rotate"), rapid.Bool().Draw(rt, "remove")}
+					return step{
+						pool.Draw(rt, "key"),
+						rapid.StringN(0, 3, -1).Draw(rt, "name"),
+						rapid.Bool().Draw(rt, "rotate"),
+						rapid.Bool().Draw(rt, "remove"),
+					}
 				}), 1, 4).Draw(rt, "steps")
 				if end == "full" {
 					store.Refuse(journal.ErrReadOnly)
@@ -52,13 +58,13 @@ func TestStateIsItsModel(t *testing.T) {
 						}
 						_, there := after[k.ID]
 						if there && step.remove {
-							if err := tx.RemoveKey(k.ID); err != nil {
+							if err := identity.RemoveKey(tx, k.ID); err != nil {
 								return 0, fmt.Errorf("remove: %w", err)
 							}
 							delete(after, k.ID)
 							continue
 						}
-						if err := tx.PutKey(k); err != nil {
+						if err := identity.PutKey(tx, k); err != nil {
 							return 0, fmt.Errorf("put: %w", err)
 						}
 						after[k.ID] = k
@@ -84,7 +90,10 @@ func TestStateIsItsModel(t *testing.T) {
 				}
 			},
 			"put": func(rt *rapid.T) {
-				r := newResponse(pool.Draw(rt, "response"), rapid.SampledFrom([]string{"queued", "completed"}).Draw(rt, "status"))
+				r := newResponse(
+					pool.Draw(rt, "response"),
+					rapid.SampledFrom([]string{"queued", "completed"}).Draw(rt, "status"),
+				)
 				r.Expires = clock.Now().Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "ttl")) * time.Second)
 				_, there := held[r.ID]
 				if err := s.PutResponse(ctx, r); (err == nil) == there {
@@ -131,13 +140,13 @@ func TestStateIsItsModel(t *testing.T) {
 				}
 			},
 			"": func(rt *rapid.T) {
-				listed := s.Keys(state.KeyFilter{})
+				listed := identity.ListKeys(s.View(), identity.KeyFilter{})
 				if len(listed) != len(keys) {
 					rt.Fatalf("keys: got %d, want %d", len(listed), len(keys))
 				}
 				for _, k := range listed {
 					want := keys[k.ID]
-					found, ok := s.Key(want.Hash)
+					found, ok := identity.AccessOf(s).Key(want.Hash)
 					if k.Name != want.Name || !ok || found.ID != k.ID || found.Name != want.Name {
 						rt.Fatalf("key %s: got %v and %v, %v, want %v", k.ID, k, found, ok, want)
 					}
@@ -174,15 +183,20 @@ func TestManyWritersAndReaders(t *testing.T) {
 			for i := range 50 {
 				k := newKey(t, 100*w+i)
 				r := newResponse(100*w+i, "in_progress")
-				if err := errors.Join(s.AddKey(ctx, k), s.PutResponse(ctx, r)); err != nil {
+				if err := errors.Join(identity.CreateKey(ctx, s, k), s.PutResponse(ctx, r)); err != nil {
 					t.Error(err)
 				}
-				_, updateErr := s.UpdateResponse(ctx, r.ID, me, state.ResponseUpdate{Status: "completed", Events: []byte("e")})
-				if got, ok := s.Key(k.Hash); !ok || got.ID != k.ID || updateErr != nil {
+				_, updateErr := s.UpdateResponse(
+					ctx,
+					r.ID,
+					me,
+					state.ResponseUpdate{Status: "completed", Events: []byte("e")},
+				)
+				if got, ok := identity.AccessOf(s).Key(k.Hash); !ok || got.ID != k.ID || updateErr != nil {
 					t.Errorf("own write: got %v, %v", ok, updateErr)
 				}
 				if i%2 == 0 {
-					if err := errors.Join(s.RemoveKey(ctx, k.ID), s.DeleteResponse(ctx, r.ID, me)); err != nil {
+					if err := errors.Join(identity.DeleteKey(ctx, s, k.ID), s.DeleteResponse(ctx, r.ID, me)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -195,11 +209,11 @@ func TestManyWritersAndReaders(t *testing.T) {
 				select {
 				case <-done:
 					return
-				case <-s.WatchKeys():
+				case <-identity.WatchKeys(s):
 				default:
 				}
-				for _, k := range s.Keys(state.KeyFilter{Live: true}) {
-					s.Key(k.Hash)
+				for _, k := range identity.ListKeys(s.View(), identity.KeyFilter{Live: true}) {
+					identity.AccessOf(s).Key(k.Hash)
 				}
 				for _, h := range s.Responses(state.ResponseFilter{}) {
 					if _, err := s.Response(ctx, h.ID, me); err != nil && !errors.Is(err, state.ErrNotFound) {
@@ -213,7 +227,7 @@ func TestManyWritersAndReaders(t *testing.T) {
 	writers.Wait()
 	close(done)
 	readers.Wait()
-	if n := len(s.Keys(state.KeyFilter{})); n != 100 {
+	if n := len(identity.ListKeys(s.View(), identity.KeyFilter{})); n != 100 {
 		t.Errorf("keys: got %d, want 100", n)
 	}
 }

@@ -20,7 +20,8 @@ func TestPausesSurviveARestartUntilTheyAreEnded(t *testing.T) {
 	must(t, s, func(tx *state.Tx) error { return tx.Pause("up") }) // it is
 	s = open(t, store, clock.Now)
 	all := s.View().Pauses()
-	if len(all) != 2 || all[0].Provider != "a b/ü" || all[1].Provider != "up" || !all[1].Since.Equal(start) || !all[0].Since.Equal(start.Add(time.Hour)) {
+	if len(all) != 2 || all[0].Provider != "a b/ü" || all[1].Provider != "up" || !all[1].Since.Equal(start) ||
+		!all[0].Since.Equal(start.Add(time.Hour)) {
 		t.Fatalf("got %+v", all)
 	}
 	if _, ok := s.View().Pause("u"); ok {

@@ -26,7 +26,13 @@ type QuotaError struct {
 }
 
 func (e *QuotaError) Error() string {
-	return fmt.Sprintf("%d responses of %d bytes are kept, of at most %d and %d bytes", e.Kept.Responses, e.Kept.Bytes, e.Quota.Responses, e.Quota.Bytes)
+	return fmt.Sprintf(
+		"%d responses of %d bytes are kept, of at most %d and %d bytes",
+		e.Kept.Responses,
+		e.Kept.Bytes,
+		e.Quota.Responses,
+		e.Quota.Bytes,
+	)
 }
 
 // keeping counts what each owner keeps, as far as it is durable.

@@ -23,7 +23,10 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { s.Close() }()
-		quota := state.Quota{Responses: rapid.IntRange(0, 4).Draw(t, "responses"), Bytes: rapid.Int64Range(0, 200).Draw(t, "bytes")}
+		quota := state.Quota{
+			Responses: rapid.IntRange(0, 4).Draw(t, "responses"),
+			Bytes:     rapid.Int64Range(0, 200).Draw(t, "bytes"),
+		}
 		s.SetResponseQuota(quota)
 		var all []state.StoredResponse
 		for n := range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -33,10 +36,12 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 				r.Owner = rapid.SampledFrom([]state.Owner{me, other}).Draw(t, "owner")
 				before := s.KeptResponses(r.Owner)
 				size := int64(len(r.Body) + len(r.Input))
-				fits := (quota.Responses == 0 || before.Responses < quota.Responses) && (quota.Bytes == 0 || before.Bytes+size <= quota.Bytes)
+				fits := (quota.Responses == 0 || before.Responses < quota.Responses) &&
+					(quota.Bytes == 0 || before.Bytes+size <= quota.Bytes)
 				err := s.PutResponse(ctx, r)
 				var over *state.QuotaError
-				if fits != (err == nil) || err != nil && (!errors.As(err, &over) || over.Kept != before || over.Quota != quota) {
+				if fits != (err == nil) ||
+					err != nil && (!errors.As(err, &over) || over.Kept != before || over.Quota != quota) {
 					t.Fatalf("%d bytes beside %+v of %+v: %v", size, before, quota, err)
 				}
 				if err == nil {
@@ -51,7 +56,16 @@ func TestStoredResponsesStayWithinTheQuotaOfTheirOwner(t *testing.T) {
 			case len(all) == 0:
 			case step == "grow":
 				r := rapid.SampledFrom(all).Draw(t, "grown")
-				_, err := s.UpdateResponse(ctx, r.ID, r.Owner, state.ResponseUpdate{Body: []byte(`{"longer":"than it was before it grew by that much"}`), Events: []byte("x"), LastEvent: int64(n + 1)})
+				_, err := s.UpdateResponse(
+					ctx,
+					r.ID,
+					r.Owner,
+					state.ResponseUpdate{
+						Body:      []byte(`{"longer":"than it was before it grew by that much"}`),
+						Events:    []byte("x"),
+						LastEvent: int64(n + 1),
+					},
+				)
 				if err != nil && !errors.Is(err, state.ErrNotFound) {
 					t.Fatal(err)
 				}

@@ -55,7 +55,12 @@ func TestResponseLife(t *testing.T) {
 	}
 	sameAfterReload(t, s, store)
 
-	h, err := s.UpdateResponse(ctx, r.ID, me, state.ResponseUpdate{Status: "completed", Provider: "q", Body: []byte(`{"x":1}`)})
+	h, err := s.UpdateResponse(
+		ctx,
+		r.ID,
+		me,
+		state.ResponseUpdate{Status: "completed", Provider: "q", Body: []byte(`{"x":1}`)},
+	)
 	if err != nil || !h.Finished() || h.Provider != "q" || h.Model != "m" || h.BodySize != 7 {
 		t.Fatalf("UpdateResponse: got %+v, %v", h, err)
 	}
@@ -166,7 +171,12 @@ func TestFirstEndOfAResponseCounts(t *testing.T) {
 	for i, status := range ends {
 		wg.Go(func() {
 			body := []byte(fmt.Sprintf(`{"status":%q}`, status))
-			heads[i], errs[i] = s.UpdateResponse(ctx, r.ID, me, state.ResponseUpdate{Status: status, Body: body, Events: []byte(status), LastEvent: 5})
+			heads[i], errs[i] = s.UpdateResponse(
+				ctx,
+				r.ID,
+				me,
+				state.ResponseUpdate{Status: status, Body: body, Events: []byte(status), LastEvent: 5},
+			)
 		})
 	}
 	wg.Wait()

@@ -21,7 +21,9 @@ func TestARequestIsKeptUntilItsResponseHasEnded(t *testing.T) {
 	if _, err := s.ResponseRequest(t.Context(), r.ID, "key:other"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("somebody else's: %v", err)
 	}
-	if h, err := s.UpdateResponse(t.Context(), r.ID, r.Owner, state.ResponseUpdate{Run: true}); err != nil || h.Runs != 2 || h.RequestSize != 7 {
+	if h, err := s.UpdateResponse(t.Context(), r.ID, r.Owner, state.ResponseUpdate{Run: true}); err != nil ||
+		h.Runs != 2 ||
+		h.RequestSize != 7 {
 		t.Errorf("begun again: %+v, %v", h, err)
 	}
 	h, err := s.UpdateResponse(t.Context(), r.ID, r.Owner, state.ResponseUpdate{Status: "completed"})

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
@@ -39,33 +38,29 @@ var (
 	try      = fixture.Try
 	must     = fixture.Must
 	sound    = fixture.Sound
-)
+	newKey   = fixture.NewKey
+	addUser  = fixture.AddUser
+	hash     = fixture.Hash
+	twin     = fixture.Twin
 
-func newKey(t testing.TB, n int) state.Key {
-	t.Helper()
-	_, k, err := state.NewKey(start.Add(time.Duration(n)*time.Second), seeded(uint64(n)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.Name = fmt.Sprint("key ", n)
-	return k
-}
+	sameAfterReload = fixture.SameAfterReload
+)
 
 func TestAcknowledgedIsVisible(t *testing.T) {
 	s := newState(t)
 	for i := range 50 {
 		k := newKey(t, i)
-		if err := s.AddKey(ctx, k); err != nil {
+		if err := identity.CreateKey(ctx, s, k); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := s.Key(k.Hash); !ok || got.Name != k.Name {
+		if got, ok := identity.AccessOf(s).Key(k.Hash); !ok || got.Name != k.Name {
 			t.Fatalf("by hash after the acknowledgement: got %v, %v", got, ok)
 		}
-		if got, err := s.KeyByID(k.ID); err != nil || got.Name != k.Name {
+		if got, err := identity.FindKey(s.View(), k.ID); err != nil || got.Name != k.Name {
 			t.Fatalf("by id after the acknowledgement: got %v, %v", got, err)
 		}
 	}
-	if n := len(s.Keys(state.KeyFilter{})); n != 50 {
+	if n := len(identity.ListKeys(s.View(), identity.KeyFilter{})); n != 50 {
 		t.Errorf("listed: got %d, want 50", n)
 	}
 }
@@ -77,13 +72,13 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 		store.Before(func([]journal.Batch) error { <-hold; return nil })
 		s := open(t, store, time.Now)
 		k := newKey(t, 1)
-		changed, done := s.WatchKeys(), make(chan error, 1)
-		go func() { done <- s.AddKey(ctx, k) }()
+		changed, done := identity.WatchKeys(s), make(chan error, 1)
+		go func() { done <- identity.CreateKey(ctx, s, k) }()
 		synctest.Wait() // the writer hangs in its commit
-		if _, ok := s.Key(k.Hash); ok {
+		if _, ok := identity.AccessOf(s).Key(k.Hash); ok {
 			t.Error("found by hash before the commit")
 		}
-		if _, err := s.KeyByID(k.ID); !errors.Is(err, state.ErrNotFound) {
+		if _, err := identity.FindKey(s.View(), k.ID); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("found by id before the commit: %v", err)
 		}
 		select {
@@ -98,7 +93,7 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-changed
-		if _, ok := s.Key(k.Hash); !ok {
+		if _, ok := identity.AccessOf(s).Key(k.Hash); !ok {
 			t.Error("not found after the commit")
 		}
 	})
@@ -110,7 +105,7 @@ func gather(t *testing.T, s *state.State, hold chan struct{}, commands []func(*s
 	t.Helper()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := s.AddKey(ctx, newKey(t, 999)); err != nil {
+		if err := identity.CreateKey(ctx, s, newKey(t, 999)); err != nil {
 			t.Errorf("the first command: %v", err)
 		}
 	})
@@ -152,35 +147,41 @@ func TestGroupIsOneCommitAndRefusalsLeaveNoTrace(t *testing.T) {
 		refused := errors.New("refused")
 		a, b, c := newKey(t, 1), newKey(t, 2), newKey(t, 3)
 		errs := gather(t, s, hold, []func(*state.Tx) error{
-			func(tx *state.Tx) error { return tx.AddKey(a) },
+			func(tx *state.Tx) error { return identity.AddKey(tx, a) },
 			func(tx *state.Tx) error { // sees a, changes it, adds b, refuses
-				k, err := tx.Key(a.ID)
+				k, err := identity.KeyForChange(tx, a.ID)
 				if err != nil {
 					return err
 				}
 				k.Name = "changed by a refused command"
-				return errors.Join(tx.PutKey(k), tx.AddKey(b), tx.RemoveKey(a.ID), refused)
+				return errors.Join(
+					identity.PutKey(tx, k),
+					identity.AddKey(tx, b),
+					identity.RemoveKey(tx, a.ID),
+					refused,
+				)
 			},
 			func(tx *state.Tx) error { // sees a as it was, and no b
-				k, err := tx.Key(a.ID)
+				k, err := identity.KeyForChange(tx, a.ID)
 				if err != nil || k.Name != a.Name {
 					return fmt.Errorf("a after the refused command: %v, %v", k.Name, err)
 				}
-				if _, err := tx.Key(b.ID); !errors.Is(err, state.ErrNotFound) {
+				if _, err := identity.KeyForChange(tx, b.ID); !errors.Is(err, state.ErrNotFound) {
 					return fmt.Errorf("b after the refused command: %v", err)
 				}
-				return tx.AddKey(c)
+				return identity.AddKey(tx, c)
 			},
 			func(tx *state.Tx) error {
-				if err := tx.RemoveKey(c.ID); err != nil {
+				if err := identity.RemoveKey(tx, c.ID); err != nil {
 					return err
 				}
 				panic("in a command")
 			},
-			func(tx *state.Tx) error { _, err := tx.Key(c.ID); return err },
+			func(tx *state.Tx) error { _, err := identity.KeyForChange(tx, c.ID); return err },
 		})
 		var panicked *state.PanicError
-		if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || !errors.As(errs[3], &panicked) || errs[4] != nil {
+		if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || !errors.As(errs[3], &panicked) ||
+			errs[4] != nil {
 			t.Fatalf("got %v", errs)
 		}
 		if panicked.Value != "in a command" || len(panicked.Stack) == 0 {
@@ -189,10 +190,10 @@ func TestGroupIsOneCommitAndRefusalsLeaveNoTrace(t *testing.T) {
 		if n := commits.Load(); n != 1 {
 			t.Errorf("commits of the group: got %d, want 1", n)
 		}
-		if _, err := s.KeyByID(b.ID); !errors.Is(err, state.ErrNotFound) {
+		if _, err := identity.FindKey(s.View(), b.ID); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("b: got %v, want ErrNotFound", err)
 		}
-		if k, ok := s.Key(a.Hash); !ok || k.Name != a.Name {
+		if k, ok := identity.AccessOf(s).Key(a.Hash); !ok || k.Name != a.Name {
 			t.Errorf("a: got %v, %v", k, ok)
 		}
 		sameAfterReload(t, s, store)
@@ -215,20 +216,20 @@ func TestFailedGroupLeavesNoTrace(t *testing.T) {
 				s := open(t, store, time.Now)
 				a := newKey(t, 1)
 				errs := gather(t, s, hold, []func(*state.Tx) error{
-					func(tx *state.Tx) error { return tx.AddKey(a) },
-					func(tx *state.Tx) error { return tx.RemoveKey(newKey(t, 999).ID) },
+					func(tx *state.Tx) error { return identity.AddKey(tx, a) },
+					func(tx *state.Tx) error { return identity.RemoveKey(tx, newKey(t, 999).ID) },
 					// A refusal that rests on what was never committed is none.
-					func(tx *state.Tx) error { return tx.AddKey(a) },
+					func(tx *state.Tx) error { return identity.AddKey(tx, a) },
 				})
 				for i, err := range errs {
 					if !errors.Is(err, state.ErrUnavailable) || !errors.Is(err, c.err) {
 						t.Errorf("command %d: got %v, want ErrUnavailable", i, err)
 					}
 				}
-				if _, ok := s.Key(a.Hash); ok {
+				if _, ok := identity.AccessOf(s).Key(a.Hash); ok {
 					t.Error("what failed to commit is visible")
 				}
-				if _, err := s.KeyByID(newKey(t, 999).ID); err != nil {
+				if _, err := identity.FindKey(s.View(), newKey(t, 999).ID); err != nil {
 					t.Errorf("what was removed in the failed group is gone: %v", err)
 				}
 				select {
@@ -242,7 +243,7 @@ func TestFailedGroupLeavesNoTrace(t *testing.T) {
 					}
 				}
 				store.Before(nil)
-				if err := s.AddKey(ctx, a); errors.Is(err, state.ErrUnavailable) != c.permanent {
+				if err := identity.CreateKey(ctx, s, a); errors.Is(err, state.ErrUnavailable) != c.permanent {
 					t.Errorf("afterwards: got %v, permanent %v", err, c.permanent)
 				}
 			})
@@ -256,7 +257,7 @@ func TestContextErrorMeansNotRun(t *testing.T) {
 		s := open(t, store, time.Now)
 		first := make(chan error, 1)
 		slow, cancelSlow := context.WithCancel(ctx)
-		go func() { first <- s.AddKey(slow, newKey(t, 1)) }()
+		go func() { first <- identity.CreateKey(slow, s, newKey(t, 1)) }()
 		synctest.Wait()
 		queued, cancelQueued := context.WithCancel(ctx)
 		second, ran := make(chan error, 1), false
@@ -295,7 +296,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	for w := range 8 {
 		wg.Go(func() {
 			for i := range 100 {
-				err := s.AddKey(ctx, newKey(t, 1000*w+i))
+				err := identity.CreateKey(ctx, s, newKey(t, 1000*w+i))
 				switch {
 				case err == nil:
 					added.Add(1)
@@ -307,11 +308,11 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	}
 	s.Close()
 	wg.Wait()
-	if err := s.AddKey(ctx, newKey(t, 99)); !errors.Is(err, state.ErrUnavailable) {
+	if err := identity.CreateKey(ctx, s, newKey(t, 99)); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("after Close: got %v, want ErrUnavailable", err)
 	}
 	again := open(t, store, newClock().Now)
-	if n := len(again.Keys(state.KeyFilter{})); int64(n) != added.Load() {
+	if n := len(identity.ListKeys(again.View(), identity.KeyFilter{})); int64(n) != added.Load() {
 		t.Errorf("kept %d of %d acknowledged", n, added.Load())
 	}
 }
@@ -361,46 +362,8 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var corrupt *journal.CorruptError
-	if _, err := schema.Open(store, time.Now); !errors.As(err, &corrupt) || corrupt.Table != journal.Key || string(corrupt.Key) != "key_1" {
+	if _, err := schema.Open(store, time.Now); !errors.As(err, &corrupt) || corrupt.Table != journal.Key ||
+		string(corrupt.Key) != "key_1" {
 		t.Errorf("got %v, want a CorruptError that names key_1", err)
 	}
-}
-
-// sameAfterReload opens a second State on the same store and compares.
-func sameAfterReload(t testing.TB, s *state.State, store journal.Store) {
-	t.Helper()
-	again, err := schema.Open(store, func() time.Time { return start })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	got, want := again.Keys(state.KeyFilter{}), s.Keys(state.KeyFilter{})
-	if !slices.EqualFunc(got, want, func(a, b state.Key) bool { return reflect.DeepEqual(normal(a), normal(b)) }) {
-		t.Errorf("keys after reloading: got %+v, want %+v", got, want)
-	}
-	for _, k := range want {
-		if found, ok := again.Key(k.Hash); !ok || found.ID != k.ID {
-			t.Errorf("key %s is not found by its hash after reloading", k.ID)
-		}
-	}
-	gotR, wantR := again.Responses(state.ResponseFilter{}), s.Responses(state.ResponseFilter{})
-	if len(gotR) != len(wantR) || again.WorkStats().Responses != s.WorkStats().Responses {
-		t.Errorf("responses after reloading: got %d, want %d", len(gotR), len(wantR))
-	}
-	for i := range min(len(gotR), len(wantR)) {
-		g, w := gotR[i], wantR[i]
-		if !g.Created.Equal(w.Created) || !g.Expires.Equal(w.Expires) {
-			t.Errorf("times of %s: got %v, %v", g.ID, g.Created, g.Expires)
-		}
-		g.Created, g.Expires = w.Created, w.Expires
-		if g != w {
-			t.Errorf("after reloading: got %+v, want %+v", g, w)
-		}
-	}
-}
-
-// normal takes out of times what JSON does not keep.
-func normal(k state.Key) state.Key {
-	k.Created, k.Expires, k.Revoked = k.Created.UTC().Round(0), k.Expires.UTC().Round(0), k.Revoked.UTC().Round(0)
-	return k
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 )
@@ -19,11 +20,29 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 		var errs []error
 		for n := range 10 {
 			at := start.Add(time.Duration(n) * time.Minute)
-			errs = append(errs,
-				tx.PutSession(state.Session{ID: fmt.Sprint("ses_", n), Hash: hash(n), User: 1, Expires: at}),
-				tx.PutGrant(state.Grant{ID: fmt.Sprint("grt_", n), User: 1, App: 1, Family: hash(n), Code: state.Code{Hash: hash(n)}, Expires: at}),
-				tx.PutAccess(state.AccessToken{ID: fmt.Sprint("acc_", n), Hash: hash(n), Grant: "grt_0", Expires: at}),
-				tx.PutConsent(state.Consent{User: 1, App: int64(n + 1), Expires: at}))
+			errs = append(
+				errs,
+				identity.PutSession(
+					tx,
+					identity.Session{ID: fmt.Sprint("ses_", n), Hash: hash(n), User: 1, Expires: at},
+				),
+				identity.PutGrant(
+					tx,
+					identity.Grant{
+						ID:      fmt.Sprint("grt_", n),
+						User:    1,
+						App:     1,
+						Family:  hash(n),
+						Code:    identity.Code{Hash: hash(n)},
+						Expires: at,
+					},
+				),
+				identity.PutAccessToken(
+					tx,
+					identity.AccessToken{ID: fmt.Sprint("acc_", n), Hash: hash(n), Grant: "grt_0", Expires: at},
+				),
+				identity.PutConsent(tx, identity.Consent{User: 1, App: int64(n + 1), Expires: at}),
+			)
 		}
 		return errors.Join(errs...)
 	})
@@ -38,7 +57,7 @@ func TestSweepTakesExpiredOfEveryTable(t *testing.T) {
 		}
 	}
 	again := open(t, store, clock.Now)
-	if n := len(again.View().Sessions(1)) + len(again.View().Grants(1, 0)); n != 0 {
+	if n := len(identity.ListSessions(again.View(), 1)) + len(identity.ListGrants(again.View(), 1, 0)); n != 0 {
 		t.Errorf("%d are back after a restart", n)
 	}
 }
@@ -123,7 +142,16 @@ func TestVideoKeyOutlivesAClockThatLeapsAndReturns(t *testing.T) {
 	s := open(t, store, clock.Now)
 	put := func(owner state.Owner, n int, deleted bool) state.Video {
 		v := newVideo(n, state.VideoFailed)
-		v.ID, v.Owner, v.Once, v.Asked = fmt.Sprintf("video_%s%06d", strings.TrimPrefix(string(owner), "user:"), n), owner, fmt.Sprint("once-", n), state.HashSecret("body")
+		v.ID, v.Owner, v.Once, v.Asked = fmt.Sprintf(
+			"video_%s%06d",
+			strings.TrimPrefix(string(owner), "user:"),
+			n,
+		), owner, fmt.Sprint(
+			"once-",
+			n,
+		), state.HashSecret(
+			"body",
+		)
 		v.Created, v.Completed, v.Until = clock.Now(), clock.Now(), clock.Now().Add(30*24*time.Hour)
 		if deleted {
 			v.Deleted = clock.Now()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 func TestHashesFindWholeAndOnce(t *testing.T) {
@@ -13,14 +14,22 @@ func TestHashesFindWholeAndOnce(t *testing.T) {
 	put := func(id string, h state.Hash) map[string]func(*state.Tx) error {
 		return map[string]func(*state.Tx) error{
 			"session": func(tx *state.Tx) error {
-				return tx.PutSession(state.Session{ID: id, Hash: h, User: 1, Expires: start})
+				return identity.PutSession(tx, identity.Session{ID: id, Hash: h, User: 1, Expires: start})
 			},
-			"developer": func(tx *state.Tx) error { return tx.PutDeveloper(state.DeveloperToken{ID: id, Hash: h, User: 1}) },
+			"developer": func(tx *state.Tx) error {
+				return identity.PutDeveloperToken(tx, identity.DeveloperToken{ID: id, Hash: h, User: 1})
+			},
 			"grant": func(tx *state.Tx) error {
-				return tx.PutGrant(state.Grant{ID: id, User: 1, App: 1, Family: h, Code: state.Code{Hash: h}, Expires: start})
+				return identity.PutGrant(
+					tx,
+					identity.Grant{ID: id, User: 1, App: 1, Family: h, Code: identity.Code{Hash: h}, Expires: start},
+				)
 			},
 			"access": func(tx *state.Tx) error {
-				return tx.PutAccess(state.AccessToken{ID: id, Hash: h, Grant: "a", Expires: start.Add(time.Hour)})
+				return identity.PutAccessToken(
+					tx,
+					identity.AccessToken{ID: id, Hash: h, Grant: "a", Expires: start.Add(time.Hour)},
+				)
 			},
 		}
 	}
@@ -29,15 +38,21 @@ func TestHashesFindWholeAndOnce(t *testing.T) {
 	}
 	find := func(h state.Hash) map[string]bool {
 		v := s.View()
-		_, session := v.SessionByHash(h)
-		_, developer := v.DeveloperByHash(h)
-		_, grant := v.GrantByFamily(h)
-		_, _, access := v.AccessByHash(h)
+		_, session := identity.FindSession(v, h)
+		_, developer := identity.FindDeveloperTokenByHash(v, h)
+		_, grant := identity.FindGrantByFamily(v, h)
+		_, _, access := identity.FindAccessToken(v, h)
 		return map[string]bool{"session": session, "developer": developer, "grant": grant, "access": access}
 	}
 	for name := range find(hash(1)) {
 		if !find(hash(1))[name] || find(twin(hash(1)))[name] || find(hash(2))[name] {
-			t.Errorf("%s: got %v, twin %v, other %v", name, find(hash(1))[name], find(twin(hash(1)))[name], find(hash(2))[name])
+			t.Errorf(
+				"%s: got %v, twin %v, other %v",
+				name,
+				find(hash(1))[name],
+				find(twin(hash(1)))[name],
+				find(hash(2))[name],
+			)
 		}
 		for what, c := range map[string]struct {
 			id   string

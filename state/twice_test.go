@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -74,14 +75,14 @@ func TestCommandsFailWithoutATraceWhenTheStoreNeverTakesThem(t *testing.T) {
 	add := func() error {
 		_, err := state.Do(ctx, s, func(tx *state.Tx) (int, error) {
 			tx.OnCommit(func() { effects++ })
-			return 0, tx.AddKey(k)
+			return 0, identity.AddKey(tx, k)
 		})
 		return err
 	}
 	if err := add(); !errors.Is(err, state.ErrUnavailable) || effects != 0 || s.Err() != nil {
 		t.Fatalf("got %v with %d effects, state %v", err, effects, s.Err())
 	}
-	if _, err := s.KeyByID(k.ID); !errors.Is(err, state.ErrNotFound) {
+	if _, err := identity.FindKey(s.View(), k.ID); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("a key that was not committed: %v", err)
 	}
 	store.lost = false

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -19,15 +20,24 @@ func furnished(t *testing.T) *journal.Memory {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
 	must(t, s, func(tx *state.Tx) error {
-		u, err := tx.AddUser(state.User{Username: "anna", Status: state.UserActive})
+		u, err := identity.AddUser(tx, identity.User{Username: "anna", Status: identity.UserActive})
 		if err != nil {
 			return err
 		}
-		_, err = tx.AddApp(state.App{ClientID: "client", Secret: hash(1), Owner: u.ID, Name: "App", RedirectURI: "https://a.example/"})
+		_, err = identity.AddApp(
+			tx,
+			identity.App{
+				ClientID:    "client",
+				Secret:      hash(1),
+				Owner:       u.ID,
+				Name:        "App",
+				RedirectURI: "https://a.example/",
+			},
+		)
 		return err
 	})
 	must(t, s, access(3, time.Now().AddDate(10, 0, 0)))
-	if err := s.AddKey(ctx, newKey(t, 1)); err != nil {
+	if err := identity.CreateKey(ctx, s, newKey(t, 1)); err != nil {
 		t.Fatal(err)
 	}
 	r := state.StoredResponse{Body: []byte(`{"id":"resp_1"}`)}
@@ -120,7 +130,7 @@ func TestExportedStateIsTheSameState(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	s := open(t, copied, newClock().Now)
-	if _, ok := s.Key(newKey(t, 1).Hash); !ok {
+	if _, ok := identity.AccessOf(s).Key(newKey(t, 1).Hash); !ok {
 		t.Error("the key does not work")
 	}
 	if r, err := s.Response(ctx, "resp_1", me); err != nil || string(r.Body) != `{"id":"resp_1"}` {

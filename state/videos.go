@@ -28,7 +28,15 @@ const (
 	VideoFailed     VideoPhase = "failed"
 )
 
-var videoPhases = []VideoPhase{VideoAccepted, VideoSubmitting, VideoQueued, VideoInProgress, VideoFinalizing, VideoCompleted, VideoFailed}
+var videoPhases = []VideoPhase{
+	VideoAccepted,
+	VideoSubmitting,
+	VideoQueued,
+	VideoInProgress,
+	VideoFinalizing,
+	VideoCompleted,
+	VideoFailed,
+}
 
 // Final reports whether the phase never changes again.
 func (p VideoPhase) Final() bool { return p == VideoCompleted || p == VideoFailed }
@@ -147,7 +155,8 @@ func (v *Video) check() error {
 // succeeds refuses what a job must not become: what has ended does not change,
 // and nothing goes back.
 func (v *Video) succeeds(before *Video) error {
-	changed := v.Phase != before.Phase || v.Progress != before.Progress || v.UpstreamID != before.UpstreamID || v.Cost != before.Cost
+	changed := v.Phase != before.Phase || v.Progress != before.Progress || v.UpstreamID != before.UpstreamID ||
+		v.Cost != before.Cost
 	switch {
 	case before.Final() && changed:
 		return fmt.Errorf("video %s: %w", v.ID, ErrFinished)
@@ -166,7 +175,8 @@ func (v *Video) refused(before *Video) bool {
 
 // differs reports whether a client would see another job.
 func (v *Video) differs(before *Video) bool {
-	if v.Status() != before.Status() || v.Progress != before.Progress || v.Size != before.Size || v.Seconds != before.Seconds ||
+	if v.Status() != before.Status() || v.Progress != before.Progress || v.Size != before.Size ||
+		v.Seconds != before.Seconds ||
 		!v.Deleted.Equal(before.Deleted) {
 		return true
 	}
@@ -175,6 +185,7 @@ func (v *Video) differs(before *Video) bool {
 }
 
 const (
+	byOwner      = "owner"
 	byOnce       = "once"
 	byRequest    = "request"
 	byUnfinished = "unfinished"

@@ -14,8 +14,19 @@ import (
 func newVideo(n int, phase state.VideoPhase) state.Video {
 	at := start.Add(time.Duration(n) * time.Second)
 	id, _ := state.NewID("video_", at, seeded(uint64(n)))
-	return state.Video{ID: id, Owner: me, Key: "key_1", Operation: "create", Model: "video-2", Prompt: "a cat", Size: "720x1280", Seconds: 4,
-		Phase: phase, Created: at, Deadline: at.Add(time.Hour)}
+	return state.Video{
+		ID:        id,
+		Owner:     me,
+		Key:       "key_1",
+		Operation: "create",
+		Model:     "video-2",
+		Prompt:    "a cat",
+		Size:      "720x1280",
+		Seconds:   4,
+		Phase:     phase,
+		Created:   at,
+		Deadline:  at.Add(time.Hour),
+	}
 }
 
 func putVideo(t *testing.T, s *state.State, v state.Video) state.Video {
@@ -37,7 +48,8 @@ func TestAVideoIsKeptAndOnlyItsOwnersHaveIt(t *testing.T) {
 	v := putVideo(t, s, newVideo(1, state.VideoAccepted))
 	s.Close()
 	s = open(t, store, newClock().Now)
-	if got, ok := s.View().Video(v.ID, me); !ok || got.Prompt != "a cat" || got.Revision != 1 || got.Status() != "queued" {
+	if got, ok := s.View().Video(v.ID, me); !ok || got.Prompt != "a cat" || got.Revision != 1 ||
+		got.Status() != "queued" {
 		t.Fatalf("%+v, %v", got, ok)
 	}
 	if _, ok := s.View().Video(v.ID, other); ok {

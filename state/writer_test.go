@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/statetest"
 )
@@ -24,7 +25,13 @@ func TestSubmitAnswersFromTheGroup(t *testing.T) {
 		submit := func(err error) {
 			t.Helper()
 			cmd := func(tx *state.Tx) error {
-				_, addErr := tx.AddUser(state.User{Username: fmt.Sprint("u", len(tx.View().Users(0, 0))), Status: state.UserActive})
+				_, addErr := identity.AddUser(
+					tx,
+					identity.User{
+						Username: fmt.Sprint("u", len(identity.ListUsers(tx.View(), 0, 0))),
+						Status:   identity.UserActive,
+					},
+				)
 				return errors.Join(err, addErr)
 			}
 			if err := state.Submit(s, cmd, func(err error) { answers <- err }); err != nil {
@@ -62,7 +69,9 @@ func TestSubmitDoesNotWaitInAFullQueue(t *testing.T) {
 		store, hold, _ := held(nil)
 		s := open(t, store, time.Now)
 		answered, accepted, busy := make(chan struct{}, 10_000), 0, 0
-		write := func(tx *state.Tx) error { return tx.PutConsent(state.Consent{User: 1, App: 1, Expires: start}) }
+		write := func(tx *state.Tx) error {
+			return identity.PutConsent(tx, identity.Consent{User: 1, App: 1, Expires: start})
+		}
 		for range 5000 {
 			switch err := state.Submit(s, write, func(error) { answered <- struct{}{} }); {
 			case err == nil:
@@ -102,7 +111,9 @@ func TestSubmitInTheWritersPlaceDoesNotWaitForClose(t *testing.T) {
 	once := sync.OnceFunc(func() { close(begun); <-hold })
 	store.Before(func([]journal.Batch) error { once(); return nil })
 	s := open(t, store, time.Now)
-	write := func(tx *state.Tx) error { return tx.PutConsent(state.Consent{User: 1, App: 1, Expires: start}) }
+	write := func(tx *state.Tx) error {
+		return identity.PutConsent(tx, identity.Consent{User: 1, App: 1, Expires: start})
+	}
 	ignore := func(error) {}
 	inner := make(chan error, 1)
 	if err := state.Submit(s, write, func(error) { inner <- state.Submit(s, write, ignore) }); err != nil {

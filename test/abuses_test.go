@@ -100,7 +100,7 @@ var abuses = []attack{
 	{"3.3", "keys beyond the ceiling of their user", []string{
 		"actors/tokens TestAUserCreatesNoKeyBeyondTheCeilings TestOnlyThePartyThatDisabledAKeyEnablesIt",
 		"test/admin TestCeilingsBindEveryKeyAtOnce",
-		"state TestCeilingsOfUserAndGroupBothBindAndOutliveARestart",
+		"state/identity TestCeilingsOfUserAndGroupBothBindAndOutliveARestart",
 	}},
 	{"3.4", "responses that are deleted or unknown", []string{
 		"http/text TestADeletedResponseIsDeletedAtItsProvider",

@@ -11,6 +11,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 )
@@ -33,7 +34,7 @@ func BenchmarkHoldAndSettle(b *testing.B) {
 				b.Cleanup(func() { s.Close() })
 				c := start(b, kittest.Start(b), s)
 				credit(b, c, "7", budget.MaxCredits)
-				if err := s.AddKey(ctx, state.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: budget.MaxCredits}); err != nil {
+				if err := identity.CreateKey(ctx, s, identity.Key{ID: "key_7", Hash: state.Hash{7}, User: "7", Budget: budget.MaxCredits}); err != nil {
 					b.Fatal(err)
 				}
 				var n atomic.Int64

@@ -15,6 +15,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/statetest"
@@ -22,7 +23,7 @@ import (
 
 func addKey(t *testing.T, s *state.State, id string, budget int64, w budget.Window) {
 	t.Helper()
-	if err := s.AddKey(ctx, state.Key{ID: id, Hash: state.HashSecret(id), User: "7", Enabled: true, Budget: budget, Window: w}); err != nil {
+	if err := identity.CreateKey(ctx, s, identity.Key{ID: id, Hash: state.HashSecret(id), User: "7", Enabled: true, Budget: budget, Window: w}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +96,7 @@ func TestBudgetChangesAtOnce(t *testing.T) {
 		credit(t, c, "7", 1_000_000)
 		addKey(t, s, "key_1", 100, "")
 		set := func(budget int64) {
-			if _, err := s.ChangeKey(ctx, "key_1", func(k *state.Key) error { k.Budget = budget; return nil }); err != nil {
+			if _, err := identity.ChangeKey(ctx, s, "key_1", func(k *identity.Key) error { k.Budget = budget; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -188,11 +189,11 @@ func TestBudgetOfAGroupBindsAllAccountsAndSurvivesARestart(t *testing.T) {
 		store := journal.NewMemory()
 		s := open(t, store)
 		c := start(t, sys, s)
-		group, err := state.Do(ctx, s, func(tx *state.Tx) (state.Group, error) {
-			g, err := tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Budget: 1000}})
+		group, err := state.Do(ctx, s, func(tx *state.Tx) (identity.Group, error) {
+			g, err := identity.AddGroup(tx, identity.Group{Name: "staff", Ceiling: identity.Ceiling{Budget: 1000}})
 			for _, name := range []string{"a", "b", "c", "d"} {
 				if err == nil {
-					_, err = tx.AddUser(state.User{Username: name, Status: state.UserActive, Group: g.ID})
+					_, err = identity.AddUser(tx, identity.User{Username: name, Status: identity.UserActive, Group: g.ID})
 				}
 			}
 			return g, err

@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -36,11 +37,11 @@ type budgets interface {
 
 // storedBudgets reads them from the state.
 type storedBudgets struct {
-	*state.Access
+	*identity.Access
 	store *state.State
 }
 
-func budgetsOf(s *state.State) budgets { return storedBudgets{state.AccessOf(s), s} }
+func budgetsOf(s *state.State) budgets { return storedBudgets{identity.AccessOf(s), s} }
 
 // SpentBy implements budgets.
 func (b storedBudgets) SpentBy(scope budget.Scope) money.KeySpend {

@@ -126,7 +126,7 @@ type Hold struct {
 func (h *Hold) Amount() int64 { return h.amount.Load() }
 
 // Hold returns a hold of ask.Amount. Its error is a *dialogue.Error: 429 insufficient_quota
-// if the account does not have the amount (state.ErrInsufficient) or a budget does not cover
+// if the account does not have the amount (money.ErrInsufficient) or a budget does not cover
 // it (*budget.Error), and 503 if the journal cannot be written.
 func (c *Client) Hold(ctx context.Context, ask Ask) (*Hold, error) {
 	var held *Hold
@@ -263,7 +263,7 @@ func (c *Client) Credit(ctx context.Context, account string, amount int64, reaso
 }
 
 // Adjust corrects the credits up or down and returns when that is durable. It fails with
-// state.ErrInsufficient if it would take money that is spent or held.
+// money.ErrInsufficient if it would take money that is spent or held.
 func (c *Client) Adjust(ctx context.Context, account string, amount int64, reason string) error {
 	return c.with(ctx, account, func(pid *actor.PID) error {
 		_, err := kit.Ask(ctx, c.system, pid, &adjusting{amount: amount, reason: reason})
@@ -272,7 +272,7 @@ func (c *Client) Adjust(ctx context.Context, account string, amount int64, reaso
 }
 
 // Redeem credits an account with the amount of a code. It fails with state.ErrNotFound, or
-// with state.ErrRedeemed if the code was used before.
+// with money.ErrRedeemed if the code was used before.
 func (c *Client) Redeem(ctx context.Context, account, code string) (amount int64, err error) {
 	_, redeemed, err := money.Redeem(ctx, c.store, account, code)
 	return redeemed.Amount, err

@@ -11,6 +11,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -48,7 +49,7 @@ func coreNeverOverdraws(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	budget := rapid.Int64Range(1, 800).Draw(rt, "budget")
-	if err := store.AddKey(ctx, state.Key{ID: "key_1", Hash: state.Hash{1}, Budget: budget}); err != nil {
+	if err := identity.CreateKey(ctx, store, identity.Key{ID: "key_1", Hash: state.Hash{1}, Budget: budget}); err != nil {
 		rt.Fatal(err)
 	}
 	c := newCore(money.FindAccount(store.View(), "a"), nil, budgetsOf(store), new(shared))

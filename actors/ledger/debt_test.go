@@ -8,6 +8,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 	"stagedoor/state/statetest"
 )
@@ -46,11 +47,11 @@ func TestOverrunLeavesADebtThatBlocksHoldsUntilItIsPaid(t *testing.T) {
 // TestKeyWithoutAUserIsBoundByItsBudget: it has no balance, and needs none.
 func TestKeyWithoutAUserIsBoundByItsBudget(t *testing.T) {
 	run(t, func(t *testing.T, c *ledger.Client, s *state.State, _ *statetest.Faulty) {
-		key := state.Key{ID: "key_1", Hash: state.HashSecret("key_1"), Enabled: true, Budget: 100}
-		if err := s.AddKey(ctx, key); err != nil {
+		key := identity.Key{ID: "key_1", Hash: state.HashSecret("key_1"), Enabled: true, Budget: 100}
+		if err := identity.CreateKey(ctx, s, key); err != nil {
 			t.Fatal(err)
 		}
-		ask := ledger.Ask{Account: state.AccountOf(&key), RequestID: "r", Amount: 60, Key: key.ID}
+		ask := ledger.Ask{Account: identity.AccountOf(&key), RequestID: "r", Amount: 60, Key: key.ID}
 		h, err := c.Hold(ctx, ask)
 		if err != nil {
 			t.Fatal(err)

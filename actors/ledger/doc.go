@@ -54,7 +54,7 @@
 //
 // Hold, Extend and Settle return a *dialogue.Error that can be sent to the client: 429
 // insufficient_quota if the balance or a budget is too small, 503 storage_unavailable if the
-// journal cannot be written. The causes are state.ErrInsufficient and *budget.Error.
+// journal cannot be written. The causes are money.ErrInsufficient and *budget.Error.
 //
 // # After a crash
 //

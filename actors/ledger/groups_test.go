@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -150,13 +151,13 @@ func checkGroupBudget(rt *rapid.T) {
 // enrol makes the group, its members and their money.
 func enrol(rt *rapid.T, store *state.State, budget int64) ([]*member, budget.Scope) {
 	var all []*member
-	g, err := state.Do(context.Background(), store, func(tx *state.Tx) (state.Group, error) {
-		return tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Budget: budget}})
+	g, err := state.Do(context.Background(), store, func(tx *state.Tx) (identity.Group, error) {
+		return identity.AddGroup(tx, identity.Group{Name: "staff", Ceiling: identity.Ceiling{Budget: budget}})
 	})
 	for _, name := range []string{"a", "b", "c"} {
 		if err == nil {
-			_, err = state.Do(context.Background(), store, func(tx *state.Tx) (state.User, error) {
-				return tx.AddUser(state.User{Username: name, Status: state.UserActive, Group: g.ID})
+			_, err = state.Do(context.Background(), store, func(tx *state.Tx) (identity.User, error) {
+				return identity.AddUser(tx, identity.User{Username: name, Status: identity.UserActive, Group: g.ID})
 			})
 		}
 		if err == nil {

@@ -22,8 +22,8 @@ type Payment struct {
 }
 
 // Pay makes a payment and returns when it is durable. again is set if the payment had been
-// made before under the same idempotency key. Pay fails with state.ErrInsufficient if it
-// would take money that is spent or held, and with state.ErrReused if the key was used for
+// made before under the same idempotency key. Pay fails with money.ErrInsufficient if it
+// would take money that is spent or held, and with money.ErrReused if the key was used for
 // another amount.
 func (c *Client) Pay(ctx context.Context, p Payment) (again bool, err error) {
 	if p.Amount == 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 const (
@@ -22,7 +23,7 @@ func (c *Client) AutoApproved(a Approval) bool {
 	a.Consented = false
 	v := c.state.View()
 	app, err := a.check(v)
-	return err == nil && a.permitted(v, app, v.Grants(a.User, app.ID)) == nil
+	return err == nil && a.permitted(v, app, identity.ListGrants(v, a.User, app.ID)) == nil
 }
 
 // Approve makes a grant and returns its authorization code. It returns ErrInvalidClient if the app does not
@@ -41,7 +42,7 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 		if err != nil {
 			return err
 		}
-		before := tx.View().Grants(a.User, app.ID)
+		before := identity.ListGrants(tx.View(), a.User, app.ID)
 		if err := a.permitted(tx.View(), app, before); err != nil {
 			return err
 		}
@@ -56,9 +57,9 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 			return err
 		}
 		expires := tx.Now().Add(c.config.Code)
-		return tx.PutGrant(
-			state.Grant{ID: id, User: a.User, App: app.ID, Scopes: ordered(a.Scopes), RedirectURI: a.RedirectURI,
-				Family: fam.hash(), Code: state.Code{Hash: state.HashSecret(code), Challenge: a.Challenge, Expires: expires},
+		return identity.PutGrant(tx,
+			identity.Grant{ID: id, User: a.User, App: app.ID, Scopes: ordered(a.Scopes), RedirectURI: a.RedirectURI,
+				Family: fam.hash(), Code: identity.Code{Hash: state.HashSecret(code), Challenge: a.Challenge, Expires: expires},
 				Consented: a.Consented, AuthTime: a.AuthTime, Created: tx.Now(), Expires: expires},
 		)
 	})
@@ -69,8 +70,8 @@ func (c *Client) Approve(ctx context.Context, a Approval) (code string, err erro
 }
 
 // check compares the approval with the current app and user.
-func (a *Approval) check(v state.View) (state.App, error) {
-	app, ok := v.AppByClientID(a.ClientID)
+func (a *Approval) check(v state.View) (identity.App, error) {
+	app, ok := identity.FindAppByClientID(v, a.ClientID)
 	if !ok || !app.Disabled.IsZero() {
 		return app, ErrInvalidClient
 	}
@@ -80,18 +81,18 @@ func (a *Approval) check(v state.View) (state.App, error) {
 	if len(a.Scopes) == 0 || !covers(Scopes(), a.Scopes) {
 		return app, ErrInvalidScope
 	}
-	if u, ok := v.User(a.User); !ok || !u.Active() {
+	if u, ok := identity.FindUser(v, a.User); !ok || !u.Active() {
 		return app, ErrNotFound
 	}
 	return app, nil
 }
 
 // permitted returns an error unless the user consented now or before.
-func (a *Approval) permitted(v state.View, app state.App, before []state.Grant) error {
+func (a *Approval) permitted(v state.View, app identity.App, before []identity.Grant) error {
 	if a.Consented {
 		return nil
 	}
-	consent, _ := v.Consent(a.User, app.ID)
+	consent, _ := identity.FindConsent(v, a.User, app.ID)
 	if !consent.Covers(a.RedirectURI, a.Scopes, v.Now()) {
 		return ErrConsentRequired
 	}
@@ -108,13 +109,13 @@ func (a *Approval) permitted(v state.View, app state.App, before []state.Grant) 
 }
 
 // remember stores a new consent for later requests and marks the request as used.
-func (a *Approval) remember(tx *state.Tx, app state.App, lifetime time.Duration) error {
+func (a *Approval) remember(tx *state.Tx, app identity.App, lifetime time.Duration) error {
 	if !a.Consented && a.Request.ID == "" {
 		return nil
 	}
-	consent, ok := tx.View().Consent(a.User, app.ID)
+	consent, ok := identity.FindConsent(tx.View(), a.User, app.ID)
 	if !ok {
-		consent = state.Consent{User: a.User, App: app.ID}
+		consent = identity.Consent{User: a.User, App: app.ID}
 	}
 	if a.Request.ID != "" {
 		var err error
@@ -123,14 +124,14 @@ func (a *Approval) remember(tx *state.Tx, app state.App, lifetime time.Duration)
 		}
 	}
 	if a.Consented {
-		given := state.Given{RedirectURI: a.RedirectURI, Scopes: ordered(a.Scopes), Expires: tx.Now().Add(lifetime)}
+		given := identity.Given{RedirectURI: a.RedirectURI, Scopes: ordered(a.Scopes), Expires: tx.Now().Add(lifetime)}
 		consent = consent.With(given, tx.Now())
 	}
-	return tx.PutConsent(consent)
+	return identity.PutConsent(tx, consent)
 }
 
 // dropOldest ends the oldest of too many grants.
-func dropOldest(tx *state.Tx, before []state.Grant) error {
+func dropOldest(tx *state.Tx, before []identity.Grant) error {
 	for len(before) >= maxGrants {
 		if err := revoke(tx, before[0], "superseded"); err != nil {
 			return err
@@ -141,7 +142,7 @@ func dropOldest(tx *state.Tx, before []state.Grant) error {
 }
 
 // revoke ends a grant and its access tokens.
-func revoke(tx *state.Tx, g state.Grant, reason string) error {
+func revoke(tx *state.Tx, g identity.Grant, reason string) error {
 	g.Revoke(tx.Now(), reason)
-	return tx.PutGrant(g)
+	return identity.PutGrant(tx, g)
 }

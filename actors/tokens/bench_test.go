@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
@@ -97,11 +98,11 @@ func approveForManyUsers(b *testing.B, s *bench, i int) string {
 
 func (b *bench) numberedUser(t testing.TB, n int) int64 {
 	name := fmt.Sprint("user", n)
-	u, err := state.Do(ctx, b.state, func(tx *state.Tx) (state.User, error) {
-		if u, ok := tx.View().UserByName(name); ok {
+	u, err := state.Do(ctx, b.state, func(tx *state.Tx) (identity.User, error) {
+		if u, ok := identity.FindUserByName(tx.View(), name); ok {
 			return u, nil
 		}
-		return tx.AddUser(state.User{Username: name, Status: state.UserActive})
+		return identity.AddUser(tx, identity.User{Username: name, Status: identity.UserActive})
 	})
 	if err != nil {
 		t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"stagedoor/actors/kit"
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/statetest"
 	"stagedoor/state/statetest/ondisk"
 )
@@ -54,8 +55,8 @@ func writeUntilKilled(dir string, say statetest.Say) error {
 // live is one writer: a user with an app, and one grant after the other. Every
 // second one is revoked.
 func live(c *tokens.Client, s *state.State, who string, say statetest.Say) error {
-	u, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
-		return tx.AddUser(state.User{Username: who, Status: state.UserActive})
+	u, err := state.Do(ctx, s, func(tx *state.Tx) (identity.User, error) {
+		return identity.AddUser(tx, identity.User{Username: who, Status: identity.UserActive})
 	})
 	if err != nil {
 		return err

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // maxDevelopers is the number of working developer tokens that a user may have, and keptDevelopers the number
 // of all.
 const maxDevelopers, keptDevelopers = 50, 100
 
-func developerOf(d state.DeveloperToken) DeveloperToken {
+func developerOf(d identity.DeveloperToken) DeveloperToken {
 	return DeveloperToken{ID: d.ID, User: d.User, Name: d.Name, Created: d.Created, Revoked: d.Revoked}
 }
 
@@ -28,11 +29,11 @@ func (c *Client) CreateDeveloperToken(
 		return "", DeveloperToken{}, err
 	}
 	t, err = decide(ctx, c, nil, func(tx *state.Tx) (DeveloperToken, error) {
-		u, ok := tx.View().User(user)
+		u, ok := identity.FindUser(tx.View(), user)
 		switch {
 		case !ok || !u.Active():
 			return DeveloperToken{}, ErrNotFound
-		case !tx.View().MayCreateKeys(&u):
+		case !identity.MayCreateKeys(tx.View(), &u):
 			return DeveloperToken{}, ErrKeysForbidden
 		}
 		if err := roomForDeveloper(tx, user); err != nil {
@@ -42,8 +43,8 @@ func (c *Client) CreateDeveloperToken(
 		if err != nil {
 			return DeveloperToken{}, err
 		}
-		d := state.DeveloperToken{ID: id, Hash: state.HashSecret(token), User: user, Name: name, Created: tx.Now()}
-		return developerOf(d), tx.PutDeveloper(d)
+		d := identity.DeveloperToken{ID: id, Hash: state.HashSecret(token), User: user, Name: name, Created: tx.Now()}
+		return developerOf(d), identity.PutDeveloperToken(tx, d)
 	})
 	if err != nil {
 		return "", DeveloperToken{}, err
@@ -53,7 +54,7 @@ func (c *Client) CreateDeveloperToken(
 
 // roomForDeveloper removes the oldest revoked token if there are too many.
 func roomForDeveloper(tx *state.Tx, user int64) error {
-	all := tx.View().Developers(user)
+	all := identity.ListDeveloperTokens(tx.View(), user)
 	live, oldest := 0, ""
 	for _, d := range all {
 		switch {
@@ -67,7 +68,7 @@ func roomForDeveloper(tx *state.Tx, user int64) error {
 		return &TooMany{"developer tokens", maxDevelopers, "revoke one first"}
 	}
 	if len(all) >= keptDevelopers {
-		tx.RemoveDeveloper(oldest)
+		identity.RemoveDeveloperToken(tx, oldest)
 	}
 	return nil
 }
@@ -75,7 +76,7 @@ func roomForDeveloper(tx *state.Tx, user int64) error {
 // RevokeDeveloperToken ends a user's developer token. A second call changes nothing.
 func (c *Client) RevokeDeveloperToken(ctx context.Context, user int64, id string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		d, ok := tx.View().Developer(id)
+		d, ok := identity.FindDeveloperToken(tx.View(), id)
 		if !ok || d.User != user {
 			return ErrNotFound
 		}
@@ -83,13 +84,13 @@ func (c *Client) RevokeDeveloperToken(ctx context.Context, user int64, id string
 			return nil
 		}
 		d.Revoked = tx.Now()
-		return tx.PutDeveloper(d)
+		return identity.PutDeveloperToken(tx, d)
 	})
 }
 
 // DeveloperTokens returns a user's developer tokens including revoked ones, oldest first.
 func (c *Client) DeveloperTokens(user int64) []DeveloperToken {
-	return each(c.state.View().Developers(user), developerOf)
+	return each(identity.ListDeveloperTokens(c.state.View(), user), developerOf)
 }
 
 // Developer returns the user of a developer token, or ErrNoDeveloper, or ErrKeysForbidden if the user may not use it.
@@ -99,15 +100,15 @@ func (c *Client) Developer(token string) (User, error) {
 		return User{}, ErrNoDeveloper
 	}
 	v := c.state.View()
-	d, ok := v.DeveloperByHash(hash)
+	d, ok := identity.FindDeveloperTokenByHash(v, hash)
 	if !ok || !d.Revoked.IsZero() {
 		return User{}, ErrNoDeveloper
 	}
-	u, ok := v.User(d.User)
+	u, ok := identity.FindUser(v, d.User)
 	if !ok || !u.Active() {
 		return User{}, ErrNoDeveloper
 	}
-	if !v.MayCreateKeys(&u) {
+	if !identity.MayCreateKeys(v, &u) {
 		return User{}, ErrKeysForbidden
 	}
 	return userOf(u), nil

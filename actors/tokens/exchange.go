@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Exchange redeems a code once. It returns ErrInvalidClient, ErrInvalidGrant or *Limited.
@@ -17,7 +18,7 @@ import (
 // authentication, after a wrong redirect URI (a mistake of its own client), and after a request that lacks a
 // parameter, which does not reach this function.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
-	client := e.Client.identity()
+	client := e.Client.hashed()
 	random, err := draw(c.random, 2*entropy)
 	if err != nil {
 		return Tokens{}, err
@@ -29,7 +30,7 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 		if err != nil {
 			return Tokens{}, err
 		}
-		g, ok := tx.View().GrantByFamily(familyHash)
+		g, ok := identity.FindGrantByFamily(tx.View(), familyHash)
 		if !well || !ok || !g.Code.Hash.Equal(codeHash) {
 			return Tokens{}, ErrInvalidGrant
 		}
@@ -42,7 +43,7 @@ func (c *Client) Exchange(ctx context.Context, e Exchange) (Tokens, error) {
 }
 
 // redeem returns an error if the app may not have the tokens of the grant.
-func (e *Exchange) redeem(tx *state.Tx, g *state.Grant, app state.App) error {
+func (e *Exchange) redeem(tx *state.Tx, g *identity.Grant, app identity.App) error {
 	now := tx.Now()
 	if !g.Revoked.IsZero() {
 		return ErrInvalidGrant
@@ -59,14 +60,14 @@ func (e *Exchange) redeem(tx *state.Tx, g *state.Grant, app state.App) error {
 	if g.RedirectURI != e.RedirectURI {
 		return ErrInvalidGrant
 	}
-	if u, ok := tx.View().User(g.User); !ok || !u.Active() {
+	if u, ok := identity.FindUser(tx.View(), g.User); !ok || !u.Active() {
 		return ErrInvalidGrant
 	}
 	return nil
 }
 
 // refuseAndRevoke returns ErrInvalidGrant and ends the grant although the command refuses.
-func refuseAndRevoke(tx *state.Tx, g state.Grant, reason string) error {
+func refuseAndRevoke(tx *state.Tx, g identity.Grant, reason string) error {
 	if err := revoke(tx, g, reason); err != nil {
 		return err
 	}
@@ -94,13 +95,13 @@ func (f *fresh) accessToken() string  { return kindAccess.format(f.access) }
 func (f *fresh) refreshToken() string { return kindRefresh.formatWith(f.family, f.refresh) }
 
 // issue makes the next pair of tokens of a grant. It changes one record and adds one.
-func (c *Client) issue(tx *state.Tx, g state.Grant, scopes []string, f fresh) (Tokens, error) {
+func (c *Client) issue(tx *state.Tx, g identity.Grant, scopes []string, f fresh) (Tokens, error) {
 	now := tx.Now()
 	t := Tokens{Access: f.accessToken(), Refresh: f.refreshToken(), ExpiresIn: c.config.Access, Scopes: scopes}
 	g.Refresh.Generation++
 	g.Refresh.Hash, g.Refresh.Issued = state.HashSecret(t.Refresh), now
 	g.Expires = now.Add(max(c.config.Refresh, c.config.Access))
-	if err := tx.PutGrant(g); err != nil {
+	if err := identity.PutGrant(tx, g); err != nil {
 		return Tokens{}, err
 	}
 	return t, putAccess(tx, g.ID, t, c.random)
@@ -111,7 +112,7 @@ func putAccess(tx *state.Tx, grant string, t Tokens, random io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return tx.PutAccess(state.AccessToken{ID: id, Hash: state.HashSecret(t.Access), Grant: grant, Scopes: t.Scopes,
+	return identity.PutAccessToken(tx, identity.AccessToken{ID: id, Hash: state.HashSecret(t.Access), Grant: grant, Scopes: t.Scopes,
 		Created: tx.Now(), Expires: tx.Now().Add(t.ExpiresIn)})
 }
 

@@ -1,5 +1,6 @@
 package tokens
 
+import "stagedoor/state/identity"
 import "context"
 
 // Forge makes a well-formed token of another token's family that was never issued.
@@ -18,7 +19,7 @@ func Mint(prefix string) string { return kind(prefix).format(make([]byte, entrop
 // OpenSessions makes n sessions without asking for a password.
 func (c *Client) OpenSessions(ctx context.Context, user int64, n int) error {
 	for range n {
-		u, _ := c.state.View().User(user)
+		u, _ := identity.FindUser(c.state.View(), user)
 		if _, _, err := c.openSession(ctx, u); err != nil {
 			return err
 		}

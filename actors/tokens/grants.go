@@ -5,6 +5,7 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Lookup returns the user and the scopes of a live access token, or ErrInvalidToken. Every resource request
@@ -19,25 +20,25 @@ func (c *Client) Lookup(access string) (Access, error) {
 	if !ok {
 		return Access{}, ErrInvalidToken
 	}
-	if app, ok := v.App(g.App); !ok || !app.Disabled.IsZero() {
+	if app, ok := identity.FindApp(v, g.App); !ok || !app.Disabled.IsZero() {
 		return Access{}, ErrInvalidToken
 	}
 	return Access{User: userOf(u), App: g.App, Grant: g.ID, Scopes: t.Scopes, Expires: t.Expires}, nil
 }
 
-func liveAccess(v state.View, hash state.Hash) (state.AccessToken, state.Grant, state.User, bool) {
-	t, g, ok := v.AccessByHash(hash)
+func liveAccess(v state.View, hash state.Hash) (identity.AccessToken, identity.Grant, identity.User, bool) {
+	t, g, ok := identity.FindAccessToken(v, hash)
 	if !ok || !g.Live(v.Now()) {
-		return t, g, state.User{}, false
+		return t, g, identity.User{}, false
 	}
-	u, ok := v.User(g.User)
+	u, ok := identity.FindUser(v, g.User)
 	return t, g, u, ok && u.Active()
 }
 
 // Introspect describes a client's own token (RFC 7662). The tokens of other clients are reported as not active.
 // It returns ErrInvalidClient or *Limited.
 func (c *Client) Introspect(ctx context.Context, client ClientCredentials, token string) (Introspection, error) {
-	app, err := kit.Ask(ctx, c.system, c.pid, &authenticating{client: client.identity()})
+	app, err := kit.Ask(ctx, c.system, c.pid, &authenticating{client: client.hashed()})
 	if err != nil {
 		return Introspection{}, ownError(ctx, err)
 	}
@@ -51,7 +52,7 @@ func (c *Client) Introspect(ctx context.Context, client ClientCredentials, token
 	return Introspection{}, nil
 }
 
-func introspectAccess(v state.View, app state.App, hash state.Hash) Introspection {
+func introspectAccess(v state.View, app identity.App, hash state.Hash) Introspection {
 	t, g, u, ok := liveAccess(v, hash)
 	if !ok || g.App != app.ID {
 		return Introspection{}
@@ -66,12 +67,12 @@ func introspectAccess(v state.View, app state.App, hash state.Hash) Introspectio
 	}
 }
 
-func introspectRefresh(v state.View, app state.App, family, hash state.Hash) Introspection {
-	g, ok := v.GrantByFamily(family)
+func introspectRefresh(v state.View, app identity.App, family, hash state.Hash) Introspection {
+	g, ok := identity.FindGrantByFamily(v, family)
 	if !ok || g.App != app.ID || !g.Live(v.Now()) || !g.Refresh.Hash.Equal(hash) {
 		return Introspection{}
 	}
-	u, ok := v.User(g.User)
+	u, ok := identity.FindUser(v, g.User)
 	if !ok || !u.Active() {
 		return Introspection{}
 	}
@@ -89,7 +90,7 @@ func introspectRefresh(v state.View, app state.App, family, hash state.Hash) Int
 // Revoke ends a token of the client (RFC 7009). A refresh token, current or older, ends its whole grant. An access
 // token ends alone. A token that is unknown or belongs to another client is no error.
 func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token string) error {
-	who := client.identity()
+	who := client.hashed()
 	access, isAccess := kindAccess.hashOf(token)
 	fam, isRefresh := kindRefresh.parseFamily(token)
 	return do(ctx, c, who, func(tx *state.Tx) error {
@@ -99,11 +100,11 @@ func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token str
 		}
 		switch {
 		case isAccess:
-			if t, g, ok := tx.View().AccessByHash(access); ok && g.App == app.ID {
-				tx.RemoveAccess(t.ID)
+			if t, g, ok := identity.FindAccessToken(tx.View(), access); ok && g.App == app.ID {
+				identity.RemoveAccessToken(tx, t.ID)
 			}
 		case isRefresh:
-			if g, ok := tx.View().GrantByFamily(fam.hash()); ok && g.App == app.ID && g.Revoked.IsZero() {
+			if g, ok := identity.FindGrantByFamily(tx.View(), fam.hash()); ok && g.App == app.ID && g.Revoked.IsZero() {
 				return revoke(tx, g, "revoked_by_client")
 			}
 		}
@@ -115,8 +116,8 @@ func (c *Client) Revoke(ctx context.Context, client ClientCredentials, token str
 func (c *Client) Grants(user int64) []Grant {
 	v := c.state.View()
 	var list []Grant
-	for _, g := range v.Grants(user, 0) {
-		if app, ok := v.App(g.App); ok && g.Live(v.Now()) && !g.Code.Used.IsZero() {
+	for _, g := range identity.ListGrants(v, user, 0) {
+		if app, ok := identity.FindApp(v, g.App); ok && g.Live(v.Now()) && !g.Code.Used.IsZero() {
 			list = append(list, Grant{ID: g.ID, User: g.User, App: appOf(app), Scopes: g.Scopes,
 				Created: g.Created, Used: g.Refresh.Issued, Expires: g.Expires, Consented: g.Consented})
 		}
@@ -130,11 +131,11 @@ const revokedByUser = "revoked_by_user"
 // nothing.
 func (c *Client) RevokeGrant(ctx context.Context, user int64, grant string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		g, ok := tx.View().Grant(grant)
+		g, ok := identity.FindGrant(tx.View(), grant)
 		if !ok || g.User != user {
 			return ErrNotFound
 		}
-		tx.RemoveConsent(user, g.App)
+		identity.RemoveConsent(tx, user, g.App)
 		if !g.Revoked.IsZero() {
 			return nil
 		}
@@ -145,11 +146,11 @@ func (c *Client) RevokeGrant(ctx context.Context, user int64, grant string) erro
 // RevokeUserApp ends all grants that a user gave an app, their tokens, and the consent for further ones.
 func (c *Client) RevokeUserApp(ctx context.Context, user, app int64) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		if _, ok := tx.View().App(app); !ok {
+		if _, ok := identity.FindApp(tx.View(), app); !ok {
 			return ErrNotFound
 		}
-		tx.RemoveConsent(user, app)
-		for _, g := range tx.View().Grants(user, app) {
+		identity.RemoveConsent(tx, user, app)
+		for _, g := range identity.ListGrants(tx.View(), user, app) {
 			if err := revoke(tx, g, revokedByUser); err != nil {
 				return err
 			}

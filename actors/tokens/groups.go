@@ -7,13 +7,14 @@ import (
 
 	shapes "stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // maxGroups is the number of groups that there may be.
 const maxGroups = 1000
 
 // CeilingChange is an update of a ceiling. A nil field stays unchanged. A field may point at nil, which means
-// everything and all as in state.Ceiling.
+// everything and all as in identity.Ceiling.
 type CeilingChange struct {
 	Scopes     *[]string
 	Models     *[]string
@@ -42,7 +43,7 @@ func (c *CeilingChange) check() error {
 	return c.Budget.check()
 }
 
-func (c *CeilingChange) apply(to *state.Ceiling) error {
+func (c *CeilingChange) apply(to *identity.Ceiling) error {
 	set(&to.Scopes, c.Scopes)
 	set(&to.Models, c.Models)
 	if c.CreateKeys != nil {
@@ -83,7 +84,7 @@ func (g *GroupChange) check() error {
 	return g.Ceiling.check()
 }
 
-func (g *GroupChange) apply(to *state.Group) error {
+func (g *GroupChange) apply(to *identity.Group) error {
 	set(&to.Name, g.Name)
 	return g.Ceiling.apply(&to.Ceiling)
 }
@@ -96,87 +97,87 @@ func checkGroupName(name string) error {
 }
 
 // CreateGroup makes a group without members. It returns ErrExists if the name is taken, and *TooMany.
-func (c *Client) CreateGroup(ctx context.Context, name string, ceiling CeilingChange) (state.Group, error) {
+func (c *Client) CreateGroup(ctx context.Context, name string, ceiling CeilingChange) (identity.Group, error) {
 	change := GroupChange{Name: &name, Ceiling: ceiling}
 	if err := change.check(); err != nil {
-		return state.Group{}, err
+		return identity.Group{}, err
 	}
-	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
-		if len(tx.View().Groups()) >= maxGroups {
-			return state.Group{}, &TooMany{"groups", maxGroups, "delete one first"}
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
+		if len(identity.ListGroups(tx.View())) >= maxGroups {
+			return identity.Group{}, &TooMany{"groups", maxGroups, "delete one first"}
 		}
-		var g state.Group
+		var g identity.Group
 		if err := change.apply(&g); err != nil {
-			return state.Group{}, err
+			return identity.Group{}, err
 		}
-		return tx.AddGroup(g)
+		return identity.AddGroup(tx, g)
 	})
 }
 
 // UpdateGroup changes a group, with effect on all requests of its members at once. It returns ErrNotFound, and
 // ErrExists if the name is taken.
-func (c *Client) UpdateGroup(ctx context.Context, id int64, change GroupChange) (state.Group, error) {
+func (c *Client) UpdateGroup(ctx context.Context, id int64, change GroupChange) (identity.Group, error) {
 	if err := change.check(); err != nil {
-		return state.Group{}, err
+		return identity.Group{}, err
 	}
-	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
-		g, ok := tx.View().Group(id)
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
+		g, ok := identity.FindGroup(tx.View(), id)
 		if !ok {
-			return state.Group{}, ErrNotFound
+			return identity.Group{}, ErrNotFound
 		}
 		if err := change.apply(&g); err != nil {
-			return state.Group{}, err
+			return identity.Group{}, err
 		}
-		return g, tx.PutGroup(g)
+		return g, identity.PutGroup(tx, g)
 	})
 }
 
 // DeleteGroup removes a group without members and returns its last record. It returns ErrNotFound or ErrHasMembers.
-func (c *Client) DeleteGroup(ctx context.Context, id int64) (state.Group, error) {
-	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
-		g, ok := tx.View().Group(id)
+func (c *Client) DeleteGroup(ctx context.Context, id int64) (identity.Group, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
+		g, ok := identity.FindGroup(tx.View(), id)
 		switch {
 		case !ok:
-			return state.Group{}, ErrNotFound
-		case len(tx.View().Members(id)) > 0:
-			return state.Group{}, ErrHasMembers
+			return identity.Group{}, ErrNotFound
+		case len(identity.ListMembers(tx.View(), id)) > 0:
+			return identity.Group{}, ErrHasMembers
 		}
-		return g, tx.RemoveGroup(id)
+		return g, identity.RemoveGroup(tx, id)
 	})
 }
 
 // AddMember adds a user to a group; a user who is in it already stays. It returns ErrNotFound if the group does not
 // exist, and *FieldError if the user does not exist or is in another group.
-func (c *Client) AddMember(ctx context.Context, group int64, username string) (state.Group, error) {
-	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
-		g, ok := tx.View().Group(group)
+func (c *Client) AddMember(ctx context.Context, group int64, username string) (identity.Group, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
+		g, ok := identity.FindGroup(tx.View(), group)
 		if !ok {
-			return state.Group{}, ErrNotFound
+			return identity.Group{}, ErrNotFound
 		}
-		u, ok := tx.View().UserByName(username)
+		u, ok := identity.FindUserByName(tx.View(), username)
 		switch {
 		case !ok:
-			return state.Group{}, &FieldError{"user", "must be the name of a user"}
+			return identity.Group{}, &FieldError{"user", "must be the name of a user"}
 		case u.Group != 0 && u.Group != group:
-			other, _ := tx.View().Group(u.Group)
+			other, _ := identity.FindGroup(tx.View(), u.Group)
 			rule := "is in the group " + other.Name + " already: remove the user there first"
-			return state.Group{}, &FieldError{"user", rule}
+			return identity.Group{}, &FieldError{"user", rule}
 		}
 		u.Group = group
-		return g, tx.PutUser(u)
+		return g, identity.PutUser(tx, u)
 	})
 }
 
 // RemoveMember removes a user from a group. It returns ErrNotFound if the group does not exist or the user is not
 // in it.
-func (c *Client) RemoveMember(ctx context.Context, group int64, username string) (state.Group, error) {
-	return decide(ctx, c, nil, func(tx *state.Tx) (state.Group, error) {
-		g, ok := tx.View().Group(group)
-		u, known := tx.View().UserByName(username)
+func (c *Client) RemoveMember(ctx context.Context, group int64, username string) (identity.Group, error) {
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Group, error) {
+		g, ok := identity.FindGroup(tx.View(), group)
+		u, known := identity.FindUserByName(tx.View(), username)
 		if !ok || !known || u.Group != group {
-			return state.Group{}, ErrNotFound
+			return identity.Group{}, ErrNotFound
 		}
 		u.Group = 0
-		return g, tx.PutUser(u)
+		return g, identity.PutUser(tx, u)
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 // TestAUserCreatesNoKeyBeyondTheCeilings: the user's own and the group's. An operator may create any, because the
@@ -121,15 +121,15 @@ func TestAUserIsInOneGroupAtMost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	member := func(do func() (state.Group, error)) error { _, err := do(); return err }
-	add := func(g state.Group) error {
-		return member(func() (state.Group, error) { return b.AddMember(ctx, g.ID, b.user.Username) })
+	member := func(do func() (identity.Group, error)) error { _, err := do(); return err }
+	add := func(g identity.Group) error {
+		return member(func() (identity.Group, error) { return b.AddMember(ctx, g.ID, b.user.Username) })
 	}
-	remove := func(g state.Group) error {
-		return member(func() (state.Group, error) { return b.RemoveMember(ctx, g.ID, b.user.Username) })
+	remove := func(g identity.Group) error {
+		return member(func() (identity.Group, error) { return b.RemoveMember(ctx, g.ID, b.user.Username) })
 	}
-	drop := func(g state.Group) error {
-		return member(func() (state.Group, error) { return b.DeleteGroup(ctx, g.ID) })
+	drop := func(g identity.Group) error {
+		return member(func() (identity.Group, error) { return b.DeleteGroup(ctx, g.ID) })
 	}
 	for i, step := range []struct{ got, want error }{
 		{add(one), nil}, {add(one), nil}, {add(two), tokens.ErrInvalid}, {remove(two), tokens.ErrNotFound}, {drop(one), tokens.ErrHasMembers},

@@ -10,6 +10,7 @@ import (
 	shapes "stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 const (
@@ -26,7 +27,7 @@ type NewKey struct {
 	Name   string   // 1 to 100 characters
 	Scopes []string // nil means all
 	Models []string // globs of model names; nil means all
-	Limits state.Limits
+	Limits identity.Limits
 	Budget int64         // micro-dollars; 0 means no budget
 	Window budget.Window // of the budget
 	// AllowIPs are the networks from which the key may be used; nil means all.
@@ -63,48 +64,48 @@ func (n *NewKey) check() error {
 
 // CreateKey makes a key of a user, whose account pays for it, and returns the secret, which cannot be read later.
 // It returns ErrNotFound if the user does not exist or is disabled, *TooMany and ErrKeysForbidden.
-func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k state.Key, err error) {
+func (c *Client) CreateKey(ctx context.Context, n NewKey) (secret string, k identity.Key, err error) {
 	if err := n.check(); err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
 	now := c.state.View().Now()
 	if !n.Expires.IsZero() && !n.Expires.After(now) {
-		return "", state.Key{}, &FieldError{"expires", "must be in the future"}
+		return "", identity.Key{}, &FieldError{"expires", "must be in the future"}
 	}
-	if secret, k, err = state.NewKey(now, c.random); err != nil {
-		return "", state.Key{}, err
+	if secret, k, err = identity.NewKey(now, c.random); err != nil {
+		return "", identity.Key{}, err
 	}
 	k.Name, k.Scopes, k.Models, k.Limits, k.Budget, k.Expires = n.Name, n.Scopes, n.Models, n.Limits, n.Budget, n.Expires
 	k.Window, k.AllowIPs = n.Window, n.AllowIPs
-	k, err = decide(ctx, c, nil, func(tx *state.Tx) (state.Key, error) {
-		u, ok := tx.View().User(n.User)
+	k, err = decide(ctx, c, nil, func(tx *state.Tx) (identity.Key, error) {
+		u, ok := identity.FindUser(tx.View(), n.User)
 		if !ok || !u.Active() {
-			return state.Key{}, ErrNotFound
+			return identity.Key{}, ErrNotFound
 		}
 		if err := n.allowed(tx.View(), &u); err != nil {
-			return state.Key{}, err
+			return identity.Key{}, err
 		}
 		if err := c.roomForKey(tx, u.Username); err != nil {
-			return state.Key{}, err
+			return identity.Key{}, err
 		}
 		k.User = u.Username
-		return k, tx.AddKey(k)
+		return k, identity.AddKey(tx, k)
 	})
 	if err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
 	return secret, k, nil
 }
 
 // allowed returns an error if the ceilings of the user or the user's group forbid the key.
-func (n *NewKey) allowed(v state.View, u *state.User) error {
+func (n *NewKey) allowed(v state.View, u *identity.User) error {
 	if n.Operator {
 		return nil
 	}
-	if !v.MayCreateKeys(u) {
+	if !identity.MayCreateKeys(v, u) {
 		return ErrKeysForbidden
 	}
-	if left := v.ScopesOf(u, shapes.Scopes()); !covers(left, n.Scopes) {
+	if left := identity.ScopesOf(v, u, shapes.Scopes()); !covers(left, n.Scopes) {
 		return &FieldError{"scopes", "must be some of what you may do: " + strings.Join(left, ", ")}
 	}
 	return nil
@@ -112,7 +113,7 @@ func (n *NewKey) allowed(v state.View, u *state.User) error {
 
 // roomForKey removes the oldest revoked key if there are too many.
 func (c *Client) roomForKey(tx *state.Tx, username string) error {
-	all := tx.View().Keys(username)
+	all := identity.ListKeysOf(tx.View(), username)
 	live, oldest := 0, ""
 	for _, k := range all {
 		switch {
@@ -126,39 +127,39 @@ func (c *Client) roomForKey(tx *state.Tx, username string) error {
 		return &TooMany{"keys", maxKeys, "revoke one first"}
 	}
 	if len(all) >= keptKeys {
-		return tx.RemoveKey(oldest)
+		return identity.RemoveKey(tx, oldest)
 	}
 	return nil
 }
 
 // UserKeys returns the keys of a user including revoked ones, oldest first.
-func (c *Client) UserKeys(user int64) []state.Key {
+func (c *Client) UserKeys(user int64) []identity.Key {
 	v := c.state.View()
-	u, ok := v.User(user)
+	u, ok := identity.FindUser(v, user)
 	if !ok {
 		return nil
 	}
-	return v.Keys(u.Username)
+	return identity.ListKeysOf(v, u.Username)
 }
 
 // EnableKey enables or disables a key for its user. It returns ErrNotFound if the user has no such key or it was
 // revoked, and ErrOperatorOnly if the operator disabled it.
 func (c *Client) EnableKey(ctx context.Context, user int64, id string, enabled bool) error {
-	return c.changeKey(ctx, user, id, func(k *state.Key, _ time.Time) error {
+	return c.changeKey(ctx, user, id, func(k *identity.Key, _ time.Time) error {
 		if !k.Revoked.IsZero() {
 			return ErrNotFound
 		}
 		if enabled && !k.Enabled && !k.OwnerMayEnable() {
 			return ErrOperatorOnly
 		}
-		k.SetEnabled(enabled, state.PartyOwner)
+		k.SetEnabled(enabled, identity.PartyOwner)
 		return nil
 	})
 }
 
 // RevokeKey ends a user's key for good. A second call changes nothing.
 func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
-	return c.changeKey(ctx, user, id, func(k *state.Key, now time.Time) error {
+	return c.changeKey(ctx, user, id, func(k *identity.Key, now time.Time) error {
 		if k.Revoked.IsZero() {
 			k.Revoked = now
 		}
@@ -166,19 +167,19 @@ func (c *Client) RevokeKey(ctx context.Context, user int64, id string) error {
 	})
 }
 
-func (c *Client) changeKey(ctx context.Context, user int64, id string, change func(*state.Key, time.Time) error) error {
+func (c *Client) changeKey(ctx context.Context, user int64, id string, change func(*identity.Key, time.Time) error) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		u, ok := tx.View().User(user)
+		u, ok := identity.FindUser(tx.View(), user)
 		if !ok {
 			return ErrNotFound
 		}
-		k, err := tx.Key(id)
+		k, err := identity.KeyForChange(tx, id)
 		if err != nil || k.User != u.Username {
 			return ErrNotFound
 		}
 		if err := change(&k, tx.Now()); err != nil {
 			return err
 		}
-		return tx.PutKey(k)
+		return identity.PutKey(tx, k)
 	})
 }

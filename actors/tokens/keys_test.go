@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 func TestKeysAreTheirUsersOwn(t *testing.T) {
@@ -18,7 +19,7 @@ func TestKeysAreTheirUsersOwn(t *testing.T) {
 	secret, k, err := b.CreateKey(
 		ctx,
 		tokens.NewKey{User: grace.ID, Name: "laptop", Scopes: []string{"chat"}, Models: []string{"gpt-*"},
-			Limits: state.Limits{RPM: 60}, Budget: 5_000_000, Expires: start.Add(time.Hour)},
+			Limits: identity.Limits{RPM: 60}, Budget: 5_000_000, Expires: start.Add(time.Hour)},
 	)
 	if err != nil || k.User != "Grace" || !k.Enabled || k.Hash != state.HashSecret(secret) {
 		t.Fatalf("got %+v, %v", k, err)
@@ -58,7 +59,7 @@ func TestKeyRules(t *testing.T) {
 		"name":    {Name: " "},
 		"scopes":  {Name: "a", Scopes: []string{"everything"}},
 		"models":  {Name: "a", Models: []string{strings.Repeat("m", 201)}},
-		"limits":  {Name: "a", Limits: state.Limits{TPM: -1}},
+		"limits":  {Name: "a", Limits: identity.Limits{TPM: -1}},
 		"budget":  {Name: "a", Budget: -1},
 		"window":  {Name: "a", Budget: 1, Window: "year"},
 		"expires": {Name: "a", Expires: start},
@@ -93,7 +94,7 @@ func TestAUsersKeysAreBounded(t *testing.T) {
 	}
 	for n := range 450 {
 		all := b.UserKeys(b.user.ID)
-		live := slices.IndexFunc(all, func(k state.Key) bool { return k.Revoked.IsZero() })
+		live := slices.IndexFunc(all, func(k identity.Key) bool { return k.Revoked.IsZero() })
 		if err := b.RevokeKey(ctx, b.user.ID, all[live].ID); err != nil {
 			t.Fatal(err)
 		}
@@ -123,15 +124,15 @@ func TestUpdateKeyChangesOnlyTheFieldsItNames(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		change tokens.KeyChange
-		limits state.Limits
+		limits identity.Limits
 		budget budget.Budget
 	}{
-		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}}, state.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
-		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
-		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: month}},
-		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: day}},
-		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
-		{"nothing", tokens.KeyChange{}, state.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
+		{"rpm", tokens.KeyChange{Limits: tokens.LimitsChange{RPM: &five}}, identity.Limits{RPM: 5, TPM: 1000, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
+		{"no tpm", tokens.KeyChange{Limits: tokens.LimitsChange{TPM: &zero}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 7_000_000, Window: month}},
+		{"amount", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &five}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: month}},
+		{"window", tokens.KeyChange{Budget: tokens.BudgetChange{Window: &day}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{Amount: 5, Window: day}},
+		{"no budget", tokens.KeyChange{Budget: tokens.BudgetChange{Amount: &zero}}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
+		{"nothing", tokens.KeyChange{}, identity.Limits{RPM: 5, Concurrency: 4}, budget.Budget{}},
 	} {
 		got, err := b.UpdateKey(ctx, k.ID, step.change)
 		if err != nil || got.Limits != step.limits || got.Limit() != step.budget || got.Name != k.Name || !got.Enabled {

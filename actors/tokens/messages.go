@@ -7,18 +7,19 @@ import (
 
 	"stagedoor/actors/kit"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
-// identity is ClientCredentials with the secret hashed.
-type identity struct {
+// hashedCredentials is ClientCredentials with the secret hashed.
+type hashedCredentials struct {
 	id     string
 	secret state.Hash
 	guess  bool // the client sent a secret
 	from   netip.Addr
 }
 
-func (c ClientCredentials) identity() *identity {
-	return &identity{id: c.ID, secret: state.HashSecret(c.Secret), guess: c.Secret != "", from: c.From}
+func (c ClientCredentials) hashed() *hashedCredentials {
+	return &hashedCredentials{id: c.ID, secret: state.HashSecret(c.Secret), guess: c.Secret != "", from: c.From}
 }
 
 type (
@@ -26,15 +27,15 @@ type (
 	deciding struct {
 		kit.Reply[struct{}]
 		ctx    context.Context
-		client *identity // the client that must be authenticated first, or nil
+		client *hashedCredentials // the client that must be authenticated first, or nil
 		run    func(*state.Tx) error
 		// refusal is the reply of a command that refuses and still changes something.
 		refusal error
 	}
 	// authenticating asks for the app of a client whose secret is right.
 	authenticating struct {
-		kit.Reply[state.App]
-		client *identity
+		kit.Reply[identity.App]
+		client *hashedCredentials
 	}
 	// admitting asks whether a login may be tried. The caller then sends a settling message.
 	admitting struct {
@@ -87,7 +88,7 @@ type keptRefusal struct{ refusal error }
 func (k *keptRefusal) Error() string { return k.refusal.Error() }
 
 // decide sends a command through the actor and returns its result once that is durable.
-func decide[T any](ctx context.Context, c *Client, client *identity, cmd func(*state.Tx) (T, error)) (T, error) {
+func decide[T any](ctx context.Context, c *Client, client *hashedCredentials, cmd func(*state.Tx) (T, error)) (T, error) {
 	var result T
 	m := &deciding{ctx: ctx, client: client}
 	m.run = func(tx *state.Tx) (err error) {
@@ -114,7 +115,7 @@ func askAdmission(ctx context.Context, c *Client, subjects []subject) error {
 }
 
 // do is like decide for commands without a result.
-func do(ctx context.Context, c *Client, client *identity, cmd func(*state.Tx) error) error {
+func do(ctx context.Context, c *Client, client *hashedCredentials, cmd func(*state.Tx) error) error {
 	_, err := decide(ctx, c, client, func(tx *state.Tx) (struct{}, error) { return struct{}{}, cmd(tx) })
 	return err
 }

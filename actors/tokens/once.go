@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // maxUsed is the number of marks that a record keeps. A record belongs to one user and one app, so that a full one
@@ -21,15 +22,15 @@ type Once struct {
 // use adds a mark to marks, or returns ErrUsed if it is there already. If there are too many marks, a mark without
 // an id replaces the one that expires first. It stands for everything that expires no later and makes all of that
 // unusable.
-func (o Once) use(marks []state.Used, now time.Time) ([]state.Used, error) {
-	live := slices.DeleteFunc(slices.Clone(marks), func(u state.Used) bool { return !now.Before(u.Expires) })
-	used := func(u state.Used) bool { return u.ID == o.ID || u.ID == "" && !o.Expires.After(u.Expires) }
+func (o Once) use(marks []identity.Used, now time.Time) ([]identity.Used, error) {
+	live := slices.DeleteFunc(slices.Clone(marks), func(u identity.Used) bool { return !now.Before(u.Expires) })
+	used := func(u identity.Used) bool { return u.ID == o.ID || u.ID == "" && !o.Expires.After(u.Expires) }
 	if !now.Before(o.Expires) || slices.ContainsFunc(live, used) {
 		return marks, ErrUsed
 	}
-	live = append(live, state.Used{ID: o.ID, Expires: o.Expires})
+	live = append(live, identity.Used{ID: o.ID, Expires: o.Expires})
 	if len(live) > maxUsed {
-		slices.SortFunc(live, func(a, b state.Used) int { return a.Expires.Compare(b.Expires) })
+		slices.SortFunc(live, func(a, b identity.Used) int { return a.Expires.Compare(b.Expires) })
 		live = slices.Delete(live, 0, len(live)-maxUsed)
 		live[0].ID = ""
 	}
@@ -40,11 +41,11 @@ func (o Once) use(marks []state.Used, now time.Time) ([]state.Used, error) {
 // ErrNotFound if the grant was revoked or its user disabled, and ErrUsed.
 func (c *Client) UseTopUpLink(ctx context.Context, grant string, link Once) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		g, ok := tx.View().Grant(grant)
+		g, ok := identity.FindGrant(tx.View(), grant)
 		if !ok || !g.Live(tx.Now()) {
 			return User{}, ErrNotFound
 		}
-		u, ok := tx.View().User(g.User)
+		u, ok := identity.FindUser(tx.View(), g.User)
 		if !ok || !u.Active() {
 			return User{}, ErrNotFound
 		}
@@ -52,6 +53,6 @@ func (c *Client) UseTopUpLink(ctx context.Context, grant string, link Once) (Use
 		if g.TopUps, err = link.use(g.TopUps, tx.Now()); err != nil {
 			return User{}, err
 		}
-		return userOf(u), tx.PutGrant(g)
+		return userOf(u), identity.PutGrant(tx, g)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
+	"stagedoor/state/identity"
 )
 
 func TestAnAuthorizationRequestGetsOneCodeAlsoAfterARestart(t *testing.T) {
@@ -53,7 +54,7 @@ func TestMarksOfOneUserAndAppAreBoundedAndBlockNoOther(t *testing.T) {
 			t.Errorf("request %d again: %q, %v", i, code, err)
 		}
 	}
-	if c, _ := b.state.View().Consent(b.user.ID, b.app.ID); len(c.Used) != 100 {
+	if c, _ := identity.FindConsent(b.state.View(), b.user.ID, b.app.ID); len(c.Used) != 100 {
 		t.Errorf("%d marks are kept", len(c.Used))
 	}
 	a.User = b.signUp(t, "grace").ID

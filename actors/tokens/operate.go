@@ -8,6 +8,7 @@ import (
 
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 // UserChange is an update of a user. A nil field stays unchanged.
@@ -42,12 +43,12 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 			return User{}, err
 		}
 	}
-	return c.changeUser(ctx, id, func(u *state.User) error {
+	return c.changeUser(ctx, id, func(u *identity.User) error {
 		if change.Email != nil {
 			u.Email = *change.Email
 		}
 		if change.Status != nil {
-			u.Status = state.UserStatus(*change.Status)
+			u.Status = identity.UserStatus(*change.Status)
 		}
 		if change.Admin != nil {
 			u.Admin = *change.Admin
@@ -63,7 +64,7 @@ func (c *Client) UpdateUser(ctx context.Context, id int64, change UserChange) (U
 }
 
 // KeyChange has the settings of IssueKey and UpdateKey. A nil field stays unchanged, or is the default of NewKey. A
-// field may point at nil or zero, which means all and none as in state.Key.
+// field may point at nil or zero, which means all and none as in identity.Key.
 type KeyChange struct {
 	Name     *string
 	Scopes   *[]string
@@ -90,7 +91,7 @@ func (l *LimitsChange) check() error {
 	return nil
 }
 
-func (l *LimitsChange) apply(to *state.Limits) {
+func (l *LimitsChange) apply(to *identity.Limits) {
 	set(&to.RPM, l.RPM)
 	set(&to.TPM, l.TPM)
 	set(&to.Concurrency, l.Concurrency)
@@ -142,7 +143,7 @@ func (k *KeyChange) check(now time.Time) error {
 	return cmp.Or(ceiling.check(), k.Limits.check())
 }
 
-func (k *KeyChange) apply(to *state.Key) error {
+func (k *KeyChange) apply(to *identity.Key) error {
 	set(&to.Name, k.Name)
 	set(&to.Scopes, k.Scopes)
 	set(&to.Models, k.Models)
@@ -150,7 +151,7 @@ func (k *KeyChange) apply(to *state.Key) error {
 	set(&to.AllowIPs, k.AllowIPs)
 	set(&to.Expires, k.Expires)
 	if k.Enabled != nil {
-		to.SetEnabled(*k.Enabled, state.PartyOperator)
+		to.SetEnabled(*k.Enabled, identity.PartyOperator)
 	}
 	budget, err := k.Budget.apply(to.Limit())
 	to.Budget, to.Window = budget.Amount, budget.Window
@@ -169,50 +170,50 @@ func (c *Client) IssueKey(
 	ctx context.Context,
 	username string,
 	want KeyChange,
-) (secret string, k state.Key, err error) {
+) (secret string, k identity.Key, err error) {
 	now := c.state.View().Now()
 	if err := want.check(now); err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
-	if secret, k, err = state.NewKey(now, c.random); err != nil {
-		return "", state.Key{}, err
+	if secret, k, err = identity.NewKey(now, c.random); err != nil {
+		return "", identity.Key{}, err
 	}
 	if err := want.apply(&k); err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
-	k, err = decide(ctx, c, nil, func(tx *state.Tx) (state.Key, error) {
+	k, err = decide(ctx, c, nil, func(tx *state.Tx) (identity.Key, error) {
 		if username != "" {
-			u, ok := tx.View().UserByName(username)
+			u, ok := identity.FindUserByName(tx.View(), username)
 			if !ok {
-				return state.Key{}, ErrNotFound
+				return identity.Key{}, ErrNotFound
 			}
 			k.User = u.Username
 		}
-		return k, tx.AddKey(k)
+		return k, identity.AddKey(tx, k)
 	})
 	if err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
 	return secret, k, nil
 }
 
 // UpdateKey changes a key for an operator, with effect on all requests at once. It returns ErrNotFound if the key
 // does not exist, and ErrInvalid if it was revoked for good.
-func (c *Client) UpdateKey(ctx context.Context, id string, change KeyChange) (state.Key, error) {
+func (c *Client) UpdateKey(ctx context.Context, id string, change KeyChange) (identity.Key, error) {
 	if err := change.check(c.state.View().Now()); err != nil {
-		return state.Key{}, err
+		return identity.Key{}, err
 	}
-	return decide(ctx, c, nil, func(tx *state.Tx) (state.Key, error) {
-		k, err := tx.Key(id)
+	return decide(ctx, c, nil, func(tx *state.Tx) (identity.Key, error) {
+		k, err := identity.KeyForChange(tx, id)
 		if err != nil {
-			return state.Key{}, ErrNotFound
+			return identity.Key{}, ErrNotFound
 		}
 		if !k.Revoked.IsZero() {
-			return state.Key{}, &FieldError{"id", "is of a key that was revoked"}
+			return identity.Key{}, &FieldError{"id", "is of a key that was revoked"}
 		}
 		if err := change.apply(&k); err != nil {
-			return state.Key{}, err
+			return identity.Key{}, err
 		}
-		return k, tx.PutKey(k)
+		return k, identity.PutKey(tx, k)
 	})
 }

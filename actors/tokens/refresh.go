@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Refresh rotates a refresh token. It returns the errors of Exchange and ErrInvalidScope. Scopes below those of the
@@ -12,7 +13,7 @@ import (
 // One token of a grant is valid at a time. If an older one is used again, it was copied, and it is unknown by whom,
 // so the grant ends (RFC 9700 4.14.2). Config.RefreshGrace makes an exception for the token before the current one.
 func (c *Client) Refresh(ctx context.Context, r Refresh) (Tokens, error) {
-	client := r.Client.identity()
+	client := r.Client.hashed()
 	random, err := draw(c.random, 2*entropy)
 	if err != nil {
 		return Tokens{}, err
@@ -24,11 +25,11 @@ func (c *Client) Refresh(ctx context.Context, r Refresh) (Tokens, error) {
 		if err != nil {
 			return Tokens{}, err
 		}
-		g, ok := tx.View().GrantByFamily(familyHash)
+		g, ok := identity.FindGrantByFamily(tx.View(), familyHash)
 		if !well || !ok || g.App != app.ID || !g.Live(tx.Now()) || g.Refresh.Generation == 0 {
 			return Tokens{}, ErrInvalidGrant
 		}
-		if u, ok := tx.View().User(g.User); !ok || !u.Active() {
+		if u, ok := identity.FindUser(tx.View(), g.User); !ok || !u.Active() {
 			return Tokens{}, ErrInvalidGrant
 		}
 		f := fresh{family: fam, access: random[:entropy], refresh: random[entropy:]}
@@ -39,7 +40,7 @@ func (c *Client) Refresh(ctx context.Context, r Refresh) (Tokens, error) {
 	})
 }
 
-func (c *Client) rotate(tx *state.Tx, g state.Grant, r *Refresh, f fresh) (Tokens, error) {
+func (c *Client) rotate(tx *state.Tx, g identity.Grant, r *Refresh, f fresh) (Tokens, error) {
 	scopes := g.Scopes
 	if r.Scopes != nil {
 		scopes = ordered(r.Scopes)
@@ -48,7 +49,7 @@ func (c *Client) rotate(tx *state.Tx, g state.Grant, r *Refresh, f fresh) (Token
 		return Tokens{}, ErrInvalidScope
 	}
 	old := g.Refresh
-	g.Refresh = state.Refresh{Generation: old.Generation}
+	g.Refresh = identity.Refresh{Generation: old.Generation}
 	if c.config.RefreshGrace > 0 {
 		g.Refresh.Previous, g.Refresh.PreviousUntil = old.Hash, tx.Now().Add(c.config.RefreshGrace)
 		g.Refresh.Successor = sealSuccessor(r.Token, f)
@@ -59,7 +60,7 @@ func (c *Client) rotate(tx *state.Tx, g state.Grant, r *Refresh, f fresh) (Token
 // reused decides about an older token of the family. Within the grace, and before its successor was used, it gets
 // the same tokens once more. Otherwise the grant ends. After the successor was used, Previous no longer has its
 // tokens.
-func (c *Client) reused(tx *state.Tx, g state.Grant, token string, hash state.Hash, fam family) (Tokens, error) {
+func (c *Client) reused(tx *state.Tx, g identity.Grant, token string, hash state.Hash, fam family) (Tokens, error) {
 	if !g.Refresh.Previous.Equal(hash) || !tx.Now().Before(g.Refresh.PreviousUntil) {
 		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")
 	}
@@ -68,7 +69,7 @@ func (c *Client) reused(tx *state.Tx, g state.Grant, token string, hash state.Ha
 		return Tokens{}, refuseAndRevoke(tx, g, "refresh_reused")
 	}
 	t := Tokens{Access: f.accessToken(), Refresh: f.refreshToken()}
-	a, _, ok := tx.View().AccessByHash(state.HashSecret(t.Access))
+	a, _, ok := identity.FindAccessToken(tx.View(), state.HashSecret(t.Access))
 	if !ok {
 		return Tokens{}, ErrInvalidGrant // revoked meanwhile
 	}

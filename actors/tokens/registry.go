@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // registry is the actor. Only Receive uses its fields. A restart loses the limiter's counts, which are its only
@@ -46,7 +47,7 @@ func (r *registry) decide(m *deciding) {
 
 // authenticate also counts failures. The failure of an unknown client counts only for its address, and a request
 // without a secret is not a guess.
-func (r *registry) authenticate(client *identity) (state.App, error) {
+func (r *registry) authenticate(client *hashedCredentials) (identity.App, error) {
 	app, err := authenticate(r.state.View(), client)
 	if err == nil || !client.guess {
 		return app, err
@@ -72,8 +73,8 @@ func (r *registry) admit(m *admitting) {
 
 // authenticate finds the app and compares its secret, in the same time for every result. With ErrInvalidClient it
 // returns the app of the client id, if there is one.
-func authenticate(v state.View, client *identity) (state.App, error) {
-	app, ok := v.AppByClientID(client.id)
+func authenticate(v state.View, client *hashedCredentials) (identity.App, error) {
+	app, ok := identity.FindAppByClientID(v, client.id)
 	if good := app.Authenticates(client.secret, v.Now()); !good || !ok || !client.guess || !app.Disabled.IsZero() {
 		return app, ErrInvalidClient
 	}

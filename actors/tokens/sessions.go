@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 	seenEvery = time.Hour
 )
 
-func sessionOf(s state.Session, u state.User) Session {
+func sessionOf(s identity.Session, u identity.User) Session {
 	return Session{ID: s.ID, User: userOf(u), Created: s.Created, Expires: s.Expires, Seen: s.Seen}
 }
 
@@ -35,10 +36,10 @@ func (c *Client) Login(ctx context.Context, l Login) (cookie string, s Session, 
 }
 
 // admitLogin checks a login if the limiter admits it, and reports the outcome to the limiter.
-func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
+func (c *Client) admitLogin(ctx context.Context, l Login) (identity.User, error) {
 	subjects := loginSubjects(l)
 	if err := askAdmission(ctx, c, subjects); err != nil {
-		return state.User{}, err
+		return identity.User{}, err
 	}
 	ended := undecided
 	defer func() { c.system.Send(c.pid, &settling{subjects, ended}) }()
@@ -53,8 +54,8 @@ func (c *Client) admitLogin(ctx context.Context, l Login) (state.User, error) {
 }
 
 // checkLogin checks the password. It takes the same time for a wrong password and an unknown user.
-func (c *Client) checkLogin(ctx context.Context, l Login) (state.User, error) {
-	u, _ := c.state.View().UserByName(l.Username)
+func (c *Client) checkLogin(ctx context.Context, l Login) (identity.User, error) {
+	u, _ := identity.FindUserByName(c.state.View(), l.Username)
 	ok, err := c.hasher.Verify(ctx, hashOwner(l), u.Password, l.Password)
 	switch {
 	case err != nil:
@@ -68,13 +69,13 @@ func (c *Client) checkLogin(ctx context.Context, l Login) (state.User, error) {
 }
 
 // openSession makes a session for a user whose password was checked. It fails if the password has changed since.
-func (c *Client) openSession(ctx context.Context, checked state.User) (string, Session, error) {
+func (c *Client) openSession(ctx context.Context, checked identity.User) (string, Session, error) {
 	cookie, err := kindSession.mint(c.random)
 	if err != nil {
 		return "", Session{}, err
 	}
 	s, err := decide(ctx, c, nil, func(tx *state.Tx) (Session, error) {
-		u, ok := tx.View().User(checked.ID)
+		u, ok := identity.FindUser(tx.View(), checked.ID)
 		if !ok || u.Password != checked.Password || !u.Active() {
 			return Session{}, ErrLogin
 		}
@@ -88,7 +89,7 @@ func (c *Client) openSession(ctx context.Context, checked state.User) (string, S
 
 func addSession(
 	tx *state.Tx,
-	u state.User,
+	u identity.User,
 	hash state.Hash,
 	lifetime time.Duration,
 	random io.Reader,
@@ -97,14 +98,14 @@ func addSession(
 	if err != nil {
 		return Session{}, err
 	}
-	if old := tx.View().Sessions(u.ID); len(old) >= maxSessions {
+	if old := identity.ListSessions(tx.View(), u.ID); len(old) >= maxSessions {
 		for _, s := range old[:len(old)-maxSessions+1] {
-			tx.RemoveSession(s.ID)
+			identity.RemoveSession(tx, s.ID)
 		}
 	}
-	s := state.Session{ID: id, Hash: hash, User: u.ID, Epoch: u.Epoch,
+	s := identity.Session{ID: id, Hash: hash, User: u.ID, Epoch: u.Epoch,
 		Created: tx.Now(), Seen: tx.Now(), Expires: tx.Now().Add(lifetime)}
-	return sessionOf(s, u), tx.PutSession(s)
+	return sessionOf(s, u), identity.PutSession(tx, s)
 }
 
 // Session returns the session of a cookie, or ErrNoSession. Once an hour it stores that the session was seen, and
@@ -128,7 +129,7 @@ func (c *Client) Session(ctx context.Context, cookie string) (Session, error) {
 			return Session{}, ErrNoSession
 		}
 		s.Seen = tx.Now()
-		return sessionOf(s, u), tx.PutSession(s)
+		return sessionOf(s, u), identity.PutSession(tx, s)
 	})
 	switch {
 	case errors.Is(err, ErrNoSession):
@@ -139,24 +140,24 @@ func (c *Client) Session(ctx context.Context, cookie string) (Session, error) {
 	return touched, nil
 }
 
-func liveSession(v state.View, hash state.Hash) (state.Session, state.User, bool) {
-	s, ok := v.SessionByHash(hash)
+func liveSession(v state.View, hash state.Hash) (identity.Session, identity.User, bool) {
+	s, ok := identity.FindSession(v, hash)
 	if !ok {
-		return s, state.User{}, false
+		return s, identity.User{}, false
 	}
-	u, ok := v.User(s.User)
+	u, ok := identity.FindUser(v, s.User)
 	return s, u, ok && s.Live(&u, v.Now())
 }
 
 // Sessions returns a user's live sessions, oldest first.
 func (c *Client) Sessions(user int64) []Session {
 	v := c.state.View()
-	u, ok := v.User(user)
+	u, ok := identity.FindUser(v, user)
 	if !ok {
 		return nil
 	}
-	live := slices.DeleteFunc(v.Sessions(user), func(s state.Session) bool { return !s.Live(&u, v.Now()) })
-	return each(live, func(s state.Session) Session { return sessionOf(s, u) })
+	live := slices.DeleteFunc(identity.ListSessions(v, user), func(s identity.Session) bool { return !s.Live(&u, v.Now()) })
+	return each(live, func(s identity.Session) Session { return sessionOf(s, u) })
 }
 
 // Logout ends the session of a cookie. An unknown cookie is no error.
@@ -165,12 +166,12 @@ func (c *Client) Logout(ctx context.Context, cookie string) error {
 	if !ok {
 		return nil
 	}
-	if _, ok := c.state.View().SessionByHash(hash); !ok {
+	if _, ok := identity.FindSession(c.state.View(), hash); !ok {
 		return nil
 	}
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		if s, ok := tx.View().SessionByHash(hash); ok {
-			tx.RemoveSession(s.ID)
+		if s, ok := identity.FindSession(tx.View(), hash); ok {
+			identity.RemoveSession(tx, s.ID)
 		}
 		return nil
 	})
@@ -179,9 +180,9 @@ func (c *Client) Logout(ctx context.Context, cookie string) error {
 // EndSession ends one session of a user, or returns ErrNotFound if the user has no such session.
 func (c *Client) EndSession(ctx context.Context, user int64, id string) error {
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		for _, s := range tx.View().Sessions(user) {
+		for _, s := range identity.ListSessions(tx.View(), user) {
 			if s.ID == id {
-				tx.RemoveSession(id)
+				identity.RemoveSession(tx, id)
 				return nil
 			}
 		}
@@ -191,6 +192,6 @@ func (c *Client) EndSession(ctx context.Context, user int64, id string) error {
 
 // EndSessions ends all of a user's sessions.
 func (c *Client) EndSessions(ctx context.Context, user int64) error {
-	_, err := c.changeUser(ctx, user, func(u *state.User) error { u.Epoch++; return nil })
+	_, err := c.changeUser(ctx, user, func(u *identity.User) error { u.Epoch++; return nil })
 	return err
 }

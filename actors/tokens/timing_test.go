@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 )
@@ -25,9 +26,9 @@ func TestAuthenticationTakesTheSameTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := state.Do(t.Context(), s, func(tx *state.Tx) (state.App, error) {
-		return tx.AddApp(
-			state.App{
+	app, err := state.Do(t.Context(), s, func(tx *state.Tx) (identity.App, error) {
+		return identity.AddApp(tx,
+			identity.App{
 				ClientID:    "ci_known",
 				Secret:      state.HashSecret(secret),
 				RedirectURI: "https://app.example.com/cb",
@@ -55,7 +56,7 @@ func TestAuthenticationTakesTheSameTime(t *testing.T) {
 		for range calls {
 			for i, g := range guesses { // in turn, so that all see the same disturbances
 				begun := time.Now()
-				_, err := authenticate(s.View(), g.client.identity())
+				_, err := authenticate(s.View(), g.client.hashed())
 				times[i] = append(times[i], time.Since(begun))
 				if (err == nil) != g.good || (err != nil && !errors.Is(err, ErrInvalidClient)) {
 					t.Fatalf("%s: got %v", g.name, err)

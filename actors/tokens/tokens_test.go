@@ -15,6 +15,7 @@ import (
 	"stagedoor/actors/kit/kittest"
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/statetest"
@@ -57,8 +58,8 @@ func newBenchOn(t testing.TB, store journal.Store, config tokens.Config) *bench 
 	b := &bench{clock: newClock(), store: store, sys: kittest.Start(t)}
 	b.open(t, config)
 	// Passwords cost 20 ms: only the tests of passwords make users with one.
-	_, err := state.Do(ctx, b.state, func(tx *state.Tx) (state.User, error) {
-		return tx.AddUser(state.User{Username: "Ada", Email: "ada@example.com", Status: state.UserActive})
+	_, err := state.Do(ctx, b.state, func(tx *state.Tx) (identity.User, error) {
+		return identity.AddUser(tx, identity.User{Username: "Ada", Email: "ada@example.com", Status: identity.UserActive})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/share"
 )
 
-func userOf(u state.User) User {
+func userOf(u identity.User) User {
 	return User{
 		ID:       u.ID,
 		Username: u.Username,
@@ -29,7 +30,7 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return User{}, err
 		}
 	}
-	if _, taken := c.state.View().UserByName(n.Username); taken {
+	if _, taken := identity.FindUserByName(c.state.View(), n.Username); taken {
 		return User{}, ErrExists // saves the hashing; the command checks it again
 	}
 	hash, err := c.hash(ctx, hashedForOperator, n.Password)
@@ -37,8 +38,8 @@ func (c *Client) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		return User{}, err
 	}
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		u, err := tx.AddUser(
-			state.User{Username: n.Username, Email: n.Email, Password: hash, Status: state.UserActive, Admin: n.Admin},
+		u, err := identity.AddUser(tx,
+			identity.User{Username: n.Username, Email: n.Email, Password: hash, Status: identity.UserActive, Admin: n.Admin},
 		)
 		return userOf(u), err
 	})
@@ -60,7 +61,7 @@ func (c *Client) SetPassword(ctx context.Context, user int64, password string) e
 	if err != nil {
 		return err
 	}
-	_, err = c.changeUser(ctx, user, func(u *state.User) error {
+	_, err = c.changeUser(ctx, user, func(u *identity.User) error {
 		u.Password = hash
 		u.Epoch++
 		return nil
@@ -86,13 +87,13 @@ func (c *Client) ChangePassword(ctx context.Context, l Login, password string) e
 		return err
 	}
 	return do(ctx, c, nil, func(tx *state.Tx) error {
-		u, ok := tx.View().User(checked.ID)
+		u, ok := identity.FindUser(tx.View(), checked.ID)
 		if !ok || u.Password != checked.Password || !u.Active() {
 			return ErrLogin // the password changed after the check
 		}
 		u.Password = hash
 		u.Epoch++
-		return tx.PutUser(u)
+		return identity.PutUser(tx, u)
 	})
 }
 
@@ -101,12 +102,12 @@ func (c *Client) SetEmail(ctx context.Context, user int64, email string) (User, 
 	if err := checkEmail(email); err != nil {
 		return User{}, err
 	}
-	return c.changeUser(ctx, user, func(u *state.User) error { u.Email = email; return nil })
+	return c.changeUser(ctx, user, func(u *identity.User) error { u.Email = email; return nil })
 }
 
 // SetAdmin sets whether a user may administer the gateway, with effect on existing sessions at once.
 func (c *Client) SetAdmin(ctx context.Context, user int64, admin bool) (User, error) {
-	return c.changeUser(ctx, user, func(u *state.User) error { u.Admin = admin; return nil })
+	return c.changeUser(ctx, user, func(u *identity.User) error { u.Admin = admin; return nil })
 }
 
 // SetUserStatus enables or disables an account. While it is disabled, its sessions, developer tokens, grants and
@@ -115,37 +116,39 @@ func (c *Client) SetUserStatus(ctx context.Context, user int64, status int) (Use
 	if status != StatusActive && status != StatusDisabled {
 		return User{}, &FieldError{"status", "must be 1 (active) or 2 (disabled)"}
 	}
-	return c.changeUser(ctx, user, func(u *state.User) error {
+	return c.changeUser(ctx, user, func(u *identity.User) error {
 		if status == StatusDisabled {
 			u.Epoch++
 		}
-		u.Status = state.UserStatus(status)
+		u.Status = identity.UserStatus(status)
 		return nil
 	})
 }
 
-func (c *Client) changeUser(ctx context.Context, id int64, change func(*state.User) error) (User, error) {
+func (c *Client) changeUser(ctx context.Context, id int64, change func(*identity.User) error) (User, error) {
 	return decide(ctx, c, nil, func(tx *state.Tx) (User, error) {
-		u, ok := tx.View().User(id)
+		u, ok := identity.FindUser(tx.View(), id)
 		if !ok {
 			return User{}, ErrNotFound
 		}
 		if err := change(&u); err != nil {
 			return User{}, err
 		}
-		return userOf(u), tx.PutUser(u)
+		return userOf(u), identity.PutUser(tx, u)
 	})
 }
 
 // User returns an account.
-func (c *Client) User(id int64) (User, error) { return foundUser(c.state.View().User(id)) }
+func (c *Client) User(id int64) (User, error) {
+	return foundUser(identity.FindUser(c.state.View(), id))
+}
 
 // UserByName returns the account of a name without regard to case.
 func (c *Client) UserByName(username string) (User, error) {
-	return foundUser(c.state.View().UserByName(username))
+	return foundUser(identity.FindUserByName(c.state.View(), username))
 }
 
-func foundUser(u state.User, ok bool) (User, error) {
+func foundUser(u identity.User, ok bool) (User, error) {
 	if !ok {
 		return User{}, ErrNotFound
 	}
@@ -154,7 +157,7 @@ func foundUser(u state.User, ok bool) (User, error) {
 
 // Users returns at most limit accounts with ids above after, or all of them if limit is 0.
 func (c *Client) Users(after int64, limit int) []User {
-	return each(c.state.View().Users(after, limit), userOf)
+	return each(identity.ListUsers(c.state.View(), after, limit), userOf)
 }
 
 // hashedForOperator is the owner of the hashing of passwords that the operator sets.

@@ -32,6 +32,7 @@ import (
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
@@ -114,7 +115,7 @@ func (g *gateway) build(ctx context.Context, c *config.Config, address string) (
 		return err
 	}
 	g.overview = &httpflow.Overview{Flow: g.flow, Serving: g.runtime.Providers, SetPaused: g.runtime.SetPaused, Pause: g.runtime.Pause, Tree: g.runtime.Tree, Now: time.Now}
-	g.auth = auth.New(g.state, g.state.Now)
+	g.auth = auth.New(identity.AccessOf(g.state), g.state.Now)
 	g.admin = adminapi.New(adminapi.Options{Logger: g.logger, State: g.state, Registry: g.runtime.Tokens(), Ledger: g.runtime.Ledger(),
 		Guard: adminapi.NewGuard(g.state, g.state.Now), Random: rand.Reader, Overview: g.overview})
 	if err := g.configure(ctx, c); err != nil {
@@ -221,10 +222,10 @@ type memoryInForce struct {
 
 // warnOfNobodys names the keys of users that there are not: what they cost is
 // refused. The user may be made later, so it is no mistake of the file.
-func (g *gateway) warnOfNobodys(keys []state.Key) {
+func (g *gateway) warnOfNobodys(keys []identity.Key) {
 	users := g.state.View()
 	for _, k := range keys {
-		if _, ok := users.UserByName(k.User); k.User != "" && !ok {
+		if _, ok := identity.FindUserByName(users, k.User); k.User != "" && !ok {
 			g.logger.Warn("a key of the configuration names a user that there is not", "key", k.Name, "user", k.User)
 		}
 	}

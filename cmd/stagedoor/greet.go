@@ -8,19 +8,19 @@ import (
 
 	"stagedoor/cmd/stagedoor/admincli"
 	"stagedoor/cmd/stagedoor/config"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // greet makes a first key where there is none, and says how to use it.
 func (a *app) greet(ctx context.Context, g *gateway, c *config.Config, listeners []net.Listener) error {
-	if len(c.Keys) > 0 || len(g.state.Keys(state.KeyFilter{})) > 0 {
+	if len(c.Keys) > 0 || len(identity.ListKeys(g.state.View(), identity.KeyFilter{})) > 0 {
 		return nil
 	}
 	secret, key, err := admincli.NewKey("first")
 	if err != nil {
 		return err
 	}
-	if err := g.state.AddKey(ctx, key); err != nil {
+	if err := identity.CreateKey(ctx, g.state, key); err != nil {
 		return err
 	}
 	base := baseURL(c, listeners[0].Addr())

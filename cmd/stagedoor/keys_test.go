@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // created is what keys create --json prints.
@@ -70,7 +70,7 @@ func TestKeysOfAStoppedGateway(t *testing.T) {
 	var lines []struct {
 		ID, Name, User, State string
 		Scopes, Models        []string
-		Limits                state.Limits
+		Limits                identity.Limits
 		AllowIPs              []netip.Prefix `json:"allow_ips"`
 		Created, Expires      time.Time
 	}

@@ -10,7 +10,7 @@ import (
 	"stagedoor/cmd/stagedoor/config"
 	"stagedoor/cmd/stagedoor/telemetry"
 	"stagedoor/http/server"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/share"
 )
 
@@ -67,7 +67,7 @@ func (g *gateway) limitedProviders() []telemetry.LimitedProvider {
 func (g *gateway) watched(o *server.Options, c *config.Telemetry) error {
 	o.Metrics = g.telemetry.Counts()
 	if g.telemetry.Tracer != nil {
-		trust, err := state.ParseNetworks(c.Traces.Trust)
+		trust, err := identity.ParseNetworks(c.Traces.Trust)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (g *gateway) watched(o *server.Options, c *config.Telemetry) error {
 	if g.telemetry.Scrape == nil {
 		return nil
 	}
-	allow, err := state.ParseNetworks(c.Metrics.Allow)
+	allow, err := identity.ParseNetworks(c.Metrics.Allow)
 	o.Scrape = &server.Scrape{Handler: g.telemetry.Scrape, Allow: allow}
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // SocketName is the socket's file in the data directory.
@@ -69,10 +70,10 @@ func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Ha
 	People{registry}.routes(mux)
 	mux.HandleFunc("POST /backups", backup(s))
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, s.Keys(state.KeyFilter{}), nil)
+		answer(w, identity.ListKeys(s.View(), identity.KeyFilter{}), nil)
 	})
 	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
-		var k state.Key
+		var k identity.Key
 		if err := readBody(r, &k); err != nil {
 			answer(w, nil, dialogue.Invalid("body", "must be a key"))
 			return
@@ -81,10 +82,10 @@ func Handler(s *state.State, registry *tokens.Client, api *adminapi.API) http.Ha
 			answer(w, nil, err)
 			return
 		}
-		answer(w, k, s.AddKeyOfUser(r.Context(), k))
+		answer(w, k, identity.CreateKeyOfUser(r.Context(), s, k))
 	})
 	mux.HandleFunc("DELETE /keys/{id}", func(w http.ResponseWriter, r *http.Request) {
-		k, err := s.RevokeKey(r.Context(), r.PathValue("id"))
+		k, err := identity.RevokeKey(r.Context(), s, r.PathValue("id"))
 		answer(w, k, err)
 	})
 	return mux
@@ -137,17 +138,17 @@ func Dial(path string) (*Client, error) {
 func (c *Client) API() *adminapi.Client { return adminapi.Over(c.http.Transport) }
 
 // Keys lists all keys.
-func (c *Client) Keys(ctx context.Context) (keys []state.Key, err error) {
+func (c *Client) Keys(ctx context.Context) (keys []identity.Key, err error) {
 	return keys, c.do(ctx, http.MethodGet, "/keys", nil, &keys)
 }
 
 // AddKey keeps a new key, of a user that there is.
-func (c *Client) AddKey(ctx context.Context, k state.Key) error {
+func (c *Client) AddKey(ctx context.Context, k identity.Key) error {
 	return c.do(ctx, http.MethodPost, "/keys", k, nil)
 }
 
 // RevokeKey ends a key.
-func (c *Client) RevokeKey(ctx context.Context, id string) (k state.Key, err error) {
+func (c *Client) RevokeKey(ctx context.Context, id string) (k identity.Key, err error) {
 	return k, c.do(ctx, http.MethodDelete, "/keys/"+id, nil, &k)
 }
 

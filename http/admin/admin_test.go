@@ -18,6 +18,7 @@ import (
 	"stagedoor/http/admin"
 	"stagedoor/http/adminapi"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 )
@@ -31,12 +32,12 @@ func open(t *testing.T) *state.State {
 	return s
 }
 
-func newKey(t *testing.T, id string) state.Key {
-	_, prefix, hash, err := state.NewSecret(rand.Reader)
+func newKey(t *testing.T, id string) identity.Key {
+	_, prefix, hash, err := identity.NewSecret(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return state.Key{ID: id, Prefix: prefix, Hash: hash, Name: id, Scopes: []string{}, Enabled: true}
+	return identity.Key{ID: id, Prefix: prefix, Hash: hash, Name: id, Scopes: []string{}, Enabled: true}
 }
 
 // serve runs the API on a socket until the test ends.
@@ -71,7 +72,7 @@ func TestKeysAreManagedThroughTheSocket(t *testing.T) {
 	if err := c.AddKey(ctx, k); err != nil {
 		t.Fatal(err)
 	}
-	if found, ok := s.Key(k.Hash); !ok || found.ID != "key_1" || found.Scopes == nil {
+	if found, ok := identity.AccessOf(s).Key(k.Hash); !ok || found.ID != "key_1" || found.Scopes == nil {
 		t.Errorf("the store has %+v, %v", found, ok)
 	}
 	list, err := c.Keys(ctx)

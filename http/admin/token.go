@@ -6,6 +6,7 @@ import (
 
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // tokenHash is the hash of a token of administration; the zero hash: none. The
@@ -18,9 +19,9 @@ type tokenHash struct {
 // zero hash removes it.
 func SetToken(ctx context.Context, s *state.State, h state.Hash) error {
 	if h == (state.Hash{}) {
-		return s.RemoveAdminToken(ctx)
+		return identity.RemoveAdminToken(ctx, s)
 	}
-	return s.SetAdminToken(ctx, h)
+	return identity.SetAdminToken(ctx, s, h)
 }
 
 // setToken is PUT /token.

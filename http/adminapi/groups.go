@@ -9,6 +9,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -38,13 +39,13 @@ var groupRoutes = []route{
 
 const noGroup = "there is no such group"
 
-func (c *call) group(g *state.Group) Group {
+func (c *call) group(g *identity.Group) Group {
 	v := c.State.View()
 	return Group{ID: g.ID, Name: g.Name, Ceiling: ceilingOf(&g.Ceiling), Spent: spentBy(v, g.Scope()),
-		Members: len(v.Members(g.ID)), Created: g.Created}
+		Members: len(identity.ListMembers(v, g.ID)), Created: g.Created}
 }
 
-func ceilingOf(c *state.Ceiling) Ceiling {
+func ceilingOf(c *identity.Ceiling) Ceiling {
 	return Ceiling{Scopes: list(c.Scopes), Models: list(c.Models), Budget: budgetOf(c.Limit()), CreateKeys: !c.NoKeys}
 }
 
@@ -70,19 +71,19 @@ func ceilingChange(o Optional[CeilingChange]) (tokens.CeilingChange, error) {
 
 func (c *call) listGroups() (any, error) {
 	v := c.State.View()
-	all := v.Groups()
+	all := identity.ListGroups(v)
 	if name := c.query.Get("name"); name != "" {
 		all = nil
-		if g, ok := v.GroupByName(name); ok {
+		if g, ok := identity.FindGroupByName(v, name); ok {
 			all = append(all, g)
 		}
 	}
-	some, err := page(c, all, func(g *state.Group) string { return strconv.FormatInt(g.ID, 10) })
+	some, err := page(c, all, func(g *identity.Group) string { return strconv.FormatInt(g.ID, 10) })
 	return List[Group]{Data: each(some.Data, c.group), Next: some.Next}, err
 }
 
 // answerGroup makes a reply of what the registry returned.
-func (c *call) answerGroup(g state.Group, err error) (any, error) {
+func (c *call) answerGroup(g identity.Group, err error) (any, error) {
 	if errors.Is(err, tokens.ErrExists) {
 		return nil, conflict("name", "already_exists", "name: is taken")
 	}
@@ -112,7 +113,7 @@ func (c *call) getGroup() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, ok := c.State.View().Group(id)
+	g, ok := identity.FindGroup(c.State.View(), id)
 	if !ok {
 		return nil, notFound("id", noGroup)
 	}
@@ -149,11 +150,11 @@ func (c *call) listMembers() (any, error) {
 		return nil, err
 	}
 	v := c.State.View()
-	if _, ok := v.Group(id); !ok {
+	if _, ok := identity.FindGroup(v, id); !ok {
 		return nil, notFound("id", noGroup)
 	}
-	some, err := page(c, v.Members(id), func(u *state.User) string { return strconv.FormatInt(u.ID, 10) })
-	members := each(some.Data, func(u *state.User) Member { return Member{ID: u.ID, Username: u.Username} })
+	some, err := page(c, identity.ListMembers(v, id), func(u *identity.User) string { return strconv.FormatInt(u.ID, 10) })
+	members := each(some.Data, func(u *identity.User) Member { return Member{ID: u.ID, Username: u.Username} })
 	return List[Member]{Data: members, Next: some.Next}, err
 }
 

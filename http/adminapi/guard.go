@@ -10,6 +10,7 @@ import (
 	"stagedoor/http/envelope"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // failuresPerMinute is how many wrong tokens of an address are answered 401 and
@@ -27,7 +28,7 @@ type Guard struct {
 
 // NewGuard makes a Guard that knows the token that was made by command.
 func NewGuard(s *state.State, now func() time.Time) *Guard {
-	return &Guard{made: s.AdminToken, now: now, attempts: auth.NewAttempts(failuresPerMinute)}
+	return &Guard{made: func() (state.Hash, bool) { return identity.FindAdminToken(s.View()) }, now: now, attempts: auth.NewAttempts(failuresPerMinute)}
 }
 
 // SetToken replaces the token of the configuration, at once; "": there is none.

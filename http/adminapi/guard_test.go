@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 )
@@ -61,14 +62,14 @@ func TestTheTokenLetsIn(t *testing.T) {
 		g, s, get := door(t)
 		defer s.Close()
 		g.SetToken(fixedToken)
-		if err := s.SetAdminToken(t.Context(), state.HashSecret("made by command")); err != nil {
+		if err := identity.SetAdminToken(t.Context(), s, state.HashSecret("made by command")); err != nil {
 			t.Fatal(err)
 		}
-		secret, k, err := state.NewKey(time.Now(), strings.NewReader(strings.Repeat("x", 100)))
+		secret, k, err := identity.NewKey(time.Now(), strings.NewReader(strings.Repeat("x", 100)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.AddKey(t.Context(), k); err != nil {
+		if err := identity.CreateKey(t.Context(), s, k); err != nil {
 			t.Fatal(err)
 		}
 		for name, c := range map[string]struct {
@@ -98,7 +99,7 @@ func TestTheTokenLetsIn(t *testing.T) {
 		if w := get("/users", "Authorization", "Bearer "+fixedToken); w.Code != 401 {
 			t.Errorf("a token that was taken away was answered %d", w.Code)
 		}
-		if err := s.RemoveAdminToken(t.Context()); err != nil {
+		if err := identity.RemoveAdminToken(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		if w := get("/users", "Authorization", "Bearer made by command"); w.Code != 403 {

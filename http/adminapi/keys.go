@@ -7,8 +7,8 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
-	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 var keyRoutes = []route{
@@ -26,10 +26,10 @@ var keyRoutes = []route{
 
 const noKey = "there is no such key"
 
-func (c *call) key(k *state.Key) Key {
+func (c *call) key(k *identity.Key) Key {
 	v := c.State.View()
 	now := v.Now()
-	return Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled, DisabledBy: disabledBy(k),
+	return Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now), Enabled: k.Enabled, DisabledBy: disabledBy(k),
 		Scopes: list(k.Scopes), Models: list(k.Models), Limits: Limits(k.Limits), Budget: budgetOf(k.Limit()),
 		Spent:    spentBy(v, budget.Scope{Kind: budget.KeyScope, ID: k.ID}),
 		AllowIPs: each(k.AllowIPs, func(p *netip.Prefix) string { return p.String() }),
@@ -37,13 +37,13 @@ func (c *call) key(k *state.Key) Key {
 }
 
 // disabledBy is null for an enabled key.
-func disabledBy(k *state.Key) *string {
+func disabledBy(k *identity.Key) *string {
 	if k.Enabled {
 		return nil
 	}
-	by := string(state.PartyOperator)
+	by := string(identity.PartyOperator)
 	if k.OwnerMayEnable() {
-		by = string(state.PartyOwner)
+		by = string(identity.PartyOwner)
 	}
 	return &by
 }
@@ -63,8 +63,8 @@ func budgetOf(b budget.Budget) *Budget {
 }
 
 func (c *call) listKeys() (any, error) {
-	f := state.KeyFilter{User: c.query.Get("user"), Live: c.query.Get("state") == "live"}
-	some, err := page(c, c.State.Keys(f), func(k *state.Key) string { return k.ID })
+	f := identity.KeyFilter{User: c.query.Get("user"), Live: c.query.Get("state") == "live"}
+	some, err := page(c, identity.ListKeys(c.State.View(), f), func(k *identity.Key) string { return k.ID })
 	return List[Key]{Data: each(some.Data, c.key), Next: some.Next}, err
 }
 
@@ -102,7 +102,7 @@ func (k *KeyChange) change() (tokens.KeyChange, error) {
 	}
 	out.Budget = budget
 	if list := k.AllowIPs.ref(); list != nil {
-		networks, err := state.ParseNetworks(*list)
+		networks, err := identity.ParseNetworks(*list)
 		if err != nil {
 			return out, dialogue.Invalid("allow_ips", "must be addresses and networks like 192.0.2.1 and 2001:db8::/32")
 		}
@@ -126,7 +126,7 @@ func budgetChange(o Optional[BudgetChange]) (tokens.BudgetChange, error) {
 }
 
 func (c *call) getKey() (any, error) {
-	k, err := c.State.KeyByID(c.r.PathValue("id"))
+	k, err := identity.FindKey(c.State.View(), c.r.PathValue("id"))
 	if err != nil {
 		return nil, about(err, "id", noKey)
 	}
@@ -150,7 +150,7 @@ func (c *call) updateKey() (any, error) {
 }
 
 func (c *call) revokeKey() (any, error) {
-	k, err := c.State.RevokeKey(c.r.Context(), c.r.PathValue("id"))
+	k, err := identity.RevokeKey(c.r.Context(), c.State, c.r.PathValue("id"))
 	if err != nil {
 		return nil, about(err, "id", noKey)
 	}

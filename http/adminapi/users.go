@@ -9,6 +9,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 var userRoutes = []route{
@@ -30,10 +31,10 @@ const noUser = "there is no such user"
 func (c *call) user(u tokens.User) (User, error) {
 	b, err := c.balance(u.Username)
 	v := c.State.View()
-	kept, _ := v.User(u.ID)
+	kept, _ := identity.FindUser(v, u.ID)
 	out := User{ID: u.ID, Username: u.Username, Email: u.Email, Status: u.Status, Admin: u.Admin, Created: u.Created.Unix(), Balance: b,
 		Ceiling: ceilingOf(&kept.Ceiling), Spent: spentBy(v, budget.Scope{Kind: budget.UserScope, ID: u.Username})}
-	if g, ok := v.Group(kept.Group); ok {
+	if g, ok := identity.FindGroup(v, kept.Group); ok {
 		out.Group = &GroupName{ID: g.ID, Name: g.Name}
 	}
 	return out, about(err, "id", noUser)

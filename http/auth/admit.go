@@ -14,6 +14,7 @@ import (
 	"stagedoor/http/overload"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // errNoScope refuses a request to a route that has no scope.
@@ -23,9 +24,9 @@ var errNoScope = errors.New("the route has no scope")
 // The key is returned together with the error if it is valid but lacks the scope, so that the
 // log can name it. allowQuery says whether the key may be sent as ?key=. An empty scope is
 // refused, because an empty scope would be permitted to every key.
-func (a *Authenticator) Identify(r *http.Request, scope string, allowQuery bool) (state.Key, error) {
+func (a *Authenticator) Identify(r *http.Request, scope string, allowQuery bool) (identity.Key, error) {
 	if scope == "" {
-		return state.Key{}, errNoScope
+		return identity.Key{}, errNoScope
 	}
 	_, span := telemetry.Start(r.Context(), telemetry.SpanAuth)
 	defer span.End()
@@ -46,7 +47,7 @@ func (a *Authenticator) Identify(r *http.Request, scope string, allowQuery bool)
 // against its owner's share of the gateway's requests. Handlers call it before they read the
 // body. The caller releases the Pass. A request that Admit refuses does not use up any of the
 // key's rate; a request that is refused later has used one.
-func Admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *state.Key,
+func Admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key,
 	now time.Time) (*throttle.Pass, error) {
 	return admit(w, r, limits, key, keyLimits(key), now)
 }
@@ -54,7 +55,7 @@ func Admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *s
 // AdmitWatcher is Admit for a request that waits for changes: a stream of events, a WebSocket
 // or a long poll. Such a request may last for hours beside the key's other requests, so it
 // counts against the request rate and the owner's share, and not against the concurrency.
-func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *state.Key, now time.Time) error {
+func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key, now time.Time) error {
 	l := keyLimits(key)
 	l.MaxInFlight = 0
 	pass, err := admit(w, r, limits, key, l, now)
@@ -64,7 +65,7 @@ func AdmitWatcher(w http.ResponseWriter, r *http.Request, limits *throttle.Keys,
 	return err
 }
 
-func admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *state.Key, l throttle.KeyLimits,
+func admit(w http.ResponseWriter, r *http.Request, limits *throttle.Keys, key *identity.Key, l throttle.KeyLimits,
 	now time.Time) (*throttle.Pass, error) {
 	pass, refused := limits.Admit(key.ID, l, now)
 	if refused != nil {
@@ -90,7 +91,7 @@ func Charge(w http.ResponseWriter, pass *throttle.Pass, tokens int, now time.Tim
 	return nil
 }
 
-func keyLimits(key *state.Key) throttle.KeyLimits {
+func keyLimits(key *identity.Key) throttle.KeyLimits {
 	return throttle.KeyLimits{RequestsPerMinute: int(key.Limits.RPM), TokensPerMinute: int(key.Limits.TPM),
 		MaxInFlight: int(key.Limits.Concurrency)}
 }

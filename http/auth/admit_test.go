@@ -16,6 +16,7 @@ import (
 	"stagedoor/http/overload"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -35,7 +36,7 @@ func code(t *testing.T, err error) string {
 
 func TestRepliesReportTheLimitsOfTheKey(t *testing.T) {
 	limits := throttle.NewKeys(10)
-	key := state.Key{ID: "key_1", Limits: state.Limits{RPM: 1}}
+	key := identity.Key{ID: "key_1", Limits: identity.Limits{RPM: 1}}
 	for i, want := range []string{"", "rate_limit_exceeded"} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 		pass, err := auth.Admit(w, r, limits, &key, now)
@@ -55,7 +56,7 @@ func TestRepliesReportTheLimitsOfTheKey(t *testing.T) {
 
 func TestTokensAreCountedOnceTheyAreKnown(t *testing.T) {
 	limits := throttle.NewKeys(10)
-	key := state.Key{ID: "key_1", Limits: state.Limits{TPM: 100}}
+	key := identity.Key{ID: "key_1", Limits: identity.Limits{TPM: 100}}
 	for i, want := range []string{"", "rate_limit_exceeded"} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 		pass, err := auth.Admit(w, r, limits, &key, now)
@@ -75,9 +76,9 @@ func TestTokensAreCountedOnceTheyAreKnown(t *testing.T) {
 // requests of all its keys. A refused request holds nothing of either.
 func TestConcurrencyAndShareAreCheckedBeforeTheBody(t *testing.T) {
 	limits, i := throttle.NewKeys(10), overload.New(overload.Limits{Requests: 4})
-	one := state.Key{ID: "one", User: "u", Limits: state.Limits{Concurrency: 1}}
-	free := state.Key{ID: "free", User: "u"}
-	ask := func(key *state.Key) (end func(), got string) {
+	one := identity.Key{ID: "one", User: "u", Limits: identity.Limits{Concurrency: 1}}
+	free := identity.Key{ID: "free", User: "u"}
+	ask := func(key *identity.Key) (end func(), got string) {
 		body := strings.NewReader("{}")
 		counted, s, err := i.Enter(httptest.NewRequest(http.MethodPost, "/", body))
 		if err != nil {
@@ -117,7 +118,7 @@ func TestConcurrencyAndShareAreCheckedBeforeTheBody(t *testing.T) {
 // A watcher counts by the rate of its key and not by its concurrency.
 func TestWatchersCountByTheRateOnly(t *testing.T) {
 	limits := throttle.NewKeys(10)
-	key := state.Key{ID: "key_1", Limits: state.Limits{RPM: 3, Concurrency: 1}}
+	key := identity.Key{ID: "key_1", Limits: identity.Limits{RPM: 3, Concurrency: 1}}
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 	if _, err := auth.Admit(w, r, limits, &key, now); err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func TestOnlyCausesOfServerErrorsAreLogged(t *testing.T) {
 // permission.
 func TestARouteWithoutAScopeRefusesEveryKey(t *testing.T) {
 	a := auth.New(nil, func() time.Time { return now })
-	a.SetFixed([]state.Key{{ID: "key_1", Hash: state.HashSecret("sd-1"), Enabled: true}})
+	a.SetFixed([]identity.Key{{ID: "key_1", Hash: state.HashSecret("sd-1"), Enabled: true}})
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Header.Set("Authorization", "Bearer sd-1")
 	if _, err := a.Identify(r, "any", false); err != nil {

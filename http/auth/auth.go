@@ -23,15 +23,16 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // maxKey bounds the work of hashing for an unknown client.
 const maxKey = 512
 
-// Keys is the store of keys. *state.State implements it.
+// Keys is the store of keys. *identity.Access implements it.
 type Keys interface {
-	Key(hash state.Hash) (state.Key, bool)
-	KeyByID(id string) (state.Key, error)
+	Key(hash state.Hash) (identity.Key, bool)
+	KeyByID(id string) (identity.Key, error)
 	// Blocked reports whether an account belongs to a disabled user.
 	Blocked(account string) bool
 	// UserPermits checks a scope and a model against the ceilings of an account's user and group.
@@ -44,7 +45,7 @@ type Keys interface {
 
 // Authenticator looks up keys in the configuration and in the store. It is safe for concurrent use.
 type Authenticator struct {
-	fixed atomic.Pointer[map[state.Hash]state.Key]
+	fixed atomic.Pointer[map[state.Hash]identity.Key]
 	store Keys
 	now   func() time.Time
 	// failed counts the unknown keys that each address sends.
@@ -61,8 +62,8 @@ func New(store Keys, now func() time.Time) *Authenticator {
 
 // SetFixed replaces the keys of the configuration. Requests with a key that is no longer among them
 // end.
-func (a *Authenticator) SetFixed(keys []state.Key) {
-	byHash := make(map[state.Hash]state.Key, len(keys))
+func (a *Authenticator) SetFixed(keys []identity.Key) {
+	byHash := make(map[state.Hash]identity.Key, len(keys))
 	for _, k := range keys {
 		byHash[k.Hash] = k
 	}
@@ -77,56 +78,56 @@ func (a *Authenticator) LimitFailures(most int) { a.failed.most.Store(int64(most
 
 // Authenticate returns the key that r was sent with. It does not check what the key permits.
 // allowQuery says whether the key may be sent as ?key=.
-func (a *Authenticator) Authenticate(r *http.Request, allowQuery bool) (state.Key, error) {
+func (a *Authenticator) Authenticate(r *http.Request, allowQuery bool) (identity.Key, error) {
 	if key, ok := identifiedAs(r); ok {
 		return key, nil
 	}
 	secret, err := secretOf(r, allowQuery)
 	if err != nil {
-		return state.Key{}, err
+		return identity.Key{}, err
 	}
 	key, ok := a.known(secret)
 	switch {
 	case ok && a.store != nil && a.store.Blocked(key.User):
-		return state.Key{}, userDisabled()
+		return identity.Key{}, userDisabled()
 	case ok:
 		return key, nil
 	}
 	if wait := a.failed.add(Remote(r), a.now()); wait > 0 {
-		return state.Key{}, tooManyFailures(wait)
+		return identity.Key{}, tooManyFailures(wait)
 	}
-	return state.Key{}, unauthorized("invalid_api_key", "unknown API key")
+	return identity.Key{}, unauthorized("invalid_api_key", "unknown API key")
 }
 
 // ByID returns the key of a request that was identified earlier, for work that continues after the
 // request, such as background responses. It returns an error if the key cannot be used any more.
-func (a *Authenticator) ByID(id string) (state.Key, error) {
+func (a *Authenticator) ByID(id string) (identity.Key, error) {
 	key, ok := a.withID(id)
 	switch {
 	case !ok:
-		return state.Key{}, unauthorized("invalid_api_key", "the API key does not exist any more")
+		return identity.Key{}, unauthorized("invalid_api_key", "the API key does not exist any more")
 	case a.store != nil && a.store.Blocked(key.User):
-		return state.Key{}, userDisabled()
+		return identity.Key{}, userDisabled()
 	}
 	return key, nil
 }
 
-func (a *Authenticator) withID(id string) (state.Key, bool) {
+func (a *Authenticator) withID(id string) (identity.Key, bool) {
 	for _, k := range *a.fixed.Load() {
 		if k.ID == id {
 			return k, true
 		}
 	}
 	if a.store == nil {
-		return state.Key{}, false
+		return identity.Key{}, false
 	}
 	key, err := a.store.KeyByID(id)
 	return key, err == nil
 }
 
-func (a *Authenticator) known(secret string) (state.Key, bool) {
+func (a *Authenticator) known(secret string) (identity.Key, bool) {
 	if len(secret) > maxKey {
-		return state.Key{}, false
+		return identity.Key{}, false
 	}
 	hash := state.HashSecret(secret)
 	key, ok := (*a.fixed.Load())[hash]
@@ -203,7 +204,7 @@ func unauthorized(code, message string) *dialogue.Error {
 
 // Permit returns an error unless key, its user and the user's group permit the scope, the model and
 // the address of r. An empty scope or model is not checked.
-func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model string) error {
+func (a *Authenticator) Permit(key *identity.Key, r *http.Request, scope, model string) error {
 	var from netip.Addr
 	if len(key.AllowIPs) > 0 {
 		from = Remote(r)
@@ -220,14 +221,14 @@ func (a *Authenticator) Permit(key *state.Key, r *http.Request, scope, model str
 	case err == nil:
 		a.expires(key)
 		return nil
-	case errors.Is(err, state.ErrKeyRevoked), errors.Is(err, state.ErrKeyExpired), errors.Is(err, state.ErrKeyDisabled):
+	case errors.Is(err, identity.ErrKeyRevoked), errors.Is(err, identity.ErrKeyExpired), errors.Is(err, identity.ErrKeyDisabled):
 		return unusable(err)
 	}
 	e := dialogue.Refusal(http.StatusForbidden, "permission_denied", "the API key does not permit this: "+err.Error())
 	switch {
-	case errors.Is(err, state.ErrModelForbidden):
+	case errors.Is(err, identity.ErrModelForbidden):
 		e.Code, e.Param = "model_not_allowed", "model"
-	case errors.Is(err, state.ErrScopeForbidden):
+	case errors.Is(err, identity.ErrScopeForbidden):
 		e.Message += " " + scope
 	}
 	return e

@@ -13,6 +13,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 )
@@ -20,17 +21,17 @@ import (
 const secret, other = "sd-first-secret", "sd-second-secret"
 
 // keys is a store of keys by hash.
-type keys map[state.Hash]state.Key
+type keys map[state.Hash]identity.Key
 
-func (k keys) Key(hash state.Hash) (state.Key, bool) { key, ok := k[hash]; return key, ok }
+func (k keys) Key(hash state.Hash) (identity.Key, bool) { key, ok := k[hash]; return key, ok }
 
-func (k keys) KeyByID(id string) (state.Key, error) {
+func (k keys) KeyByID(id string) (identity.Key, error) {
 	for _, key := range k {
 		if key.ID == id {
 			return key, nil
 		}
 	}
-	return state.Key{}, state.ErrNotFound
+	return identity.Key{}, state.ErrNotFound
 }
 
 func (k keys) UserPermits(account, scope, model string) error { return nil }
@@ -41,13 +42,13 @@ func (k keys) KeyEra() uint64 { return 0 }
 
 func (k keys) WatchAccess() <-chan struct{} { return nil }
 
-func key(id, secret string) state.Key {
-	return state.Key{ID: id, Hash: state.HashSecret(secret), Enabled: true}
+func key(id, secret string) identity.Key {
+	return identity.Key{ID: id, Hash: state.HashSecret(secret), Enabled: true}
 }
 
 func newAuth() *auth.Authenticator {
 	store := keys{}
-	for _, k := range []state.Key{key("stored", secret), key("other", other)} {
+	for _, k := range []identity.Key{key("stored", secret), key("other", other)} {
 		store[k.Hash] = k
 	}
 	return auth.New(store, time.Now)
@@ -111,7 +112,7 @@ func TestConfiguredKeysCountAtOnceAndFirst(t *testing.T) {
 	if _, err := a.Authenticate(r, false); err == nil {
 		t.Error("a key nobody configured is known")
 	}
-	a.SetFixed([]state.Key{key("fixed", "sd-configured"), key("shadow", secret)})
+	a.SetFixed([]identity.Key{key("fixed", "sd-configured"), key("shadow", secret)})
 	if k, err := a.Authenticate(r, false); err != nil || k.ID != "fixed" {
 		t.Errorf("got %q, %v", k.ID, err)
 	}
@@ -133,23 +134,23 @@ func TestWhatAKeyMayDo(t *testing.T) {
 	a := auth.New(nil, func() time.Time { return now })
 	for _, c := range []struct {
 		name         string
-		change       func(*state.Key)
+		change       func(*identity.Key)
 		scope, model string
 		remote       string
 		status       int
 		code         string
 	}{
 		{"anything", nil, "chat", "m", "", 0, ""},
-		{"a scope it has", func(k *state.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", 0, ""},
-		{"a scope it has not", func(k *state.Key) { k.Scopes = []string{"chat"} }, "messages", "", "", 403, "permission_denied"},
-		{"no scope at all", func(k *state.Key) { k.Scopes = []string{} }, "chat", "", "", 403, "permission_denied"},
-		{"a model it has", func(k *state.Key) { k.Models = []string{"g*"} }, "", "gpt", "", 0, ""},
-		{"a model it has not", func(k *state.Key) { k.Models = []string{"g*"} }, "", "claude", "", 403, "model_not_allowed"},
-		{"no model at all", func(k *state.Key) { k.Models = []string{} }, "", "gpt", "", 403, "model_not_allowed"},
-		{"disabled", func(k *state.Key) { k.Enabled = false }, "chat", "", "", 401, "invalid_api_key"},
-		{"revoked", func(k *state.Key) { k.Revoked = now }, "chat", "", "", 401, "invalid_api_key"},
-		{"expired", func(k *state.Key) { k.Expires = now }, "chat", "", "", 401, "invalid_api_key"},
-		{"not expired", func(k *state.Key) { k.Expires = now.Add(1) }, "chat", "", "", 0, ""},
+		{"a scope it has", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", 0, ""},
+		{"a scope it has not", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "messages", "", "", 403, "permission_denied"},
+		{"no scope at all", func(k *identity.Key) { k.Scopes = []string{} }, "chat", "", "", 403, "permission_denied"},
+		{"a model it has", func(k *identity.Key) { k.Models = []string{"g*"} }, "", "gpt", "", 0, ""},
+		{"a model it has not", func(k *identity.Key) { k.Models = []string{"g*"} }, "", "claude", "", 403, "model_not_allowed"},
+		{"no model at all", func(k *identity.Key) { k.Models = []string{} }, "", "gpt", "", 403, "model_not_allowed"},
+		{"disabled", func(k *identity.Key) { k.Enabled = false }, "chat", "", "", 401, "invalid_api_key"},
+		{"revoked", func(k *identity.Key) { k.Revoked = now }, "chat", "", "", 401, "invalid_api_key"},
+		{"expired", func(k *identity.Key) { k.Expires = now }, "chat", "", "", 401, "invalid_api_key"},
+		{"not expired", func(k *identity.Key) { k.Expires = now.Add(1) }, "chat", "", "", 0, ""},
 		{"its network", allow("10.0.0.0/8"), "chat", "", "10.1.2.3:5", 0, ""},
 		{"its network, spelt as v6", allow("10.0.0.0/8"), "chat", "", "[::ffff:10.1.2.3]:5", 0, ""},
 		{"another network", allow("10.0.0.0/8"), "chat", "", "11.1.2.3:5", 403, "permission_denied"},
@@ -177,8 +178,8 @@ func TestWhatAKeyMayDo(t *testing.T) {
 	}
 }
 
-func allow(network string) func(*state.Key) {
-	return func(k *state.Key) { k.AllowIPs = []netip.Prefix{netip.MustParsePrefix(network)} }
+func allow(network string) func(*identity.Key) {
+	return func(k *identity.Key) { k.AllowIPs = []netip.Prefix{netip.MustParsePrefix(network)} }
 }
 
 // An address that sends many unknown keys gets a 429. Its requests with a known key are served, and
@@ -250,7 +251,7 @@ func TestKeysOfDisabledUsersAreRefused(t *testing.T) {
 	mine, fixed := key("mine", secret), key("fixed", other)
 	mine.User, fixed.User = "disabled", "disabled"
 	a := auth.New(keys{mine.Hash: mine}, time.Now)
-	a.SetFixed([]state.Key{fixed})
+	a.SetFixed([]identity.Key{fixed})
 	for _, sent := range []string{secret, other} {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Authorization", "Bearer "+sent)
@@ -271,16 +272,16 @@ func TestCeilingsAreChecked(t *testing.T) {
 	}
 	defer s.Close()
 	if _, err := state.Do(t.Context(), s, func(tx *state.Tx) (any, error) {
-		g, err := tx.AddGroup(state.Group{Name: "staff", Ceiling: state.Ceiling{Models: []string{"gpt-*"}}})
+		g, err := identity.AddGroup(tx, identity.Group{Name: "staff", Ceiling: identity.Ceiling{Models: []string{"gpt-*"}}})
 		if err == nil {
-			_, err = tx.AddUser(state.User{Username: "anna", Status: state.UserActive, Group: g.ID, Ceiling: state.Ceiling{Scopes: []string{"chat"}}})
+			_, err = identity.AddUser(tx, identity.User{Username: "anna", Status: identity.UserActive, Group: g.ID, Ceiling: identity.Ceiling{Scopes: []string{"chat"}}})
 		}
 		return nil, err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	a := auth.New(s, time.Now)
-	key := &state.Key{ID: "fixed", User: "anna", Enabled: true} // one of the configuration file, too
+	a := auth.New(identity.AccessOf(s), time.Now)
+	key := &identity.Key{ID: "fixed", User: "anna", Enabled: true} // one of the configuration file, too
 	r := httptest.NewRequest("POST", "/v1/chat/completions", nil)
 	for _, c := range []struct{ scope, model, code, message string }{
 		{"chat", "gpt-4o", "", ""},

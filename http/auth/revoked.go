@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"stagedoor/actors/flow"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // watch lists the requests that end when their key becomes unusable. One goroutine, EndRevoked,
@@ -71,7 +71,7 @@ func (a *Authenticator) While(still func() error, end context.CancelCauseFunc) (
 
 // Watch returns a context of r that ends when the key of r becomes unusable. Its cause is then the
 // error to send to the client. The caller calls leave when the request has ended.
-func (a *Authenticator) Watch(r *http.Request, key *state.Key) (ctx context.Context, leave func()) {
+func (a *Authenticator) Watch(r *http.Request, key *identity.Key) (ctx context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	still := func() error { return a.usable(key.ID) }
 	if _, delegated := identifiedAs(r); delegated { // the key exists for this request only
@@ -93,7 +93,7 @@ func (a *Authenticator) usable(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := key.Permits("", "", netip.Addr{}, a.now()); err != nil && !errors.Is(err, state.ErrAddressForbidden) {
+	if err := key.Permits("", "", netip.Addr{}, a.now()); err != nil && !errors.Is(err, identity.ErrAddressForbidden) {
 		return unusable(err)
 	}
 	a.expires(&key)
@@ -101,7 +101,7 @@ func (a *Authenticator) usable(id string) error {
 }
 
 // expires notes when a key in use expires, so that EndRevoked wakes up then.
-func (a *Authenticator) expires(key *state.Key) {
+func (a *Authenticator) expires(key *identity.Key) {
 	if !key.Expires.IsZero() && a.watch.era.expire(key.Expires) {
 		a.watch.look()
 	}

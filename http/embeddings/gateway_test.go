@@ -29,6 +29,7 @@ import (
 	shape "stagedoor/providers/shapes/embeddings"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -145,12 +146,12 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if err := g.runtime.Configure(ctx, cat, specs); err != nil {
 		t.Fatal(err)
 	}
-	keys := auth.New(g.state, time.Now)
-	keys.SetFixed([]state.Key{
+	keys := auth.New(identity.AccessOf(g.state), time.Now)
+	keys.SetFixed([]identity.Key{
 		{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"generate"}},
 		{ID: "m", Name: "m", Hash: state.HashSecret("sd-models"), Enabled: true, Models: []string{"sandbox"}},
-		{ID: "l", Name: "l", Hash: state.HashSecret("sd-limited"), Enabled: true, Limits: state.Limits{TPM: 20}},
+		{ID: "l", Name: "l", Hash: state.HashSecret("sd-limited"), Enabled: true, Limits: identity.Limits{TPM: 20}},
 	})
 	if err := g.runtime.Ledger().Credit(ctx, "7", 1_000_000, "test"); err != nil {
 		t.Fatal(err)

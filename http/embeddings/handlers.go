@@ -30,6 +30,7 @@ import (
 	shape "stagedoor/providers/shapes/embeddings"
 	"stagedoor/providers/vector"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -70,7 +71,7 @@ type requestContext struct {
 	r       *http.Request
 	in      shapes.Params
 
-	key     state.Key
+	key     identity.Key
 	era     uint64 // auth.Authenticator.Era before the key was looked up
 	request *vector.Request
 	plan    []catalog.Candidate
@@ -148,7 +149,7 @@ func (rc *requestContext) describe() *embeddings.Request {
 	}
 	q.Ended = func(out *actorstext.Outcome) {
 		if !held() {
-			rc.Ledger.CountUsage(money.UsageRow{Account: state.AccountOf(&rc.key), Key: rc.key.ID,
+			rc.Ledger.CountUsage(money.UsageRow{Account: identity.AccountOf(&rc.key), Key: rc.key.ID,
 				Model: rc.request.Model, Requests: 1, InputTokens: dialogue.CountOrZero(out.Usage.InputTotal)})
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"stagedoor/http/auth"
 	"stagedoor/http/live"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/state/share"
@@ -104,9 +105,9 @@ func newStage(t *testing.T) *stage {
 
 // keys puts gateway keys in force.
 func (s *stage) keys(secrets ...string) {
-	var all []state.Key
+	var all []identity.Key
 	for _, secret := range secrets {
-		k := state.Key{ID: "cfg_" + secret, Hash: state.HashSecret(secret), Name: secret, Enabled: true}
+		k := identity.Key{ID: "cfg_" + secret, Hash: state.HashSecret(secret), Name: secret, Enabled: true}
 		switch secret {
 		case key:
 			k.User = "ann"

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Streams of events and sockets of a key end within a second of it, and say why. Those
@@ -53,13 +54,13 @@ func TestKeysRequestRateCountsWatchers(t *testing.T) {
 		s := newStage(t)
 		job := s.job(me)
 		s.auth.SetFixed(
-			[]state.Key{
+			[]identity.Key{
 				{
 					ID:      "cfg_slow",
 					Hash:    state.HashSecret(key),
 					User:    "ann",
 					Enabled: true,
-					Limits:  state.Limits{RPM: 2, Concurrency: 1},
+					Limits:  identity.Limits{RPM: 2, Concurrency: 1},
 				},
 			},
 		)

@@ -10,6 +10,7 @@ import (
 	"stagedoor/http/overload"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // scope is the scope that a key needs to watch jobs.
@@ -58,16 +59,16 @@ func (hs *Handlers) SameOrigin(r *http.Request) error {
 
 // recognise finds the key or the session that r was sent with. It is called again from time to time,
 // because keys are revoked and users sign out while they watch.
-func (v *viewer) recognise() (state.Key, error) {
+func (v *viewer) recognise() (identity.Key, error) {
 	hs := v.handlers
 	if hs.options.Sessions != nil && !sendsKey(v.r) {
 		user, err := hs.options.Sessions.Member(v.r)
 		if err != nil {
-			return state.Key{}, err
+			return identity.Key{}, err
 		}
 		if user != "" {
 			v.owner = state.OwnerOf("", user)
-			return state.Key{}, nil
+			return identity.Key{}, nil
 		}
 	}
 	key, err := hs.options.Auth.Authenticate(v.r, false)

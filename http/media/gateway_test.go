@@ -31,6 +31,7 @@ import (
 	"stagedoor/providers/video"
 	"stagedoor/state"
 	"stagedoor/state/blobs"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -156,8 +157,8 @@ func (g *gateway) build(cat *catalog.Catalog, specs []catalog.Provider) {
 	if err := g.runtime.Configure(ctx, cat, specs); err != nil {
 		t.Fatal(err)
 	}
-	keys := auth.New(g.state, time.Now)
-	keys.SetFixed([]state.Key{{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
+	keys := auth.New(identity.AccessOf(g.state), time.Now)
+	keys.SetFixed([]identity.Key{{ID: "k", Name: "k", Hash: state.HashSecret("sd-test"), User: "7", Enabled: true},
 		{ID: "o", Name: "o", Hash: state.HashSecret("sd-other"), User: "8", Enabled: true},
 		{ID: "nobodys", Name: "nobodys", Hash: state.HashSecret("sd-nobodys"), Enabled: true},
 		{ID: "n", Name: "n", Hash: state.HashSecret("sd-narrow"), Enabled: true, Scopes: []string{"chat"}}})

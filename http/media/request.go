@@ -20,7 +20,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/picture"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -32,7 +32,7 @@ type requestContext struct {
 	w        http.ResponseWriter
 	r        *http.Request
 
-	key     state.Key
+	key     identity.Key
 	era     uint64 // auth.Authenticator.Era before the key was looked up
 	request *picture.Request
 	plan    []catalog.Candidate
@@ -151,7 +151,7 @@ func (rc *requestContext) count(out *images.Outcome) {
 	tokens := out.Usage.Tokens()
 	rc.handlers.Ledger.CountUsage(
 		money.UsageRow{
-			Account:  state.AccountOf(&rc.key),
+			Account:  identity.AccountOf(&rc.key),
 			Key:      rc.key.ID,
 			Model:    rc.request.Model,
 			Requests: 1,

@@ -26,6 +26,7 @@ import (
 	"stagedoor/providers/upstream"
 	"stagedoor/providers/video"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // perSecond is a price that is easy to count.
@@ -686,14 +687,14 @@ func TestLongPollIsCountedAndEndsWithItsKey(t *testing.T) {
 	wg.Go(func() { g.auth.EndRevoked(ctx, nil) })
 	defer wg.Wait()
 	defer cancel()
-	limited := state.Key{
+	limited := identity.Key{
 		ID:      "k",
 		Hash:    state.HashSecret("sd-test"),
 		User:    "7",
 		Enabled: true,
-		Limits:  state.Limits{RPM: 2},
+		Limits:  identity.Limits{RPM: 2},
 	}
-	g.auth.SetFixed([]state.Key{limited})
+	g.auth.SetFixed([]identity.Key{limited})
 	at := "/v1/videos/" + g.begun("/v1/videos", `{"prompt":"a cat"}`)
 	answered := make(chan *reply, 1)
 	go func() { answered <- g.send("GET", at+"?wait=50s", "", "") }()

@@ -29,7 +29,7 @@ type Accounts interface {
 	Balance(account string) (credits, spent, held int64)
 }
 
-// Redeemer takes redeem codes: state.ErrNotFound, state.ErrRedeemed.
+// Redeemer takes redeem codes: state.ErrNotFound, money.ErrRedeemed.
 type Redeemer interface {
 	Redeem(ctx context.Context, account, code string) (amount int64, err error)
 }

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // raw sends bytes on a new connection and returns it.
@@ -301,7 +301,7 @@ func TestAnswersThatTakeMinutesArrive(t *testing.T) {
 func TestAClientThatLeavesFreesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
-		g.key("one", func(k *state.Key) { k.Limits.Concurrency = 1 })
+		g.key("one", func(k *identity.Key) { k.Limits.Concurrency = 1 })
 		w := g.listen(t)
 		body := strings.Replace(asks[0].body, "{", `{"stream":true,`, 1)
 		body = strings.Replace(body, "hi", "[sandbox: stall=2]", 1)

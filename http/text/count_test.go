@@ -10,7 +10,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 func TestTokensAreEstimatedIfNoProviderCountsThem(t *testing.T) {
@@ -31,8 +31,8 @@ func TestTokensAreEstimatedIfNoProviderCountsThem(t *testing.T) {
 
 func TestCountsKeepTheRulesOfRequests(t *testing.T) {
 	g := openWithout(t, "*")
-	g.key("none", func(k *state.Key) { k.Scopes = []string{} })
-	g.key("one", func(k *state.Key) { k.Limits.RPM = 1 })
+	g.key("none", func(k *identity.Key) { k.Scopes = []string{} })
+	g.key("one", func(k *identity.Key) { k.Limits.RPM = 1 })
 	const path, good = "/v1/messages/count_tokens", `{"model":"alpha","messages":[{"role":"user","content":"hi"}]}`
 	want(t, g.do("POST", path, good, "Authorization", ""), 401, "missing_api_key")
 	want(t, g.do("POST", path, good, g.as("none")...), 403, "permission_denied")

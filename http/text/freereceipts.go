@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -24,7 +25,7 @@ const freeFor = 24 * time.Hour
 
 // unheld returns receipts of ended requests that may have held no money, oldest first (decisions,
 // Ledger: every request).
-func (hs *Handlers) unheld(key *state.Key, request string) []money.Receipt {
+func (hs *Handlers) unheld(key *identity.Key, request string) []money.Receipt {
 	now := hs.Env.Now()
 	var all []money.Receipt
 	for _, req := range slices.Backward(hs.Flow.Ended(request)) {
@@ -41,7 +42,7 @@ func (hs *Handlers) unheld(key *state.Key, request string) []money.Receipt {
 
 // shares reports whether a key may see requests of another key: both are the same, or belong to one
 // user.
-func (hs *Handlers) shares(key *state.Key, other string) bool {
+func (hs *Handlers) shares(key *identity.Key, other string) bool {
 	if key.ID == other {
 		return true
 	}
@@ -96,7 +97,7 @@ func endReason(v *flow.View) string {
 
 // videoReceipts returns the receipts of video jobs, by the id of the job or of the request that created
 // it.
-func (hs *Handlers) videoReceipts(ctx context.Context, key *state.Key, request string) ([]money.Receipt, error) {
+func (hs *Handlers) videoReceipts(ctx context.Context, key *identity.Key, request string) ([]money.Receipt, error) {
 	var all []money.Receipt
 	for _, job := range hs.Store.View().RequestedVideos(request, state.OwnerOf(key.ID, key.User)) {
 		if job.Account == "" {

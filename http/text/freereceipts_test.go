@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"stagedoor/providers/catalog"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -100,7 +100,7 @@ func freeModels(g *gateway) {
 
 func TestReceiptsOfWhatCostNothingAreTheirOwners(t *testing.T) {
 	g, _ := priced(t, 0, answerJSON(200, wholeAnswer), freeModels)
-	g.key("second7", func(k *state.Key) { k.User = "7" })
+	g.key("second7", func(k *identity.Key) { k.User = "7" })
 	for key, model := range map[string]string{"user7": "free", "all": "dear"} {
 		r := g.do("POST", "/v1/chat/completions", askFor(model, ""), append(g.as(key), "X-Request-Id", "of-"+key)...)
 		if r.status != 200 {

@@ -27,6 +27,7 @@ import (
 	"stagedoor/providers/sandbox"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/schema"
 	"stagedoor/test/harness"
@@ -138,7 +139,7 @@ func open(t testing.TB, more ...func(*gateway)) *gateway {
 	if err := g.runtime.Configure(ctx, cat, g.specs); err != nil {
 		t.Fatal(err)
 	}
-	g.auth = auth.New(g.state, time.Now)
+	g.auth = auth.New(identity.AccessOf(g.state), time.Now)
 	handlers := text.New(
 		text.Options{Logger: logger, Env: env, Auth: g.auth, Requests: g.runtime.Text(), Catalog: g.runtime.Catalog,
 			Limits: g.runtime.Keys(), Shapes: registry.All, Store: g.state, Ledger: g.runtime.Ledger(),
@@ -165,17 +166,17 @@ func (g *gateway) close() {
 }
 
 // key makes a key that change may restrict.
-func (g *gateway) key(name string, change func(*state.Key)) {
+func (g *gateway) key(name string, change func(*identity.Key)) {
 	g.t.Helper()
-	secret, prefix, hash, err := state.NewSecret(rand.Reader)
+	secret, prefix, hash, err := identity.NewSecret(rand.Reader)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	k := state.Key{ID: "key_" + name, Prefix: prefix, Hash: hash, Name: name, Enabled: true}
+	k := identity.Key{ID: "key_" + name, Prefix: prefix, Hash: hash, Name: name, Enabled: true}
 	if change != nil {
 		change(&k)
 	}
-	if err := g.state.AddKey(g.t.Context(), k); err != nil {
+	if err := identity.CreateKey(g.t.Context(), g.state, k); err != nil {
 		g.t.Fatal(err)
 	}
 	g.secrets[name] = secret

@@ -21,6 +21,7 @@ import (
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/share"
 )
 
@@ -124,7 +125,7 @@ type requestContext struct {
 	r        *http.Request
 	in       shapes.Params
 
-	key     state.Key
+	key     identity.Key
 	era     uint64 // auth.Authenticator.Era before the key was looked up
 	body    *body
 	payload []byte // the body after changes of the gateway

@@ -16,7 +16,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // An ask is how one shape asks for the same short answer.
@@ -75,9 +75,9 @@ func TestEveryShapeStreams(t *testing.T) {
 // request breaks its rule and all that come after it.
 func TestTheErrorIsThatOfTheFirstFailedCheck(t *testing.T) {
 	g := open(t)
-	g.key("none", func(k *state.Key) { k.Scopes = []string{} })
-	g.key("narrow", func(k *state.Key) { k.Models = []string{"beta*"} })
-	g.key("spent", func(k *state.Key) { k.Limits.RPM = 1; k.Models = []string{"beta"} })
+	g.key("none", func(k *identity.Key) { k.Scopes = []string{} })
+	g.key("narrow", func(k *identity.Key) { k.Models = []string{"beta*"} })
+	g.key("spent", func(k *identity.Key) { k.Limits.RPM = 1; k.Models = []string{"beta"} })
 	if r := g.do("POST", asks[0].path, `{"model":"beta","messages":[{"role":"user","content":"hi"}]}`, g.as("spent")...); r.status != 200 {
 		t.Fatalf("the spent key's only request: %d", r.status)
 	}
@@ -122,7 +122,7 @@ func openWithout(t *testing.T, pattern string) *gateway {
 
 func TestEveryErrorHasTheWholeEnvelope(t *testing.T) {
 	g := open(t)
-	g.key("none", func(k *state.Key) { k.Scopes = []string{} })
+	g.key("none", func(k *identity.Key) { k.Scopes = []string{} })
 	broken := []struct {
 		name    string
 		status  int
@@ -191,7 +191,7 @@ func checkEnvelope(t *testing.T, name, shape string, r reply, status int) {
 
 func TestKeyLimitsAreReportedAndEnforced(t *testing.T) {
 	g := open(t)
-	g.key("limited", func(k *state.Key) { k.Limits = state.Limits{RPM: 2, TPM: 100_000} })
+	g.key("limited", func(k *identity.Key) { k.Limits = identity.Limits{RPM: 2, TPM: 100_000} })
 	r := g.do("POST", asks[0].path, asks[0].body, g.as("limited")...)
 	for name, value := range map[string]string{
 		"X-Ratelimit-Limit-Requests": "2", "X-Ratelimit-Remaining-Requests": "1", "X-Ratelimit-Limit-Tokens": "100000",
@@ -224,7 +224,7 @@ func TestKeyLimitsAreReportedAndEnforced(t *testing.T) {
 
 func TestRetryAfterIsAtMostAMinute(t *testing.T) {
 	g := open(t)
-	g.key("slow", func(k *state.Key) { k.Limits.TPM = 10 })
+	g.key("slow", func(k *identity.Key) { k.Limits.TPM = 10 })
 	body := `{"model":"alpha","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
 	g.do("POST", asks[3].path, body, g.as("slow")...)
 	r := g.do("POST", asks[3].path, body, g.as("slow")...)
@@ -236,7 +236,7 @@ func TestRetryAfterIsAtMostAMinute(t *testing.T) {
 
 func TestABrokenRequestIsGivenBackToItsKey(t *testing.T) {
 	g := open(t)
-	g.key("one", func(k *state.Key) { k.Limits.Concurrency = 1 })
+	g.key("one", func(k *identity.Key) { k.Limits.Concurrency = 1 })
 	for range 3 { // each would be refused if the one before still counted
 		r := g.do("POST", asks[0].path, asks[0].body, append(g.as("one"), "X-Sandbox", "status=400")...)
 		want(t, r, 400, "sandbox_400")
@@ -310,7 +310,7 @@ func TestUpstreamErrorsGiveNothingAway(t *testing.T) {
 
 func TestEveryRequestLeavesOneLine(t *testing.T) {
 	g := open(t)
-	g.key("none", func(k *state.Key) { k.Scopes = []string{} })
+	g.key("none", func(k *identity.Key) { k.Scopes = []string{} })
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-answered")
 	g.do("POST", asks[0].path, asks[0].body, "X-Request-Id", "r-refused", "Authorization", "Bearer secret-of-nobody")
 	g.do("POST", asks[0].path, `{"model":"alpha"}`, "X-Request-Id", "r-invalid")
@@ -406,7 +406,7 @@ func TestKeysOfOneUserShareItsTurnsAtAProvider(t *testing.T) {
 	g := open(t)
 	keys := map[string]string{"first": "alice", "second": "alice", "single": ""}
 	for name, user := range keys {
-		g.key(name, func(k *state.Key) { k.User = user })
+		g.key(name, func(k *identity.Key) { k.User = user })
 	}
 	if err := g.runtime.SetPaused(t.Context(), "sandbox", true); err != nil {
 		t.Fatal(err)

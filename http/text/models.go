@@ -13,6 +13,7 @@ import (
 	"stagedoor/providers/shapes"
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // ModelRoutes adds the routes of the lists of models: those of GET /v1/models, which shapes share,
@@ -114,7 +115,7 @@ func (hs *Handlers) describeModel(w http.ResponseWriter, r *http.Request, form *
 	writeJSON(w, http.StatusOK, form.list.One(m))
 }
 
-func (hs *Handlers) modelsKey(w http.ResponseWriter, r *http.Request, form *modelForm) (state.Key, error) {
+func (hs *Handlers) modelsKey(w http.ResponseWriter, r *http.Request, form *modelForm) (identity.Key, error) {
 	key, err := hs.Auth.Authenticate(r, form.query)
 	if err != nil {
 		return key, err
@@ -127,7 +128,7 @@ func (hs *Handlers) modelsKey(w http.ResponseWriter, r *http.Request, form *mode
 }
 
 // visible lists the models that a key may use.
-func (hs *Handlers) visible(key *state.Key, r *http.Request) []shapes.Model {
+func (hs *Handlers) visible(key *identity.Key, r *http.Request) []shapes.Model {
 	var list []shapes.Model
 	for _, m := range hs.Catalog().Models() {
 		if hs.Auth.Permit(key, r, "", m.ID) == nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // ids are the names in a list.
@@ -105,8 +105,8 @@ func TestModelsArePaged(t *testing.T) {
 
 func TestAKeySeesTheModelsItMayUse(t *testing.T) {
 	g := open(t)
-	g.key("narrow", func(k *state.Key) { k.Models = []string{"b*"} })
-	g.key("chat", func(k *state.Key) { k.Scopes = []string{"chat"} })
+	g.key("narrow", func(k *identity.Key) { k.Models = []string{"b*"} })
+	g.key("chat", func(k *identity.Key) { k.Scopes = []string{"chat"} })
 	if r := g.do("GET", "/v1/models", "", g.as("narrow")...); ids(r.get("data"), "id") != "beta " {
 		t.Errorf("%s", r.body)
 	}

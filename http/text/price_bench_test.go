@@ -8,8 +8,8 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
@@ -39,7 +39,7 @@ func BenchmarkPrice(b *testing.B) {
 						catalog.Model{Pattern: "free"},
 					)
 				})
-				g.key("user7", func(k *state.Key) { k.User = "7" })
+				g.key("user7", func(k *identity.Key) { k.User = "7" })
 				if err := g.runtime.Ledger().Credit(b.Context(), "7", budget.MaxCredits, "test"); err != nil {
 					b.Fatal(err)
 				}

@@ -17,6 +17,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/providers/shapes/videos"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -26,7 +27,7 @@ func (rc *requestContext) meter(o *text.Request) {
 	if rc.handlers.Ledger == nil {
 		return
 	}
-	row := money.UsageRow{Account: state.AccountOf(&rc.key), Key: rc.key.ID, Model: o.Head.Model, Requests: 1}
+	row := money.UsageRow{Account: identity.AccountOf(&rc.key), Key: rc.key.ID, Model: o.Head.Model, Requests: 1}
 	priced := func(c catalog.Candidate) bool { return !c.Price.Zero() }
 	account := rc.key.Charged()
 	if account == "" || !slices.ContainsFunc(o.Plan, priced) {
@@ -141,7 +142,7 @@ func (hs *Handlers) receipts(r *http.Request) ([]money.Receipt, error) {
 // readable reports whether a key may read a receipt of its user. It may read the receipts of its own
 // requests, and of those that it could have made: with the scope videos, receipts of videos, and with
 // all scopes of text and pictures, all others.
-func (hs *Handlers) readable(key *state.Key, r *money.Receipt) bool {
+func (hs *Handlers) readable(key *identity.Key, r *money.Receipt) bool {
 	if key.Scopes == nil || r.Key == key.ID {
 		return true
 	}
@@ -158,9 +159,9 @@ func (hs *Handlers) readable(key *state.Key, r *money.Receipt) bool {
 // findReceipts returns the receipts of requests that held money, or else of those that held none. It
 // reads the latter first, because a request that is known to have ended then has a durable receipt if
 // it held money.
-func (hs *Handlers) findReceipts(ctx context.Context, key *state.Key, request string) ([]money.Receipt, error) {
+func (hs *Handlers) findReceipts(ctx context.Context, key *identity.Key, request string) ([]money.Receipt, error) {
 	free := hs.unheld(key, request)
-	all, moving, err := hs.settled(ctx, state.AccountOf(key), request)
+	all, moving, err := hs.settled(ctx, identity.AccountOf(key), request)
 	if !errors.Is(err, state.ErrNotFound) {
 		return all, err
 	}

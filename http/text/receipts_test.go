@@ -15,7 +15,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -48,7 +48,7 @@ func priced(t *testing.T, credits int64, answer http.HandlerFunc, more ...func(*
 	})
 	g := open(t, more...)
 	for _, user := range []string{"7", "8"} {
-		g.key("user"+user, func(k *state.Key) { k.User = user })
+		g.key("user"+user, func(k *identity.Key) { k.User = user })
 	}
 	if credits > 0 {
 		if err := g.runtime.Ledger().Credit(t.Context(), "7", credits, "test"); err != nil {
@@ -647,7 +647,7 @@ func TestWhatAClientAsksForDoesNotLowerItsBill(t *testing.T) {
 
 func TestBudgetOfAKeyWithoutAUserCounts(t *testing.T) {
 	g, _ := priced(t, 0, answerJSON(200, wholeAnswer))
-	g.key("lonely", func(k *state.Key) { k.Budget = 1000 })
+	g.key("lonely", func(k *identity.Key) { k.Budget = 1000 })
 	body := askFor("dear", `,"max_tokens":60`)
 	r := g.do("POST", "/v1/chat/completions", body, g.as("lonely")...)
 	if r.status != 200 {
@@ -667,7 +667,7 @@ func TestKeyReadsReceiptsThatItsScopesCover(t *testing.T) {
 	g, _ := priced(t, 1_000_000, answerJSON(200, wholeAnswer))
 	for name, scopes := range map[string][]string{"models": {"models"}, "chat": {"chat"},
 		"makes": {"chat", "responses", "completions", "messages", "generate", "images", "imagegen", "embeddings"}} {
-		g.key(name, func(k *state.Key) { k.User, k.Scopes = "7", scopes })
+		g.key(name, func(k *identity.Key) { k.User, k.Scopes = "7", scopes })
 	}
 	paid := g.do("POST", "/v1/chat/completions", askFor("dear", ""), g.as("user7")...)
 	g.receipt(t, paid)

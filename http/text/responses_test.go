@@ -14,6 +14,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // create makes a response with the key all.
@@ -49,8 +50,8 @@ func TestAResponseIsKeptUnlessItSaysOtherwise(t *testing.T) {
 func TestResponsesOfOthersDoNotExist(t *testing.T) {
 	g := open(t)
 	g.key("stranger", nil)
-	g.key("colleague", func(k *state.Key) { k.User = "u1" })
-	g.key("friend", func(k *state.Key) { k.User = "u1" })
+	g.key("colleague", func(k *identity.Key) { k.User = "u1" })
+	g.key("friend", func(k *identity.Key) { k.User = "u1" })
 	id := g.create(`{"model":"alpha","input":"secret"}`).get("id").String()
 	shared := g.do("POST", "/v1/responses", `{"model":"alpha","input":"hi"}`, g.as("colleague")...).get("id").String()
 	if r := g.do("GET", "/v1/responses/"+shared, "", g.as("friend")...); r.status != 200 {
@@ -383,7 +384,7 @@ func TestAResponseOutlivesTheClientThatBeganIt(t *testing.T) {
 
 func TestABackgroundResponseIsCountedAgainstItsKey(t *testing.T) {
 	g := open(t)
-	g.key("limited", func(k *state.Key) { k.Limits = state.Limits{TPM: 1000} })
+	g.key("limited", func(k *identity.Key) { k.Limits = identity.Limits{TPM: 1000} })
 	body := `{"model":"alpha","input":"hi","background":true,"max_output_tokens":900}`
 	if r := g.do("POST", "/v1/responses", body, g.as("limited")...); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)

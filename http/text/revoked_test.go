@@ -16,6 +16,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue/dialoguetest"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // guarded opens a gateway that ends what is under way with keys that are revoked.
@@ -102,7 +103,7 @@ func TestRequestsOfARevokedKeyEndWithinASecond(t *testing.T) {
 				other := w.begin(t, "all", "POST", c.path, c.body)
 				time.Sleep(5 * time.Second)
 				began := time.Now()
-				if _, err := g.state.RevokeKey(t.Context(), "key_gone"); err != nil {
+				if _, err := identity.RevokeKey(t.Context(), g.state, "key_gone"); err != nil {
 					t.Fatal(err)
 				}
 				e := within(t, c.name, began, end)
@@ -126,18 +127,18 @@ func TestRequestsOfARevokedKeyEndWithinASecond(t *testing.T) {
 // A key ends by being revoked, disabled or removed, by its expiry, by its user and by
 // the configuration. Each of them ends the streams that the key has.
 func TestWhateverEndsAKeyEndsItsStreams(t *testing.T) {
-	user := state.User{Username: "ann", Status: state.UserActive}
+	user := identity.User{Username: "ann", Status: identity.UserActive}
 	for name, end := range map[string]func(*gateway) error{
 		"disabled": func(g *gateway) error {
-			_, err := g.state.ChangeKey(context.Background(), "key_gone", func(k *state.Key) error { k.Enabled = false; return nil })
+			_, err := identity.ChangeKey(context.Background(), g.state, "key_gone", func(k *identity.Key) error { k.Enabled = false; return nil })
 			return err
 		},
-		"removed": func(g *gateway) error { return g.state.RemoveKey(context.Background(), "key_gone") },
+		"removed": func(g *gateway) error { return identity.DeleteKey(context.Background(), g.state, "key_gone") },
 		"user disabled": func(g *gateway) error {
 			_, err := state.Do(context.Background(), g.state, func(tx *state.Tx) (struct{}, error) {
-				u, _ := tx.View().UserByName("ann")
-				u.Status = state.UserDisabled
-				return struct{}{}, tx.PutUser(u)
+				u, _ := identity.FindUserByName(tx.View(), "ann")
+				u.Status = identity.UserDisabled
+				return struct{}{}, identity.PutUser(tx, u)
 			})
 			return err
 		},
@@ -147,16 +148,16 @@ func TestWhateverEndsAKeyEndsItsStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := guarded(t)
-				if _, err := state.Do(t.Context(), g.state, func(tx *state.Tx) (state.User, error) { return tx.AddUser(user) }); err != nil {
+				if _, err := state.Do(t.Context(), g.state, func(tx *state.Tx) (identity.User, error) { return identity.AddUser(tx, user) }); err != nil {
 					t.Fatal(err)
 				}
 				if name == "configuration" {
 					g.secrets["gone"] = "sd-configured"
 					g.auth.SetFixed(
-						[]state.Key{{ID: "cfg_gone", Hash: state.HashSecret("sd-configured"), Enabled: true}},
+						[]identity.Key{{ID: "cfg_gone", Hash: state.HashSecret("sd-configured"), Enabled: true}},
 					)
 				} else {
-					g.key("gone", func(k *state.Key) {
+					g.key("gone", func(k *identity.Key) {
 						k.User = "ann"
 						if name == "expired" {
 							k.Expires = time.Now().Add(30 * time.Second)
@@ -213,7 +214,7 @@ func TestKeyThatIsRevokedDuringTheUploadIsNoticed(t *testing.T) {
 		text := `{"model":"alpha","stream":true,"messages":[{"role":"user","content":"` + stalls + `"}]}`
 		_, _ = io.WriteString(rest, text[:10])
 		time.Sleep(time.Second)
-		if _, err := g.state.RevokeKey(t.Context(), "key_all"); err != nil {
+		if _, err := identity.RevokeKey(t.Context(), g.state, "key_all"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -258,7 +259,7 @@ func TestUntouchedStreamOfARevokedKeyEnds(t *testing.T) {
 	for len(g.flow.Active(nil)) == 0 || g.flow.Active(nil)[0].Phase() != flow.Replying {
 		time.Sleep(time.Millisecond)
 	}
-	if _, err := g.state.RevokeKey(t.Context(), "key_all"); err != nil {
+	if _, err := identity.RevokeKey(t.Context(), g.state, "key_all"); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-replied; r.status != 200 || !strings.Contains(string(r.body), `"code":"invalid_api_key"`) {
@@ -271,13 +272,13 @@ func TestUntouchedStreamOfARevokedKeyEnds(t *testing.T) {
 func TestBackgroundResponseOfARevokedKeyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guarded(t)
-		g.key("gone", func(k *state.Key) { k.User = "ann" })
-		g.key("kept", func(k *state.Key) { k.User = "ann" })
+		g.key("gone", func(k *identity.Key) { k.User = "ann" })
+		g.key("kept", func(k *identity.Key) { k.User = "ann" })
 		id := g.do("POST", "/v1/responses", `{"model":"alpha","background":true,"stream":false,"input":"`+stalls+`"}`, g.as("gone")...).
 			get("id").
 			Str
 		time.Sleep(5 * time.Second)
-		if _, err := g.state.RevokeKey(t.Context(), "key_gone"); err != nil {
+		if _, err := identity.RevokeKey(t.Context(), g.state, "key_gone"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

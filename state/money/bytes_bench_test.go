@@ -94,7 +94,13 @@ func measureRequests(b *testing.B, id func(now time.Time, n int) string) {
 }
 
 // payRequests posts the priced requests from one number to another, and packs them.
-func payRequests(t testing.TB, s *state.State, clock *statetest.Clock, id func(now time.Time, n int) string, from, to int) {
+func payRequests(
+	t testing.TB,
+	s *state.State,
+	clock *statetest.Clock,
+	id func(now time.Time, n int) string,
+	from, to int,
+) {
 	t.Helper()
 	const commit = 100
 	for n := from; n < to; n += commit {
@@ -173,11 +179,36 @@ func payRequest(tx *state.Tx, request string, n int) error {
 	account := fmt.Sprint("user", n%50)
 	in, out := int64(200+n*7919%5000), int64(50+n*104729%900)
 	amount := (in*3 + out*15) / 1000
-	receipt := money.Receipt{Request: request, Key: fmt.Sprintf("key_%048x", n%100*7919), Model: "gpt-5", Upstream: "gpt-5-2026-03-01", Provider: "openai", Attempts: 1,
-		Usage: money.ReceiptUsage{Input: in, Output: out}, Prices: []money.PriceRow{{What: "input", Quantity: in, Price: 3000, Per: 1e6}, {What: "output", Quantity: out, Price: 15000, Per: 1e6}}}
-	end := money.Posting{Kind: money.Settle, Amount: amount, Held: 4 * amount, Reason: "finished", Receipt: &receipt, Began: tx.Now().Add(-time.Duration(n*6151%8000) * 1_000_003)}
+	receipt := money.Receipt{
+		Request:  request,
+		Key:      fmt.Sprintf("key_%048x", n%100*7919),
+		Model:    "gpt-5",
+		Upstream: "gpt-5-2026-03-01",
+		Provider: "openai",
+		Attempts: 1,
+		Usage: money.ReceiptUsage{
+			Input:  in,
+			Output: out,
+		},
+		Prices: []money.PriceRow{
+			{What: "input", Quantity: in, Price: 3000, Per: 1e6},
+			{What: "output", Quantity: out, Price: 15000, Per: 1e6},
+		},
+	}
+	end := money.Posting{
+		Kind:    money.Settle,
+		Amount:  amount,
+		Held:    4 * amount,
+		Reason:  "finished",
+		Receipt: &receipt,
+		Began:   tx.Now().Add(-time.Duration(n*6151%8000) * 1_000_003),
+	}
 	if n%10 == 0 {
-		begun, err := postTo(tx, account, money.Posting{Kind: money.Begin, Amount: 4 * amount, Receipt: &receipt, Began: end.Began})
+		begun, err := postTo(
+			tx,
+			account,
+			money.Posting{Kind: money.Begin, Amount: 4 * amount, Receipt: &receipt, Began: end.Began},
+		)
 		if err != nil {
 			return err
 		}

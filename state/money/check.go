@@ -114,7 +114,14 @@ func (b *auditor) entry(e *Entry) {
 		b.find("entry %d is a %q", e.Sequence, e.Kind)
 	}
 	if a.Spent < 0 || a.Held < 0 || e.takes() && !a.takes(0) {
-		b.find("account %s is overdrawn by entry %d: credits %d, spent %d, held %d", a.ID, e.Sequence, a.Credits, a.Spent, a.Held)
+		b.find(
+			"account %s is overdrawn by entry %d: credits %d, spent %d, held %d",
+			a.ID,
+			e.Sequence,
+			a.Credits,
+			a.Spent,
+			a.Held,
+		)
 	}
 }
 

@@ -158,7 +158,11 @@ func readCheckpoint(ctx context.Context, s *state.State, account string) (Checkp
 func decodeCheckpoint(rec journal.Record) (Checkpoint, error) {
 	var c Checkpoint
 	if json.Unmarshal(rec.Value, &c) != nil || c.Account != string(rec.Key) {
-		return Checkpoint{}, &journal.CorruptError{Table: journal.Folded, Key: slices.Clone(rec.Key), Reason: "is not a checkpoint"}
+		return Checkpoint{}, &journal.CorruptError{
+			Table:  journal.Folded,
+			Key:    slices.Clone(rec.Key),
+			Reason: "is not a checkpoint",
+		}
 	}
 	return c, nil
 }
@@ -186,7 +190,11 @@ func (c *Checkpoint) add(e *Entry) error {
 		fits = false
 	}
 	if !fits {
-		return &journal.CorruptError{Table: journal.Ledger, Key: state.SequenceKey(e.Sequence), Reason: fmt.Sprintf("(entry %d) does not follow from those before it", e.Sequence)}
+		return &journal.CorruptError{
+			Table:  journal.Ledger,
+			Key:    state.SequenceKey(e.Sequence),
+			Reason: fmt.Sprintf("(entry %d) does not follow from those before it", e.Sequence),
+		}
 	}
 	c.Last = e.Sequence
 	c.Entries++

@@ -89,7 +89,12 @@ type Posted struct {
 
 // CommitPostings enters postings on an account, in order, each of them or not, and
 // returns the account as it is then. It is the one way in which money moves.
-func CommitPostings(ctx context.Context, s *state.State, account string, postings []Posting) (Account, []Posted, error) {
+func CommitPostings(
+	ctx context.Context,
+	s *state.State,
+	account string,
+	postings []Posting,
+) (Account, []Posted, error) {
 	var posted []Posted
 	a, err := state.Do(ctx, s, func(tx *state.Tx) (a Account, err error) {
 		a, posted, err = Post(tx, account, postings)
@@ -197,7 +202,13 @@ func (p *poster) begin(what *Posting) (uint64, error) {
 	}
 	p.account.Held += what.Amount
 	e := Entry{Kind: Begin, Amount: what.Amount, Request: what.Receipt.Request, Model: what.Receipt.Model}
-	h := Hold{ID: p.enter(e, nil), Account: p.account.ID, Amount: what.Amount, Began: what.since(p.tx.Now()), Receipt: *what.Receipt}
+	h := Hold{
+		ID:      p.enter(e, nil),
+		Account: p.account.ID,
+		Amount:  what.Amount,
+		Began:   what.since(p.tx.Now()),
+		Receipt: *what.Receipt,
+	}
 	p.put(h)
 	return h.ID, nil
 }
@@ -265,7 +276,15 @@ func (p *poster) end(what *Posting) (uint64, error) {
 	receipt := *what.Receipt
 	receipt.Account, receipt.Held, receipt.Charged = p.account.ID, h.Amount, spent
 	receipt.Reason, receipt.Began, receipt.Ended = what.Reason, h.Began, p.tx.Now()
-	e := Entry{Kind: what.Kind, Amount: spent, Held: h.Amount, Hold: h.ID, Request: receipt.Request, Model: receipt.Model, Reason: what.Reason}
+	e := Entry{
+		Kind:    what.Kind,
+		Amount:  spent,
+		Held:    h.Amount,
+		Hold:    h.ID,
+		Request: receipt.Request,
+		Model:   receipt.Model,
+		Reason:  what.Reason,
+	}
 	sequence := p.enter(e, &receipt)
 	if r != nil {
 		holds.Remove(p.tx, r)

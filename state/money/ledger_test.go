@@ -37,20 +37,104 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 		credits, spent, held int64
 	}{
 		{money.Posting{Kind: money.Begin, Amount: 1, Receipt: about("a")}, money.ErrInsufficient, 0, 0, 0},
-		{money.Posting{Kind: money.Credit, Amount: 100, Reason: "gift"}, nil, 100, 0, 0},                               // 1
-		{money.Posting{Kind: money.Begin, Amount: 60, Receipt: about("a")}, nil, 100, 0, 60},                           // 2
-		{money.Posting{Kind: money.Begin, Amount: 41, Receipt: about("b")}, money.ErrInsufficient, 100, 0, 60},         //
-		{money.Posting{Kind: money.Extend, Hold: 2, Amount: 41}, money.ErrInsufficient, 100, 0, 60},                    //
-		{money.Posting{Kind: money.Extend, Hold: 2, Amount: 40}, nil, 100, 0, 100},                                     // 3
-		{money.Posting{Kind: money.Adjust, Amount: -1}, money.ErrInsufficient, 100, 0, 100},                            //
-		{money.Posting{Kind: money.Progress, Hold: 2, Amount: 7}, nil, 100, 0, 100},                                    //
-		{money.Posting{Kind: money.Settle, Hold: 2, Amount: 30, Reason: "stop", Receipt: about("a")}, nil, 100, 30, 0}, // 4
-		{money.Posting{Kind: money.Settle, Hold: 2, Amount: 1, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},    //
-		{money.Posting{Kind: money.Release, Hold: 2, Receipt: about("a")}, state.ErrFinished, 100, 30, 0},              //
-		{money.Posting{Kind: money.Extend, Hold: 2, Amount: 1}, state.ErrFinished, 100, 30, 0},                         //
-		{money.Posting{Kind: money.Settle, Held: 50, Amount: 20, Receipt: about("c")}, nil, 100, 50, 0},                // 5
-		{money.Posting{Kind: money.Release, Held: 50, Reason: "refused", Receipt: about("d")}, nil, 100, 50, 0},        // 6
-		{money.Posting{Kind: money.Adjust, Amount: -50}, nil, 50, 50, 0},                                               // 7
+		{
+			money.Posting{Kind: money.Credit, Amount: 100, Reason: "gift"},
+			nil,
+			100,
+			0,
+			0,
+		}, // 1
+		{
+			money.Posting{Kind: money.Begin, Amount: 60, Receipt: about("a")},
+			nil,
+			100,
+			0,
+			60,
+		}, // 2
+		{
+			money.Posting{Kind: money.Begin, Amount: 41, Receipt: about("b")},
+			money.ErrInsufficient,
+			100,
+			0,
+			60,
+		}, //
+		{
+			money.Posting{Kind: money.Extend, Hold: 2, Amount: 41},
+			money.ErrInsufficient,
+			100,
+			0,
+			60,
+		}, //
+		{
+			money.Posting{Kind: money.Extend, Hold: 2, Amount: 40},
+			nil,
+			100,
+			0,
+			100,
+		}, // 3
+		{
+			money.Posting{Kind: money.Adjust, Amount: -1},
+			money.ErrInsufficient,
+			100,
+			0,
+			100,
+		}, //
+		{
+			money.Posting{Kind: money.Progress, Hold: 2, Amount: 7},
+			nil,
+			100,
+			0,
+			100,
+		}, //
+		{
+			money.Posting{Kind: money.Settle, Hold: 2, Amount: 30, Reason: "stop", Receipt: about("a")},
+			nil,
+			100,
+			30,
+			0,
+		}, // 4
+		{
+			money.Posting{Kind: money.Settle, Hold: 2, Amount: 1, Receipt: about("a")},
+			state.ErrFinished,
+			100,
+			30,
+			0,
+		}, //
+		{
+			money.Posting{Kind: money.Release, Hold: 2, Receipt: about("a")},
+			state.ErrFinished,
+			100,
+			30,
+			0,
+		}, //
+		{
+			money.Posting{Kind: money.Extend, Hold: 2, Amount: 1},
+			state.ErrFinished,
+			100,
+			30,
+			0,
+		}, //
+		{
+			money.Posting{Kind: money.Settle, Held: 50, Amount: 20, Receipt: about("c")},
+			nil,
+			100,
+			50,
+			0,
+		}, // 5
+		{
+			money.Posting{Kind: money.Release, Held: 50, Reason: "refused", Receipt: about("d")},
+			nil,
+			100,
+			50,
+			0,
+		}, // 6
+		{
+			money.Posting{Kind: money.Adjust, Amount: -50},
+			nil,
+			50,
+			50,
+			0,
+		}, // 7
 		{money.Posting{Kind: money.Credit, Amount: -1}, state.ErrInvalid, 50, 50, 0},
 		{money.Posting{Kind: money.Begin, Amount: -1, Receipt: about("f")}, state.ErrInvalid, 50, 50, 0},
 		{money.Posting{Kind: money.Begin, Amount: 0, Receipt: about("")}, state.ErrInvalid, 50, 50, 0},
@@ -60,14 +144,62 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 		{money.Posting{Kind: money.Begin, Amount: 1}, state.ErrInvalid, 50, 50, 0},
 		{money.Posting{Kind: money.Release, Held: 1}, state.ErrInvalid, 50, 50, 0},
 		{money.Posting{Kind: "gift", Amount: 1}, state.ErrInvalid, 50, 50, 0},
-		{money.Posting{Kind: money.Credit, Amount: 10}, nil, 60, 50, 0},                                               // 8
-		{money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("g")}, nil, 60, 50, 5},                            // 9
-		{money.Posting{Kind: money.Settle, Hold: 9, Amount: 25, Reason: "stop", Receipt: about("g")}, nil, 60, 75, 0}, // 10: a debt
-		{money.Posting{Kind: money.Begin, Amount: 0, Receipt: about("h")}, money.ErrInsufficient, 60, 75, 0},          //
-		{money.Posting{Kind: money.Settle, Held: 1, Amount: 2, Reason: "stop", Receipt: about("i")}, nil, 60, 77, 0},  // 11
-		{money.Posting{Kind: money.Credit, Amount: 18}, nil, 78, 77, 0},                                               // 12
-		{money.Posting{Kind: money.Begin, Amount: 1, Receipt: about("j")}, nil, 78, 77, 1},                            // 13
-		{money.Posting{Kind: money.Settle, Hold: 13, Amount: 1, Reason: "stop", Receipt: about("j")}, nil, 78, 78, 0}, // 14
+		{
+			money.Posting{Kind: money.Credit, Amount: 10},
+			nil,
+			60,
+			50,
+			0,
+		}, // 8
+		{
+			money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("g")},
+			nil,
+			60,
+			50,
+			5,
+		}, // 9
+		{
+			money.Posting{Kind: money.Settle, Hold: 9, Amount: 25, Reason: "stop", Receipt: about("g")},
+			nil,
+			60,
+			75,
+			0,
+		}, // 10: a debt
+		{
+			money.Posting{Kind: money.Begin, Amount: 0, Receipt: about("h")},
+			money.ErrInsufficient,
+			60,
+			75,
+			0,
+		}, //
+		{
+			money.Posting{Kind: money.Settle, Held: 1, Amount: 2, Reason: "stop", Receipt: about("i")},
+			nil,
+			60,
+			77,
+			0,
+		}, // 11
+		{
+			money.Posting{Kind: money.Credit, Amount: 18},
+			nil,
+			78,
+			77,
+			0,
+		}, // 12
+		{
+			money.Posting{Kind: money.Begin, Amount: 1, Receipt: about("j")},
+			nil,
+			78,
+			77,
+			1,
+		}, // 13
+		{
+			money.Posting{Kind: money.Settle, Hold: 13, Amount: 1, Reason: "stop", Receipt: about("j")},
+			nil,
+			78,
+			78,
+			0,
+		}, // 14
 	}
 	for i, step := range steps {
 		a, posted := post(t, s, "7", step.what)
@@ -89,9 +221,20 @@ func TestMoneyMovesOnlyAsFarAsThereIsSome(t *testing.T) {
 
 func TestOtherAccountsHoldsAreNotThere(t *testing.T) {
 	s := newState(t)
-	_, posted := post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 10}, money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")})
+	_, posted := post(
+		t,
+		s,
+		"a",
+		money.Posting{Kind: money.Credit, Amount: 10},
+		money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")},
+	)
 	post(t, s, "b", money.Posting{Kind: money.Credit, Amount: 10})
-	_, theirs := post(t, s, "b", money.Posting{Kind: money.Settle, Hold: posted[1].Sequence, Amount: 1, Receipt: about("r")})
+	_, theirs := post(
+		t,
+		s,
+		"b",
+		money.Posting{Kind: money.Settle, Hold: posted[1].Sequence, Amount: 1, Receipt: about("r")},
+	)
 	if !errors.Is(theirs[0].Err, state.ErrFinished) {
 		t.Errorf("got %v, want ErrFinished", theirs[0].Err)
 	}
@@ -127,7 +270,13 @@ func TestHistoryIsNewestFirstAndOneAccounts(t *testing.T) {
 func TestSequencesGoOnAfterARestart(t *testing.T) {
 	store := journal.NewMemory()
 	s := open(t, store, newClock().Now)
-	post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 10}, money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")})
+	post(
+		t,
+		s,
+		"a",
+		money.Posting{Kind: money.Credit, Amount: 10},
+		money.Posting{Kind: money.Begin, Amount: 5, Receipt: about("r")},
+	)
 	post(t, s, "b", money.Posting{Kind: money.Credit, Amount: 10})
 	s.Close()
 	s = open(t, store, newClock().Now)
@@ -148,7 +297,13 @@ func TestReceiptTellsOnlyItsOwner(t *testing.T) {
 	s := open(t, journal.NewMemory(), clock.Now)
 	r := about("req_1")
 	r.Prices = []money.PriceRow{{What: "input", Quantity: 10, Price: 3, Per: 1_000_000}}
-	_, posted := post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 10}, money.Posting{Kind: money.Begin, Amount: 5, Receipt: r})
+	_, posted := post(
+		t,
+		s,
+		"a",
+		money.Posting{Kind: money.Credit, Amount: 10},
+		money.Posting{Kind: money.Begin, Amount: 5, Receipt: r},
+	)
 	if _, err := money.Receipts(ctx, s, "a", "req_1"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("before the end: got %v, want ErrNotFound", err)
 	}
@@ -159,8 +314,11 @@ func TestReceiptTellsOnlyItsOwner(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if first := got[0]; first.Held != 5 || first.Charged != 3 || first.Reason != "stop" || !first.Began.Equal(start) || !first.Ended.Equal(start.Add(time.Second)) ||
-		len(first.Prices) != 1 || first.Hold != posted[1].Sequence || first.Account != "a" {
+	if first := got[0]; first.Held != 5 || first.Charged != 3 || first.Reason != "stop" || !first.Began.Equal(start) ||
+		!first.Ended.Equal(start.Add(time.Second)) ||
+		len(first.Prices) != 1 ||
+		first.Hold != posted[1].Sequence ||
+		first.Account != "a" {
 		t.Errorf("settled: got %+v", first)
 	}
 	if second := got[1]; second.Held != 2 || second.Charged != 0 || second.Reason != "refused" {
@@ -175,15 +333,29 @@ func TestReceiptTellsOnlyItsOwner(t *testing.T) {
 
 // TestBooksBalanceWhateverIsPosted posts anything, grouped anyhow.
 func TestBooksBalanceWhateverIsPosted(t *testing.T) {
-	kinds := []money.EntryKind{money.Credit, money.Adjust, money.Begin, money.Extend, money.Settle, money.Release, money.Progress}
+	kinds := []money.EntryKind{
+		money.Credit,
+		money.Adjust,
+		money.Begin,
+		money.Extend,
+		money.Settle,
+		money.Release,
+		money.Progress,
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		store := journal.NewMemory()
 		s := open(t, store, newClock().Now)
 		for range rapid.IntRange(1, 20).Draw(rt, "commands") {
 			account := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "account")
 			postings := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) money.Posting {
-				return money.Posting{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind"), Amount: rapid.Int64Range(-5, 50).Draw(rt, "amount"),
-					Hold: rapid.Uint64Range(0, 40).Draw(rt, "hold"), Held: rapid.Int64Range(0, 50).Draw(rt, "held"), Receipt: about("r")}
+				return money.Posting{
+					Kind:   rapid.SampledFrom(kinds).Draw(rt, "kind"),
+					Amount: rapid.Int64Range(-5, 50).Draw(rt, "amount"),
+					Hold: rapid.Uint64Range(0, 40).
+						Draw(rt, "hold"),
+					Held:    rapid.Int64Range(0, 50).Draw(rt, "held"),
+					Receipt: about("r"),
+				}
 			}), 1, 5).Draw(rt, "postings")
 			if _, _, err := money.CommitPostings(ctx, s, account, postings); err != nil {
 				rt.Fatal(err)
@@ -211,23 +383,82 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 		name string
 		op   journal.Op
 	}{
-		{"a balance", journal.Op{Table: journal.Balance, Key: []byte("a"), Value: []byte(`{"id":"a","credits":100,"spent":9,"held":20,"last":5}`)}},
+		{
+			"a balance",
+			journal.Op{
+				Table: journal.Balance,
+				Key:   []byte("a"),
+				Value: []byte(`{"id":"a","credits":100,"spent":9,"held":20,"last":5}`),
+			},
+		},
 		{"an account gone", journal.Op{Kind: journal.Delete, Table: journal.Balance, Key: []byte("a")}},
 		{"a page gone", journal.Op{Kind: journal.Delete, Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}}},
-		{"an entry gone", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 5}, Value: money.PageOf(money.Entry{Sequence: 5, Account: "a", Kind: money.Credit, Amount: 100, At: start})}},
-		{"entries twice", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 6}, Value: money.PageOf(gift(5, 4), gift(6, 5))}},
+		{
+			"an entry gone",
+			journal.Op{
+				Table: journal.Ledger,
+				Key:   []byte{0, 0, 0, 0, 0, 0, 0, 5},
+				Value: money.PageOf(money.Entry{Sequence: 5, Account: "a", Kind: money.Credit, Amount: 100, At: start}),
+			},
+		},
+		{
+			"entries twice",
+			journal.Op{
+				Table: journal.Ledger,
+				Key:   []byte{0, 0, 0, 0, 0, 0, 0, 6},
+				Value: money.PageOf(gift(5, 4), gift(6, 5)),
+			},
+		},
 		{"a hold gone", journal.Op{Kind: journal.DeletePrefix, Table: journal.Hold, Key: []byte{0, 0, 0, 0}}},
-		{"a second end", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: money.PageOf(money.Entry{Sequence: 9, Previous: 5, Account: "a", Kind: money.Settle, Held: 10, Hold: 2, At: start})}},
-		{"an unknown kind", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: money.PageOf(money.Entry{Sequence: 9, Previous: 5, Account: "a", Kind: "gift", Amount: 1, At: start})}},
+		{
+			"a second end",
+			journal.Op{
+				Table: journal.Ledger,
+				Key:   []byte{0, 0, 0, 0, 0, 0, 0, 9},
+				Value: money.PageOf(
+					money.Entry{
+						Sequence: 9,
+						Previous: 5,
+						Account:  "a",
+						Kind:     money.Settle,
+						Held:     10,
+						Hold:     2,
+						At:       start,
+					},
+				),
+			},
+		},
+		{
+			"an unknown kind",
+			journal.Op{
+				Table: journal.Ledger,
+				Key:   []byte{0, 0, 0, 0, 0, 0, 0, 9},
+				Value: money.PageOf(
+					money.Entry{Sequence: 9, Previous: 5, Account: "a", Kind: "gift", Amount: 1, At: start},
+				),
+			},
+		},
 		{"no entry", journal.Op{Table: journal.Ledger, Key: []byte{0, 0, 0, 0, 0, 0, 0, 9}, Value: []byte(`[]`)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			store := journal.NewMemory()
 			s := open(t, store, newClock().Now)
-			post(t, s, "a", money.Posting{Kind: money.Credit, Amount: 100}, money.Posting{Kind: money.Begin, Amount: 10, Receipt: about("r")},
-				money.Posting{Kind: money.Settle, Hold: 2, Amount: 8, Receipt: about("r")}, money.Posting{Kind: money.Begin, Amount: 20, Receipt: about("q")},
-				money.Posting{Kind: money.Settle, Held: 5, Amount: 0, Receipt: about("p")})
+			post(
+				t,
+				s,
+				"a",
+				money.Posting{Kind: money.Credit, Amount: 100},
+				money.Posting{Kind: money.Begin, Amount: 10, Receipt: about("r")},
+				money.Posting{
+					Kind:    money.Settle,
+					Hold:    2,
+					Amount:  8,
+					Receipt: about("r"),
+				},
+				money.Posting{Kind: money.Begin, Amount: 20, Receipt: about("q")},
+				money.Posting{Kind: money.Settle, Held: 5, Amount: 0, Receipt: about("p")},
+			)
 			if _, err := money.CheckLedger(ctx, s); err != nil {
 				t.Fatal(err)
 			}
@@ -245,20 +476,51 @@ func TestCheckBooksFindsWhatIsWrong(t *testing.T) {
 // TestRecordsAreWrittenAsTheyAreRead: the records that are written by hand hold
 // what encoding/json reads from them.
 func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本"}))
+	text := rapid.OneOf(
+		rapid.String(),
+		rapid.SampledFrom([]string{"", "plain", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本"}),
+	)
 	number := rapid.Int64Range(0, 1<<50)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, journal.NewMemory(), newClock().Now)
 		defer s.Close()
 		n := func(name string) int64 { return number.Draw(rt, name) }
-		r := money.Receipt{Request: "r", Prices: []money.PriceRow{}, Key: text.Draw(rt, "key"), Model: text.Draw(rt, "model"), Upstream: text.Draw(rt, "upstream"), Provider: text.Draw(rt, "provider"),
-			Attempts: rapid.IntRange(0, 9).Draw(rt, "attempts"), Flags: rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"),
-			Usage: money.ReceiptUsage{Input: n("in"), CacheRead: n("read"), CacheWrite: n("write"), Output: n("out"), Reasoning: n("reasoning"), Images: n("images"), Seconds: n("seconds"), Estimated: rapid.Bool().Draw(rt, "estimated")}}
+		r := money.Receipt{
+			Request:  "r",
+			Prices:   []money.PriceRow{},
+			Key:      text.Draw(rt, "key"),
+			Model:    text.Draw(rt, "model"),
+			Upstream: text.Draw(rt, "upstream"),
+			Provider: text.Draw(rt, "provider"),
+			Attempts: rapid.IntRange(0, 9).Draw(rt, "attempts"),
+			Flags:    rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"),
+			Usage: money.ReceiptUsage{
+				Input:      n("in"),
+				CacheRead:  n("read"),
+				CacheWrite: n("write"),
+				Output:     n("out"),
+				Reasoning:  n("reasoning"),
+				Images:     n("images"),
+				Seconds:    n("seconds"),
+				Estimated:  rapid.Bool().Draw(rt, "estimated"),
+			},
+		}
 		for range rapid.IntRange(0, 3).Draw(rt, "rows") {
-			r.Prices = append(r.Prices, money.PriceRow{What: text.Draw(rt, "what"), Quantity: n("quantity"), Price: n("price"), Per: n("per")})
+			r.Prices = append(
+				r.Prices,
+				money.PriceRow{What: text.Draw(rt, "what"), Quantity: n("quantity"), Price: n("price"), Per: n("per")},
+			)
 		}
 		reason := text.Draw(rt, "reason")
-		_, posted, err := money.CommitPostings(ctx, s, "a", []money.Posting{{Kind: money.Credit, Amount: 10, Reason: reason}, {Kind: money.Settle, Held: 7, Amount: 5, Reason: reason, Receipt: &r}})
+		_, posted, err := money.CommitPostings(
+			ctx,
+			s,
+			"a",
+			[]money.Posting{
+				{Kind: money.Credit, Amount: 10, Reason: reason},
+				{Kind: money.Settle, Held: 7, Amount: 5, Reason: reason, Receipt: &r},
+			},
+		)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -283,7 +545,9 @@ func TestRecordsAreWrittenAsTheyAreRead(t *testing.T) {
 			rt.Errorf("got %s, want %s", g, w)
 		}
 		entries, err := money.History(ctx, s, "a", 0, 9)
-		if err != nil || len(entries) != 2 || entries[0].Reason != reason || entries[0].Model != r.Model || !entries[0].At.Equal(start) || entries[1].Reason != reason {
+		if err != nil || len(entries) != 2 || entries[0].Reason != reason || entries[0].Model != r.Model ||
+			!entries[0].At.Equal(start) ||
+			entries[1].Reason != reason {
 			rt.Errorf("entries: %+v, %v", entries, err)
 		}
 	})

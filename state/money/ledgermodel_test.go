@@ -105,7 +105,11 @@ func (m *ledgerModel) command(rt *rapid.T, end error) {
 
 func (m ledgerModel) clone() ledgerModel {
 	c := m
-	c.entries, c.pages, c.last, c.open = slices.Clone(m.entries), slices.Clone(m.pages), map[string]uint64{}, map[string][]Hold{}
+	c.entries, c.pages, c.last, c.open = slices.Clone(
+		m.entries,
+	), slices.Clone(
+		m.pages,
+	), map[string]uint64{}, map[string][]Hold{}
 	for _, account := range modelAccounts {
 		c.last[account], c.open[account] = m.last[account], slices.Clone(m.open[account])
 	}
@@ -148,7 +152,14 @@ func (m *ledgerModel) post(tx *state.Tx, size int) error {
 // draw is a posting and what it enters, or nil: it is refused, or enters nothing.
 func (m *ledgerModel) draw(open *[]Hold) (Posting, *Entry) {
 	amount := m.rng.Int64N(20)
-	about := &Receipt{Request: fmt.Sprint("r", m.rng.IntN(9)), Key: "key", Model: "m", Upstream: "m", Usage: ReceiptUsage{Input: amount}, Prices: []PriceRow{{"input", amount, 3, perMillion}}}
+	about := &Receipt{
+		Request:  fmt.Sprint("r", m.rng.IntN(9)),
+		Key:      "key",
+		Model:    "m",
+		Upstream: "m",
+		Usage:    ReceiptUsage{Input: amount},
+		Prices:   []PriceRow{{"input", amount, 3, perMillion}},
+	}
 	var h *Hold
 	if n := len(*open); n > 0 {
 		h = &(*open)[m.rng.IntN(n)]
@@ -159,15 +170,41 @@ func (m *ledgerModel) draw(open *[]Hold) (Posting, *Entry) {
 	case kind == 1:
 		return Posting{Kind: Settle, Hold: m.ended, Held: 3, Amount: budget.MaxCredits + 1, Receipt: about}, nil
 	case kind == 2:
-		return Posting{Kind: Begin, Amount: amount, Receipt: about}, &Entry{Kind: Begin, Amount: amount, Request: about.Request, Model: "m"}
+		return Posting{
+				Kind:    Begin,
+				Amount:  amount,
+				Receipt: about,
+			}, &Entry{
+				Kind:    Begin,
+				Amount:  amount,
+				Request: about.Request,
+				Model:   "m",
+			}
 	case kind == 3 && h != nil:
 		return Posting{Kind: Progress, Hold: h.ID, Amount: amount}, nil
 	case kind == 4 && h != nil:
 		h.Amount += amount
-		return Posting{Kind: Extend, Hold: h.ID, Amount: amount}, &Entry{Kind: Extend, Amount: amount, Hold: h.ID, Request: h.Receipt.Request}
+		return Posting{
+				Kind:   Extend,
+				Hold:   h.ID,
+				Amount: amount,
+			}, &Entry{
+				Kind:    Extend,
+				Amount:  amount,
+				Hold:    h.ID,
+				Request: h.Receipt.Request,
+			}
 	case kind <= 6 && h != nil:
 		p := Posting{Kind: Settle, Hold: h.ID, Amount: amount, Reason: "stop", Receipt: &h.Receipt}
-		e := Entry{Kind: Settle, Amount: amount, Held: h.Amount, Hold: h.ID, Request: h.Receipt.Request, Model: "m", Reason: "stop"}
+		e := Entry{
+			Kind:    Settle,
+			Amount:  amount,
+			Held:    h.Amount,
+			Hold:    h.ID,
+			Request: h.Receipt.Request,
+			Model:   "m",
+			Reason:  "stop",
+		}
 		if kind == 5 {
 			p.Kind, e.Kind, e.Amount = Release, Release, 0
 		}
@@ -232,7 +269,10 @@ func (m *ledgerModel) pack(rt *rapid.T) {
 	limit := 1 + m.rng.IntN(40)
 	n, pages := 0, slices.Clone(m.pages[:m.packed])
 	for open := m.pages[m.packed:]; n < limit; {
-		whole := slices.IndexFunc(open, func(p [2]int) bool { return p[1]-open[0][0] >= state.MemoryOf[*ledgerMemory](m.s).packEntries })
+		whole := slices.IndexFunc(
+			open,
+			func(p [2]int) bool { return p[1]-open[0][0] >= state.MemoryOf[*ledgerMemory](m.s).packEntries },
+		)
 		if whole < 0 {
 			break
 		}
@@ -307,7 +347,8 @@ func (m *ledgerModel) compare(rt *rapid.T) {
 func (m *ledgerModel) receipts(account, request string, before uint64) []Receipt {
 	var found []Receipt
 	for _, e := range m.entries {
-		if e.ends() && (account == "" || e.Account == account) && (request == "" || e.Request == request) && (before == 0 || e.Sequence < before) {
+		if e.ends() && (account == "" || e.Account == account) && (request == "" || e.Request == request) &&
+			(before == 0 || e.Sequence < before) {
 			found = append(found, *e.receipt)
 		}
 	}
@@ -338,7 +379,15 @@ func (m *ledgerModel) compareLists(rt *rapid.T, account string, before uint64) {
 		got, next, err := ListReceipts(context.Background(), m.s, q)
 		n := min(q.Limit, len(want))
 		if err != nil || len(got) != n || (n > 0 && !reflect.DeepEqual(got, want[:n])) {
-			rt.Fatalf("list of %q before %d, %d at most: %+v, %v, want %+v", account, q.Before, q.Limit, got, err, want[:n])
+			rt.Fatalf(
+				"list of %q before %d, %d at most: %+v, %v, want %+v",
+				account,
+				q.Before,
+				q.Limit,
+				got,
+				err,
+				want[:n],
+			)
 		}
 		want = want[n:]
 		if next == 0 {
@@ -359,7 +408,15 @@ func TestReadersBesideAFold(t *testing.T) {
 	s := ledgerState(t, journal.NewMemory(), &now)
 	mustPost(t, s, "a", Posting{Kind: Credit, Amount: 1_000_000})
 	for range 60 {
-		mustPost(t, s, "a", settle("r1", "k", "m", 1), settle("r2", "k", "m", 1), settle("r3", "k", "m", 1), settle("r4", "k", "m", 1))
+		mustPost(
+			t,
+			s,
+			"a",
+			settle("r1", "k", "m", 1),
+			settle("r2", "k", "m", 1),
+			settle("r3", "k", "m", 1),
+			settle("r4", "k", "m", 1),
+		)
 	}
 	var readers sync.WaitGroup
 	folded := make(chan struct{})
@@ -434,7 +491,13 @@ type countedRanges struct {
 	ranges int
 }
 
-func (c *countedRanges) Range(ctx context.Context, table journal.Table, from, to []byte, limit int, fn func(journal.Record) error) error {
+func (c *countedRanges) Range(
+	ctx context.Context,
+	table journal.Table,
+	from, to []byte,
+	limit int,
+	fn func(journal.Record) error,
+) error {
 	c.ranges++
 	return c.Store.Range(ctx, table, from, to, limit, fn)
 }

@@ -51,12 +51,22 @@ func said(t rapid.TB, entries []Entry) string {
 
 // TestEveryPageComesBack: whatever entries and their receipts say, of one Post or of many, plain and deflated.
 func TestEveryPageComesBack(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "m", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本", "\xff"}))
+	text := rapid.OneOf(
+		rapid.String(),
+		rapid.SampledFrom([]string{"", "m", "quote\"", "back\\slash", "line\nbreak", "\u2028<&>", "日本", "\xff"}),
+	)
 	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, perMillion}))
 	sequence := rapid.Uint64Range(1, math.MaxInt64/2)
-	moment := rapid.Custom(func(rt *rapid.T) time.Time { return time.Unix(0, rapid.Int64().Draw(rt, "nanoseconds")).UTC() })
+	moment := rapid.Custom(
+		func(rt *rapid.T) time.Time { return time.Unix(0, rapid.Int64().Draw(rt, "nanoseconds")).UTC() },
+	)
 	row := rapid.Custom(func(rt *rapid.T) PriceRow {
-		return PriceRow{What: text.Draw(rt, "what"), Quantity: number.Draw(rt, "quantity"), Price: number.Draw(rt, "price"), Per: number.Draw(rt, "per")}
+		return PriceRow{
+			What:     text.Draw(rt, "what"),
+			Quantity: number.Draw(rt, "quantity"),
+			Price:    number.Draw(rt, "price"),
+			Per:      number.Draw(rt, "per"),
+		}
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		n := func(name string) int64 { return number.Draw(rt, name) }
@@ -80,10 +90,28 @@ func TestEveryPageComesBack(t *testing.T) {
 			if e.Hold = e.Sequence; rapid.Bool().Draw(rt, "begun before") {
 				e.Hold = sequence.Draw(rt, "hold")
 			}
-			r := Receipt{Key: s("key"), Scopes: rapid.SliceOfN(text, 0, 2).Draw(rt, "scopes"), Model: e.Model, Upstream: s("upstream"), Provider: s("provider"), Attempts: rapid.Int().Draw(rt, "attempts"),
-				Usage: ReceiptUsage{Input: n("in"), CacheRead: n("read"), CacheWrite: n("write"), Output: n("out"), Reasoning: n("reasoning"),
-					Images: n("images"), Seconds: n("seconds"), Estimated: rapid.Bool().Draw(rt, "estimated")},
-				Prices: rapid.SliceOfN(row, 0, 3).Draw(rt, "prices"), Flags: rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"), Began: moment.Draw(rt, "began")}
+			r := Receipt{
+				Key:      s("key"),
+				Scopes:   rapid.SliceOfN(text, 0, 2).Draw(rt, "scopes"),
+				Model:    e.Model,
+				Upstream: s("upstream"),
+				Provider: s("provider"),
+				Attempts: rapid.Int().Draw(rt, "attempts"),
+				Usage: ReceiptUsage{
+					Input:      n("in"),
+					CacheRead:  n("read"),
+					CacheWrite: n("write"),
+					Output:     n("out"),
+					Reasoning:  n("reasoning"),
+					Images:     n("images"),
+					Seconds:    n("seconds"),
+					Estimated:  rapid.Bool().Draw(rt, "estimated"),
+				},
+				Prices: rapid.SliceOfN(row, 0, 3).
+					Draw(rt, "prices"),
+				Flags: rapid.SliceOfN(text, 0, 3).Draw(rt, "flags"),
+				Began: moment.Draw(rt, "began"),
+			}
 			if rapid.Bool().Draw(rt, "same name") {
 				r.Upstream = r.Model
 			}
@@ -108,10 +136,28 @@ func TestEveryPageComesBack(t *testing.T) {
 func sold() []Entry {
 	var entries []Entry
 	for i := range 5 {
-		e := Entry{Sequence: uint64(5 + i), Previous: uint64(3 + i), Account: []string{"anna", "bert"}[i%2], Kind: Settle, Amount: 5, Held: 6, Hold: uint64(5 + i),
-			Request: "req_1", Model: "m", Reason: "finished", At: noon.Add(time.Duration(i) * time.Second)}
-		r := withReceipt(e, Receipt{Key: "key_1", Upstream: "m-2026", Provider: "p", Attempts: 2, Began: noon.Add(-time.Second),
-			Usage: ReceiptUsage{Input: 100, Output: 7, Estimated: true}, Prices: []PriceRow{{"input", 100, 3, perMillion}, {"image", 2, 30_000, 1}}, Flags: []string{"odd"}})
+		e := Entry{
+			Sequence: uint64(5 + i),
+			Previous: uint64(3 + i),
+			Account:  []string{"anna", "bert"}[i%2],
+			Kind:     Settle,
+			Amount:   5,
+			Held:     6,
+			Hold:     uint64(5 + i),
+			Request:  "req_1",
+			Model:    "m",
+			Reason:   "finished",
+			At:       noon.Add(time.Duration(i) * time.Second),
+		}
+		r := withReceipt(
+			e,
+			Receipt{Key: "key_1", Upstream: "m-2026", Provider: "p", Attempts: 2, Began: noon.Add(-time.Second),
+				Usage: ReceiptUsage{
+					Input:     100,
+					Output:    7,
+					Estimated: true,
+				}, Prices: []PriceRow{{"input", 100, 3, perMillion}, {"image", 2, 30_000, 1}}, Flags: []string{"odd"}},
+		)
 		e.receipt = &r
 		entries = append(entries, e)
 	}
@@ -195,7 +241,9 @@ func TestDamagedPages(t *testing.T) {
 			for who, read := range readers {
 				var bad *journal.CorruptError
 				err := read()
-				if !errors.As(err, &bad) || bad.Table != journal.Ledger || string(bad.Key) != string(state.SequenceKey(19)) || bad.Reason != c.want {
+				if !errors.As(err, &bad) || bad.Table != journal.Ledger ||
+					string(bad.Key) != string(state.SequenceKey(19)) ||
+					bad.Reason != c.want {
 					t.Errorf("%s: got %v, want that it %s", who, err, c.want)
 				}
 			}

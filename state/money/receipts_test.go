@@ -48,11 +48,22 @@ func trade(t *testing.T, s *state.State) {
 		end := func(hold uint64, request string, kind EntryKind, amount int64) Posting {
 			p := settle(request, "key_"+account, "m1", amount)
 			p.Kind, p.Hold, p.Reason = kind, hold, "finished"
-			p.Receipt.Upstream, p.Receipt.Prices, p.Receipt.Flags = "m1-2026", []PriceRow{{"input", amount, 1, 1}}, []string{"flag"}
+			p.Receipt.Upstream, p.Receipt.Prices, p.Receipt.Flags = "m1-2026", []PriceRow{
+				{"input", amount, 1, 1},
+			}, []string{
+				"flag",
+			}
 			return p
 		}
 		begun := mustPost(t, s, account, begin("mine"), begin("theirs"), begin("open"))
-		mustPost(t, s, account, end(begun[0].Sequence, "mine", Settle, 40), end(0, "mine", Settle, 7), end(begun[1].Sequence, "theirs", Release, 0))
+		mustPost(
+			t,
+			s,
+			account,
+			end(begun[0].Sequence, "mine", Settle, 40),
+			end(0, "mine", Settle, 7),
+			end(begun[1].Sequence, "theirs", Release, 0),
+		)
 		mustPost(t, s, account, end(0, "mine", Settle, 8), end(0, "own_"+account, Settle, 9))
 	}
 }
@@ -65,7 +76,9 @@ func TestIndexLeadsToTheEntry(t *testing.T) {
 	defer s.Close()
 	trade(t, s) // anna's: 2, 3 and 4 begin, 5 to 9 end
 	for sequence, request := range map[uint64]string{5: "mine", 6: "mine", 7: "theirs", 8: "mine", 9: "own_anna"} {
-		if rec, err := store.Get(ctx, journal.ByHash, receiptKey(request, "anna", sequence)); err != nil || len(rec.Value) != 0 || len(rec.Key) != 24 {
+		if rec, err := store.Get(ctx, journal.ByHash, receiptKey(request, "anna", sequence)); err != nil ||
+			len(rec.Value) != 0 ||
+			len(rec.Key) != 24 {
 			t.Errorf("%s of entry %d: got %+v, %v", request, sequence, rec, err)
 		}
 	}
@@ -123,7 +136,11 @@ func seen(t *testing.T, s *state.State) string {
 func TestGatewayRequestsAreIndexedByTime(t *testing.T) {
 	before := []byte{}
 	for n := range 100 {
-		id, err := state.NewID("req_", noon.Add(time.Duration(n)*time.Second), strings.NewReader(strings.Repeat("x", 18)))
+		id, err := state.NewID(
+			"req_",
+			noon.Add(time.Duration(n)*time.Second),
+			strings.NewReader(strings.Repeat("x", 18)),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,12 +163,17 @@ func TestOthersWithTheSameSlotAreLeftOut(t *testing.T) {
 	s := ledgerState(t, journal.NewMemory(), &noon)
 	defer s.Close()
 	mustPost(t, s, "anna", Posting{Kind: Credit, Amount: 1_000_000})
-	ids := []string{"req_" + strings.Repeat("0", 47) + "1", "req_" + strings.Repeat("0", 47) + "2", "video_" + strings.Repeat("0", 47) + "1"}
+	ids := []string{
+		"req_" + strings.Repeat("0", 47) + "1",
+		"req_" + strings.Repeat("0", 47) + "2",
+		"video_" + strings.Repeat("0", 47) + "1",
+	}
 	for i, id := range ids {
 		mustPost(t, s, "anna", settle(id, "key_a", "m", int64(10+i)))
 	}
 	for i, id := range ids {
-		if got, err := Receipts(ctx, s, "anna", id); err != nil || len(got) != 1 || got[0].Request != id || got[0].Charged != int64(10+i) {
+		if got, err := Receipts(ctx, s, "anna", id); err != nil || len(got) != 1 || got[0].Request != id ||
+			got[0].Charged != int64(10+i) {
 			t.Errorf("%s: got %+v, %v", id, got, err)
 		}
 		if got, err := RequestReceipts(ctx, s, id); err != nil || len(got) != 1 || got[0].Request != id {
@@ -187,7 +209,11 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 	if r, err := (&entryReader{state: s}).follow(ctx, folded); r != nil || err != nil {
 		t.Errorf("folded: got %+v, %v", r, err)
 	}
-	commitAll(t, store, []journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(9)}}) // of 8, too
+	commitAll(
+		t,
+		store,
+		[]journal.Op{{Kind: journal.Delete, Table: journal.Ledger, Key: state.SequenceKey(9)}},
+	) // of 8, too
 	if r, err := (&entryReader{state: s}).follow(ctx, lost); r != nil || !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
@@ -195,7 +221,8 @@ func TestReceiptIsGoneWithItsEntry(t *testing.T) {
 		t.Errorf("lost: got %+v, %v, want ErrCorrupt", r, err)
 	}
 	s.Close()
-	if r, err := (&entryReader{state: s}).follow(ctx, folded); r != nil || err == nil || errors.Is(err, journal.ErrCorrupt) {
+	if r, err := (&entryReader{state: s}).follow(ctx, folded); r != nil || err == nil ||
+		errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("nobody can say: got %+v, %v", r, err)
 	}
 }

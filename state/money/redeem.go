@@ -97,7 +97,12 @@ const (
 var codeAlphabet = base32.NewEncoding("ABCDEFGHJKMNPQRSTVWXYZ0123456789").WithPadding(base32.NoPadding)
 
 // NewRedeemCode makes a code of six groups of four, to be typed by hand.
-func NewRedeemCode(now time.Time, random io.Reader, amount int64, mintedBy string) (code string, c RedeemCode, err error) {
+func NewRedeemCode(
+	now time.Time,
+	random io.Reader,
+	amount int64,
+	mintedBy string,
+) (code string, c RedeemCode, err error) {
 	id, err := state.NewID("code_", now, random)
 	if err != nil {
 		return "", RedeemCode{}, err
@@ -112,7 +117,14 @@ func NewRedeemCode(now time.Time, random io.Reader, amount int64, mintedBy strin
 		groups = append(groups, digits[at:at+codeGroup])
 	}
 	code = strings.Join(groups, "-")
-	return code, RedeemCode{ID: id, Hash: HashRedeemCode(code), Hint: digits[len(digits)-codeHint:], Amount: amount, MintedBy: mintedBy, Created: now}, nil
+	return code, RedeemCode{
+		ID:       id,
+		Hash:     HashRedeemCode(code),
+		Hint:     digits[len(digits)-codeHint:],
+		Amount:   amount,
+		MintedBy: mintedBy,
+		Created:  now,
+	}, nil
 }
 
 // HashRedeemCode is the hash under which a code is found, however it was typed.

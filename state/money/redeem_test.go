@@ -77,7 +77,8 @@ func TestSpentCodesSaySoAndAreForgotten(t *testing.T) {
 		}
 	}
 	expiring := money.RedeemCode{Expires: start.Add(time.Hour)}
-	if now, later := expiring.State(start), expiring.State(start.Add(time.Hour)); now != money.RedeemOpen || later != money.RedeemExpired {
+	if now, later := expiring.State(start), expiring.State(start.Add(time.Hour)); now != money.RedeemOpen ||
+		later != money.RedeemExpired {
 		t.Errorf("expiring: got %s, then %s", now, later)
 	}
 	clock.Add(money.RedeemedFor)

@@ -2,12 +2,10 @@ package money_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"go.uber.org/goleak"
 
-	"stagedoor/state"
 	"stagedoor/state/statetest/fixture"
 )
 
@@ -23,7 +21,5 @@ var (
 	try      = fixture.Try
 	must     = fixture.Must
 	sound    = fixture.Sound
+	hash     = fixture.Hash
 )
-
-// hash returns a hash that differs for each n.
-func hash(n int) state.Hash { return state.HashSecret(fmt.Sprint("secret ", n)) }

@@ -122,7 +122,10 @@ func (t *tally) counted(name *UsageRow) *UsageRow {
 func CountUsage(tx *state.Tx, rows []UsageRow) error {
 	day := dayOf(tx.Now())
 	for i := range rows {
-		u, err := usageOf(tx, UsageRow{Day: day, Account: rows[i].Account, Key: usageName(rows[i].Key), Model: usageName(rows[i].Model)})
+		u, err := usageOf(
+			tx,
+			UsageRow{Day: day, Account: rows[i].Account, Key: usageName(rows[i].Key), Model: usageName(rows[i].Model)},
+		)
 		if err != nil {
 			return err
 		}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 )
 
 // Open opens the state with all its tables; see state.Open.
 func Open(store journal.Store, now func() time.Time, options ...state.Option) (*state.State, error) {
-	return state.Open(store, now, state.IdentityModule(), money.Module(), state.WorkModule(options...))
+	return state.Open(store, now, identity.Module(), money.Module(), state.WorkModule(options...))
 }
 
 // Verification is the result of Verify.
@@ -29,6 +30,6 @@ func Verify(ctx context.Context, store journal.Store) (result Verification, err 
 		result.Ledger, err = money.Verify(ctx, v)
 		return err
 	}
-	result.Verification, err = state.Verify(ctx, store, state.IdentityModule(), ledger, state.WorkModule())
+	result.Verification, err = state.Verify(ctx, store, identity.Module(), ledger, state.WorkModule())
 	return result, err
 }

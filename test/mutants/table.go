@@ -260,7 +260,7 @@ var Table = []Mutant{
 	{
 		Name: "tokens: serve a disabled user",
 		File: "actors/tokens/refresh.go", Suite: "./actors/tokens", Run: ".",
-		Old: `		if u, ok := tx.View().User(g.User); !ok || !u.Active() {
+		Old: `		if u, ok := identity.FindUser(tx.View(), g.User); !ok || !u.Active() {
 			return Tokens{}, ErrInvalidGrant
 		}
 `,
@@ -421,7 +421,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "state: keep a revoked key in the fast path",
-		File: "state/requestaccess.go", Suite: "./state", Run: ".",
+		File: "state/identity/module.go", Suite: "./state/identity", Run: ".",
 		Old: `					a.keys.change(before, after)
 `,
 		New: ``,
@@ -500,7 +500,7 @@ var Table = []Mutant{
 		Name: "auth: accept the key of a disabled user",
 		File: "http/auth/auth.go", Suite: "./http/...", Run: ".",
 		Old: `	case ok && a.store != nil && a.store.Blocked(key.User):
-		return state.Key{}, userDisabled()
+		return identity.Key{}, userDisabled()
 	case ok:`,
 		New: `	case ok:`,
 	},

@@ -11,6 +11,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/http/admin"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 	"stagedoor/state/money"
 	"stagedoor/state/schema"
@@ -191,7 +192,7 @@ func (s *soak) stream() *mrand.Rand {
 }
 
 func (s *soak) addPayer(ctx context.Context, c *admin.Client, account string) error {
-	secret, k, err := state.NewKey(time.Now(), rand.Reader)
+	secret, k, err := identity.NewKey(time.Now(), rand.Reader)
 	if err != nil {
 		return err
 	}

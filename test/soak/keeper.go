@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"stagedoor/http/admin"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // key is a gateway key as its operator knows it.
@@ -65,7 +65,7 @@ func (k *keeper) step(ctx context.Context) error {
 }
 
 func (k *keeper) create(ctx context.Context) error {
-	secret, record, err := state.NewKey(time.Now(), crand.Reader)
+	secret, record, err := identity.NewKey(time.Now(), crand.Reader)
 	if err != nil {
 		return err
 	}

@@ -21,13 +21,14 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 // keyStore holds keys: in a running gateway, or in the data directory if no gateway runs.
 type keyStore interface {
-	Keys(ctx context.Context) ([]state.Key, error)
-	AddKey(ctx context.Context, k state.Key) error
-	RevokeKey(ctx context.Context, id string) (state.Key, error)
+	Keys(ctx context.Context) ([]identity.Key, error)
+	AddKey(ctx context.Context, k identity.Key) error
+	RevokeKey(ctx context.Context, id string) (identity.Key, error)
 }
 
 func (a app) keysCommand() *cobra.Command {
@@ -54,10 +55,16 @@ func (a app) withKeys(o *datadir.Flags, use func(keyStore) error) error {
 // directKeys implements keyStore on a state that this process has opened itself.
 type directKeys struct{ *state.State }
 
-func (d directKeys) AddKey(ctx context.Context, k state.Key) error { return d.AddKeyOfUser(ctx, k) }
+func (d directKeys) AddKey(ctx context.Context, k identity.Key) error {
+	return identity.CreateKeyOfUser(ctx, d.State, k)
+}
 
-func (d directKeys) Keys(context.Context) ([]state.Key, error) {
-	return d.State.Keys(state.KeyFilter{}), nil
+func (d directKeys) RevokeKey(ctx context.Context, id string) (identity.Key, error) {
+	return identity.RevokeKey(ctx, d.State, id)
+}
+
+func (d directKeys) Keys(context.Context) ([]identity.Key, error) {
+	return identity.ListKeys(d.State.View(), identity.KeyFilter{}), nil
 }
 
 // keyFlags are the flags of keys create and keys update.
@@ -104,7 +111,7 @@ func (k *keyFlags) rejectEmptySets() error {
 }
 
 // key returns the key that the flags describe and its secret.
-func (k *keyFlags) key() (secret string, key state.Key, err error) {
+func (k *keyFlags) key() (secret string, key identity.Key, err error) {
 	if err := k.rejectEmptySets(); err != nil {
 		return "", key, err
 	}
@@ -127,11 +134,11 @@ func (k *keyFlags) key() (secret string, key state.Key, err error) {
 	if secret, key, err = NewKey(k.name); err != nil {
 		return "", key, err
 	}
-	if key.AllowIPs, err = state.ParseNetworks(k.allow); err != nil {
+	if key.AllowIPs, err = identity.ParseNetworks(k.allow); err != nil {
 		return "", key, fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}
 	key.User = k.user
-	key.Limits = state.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
+	key.Limits = identity.Limits{RPM: k.rpm, TPM: k.tpm, Concurrency: k.concurrency}
 	if err := k.budget.check(); err != nil {
 		return "", key, err
 	}
@@ -213,26 +220,26 @@ func (a app) keysList(o *datadir.Flags) *cobra.Command {
 
 // keyLine is a key in the output of keys list. It has no hash.
 type keyLine struct {
-	ID       string         `json:"id"`
-	Prefix   string         `json:"prefix"`
-	Name     string         `json:"name"`
-	User     string         `json:"user,omitempty"`
-	State    string         `json:"state"`
-	Scopes   []string       `json:"scopes"` // null: all
-	Models   []string       `json:"models"` // null: all
-	Limits   state.Limits   `json:"limits"`
-	AllowIPs []netip.Prefix `json:"allow_ips,omitempty"`
-	Created  time.Time      `json:"created"`
-	Expires  time.Time      `json:"expires,omitzero"`
-	Revoked  time.Time      `json:"revoked,omitzero"`
+	ID       string          `json:"id"`
+	Prefix   string          `json:"prefix"`
+	Name     string          `json:"name"`
+	User     string          `json:"user,omitempty"`
+	State    string          `json:"state"`
+	Scopes   []string        `json:"scopes"` // null: all
+	Models   []string        `json:"models"` // null: all
+	Limits   identity.Limits `json:"limits"`
+	AllowIPs []netip.Prefix  `json:"allow_ips,omitempty"`
+	Created  time.Time       `json:"created"`
+	Expires  time.Time       `json:"expires,omitzero"`
+	Revoked  time.Time       `json:"revoked,omitzero"`
 }
 
-func keyLines(keys []state.Key, now time.Time) []keyLine {
+func keyLines(keys []identity.Key, now time.Time) []keyLine {
 	lines := make([]keyLine, 0, len(keys))
 	for _, k := range keys {
 		lines = append(
 			lines,
-			keyLine{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
+			keyLine{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, User: k.User, State: k.State(now),
 				Scopes: k.Scopes, Models: k.Models, Limits: k.Limits, AllowIPs: k.AllowIPs, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked},
 		)
 	}
@@ -303,15 +310,15 @@ func (a app) completeKeys(o *datadir.Flags) cobra.CompletionFunc {
 }
 
 // NewKey returns a key that allows everything and does not expire, with its secret.
-func NewKey(name string) (secret string, key state.Key, err error) {
-	secret, prefix, hash, err := state.NewSecret(rand.Reader)
+func NewKey(name string) (secret string, key identity.Key, err error) {
+	secret, prefix, hash, err := identity.NewSecret(rand.Reader)
 	if err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
 	now := time.Now()
 	id, err := state.NewID("key_", now, rand.Reader)
 	if err != nil {
-		return "", state.Key{}, err
+		return "", identity.Key{}, err
 	}
-	return secret, state.Key{ID: id, Prefix: prefix, Hash: hash, Name: name, Enabled: true, Created: now}, nil
+	return secret, identity.Key{ID: id, Prefix: prefix, Hash: hash, Name: name, Enabled: true, Created: now}, nil
 }

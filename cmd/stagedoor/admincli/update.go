@@ -14,8 +14,8 @@ import (
 	"stagedoor/cmd/stagedoor/datadir"
 	"stagedoor/http/adminapi"
 	"stagedoor/providers/shapes/registry"
-	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 func (a app) keysShow(o *datadir.Flags) *cobra.Command {
@@ -45,7 +45,7 @@ func printKey(out io.Writer, k *adminapi.Key) error {
 	status := k.State
 	if k.DisabledBy != nil && status == "disabled" {
 		status += " by its " + *k.DisabledBy
-		if *k.DisabledBy == string(state.PartyOperator) {
+		if *k.DisabledBy == string(identity.PartyOperator) {
 			status = "disabled by the operator"
 		}
 	}

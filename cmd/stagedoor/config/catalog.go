@@ -8,6 +8,7 @@ import (
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // defaultRetries is how often a call is tried again where nothing is configured.
@@ -108,12 +109,12 @@ func (p *Price) catalog() *catalog.Price {
 func fixedKeyID(name string) string { return "cfg_" + name }
 
 // FixedKeys are the keys of the file as the store would keep them.
-func (c *Config) FixedKeys() []state.Key {
-	var out []state.Key
+func (c *Config) FixedKeys() []identity.Key {
+	var out []identity.Key
 	for _, k := range c.Keys {
 		secret := k.Key.Reveal()
-		key := state.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User, Enabled: true,
-			Limits: state.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM), Concurrency: int64(k.Limits.Concurrency)}}
+		key := identity.Key{ID: fixedKeyID(k.Name), Hash: state.HashSecret(secret), Name: k.Name, User: k.User, Enabled: true,
+			Limits: identity.Limits{RPM: int64(k.Limits.RPM), TPM: int64(k.Limits.TPM), Concurrency: int64(k.Limits.Concurrency)}}
 		if k.Scopes != nil && !slices.Contains(*k.Scopes, "all") {
 			key.Scopes = append([]string{}, *k.Scopes...)
 		}
@@ -121,10 +122,10 @@ func (c *Config) FixedKeys() []state.Key {
 			key.Models = append([]string{}, *k.Models...)
 		}
 		if k.AllowIP != nil {
-			key.AllowIPs, _ = state.ParseNetworks(*k.AllowIP) // checked when the file was read
+			key.AllowIPs, _ = identity.ParseNetworks(*k.AllowIP) // checked when the file was read
 		}
 		out = append(out, key)
 	}
-	slices.SortFunc(out, func(a, b state.Key) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b identity.Key) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }

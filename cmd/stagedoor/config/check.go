@@ -14,7 +14,7 @@ import (
 
 	"stagedoor/providers/catalog"
 	"stagedoor/providers/shapes/registry"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // check looks at what the types alone do not say.
@@ -148,7 +148,7 @@ func checkKey(d *decoder, path string, k *Key) {
 		}
 	}
 	for i, s := range pointed(k.AllowIP) {
-		if _, err := state.ParseNetworks([]string{s}); err != nil {
+		if _, err := identity.ParseNetworks([]string{s}); err != nil {
 			d.at(fmt.Sprintf("%s.allow_ips[%d]", path, i), "expected an address or a network such as 192.0.2.0/24")
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Telemetry says where traces and metrics go. Without a place to go to there are
@@ -99,7 +99,7 @@ func (o *OTLP) check(d *decoder, path string) {
 
 func checkNetworks(d *decoder, path string, networks Strings) {
 	for i, s := range networks {
-		if _, err := state.ParseNetworks([]string{s}); err != nil {
+		if _, err := identity.ParseNetworks([]string{s}); err != nil {
 			d.at(fmt.Sprintf("%s[%d]", path, i), "expected an address or a network such as 192.0.2.0/24")
 		}
 	}

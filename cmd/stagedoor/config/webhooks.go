@@ -10,6 +10,7 @@ import (
 
 	"stagedoor/actors/webhook"
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Webhook is a server that is told of what happens.
@@ -27,7 +28,7 @@ func (c *Config) Endpoints() []webhook.Endpoint {
 	var out []webhook.Endpoint
 	for _, w := range c.Webhooks {
 		key, _ := webhook.ParseSecret(w.Secret.Reveal()) // checked when the file was read
-		networks, _ := state.ParseNetworks(w.Allow)
+		networks, _ := identity.ParseNetworks(w.Allow)
 		out = append(out, webhook.Endpoint{
 			Webhook: state.Webhook{ID: w.id(), Owner: w.owner(), Types: w.Events},
 			URL:     w.URL.Reveal(),
@@ -85,7 +86,7 @@ func (c *Config) checkWebhooks(d *decoder) {
 		}
 		c.checkWebhookOwner(d, path, w)
 		for j, n := range w.Allow {
-			if _, err := state.ParseNetworks([]string{n}); err != nil {
+			if _, err := identity.ParseNetworks([]string{n}); err != nil {
 				d.at(fmt.Sprintf("%s.allow_networks[%d]", path, j), "expected an address or a network such as 10.1.0.0/16")
 			}
 		}

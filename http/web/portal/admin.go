@@ -7,7 +7,7 @@ import (
 
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -20,9 +20,9 @@ const (
 // allKeys lists the keys of everybody, the newest first.
 func (rc *requestContext) allKeys() {
 	search := rc.query("q")
-	var found []state.Key
-	for _, k := range slices.Backward(rc.options.State.Keys(state.KeyFilter{})) {
-		if matches(search, k.Name, k.User, state.SecretPrefix+k.Prefix, k.ID) {
+	var found []identity.Key
+	for _, k := range slices.Backward(identity.ListKeys(rc.options.State.View(), identity.KeyFilter{})) {
+		if matches(search, k.Name, k.User, identity.SecretPrefix+k.Prefix, k.ID) {
 			found = append(found, k)
 		}
 	}
@@ -56,7 +56,7 @@ func (rc *requestContext) changeAnyKey() {
 		word, err = "key_disabled", rc.enableAnyKey(id, false)
 	case "revoke":
 		word = "key_revoked"
-		_, err = rc.options.State.RevokeKey(ctx, id)
+		_, err = identity.RevokeKey(ctx, rc.options.State, id)
 	default:
 		rc.missing()
 		return
@@ -118,9 +118,9 @@ func (rc *requestContext) userShare(u *money.UsageRow, s *pages.Share) {
 
 func (rc *requestContext) keyShare(u *money.UsageRow, s *pages.Share) {
 	s.Name, s.Note = u.Key, "of "+u.Account
-	if k, err := rc.options.State.KeyByID(u.Key); err == nil {
+	if k, err := identity.FindKey(rc.options.State.View(), u.Key); err == nil {
 		s.Name = k.Name
-		s.Note = state.SecretPrefix + k.Prefix + "… " + s.Note
+		s.Note = identity.SecretPrefix + k.Prefix + "… " + s.Note
 	}
 }
 

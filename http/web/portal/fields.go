@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"stagedoor/actors/tokens"
-	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 )
 
 // fields reads a form. The first field that cannot be read is err.
@@ -37,7 +37,7 @@ func (f *fields) list(name string) []string {
 
 // networks reads addresses and networks; nil if there are none.
 func (f *fields) networks(name, label string) []netip.Prefix {
-	networks, err := state.ParseNetworks(f.list(name))
+	networks, err := identity.ParseNetworks(f.list(name))
 	if err != nil {
 		f.fail(label, "must be addresses or networks like 192.0.2.1 and 2001:db8::/32")
 		return nil

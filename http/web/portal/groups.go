@@ -12,6 +12,7 @@ import (
 	"stagedoor/providers/shapes/registry"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -25,8 +26,8 @@ func (rc *requestContext) groups() { rc.show(http.StatusOK, rc.groupsView()) }
 func (rc *requestContext) groupsView() *pages.Groups {
 	search := rc.query("q")
 	view := rc.options.State.View()
-	var found []state.Group
-	for _, g := range slices.Backward(view.Groups()) {
+	var found []identity.Group
+	for _, g := range slices.Backward(identity.ListGroups(view)) {
 		if matches(search, g.Name) {
 			found = append(found, g)
 		}
@@ -39,13 +40,13 @@ func (rc *requestContext) groupsView() *pages.Groups {
 	return page
 }
 
-func groupLine(view state.View, g *state.Group) pages.Group {
-	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(view.Members(g.ID))),
+func groupLine(view state.View, g *identity.Group) pages.Group {
+	return pages.Group{ID: g.ID, Name: g.Name, Members: int64(len(identity.ListMembers(view, g.ID))),
 		Limits: limitsOf(view, "", &g.Ceiling, g.Scope()), Spent: money.SpentBy(view, g.Scope()).Total, Created: g.Created}
 }
 
 // limitsOf is a ceiling as pages show it, and how much of its budget is spent.
-func limitsOf(view state.View, owner string, c *state.Ceiling, scope budget.Scope) pages.Limits {
+func limitsOf(view state.View, owner string, c *identity.Ceiling, scope budget.Scope) pages.Limits {
 	l := pages.Limits{Owner: owner, Scopes: c.Scopes, Models: c.Models, NoScopes: c.Scopes != nil && len(c.Scopes) == 0,
 		NoModels: c.Models != nil && len(c.Models) == 0, Budget: c.Budget, Window: string(c.Window), NoKeys: c.NoKeys}
 	if c.Budget != 0 {
@@ -59,8 +60,8 @@ func limitsOf(view state.View, owner string, c *state.Ceiling, scope budget.Scop
 // created.
 func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool) {
 	view := rc.options.State.View()
-	u, _ := view.User(rc.user.ID)
-	g, _ := view.Group(u.Group)
+	u, _ := identity.FindUser(view, rc.user.ID)
+	g, _ := identity.FindGroup(view, u.Group)
 	own := budget.Scope{Kind: budget.UserScope, ID: u.Username}
 	for _, l := range []pages.Limits{limitsOf(view, "you", &u.Ceiling, own),
 		limitsOf(view, "your group", &g.Ceiling, g.Scope())} {
@@ -68,7 +69,7 @@ func (rc *requestContext) restrictions() (limits []pages.Limits, mayCreate bool)
 			limits = append(limits, l)
 		}
 	}
-	return limits, view.MayCreateKeys(&u)
+	return limits, identity.MayCreateKeys(view, &u)
 }
 
 // createGroup makes a group that restricts nothing yet, and shows it.
@@ -94,15 +95,15 @@ func (rc *requestContext) groupProblem(err error) (status int, text string) {
 }
 
 // namedGroup is the group that the path names.
-func (rc *requestContext) namedGroup() (state.Group, bool) {
+func (rc *requestContext) namedGroup() (identity.Group, bool) {
 	id, err := strconv.ParseInt(rc.r.PathValue("id"), 10, 64)
 	if err == nil {
-		if g, ok := rc.options.State.View().Group(id); ok {
+		if g, ok := identity.FindGroup(rc.options.State.View(), id); ok {
 			return g, true
 		}
 	}
 	rc.missing()
-	return state.Group{}, false
+	return identity.Group{}, false
 }
 
 // oneGroup shows a group with its members.
@@ -112,12 +113,12 @@ func (rc *requestContext) oneGroup() {
 	}
 }
 
-func (rc *requestContext) groupView(g *state.Group) *pages.OneGroup {
+func (rc *requestContext) groupView(g *identity.Group) *pages.OneGroup {
 	view := rc.options.State.View()
 	page := &pages.OneGroup{Desk: rc.desk(), Group: groupLine(view, g)}
 	page.Entry = ceilingEntry(&g.Ceiling, pathGroup(g.ID)+"/ceiling", page.Token, "all members")
 	page.Entry.Rename, page.Entry.Name = true, g.Name
-	shown, pager := part(rc, pathGroup(g.ID), view.Members(g.ID))
+	shown, pager := part(rc, pathGroup(g.ID), identity.ListMembers(view, g.ID))
 	page.Pager = pager
 	for i := range shown {
 		u := &shown[i]
@@ -127,7 +128,7 @@ func (rc *requestContext) groupView(g *state.Group) *pages.OneGroup {
 }
 
 // ceilingEntry is the form with the ceiling that is in force.
-func ceilingEntry(c *state.Ceiling, action, token, together string) pages.CeilingEntry {
+func ceilingEntry(c *identity.Ceiling, action, token, together string) pages.CeilingEntry {
 	e := pages.CeilingEntry{Action: action, Token: token, Together: together,
 		SomeScopes: c.Scopes != nil, SomeModels: c.Models != nil,
 		Models: strings.Join(c.Models, ", "), Window: string(c.Window), CreateKeys: !c.NoKeys}

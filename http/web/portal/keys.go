@@ -9,8 +9,8 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/shapes/registry"
-	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -30,8 +30,8 @@ func (rc *requestContext) keysView() *pages.Keys {
 // scopesOf are the scopes that the ceilings of a user leave the user's keys.
 func (rc *requestContext) scopesOf(user int64) []string {
 	view := rc.options.State.View()
-	u, _ := view.User(user)
-	return view.ScopesOf(&u, registry.Scopes())
+	u, _ := identity.FindUser(view, user)
+	return identity.ScopesOf(view, &u, registry.Scopes())
 }
 
 // keyEntry is the empty form for a new key with some of the scopes.
@@ -45,14 +45,14 @@ func keyEntry(scopes []string, form pages.Form) pages.KeyEntry {
 
 // keyLines are keys as lists show them, the newest first and those that were
 // revoked last.
-func (rc *requestContext) keyLines(keys []state.Key) []pages.Key {
+func (rc *requestContext) keyLines(keys []identity.Key) []pages.Key {
 	now := rc.options.Now()
 	spends := rc.options.State.View()
 	var live, revoked []pages.Key
 	for i := len(keys) - 1; i >= 0; i-- {
 		k := &keys[i]
 		spent := money.SpentByKey(spends, k.ID)
-		line := pages.Key{ID: k.ID, Prefix: state.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
+		line := pages.Key{ID: k.ID, Prefix: identity.SecretPrefix + k.Prefix, Name: k.Name, Status: k.State(now), OperatorOnly: !k.Enabled && !k.OwnerMayEnable(), Scopes: k.Scopes, Models: k.Models,
 			RPM: k.Limits.RPM, TPM: k.Limits.TPM, Slots: k.Limits.Concurrency, Budget: k.Budget, Window: string(k.Window), AllowIPs: networkTexts(k.AllowIPs),
 			Spent: spent.Total, Created: k.Created, Expires: k.Expires}
 		if k.Revoked.IsZero() {
@@ -103,7 +103,7 @@ func (rc *requestContext) makeKey(n tokens.NewKey, again func(status int, proble
 func (rc *requestContext) readKey(n *tokens.NewKey) error {
 	f := fields{form: rc.form}
 	n.Name, n.Scopes, n.Models, n.AllowIPs = f.text("name"), rc.form["scope"], f.list("models"), f.networks("allow", "Addresses")
-	n.Limits = state.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")}
+	n.Limits = identity.Limits{RPM: f.whole("rpm", "Requests a minute"), TPM: f.whole("tpm", "Tokens a minute"), Concurrency: f.whole("slots", "Requests at a time")}
 	n.Budget, n.Window, n.Expires = f.dollars("budget", "Budget"), budget.Window(f.text("window")), f.lastDay("expiry", "Last day")
 	return f.err
 }

@@ -10,7 +10,7 @@ import (
 	"stagedoor/http/web/pages"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/shapes/videos"
-	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 // Below pathLive is the page of video jobs, and what its script asks for in the
@@ -69,21 +69,21 @@ func (p *Portal) forward(next http.Handler) http.HandlerFunc {
 }
 
 // delegate is the key that a request of the script is served with.
-func (p *Portal) delegate(r *http.Request) (state.Key, error) {
+func (p *Portal) delegate(r *http.Request) (identity.Key, error) {
 	visitor, err := p.options.Browser.Visitor(r)
 	switch {
 	case err != nil:
-		return state.Key{}, dialogue.Unavailable("unavailable", failureBusy.Message, retryUnavailable, err)
+		return identity.Key{}, dialogue.Unavailable("unavailable", failureBusy.Message, retryUnavailable, err)
 	case !visitor.SignedIn():
-		return state.Key{}, errSignedOut
+		return identity.Key{}, errSignedOut
 	}
 	// Pictures and videos are asked for by elements, which send no headers; they
 	// change nothing, and other origins cannot read them.
 	changes := r.Method != http.MethodGet && r.Method != http.MethodHead
 	if changes && p.options.Browser.CheckForm(r, &visitor, livePurpose, r.Header.Get(formHeader)) != nil {
-		return state.Key{}, dialogue.Refusal(http.StatusForbidden, "form_not_valid", "this page is of another session: reload it and try again")
+		return identity.Key{}, dialogue.Refusal(http.StatusForbidden, "form_not_valid", "this page is of another session: reload it and try again")
 	}
 	user := visitor.Session.User
-	return state.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username, Enabled: true,
+	return identity.Key{ID: "live_" + strconv.FormatInt(user.ID, 10), Name: "page " + pathLive, User: user.Username, Enabled: true,
 		Scopes: []string{videos.Descriptor.Scope}}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"stagedoor/actors/tokens"
 	"stagedoor/state"
 	"stagedoor/state/budget"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -85,7 +86,7 @@ func TestAdministrationIsNotThereForOthers(t *testing.T) {
 		v.expect(v.post(path, "status", "2", "amount", "5", "reason", "x", "count", "1", "username", "eve", "name", "eve"), http.StatusNotFound, "Not found")
 		v.get("/account")
 	}
-	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 || len(money.ListRedeemCodes(h.state.View())) != 0 || len(h.registry.Users(0, 0)) != 2 || len(h.state.Keys(state.KeyFilter{})) != 0 {
+	if a := money.FindAccount(h.state.View(), "anna"); a.Credits != 0 || len(money.ListRedeemCodes(h.state.View())) != 0 || len(h.registry.Users(0, 0)) != 2 || len(identity.ListKeys(h.state.View(), identity.KeyFilter{})) != 0 {
 		t.Error("somebody administered who may not")
 	}
 	// The role counts at once, both ways.
@@ -138,7 +139,7 @@ func TestKeyIsShownOnceAndMadeOnce(t *testing.T) {
 	token := find(hiddenToken, v.page)
 	v.expect(v.post("/account/keys", fields...), http.StatusOK, "not shown again")
 	secret := shownKey.FindString(v.page)
-	k, ok := h.state.Key(state.HashSecret(secret))
+	k, ok := identity.AccessOf(h.state).Key(state.HashSecret(secret))
 	if !ok || k.User != "anna" || k.Name != "laptop <b>" || len(k.Scopes) != 1 || len(k.Models) != 2 || len(k.AllowIPs) != 2 || k.Limits.RPM != 60 || k.Budget != 2_500_000 ||
 		k.Window != budget.WindowMonth || !k.Expires.Equal(time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", k)
@@ -240,7 +241,7 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 		t.Error("the search finds what it should not")
 	}
 	v.sentTo(v.post("/admin/keys/"+k.ID+"/disable"), "/admin/keys?done=key_disabled")
-	if k, _ := h.state.Key(state.HashSecret(secret)); k.Enabled {
+	if k, _ := identity.AccessOf(h.state).Key(state.HashSecret(secret)); k.Enabled {
 		t.Error("the key works")
 	}
 	owner := h.signedIn("anna")
@@ -249,7 +250,7 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 		t.Error("the owner is offered to enable a key that the operator disabled")
 	}
 	owner.expect(owner.post("/account/keys/"+k.ID+"/enable"), http.StatusForbidden, "only the operator can enable it")
-	if k, _ := h.state.Key(state.HashSecret(secret)); k.Enabled {
+	if k, _ := identity.AccessOf(h.state).Key(state.HashSecret(secret)); k.Enabled {
 		t.Error("the owner enabled a key that the operator disabled")
 	}
 	v.get("/admin/keys")
@@ -260,7 +261,7 @@ func TestAdministratorSeesAndEndsWhatIsAnybodys(t *testing.T) {
 		v.get("/admin/keys")
 	}
 	v.sentTo(v.post("/admin/keys/"+k.ID+"/revoke"), "/admin/keys?done=key_revoked")
-	if k, _ := h.state.Key(state.HashSecret(secret)); k.Revoked.IsZero() {
+	if k, _ := identity.AccessOf(h.state).Key(state.HashSecret(secret)); k.Revoked.IsZero() {
 		t.Error("the key works")
 	}
 	anna := h.signedIn("anna")
@@ -325,7 +326,7 @@ func TestAdministratorMakesUsersAndTheirKeys(t *testing.T) {
 	fields = []string{"id", find(hiddenID, v.page), "token", find(hiddenToken, v.page), "name", "laptop", "budget", "3"}
 	v.expect(v.post(path+"/keys", fields...), http.StatusOK, "not shown again")
 	secret := shownKey.FindString(v.page)
-	if k, ok := h.state.Key(state.HashSecret(secret)); !ok || k.User != "bob" || k.Name != "laptop" || k.Budget != 3_000_000 {
+	if k, ok := identity.AccessOf(h.state).Key(state.HashSecret(secret)); !ok || k.User != "bob" || k.Name != "laptop" || k.Budget != 3_000_000 {
 		t.Errorf("%+v", k)
 	}
 	v.expect(v.post(path+"/keys", fields...), http.StatusConflict, "sent already")
@@ -348,7 +349,7 @@ func TestUsersAreFoundAndPaged(t *testing.T) {
 	h := newHouse(t)
 	if _, err := state.Do(t.Context(), h.state, func(tx *state.Tx) (struct{}, error) {
 		for i := range 120 {
-			if _, err := tx.AddUser(state.User{Username: fmt.Sprintf("user-%03d", i), Status: state.UserActive}); err != nil {
+			if _, err := identity.AddUser(tx, identity.User{Username: fmt.Sprintf("user-%03d", i), Status: identity.UserActive}); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -473,7 +474,7 @@ func TestAdministratorRestrictsUsersAndGroups(t *testing.T) {
 	v.expect(v.get(path), http.StatusOK, "The ceiling of the group")
 	v.sentTo(v.post(path+"/ceiling", "scopes_rule", "some", "models_rule", "some", "models", "gpt-*", "budget", "", "window", "total", "create_keys", "yes"),
 		path+"?done=ceiling_changed")
-	if u, _ := h.state.View().User(h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 || len(u.Ceiling.Models) != 1 || u.Ceiling.NoKeys {
+	if u, _ := identity.FindUser(h.state.View(), h.anna.ID); u.Ceiling.Scopes == nil || len(u.Ceiling.Scopes) != 0 || len(u.Ceiling.Models) != 1 || u.Ceiling.NoKeys {
 		t.Errorf("%+v", u.Ceiling)
 	}
 	v.get("/admin/groups/1")

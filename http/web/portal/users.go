@@ -10,6 +10,7 @@ import (
 	"stagedoor/actors/ledger"
 	"stagedoor/actors/tokens"
 	"stagedoor/http/web/pages"
+	"stagedoor/state/identity"
 	"stagedoor/state/money"
 )
 
@@ -142,9 +143,9 @@ func (rc *requestContext) showUser(u tokens.User, status int, fill func(*pages.O
 	view := &pages.OneUser{Desk: rc.desk(), User: userLine(u, b.Available(), b.Held, b.Spent), FormID: newFormID(),
 		Keys: rc.keyLines(rc.options.Registry.UserKeys(u.ID)), Usage: usage}
 	view.Entry = keyEntry(rc.scopesOf(u.ID), pages.Form{Action: pathUser(u.ID) + "/keys", ID: newFormID(), Token: view.Token})
-	kept, _ := rc.options.State.View().User(u.ID)
+	kept, _ := identity.FindUser(rc.options.State.View(), u.ID)
 	view.Ceiling = ceilingEntry(&kept.Ceiling, pathUser(u.ID)+"/ceiling", view.Token, "all keys of the user")
-	if g, ok := rc.options.State.View().Group(kept.Group); ok {
+	if g, ok := identity.FindGroup(rc.options.State.View(), kept.Group); ok {
 		view.Group, view.GroupPath = g.Name, pathGroup(g.ID)
 	}
 	fill(view)

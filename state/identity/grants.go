@@ -1,9 +1,10 @@
-package state
+package identity
 
 import (
 	"fmt"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -19,9 +20,9 @@ type Grant struct {
 	RedirectURI string   `json:"redirect_uri"`
 	// Family finds the grant: it is the hash of what its code and all of its
 	// refresh tokens have in common, so that old ones are recognised for good.
-	Family  Hash    `json:"family"`
-	Code    Code    `json:"code"`
-	Refresh Refresh `json:"refresh,omitzero"`
+	Family  state.Hash `json:"family"`
+	Code    Code       `json:"code"`
+	Refresh Refresh    `json:"refresh,omitzero"`
 
 	// Consented: the user said yes to this one; else it went by an earlier yes.
 	Consented bool      `json:"consented,omitempty"`
@@ -39,22 +40,22 @@ type Grant struct {
 
 // Code is the authorization code of a grant.
 type Code struct {
-	Hash      Hash      `json:"hash"`
-	Challenge string    `json:"challenge,omitempty"` // PKCE, S256; "": none
-	Expires   time.Time `json:"expires"`
-	Used      time.Time `json:"used,omitzero"` // zero: not yet
+	Hash      state.Hash `json:"hash"`
+	Challenge string     `json:"challenge,omitempty"` // PKCE, S256; "": none
+	Expires   time.Time  `json:"expires"`
+	Used      time.Time  `json:"used,omitzero"` // zero: not yet
 }
 
 // Refresh is the family of refresh tokens of a grant: one is good at a time.
 type Refresh struct {
-	Generation int64     `json:"generation"`
-	Hash       Hash      `json:"hash"`
-	Issued     time.Time `json:"issued"`
+	Generation int64      `json:"generation"`
+	Hash       state.Hash `json:"hash"`
+	Issued     time.Time  `json:"issued"`
 	// Previous is the token before, which gets its successor once more until
 	// PreviousUntil. Successor holds that, sealed with the previous token.
-	Previous      Hash      `json:"previous,omitzero"`
-	PreviousUntil time.Time `json:"previous_until,omitzero"`
-	Successor     []byte    `json:"successor,omitempty"`
+	Previous      state.Hash `json:"previous,omitzero"`
+	PreviousUntil time.Time  `json:"previous_until,omitzero"`
+	Successor     []byte     `json:"successor,omitempty"`
 }
 
 // Live tells whether the grant is good at now.
@@ -68,55 +69,55 @@ func (g *Grant) Revoke(now time.Time, reason string) {
 }
 
 func (g *Grant) check() error {
-	if err := CheckID(g.ID); err != nil {
+	if err := state.CheckID(g.ID); err != nil {
 		return err
 	}
-	if g.User <= 0 || g.App <= 0 || g.Code.Hash == (Hash{}) || g.Expires.IsZero() {
-		return fmt.Errorf("%w: grant %s", ErrInvalid, g.ID)
+	if g.User <= 0 || g.App <= 0 || g.Code.Hash == (state.Hash{}) || g.Expires.IsZero() {
+		return fmt.Errorf("%w: grant %s", state.ErrInvalid, g.ID)
 	}
 	return nil
 }
 
 const byParties = "parties"
 
-var grants = Table[Grant]{
+var grants = state.Table[Grant]{
 	Name:    journal.Grant,
 	ID:      func(g *Grant) string { return g.ID },
 	Expires: func(g *Grant) time.Time { return g.Expires },
-	Indexes: map[string]Index[Grant]{
-		ByHash: HashIndex(grantFamily),
+	Indexes: map[string]state.Index[Grant]{
+		state.ByHash: state.HashIndex(grantFamily),
 		// User, then app, then time; without the revoked ones.
 		byParties: {Key: func(g *Grant) []byte {
 			if !g.Revoked.IsZero() {
 				return nil
 			}
-			return NumberKey(g.User, g.App)
+			return state.NumberKey(g.User, g.App)
 		}},
 	},
 }
 
-func grantFamily(g *Grant) *Hash { return &g.Family }
+func grantFamily(g *Grant) *state.Hash { return &g.Family }
 
-// Grant returns a grant, live or not.
-func (v View) Grant(id string) (Grant, bool) { return grants.Get(v, id).Record() }
+// FindGrant returns a grant, live or not.
+func FindGrant(v state.View, id string) (Grant, bool) { return grants.Get(v, id).Record() }
 
-// GrantByFamily finds a grant, live or not.
-func (v View) GrantByFamily(family Hash) (Grant, bool) {
+// FindGrantByFamily finds a grant, live or not.
+func FindGrantByFamily(v state.View, family state.Hash) (Grant, bool) {
 	return grants.FindHash(v, family, grantFamily).Record()
 }
 
-// Grants lists a user's grants that were not revoked, of one app or, if that is
+// ListGrants lists a user's grants that were not revoked, of one app or, if that is
 // 0, of all, oldest first within each. Expired ones may be among them.
-func (v View) Grants(user, app int64) []Grant {
-	prefix := NumberKey(user)
+func ListGrants(v state.View, user, app int64) []Grant {
+	prefix := state.NumberKey(user)
 	if app != 0 {
-		prefix = NumberKey(user, app)
+		prefix = state.NumberKey(user, app)
 	}
 	return grants.List(v, byParties, prefix)
 }
 
 // PutGrant keeps g.
-func (tx *Tx) PutGrant(g Grant) error {
+func PutGrant(tx *state.Tx, g Grant) error {
 	if err := g.check(); err != nil {
 		return err
 	}

@@ -1,16 +1,17 @@
-package state
+package identity
 
 import (
 	"strconv"
 	"sync/atomic"
 
+	"stagedoor/state"
 	"stagedoor/state/budget"
 )
 
 // Access answers what every request asks: which key it has, and what the key and its user may do. It is kept in memory
 // beside the tables, so that a lookup takes no transaction and no lock. AccessOf returns it. Any goroutine may use it.
 type Access struct {
-	state   *State
+	state   *state.State
 	keys    keyring
 	roster  roster
 	era     atomic.Uint64
@@ -18,49 +19,7 @@ type Access struct {
 }
 
 // AccessOf returns the Access of a state.
-func AccessOf(s *State) *Access { return MemoryOf[*Access](s) }
-
-// IdentityModule returns the tables of users, groups, keys, sessions and OAuth.
-func IdentityModule() Module {
-	a := &Access{}
-	changed := make(chan struct{})
-	a.changed.Store(&changed)
-	return Module{
-		Memory: a,
-		Tables: []Registration{
-			Register(&keys, Hooks[Key]{
-				Loaded: func(s *State) {
-					a.state = s
-					for k := range keys.All(s.View()) {
-						a.keys.change(nil, k)
-					}
-				},
-				Committed: func(_ *State, before, after *Key) {
-					a.keys.change(before, after)
-					a.advance()
-				},
-			}),
-			Register(&users, Hooks[User]{
-				Loaded: func(s *State) { a.roster.fill(s.View()) }, // of users and groups
-				Committed: func(_ *State, before, after *User) {
-					a.roster.changeUser(before, after)
-					a.advance()
-				},
-			}),
-			Register(&groups, Hooks[Group]{Committed: func(_ *State, before, after *Group) {
-				a.roster.changeGroup(before, after)
-				a.advance()
-			}}),
-			Register(&sessions, Hooks[Session]{}),
-			Register(&developers, Hooks[DeveloperToken]{}),
-			Register(&apps, Hooks[App]{}),
-			Register(&accessTokens, Hooks[AccessToken]{}),
-			Register(&grants, Hooks[Grant]{}),
-			Register(&consents, Hooks[Consent]{}),
-		},
-		Verify: verifyIdentity,
-	}
-}
+func AccessOf(s *state.State) *Access { return state.MemoryOf[*Access](s) }
 
 // advance begins the next era.
 func (a *Access) advance() {
@@ -71,10 +30,10 @@ func (a *Access) advance() {
 
 // Key returns the key with the hash of the secret that a client sent. Whether the key may be used is for Key.Permits to
 // say.
-func (a *Access) Key(hash Hash) (Key, bool) { return a.keys.find(hash) }
+func (a *Access) Key(hash state.Hash) (Key, bool) { return a.keys.find(hash) }
 
 // KeyByID returns one key.
-func (a *Access) KeyByID(id string) (Key, error) { return keyByID(a.state.View(), id) }
+func (a *Access) KeyByID(id string) (Key, error) { return FindKey(a.state.View(), id) }
 
 // Blocked reports whether an account is that of a disabled user, whose keys are refused.
 func (a *Access) Blocked(account string) bool {

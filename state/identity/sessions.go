@@ -1,16 +1,17 @@
-package state
+package identity
 
 import (
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
 // Session is a login in a browser, which holds the secret in a cookie.
 type Session struct {
-	ID   string `json:"id"` // from NewID("ses_")
-	Hash Hash   `json:"hash"`
-	User int64  `json:"user"`
+	ID   string     `json:"id"` // from NewID("ses_")
+	Hash state.Hash `json:"hash"`
+	User int64      `json:"user"`
 	// Epoch is the user's when the session was made.
 	Epoch   int64     `json:"epoch,omitempty"`
 	Created time.Time `json:"created"`
@@ -25,31 +26,31 @@ func (s *Session) Live(u *User, now time.Time) bool {
 
 const byUser = "user"
 
-var sessions = Table[Session]{
+var sessions = state.Table[Session]{
 	Name:    journal.Session,
 	ID:      func(s *Session) string { return s.ID },
 	Expires: func(s *Session) time.Time { return s.Expires },
-	Indexes: map[string]Index[Session]{
-		ByHash: HashIndex(sessionHash),
-		byUser: {Key: func(s *Session) []byte { return NumberKey(s.User) }},
+	Indexes: map[string]state.Index[Session]{
+		state.ByHash: state.HashIndex(sessionHash),
+		byUser:       {Key: func(s *Session) []byte { return state.NumberKey(s.User) }},
 	},
 }
 
-func sessionHash(s *Session) *Hash { return &s.Hash }
+func sessionHash(s *Session) *state.Hash { return &s.Hash }
 
-// SessionByHash finds the session of a cookie, live or not.
-func (v View) SessionByHash(h Hash) (Session, bool) {
+// FindSession finds the session of a cookie, live or not.
+func FindSession(v state.View, h state.Hash) (Session, bool) {
 	return sessions.FindHash(v, h, sessionHash).Record()
 }
 
-// Sessions lists a user's sessions, live or not, oldest first.
-func (v View) Sessions(user int64) []Session {
-	return sessions.List(v, byUser, NumberKey(user))
+// ListSessions lists a user's sessions, live or not, oldest first.
+func ListSessions(v state.View, user int64) []Session {
+	return sessions.List(v, byUser, state.NumberKey(user))
 }
 
 // PutSession keeps s.
-func (tx *Tx) PutSession(s Session) error {
-	if err := CheckID(s.ID); err != nil {
+func PutSession(tx *state.Tx, s Session) error {
+	if err := state.CheckID(s.ID); err != nil {
 		return err
 	}
 	if err := sessions.CheckHash(tx.View(), &s, sessionHash); err != nil {
@@ -59,7 +60,7 @@ func (tx *Tx) PutSession(s Session) error {
 }
 
 // RemoveSession forgets a session; an unknown one is none.
-func (tx *Tx) RemoveSession(id string) {
+func RemoveSession(tx *state.Tx, id string) {
 	if r := sessions.Get(tx.View(), id); r != nil {
 		sessions.Remove(tx, r)
 	}

@@ -1,10 +1,11 @@
-package state
+package identity
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -58,29 +59,29 @@ func (c Consent) With(g Given, now time.Time) Consent {
 	return c
 }
 
-var consents = Table[Consent]{
+var consents = state.Table[Consent]{
 	Name:    journal.Consent,
 	ID:      func(c *Consent) string { return consentID(c.User, c.App) },
 	Expires: func(c *Consent) time.Time { return c.Expires },
 }
 
-func consentID(user, app int64) string { return NumberID(user) + "." + NumberID(app) }
+func consentID(user, app int64) string { return state.NumberID(user) + "." + state.NumberID(app) }
 
-// Consent returns what a user said yes to for an app.
-func (v View) Consent(user, app int64) (Consent, bool) {
+// FindConsent returns what a user said yes to for an app.
+func FindConsent(v state.View, user, app int64) (Consent, bool) {
 	return consents.Get(v, consentID(user, app)).Record()
 }
 
 // PutConsent keeps c.
-func (tx *Tx) PutConsent(c Consent) error {
+func PutConsent(tx *state.Tx, c Consent) error {
 	if c.User <= 0 || c.App <= 0 || c.Expires.IsZero() {
-		return fmt.Errorf("%w: consent of user %d for app %d", ErrInvalid, c.User, c.App)
+		return fmt.Errorf("%w: consent of user %d for app %d", state.ErrInvalid, c.User, c.App)
 	}
 	return consents.Put(tx, c)
 }
 
 // RemoveConsent forgets what a user said yes to for an app, if anything.
-func (tx *Tx) RemoveConsent(user, app int64) {
+func RemoveConsent(tx *state.Tx, user, app int64) {
 	if r := consents.Get(tx.View(), consentID(user, app)); r != nil {
 		consents.Remove(tx, r)
 	}

@@ -1,4 +1,4 @@
-package state
+package identity
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/journal"
 )
 
@@ -50,14 +51,14 @@ func (u User) LogValue() slog.Value { return slog.GroupValue(slog.Int64("id", u.
 const MaxUsername = 64
 
 func (u *User) check() error {
-	if IsKeyAccount(u.Username) {
-		return fmt.Errorf("%w: a username that begins with %q", ErrInvalid, KeyAccount(""))
+	if state.IsKeyAccount(u.Username) {
+		return fmt.Errorf("%w: a username that begins with %q", state.ErrInvalid, state.KeyAccount(""))
 	}
 	if strings.ContainsFunc(u.Username, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return fmt.Errorf("%w: a username must be printable ASCII without spaces", ErrInvalid)
+		return fmt.Errorf("%w: a username must be printable ASCII without spaces", state.ErrInvalid)
 	}
 	if u.Username == "" || len(u.Username) > MaxUsername || u.Status < UserActive || u.Status > UserDisabled {
-		return fmt.Errorf("%w: user %d", ErrInvalid, u.ID)
+		return fmt.Errorf("%w: user %d", state.ErrInvalid, u.ID)
 	}
 	if err := u.Ceiling.check(); err != nil {
 		return fmt.Errorf("user %d: %w", u.ID, err)
@@ -67,30 +68,30 @@ func (u *User) check() error {
 
 const byName = "name"
 
-var users = Table[User]{
+var users = state.Table[User]{
 	Name: journal.User,
-	ID:   func(u *User) string { return NumberID(u.ID) },
-	Indexes: map[string]Index[User]{
+	ID:   func(u *User) string { return state.NumberID(u.ID) },
+	Indexes: map[string]state.Index[User]{
 		byName:  {Unique: true, Key: func(u *User) []byte { return folded(u.Username) }},
 		byGroup: membership,
 	},
 }
 
 // folded makes names that differ in case only the same.
-func folded(name string) []byte { return TextKey(strings.ToLower(name)) }
+func folded(name string) []byte { return state.TextKey(strings.ToLower(name)) }
 
-// User returns an account.
-func (v View) User(id int64) (User, bool) { return users.Get(v, NumberID(id)).Record() }
+// FindUser returns an account.
+func FindUser(v state.View, id int64) (User, bool) { return users.Get(v, state.NumberID(id)).Record() }
 
-// UserByName finds an account whatever the case of its name.
-func (v View) UserByName(name string) (User, bool) {
+// FindUserByName finds an account whatever the case of its name.
+func FindUserByName(v state.View, name string) (User, bool) {
 	return users.First(v, byName, folded(name)).Record()
 }
 
-// Users lists at most limit accounts (all if 0) with ids above after.
-func (v View) Users(after int64, limit int) []User {
+// ListUsers lists at most limit accounts (all if 0) with ids above after.
+func ListUsers(v state.View, after int64, limit int) []User {
 	var list []User
-	users.From(v, ByID, TextKey(NumberID(max(after, 0)+1)), func(r *Row[User]) bool {
+	users.From(v, state.ByID, state.TextKey(state.NumberID(max(after, 0)+1)), func(r *state.Row[User]) bool {
 		list = append(list, r.Rec)
 		return len(list) != limit
 	})
@@ -98,25 +99,25 @@ func (v View) Users(after int64, limit int) []User {
 }
 
 // AddUser keeps a new account under the next id, which it returns with it.
-func (tx *Tx) AddUser(u User) (User, error) {
+func AddUser(tx *state.Tx, u User) (User, error) {
 	u.ID = 1
 	if last := users.Last(tx.View()); last != nil {
 		u.ID = last.Rec.ID + 1
 	}
 	u.Created = tx.Now()
-	return u, tx.PutUser(u)
+	return u, PutUser(tx, u)
 }
 
 // PutUser keeps u. Two accounts can't have one name: ErrExists.
-func (tx *Tx) PutUser(u User) error {
+func PutUser(tx *state.Tx, u User) error {
 	if err := u.check(); err != nil {
 		return err
 	}
 	if other := users.First(tx.View(), byName, folded(u.Username)); other != nil && other.Rec.ID != u.ID {
-		return fmt.Errorf("username %q: %w", u.Username, ErrExists)
+		return fmt.Errorf("username %q: %w", u.Username, state.ErrExists)
 	}
-	if u.Group != 0 && groups.Get(tx.View(), NumberID(u.Group)) == nil {
-		return fmt.Errorf("group %d: %w", u.Group, ErrNotFound)
+	if u.Group != 0 && groups.Get(tx.View(), state.NumberID(u.Group)) == nil {
+		return fmt.Errorf("group %d: %w", u.Group, state.ErrNotFound)
 	}
 	return users.Put(tx, u)
 }

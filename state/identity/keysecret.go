@@ -1,4 +1,4 @@
-package state
+package identity
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strings"
 	"time"
+
+	"stagedoor/state"
 )
 
 // SecretPrefix begins every key that the gateway makes.
@@ -19,21 +21,21 @@ const (
 // NewSecret makes a key: SecretPrefix and 256 random bits in letters and digits
 // only, so that a double click selects all of it. prefix is the part that lists
 // show.
-func NewSecret(random io.Reader) (secret, prefix string, hash Hash, err error) {
+func NewSecret(random io.Reader) (secret, prefix string, hash state.Hash, err error) {
 	var bits [32]byte
 	if _, err := io.ReadFull(random, bits[:]); err != nil {
-		return "", "", Hash{}, fmt.Errorf("make secret: %w", err)
+		return "", "", state.Hash{}, fmt.Errorf("make secret: %w", err)
 	}
 	digits := new(big.Int).SetBytes(bits[:]).Text(62)
 	digits = strings.Repeat("0", secretDigits-len(digits)) + digits
 	secret = SecretPrefix + digits
-	return secret, digits[:shownDigits], HashSecret(secret), nil // 208 bits stay unknown
+	return secret, digits[:shownDigits], state.HashSecret(secret), nil // 208 bits stay unknown
 }
 
 // NewKey makes an enabled key with a new id and secret that may do everything.
 // The secret is to be shown to its owner and then forgotten.
 func NewKey(now time.Time, random io.Reader) (secret string, k Key, err error) {
-	id, err := NewID("key_", now, random)
+	id, err := state.NewID("key_", now, random)
 	if err != nil {
 		return "", Key{}, err
 	}

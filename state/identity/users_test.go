@@ -1,31 +1,14 @@
-package state_test
+package identity_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
-
-func addUser(t testing.TB, s *state.State, name string) (u state.User) {
-	t.Helper()
-	must(t, s, func(tx *state.Tx) (err error) {
-		u, err = tx.AddUser(state.User{Username: name, Status: state.UserActive})
-		return err
-	})
-	return u
-}
-
-func hash(n int) state.Hash { return state.HashSecret(fmt.Sprint("secret ", n)) }
-
-// twin has the half of a hash by which it is found, and not the other.
-func twin(h state.Hash) state.Hash {
-	h[len(h)-1] ^= 1
-	return h
-}
 
 func TestUsersAreNumberedAndNamedOnce(t *testing.T) {
 	store := journal.NewMemory()
@@ -40,14 +23,17 @@ func TestUsersAreNumberedAndNamedOnce(t *testing.T) {
 		t.Errorf("after a restart: got id %d", u.ID)
 	}
 	for name, c := range map[string]struct {
-		u    state.User
+		u    identity.User
 		want error
 	}{
-		"taken":     {state.User{Username: "aDA", Status: state.UserActive}, state.ErrExists},
-		"no name":   {state.User{Status: state.UserActive}, state.ErrInvalid},
-		"no status": {state.User{Username: "x"}, state.ErrInvalid},
+		"taken":     {identity.User{Username: "aDA", Status: identity.UserActive}, state.ErrExists},
+		"no name":   {identity.User{Status: identity.UserActive}, state.ErrInvalid},
+		"no status": {identity.User{Username: "x"}, state.ErrInvalid},
 	} {
-		if err := try(s, func(tx *state.Tx) error { _, err := tx.AddUser(c.u); return err }); !errors.Is(err, c.want) {
+		if err := try(s, func(tx *state.Tx) error { _, err := identity.AddUser(tx, c.u); return err }); !errors.Is(
+			err,
+			c.want,
+		) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
@@ -55,14 +41,14 @@ func TestUsersAreNumberedAndNamedOnce(t *testing.T) {
 		t.Errorf("refused ones took a number: got id %d", u.ID)
 	}
 	must(t, s, func(tx *state.Tx) error {
-		u, _ := tx.View().User(1)
+		u, _ := identity.FindUser(tx.View(), 1)
 		u.Username = "Countess"
-		return tx.PutUser(u)
+		return identity.PutUser(tx, u)
 	})
-	if _, ok := s.View().UserByName("ada"); ok {
+	if _, ok := identity.FindUserByName(s.View(), "ada"); ok {
 		t.Error("the old name still finds the user")
 	}
-	if u, ok := s.View().UserByName("COUNTESS"); !ok || u.ID != 1 {
+	if u, ok := identity.FindUserByName(s.View(), "COUNTESS"); !ok || u.ID != 1 {
 		t.Errorf("by the new name: got %+v, %v", u, ok)
 	}
 	for _, c := range []struct {
@@ -71,7 +57,7 @@ func TestUsersAreNumberedAndNamedOnce(t *testing.T) {
 		want  []int64
 	}{{0, 0, []int64{1, 2, 3, 4, 5}}, {1, 2, []int64{2, 3}}, {5, 0, nil}, {-1, 1, []int64{1}}} {
 		var got []int64
-		for _, u := range s.View().Users(c.after, c.limit) {
+		for _, u := range identity.ListUsers(s.View(), c.after, c.limit) {
 			got = append(got, u.ID)
 		}
 		if !slices.Equal(got, c.want) {

@@ -1,49 +1,50 @@
-package state_test
+package identity_test
 
 import (
 	"errors"
 	"testing"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
 func TestDisabledUsersAreBlockedAtOnceAndAfterARestart(t *testing.T) {
 	clock, store := newClock(), journal.NewMemory()
 	s := open(t, store, clock.Now)
-	put := func(s *state.State, u state.User) state.User {
+	put := func(s *state.State, u identity.User) identity.User {
 		t.Helper()
-		u, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
+		u, err := state.Do(ctx, s, func(tx *state.Tx) (identity.User, error) {
 			if u.ID == 0 {
-				return tx.AddUser(u)
+				return identity.AddUser(tx, u)
 			}
-			return u, tx.PutUser(u)
+			return u, identity.PutUser(tx, u)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return u
 	}
-	anna := put(s, state.User{Username: "Anna", Status: state.UserActive})
-	put(s, state.User{Username: "Bob", Status: state.UserDisabled})
+	anna := put(s, identity.User{Username: "Anna", Status: identity.UserActive})
+	put(s, identity.User{Username: "Bob", Status: identity.UserDisabled})
 	for name, want := range map[string]bool{"Anna": false, "Bob": true, "bob": true, "": false, "carol": false} {
-		if s.Blocked(name) != want {
+		if identity.AccessOf(s).Blocked(name) != want {
 			t.Errorf("%q: %t", name, !want)
 		}
 	}
-	anna.Status = state.UserDisabled
+	anna.Status = identity.UserDisabled
 	put(s, anna)
-	if !s.Blocked("Anna") {
+	if !identity.AccessOf(s).Blocked("Anna") {
 		t.Error("a user who was just disabled is not blocked")
 	}
 	s.Close()
 	s = open(t, store, clock.Now)
-	if !s.Blocked("Anna") || !s.Blocked("Bob") {
+	if !identity.AccessOf(s).Blocked("Anna") || !identity.AccessOf(s).Blocked("Bob") {
 		t.Error("after a restart disabled users are not blocked")
 	}
-	anna.Status = state.UserActive
+	anna.Status = identity.UserActive
 	put(s, anna)
-	if s.Blocked("Anna") || !s.Blocked("Bob") {
+	if identity.AccessOf(s).Blocked("Anna") || !identity.AccessOf(s).Blocked("Bob") {
 		t.Error("enabling one changed the wrong one")
 	}
 }
@@ -53,8 +54,8 @@ func TestDisabledUsersAreBlockedAtOnceAndAfterARestart(t *testing.T) {
 func TestUsernamesThatRequestsCannotFindAreRefused(t *testing.T) {
 	s := open(t, journal.NewMemory(), newClock().Now)
 	for _, name := range []string{"\u00c4nna", "a b", "a\x00", "a\x7f", "\xff"} {
-		_, err := state.Do(ctx, s, func(tx *state.Tx) (state.User, error) {
-			return tx.AddUser(state.User{Username: name, Status: state.UserDisabled})
+		_, err := state.Do(ctx, s, func(tx *state.Tx) (identity.User, error) {
+			return identity.AddUser(tx, identity.User{Username: name, Status: identity.UserDisabled})
 		})
 		if !errors.Is(err, state.ErrInvalid) {
 			t.Errorf("%q: got %v, want ErrInvalid", name, err)

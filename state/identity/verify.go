@@ -1,26 +1,28 @@
-package state
+package identity
 
 import (
 	"context"
 	"fmt"
+
+	"stagedoor/state"
 )
 
-// verifyIdentity reports records that point at a record which is not there. Users and apps are never removed, and
+// verify reports records that point at a record which is not there. Users and apps are never removed, and
 // grants are removed when they expire, after their tokens.
-func verifyIdentity(_ context.Context, v *Verifier) error {
+func verify(_ context.Context, v *state.Verifier) error {
 	view := v.State.View()
 	user := func(what string, id int64) {
-		if _, ok := view.User(id); !ok {
+		if _, ok := FindUser(view, id); !ok {
 			v.Report("%s belongs to user %d, who is not there", what, id)
 		}
 	}
 	app := func(what string, id int64) {
-		if _, ok := view.App(id); !ok {
+		if _, ok := FindApp(view, id); !ok {
 			v.Report("%s belongs to app %d, which is not there", what, id)
 		}
 	}
 	for u := range users.All(view) {
-		if _, ok := view.Group(u.Group); !ok && u.Group != 0 {
+		if _, ok := FindGroup(view, u.Group); !ok && u.Group != 0 {
 			v.Report("user %d is in group %d, which is not there", u.ID, u.Group)
 		}
 	}
@@ -43,7 +45,7 @@ func verifyIdentity(_ context.Context, v *Verifier) error {
 		app(what, c.App)
 	}
 	for a := range accessTokens.All(view) {
-		if _, ok := view.Grant(a.Grant); !ok && view.Now().Before(a.Expires) {
+		if _, ok := FindGrant(view, a.Grant); !ok && view.Now().Before(a.Expires) {
 			v.Report("access token %s belongs to grant %s, which is not there", a.ID, a.Grant)
 		}
 	}

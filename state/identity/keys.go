@@ -1,4 +1,4 @@
-package state
+package identity
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/budget"
 	"stagedoor/state/journal"
 )
@@ -18,11 +19,11 @@ import (
 // itself was shown once and is nowhere: Hash finds it, Prefix lets its owner
 // recognise it.
 type Key struct {
-	ID     string `json:"id"`
-	Prefix string `json:"prefix"` // the first 8 characters after "sd-"
-	Hash   Hash   `json:"hash"`
-	Name   string `json:"name"`
-	User   string `json:"user,omitempty"` // "": it belongs to nobody; see Charged
+	ID     string     `json:"id"`
+	Prefix string     `json:"prefix"` // the first 8 characters after "sd-"
+	Hash   state.Hash `json:"hash"`
+	Name   string     `json:"name"`
+	User   string     `json:"user,omitempty"` // "": it belongs to nobody; see Charged
 
 	// Scopes are what it may do: nil everything, empty nothing.
 	Scopes []string `json:"scopes"`
@@ -86,59 +87,56 @@ func (k Key) clone() Key {
 }
 
 func (k *Key) check() error {
-	if err := CheckID(k.ID); err != nil {
+	if err := state.CheckID(k.ID); err != nil {
 		return err
 	}
-	if k.Hash == (Hash{}) {
-		return fmt.Errorf("%w: key %s has no hash", ErrInvalid, k.ID)
+	if k.Hash == (state.Hash{}) {
+		return fmt.Errorf("%w: key %s has no hash", state.ErrInvalid, k.ID)
 	}
 	if k.Limits.RPM < 0 || k.Limits.TPM < 0 || k.Limits.Concurrency < 0 || k.Budget < 0 {
-		return fmt.Errorf("%w: key %s has a negative limit", ErrInvalid, k.ID)
+		return fmt.Errorf("%w: key %s has a negative limit", state.ErrInvalid, k.ID)
 	}
 	if k.DisabledBy != "" && k.DisabledBy != PartyOwner && k.DisabledBy != PartyOperator {
-		return fmt.Errorf("%w: key %s was disabled by %q", ErrInvalid, k.ID, k.DisabledBy)
+		return fmt.Errorf("%w: key %s was disabled by %q", state.ErrInvalid, k.ID, k.DisabledBy)
 	}
 	if k.Budget > budget.MaxCredits || !k.Window.Known() {
-		return fmt.Errorf("%w: key %s has a budget of %d for %q", ErrInvalid, k.ID, k.Budget, k.Window)
+		return fmt.Errorf("%w: key %s has a budget of %d for %q", state.ErrInvalid, k.ID, k.Budget, k.Window)
 	}
 	for _, scope := range k.Scopes {
 		if !validScope(scope) {
-			return fmt.Errorf("%w: key %s has the invalid scope %q", ErrInvalid, k.ID, scope)
+			return fmt.Errorf("%w: key %s has the invalid scope %q", state.ErrInvalid, k.ID, scope)
 		}
 	}
 	for _, p := range k.AllowIPs {
 		if !p.IsValid() {
-			return fmt.Errorf("%w: key %s allows an invalid network", ErrInvalid, k.ID)
+			return fmt.Errorf("%w: key %s allows an invalid network", state.ErrInvalid, k.ID)
 		}
 	}
 	return nil
 }
 
-var keys = Table[Key]{
+var keys = state.Table[Key]{
 	Name: journal.Key,
 	ID:   func(k *Key) string { return k.ID },
-	Indexes: map[string]Index[Key]{
-		ByHash: {Unique: true, Key: func(k *Key) []byte { return k.Hash[:] }},
+	Indexes: map[string]state.Index[Key]{
+		state.ByHash: {Unique: true, Key: func(k *Key) []byte { return k.Hash[:] }},
 		byUser: {Key: func(k *Key) []byte {
 			if k.User == "" {
 				return nil
 			}
-			return TextKey(k.User)
+			return state.TextKey(k.User)
 		}},
 	},
 }
 
-// Keys lists the keys of a user, revoked ones included, in the order in which
+// ListKeysOf lists the keys of a user, revoked ones included, in the order in which
 // they were made. They are shared and must not be changed.
-func (v View) Keys(user string) []Key {
+func ListKeysOf(v state.View, user string) []Key {
 	if user == "" {
 		return nil
 	}
-	return keys.List(v, byUser, TextKey(user))
+	return keys.List(v, byUser, state.TextKey(user))
 }
-
-// KeyByID returns one key.
-func (s *State) KeyByID(id string) (Key, error) { return keyByID(s.View(), id) }
 
 // KeyFilter says which keys to list; the zero value: all.
 type KeyFilter struct {
@@ -146,9 +144,8 @@ type KeyFilter struct {
 	Live bool   // only those that are neither revoked nor expired
 }
 
-// Keys lists keys in the order in which they were made.
-func (s *State) Keys(f KeyFilter) []Key {
-	v := s.View()
+// ListKeys lists keys in the order in which they were made.
+func ListKeys(v state.View, f KeyFilter) []Key {
 	var found []Key
 	for k := range keys.All(v) {
 		if f.keep(k, v.Now()) {
@@ -167,34 +164,34 @@ func (f KeyFilter) keep(k *Key, now time.Time) bool {
 
 // WatchKeys returns a channel that is closed by the next change to any key. Take
 // it before reading what is to be watched.
-func (s *State) WatchKeys() <-chan struct{} {
-	return keys.WatchUnder(s.View(), ByID, nil)
+func WatchKeys(s *state.State) <-chan struct{} {
+	return keys.WatchUnder(s.View(), state.ByID, nil)
 }
 
-// AddKeyOfUser is AddKey where the user that the key names, if any, must be there
+// CreateKeyOfUser is AddKey where the user that the key names, if any, must be there
 // and active: nobody could see or fill another account.
-func (s *State) AddKeyOfUser(ctx context.Context, k Key) error {
-	return Run(ctx, s, func(tx *Tx) error {
+func CreateKeyOfUser(ctx context.Context, s *state.State, k Key) error {
+	return state.Run(ctx, s, func(tx *state.Tx) error {
 		k := k // a command may be decided again
-		if u, ok := tx.View().UserByName(k.User); ok && u.Active() {
+		if u, ok := FindUserByName(tx.View(), k.User); ok && u.Active() {
 			k.User = u.Username
 		} else if k.User != "" {
-			return fmt.Errorf("%w: there is no user %q, or it is disabled", ErrInvalid, k.User)
+			return fmt.Errorf("%w: there is no user %q, or it is disabled", state.ErrInvalid, k.User)
 		}
-		return tx.AddKey(k)
+		return AddKey(tx, k)
 	})
 }
 
-// AddKey keeps a new key.
-func (s *State) AddKey(ctx context.Context, k Key) error {
-	return Run(ctx, s, func(tx *Tx) error { return tx.AddKey(k) })
+// CreateKey keeps a new key.
+func CreateKey(ctx context.Context, s *state.State, k Key) error {
+	return state.Run(ctx, s, func(tx *state.Tx) error { return AddKey(tx, k) })
 }
 
 // ChangeKey lets change alter a copy of the key and keeps that. It is a command:
 // see Do. The id stays.
-func (s *State) ChangeKey(ctx context.Context, id string, change func(*Key) error) (Key, error) {
-	return Do(ctx, s, func(tx *Tx) (Key, error) {
-		k, err := tx.Key(id)
+func ChangeKey(ctx context.Context, s *state.State, id string, change func(*Key) error) (Key, error) {
+	return state.Do(ctx, s, func(tx *state.Tx) (Key, error) {
+		k, err := KeyForChange(tx, id)
 		if err != nil {
 			return Key{}, err
 		}
@@ -202,79 +199,80 @@ func (s *State) ChangeKey(ctx context.Context, id string, change func(*Key) erro
 			return Key{}, err
 		}
 		k.ID = id
-		return k, tx.PutKey(k)
+		return k, PutKey(tx, k)
 	})
 }
 
 // RevokeKey ends a key for good; it stays in the list. Doing it again changes
 // nothing.
-func (s *State) RevokeKey(ctx context.Context, id string) (Key, error) {
-	return Do(ctx, s, func(tx *Tx) (Key, error) {
-		k, err := tx.Key(id)
+func RevokeKey(ctx context.Context, s *state.State, id string) (Key, error) {
+	return state.Do(ctx, s, func(tx *state.Tx) (Key, error) {
+		k, err := KeyForChange(tx, id)
 		if err != nil || !k.Revoked.IsZero() {
 			return k, err
 		}
 		k.Revoked = tx.Now()
-		return k, tx.PutKey(k)
+		return k, PutKey(tx, k)
 	})
 }
 
-// RemoveKey forgets a key.
-func (s *State) RemoveKey(ctx context.Context, id string) error {
-	return Run(ctx, s, func(tx *Tx) error { return tx.RemoveKey(id) })
+// DeleteKey forgets a key.
+func DeleteKey(ctx context.Context, s *state.State, id string) error {
+	return state.Run(ctx, s, func(tx *state.Tx) error { return RemoveKey(tx, id) })
 }
 
-// Key returns a copy of the key that the command may change.
-func (tx *Tx) Key(id string) (Key, error) {
-	k, err := keyByID(tx.View(), id)
+// KeyForChange returns a copy of the key that the command may change.
+func KeyForChange(tx *state.Tx, id string) (Key, error) {
+	k, err := FindKey(tx.View(), id)
 	return k.clone(), err
 }
 
 // AddKey is PutKey for a key that must not be there.
-func (tx *Tx) AddKey(k Key) error {
+func AddKey(tx *state.Tx, k Key) error {
 	if keys.Get(tx.View(), k.ID) != nil {
-		return fmt.Errorf("key %s: %w", k.ID, ErrExists)
+		return fmt.Errorf("key %s: %w", k.ID, state.ErrExists)
 	}
 	if k.Created.IsZero() {
 		k.Created = tx.Now()
 	}
-	return tx.PutKey(k)
+	return PutKey(tx, k)
 }
 
 // PutKey keeps k. Two keys can't have one hash.
-func (tx *Tx) PutKey(k Key) error {
+func PutKey(tx *state.Tx, k Key) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if other := keys.First(tx.View(), ByHash, k.Hash[:]); other != nil && other.Rec.ID != k.ID {
-		return fmt.Errorf("the hash of key %s: %w", k.ID, ErrExists)
+	if other := keys.First(tx.View(), state.ByHash, k.Hash[:]); other != nil && other.Rec.ID != k.ID {
+		return fmt.Errorf("the hash of key %s: %w", k.ID, state.ErrExists)
 	}
 	return keys.Put(tx, k.clone())
 }
 
 // RemoveKey forgets a key.
-func (tx *Tx) RemoveKey(id string) error {
+func RemoveKey(tx *state.Tx, id string) error {
 	r := keys.Get(tx.View(), id)
 	if r == nil {
-		return fmt.Errorf("key %s: %w", id, ErrNotFound)
+		return fmt.Errorf("key %s: %w", id, state.ErrNotFound)
 	}
 	keys.Remove(tx, r)
 	return nil
 }
 
-func keyByID(v View, id string) (Key, error) {
+// FindKey returns a key, or ErrNotFound.
+func FindKey(v state.View, id string) (Key, error) {
 	r := keys.Get(v, id)
 	if r == nil {
-		return Key{}, fmt.Errorf("key %s: %w", id, ErrNotFound)
+		return Key{}, fmt.Errorf("key %s: %w", id, state.ErrNotFound)
 	}
 	return r.Rec, nil
 }
 
 // keyring is the keys by hash in 256 maps that are replaced and never changed, so that a lookup takes no lock and a
 // change copies one part in 256.
-type keyring [256]atomic.Pointer[map[Hash]*Key]
+type keyring [256]atomic.Pointer[map[state.Hash]*Key]
 
-func (r *keyring) find(hash Hash) (Key, bool) {
+func (r *keyring) find(hash state.Hash) (Key, bool) {
 	part := r[hash[0]].Load()
 	if part == nil {
 		return Key{}, false
@@ -296,9 +294,9 @@ func (r *keyring) change(before, after *Key) {
 	}
 }
 
-func (r *keyring) replace(hash Hash, k *Key) {
+func (r *keyring) replace(hash state.Hash, k *Key) {
 	slot := &r[hash[0]]
-	part := map[Hash]*Key{}
+	part := map[state.Hash]*Key{}
 	if old := slot.Load(); old != nil {
 		part = maps.Clone(*old)
 	}

@@ -1,4 +1,4 @@
-package state_test
+package identity_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
@@ -19,19 +20,19 @@ func TestKeyLife(t *testing.T) {
 	s := open(t, store, clock.Now)
 	k := newKey(t, 1)
 	k.User, k.Scopes, k.Models = "usr_1", []string{}, []string{"gpt-*"}
-	k.Limits, k.Budget = state.Limits{RPM: 60, TPM: 1e6, Concurrency: 3}, 5_000_000
+	k.Limits, k.Budget = identity.Limits{RPM: 60, TPM: 1e6, Concurrency: 3}, 5_000_000
 	k.AllowIPs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}
 	k.Expires = start.Add(time.Hour)
-	if err := s.AddKey(ctx, k); err != nil {
+	if err := identity.CreateKey(ctx, s, k); err != nil {
 		t.Fatal(err)
 	}
-	got, ok := s.Key(k.Hash)
+	got, ok := identity.AccessOf(s).Key(k.Hash)
 	if !ok || !reflect.DeepEqual(got, k) {
 		t.Fatalf("got %+v, want %+v", got, k)
 	}
 	sameAfterReload(t, s, store)
 
-	changed, err := s.ChangeKey(ctx, k.ID, func(k *state.Key) error {
+	changed, err := identity.ChangeKey(ctx, s, k.ID, func(k *identity.Key) error {
 		k.ID, k.Enabled, k.Models[0] = "key_other", false, "claude-*"
 		return nil
 	})
@@ -41,22 +42,22 @@ func TestKeyLife(t *testing.T) {
 	if got.Models[0] != "gpt-*" {
 		t.Error("a change reached what a reader holds")
 	}
-	if got, _ := s.Key(k.Hash); got.Enabled || got.Models[0] != "claude-*" {
+	if got, _ := identity.AccessOf(s).Key(k.Hash); got.Enabled || got.Models[0] != "claude-*" {
 		t.Errorf("after ChangeKey: got %+v", got)
 	}
 	clock.Add(time.Minute)
 	for range 2 {
-		revoked, err := s.RevokeKey(ctx, k.ID)
+		revoked, err := identity.RevokeKey(ctx, s, k.ID)
 		if err != nil || !revoked.Revoked.Equal(start.Add(time.Minute)) {
 			t.Errorf("RevokeKey: got %v, %v", revoked.Revoked, err)
 		}
 		clock.Add(time.Minute)
 	}
 	sameAfterReload(t, s, store)
-	if err := s.RemoveKey(ctx, k.ID); err != nil {
+	if err := identity.DeleteKey(ctx, s, k.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.Key(k.Hash); ok {
+	if _, ok := identity.AccessOf(s).Key(k.Hash); ok {
 		t.Error("found after RemoveKey")
 	}
 	sameAfterReload(t, s, store)
@@ -65,36 +66,36 @@ func TestKeyLife(t *testing.T) {
 func TestKeyRefusals(t *testing.T) {
 	s := newState(t)
 	k := newKey(t, 1)
-	if err := s.AddKey(ctx, k); err != nil {
+	if err := identity.CreateKey(ctx, s, k); err != nil {
 		t.Fatal(err)
 	}
 	sameHash := newKey(t, 2)
 	sameHash.Hash = k.Hash
-	bad := func(f func(*state.Key)) error {
+	bad := func(f func(*identity.Key)) error {
 		k := newKey(t, 3)
 		f(&k)
-		return s.AddKey(ctx, k)
+		return identity.CreateKey(ctx, s, k)
 	}
-	_, changeErr := s.ChangeKey(ctx, "key_x", func(*state.Key) error { return nil })
-	_, revokeErr := s.RevokeKey(ctx, "key_x")
+	_, changeErr := identity.ChangeKey(ctx, s, "key_x", func(*identity.Key) error { return nil })
+	_, revokeErr := identity.RevokeKey(ctx, s, "key_x")
 	for name, c := range map[string]struct{ got, want error }{
-		"twice":           {s.AddKey(ctx, k), state.ErrExists},
-		"same hash":       {s.AddKey(ctx, sameHash), state.ErrExists},
+		"twice":           {identity.CreateKey(ctx, s, k), state.ErrExists},
+		"same hash":       {identity.CreateKey(ctx, s, sameHash), state.ErrExists},
 		"change unknown":  {changeErr, state.ErrNotFound},
 		"revoke unknown":  {revokeErr, state.ErrNotFound},
-		"remove unknown":  {s.RemoveKey(ctx, "key_x"), state.ErrNotFound},
-		"no id":           {bad(func(k *state.Key) { k.ID = "" }), state.ErrInvalid},
-		"odd id":          {bad(func(k *state.Key) { k.ID = "a/b" }), state.ErrInvalid},
-		"no hash":         {bad(func(k *state.Key) { k.Hash = state.Hash{} }), state.ErrInvalid},
-		"negative limit":  {bad(func(k *state.Key) { k.Limits.RPM = -1 }), state.ErrInvalid},
-		"invalid scope":   {bad(func(k *state.Key) { k.Scopes = []string{"chat", "a b"} }), state.ErrInvalid},
-		"invalid network": {bad(func(k *state.Key) { k.AllowIPs = make([]netip.Prefix, 1) }), state.ErrInvalid},
+		"remove unknown":  {identity.DeleteKey(ctx, s, "key_x"), state.ErrNotFound},
+		"no id":           {bad(func(k *identity.Key) { k.ID = "" }), state.ErrInvalid},
+		"odd id":          {bad(func(k *identity.Key) { k.ID = "a/b" }), state.ErrInvalid},
+		"no hash":         {bad(func(k *identity.Key) { k.Hash = state.Hash{} }), state.ErrInvalid},
+		"negative limit":  {bad(func(k *identity.Key) { k.Limits.RPM = -1 }), state.ErrInvalid},
+		"invalid scope":   {bad(func(k *identity.Key) { k.Scopes = []string{"chat", "a b"} }), state.ErrInvalid},
+		"invalid network": {bad(func(k *identity.Key) { k.AllowIPs = make([]netip.Prefix, 1) }), state.ErrInvalid},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
 		}
 	}
-	if n := len(s.Keys(state.KeyFilter{})); n != 1 {
+	if n := len(identity.ListKeys(s.View(), identity.KeyFilter{})); n != 1 {
 		t.Errorf("keys: got %d, want 1", n)
 	}
 }
@@ -102,17 +103,17 @@ func TestKeyRefusals(t *testing.T) {
 func TestChangedHashFindsOnlyTheNewOne(t *testing.T) {
 	s := newState(t)
 	k := newKey(t, 1)
-	if err := s.AddKey(ctx, k); err != nil {
+	if err := identity.CreateKey(ctx, s, k); err != nil {
 		t.Fatal(err)
 	}
 	fresh := state.HashSecret("sd-rotated")
-	if _, err := s.ChangeKey(ctx, k.ID, func(k *state.Key) error { k.Hash = fresh; return nil }); err != nil {
+	if _, err := identity.ChangeKey(ctx, s, k.ID, func(k *identity.Key) error { k.Hash = fresh; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.Key(k.Hash); ok {
+	if _, ok := identity.AccessOf(s).Key(k.Hash); ok {
 		t.Error("the old hash still finds the key")
 	}
-	if _, ok := s.Key(fresh); !ok {
+	if _, ok := identity.AccessOf(s).Key(fresh); !ok {
 		t.Error("the new hash does not find the key")
 	}
 }
@@ -126,15 +127,15 @@ func TestKeysAreListedByFilterInOrder(t *testing.T) {
 		if 5-i == 2 {
 			k.Expires = start.Add(time.Hour)
 		}
-		if err := s.AddKey(ctx, k); err != nil {
+		if err := identity.CreateKey(ctx, s, k); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.RevokeKey(ctx, newKey(t, 4).ID); err != nil {
+	if _, err := identity.RevokeKey(ctx, s, newKey(t, 4).ID); err != nil {
 		t.Fatal(err)
 	}
 	clock.Add(time.Hour)
-	for want, f := range map[string]state.KeyFilter{
+	for want, f := range map[string]identity.KeyFilter{
 		"key 0,key 1,key 2,key 3,key 4,key 5": {},
 		"key 0,key 2,key 4":                   {User: "usr_0"},
 		"key 0,key 1,key 3,key 5":             {Live: true},
@@ -142,7 +143,7 @@ func TestKeysAreListedByFilterInOrder(t *testing.T) {
 		"":                                    {User: "usr_9"},
 	} {
 		var names []string
-		for _, k := range s.Keys(f) {
+		for _, k := range identity.ListKeys(s.View(), f) {
 			names = append(names, k.Name)
 		}
 		if got := strings.Join(names, ","); got != want {
@@ -155,11 +156,11 @@ func TestWatchKeysWakesOnEveryKindOfChange(t *testing.T) {
 	s := newState(t)
 	k := newKey(t, 1)
 	for name, change := range []func() error{
-		func() error { return s.AddKey(ctx, k) },
-		func() error { _, err := s.RevokeKey(ctx, k.ID); return err },
-		func() error { return s.RemoveKey(ctx, k.ID) },
+		func() error { return identity.CreateKey(ctx, s, k) },
+		func() error { _, err := identity.RevokeKey(ctx, s, k.ID); return err },
+		func() error { return identity.DeleteKey(ctx, s, k.ID) },
 	} {
-		changed := s.WatchKeys()
+		changed := identity.WatchKeys(s)
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +175,7 @@ func TestWatchKeysWakesOnEveryKindOfChange(t *testing.T) {
 func TestPermits(t *testing.T) {
 	now, ip := start, netip.MustParseAddr("10.1.2.3")
 	networks := func(s ...string) []netip.Prefix {
-		p, err := state.ParseNetworks(s)
+		p, err := identity.ParseNetworks(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,32 +183,32 @@ func TestPermits(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name         string
-		change       func(*state.Key)
+		change       func(*identity.Key)
 		scope, model string
 		ip           string
 		want         error
 	}{
-		{"everything", func(*state.Key) {}, "chat", "gpt", "", nil},
-		{"revoked", func(k *state.Key) { k.Revoked = now }, "chat", "gpt", "", state.ErrKeyRevoked},
-		{"expires now", func(k *state.Key) { k.Expires = now }, "chat", "gpt", "", state.ErrKeyExpired},
-		{"expires later", func(k *state.Key) { k.Expires = now.Add(1) }, "chat", "gpt", "", nil},
-		{"disabled", func(k *state.Key) { k.Enabled = false }, "chat", "gpt", "", state.ErrKeyDisabled},
-		{"nil scopes", func(k *state.Key) { k.Scopes = nil }, "videos", "", "", nil},
-		{"no scopes", func(k *state.Key) { k.Scopes = []string{} }, "chat", "", "", state.ErrScopeForbidden},
-		{"a scope", func(k *state.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", nil},
-		{"another scope", func(k *state.Key) { k.Scopes = []string{"chat"} }, "images", "", "", state.ErrScopeForbidden},
-		{"no scope asked for", func(k *state.Key) { k.Scopes = []string{} }, "", "", "", nil},
-		{"no models", func(k *state.Key) { k.Models = []string{} }, "chat", "gpt", "", state.ErrModelForbidden},
-		{"a model", func(k *state.Key) { k.Models = []string{"a", "g*"} }, "chat", "gpt", "", nil},
-		{"another model", func(k *state.Key) { k.Models = []string{"a", "g*"} }, "chat", "claude", "", state.ErrModelForbidden},
-		{"no model asked for", func(k *state.Key) { k.Models = []string{} }, "models", "", "", nil},
-		{"a network", func(k *state.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "", "", nil},
-		{"an address", func(k *state.Key) { k.AllowIPs = networks("10.1.2.3") }, "chat", "", "", nil},
-		{"another network", func(k *state.Key) { k.AllowIPs = networks("192.168.0.0/16", "::/0") }, "chat", "", "", state.ErrAddressForbidden},
-		{"mapped address", func(k *state.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "", "::ffff:10.9.9.9", nil},
-		{"mapped network", func(k *state.Key) { k.AllowIPs = networks("::ffff:10.0.0.0/104") }, "chat", "", "10.9.9.9", nil},
-		{"zone", func(k *state.Key) { k.AllowIPs = networks("fe80::/10") }, "chat", "", "fe80::1%eth0", nil},
-		{"no address", func(k *state.Key) { k.AllowIPs = networks("0.0.0.0/0", "::/0") }, "chat", "", "-", state.ErrAddressForbidden},
+		{"everything", func(*identity.Key) {}, "chat", "gpt", "", nil},
+		{"revoked", func(k *identity.Key) { k.Revoked = now }, "chat", "gpt", "", identity.ErrKeyRevoked},
+		{"expires now", func(k *identity.Key) { k.Expires = now }, "chat", "gpt", "", identity.ErrKeyExpired},
+		{"expires later", func(k *identity.Key) { k.Expires = now.Add(1) }, "chat", "gpt", "", nil},
+		{"disabled", func(k *identity.Key) { k.Enabled = false }, "chat", "gpt", "", identity.ErrKeyDisabled},
+		{"nil scopes", func(k *identity.Key) { k.Scopes = nil }, "videos", "", "", nil},
+		{"no scopes", func(k *identity.Key) { k.Scopes = []string{} }, "chat", "", "", identity.ErrScopeForbidden},
+		{"a scope", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "chat", "", "", nil},
+		{"another scope", func(k *identity.Key) { k.Scopes = []string{"chat"} }, "images", "", "", identity.ErrScopeForbidden},
+		{"no scope asked for", func(k *identity.Key) { k.Scopes = []string{} }, "", "", "", nil},
+		{"no models", func(k *identity.Key) { k.Models = []string{} }, "chat", "gpt", "", identity.ErrModelForbidden},
+		{"a model", func(k *identity.Key) { k.Models = []string{"a", "g*"} }, "chat", "gpt", "", nil},
+		{"another model", func(k *identity.Key) { k.Models = []string{"a", "g*"} }, "chat", "claude", "", identity.ErrModelForbidden},
+		{"no model asked for", func(k *identity.Key) { k.Models = []string{} }, "models", "", "", nil},
+		{"a network", func(k *identity.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "", "", nil},
+		{"an address", func(k *identity.Key) { k.AllowIPs = networks("10.1.2.3") }, "chat", "", "", nil},
+		{"another network", func(k *identity.Key) { k.AllowIPs = networks("192.168.0.0/16", "::/0") }, "chat", "", "", identity.ErrAddressForbidden},
+		{"mapped address", func(k *identity.Key) { k.AllowIPs = networks("10.0.0.0/8") }, "chat", "", "::ffff:10.9.9.9", nil},
+		{"mapped network", func(k *identity.Key) { k.AllowIPs = networks("::ffff:10.0.0.0/104") }, "chat", "", "10.9.9.9", nil},
+		{"zone", func(k *identity.Key) { k.AllowIPs = networks("fe80::/10") }, "chat", "", "fe80::1%eth0", nil},
+		{"no address", func(k *identity.Key) { k.AllowIPs = networks("0.0.0.0/0", "::/0") }, "chat", "", "-", identity.ErrAddressForbidden},
 	} {
 		k := newKey(t, 1)
 		c.change(&k)
@@ -223,7 +224,7 @@ func TestPermits(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "10.0.0.0/33", "host", "fe80::1%eth0", "::ffff:0:0/90"} {
-		if p, err := state.ParseNetworks([]string{s}); !errors.Is(err, state.ErrInvalid) {
+		if p, err := identity.ParseNetworks([]string{s}); !errors.Is(err, state.ErrInvalid) {
 			t.Errorf("ParseNetworks %q: got %v, %v, want ErrInvalid", s, p, err)
 		}
 	}
@@ -240,7 +241,7 @@ func TestMatchModel(t *testing.T) {
 		{"a*b*c", "aXbYbZc", true}, {"a*b*c", "aXcYb", false}, {"gpt-?", "gpt-5", true}, {"gpt-?", "gpt-", false},
 		{"[a]", "[a]", true}, {"[a]", "a", false}, {"**", "x", true}, {"*?", "", false}, {"A", "a", false},
 	} {
-		if got := state.MatchModel(c.glob, c.model); got != c.want {
+		if got := identity.MatchModel(c.glob, c.model); got != c.want {
 			t.Errorf("MatchModel(%q, %q): got %v", c.glob, c.model, got)
 		}
 	}
@@ -250,7 +251,7 @@ func FuzzMatchModel(f *testing.F) {
 	f.Add("a*b?c", "aXbYc")
 	f.Add("***", "")
 	f.Fuzz(func(t *testing.T, glob, model string) {
-		got := state.MatchModel(glob, model)
+		got := identity.MatchModel(glob, model)
 		if len(glob)*len(model) < 1<<10 && got != matchSlow(glob, model) {
 			t.Errorf("MatchModel(%q, %q): got %v", glob, model, got)
 		}
@@ -282,11 +283,12 @@ func matchSlow(glob, model string) bool {
 func TestSecretsAreLongRandomAndHashed(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 200 {
-		secret, prefix, hash, err := state.NewSecret(seeded(uint64(i)))
+		secret, prefix, hash, err := identity.NewSecret(seeded(uint64(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(secret) != 46 || !strings.HasPrefix(secret, "sd-"+prefix) || len(prefix) != 8 || hash != state.HashSecret(secret) {
+		if len(secret) != 46 || !strings.HasPrefix(secret, "sd-"+prefix) || len(prefix) != 8 ||
+			hash != state.HashSecret(secret) {
 			t.Fatalf("got %q, prefix %q", secret, prefix)
 		}
 		if strings.ContainsFunc(secret[3:], func(r rune) bool {
@@ -299,13 +301,14 @@ func TestSecretsAreLongRandomAndHashed(t *testing.T) {
 	if len(seen) != 200 {
 		t.Errorf("%d different of 200", len(seen))
 	}
-	if secret, _, _, err := state.NewSecret(strings.NewReader(strings.Repeat("\x00", 32))); err != nil || len(secret) != 46 {
+	if secret, _, _, err := identity.NewSecret(strings.NewReader(strings.Repeat("\x00", 32))); err != nil ||
+		len(secret) != 46 {
 		t.Errorf("all zero bits: got %q, %v", secret, err)
 	}
-	if _, _, _, err := state.NewSecret(strings.NewReader("short")); err == nil {
+	if _, _, _, err := identity.NewSecret(strings.NewReader("short")); err == nil {
 		t.Error("too little randomness is accepted")
 	}
-	if _, _, err := state.NewKey(start, strings.NewReader("short")); err == nil {
+	if _, _, err := identity.NewKey(start, strings.NewReader("short")); err == nil {
 		t.Error("too little randomness is accepted for a key")
 	}
 }

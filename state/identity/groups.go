@@ -1,9 +1,10 @@
-package state
+package identity
 
 import (
 	"fmt"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/budget"
 	"stagedoor/state/journal"
 )
@@ -19,7 +20,7 @@ type Group struct {
 
 func (g *Group) check() error {
 	if g.ID < 1 || g.Name == "" || len(g.Name) > MaxUsername {
-		return fmt.Errorf("%w: group %d", ErrInvalid, g.ID)
+		return fmt.Errorf("%w: group %d", state.ErrInvalid, g.ID)
 	}
 	if err := g.Ceiling.check(); err != nil {
 		return fmt.Errorf("group %d: %w", g.ID, err)
@@ -32,10 +33,10 @@ func (g *Group) Scope() budget.Scope {
 	return budget.Scope{Kind: budget.GroupScope, ID: fmt.Sprint(g.ID)}
 }
 
-var groups = Table[Group]{
+var groups = state.Table[Group]{
 	Name: journal.Group,
-	ID:   func(g *Group) string { return NumberID(g.ID) },
-	Indexes: map[string]Index[Group]{
+	ID:   func(g *Group) string { return state.NumberID(g.ID) },
+	Indexes: map[string]state.Index[Group]{
 		byName: {Unique: true, Key: func(g *Group) []byte { return folded(g.Name) }},
 	},
 }
@@ -43,40 +44,42 @@ var groups = Table[Group]{
 const byGroup = "group"
 
 // membership finds the members of a group.
-var membership = Index[User]{Key: func(u *User) []byte {
+var membership = state.Index[User]{Key: func(u *User) []byte {
 	if u.Group == 0 {
 		return nil
 	}
-	return NumberKey(u.Group)
+	return state.NumberKey(u.Group)
 }}
 
-// Group returns a group.
-func (v View) Group(id int64) (Group, bool) { return groups.Get(v, NumberID(id)).Record() }
+// FindGroup returns a group.
+func FindGroup(v state.View, id int64) (Group, bool) {
+	return groups.Get(v, state.NumberID(id)).Record()
+}
 
-// GroupByName finds a group whatever the case of its name.
-func (v View) GroupByName(name string) (Group, bool) {
+// FindGroupByName finds a group whatever the case of its name.
+func FindGroupByName(v state.View, name string) (Group, bool) {
 	return groups.First(v, byName, folded(name)).Record()
 }
 
-// Groups lists the groups by id.
-func (v View) Groups() []Group { return groups.List(v, ByID, nil) }
+// ListGroups lists the groups by id.
+func ListGroups(v state.View) []Group { return groups.List(v, state.ByID, nil) }
 
-// Members lists the users of a group by id.
-func (v View) Members(group int64) []User {
-	return users.List(v, byGroup, NumberKey(group))
+// ListMembers lists the users of a group by id.
+func ListMembers(v state.View, group int64) []User {
+	return users.List(v, byGroup, state.NumberKey(group))
 }
 
 // MayCreateKeys reports whether the ceilings of a user and of the user's group let the user create keys and
 // developer tokens.
-func (v View) MayCreateKeys(u *User) bool {
-	g, _ := v.Group(u.Group)
+func MayCreateKeys(v state.View, u *User) bool {
+	g, _ := FindGroup(v, u.Group)
 	return !u.Ceiling.NoKeys && !g.Ceiling.NoKeys
 }
 
 // ScopesOf returns those of all scopes that the ceilings of a user and of the user's group leave the user's
 // keys.
-func (v View) ScopesOf(u *User, all []string) []string {
-	g, _ := v.Group(u.Group)
+func ScopesOf(v state.View, u *User, all []string) []string {
+	g, _ := FindGroup(v, u.Group)
 	var left []string
 	for _, scope := range all {
 		if permitsScope(u.Ceiling.Scopes, scope) && permitsScope(g.Ceiling.Scopes, scope) {
@@ -92,35 +95,35 @@ const lastGroupName = "group/last"
 
 // AddGroup keeps a new group under the next id, which it returns with it. Two groups can't have one name:
 // ErrExists.
-func (tx *Tx) AddGroup(g Group) (Group, error) {
+func AddGroup(tx *state.Tx, g Group) (Group, error) {
 	g.ID = int64(tx.View().NumberFact(lastGroupName)) + 1
 	g.Created = tx.Now()
-	if err := tx.PutGroup(g); err != nil {
+	if err := PutGroup(tx, g); err != nil {
 		return Group{}, err
 	}
 	return g, tx.PutNumberFact(lastGroupName, uint64(g.ID))
 }
 
 // PutGroup keeps g. Two groups can't have one name: ErrExists.
-func (tx *Tx) PutGroup(g Group) error {
+func PutGroup(tx *state.Tx, g Group) error {
 	if err := g.check(); err != nil {
 		return err
 	}
 	if other := groups.First(tx.View(), byName, folded(g.Name)); other != nil && other.Rec.ID != g.ID {
-		return fmt.Errorf("group %q: %w", g.Name, ErrExists)
+		return fmt.Errorf("group %q: %w", g.Name, state.ErrExists)
 	}
 	return groups.Put(tx, g)
 }
 
 // RemoveGroup forgets a group without members; an unknown one is ErrNotFound. What its members have spent stays
 // on record.
-func (tx *Tx) RemoveGroup(id int64) error {
-	r := groups.Get(tx.View(), NumberID(id))
+func RemoveGroup(tx *state.Tx, id int64) error {
+	r := groups.Get(tx.View(), state.NumberID(id))
 	if r == nil {
-		return fmt.Errorf("group %d: %w", id, ErrNotFound)
+		return fmt.Errorf("group %d: %w", id, state.ErrNotFound)
 	}
-	if len(tx.View().Members(id)) > 0 {
-		return fmt.Errorf("%w: group %d has members", ErrInvalid, id)
+	if len(ListMembers(tx.View(), id)) > 0 {
+		return fmt.Errorf("%w: group %d has members", state.ErrInvalid, id)
 	}
 	groups.Remove(tx, r)
 	return nil

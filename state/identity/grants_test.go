@@ -1,4 +1,4 @@
-package state_test
+package identity_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 	"stagedoor/state/journal"
 )
 
@@ -15,15 +16,18 @@ func TestGrantsAreListedByUserAndAppWithoutRevoked(t *testing.T) {
 	s := open(t, store, newClock().Now)
 	for n, parties := range [][2]int64{{1, 1}, {1, 2}, {2, 1}, {1, 1}, {1, 256}, {256, 1}} {
 		must(t, s, func(tx *state.Tx) error {
-			return tx.PutGrant(state.Grant{ID: fmt.Sprint("grt_", n), User: parties[0], App: parties[1], Family: hash(n),
-				Code: state.Code{Hash: hash(n)}, Scopes: []string{"profile"}, Expires: start.Add(time.Hour)})
+			return identity.PutGrant(
+				tx,
+				identity.Grant{ID: fmt.Sprint("grt_", n), User: parties[0], App: parties[1], Family: hash(n),
+					Code: identity.Code{Hash: hash(n)}, Scopes: []string{"profile"}, Expires: start.Add(time.Hour)},
+			)
 		})
 	}
 	must(t, s, func(tx *state.Tx) error {
-		g, _ := tx.View().Grant("grt_0")
+		g, _ := identity.FindGrant(tx.View(), "grt_0")
 		g.Revoke(start, "first")
 		g.Revoke(start.Add(time.Hour), "second")
-		return tx.PutGrant(g)
+		return identity.PutGrant(tx, g)
 	})
 	for range 2 {
 		for _, c := range []struct {
@@ -31,14 +35,15 @@ func TestGrantsAreListedByUserAndAppWithoutRevoked(t *testing.T) {
 			want      []string
 		}{{1, 1, []string{"grt_3"}}, {1, 0, []string{"grt_3", "grt_1", "grt_4"}}, {2, 0, []string{"grt_2"}}, {256, 0, []string{"grt_5"}}, {3, 0, nil}} {
 			var got []string
-			for _, g := range s.View().Grants(c.user, c.app) {
+			for _, g := range identity.ListGrants(s.View(), c.user, c.app) {
 				got = append(got, g.ID)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("user %d, app %d: got %v, want %v", c.user, c.app, got, c.want)
 			}
 		}
-		if g, ok := s.View().GrantByFamily(hash(0)); !ok || g.Live(start) || g.Reason != "first" || !g.Revoked.Equal(start) {
+		if g, ok := identity.FindGrantByFamily(s.View(), hash(0)); !ok || g.Live(start) || g.Reason != "first" ||
+			!g.Revoked.Equal(start) {
 			t.Errorf("the revoked one: got %+v, %v", g, ok)
 		}
 		s = open(t, store, newClock().Now)

@@ -1,10 +1,11 @@
-package state
+package identity
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"stagedoor/state"
 	"stagedoor/state/budget"
 )
 
@@ -31,11 +32,11 @@ func (c *Ceiling) Restricts() bool {
 
 func (c *Ceiling) check() error {
 	if c.Budget < 0 || c.Budget > budget.MaxCredits || !c.Window.Known() {
-		return fmt.Errorf("%w: a budget of %d for %q", ErrInvalid, c.Budget, c.Window)
+		return fmt.Errorf("%w: a budget of %d for %q", state.ErrInvalid, c.Budget, c.Window)
 	}
 	for _, scope := range c.Scopes {
 		if !validScope(scope) {
-			return fmt.Errorf("%w: the invalid scope %q", ErrInvalid, scope)
+			return fmt.Errorf("%w: the invalid scope %q", state.ErrInvalid, scope)
 		}
 	}
 	return nil

@@ -1,9 +1,11 @@
-package state
+package identity
 
 import (
 	"maps"
 	"strings"
 	"sync/atomic"
+
+	"stagedoor/state"
 )
 
 // roster holds what restricts users for the lookup of every request: the users who are disabled, have a
@@ -56,7 +58,7 @@ func (r *roster) groupOf(u *User) *Group {
 }
 
 // fill reads all users and groups when the state is opened.
-func (r *roster) fill(v View) {
+func (r *roster) fill(v state.View) {
 	var parts [rosterParts]map[string]*User
 	for u := range users.All(v) {
 		if !u.restricted() {

@@ -1,4 +1,4 @@
-package state
+package identity
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"stagedoor/state"
 	"stagedoor/state/budget"
 )
 
@@ -61,13 +62,13 @@ func ParseNetworks(list []string) ([]netip.Prefix, error) {
 		if err != nil {
 			ip, ipErr := netip.ParseAddr(s)
 			if ipErr != nil || ip.Zone() != "" {
-				return nil, fmt.Errorf("%w: %q is neither an address nor a network", ErrInvalid, s)
+				return nil, fmt.Errorf("%w: %q is neither an address nor a network", state.ErrInvalid, s)
 			}
 			p = netip.PrefixFrom(ip, ip.BitLen())
 		}
 		if ip := p.Addr(); ip.Is4In6() {
 			if p.Bits() < 96 {
-				return nil, fmt.Errorf("%w: %q covers more than IPv4", ErrInvalid, s)
+				return nil, fmt.Errorf("%w: %q covers more than IPv4", state.ErrInvalid, s)
 			}
 			p = netip.PrefixFrom(ip.Unmap(), p.Bits()-96)
 		}
@@ -126,7 +127,7 @@ func AccountOf(k *Key) string {
 	if k.User != "" {
 		return k.User
 	}
-	return KeyAccount(k.ID)
+	return state.KeyAccount(k.ID)
 }
 
 // Charged returns the name of the account that the requests of the key are charged to. It is empty for a key that has

@@ -1,4 +1,4 @@
-package state_test
+package identity_test
 
 import (
 	"errors"
@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"stagedoor/state"
+	"stagedoor/state/identity"
 )
 
 func TestConsentsMergeAndFade(t *testing.T) {
 	const uri = "https://a.example/cb"
-	yes := func(uri string, until time.Duration, scopes ...string) state.Given {
-		return state.Given{RedirectURI: uri, Scopes: scopes, Expires: start.Add(until)}
+	yes := func(uri string, until time.Duration, scopes ...string) identity.Given {
+		return identity.Given{RedirectURI: uri, Scopes: scopes, Expires: start.Add(until)}
 	}
-	c := state.Consent{User: 1, App: 1}.
+	c := identity.Consent{User: 1, App: 1}.
 		With(yes(uri, 90, "profile", "balance"), start).
 		With(yes(uri, 95, "profile"), start).
 		With(yes(uri, 97, "profile"), start).
@@ -44,15 +45,22 @@ func TestConsentsMergeAndFade(t *testing.T) {
 		t.Errorf("the expired stay: %+v", later.Given)
 	}
 	s := newState(t)
-	must(t, s, func(tx *state.Tx) error { return tx.PutConsent(c) })
-	if got, ok := s.View().Consent(1, 1); !ok || !reflect.DeepEqual(got, c) {
+	must(t, s, func(tx *state.Tx) error { return identity.PutConsent(tx, c) })
+	if got, ok := identity.FindConsent(s.View(), 1, 1); !ok || !reflect.DeepEqual(got, c) {
 		t.Errorf("got %+v, %v", got, ok)
 	}
-	must(t, s, func(tx *state.Tx) error { tx.RemoveConsent(1, 1); tx.RemoveConsent(1, 2); return nil })
-	if _, ok := s.View().Consent(1, 1); ok {
+	must(t, s, func(tx *state.Tx) error {
+		identity.RemoveConsent(tx, 1, 1)
+		identity.RemoveConsent(tx, 1, 2)
+		return nil
+	})
+	if _, ok := identity.FindConsent(s.View(), 1, 1); ok {
 		t.Error("found after its removal")
 	}
-	if err := try(s, func(tx *state.Tx) error { return tx.PutConsent(state.Consent{User: 1, App: 1}) }); !errors.Is(err, state.ErrInvalid) {
+	if err := try(s, func(tx *state.Tx) error { return identity.PutConsent(tx, identity.Consent{User: 1, App: 1}) }); !errors.Is(
+		err,
+		state.ErrInvalid,
+	) {
 		t.Errorf("without expiry: got %v", err)
 	}
 }

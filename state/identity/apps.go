@@ -1,0 +1,97 @@
+package identity
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"stagedoor/state"
+	"stagedoor/state/journal"
+)
+
+// App is a registered OAuth client (imagegen-and-oauth.md 2.2).
+type App struct {
+	ID       int64      `json:"id"` // 1, 2, ...; never given twice
+	ClientID string     `json:"client_id"`
+	Secret   state.Hash `json:"secret"`
+	// Previous is the secret before the last rotation, good until PreviousUntil.
+	Previous      state.Hash `json:"previous,omitzero"`
+	PreviousUntil time.Time  `json:"previous_until,omitzero"`
+
+	Owner       int64     `json:"owner"`
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitempty"`
+	RedirectURI string    `json:"redirect_uri"` // compared byte by byte
+	Created     time.Time `json:"created"`
+	Disabled    time.Time `json:"disabled,omitzero"` // zero: it is not
+}
+
+// LogValue keeps all but the harmless out of logs.
+func (a App) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int64("id", a.ID), slog.String("client_id", a.ClientID))
+}
+
+// Authenticates tells whether h is the hash of a secret that is good at now. It
+// takes the same time whatever the answer.
+func (a *App) Authenticates(h state.Hash, now time.Time) bool {
+	current, previous := a.Secret.Equal(h), a.Previous.Equal(h)
+	return current || (previous && now.Before(a.PreviousUntil))
+}
+
+func (a *App) check() error {
+	if state.CheckID(a.ClientID) != nil || a.Secret == (state.Hash{}) || a.RedirectURI == "" {
+		return fmt.Errorf("%w: app %d", state.ErrInvalid, a.ID)
+	}
+	return nil
+}
+
+const (
+	byClient     = "client"
+	byOwningUser = "owner"
+)
+
+var apps = state.Table[App]{
+	Name: journal.App,
+	ID:   func(a *App) string { return state.NumberID(a.ID) },
+	Indexes: map[string]state.Index[App]{
+		byClient:     {Unique: true, Key: func(a *App) []byte { return state.TextKey(a.ClientID) }},
+		byOwningUser: {Key: func(a *App) []byte { return state.NumberKey(a.Owner) }},
+	},
+}
+
+// FindApp returns an app, disabled or not.
+func FindApp(v state.View, id int64) (App, bool) { return apps.Get(v, state.NumberID(id)).Record() }
+
+// FindAppByClientID finds an app by its public id.
+func FindAppByClientID(v state.View, clientID string) (App, bool) {
+	return apps.First(v, byClient, state.TextKey(clientID)).Record()
+}
+
+// ListApps lists the apps of an owner, oldest first; 0: everybody's.
+func ListApps(v state.View, owner int64) []App {
+	if owner == 0 {
+		return apps.List(v, state.ByID, nil)
+	}
+	return apps.List(v, byOwningUser, state.NumberKey(owner))
+}
+
+// AddApp keeps a new app under the next id, which it returns with it.
+func AddApp(tx *state.Tx, a App) (App, error) {
+	a.ID = 1
+	if last := apps.Last(tx.View()); last != nil {
+		a.ID = last.Rec.ID + 1
+	}
+	a.Created = tx.Now()
+	return a, PutApp(tx, a)
+}
+
+// PutApp keeps a. Two apps can't have one client id.
+func PutApp(tx *state.Tx, a App) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if other := apps.First(tx.View(), byClient, state.TextKey(a.ClientID)); other != nil && other.Rec.ID != a.ID {
+		return fmt.Errorf("client id of app %d: %w", a.ID, state.ErrExists)
+	}
+	return apps.Put(tx, a)
+}
