@@ -99,3 +99,32 @@ func TestAFormatForMessagesHasNothingButItsSchema(t *testing.T) {
 		t.Errorf("sent %s", sent.Raw)
 	}
 }
+
+// asksForSchema are requests for an answer in a schema, in the shapes whose schemas always bind it.
+var asksForSchema = map[dialogue.Shape]string{
+	dialoguetest.Messages: `{"model":"m","max_tokens":99,"messages":[{"role":"user","content":"hi"}],
+		"output_config":{"format":{"type":"json_schema","schema":%s}}}`,
+	dialoguetest.Gemini: `{"contents":[{"role":"user","parts":[{"text":"hi"}]}],
+		"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":%s}}`,
+}
+
+func TestASchemaThatBindsIsClosedAndStrictOrDegraded(t *testing.T) {
+	const open = `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},` +
+		`"required":["b"]}}`
+	for client, ask := range asksForSchema {
+		for upstream, at := range map[dialogue.Shape]string{
+			dialoguetest.Chat: "response_format.json_schema", dialoguetest.Responses: "text.format",
+		} {
+			sent, got := sentTo(t, upstream, client, strings.Replace(ask, "%s", open+`,"required":["a"]}`, 1))
+			format := sent.Get(at)
+			if !format.Get("strict").Bool() || format.Get("schema.additionalProperties").Raw != "false" ||
+				format.Get("schema.properties.a.additionalProperties").Raw != "false" || got.Degraded != "" {
+				t.Errorf("%s to %s: degraded %q, sent %s", client, upstream, got.Degraded, sent.Raw)
+			}
+			sent, got = sentTo(t, upstream, client, strings.Replace(ask, "%s", open+`}`, 1))
+			if sent.Get(at+".strict").Bool() || got.Degraded != dialogue.KeywordsStripped {
+				t.Errorf("%s to %s, optional: degraded %q, sent %s", client, upstream, got.Degraded, sent.Raw)
+			}
+		}
+	}
+}

@@ -43,6 +43,33 @@ func SupportsStrict(raw json.RawMessage) bool {
 	return root.resolves(root) && root.strict(0, &count)
 }
 
+// Strict returns a schema that may be sent with strict true: raw itself, or raw with its open objects closed. ok is
+// false if that is not enough, because a property is optional or a keyword is refused. Only the answer of a model is
+// bound by a closed object, and a model adds no properties that it was not asked for.
+func Strict(raw json.RawMessage) (closed json.RawMessage, ok bool) {
+	if SupportsStrict(raw) {
+		return raw, true
+	}
+	root, ok := parse(raw)
+	if !ok {
+		return raw, false
+	}
+	root.closeObjects()
+	if closed = root.encode(); SupportsStrict(closed) {
+		return closed, true
+	}
+	return raw, false
+}
+
+// closeObjects closes the objects that do not say whether they are open. Call it only on a tree that was just parsed.
+func (n *node) closeObjects() bool {
+	n.children((*node).closeObjects)
+	if n.kind == '{' && n.isObject() && n.get("additionalProperties") == nil {
+		n.add("additionalProperties", boolean(false))
+	}
+	return true
+}
+
 func (n *node) strict(depth int, count *int) bool {
 	if n.kind != '{' {
 		return false

@@ -167,8 +167,13 @@ func (e *encoder) output() error {
 		if o.Description != "" {
 			e.Key("description").String(o.Description)
 		}
-		if o.Strict == nil && e.req.Traits.BindsSchema && schema.SupportsStrict(raw) {
-			e.Key("strict").Bool(true)
+		if o.Strict == nil && e.req.Traits.BindsSchema {
+			var strict bool
+			if raw, strict = schema.Strict(raw); strict {
+				e.Key("strict").Bool(true)
+			} else {
+				e.rep.Degrade(dialogue.KeywordsStripped) // the schema does not bind the answer
+			}
 		}
 		e.strict(o.Strict, raw, "response_format:strict")
 		e.Key("schema").Raw(raw)

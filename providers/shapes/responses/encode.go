@@ -217,8 +217,13 @@ func (e *encoder) format(o dialogue.Output) {
 	switch {
 	case o.Strict != nil:
 		e.w.Key("strict").Bool(*o.Strict)
-	case e.req.Traits.BindsSchema && schema.SupportsStrict(o.Schema):
-		e.w.Key("strict").Bool(true)
+	case e.req.Traits.BindsSchema:
+		var strict bool
+		if o.Schema, strict = schema.Strict(o.Schema); strict {
+			e.w.Key("strict").Bool(true)
+		} else {
+			e.rep.Degrade(dialogue.KeywordsStripped) // the schema does not bind the answer
+		}
 	}
 	e.w.Key("schema").Raw(o.Schema)
 	e.w.End()
