@@ -496,6 +496,9 @@ func TestMetadataListsWhatWorks(t *testing.T) {
 // TestAFloodOfRequestsEndsNobodysSignIn: what a browser has begun is not kept in a place
 // from which strangers could push it out.
 func TestAFloodOfRequestsEndsNobodysSignIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends 30,000 requests; make test-plain runs it")
+	}
 	s := start(t, nil)
 	access, _ := s.tokens()
 	c := s.browser()

@@ -21,7 +21,10 @@ var busy = Options{LowWater: -1, checkpointAfter: 1 << 10, redoSize: 4 << 10}
 // TestReadersSeeOneMoment: whatever is on its way into the file, who reads sees what
 // some commit left, and never an earlier one than before.
 func TestReadersSeeOneMoment(t *testing.T) {
-	const commits = 600
+	commits := 600
+	if testing.Short() {
+		commits = 150
+	}
 	b := openBolt(t, t.TempDir(), busy)
 	var wg sync.WaitGroup
 	done := make(chan struct{})

@@ -226,7 +226,7 @@ func (p *powerTrace) check(dir string, told int) error {
 
 func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	p, images := tracePower(t), 300
-	if testing.Short() || underRaceDetector {
+	if testing.Short() {
 		images = 30
 	}
 	for _, wrong := range p.cut(t, rand.Uint64(), images, 5, powerFault{}) {

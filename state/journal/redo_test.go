@@ -164,7 +164,7 @@ func TestLogIsCutBackToItsLastWholeCommit(t *testing.T) {
 		try(fmt.Sprintf("the last frame, byte %d", at-last), flipped, commits-1, at >= last+4 && (at < last+8 || at >= last+16))
 	}
 	step := int64(7)
-	if underRaceDetector {
+	if testing.Short() {
 		step = 61
 	}
 	for at := int64(redo.HeaderSize); at < last; at += step {

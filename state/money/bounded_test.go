@@ -15,6 +15,9 @@ import (
 // TestFileIsBoundedByWhatIsKept: once requests are folded at the rate at which they come, the file does not grow, with
 // ids of the gateway and of clients, and the books stay exact.
 func TestFileIsBoundedByWhatIsKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 24,000 requests; make test-plain runs it")
+	}
 	for name, id := range requestIDs(t) {
 		t.Run(name, func(t *testing.T) {
 			dir, clock := t.TempDir(), newClock()

@@ -125,6 +125,9 @@ func payRequests(
 // TestAPricedRequestTakesFewBytes holds the figure of docs/operating.md, which is about 150 bytes. The room of
 // folded entries is used again without a compaction.
 func TestAPricedRequestTakesFewBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 30,000 requests; make test-plain runs it")
+	}
 	const requests, most = 10_000, 200
 	dir, clock := t.TempDir(), newClock()
 	id := requestIDs(t)["gateway"]

@@ -36,7 +36,8 @@ func NewCache[V any](slots int, life time.Duration, now func() time.Time) *Cache
 }
 
 // Put keeps a value, which takes a number of slots, in place of any that the owner has under key.
-// A value of more slots than the cache has is not kept.
+// A value of more slots than the cache has is not kept, and one of more slots than the owner's share
+// only while other owners leave it the room.
 func (c *Cache[V]) Put(owner, key string, value V, slots int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -93,7 +93,9 @@ func TestACacheHoldsAtMostItsSlots(t *testing.T) {
 			if used > size {
 				t.Fatalf("values of %d slots in %d", used, size)
 			}
-			if v, ok := c.Get(owner, key); last[owner+key] == step && (!ok || v != step) && step > 0 {
+			// A value of several slots may push out itself where its owner has the most.
+			kept := last[owner+key] == step && slots[owner+key] == 1 && step > 0
+			if v, ok := c.Get(owner, key); kept && (!ok || v != step) {
 				t.Fatalf("the newest value was not kept: %d, %v", v, ok)
 			}
 		}
