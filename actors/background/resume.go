@@ -114,7 +114,7 @@ func (g *Registry) restore(ctx context.Context, r *state.StoredResponse, again A
 func (g *Registry) fail(r *state.StoredResponse, cause error) error {
 	var failure *dialogue.Error
 	if !errors.As(cause, &failure) {
-		failure = internal(cause)
+		failure = dialogue.ServerError(errCrashed, cause)
 	}
 	body := responses.Failed(r.Body, failure)
 	number := int64(max(r.Runs, 1)) * maxLog

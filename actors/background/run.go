@@ -20,6 +20,9 @@ import (
 	"stagedoor/state"
 )
 
+// errCrashed is the message of a response whose run crashed.
+const errCrashed = "the gateway met an internal error"
+
 // maxLog bounds the events kept of one response.
 const maxLog = 32 << 20
 
@@ -228,7 +231,7 @@ func (g *Registry) record(r *run) {
 		if reason := recover(); reason != nil {
 			g.system.Logger().Error("background response panicked", "response_id", r.job.ID,
 				"panic", fmt.Sprintf("%T", reason), "stack", string(debug.Stack()))
-			g.conclude(r, internal(nil))
+			g.conclude(r, dialogue.ServerError(errCrashed, nil))
 			panic(reason) // kit counts it
 		}
 	}()
@@ -322,8 +325,4 @@ func (g *Registry) update(id string, owner state.Owner, body, log []byte, last i
 		return nil
 	}
 	return err
-}
-
-func internal(cause error) *dialogue.Error {
-	return dialogue.ServerError("the gateway met an internal error", cause)
 }

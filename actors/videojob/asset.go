@@ -51,16 +51,11 @@ func contentError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, video.ErrJobNotFound):
-		return Expired()
+		return dialogue.VideoExpired()
 	case errors.Is(err, video.ErrNoVariant):
 		return dialogue.Invalid("variant", "is not made by the provider of this video")
 	}
 	return failure(err).Err
-}
-
-// Expired returns the error for content that has expired (wire/videos.md 5).
-func Expired() *dialogue.Error {
-	return dialogue.VideoExpired()
 }
 
 // Delete removes a finished job from its owner and then asks its provider to delete it too. It returns

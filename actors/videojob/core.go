@@ -209,7 +209,7 @@ type refusal struct {
 func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refusal {
 	f, known := classified(err)
 	if !known {
-		return refusal{err: unknownFate(err)}
+		return refusal{err: dialogue.SubmissionUnknown(codeSubmission, err)}
 	}
 	wait := max(backoff(firstWait, longestWait, attempts-1), min(o.RetryAfter, longestRetry))
 	if f.Class == upstream.Credential && o.Kind == throttle.CallerFault {
@@ -222,18 +222,13 @@ func refused(err error, idempotent bool, attempts int, o throttle.Outcome) refus
 		if idempotent {
 			return refusal{again: true, reached: true, wait: wait}
 		}
-		return refusal{err: unknownFate(err)}
+		return refusal{err: dialogue.SubmissionUnknown(codeSubmission, err)}
 	case upstream.Transient:
 		if idempotent {
 			return refusal{again: true, reached: true, wait: wait}
 		}
 	}
 	return refusal{err: f.Err}
-}
-
-// unknownFate returns the error of a submission that may have reached the provider.
-func unknownFate(cause error) *dialogue.Error {
-	return dialogue.SubmissionUnknown(codeSubmission, cause)
 }
 
 // classified returns the *upstream.Failure of err, if it has one.

@@ -227,11 +227,11 @@ func (s *Service) prepare(o *Request) (state.Video, error) {
 		return v, err
 	}
 	if v.ID, err = state.NewID("video_", s.Now(), rand.Reader); err != nil {
-		return v, internal(err)
+		return v, dialogue.Internal(err)
 	}
 	o.Spec.Model = c.Model
 	if v.Spec, err = json.Marshal(&o.Spec); err != nil {
-		return v, internal(err)
+		return v, dialogue.Internal(err)
 	}
 	v.Provider, v.UpstreamModel, v.Phase = c.Provider.Name, c.Model, state.VideoAccepted
 	v.Created = s.Now()
@@ -291,7 +291,7 @@ func (s *Service) accept(ctx context.Context, v state.Video) (kept state.Video, 
 	case errors.Is(err, errOnce), errors.Is(err, errSwept):
 		return v, false, onceRefusal(err)
 	case err != nil:
-		return v, false, unavailable(err)
+		return v, false, dialogue.StorageUnavailable("keep videos", err)
 	}
 	return kept, again, nil
 }
@@ -337,7 +337,7 @@ func (s *Service) withdraw(v state.Video, cause error) (state.Video, bool, error
 		return now, false, nil
 	}
 	s.slots.release(v.ID)
-	return v, false, shuttingDown(cause)
+	return v, false, dialogue.ShuttingDown(cause)
 }
 
 // decided waits for a reply that was claimed. A refusal is sent after its hold was released.
@@ -348,7 +348,7 @@ func (s *Service) decided(r *run, v state.Video) (state.Video, bool, error) {
 	case a := <-r.answer:
 		return a.video, false, a.err
 	case <-patience.C:
-		return v, false, unavailable(nil)
+		return v, false, dialogue.StorageUnavailable("keep videos", nil)
 	}
 }
 
@@ -364,21 +364,7 @@ func (s *Service) openUpload(id string) (io.ReadCloser, error) {
 	return file, err
 }
 
-func internal(cause error) *dialogue.Error {
-	return dialogue.Internal(cause)
-}
-
-func unavailable(cause error) *dialogue.Error {
-	return dialogue.StorageUnavailable("keep videos", cause)
-}
-
 func noRoute(after time.Duration, cause error) *dialogue.Error {
 	return dialogue.NoProvider("the provider of this video is not available at the moment, try again later",
 		min(after, upstream.MaxClientRetryAfter), cause)
-}
-
-func shuttingDown(cause error) *dialogue.Error {
-	e := *upstream.CancelledBy(upstream.ErrDraining).Err
-	e.Cause = cause
-	return &e
 }

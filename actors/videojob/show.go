@@ -82,11 +82,11 @@ func (j *job) hide() {
 // video is not used.
 func (s *step) endedByHand() {
 	upstream := s.video
-	told, ok := errors.AsType[*dialogue.Error](context.Cause(s.run.ended))
+	e, ok := errors.AsType[*dialogue.Error](context.Cause(s.run.ended))
 	if !ok {
-		told = internal(context.Cause(s.run.ended))
+		e = dialogue.Internal(context.Cause(s.run.ended))
 	}
-	s.fail(told)
+	s.fail(e)
 	if s.save(); !s.unsaved && upstream.UpstreamID != "" {
 		s.svc.System.Go(
 			s.svc.parent,

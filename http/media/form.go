@@ -79,7 +79,7 @@ func (f *Form) Close() error {
 func ReadForm(w http.ResponseWriter, r *http.Request, limits FormLimits) (*Form, error) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
-		return nil, unsupportedMedia("Content-Type must be multipart/form-data with a boundary")
+		return nil, dialogue.UnsupportedMedia("Content-Type must be multipart/form-data with a boundary")
 	}
 	u, err := newUpload(w, r, limits.Total)
 	if err != nil {
@@ -108,7 +108,7 @@ func parseForm(parts *multipart.Reader, limits FormLimits) (form *Form, err erro
 		case err != nil:
 			return nil, badForm(err)
 		case n > maxParts:
-			return nil, invalidForm(fmt.Sprintf("the form has more than %d parts", maxParts))
+			return nil, dialogue.BadRequest("invalid_form", fmt.Sprintf("the form has more than %d parts", maxParts))
 		}
 		if err := f.part(p); err != nil {
 			return nil, err
@@ -125,11 +125,11 @@ type formReader struct {
 func (f *formReader) part(p *multipart.Part) error {
 	name := p.FormName()
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
-		return invalidForm("a part of the form has no name, or one that cannot be")
+		return dialogue.BadRequest("invalid_form", "a part of the form has no name, or one that cannot be")
 	}
 	if enc := p.Header.Get("Content-Transfer-Encoding"); enc != "" && enc != "binary" && enc != "8bit" &&
 		enc != "7bit" {
-		return invalidForm("Content-Transfer-Encoding must be binary")
+		return dialogue.BadRequest("invalid_form", "Content-Transfer-Encoding must be binary")
 	}
 	if err := f.limits.Names.CheckField(name); err != nil {
 		return err
@@ -236,13 +236,5 @@ func badForm(err error) error {
 	if errors.As(err, &e) {
 		return e // of upload
 	}
-	return invalidForm("the request body is not valid multipart/form-data")
-}
-
-func invalidForm(message string) *dialogue.Error {
-	return dialogue.BadRequest("invalid_form", message)
-}
-
-func unsupportedMedia(message string) *dialogue.Error {
-	return dialogue.UnsupportedMedia(message)
+	return dialogue.BadRequest("invalid_form", "the request body is not valid multipart/form-data")
 }

@@ -189,12 +189,12 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, names *fields
 	switch {
 	case r.Header.Get("Content-Type") == "":
 	case err != nil || media != "application/json" && !strings.HasSuffix(media, "+json"):
-		return nil, unsupportedMedia("Content-Type must be application/json")
+		return nil, dialogue.UnsupportedMedia("Content-Type must be application/json")
 	case charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii"):
-		return nil, unsupportedMedia("Content-Type charset must be utf-8")
+		return nil, dialogue.UnsupportedMedia("Content-Type charset must be utf-8")
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, unsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+		return nil, dialogue.UnsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
 	}
 	body, err := readAll(w, r, limit)
 	if err != nil {

@@ -175,17 +175,13 @@ func (m *maker) findSource() error {
 	}
 	source, ok := m.handlers.State.View().Video(m.ask.Source, m.owner())
 	if !ok {
-		return videoNotFound(m.ask.Source)
+		return dialogue.VideoNotFound(m.ask.Source)
 	}
 	m.source = &source
 	return m.ask.Fits(&source)
 }
 
 func (rc *requestContext) owner() state.Owner { return state.OwnerOf(rc.key.ID, rc.key.User) }
-
-func videoNotFound(id string) *dialogue.Error {
-	return dialogue.VideoNotFound(id)
-}
 
 func (m *maker) model() string {
 	if m.source != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"stagedoor/actors/videojob"
 	"stagedoor/http/accesslog"
 	"stagedoor/providers/dialogue"
 	"stagedoor/providers/video"
@@ -33,7 +32,7 @@ func (hs *Handlers) VideoContent(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		job, ok := hs.State.View().Video(id, rc.owner())
 		if !ok {
-			return videoNotFound(id)
+			return dialogue.VideoNotFound(id)
 		}
 		if err := ready(&job, hs.Env.Now()); err != nil {
 			return err
@@ -67,7 +66,7 @@ func ready(job *state.Video, now time.Time) error {
 	case job.Phase != state.VideoCompleted:
 		return refuse("video_not_ready", "the video is not completed, it is "+job.Status())
 	case job.Expired(now):
-		return videojob.Expired()
+		return dialogue.VideoExpired()
 	}
 	return nil
 }

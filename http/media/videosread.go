@@ -87,7 +87,7 @@ func (hs *Handlers) Video(w http.ResponseWriter, r *http.Request) {
 			return refused
 		}
 		if !ok {
-			return videoNotFound(id)
+			return dialogue.VideoNotFound(id)
 		}
 		if !job.Final() && r.Header.Get("X-Stainless-Poll-Helper") == "true" {
 			w.Header().Set("Openai-Poll-After-Ms", strconv.FormatInt(pollAfter.Milliseconds(), 10))
@@ -157,7 +157,7 @@ func (hs *Handlers) DeleteVideo(w http.ResponseWriter, r *http.Request) {
 		err := hs.Videos.Delete(r.Context(), id, rc.owner())
 		switch {
 		case errors.Is(err, state.ErrNotFound):
-			return videoNotFound(id)
+			return dialogue.VideoNotFound(id)
 		case errors.Is(err, state.ErrExists):
 			return dialogue.BadField("video_id", "video_not_terminal",
 				"the video is still being made, and cannot be deleted before that has ended")

@@ -78,7 +78,7 @@ func (b *body) free() {
 func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	if r.ContentLength > maxBody {
 		w.Header().Set("Connection", "close")
-		return nil, tooLarge()
+		return nil, dialogue.RequestTooLarge(maxBody)
 	}
 	if err := checkMedia(r.Header); err != nil {
 		return nil, err
@@ -109,18 +109,14 @@ func ReadObject(w http.ResponseWriter, r *http.Request, names *fields.Names) ([]
 	return b.b, checkJSON(b.b, names)
 }
 
-func tooLarge() *dialogue.Error {
-	return dialogue.RequestTooLarge(maxBody)
-}
-
 func checkMedia(h http.Header) error {
 	for _, enc := range h["Content-Encoding"] {
 		if enc != "" && !strings.EqualFold(enc, "identity") {
-			return unsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
+			return dialogue.UnsupportedMedia("Content-Encoding must be identity: send the body uncompressed")
 		}
 	}
 	if len(h["Content-Type"]) > 1 {
-		return unsupportedMedia("Content-Type was sent more than once")
+		return dialogue.UnsupportedMedia("Content-Type was sent more than once")
 	}
 	ct := h.Get("Content-Type")
 	if ct == "application/json" || ct == "" {
@@ -128,16 +124,12 @@ func checkMedia(h http.Header) error {
 	}
 	t, params, err := mime.ParseMediaType(ct)
 	if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
-		return unsupportedMedia("Content-Type must be application/json")
+		return dialogue.UnsupportedMedia("Content-Type must be application/json")
 	}
 	if cs := params["charset"]; cs != "" && !strings.EqualFold(cs, "utf-8") && !strings.EqualFold(cs, "us-ascii") {
-		return unsupportedMedia("Content-Type charset must be utf-8")
+		return dialogue.UnsupportedMedia("Content-Type charset must be utf-8")
 	}
 	return nil
-}
-
-func unsupportedMedia(message string) *dialogue.Error {
-	return dialogue.UnsupportedMedia(message)
 }
 
 // receiveBody reads the body of r. A client that pauses for bodyIdle or sends more slowly than bodyRate gets
@@ -149,7 +141,7 @@ func receiveBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 		if len(b.b) > maxBody {
 			b.free()
 			w.Header().Set("Connection", "close")
-			return nil, tooLarge()
+			return nil, dialogue.RequestTooLarge(maxBody)
 		}
 		if len(b.b) == cap(b.b) {
 			b = b.grown()
@@ -219,9 +211,9 @@ func explainJSON(b []byte, names *fields.Names) error {
 	fault := fields.ExplainNames(b, names)
 	switch {
 	case len(bytes.TrimLeft(b, " \t\r\n")) == 0:
-		return invalidJSON("the request body is empty, a JSON object is expected")
+		return dialogue.InvalidJSON("is empty, a JSON object is expected")
 	case fault.Flaw == fields.Sound:
-		return invalidJSON("the request body must be a JSON object")
+		return dialogue.InvalidJSON("must be a JSON object")
 	case fault.Flaw == fields.RepeatedName:
 		e := dialogue.Invalid(shortParam(fault.Path), "must not occur twice in its object")
 		e.Code = "duplicate_key"
@@ -229,13 +221,13 @@ func explainJSON(b []byte, names *fields.Names) error {
 	case fault.Flaw == fields.MisspelledName:
 		return dialogue.MisspelledName(shortParam(fault.Path), fault.Name)
 	case fault.Flaw.OverLimit():
-		e := invalidJSON("the request body " + fault.Rule())
+		e := dialogue.InvalidJSON(fault.Rule())
 		e.Param = shortParam(fault.Path)
 		return e
 	case fault.Offset == len(b):
-		return invalidJSON("the request body is not valid JSON: it ends too early")
+		return dialogue.InvalidJSON("is not valid JSON: it ends too early")
 	}
-	return invalidJSON("the request body is not valid JSON, see byte " + strconv.Itoa(fault.Offset))
+	return dialogue.InvalidJSON("is not valid JSON, see byte " + strconv.Itoa(fault.Offset))
 }
 
 // shortParam cuts a path that consists of the client's own names.
@@ -244,8 +236,4 @@ func shortParam(path string) string {
 		return path
 	}
 	return strings.ToValidUTF8(path[:maxParam], "") + "..."
-}
-
-func invalidJSON(message string) *dialogue.Error {
-	return dialogue.BadRequest("invalid_json", message)
 }
