@@ -9,28 +9,30 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"stagedoor/state/share"
 )
 
 const (
-	// maxHeld bounds the spans that wait for the end of their request, of all
-	// requests together: about a kilobyte each.
+	// maxHeld bounds the spans of all requests that wait for the end of their request. Each has about a kilobyte.
 	maxHeld = 32 << 10
 	// maxHeldEach bounds those of one request.
 	maxHeldEach = 128
-	// remembered is how many traces that were kept a shard knows, for spans that
-	// end after their request.
-	remembered = 256
+	// remembered is the number of kept traces that are known, for spans that end
+	// after their request.
+	remembered = 4096
 	tailShards = 16
 )
 
-// tail is a span processor. Spans that were sampled pass at once; the others wait
-// for their request's end, and pass if it failed or was slow.
+// tail is a span processor. It passes sampled spans on at once. The other spans wait for the end of their
+// request and are passed on if the request failed or was slow.
 type tail struct {
 	next   func(sdktrace.ReadOnlySpan)
 	errors bool
 	slow   time.Duration // 0: no request is slow
 
 	shards  [tailShards]tailShard
+	kept    *share.Cache[struct{}] // the traces that were kept, under one owner
 	held    atomic.Int64
 	dropped atomic.Int64
 }
@@ -38,13 +40,9 @@ type tail struct {
 type tailShard struct {
 	mu   sync.Mutex
 	live map[trace.TraceID]*waiting
-	// kept are the traces that were decided on last, order their age.
-	kept  map[trace.TraceID]struct{}
-	order [remembered]trace.TraceID
-	next  int
 }
 
-// waiting are the spans of one trace whose request is under way.
+// waiting has the spans of one trace whose request is in flight.
 type waiting struct {
 	roots  int // spans without a parent in this process, that have not ended
 	spans  []sdktrace.ReadOnlySpan
@@ -54,10 +52,9 @@ type waiting struct {
 var _ sdktrace.SpanProcessor = (*tail)(nil)
 
 func newTail(errors bool, slow time.Duration, next func(sdktrace.ReadOnlySpan)) *tail {
-	t := &tail{next: next, errors: errors, slow: slow}
+	t := &tail{next: next, errors: errors, slow: slow, kept: share.NewCache[struct{}](remembered, 0, nil)}
 	for i := range t.shards {
 		t.shards[i].live = make(map[trace.TraceID]*waiting)
-		t.shards[i].kept = make(map[trace.TraceID]struct{})
 	}
 	return t
 }
@@ -103,7 +100,7 @@ func (t *tail) decide(s sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	defer shard.mu.Unlock()
 	w := shard.live[id]
 	if w == nil {
-		if _, ok := shard.kept[id]; ok {
+		if _, ok := t.kept.Get("", string(id[:])); ok {
 			return []sdktrace.ReadOnlySpan{s}
 		}
 		return nil
@@ -126,7 +123,7 @@ func (t *tail) decide(s sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	if !keep {
 		return nil
 	}
-	shard.remember(id)
+	t.kept.Put("", string(id[:]), struct{}{}, 1)
 	return append(spans, s)
 }
 
@@ -140,26 +137,16 @@ func (t *tail) hold(w *waiting, s sdktrace.ReadOnlySpan) {
 	w.spans = append(w.spans, s)
 }
 
-func (s *tailShard) remember(id trace.TraceID) {
-	if _, ok := s.kept[id]; ok {
-		return
-	}
-	delete(s.kept, s.order[s.next])
-	s.order[s.next], s.next = id, (s.next+1)%remembered
-	s.kept[id] = struct{}{}
-}
-
-// Shutdown implements sdktrace.SpanProcessor. The queue behind is its owner's.
+// Shutdown implements sdktrace.SpanProcessor. It does nothing, because the queue after it has another owner.
 func (t *tail) Shutdown(context.Context) error { return nil }
 
-// ForceFlush implements sdktrace.SpanProcessor: what waits for the end of a
-// request has none to flush yet.
+// ForceFlush implements sdktrace.SpanProcessor. Spans that wait for the end of a request cannot be flushed.
 func (t *tail) ForceFlush(context.Context) error { return nil }
 
-// kept is a span that was not sampled and is kept all the same.
+// kept is a span that was not sampled and is passed on nevertheless.
 type kept struct{ sdktrace.ReadOnlySpan }
 
-// SpanContext says that the span is sampled: collectors drop others.
+// SpanContext marks the span as sampled, because collectors drop others.
 func (k kept) SpanContext() trace.SpanContext {
 	c := k.ReadOnlySpan.SpanContext()
 	return c.WithTraceFlags(c.TraceFlags().WithSampled(true))
