@@ -363,7 +363,7 @@ var Table = []Mutant{
 		Old: `		if idempotent {
 			return refusal{again: true, reached: true, wait: wait}
 		}
-		return refusal{err: unknownFate(err)}`,
+		return refusal{err: dialogue.SubmissionUnknown(codeSubmission, err)}`,
 		New: `		return refusal{again: true, reached: true, wait: wait}`,
 	},
 	{
